@@ -1,0 +1,57 @@
+"""Give every test run, of one package or of all, the same environment.
+
+No setting of the person who runs the tests reaches them, and nothing they write stays: the
+`XSTACK_*` variables are cleared, the machine is shown as eight virtual CPU devices, and the cache
+directories lie in a temporary folder. This happens when pytest loads this file, before a test
+imports a package.
+"""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+VIRTUAL_CPU_DEVICES = "8"
+OUTSIDE_VARIABLES = {
+    "JAX_PLATFORMS": "cpu",  # the oracle looks for no accelerator
+    "JAX_NUM_CPU_DEVICES": VIRTUAL_CPU_DEVICES,
+    "MPLBACKEND": "Agg",
+}
+
+
+def _isolate_environment() -> Path | None:
+    """Set the variables; return the temporary folder when this process made it."""
+    if "PYTEST_XDIST_WORKER" in os.environ:  # the controller has set everything already
+        return None
+    for name in [name for name in os.environ if name.startswith("XSTACK_")]:
+        del os.environ[name]
+    folder = Path(tempfile.mkdtemp(prefix="xstack-tests-"))
+    os.environ["XSTACK_PLATFORMS"] = "cpu"
+    os.environ["XSTACK_NUM_CPU_DEVICES"] = VIRTUAL_CPU_DEVICES
+    os.environ["XDG_CACHE_HOME"] = str(folder)
+    os.environ.update(OUTSIDE_VARIABLES)
+    return folder
+
+
+_folder = _isolate_environment()
+
+
+def _set_hypothesis_profile() -> None:
+    try:
+        from hypothesis import settings
+    except ImportError:
+        return
+    # A deadline measures the machine, not the program.
+    settings.register_profile("xstack", deadline=None, print_blob=True)
+    settings.load_profile("xstack")
+
+
+_set_hypothesis_profile()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    del config
+    if _folder is not None:
+        shutil.rmtree(_folder, ignore_errors=True)

@@ -1,0 +1,96 @@
+"""Fill the generated parts of the pages, so that the reference cannot fall behind the packages.
+
+A comment in a Markdown page is replaced by Markdown before the page is parsed:
+
+- `<!-- reference-of: xad -->`: a section with the public names of the package and of each public
+  module below it. A module is public when it declares `__all__` and no part of its name begins with
+  an underscore.
+- `<!-- namespace-of: xstack -->`: a table of the names that a re-exporting package shows, with
+  their homes.
+- `<!-- output-of: xprim --kind jvp -->`: what `python -m xprim --kind jvp` prints.
+"""
+
+import importlib
+import importlib.util
+import inspect
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+_PART = re.compile(r"^<!-- (reference-of|namespace-of|output-of): (.+?) -->$", re.MULTILINE)
+_DECLARES_ALL = re.compile(r"^__all__\b", re.MULTILINE)
+
+
+def reference_of(package: str) -> str:
+    """Return the sections of a package's public modules, the package's own first."""
+    modules = list(public_modules(package))
+    if not modules:
+        raise LookupError(f"{package} declares no public names: it has no __all__")
+    return "\n".join(_section(module) for module in modules)
+
+
+def public_modules(package: str) -> Iterator[str]:
+    """Yield the dotted names of the public modules of a package."""
+    spec = importlib.util.find_spec(package)
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        for path in sorted(Path(folder).rglob("*.py"), key=lambda p: p.with_suffix("").parts):
+            parts = [package, *path.relative_to(folder).with_suffix("").parts]
+            if parts[-1] == "__init__":
+                parts.pop()
+            is_private = any(part.startswith("_") for part in parts)
+            if not is_private and _DECLARES_ALL.search(path.read_text()):
+                yield ".".join(parts)
+
+
+def namespace_of(package: str) -> str:
+    """Return a table of the names of a re-exporting package, with their homes."""
+    module = importlib.import_module(package)
+    rows = [f"| `{package}.{name}` | {_home(getattr(module, name))} |" for name in module.__all__]
+    return "\n".join(["| name | is |", "|---|---|", *rows])
+
+
+def output_of(command: str) -> str:
+    """Return what `python -m COMMAND` prints, as a block."""
+    done = subprocess.run(
+        [sys.executable, "-m", *shlex.split(command)], capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"python -m {command} failed:\n{done.stderr}")
+    return f"```text\n{done.stdout.rstrip()}\n```"
+
+
+MAKER_BY_PART: dict[str, Callable[[str], str]] = {
+    "reference-of": reference_of,
+    "namespace-of": namespace_of,
+    "output-of": output_of,
+}
+
+
+def fill_page(app: object, docname: str, source: list[str]) -> None:
+    """Replace the comments of a page by what they ask for (Sphinx's `source-read` event)."""
+    del app, docname
+    source[0] = _PART.sub(lambda found: MAKER_BY_PART[found[1]](found[2]), source[0])
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Register with Sphinx."""
+    app.connect("source-read", fill_page)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _section(module: str) -> str:
+    return (
+        f"## `{module}`\n\n```{{eval-rst}}\n.. automodule:: {module}\n"
+        "   :members:\n   :show-inheritance:\n```\n"
+    )
+
+
+def _home(value: object) -> str:
+    if inspect.ismodule(value):
+        return f"the module `{value.__name__}`"
+    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+    return f"`{module}.{name}`" if module and name else f"a `{type(value).__name__}`"

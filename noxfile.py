@@ -1,0 +1,318 @@
+"""The sessions of the workspace; `nox -l` lists them.
+
+Three kinds of environment, kept few so that a fresh machine is quick. *Working* ones (`demo`,
+`tests`, `docs`, `bench`, `fuzz`, `coverage`) install the packages editable. *Clean* ones (`build`,
+`tests_isolated`, `tests_jaxlib`) install wheels, built once by the session `wheels`. `lint` and
+`types` install no package of ours at all.
+
+A package of ours is only ever installed from this tree, without its dependencies; what it needs
+from others is read from its metadata and installed by name. So no name of ours is ever looked up in
+an index, where some of them are other people's.
+"""
+
+import os
+import shutil
+import sys
+import tomllib
+import zipfile
+from collections.abc import Iterable, Iterator
+from email.message import Message
+from email.parser import HeaderParser
+from pathlib import Path
+from typing import Any
+
+import nox
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+ROOT = Path(__file__).resolve().parent
+DIST = ROOT / "dist"
+GROUPS = tomllib.loads((ROOT / "pyproject.toml").read_text())
+# From the bottom floor to the top.
+PACKAGES = ["xtree", "xprim", "xnp", "xrandom", "xad", "xbatch", "xjit", "xpar", "xstack"]
+COVERED_AT_95_PERCENT = ["xtree", "xprim", "xad", "xbatch"]
+# jaxlib 0.11 and later have no build for Python 3.11.
+PYTHON_AND_JAXLIB = [
+    ("3.11", "0.10.2"),
+    ("3.12", "0.10.2"),
+    ("3.12", "0.12.*"),
+    ("3.13", "0.12.*"),
+]
+
+nox.needs_version = ">=2025.2.9"
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.sessions = ["lint", "types", "tests"]
+nox.options.error_on_missing_interpreters = False  # `tests_jaxlib` skips a Python that is not here
+
+
+# ----------------------------------------------------------------------------- working environments
+
+
+@nox.session
+def demo(session: nox.Session) -> None:
+    """Train the classifier of handwritten digits; arguments go to `python -m xstack.demo`."""
+    install_editable(session, extras=["demo"])
+    session.run("python", "-m", "xstack.demo", *session.posargs)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run every test and every example; arguments go to pytest instead of these."""
+    install_editable(session, extras=["demo"], groups=["test"])
+    if session.posargs:
+        session.run("python", "-m", "pytest", *session.posargs)
+        return
+    session.run("python", "-m", "pytest", "-n", "auto", "--dist=worksteal", *paths_of_tests())
+    run_examples(session)
+
+
+@nox.session
+def coverage(session: nox.Session) -> None:
+    """Measure branch coverage; the packages that carry the others must reach 95%."""
+    install_editable(session, extras=["demo"], groups=["test", "coverage"])
+    session.run(
+        *("python", "-m", "pytest", "-n", "auto", "--dist=worksteal", "--cov", "--cov-report="),
+        *(session.posargs or paths_of_tests()),
+    )
+    session.run("coverage", "report", success_codes=[0, 2])
+    for package in COVERED_AT_95_PERCENT:
+        only = f"--include=packages/{package}/src/*"
+        session.run("coverage", "report", only, "--fail-under=95")
+
+
+@nox.session
+def fuzz(session: nox.Session) -> None:
+    """Run the random programs in nightly number (FUZZ_PROGRAMS); arguments go to pytest."""
+    install_editable(session, groups=["test"])
+    session.env["FUZZ_PROGRAMS"] = os.environ.get("FUZZ_PROGRAMS", "10000")
+    session.run("python", "-m", "pytest", "-n", "auto", "-m", "fuzz", *session.posargs)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Run the benchmarks beside JAX; arguments go on (`--quick`, `--check`)."""
+    install_editable(session, groups=["bench"])
+    session.run("python", "-m", "benchmarks", *session.posargs)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the site with warnings as errors, and run every example of it."""
+    install_editable(session, groups=["docs", "isolated"])
+    source, target = ROOT / "docs", ROOT / "docs" / "_build" / "html"
+    session.run("sphinx-build", "-W", "--keep-going", "-E", "-q", "-b", "html", source, target)
+    run_examples(session)
+    session.log(f"the site is at {target / 'index.html'}")
+
+
+# ------------------------------------------------------------------------ environments without ours
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style, format, size budgets, the floors, and the links of the pages."""
+    session.install(*group("lint"))
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    for tool in ("size_budgets", "layers", "doc_links"):
+        session.run("python", f"tools/{tool}.py")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check the types: strictly in every `src`, and the public signatures in `tests/typing`."""
+    session.install(*group("types"), *third_party(PACKAGES, without=["jaxlib"]))
+    session.run("mypy", *(session.posargs or [str(p) for p in sources()]))
+    if not session.posargs and any((ROOT / "tests" / "typing").glob("*.py")):
+        session.run("mypy", "tests/typing")
+
+
+@nox.session
+def changelog(session: nox.Session) -> None:
+    """Write a package's changelog from its fragments: `nox -s changelog -- xad [--draft]`."""
+    package, *options = session.posargs
+    session.install(*group("changelog"))
+    version = manifest(package)["project"]["version"]
+    where = ("--config", "pyproject.toml", "--dir", f"packages/{package}")
+    session.run("towncrier", "build", *where, "--version", version, *options)
+
+
+# ------------------------------------------------------------------------------- clean environments
+
+
+@nox.session(default=False)
+def wheels(session: nox.Session) -> None:
+    """Build every package into `dist/`: an sdist, and the wheel from that sdist."""
+    session.install(*group("build"))
+    shutil.rmtree(DIST, ignore_errors=True)
+    for package in PACKAGES:
+        folder = ROOT / "packages" / package
+        session.run(
+            *("python", "-m", "build", "--no-isolation", "--outdir", str(DIST), str(folder)),
+            silent=True,
+        )
+
+
+@nox.session(requires=["wheels"])
+def build(session: nox.Session) -> None:
+    """Install all wheels into a clean environment and try the result."""
+    install_wheels(session, PACKAGES)
+    with session.chdir(session.create_tmp()):  # away from the tree, so that only the wheels answer
+        session.run("python", str(ROOT / "tools" / "smoke_test.py"))
+
+
+@nox.session(requires=["wheels"])
+@nox.parametrize("package", PACKAGES, ids=PACKAGES)
+def tests_isolated(session: nox.Session, package: str) -> None:
+    """Run one package's tests with only its declared dependencies, all from wheels."""
+    install_wheels(session, closure(package))
+    session.install(*group("isolated"))
+    session.run("python", "-m", "pytest", f"packages/{package}/tests", *session.posargs)
+
+
+@nox.session(requires=["wheels"])
+@nox.parametrize("python,jaxlib", PYTHON_AND_JAXLIB)
+def tests_jaxlib(session: nox.Session, jaxlib: str) -> None:
+    """Run what meets jaxlib on the oldest and the newest jaxlib; arguments go to pytest."""
+    pinned = [f"jaxlib=={jaxlib}", f"jax=={jaxlib}"]
+    install_wheels(session, PACKAGES, *pinned, *group("test"), extras=["demo"])
+    what = ["packages/xjit/tests", "packages/xpar/tests", "tests"]
+    options = ("-n", "auto", "--dist=worksteal")
+    session.run("python", "-m", "pytest", *options, *(session.posargs or what))
+
+
+# ------------------------------------------------------------------------------------------ helpers
+
+
+def install_editable(
+    session: nox.Session, *, groups: Iterable[str] = (), extras: Iterable[str] = ()
+) -> None:
+    """Install all packages editable, what they need from others, and the groups."""
+    needed = [requirement for name in groups for requirement in group(name)]
+    session.install(*third_party(PACKAGES, extras=extras), *needed, "hatchling>=1.27")
+    editable = [part for package in PACKAGES for part in ("-e", f"packages/{package}")]
+    session.install("--no-deps", "--no-build-isolation", *editable)
+
+
+def install_wheels(
+    session: nox.Session, packages: list[str], *more: str, extras: Iterable[str] = ()
+) -> None:
+    """Install the wheels of some packages, without dependencies, and what these name of others."""
+    paths = [wheel_of(package) for package in packages]
+    check_ranges(session, paths)
+    needed = sorted(
+        {r for path in paths for r in requirements_of_others(metadata_of(path), extras)}
+    )
+    if needed or more:
+        session.install(*needed, *more)
+    session.install("--no-deps", *map(str, paths))
+
+
+def run_examples(session: nox.Session) -> None:
+    """Run the examples of the docstrings and of the pages."""
+    found = [str(path) for path in sources() if any(path.rglob("*.py"))]
+    session.run("python", "-m", "pytest", "-q", "-n", "auto", "--doctest-modules", *found)
+    settings = {"XSTACK_NUM_CPU_DEVICES": "8", "XDG_CACHE_HOME": session.create_tmp()}
+    session.run("python", "tools/run_markdown.py", env=settings)
+
+
+def group(name: str) -> list[str]:
+    """Return the requirements of a dependency group of the workspace."""
+    return list(nox.project.dependency_groups(GROUPS, name))
+
+
+def manifest(package: str) -> dict[str, Any]:
+    """Return a package's `pyproject.toml`."""
+    return tomllib.loads((ROOT / "packages" / package / "pyproject.toml").read_text())
+
+
+def third_party(
+    packages: list[str], *, extras: Iterable[str] = (), without: Iterable[str] = ()
+) -> list[str]:
+    """Return what packages need from others, as their `pyproject.toml` says."""
+    found: dict[str, None] = {}
+    for package in packages:
+        project = manifest(package)["project"]
+        optional = project.get("optional-dependencies", {})
+        for requirement in [
+            *project["dependencies"],
+            *(r for e in extras for r in optional.get(e, [])),
+        ]:
+            if (
+                not is_ours(Requirement(requirement))
+                and Requirement(requirement).name not in without
+            ):
+                found[requirement] = None
+    return list(found)
+
+
+def closure(package: str) -> list[str]:
+    """Return a package and every package of ours that it needs, lowest floor first."""
+    required = map(Requirement, manifest(package)["project"]["dependencies"])
+    names = {r.name.removeprefix("xstack-") for r in required if is_ours(r)} | {package}
+    return [name for name in PACKAGES if name in names]
+
+
+def sources() -> list[Path]:
+    """Return the source folders of all packages."""
+    return [ROOT / "packages" / package / "src" for package in PACKAGES]
+
+
+def paths_of_tests() -> list[str]:
+    """Return the test folders of all packages and the top one."""
+    folders = [*(ROOT / "packages" / package / "tests" for package in PACKAGES), ROOT / "tests"]
+    return [str(folder) for folder in folders if any(folder.rglob("test_*.py"))]
+
+
+def is_ours(requirement: Requirement) -> bool:
+    """Say whether a requirement names a package of this workspace."""
+    return canonicalize_name(requirement.name).partition("-")[0] == "xstack"
+
+
+def wheel_of(package: str) -> Path:
+    """Return the wheel of a package in `dist/`."""
+    stem = "xstack" if package == "xstack" else f"xstack_{package}"
+    (path,) = DIST.glob(f"{stem}-[0-9]*.whl")
+    return path
+
+
+def metadata_of(wheel: Path) -> Message:
+    """Return the metadata that a wheel carries."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+        return HeaderParser().parsestr(archive.read(name).decode())
+
+
+def requirements_of_others(metadata: Message, extras: Iterable[str]) -> Iterator[str]:
+    """Yield the requirements of a wheel that are not ours, with those of the extras."""
+    for text in metadata.get_all("Requires-Dist", []):
+        requirement = Requirement(text)
+        marker = requirement.marker
+        wanted = marker is None or any(marker.evaluate({"extra": e}) for e in ["", *extras])
+        if wanted and not is_ours(requirement):
+            yield f"{requirement.name}{requirement.specifier}"
+
+
+def check_ranges(session: nox.Session, paths: list[Path]) -> None:
+    """Stop when a wheel's range of a sibling does not admit the sibling's wheel."""
+    found = [metadata_of(path) for path in paths]
+    version_by_name = {canonicalize_name(m["Name"]): Version(m["Version"]) for m in found}
+    for metadata in found:
+        for requirement in map(Requirement, metadata.get_all("Requires-Dist", [])):
+            version = version_by_name.get(canonicalize_name(requirement.name))
+            if is_ours(requirement) and (version is None or version not in requirement.specifier):
+                session.error(f"{metadata['Name']} wants {requirement}, and the tree has {version}")
+
+
+def let_pyenv_answer() -> None:
+    """Let pyenv's `python3.x` commands run for every version that it has."""
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    minors = {python for python, _ in PYTHON_AND_JAXLIB}
+    found = [v.name for v in sorted(root.glob("3.*")) if v.name.rpartition(".")[0] in minors]
+    if found and "PYENV_VERSION" not in os.environ:
+        own = ".".join(map(str, sys.version_info[:3]))
+        os.environ["PYENV_VERSION"] = ":".join(sorted(found, key=lambda v: v != own))
+
+
+let_pyenv_answer()

@@ -1,0 +1,190 @@
+"""Forward mode: `jvp`, a trace that carries a tangent beside each primal value.
+
+A `JVPTracer` is a pair of a primal and a tangent. The trace gives each primitive's `jvp` rule the
+primals and tangents of its operands, with the parent trace as the current one; so the rule's own
+operations go wherever the primals live, and traces nest to any order.
+
+A primitive such as `jit` or `scan` holds a program in its params. Its rule gets a handle, asks it
+for the derivative of that program, and binds itself again with it; so the owner of the primitive
+imports no transformation, and this package knows nothing of loops or branches. Derived programs
+are kept in the memo of the program they came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xad.tangents import Tangent, instantiate, is_differentiable, jvp_rule, tangent_aval
+from xprim import (
+    Array,
+    ClosedJaxpr,
+    ConcreteArray,
+    Primitive,
+    ShapedArray,
+    Trace,
+    Tracer,
+    Zero,
+    eval_closed,
+    state,
+    trace_to_jaxpr,
+)
+
+
+class JVPTracer(Tracer):
+    """A primal value with its tangent."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, trace: Trace, primal: Any, tangent: Any) -> None:
+        self.trace = trace
+        self.primal = primal
+        self.tangent = tangent
+        self.aval = primal.aval
+
+    def concrete(self) -> Array | None:
+        """Return the primal value when it is known."""
+        primal = self.primal
+        return primal if type(primal) is ConcreteArray else primal.concrete()
+
+    def origin(self) -> str:
+        """Say where the primal value comes from."""
+        return getattr(self.primal, "origin", str)()
+
+    def __repr__(self) -> str:
+        return f"{self.trace.name.capitalize()}Tracer<{self.aval.str_short()}>(primal={self.primal!r})"
+
+
+class JVPTrace(Trace):
+    """Applies jvp rules; values without a tangent go to the parent trace."""
+
+    __slots__ = ()
+
+    name = "jvp"
+
+    def process(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        primals, tangents, active = self.split(operands)
+        parent = self.parent
+        assert parent is not None
+        if not active:
+            return parent.process(primitive, operands, params)
+        previous = state.trace
+        state.trace = parent
+        try:
+            if primitive.call_like:
+                rule = self.call_rule(primitive)
+                outs, dots = rule(self.handle, primals, tangents, **params)
+            else:
+                outs, dots = jvp_rule(primitive)(primals, tangents, **params)
+        finally:
+            state.trace = previous
+        return tuple([
+            out if type(dot) is Zero else JVPTracer(self, out, dot)
+            for out, dot in zip(outs, dots, strict=True)
+        ])  # fmt: skip
+
+    def split(self, operands: Sequence[Any]) -> tuple[list[Any], list[Tangent], bool]:
+        """Return primals, tangents, and whether any tangent is not zero."""
+        primals, tangents, active = [], [], False
+        for x in operands:
+            if type(x) is JVPTracer and x.trace is self:
+                primals.append(x.primal)
+                tangents.append(x.tangent)
+                active = True
+            else:
+                primals.append(x)
+                tangents.append(Zero(x.aval))
+        return primals, tangents, active
+
+    @property
+    def handle(self) -> JVPHandle:
+        """What the rules of call-like primitives transform their programs with."""
+        return JVP_HANDLE
+
+    def call_rule(self, primitive: Primitive) -> Callable[..., Any]:
+        """Return the rule of a primitive that holds programs."""
+        return primitive.rule("jvp")  # type: ignore[no-any-return]
+
+
+def jvp_flat(
+    fun: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Tangent],
+    trace_class: type[JVPTrace] = JVPTrace, parent: Trace | None = None,
+) -> tuple[list[Any], list[Tangent]]:  # fmt: skip
+    """Run a function of flat lists forward on primals and tangents (arrays or `Zero`)."""
+    previous = state.trace
+    trace = trace_class(previous if parent is None else parent)
+    args = [p if type(t) is Zero else JVPTracer(trace, p, t)
+            for p, t in zip(primals, tangents, strict=True)]  # fmt: skip
+    state.trace = trace
+    try:
+        results = fun(*args)
+    finally:
+        state.trace = previous
+        trace.closed = True
+    outs, dots, _ = trace.split(results)
+    return outs, dots
+
+
+class JVPHandle:
+    """Given to the `jvp` rules of call-like primitives."""
+
+    instantiate = staticmethod(instantiate)
+    tangent_aval = staticmethod(tangent_aval)
+
+    def jvp_jaxpr(
+        self,
+        closed: ClosedJaxpr,
+        nonzero: Sequence[bool],
+        instantiate: bool | Sequence[bool] = False,
+    ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+        """Return the forward derivative of a program.
+
+        Args:
+          closed: the program.
+          nonzero: for each argument, whether it has a tangent that is not zero.
+          instantiate: whether (or which) tangents of results are made arrays although zero.
+
+        Returns:
+          A program from the primals and the nonzero tangents to the results and their nonzero
+          tangents, and for each result whether its tangent is among them.
+        """
+        nonzero = tuple(nonzero)
+        wanted = (instantiate,) * len(closed.out_avals) if isinstance(instantiate, bool) else (
+            tuple(instantiate))  # fmt: skip
+        key = ("jvp", nonzero, wanted)
+        if key not in closed.memo:
+            closed.memo[key] = _jvp_of(closed, nonzero, wanted)
+        return closed.memo[key]  # type: ignore[no-any-return]
+
+
+def _jvp_of(
+    closed: ClosedJaxpr, nonzero: tuple[bool, ...], wanted: tuple[bool, ...]
+) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+    count = len(closed.in_avals)
+    nonzero_out: list[bool] = []
+
+    def forward(*args: Any) -> list[Any]:
+        given = iter(args[count:])
+        dots = [next(given) if nz else Zero(a)
+                for nz, a in zip(nonzero, closed.in_avals, strict=True)]  # fmt: skip
+        outs, out_dots = jvp_flat(lambda *xs: eval_closed(closed, *xs), args[:count], dots)
+        nonzero_out.extend(
+            w and is_differentiable(out.aval) or type(d) is not Zero
+            for w, out, d in zip(wanted, outs, out_dots, strict=True)
+        )
+        kept = [instantiate(d) for d, nz in zip(out_dots, nonzero_out, strict=True) if nz]
+        return [*outs, *kept]
+
+    avals = [*closed.in_avals, *tangent_avals(closed.in_avals, nonzero)]
+    jaxpr, consts = trace_to_jaxpr(forward, avals, name=closed.jaxpr.name)
+    return ClosedJaxpr(jaxpr, consts), tuple(nonzero_out)
+
+
+def tangent_avals(avals: Sequence[ShapedArray], nonzero: Sequence[bool]) -> list[ShapedArray]:
+    """Return the abstract values of the tangents that are not zero."""
+    return [a.strong() for a, nz in zip(avals, nonzero, strict=True) if nz]
+
+
+JVP_HANDLE = JVPHandle()

@@ -1,0 +1,236 @@
+"""Linearization: evaluate a function now, and keep its derivative as a linear program.
+
+`LinearizeTrace` is forward mode over a `TapeTrace`. The tape's tracers are the tangents; a
+primitive with a tangent among its operands becomes an equation on the tape, every other one is
+evaluated at once by the parent trace. So primal values are concrete when the parent is eager, and
+Python control flow works. The tape is a jaxpr whose constants are the residuals.
+
+For call-like primitives, `LinearizeHandle.linearize_jaxpr` does the same to the inner program under
+a staging parent: what the tape needs of it becomes extra results (residuals) of the primal program
+and extra arguments of the linear one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xad.jvp import JVPHandle, JVPTrace, jvp_flat
+from xad.tangents import Tangent, instantiate
+from xprim import (
+    EAGER,
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprTrace,
+    JaxprTracer,
+    Primitive,
+    ShapedArray,
+    Trace,
+    Var,
+    Zero,
+    close_over,
+    closed_without_dead_code,
+    eval_closed,
+    state,
+    trace_to_jaxpr,
+)
+
+
+class TapeTrace(JaxprTrace):
+    """Records what depends on tangents, evaluates the rest through its parent."""
+
+    __slots__ = ()
+
+    name = "linearize"
+
+    def process(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        for x in operands:
+            if type(x) is JaxprTracer and x.trace is self:
+                return super().process(primitive, operands, params)
+        parent = self.parent
+        assert parent is not None
+        return parent.process(primitive, operands, params)
+
+
+class LinearizeTrace(JVPTrace):
+    """Forward mode over a tape; call-like primitives may split their programs."""
+
+    __slots__ = ()
+
+    name = "grad"
+
+    @property
+    def handle(self) -> JVPHandle:
+        """What the rules of call-like primitives transform their programs with."""
+        return LINEARIZE_HANDLE
+
+    def call_rule(self, primitive: Primitive) -> Callable[..., Any]:
+        """Return the `linearize` rule, or the `jvp` rule where there is none."""
+        return primitive.rules.get("linearize") or primitive.rule("jvp")
+
+
+@dataclass(frozen=True, slots=True)
+class LinearProgram:
+    """The derivative of a function at a point: a jaxpr from nonzero tangents to nonzero tangents."""
+
+    jaxpr: Jaxpr
+    residuals: Sequence[Any]
+    nonzero_in: tuple[bool, ...]
+    nonzero_out: tuple[bool, ...]
+    out_dots: Sequence[Tangent]
+
+
+def linearize_flat(
+    fun: Callable[..., Sequence[Any]], primals: Sequence[Any], nonzero: Sequence[bool]
+) -> tuple[list[Any], LinearProgram]:
+    """Evaluate a function of flat lists at `primals` and return its derivative there.
+
+    Args:
+      fun: takes and returns flat sequences of Arrays.
+      primals: where to evaluate.
+      nonzero: for each primal, whether to differentiate with respect to it.
+    """
+    parent = state.trace
+    tape = TapeTrace(parent)
+    tape.keeps_sources = _stages(parent)
+    dots = [tape.argument(p.aval.strong()) if nz else Zero(p.aval)
+            for p, nz in zip(primals, nonzero, strict=True)]  # fmt: skip
+    outs, out_dots = jvp_flat(fun, primals, dots, LinearizeTrace, tape)
+    tape.closed = True
+    jaxpr, residuals = tape.finish([d for d in out_dots if type(d) is not Zero])
+    nonzero_out = tuple([type(d) is not Zero for d in out_dots])
+    return outs, LinearProgram(jaxpr, residuals, tuple(nonzero), nonzero_out, out_dots)
+
+
+def _stages(trace: Trace | None) -> bool:
+    """Return whether operations end up in a jaxpr, which keeps the user's source lines."""
+    while trace is not None:
+        if isinstance(trace, JaxprTrace) and not isinstance(trace, TapeTrace):
+            return True
+        trace = trace.parent
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Linearized:
+    """A program split in two.
+
+    Attributes:
+      primal: from the arguments to the results followed by residuals.
+      linear: from all residuals followed by the nonzero tangents to the nonzero result tangents.
+      nonzero_out: for each result, whether its tangent is a result of `linear`.
+      forwarded: for each residual, the number of the argument that it is, or -1 when it is the
+        next of the extra results of `primal`.
+    """
+
+    primal: ClosedJaxpr
+    linear: ClosedJaxpr
+    nonzero_out: tuple[bool, ...]
+    forwarded: tuple[int, ...]
+
+    @property
+    def num_results(self) -> int:
+        """How many results of `primal` are results of the original program."""
+        return len(self.nonzero_out)
+
+    def residuals(self, arguments: Sequence[Any], results: Sequence[Any]) -> list[Any]:
+        """Pick the residuals from the arguments and all results of `primal`."""
+        extra = iter(results[self.num_results :])
+        return [arguments[k] if k >= 0 else next(extra) for k in self.forwarded]
+
+
+class LinearizeHandle(JVPHandle):
+    """Given to the `linearize` (and `jvp`) rules of call-like primitives in reverse mode."""
+
+    def linearize_jaxpr(
+        self,
+        closed: ClosedJaxpr,
+        nonzero: Sequence[bool],
+        instantiate: bool | Sequence[bool] = False,
+    ) -> Linearized:
+        """Split a program into its primal part and the linear part for the nonzero tangents.
+
+        Args:
+          closed: the program.
+          nonzero: for each argument, whether it has a tangent that is not zero.
+          instantiate: whether (or which) tangents of results are made arrays although zero.
+        """
+        wanted = (instantiate,) * len(closed.out_avals) if isinstance(instantiate, bool) else (
+            tuple(instantiate))  # fmt: skip
+        key = ("linearize", tuple(nonzero), wanted)
+        if key not in closed.memo:
+            closed.memo[key] = _linearized(closed, tuple(nonzero), wanted)
+        return closed.memo[key]  # type: ignore[no-any-return]
+
+
+LINEARIZE_HANDLE = LinearizeHandle()
+
+
+def _linearized(
+    closed: ClosedJaxpr, nonzero: tuple[bool, ...], wanted: tuple[bool, ...]
+) -> Linearized:
+    captured: list[Any] = []
+
+    def primal_part(*primals: Any) -> list[Any]:
+        outs, program = linearize_flat(lambda *xs: eval_closed(closed, *xs), primals, nonzero)
+        program = _with_instantiated(program, outs, wanted)
+        linear, needed = _linear_part(program)
+        captured.append((linear, program.nonzero_out))
+        return [*outs, *needed]
+
+    jaxpr, consts = trace_to_jaxpr(primal_part, closed.in_avals, name=closed.jaxpr.name)
+    linear, nonzero_out = captured[0]
+    count = len(nonzero_out)
+    position = {v: i for i, v in enumerate(jaxpr.invars)}
+    extra = jaxpr.outvars[count:]
+    forwarded = tuple([position.get(v, -1) if type(v) is Var else -1 for v in extra])
+    outvars = [*jaxpr.outvars[:count], *(v for v, k in zip(extra, forwarded, strict=True) if k < 0)]
+    primal, _ = closed_without_dead_code(
+        ClosedJaxpr(jaxpr.replace(outvars=outvars), consts), keep_arguments=True
+    )
+    return Linearized(primal, linear, nonzero_out, forwarded)
+
+
+def _with_instantiated(
+    program: LinearProgram, outs: Sequence[Any], wanted: Sequence[bool]
+) -> LinearProgram:
+    """Add zeros to the results of a linear program where the caller wants them as arrays."""
+    add = [w and z for w, z in zip(wanted, map(_is_zero, program.out_dots), strict=True)]
+    if not any(add):
+        return program
+    given = iter(program.jaxpr.outvars)
+    outvars, consts, constvars = [], list(program.residuals), list(program.jaxpr.constvars)
+    for d, zero_wanted in zip(program.out_dots, add, strict=True):
+        if type(d) is not Zero:
+            outvars.append(next(given))
+        elif zero_wanted:
+            zeros = _zeros_constant(d.aval)
+            constvars.append(Var(d.aval))
+            consts.append(zeros)
+            outvars.append(constvars[-1])
+    nonzero_out = tuple([nz or a for nz, a in zip(program.nonzero_out, add, strict=True)])
+    jaxpr = program.jaxpr.replace(outvars=outvars, constvars=constvars)
+    return LinearProgram(jaxpr, consts, program.nonzero_in, nonzero_out, program.out_dots)
+
+
+def _is_zero(tangent: Tangent) -> bool:
+    return type(tangent) is Zero
+
+
+def _zeros_constant(aval: ShapedArray) -> Any:
+    previous = state.trace
+    state.trace = EAGER
+    try:
+        return instantiate(Zero(aval))
+    finally:
+        state.trace = previous
+
+
+def _linear_part(program: LinearProgram) -> tuple[ClosedJaxpr, list[Any]]:
+    """Close a linear program; residuals that are traced become its leading arguments."""
+    live = ClosedJaxpr(program.jaxpr, program.residuals)
+    live, _ = closed_without_dead_code(live, keep_arguments=True)
+    return close_over(live.jaxpr, live.consts)

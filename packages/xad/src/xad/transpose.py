@@ -1,0 +1,160 @@
+"""Transposition: run a linear program backwards, from cotangents of results to those of arguments.
+
+`backward_pass` walks the equations of a jaxpr in reverse and gives each primitive's `transpose`
+rule the cotangents of its results; operands that the program is linear in are shown to the rule as
+`Linear`. Equations that depend on no linear argument (a checkpointed program has them) are
+evaluated first. The rules' operations go to the current trace, so reverse mode nests as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xad.tangents import Tangent, added, instantiate, tangent_aval
+from xprim import (
+    ClosedJaxpr,
+    Equation,
+    Jaxpr,
+    Linear,
+    Literal,
+    Undefined,
+    Var,
+    Zero,
+    state,
+    trace_to_jaxpr,
+)
+
+Env = dict[Any, Any]
+
+
+def backward_pass(
+    jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cotangents: Sequence[Tangent]
+) -> list[Tangent]:
+    """Return the cotangents of the arguments that are `Linear`, in their order.
+
+    Args:
+      jaxpr: a program that is linear in some arguments.
+      consts: the values of its constants.
+      args: for each argument its value, or `Linear(aval)`.
+      cotangents: for each result its cotangent, an Array or a `Zero`.
+    """
+    env: Env = dict(zip(jaxpr.constvars, consts, strict=True))
+    linear_vars = []
+    for v, x in zip(jaxpr.invars, args, strict=True):
+        if type(x) is Linear:
+            linear_vars.append(v)
+        else:
+            env[v] = x
+    cts: Env = {}
+    for v, ct in zip(jaxpr.outvars, cotangents, strict=True):
+        if type(v) is Var and v not in env and type(ct) is not Zero:
+            cts[v] = added(cts[v], ct) if v in cts else ct
+    outer = state.source
+    try:
+        for eqn in reversed(_linear_equations(jaxpr, env)):
+            _transpose_equation(eqn, env, cts)
+    finally:
+        state.source = outer
+    return [cts[v] if v in cts else Zero(v.aval) for v in linear_vars]
+
+
+def _linear_equations(jaxpr: Jaxpr, env: Env) -> list[Equation]:
+    """Evaluate what does not depend on linear arguments; return the equations that do."""
+    linear = []
+    for eqn in jaxpr.eqns:
+        for x in eqn.inputs:
+            if x not in env and type(x) is Var:
+                linear.append(eqn)
+                break
+        else:
+            state.source = eqn.source
+            operands = tuple([x.value if type(x) is Literal else env[x] for x in eqn.inputs])
+            results = state.trace.process(eqn.primitive, operands, eqn.params)
+            env.update(zip(eqn.outputs, results, strict=True))
+    return linear
+
+
+def _transpose_equation(eqn: Equation, env: Env, cts: Env) -> None:
+    outputs = eqn.outputs
+    if len(outputs) == 1:
+        ct = cts.pop(outputs[0], None)
+        if ct is None:
+            return
+        given: Sequence[Tangent] = (ct,)
+    else:
+        given = [cts.pop(v) if v in cts else Zero(v.aval) for v in outputs]
+        if all(type(ct) is Zero for ct in given):
+            return
+    inputs = eqn.inputs
+    operands = [x.value if type(x) is Literal else env[x] if x in env else Linear(x.aval)
+                for x in inputs]  # fmt: skip
+    primitive = eqn.primitive
+    rule = primitive.rules["transpose"]
+    if type(rule) is Undefined:
+        rule = primitive.rule("transpose")  # raises with the reason
+    state.source = eqn.source
+    if primitive.call_like:
+        results = rule(TRANSPOSE_HANDLE, given, *operands, **eqn.params)
+    else:
+        results = rule(given, *operands, **eqn.params)
+    for x, operand, result in zip(inputs, operands, results, strict=True):
+        if type(operand) is Linear and type(result) is not Zero:
+            old = cts.get(x)
+            cts[x] = result if old is None else added(old, result)
+
+
+class TransposeHandle:
+    """Given to the `transpose` rules of call-like primitives."""
+
+    instantiate = staticmethod(instantiate)
+    tangent_aval = staticmethod(tangent_aval)
+    backward_pass = staticmethod(backward_pass)
+
+    def transpose_jaxpr(
+        self,
+        closed: ClosedJaxpr,
+        linear: Sequence[bool],
+        nonzero_cts: Sequence[bool],
+        instantiate_all: bool = False,
+    ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+        """Return the transpose of a program.
+
+        Args:
+          closed: the program.
+          linear: for each argument, whether to transpose with respect to it.
+          nonzero_cts: for each result, whether its cotangent is given.
+          instantiate_all: whether cotangents of linear arguments are results although zero.
+
+        Returns:
+          A program from the other arguments followed by the given cotangents to the nonzero
+          cotangents of the linear arguments, and for each linear argument whether it is among them.
+        """
+        key = ("transpose", tuple(linear), tuple(nonzero_cts), instantiate_all)
+        if key not in closed.memo:
+            closed.memo[key] = _transposed(closed, *key[1:])
+        return closed.memo[key]  # type: ignore[no-any-return]
+
+
+TRANSPOSE_HANDLE = TransposeHandle()
+
+
+def _transposed(
+    closed: ClosedJaxpr, linear: Any, nonzero_cts: Any, instantiate_all: bool
+) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+    others = [a for a, lin in zip(closed.in_avals, linear, strict=True) if not lin]
+    ct_avals = [a.strong() for a, nz in zip(closed.out_avals, nonzero_cts, strict=True) if nz]
+    nonzero_out: list[bool] = []
+
+    def backward(*values: Any) -> list[Any]:
+        rest = iter(values)
+        args = [Linear(a) if lin else next(rest)
+                for a, lin in zip(closed.in_avals, linear, strict=True)]  # fmt: skip
+        cts = [next(rest) if nz else Zero(a)
+               for a, nz in zip(closed.out_avals, nonzero_cts, strict=True)]  # fmt: skip
+        results = backward_pass(closed.jaxpr, closed.consts, args, cts)
+        nonzero_out.extend(instantiate_all or type(r) is not Zero for r in results)
+        return [instantiate(r) for r, nz in zip(results, nonzero_out, strict=True) if nz]
+
+    jaxpr, consts = trace_to_jaxpr(backward, [*others, *ct_avals], name=closed.jaxpr.name)
+    return ClosedJaxpr(jaxpr, consts), tuple(nonzero_out)

@@ -1,0 +1,90 @@
+"""The gateway to jaxlib: the only folder that imports it.
+
+What: platforms and devices, buffers, executables, and what programs may call, as plain
+functions whose behaviour is the same on every supported jaxlib.
+Idea: all of jaxlib that is used here is private and moves between its releases; whatever moves
+is met in this folder, and its tests run on the oldest and the newest release.
+Neighbours: `xjit.devices` shows devices to users; compilation and dispatch build on the rest.
+"""
+
+from .runtime import Device, XlaError, version  # isort: skip
+from .buffers import (
+    ArrayType,
+    Buffer,
+    array_type,
+    assemble,
+    block_until_ready,
+    copy_to_device,
+    delete,
+    device_of,
+    devices_of,
+    from_dlpack,
+    is_deleted,
+    is_ready,
+    nbytes_on_device,
+    put,
+    shards,
+    to_dlpack,
+    to_numpy,
+    unsafe_pointer,
+)
+from .clients import (
+    all_devices,
+    canonical_platform,
+    client,
+    configure_cpu_client,
+    default_backend,
+    default_device,
+    device_fingerprint,
+    local_devices,
+    platforms,
+    set_num_cpu_devices,
+)
+from .dlpack import dlpack_device
+from .executables import Executable, compile_program, deserialize_program
+from .foreign import CALLBACK_TARGET, python_callback, register_ffi_target, register_lapack
+from .gpu_plugin import GpuPlugin, find_gpu_plugin
+
+__all__ = [
+    "CALLBACK_TARGET",
+    "ArrayType",
+    "Buffer",
+    "Device",
+    "Executable",
+    "GpuPlugin",
+    "XlaError",
+    "all_devices",
+    "array_type",
+    "assemble",
+    "block_until_ready",
+    "canonical_platform",
+    "client",
+    "compile_program",
+    "configure_cpu_client",
+    "copy_to_device",
+    "default_backend",
+    "default_device",
+    "delete",
+    "deserialize_program",
+    "device_fingerprint",
+    "device_of",
+    "devices_of",
+    "dlpack_device",
+    "find_gpu_plugin",
+    "from_dlpack",
+    "is_deleted",
+    "is_ready",
+    "local_devices",
+    "nbytes_on_device",
+    "platforms",
+    "put",
+    "python_callback",
+    "register_ffi_target",
+    "register_lapack",
+    "set_num_cpu_devices",
+    "shards",
+    "to_dlpack",
+    "to_numpy",
+    "unsafe_pointer",
+    "version",
+]

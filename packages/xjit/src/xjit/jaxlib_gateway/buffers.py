@@ -1,0 +1,370 @@
+"""Raw buffers: data on one device, or one program argument spread over several.
+
+What: `put` and `to_numpy`, and all that can be asked of a buffer.
+Idea: a buffer is jaxlib's own `ArrayImpl`, held by a stand-in for the two Python objects that
+it wants: an `ArrayType` (shape and dtype) and a sharding, one for each device, made once. They
+are what makes a buffer self-describing: `buffer.aval.dtype`, `buffer.aval.shape`.
+Some of jaxlib's methods import `jax` where it is installed (those that make single-device
+arrays: `_arrays`, `unsafe_buffer_pointer`, `_single_device_array_to_np_array_did_copy`), so they
+are kept for what nothing else does.
+Neighbours: `executables` runs programs on buffers, `dlpack` shares them with other libraries.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import ml_dtypes
+import numpy as np
+
+from .clients import client, default_device
+from .dlpack import data_pointer, export_capsule, host_array, import_capsule
+from .runtime import RuntimeFailure, XlaError, _jax, fail, xla_client
+
+Buffer: TypeAlias = Any
+"""An opaque buffer; only the functions of this folder look inside."""
+
+_COPY = xla_client.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+_ALIAS = xla_client.HostBufferSemantics.ZERO_COPY
+_REPLICATED = xla_client.HloSharding.replicate()
+
+# What Python's buffer protocol knows, so that NumPy can look at the memory of a CPU buffer.
+_PLAIN_DTYPES = frozenset(map(np.dtype, "?bhilqBHILQefdFD"))
+_SUB_BYTE_DTYPES = frozenset(
+    np.dtype(scalar)
+    for scalar in (
+        ml_dtypes.int2,
+        ml_dtypes.int4,
+        ml_dtypes.uint2,
+        ml_dtypes.uint4,
+        ml_dtypes.float4_e2m1fn,
+    )
+)
+_EXTENDED_DTYPES = _SUB_BYTE_DTYPES | frozenset(
+    np.dtype(scalar)
+    for scalar in (
+        ml_dtypes.bfloat16,
+        ml_dtypes.float8_e3m4,
+        ml_dtypes.float8_e4m3,
+        ml_dtypes.float8_e4m3b11fnuz,
+        ml_dtypes.float8_e4m3fn,
+        ml_dtypes.float8_e4m3fnuz,
+        ml_dtypes.float8_e5m2,
+        ml_dtypes.float8_e5m2fnuz,
+        ml_dtypes.float8_e8m0fnu,
+    )
+)
+
+
+class ArrayType:
+    """The shape and dtype of a buffer: what jaxlib asks of an abstract value, and no more."""
+
+    __slots__ = ("dtype", "ndim", "plain", "shape", "weak_type")
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.ndim = len(shape)
+        self.weak_type = False
+        self.plain = dtype in _PLAIN_DTYPES
+
+    def __repr__(self) -> str:
+        return f"{self.dtype.name}[{','.join(map(str, self.shape))}]"
+
+
+@functools.lru_cache(maxsize=8192)
+def array_type(shape: tuple[int, ...], dtype: np.dtype[Any]) -> ArrayType:
+    """Return the interned `ArrayType`; raise `TypeError` for a dtype that XLA does not have."""
+    if dtype not in _PLAIN_DTYPES and dtype not in _EXTENDED_DTYPES:
+        raise TypeError(
+            f"put: XLA has no arrays of dtype {dtype}."
+            "\n  expected  a boolean, integer, floating or complex dtype of NumPy or ml_dtypes"
+        )
+    return ArrayType(shape, dtype)
+
+
+class OneDevice(_jax.SingleDeviceSharding):  # type: ignore[misc]
+    """Placement on one device, with the Python methods that jaxlib 0.10 calls."""
+
+    memory_kind = None
+
+    def _to_xla_hlo_sharding(self, ndim: int) -> Any:
+        return _REPLICATED
+
+    def shard_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return shape
+
+
+class ManyDevices(_jax.Sharding):  # type: ignore[misc]
+    """Placement of one whole piece on each of several devices."""
+
+    # A slot, since `import jax` gives the base class a property of this name.
+    __slots__ = ("_internal_device_list", "devices")
+    memory_kind = None
+
+    def __init__(self, devices: tuple[Any, ...]) -> None:
+        self._internal_device_list = _jax.DeviceList(devices)
+        self.devices = devices
+
+    def _to_xla_hlo_sharding(self, ndim: int) -> Any:
+        return _REPLICATED
+
+    def shard_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return shape
+
+
+@functools.lru_cache(maxsize=4096)
+def placement(devices: tuple[Any, ...]) -> Any:
+    """Return the sharding object of one device or of several, one piece each."""
+    return OneDevice(devices[0]) if len(devices) == 1 else ManyDevices(devices)
+
+
+def put(array: np.ndarray[Any, Any], device: Any = None, *, may_alias: bool = False) -> Buffer:
+    """Return a buffer on `device` that holds the elements of `array`.
+
+    Args:
+        array: any layout and byte order; 64-bit elements stay 64 bits wide.
+        device: by default the first of the default backend.
+        may_alias: the caller promises that nothing writes to `array` any more, so that a CPU
+            buffer may use its memory instead of a copy. Without effect where the array is a
+            view of memory that can be written.
+
+    Raises:
+        TypeError: XLA has no such dtype (object, text, datetime, long double).
+
+    Example:
+        >>> to_numpy(put(np.arange(3.0)))
+        array([0., 1., 2.])
+    """
+    if array.__class__ is not np.ndarray:
+        array = np.asarray(array)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if device is None:
+        device = default_device()
+    kind = array_type(array.shape, array.dtype)
+    alias = may_alias and (array.flags.owndata or not array.flags.writeable)
+    try:
+        return _jax.batched_device_put(
+            kind, placement((device,)), [array], [device],
+            True, not alias, _ALIAS if alias else _COPY, True,
+        )  # fmt: skip
+    except RuntimeFailure as error:
+        fail("put", f"{kind} could not be placed on {device}", error)
+
+
+def to_numpy(buffer: Buffer) -> np.ndarray[Any, Any]:
+    """Return the elements as a read-only array, waiting for them if need be.
+
+    On a CPU the array shows the buffer's own memory, which lives as long as the array does. It is
+    a copy for dtypes narrower than a byte, for other devices, and with jaxlib before 0.12 for the
+    dtypes of `ml_dtypes`.
+
+    Raises:
+        XlaError: the program that was to compute the buffer failed, or it is deleted or donated.
+        ValueError: the buffer is spread over several devices (see `shards`).
+
+    Example:
+        >>> to_numpy(put(np.array([True, False]))).flags.writeable
+        False
+    """
+    kind = buffer.aval
+    if kind.plain:
+        try:
+            # Not `asarray(buffer)`, which asks `__array__` of `jax` where the protocol fails.
+            return np.asarray(memoryview(buffer))
+        except BufferError:
+            return _to_numpy_slowly(buffer)
+    return _to_numpy_slowly(buffer)
+
+
+def is_ready(buffer: Buffer) -> bool:
+    """Say whether the elements are computed, without waiting; a failure counts as ready."""
+    if buffer.is_deleted():
+        raise XlaError("is_ready: the buffer has been deleted or donated.")
+    return bool(buffer.is_ready())
+
+
+def block_until_ready(buffer: Buffer) -> Buffer:
+    """Wait until the elements are computed and return the buffer."""
+    try:
+        buffer.block_until_ready()
+    except RuntimeFailure as error:
+        fail("block_until_ready", "the buffer was not computed", error)
+    return buffer
+
+
+def is_deleted(buffer: Buffer) -> bool:
+    """Say whether the buffer's memory was given up, by `delete` or by donation."""
+    return bool(buffer.is_deleted())
+
+
+def delete(buffer: Buffer) -> None:
+    """Give up the buffer's memory, as soon as no array from `to_numpy` shows it any more.
+
+    Raises:
+        RuntimeError: the memory was given to another library with `to_dlpack`, which may use it.
+    """
+    if getattr(buffer, "_is_shared", False):  # the runtime would end the process
+        raise RuntimeError("delete: the buffer's memory is shared through DLPack.")
+    buffer.delete()
+
+
+def device_of(buffer: Buffer) -> Any:
+    """Return the device that holds the buffer; the first where there are several."""
+    return devices_of(buffer)[0]
+
+
+def devices_of(buffer: Buffer) -> tuple[Any, ...]:
+    """Return the devices that hold the buffer's pieces, in order."""
+    where = buffer._sharding
+    return where.devices if isinstance(where, ManyDevices) else (where._device,)
+
+
+def nbytes_on_device(buffer: Buffer) -> int:
+    """Return the bytes that the buffer (one piece of it) takes on its device, padding included."""
+    return int(buffer.on_device_size_in_bytes())
+
+
+def copy_to_device(buffer: Buffer, device: Any) -> Buffer:
+    """Return the buffer on `device`: the same object where it is there already."""
+    here = device_of(buffer)
+    if here is device or here == device:
+        return buffer
+    if here.client is not device.client:  # from one platform to another: through the host
+        return put(to_numpy(buffer), device, may_alias=True)
+    try:
+        return _jax.batched_device_put(
+            buffer.aval, placement((device,)), [buffer], [device], True, False, _COPY, True
+        )
+    except RuntimeFailure as error:
+        fail("copy_to_device", f"{buffer.aval} could not be copied to {device}", error)
+
+
+def unsafe_pointer(buffer: Buffer) -> int:
+    """Return the address of the buffer's memory on its device, which may vanish with the buffer."""
+    block_until_ready(buffer)
+    if buffer.aval.dtype in _SUB_BYTE_DTYPES:
+        return int(buffer.unsafe_buffer_pointer())  # DLPack has no such elements
+    return data_pointer(export_capsule(buffer))
+
+
+def shards(buffer: Buffer) -> list[Buffer]:
+    """Return the pieces of a buffer that is spread over devices, one buffer for each device.
+
+    The pieces share memory with it. Where the `jax` distribution is installed this imports it:
+    jaxlib describes the pieces by its class before they can be described by ours.
+    """
+    devices = devices_of(buffer)
+    if len(devices) == 1:
+        return [buffer]
+    kind = buffer.aval
+    return [
+        piece._rewrap_with_aval_and_sharding(kind, placement((device,)))
+        for piece, device in zip(buffer._arrays, devices, strict=True)
+    ]
+
+
+def assemble(pieces: Sequence[Buffer]) -> Buffer:
+    """Return one buffer spread over the devices of `pieces`, sharing their memory.
+
+    Args:
+        pieces: equal in shape and dtype, each on another device, in the order of the program's
+            devices.
+    """
+    if len(pieces) == 1:
+        return pieces[0]
+    kind = pieces[0].aval
+    for number, piece in enumerate(pieces):
+        if piece.aval.shape != kind.shape or piece.aval.dtype != kind.dtype:
+            raise ValueError(
+                "assemble: the pieces for different devices differ."
+                f"\n  got       piece 0: {kind}, piece {number}: {piece.aval}"
+            )
+    devices = tuple(device_of(piece) for piece in pieces)
+    try:
+        return _jax.ArrayImpl(kind, placement(devices), list(pieces), True, _skip_checks=True)
+    except RuntimeFailure as error:
+        fail("assemble", "the pieces do not make one buffer", error)
+
+
+def to_dlpack(buffer: Buffer, stream: int | None = None) -> Any:
+    """Return a DLPack capsule of the buffer, for an object's `__dlpack__` method to give."""
+    block_until_ready(buffer)
+    capsule = export_capsule(buffer, stream)
+    buffer._is_shared = True
+    return capsule
+
+
+def from_dlpack(source: Any, device: Any = None, *, may_alias: bool = False) -> Buffer:
+    """Return a buffer of the elements of an object with `__dlpack__` and `__dlpack_device__`.
+
+    Args:
+        source: an array of any library, on a CPU or a CUDA device.
+        device: where the buffer shall be; by default where the data is.
+        may_alias: share CPU memory instead of copying it, on the caller's promise that nothing
+            writes to it any more. Memory of a GPU is shared always.
+    """
+    kind, number = source.__dlpack_device__()
+    if int(kind) == 1:
+        host = host_array(source)
+        if may_alias:
+            host.flags.writeable = False
+        return put(host, device or default_device("cpu"), may_alias=may_alias)
+    here = next(d for d in client("gpu").local_devices() if d.local_hardware_id == number)
+    shared, shape, dtype = import_capsule(source, here)
+    buffer = shared._rewrap_with_aval_and_sharding(array_type(shape, dtype), placement((here,)))
+    return buffer if device is None else copy_to_device(buffer, device)
+
+
+def _to_numpy_slowly(buffer: Buffer) -> np.ndarray[Any, Any]:
+    """Return what the buffer protocol does not give, or raise the reason why it does not."""
+    kind = buffer.aval
+    devices = devices_of(buffer)
+    if len(devices) > 1:
+        raise ValueError(
+            f"to_numpy: the buffer is spread over {len(devices)} devices."
+            "\n  hint      to_numpy(piece) for each piece of shards(buffer)"
+        )
+    if buffer.is_deleted():
+        raise XlaError("to_numpy: the buffer has been deleted or donated.")
+    block_until_ready(buffer)
+    try:
+        if hasattr(buffer, "_to_np_array_did_copy"):  # since 0.12, and it imports nothing
+            host: np.ndarray[Any, Any] = buffer._to_np_array_did_copy()[0]
+        elif buffer.platform() == "cpu" and kind.dtype not in _SUB_BYTE_DTYPES:
+            host = _copy_of_memory(buffer)
+        else:
+            host = buffer._single_device_array_to_np_array_did_copy()[0]
+    except RuntimeFailure as error:
+        fail("to_numpy", f"{kind} could not be read", error)
+    host.flags.writeable = False
+    return host
+
+
+class _Memory:
+    """Memory of a buffer as NumPy takes it; the capsule keeps it while NumPy looks."""
+
+    __slots__ = ("__array_interface__", "_capsule")
+
+    def __init__(self, capsule: Any, kind: ArrayType) -> None:
+        self._capsule = capsule
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": kind.shape,
+            "typestr": f"|V{kind.dtype.itemsize}",
+            "data": (data_pointer(capsule), True),
+        }
+
+
+def _copy_of_memory(buffer: Buffer) -> np.ndarray[Any, Any]:
+    """Return a copy of a CPU buffer whose dtype Python's buffer protocol lacks.
+
+    A view would have to hold the capsule, and deleting a buffer while there is one is fatal.
+    """
+    kind = buffer.aval
+    if 0 in kind.shape:
+        return np.empty(kind.shape, kind.dtype)
+    return np.array(_Memory(export_capsule(buffer), kind)).view(kind.dtype)

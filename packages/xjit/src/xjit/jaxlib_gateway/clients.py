@@ -1,0 +1,218 @@
+"""PJRT clients: one for each platform, made on first use.
+
+What: `client`, the number of virtual CPU devices, which platforms there are and which is default.
+Idea: importing starts nothing; the first request for a platform makes its client under a lock
+and every later one finds it in a dictionary. The CPU client may show several devices, which
+share the cores: that is how programs for many devices are tested on one machine.
+Neighbours: `gpu_plugin` finds and starts CUDA; `xjit.devices` is the public face.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import platform as machine_facts
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from .gpu_plugin import find_gpu_plugin, make_gpu_client
+from .runtime import RuntimeFailure, fail, version, xla_client
+
+_NAME_BY_ALIAS = {"cpu": "cpu", "gpu": "gpu", "cuda": "gpu"}
+
+_lock = threading.RLock()
+_client_by_platform: dict[str, Any] = {}
+_default_device_by_platform: dict[str | None, Any] = {}
+_failure_by_platform: dict[str, Exception] = {}
+_cpu_settings: dict[str, Any] = {}
+
+
+def client(platform: str | None = None) -> Any:
+    """Return the PJRT client of `platform`, made on the first request.
+
+    Args:
+        platform: `"cpu"`, `"gpu"` (or its other name `"cuda"`); by default the default backend.
+
+    Raises:
+        ValueError: the name is unknown.
+        RuntimeError: the platform's plugin is not installed or its device cannot be used.
+
+    Example:
+        >>> client("cpu").platform
+        'cpu'
+    """
+    name = default_backend() if platform is None else canonical_platform(platform)
+    found = _client_by_platform.get(name)
+    return _make(name) if found is None else found
+
+
+@functools.cache
+def platforms() -> tuple[str, ...]:
+    """Return the platforms that may be asked for, the preferred one first, as found at first use.
+
+    The environment variable `XSTACK_PLATFORMS` (names between commas) replaces the list;
+    otherwise it is `gpu`, where the CUDA plugin is installed, and `cpu`. No client is made.
+    """
+    chosen = os.environ.get("XSTACK_PLATFORMS", "")
+    if chosen.strip():
+        names = [canonical_platform(name) for name in chosen.split(",") if name.strip()]
+        return tuple(dict.fromkeys(names))
+    return ("cpu",) if find_gpu_plugin() is None else ("gpu", "cpu")
+
+
+def default_backend() -> str:
+    """Return the platform that is used when none is named.
+
+    It is the first of `platforms()`. A GPU that was not asked for by name in
+    `XSTACK_PLATFORMS` and cannot be started gives way to the CPU, with one warning.
+    """
+    first = platforms()[0]
+    if first == "cpu" or first in _client_by_platform or os.environ.get("XSTACK_PLATFORMS"):
+        return first
+    with _lock:
+        if first not in _failure_by_platform:
+            try:
+                _make(first)
+                return first
+            except Exception as error:
+                _failure_by_platform[first] = error
+                warnings.warn(f"default_backend: the GPU cannot be used: {error}", stacklevel=2)
+    return "cpu"
+
+
+def set_num_cpu_devices(count: int) -> None:
+    """Make the CPU client show `count` devices.
+
+    They share the machine's cores and memory. It has to be called before the CPU client is
+    first used; the environment variable `XSTACK_NUM_CPU_DEVICES` says the same without a call.
+
+    Raises:
+        ValueError: `count` is not a positive integer.
+        RuntimeError: the client exists with another number of devices.
+    """
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise ValueError(
+            "set_num_cpu_devices: the number of devices must be a positive integer."
+            f"\n  got       {count!r}"
+        )
+    with _lock:
+        made = _client_by_platform.get("cpu")
+        if made is not None and len(made.local_devices()) != count:
+            raise RuntimeError(
+                "set_num_cpu_devices: the CPU client is already in use."
+                f"\n  got       {count} devices, after a start with {len(made.local_devices())}"
+                "\n  hint      call it before the first array is made, or set the environment"
+                "\n            variable XSTACK_NUM_CPU_DEVICES"
+            )
+        _cpu_settings["num_devices"] = count
+
+
+def configure_cpu_client(**settings: Any) -> None:
+    """Keep keyword arguments of `xla_client.make_cpu_client` for the client still to be made.
+
+    With `distributed_client`, `node_id`, `num_nodes` and `collectives`, several processes share
+    one set of devices.
+    """
+    with _lock:
+        if "cpu" in _client_by_platform:
+            raise RuntimeError(
+                "configure_cpu_client: the CPU client is already in use."
+                "\n  hint      join the other processes before the first array is made"
+            )
+        _cpu_settings.update(settings)
+
+
+def canonical_platform(platform: str) -> str:
+    """Return `"cpu"` or `"gpu"` for a name or its alias."""
+    name = _NAME_BY_ALIAS.get(platform.strip().lower())
+    if name is None:
+        raise ValueError(
+            f"platform: {platform!r} is not the name of a platform."
+            f"\n  expected  one of {', '.join(_NAME_BY_ALIAS)}"
+        )
+    return name
+
+
+def device_fingerprint(platform: str | None = None) -> str:
+    """Return a text that differs wherever a compiled program of `platform` may not be shared.
+
+    It names the jaxlib and runtime versions, the platform's own version, the kind of its devices,
+    their number and the number of processes; for a CPU also its architecture and a digest of
+    its features, since compiled code uses what the machine at hand offers.
+    """
+    found = client(platform)
+    local = found.local_devices()
+    kinds = sorted({str(device.device_kind) for device in local})
+    facts = [version(), found.platform, str(found.platform_version), *kinds]
+    facts += [f"{len(local)} of {found.device_count()} devices"]
+    if found.platform == "cpu":
+        facts += [machine_facts.system(), machine_facts.machine(), _cpu_features()]
+    else:
+        facts += sorted({str(getattr(device, "compute_capability", "")) for device in local})
+    return "; ".join(facts)
+
+
+def all_devices(platform: str | None = None) -> list[Any]:
+    """Return the devices of every process, in the order of their ids."""
+    return list(client(platform).devices())
+
+
+def local_devices(platform: str | None = None) -> list[Any]:
+    """Return the devices that this process can place data on."""
+    return list(client(platform).local_devices())
+
+
+def default_device(platform: str | None = None) -> Any:
+    """Return the first device of this process, on which data is put when none is named."""
+    found = _default_device_by_platform.get(platform)
+    if found is None:
+        found = _default_device_by_platform[platform] = client(platform).local_devices()[0]
+    return found
+
+
+def _make(name: str) -> Any:
+    """Return the client of `name`, making it if no other thread was faster."""
+    with _lock:
+        found = _client_by_platform.get(name)
+        if found is None:
+            make: Callable[[], Any] = _make_cpu_client if name == "cpu" else make_gpu_client
+            found = _client_by_platform[name] = make()
+        return found
+
+
+def _make_cpu_client() -> Any:
+    settings = dict(_cpu_settings)
+    if "num_devices" not in settings:
+        settings["num_devices"] = _num_devices_from_environment()
+    try:
+        return xla_client.make_cpu_client(**settings)
+    except RuntimeFailure as error:
+        fail("client", "the CPU client could not be started", error)
+
+
+def _num_devices_from_environment() -> int | None:
+    """Return the number asked for, or None, with which XLA reads its own XLA_FLAGS (default 1)."""
+    text = os.environ.get("XSTACK_NUM_CPU_DEVICES", "").strip()
+    if not text:
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise ValueError(
+            f"client: XSTACK_NUM_CPU_DEVICES must be a positive integer.\n  got       {text!r}"
+        )
+    return int(text)
+
+
+@functools.cache
+def _cpu_features() -> str:
+    """Return the processor's name and a digest of its feature list."""
+    lines: Sequence[str] = [machine_facts.processor()]
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        wanted = ("model name", "flags", "Features", "CPU implementer", "CPU part")
+        first_processor = cpuinfo.read_text().split("\n\n")[0].splitlines()
+        lines = [line for line in first_processor if line.startswith(wanted)]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]

@@ -1,0 +1,34 @@
+"""Parse StableHLO text into an MLIR module, for the programs that call Python.
+
+What: `parse_module`.
+Idea: the runtime takes Python callbacks only with a module, not with text. Nothing else needs
+MLIR, so this file is imported on the first such program. A context is made for each parse and
+dropped with the module: contexts keep all they have seen.
+Neighbours: `executables`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir._mlir_libs import _jax_mlir_ext
+from jaxlib.mlir.dialects import chlo, sdy, stablehlo
+
+from .runtime import fail
+
+
+def parse_module(text: str) -> Any:
+    """Return the MLIR module of `text`; raise `XlaError` where it is not StableHLO."""
+    registry = ir.DialectRegistry()
+    _jax_mlir_ext.register_dialects(registry)
+    context = ir.Context()
+    context.append_dialect_registry(registry)
+    context.load_all_available_dialects()
+    for dialect in (stablehlo, chlo, sdy):
+        dialect.register_dialect(context)
+    try:
+        with context:
+            return ir.Module.parse(text)
+    except ir.MLIRError as error:
+        fail("compile_program", "XLA refused the program", error)

@@ -1,0 +1,57 @@
+"""Load jaxlib: the one module whose imports name it.
+
+What: the two modules of jaxlib that the rest of this folder uses, the exception that every
+failure of theirs becomes, and the versions.
+Idea: XLA reads its log level when its library is loaded and otherwise greets each new client on
+stderr, so the level stands in the environment during the import, unless the user has chosen one.
+Nothing of jaxlib is configured or changed: `jax` may live in the same process.
+Neighbours: `clients`, `buffers`, `executables`, `foreign` and `dlpack` import jaxlib from here.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NoReturn
+
+_LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
+_user_has_chosen = _LOG_LEVEL in os.environ
+os.environ.setdefault(_LOG_LEVEL, "1")
+
+from jaxlib import _jax, xla_client  # noqa: E402  (the log level has to be set before)
+from jaxlib.version import __version__ as _jaxlib_version  # noqa: E402
+
+if not _user_has_chosen:
+    del os.environ[_LOG_LEVEL]
+
+__all__ = ["Device", "RuntimeFailure", "XlaError", "_jax", "fail", "version", "xla_client"]
+
+Device = _jax.Device
+RuntimeFailure = _jax.JaxRuntimeError
+
+
+class XlaError(RuntimeError):
+    """XLA refused a program, or failed while it compiled or ran one.
+
+    The first line says which step failed; the message of XLA follows. Work on a device is
+    asynchronous, so a failure while running shows when the result is read.
+
+    Example:
+        >>> issubclass(XlaError, RuntimeError)
+        True
+    """
+
+
+def version() -> str:
+    """Return the version of jaxlib with the numbers of its runtime, for cache keys.
+
+    Example:
+        >>> version().startswith("jaxlib ")
+        True
+    """
+    return f"jaxlib {_jaxlib_version} xla {xla_client._version} ifrt {_jax.ifrt_version_number}"
+
+
+def fail(operation: str, problem: str, cause: BaseException) -> NoReturn:
+    """Raise `cause` again as an `XlaError` whose first line is ours."""
+    lines = str(cause).strip().replace("\n", "\n" + " " * 12)
+    raise XlaError(f"{operation}: {problem}.\n  got       {lines}") from cause

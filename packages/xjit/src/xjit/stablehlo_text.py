@@ -1,0 +1,386 @@
+"""StableHLO as text: a builder that primitives' `stablehlo` rules write into.
+
+A rule gets the builder, the names of its operands, the abstract values of operands and results, and
+the params; it appends operations and returns the names of its results. Names are SSA values
+(`%12`), the text is MLIR's generic form, which parses as fast as it formats. Types are formatted
+once for each abstract value, equal constants are written once, inner programs become private
+functions, once for each jaxpr.
+
+Neighbours: `lowering` drives this over the equations of a jaxpr.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xprim import ClosedJaxpr, Jaxpr, ShapedArray, dtypes, shaped_array
+
+Names = Sequence[str]
+
+_ELEMENT_TYPES = {
+    "bool": "i1", "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "int4": "i4",
+    "int2": "i2", "int1": "i1", "uint64": "ui64", "uint32": "ui32", "uint16": "ui16",
+    "uint8": "ui8", "uint4": "ui4", "uint2": "ui2", "uint1": "ui1", "float64": "f64",
+    "float32": "f32", "float16": "f16", "bfloat16": "bf16", "complex64": "complex<f32>",
+    "complex128": "complex<f64>", "float8_e3m4": "f8E3M4", "float8_e4m3": "f8E4M3",
+    "float8_e4m3b11fnuz": "f8E4M3B11FNUZ", "float8_e4m3fn": "f8E4M3FN",
+    "float8_e4m3fnuz": "f8E4M3FNUZ", "float8_e5m2": "f8E5M2", "float8_e5m2fnuz": "f8E5M2FNUZ",
+    "float8_e8m0fnu": "f8E8M0FNU", "float4_e2m1fn": "f4E2M1FN", "float6_e2m3fn": "f6E2M3FN",
+    "float6_e3m2fn": "f6E3M2FN",
+}  # fmt: skip
+
+_MAX_TYPES = 8192
+_types: dict[ShapedArray, str] = {}
+
+
+def element_type(dtype: np.dtype[Any]) -> str:
+    """Return the MLIR name of an element type."""
+    try:
+        return _ELEMENT_TYPES[dtype.name]
+    except KeyError:
+        raise TypeError(f"stablehlo: there is no element type for dtype {dtype}.") from None
+
+
+def type_text(aval: ShapedArray) -> str:
+    """Return the MLIR tensor type of an abstract value, as `tensor<2x3xf32>`."""
+    text = _types.get(aval)
+    if text is None:
+        if len(_types) >= _MAX_TYPES:
+            _types.clear()
+        dims = "".join([f"{d}x" for d in aval.shape])
+        text = _types[aval] = f"tensor<{dims}{element_type(aval.dtype)}>"
+    return text
+
+
+class Builder:
+    """Collects the operations of one function body; inner functions share a `Module`."""
+
+    __slots__ = ("_broadcasts", "_constants", "_scalars", "lines", "module")
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.lines: list[str] = []
+        self._constants: dict[Any, str] = {}
+        self._broadcasts: dict[Any, str] = {}
+        self._scalars: dict[str, np.ndarray[Any, Any]] = {}
+
+    type = staticmethod(type_text)
+
+    @property
+    def platform(self) -> str:
+        """The platform the program is written for: `cpu`, `cuda`, ..."""
+        return self.module.platform
+
+    def fresh(self) -> str:
+        """Return a new SSA name."""
+        module = self.module
+        module.count += 1
+        return f"%{module.count}"
+
+    def op(
+        self,
+        name: str,
+        operands: Names,
+        avals_in: Iterable[ShapedArray],
+        avals_out: Sequence[ShapedArray],
+        attributes: str = "",
+        regions: str = "",
+    ) -> list[str]:
+        """Append an operation in generic form and return the names of its results.
+
+        Args:
+          name: the full name, `stablehlo.add`.
+          operands: names of the operands.
+          avals_in: their abstract values.
+          avals_out: the abstract values of the results.
+          attributes: the inside of the attribute dictionary, `dimension = 0 : i64`.
+          regions: the text of regions in parentheses, as `region` returns it.
+        """
+        types_in = ", ".join([type_text(a) for a in avals_in])
+        if len(avals_out) == 1:
+            result, types_out = self.fresh(), type_text(avals_out[0])
+            results = [result]
+        else:
+            results = [self.fresh() for _ in avals_out]
+            result, types_out = ", ".join(results), ", ".join([type_text(a) for a in avals_out])
+            types_out = f"({types_out})"
+        attributes = f" {{{attributes}}}" if attributes else ""
+        left = f"{result} = " if results else ""
+        self.lines.append(
+            f'{left}"{name}"({", ".join(operands)}){regions}{attributes} : '
+            f"({types_in}) -> {types_out}"
+        )
+        return results
+
+    def same_type_op(self, name: str, operands: Names, aval: ShapedArray) -> str:
+        """Append an operation whose operands and result all have one type: `stablehlo.add`."""
+        result = self.fresh()
+        self.lines.append(f"{result} = {name} {', '.join(operands)} : {type_text(aval)}")
+        return result
+
+    def constant(self, value: Any, aval: ShapedArray) -> str:
+        """Return the name of a constant: a scalar repeated to a shape, or a whole array."""
+        host = np.asarray(value, dtype=aval.dtype)
+        key = (host.tobytes(), host.shape, aval.shape, aval.dtype)
+        name = self._constants.get(key)
+        if name is None:
+            name = self._constants[key] = self.fresh()
+            strong = aval if not aval.weak_type else shaped_array(aval.shape, aval.dtype)
+            # constants go first: they dominate every use, those inside regions included
+            self.lines.insert(0, f"{name} = stablehlo.constant {_dense(host, strong)}")
+            if host.ndim == 0:
+                self._scalars[name] = host
+        return name
+
+    def scalar(self, value: Any, dtype: np.dtype[Any]) -> str:
+        """Return the name of a 0-d constant."""
+        return self.constant(value, shaped_array((), dtype))
+
+    def full_like(self, value: Any, aval: ShapedArray) -> str:
+        """Return the name of a constant of the type of `aval` filled with a scalar."""
+        return self.constant(value, aval)
+
+    def broadcast(
+        self, operand: str, aval: ShapedArray, shape: tuple[int, ...], dims: Sequence[int] = ()
+    ) -> str:
+        """Repeat an operand to a shape; `dims` says where its dimensions go."""
+        if aval.shape == shape:
+            return operand
+        if operand in self._scalars:
+            return self.constant(self._scalars[operand], shaped_array(shape, aval.dtype))
+        key = (operand, shape, tuple(dims))
+        name = self._broadcasts.get(key)
+        if name is None:
+            out = shaped_array(shape, aval.dtype)
+            (name,) = self.op(
+                "stablehlo.broadcast_in_dim", [operand], [aval], [out],
+                f"broadcast_dimensions = {i64_array(dims)}",
+            )  # fmt: skip
+            self._broadcasts[key] = name
+        return name
+
+    def convert(self, operand: str, aval: ShapedArray, dtype: np.dtype[Any]) -> str:
+        """Convert an operand to another element type (numerically)."""
+        if aval.dtype == dtype:
+            return operand
+        (name,) = self.op(
+            "stablehlo.convert", [operand], [aval], [shaped_array(aval.shape, dtype)]
+        )
+        return name
+
+    def region(
+        self,
+        avals: Sequence[ShapedArray],
+        body: Callable[[Builder, list[str]], Sequence[str]],
+        result_avals: Sequence[ShapedArray],
+    ) -> str:
+        """Return the text of a region `({^bb0(...): ... stablehlo.return ...})`.
+
+        Args:
+          avals: the abstract values of the block's arguments.
+          body: writes the block into the builder it gets and returns the names of the results.
+          result_avals: the abstract values of the results.
+        """
+        inner = Builder(self.module)
+        names = [self.fresh() for _ in avals]
+        results = body(inner, names)
+        args = ", ".join([f"{n}: {type_text(a)}" for n, a in zip(names, avals, strict=True)])
+        types = ", ".join([type_text(a) for a in result_avals])
+        values = f" {', '.join(results)} : {types}" if results else ""
+        header = f"^bb0({args}):" if names else ""
+        lines = "\n".join([header, *inner.lines, f"stablehlo.return{values}"])
+        return f"({{\n{lines}\n}})"
+
+    def regions(self, *texts: str) -> str:
+        """Join regions of one operation: each as `region` returns it."""
+        return "(" + ", ".join([t[1:-1] for t in texts]) + ")"
+
+    def reducer(self, name: str, dtype: np.dtype[Any]) -> str:
+        """Return the region of a reduction by one operation on two scalars."""
+        scalar = shaped_array((), dtype)
+        return self.region(
+            [scalar, scalar], lambda b, xs: [b.same_type_op(name, xs, scalar)], [scalar]
+        )
+
+    def inline(self, closed: ClosedJaxpr, operands: Names) -> list[str]:
+        """Write the equations of a program here and return the names of its results."""
+        consts = [self.array_constant(c) for c in closed.consts]
+        return self.module.write_jaxpr(self, closed.jaxpr, [*consts, *operands])
+
+    def array_constant(self, value: Any) -> str:
+        """Return the name of a constant that holds a concrete Array."""
+        return self.constant(value.to_host(), value.aval)
+
+    def call(self, closed: ClosedJaxpr, operands: Names, name: str = "") -> list[str]:
+        """Call a program as a private function, which is written once for each jaxpr."""
+        symbol = self.module.function(closed, name or closed.jaxpr.name or "inner")
+        avals = closed.in_avals
+        types_in = ", ".join([type_text(a) for a in avals])
+        types_out = ", ".join([type_text(a) for a in closed.out_avals])
+        results = [self.fresh() for _ in closed.out_avals]
+        left = f"{', '.join(results)} = " if results else ""
+        self.lines.append(
+            f"{left}func.call @{symbol}({', '.join(operands)}) : ({types_in}) -> ({types_out})"
+        )
+        return results
+
+    def traced(
+        self, fun: Callable[..., Any], operands: Names, avals_in: Sequence[ShapedArray],
+        key: Any,
+    ) -> list[str]:  # fmt: skip
+        """Write what a function of Arrays does: for primitives that have no operation of their own.
+
+        Args:
+          fun: takes Arrays, returns a sequence of Arrays; written against `xnp.lax`.
+          operands: names of the operands.
+          avals_in: their abstract values.
+          key: hashable; equal keys (with equal `avals_in`) promise the same program.
+        """
+        return self.inline(self.module.staged(fun, tuple(avals_in), key), operands)
+
+
+class Module:
+    """A program under construction: its functions, name counter and platform."""
+
+    __slots__ = ("_functions", "_names", "count", "functions", "platform", "write_jaxpr",
+                 "callbacks", "num_replicas", "axis_sizes", "staged")  # fmt: skip
+
+    def __init__(
+        self,
+        write_jaxpr: Callable[[Builder, Jaxpr, list[str]], list[str]],
+        staged: Callable[[Callable[..., Any], tuple[ShapedArray, ...], Any], ClosedJaxpr],
+        platform: str = "cpu",
+    ) -> None:
+        self.write_jaxpr = write_jaxpr
+        self.staged = staged
+        self.platform = platform
+        self.count = 0
+        self.functions: list[str] = []
+        self.callbacks: list[Any] = []
+        self.num_replicas = 1
+        self.axis_sizes: dict[Any, int] = {}
+        self._functions: dict[int, tuple[str, ClosedJaxpr]] = {}
+        self._names: dict[str, int] = {}
+
+    def function(self, closed: ClosedJaxpr, name: str) -> str:
+        """Return the symbol of the private function that computes a program."""
+        found = self._functions.get(id(closed))
+        if found is None:
+            found = self._functions[id(closed)] = (self._symbol(name), closed)
+            self.add_function(found[0], closed, public=False)
+        return found[0]
+
+    def _symbol(self, name: str) -> str:
+        base = "".join([c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name])
+        if not base or base[0].isdigit() or base == "main":
+            base = f"_{base}"
+        number = self._names[base] = self._names.get(base, -1) + 1
+        return f"{base}_{number}" if number else base
+
+    def add_function(
+        self,
+        symbol: str,
+        closed: ClosedJaxpr,
+        *,
+        public: bool,
+        arg_attributes: Sequence[str] = (),
+        result_attributes: Sequence[str] = (),
+    ) -> None:
+        """Write a function that computes a program."""
+        builder = Builder(self)
+        operands = [f"%arg{i}" for i in range(len(closed.in_avals))]
+        results = builder.inline(closed, operands)
+        attributes = list(arg_attributes) or [""] * len(operands)
+        args = ", ".join([
+            f"{n}: {type_text(a)}{f' {{{t}}}' if t else ''}"
+            for n, a, t in zip(operands, closed.in_avals, attributes, strict=True)
+        ])  # fmt: skip
+        out_attributes = list(result_attributes) or [""] * len(results)
+        types = [type_text(a) for a in closed.out_avals]
+        outs = ", ".join([
+            f"{t}{f' {{{x}}}' if x else ''}" for t, x in zip(types, out_attributes, strict=True)
+        ])  # fmt: skip
+        values = f" {', '.join(results)} : {', '.join(types)}" if results else ""
+        visibility = "public" if public else "private"
+        body = "\n".join(builder.lines)
+        self.functions.append(
+            f"func.func {visibility} @{symbol}({args}) -> ({outs}) {{\n{body}\nreturn{values}\n}}"
+        )
+
+    def text(self, name: str, attributes: str = "") -> str:
+        """Return the text of the whole module."""
+        body = "\n".join(self.functions)
+        extra = f" attributes {{{attributes}}}" if attributes else ""
+        return f"module @{self._symbol(name)}{extra} {{\n{body}\n}}\n"
+
+
+def i64_array(values: Iterable[int]) -> str:
+    """Return an `array<i64: 1, 2>` attribute."""
+    inside = ", ".join(map(str, values))
+    return f"array<i64: {inside}>" if inside else "array<i64>"
+
+
+def i64_dense(rows: Sequence[Sequence[int]]) -> str:
+    """Return a two-dimensional integer attribute (padding of windows)."""
+    if not len(rows):
+        return "dense<> : tensor<0x2xi64>"
+    inside = ", ".join(f"[{', '.join(map(str, row))}]" for row in rows)
+    return f"dense<[{inside}]> : tensor<{len(rows)}x{len(rows[0])}xi64>"
+
+
+def bool_array(values: Iterable[bool]) -> str:
+    """Return an `array<i1: true, false>` attribute."""
+    inside = ", ".join("true" if v else "false" for v in values)
+    return f"array<i1: {inside}>" if inside else "array<i1>"
+
+
+def _dense(host: np.ndarray[Any, Any], aval: ShapedArray) -> str:
+    """Return `dense<...> : tensor<...>`: raw bytes in hexadecimal, or one repeated element."""
+    if host.size == 0 or aval.size == 0:
+        return f"dense<> : {type_text(aval)}"
+    if host.ndim and host.size > 1 and (host == host.flat[0]).all() and host.dtype.kind in "biu":
+        host = host.reshape(-1)[0]
+    if host.ndim == 0 or host.size == 1:
+        return f"dense<{_element(host.reshape(())[()], aval.dtype)}> : {type_text(aval)}"
+    return f"dense<{_raw(host, aval.dtype)}> : {type_text(aval)}"
+
+
+def _element(value: Any, dtype: np.dtype[Any]) -> str:
+    if dtypes.is_bool(dtype):
+        return "true" if value else "false"
+    if dtypes.is_integer(dtype):
+        return str(int(value))
+    if dtypes.is_complex(dtype):
+        half = np.float32 if dtype.itemsize == 8 else np.float64
+        return f"({_float(half(value.real))}, {_float(half(value.imag))})"
+    return _float(value)
+
+
+def _float(value: Any) -> str:
+    """Return a float exactly: by its bits in hexadecimal, which also covers NaN and infinities."""
+    host = np.asarray(value)
+    short = repr(float(value))
+    if host.dtype in (np.float32, np.float64) and "e" not in short and short[-1].isdigit() and (
+        len(short) <= 8
+    ):
+        return short
+    digits = max(1, (dtypes.itemsize_bits(host.dtype) + 3) // 4)
+    bits = int.from_bytes(host.tobytes(), "little")
+    return f"0x{bits:0{digits}X}"
+
+
+def _raw(host: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> str:
+    if dtypes.is_bool(dtype):  # one bit an element, least significant first
+        return f'"0x{np.packbits(host.reshape(-1), bitorder="little").tobytes().hex().upper()}"'
+    if dtypes.itemsize_bits(dtype) < 8:
+        return _nested(host, dtype)
+    return f'"0x{np.ascontiguousarray(host).tobytes().hex().upper()}"'
+
+
+def _nested(host: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> str:
+    if host.ndim == 0:
+        return _element(host[()], dtype)
+    return f"[{', '.join(_nested(row, dtype) for row in host)}]"

@@ -1,0 +1,79 @@
+"""broadcast_in_dim: repeat an array along new dimensions and along dimensions of size 1.
+
+Dimension `i` of the operand becomes dimension `broadcast_dimensions[i]` of the result.
+Semantics: StableHLO specification, section broadcast_in_dim.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xprim import LINEAR, Primitive, ShapedArray, get_primitive, shaped_array
+
+
+def _shape(
+    aval: ShapedArray, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]
+) -> tuple[ShapedArray, ...]:
+    dims = broadcast_dimensions
+    if len(dims) != aval.ndim or any(a >= b for a, b in zip(dims, dims[1:], strict=False)):
+        raise TypeError(
+            "broadcast_in_dim: broadcast_dimensions must name one dimension of the result for each "
+            f"of the operand's, in increasing order.\n  got       {dims} for {aval.str_long()}"
+        )
+    for size, d in zip(aval.shape, dims, strict=True):
+        if not 0 <= d < len(shape) or size not in (1, shape[d]):
+            raise TypeError(
+                "broadcast_in_dim: the operand does not fit the result."
+                f"\n  got       {aval.str_long()} to shape {shape} with dimensions {dims}"
+                "\n  expected  each operand dimension of size 1 or of the result's size"
+            )
+    return (shaped_array(shape, aval.dtype, aval.weak_type),)
+
+
+def _numpy(x: Any, *, shape: Any, broadcast_dimensions: Any) -> Any:
+    spread = [1] * len(shape)
+    for size, d in zip(x.shape, broadcast_dimensions, strict=True):
+        spread[d] = size
+    return (np.broadcast_to(x.reshape(spread), shape),)
+
+
+def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, shape: Any,
+               broadcast_dimensions: Any) -> Any:  # fmt: skip
+    return [b.broadcast(operands[0], avals_in[0], shape, broadcast_dimensions)]
+
+
+def _transpose(cts: Any, x: Any, *, shape: Any, broadcast_dimensions: Any) -> Any:
+    (ct,) = cts
+    new = tuple([d for d in range(len(shape)) if d not in broadcast_dimensions])
+    stretched = tuple([d for size, d in zip(x.aval.shape, broadcast_dimensions, strict=True)
+                       if size != shape[d]])  # fmt: skip
+    axes = tuple(sorted(new + stretched))
+    if axes:
+        ct = get_primitive("reduce_sum").bind(ct, axes=axes)[0]
+    if ct.aval.shape != x.aval.shape:  # the stretched dimensions come back with size 1
+        ct = get_primitive("reshape").bind(ct, new_sizes=x.aval.shape, dimensions=None)[0]
+    return (ct,)
+
+
+def _batch(axis: Any, operands: Any, dims: Any, *, shape: Any, broadcast_dimensions: Any) -> Any:
+    (x,), (d,) = operands, dims
+    x = axis.to_front(x, d)
+    outs = broadcast_in_dim_p.bind(
+        x,
+        shape=(axis.size, *shape),
+        broadcast_dimensions=(0, *[i + 1 for i in broadcast_dimensions]),
+    )
+    return outs, (0,)
+
+
+broadcast_in_dim_p = Primitive(
+    "broadcast_in_dim",
+    shape=_shape,
+    numpy=_numpy,
+    stablehlo=_stablehlo,
+    jvp=LINEAR,
+    transpose=_transpose,
+    batch=_batch,
+)

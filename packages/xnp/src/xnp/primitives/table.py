@@ -1,0 +1,256 @@
+"""Rows of the tables of primitives: elementwise operations, each with all of its rules.
+
+An elementwise primitive takes operands that all have one shape, but for operands of rank 0, which
+stand for an array of that shape filled with one value. All operands have one dtype (`lax` is
+strict; the NumPy functions promote first). The derivative is given as a formula for each operand:
+
+    unary    jvp=lambda x_dot, y, x: ...            y is the result
+    binary   jvp=(lambda x_dot, z, x, y: ..., lambda y_dot, z, x, y: ...)
+
+and `None` in the pair says that the operation is piecewise constant in that operand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xprim import (
+    ELEMENTWISE,
+    ZERO,
+    Linear,
+    Primitive,
+    ShapedArray,
+    Undefined,
+    Zero,
+    dtypes,
+    get_primitive,
+    shaped_array,
+    state,
+    undefined,
+)
+
+Formula = Callable[..., Any]
+Kinds = frozenset[np.dtype[Any]]
+
+BOOL: Kinds = frozenset([dtypes.bool_])
+INTEGER: Kinds = frozenset((*dtypes.SIGNED, *dtypes.UNSIGNED))
+SIGNED: Kinds = frozenset(dtypes.SIGNED)
+UNSIGNED: Kinds = frozenset(dtypes.UNSIGNED)
+FLOATING: Kinds = frozenset(dtypes.FLOATING)
+COMPLEX: Kinds = frozenset(dtypes.COMPLEX)
+INEXACT: Kinds = FLOATING | COMPLEX
+NUMBER: Kinds = INTEGER | INEXACT
+REAL: Kinds = INTEGER | FLOATING
+BITS: Kinds = INTEGER | BOOL
+ANY: Kinds = NUMBER | BOOL
+
+_KIND_NAMES = {
+    BOOL: "bool", INTEGER: "an integer dtype", FLOATING: "a real floating dtype",
+    COMPLEX: "a complex dtype", INEXACT: "a floating or complex dtype", REAL: "a real number dtype",
+    NUMBER: "a number dtype", BITS: "an integer dtype or bool", ANY: "any dtype",
+    SIGNED: "a signed integer dtype", UNSIGNED: "an unsigned integer dtype",
+}  # fmt: skip
+
+_NONLINEAR = "it is not linear"
+
+
+def elementwise_shape(
+    name: str, kinds: Kinds, out_dtype: np.dtype[Any] | Callable[[Any], Any] | None = None
+) -> Callable[..., tuple[ShapedArray, ...]]:
+    """Return the shape rule of an elementwise primitive.
+
+    Args:
+      name: what errors call the operation.
+      kinds: the dtypes it takes.
+      out_dtype: the dtype of the result, or a function from the operands' dtype to it; None for the
+        same dtype.
+    """
+
+    def shape_rule(*avals: ShapedArray, **_params: Any) -> tuple[ShapedArray, ...]:
+        dtype, shape = common_dtype(name, avals), common_shape(name, avals)
+        if dtype not in kinds:
+            raise TypeError(
+                f"{name}: does not take operands of dtype {dtype.name}."
+                f"\n  expected  {_KIND_NAMES.get(kinds, 'another dtype')}"
+            )
+        out = out_dtype(dtype) if callable(out_dtype) else out_dtype
+        weak = all([a.weak_type for a in avals]) and out is None
+        return (shaped_array(shape, dtype if out is None else out, weak),)
+
+    return shape_rule
+
+
+def common_dtype(name: str, avals: Sequence[ShapedArray]) -> np.dtype[Any]:
+    """Return the one dtype of all operands, or raise a TypeError."""
+    dtype = avals[0].dtype
+    for aval in avals:
+        if aval.dtype != dtype:
+            raise TypeError(
+                f"lax.{name} requires operands of equal dtypes, got "
+                f"{', '.join(a.dtype.name for a in avals)}."
+                "\n  hint      convert with lax.convert_element_type, or use the xnp function of "
+                "that name, which promotes"
+            )
+    return dtype
+
+
+def common_shape(name: str, avals: Sequence[ShapedArray]) -> tuple[int, ...]:
+    """Return the one shape of all operands of rank above 0, or raise a TypeError."""
+    shape: tuple[int, ...] = ()
+    for aval in avals:
+        if aval.shape:
+            if shape and aval.shape != shape:
+                raise TypeError(
+                    f"lax.{name}: the operands' shapes differ."
+                    f"\n  got       {', '.join(a.str_long() for a in avals)}"
+                    "\n  expected  equal shapes, or rank 0"
+                    "\n  hint      the xnp function of that name broadcasts"
+                )
+            shape = aval.shape
+    return shape
+
+
+def elementwise_stablehlo(op: str) -> Callable[..., list[str]]:
+    """Return the rule of a primitive that is one StableHLO operation of one type throughout."""
+
+    def stablehlo_rule(b: Any, operands: Any, avals_in: Any, avals_out: Any, **_: Any) -> list[str]:
+        (out,) = avals_out
+        shape = out.shape
+        names = [b.broadcast(x, a, shape) for x, a in zip(operands, avals_in, strict=True)]
+        return [b.same_type_op(op, names, out)]
+
+    return stablehlo_rule
+
+
+def unary(
+    name: str,
+    kinds: Kinds,
+    *,
+    numpy: Callable[[Any], Any],
+    stablehlo: str | Callable[..., Any],
+    jvp: Formula | Any,
+    linear: Formula | None = None,
+    out_dtype: np.dtype[Any] | Callable[[Any], Any] | None = None,
+) -> Primitive:
+    """Define a primitive of one operand.
+
+    Args:
+      name: of the primitive.
+      kinds: the dtypes it takes.
+      numpy: from an ndarray to an ndarray.
+      stablehlo: the operation's name, or a whole rule.
+      jvp: the formula `(x_dot, y, x) -> y_dot`, or a symbol such as `ZERO`.
+      linear: for a linear operation, `ct -> cotangent of x`.
+      out_dtype: see `elementwise_shape`.
+    """
+    primitive = Primitive(
+        name,
+        shape=elementwise_shape(name, kinds, out_dtype),
+        numpy=lambda x, **params: (numpy(x, **params),),
+        stablehlo=elementwise_stablehlo(stablehlo) if isinstance(stablehlo, str) else stablehlo,
+        jvp=jvp if _is_symbol(jvp) else _unary_jvp(jvp, lambda: primitive),
+        transpose=undefined(_NONLINEAR) if linear is None else _unary_transpose(linear),
+        batch=ELEMENTWISE,
+    )
+    return primitive
+
+
+def _is_symbol(jvp: Any) -> bool:
+    return jvp is ZERO or isinstance(jvp, Undefined) or not callable(jvp)
+
+
+def _unary_jvp(formula: Formula, primitive: Callable[[], Primitive]) -> Callable[..., Any]:
+    def jvp_rule(primals: Any, tangents: Any, **params: Any) -> Any:
+        (x,), (x_dot,) = primals, tangents
+        outs = state.trace.process(primitive(), (x,), params)
+        if type(x_dot) is Zero:
+            return outs, (Zero(outs[0].aval),)
+        return outs, (formula(x_dot, outs[0], x, **params),)
+
+    return jvp_rule
+
+
+def _unary_transpose(linear: Formula) -> Callable[..., Any]:
+    def transpose_rule(cts: Any, x: Any, **params: Any) -> Any:
+        return (linear(cts[0], **params),)
+
+    return transpose_rule
+
+
+def binary(
+    name: str,
+    kinds: Kinds,
+    *,
+    numpy: Callable[[Any, Any], Any],
+    stablehlo: str | Callable[..., Any],
+    jvp: tuple[Formula | None, Formula | None] | Any,
+    transpose: Callable[..., Any] | None = None,
+    out_dtype: np.dtype[Any] | Callable[[Any], Any] | None = None,
+) -> Primitive:
+    """Define a primitive of two operands.
+
+    Args:
+      name: of the primitive.
+      kinds: the dtypes it takes.
+      numpy: from two ndarrays (of equal shapes, or of rank 0) to an ndarray.
+      stablehlo: the operation's name, or a whole rule.
+      jvp: a formula `(dot, z, x, y) -> z_dot` for each operand, or a symbol such as `ZERO`. A
+        formula may return a result of rank 0; it is repeated.
+      transpose: a whole rule `(cts, x, y) -> cts`, which may return cotangents of the shape of the
+        result: they are summed to the shape of an operand of rank 0.
+      out_dtype: see `elementwise_shape`.
+    """
+    primitive = Primitive(
+        name,
+        shape=elementwise_shape(name, kinds, out_dtype),
+        numpy=lambda x, y, **params: (numpy(x, y, **params),),
+        stablehlo=elementwise_stablehlo(stablehlo) if isinstance(stablehlo, str) else stablehlo,
+        jvp=_binary_jvp(jvp, lambda: primitive) if isinstance(jvp, tuple) else jvp,
+        transpose=undefined(_NONLINEAR) if transpose is None else _summed_transpose(transpose),
+        batch=ELEMENTWISE,
+    )
+    return primitive
+
+
+def _binary_jvp(
+    formulas: tuple[Formula | None, ...], primitive: Callable[[], Primitive]
+) -> Callable[..., Any]:
+    def jvp_rule(primals: Any, tangents: Any, **params: Any) -> Any:
+        outs = state.trace.process(primitive(), tuple(primals), params)
+        z = outs[0]
+        total = None
+        for formula, dot in zip(formulas, tangents, strict=True):
+            if type(dot) is Zero or formula is None:
+                continue
+            term = repeated(formula(dot, z, *primals, **params), z.aval.shape)
+            total = term if total is None else get_primitive("add").bind(total, term)[0]
+        return outs, (Zero(z.aval) if total is None else total,)
+
+    return jvp_rule
+
+
+def _summed_transpose(rule: Callable[..., Any]) -> Callable[..., Any]:
+    def transpose_rule(cts: Any, *operands: Any, **params: Any) -> Any:
+        results = rule(cts[0], *operands, **params)
+        return tuple([
+            r if type(r) is Zero or type(x) is not Linear or r.aval.shape == x.aval.shape
+            else summed(r)
+            for x, r in zip(operands, results, strict=True)
+        ])  # fmt: skip
+
+    return transpose_rule
+
+
+def repeated(x: Any, shape: tuple[int, ...]) -> Any:
+    """Repeat a value of rank 0 to a shape."""
+    if x.aval.shape == shape:
+        return x
+    return get_primitive("broadcast_in_dim").bind(x, shape=shape, broadcast_dimensions=())[0]
+
+
+def summed(x: Any) -> Any:
+    """Sum all elements: what the transpose of repeating a rank-0 value is."""
+    return get_primitive("reduce_sum").bind(x, axes=tuple(range(x.aval.ndim)))[0]

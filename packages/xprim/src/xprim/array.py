@@ -1,0 +1,285 @@
+"""Array values: the abstract type `Array`, concrete arrays, and what enters from outside.
+
+`Array` is what user code sees: concrete arrays and tracers are both instances. It has no methods of
+its own beyond what its abstract value tells; the package that owns the array functions (`xnp`)
+attaches operators and methods to it once, at import, through `attach_methods`.
+
+A `ConcreteArray` holds its elements in a host NumPy array, in a device buffer, or in both. Host
+memory is never shared with memory that the user can write: NumPy input is copied on entry, and the
+view handed out by `np.asarray(x)` is read-only. Buffers belong to whichever package made them;
+`xprim.eager.backend` knows how to read them.
+
+`as_array` is the one door through which foreign values (Python scalars, NumPy arrays, lists) enter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from xprim import dtypes
+from xprim.avals import ShapedArray, shaped_array
+
+
+class Array:
+    """An n-dimensional array: a concrete one, or a tracer that stands for one.
+
+    `isinstance(x, Array)` holds for every array value, also inside `jit`, `grad` and `vmap`.
+    Make arrays with `xnp.array`, `xnp.zeros` and friends, not by calling this class.
+    """
+
+    __slots__ = ()
+    __array_priority__ = 100  # NumPy's binary operators then defer to ours
+    __hash__ = None  # type: ignore[assignment]
+
+    aval: ShapedArray
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise TypeError(
+            "Array: cannot be instantiated directly."
+            "\n  hint      make arrays with xnp.array(...), xnp.zeros(...), xnp.arange(...)"
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The dimensions, a tuple of Python ints (also while tracing)."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The element type."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.aval.size
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element as stored on the host."""
+        return self.aval.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements as stored on the host."""
+        return self.aval.size * self.aval.dtype.itemsize
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the dtype gives way to others in promotion, as a Python scalar's does."""
+        return self.aval.weak_type
+
+
+class ConcreteArray(Array):
+    """An array with a value, on the host, on a device, or both."""
+
+    __slots__ = ("__weakref__", "_buffer", "_host", "aval")
+
+    _host: np.ndarray[Any, Any] | None
+    _buffer: Any
+
+    def __init__(self, host: Any, aval: ShapedArray, buffer: Any = None) -> None:
+        self.aval = aval
+        self._host = host
+        self._buffer = buffer
+
+    def to_host(self) -> np.ndarray[Any, Any]:
+        """Return the elements as a NumPy array that must not be written to; waits for a device."""
+        host = self._host
+        if host is None:
+            buffer = self._buffer
+            if buffer is None:
+                raise RuntimeError(
+                    f"Array: this {self.aval.str_long()} was deleted or donated and has no value."
+                    "\n  hint      an argument named in donate_argnums must not be used after the "
+                    "call"
+                )
+            host = self._host = buffer_to_host(buffer)
+        return host
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        host = self.to_host()
+        if dtype is not None and dtype != host.dtype:
+            if copy is False:
+                raise ValueError("np.asarray: changing the dtype needs a copy, got copy=False.")
+            return host.astype(dtype)
+        if copy:
+            return host.copy()
+        view = host.view()
+        view.flags.writeable = False
+        return view
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickle, (np.array(self.to_host()), self.aval.weak_type)
+
+
+def _unpickle(host: np.ndarray[Any, Any], weak_type: bool) -> ConcreteArray:
+    return ConcreteArray(host, shaped_array(host.shape, host.dtype, weak_type))
+
+
+def attach_methods(methods: Mapping[str, Any], *, to: type[Array] = Array) -> None:
+    """Give `Array` (or one of its subclasses) methods, properties and operators.
+
+    Called by the package that owns the array functions, once, when it is imported.
+    """
+    for name, method in methods.items():
+        setattr(to, name, method)
+
+
+_buffer_reader: list[Callable[[Any], np.ndarray[Any, Any]]] = [np.asarray]
+
+
+def register_buffer_reader(reader: Callable[[Any], np.ndarray[Any, Any]]) -> None:
+    """Say how device buffers are read; called once by the package that makes them."""
+    _buffer_reader[0] = reader
+
+
+def buffer_to_host(buffer: Any) -> np.ndarray[Any, Any]:
+    """Return the contents of a device buffer, waiting for it when needed."""
+    return _buffer_reader[0](buffer)
+
+
+_MAX_CACHED_SCALARS = 4096
+_scalars: dict[Any, ConcreteArray] = {}
+
+
+def as_array(value: Any, dtype: np.dtype[Any] | None = None, *, what: str = "operand") -> Array:
+    """Return `value` as an `Array`; arrays and tracers pass through unchanged.
+
+    Args:
+      value: an array, a Python scalar (weakly typed result), a NumPy array or scalar (copied, and
+        brought to the 32-bit default dtypes unless `enable_x64`), or an object with `__array__`.
+      dtype: dtype of the result for Python scalars; None takes the default of their type.
+      what: how an error names the value.
+
+    Raises:
+      TypeError: for values that are not array-like, and for NumPy object and string arrays.
+      OverflowError: for integers that the result's dtype cannot hold.
+
+    Example:
+      >>> as_array(1.5).aval
+      ShapedArray(~float32[])
+    """
+    if isinstance(value, Array):
+        return value
+    kind = type(value)
+    if kind is float or kind is int or kind is bool or kind is complex:
+        return scalar_array(value, dtype)
+    if isinstance(value, np.ndarray | np.generic):
+        return from_numpy(value, what=what)
+    if isinstance(value, bool | int | float | complex):  # subclasses: IntEnum, ...
+        return scalar_array(_plain(value), dtype)
+    convert = getattr(value, "__xstack_array__", None) or getattr(value, "__jax_array__", None)
+    if convert is not None:
+        return as_array(convert(), dtype, what=what)
+    if hasattr(value, "__array__"):
+        return from_numpy(np.asarray(value), what=what)
+    hint = ""
+    if isinstance(value, list | tuple):
+        hint = "\n  hint      make an array of it first: xnp.array(...)"
+    raise TypeError(
+        f"{what}: a value of type {kind.__module__}.{kind.__qualname__} is not an array."
+        f"\n  got       {_brief(value)}"
+        "\n  expected  an Array, a NumPy array or a Python scalar" + hint
+    )
+
+
+def scalar_array(value: Any, dtype: np.dtype[Any] | None = None) -> ConcreteArray:
+    """Return a Python scalar as a 0-d array: weakly typed without `dtype`, else of that dtype."""
+    kind = type(value)
+    if dtype is None:
+        weak_type = kind is not bool
+        dtype = dtypes.python_scalar_dtype(kind)
+    else:
+        weak_type = False
+    # 0.0 == -0.0 would share an entry, and NaN never finds its own
+    if value == value and (value or kind is not float) and kind is not complex:
+        key = (value, kind, dtype, weak_type)
+        found = _scalars.get(key)
+        if found is None:
+            if len(_scalars) >= _MAX_CACHED_SCALARS:
+                _scalars.clear()
+            found = _scalars[key] = _make_scalar(value, dtype, weak_type)
+        return found
+    return _make_scalar(value, dtype, weak_type)
+
+
+def _make_scalar(value: Any, dtype: np.dtype[Any], weak_type: bool) -> ConcreteArray:
+    if type(value) is int and dtypes.is_integer(dtype):
+        info = dtypes.iinfo(dtype)
+        if not info.min <= value <= info.max:
+            raise OverflowError(
+                f"array: the Python integer {value} does not fit in {dtype.name}."
+                f"\n  expected  a value from {info.min} to {info.max}"
+                + ("\n  hint      xnp.array(value, dtype='int64') holds it"
+                   if -(2**63) <= value < 2**63 else "")
+            )  # fmt: skip
+    with np.errstate(all="ignore"):
+        host = np.array(value).astype(dtype)
+    return ConcreteArray(host, shaped_array((), dtype, weak_type))
+
+
+def from_numpy(
+    value: Any, *, copy: bool = True, canonical: bool = True, what: str = "array"
+) -> ConcreteArray:
+    """Return a NumPy array or scalar as an `Array`.
+
+    Args:
+      value: the NumPy array or scalar.
+      copy: whether to copy; without it the caller promises never to write to `value` again.
+      canonical: whether 64-bit dtypes become 32-bit unless `enable_x64` is set.
+      what: how an error names the value.
+
+    Raises:
+      TypeError: for object, string and other dtypes that are not numeric.
+      OverflowError: for a 64-bit integer value that its 32-bit default dtype cannot hold.
+    """
+    host = np.asarray(value)
+    dtype = host.dtype
+    if not dtypes.is_supported(dtype):
+        raise TypeError(
+            f"{what}: NumPy arrays of dtype {dtype} cannot be used."
+            "\n  expected  a boolean, integer, floating or complex dtype"
+            + ("\n  hint      the rows may have different lengths" if dtype == object else "")
+        )
+    target = dtypes.canonicalize_dtype(dtype) if canonical else dtype
+    if not dtype.isnative:
+        target = target.newbyteorder("=")
+    if target != dtype:
+        host = _narrow(host, target, what)
+    elif copy:
+        host = host.copy()
+    return ConcreteArray(host, shaped_array(host.shape, target))
+
+
+def _narrow(host: np.ndarray[Any, Any], target: np.dtype[Any], what: str) -> np.ndarray[Any, Any]:
+    with np.errstate(over="ignore", invalid="ignore"):
+        narrowed = host.astype(target)
+    if dtypes.is_integer(target) and host.size and not np.array_equal(narrowed, host):
+        worst = host.ravel()[np.argmax(narrowed.ravel() != host.ravel())]
+        raise OverflowError(
+            f"{what}: the {host.dtype.name} value {worst} does not fit in {target.name}, the "
+            "default integer dtype."
+            f"\n  hint      pass dtype='{host.dtype.name}', or set enable_x64"
+        )
+    return narrowed
+
+
+def _plain(value: Any) -> Any:
+    for kind in (bool, int, float, complex):
+        if isinstance(value, kind):
+            return kind(value)
+    return value
+
+
+def _brief(value: Any) -> str:
+    text = repr(value).splitlines()[0] if repr(value) else ""
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,189 @@
+"""Abstract values: what is known of an array before it has a value.
+
+A `ShapedArray` is a shape, a dtype and a weak-type mark. It is interned: two abstract values that
+are equal are the same object, so they compare by identity and hash in nanoseconds, and a tuple of
+them is a cheap dictionary key. Everything that depends on abstract values alone (shape rules,
+promotion, dispatch plans, compiled programs) is memoised on such tuples.
+
+The intern table holds its entries weakly: an abstract value lives as long as something uses it.
+Neighbours: `dtypes` names the element types, `array` holds values, `primitive` maps avals to avals.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import threading
+import weakref
+from typing import Any
+
+import numpy as np
+
+from xprim import dtypes
+
+Shape = tuple[int, ...]
+
+
+class ShapedArray:
+    """The shape, dtype and weak type of an array.
+
+    Attributes:
+      shape: tuple of non-negative ints.
+      dtype: a NumPy dtype (the `ml_dtypes` extensions included).
+      weak_type: True for values that come from Python scalars and give way in promotion.
+      ndim: number of dimensions.
+      size: number of elements.
+
+    Example:
+      >>> ShapedArray((2, 3), "float32")
+      ShapedArray(float32[2,3])
+      >>> ShapedArray((2, 3), "float32") is ShapedArray((2, 3), "float32")
+      True
+    """
+
+    __slots__ = ("__weakref__", "dtype", "ndim", "shape", "size", "weak_type")
+
+    shape: Shape
+    dtype: np.dtype[Any]
+    weak_type: bool
+    ndim: int
+    size: int
+
+    def __new__(cls, shape: Any, dtype: Any, weak_type: bool = False) -> ShapedArray:
+        """Return the one abstract value with this shape, dtype and weak type."""
+        return shaped_array(
+            tuple([operator.index(d) for d in shape]), np.dtype(dtype), bool(weak_type)
+        )
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"ShapedArray: cannot set {name!r}: abstract values are immutable.")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return shaped_array, (self.shape, self.dtype, self.weak_type)
+
+    def __repr__(self) -> str:
+        return f"ShapedArray({self.str_long()})"
+
+    def str_long(self) -> str:
+        """Return the form error messages use: `float32[2,3]`."""
+        weak = "~" if self.weak_type else ""
+        return f"{weak}{self.dtype.name}[{','.join(map(str, self.shape))}]"
+
+    def str_short(self) -> str:
+        """Return the form jaxprs use: `f32[2,3]`."""
+        return f"{dtypes.short_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+
+    def update(self, **changes: Any) -> ShapedArray:
+        """Return the abstract value with some of `shape`, `dtype`, `weak_type` replaced."""
+        return ShapedArray(
+            changes.get("shape", self.shape),
+            changes.get("dtype", self.dtype),
+            changes.get("weak_type", self.weak_type),
+        )
+
+    def strong(self) -> ShapedArray:
+        """Return the same abstract value without the weak-type mark."""
+        return shaped_array(self.shape, self.dtype) if self.weak_type else self
+
+
+_interned: dict[tuple[Shape, np.dtype[Any], bool], weakref.ref[ShapedArray]] = {}
+_lock = threading.RLock()  # re-entrant: a finaliser can run while the lock is held
+_new = object.__new__
+_set = object.__setattr__
+
+
+def shaped_array(shape: Shape, dtype: np.dtype[Any], weak_type: bool = False) -> ShapedArray:
+    """Return the interned abstract value; `shape` must be a tuple of ints, `dtype` a NumPy dtype."""
+    key = (shape, dtype, weak_type)
+    try:
+        aval = _interned[key]()
+        if aval is not None:
+            return aval
+    except KeyError:
+        pass
+    return _intern(key)
+
+
+def _intern(key: tuple[Shape, np.dtype[Any], bool]) -> ShapedArray:
+    shape, dtype, weak_type = key
+    if any(d < 0 for d in shape):
+        raise ValueError(f"shape: dimensions must not be negative, got {shape}.")
+    with _lock:
+        ref = _interned.get(key)
+        aval = ref() if ref is not None else None
+        if aval is None:
+            aval = _new(ShapedArray)
+            _set(aval, "shape", tuple(shape))
+            _set(aval, "dtype", dtype)
+            _set(aval, "weak_type", weak_type)
+            _set(aval, "ndim", len(shape))
+            _set(aval, "size", math.prod(shape))
+            _interned[key] = weakref.ref(aval, lambda dead: _forget(key, dead))
+        return aval
+
+
+def _forget(key: Any, dead: Any) -> None:
+    with _lock:
+        if _interned.get(key) is dead:
+            del _interned[key]
+
+
+class ShapeDtypeStruct:
+    """A stand-in for an array where only shape and dtype matter (`eval_shape`, `lower`).
+
+    Example:
+      >>> ShapeDtypeStruct((4,), "float32")
+      ShapeDtypeStruct(shape=(4,), dtype=float32)
+    """
+
+    __slots__ = ("dtype", "shape", "sharding", "weak_type")
+
+    def __init__(
+        self, shape: Any, dtype: Any, *, sharding: Any = None, weak_type: bool = False
+    ) -> None:
+        self.shape = tuple([operator.index(d) for d in shape])
+        self.dtype = np.dtype(dtype)
+        self.sharding = sharding
+        self.weak_type = weak_type
+
+    @property
+    def aval(self) -> ShapedArray:
+        """The abstract value with this shape and dtype."""
+        return shaped_array(self.shape, self.dtype, self.weak_type)
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        """Return a copy with some of the attributes replaced."""
+        old = {"shape": self.shape, "dtype": self.dtype, "sharding": self.sharding,
+               "weak_type": self.weak_type}  # fmt: skip
+        unknown = changes.keys() - old.keys()
+        if unknown:
+            raise TypeError(f"ShapeDtypeStruct.update: unknown attribute {sorted(unknown)[0]!r}.")
+        return ShapeDtypeStruct(**(old | changes))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len: a 0-d ShapeDtypeStruct has no length.")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        sharding = f", sharding={self.sharding}" if self.sharding is not None else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak}{sharding})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ShapeDtypeStruct):
+            return NotImplemented
+        return self.aval is other.aval and self.sharding == other.sharding
+
+    def __hash__(self) -> int:
+        return hash((self.aval, self.sharding))

@@ -1,0 +1,488 @@
+"""Options: typed, read in nanoseconds, overridable per thread for the length of a scope.
+
+An option has a process-wide value and, in a thread that is inside `with option(value):`, a value
+of that thread. Both live on one `threading.local` subclass: the process-wide value is an
+attribute of the *class*, the override one of the thread's *instance*, so a hot path reads
+`config.values.enable_x64`, one attribute look-up, and finds whichever holds; changing the class
+reaches every thread without an override. Options that change what a traced program means are
+declared with `in_cache_key=True`; `trace_context()` joins them into one interned tuple that
+caches use as part of their key.
+
+Each option starts from the environment variable `XSTACK_<NAME>` where that is set, else from its
+default. Messages take their form from `errors`; nothing else of the family is imported.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import os
+import threading
+import types
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Generic, ParamSpec, TypeVar
+
+from xprim.errors import message
+
+T = TypeVar("T")
+R = TypeVar("R")
+P = ParamSpec("P")
+
+
+def update(name: str, value: object) -> None:
+    """Set an option for the whole process.
+
+    Threads that are inside a scoped override of the option keep the overriding value until they
+    leave it. A leading `jax_` of the name is ignored, so that settings of programs written for
+    JAX work.
+
+    Args:
+        name: the option, such as `"enable_x64"`.
+        value: the new value, of the type and among the choices that the option declares.
+
+    Raises:
+        AttributeError: there is no such option (the message lists those of similar names).
+        TypeError, ValueError: the value is not one that the option takes.
+
+    Example:
+        >>> update("numpy_rank_promotion", "raise")
+        >>> read("numpy_rank_promotion")
+        'raise'
+        >>> update("numpy_rank_promotion", "allow")
+    """
+    _option_named(name, "config.update").set(value)
+
+
+def read(name: str) -> Any:
+    """Return the value that an option has in this thread.
+
+    Example:
+        >>> read("enable_x64")
+        False
+    """
+    return _option_named(name, "config.read").value
+
+
+def options() -> Mapping[str, Option[Any]]:
+    """Return all options by name, in the order of their definition (read-only)."""
+    return types.MappingProxyType(_option_by_name)
+
+
+class TraceContext(tuple[object, ...]):
+    """The values of all options with `in_cache_key`, in the order of definition.
+
+    Interned: equal contexts are the same object, so that hashing and comparing one costs what it
+    costs for an identity, however many options there are.
+    """
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+    __ne__ = object.__ne__
+
+
+def trace_context() -> TraceContext:
+    """Return the options that traced and compiled programs depend on, as seen by this thread.
+
+    The result is meant as part of a cache key: it is the same object as long as those options
+    have the same values.
+
+    Example:
+        >>> outside = trace_context()
+        >>> with enable_x64(True):
+        ...     trace_context() is outside
+        False
+        >>> trace_context() is outside
+        True
+    """
+    epoch, context = values.cached_context
+    if epoch != _Values.epoch:
+        # The epoch is read before the values: a change in between makes the entry stale, not wrong.
+        epoch = _Values.epoch
+        context = _interned(tuple(getattr(values, name) for name in _names_in_cache_key))
+        values.cached_context = (epoch, context)
+    return context
+
+
+class _NotGiven:
+    """The type of `NOT_GIVEN`."""
+
+    __slots__ = ()
+
+
+NOT_GIVEN: Final = _NotGiven()
+
+
+class Option(Generic[T]):
+    """One option: `option.value` reads it, `option(value)` overrides it for a scope of this thread.
+
+    The override is a context manager and a decorator. A boolean option may be called without a
+    value, meaning True.
+
+    Attributes:
+        name: the name under which `update` and `read` know the option.
+        kind: the Python type of its values, or None where a validator decides.
+        choices: the values allowed, or None if the type alone decides.
+        default: the value without environment variable and `update`.
+        doc: what the option does.
+        in_cache_key: whether traced and compiled programs depend on it.
+
+    Example:
+        >>> with enable_x64():
+        ...     enable_x64.value
+        True
+        >>> enable_x64.value
+        False
+    """
+
+    __slots__ = (
+        "choices",
+        "default",
+        "doc",
+        "in_cache_key",
+        "kind",
+        "name",
+        "spreads_to",
+        "validate",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        default: T,
+        doc: str,
+        *,
+        kind: type | None = None,
+        choices: tuple[T, ...] | None = None,
+        in_cache_key: bool = False,
+        validate: Callable[[Any], bool] | None = None,
+        spreads_to: tuple[str, ...] = (),
+    ) -> None:
+        self.name = name
+        self.default = default
+        self.doc = doc
+        self.kind = kind
+        self.choices = choices
+        self.in_cache_key = in_cache_key
+        self.validate = validate
+        self.spreads_to = spreads_to  # further options that every change of this one also sets
+
+    @property
+    def value(self) -> T:
+        """The value in this thread: that of the innermost override, else the process-wide one."""
+        return getattr(values, self.name)  # type: ignore[no-any-return]
+
+    @property
+    def environment_variable(self) -> str:
+        """The name of the environment variable that sets the starting value."""
+        return f"XSTACK_{self.name.upper()}"
+
+    def __call__(self, new_val: T | _NotGiven = NOT_GIVEN) -> Override:
+        """Return a context manager and decorator under which the option is `new_val`."""
+        if new_val is NOT_GIVEN:
+            new_val = self._value_when_not_given()
+        return Override((self.name, *self.spreads_to), self.check(new_val))
+
+    def set(self, value: object) -> None:
+        """Set the process-wide value."""
+        checked = self.check(value)
+        with _definition_lock:
+            for name in (self.name, *self.spreads_to):
+                setattr(_Values, name, checked)
+            _Values.epoch += 1
+
+    def check(self, value: object) -> T:
+        """Return `value` if the option takes it, else raise TypeError or ValueError."""
+        if self.choices is not None:
+            # By type too: 1 == True, but an option never holds a value of another type.
+            if any(type(value) is type(choice) and value == choice for choice in self.choices):
+                return value  # type: ignore[return-value]
+        elif self.validate is not None:
+            if self.validate(value):
+                return value  # type: ignore[return-value]
+        elif self.kind is not None and type(value) is self.kind:
+            return value  # type: ignore[return-value]
+        raise self._refusal(f"config.{self.name}", value)
+
+    def parse(self, text: str) -> T:
+        """Return the value that the text of an environment variable stands for."""
+        value: object = text
+        if self.kind is bool:
+            value = _BOOLEAN_BY_TEXT.get(text.strip().lower(), text)
+        elif self.kind is int and text.strip().lstrip("+-").isdigit():
+            value = int(text)
+        elif text.strip().lower() in ("", "none") and self.default is None:
+            value = None
+        try:
+            return self.check(value)
+        except (TypeError, ValueError):
+            raise self._refusal(self.environment_variable, text, ValueError) from None
+
+    def expected(self) -> str:
+        """Say in words which values the option takes."""
+        if self.choices is not None:
+            return "one of " + ", ".join(map(repr, self.choices))
+        if self.kind is bool:
+            return "True or False"
+        return self.kind.__name__ if self.kind is not None else self.doc
+
+    def _value_when_not_given(self) -> Any:
+        if self.kind is bool:
+            return True
+        problem = "the value for the scope is missing."
+        raise TypeError(message(f"config.{self.name}", problem, expected=self.expected()))
+
+    def _refusal(
+        self, operation: str, value: object, error: type[Exception] | None = None
+    ) -> Exception:
+        if error is None:
+            same_type = any(type(value) is type(choice) for choice in self.choices or ())
+            error = ValueError if same_type else TypeError
+        problem = "the option does not take this value."
+        return error(message(operation, problem, got=repr(value), expected=self.expected()))
+
+    def __repr__(self) -> str:
+        return f"<option {self.name} = {self.value!r}>"
+
+
+def define(option: Option[T]) -> Option[T]:
+    """Add an option to the configuration and give it its starting value; return it.
+
+    Packages define their own options with this, at import. The starting value comes from the
+    environment variable `XSTACK_<NAME>` if it is set.
+
+    Raises:
+        ValueError: the name is taken, or the environment variable does not hold a value of the
+        option.
+    """
+    if option.name in _option_by_name or hasattr(_Values, option.name):
+        raise ValueError(message("config.define", f"the name {option.name!r} is taken."))
+    text = os.environ.get(option.environment_variable)
+    value = option.default if text is None else option.parse(text)
+    with _definition_lock:
+        _option_by_name[option.name] = option
+        setattr(_Values, option.name, value)
+        if option.in_cache_key:
+            _names_in_cache_key.append(option.name)
+        _Values.epoch += 1
+    return option
+
+
+class Override:
+    """What `option(value)` makes: a context manager and decorator that sets a thread's value."""
+
+    __slots__ = ("_names", "_previous_by_thread", "_value")
+
+    def __init__(self, names: tuple[str, ...], value: object) -> None:
+        self._names = names
+        self._value = value
+        # One override may be entered several times, and by several threads.
+        self._previous_by_thread: dict[int, list[dict[str, object]]] = {}
+
+    def __enter__(self) -> None:
+        own = values.__dict__
+        previous = {name: own.get(name, NOT_GIVEN) for name in self._names}
+        self._previous_by_thread.setdefault(threading.get_ident(), []).append(previous)
+        for name in self._names:
+            setattr(values, name, self._value)
+        own.pop("cached_context", None)
+
+    def __exit__(self, *exception: object) -> None:
+        thread = threading.get_ident()
+        previous_of_thread = self._previous_by_thread[thread]
+        own = values.__dict__
+        for name, previous in previous_of_thread.pop().items():
+            if previous is NOT_GIVEN:
+                own.pop(name, None)
+            else:
+                setattr(values, name, previous)
+        own.pop("cached_context", None)
+        if not previous_of_thread:
+            del self._previous_by_thread[thread]
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        """Return the function, run under this override at each call."""
+
+        @functools.wraps(function)
+        def under_override(*args: P.args, **kwargs: P.kwargs) -> R:
+            with Override(self._names, self._value):
+                return function(*args, **kwargs)
+
+        return under_override
+
+
+class _Values(threading.local):
+    """The values of all options.
+
+    Class attributes hold for the process, the instance attributes of a thread are its overrides.
+    """
+
+    check_tracer_leaks: bool
+    debug_infs: bool
+    debug_key_reuse: bool
+    debug_nans: bool
+    default_device: Any
+    default_matmul_precision: str | None
+    default_prng_impl: str
+    disable_jit: bool
+    enable_checks: bool
+    enable_x64: bool
+    explain_cache_misses: bool
+    log_compiles: bool
+    numpy_dtype_promotion: str
+    numpy_rank_promotion: str
+    threefry_partitionable: bool
+    traceback_filtering: str
+    transfer_guard: str
+    transfer_guard_device_to_device: str
+    transfer_guard_device_to_host: str
+    transfer_guard_host_to_device: str
+
+    # Counts the process-wide changes, so that a thread sees that its cached context is stale.
+    epoch: int = 0
+    cached_context: tuple[int, TraceContext] = (-1, TraceContext())
+
+
+_definition_lock = threading.Lock()
+_option_by_name: dict[str, Option[Any]] = {}
+_names_in_cache_key: list[str] = []
+_BOOLEAN_BY_TEXT: Final = {
+    "1": True, "true": True, "yes": True, "on": True, "y": True, "t": True,
+    "0": False, "false": False, "no": False, "off": False, "n": False, "f": False,
+}  # fmt: skip
+
+values = _Values()
+
+
+# Two contexts of equal values, one of them dropped from the cache meanwhile, only cost a cache
+# miss elsewhere.
+@functools.lru_cache(maxsize=256)
+def _interned(context: tuple[object, ...]) -> TraceContext:
+    return TraceContext(context)
+
+
+def _option_named(name: str, operation: str) -> Option[Any]:
+    option = _option_by_name.get(name.removeprefix("jax_")) if isinstance(name, str) else None
+    if option is None:
+        similar = difflib.get_close_matches(str(name).removeprefix("jax_"), _option_by_name)
+        raise AttributeError(
+            message(
+                operation,
+                f"there is no option {name!r}.",
+                hint=f"did you mean {' or '.join(similar)}?" if similar else "",
+                expected="" if similar else ", ".join(_option_by_name),
+            )
+        )
+    return option
+
+
+def _flag(name: str, doc: str, default: bool = False, in_cache_key: bool = True) -> Option[bool]:
+    return define(Option(name, default, doc, kind=bool, in_cache_key=in_cache_key))
+
+
+def _choice(
+    name: str, choices: tuple[T, ...], doc: str, in_cache_key: bool = True, **more: Any
+) -> Option[T]:
+    """Define an option whose first choice is its default."""
+    option = Option(name, choices[0], doc, choices=choices, in_cache_key=in_cache_key, **more)
+    return define(option)
+
+
+def _names_a_device(value: Any) -> bool:
+    return value is None or isinstance(value, str) or hasattr(value, "platform")
+
+
+enable_x64 = _flag(
+    "enable_x64", "Whether Python scalars and NumPy input without an explicit dtype keep 64 bits."
+)
+numpy_dtype_promotion = _choice(
+    "numpy_dtype_promotion",
+    ("standard", "strict"),
+    "'strict' promotes nothing but Python scalars; operands of different dtypes are an error.",
+)
+numpy_rank_promotion = _choice(
+    "numpy_rank_promotion",
+    ("allow", "warn", "raise"),
+    "What happens when operands of different rank are broadcast against each other.",
+)
+# Names and meaning: the option jax_default_matmul_precision of JAX; from ANY_F8 on, the dot
+# algorithms of the StableHLO specification.
+_PRECISIONS: Final[tuple[str | None, ...]] = (
+    None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32",
+    "ANY_F8_ANY_F8_F32", "ANY_F8_ANY_F8_F32_FAST_ACCUM", "ANY_F8_ANY_F8_ANY",
+    "ANY_F8_ANY_F8_ANY_FAST_ACCUM", "F16_F16_F16", "F16_F16_F32", "BF16_BF16_BF16",
+    "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "BF16_BF16_F32_X9",
+    "TF32_TF32_F32", "TF32_TF32_F32_X3", "F32_F32_F32", "F64_F64_F64",
+)  # fmt: skip
+default_matmul_precision = _choice(
+    "default_matmul_precision",
+    _PRECISIONS,
+    "The precision of matrix products and convolutions that do not name one.",
+)
+threefry_partitionable = _flag(
+    "threefry_partitionable",
+    "Whether random bits depend on their position alone; False is the original counter layout.",
+    default=True,
+)
+default_prng_impl = _choice(
+    "default_prng_impl",
+    ("threefry2x32", "rbg", "unsafe_rbg"),
+    "The generator behind keys that are made without naming one.",
+)
+default_device = define(
+    Option[Any](
+        "default_device",
+        None,
+        "where new arrays go: None, the name of a platform such as 'cpu', or a device",
+        in_cache_key=True,
+        validate=_names_a_device,
+    )
+)
+disable_jit = _flag(
+    "disable_jit", "Whether `jit` calls its function as it is, and control flow runs as Python."
+)
+debug_nans = _flag("debug_nans", "Whether a result that holds a NaN is an error.")
+debug_infs = _flag("debug_infs", "Whether a result that holds an infinity is an error.")
+debug_key_reuse = _flag("debug_key_reuse", "Whether using a random key twice is an error.")
+check_tracer_leaks = _flag(
+    "check_tracer_leaks",
+    "Whether a traced value that outlives its transformation is reported as that ends.",
+)
+enable_checks = _flag(
+    "enable_checks", "Whether every jaxpr is checked as it is built (slow; finds errors in rules)."
+)
+log_compiles = _flag(
+    "log_compiles", "Whether each compilation is logged as a warning.", in_cache_key=False
+)
+explain_cache_misses = _flag(
+    "explain_cache_misses",
+    "Whether each miss of the compile cache is logged with what changed.",
+    in_cache_key=False,
+)
+traceback_filtering = _choice(
+    "traceback_filtering",
+    ("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames"),
+    "How the frames of the library are kept out of tracebacks.",
+    in_cache_key=False,
+)
+
+_TRANSFER_LEVELS: Final = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
+_DIRECTIONS: Final = ("host_to_device", "device_to_host", "device_to_device")
+transfer_guard = _choice(
+    "transfer_guard",
+    _TRANSFER_LEVELS,
+    "Which transfers are allowed, in all three directions at once.",
+    in_cache_key=False,
+    spreads_to=tuple(f"transfer_guard_{direction}" for direction in _DIRECTIONS),
+)
+transfer_guard_host_to_device, transfer_guard_device_to_host, transfer_guard_device_to_device = (
+    define(
+        Option(
+            f"transfer_guard_{direction}",
+            transfer_guard.value,  # so that XSTACK_TRANSFER_GUARD reaches the three, too
+            f"Which transfers are allowed, {direction.replace('_', ' ')}.",
+            choices=_TRANSFER_LEVELS,
+        )
+    )
+    for direction in _DIRECTIONS
+)

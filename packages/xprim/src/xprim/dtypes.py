@@ -1,0 +1,443 @@
+"""Element types: the dtypes there are, their kinds, and which of them values get by default.
+
+Dtypes are NumPy's, with those of `ml_dtypes`, which NumPy takes for opaque ("kind V"); so kinds
+are asked here, and answered from sets made once. Two functions bring a dtype to what it means
+here, and differ in who chose it:
+
+    canonicalize_dtype   nobody chose: Python scalars, NumPy input. 64 bits become 32 unless
+                         `enable_x64` is set.
+    requested_dtype      the user wrote `dtype=...`: honoured as it is; only `int`, `float` and
+                         `complex` stand for the default of their kind.
+
+Neighbours: `promotion` joins dtypes, `config` holds `enable_x64`, `avals` pairs dtypes with shapes.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Final, TypeAlias
+
+import ml_dtypes
+import numpy as np
+
+from xprim import config
+from xprim.errors import message
+
+DType: TypeAlias = np.dtype[Any]
+
+
+class extended(np.generic):  # noqa: N801 - named as the scalar types of NumPy are
+    """The abstract scalar type of dtypes that NumPy does not know, for `issubdtype`."""
+
+
+class prng_key(extended):  # noqa: N801
+    """The abstract scalar type of random key dtypes: `issubdtype(key.dtype, prng_key)`."""
+
+
+class ExtendedDType:
+    """Base class of dtypes that NumPy does not know, such as those of random keys.
+
+    A subclass sets `type` to a subclass of `extended`, gives `name`, `itemsize` (bytes), equality
+    and a hash. Such a dtype equals only itself, is of no numeric kind and does not promote.
+    """
+
+    __slots__ = ()
+    type: Any = extended
+    name: str = "extended"
+    itemsize: int = 0
+
+
+bool_: Final = np.dtype(np.bool_)
+int2: Final = np.dtype(ml_dtypes.int2)
+int4: Final = np.dtype(ml_dtypes.int4)
+int8: Final = np.dtype(np.int8)
+int16: Final = np.dtype(np.int16)
+int32: Final = np.dtype(np.int32)
+int64: Final = np.dtype(np.int64)
+uint2: Final = np.dtype(ml_dtypes.uint2)
+uint4: Final = np.dtype(ml_dtypes.uint4)
+uint8: Final = np.dtype(np.uint8)
+uint16: Final = np.dtype(np.uint16)
+uint32: Final = np.dtype(np.uint32)
+uint64: Final = np.dtype(np.uint64)
+float4_e2m1fn: Final = np.dtype(ml_dtypes.float4_e2m1fn)
+float6_e2m3fn: Final = np.dtype(ml_dtypes.float6_e2m3fn)
+float6_e3m2fn: Final = np.dtype(ml_dtypes.float6_e3m2fn)
+float8_e3m4: Final = np.dtype(ml_dtypes.float8_e3m4)
+float8_e4m3: Final = np.dtype(ml_dtypes.float8_e4m3)
+float8_e4m3b11fnuz: Final = np.dtype(ml_dtypes.float8_e4m3b11fnuz)
+float8_e4m3fn: Final = np.dtype(ml_dtypes.float8_e4m3fn)
+float8_e4m3fnuz: Final = np.dtype(ml_dtypes.float8_e4m3fnuz)
+float8_e5m2: Final = np.dtype(ml_dtypes.float8_e5m2)
+float8_e5m2fnuz: Final = np.dtype(ml_dtypes.float8_e5m2fnuz)
+float8_e8m0fnu: Final = np.dtype(ml_dtypes.float8_e8m0fnu)
+bfloat16: Final = np.dtype(ml_dtypes.bfloat16)
+float16: Final = np.dtype(np.float16)
+float32: Final = np.dtype(np.float32)
+float64: Final = np.dtype(np.float64)
+complex64: Final = np.dtype(np.complex64)
+complex128: Final = np.dtype(np.complex128)
+
+# The dtype of tangents of integers and booleans: it has one value and no bytes.
+float0: Final = np.dtype([("float0", np.void, 0)])
+
+# Widths that only some releases of ml_dtypes have.
+_ONE_BIT: Final = tuple(
+    np.dtype(getattr(ml_dtypes, name)) for name in ("uint1", "int1") if hasattr(ml_dtypes, name)
+)
+
+SMALL_FLOATS: Final = (
+    float4_e2m1fn, float6_e2m3fn, float6_e3m2fn, float8_e3m4, float8_e4m3, float8_e8m0fnu,
+    float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz,
+)  # fmt: skip
+SMALL_INTEGERS: Final = (*_ONE_BIT, uint2, int2, uint4, int4)
+SIGNED: Final = (
+    *(d for d in _ONE_BIT if d.name == "int1"), int2, int4, int8, int16, int32, int64,
+)  # fmt: skip
+UNSIGNED: Final = (
+    *(d for d in _ONE_BIT if d.name == "uint1"), uint2, uint4, uint8, uint16, uint32, uint64,
+)  # fmt: skip
+FLOATING: Final = (*SMALL_FLOATS, bfloat16, float16, float32, float64)
+COMPLEX: Final = (complex64, complex128)
+ALL: Final = (bool_, *UNSIGNED, *SIGNED, *FLOATING, *COMPLEX)
+
+# The dtypes of Python scalars, without and with `enable_x64`.
+DEFAULT_BY_PYTHON_TYPE: Final[dict[Any, tuple[DType, DType]]] = {
+    bool: (bool_, bool_),
+    int: (int32, int64),
+    float: (float32, float64),
+    complex: (complex64, complex128),
+}
+
+_SIGNED_SET: Final = frozenset(SIGNED)
+_UNSIGNED_SET: Final = frozenset(UNSIGNED)
+_INTEGER_SET: Final = _SIGNED_SET | _UNSIGNED_SET
+_FLOATING_SET: Final = frozenset(FLOATING)
+_COMPLEX_SET: Final = frozenset(COMPLEX)
+_INEXACT_SET: Final = _FLOATING_SET | _COMPLEX_SET
+# One object for each dtype, whatever equal dtype it is asked with ("longlong" equals int64).
+_SUPPORTED: Final[dict[DType, DType]] = {d: d for d in ALL}
+_TO_32_BITS: Final[dict[DType, DType]] = _SUPPORTED | {
+    int64: int32, uint64: uint32, float64: float32, complex128: complex64,
+}  # fmt: skip
+
+DTypeLike: TypeAlias = Any
+"""A dtype, a scalar type, a Python type, the name of one, or an object with a `dtype`."""
+
+
+def is_supported(dtype: Any) -> bool:
+    """Whether values can have this NumPy dtype, in any byte order.
+
+    False for `float0`, which has no values to compute with, and for extended dtypes.
+    """
+    return dtype in _SUPPORTED or (
+        isinstance(dtype, np.dtype) and dtype.newbyteorder("=") in _SUPPORTED
+    )
+
+
+def is_bool(dtype: Any) -> bool:
+    """Whether the dtype object is that of booleans."""
+    return dtype is bool_ or dtype == bool_
+
+
+def is_integer(dtype: Any) -> bool:
+    """Whether the dtype object is a signed or unsigned integer type (bool is not)."""
+    return dtype in _INTEGER_SET
+
+
+def is_signed_integer(dtype: Any) -> bool:
+    """Whether the dtype object is a signed integer type."""
+    return dtype in _SIGNED_SET
+
+
+def is_unsigned_integer(dtype: Any) -> bool:
+    """Whether the dtype object is an unsigned integer type."""
+    return dtype in _UNSIGNED_SET
+
+
+def is_floating(dtype: Any) -> bool:
+    """Whether the dtype object is a real floating type."""
+    return dtype in _FLOATING_SET
+
+
+def is_complex(dtype: Any) -> bool:
+    """Whether the dtype object is a complex type."""
+    return dtype in _COMPLEX_SET
+
+
+def is_inexact(dtype: Any) -> bool:
+    """Whether the dtype object is a real floating or a complex type: one that has derivatives."""
+    return dtype in _INEXACT_SET
+
+
+def is_extended(dtype: Any) -> bool:
+    """Whether the dtype object is one that NumPy does not know, such as that of random keys."""
+    return isinstance(dtype, ExtendedDType)
+
+
+def canonicalize_dtype(dtype: DTypeLike) -> Any:
+    """Return the dtype that values get when nobody chose: 32 bits for 64 unless `enable_x64`.
+
+    Extended dtypes and `float0` stay as they are; another byte order becomes the machine's.
+
+    Raises:
+        TypeError: values cannot have the dtype (objects, strings, dates, ...).
+
+    Example:
+        >>> canonicalize_dtype("float64")
+        dtype('float32')
+        >>> with config.enable_x64(True):
+        ...     canonicalize_dtype("float64")
+        dtype('float64')
+    """
+    table = _SUPPORTED if config.values.enable_x64 else _TO_32_BITS
+    if isinstance(dtype, np.dtype):
+        known = table.get(dtype)
+        if known is not None:
+            return known
+    exact = _understood(dtype, "canonicalize_dtype")
+    return table.get(exact, exact)
+
+
+def requested_dtype(dtype: DTypeLike, operation: str = "dtype") -> Any:
+    """Return the dtype that a user asked for by `dtype=...`: 64 bits are honoured without a flag.
+
+    `int`, `float`, `complex` (and None, which NumPy takes for float) mean the default dtype of
+    their kind.
+
+    Args:
+        dtype: what the user gave.
+        operation: the function it was given to, for the message.
+
+    Raises:
+        TypeError: values cannot have the dtype, or it does not name one.
+
+    Example:
+        >>> requested_dtype("float64"), requested_dtype(float)
+        (dtype('float64'), dtype('float32'))
+    """
+    if dtype is None:
+        return python_scalar_dtype(float)
+    if isinstance(dtype, type) and dtype in DEFAULT_BY_PYTHON_TYPE:
+        return python_scalar_dtype(dtype)
+    return _understood(dtype, operation)
+
+
+def python_scalar_dtype(kind: type) -> DType:
+    """Return the dtype of values made from `bool`, `int`, `float` or `complex`; see `enable_x64`.
+
+    Example:
+        >>> python_scalar_dtype(int)
+        dtype('int32')
+    """
+    return DEFAULT_BY_PYTHON_TYPE[kind][config.values.enable_x64]
+
+
+def dtype(x: Any) -> Any:
+    """Return the dtype that a value or type has here.
+
+    Our own arrays and traced values keep theirs and dtype objects, names and NumPy scalar types
+    are taken as requested; Python scalars and types, and NumPy arrays and scalars, get the
+    default of their kind.
+
+    Raises:
+        TypeError: the value has no dtype, or one that values cannot have.
+
+    Example:
+        >>> dtype(1.5), dtype(np.zeros(3)), dtype(np.float64)
+        (dtype('float32'), dtype('float32'), dtype('float64'))
+    """
+    kind = type(x)
+    if kind in DEFAULT_BY_PYTHON_TYPE:
+        return python_scalar_dtype(kind)
+    if isinstance(x, type | str | np.dtype | ExtendedDType):
+        return requested_dtype(x)
+    if hasattr(x, "aval"):
+        return x.dtype
+    own = getattr(x, "dtype", None)
+    if isinstance(own, np.dtype):
+        return canonicalize_dtype(own)
+    if isinstance(own, ExtendedDType):
+        return own
+    for scalar_type in DEFAULT_BY_PYTHON_TYPE:  # subclasses, such as those of IntEnum
+        if isinstance(x, scalar_type):
+            return python_scalar_dtype(scalar_type)
+    if hasattr(x, "__array__"):
+        return canonicalize_dtype(np.asarray(x).dtype)
+    problem = f"a value of type {kind.__name__} has no dtype."
+    raise TypeError(message("dtype", problem, expected="an array, a scalar, or what names a dtype"))
+
+
+def scalar_type_of(x: Any) -> type:
+    """Return which of `bool`, `int`, `float`, `complex` the elements of a value or dtype are.
+
+    Example:
+        >>> scalar_type_of(np.zeros(3, "bfloat16"))
+        <class 'float'>
+    """
+    its_dtype = dtype(x)
+    kind = python_type_of(its_dtype)
+    if kind is None:
+        problem = f"elements of {its_dtype} are no Python scalars."
+        raise TypeError(message("scalar_type_of", problem, got=type(x).__name__))
+    return kind
+
+
+def python_type_of(dtype: Any) -> type | None:
+    """Return `bool`, `int`, `float` or `complex` for a dtype object of that kind, else None."""
+    if dtype in _INEXACT_SET:
+        return float if dtype in _FLOATING_SET else complex
+    if dtype in _INTEGER_SET:
+        return int
+    return bool if dtype == bool_ else None
+
+
+def to_inexact_dtype(dtype: DTypeLike) -> DType:
+    """Return the dtype in which inexact functions of this dtype are computed.
+
+    Booleans and integers up to 32 bits go to float32, 64-bit integers to float64; inexact dtypes
+    stay.
+
+    Example:
+        >>> to_inexact_dtype("int16"), to_inexact_dtype("bfloat16")
+        (dtype('float32'), dtype(bfloat16))
+    """
+    exact: DType = requested_dtype(dtype, "to_inexact_dtype")
+    if exact in _INEXACT_SET or exact not in _SUPPORTED:
+        return exact
+    return float64 if exact in (int64, uint64) else float32
+
+
+def to_floating_dtype(dtype: DTypeLike) -> DType:
+    """Return the real dtype of the precision of `to_inexact_dtype`: float32 for complex64."""
+    inexact = to_inexact_dtype(dtype)
+    return _REAL_OF_COMPLEX.get(inexact, inexact)
+
+
+def to_complex_dtype(dtype: DTypeLike) -> DType:
+    """Return the complex dtype that holds `to_inexact_dtype`: complex64 but for 64-bit types."""
+    return complex128 if to_inexact_dtype(dtype) in (float64, complex128) else complex64
+
+
+def issubdtype(a: Any, b: Any) -> bool:
+    """Whether the first dtype or scalar type is, or is below, the second in NumPy's hierarchy.
+
+    As `numpy.issubdtype`, with the types of `ml_dtypes` at their place and `extended`, `prng_key`
+    for the dtypes that NumPy does not know.
+
+    Example:
+        >>> issubdtype("bfloat16", np.floating), issubdtype("int4", np.signedinteger)
+        (True, True)
+    """
+    if isinstance(b, ExtendedDType):
+        return isinstance(a, ExtendedDType) and bool(a == b)
+    below, above = _scalar_type(a), _scalar_type(b)
+    place = _PLACE_OF_ML_DTYPE.get(below)
+    if place is not None and above is not below:
+        return issubclass(place, above)
+    return issubclass(below, above)
+
+
+@functools.lru_cache(maxsize=256)
+def finfo(dtype: DTypeLike) -> Any:
+    """Return the limits (`eps`, `max`, `tiny`, `bits`, ...) of a floating or complex dtype.
+
+    Those of a complex dtype are the limits of its real and imaginary parts.
+
+    Example:
+        >>> finfo("bfloat16").bits
+        16
+    """
+    exact = _understood(dtype, "finfo")
+    if exact not in _INEXACT_SET:
+        problem = f"{exact.name} is not a floating dtype."
+        raise ValueError(message("finfo", problem, hint="iinfo describes integers"))
+    real = _REAL_OF_COMPLEX.get(exact, exact)
+    return ml_dtypes.finfo(real)  # type: ignore[no-untyped-call]
+
+
+@functools.lru_cache(maxsize=256)
+def iinfo(dtype: DTypeLike) -> Any:
+    """Return the limits (`min`, `max`, `bits`) of an integer dtype.
+
+    Example:
+        >>> iinfo("int4").max
+        7
+    """
+    exact = _understood(dtype, "iinfo")
+    if exact not in _INTEGER_SET:
+        hint = "finfo describes floating dtypes" if exact in _INEXACT_SET else ""
+        raise ValueError(message("iinfo", f"{exact.name} is not an integer dtype.", hint=hint))
+    return ml_dtypes.iinfo(exact)  # type: ignore[no-untyped-call]
+
+
+def itemsize_bits(dtype: DTypeLike) -> int:
+    """Return the bits of one element: 4 for int4 (which NumPy keeps in 8), 8 for bool.
+
+    Example:
+        >>> itemsize_bits("int4"), itemsize_bits("complex64")
+        (4, 64)
+    """
+    exact = _understood(dtype, "itemsize_bits")
+    if exact in _INTEGER_SET:
+        return int(iinfo(exact).bits)
+    if exact in _FLOATING_SET:
+        return int(finfo(exact).bits)
+    return 8 * int(exact.itemsize)
+
+
+def short_name(dtype: Any) -> str:
+    """Return the name that jaxprs are printed with: `f32`, `i8`, `u4`, `bf16`, `bool`, `c64`.
+
+    Example:
+        >>> short_name(np.dtype("float32"))
+        'f32'
+    """
+    try:
+        return _SHORT_NAMES[dtype]
+    except (KeyError, TypeError):
+        return dtype.name if isinstance(dtype, ExtendedDType) else str(np.dtype(dtype).name)
+
+
+def _understood(dtype: DTypeLike, operation: str) -> Any:
+    """Return the one object for a dtype that values can have, of 64 bits where it says so."""
+    if isinstance(dtype, ExtendedDType):
+        return dtype
+    try:
+        exact = np.dtype(dtype)
+    except TypeError:
+        exact = None
+    if exact is not None and dtype is not None:
+        native = exact if exact in _SUPPORTED else exact.newbyteorder("=")
+        if native in _SUPPORTED:
+            return _SUPPORTED[native]
+        if exact == float0:
+            return float0
+    problem = f"{dtype!r} is not a dtype." if exact is None else f"values cannot have {exact!r}."
+    expected = "a boolean, integer, floating or complex dtype"
+    raise TypeError(message(operation, problem, expected=expected))
+
+
+def _scalar_type(x: Any) -> type:
+    if isinstance(x, ExtendedDType):
+        return x.type  # type: ignore[no-any-return]
+    if isinstance(x, type) and issubclass(x, np.generic):
+        return x
+    return np.dtype(x).type  # type: ignore[no-any-return]
+
+
+_REAL_OF_COMPLEX: Final[dict[DType, DType]] = {complex64: float32, complex128: float64}
+_PLACE_OF_ML_DTYPE: Final[dict[type, type]] = {
+    **{d.type: np.floating for d in (*SMALL_FLOATS, bfloat16)},
+    **{
+        d.type: np.signedinteger if d in _SIGNED_SET else np.unsignedinteger for d in SMALL_INTEGERS
+    },
+}
+_SHORT_NAMES: Final[dict[DType, str]] = {
+    float0: "float0",
+    **{
+        d: d.name.replace("float", "f").replace("uint", "u").replace("int", "i")
+        .replace("complex", "c")
+        for d in ALL
+    },
+}  # fmt: skip

@@ -1,0 +1,270 @@
+"""The jaxpr: a program as a flat list of equations over typed variables.
+
+    jaxpr     ::= { lambda constvars ; invars . let equations in (outvars) }
+    equation  ::= outputs = primitive[params] inputs
+    input     ::= variable | literal
+
+Variables carry abstract values; params are hashable; each equation remembers the user's source
+line. Jaxprs are immutable, and compare and hash by identity, so whatever is derived from one (its
+derivative, its batched form, its executable) is kept in its own `memo` and dies with it.
+
+Neighbours: `staging` builds jaxprs, `jaxpr_passes` rewrites them, `jaxpr_text` prints them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from xprim.array import ConcreteArray
+from xprim.avals import ShapedArray
+from xprim.errors import JaxprTypeError
+from xprim.primitive import Primitive
+from xprim.source import Source
+from xprim.trace import state
+
+Effects = frozenset[Any]
+
+
+class Var:
+    """A variable of a jaxpr; compared by identity."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Var(id={id(self)}):{self.aval.str_short()}"
+
+
+class Literal:
+    """A scalar constant among the inputs of an equation."""
+
+    __slots__ = ("aval", "value")
+
+    def __init__(self, value: ConcreteArray) -> None:
+        self.value = value
+        self.aval = value.aval
+
+    @property
+    def val(self) -> Any:
+        """The value as a NumPy scalar."""
+        return self.value.to_host()[()]
+
+    def __repr__(self) -> str:
+        return f"{self.val}:{self.aval.str_short()}"
+
+
+Atom = Var | Literal
+
+
+class Equation:
+    """One application of a primitive inside a jaxpr."""
+
+    __slots__ = ("inputs", "name_stack", "outputs", "params", "primitive", "source")
+
+    def __init__(
+        self,
+        primitive: Primitive,
+        inputs: Sequence[Atom],
+        outputs: Sequence[Var],
+        params: dict[str, Any],
+        source: Source | None = None,
+        name_stack: tuple[str, ...] = (),
+    ) -> None:
+        self.primitive = primitive
+        self.inputs = inputs
+        self.outputs = outputs
+        self.params = params
+        self.source = source
+        self.name_stack = name_stack
+
+    invars = property(lambda self: self.inputs)
+    outvars = property(lambda self: self.outputs)
+
+    @property
+    def effects(self) -> Effects:
+        """The effects that keep this equation alive and in order."""
+        return self.primitive.effects(self.params)
+
+    def replace(self, **changes: Any) -> Equation:
+        """Return the equation with some of its parts replaced."""
+        return Equation(
+            changes.get("primitive", self.primitive),
+            changes.get("inputs", self.inputs),
+            changes.get("outputs", self.outputs),
+            changes.get("params", self.params),
+            self.source,
+            self.name_stack,
+        )
+
+
+class Jaxpr:
+    """A program whose constants are variables of their own (`constvars`)."""
+
+    __slots__ = ("__weakref__", "_effects", "constvars", "eqns", "invars", "name", "outvars")
+
+    def __init__(
+        self,
+        constvars: Sequence[Var],
+        invars: Sequence[Var],
+        outvars: Sequence[Atom],
+        eqns: Sequence[Equation],
+        name: str = "",
+    ) -> None:
+        self.constvars = constvars
+        self.invars = invars
+        self.outvars = outvars
+        self.eqns = eqns
+        self.name = name
+        self._effects: Effects | None = None
+
+    @property
+    def effects(self) -> Effects:
+        """The union of the effects of the equations."""
+        if self._effects is None:
+            found: Effects = frozenset()
+            for eqn in self.eqns:
+                if "effects" in eqn.primitive.rules:
+                    found |= eqn.effects
+            self._effects = found
+        return self._effects
+
+    def replace(self, **changes: Any) -> Jaxpr:
+        """Return the jaxpr with some of its parts replaced."""
+        return Jaxpr(
+            changes.get("constvars", self.constvars),
+            changes.get("invars", self.invars),
+            changes.get("outvars", self.outvars),
+            changes.get("eqns", self.eqns),
+            changes.get("name", self.name),
+        )
+
+    def __str__(self) -> str:
+        return _formatter[0](self)
+
+    __repr__ = __str__
+
+
+_formatter: list[Callable[[Jaxpr], str]] = [object.__repr__]  # set by `jaxpr_text`
+
+
+class ClosedJaxpr:
+    """A jaxpr with the values of its constants, and a memo of what was derived from it."""
+
+    __slots__ = ("__weakref__", "consts", "in_avals", "jaxpr", "memo", "out_avals")
+
+    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()) -> None:
+        self.jaxpr = jaxpr
+        self.consts = tuple(consts)
+        self.in_avals = tuple([v.aval for v in jaxpr.invars])
+        self.out_avals = tuple([v.aval for v in jaxpr.outvars])
+        self.memo: dict[Any, Any] = {}
+
+    @property
+    def eqns(self) -> Sequence[Equation]:
+        """The equations of the jaxpr."""
+        return self.jaxpr.eqns
+
+    @property
+    def effects(self) -> Effects:
+        """The effects of the jaxpr."""
+        return self.jaxpr.effects
+
+    @property
+    def literals(self) -> tuple[Any, ...]:
+        """The constants, by JAX's older name."""
+        return self.consts
+
+    def __str__(self) -> str:
+        return str(self.jaxpr)
+
+    __repr__ = __str__
+
+
+def eval_jaxpr(jaxpr: Jaxpr, consts: Iterable[Any], *args: Any) -> list[Any]:
+    """Run a jaxpr on values under the current trace.
+
+    Args:
+      jaxpr: the program.
+      consts: a value for each of `jaxpr.constvars`.
+      *args: a value for each of `jaxpr.invars`.
+
+    Returns:
+      A list with a value for each of `jaxpr.outvars`.
+    """
+    env: dict[Atom, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    env.update(zip(jaxpr.invars, args, strict=True))
+    trace = state.trace
+    outer_source, outer_stack = state.source, state.name_stack
+    try:
+        for eqn in jaxpr.eqns:
+            state.source = eqn.source
+            state.name_stack = outer_stack + eqn.name_stack if eqn.name_stack else outer_stack
+            results = trace.process(
+                eqn.primitive,
+                tuple([x.value if type(x) is Literal else env[x] for x in eqn.inputs]),
+                eqn.params,
+            )
+            for v, result in zip(eqn.outputs, results, strict=True):
+                env[v] = result
+    finally:
+        state.source, state.name_stack = outer_source, outer_stack
+    return [x.value if type(x) is Literal else env[x] for x in jaxpr.outvars]
+
+
+def eval_closed(closed: ClosedJaxpr, *args: Any) -> list[Any]:
+    """Run a closed jaxpr on values under the current trace."""
+    return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+
+def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:
+    """Yield the jaxprs among the params of an equation."""
+    for value in params.values():
+        for item in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(item, ClosedJaxpr):
+                yield item.jaxpr
+            elif isinstance(item, Jaxpr):
+                yield item
+
+
+def check_jaxpr(jaxpr: Jaxpr) -> None:
+    """Check scoping, types and arity of a jaxpr and of the jaxprs inside it.
+
+    Raises:
+      JaxprTypeError: naming the equation at fault.
+    """
+    bound: set[Var] = set()
+    for v in (*jaxpr.constvars, *jaxpr.invars):
+        if v in bound:
+            raise JaxprTypeError(f"check_jaxpr: the variable {v} is bound twice.")
+        bound.add(v)
+    for eqn in jaxpr.eqns:
+        _check_equation(eqn, bound)
+        for inner in subjaxprs(eqn.params):
+            check_jaxpr(inner)
+    for atom in jaxpr.outvars:
+        if type(atom) is not Literal and atom not in bound:
+            raise JaxprTypeError(f"check_jaxpr: the result {atom} is not bound.")
+
+
+def _check_equation(eqn: Equation, bound: set[Var]) -> None:
+    for atom in eqn.inputs:
+        if type(atom) is not Literal and atom not in bound:
+            raise JaxprTypeError(
+                f"check_jaxpr: {eqn.primitive.name} uses the variable {atom} before it is bound."
+            )
+    avals = tuple([atom.aval for atom in eqn.inputs])
+    inferred = eqn.primitive.infer(avals, eqn.params)
+    found = tuple([v.aval for v in eqn.outputs])
+    if [a.strong() for a in inferred] != [a.strong() for a in found]:
+        raise JaxprTypeError(
+            f"check_jaxpr: the results of {eqn.primitive.name} have the wrong types."
+            f"\n  got       {', '.join(a.str_short() for a in found)}"
+            f"\n  expected  {', '.join(a.str_short() for a in inferred)}"
+        )
+    for v in eqn.outputs:
+        if v in bound:
+            raise JaxprTypeError(f"check_jaxpr: the variable {v} is bound twice.")
+        bound.add(v)

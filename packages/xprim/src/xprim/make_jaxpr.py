@@ -1,0 +1,174 @@
+"""The public doors of staging: `make_jaxpr`, `eval_shape`, `closure_convert`, `typeof`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import xtree
+
+from xprim.array import Array, as_array
+from xprim.avals import ShapeDtypeStruct, ShapedArray
+from xprim.eager import EAGER
+from xprim.jaxpr import ClosedJaxpr, eval_jaxpr
+from xprim.staging import close_over, trace_to_jaxpr
+from xprim.trace import extended_axes, state
+
+
+def typeof(value: Any) -> ShapedArray:
+    """Return the abstract value of an array, tracer, scalar or `ShapeDtypeStruct`.
+
+    Example:
+      >>> typeof(1.0)
+      ShapedArray(~float32[])
+    """
+    aval = getattr(value, "aval", None)
+    if isinstance(aval, ShapedArray):
+        return aval
+    if isinstance(value, ShapedArray):
+        return value
+    if hasattr(value, "shape") and hasattr(value, "dtype") and not hasattr(value, "__array__"):
+        return ShapedArray(value.shape, value.dtype)
+    return as_array(value, what="typeof").aval
+
+
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Any, int]] = (),
+    return_shape: bool = False,
+) -> Callable[..., Any]:
+    """Return a function that stages `fun` and returns its jaxpr instead of running it.
+
+    Args:
+      fun: a function of pytrees of arrays.
+      static_argnums: positions of arguments that are passed to `fun` as they are.
+      axis_env: pairs of an axis name and its size, as an enclosing `pmap` would bind them.
+      return_shape: also return the tree of `ShapeDtypeStruct` that `fun` gives.
+
+    Returns:
+      A function of the same arguments that returns a `ClosedJaxpr`.
+
+    Example:
+      >>> from xprim import make_jaxpr
+      >>> make_jaxpr(lambda x: x)(1.0)
+      { lambda ; a:f32[]. let in (a,) }
+    """
+    if not callable(fun):
+        raise TypeError(f"make_jaxpr: expected a function, got {fun!r}.")
+    static = {static_argnums} if isinstance(static_argnums, int) else set(static_argnums)
+
+    @functools.wraps(fun)
+    def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
+        with extended_axes(dict(axis_env)):
+            closed, out_tree = stage(fun, args, kwargs, static, operation="make_jaxpr")
+        if return_shape:
+            shapes = [ShapeDtypeStruct(a.shape, a.dtype) for a in closed.out_avals]
+            return closed, xtree.unflatten(out_tree, shapes)
+        return closed
+
+    return jaxpr_of
+
+
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Return the shapes and dtypes of `fun(*args, **kwargs)` without computing it.
+
+    Args:
+      fun: a function of pytrees of arrays.
+      *args: arrays, or anything with a shape and a dtype.
+      **kwargs: likewise.
+
+    Returns:
+      The pytree of `ShapeDtypeStruct`.
+    """
+    closed, out_tree = stage(fun, args, kwargs, (), operation="eval_shape")
+    shapes = [
+        ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in closed.out_avals
+    ]
+    return xtree.unflatten(out_tree, shapes)
+
+
+def stage(
+    fun: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    static_argnums: Any = (),
+    *,
+    operation: str,
+) -> tuple[ClosedJaxpr, Any]:
+    """Stage a function of pytrees; returns its closed jaxpr and the structure of its result."""
+    fixed = {i % len(args) if args else i: args[i] for i in static_argnums}
+    dynamic = [a for i, a in enumerate(args) if i not in fixed]
+    leaves_with_path, in_tree = xtree.flatten_with_path((dynamic, kwargs))
+    avals = [typeof(leaf) for _, leaf in leaves_with_path]
+    names = [xtree.keystr(path) for path, _ in leaves_with_path]
+    out_tree: list[Any] = []
+
+    def flat_fun(*leaves: Array) -> list[Array]:
+        values, options = xtree.unflatten(in_tree, leaves)
+        rest = iter(values)
+        everything = [fixed[i] if i in fixed else next(rest) for i in range(len(args))]
+        results, tree = xtree.flatten(fun(*everything, **options))
+        out_tree.append(tree)
+        return [as_array(r, what=f"{operation}: a result of the function") for r in results]
+
+    jaxpr, consts = trace_to_jaxpr(
+        flat_fun, avals, name=getattr(fun, "__name__", ""), arg_names=names
+    )
+    return ClosedJaxpr(jaxpr, consts), out_tree[0]
+
+
+def closure_convert(
+    fun: Callable[..., Any], *example_args: Any
+) -> tuple[Callable[..., Any], list[Any]]:
+    """Turn the traced values that `fun` closes over into explicit arguments.
+
+    Args:
+      fun: a function of pytrees of arrays.
+      *example_args: arguments of the shapes and dtypes it will be called with.
+
+    Returns:
+      A function that takes the same arguments followed by the captured values, and the list of
+      these values: those among the constants that are under differentiation or batching.
+    """
+    closed, out_tree = stage(fun, example_args, {}, operation="closure_convert")
+    closed, captured = close_over(closed.jaxpr, closed.consts)
+    in_tree = xtree.structure(tuple(example_args))
+
+    def converted(*args_and_captured: Any) -> Any:
+        count = len(args_and_captured) - len(captured)
+        args, values = args_and_captured[:count], args_and_captured[count:]
+        leaves, tree = xtree.flatten(tuple(args))
+        if tree != in_tree:
+            raise TypeError(
+                "closure_convert: the arguments have another structure than the examples."
+                f"\n  got       {tree}\n  expected  {in_tree}"
+            )
+        operands = [as_array(x) for x in (*values, *leaves)]
+        return xtree.unflatten(out_tree, eval_jaxpr(closed.jaxpr, closed.consts, *operands))
+
+    return converted, captured
+
+
+class ensure_compile_time_eval:  # noqa: N801 - named as users know it
+    """Evaluate the operations inside the block now, even while a function is being staged.
+
+    Works as a context manager and as a decorator. Operations on tracers still raise, because a
+    tracer has no value.
+    """
+
+    def __enter__(self) -> None:
+        self._previous = state.trace
+        state.trace = EAGER
+
+    def __exit__(self, *exc: object) -> None:
+        state.trace = self._previous
+
+    def __call__(self, fun: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(fun)
+        def evaluated(*args: Any, **kwargs: Any) -> Any:
+            with ensure_compile_time_eval():
+                return fun(*args, **kwargs)
+
+        return evaluated

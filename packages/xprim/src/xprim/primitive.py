@@ -1,0 +1,187 @@
+"""Primitives: a name with one rule of each kind, kept in one registry shared by all packages.
+
+`primitive.bind(*operands, **params)` hands an operation to the current trace, whatever that is:
+evaluation, differentiation, batching, staging. The trace asks the primitive for the rule it needs.
+A primitive's owner defines all of its rules in one call; a forgotten one is an error at import, a
+deliberate gap says its reason. Results of the `shape` rule are memoised on the (interned) abstract
+values and the (hashable) params.
+
+Neighbours: `rules` declares the kinds, `trace` has the current trace.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+from xprim import trace as _trace
+from xprim.avals import ShapedArray
+from xprim.errors import DuplicateRuleError, MissingRuleError
+from xprim.rules import Undefined, kinds
+
+_MAX_MEMO = 8192
+
+_registry: dict[str, Primitive] = {}
+_state = _trace.state
+
+
+class Primitive:
+    """An operation that every transformation knows through its rules.
+
+    Args:
+      name: unique, as jaxprs print it.
+      shape, numpy, stablehlo, jvp, transpose, batch: the rules (see `xprim.rules`), or one of the
+        symbols `LINEAR`, `ZERO`, `ELEMENTWISE`, `linear_in(...)`, `undefined(reason)`.
+      call_like: True for primitives that hold programs (jaxprs or functions) in their params; their
+        rules get a handle to the asking transformation, and their `numpy` rule takes Arrays.
+      axis_param: name of the param that holds the named axes of a collective, if it is one.
+      more: rules of optional and extension kinds by name.
+
+    Raises:
+      TypeError: when a required rule is missing or a kind is unknown.
+      DuplicateRuleError: when a primitive of that name exists.
+    """
+
+    __slots__ = ("_memo", "axis_param", "call_like", "defined_at", "name", "rules")
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        shape: Any,
+        numpy: Any,
+        stablehlo: Any,
+        jvp: Any,
+        transpose: Any,
+        batch: Any,
+        call_like: bool = False,
+        axis_param: str = "",
+        **more: Any,
+    ) -> None:
+        self.name = name
+        self.call_like = call_like
+        self.axis_param = axis_param
+        self.rules: dict[str, Any] = {}
+        self._memo: dict[Any, tuple[ShapedArray, ...]] = {}
+        self.defined_at = _definition_place()
+        core = {"shape": shape, "numpy": numpy, "stablehlo": stablehlo, "jvp": jvp,
+                "transpose": transpose, "batch": batch}  # fmt: skip
+        for kind, rule in (core | more).items():
+            self.define(kind, rule)
+        other = _registry.setdefault(name, self)
+        if other is not self:
+            raise DuplicateRuleError(
+                f"Primitive: the name {name!r} is taken."
+                f"\n  got       a definition at {self.defined_at}"
+                f"\n  expected  one definition; the first is at {other.defined_at}"
+            )
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return get_primitive, (self.name,)
+
+    def define(self, kind: str, rule: Any) -> None:
+        """Add the rule of a kind that this primitive has no rule of yet."""
+        if kind not in kinds:
+            raise TypeError(
+                f"{self.name}: there is no rule kind {kind!r}."
+                f"\n  expected  one of {', '.join(kinds)}"
+            )
+        if kind in self.rules:
+            raise DuplicateRuleError(
+                f"{self.name}: a rule of kind {kind!r} exists already."
+                f"\n  got       {_place_of(rule)}"
+                f"\n  expected  only {_place_of(self.rules[kind])}"
+            )
+        self.rules[kind] = rule
+
+    def rule(self, kind: str) -> Any:
+        """Return the rule of a kind; `MissingRuleError` when there is none or it is undefined."""
+        try:
+            rule = self.rules[kind]
+        except KeyError:
+            raise self._missing(kind) from None
+        if type(rule) is Undefined:
+            raise self._missing(kind, rule.reason)
+        return rule
+
+    def _missing(self, kind: str, reason: str = "") -> MissingRuleError:
+        declared = kinds.get(kind)
+        consumer = declared.consumer if declared else "an unknown package"
+        if reason:
+            return MissingRuleError(f"{self.name}: has no {kind} rule: {reason}.")
+        return MissingRuleError(
+            f"{self.name}: has no {kind} rule."
+            f"\n  expected  a rule {declared.signature if declared else ''}, which {consumer} "
+            f"asks for; it belongs where the primitive is defined, {self.defined_at}"
+            f"\n  hint      {self.name}_p.define({kind!r}, rule) adds one"
+        )
+
+    def bind(self, *operands: Any, **params: Any) -> tuple[Any, ...]:
+        """Apply the primitive to Arrays under the current trace."""
+        return _state.trace.process(self, operands, params)
+
+    def infer(
+        self, avals: tuple[ShapedArray, ...], params: dict[str, Any]
+    ) -> tuple[ShapedArray, ...]:
+        """Return the abstract values of the results, from the memo when it has them."""
+        key = (avals, *params.items()) if params else avals
+        try:
+            return self._memo[key]
+        except KeyError:
+            pass
+        except TypeError as error:
+            raise self._unhashable(params) from error
+        out: tuple[ShapedArray, ...] = self.rules["shape"](*avals, **params)
+        if not self.call_like:  # those hold jaxprs, which must die with their functions
+            if len(self._memo) >= _MAX_MEMO:
+                self._memo.clear()
+            self._memo[key] = out
+        return out
+
+    def _unhashable(self, params: dict[str, Any]) -> TypeError:
+        for name, value in params.items():
+            try:
+                hash(value)
+            except TypeError:
+                return TypeError(
+                    f"{self.name}: the param {name!r} must be hashable, got a "
+                    f"{type(value).__name__}."
+                )
+        return TypeError(f"{self.name}: the operands' abstract values cannot be hashed.")
+
+    def effects(self, params: dict[str, Any]) -> frozenset[Any]:
+        """Return the effects of an equation with these params."""
+        rule = self.rules.get("effects")
+        return frozenset() if rule is None else rule(**params)
+
+
+def get_primitive(name: str) -> Primitive:
+    """Return the primitive of that name."""
+    try:
+        return _registry[name]
+    except KeyError:
+        raise KeyError(f"no primitive is named {name!r}") from None
+
+
+def primitives() -> Iterator[Primitive]:
+    """Yield all registered primitives in order of their names."""
+    for name in sorted(_registry):
+        yield _registry[name]
+
+
+def _definition_place() -> str:
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename == __file__:
+        frame = frame.f_back
+    if frame is None:
+        return "an unknown place"
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _place_of(rule: Any) -> str:
+    code = getattr(inspect.unwrap(rule) if callable(rule) else rule, "__code__", None)
+    return repr(rule) if code is None else f"{code.co_filename}:{code.co_firstlineno}"

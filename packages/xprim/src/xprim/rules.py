@@ -1,0 +1,232 @@
+"""The kinds of rules a primitive has, and the symbols that stand for common ones.
+
+A kind is declared once, with its signature and the package that consumes it; a primitive is a name
+with one rule for each kind. Rules take and give tuples; operands are positional, params keyword.
+
+    shape      (*avals, **params) -> avals
+    numpy      (*ndarrays, **params) -> ndarrays
+    stablehlo  (builder, operands, avals_in, avals_out, **params) -> result names
+    jvp        (primals, tangents, **params) -> (primals_out, tangents_out)
+    transpose  (cotangents, *operands, **params) -> cotangents of the operands
+    batch      (axis, operands, dims, **params) -> (results, result dims)
+
+`Zero(aval)` is a tangent or cotangent known to be zero; `not_mapped` is the batch dimension of a
+value that has none. A linear operand of a `transpose` rule is a `Linear(aval)`; the cotangent of
+any other operand is `Zero`. A package that cares for one more kind declares it with `declare_kind`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from xprim.avals import ShapedArray
+from xprim.errors import DuplicateRuleError
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of rule: its name, its signature, who asks for it, and whether all must have it."""
+
+    name: str
+    signature: str
+    consumer: str
+    required: bool
+    doc: str
+
+
+kinds: dict[str, Kind] = {}
+
+
+def declare_kind(
+    name: str, *, signature: str, consumer: str, doc: str, required: bool = False
+) -> Kind:
+    """Declare a kind of rule that primitives can have.
+
+    Args:
+      name: what `Primitive(..., name=rule)` and `primitive.define(name, rule)` call it.
+      signature: the arguments and results of a rule, as text for people.
+      consumer: the package that asks for rules of this kind.
+      doc: one line that says what the rule tells.
+      required: whether a primitive must give one (only the core kinds are).
+
+    Raises:
+      DuplicateRuleError: when the kind is declared already, with another signature.
+    """
+    kind = Kind(name, signature, consumer, required, doc)
+    if kinds.setdefault(name, kind) != kind:
+        raise DuplicateRuleError(
+            f"declare_kind: the kind {name!r} is declared already, by {kinds[name].consumer}."
+        )
+    return kind
+
+
+declare_kind(
+    "shape",
+    signature="(*avals, **params) -> avals",
+    consumer="xprim",
+    required=True,
+    doc="abstract values of the results; raises the error users see for bad operands",
+)
+declare_kind(
+    "numpy",
+    signature="(*ndarrays, **params) -> ndarrays   (call-like: Arrays in and out)",
+    consumer="xprim",
+    required=True,
+    doc="the reference semantics on NumPy arrays",
+)
+declare_kind(
+    "stablehlo",
+    signature="(builder, operands, avals_in, avals_out, **params) -> result names",
+    consumer="xjit",
+    required=True,
+    doc="the text of the equivalent StableHLO operations",
+)
+declare_kind(
+    "jvp",
+    signature="(primals, tangents, **params) -> (primals_out, tangents_out)   "
+    "(call-like: a handle first)",
+    consumer="xad",
+    required=True,
+    doc="the forward derivative",
+)
+declare_kind(
+    "linearize",
+    signature="(handle, primals, tangents, **params) -> (primals_out, tangents_out)",
+    consumer="xad",
+    doc="the forward derivative of a call-like primitive, split into a primal and a linear part",
+)
+declare_kind(
+    "transpose",
+    signature="(cotangents, *operands, **params) -> cotangents   (call-like: a handle first)",
+    consumer="xad",
+    required=True,
+    doc="the transpose of a linear primitive",
+)
+declare_kind(
+    "batch",
+    signature="(axis, operands, dims, **params) -> (results, dims)",
+    consumer="xbatch",
+    required=True,
+    doc="where the batch dimension goes",
+)
+declare_kind(
+    "shard",
+    signature="(axis names each operand varies over, **params) -> names each result varies over",
+    consumer="xpar",
+    doc="over which mesh axes the results vary; without a rule, over those of any operand",
+)
+declare_kind(
+    "stage",
+    signature="(trace, operands, params) -> results",
+    consumer="xprim",
+    doc="how a call that holds a Python function becomes an equation",
+)
+declare_kind(
+    "effects",
+    signature="(**params) -> frozenset of effects",
+    consumer="xprim",
+    doc="the effects of an equation, which keep it in order and alive",
+)
+declare_kind(
+    "dce",
+    signature="(used outputs, equation) -> (used inputs, equation or None)",
+    consumer="xprim",
+    doc="what of a call-like equation is left when some of its results are not used",
+)
+
+
+class Symbol:
+    """A named stand-in for a rule that many primitives share; its consumer knows what to do."""
+
+    __slots__ = ("doc", "name")
+
+    def __init__(self, name: str, doc: str) -> None:
+        self.name = name
+        self.doc = doc
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+LINEAR: Final = Symbol("LINEAR", "linear in all operands together: the primitive of the tangents")
+ZERO: Final = Symbol("ZERO", "the derivative is zero everywhere it exists")
+ELEMENTWISE: Final = Symbol(
+    "ELEMENTWISE", "acts on each element alone, operands of rank 0 are repeated"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LinearIn:
+    """The jvp symbol of a primitive that is linear in some operands, the others held fixed."""
+
+    argnums: tuple[int, ...]
+
+
+def linear_in(*argnums: int) -> LinearIn:
+    """Return the jvp symbol: linear in operands `argnums` together, piecewise constant in the rest.
+
+    Example: `dynamic_slice` is linear in operand 0 and constant in its integer start indices.
+    """
+    return LinearIn(argnums)
+
+
+@dataclass(frozen=True, slots=True)
+class MultiLinear:
+    """The jvp symbol of a primitive that is linear in each of some operands separately."""
+
+    argnums: tuple[int, ...]
+
+
+def multilinear(*argnums: int) -> MultiLinear:
+    """Return the jvp symbol: linear in each operand of `argnums` by itself, as a product is."""
+    return MultiLinear(argnums)
+
+
+@dataclass(frozen=True, slots=True)
+class Undefined:
+    """A deliberate gap among the rules of a primitive; the reason reaches the user."""
+
+    reason: str
+
+
+def undefined(reason: str) -> Undefined:
+    """Say that a primitive has no rule of a kind, and why (`argmax is piecewise constant`)."""
+    return Undefined(reason)
+
+
+class Zero:
+    """A tangent or cotangent known to be zero, of the given abstract value."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Zero({self.aval.str_short()})"
+
+
+class Linear:
+    """Stands, among the operands of a transpose rule, for an operand it is linear in."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Linear({self.aval.str_short()})"
+
+
+class _NotMapped:
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "not_mapped"
+
+    def __reduce__(self) -> str:
+        return "not_mapped"
+
+
+not_mapped: Final[Any] = _NotMapped()

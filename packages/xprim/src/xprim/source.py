@@ -1,0 +1,75 @@
+"""Where in the user's program something happened, taken at the cost of a frame walk.
+
+A `Source` is a pair of a code object and an instruction offset: nothing is formatted, no frame is
+kept alive. `capture` walks outwards past the frames of this family of packages (their folders are
+registered with `hide`), so an equation or an error points at the user's own line.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import CodeType
+
+Source = tuple[CodeType, int]
+
+_hidden_folders: list[str] = []
+_is_hidden: dict[str, bool] = {}
+
+
+def hide(module_file: str) -> None:
+    """Leave the frames of the package that holds `module_file` out of the lines shown to users."""
+    folder = os.path.join(os.path.dirname(os.path.abspath(module_file)), "")
+    if folder not in _hidden_folders:
+        _hidden_folders.append(folder)
+        _is_hidden.clear()
+
+
+def capture() -> Source | None:
+    """Return the innermost frame of the caller's stack that belongs to the user."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        try:
+            hidden = _is_hidden[code.co_filename]
+        except KeyError:
+            hidden = _classify(code.co_filename)
+        if not hidden:
+            return code, frame.f_lasti
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+def line_of(source: Source) -> int:
+    """Return the line number of a source."""
+    code, offset = source
+    for start, end, line in code.co_lines():
+        if start <= offset < end and line is not None:
+            return line
+    return code.co_firstlineno
+
+
+def describe(source: Source | None) -> str:
+    """Return `train.py:41 in loss`, or an empty string when nothing is known."""
+    if source is None:
+        return ""
+    code = source[0]
+    place = f"{os.path.basename(code.co_filename)}:{line_of(source)}"
+    return place if code.co_name == "<module>" else f"{place} in {code.co_name}"
+
+
+def describe_full(source: Source | None) -> tuple[str, int, str]:
+    """Return the file path, line and function name of a source, for compiled programs."""
+    if source is None:
+        return "", 0, ""
+    return source[0].co_filename, line_of(source), source[0].co_qualname
+
+
+def _classify(filename: str) -> bool:
+    hidden = filename.startswith("<frozen") or any(
+        os.path.abspath(filename).startswith(folder) for folder in _hidden_folders
+    )
+    if len(_is_hidden) > 10_000:
+        _is_hidden.clear()
+    _is_hidden[filename] = hidden
+    return hidden

@@ -1,0 +1,195 @@
+"""Staging: run a Python function once on tracers and keep what it did as a jaxpr.
+
+A `JaxprTrace` appends one equation for each primitive. Its tracers know only their abstract value.
+Whatever the function closes over becomes a constant: a concrete scalar a literal, anything else
+(larger arrays, tracers of enclosing transformations) a constant variable, each once.
+
+Neighbours: `jaxpr` is what comes out; `make_jaxpr` and `eval_shape` are the public doors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xprim.array import Array, ConcreteArray
+from xprim.avals import ShapedArray
+from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var
+from xprim.primitive import Primitive
+from xprim.source import capture, describe
+from xprim.trace import Trace, Tracer, raise_leaked, state
+
+
+class JaxprTracer(Tracer):
+    """A value inside a function that is being staged: shape and dtype are known, the rest not."""
+
+    __slots__ = ("var",)
+
+    trace: JaxprTrace
+
+    def __init__(self, trace: JaxprTrace, var: Var) -> None:
+        self.trace = trace
+        self.var = var
+        self.aval = var.aval
+
+    def origin(self) -> str:
+        """Say which equation or argument this value comes from."""
+        return self.trace.origin_of(self.var)
+
+
+class JaxprTrace(Trace):
+    """Appends each primitive to a growing jaxpr."""
+
+    __slots__ = ("_atom_by_id", "_kept", "arg_names", "constvars", "consts", "eqns", "fun_name",
+                 "invars", "keeps_sources")  # fmt: skip
+
+    name = "jit"
+
+    def __init__(self, parent: Trace | None = None, fun_name: str = "") -> None:
+        super().__init__(parent)
+        self.fun_name = fun_name
+        self.eqns: list[Equation] = []
+        self.invars: list[Var] = []
+        self.constvars: list[Var] = []
+        self.consts: list[Any] = []
+        self.arg_names: Sequence[str] = ()
+        self.keeps_sources = True
+        self._atom_by_id: dict[int, Atom] = {}
+        self._kept: list[Any] = []  # keeps ids unique while the trace lives
+
+    def process(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        if primitive.call_like:
+            stage = primitive.rules.get("stage")
+            if stage is not None:
+                return stage(self, operands, params)  # type: ignore[no-any-return]
+        return self.append(primitive, operands, params)
+
+    def append(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """Add an equation and return tracers for its results."""
+        inputs = [
+            x.var if type(x) is JaxprTracer and x.trace is self else self.constant(x)
+            for x in operands
+        ]
+        avals_out = primitive.infer(tuple([x.aval for x in operands]), params)
+        outputs = [Var(aval) for aval in avals_out]
+        source = state.source
+        if source is None and self.keeps_sources:
+            source = capture()
+        self.eqns.append(Equation(primitive, inputs, outputs, params, source, state.name_stack))
+        return tuple([JaxprTracer(self, v) for v in outputs])
+
+    def argument(self, aval: ShapedArray) -> JaxprTracer:
+        """Add an argument of the program."""
+        var = Var(aval)
+        self.invars.append(var)
+        return JaxprTracer(self, var)
+
+    def constant(self, value: Any) -> Atom:
+        """Return the literal or constant variable that stands for a value from outside."""
+        atom = self._atom_by_id.get(id(value))
+        if atom is None:
+            atom = self._new_constant(value)
+            self._atom_by_id[id(value)] = atom
+            self._kept.append(value)
+        return atom
+
+    def _new_constant(self, value: Any) -> Atom:
+        if type(value) is ConcreteArray:
+            if value.aval.ndim == 0:
+                return Literal(value)
+        elif not isinstance(value, Tracer):
+            raise TypeError(
+                f"bind: an operand is not an Array but a {type(value).__name__}."
+                f"\n  where     {describe(capture())}"
+                "\n  hint      convert it first, with xprim.as_array or xnp.asarray"
+            )
+        elif value.trace.closed:
+            raise_leaked(value)
+        var = Var(value.aval)
+        self.constvars.append(var)
+        self.consts.append(value)
+        return var
+
+    def atom(self, value: Array) -> Atom:
+        """Return the atom of a result: a variable of this trace, or a constant."""
+        if type(value) is JaxprTracer and value.trace is self:
+            return value.var
+        return self.constant(value)
+
+    def finish(self, results: Sequence[Array]) -> tuple[Jaxpr, list[Any]]:
+        """Return the jaxpr with these results, and the values of its constants."""
+        outvars = [self.atom(x) for x in results]
+        jaxpr = Jaxpr(self.constvars, self.invars, outvars, self.eqns, self.fun_name)
+        return jaxpr, self.consts
+
+    def origin_of(self, var: Var) -> str:
+        """Say where a variable of this trace was made."""
+        for eqn in self.eqns:
+            if any(v is var for v in eqn.outputs):
+                operands = ", ".join(x.aval.str_short() for x in eqn.inputs)
+                return (
+                    f"the operation {eqn.primitive.name}({operands}) at {describe(eqn.source)}"
+                )
+        for i, v in enumerate(self.invars):
+            if v is var:
+                name = self.arg_names[i] if i < len(self.arg_names) else f"number {i}"
+                inside = f" of {self.fun_name}" if self.fun_name else ""
+                return f"the argument {name}{inside}"
+        return "a constant"
+
+
+def trace_to_jaxpr(
+    fun: Callable[..., Sequence[Array]],
+    avals: Sequence[ShapedArray],
+    *,
+    name: str = "",
+    arg_names: Sequence[str] = (),
+) -> tuple[Jaxpr, list[Any]]:
+    """Run `fun` on tracers of the given abstract values and return its jaxpr and constants.
+
+    Args:
+      fun: takes as many Arrays as there are `avals`, returns a sequence of Arrays.
+      avals: the abstract values of the arguments.
+      name: what errors and prints call the program.
+      arg_names: what errors call the arguments (key paths).
+
+    Returns:
+      The jaxpr, and the values of its constants: concrete arrays or tracers of traces that enclose
+      the call.
+    """
+    previous = state.trace
+    trace = JaxprTrace(previous, name)
+    trace.arg_names = arg_names
+    args = [trace.argument(aval) for aval in avals]
+    outer_source = state.source
+    state.trace = trace
+    state.source = None
+    try:
+        return trace.finish(fun(*args))
+    finally:
+        state.trace = previous
+        state.source = outer_source
+        trace.closed = True
+
+
+def close_over(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:
+    """Turn constants that are tracers into leading arguments.
+
+    Returns:
+      A closed jaxpr whose remaining constants are concrete, and the captured tracers, to be passed
+      before its other arguments.
+    """
+    if not any(isinstance(c, Tracer) for c in consts):
+        return ClosedJaxpr(jaxpr, consts), []
+    captured = [(v, c) for v, c in zip(jaxpr.constvars, consts, strict=True)
+                if isinstance(c, Tracer)]  # fmt: skip
+    kept = [(v, c) for v, c in zip(jaxpr.constvars, consts, strict=True)
+            if not isinstance(c, Tracer)]  # fmt: skip
+    opened = jaxpr.replace(
+        constvars=[v for v, _ in kept], invars=[*(v for v, _ in captured), *jaxpr.invars]
+    )
+    return ClosedJaxpr(opened, [c for _, c in kept]), [c for _, c in captured]

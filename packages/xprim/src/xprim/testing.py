@@ -1,0 +1,93 @@
+"""Samples: operands and params for each primitive, from which every check of its rules is made.
+
+A primitive's owner gives a table `{primitive name: [Sample, ...]}`. The packages that consume a kind
+of rule bring the checks: `check_shape` here (the `shape` rule against the `numpy` rule),
+`xjit.testing.check_lowering`, `xad.testing.check_derivatives`, `xbatch.testing.check_batch`. So a
+stranger's primitive gets the whole suite for one table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from xprim import dtypes
+from xprim.array import ConcreteArray
+from xprim.avals import shaped_array
+from xprim.eager import quiet
+from xprim.primitive import Primitive, get_primitive
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far the compiled result may be from the `numpy` rule, and why."""
+
+    rtol: float = 0.0
+    atol: float = 0.0
+    reason: str = "exact"
+
+
+EXACT = Tolerance()
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One call of a primitive.
+
+    Attributes:
+      operands: NumPy arrays, with the dtypes that the primitive shall see.
+      params: the params of the call.
+      tolerance: of the compiled result against the `numpy` rule.
+      smooth: whether derivatives exist at these operands and can be checked by finite differences.
+      unit_tangents: operands to differentiate in; None for all of inexact dtype.
+      note: what is special about this sample, for the name of the test.
+    """
+
+    operands: Sequence[np.ndarray[Any, Any]]
+    params: Mapping[str, Any] = field(default_factory=dict)
+    tolerance: Tolerance = EXACT
+    smooth: bool = True
+    unit_tangents: tuple[int, ...] | None = None
+    note: str = ""
+
+    def arrays(self) -> list[ConcreteArray]:
+        """Return the operands as Arrays of exactly their dtypes."""
+        hosts = [np.asarray(x) for x in self.operands]
+        return [ConcreteArray(h.copy(), shaped_array(h.shape, h.dtype)) for h in hosts]
+
+    def label(self) -> str:
+        """Return a short name for test reports."""
+        kinds = "-".join(
+            f"{dtypes.short_name(x.dtype)}{list(x.shape)}".replace(" ", "") for x in self.operands
+        )
+        return f"{kinds}{'-' + self.note if self.note else ''}"
+
+
+SampleTable = Mapping[str, Sequence[Sample]]
+
+
+def check_shape(primitive: Primitive | str, sample: Sample) -> None:
+    """Check that the `numpy` rule gives what the `shape` rule says.
+
+    Raises:
+      AssertionError: naming the result whose shape or dtype differs.
+    """
+    if isinstance(primitive, str):
+        primitive = get_primitive(primitive)
+    arrays = sample.arrays()
+    params = dict(sample.params)
+    avals = primitive.infer(tuple([x.aval for x in arrays]), params)
+    hosts = [x.to_host() for x in arrays]
+    results = quiet.run(primitive.rule("numpy"), *hosts, **params)
+    assert len(results) == len(avals), f"{primitive}: {len(results)} results, {len(avals)} avals"
+    for i, (result, aval) in enumerate(zip(results, avals, strict=True)):
+        found = np.asarray(result)
+        assert found.shape == aval.shape, (
+            f"{primitive}: result {i} has shape {found.shape}, the shape rule says {aval.shape}"
+        )
+        assert found.dtype == aval.dtype, (
+            f"{primitive}: result {i} has dtype {found.dtype}, the shape rule says {aval.dtype}"
+        )

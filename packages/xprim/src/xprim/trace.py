@@ -1,0 +1,193 @@
+"""Traces: who interprets a primitive right now, and the values it has not finished with.
+
+The current trace is a thread-local slot. `bind` gives each operation to it. A transformation puts
+its own trace there for the time of a call; that trace remembers its parent, handles the operands
+that are its own tracers, and hands everything else to the parent. There are no levels and nothing
+is lifted: a tracer belongs to exactly one trace, and `tracer.trace is self` is the whole test.
+
+    state = current slot ->  BatchTrace -> LinearizeTrace -> JaxprTrace -> evaluation
+
+To install a trace, hot code writes the four lines out (a generator context manager costs ten
+times as much):
+
+    previous = state.trace
+    state.trace = trace
+    try: ...
+    finally: state.trace = previous
+
+Neighbours: `eager` is the bottom trace, `staging` the one that builds jaxprs.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from xprim.array import Array
+from xprim.avals import ShapedArray
+from xprim.errors import (
+    ConcretizationTypeError,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+    UnexpectedTracerError,
+)
+from xprim.source import Source
+
+if TYPE_CHECKING:
+    from xprim.primitive import Primitive
+
+
+class Trace:
+    """An interpreter of primitives. Subclasses define `process`."""
+
+    __slots__ = ("closed", "parent")
+
+    name = "trace"
+
+    def __init__(self, parent: Trace | None) -> None:
+        self.parent = parent
+        self.closed = False
+
+    def process(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """Apply a primitive to operands, of which those with `.trace is self` are this trace's own.
+
+        May be called whatever the current trace is; rules are run with the parent as the current
+        one.
+        """
+        raise NotImplementedError(type(self).__name__)
+
+    def close(self) -> None:
+        """Declare the scope of this trace over: its tracers may no longer be used."""
+        self.closed = True
+
+
+class Tracer(Array):
+    """A value under transformation: it has an abstract value, and a trace it belongs to."""
+
+    __slots__ = ("__weakref__", "aval", "trace")
+
+    trace: Trace
+
+    def origin(self) -> str:
+        """Say which operation of the user's program produced this value, if that is known."""
+        return ""
+
+    def concrete(self) -> Array | None:
+        """Return the concrete array that this tracer carries along, or None."""
+        return None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}<{self.aval.str_short()}>"
+
+    def __bool__(self) -> bool:
+        return bool(self._value_or(TracerBoolConversionError))
+
+    def __int__(self) -> int:
+        return int(self._value_or(ConcretizationTypeError))
+
+    def __float__(self) -> float:
+        return float(self._value_or(ConcretizationTypeError))
+
+    def __complex__(self) -> complex:
+        return complex(self._value_or(ConcretizationTypeError))
+
+    def __index__(self) -> int:
+        return self._value_or(TracerIntegerConversionError).__index__()  # type: ignore[no-any-return]
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TracerArrayConversionError(self)
+
+    def _value_or(self, error: type[Exception]) -> Any:
+        value = self.concrete()
+        if value is None:
+            raise error(self)
+        return value
+
+
+class ThreadState(threading.local):
+    """What a thread is doing now: its trace, named axes, name scopes and source override."""
+
+    trace: Trace
+    axis_sizes: dict[Any, int] = {}  # never mutated: replaced by `extended_axes`
+    name_stack: tuple[str, ...] = ()
+    source: Source | None = None
+
+
+state = ThreadState()
+
+
+def current_trace() -> Trace:
+    """Return the trace that interprets primitives in this thread now."""
+    return state.trace
+
+
+@contextmanager
+def use_trace(trace: Trace) -> Iterator[Trace]:
+    """Make `trace` the current one for the time of a block (hot code writes this out)."""
+    previous = state.trace
+    state.trace = trace
+    try:
+        yield trace
+    finally:
+        state.trace = previous
+
+
+@contextmanager
+def extended_axes(sizes: dict[Any, int]) -> Iterator[None]:
+    """Bring named axes with their sizes into scope for the time of a block."""
+    previous = state.axis_sizes
+    state.axis_sizes = {**previous, **sizes}
+    try:
+        yield
+    finally:
+        state.axis_sizes = previous
+
+
+def axis_size(name: Any) -> int:
+    """Return the size of a named axis that is in scope.
+
+    Raises:
+      NameError: when no enclosing `vmap`, `pmap` or `shard_map` binds that name.
+    """
+    try:
+        return state.axis_sizes[name]
+    except (KeyError, TypeError):
+        known = ", ".join(map(repr, state.axis_sizes)) or "none"
+        raise NameError(
+            f"axis name {name!r} is not bound here."
+            f"\n  expected  a name given as axis_name= by an enclosing vmap or pmap; in scope: "
+            f"{known}"
+        ) from None
+
+
+@contextmanager
+def named_scope(name: str) -> Iterator[None]:
+    """Add a name to the scope of the operations inside, as jaxprs, profiles and errors show it.
+
+    Example:
+      >>> with named_scope("layer1"):
+      ...     pass
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"named_scope: the name must be a string, got {name!r}.")
+    previous = state.name_stack
+    state.name_stack = (*previous, name)
+    try:
+        yield
+    finally:
+        state.name_stack = previous
+
+
+def raise_leaked(tracer: Tracer) -> NoReturn:
+    """Raise the error for a tracer used outside the scope of its transformation."""
+    raise UnexpectedTracerError(tracer)
+
+
+def aval_of(value: Any) -> ShapedArray:
+    """Return the abstract value of an array, tracer or `ShapeDtypeStruct`."""
+    return value.aval  # type: ignore[no-any-return]

@@ -1,0 +1,154 @@
+"""Python's own containers as nodes: tuple, list, dict, OrderedDict, defaultdict and None.
+
+The children of a dict lie in the order of its sorted keys, so that dicts that are equal flatten equally. Keys of several
+types are sorted type by type; keys that have no order are refused by name. An OrderedDict keeps its own order.
+
+Neighbours: `registry` keeps what is registered here, `flattening` has faster paths for tuple, list and dict.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from xtree.errors import KeyOrderError, error_text, shown
+from xtree.key_paths import DictKey, KeyEntry, sequence_key
+from xtree.registry import NodeType, default_registry
+
+__all__ = ["DICT", "LIST", "NONE", "TUPLE", "sorted_keys"]
+
+Keyed = tuple[Iterable[tuple[KeyEntry, Any]], Any]
+
+
+def sorted_keys(mapping: Mapping[Any, Any]) -> tuple[Any, ...]:
+    """Return the keys of a dict in the order of its children.
+
+    Args:
+        mapping: any dict.
+
+    Returns:
+        The keys, sorted; where their types cannot be compared, sorted by the name of the type first.
+
+    Raises:
+        KeyOrderError: keys of one type cannot be compared, or are sets, which are ordered only in part.
+
+    Example:
+        >>> sorted_keys({"b": 1, "a": 2}), sorted_keys({"a": 1, 3: 2, 1: 3})
+        (('a', 'b'), (1, 3, 'a'))
+    """
+    try:
+        keys = sorted(mapping)
+    except TypeError:
+        keys = _sorted_by_type(mapping)
+    if len(keys) > 1 and any(isinstance(key, frozenset) for key in keys):
+        raise _no_order(keys, "sets are ordered only in part")
+    return tuple(keys)
+
+
+def _sorted_by_type(mapping: Mapping[Any, Any]) -> list[Any]:
+    try:
+        return sorted(mapping, key=lambda key: (_type_name(key), key))
+    except TypeError as error:
+        raise _no_order(list(mapping), str(error)) from error
+
+
+def _type_name(key: Any) -> str:
+    # Numbers compare among themselves; one group keeps {1: ..., 2.5: ..., "a": ...} in numeric order.
+    if isinstance(key, (int, float)):
+        return ""
+    return f"{type(key).__module__}.{type(key).__qualname__}"
+
+
+def _no_order(keys: list[Any], reason: str) -> KeyOrderError:
+    return KeyOrderError(
+        error_text(
+            "flatten",
+            "the keys of a dict cannot be sorted.",
+            got=f"{shown(keys)}: {reason}",
+            expected="keys that compare with <, such as strings or integers",
+            hint="an OrderedDict is flattened in its own order",
+        )
+    )
+
+
+def _flatten_sequence(value: Any) -> tuple[tuple[Any, ...], None]:
+    return tuple(value), None
+
+
+def _sequence_with_keys(value: Any) -> Keyed:
+    return ((sequence_key(i), child) for i, child in enumerate(value)), None
+
+
+def _unflatten_tuple(data: None, children: Iterable[Any]) -> tuple[Any, ...]:
+    return tuple(children)
+
+
+def _unflatten_list(data: None, children: Iterable[Any]) -> list[Any]:
+    return list(children)
+
+
+def _flatten_dict(value: dict[Any, Any]) -> tuple[tuple[Any, ...], Any]:
+    keys = sorted_keys(value)
+    return tuple([value[key] for key in keys]), keys
+
+
+def _dict_with_keys(value: dict[Any, Any]) -> Keyed:
+    keys = sorted_keys(value)
+    return ((DictKey(key), value[key]) for key in keys), keys
+
+
+def _unflatten_dict(keys: Any, children: Iterable[Any]) -> dict[Any, Any]:
+    return dict(zip(keys, children, strict=True))
+
+
+def _flatten_ordered_dict(value: OrderedDict[Any, Any]) -> tuple[tuple[Any, ...], Any]:
+    return tuple(value.values()), tuple(value)
+
+
+def _ordered_dict_with_keys(value: OrderedDict[Any, Any]) -> Keyed:
+    return ((DictKey(key), child) for key, child in value.items()), tuple(value)
+
+
+def _unflatten_ordered_dict(keys: Any, children: Iterable[Any]) -> OrderedDict[Any, Any]:
+    return OrderedDict(zip(keys, children, strict=True))
+
+
+def _flatten_default_dict(value: defaultdict[Any, Any]) -> tuple[tuple[Any, ...], Any]:
+    children, keys = _flatten_dict(value)
+    return children, (value.default_factory, keys)
+
+
+def _default_dict_with_keys(value: defaultdict[Any, Any]) -> Keyed:
+    pairs, keys = _dict_with_keys(value)
+    return pairs, (value.default_factory, keys)
+
+
+def _unflatten_default_dict(data: Any, children: Iterable[Any]) -> defaultdict[Any, Any]:
+    factory, keys = data
+    return defaultdict(factory, zip(keys, children, strict=True))
+
+
+def _flatten_none(value: None) -> tuple[tuple[()], None]:
+    return (), None
+
+
+def _unflatten_none(data: None, children: Iterable[Any]) -> None:
+    return None
+
+
+_PLACE = "xtree (a Python container)"
+
+TUPLE = NodeType(tuple, _flatten_sequence, _unflatten_tuple, _sequence_with_keys, _PLACE)
+LIST = NodeType(list, _flatten_sequence, _unflatten_list, _sequence_with_keys, _PLACE)
+DICT = NodeType(dict, _flatten_dict, _unflatten_dict, _dict_with_keys, _PLACE)
+NONE = NodeType(type(None), _flatten_none, _unflatten_none, None, _PLACE)
+_ORDERED_DICT = NodeType(
+    OrderedDict, _flatten_ordered_dict, _unflatten_ordered_dict, _ordered_dict_with_keys, _PLACE
+)
+_DEFAULT_DICT = NodeType(
+    defaultdict, _flatten_default_dict, _unflatten_default_dict, _default_dict_with_keys, _PLACE
+)
+
+for _node in (TUPLE, LIST, DICT, NONE, _ORDERED_DICT, _DEFAULT_DICT):
+    default_registry.register(_node)

@@ -1,0 +1,84 @@
+"""The errors of pytree operations, and the one template their texts follow.
+
+The first line says which operation failed and what is wrong; the lines after it, each optional, say what was
+given, what was expected, and what would help. Every class also derives from the built-in class that
+fits (`ValueError`, `TypeError`), so callers need not know the names here.
+
+Neighbours: every module of the package raises these; `mismatch` fills in the structural ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = [
+    "DepthError",
+    "KeyOrderError",
+    "MalformedNodeError",
+    "RegistrationError",
+    "StructureMismatchError",
+    "error_text",
+    "shown",
+]
+
+
+class StructureMismatchError(ValueError):
+    """Two trees that must have the same structure, or be prefix and tree, do not.
+
+    The wrong program, `tree.map(f, {"a": (1, 2)}, {"a": (1, 2, 3)})`, asks for one call of `f` per leaf of the
+    first tree, but the trees differ at `['a']`. The right one gives both trees the same containers down to the
+    leaves of the first: `tree.map(f, {"a": (1, 2)}, {"a": (1, (2, 3))})`.
+    """
+
+
+class DepthError(ValueError):
+    """A tree is nested too deeply, which mostly means that a container holds itself.
+
+    The wrong program is `x = []; x.append(x); tree.flatten(x)`. Such a value has no finite list of leaves; make a
+    copy that stops somewhere, or keep the value out of the tree (`is_leaf`, `register_static`).
+    """
+
+
+class KeyOrderError(ValueError):
+    """The keys of a dict have no order, so its leaves have none either.
+
+    The wrong program is `tree.flatten({1j: a, 2j: b})`. Use keys that can be sorted (strings, integers, tuples of
+    these; a mixture of types is fine), or an `OrderedDict`, whose order is its own.
+    """
+
+
+class RegistrationError(ValueError):
+    """A type is registered twice, or is not registered although an operation needs it to be."""
+
+
+class MalformedNodeError(TypeError):
+    """A registered flatten function breaks its promise.
+
+    It must return a pair: an iterable of children, and hashable metadata. It must give the same number of children
+    with keys as without, and the same children whenever it is called with the same object.
+    """
+
+
+def error_text(
+    operation: str,
+    problem: str,
+    *,
+    got: str | Iterable[str] = (),
+    expected: str = "",
+    hint: str = "",
+) -> str:
+    """Lay out one error message: `operation: problem.` and the labelled lines that are not empty."""
+    lines = [f"{operation}: {problem}"]
+    got_lines = [got] if isinstance(got, str) else got
+    labelled = [("got", line) for line in got_lines] + [("expected", expected), ("hint", hint)]
+    lines += [f"  {label:<10}{text}" for label, text in labelled if text]
+    return "\n".join(lines)
+
+
+def shown(value: object, limit: int = 80) -> str:
+    """Return the repr of `value` on one line, cut to `limit` characters; never raises."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:
+        text = f"<{type(value).__name__} object whose repr fails>"
+    return text if len(text) <= limit else text[: limit - 3] + "..."

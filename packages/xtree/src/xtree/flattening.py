@@ -1,0 +1,356 @@
+"""Flatten: the leaves of a tree, in order, and its structure.
+
+This is on the path of every call of a compiled function, so it is written for speed: one dictionary look-up by exact type finds
+a flattener (None marks a leaf), which appends leaves and returns the definition of its node, found by the definitions of its
+children. A container that holds leaves only is recognised by one set operation in C, and values that keep having one structure
+are recognised by a function compiled for it. Trees too deep for Python's recursion, and calls with `is_leaf`, go through `walk`, which needs neither.
+
+Neighbours: `registry` holds the table, `treedef` the definitions, `walk` the general and slower way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from operator import itemgetter
+from typing import Any
+
+from xtree.compiling import USES_BEFORE_COMPILING, can_match, compile_match, is_compilable
+from xtree.containers import DICT, LIST, NONE, TUPLE, sorted_keys
+from xtree.errors import error_text, shown
+from xtree.key_paths import KeyEntry
+from xtree.registry import NodeType, default_registry
+from xtree.treedef import LEAF, PyTreeDef, make_treedef, remember
+from xtree.walk import walk
+
+__all__ = [
+    "all_leaves",
+    "flatten_one_level",
+    "flatten_one_level_with_keys",
+    "is_tree_node",
+    "tree_flatten",
+    "tree_leaves",
+    "tree_structure",
+    "tree_unflatten",
+]
+
+
+def tree_flatten(
+    tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> tuple[list[Any], PyTreeDef]:
+    """Take a tree apart into its leaves and its structure.
+
+    Args:
+        tree: nested containers; everything whose type is not registered is a leaf, `None` is a node without leaves.
+        is_leaf: called with every node and leaf before it is entered; where it returns true the value is a leaf.
+
+    Returns:
+        The list of leaves, depth first, dicts in the order of their sorted keys; and the structure.
+
+    Raises:
+        DepthError: the tree is deeper than 1000 levels, or a container holds itself.
+        KeyOrderError: the keys of a dict cannot be sorted.
+        MalformedNodeError: a registered flatten function does not return a pair of children and metadata.
+
+    Example:
+        >>> tree_flatten({"b": 3, "a": (1, [2, None])})
+        ([1, 2, 3], PyTreeDef({'a': (*, [*, None]), 'b': *}))
+    """
+    leaves: list[Any] = []
+    if is_leaf is not None:
+        return leaves, walk(tree, leaves.append, is_leaf)
+    try:
+        flattener = _flatteners[type(tree)]
+    except KeyError:
+        flattener = _learn(type(tree))
+    if flattener is None:
+        return [tree], LEAF
+    try:
+        return leaves, flattener(tree, leaves)
+    except RecursionError:
+        leaves = []
+        return leaves, walk(tree, leaves.append)
+
+
+def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
+    """Return the leaves of a tree; see `flatten`.
+
+    Example:
+        >>> tree_leaves([1, {"k1": 2, "k2": (3, 4)}, 5])
+        [1, 2, 3, 4, 5]
+    """
+    return tree_flatten(tree, is_leaf)[0]
+
+
+def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTreeDef:
+    """Return the structure of a tree; see `flatten`.
+
+    Example:
+        >>> tree_structure([1, (2, 3)]) == tree_structure(["x", ("y", "z")])
+        True
+    """
+    return tree_flatten(tree, is_leaf)[1]
+
+
+def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
+    """Build a tree from its structure and its leaves: the inverse of `flatten`.
+
+    Raises:
+        ValueError: there are too few leaves or too many.
+
+    Example:
+        >>> tree_unflatten(tree_structure({"a": 0, "b": (0, 0)}), [1, 2, 3])
+        {'a': 1, 'b': (2, 3)}
+    """
+    return treedef.unflatten(leaves)
+
+
+def all_leaves(
+    iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None
+) -> bool:
+    """Say whether every item of `iterable` is a leaf.
+
+    Example:
+        >>> all_leaves([1, "a"]), all_leaves([1, [2]]), all_leaves([None])
+        (True, False, False)
+    """
+    return all(
+        (is_leaf is not None and is_leaf(item)) or default_registry.find(type(item)) is None
+        for item in iterable
+    )
+
+
+def is_tree_node(type_: type) -> bool:
+    """Say whether instances of exactly `type_` are nodes rather than leaves."""
+    return default_registry.is_node(type_)
+
+
+def flatten_one_level(tree: Any) -> tuple[tuple[Any, ...], Hashable]:
+    """Return the children of the root of a tree, and its metadata.
+
+    Raises:
+        ValueError: the value is a leaf.
+
+    Example:
+        >>> flatten_one_level({"b": [1], "a": 2})
+        ((2, [1]), ('a', 'b'))
+    """
+    return _node_of(tree).children(tree)
+
+
+def flatten_one_level_with_keys(
+    tree: Any,
+) -> tuple[tuple[tuple[KeyEntry, Any], ...], Hashable]:
+    """Return pairs of key and child of the root of a tree, and its metadata.
+
+    Raises:
+        ValueError: the value is a leaf.
+
+    Example:
+        >>> flatten_one_level_with_keys([7])
+        (((SequenceKey(idx=0), 7),), None)
+    """
+    return _node_of(tree).children_with_keys(tree)
+
+
+def _node_of(tree: Any) -> NodeType:
+    node = default_registry.find(type(tree))
+    if node is None:
+        raise ValueError(
+            error_text(
+                "flatten_one_level",
+                "the value is a leaf.",
+                got=f"{type(tree).__qualname__}: {shown(tree)}",
+                expected="a container, or an instance of a registered type",
+            )
+        )
+    return node
+
+
+# From here on: flatteners, functions (value, leaves) -> definition that append the leaves of the value.
+
+
+def _flatten_children(values: Iterable[Any], leaves: list[Any]) -> tuple[PyTreeDef, ...]:
+    child_defs = []
+    for value in values:
+        try:
+            flattener = _flatteners[type(value)]
+        except KeyError:
+            flattener = _learn(type(value))
+        if flattener is None:
+            leaves.append(value)
+            child_defs.append(LEAF)
+        else:
+            child_defs.append(flattener(value, leaves))
+    return tuple(child_defs)
+
+
+class _Guess:
+    """The structure that values of one kind had lately; compiled once they have had it often enough in a row."""
+
+    __slots__ = ("match", "times", "treedef")
+
+    def __init__(self) -> None:
+        self.treedef: PyTreeDef = LEAF
+        self.times = 0
+        self.match: Callable[[Any], list[Any] | None] | None = None
+
+    def note(self, treedef: PyTreeDef) -> None:
+        """Learn from one more value, which was not recognised."""
+        if treedef is not self.treedef:
+            self.match = None
+            self.times = 0
+            self.treedef = treedef
+            return
+        self.times += 1
+        if self.times == USES_BEFORE_COMPILING and is_compilable(treedef) and can_match(treedef):
+            if treedef.match is None:
+                treedef.match = compile_match(treedef)
+            self.match = treedef.match
+
+
+def _sequence_flattener(node: NodeType) -> Callable[[Any, list[Any]], PyTreeDef]:
+    recent = node.recent
+    flatteners = _flatteners
+    leaf_types = default_registry.leaf_types
+    flatten_long = _long_sequence_flattener(node)
+
+    def flatten(values: Any, leaves: list[Any]) -> PyTreeDef:
+        if len(values) > 4:
+            if leaf_types.issuperset(map(type, values)):
+                leaves += values
+                child_defs: Any = (LEAF,) * len(values)
+            else:
+                return flatten_long(values, leaves)
+        else:
+            # As _flatten_children; a call and its arguments would be a third of the time of a pair.
+            child_defs = []
+            for value in values:
+                try:
+                    flattener = flatteners[type(value)]
+                except KeyError:
+                    flattener = _learn(type(value))
+                if flattener is None:
+                    leaves.append(value)
+                    child_defs.append(LEAF)
+                else:
+                    child_defs.append(flattener(value, leaves))
+            child_defs = tuple(child_defs)
+        try:
+            return recent[child_defs]  # type: ignore[no-any-return]
+        except (KeyError, TypeError):  # TypeError: metadata that cannot be hashed
+            return make_treedef(node, None, child_defs)
+
+    return flatten
+
+
+def _long_sequence_flattener(node: NodeType) -> Callable[[Any, list[Any]], PyTreeDef]:
+    guess_by_length: dict[int, _Guess] = {}
+
+    def flatten(values: Any, leaves: list[Any]) -> PyTreeDef:
+        guess = guess_by_length.get(len(values))
+        if guess is None:
+            if len(guess_by_length) >= _MAX_PLANS:
+                guess_by_length.clear()
+            guess = guess_by_length[len(values)] = _Guess()
+        elif guess.match is not None:
+            treedef, found = guess.treedef, guess.match(values)
+            if found is not None:
+                leaves += found
+                return treedef
+        treedef = make_treedef(node, None, _flatten_children(values, leaves))
+        guess.note(treedef)
+        return treedef
+
+    return flatten
+
+
+class _DictPlan:
+    """What is known of the dicts with certain keys in a certain order: how to get their values sorted."""
+
+    __slots__ = ("flat_def", "guess", "keys", "recent", "select")
+
+    def __init__(self, keys_as_inserted: tuple[str, ...]) -> None:
+        self.keys = tuple(sorted(keys_as_inserted))
+        is_sorted = self.keys == keys_as_inserted
+        self.select = None if is_sorted else itemgetter(*self.keys)
+        self.flat_def = make_treedef(DICT, self.keys, (LEAF,) * len(self.keys))
+        self.recent: dict[Any, PyTreeDef] = {}
+        self.guess = _Guess()
+
+
+_STR_ONLY = frozenset({str})
+_MAX_PLANS = 1024
+_plans: dict[tuple[Any, ...], _DictPlan] = {}
+_EMPTY_DICT_DEF = make_treedef(DICT, (), ())
+
+
+def _flatten_dict(value: dict[Any, Any], leaves: list[Any]) -> PyTreeDef:
+    if not value:
+        return _EMPTY_DICT_DEF
+    keys = tuple(value)
+    # Exactly str: an instance of a subclass may equal a string, but must come back as itself.
+    if not _STR_ONLY.issuperset(map(type, keys)):
+        return _flatten_dict_of_any_keys(value, leaves)
+    plan = _plans.get(keys)
+    if plan is None:
+        if len(_plans) >= _MAX_PLANS:
+            _plans.clear()
+        plan = _plans[keys] = _DictPlan(keys)
+    guess = plan.guess
+    if guess.match is not None:
+        treedef, found = guess.treedef, guess.match(value)
+        if found is not None:
+            leaves += found
+            return treedef
+    values = value.values() if plan.select is None else plan.select(value)
+    if default_registry.leaf_types.issuperset(map(type, values)):
+        leaves += values
+        return plan.flat_def
+    child_defs = _flatten_children(values, leaves)
+    try:
+        treedef = plan.recent[child_defs]
+    except (KeyError, TypeError):  # TypeError: metadata that cannot be hashed
+        treedef = make_treedef(DICT, plan.keys, child_defs)
+        if type(treedef) is PyTreeDef:
+            remember(plan.recent, child_defs, treedef)
+    guess.note(treedef)
+    return treedef
+
+
+def _flatten_dict_of_any_keys(value: dict[Any, Any], leaves: list[Any]) -> PyTreeDef:
+    keys = sorted_keys(value)
+    return make_treedef(DICT, keys, _flatten_children([value[key] for key in keys], leaves))
+
+
+_NONE_DEF = make_treedef(NONE, None, ())
+
+
+def _flatten_none(value: None, leaves: list[Any]) -> PyTreeDef:
+    return _NONE_DEF
+
+
+def _registered_flattener(node: NodeType) -> Callable[[Any, list[Any]], PyTreeDef]:
+    children_of = node.children
+
+    def flatten(value: Any, leaves: list[Any]) -> PyTreeDef:
+        values, data = children_of(value)
+        return make_treedef(node, data, _flatten_children(values, leaves))
+
+    return flatten
+
+
+def _make_flattener(node: NodeType) -> Callable[[Any, list[Any]], PyTreeDef]:
+    if node is TUPLE or node is LIST:
+        return _sequence_flattener(node)
+    if node is DICT:
+        return _flatten_dict
+    if node is NONE:
+        return _flatten_none
+    return _registered_flattener(node)
+
+
+def _learn(type_: type) -> Any:
+    return default_registry.learn(type_, _make_flattener)
+
+
+_flatteners = default_registry.flatteners

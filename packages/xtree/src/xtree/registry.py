@@ -1,0 +1,218 @@
+"""The registry: which types are nodes of a tree, and how each is taken apart and put together.
+
+One table, keyed by exact type, holds a `NodeType` per container. Everything whose type is not in it is a leaf; subclasses
+do not inherit a registration. The one exception are namedtuple classes, which are nodes without being registered.
+What a type turned out to be is remembered in `flatteners` and `leaf_types`, which the fast paths read directly.
+
+Neighbours: `containers` registers Python's own containers, `register` is the public way in, `flattening` reads the tables.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any, TypeAlias
+
+from xtree.errors import MalformedNodeError, RegistrationError, error_text, shown
+from xtree.key_paths import FlattenedIndexKey, GetAttrKey, KeyEntry
+
+__all__ = ["NodeType", "PyTreeRegistry", "default_registry", "registration_place"]
+
+FlattenFunc: TypeAlias = Callable[[Any], tuple[Iterable[Any], Any]]
+FlattenWithKeysFunc: TypeAlias = Callable[[Any], tuple[Iterable[tuple[KeyEntry, Any]], Any]]
+UnflattenFunc: TypeAlias = Callable[[Any, Any], Any]
+
+# Types that were seen but not registered (leaf types, namedtuple classes) are remembered up to this many, and then
+# looked up afresh, so that classes made in a loop can be collected.
+_MAX_LEARNED = 4096
+
+
+class NodeType:
+    """How the instances of one type are taken apart and put together.
+
+    Attributes:
+        type: the exact type.
+        flatten: object -> (children, metadata).
+        unflatten: (metadata, children) -> object.
+        flatten_with_keys: object -> (pairs of key and child, metadata), or None.
+        place: `file:line` of the registration.
+        label: the type's name as `repr` of a tree definition shows it.
+        recent: tree definitions made lately, by metadata and the definitions of their children.
+    """
+
+    __slots__ = ("flatten", "flatten_with_keys", "label", "place", "recent", "type", "unflatten")
+
+    def __init__(
+        self,
+        type_: type,
+        flatten: FlattenFunc,
+        unflatten: UnflattenFunc,
+        flatten_with_keys: FlattenWithKeysFunc | None,
+        place: str,
+        label: str = "",
+    ) -> None:
+        self.type = type_
+        self.flatten = flatten
+        self.unflatten = unflatten
+        self.flatten_with_keys = flatten_with_keys
+        self.place = place
+        self.label = label or type_.__name__
+        self.recent: dict[Any, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"NodeType({self.type.__qualname__}, registered at {self.place})"
+
+    def children(self, value: Any) -> tuple[tuple[Any, ...], Any]:
+        """Return the children and the metadata of `value`; report a flatten function that returns anything else."""
+        result = self.flatten(value)
+        try:
+            children, data = result
+            return (children if type(children) is tuple else tuple(children)), data
+        except (TypeError, ValueError) as error:
+            raise self._malformed("flatten", result, "(children, metadata)") from error
+
+    def children_with_keys(self, value: Any) -> tuple[tuple[tuple[KeyEntry, Any], ...], Any]:
+        """Return pairs of key and child, and the metadata, of `value`."""
+        children, data = self.children(value)
+        if self.flatten_with_keys is None:
+            return tuple((FlattenedIndexKey(i), child) for i, child in enumerate(children)), data
+        result = self.flatten_with_keys(value)
+        try:
+            pairs, data = result
+            keyed_children = tuple((key, child) for key, child in pairs)
+        except (TypeError, ValueError) as error:
+            raise self._malformed(
+                "flatten_with_keys", result, "(pairs of key and child, metadata)"
+            ) from error
+        if len(keyed_children) != len(children):
+            raise MalformedNodeError(
+                error_text(
+                    f"flatten {self.type.__qualname__}",
+                    "the registered functions disagree about the number of children.",
+                    got=f"{len(keyed_children)} with keys, {len(children)} without",
+                    expected="the same children, in the same order",
+                    hint=f"registered at {self.place}",
+                )
+            )
+        return keyed_children, data
+
+    def _malformed(self, function: str, result: Any, expected: str) -> MalformedNodeError:
+        return MalformedNodeError(
+            error_text(
+                f"flatten {self.type.__qualname__}",
+                f"the registered {function} function returned something else than a pair.",
+                got=shown(result),
+                expected=expected,
+                hint=f"registered at {self.place}",
+            )
+        )
+
+
+class PyTreeRegistry:
+    """The table of node types. There is one, `default_registry`; iterate over it to see what is registered.
+
+    Example:
+        >>> from xtree import default_registry
+        >>> list in default_registry, int in default_registry
+        (True, False)
+        >>> default_registry.is_node(dict)
+        True
+    """
+
+    def __init__(self) -> None:
+        self._nodes: dict[type, NodeType] = {}
+        self._lock = threading.RLock()
+        self.flatteners: dict[type, Any] = {}
+        self.leaf_types: set[type] = set()
+
+    def __iter__(self) -> Iterator[NodeType]:
+        return iter(tuple(self._nodes.values()))
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __contains__(self, type_: object) -> bool:
+        return type_ in self._nodes
+
+    def __reduce__(self) -> str:
+        return "default_registry"
+
+    def register(self, node: NodeType) -> None:
+        """Add `node`; raise `RegistrationError` naming both places when its type is registered already."""
+        with self._lock:
+            first = self._nodes.get(node.type)
+            if first is not None:
+                raise RegistrationError(
+                    error_text(
+                        f"register {node.type.__qualname__}",
+                        "the type is registered as a pytree node already.",
+                        got=f"a second registration at {node.place}",
+                        expected=f"only the first, at {first.place}",
+                    )
+                )
+            self._nodes[node.type] = node
+            self.flatteners.pop(node.type, None)
+            self.leaf_types.discard(node.type)
+
+    def is_node(self, type_: type) -> bool:
+        """Say whether instances of exactly `type_` are nodes (namedtuple classes are) and not leaves."""
+        return self.find(type_) is not None
+
+    def find(self, type_: type) -> NodeType | None:
+        """Return the node type of `type_`, or None when its instances are leaves."""
+        node = self._nodes.get(type_)
+        if node is None and _is_namedtuple(type_):
+            return _namedtuple_node(type_)
+        return node
+
+    def learn(self, type_: type, make_flattener: Callable[[NodeType], Any]) -> Any:
+        """Look up a type seen for the first time, remember it for the fast paths, and return its flattener or None."""
+        with self._lock:
+            if len(self.flatteners) > len(self._nodes) + _MAX_LEARNED:
+                self.flatteners.clear()
+                self.leaf_types.clear()
+            node = self.find(type_)
+            if node is None:
+                self.leaf_types.add(type_)
+                flattener = None
+            else:
+                flattener = make_flattener(node)
+            self.flatteners[type_] = flattener
+            return flattener
+
+
+default_registry = PyTreeRegistry()
+
+
+def registration_place() -> str:
+    """Return `file:line` of the nearest caller outside this package."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and _in_this_package(frame.f_globals.get("__name__", "")):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _in_this_package(module: str) -> bool:
+    return module == "xtree" or module.startswith("xtree.")
+
+
+def _is_namedtuple(type_: type) -> bool:
+    return issubclass(type_, tuple) and isinstance(getattr(type_, "_fields", None), tuple)
+
+
+def _namedtuple_node(type_: Any) -> NodeType:
+    keys: tuple[Hashable, ...] = tuple(GetAttrKey(name) for name in type_._fields)
+
+    def flatten(value: Any) -> tuple[tuple[Any, ...], None]:
+        return tuple(value), None
+
+    def unflatten(data: None, children: Iterable[Any]) -> Any:
+        return type_._make(children)
+
+    def flatten_with_keys(value: Any) -> tuple[Iterable[tuple[KeyEntry, Any]], None]:
+        return zip(keys, value, strict=True), None
+
+    place = f"{type_.__module__} (a namedtuple)"
+    label = f"namedtuple[{type_.__name__}]"
+    return NodeType(type_, flatten, unflatten, flatten_with_keys, place, label)

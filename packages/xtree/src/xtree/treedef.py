@@ -1,0 +1,399 @@
+"""`PyTreeDef`: the structure of a tree without its leaves.
+
+A definition is a node type, its metadata and the definitions of its children; `LEAF` stands for one leaf. Definitions are
+immutable and interned: two that are equal are the same object, so `==` and `hash`, and with them every cache that is keyed
+by structure, cost nothing. The exception is metadata compared by value (see `interning`): those definitions are a subclass
+that walks both structures, with the hash computed once.
+
+Neighbours: `flattening` makes definitions from trees, `mismatch` explains why a tree does not fit one, `unflattening` builds trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
+from typing import Any
+
+from xtree.containers import DICT, TUPLE
+from xtree.errors import DepthError, RegistrationError, error_text
+from xtree.interning import InternTable, value_key
+from xtree.mismatch import flatten_up_to
+from xtree.registry import NodeType, default_registry
+from xtree.unflattening import unflatten
+
+__all__ = [
+    "LEAF",
+    "MAX_DEPTH",
+    "PyTreeDef",
+    "make_treedef",
+    "treedef_children",
+    "treedef_from_node_data",
+    "treedef_is_leaf",
+    "treedef_tuple",
+]
+
+# A tree this deep is a mistake (mostly a container that holds itself). Python's own recursion limit is 1000.
+MAX_DEPTH = 1000
+
+# Definitions made lately are kept alive per node type, up to this many, so that flattening the same structure again
+# and again finds it although nobody else holds it.
+_MAX_RECENT = 1024
+
+
+class PyTreeDef:
+    """The structure of a tree: its containers, their metadata, and where its leaves are.
+
+    Made by `flatten` and `structure`, never directly. Immutable, hashable when its metadata is, and picklable when the
+    types and metadata in it are.
+
+    Example:
+        >>> import xtree
+        >>> treedef = xtree.structure({"w": (1, 2), "b": None})
+        >>> treedef
+        PyTreeDef({'b': None, 'w': (*, *)})
+        >>> treedef.num_leaves, treedef.num_nodes
+        (2, 5)
+        >>> treedef is xtree.structure({"b": None, "w": (3, 4)})
+        True
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "build",
+        "child_defs",
+        "data",
+        "depth",
+        "is_flat",
+        "match",
+        "node",
+        "num_leaves",
+        "num_nodes",
+        "select",
+        "times_built",
+    )
+
+    node: NodeType | None
+    data: Any
+    child_defs: tuple[PyTreeDef, ...]
+    num_leaves: int
+    num_nodes: int
+    depth: int
+    is_flat: bool
+    select: Callable[[Any], Any] | None
+    build: Callable[[list[Any]], Any] | None
+    match: Callable[[Any], list[Any] | None] | None
+    times_built: int
+
+    def __init__(self) -> None:
+        raise TypeError(
+            error_text(
+                "PyTreeDef",
+                "a tree definition is not made directly.",
+                hint="structure(tree), treedef_tuple(...) and treedef_from_node_data(...) make one",
+            )
+        )
+
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        """Build the tree of this structure with the given leaves.
+
+        Args:
+            leaves: exactly `num_leaves` values, in the order in which `flatten` gives them.
+
+        Raises:
+            ValueError: there are too few leaves or too many.
+        """
+        return unflatten(self, leaves)
+
+    def flatten_up_to(self, tree: Any) -> list[Any]:
+        """Return the subtrees of `tree` that lie where this structure has leaves.
+
+        Raises:
+            StructureMismatchError: this structure is not a prefix of `tree`.
+
+        Example:
+            >>> import xtree
+            >>> xtree.structure((0, 0)).flatten_up_to(([1, 2], {"a": 3}))
+            [[1, 2], {'a': 3}]
+        """
+        return flatten_up_to(self, tree)
+
+    def is_prefix(self, other: PyTreeDef) -> bool:
+        """Say whether replacing leaves of this structure by subtrees can give `other`.
+
+        Example:
+            >>> import xtree
+            >>> xtree.structure((0, 0)).is_prefix(xtree.structure((0, [0, 0])))
+            True
+        """
+        pairs = [(self, other)]
+        while pairs:
+            prefix, full = pairs.pop()
+            if prefix is full or prefix.node is None:
+                continue
+            if not _same_node(prefix, full):
+                return False
+            pairs += zip(prefix.child_defs, full.child_defs, strict=True)
+        return True
+
+    def compose(self, inner: PyTreeDef) -> PyTreeDef:
+        """Return this structure with every leaf replaced by `inner`.
+
+        Example:
+            >>> import xtree
+            >>> xtree.structure([0, 0]).compose(xtree.structure((0, 0)))
+            PyTreeDef([(*, *), (*, *)])
+        """
+
+        def rebuild(treedef: PyTreeDef, children: list[PyTreeDef]) -> PyTreeDef:
+            if treedef.node is None:
+                return inner
+            return make_treedef(treedef.node, treedef.data, tuple(children))
+
+        return _fold(self, rebuild)
+
+    def children(self) -> list[PyTreeDef]:
+        """Return the definitions of the root's children; empty for a leaf."""
+        return list(self.child_defs)
+
+    def node_data(self) -> tuple[type, Any] | None:
+        """Return the type and the metadata of the root (for a dict its sorted keys), or None for a leaf."""
+        return None if self.node is None else (self.node.type, self.data)
+
+    def __repr__(self) -> str:
+        return f"PyTreeDef({_fold(self, _node_repr)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Flat, because pickling level by level would recurse in C.
+        steps = [
+            (*(treedef.node_data() or (None, None)), len(treedef.child_defs))
+            for treedef in _post_order(self)
+        ]
+        return _from_steps, (steps,)
+
+
+class _ByValueTreeDef(PyTreeDef):
+    """A definition with metadata whose equality is the metadata's own affair."""
+
+    __slots__ = ("cached_hash",)
+    cached_hash: int | None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PyTreeDef):
+            return NotImplemented
+        pairs: list[tuple[PyTreeDef, PyTreeDef]] = [(self, other)]
+        while pairs:
+            left, right = pairs.pop()
+            if left is right:
+                continue
+            if type(left) is PyTreeDef or type(right) is PyTreeDef or not _same_node(left, right):
+                return False
+            if not _same_types(left.data, right.data):
+                return False
+            pairs += zip(left.child_defs, right.child_defs, strict=True)
+        return True
+
+    def __hash__(self) -> int:
+        if self.cached_hash is None:
+            raise _unhashable(self)
+        return self.cached_hash
+
+
+def make_treedef(
+    node: NodeType, data: Any, child_defs: tuple[PyTreeDef, ...]
+) -> PyTreeDef:
+    """Return the one definition of this node type, metadata and children."""
+    data_key, by_value = value_key(data)
+    if by_value:
+        by_value = all([type(child) is PyTreeDef for child in child_defs])
+    if by_value:
+        recent_key = child_defs if data is None else (data_key, child_defs)
+        recent = node.recent.get(recent_key)
+        if recent is not None:
+            return recent  # type: ignore[no-any-return]
+    # The children are alive as long as the definition that holds them, so their identities stand for them.
+    key = (node.type, data_key, *map(id, child_defs))
+    treedef = _table.get_or_make(key, lambda: _new_treedef(node, data, child_defs, by_value))
+    if by_value:
+        remember(node.recent, recent_key, treedef)
+    return treedef
+
+
+def remember(recent: dict[Any, PyTreeDef], key: Any, treedef: PyTreeDef) -> None:
+    """Keep a definition made lately; forget all when there are too many."""
+    if len(recent) >= _MAX_RECENT:
+        recent.clear()
+    recent[key] = treedef
+
+
+def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
+    """Return the definitions of the children of a structure's root."""
+    return treedef.children()
+
+
+def treedef_is_leaf(treedef: PyTreeDef) -> bool:
+    """Say whether a structure is a single node: a leaf, `None` or an empty container."""
+    return treedef.num_nodes == 1
+
+
+def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
+    """Return the structure of a tuple whose items have the given structures.
+
+    Example:
+        >>> import xtree
+        >>> treedef_tuple([xtree.structure(1), xtree.structure([1])])
+        PyTreeDef((*, [*]))
+    """
+    return make_treedef(TUPLE, None, tuple(treedefs))
+
+
+def treedef_from_node_data(
+    node_data: tuple[type, Any] | None, children: Iterable[PyTreeDef] = ()
+) -> PyTreeDef:
+    """Return the structure that `node_data()` and `children()` describe.
+
+    Args:
+        node_data: a type and its metadata, or None for a leaf.
+        children: the structures of the children.
+
+    Raises:
+        RegistrationError: the type is not registered.
+    """
+    if node_data is None:
+        return LEAF
+    type_, data = node_data
+    node = default_registry.find(type_)
+    if node is None:
+        raise RegistrationError(
+            error_text(
+                "treedef",
+                f"{type_.__qualname__} is not registered as a pytree node.",
+                hint=f"import the module that registers {type_.__module__}.{type_.__qualname__} first",
+            )
+        )
+    return make_treedef(node, tuple(data) if node is DICT else data, tuple(children))
+
+
+def _new_treedef(
+    node: NodeType | None, data: Any, child_defs: tuple[PyTreeDef, ...], by_value: bool
+) -> PyTreeDef:
+    cls = PyTreeDef if by_value else _ByValueTreeDef
+    treedef = object.__new__(cls)
+    treedef.node = node
+    treedef.data = data
+    treedef.child_defs = child_defs
+    treedef.num_leaves = 1 if node is None else sum([c.num_leaves for c in child_defs])
+    treedef.num_nodes = 1 + sum([c.num_nodes for c in child_defs])
+    treedef.depth = 1 + max([c.depth for c in child_defs], default=-1)
+    treedef.is_flat = node is not None and all([c.node is None for c in child_defs])
+    treedef.select = _selector(data) if node is DICT else None
+    treedef.build = None
+    treedef.match = None
+    treedef.times_built = 0
+    if treedef.depth > MAX_DEPTH:
+        raise DepthError(error_text("treedef", f"more than {MAX_DEPTH} levels of nesting."))
+    if isinstance(treedef, _ByValueTreeDef):
+        try:
+            treedef.cached_hash = hash((child_defs, type(data), data))
+        except TypeError:
+            treedef.cached_hash = None
+    return treedef
+
+
+def _selector(keys: tuple[Any, ...]) -> Callable[[Any], Any]:
+    # itemgetter of one key gives a bare value, and of none is an error.
+    if len(keys) > 1:
+        return itemgetter(*keys)
+    return lambda mapping: tuple([mapping[key] for key in keys])
+
+
+_table: InternTable[PyTreeDef] = InternTable()
+LEAF = _new_treedef(None, None, (), by_value=True)
+
+
+def _same_node(left: PyTreeDef, right: PyTreeDef) -> bool:
+    """Say whether the roots agree in type, metadata (`==`) and number of children."""
+    if left.node is None or right.node is None:
+        return left.node is right.node
+    return (
+        left.node.type is right.node.type
+        and len(left.child_defs) == len(right.child_defs)
+        and bool(left.data is right.data or left.data == right.data)
+    )
+
+
+def _same_types(left: Any, right: Any) -> bool:
+    """Say whether equal metadata is of equal types too: a definition with `1` is not that with `True`."""
+    if type(left) is not type(right):
+        return False
+    if type(left) is tuple:
+        return all(map(_same_types, left, right))
+    return True
+
+
+def _post_order(treedef: PyTreeDef) -> Iterator[PyTreeDef]:
+    """Yield all definitions inside `treedef`, children before their parent."""
+    stack = [(treedef, iter(treedef.child_defs))]
+    while stack:
+        parent, children = stack[-1]
+        child = next(children, None)
+        if child is None:
+            stack.pop()
+            yield parent
+        else:
+            stack.append((child, iter(child.child_defs)))
+
+
+def _fold(treedef: PyTreeDef, combine: Callable[[PyTreeDef, list[Any]], Any]) -> Any:
+    """Combine every definition with the results of its children, from the leaves up."""
+    results: list[Any] = []
+    for each in _post_order(treedef):
+        count = len(each.child_defs)
+        children = results[len(results) - count :]
+        del results[len(results) - count :]
+        results.append(combine(each, children))
+    return results[0]
+
+
+def _node_repr(treedef: PyTreeDef, children: list[str]) -> str:
+    if treedef.node is None:
+        return "*"
+    items = ", ".join(children)
+    kind = treedef.node.type
+    if kind is tuple:
+        return f"({items},)" if len(children) == 1 else f"({items})"
+    if kind is list:
+        return f"[{items}]"
+    if kind is dict:
+        pairs = zip(treedef.data, children, strict=True)
+        return "{" + ", ".join([f"{key!r}: {child}" for key, child in pairs]) + "}"
+    if kind is type(None):
+        return "None"
+    data = "" if hasattr(kind, "_fields") and treedef.data is None else f"[{treedef.data}]"
+    return f"CustomNode({treedef.node.label}{data}, [{items}])"
+
+
+def _from_steps(steps: list[tuple[type | None, Any, int]]) -> PyTreeDef:
+    results: list[PyTreeDef] = []
+    for type_, data, count in steps:
+        children = results[len(results) - count :]
+        del results[len(results) - count :]
+        node_data = None if type_ is None else (type_, data)
+        results.append(treedef_from_node_data(node_data, children))
+    return results[0]
+
+
+def _unhashable(treedef: PyTreeDef) -> TypeError:
+    for each in _post_order(treedef):
+        try:
+            hash(each.data)
+        except TypeError as error:
+            return TypeError(
+                error_text(
+                    "hash of a pytree structure",
+                    f"the metadata of a {each.node_data()[0].__qualname__} is not hashable.",  # type: ignore[index]
+                    got=f"{type(each.data).__qualname__}: {error}",
+                    expected="metadata made of hashable values (tuples, strings, numbers)",
+                    hint="values that are no constants belong among the children",
+                )
+            )
+    raise AssertionError("a structure without a hash holds metadata without one")

@@ -1,0 +1,154 @@
+"""The floors of the family hold, and the tools that hold them find what they should."""
+
+import ast
+
+import pytest
+
+from tools import layers, size_budgets
+
+
+def problems(module: str, source: str, **optional: str) -> list[str]:
+    return list(layers.check_module(module, source, optional))
+
+
+def test_every_package_imports_only_what_lies_below_it():
+    assert layers.check_workspace() == []
+
+
+def test_arrows_only_point_down_and_floor_three_stays_apart():
+    for package, siblings in layers.SIBLINGS_BY_PACKAGE.items():
+        for sibling in siblings:
+            assert layers.FLOOR_BY_PACKAGE[sibling] < layers.FLOOR_BY_PACKAGE[package]
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("xad.grad", "import xjit"),
+        ("xad.grad", "from xbatch.vmap import vmap"),
+        ("xnp.array", "from xad import grad"),
+        ("xprim.rules", "import xnp.lax as lax"),
+        ("xtree.registry", "import numpy as np"),
+        ("xad.grad", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import xjit"),
+        ("xad.grad", "import importlib\nxjit = importlib.import_module('xjit')"),
+        ("xad.grad", "import scipy.special"),
+        ("xjit.compile", "import jax"),
+        ("xjit.jaxlib_gateway", "import jax"),
+        ("xjit.compile", "from jaxlib import _jax"),
+        ("xstack.numpy", "import jaxlib"),
+    ],
+)
+def test_an_import_that_the_floors_forbid_is_found(module, source):
+    assert len(problems(module, source)) == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("xad.grad", "import functools\nimport numpy as np\nfrom xnp import lax\nimport xtree"),
+        ("xad.grad", "from . import jvp\nfrom .transpose import transpose\nimport xad.vjp"),
+        ("xjit.jaxlib_gateway", "from jaxlib import _jax, xla_client"),
+        ("xjit.jaxlib_gateway.client", "import jaxlib.lapack"),
+        ("xpar.pmap", "import xjit, xbatch"),
+    ],
+)
+def test_an_import_from_a_lower_floor_is_allowed(module, source):
+    assert problems(module, source) == []
+
+
+def test_an_import_inside_a_function_is_found_unless_it_is_an_optional_dependency():
+    source = "def plot():\n    import matplotlib.pyplot as plt\n    return plt"
+    (found,) = problems("xstack.demo", source)
+    assert found.startswith("2: matplotlib.pyplot is imported inside a function")
+    assert problems("xstack.demo", source, matplotlib="demo extra") == []
+    assert problems("xad.grad", "def f():\n    import functools", functools="no reason") != []
+
+
+def test_a_manifest_that_forgets_a_sibling_is_found(tmp_path):
+    folder = tmp_path / "packages" / "xad"
+    folder.mkdir(parents=True)
+    (folder / "pyproject.toml").write_text(
+        '[project]\nname = "xad"\n'
+        'dependencies = ["xstack-xtree", "xstack-xprim>=0.1,<0.2", "xstack-xjit>=0.1,<0.2"]\n'
+    )
+    found = list(layers.check_manifest(tmp_path, "xad"))
+    assert [line.partition(": ")[2] for line in found] == [
+        "the distribution is called xad, expected xstack-xad",
+        "xad declares xjit, which the floors do not give it",
+        "xad does not declare numpy, which the floors give it",
+        "xad does not declare xnp, which the floors give it",
+        "xstack-xtree is no compatible-release range (>=0.1,<0.2)",
+    ]
+
+
+SETTINGS = {
+    "module": {"budget": 10, "hard": 20},
+    "function": {"budget": 4, "hard": 6},
+    "complexity": {"budget": 3, "hard": 5},
+    "nesting": {"budget": 1, "hard": 2},
+    "columns": {"budget": 100, "hard": 100},
+}
+
+
+def offences(source: str, exceptions: dict | None = None, path: str = "src/a.py") -> list[str]:
+    measured = list(size_budgets.measure_source(path, source))
+    return size_budgets.check(measured, SETTINGS, exceptions or {})
+
+
+def test_a_function_over_its_budget_is_found_and_statements_on_one_line_gain_nothing():
+    long = "def f():\n" + "    a = 1\n" * 4
+    assert offences(long) == ["src/a.py:1: f: function 5, budget 4"]
+    assert offences("def f():\n    a = 1; b = 2; c = 3; d = 4\n") == [
+        "src/a.py:1: f: function 5, budget 4"
+    ]
+
+
+def test_docstrings_do_not_count():
+    text = '    """One.\n\n    Two.\n    Three.\n    """\n'
+    assert offences('"""Module.\n' + "\n" * 10 + '"""\ndef f():\n' + text + "    return 1\n") == []
+
+
+def test_an_exception_needs_a_reason_helps_up_to_the_hard_limit_and_may_not_be_idle():
+    five, seven = ("def f():\n" + "    a = 1\n" * n for n in (4, 6))
+    allowed = {"src/a.py::f": {"function": (6, "a table")}}
+    assert offences(five, allowed) == []
+    assert offences(five, {"src/a.py::f": {"function": (6, "")}}) != []
+    assert offences(seven, allowed) == ["src/a.py:1: f: function 7, never over 6"]
+    assert offences("x = 1\n", allowed) == [
+        "pyproject.toml:1: the exception src/a.py::f (function) is not needed"
+    ]
+
+
+def test_tests_answer_to_the_hard_limits_alone():
+    five, seven = ("def f():\n" + "    a = 1\n" * n for n in (4, 6))
+    assert offences(five, path="packages/xad/tests/test_a.py") == []
+    assert offences(seven, path="packages/xad/tests/test_a.py") != []
+
+
+@pytest.mark.parametrize(
+    ("body", "complexity", "depth"),
+    [
+        ("return 1", 1, 0),
+        ("if a:\n  b\nelif c:\n  d\nelse:\n  e", 3, 1),
+        ("for a in b:\n  if a:\n    while a:\n      pass", 4, 3),
+        ("return [a for a in b if a]", 2, 0),
+        ("return a if b else c", 2, 0),
+        ("try:\n  a\nexcept A:\n  b\nexcept B:\n  if c:\n    d", 4, 2),
+        ("match a:\n  case 1:\n    b\n  case 2:\n    c\n  case _:\n    d", 3, 1),
+        ("def g():\n  if a:\n    b\nreturn g", 1, 0),
+        ("with a:\n  with b:\n    pass", 1, 2),
+        ("if a:\n  b\nelse:\n  if c:\n    d\n  e", 3, 2),
+    ],
+)
+def test_complexity_and_nesting_are_counted_as_documented(body, complexity, depth):
+    source = "def f():\n" + "".join(f"    {line}\n" for line in body.split("\n"))
+    ast.parse(source)
+    measured = size_budgets.measure_source("a.py", source)
+    values = {m.measure: m.value for m in measured if m.name == "f"}
+    assert (values["complexity"], values["nesting"]) == (complexity, depth)
+
+
+def test_a_line_over_a_hundred_columns_is_found():
+    assert offences("x = 1  # " + "a" * 92 + "\n") == [
+        "src/a.py:1: module: columns 101, never over 100"
+    ]

@@ -1,0 +1,214 @@
+"""Hold the floors of the family: which package may import which.
+
+Every import statement of every module is read from its syntax tree (also inside functions, under
+`TYPE_CHECKING`, and `import_module("...")` with a literal name) and compared with the table below
+and with what the package's own `pyproject.toml` declares. Imports inside functions are for optional
+dependencies only; they are listed, with a reason, in the root `pyproject.toml` under
+`tool.layers.function_imports`.
+
+Run `python tools/layers.py`; `tests/test_layers.py` runs the same checks and tries them on wrong
+programs.
+"""
+
+import ast
+import itertools
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+FLOOR_BY_PACKAGE = {
+    "xtree": 0,
+    "xprim": 1,
+    "xnp": 2,
+    "xrandom": 3,
+    "xad": 3,
+    "xbatch": 3,
+    "xjit": 3,
+    "xpar": 4,
+    "xstack": 5,
+}
+
+_BELOW_FLOOR_3 = frozenset({"xtree", "xprim", "xnp"})
+SIBLINGS_BY_PACKAGE = {
+    "xtree": frozenset[str](),
+    "xprim": frozenset({"xtree"}),
+    "xnp": frozenset({"xtree", "xprim"}),
+    "xrandom": _BELOW_FLOOR_3,
+    "xad": _BELOW_FLOOR_3,
+    "xbatch": _BELOW_FLOOR_3,
+    "xjit": _BELOW_FLOOR_3,
+    "xpar": _BELOW_FLOOR_3 | {"xjit", "xbatch"},
+    "xstack": frozenset(FLOOR_BY_PACKAGE) - {"xstack"},
+}
+
+_ARRAYS = frozenset({"numpy", "ml_dtypes"})
+THIRD_PARTY_BY_PACKAGE = {
+    "xtree": frozenset[str](),
+    "xprim": _ARRAYS,
+    "xnp": _ARRAYS,
+    "xrandom": frozenset({"numpy"}),
+    "xad": frozenset({"numpy"}),
+    "xbatch": frozenset({"numpy"}),
+    "xjit": _ARRAYS | {"jaxlib"},
+    "xpar": frozenset({"numpy"}),
+    "xstack": frozenset({"sklearn", "matplotlib", "rich"}),
+}
+IMPORT_NAME_BY_DISTRIBUTION = {"scikit-learn": "sklearn"}
+
+# The one door to jaxlib: a module of this name, or a package of modules.
+JAXLIB_GATEWAY = re.compile(r"xjit\.jaxlib_gateway\w*(\.|$)")
+JAXLIB_PARTS = frozenset({"jaxlib", "jax_plugins", "jax_cuda12_plugin", "jax_cuda13_plugin"})
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """One imported module, where it stands, and whether a function encloses it."""
+
+    module: str
+    line: int
+    in_function: bool
+
+    @property
+    def top(self) -> str:
+        """The first part of the dotted name."""
+        return self.module.partition(".")[0]
+
+
+def check_workspace(root: Path = ROOT) -> list[str]:
+    """Return one line per offence, `file:line: what is wrong`, over all packages."""
+    settings = tomllib.loads((root / "pyproject.toml").read_text())
+    optional = settings["tool"]["layers"]["function_imports"]
+    offences: list[str] = []
+    for package in FLOOR_BY_PACKAGE:
+        offences += check_manifest(root, package)
+        source = root / "packages" / package / "src"
+        for path in sorted(source.rglob("*.py")):
+            module = _module_name(path.relative_to(source))
+            for problem in check_module(module, path.read_text(), optional.get(module, {})):
+                offences.append(f"{path.relative_to(root)}:{problem}")
+    return offences
+
+
+def check_module(module: str, source: str, optional: dict[str, str]) -> Iterator[str]:
+    """Yield `line: what is wrong` for each import of a module that the floors do not allow.
+
+    Args:
+        module: dotted name of the module, as in `xad.grad`.
+        source: its text.
+        optional: top-level names that it may import inside functions, with the reason of each.
+    """
+    package = module.partition(".")[0]
+    for found in imports_of(source):
+        for problem in _problems(package, module, found, optional):
+            yield f"{found.line}: {problem}"
+
+
+def imports_of(source: str) -> Iterator[Import]:
+    """Yield every absolute import of a module's text, in the order of the syntax tree."""
+    yield from _imports_below(ast.parse(source), in_function=False)
+
+
+def check_manifest(root: Path, package: str) -> Iterator[str]:
+    """Yield what a package's `pyproject.toml` declares otherwise than the table says."""
+    path = root / "packages" / package / "pyproject.toml"
+    if not path.exists():
+        yield f"{path.relative_to(root)}:1: there is no such file"
+        return
+    project = tomllib.loads(path.read_text())["project"]
+    where = f"{path.relative_to(root)}:1:"
+    expected = "xstack" if package == "xstack" else f"xstack-{package}"
+    if project["name"] != expected:
+        yield f"{where} the distribution is called {project['name']}, expected {expected}"
+    extras = project.get("optional-dependencies", {}).values()
+    requirements = [*project["dependencies"], *itertools.chain.from_iterable(extras)]
+    declared = {_import_name(r) for r in requirements}
+    allowed = SIBLINGS_BY_PACKAGE[package] | THIRD_PARTY_BY_PACKAGE[package]
+    for name in sorted(declared - allowed):
+        yield f"{where} {package} declares {name}, which the floors do not give it"
+    for name in sorted(allowed - declared):
+        yield f"{where} {package} does not declare {name}, which the floors give it"
+    for requirement in filter(_is_ours, requirements):
+        if not re.search(r">=\d+\.\d+,<\d+\.\d+$", requirement):
+            yield f"{where} {requirement} is no compatible-release range (>=0.1,<0.2)"
+
+
+def main() -> int:
+    """Print the offences; return 1 when there are any."""
+    offences = check_workspace()
+    for offence in offences:
+        print(offence)
+    count = len(FLOOR_BY_PACKAGE)
+    print(f"layers: {len(offences)} offences in {count} packages")
+    return 1 if offences else 0
+
+
+def _problems(package: str, module: str, found: Import, optional: dict[str, str]) -> Iterator[str]:
+    top = found.top
+    if top in sys.stdlib_module_names or top == package:
+        kind = None
+    elif top in FLOOR_BY_PACKAGE:
+        kind = "sibling"
+        if top not in SIBLINGS_BY_PACKAGE[package]:
+            below = ", ".join(sorted(SIBLINGS_BY_PACKAGE[package])) or "nothing"
+            yield f"{package} may not import {top}; it may import {below}"
+    elif top in JAXLIB_PARTS:
+        kind = "third-party"
+        if not JAXLIB_GATEWAY.match(module):
+            yield f"only xjit.jaxlib_gateway imports {top}"
+    else:
+        kind = "third-party"
+        if top not in THIRD_PARTY_BY_PACKAGE[package]:
+            yield f"{package} may not import {top}: it is not among its dependencies"
+    if found.in_function and not (kind == "third-party" and top in optional):
+        yield f"{found.module} is imported inside a function; optional dependencies alone may be"
+
+
+def _imports_below(node: ast.AST, *, in_function: bool) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        for name in _names_imported(child):
+            yield Import(name, child.lineno, in_function)  # type: ignore[attr-defined]
+        is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        yield from _imports_below(child, in_function=in_function or is_function)
+
+
+def _names_imported(node: ast.AST) -> list[str]:
+    match node:
+        case ast.Import(names=names):
+            return [alias.name for alias in names]
+        case ast.ImportFrom(module=str(module), level=0):
+            return [module]
+        case ast.Call(
+            func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module"),
+            args=[ast.Constant(value=str(name)), *_],
+        ):
+            return [name] if not name.startswith(".") else []
+    return []
+
+
+def _module_name(path: Path) -> str:
+    parts = path.with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _distribution(requirement: str) -> str:
+    matched = re.match(r"[A-Za-z0-9._-]+", requirement)
+    return matched.group().lower() if matched else requirement
+
+
+def _is_ours(requirement: str) -> bool:
+    return _distribution(requirement).partition("-")[0] == "xstack"
+
+
+def _import_name(requirement: str) -> str:
+    distribution = _distribution(requirement)
+    known = IMPORT_NAME_BY_DISTRIBUTION.get(distribution, distribution)
+    return known.removeprefix("xstack-")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""Run the Python code of Markdown pages: every fenced block that is marked `python`.
+
+The blocks of one page share one namespace and run in order, as a reader would type them. A block
+with prompts is a doctest, its output is compared; a block without is executed as it stands. A block
+that is to be read, not run, is marked otherwise (`text`, `sh`), or is marked `python` and has
+`<!-- not run: the reason -->` on the line above.
+
+Run `python tools/run_markdown.py [FILE|FOLDER ...]`; without names it reads the README, the guides,
+the packages' pages and `docs/`.
+"""
+
+import doctest
+import re
+import sys
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PATTERNS = ("*.md", "docs/**/*.md", "packages/*/README.md")
+OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+_BLOCK = re.compile(
+    r"^(?P<skip><!-- not run: .+? -->\n)?```python[^\n]*\n(?P<code>.*?)^```\s*?$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One fenced block: its code and the line of the page on which the code begins."""
+
+    code: str
+    line: int
+
+
+def blocks_of(text: str) -> Iterator[Block]:
+    """Yield the blocks of a page that are to be run."""
+    for found in _BLOCK.finditer(text):
+        if not found["skip"]:
+            yield Block(found["code"], text.count("\n", 0, found.start("code")) + 1)
+
+
+def run_page(path: Path) -> tuple[int, int]:
+    """Run a page's blocks in one namespace, reporting failures on standard output.
+
+    Returns:
+        The number of blocks that ran and of those that failed.
+    """
+    namespace: dict[str, object] = {"__name__": f"page_{path.stem}"}
+    blocks = list(blocks_of(path.read_text()))
+    failed = sum(not _run_block(block, path, namespace) for block in blocks)
+    return len(blocks), failed
+
+
+def main(arguments: list[str]) -> int:
+    """Run the pages named, or all; return 1 when a block failed."""
+    pages = sorted(_pages(arguments))
+    ran = failed = 0
+    for page in pages:
+        page_ran, page_failed = run_page(page)
+        ran, failed = ran + page_ran, failed + page_failed
+    print(f"markdown: {ran} blocks in {len(pages)} pages ran, {failed} failed")
+    return 1 if failed else 0
+
+
+def _run_block(block: Block, path: Path, namespace: dict[str, object]) -> bool:
+    if ">>>" in block.code:
+        parsed = doctest.DocTestParser().get_doctest(
+            block.code, namespace, path.name, str(path), block.line - 1
+        )
+        parsed.globs = namespace  # get_doctest copies it; the next block wants these names
+        runner = doctest.DocTestRunner(optionflags=OPTIONS, verbose=False)
+        return runner.run(parsed, clear_globs=False).failed == 0
+    try:
+        # Blank lines in front keep the line numbers of the page in tracebacks.
+        exec(compile("\n" * (block.line - 1) + block.code, str(path), "exec"), namespace)
+    except Exception:
+        print(f"{path}:{block.line}: this block failed\n{traceback.format_exc()}")
+        return False
+    return True
+
+
+def _pages(arguments: list[str]) -> Iterator[Path]:
+    if not arguments:
+        for pattern in PATTERNS:
+            yield from (path for path in ROOT.glob(pattern) if "_build" not in path.parts)
+    for argument in arguments:
+        path = Path(argument)
+        yield from path.rglob("*.md") if path.is_dir() else [path]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
