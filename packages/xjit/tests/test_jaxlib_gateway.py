@@ -314,7 +314,8 @@ def test_results_come_before_they_are_computed():
         for i in range(20)
     ]
     kind = f"tensor<{size}x{size}xf32>"
-    text = f"func.func public @main(%0: {kind}) -> {kind} {{{chr(10).join(lines)} return %20 : {kind} }}"
+    body = "\n".join([*lines, f"return %20 : {kind}"])
+    text = f"func.func public @main(%0: {kind}) -> {kind} {{ {body} }}"
     program = gateway.compile_program(text)
     argument = gateway.block_until_ready(gateway.put(np.eye(size, dtype=np.float32)))
     (output,) = program.execute([argument])
@@ -604,9 +605,10 @@ COLLECTIVES = {
           -> tensor<2xf32> {
           %y = stablehlo.add %x, %x : tensor<2xf32> return %y : tensor<2xf32> }'''
         program = g.compile_program(text, devices, num_replicas=8)
-        whole = g.assemble(spread)
+        mine = [g.put(host, device) for host, device in zip(hosts, devices)]
+        whole = g.assemble(mine)
         (output,) = program.execute([whole])
-        assert g.is_deleted(whole) and all(g.is_deleted(piece) for piece in spread)
+        assert g.is_deleted(whole) and all(g.is_deleted(piece) for piece in mine)
         pieces = [g.to_numpy(piece) for piece in g.shards(output)]
         np.testing.assert_array_equal(pieces, np.stack(hosts) * 2)
     """,

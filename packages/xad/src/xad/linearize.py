@@ -17,15 +17,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from xad.jvp import JVPHandle, JVPTrace, jvp_flat
-from xad.tangents import Tangent, instantiate
+from xad.tangents import instantiate, is_differentiable
 from xprim import (
-    EAGER,
     ClosedJaxpr,
     Jaxpr,
     JaxprTrace,
     JaxprTracer,
     Primitive,
-    ShapedArray,
     Trace,
     Var,
     Zero,
@@ -40,9 +38,13 @@ from xprim import (
 class TapeTrace(JaxprTrace):
     """Records what depends on tangents, evaluates the rest through its parent."""
 
-    __slots__ = ()
+    __slots__ = ("records_all",)
 
     name = "linearize"
+
+    def __init__(self, parent: Trace) -> None:
+        super().__init__(parent)
+        self.records_all = False
 
     def process(
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
@@ -50,6 +52,8 @@ class TapeTrace(JaxprTrace):
         for x in operands:
             if type(x) is JaxprTracer and x.trace is self:
                 return super().process(primitive, operands, params)
+        if self.records_all:
+            return super().process(primitive, operands, params)
         parent = self.parent
         assert parent is not None
         return parent.process(primitive, operands, params)
@@ -80,11 +84,13 @@ class LinearProgram:
     residuals: Sequence[Any]
     nonzero_in: tuple[bool, ...]
     nonzero_out: tuple[bool, ...]
-    out_dots: Sequence[Tangent]
 
 
 def linearize_flat(
-    fun: Callable[..., Sequence[Any]], primals: Sequence[Any], nonzero: Sequence[bool]
+    fun: Callable[..., Sequence[Any]],
+    primals: Sequence[Any],
+    nonzero: Sequence[bool],
+    wanted: Sequence[bool] = (),
 ) -> tuple[list[Any], LinearProgram]:
     """Evaluate a function of flat lists at `primals` and return its derivative there.
 
@@ -92,6 +98,7 @@ def linearize_flat(
       fun: takes and returns flat sequences of Arrays.
       primals: where to evaluate.
       nonzero: for each primal, whether to differentiate with respect to it.
+      wanted: for each result, whether its tangent is to be an array although zero.
     """
     parent = state.trace
     tape = TapeTrace(parent)
@@ -99,10 +106,25 @@ def linearize_flat(
     dots = [tape.argument(p.aval.strong()) if nz else Zero(p.aval)
             for p, nz in zip(primals, nonzero, strict=True)]  # fmt: skip
     outs, out_dots = jvp_flat(fun, primals, dots, LinearizeTrace, tape)
+    if wanted:
+        out_dots = [
+            _recorded_zero(tape, d) if w and type(d) is Zero and is_differentiable(d.aval) else d
+            for d, w in zip(out_dots, wanted, strict=True)
+        ]
     tape.closed = True
-    jaxpr, residuals = tape.finish([d for d in out_dots if type(d) is not Zero])
     nonzero_out = tuple([type(d) is not Zero for d in out_dots])
-    return outs, LinearProgram(jaxpr, residuals, tuple(nonzero), nonzero_out, out_dots)
+    jaxpr, residuals = tape.finish([d for d in out_dots if type(d) is not Zero])
+    return outs, LinearProgram(jaxpr, residuals, tuple(nonzero), nonzero_out)
+
+
+def _recorded_zero(tape: TapeTrace, zero: Zero) -> Any:
+    """Make a zero tangent an array by an equation of the tape, so that no constant is stored."""
+    previous = state.trace
+    state.trace, tape.records_all = tape, True
+    try:
+        return instantiate(zero)
+    finally:
+        state.trace, tape.records_all = previous, False
 
 
 def _stages(trace: Trace | None) -> bool:
@@ -175,8 +197,9 @@ def _linearized(
     captured: list[Any] = []
 
     def primal_part(*primals: Any) -> list[Any]:
-        outs, program = linearize_flat(lambda *xs: eval_closed(closed, *xs), primals, nonzero)
-        program = _with_instantiated(program, outs, wanted)
+        outs, program = linearize_flat(
+            lambda *xs: eval_closed(closed, *xs), primals, nonzero, wanted
+        )
         linear, needed = _linear_part(program)
         captured.append((linear, program.nonzero_out))
         return [*outs, *needed]
@@ -192,41 +215,6 @@ def _linearized(
         ClosedJaxpr(jaxpr.replace(outvars=outvars), consts), keep_arguments=True
     )
     return Linearized(primal, linear, nonzero_out, forwarded)
-
-
-def _with_instantiated(
-    program: LinearProgram, outs: Sequence[Any], wanted: Sequence[bool]
-) -> LinearProgram:
-    """Add zeros to the results of a linear program where the caller wants them as arrays."""
-    add = [w and z for w, z in zip(wanted, map(_is_zero, program.out_dots), strict=True)]
-    if not any(add):
-        return program
-    given = iter(program.jaxpr.outvars)
-    outvars, consts, constvars = [], list(program.residuals), list(program.jaxpr.constvars)
-    for d, zero_wanted in zip(program.out_dots, add, strict=True):
-        if type(d) is not Zero:
-            outvars.append(next(given))
-        elif zero_wanted:
-            zeros = _zeros_constant(d.aval)
-            constvars.append(Var(d.aval))
-            consts.append(zeros)
-            outvars.append(constvars[-1])
-    nonzero_out = tuple([nz or a for nz, a in zip(program.nonzero_out, add, strict=True)])
-    jaxpr = program.jaxpr.replace(outvars=outvars, constvars=constvars)
-    return LinearProgram(jaxpr, consts, program.nonzero_in, nonzero_out, program.out_dots)
-
-
-def _is_zero(tangent: Tangent) -> bool:
-    return type(tangent) is Zero
-
-
-def _zeros_constant(aval: ShapedArray) -> Any:
-    previous = state.trace
-    state.trace = EAGER
-    try:
-        return instantiate(Zero(aval))
-    finally:
-        state.trace = previous
 
 
 def _linear_part(program: LinearProgram) -> tuple[ClosedJaxpr, list[Any]]:

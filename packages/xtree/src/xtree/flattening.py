@@ -187,25 +187,27 @@ def _flatten_children(values: Iterable[Any], leaves: list[Any]) -> tuple[PyTreeD
 class _Guess:
     """The structure that values of one kind had lately; compiled once they have had it often enough in a row."""
 
-    __slots__ = ("match", "times", "treedef")
+    __slots__ = ("compiled", "times", "treedef")
 
     def __init__(self) -> None:
         self.treedef: PyTreeDef = LEAF
         self.times = 0
-        self.match: Callable[[Any], list[Any] | None] | None = None
+        # One attribute, so that other threads never see the function of one structure with another.
+        self.compiled: tuple[Callable[[Any], list[Any] | None], PyTreeDef] | None = None
 
     def note(self, treedef: PyTreeDef) -> None:
         """Learn from one more value, which was not recognised."""
         if treedef is not self.treedef:
-            self.match = None
+            self.compiled = None
             self.times = 0
-            self.treedef = treedef
+            # A definition that compares by value may hold functions, which must not live on here.
+            self.treedef = treedef if type(treedef) is PyTreeDef else LEAF
             return
         self.times += 1
         if self.times == USES_BEFORE_COMPILING and is_compilable(treedef) and can_match(treedef):
-            if treedef.match is None:
-                treedef.match = compile_match(treedef)
-            self.match = treedef.match
+            match = treedef.match or compile_match(treedef)
+            treedef.match = match
+            self.compiled = (match, treedef)
 
 
 def _sequence_flattener(node: NodeType) -> Callable[[Any, list[Any]], PyTreeDef]:
@@ -252,8 +254,10 @@ def _long_sequence_flattener(node: NodeType) -> Callable[[Any, list[Any]], PyTre
             if len(guess_by_length) >= _MAX_PLANS:
                 guess_by_length.clear()
             guess = guess_by_length[len(values)] = _Guess()
-        elif guess.match is not None:
-            treedef, found = guess.treedef, guess.match(values)
+        compiled = guess.compiled
+        if compiled is not None:
+            match, treedef = compiled
+            found = match(values)
             if found is not None:
                 leaves += found
                 return treedef
@@ -296,9 +300,10 @@ def _flatten_dict(value: dict[Any, Any], leaves: list[Any]) -> PyTreeDef:
         if len(_plans) >= _MAX_PLANS:
             _plans.clear()
         plan = _plans[keys] = _DictPlan(keys)
-    guess = plan.guess
-    if guess.match is not None:
-        treedef, found = guess.treedef, guess.match(value)
+    compiled = plan.guess.compiled
+    if compiled is not None:
+        match, treedef = compiled
+        found = match(value)
         if found is not None:
             leaves += found
             return treedef
@@ -313,7 +318,7 @@ def _flatten_dict(value: dict[Any, Any], leaves: list[Any]) -> PyTreeDef:
         treedef = make_treedef(DICT, plan.keys, child_defs)
         if type(treedef) is PyTreeDef:
             remember(plan.recent, child_defs, treedef)
-    guess.note(treedef)
+    plan.guess.note(treedef)
     return treedef
 
 

@@ -44,6 +44,7 @@ from .dlpack import dlpack_device
 from .executables import Executable, compile_program, deserialize_program
 from .foreign import CALLBACK_TARGET, python_callback, register_ffi_target, register_lapack
 from .gpu_plugin import GpuPlugin, find_gpu_plugin
+from .processes import join_processes, leave_processes
 
 __all__ = [
     "CALLBACK_TARGET",
@@ -74,6 +75,8 @@ __all__ = [
     "from_dlpack",
     "is_deleted",
     "is_ready",
+    "join_processes",
+    "leave_processes",
     "local_devices",
     "nbytes_on_device",
     "platforms",

@@ -94,6 +94,7 @@ class OneDevice(_jax.SingleDeviceSharding):  # type: ignore[misc]
         return _REPLICATED
 
     def shard_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of a piece: that of the whole."""
         return shape
 
 
@@ -112,6 +113,7 @@ class ManyDevices(_jax.Sharding):  # type: ignore[misc]
         return _REPLICATED
 
     def shard_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of a piece: that of the whole."""
         return shape
 
 
@@ -149,7 +151,7 @@ def put(array: np.ndarray[Any, Any], device: Any = None, *, may_alias: bool = Fa
     try:
         return _jax.batched_device_put(
             kind, placement((device,)), [array], [device],
-            True, not alias, _ALIAS if alias else _COPY, True,
+            True, False, _ALIAS if alias else _COPY, True,
         )  # fmt: skip
     except RuntimeFailure as error:
         fail("put", f"{kind} could not be placed on {device}", error)
@@ -252,14 +254,17 @@ def unsafe_pointer(buffer: Buffer) -> int:
 
 
 def shards(buffer: Buffer) -> list[Buffer]:
-    """Return the pieces of a buffer that is spread over devices, one buffer for each device.
+    """Return the pieces of a buffer that is spread over devices, one for each device that is ours.
 
-    The pieces share memory with it. Where the `jax` distribution is installed this imports it:
-    jaxlib describes the pieces by its class before they can be described by ours.
+    Devices of other processes are left out. The pieces share memory with the buffer. Where the
+    `jax` distribution is installed this imports it: jaxlib describes the pieces by its class
+    before they can be described by ours.
     """
-    devices = devices_of(buffer)
-    if len(devices) == 1:
+    everywhere = devices_of(buffer)
+    if len(everywhere) == 1:
         return [buffer]
+    here = everywhere[0].client.process_index()
+    devices = [device for device in everywhere if device.process_index == here]
     kind = buffer.aval
     return [
         piece._rewrap_with_aval_and_sharding(kind, placement((device,)))
@@ -267,14 +272,17 @@ def shards(buffer: Buffer) -> list[Buffer]:
     ]
 
 
-def assemble(pieces: Sequence[Buffer]) -> Buffer:
+def assemble(pieces: Sequence[Buffer], devices: Sequence[Any] | None = None) -> Buffer:
     """Return one buffer spread over the devices of `pieces`, sharing their memory.
 
     Args:
         pieces: equal in shape and dtype, each on another device, in the order of the program's
             devices.
+        devices: all devices of the program; to be given when some belong to other processes, which
+            hold the other pieces.
     """
-    if len(pieces) == 1:
+    spread = tuple(map(device_of, pieces)) if devices is None else tuple(devices)
+    if len(spread) == 1:
         return pieces[0]
     kind = pieces[0].aval
     for number, piece in enumerate(pieces):
@@ -283,9 +291,8 @@ def assemble(pieces: Sequence[Buffer]) -> Buffer:
                 "assemble: the pieces for different devices differ."
                 f"\n  got       piece 0: {kind}, piece {number}: {piece.aval}"
             )
-    devices = tuple(device_of(piece) for piece in pieces)
     try:
-        return _jax.ArrayImpl(kind, placement(devices), list(pieces), True, _skip_checks=True)
+        return _jax.ArrayImpl(kind, placement(spread), list(pieces), True, _skip_checks=True)
     except RuntimeFailure as error:
         fail("assemble", "the pieces do not make one buffer", error)
 

@@ -4,7 +4,8 @@ What: `client`, the number of virtual CPU devices, which platforms there are and
 Idea: importing starts nothing; the first request for a platform makes its client under a lock
 and every later one finds it in a dictionary. The CPU client may show several devices, which
 share the cores: that is how programs for many devices are tested on one machine.
-Neighbours: `gpu_plugin` finds and starts CUDA; `xjit.devices` is the public face.
+Neighbours: `gpu_plugin` finds and starts CUDA, `processes` joins several processes;
+`xjit.devices` is the public face.
 """
 
 from __future__ import annotations

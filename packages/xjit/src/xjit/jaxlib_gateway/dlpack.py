@@ -107,7 +107,7 @@ def import_capsule(source: Any, device: Any) -> tuple[Any, tuple[int, ...], np.d
 
 def dtype_of(header: _Header) -> np.dtype[Any]:
     """Return the dtype of a capsule's elements."""
-    found = _DTYPE_BY_CODE_BITS.get((header.code, header.bits))
+    found: np.dtype[Any] | None = _DTYPE_BY_CODE_BITS.get((header.code, header.bits))
     if found is not None and header.lanes == 1:
         return found
     name = _BITS_NAME_BY_CODE.get(header.code)
@@ -116,8 +116,7 @@ def dtype_of(header: _Header) -> np.dtype[Any]:
             "from_dlpack: the elements have no dtype here."
             f"\n  got       type code {header.code}, {header.bits} bits, {header.lanes} lanes"
         )
-    dtype: np.dtype[Any] = np.dtype(f"{name}{header.bits}")
-    return dtype
+    return np.dtype(f"{name}{int(header.bits)}")
 
 
 class _ForeignMemory:

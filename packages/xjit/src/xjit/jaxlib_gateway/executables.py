@@ -79,12 +79,13 @@ class Executable:
         """Start the program on all its devices and return, for each output, one buffer per device.
 
         Args:
-            arguments: for each argument, one buffer for each of `devices`, in their order.
+            arguments: for each argument, one buffer for each of `devices` that belongs to this
+                process, in their order.
 
         A pipeline of such programs is faster with `execute` on assembled buffers: it takes the
         outputs of one as the arguments of the next without taking them apart (see `shards`).
         """
-        outputs = self.execute([assemble(pieces) for pieces in arguments])
+        outputs = self.execute([assemble(pieces, self.devices) for pieces in arguments])
         return [shards(output) for output in outputs]
 
     def serialize(self) -> bytes:

@@ -94,7 +94,7 @@ def python_callback(
     expected = [(tuple(o.shape), np.dtype(o.dtype)) for o in outputs]
 
     def call(*operands: Any) -> tuple[np.ndarray[Any, Any], ...]:
-        results = function(*(_owned(operand) for operand in operands))
+        results = function(*operands)
         if len(results) != len(expected):
             raise ValueError(
                 "python_callback: the function returned another number of results."
@@ -106,15 +106,6 @@ def python_callback(
         )
 
     return call
-
-
-def _owned(operand: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return an array that outlives the call: the runtime's memory is its own."""
-    if operand.flags.owndata:
-        return operand
-    copied = np.array(operand)
-    copied.flags.writeable = False
-    return copied
 
 
 def _checked(

@@ -1,0 +1,172 @@
+"""Gradients of scalar functions: `grad` and `value_and_grad`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import xtree
+from xad.arguments import (
+    ArgNums,
+    FlatFunction,
+    as_arrays,
+    check_inexact,
+    normalized_argnums,
+)
+from xad.linearize import linearize_flat
+from xad.tangents import instantiate
+from xad.transpose import backward_pass
+from xprim import Array, Linear, dtypes, scalar_array
+
+
+def grad(
+    fun: Callable[..., Any],
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """Return a function that computes the gradient of a scalar function.
+
+    For `f: R^n -> R` the gradient at `x` is the vector of partial derivatives, computed by reverse
+    mode: one evaluation of `f` that records its derivative, and one pass backwards over the record.
+
+    Args:
+      fun: a function whose result is a scalar of a floating dtype; its arguments are pytrees.
+      argnums: which positional arguments to differentiate with respect to.
+      has_aux: whether `fun` returns a pair `(scalar, auxiliary)`, of which the second is passed
+        through.
+      holomorphic: whether `fun` is a holomorphic function of complex arguments.
+      allow_int: whether to accept integer arguments, whose gradient is zero of dtype `float0`.
+
+    Returns:
+      A function of the same arguments. Its result has the structure of argument `argnums` (a tuple
+      of such when `argnums` is a tuple), followed by the auxiliary output when `has_aux`.
+
+    Raises:
+      TypeError: when the result is not a floating scalar, or an argument is not of floating dtype.
+
+    Example:
+      >>> from xad import grad
+      >>> float(grad(lambda x: x * x)(3.0))
+      6.0
+    """
+    value_and_gradient = _value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, "grad")
+
+    @functools.wraps(fun)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        value, grads = value_and_gradient(*args, **kwargs)
+        return (grads, value[1]) if has_aux else grads
+
+    return gradient
+
+
+def value_and_grad(
+    fun: Callable[..., Any],
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """Return a function that computes both `fun` and its gradient, evaluating `fun` once.
+
+    Args and errors are those of `grad`.
+
+    Returns:
+      A function of the same arguments that returns `(value, gradient)`; with `has_aux` the value is
+      the pair that `fun` returns.
+
+    Example:
+      >>> from xad import value_and_grad
+      >>> value, gradient = value_and_grad(lambda x: x * x)(3.0)
+      >>> float(value), float(gradient)
+      (9.0, 6.0)
+    """
+    return functools.wraps(fun)(
+        _value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, "value_and_grad")
+    )
+
+
+def _value_and_grad(
+    fun: Callable[..., Any],
+    argnums: ArgNums,
+    has_aux: bool,
+    holomorphic: bool,
+    allow_int: bool,
+    operation: str,
+) -> Callable[..., Any]:
+    if not callable(fun):
+        raise TypeError(f"{operation}: expected a function, got {fun!r}.")
+
+    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
+        numbers = normalized_argnums(argnums, len(args), operation)
+        selected = args[numbers[0]] if isinstance(argnums, int) else tuple([args[i] for i in numbers])
+        leaves, tree = xtree.flatten(selected)
+        primals = as_arrays(leaves, operation)
+        check_inexact(primals, tree, operation, holomorphic=holomorphic, allow_int=allow_int)
+
+        def rebuild(xs: Any) -> tuple[list[Any], dict[str, Any]]:
+            values = xtree.unflatten(tree, xs)
+            full = list(args)
+            for i, value in zip(numbers, (values,) if isinstance(argnums, int) else values,
+                                strict=True):  # fmt: skip
+                full[i] = value
+            return full, kwargs
+
+        flat = FlatFunction(fun, rebuild, operation=operation, has_aux=has_aux)
+        nonzero = [dtypes.is_inexact(x.aval.dtype) for x in primals]
+        outs, program = linearize_flat(flat, primals, nonzero)
+        _check_scalar(outs, flat, operation, holomorphic)
+        ct = scalar_array(1.0, outs[0].aval.dtype)
+        cts = cotangents_of(program, nonzero, primals, [ct])
+        grads = xtree.unflatten(tree, cts)
+        value = xtree.unflatten(flat.out_tree, outs)
+        return ((value, flat.aux) if has_aux else value), grads
+
+    return value_and_gradient
+
+
+def cotangents_of(program: Any, nonzero: Any, primals: Any, cotangents: Any) -> list[Any]:
+    """Return the cotangent of each primal as an array; integers get zeros of dtype float0."""
+    given = [ct for ct, nz in zip(cotangents, program.nonzero_out, strict=True) if nz]
+    args = [Linear(p.aval.strong()) for p, nz in zip(primals, nonzero, strict=True) if nz]
+    results = iter(backward_pass(program.jaxpr, program.residuals, args, given))
+    return [instantiate(next(results)) if nz else float0_zeros(p.aval.shape)
+            for p, nz in zip(primals, nonzero, strict=True)]  # fmt: skip
+
+
+def float0_zeros(shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """Return the tangent of an integer array: zeros of dtype `float0`."""
+    return np.zeros(shape, dtypes.float0)
+
+
+def _check_scalar(
+    outs: list[Array], flat: FlatFunction, operation: str, holomorphic: bool
+) -> None:
+    if len(outs) != 1 or not flat.out_tree.is_leaf():
+        raise TypeError(
+            f"{operation}: the function must return a scalar, but returned a tree of "
+            f"{len(outs)} arrays.\n  got       {flat.out_tree}"
+            "\n  hint      has_aux=True lets the function return a pair (scalar, auxiliary)"
+        )
+    aval = outs[0].aval
+    if aval.shape != ():
+        raise TypeError(
+            f"{operation}: the function must return a scalar, but returned an array of shape "
+            f"{list(aval.shape)}."
+            f"\n  got       {aval.str_long()}\n  expected  shape []"
+            "\n  hint      sum or average it, use jacrev or jacfwd, or vmap the gradient"
+        )
+    if holomorphic:
+        if not dtypes.is_complex(aval.dtype):
+            raise TypeError(f"{operation}: holomorphic=True needs a complex result, got {aval.dtype.name}.")
+    elif not dtypes.is_floating(aval.dtype):
+        raise TypeError(
+            f"{operation}: the function must return a real floating scalar, got {aval.dtype.name}."
+            + ("\n  hint      holomorphic=True differentiates holomorphic functions"
+               if dtypes.is_complex(aval.dtype) else
+               "\n  hint      integer results have no gradient; convert with astype('float32')")
+        )  # fmt: skip
