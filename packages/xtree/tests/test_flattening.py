@@ -9,8 +9,9 @@ import threading
 from collections import OrderedDict
 
 import pytest
-import xtree
 from tree_samples import TREES, Equal, Pair, Point
+
+import xtree
 
 
 @pytest.mark.parametrize("name", TREES)
@@ -190,7 +191,9 @@ def test_a_flatten_function_that_returns_no_pair_is_reported():
         pass
 
     xtree.register_pytree_node(Broken, lambda x: 7, lambda data, children: Broken())
-    with pytest.raises(xtree.MalformedNodeError, match="flatten .*Broken: .* else than a pair") as e:
+    with pytest.raises(
+        xtree.MalformedNodeError, match=r"flatten .*Broken: .* else than a pair"
+    ) as e:
         xtree.flatten([Broken()])
     assert "test_flattening.py:" in str(e.value)
 

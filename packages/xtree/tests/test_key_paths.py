@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-import xtree
 from tree_samples import Layer, Pair, Point
+
+import xtree
 
 
 def test_each_container_has_its_own_keys():
@@ -54,11 +55,13 @@ def test_is_leaf_may_take_the_path():
     )
     assert [leaf for _, leaf in leaves] == [(1, 2), 3, 4]
     assert xtree.leaves_with_path(1) == [((), 1)]
-    assert [x for _, x in xtree.leaves_with_path([(1,)], is_leaf=lambda x: type(x) is tuple)] == [(1,)]
+    assert [x for _, x in xtree.leaves_with_path([(1,)], is_leaf=lambda x: type(x) is tuple)] == [
+        (1,)
+    ]
 
 
 def test_map_with_path_gives_path_leaf_and_subtrees():
     result = xtree.map_with_path(lambda p, x, y: (xtree.keystr(p), x, y), [1, (2,)], [3, ([4],)])
     assert result == [("[0]", 1, 3), (("[1][0]", 2, [4]),)]
-    with pytest.raises(xtree.StructureMismatchError, match="map_with_path: .* tree 2 differ"):
+    with pytest.raises(xtree.StructureMismatchError, match=r"map_with_path: .* tree 2 differ"):
         xtree.map_with_path(lambda p, x, y: x, [1], [1, 2])

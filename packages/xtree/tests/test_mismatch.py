@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict
 
 import pytest
-import xtree
 from tree_samples import Equal, Pair, Point
+
+import xtree
 
 
 def first_lines(prefix, tree):
@@ -18,15 +19,31 @@ def first_lines(prefix, tree):
 @pytest.mark.parametrize(
     ("prefix", "tree", "expected"),
     [
-        ([1], (1,), ["different types", "got       the tree: a tuple of length 1", "a list of length 1"]),
-        ({"a": [1, 2]}, {"a": [1]}, ["at ['a']: different lengths", "the tree['a']: a list of length 1"]),
+        (
+            [1],
+            (1,),
+            ["different types", "got       the tree: a tuple of length 1", "a list of length 1"],
+        ),
+        (
+            {"a": [1, 2]},
+            {"a": [1]},
+            ["at ['a']: different lengths", "the tree['a']: a list of length 1"],
+        ),
         ({"a": 1, "b": 2}, {"a": 1}, ["different keys", "without the keys ['b']"]),
         ({"a": 1}, {"a": 1, "c": 2}, ["different keys", "with the additional keys ['c']"]),
         ({"a": 1}, {"b": 1}, ["without the keys ['a'] and with the additional keys ['b']"]),
-        ((1, None), (1, 2), ["at [1]: different types", "expected  None", "is_leaf=lambda x: x is None"]),
+        (
+            (1, None),
+            (1, 2),
+            ["at [1]: different types", "expected  None", "is_leaf=lambda x: x is None"],
+        ),
         ((1, [2]), (1, None), ["at [1]: different types", "the tree[1]: None", "is_leaf"]),
         ({"a": 1}, OrderedDict(a=1), ["different types", "expected  a dict"]),
-        (OrderedDict(a=1, b=2), OrderedDict(b=1, a=2), ["different metadata of OrderedDict", "('b', 'a')"]),
+        (
+            OrderedDict(a=1, b=2),
+            OrderedDict(b=1, a=2),
+            ["different metadata of OrderedDict", "('b', 'a')"],
+        ),
         (defaultdict(int, a=1), defaultdict(list, a=1), ["different metadata of defaultdict"]),
         ([Pair(1, 2, "x")], [Pair(1, 2, "y")], ["at [0]: different metadata of Pair", "'y'"]),
         (Point(1, [2]), Point(1, 2), ["at .y: different types"]),
@@ -111,6 +128,13 @@ def test_broadcast_prefix_repeats_each_leaf():
     full = ([1, 2], {"a": 3, "b": (4, None)})
     assert xtree.broadcast_prefix((0, "x"), full) == [0, 0, "x", "x"]
     assert xtree.broadcast_prefix(7, full) == [7] * 4
-    assert xtree.broadcast_prefix((None, 1), full, is_leaf=lambda x: x is None) == [None, None, 1, 1]
-    with pytest.raises(xtree.StructureMismatchError, match="broadcast: the prefix and the full tree"):
+    assert xtree.broadcast_prefix((None, 1), full, is_leaf=lambda x: x is None) == [
+        None,
+        None,
+        1,
+        1,
+    ]
+    with pytest.raises(
+        xtree.StructureMismatchError, match="broadcast: the prefix and the full tree"
+    ):
         xtree.broadcast_prefix((0, 0, 0), full)

@@ -10,9 +10,10 @@ hypothesis = pytest.importorskip("hypothesis")
 
 from collections import OrderedDict  # noqa: E402
 
-import xtree  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from tree_samples import Layer, Mode, Pair, Point  # noqa: E402
+
+import xtree  # noqa: E402
 
 leaf = st.integers() | st.text(max_size=3) | st.floats(allow_nan=False)
 metadata = st.sampled_from(["a", 1, True, 1.0, (1, "b"), None, frozenset({1})])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-import xtree
 from tree_samples import TREES, Layer, Point
+
+import xtree
 
 
 @pytest.mark.parametrize("name", TREES)
@@ -22,7 +23,9 @@ def test_map_of_several_trees_gives_the_subtrees_of_the_others():
 
 
 def test_map_names_the_tree_that_differs():
-    with pytest.raises(xtree.StructureMismatchError, match=r"map: the first tree and tree 3 differ"):
+    with pytest.raises(
+        xtree.StructureMismatchError, match=r"map: the first tree and tree 3 differ"
+    ):
         xtree.map(max, [1, 2], [1, 2], [1, 2, 3])
 
 
@@ -35,7 +38,10 @@ def test_reduce_combines_from_left_to_right():
     assert xtree.reduce(lambda a, b: f"({a}{b})", ["a", ("b", "c")]) == "((ab)c)"
     assert xtree.reduce(lambda a, b: a + b, [1, 2], 10) == 13
     assert xtree.reduce(lambda a, b: a + b, [], None) is None
-    assert xtree.reduce(lambda a, b: a + b, [[1], [2]], [], is_leaf=lambda x: x in ([1], [2])) == [1, 2]
+    assert xtree.reduce(lambda a, b: a + b, [[1], [2]], [], is_leaf=lambda x: x in ([1], [2])) == [
+        1,
+        2,
+    ]
     with pytest.raises(TypeError, match="reduce: the tree has no leaves"):
         xtree.reduce(lambda a, b: a, [None])
 

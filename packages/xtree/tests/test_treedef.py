@@ -8,8 +8,9 @@ import pickle
 import weakref
 
 import pytest
-import xtree
 from tree_samples import TREES, Equal, Layer, Mode, Pair, Point
+
+import xtree
 
 
 @pytest.mark.parametrize("name", TREES)
@@ -59,7 +60,10 @@ def test_a_structure_is_rebuilt_from_its_parts(name):
         (1, "PyTreeDef(*)"),
         (None, "PyTreeDef(None)"),
         ((1,), "PyTreeDef((*,))"),
-        ({"b": 1, "a": (2, [None, 3]), "c": ()}, "PyTreeDef({'a': (*, [None, *]), 'b': *, 'c': ()})"),
+        (
+            {"b": 1, "a": (2, [None, 3]), "c": ()},
+            "PyTreeDef({'a': (*, [None, *]), 'b': *, 'c': ()})",
+        ),
         (Point(1, 2), "PyTreeDef(CustomNode(namedtuple[Point], [*, *]))"),
         (Layer(1, 2), "PyTreeDef(CustomNode(Layer[('relu',)], [*, *]))"),
         (Pair(1, 2), "PyTreeDef(CustomNode(Pair[pair], [*, *]))"),

@@ -20,6 +20,8 @@ class Pair:
     def __eq__(self, other: object) -> bool:
         return type(other) is Pair and vars(self) == vars(other)
 
+    __hash__ = None  # type: ignore[assignment]
+
     def __repr__(self) -> str:
         return f"Pair({self.first!r}, {self.second!r}, {self.name!r})"
 
@@ -36,7 +38,7 @@ class Pair:
 class Layer:
     weight: Any
     bias: Any
-    activation: Any = xtree.static(default="relu")
+    activation: Any = xtree.static(default="relu")  # noqa: RUF009  # it gives a field
 
 
 @xtree.register_static

@@ -6,8 +6,6 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 import xtree
 from xad.arguments import (
     ArgNums,
@@ -17,7 +15,7 @@ from xad.arguments import (
     normalized_argnums,
 )
 from xad.linearize import linearize_flat
-from xad.tangents import instantiate
+from xad.tangents import float0_zeros, instantiate
 from xad.transpose import backward_pass
 from xprim import Array, Linear, dtypes, scalar_array
 
@@ -136,11 +134,6 @@ def cotangents_of(program: Any, nonzero: Any, primals: Any, cotangents: Any) -> 
     results = iter(backward_pass(program.jaxpr, program.residuals, args, given))
     return [instantiate(next(results)) if nz else float0_zeros(p.aval.shape)
             for p, nz in zip(primals, nonzero, strict=True)]  # fmt: skip
-
-
-def float0_zeros(shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """Return the tangent of an integer array: zeros of dtype `float0`."""
-    return np.zeros(shape, dtypes.float0)
 
 
 def _check_scalar(

@@ -15,7 +15,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xad.tangents import Tangent, instantiate, is_differentiable, jvp_rule, tangent_aval
+import xtree
+from xad.arguments import flat_arguments
+from xad.tangents import (
+    Tangent,
+    checked_tangents,
+    instantiate,
+    is_differentiable,
+    jvp_rule,
+    tangent_aval,
+    zeros_of,
+)
 from xprim import (
     Array,
     ClosedJaxpr,
@@ -106,6 +116,49 @@ class JVPTrace(Trace):
     def call_rule(self, primitive: Primitive) -> Callable[..., Any]:
         """Return the rule of a primitive that holds programs."""
         return primitive.rule("jvp")  # type: ignore[no-any-return]
+
+
+def jvp(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> Any:
+    """Evaluate a function together with its derivative in one direction.
+
+    For a function with Jacobian `J` at `primals` this gives `f(x)` and `J v`.
+
+    Args:
+      fun: a function of pytrees of arrays.
+      primals: a tuple or list of the arguments.
+      tangents: a direction for each, of the same structure, shapes and dtypes (`float0` arrays for
+        integers).
+      has_aux: whether `fun` returns a pair `(result, auxiliary)`.
+
+    Returns:
+      `(result, tangent)`, or `(result, tangent, auxiliary)` with `has_aux`.
+
+    Raises:
+      TypeError: when structures, shapes or dtypes of primals and tangents differ.
+
+    Example:
+      >>> from xad import jvp
+      >>> y, y_dot = jvp(lambda x: x * x, (3.0,), (1.0,))
+      >>> float(y), float(y_dot)
+      (9.0, 6.0)
+    """
+    for name, value in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(value, tuple | list):
+            raise TypeError(
+                f"jvp: {name} must be a tuple or list of arguments, got a {type(value).__name__}."
+                f"\n  hint      jvp(f, (x,), (x_dot,)) for a function of one argument"
+            )
+    flat, leaves, in_tree = flat_arguments(fun, primals, operation="jvp", has_aux=has_aux)
+    dots = checked_tangents(tangents, in_tree, [x.aval for x in leaves], "jvp")
+    outs, out_dots = jvp_flat(flat, leaves, dots)
+    result = xtree.unflatten(flat.out_tree, outs)
+    tangent = xtree.unflatten(
+        flat.out_tree,
+        [zeros_of(o.aval) if type(d) is Zero else d for o, d in zip(outs, out_dots, strict=True)],
+    )
+    return (result, tangent, flat.aux) if has_aux else (result, tangent)
 
 
 def jvp_flat(

@@ -10,8 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
+import xtree
 from xnp import lax
-from xprim import LINEAR, ZERO, LinearIn, MultiLinear, Primitive, ShapedArray, Zero, dtypes
+from xprim import (
+    LINEAR,
+    ZERO,
+    LinearIn,
+    MultiLinear,
+    Primitive,
+    ShapedArray,
+    Zero,
+    as_array,
+    dtypes,
+)
 
 Tangent = Any  # an Array or a Zero
 JvpRule = Callable[..., tuple[Sequence[Any], Sequence[Tangent]]]
@@ -113,3 +126,58 @@ def _multilinear_rule(primitive: Primitive, argnums: tuple[int, ...]) -> JvpRule
         return outs, (total,)
 
     return rule
+
+
+def float0_zeros(shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """Return the tangent of an integer array: zeros of dtype `float0`."""
+    return np.zeros(shape, dtypes.float0)
+
+
+def zeros_of(aval: ShapedArray) -> Any:
+    """Return a zero tangent as users see it: an array, of dtype `float0` for integers."""
+    if not is_differentiable(aval):
+        return float0_zeros(aval.shape)
+    return instantiate(Zero(aval.strong()))
+
+
+def checked_tangents(
+    tangents: Any, tree: Any, avals: Sequence[ShapedArray], operation: str, what: str = "tangent"
+) -> list[Tangent]:
+    """Return the leaves of the user's tangents or cotangents, checked against the primals.
+
+    Args:
+      tangents: the tree that the user gave.
+      tree: the structure it must have.
+      avals: the abstract values of the primals.
+      operation: the function that errors name.
+      what: `tangent` or `cotangent`.
+    """
+    if isinstance(tangents, list) and len(tangents) == tree.num_leaves:
+        tangents = tuple(tangents) if tree != xtree.structure(tangents) else tangents
+    leaves, given = xtree.flatten(tangents)
+    if given != tree:
+        primal = "function's result" if what == "cotangent" else "primals"
+        raise TypeError(
+            f"{operation}: the {what}s must have the structure of the {primal}."
+            f"\n  got       {given}\n  expected  {tree}"
+        )
+    return [_checked(x, a, operation, what) for x, a in zip(leaves, avals, strict=True)]
+
+
+def _checked(value: Any, aval: ShapedArray, operation: str, what: str) -> Any:
+    if not is_differentiable(aval):
+        if getattr(value, "dtype", None) != dtypes.float0:
+            raise TypeError(
+                f"{operation}: the {what} of a value of dtype {aval.dtype.name} must have dtype "
+                "float0.\n  hint      np.zeros(shape, xad.float0)"
+            )
+        return Zero(aval)
+    if isinstance(value, bool | int | float | complex):
+        value = as_array(value, aval.dtype)
+    array = as_array(value, what=f"{operation}: a {what}")
+    if array.aval.shape != aval.shape or array.aval.dtype != aval.dtype:
+        raise TypeError(
+            f"{operation}: a {what} must have the shape and dtype of its primal."
+            f"\n  got       {array.aval.str_long()}\n  expected  {aval.strong().str_long()}"
+        )
+    return array

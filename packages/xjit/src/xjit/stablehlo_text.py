@@ -32,6 +32,10 @@ _ELEMENT_TYPES = {
     "float6_e3m2fn": "f6E3M2FN",
 }  # fmt: skip
 
+# Arrays of this many elements or more are arguments of the program: its text stays small, and equal
+# for equal functions of different data, which then share an executable.
+LARGE_CONSTANT = 16
+
 _MAX_TYPES = 8192
 _types: dict[ShapedArray, str] = {}
 
@@ -58,11 +62,16 @@ def type_text(aval: ShapedArray) -> str:
 class Builder:
     """Collects the operations of one function body; inner functions share a `Module`."""
 
-    __slots__ = ("_broadcasts", "_constants", "_scalars", "lines", "module")
+    __slots__ = ("_broadcasts", "_constants", "_scalars", "captured", "lines", "module", "prelude")
 
-    def __init__(self, module: Module) -> None:
+    def __init__(
+        self, module: Module, captured: dict[int, tuple[str, Any]] | None = None
+    ) -> None:
         self.module = module
+        self.prelude: list[str] = []  # constants: they dominate every use, inside regions too
         self.lines: list[str] = []
+        # large arrays that the function (regions share its dictionary) takes as leading arguments
+        self.captured = {} if captured is None else captured
         self._constants: dict[Any, str] = {}
         self._broadcasts: dict[Any, str] = {}
         self._scalars: dict[str, np.ndarray[Any, Any]] = {}
@@ -129,8 +138,7 @@ class Builder:
         if name is None:
             name = self._constants[key] = self.fresh()
             strong = aval if not aval.weak_type else shaped_array(aval.shape, aval.dtype)
-            # constants go first: they dominate every use, those inside regions included
-            self.lines.insert(0, f"{name} = stablehlo.constant {_dense(host, strong)}")
+            self.prelude.append(f"{name} = stablehlo.constant {_dense(host, strong)}")
             if host.ndim == 0:
                 self._scalars[name] = host
         return name
@@ -184,14 +192,14 @@ class Builder:
           body: writes the block into the builder it gets and returns the names of the results.
           result_avals: the abstract values of the results.
         """
-        inner = Builder(self.module)
+        inner = Builder(self.module, self.captured)
         names = [self.fresh() for _ in avals]
         results = body(inner, names)
         args = ", ".join([f"{n}: {type_text(a)}" for n, a in zip(names, avals, strict=True)])
         types = ", ".join([type_text(a) for a in result_avals])
         values = f" {', '.join(results)} : {types}" if results else ""
         header = f"^bb0({args}):" if names else ""
-        lines = "\n".join([header, *inner.lines, f"stablehlo.return{values}"])
+        lines = "\n".join([header, *inner.prelude, *inner.lines, f"stablehlo.return{values}"])
         return f"({{\n{lines}\n}})"
 
     def regions(self, *texts: str) -> str:
@@ -211,13 +219,19 @@ class Builder:
         return self.module.write_jaxpr(self, closed.jaxpr, [*consts, *operands])
 
     def array_constant(self, value: Any) -> str:
-        """Return the name of a constant that holds a concrete Array."""
-        return self.constant(value.to_host(), value.aval)
+        """Return the name of a concrete Array: of a constant, or of an argument if it is large."""
+        if value.aval.size < LARGE_CONSTANT:
+            return self.constant(value.to_host(), value.aval)
+        found = self.captured.get(id(value))
+        if found is None:
+            found = self.captured[id(value)] = (f"%c{len(self.captured)}", value)
+        return found[0]
 
     def call(self, closed: ClosedJaxpr, operands: Names, name: str = "") -> list[str]:
         """Call a program as a private function, which is written once for each jaxpr."""
-        symbol = self.module.function(closed, name or closed.jaxpr.name or "inner")
-        avals = closed.in_avals
+        symbol, captured = self.module.function(closed, name or closed.jaxpr.name or "inner")
+        operands = [*[self.array_constant(c) for c in captured], *operands]
+        avals = [*[c.aval for c in captured], *closed.in_avals]
         types_in = ", ".join([type_text(a) for a in avals])
         types_out = ", ".join([type_text(a) for a in closed.out_avals])
         results = [self.fresh() for _ in closed.out_avals]
@@ -262,18 +276,22 @@ class Module:
         self.callbacks: list[Any] = []
         self.num_replicas = 1
         self.axis_sizes: dict[Any, int] = {}
-        self._functions: dict[int, tuple[str, ClosedJaxpr]] = {}
+        self._functions: dict[int, tuple[str, list[Any], ClosedJaxpr]] = {}
         self._names: dict[str, int] = {}
 
-    def function(self, closed: ClosedJaxpr, name: str) -> str:
-        """Return the symbol of the private function that computes a program."""
+    def function(self, closed: ClosedJaxpr, name: str) -> tuple[str, list[Any]]:
+        """Return the symbol of the private function that computes a program.
+
+        The second result are the large constants that it takes as leading arguments.
+        """
         found = self._functions.get(id(closed))
         if found is None:
-            found = self._functions[id(closed)] = (self._symbol(name), closed)
-            self.add_function(found[0], closed, public=False)
-        return found[0]
+            symbol = self.symbol(name)
+            captured = self.add_function(symbol, closed, public=False)
+            found = self._functions[id(closed)] = (symbol, captured, closed)
+        return found[0], found[1]
 
-    def _symbol(self, name: str) -> str:
+    def symbol(self, name: str) -> str:
         base = "".join([c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name])
         if not base or base[0].isdigit() or base == "main":
             base = f"_{base}"
@@ -288,15 +306,20 @@ class Module:
         public: bool,
         arg_attributes: Sequence[str] = (),
         result_attributes: Sequence[str] = (),
-    ) -> None:
-        """Write a function that computes a program."""
+    ) -> list[Any]:
+        """Write a function that computes a program.
+
+        Returns:
+          The large constants (Arrays) that the function takes as leading arguments.
+        """
         builder = Builder(self)
         operands = [f"%arg{i}" for i in range(len(closed.in_avals))]
         results = builder.inline(closed, operands)
         attributes = list(arg_attributes) or [""] * len(operands)
         args = ", ".join([
-            f"{n}: {type_text(a)}{f' {{{t}}}' if t else ''}"
-            for n, a, t in zip(operands, closed.in_avals, attributes, strict=True)
+            *[f"{n}: {type_text(c.aval)}" for n, c in builder.captured.values()],
+            *[f"{n}: {type_text(a)}{f' {{{t}}}' if t else ''}"
+              for n, a, t in zip(operands, closed.in_avals, attributes, strict=True)],
         ])  # fmt: skip
         out_attributes = list(result_attributes) or [""] * len(results)
         types = [type_text(a) for a in closed.out_avals]
@@ -305,16 +328,17 @@ class Module:
         ])  # fmt: skip
         values = f" {', '.join(results)} : {', '.join(types)}" if results else ""
         visibility = "public" if public else "private"
-        body = "\n".join(builder.lines)
+        body = "\n".join([*builder.prelude, *builder.lines])
         self.functions.append(
             f"func.func {visibility} @{symbol}({args}) -> ({outs}) {{\n{body}\nreturn{values}\n}}"
         )
+        return [c for _, c in builder.captured.values()]
 
     def text(self, name: str, attributes: str = "") -> str:
         """Return the text of the whole module."""
         body = "\n".join(self.functions)
         extra = f" attributes {{{attributes}}}" if attributes else ""
-        return f"module @{self._symbol(name)}{extra} {{\n{body}\n}}\n"
+        return f"module @{self.symbol(name)}{extra} {{\n{body}\n}}\n"
 
 
 def i64_array(values: Iterable[int]) -> str:

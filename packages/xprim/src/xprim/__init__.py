@@ -9,7 +9,7 @@
 `python -m xprim` prints which primitive has which rules; `python -m xprim NAME` says where.
 """
 
-from xprim import config, dtypes, errors, promotion, source
+from xprim import config, dtypes, errors, promotion, providers, source
 
 source.hide(__file__)
 

@@ -7,7 +7,8 @@ that it is, to be run if somebody differentiates the jaxpr.
 
     custom_jvp_call   call(*primals) -> outs,  jvp(primals, tangents) -> (outs, tangents_out)
     custom_vjp_call   call(*primals) -> outs,  fwd(*primals) -> (*outs, *residuals),
-                      bwd(residuals, cotangents) -> cotangents of the primals
+                      bwd(residuals, cotangents) -> cotangents of the primals (either may be
+                      `Zero`), count_outs() -> how many results `fwd` gave before the residuals
 
 Under reverse mode, `custom_vjp_call` runs `fwd` and leaves one equation on the tape,
 `custom_vjp_linear`, whose transpose is `bwd`. Users meet these as `xad.custom_jvp`, `xad.custom_vjp`.
@@ -122,8 +123,9 @@ def _stage_vjp(trace: JaxprTrace, operands: Any, params: dict[str, Any]) -> Any:
 
 
 def _linearize_vjp(handle: Any, primals: Any, tangents: Any, *, call: Any, fwd: Any, bwd: Any,
-                   num_outs: int) -> Any:  # fmt: skip
+                   count_outs: Callable[[], int]) -> Any:  # fmt: skip
     results = fwd(*primals)
+    num_outs = count_outs()
     outs, residuals = results[:num_outs], results[num_outs:]
     arrays = [handle.instantiate(t) for t in tangents]
     outs_dot = custom_vjp_linear_p.bind(
@@ -137,13 +139,13 @@ def _linearize_vjp(handle: Any, primals: Any, tangents: Any, *, call: Any, fwd: 
 
 
 def _batch_vjp(axis: Any, operands: Any, dims: Any, *, call: Any, fwd: Any, bwd: Any,
-               num_outs: int) -> Any:  # fmt: skip
+               count_outs: Callable[[], int]) -> Any:  # fmt: skip
     outs = custom_vjp_call_p.bind(
         *operands,
         call=axis.batched(lambda *args: run(call, *args), dims),
         fwd=axis.batched(fwd, dims),
         bwd=_batched_bwd(axis, bwd, dims),
-        num_outs=num_outs,
+        count_outs=count_outs,
     )
     return outs, (0,) * len(outs)
 
@@ -157,7 +159,8 @@ def _batched_bwd(axis: Any, bwd: Any, dims: Any) -> Any:
             return [axis.instantiate(ct) for ct in cts]
 
         fronts = (0,) * (len(residuals) + len(cotangents))
-        cts = axis.batched(flat, fronts)(*residuals, *cotangents)
+        arrays = [axis.instantiate(ct) for ct in cotangents]
+        cts = axis.batched(flat, fronts)(*residuals, *arrays)
         return [axis.cotangent_for(ct, dim) for ct, dim in zip(cts, dims, strict=True)]
 
     return batched
@@ -193,7 +196,7 @@ def _linear_shape(*avals: Any, out_avals: Any, **_rest: Any) -> Any:
 def _linear_transpose(handle: Any, cotangents: Any, *operands: Any, bwd: Any, num_residuals: int,
                       out_avals: Any) -> Any:  # fmt: skip
     residuals = operands[:num_residuals]
-    cts = bwd(residuals, [handle.instantiate(ct) for ct in cotangents])
+    cts = bwd(residuals, cotangents)
     return (*[Zero(r.aval) for r in residuals], *cts)
 
 

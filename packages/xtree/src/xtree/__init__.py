@@ -1,38 +1,78 @@
 """Trees of Python containers: take apart, map, put together.
 
-A tree is any nesting of tuples, lists, dicts and registered classes; everything else is a leaf. The short names are those of
-`jax.tree`, the long ones those of `jax.tree_util` (also in `xtree.tree_util`); they are the same functions.
+A tree is any nesting of tuples, lists, dicts and registered classes; everything else is a leaf.
+The short names are those of `jax.tree`, the long ones those of `jax.tree_util` (also in
+`xtree.tree_util`); they are the same functions.
 """
 
 from __future__ import annotations
 
+from xtree.dataclass_nodes import (
+    register_dataclass,
+    static,
+)
+from xtree.errors import (
+    DepthError,
+    KeyOrderError,
+    MalformedNodeError,
+    RegistrationError,
+    StructureMismatchError,
+)
+from xtree.flattening import (
+    all_leaves,
+    flatten_one_level,
+    flatten_one_level_with_keys,
+    is_tree_node,
+    tree_flatten,
+    tree_leaves,
+    tree_structure,
+    tree_unflatten,
+)
+
+# isort: off  (the order is the one in which a reader learns)
 from xtree.flattening import (
     tree_flatten as flatten,
-    tree_unflatten as unflatten,
+)
+from xtree.flattening import (
     tree_leaves as leaves,
+)
+from xtree.flattening import (
     tree_structure as structure,
 )
-from xtree.transforms import (
-    tree_map as map,
-    tree_reduce as reduce,
-    tree_reduce_associative as reduce_associative,
-    tree_all as all,
-    tree_transpose as transpose,
-    tree_broadcast as broadcast,
+from xtree.flattening import (
+    tree_unflatten as unflatten,
+)
+from xtree.key_paths import (
+    DictKey,
+    FlattenedIndexKey,
+    GetAttrKey,
+    KeyEntry,
+    KeyPath,
+    SequenceKey,
+    keystr,
+)
+from xtree.mismatch import (
+    Mismatch,
+    flatten_up_to,
+)
+from xtree.partial import Partial
+from xtree.paths import (
+    tree_flatten_with_path,
+    tree_leaves_with_path,
+    tree_map_with_path,
 )
 from xtree.paths import (
     tree_flatten_with_path as flatten_with_path,
+)
+from xtree.paths import (
     tree_leaves_with_path as leaves_with_path,
+)
+from xtree.paths import (
     tree_map_with_path as map_with_path,
 )
-from xtree.key_paths import (
-    keystr,
-    KeyPath,
-    KeyEntry,
-    SequenceKey,
-    DictKey,
-    GetAttrKey,
-    FlattenedIndexKey,
+from xtree.prefix import (
+    broadcast_prefix,
+    prefix_errors,
 )
 from xtree.register import (
     register_pytree_node,
@@ -41,59 +81,42 @@ from xtree.register import (
     register_pytree_with_keys_class,
     register_static,
 )
-from xtree.dataclass_nodes import (
-    register_dataclass,
-    static,
-)
-from xtree.partial import Partial
-from xtree.treedef import (
-    PyTreeDef,
-    treedef_children,
-    treedef_is_leaf,
-    treedef_tuple,
-    treedef_from_node_data,
-)
 from xtree.registry import (
-    default_registry,
     PyTreeRegistry,
-)
-from xtree.flattening import (
-    all_leaves,
-    is_tree_node,
-    flatten_one_level,
-    flatten_one_level_with_keys,
-    tree_flatten,
-    tree_unflatten,
-    tree_leaves,
-    tree_structure,
+    default_registry,
 )
 from xtree.transforms import (
+    tree_all,
+    tree_broadcast,
     tree_map,
     tree_reduce,
     tree_reduce_associative,
-    tree_all,
     tree_transpose,
-    tree_broadcast,
 )
-from xtree.paths import (
-    tree_flatten_with_path,
-    tree_leaves_with_path,
-    tree_map_with_path,
+from xtree.transforms import (
+    tree_all as all,
 )
-from xtree.mismatch import (
-    Mismatch,
-    flatten_up_to,
+from xtree.transforms import (
+    tree_broadcast as broadcast,
 )
-from xtree.prefix import (
-    broadcast_prefix,
-    prefix_errors,
+from xtree.transforms import (
+    tree_map as map,
 )
-from xtree.errors import (
-    StructureMismatchError,
-    DepthError,
-    KeyOrderError,
-    MalformedNodeError,
-    RegistrationError,
+from xtree.transforms import (
+    tree_reduce as reduce,
+)
+from xtree.transforms import (
+    tree_reduce_associative as reduce_associative,
+)
+from xtree.transforms import (
+    tree_transpose as transpose,
+)
+from xtree.treedef import (
+    PyTreeDef,
+    treedef_children,
+    treedef_from_node_data,
+    treedef_is_leaf,
+    treedef_tuple,
 )
 
 __all__ = [

@@ -1,9 +1,10 @@
 """Compile a structure that is used often into Python functions of its own.
 
-`build` unpacks the list of leaves and evaluates the tree as one nested literal, `{'b': x0, 'w': [x1, (x2, x3)]}`.
-`match` is the way back: it takes a tree apart with straight-line code, checking type, length and keys of each container, and
-gives the leaves, or None when the tree has another structure. Both cost a third to a fifth of walking the structure; they
-are a shortcut only, and no result depends on whether it was taken.
+`build` unpacks the list of leaves and evaluates the tree as one nested literal, `{'b': x0, 'w':
+[x1, (x2, x3)]}`. `match` is the way back: it takes a tree apart with straight-line code, checking
+type, length and keys of each container, and gives the leaves, or None when the tree has another
+structure. Both cost a third to a fifth of walking the structure; they are a shortcut only, and no
+result depends on whether it was taken.
 
 Neighbours: `flattening` and `unflattening` decide when a structure is worth it.
 """
@@ -34,9 +35,7 @@ _STR_ONLY = frozenset({str})
 def is_compilable(treedef: PyTreeDef) -> bool:
     """Say whether a structure is neither so small nor so large that compiling it does not pay."""
     return (
-        not treedef.is_flat
-        and 3 <= treedef.num_nodes <= _MAX_NODES
-        and treedef.depth <= _MAX_DEPTH
+        not treedef.is_flat and 3 <= treedef.num_nodes <= _MAX_NODES and treedef.depth <= _MAX_DEPTH
     )
 
 
@@ -46,7 +45,8 @@ def compile_build(treedef: PyTreeDef) -> Callable[[list[Any]], Any]:
     constants: dict[str, Any] = {}
     expression = _literal(treedef, iter(names), constants)
     lines = ["def build(leaves):", f" [{', '.join(names)}] = leaves", f" return {expression}"]
-    return _function("build", lines, constants)
+    build: Callable[[list[Any]], Any] = _function("build", lines, constants)
+    return build
 
 
 def compile_match(treedef: PyTreeDef) -> Callable[[Any], list[Any] | None]:
@@ -72,7 +72,8 @@ def compile_match(treedef: PyTreeDef) -> Callable[[Any], list[Any] | None]:
         "  return leaves",
         " return None",
     ]
-    return _function("match", lines, code.constants)
+    match: Callable[[Any], list[Any] | None] = _function("match", lines, code.constants)
+    return match
 
 
 class _MatchCode:
@@ -135,7 +136,7 @@ class _MatchCode:
 
 
 def can_match(treedef: PyTreeDef) -> bool:
-    """Say whether all dicts in a structure have string keys, which is what `match` can check fast."""
+    """Say whether all dicts in a structure have string keys, which `match` can check fast."""
     node = treedef.node
     if node is not None and node.type is dict and not _STR_ONLY.issuperset(map(type, treedef.data)):
         return False

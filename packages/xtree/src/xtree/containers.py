@@ -1,9 +1,11 @@
 """Python's own containers as nodes: tuple, list, dict, OrderedDict, defaultdict and None.
 
-The children of a dict lie in the order of its sorted keys, so that dicts that are equal flatten equally. Keys of several
-types are sorted type by type; keys that have no order are refused by name. An OrderedDict keeps its own order.
+The children of a dict lie in the order of its sorted keys, so that dicts that are equal flatten
+equally. Keys of several types are sorted type by type; keys that have no order are refused by
+name. An OrderedDict keeps its own order.
 
-Neighbours: `registry` keeps what is registered here, `flattening` has faster paths for tuple, list and dict.
+Neighbours: `registry` keeps what is registered here, `flattening` has faster paths for tuple, list
+and dict.
 """
 
 from __future__ import annotations
@@ -28,10 +30,12 @@ def sorted_keys(mapping: Mapping[Any, Any]) -> tuple[Any, ...]:
         mapping: any dict.
 
     Returns:
-        The keys, sorted; where their types cannot be compared, sorted by the name of the type first.
+        The keys, sorted; where their types cannot be compared, sorted by the name of the type
+        first.
 
     Raises:
-        KeyOrderError: keys of one type cannot be compared, or are sets, which are ordered only in part.
+        KeyOrderError: keys of one type cannot be compared, or are sets, which are ordered only in
+            part.
 
     Example:
         >>> sorted_keys({"b": 1, "a": 2}), sorted_keys({"a": 1, 3: 2, 1: 3})
@@ -54,7 +58,8 @@ def _sorted_by_type(mapping: Mapping[Any, Any]) -> list[Any]:
 
 
 def _type_name(key: Any) -> str:
-    # Numbers compare among themselves; one group keeps {1: ..., 2.5: ..., "a": ...} in numeric order.
+    # Numbers compare among themselves; one group keeps {1: ..., 2.5: ..., "a": ...} in numeric
+    # order.
     if isinstance(key, (int, float)):
         return ""
     return f"{type(key).__module__}.{type(key).__qualname__}"
@@ -139,15 +144,22 @@ def _unflatten_none(data: None, children: Iterable[Any]) -> None:
 
 _PLACE = "xtree (a Python container)"
 
-TUPLE = NodeType(tuple, _flatten_sequence, _unflatten_tuple, _sequence_with_keys, _PLACE)
-LIST = NodeType(list, _flatten_sequence, _unflatten_list, _sequence_with_keys, _PLACE)
-DICT = NodeType(dict, _flatten_dict, _unflatten_dict, _dict_with_keys, _PLACE)
-NONE = NodeType(type(None), _flatten_none, _unflatten_none, None, _PLACE)
-_ORDERED_DICT = NodeType(
-    OrderedDict, _flatten_ordered_dict, _unflatten_ordered_dict, _ordered_dict_with_keys, _PLACE
+
+def _container(
+    type_: type, flatten: Any, unflatten: Any, flatten_with_keys: Any = None
+) -> NodeType:
+    return NodeType(type_, flatten, unflatten, flatten_with_keys, _PLACE, is_trusted=True)
+
+
+TUPLE = _container(tuple, _flatten_sequence, _unflatten_tuple, _sequence_with_keys)
+LIST = _container(list, _flatten_sequence, _unflatten_list, _sequence_with_keys)
+DICT = _container(dict, _flatten_dict, _unflatten_dict, _dict_with_keys)
+NONE = _container(type(None), _flatten_none, _unflatten_none)
+_ORDERED_DICT = _container(
+    OrderedDict, _flatten_ordered_dict, _unflatten_ordered_dict, _ordered_dict_with_keys
 )
-_DEFAULT_DICT = NodeType(
-    defaultdict, _flatten_default_dict, _unflatten_default_dict, _default_dict_with_keys, _PLACE
+_DEFAULT_DICT = _container(
+    defaultdict, _flatten_default_dict, _unflatten_default_dict, _default_dict_with_keys
 )
 
 for _node in (TUPLE, LIST, DICT, NONE, _ORDERED_DICT, _DEFAULT_DICT):

@@ -20,7 +20,7 @@ Cls = TypeVar("Cls", bound=type)
 
 
 def static(**kwargs: Any) -> Any:
-    """Declare a static field of a dataclass: `dataclasses.field` marked so that `register_dataclass` takes it as metadata.
+    """Declare a field of a dataclass that `register_dataclass` takes as metadata.
 
     Args:
         **kwargs: those of `dataclasses.field`.
@@ -64,15 +64,16 @@ def register_dataclass(
     Args:
         nodetype: the dataclass, or any class whose constructor takes all the fields as keywords.
         data_fields: names of the fields that are children; by default all that are not static.
-        meta_fields: names of the fields that are metadata, hashable and comparable; by default those declared with
-            `static()` or with `field(metadata={"static": True})`.
+        meta_fields: names of the fields that are metadata, hashable and comparable; by default
+            those declared with `static()` or with `field(metadata={"static": True})`.
         drop_fields: names of fields that are neither; unflattening gives them their defaults.
 
     Returns:
         The class; without `nodetype`, a decorator.
 
     Raises:
-        TypeError: only one of `data_fields` and `meta_fields` is given, or none for a class that is no dataclass.
+        TypeError: only one of `data_fields` and `meta_fields` is given, or none for a class that
+            is no dataclass.
         ValueError: the fields named are not those of the constructor.
         RegistrationError: the type is registered already; names both places.
 
@@ -115,12 +116,13 @@ def _dataclass_node(
     def flatten_with_keys(value: Any) -> Any:
         return zip(keys, data_of(value), strict=True), meta_of(value)
 
-    return NodeType(nodetype, flatten, unflatten, flatten_with_keys, registration_place())
+    place = registration_place()
+    return NodeType(nodetype, flatten, unflatten, flatten_with_keys, place, is_trusted=True)
 
 
 def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    """Return the function object -> tuple of these attributes; attrgetter does so for two and more."""
-    if len(names) > 1:
+    """Return the function object -> tuple of these attributes."""
+    if len(names) > 1:  # attrgetter of one name gives a bare value
         return attrgetter(*names)
     if not names:
         return lambda value: ()
@@ -135,7 +137,9 @@ def _check_arguments(nodetype: Any, data_fields: Any, meta_fields: Any) -> None:
     if (data_fields is None) != (meta_fields is None):
         given, missing = ("data_fields", "meta_fields")[:: 1 if meta_fields is None else -1]
         raise TypeError(
-            error_text(operation, f"{given} is given without {missing}.", hint=f"pass {missing}=[...]")
+            error_text(
+                operation, f"{given} is given without {missing}.", hint=f"pass {missing}=[...]"
+            )
         )
     if data_fields is None and not dataclasses.is_dataclass(nodetype):
         raise TypeError(

@@ -1,8 +1,8 @@
 """The errors of pytree operations, and the one template their texts follow.
 
-The first line says which operation failed and what is wrong; the lines after it, each optional, say what was
-given, what was expected, and what would help. Every class also derives from the built-in class that
-fits (`ValueError`, `TypeError`), so callers need not know the names here.
+The first line says which operation failed and what is wrong; the lines after it, each optional,
+say what was given, what was expected, and what would help. Every class also derives from the
+built-in class that fits (`ValueError`, `TypeError`), so callers need not know the names here.
 
 Neighbours: every module of the package raises these; `mismatch` fills in the structural ones.
 """
@@ -25,25 +25,27 @@ __all__ = [
 class StructureMismatchError(ValueError):
     """Two trees that must have the same structure, or be prefix and tree, do not.
 
-    The wrong program, `tree.map(f, {"a": (1, 2)}, {"a": (1, 2, 3)})`, asks for one call of `f` per leaf of the
-    first tree, but the trees differ at `['a']`. The right one gives both trees the same containers down to the
-    leaves of the first: `tree.map(f, {"a": (1, 2)}, {"a": (1, (2, 3))})`.
+    The wrong program, `tree.map(f, {"a": (1, 2)}, {"a": (1, 2, 3)})`, asks for one call of `f` per
+    leaf of the first tree, but the trees differ at `['a']`. The right one gives both trees the same
+    containers down to the leaves of the first: `tree.map(f, {"a": (1, 2)}, {"a": (1, (2, 3))})`.
     """
 
 
 class DepthError(ValueError):
     """A tree is nested too deeply, which mostly means that a container holds itself.
 
-    The wrong program is `x = []; x.append(x); tree.flatten(x)`. Such a value has no finite list of leaves; make a
-    copy that stops somewhere, or keep the value out of the tree (`is_leaf`, `register_static`).
+    The wrong program is `x = []; x.append(x); tree.flatten(x)`. Such a value has no finite list of
+    leaves; make a copy that stops somewhere, or keep the value out of the tree (`is_leaf`,
+    `register_static`).
     """
 
 
 class KeyOrderError(ValueError):
     """The keys of a dict have no order, so its leaves have none either.
 
-    The wrong program is `tree.flatten({1j: a, 2j: b})`. Use keys that can be sorted (strings, integers, tuples of
-    these; a mixture of types is fine), or an `OrderedDict`, whose order is its own.
+    The wrong program is `tree.flatten({1j: a, 2j: b})`. Use keys that can be sorted (strings,
+    integers, tuples of these; a mixture of types is fine), or an `OrderedDict`, whose order is its
+    own.
     """
 
 
@@ -54,8 +56,9 @@ class RegistrationError(ValueError):
 class MalformedNodeError(TypeError):
     """A registered flatten function breaks its promise.
 
-    It must return a pair: an iterable of children, and hashable metadata. It must give the same number of children
-    with keys as without, and the same children whenever it is called with the same object.
+    It must return a pair: an iterable of children, and hashable metadata. It must give the same
+    number of children with keys as without, and the same children whenever it is called with the
+    same object.
     """
 
 
@@ -67,7 +70,7 @@ def error_text(
     expected: str = "",
     hint: str = "",
 ) -> str:
-    """Lay out one error message: `operation: problem.` and the labelled lines that are not empty."""
+    """Lay out one error message: `operation: problem.` and the lines that are not empty."""
     lines = [f"{operation}: {problem}"]
     got_lines = [got] if isinstance(got, str) else got
     labelled = [("got", line) for line in got_lines] + [("expected", expected), ("hint", hint)]

@@ -1,11 +1,14 @@
 """Flatten: the leaves of a tree, in order, and its structure.
 
-This is on the path of every call of a compiled function, so it is written for speed: one dictionary look-up by exact type finds
-a flattener (None marks a leaf), which appends leaves and returns the definition of its node, found by the definitions of its
-children. A container that holds leaves only is recognised by one set operation in C, and values that keep having one structure
-are recognised by a function compiled for it. Trees too deep for Python's recursion, and calls with `is_leaf`, go through `walk`, which needs neither.
+This is on the path of every call of a compiled function, so it is written for speed: one
+dictionary look-up by exact type finds a flattener (None marks a leaf), which appends leaves and
+returns the definition of its node, found by the definitions of its children. A container that
+holds leaves only is recognised by one set operation in C, and values that keep having one
+structure are recognised by a function compiled for it. Trees too deep for Python's recursion, and
+calls with `is_leaf`, go through `walk`, which needs neither.
 
-Neighbours: `registry` holds the table, `treedef` the definitions, `walk` the general and slower way.
+Neighbours: `registry` holds the table, `treedef` the definitions, `walk` the general and slower
+way.
 """
 
 from __future__ import annotations
@@ -40,8 +43,10 @@ def tree_flatten(
     """Take a tree apart into its leaves and its structure.
 
     Args:
-        tree: nested containers; everything whose type is not registered is a leaf, `None` is a node without leaves.
-        is_leaf: called with every node and leaf before it is entered; where it returns true the value is a leaf.
+        tree: nested containers; everything whose type is not registered is a leaf, `None` is a
+            node without leaves.
+        is_leaf: called with every node and leaf before it is entered; where it returns true the
+            value is a leaf.
 
     Returns:
         The list of leaves, depth first, dicts in the order of their sorted keys; and the structure.
@@ -49,7 +54,8 @@ def tree_flatten(
     Raises:
         DepthError: the tree is deeper than 1000 levels, or a container holds itself.
         KeyOrderError: the keys of a dict cannot be sorted.
-        MalformedNodeError: a registered flatten function does not return a pair of children and metadata.
+        MalformedNodeError: a registered flatten function does not return a pair of children and
+            metadata.
 
     Example:
         >>> tree_flatten({"b": 3, "a": (1, [2, None])})
@@ -104,9 +110,7 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
     return treedef.unflatten(leaves)
 
 
-def all_leaves(
-    iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None
-) -> bool:
+def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None) -> bool:
     """Say whether every item of `iterable` is a leaf.
 
     Example:
@@ -166,7 +170,8 @@ def _node_of(tree: Any) -> NodeType:
     return node
 
 
-# From here on: flatteners, functions (value, leaves) -> definition that append the leaves of the value.
+# From here on: flatteners, functions (value, leaves) -> definition that append the leaves of the
+# value.
 
 
 def _flatten_children(values: Iterable[Any], leaves: list[Any]) -> tuple[PyTreeDef, ...]:
@@ -185,7 +190,7 @@ def _flatten_children(values: Iterable[Any], leaves: list[Any]) -> tuple[PyTreeD
 
 
 class _Guess:
-    """The structure that values of one kind had lately; compiled once they have had it often enough in a row."""
+    """The structure that values of one kind had lately, compiled if they keep having it."""
 
     __slots__ = ("compiled", "times", "treedef")
 
@@ -269,7 +274,7 @@ def _long_sequence_flattener(node: NodeType) -> Callable[[Any, list[Any]], PyTre
 
 
 class _DictPlan:
-    """What is known of the dicts with certain keys in a certain order: how to get their values sorted."""
+    """What is known of the dicts with certain keys in a certain order."""
 
     __slots__ = ("flat_def", "guess", "keys", "recent", "select")
 

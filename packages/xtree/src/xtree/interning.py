@@ -1,9 +1,10 @@
 """Interning: equal tree definitions are one object, so that they compare and hash by identity.
 
-A weak table maps (node type, metadata, identities of the children) to the definition that is alive. Metadata made of plain values
-(`None`, strings, numbers, classes, tuples of these) is looked up by value *and type*, so `1`, `1.0` and `True` stay
-apart and a round trip gives back what went in. Any other metadata is looked up by identity, because objects that are equal
-need not be interchangeable; definitions that hold such metadata compare by value (`treedef`).
+A weak table maps (node type, metadata, identities of the children) to the definition that is
+alive. Metadata made of plain values (`None`, strings, numbers, classes, tuples of these) is looked
+up by value *and type*, so `1`, `1.0` and `True` stay apart and a round trip gives back what went
+in. Any other metadata is looked up by identity, because objects that are equal need not be
+interchangeable; definitions that hold such metadata compare by value (`treedef`).
 
 Neighbours: `treedef` makes all of its objects through this table.
 """
@@ -27,8 +28,8 @@ _STR_ONLY = frozenset({str})
 def value_key(data: Any) -> tuple[Hashable, bool]:
     """Return a key for metadata, and whether it stands for the value (else for the identity).
 
-    Keys of different kinds cannot be mistaken: plain values stand for themselves, everything else is a tuple that starts with a
-    class, or for tuples of strings with a string.
+    Keys of different kinds cannot be mistaken: plain values stand for themselves, everything else
+    is a tuple that starts with a class, or for tuples of strings with a string.
     """
     kind = type(data)
     if kind in _PLAIN_TYPES:
@@ -37,7 +38,7 @@ def value_key(data: Any) -> tuple[Hashable, bool]:
         if data and _STR_ONLY.issuperset(map(type, data)):
             return data, True
         keys = [value_key(item) for item in data]
-        return (tuple, *[key for key, _ in keys]), all([by_value for _, by_value in keys])
+        return (tuple, *[key for key, _ in keys]), all(by_value for _, by_value in keys)
     if kind is int or kind is bool:
         return (kind, data), True
     if kind is float:
@@ -49,15 +50,13 @@ class _Identity:
     """Marks a key that stands for an identity."""
 
 
-class _Entry(weakref.ref, Generic[T]):  # type: ignore[type-arg]  # weakref.ref[T] cannot be a base with slots
+class _Entry(weakref.ref, Generic[T]):  # type: ignore[type-arg]  # ref[T] is no base at run time
     """A weak reference that knows its key."""
 
     __slots__ = ("key",)
     key: Hashable
 
-    def __new__(
-        cls, value: Any, callback: Callable[[Any], object], key: Hashable
-    ) -> _Entry[T]:
+    def __new__(cls, value: Any, callback: Callable[[Any], object], key: Hashable) -> _Entry[T]:
         self = super().__new__(cls, value, callback)
         self.key = key
         return self
@@ -69,8 +68,8 @@ class _Entry(weakref.ref, Generic[T]):  # type: ignore[type-arg]  # weakref.ref[
 class InternTable(Generic[T]):
     """A weak table with at most one living object per key.
 
-    Dead entries are only noted when they die, in whatever thread that is, and removed at the next insertion: no lock is
-    taken by the garbage collector.
+    Dead entries are only noted when they die, in whatever thread that is, and removed at the next
+    insertion: no lock is taken by the garbage collector.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,9 @@
 """Key paths: where in a tree a leaf lies, as a tuple of one key per level.
 
-A path prints as the Python expression that leads from the root to the leaf, `['layers'][0].weight`, which is what
-error messages show. Each container has its own class of key, so that `x[0]`, `x['0']` and `x.zero` stay apart;
-the key of a registered class may be any hashable value whose `str` reads well at the end of an expression.
+A path prints as the Python expression that leads from the root to the leaf,
+`['layers'][0].weight`, which is what error messages show. Each container has its own class of key,
+so that `x[0]`, `x['0']` and `x.zero` stay apart; the key of a registered class may be any hashable
+value whose `str` reads well at the end of an expression.
 
 Neighbours: `registry` holds the functions that give a node's keys, `walk` collects them into paths.
 """
@@ -60,7 +61,7 @@ class GetAttrKey:
 
 @dataclass(frozen=True, slots=True)
 class FlattenedIndexKey:
-    """The position of a child among those a registered class without keys gave; prints as `[<flat index 0>]`."""
+    """The position of a child of a class without keys; prints as `[<flat index 0>]`."""
 
     key: int
 

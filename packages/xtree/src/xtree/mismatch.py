@@ -1,9 +1,11 @@
 """Flatten a tree up to a structure, and say where and why that fails.
 
-The way that succeeds is a recursion that checks each container once and collects subtrees. Only when it fails are the two
-walked again with key paths, to name the first place (or all places) where they differ, and how.
+The way that succeeds is a recursion that checks each container once and collects subtrees. Only
+when it fails are the two walked again with key paths, to name the first place (or all places)
+where they differ, and how.
 
-Neighbours: `treedef` calls this for `PyTreeDef.flatten_up_to`, `prefix` and `transforms` for their errors.
+Neighbours: `treedef` calls this for `PyTreeDef.flatten_up_to`, `prefix` and `transforms` for their
+errors.
 """
 
 from __future__ import annotations
@@ -74,7 +76,8 @@ def flatten_up_to(
         full: what to call the tree in the error.
 
     Raises:
-        StructureMismatchError: the structure is not a prefix; names the key path and the difference.
+        StructureMismatchError: the structure is not a prefix; names the key path and the
+            difference.
     """
     if treedef.match is not None:
         leaves = treedef.match(tree)
@@ -93,7 +96,7 @@ def flatten_up_to(
 
 
 def find_mismatches(treedef: PyTreeDef, tree: Any, limit: int | None = None) -> list[Mismatch]:
-    """Return the places, in order and at most `limit`, where `treedef` is not a prefix of `tree`."""
+    """Return the places, in order, at most `limit`, where `treedef` is no prefix of `tree`."""
     found: list[Mismatch] = []
     stack: list[tuple[PyTreeDef, Any, KeyPath]] = [(treedef, tree, ())]
     while stack and (limit is None or len(found) < limit):
@@ -167,10 +170,8 @@ def _matching_children(treedef: PyTreeDef, node: NodeType, value: Any) -> Any:
     return values
 
 
-def _mismatch_at(
-    treedef: PyTreeDef, node: NodeType, value: Any, path: KeyPath
-) -> Mismatch | None:
-    kind = node.type
+def _mismatch_at(treedef: PyTreeDef, node: NodeType, value: Any, path: KeyPath) -> Mismatch | None:
+    kind: Any = node.type
     if type(value) is not kind:
         hint = ""
         if value is None or kind is type(None):
@@ -184,9 +185,7 @@ def _mismatch_at(
     if kind is tuple or kind is list:
         if len(values) == count:
             return None
-        return Mismatch(
-            path, "different lengths", _described_value(value), _described(kind, count)
-        )
+        return Mismatch(path, "different lengths", _described_value(value), _described(kind, count))
     if not _equal(data, treedef.data, node):
         return Mismatch(
             path,

@@ -1,7 +1,8 @@
 """`Partial`: a function with some arguments bound, as a tree.
 
-The bound arguments are children and the function is metadata, so a `Partial` can be passed to and returned from transformed functions:
-what is bound is traced, differentiated and batched like any other argument.
+The bound arguments are children and the function is metadata, so a `Partial` can be passed to and
+returned from transformed functions: what is bound is traced, differentiated and batched like any
+other argument.
 
 Neighbours: `register` for how it becomes a node.
 """
@@ -21,7 +22,8 @@ __all__ = ["Partial"]
 class Partial(functools.partial):  # type: ignore[type-arg]
     """`functools.partial` whose bound arguments are leaves.
 
-    A `Partial` of a `Partial` is one `Partial` with all the arguments. A `functools.partial` given as the function stays as it
+    A `Partial` of a `Partial` is one `Partial` with all the arguments. A `functools.partial` given
+    as the function stays as it
     is: what it binds is constant.
 
     Example:
@@ -36,6 +38,7 @@ class Partial(functools.partial):  # type: ignore[type-arg]
     """
 
     def __new__(cls, func: Callable[..., Any], /, *args: Any, **keywords: Any) -> Partial:
+        """Bind the arguments."""
         if type(func) is Partial:
             args = func.args + args
             keywords = {**func.keywords, **keywords}

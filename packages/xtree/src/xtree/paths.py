@@ -62,7 +62,7 @@ def tree_map_with_path(
     is_leaf: Callable[..., bool] | None = None,
     is_leaf_takes_path: bool = False,
 ) -> Any:
-    """Call `f(path, leaf, *other_leaves)` for each leaf of `tree`, and return the tree of the results.
+    """Call `f(path, leaf, *other_leaves)` for each leaf of `tree`; return the tree of results.
 
     Args:
         f: gets the key path, the leaf, and the subtree of each tree in `rest` at the same place.

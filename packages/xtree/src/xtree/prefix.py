@@ -1,9 +1,11 @@
 """Prefixes: a tree whose leaves stand for whole subtrees of another.
 
-`in_axes=(0, {"w": None, "b": 1})` is a prefix of the arguments it is about: each of its leaves applies to all leaves of the
-subtree at the same place. Here such a leaf is repeated that often, and all the places where the two do not fit are told.
+`in_axes=(0, {"w": None, "b": 1})` is a prefix of the arguments it is about: each of its leaves
+applies to all leaves of the subtree at the same place. Here such a leaf is repeated that often, and
+all the places where the two do not fit are told.
 
-Neighbours: `mismatch` compares a structure with a tree, `transforms` has `broadcast`, which gives a tree.
+Neighbours: `mismatch` compares a structure with a tree, `transforms` has `broadcast`, which gives
+a tree.
 """
 
 from __future__ import annotations
@@ -25,14 +27,15 @@ def broadcast_prefix(
     Args:
         prefix_tree: a tree whose leaves stand for whole subtrees.
         full_tree: the full tree.
-        is_leaf: where it returns true for a value of `prefix_tree`, that value is a leaf; to let None be one, pass
-            `lambda x: x is None`.
+        is_leaf: where it returns true for a value of `prefix_tree`, that value is a leaf; to let
+            None be one, pass `lambda x: x is None`.
 
     Returns:
         A list as long as the list of leaves of `full_tree`.
 
     Raises:
-        StructureMismatchError: `prefix_tree` is not a prefix of `full_tree`; names the place and the difference.
+        StructureMismatchError: `prefix_tree` is not a prefix of `full_tree`; names the place and
+            the difference.
 
     Example:
         >>> broadcast_prefix((0, None), ([1, 2], {"a": 3, "b": 4}), is_leaf=lambda x: x is None)
@@ -57,7 +60,8 @@ def prefix_errors(
         is_leaf: where it returns true for a value of `prefix_tree`, that value is a leaf.
 
     Returns:
-        One `Mismatch` per place, in order; its `error(operation, prefix_name, full_name)` makes the exception to raise.
+        One `Mismatch` per place, in order; its `error(operation, prefix_name, full_name)` makes
+        the exception to raise.
 
     Example:
         >>> [mismatch] = prefix_errors({"a": (0, 1)}, {"a": (1, 2, 3)})

@@ -1,8 +1,8 @@
 """Register a type as a node of trees.
 
-A registration is a function that takes an instance apart into children and metadata, and one that puts it together. The
-children are trees again; the metadata is part of the structure and must be hashable and comparable. A third function,
-optional, also names the children, for key paths.
+A registration is a function that takes an instance apart into children and metadata, and one that
+puts it together. The children are trees again; the metadata is part of the structure and must be
+hashable and comparable. A third function, optional, also names the children, for key paths.
 
 Neighbours: `dataclass_nodes` derives these functions from fields, `registry` keeps them.
 """
@@ -41,8 +41,8 @@ def register_pytree_node(
     Args:
         nodetype: the type; subclasses of it are not registered with it.
         flatten_func: takes an instance, returns `(children, metadata)`.
-        unflatten_func: takes `(metadata, children)`, returns an instance. The children may be placeholders of
-            any type, so it should not check or convert them.
+        unflatten_func: takes `(metadata, children)`, returns an instance. The children may be
+            placeholders of any type, so it should not check or convert them.
         flatten_with_keys_func: takes an instance, returns `(pairs of key and child, metadata)`.
 
     Raises:
@@ -85,7 +85,8 @@ def register_pytree_with_keys(
         nodetype: the type.
         flatten_with_keys: takes an instance, returns `(pairs of key and child, metadata)`.
         unflatten_func: takes `(metadata, children)`, returns an instance.
-        flatten_func: takes an instance, returns `(children, metadata)`; a faster way to the same children.
+        flatten_func: takes an instance, returns `(children, metadata)`; a faster way to the same
+            children.
 
     Raises:
         RegistrationError: the type is registered already; names both places.
@@ -125,9 +126,7 @@ def register_pytree_node_class(cls: Cls) -> Cls:
     """
     methods: Any = cls
     _check_methods(cls, "tree_flatten", "tree_unflatten")
-    register_pytree_node(
-        cls, lambda value: value.tree_flatten(), methods.tree_unflatten  # type: ignore[attr-defined]
-    )
+    register_pytree_node(cls, lambda value: value.tree_flatten(), methods.tree_unflatten)
     return cls
 
 
@@ -135,8 +134,9 @@ def register_pytree_with_keys_class(cls: Cls) -> Cls:
     """Make the instances of a class nodes whose children have keys; a decorator.
 
     Args:
-        cls: has a method `tree_flatten_with_keys(self) -> (pairs of key and child, metadata)` and a class method
-            `tree_unflatten(cls, metadata, children)`; a method `tree_flatten` is used if it is there.
+        cls: has a method `tree_flatten_with_keys(self) -> (pairs of key and child, metadata)` and
+            a class method `tree_unflatten(cls, metadata, children)`; a method `tree_flatten` is
+            used if it is there.
 
     Returns:
         The class.
@@ -155,7 +155,8 @@ def register_pytree_with_keys_class(cls: Cls) -> Cls:
 def register_static(cls: Cls) -> Cls:
     """Make the instances of a class nodes without leaves, all metadata; a decorator.
 
-    A transformation then treats an instance as a constant: a compiled function is compiled anew for each different one.
+    A transformation then treats an instance as a constant: a compiled function is compiled anew
+    for each different one.
 
     Args:
         cls: a class whose instances are hashable.

@@ -1,10 +1,12 @@
 """The registry: which types are nodes of a tree, and how each is taken apart and put together.
 
-One table, keyed by exact type, holds a `NodeType` per container. Everything whose type is not in it is a leaf; subclasses
-do not inherit a registration. The one exception are namedtuple classes, which are nodes without being registered.
-What a type turned out to be is remembered in `flatteners` and `leaf_types`, which the fast paths read directly.
+One table, keyed by exact type, holds a `NodeType` per container. Everything whose type is not in
+it is a leaf; subclasses do not inherit a registration. The one exception are namedtuple classes,
+which are nodes without being registered. What a type turned out to be is remembered in
+`flatteners` and `leaf_types`, which the fast paths read directly.
 
-Neighbours: `containers` registers Python's own containers, `register` is the public way in, `flattening` reads the tables.
+Neighbours: `containers` registers Python's own containers, `register` is the public way in,
+`flattening` reads the tables.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ FlattenFunc: TypeAlias = Callable[[Any], tuple[Iterable[Any], Any]]
 FlattenWithKeysFunc: TypeAlias = Callable[[Any], tuple[Iterable[tuple[KeyEntry, Any]], Any]]
 UnflattenFunc: TypeAlias = Callable[[Any, Any], Any]
 
-# Types that were seen but not registered (leaf types, namedtuple classes) are remembered up to this many, and then
-# looked up afresh, so that classes made in a loop can be collected.
+# Types that were seen but not registered (leaf types, namedtuple classes) are remembered up to
+# this many, and then looked up afresh, so that classes made in a loop can be collected.
 _MAX_LEARNED = 4096
 
 
@@ -38,10 +40,20 @@ class NodeType:
         flatten_with_keys: object -> (pairs of key and child, metadata), or None.
         place: `file:line` of the registration.
         label: the type's name as `repr` of a tree definition shows it.
+        is_trusted: the functions are this package's own, so what they return need not be checked.
         recent: tree definitions made lately, by metadata and the definitions of their children.
     """
 
-    __slots__ = ("flatten", "flatten_with_keys", "label", "place", "recent", "type", "unflatten")
+    __slots__ = (
+        "flatten",
+        "flatten_with_keys",
+        "is_trusted",
+        "label",
+        "place",
+        "recent",
+        "type",
+        "unflatten",
+    )
 
     def __init__(
         self,
@@ -51,6 +63,7 @@ class NodeType:
         flatten_with_keys: FlattenWithKeysFunc | None,
         place: str,
         label: str = "",
+        is_trusted: bool = False,
     ) -> None:
         self.type = type_
         self.flatten = flatten
@@ -58,13 +71,14 @@ class NodeType:
         self.flatten_with_keys = flatten_with_keys
         self.place = place
         self.label = label or type_.__name__
+        self.is_trusted = is_trusted
         self.recent: dict[Any, Any] = {}
 
     def __repr__(self) -> str:
         return f"NodeType({self.type.__qualname__}, registered at {self.place})"
 
     def children(self, value: Any) -> tuple[tuple[Any, ...], Any]:
-        """Return the children and the metadata of `value`; report a flatten function that returns anything else."""
+        """Return the children and the metadata of `value`, or report what was returned instead."""
         result = self.flatten(value)
         try:
             children, data = result
@@ -74,6 +88,9 @@ class NodeType:
 
     def children_with_keys(self, value: Any) -> tuple[tuple[tuple[KeyEntry, Any], ...], Any]:
         """Return pairs of key and child, and the metadata, of `value`."""
+        if self.is_trusted and self.flatten_with_keys is not None:
+            pairs, data = self.flatten_with_keys(value)
+            return tuple(pairs), data
         children, data = self.children(value)
         if self.flatten_with_keys is None:
             return tuple((FlattenedIndexKey(i), child) for i, child in enumerate(children)), data
@@ -110,7 +127,9 @@ class NodeType:
 
 
 class PyTreeRegistry:
-    """The table of node types. There is one, `default_registry`; iterate over it to see what is registered.
+    """The table of node types. There is one, `default_registry`.
+
+    Iterate over it to see what is registered.
 
     Example:
         >>> from xtree import default_registry
@@ -139,7 +158,7 @@ class PyTreeRegistry:
         return "default_registry"
 
     def register(self, node: NodeType) -> None:
-        """Add `node`; raise `RegistrationError` naming both places when its type is registered already."""
+        """Add `node`; a type that is registered already is a `RegistrationError`."""
         with self._lock:
             first = self._nodes.get(node.type)
             if first is not None:
@@ -156,7 +175,7 @@ class PyTreeRegistry:
             self.leaf_types.discard(node.type)
 
     def is_node(self, type_: type) -> bool:
-        """Say whether instances of exactly `type_` are nodes (namedtuple classes are) and not leaves."""
+        """Say whether instances of exactly `type_` are nodes; those of namedtuple classes are."""
         return self.find(type_) is not None
 
     def find(self, type_: type) -> NodeType | None:
@@ -167,7 +186,7 @@ class PyTreeRegistry:
         return node
 
     def learn(self, type_: type, make_flattener: Callable[[NodeType], Any]) -> Any:
-        """Look up a type seen for the first time, remember it for the fast paths, and return its flattener or None."""
+        """Look up a type seen for the first time; return its flattener, or None for leaves."""
         with self._lock:
             if len(self.flatteners) > len(self._nodes) + _MAX_LEARNED:
                 self.flatteners.clear()
@@ -215,4 +234,4 @@ def _namedtuple_node(type_: Any) -> NodeType:
 
     place = f"{type_.__module__} (a namedtuple)"
     label = f"namedtuple[{type_.__name__}]"
-    return NodeType(type_, flatten, unflatten, flatten_with_keys, place, label)
+    return NodeType(type_, flatten, unflatten, flatten_with_keys, place, label, True)

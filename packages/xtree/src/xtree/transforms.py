@@ -1,7 +1,7 @@
 """Map, reduce, transpose and broadcast trees.
 
-Each is flatten, a loop over the leaves, and unflatten. Where several trees go in, the first sets the structure and must be a prefix
-of the others.
+Each is flatten, a loop over the leaves, and unflatten. Where several trees go in, the first sets
+the structure and must be a prefix of the others.
 
 Neighbours: `paths` has the maps with key paths, `prefix` what broadcasting is made of.
 """
@@ -53,7 +53,8 @@ def tree_map(
         is_leaf: where it returns true for a value of `tree`, that value is a leaf.
 
     Raises:
-        StructureMismatchError: `tree` is not a prefix of one of `rest`; names the place and the difference.
+        StructureMismatchError: `tree` is not a prefix of one of `rest`; names the place and the
+            difference.
 
     Example:
         >>> tree_map(lambda x: x * x, [1, {"k1": 2, "k2": (3, 4)}, 5])
@@ -147,14 +148,16 @@ def tree_transpose(
 
     Args:
         outer_treedef: the structure of the outer tree.
-        inner_treedef: the structure of the trees at its leaves, which is all the same; None takes that of the first.
+        inner_treedef: the structure of the trees at its leaves, which is all the same; None takes
+            that of the first.
         pytree_to_transpose: a tree of structure `outer_treedef.compose(inner_treedef)`.
 
     Returns:
         A tree of structure `inner_treedef.compose(outer_treedef)` with the same leaves.
 
     Raises:
-        TypeError: the tree has another structure, or there is no inner tree to take the structure from.
+        TypeError: the tree has another structure, or there is no inner tree to take the structure
+            from.
 
     Example:
         >>> from xtree import structure
@@ -162,7 +165,7 @@ def tree_transpose(
         ([1, 4], [2, 5], [3, 6])
     """
     subtrees = _outer_leaves(outer_treedef, inner_treedef, pytree_to_transpose)
-    rows = []
+    rows: list[list[Any]] = []
     for subtree in subtrees:
         leaves, treedef = tree_flatten(subtree)
         inner_treedef = treedef if inner_treedef is None else inner_treedef
@@ -213,7 +216,7 @@ def _outer_leaves(
     outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, tree: Any
 ) -> list[Any]:
     for name, treedef in (("outer_treedef", outer_treedef), ("inner_treedef", inner_treedef)):
-        if not isinstance(treedef, PyTreeDef) and (treedef is not None or name[0] == "o"):
+        if not isinstance(treedef, PyTreeDef) and (treedef is not None or name == "outer_treedef"):
             raise TypeError(
                 error_text(
                     "transpose",
@@ -239,12 +242,8 @@ def _combine(operation: Callable[[Any, Any], Any], leaves: list[Any]) -> Any:
     if len(leaves) == 1:
         return leaves[0]
     middle = len(leaves) // 2
-    return operation(
-        _combine(operation, leaves[:middle]), _combine(operation, leaves[middle:])
-    )
+    return operation(_combine(operation, leaves[:middle]), _combine(operation, leaves[middle:]))
 
 
 def _nothing_to_reduce(operation: str, argument: str) -> TypeError:
-    return TypeError(
-        error_text(operation, "the tree has no leaves.", hint=f"pass {argument}=...")
-    )
+    return TypeError(error_text(operation, "the tree has no leaves.", hint=f"pass {argument}=..."))

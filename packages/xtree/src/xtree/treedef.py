@@ -1,11 +1,13 @@
 """`PyTreeDef`: the structure of a tree without its leaves.
 
-A definition is a node type, its metadata and the definitions of its children; `LEAF` stands for one leaf. Definitions are
-immutable and interned: two that are equal are the same object, so `==` and `hash`, and with them every cache that is keyed
-by structure, cost nothing. The exception is metadata compared by value (see `interning`): those definitions are a subclass
-that walks both structures, with the hash computed once.
+A definition is a node type, its metadata and the definitions of its children; `LEAF` stands for
+one leaf. Definitions are immutable and interned: two that are equal are the same object, so `==`
+and `hash`, and with them every cache that is keyed by structure, cost nothing. The exception is
+metadata compared by value (see `interning`): those definitions are a subclass that walks both
+structures, with the hash computed once.
 
-Neighbours: `flattening` makes definitions from trees, `mismatch` explains why a tree does not fit one, `unflattening` builds trees.
+Neighbours: `flattening` makes definitions from trees, `mismatch` explains why a tree does not fit
+one, `unflattening` builds trees.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from xtree.errors import DepthError, RegistrationError, error_text
 from xtree.interning import InternTable, value_key
 from xtree.mismatch import flatten_up_to
 from xtree.registry import NodeType, default_registry
+from xtree.treedef_text import node_text
 from xtree.unflattening import unflatten
 
 __all__ = [
@@ -32,19 +35,20 @@ __all__ = [
     "treedef_tuple",
 ]
 
-# A tree this deep is a mistake (mostly a container that holds itself). Python's own recursion limit is 1000.
+# A tree this deep is a mistake (mostly a container that holds itself). Python's own recursion
+# limit is 1000.
 MAX_DEPTH = 1000
 
-# Definitions made lately are kept alive per node type, up to this many, so that flattening the same structure again
-# and again finds it although nobody else holds it.
+# Definitions made lately are kept alive per node type, up to this many, so that flattening the
+# same structure again and again finds it although nobody else holds it.
 _MAX_RECENT = 1024
 
 
 class PyTreeDef:
     """The structure of a tree: its containers, their metadata, and where its leaves are.
 
-    Made by `flatten` and `structure`, never directly. Immutable, hashable when its metadata is, and picklable when the
-    types and metadata in it are.
+    Made by `flatten` and `structure`, never directly. Immutable, hashable when its metadata is,
+    and picklable when the types and metadata in it are.
 
     Example:
         >>> import xtree
@@ -149,18 +153,19 @@ class PyTreeDef:
                 return inner
             return make_treedef(treedef.node, treedef.data, tuple(children))
 
-        return _fold(self, rebuild)
+        composed: PyTreeDef = _fold(self, rebuild)
+        return composed
 
     def children(self) -> list[PyTreeDef]:
         """Return the definitions of the root's children; empty for a leaf."""
         return list(self.child_defs)
 
     def node_data(self) -> tuple[type, Any] | None:
-        """Return the type and the metadata of the root (for a dict its sorted keys), or None for a leaf."""
+        """Return the type and metadata (for a dict: sorted keys) of the root; None for a leaf."""
         return None if self.node is None else (self.node.type, self.data)
 
     def __repr__(self) -> str:
-        return f"PyTreeDef({_fold(self, _node_repr)})"
+        return f"PyTreeDef({_fold(self, node_text)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Flat, because pickling level by level would recurse in C.
@@ -198,19 +203,18 @@ class _ByValueTreeDef(PyTreeDef):
         return self.cached_hash
 
 
-def make_treedef(
-    node: NodeType, data: Any, child_defs: tuple[PyTreeDef, ...]
-) -> PyTreeDef:
+def make_treedef(node: NodeType, data: Any, child_defs: tuple[PyTreeDef, ...]) -> PyTreeDef:
     """Return the one definition of this node type, metadata and children."""
     data_key, by_value = value_key(data)
     if by_value:
-        by_value = all([type(child) is PyTreeDef for child in child_defs])
+        by_value = _BY_IDENTITY.issuperset(map(type, child_defs))
     if by_value:
         recent_key = child_defs if data is None else (data_key, child_defs)
         recent = node.recent.get(recent_key)
         if recent is not None:
             return recent  # type: ignore[no-any-return]
-    # The children are alive as long as the definition that holds them, so their identities stand for them.
+    # The children are alive as long as the definition that holds them, so their identities stand
+    # for them.
     key = (node.type, data_key, *map(id, child_defs))
     treedef = _table.get_or_make(key, lambda: _new_treedef(node, data, child_defs, by_value))
     if by_value:
@@ -267,7 +271,7 @@ def treedef_from_node_data(
             error_text(
                 "treedef",
                 f"{type_.__qualname__} is not registered as a pytree node.",
-                hint=f"import the module that registers {type_.__module__}.{type_.__qualname__} first",
+                hint=f"import {type_.__module__}, or whatever module registers it, first",
             )
         )
     return make_treedef(node, tuple(data) if node is DICT else data, tuple(children))
@@ -284,7 +288,7 @@ def _new_treedef(
     treedef.num_leaves = 1 if node is None else sum([c.num_leaves for c in child_defs])
     treedef.num_nodes = 1 + sum([c.num_nodes for c in child_defs])
     treedef.depth = 1 + max([c.depth for c in child_defs], default=-1)
-    treedef.is_flat = node is not None and all([c.node is None for c in child_defs])
+    treedef.is_flat = node is not None and all(c.node is None for c in child_defs)
     treedef.select = _selector(data) if node is DICT else None
     treedef.build = None
     treedef.match = None
@@ -306,6 +310,7 @@ def _selector(keys: tuple[Any, ...]) -> Callable[[Any], Any]:
     return lambda mapping: tuple([mapping[key] for key in keys])
 
 
+_BY_IDENTITY = frozenset({PyTreeDef})
 _table: InternTable[PyTreeDef] = InternTable()
 LEAF = _new_treedef(None, None, (), by_value=True)
 
@@ -322,7 +327,7 @@ def _same_node(left: PyTreeDef, right: PyTreeDef) -> bool:
 
 
 def _same_types(left: Any, right: Any) -> bool:
-    """Say whether equal metadata is of equal types too: a definition with `1` is not that with `True`."""
+    """Say whether equal metadata is of equal types too: `1` is not `True` here."""
     if type(left) is not type(right):
         return False
     if type(left) is tuple:
@@ -354,24 +359,6 @@ def _fold(treedef: PyTreeDef, combine: Callable[[PyTreeDef, list[Any]], Any]) ->
     return results[0]
 
 
-def _node_repr(treedef: PyTreeDef, children: list[str]) -> str:
-    if treedef.node is None:
-        return "*"
-    items = ", ".join(children)
-    kind = treedef.node.type
-    if kind is tuple:
-        return f"({items},)" if len(children) == 1 else f"({items})"
-    if kind is list:
-        return f"[{items}]"
-    if kind is dict:
-        pairs = zip(treedef.data, children, strict=True)
-        return "{" + ", ".join([f"{key!r}: {child}" for key, child in pairs]) + "}"
-    if kind is type(None):
-        return "None"
-    data = "" if hasattr(kind, "_fields") and treedef.data is None else f"[{treedef.data}]"
-    return f"CustomNode({treedef.node.label}{data}, [{items}])"
-
-
 def _from_steps(steps: list[tuple[type | None, Any, int]]) -> PyTreeDef:
     results: list[PyTreeDef] = []
     for type_, data, count in steps:
@@ -384,13 +371,15 @@ def _from_steps(steps: list[tuple[type | None, Any, int]]) -> PyTreeDef:
 
 def _unhashable(treedef: PyTreeDef) -> TypeError:
     for each in _post_order(treedef):
+        if each.node is None:
+            continue
         try:
             hash(each.data)
         except TypeError as error:
             return TypeError(
                 error_text(
                     "hash of a pytree structure",
-                    f"the metadata of a {each.node_data()[0].__qualname__} is not hashable.",  # type: ignore[index]
+                    f"the metadata of a {each.node.type.__qualname__} is not hashable.",
                     got=f"{type(each.data).__qualname__}: {error}",
                     expected="metadata made of hashable values (tuples, strings, numbers)",
                     hint="values that are no constants belong among the children",

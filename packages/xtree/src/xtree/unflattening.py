@@ -1,9 +1,11 @@
 """Unflatten: build a tree from its structure and its leaves.
 
-A flat container is built at once; others by recursion over the structure, one call a node, until a structure has been
-built so often that compiling it pays. Trees deeper than Python likes to recurse are built with a stack.
+A flat container is built at once; others by recursion over the structure, one call a node, until a
+structure has been built so often that compiling it pays. Trees deeper than Python likes to recurse
+are built with a stack.
 
-Neighbours: `treedef` calls this for `PyTreeDef.unflatten`, `compiling` makes the compiled way, `flattening` is the way back.
+Neighbours: `treedef` calls this for `PyTreeDef.unflatten`, `compiling` makes the compiled way,
+`flattening` is the way back.
 """
 
 from __future__ import annotations

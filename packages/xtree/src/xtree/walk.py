@@ -1,9 +1,10 @@
 """Walk a tree with a stack of its own: with `is_leaf`, with key paths, and to any depth.
 
-The general way to flatten. It enters the containers one by one, keeps those it is inside of on a stack, and so can tell
-a container that holds itself from a tree that is merely deep, and say where.
+The general way to flatten. It enters the containers one by one, keeps those it is inside of on a
+stack, and so can tell a container that holds itself from a tree that is merely deep, and say where.
 
-Neighbours: `flattening` calls this where its recursion does not do, `paths` for everything with key paths.
+Neighbours: `flattening` calls this where its recursion does not do, `paths` for everything with
+key paths.
 """
 
 from __future__ import annotations
@@ -124,6 +125,5 @@ def _check_nesting(levels: list[_Level], inside: set[int], value: Any) -> None:
 def _path_to(levels: list[_Level]) -> KeyPath:
     """Return the key path from the first level to the child that is being visited in the last."""
     return tuple(
-        level.node.children_with_keys(level.value)[0][len(level.child_defs)][0]
-        for level in levels
+        level.node.children_with_keys(level.value)[0][len(level.child_defs)][0] for level in levels
     )

@@ -7,7 +7,7 @@ is met in this folder, and its tests run on the oldest and the newest release.
 Neighbours: `xjit.devices` shows devices to users; compilation and dispatch build on the rest.
 """
 
-from .runtime import Device, XlaError, version  # isort: skip
+from .runtime import Device, RuntimeFailure, XlaError, fail, version  # isort: skip
 from .buffers import (
     ArrayType,
     Buffer,
@@ -22,10 +22,13 @@ from .buffers import (
     is_deleted,
     is_ready,
     nbytes_on_device,
+    placement,
+    placement_of,
     put,
     shards,
     to_dlpack,
     to_numpy,
+    uncommitted,
     unsafe_pointer,
 )
 from .clients import (
@@ -53,6 +56,7 @@ __all__ = [
     "Device",
     "Executable",
     "GpuPlugin",
+    "RuntimeFailure",
     "XlaError",
     "all_devices",
     "array_type",
@@ -71,6 +75,7 @@ __all__ = [
     "device_of",
     "devices_of",
     "dlpack_device",
+    "fail",
     "find_gpu_plugin",
     "from_dlpack",
     "is_deleted",
@@ -79,6 +84,8 @@ __all__ = [
     "leave_processes",
     "local_devices",
     "nbytes_on_device",
+    "placement",
+    "placement_of",
     "platforms",
     "put",
     "python_callback",
@@ -88,6 +95,7 @@ __all__ = [
     "shards",
     "to_dlpack",
     "to_numpy",
+    "uncommitted",
     "unsafe_pointer",
     "version",
 ]

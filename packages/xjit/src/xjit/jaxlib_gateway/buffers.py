@@ -89,6 +89,7 @@ class OneDevice(_jax.SingleDeviceSharding):  # type: ignore[misc]
     """Placement on one device, with the Python methods that jaxlib 0.10 calls."""
 
     memory_kind = None
+    committed = True
 
     def _to_xla_hlo_sharding(self, ndim: int) -> Any:
         return _REPLICATED
@@ -98,12 +99,19 @@ class OneDevice(_jax.SingleDeviceSharding):  # type: ignore[misc]
         return shape
 
 
+class UncommittedDevice(OneDevice):
+    """Placement on one device that nobody asked for: other arguments may draw the data away."""
+
+    committed = False
+
+
 class ManyDevices(_jax.Sharding):  # type: ignore[misc]
     """Placement of one whole piece on each of several devices."""
 
     # A slot, since `import jax` gives the base class a property of this name.
     __slots__ = ("_internal_device_list", "devices")
     memory_kind = None
+    committed = True
 
     def __init__(self, devices: tuple[Any, ...]) -> None:
         self._internal_device_list = _jax.DeviceList(devices)
@@ -123,7 +131,24 @@ def placement(devices: tuple[Any, ...]) -> Any:
     return OneDevice(devices[0]) if len(devices) == 1 else ManyDevices(devices)
 
 
-def put(array: np.ndarray[Any, Any], device: Any = None, *, may_alias: bool = False) -> Buffer:
+@functools.lru_cache(maxsize=4096)
+def uncommitted(device: Any) -> Any:
+    """Return the sharding object of data that is on a device by default, not by request."""
+    return UncommittedDevice(device)
+
+
+def placement_of(buffer: Buffer) -> Any:
+    """Return the sharding object of a buffer, one object for each placement (`placement`)."""
+    return buffer._sharding
+
+
+def put(
+    array: np.ndarray[Any, Any],
+    device: Any = None,
+    *,
+    may_alias: bool = False,
+    committed: bool = True,
+) -> Buffer:
     """Return a buffer on `device` that holds the elements of `array`.
 
     Args:
@@ -132,6 +157,7 @@ def put(array: np.ndarray[Any, Any], device: Any = None, *, may_alias: bool = Fa
         may_alias: the caller promises that nothing writes to `array` any more, so that a CPU
             buffer may use its memory instead of a copy. Without effect where the array is a
             view of memory that can be written.
+        committed: whether somebody asked for this device (see `uncommitted`).
 
     Raises:
         TypeError: XLA has no such dtype (object, text, datetime, long double).
@@ -150,7 +176,7 @@ def put(array: np.ndarray[Any, Any], device: Any = None, *, may_alias: bool = Fa
     alias = may_alias and (array.flags.owndata or not array.flags.writeable)
     try:
         return _jax.batched_device_put(
-            kind, placement((device,)), [array], [device],
+            kind, placement((device,)) if committed else uncommitted(device), [array], [device],
             True, False, _ALIAS if alias else _COPY, True,
         )  # fmt: skip
     except RuntimeFailure as error:

@@ -54,10 +54,22 @@ class Executable:
         self.callbacks = callbacks
         types = _output_types(loaded) if outputs is None else _array_types(outputs)
         self.outputs: tuple[ArrayType, ...] = types
-        where = placement(devices)
-        self._handlers = [
-            _jax.array_result_handler(kind, where, True, **_HANDLER_OPTIONS) for kind in types
+        self._handlers = self.handlers(placement(devices))
+
+    def handlers(self, where: Any) -> list[Any]:
+        """Return what makes buffers with the sharding object `where` of the program's outputs."""
+        return [
+            _jax.array_result_handler(kind, where, True, **_HANDLER_OPTIONS)
+            for kind in self.outputs
         ]
+
+    @property
+    def starter(self) -> Callable[[Sequence[Buffer]], Any]:
+        """The runtime's own function that starts the program, for callers that count nanoseconds.
+
+        `starter(buffers).consume_with_handlers(handlers)` is `execute` without its errors.
+        """
+        return self._run  # type: ignore[no-any-return]
 
     def execute(self, buffers: Sequence[Buffer]) -> list[Buffer]:
         """Start the program and return its outputs, which may still be in the making.

@@ -1,16 +1,33 @@
-"""Elementwise arithmetic: addition, subtraction, multiplication, negation.
+"""Elementwise arithmetic: neg, add, sub, mul, div, rem, max, min, abs, sign.
 
-Semantics: StableHLO specification, sections add, subtract, multiply, negate; integers wrap around.
+Semantics: StableHLO specification, sections of these names. Integers wrap around; division rounds
+towards zero, division by zero gives -1 (all bits set) and a remainder by zero the dividend; max and
+min propagate NaN, and order complex numbers by their real, then their imaginary parts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from xnp.primitives.table import ANY, NUMBER, binary, unary
-from xprim import Linear, Zero
+from xnp.primitives.formulas import bind, constant, converted, in_bytes, same_dtype, where
+from xnp.primitives.table import (
+    ANY,
+    COMPLEX,
+    FLOATING,
+    INEXACT,
+    INTEGER,
+    NUMBER,
+    SIGNED,
+    binary,
+    elementwise_stablehlo,
+    unary,
+)
+from xprim import Linear, Zero, dtypes, shaped_array
+
+# --- linear operations --------------------------------------------------------------------------
 
 
 def _add_transpose(ct: Any, x: Any, y: Any) -> Any:
@@ -31,7 +48,7 @@ def _mul_transpose(ct: Any, x: Any, y: Any) -> Any:
 
 
 neg_p = unary(
-    "neg", NUMBER, numpy=np.negative, stablehlo="stablehlo.negate",
+    "neg", NUMBER, numpy=same_dtype(np.negative), stablehlo="stablehlo.negate",
     jvp=lambda x_dot, y, x: neg_p.bind(x_dot)[0],
     linear=lambda ct: neg_p.bind(ct)[0],
 )  # fmt: skip
@@ -54,3 +71,201 @@ mul_p = binary(
          lambda y_dot, z, x, y: mul_p.bind(x, y_dot)[0]),
     transpose=_mul_transpose,
 )  # fmt: skip
+
+
+# --- division -----------------------------------------------------------------------------------
+
+
+def _div_numpy(x: Any, y: Any) -> Any:
+    return np.true_divide(x, y) if x.dtype in INEXACT else _integer_div(x, y)
+
+
+@in_bytes
+def _integer_div(x: Any, y: Any) -> Any:
+    """Round towards zero; by zero gives all bits set, INT_MIN / -1 gives INT_MIN."""
+    by_zero = y == 0
+    y = np.where(by_zero, np.ones((), y.dtype), y)
+    quotient, remainder = np.floor_divide(x, y), np.remainder(x, y)
+    if x.dtype.kind == "i":
+        quotient = quotient + ((remainder != 0) & ((x < 0) != (y < 0))).astype(x.dtype)
+    return np.where(by_zero, np.invert(np.zeros((), x.dtype)), quotient)
+
+
+def _div_transpose(ct: Any, x: Any, y: Any) -> Any:
+    return div_p.bind(ct, y)[0], Zero(y.aval)
+
+
+div_p = binary(
+    "div", NUMBER, numpy=_div_numpy, stablehlo="stablehlo.divide",
+    jvp=(lambda x_dot, z, x, y: div_p.bind(x_dot, y)[0],
+         # d(x/y) = -(x/y)/y dy
+         lambda y_dot, z, x, y: mul_p.bind(y_dot, neg_p.bind(div_p.bind(z, y)[0])[0])[0]),
+    transpose=_div_transpose,
+)  # fmt: skip
+
+
+def _rem_numpy(x: Any, y: Any) -> Any:
+    return np.fmod(x, y) if x.dtype in FLOATING else _integer_rem(x, y)
+
+
+@in_bytes
+def _integer_rem(x: Any, y: Any) -> Any:
+    by_zero = y == 0
+    return np.where(by_zero, x, np.fmod(x, np.where(by_zero, np.ones((), y.dtype), y)))
+
+
+def _rem_wrt_y(y_dot: Any, z: Any, x: Any, y: Any) -> Any:
+    # x rem y = x - y trunc(x / y), where trunc is piecewise constant
+    quotient = div_p.bind(x, y)[0]
+    whole = mul_p.bind(sign_p.bind(quotient)[0], bind("floor", abs_p.bind(quotient)[0]))[0]
+    return mul_p.bind(y_dot, neg_p.bind(whole)[0])[0]
+
+
+rem_p = binary(
+    "rem", INTEGER | FLOATING, numpy=_rem_numpy, stablehlo="stablehlo.remainder",
+    jvp=(lambda x_dot, z, x, y: x_dot, _rem_wrt_y),
+)  # fmt: skip
+
+
+# --- max and min --------------------------------------------------------------------------------
+
+
+def _chosen(x_dot: Any, x: Any, y: Any, better: str) -> Any:
+    """Return the part of x_dot in the derivative: all, none, or half where x and y are equal."""
+    one, half, zero = constant(x_dot, 1.0), constant(x_dot, 0.5), constant(x_dot, 0.0)
+    weight = where(bind("eq", x, y), half, where(_ordered(better, x, y), one, zero))
+    return mul_p.bind(x_dot, weight)[0]
+
+
+def _ordered(better: str, x: Any, y: Any) -> Any:
+    if x.aval.dtype not in COMPLEX:
+        return bind(better, x, y)
+    (re_x, re_y), (im_x, im_y) = [[bind(part, v) for v in (x, y)] for part in ("real", "imag")]
+    return where(bind("eq", re_x, re_y), bind(better, im_x, im_y), bind(better, re_x, re_y))
+
+
+def _extremum_numpy(ufunc: Any, compare: Any) -> Callable[..., Any]:
+    def rule(x: Any, y: Any) -> Any:
+        if x.dtype in COMPLEX:
+            better = np.where(x.real == y.real, compare(x.imag, y.imag), compare(x.real, y.real))
+            return np.where(better, x, y)
+        out = ufunc(x, y)
+        return out if out.dtype is x.dtype else out.astype(x.dtype)
+
+    return rule
+
+
+def _extremum_stablehlo(op: str, direction: str) -> Callable[..., list[str]]:
+    elementwise = elementwise_stablehlo(op)
+
+    def rule(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+        (out,) = avals_out
+        if out.dtype not in COMPLEX:
+            return elementwise(b, operands, avals_in, avals_out)
+        x, y = [b.broadcast(v, a, out.shape) for v, a in zip(operands, avals_in, strict=True)]
+        part = shaped_array(out.shape, dtypes.float32 if out.dtype.itemsize == 8 else (
+            dtypes.float64))  # fmt: skip
+        mask = shaped_array(out.shape, dtypes.bool_)
+        re_x, re_y, im_x, im_y = [
+            b.op(f"stablehlo.{name}", [v], [out], [part])[0]
+            for name in ("real", "imag") for v in (x, y)
+        ]  # fmt: skip
+
+        def compare(how: str, u: str, v: str) -> str:
+            return b.op(  # type: ignore[no-any-return]
+                "stablehlo.compare", [u, v], [part, part], [mask],
+                f"comparison_direction = #stablehlo<comparison_direction {how}>",
+            )[0]  # fmt: skip
+
+        ties = [compare("EQ", re_x, re_y), compare(direction, im_x, im_y),
+                compare(direction, re_x, re_y)]  # fmt: skip
+        better = b.op("stablehlo.select", ties, [mask] * 3, [mask])[0]
+        return b.op("stablehlo.select", [better, x, y], [mask, out, out], [out])  # type: ignore[no-any-return]
+
+    return rule
+
+
+max_p = binary(
+    "max", ANY, numpy=_extremum_numpy(np.maximum, np.greater),
+    stablehlo=_extremum_stablehlo("stablehlo.maximum", "GT"),
+    jvp=(lambda x_dot, z, x, y: _chosen(x_dot, x, y, "gt"),
+         lambda y_dot, z, x, y: _chosen(y_dot, y, x, "gt")),
+)  # fmt: skip
+
+min_p = binary(
+    "min", ANY, numpy=_extremum_numpy(np.minimum, np.less),
+    stablehlo=_extremum_stablehlo("stablehlo.minimum", "LT"),
+    jvp=(lambda x_dot, z, x, y: _chosen(x_dot, x, y, "lt"),
+         lambda y_dot, z, x, y: _chosen(y_dot, y, x, "lt")),
+)  # fmt: skip
+
+
+# --- magnitude and sign -------------------------------------------------------------------------
+
+
+def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of the parts of a complex dtype; other dtypes are their own."""
+    if dtype not in COMPLEX:
+        return dtype
+    return dtypes.float32 if dtype.itemsize == 8 else dtypes.float64
+
+
+def abs_shaped_stablehlo(op: str) -> Callable[..., list[str]]:
+    """Return the rule of an operation of one operand whose result has another element type."""
+
+    def rule(b: Any, operands: Any, avals_in: Any, avals_out: Any, **_: Any) -> list[str]:
+        return b.op(op, operands, avals_in, avals_out)  # type: ignore[no-any-return]
+
+    return rule
+
+
+def _abs_numpy(x: Any) -> Any:
+    out = np.absolute(x)
+    return out if out.dtype is x.dtype or x.dtype in COMPLEX else out.astype(x.dtype)
+
+
+def _abs_jvp(x_dot: Any, y: Any, x: Any) -> Any:
+    if x.aval.dtype not in COMPLEX:
+        # the derivative from the right at zero
+        return where(bind("ge", x, constant(x, 0.0)), x_dot, neg_p.bind(x_dot)[0])
+    # |x| = sqrt(x conj(x)), so d|x| = Re(conj(x) dx) / |x|; zero at zero
+    direction = div_p.bind(
+        bind("conj", x, input_dtype=x.aval.dtype),
+        converted(where(bind("eq", y, constant(y, 0.0)), constant(y, 1.0), y), x.aval.dtype),
+    )[0]
+    return bind("real", mul_p.bind(x_dot, direction)[0])
+
+
+abs_p = unary(
+    "abs", SIGNED | INEXACT, numpy=_abs_numpy, stablehlo=abs_shaped_stablehlo("stablehlo.abs"),
+    jvp=_abs_jvp, out_dtype=lambda dtype: real_dtype(dtype) if dtype in COMPLEX else None,
+)  # fmt: skip
+
+
+def _sign_numpy(x: Any) -> Any:
+    if x.dtype in FLOATING:
+        return np.where(x == 0, x, np.sign(x))  # NumPy's own makes 0.0 of -0.0
+    out = np.sign(x)
+    return out if out.dtype is x.dtype else out.astype(x.dtype)
+
+
+def _sign_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+    (x,), (aval,) = operands, avals_in
+    if aval.dtype not in dtypes.UNSIGNED:
+        return [b.same_type_op("stablehlo.sign", operands, aval)]
+    # stablehlo.sign takes no unsigned integers: 0 or 1 is the lesser of x and 1
+    return [b.same_type_op("stablehlo.minimum", [x, b.constant(1, aval)], aval)]
+
+
+def _sign_jvp(x_dot: Any, y: Any, x: Any) -> Any:
+    if x.aval.dtype not in COMPLEX:
+        return Zero(y.aval)
+    # s = x / |x|: ds = (dx - s Re(conj(s) dx)) / |x| = i s Im(conj(s) dx) / |x|
+    size = abs_p.bind(x)[0]
+    size = where(bind("eq", size, constant(size, 0.0)), constant(size, 1.0), size)
+    turned = mul_p.bind(bind("conj", y, input_dtype=y.aval.dtype), x_dot)[0]
+    angle = div_p.bind(bind("imag", turned), size)[0]
+    return mul_p.bind(y, bind("complex", constant(angle, 0.0), angle))[0]
+
+
+sign_p = unary("sign", NUMBER, numpy=_sign_numpy, stablehlo=_sign_stablehlo, jvp=_sign_jvp)

@@ -1,0 +1,159 @@
+"""Reverse and linear modes as functions: `vjp`, `linearize`, `linear_transpose`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import xtree
+from xad.arguments import flat_arguments
+from xad.grad import cotangents_of
+from xad.linearize import LinearProgram, linearize_flat
+from xad.tangents import checked_tangents, instantiate, is_differentiable, zeros_of
+from xad.transpose import backward_pass
+from xprim import (
+    ClosedJaxpr,
+    Linear,
+    ShapedArray,
+    closed_without_dead_code,
+    dtypes,
+    eval_closed,
+    stage,
+    typeof,
+)
+
+
+def vjp(
+    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()
+) -> Any:
+    """Evaluate a function and return its result with the function that pulls cotangents back.
+
+    For a function with Jacobian `J` at `primals` the returned function maps a cotangent `v` of the
+    result to `v J`, a cotangent of each primal.
+
+    Args:
+      fun: a function of pytrees of arrays.
+      *primals: where to evaluate it.
+      has_aux: whether `fun` returns a pair `(result, auxiliary)`.
+      reduce_axes: must be empty (JAX's experimental argument).
+
+    Returns:
+      `(result, vjp_fun)`, or `(result, vjp_fun, auxiliary)` with `has_aux`. `vjp_fun` takes a tree
+      like the result and returns a tuple with a tree like each primal; it can be called again.
+
+    Example:
+      >>> from xad import vjp
+      >>> y, pull_back = vjp(lambda x: x * x, 3.0)
+      >>> float(pull_back(1.0)[0])
+      6.0
+    """
+    if reduce_axes:
+        raise ValueError("vjp: reduce_axes is not supported; reduce with a collective instead.")
+    flat, leaves, in_tree = flat_arguments(fun, primals, operation="vjp", has_aux=has_aux)
+    nonzero = [dtypes.is_inexact(x.aval.dtype) for x in leaves]
+    outs, program = linearize_flat(flat, leaves, nonzero)
+    out_tree = flat.out_tree
+    out_avals = [x.aval for x in outs]
+    in_avals = [x.aval for x in leaves]
+
+    def vjp_fun(cotangents: Any) -> Any:
+        cts = checked_tangents(cotangents, out_tree, out_avals, "vjp", "cotangent")
+        return xtree.unflatten(in_tree, _pulled_back(program, nonzero, in_avals, cts))
+
+    result = xtree.unflatten(out_tree, outs)
+    return (result, vjp_fun, flat.aux) if has_aux else (result, vjp_fun)
+
+
+class _Shaped:
+    """Stands for a primal of which only the abstract value is left."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+
+def _pulled_back(program: LinearProgram, nonzero: Any, in_avals: Any, cts: Any) -> list[Any]:
+    return cotangents_of(program, nonzero, [_Shaped(a) for a in in_avals], cts)
+
+
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """Evaluate a function and return its result with its derivative as a linear function.
+
+    Args:
+      fun: a function of pytrees of arrays.
+      *primals: where to evaluate it.
+      has_aux: whether `fun` returns a pair `(result, auxiliary)`.
+
+    Returns:
+      `(result, jvp_fun)`, or `(result, jvp_fun, auxiliary)`. `jvp_fun` maps tangents of the primals
+      to the tangent of the result without evaluating `fun` again.
+
+    Example:
+      >>> from xad import linearize
+      >>> y, push_forward = linearize(lambda x: x * x, 3.0)
+      >>> float(push_forward(1.0))
+      6.0
+    """
+    flat, leaves, in_tree = flat_arguments(fun, primals, operation="linearize", has_aux=has_aux)
+    nonzero = [dtypes.is_inexact(x.aval.dtype) for x in leaves]
+    outs, program = linearize_flat(flat, leaves, nonzero)
+    closed, _ = closed_without_dead_code(
+        ClosedJaxpr(program.jaxpr, program.residuals), keep_arguments=True
+    )
+    out_tree, out_avals = flat.out_tree, [x.aval for x in outs]
+    in_avals = [x.aval for x in leaves]
+
+    def jvp_fun(*tangents: Any) -> Any:
+        dots = checked_tangents(tangents, in_tree, in_avals, "linearize")
+        return xtree.unflatten(out_tree, _pushed_forward(closed, program, dots, out_avals))
+
+    result = xtree.unflatten(out_tree, outs)
+    return (result, jvp_fun, flat.aux) if has_aux else (result, jvp_fun)
+
+
+def _pushed_forward(closed: ClosedJaxpr, program: Any, dots: Any, out_avals: Any) -> list[Any]:
+    operands = [d for d, nz in zip(dots, program.nonzero_in, strict=True) if nz]
+    results = iter(eval_closed(closed, *operands))
+    return [next(results) if nz else zeros_of(a)
+            for a, nz in zip(out_avals, program.nonzero_out, strict=True)]  # fmt: skip
+
+
+def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = ()) -> Any:
+    """Return the transpose of a function that is linear in all of its arguments.
+
+    For `f(x) = A x` the result maps `y` to `A^T y`. The function is staged, not evaluated; only
+    the shapes and dtypes of `primals` are used.
+
+    Args:
+      fun: a linear function of pytrees of arrays.
+      *primals: arrays or `ShapeDtypeStruct`s of the arguments' shapes and dtypes.
+      reduce_axes: must be empty (JAX's experimental argument).
+
+    Returns:
+      A function from a tree like the result of `fun` to a tuple of trees like the arguments.
+
+    Raises:
+      TypeError: for integer arguments; `MissingRuleError` when `fun` is not linear.
+    """
+    if reduce_axes:
+        raise ValueError("linear_transpose: reduce_axes is not supported.")
+    in_leaves, in_tree = xtree.flatten(primals)
+    in_avals = [typeof(x) for x in in_leaves]
+    for aval in in_avals:
+        if not is_differentiable(aval):
+            raise TypeError(
+                f"linear_transpose: the arguments must be floating or complex, got "
+                f"{aval.str_long()}."
+            )
+    closed, out_tree = stage(fun, primals, {}, operation="linear_transpose")
+
+    def transposed(cotangents: Any) -> Any:
+        cts = checked_tangents(
+            cotangents, out_tree, closed.out_avals, "linear_transpose", "cotangent"
+        )
+        args = [Linear(a.strong()) for a in in_avals]
+        results = backward_pass(closed.jaxpr, closed.consts, args, cts)
+        return xtree.unflatten(in_tree, [instantiate(r) for r in results])
+
+    return transposed

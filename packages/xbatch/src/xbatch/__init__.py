@@ -1,0 +1,19 @@
+"""Automatic batching: write the program for one example, run it on many.
+
+    vmap                 map a function over an axis of its arguments
+    custom_vmap          give a function a batching rule of its own
+    sequential_vmap      map by a loop, one example after the other
+    testing.check_batch  check a primitive's batch rule against a loop
+"""
+
+import xnp  # noqa: F401 - defines the array primitives that batching itself needs
+from xbatch.axis import BatchAxis
+from xbatch.batching import BatchTrace, BatchTracer, batch_flat
+from xbatch.vmap import vmap
+from xprim import source
+
+source.hide(__file__)
+
+__version__ = "0.1.0"
+
+__all__ = ["vmap", "BatchAxis", "BatchTrace", "BatchTracer", "batch_flat"]

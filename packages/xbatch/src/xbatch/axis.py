@@ -1,0 +1,197 @@
+"""The handle that batch rules get: the axis that is mapped over, and the ways to work with it.
+
+A rule receives arrays, the position of the batch dimension in each, and this object. Rules of
+ordinary primitives need `size` and `to_front`; those of primitives that hold programs transform
+them with `batch_jaxpr`, those that hold Python functions with `batched`. By means of this handle
+the owner of a primitive writes its batch rule without importing this package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xbatch.batching import batch_flat, element_aval
+from xprim import (
+    ClosedJaxpr,
+    ShapedArray,
+    Zero,
+    dtypes,
+    eval_closed,
+    get_primitive,
+    not_mapped,
+    scalar_array,
+    shaped_array,
+    trace_to_jaxpr,
+)
+
+
+class BatchAxis:
+    """An axis that `vmap` maps over.
+
+    Attributes:
+      size: how many examples there are.
+      name: the axis name that collectives use, or None.
+      spmd_name: names of the mesh axes that the batch dimension is sharded over, for rules of
+        primitives that speak of sharding; a tuple, empty when unknown.
+    """
+
+    __slots__ = ("name", "size", "spmd_name")
+
+    def __init__(self, size: int, name: Any = None, spmd_name: tuple[Any, ...] = ()) -> None:
+        self.size = size
+        self.name = name
+        self.spmd_name = spmd_name
+
+    def __repr__(self) -> str:
+        return f"BatchAxis(size={self.size}, name={self.name!r})"
+
+    # --- where the batch dimension is ---
+
+    def to_front(self, x: Any, dim: Any) -> Any:
+        """Return an operand with its batch dimension first; one that is not mapped is repeated."""
+        if dim is not_mapped:
+            return self.broadcast(x, 0)
+        return self.move(x, dim, 0) if dim else x
+
+    def move(self, x: Any, source: int, destination: int) -> Any:
+        """Move a dimension of an array, the others staying in order."""
+        if source == destination:
+            return x
+        order = [i for i in range(x.aval.ndim) if i != source]
+        order.insert(destination, source)
+        return get_primitive("transpose").bind(x, permutation=tuple(order))[0]
+
+    def broadcast(self, x: Any, dim: int = 0) -> Any:
+        """Repeat an array that is not mapped along a new batch dimension at position `dim`."""
+        shape = x.aval.shape
+        ndim = len(shape) + 1
+        return get_primitive("broadcast_in_dim").bind(
+            x,
+            shape=(*shape[:dim], self.size, *shape[dim:]),
+            broadcast_dimensions=tuple([i for i in range(ndim) if i != dim]),
+        )[0]
+
+    def batched_aval(self, aval: ShapedArray) -> ShapedArray:
+        """Return the abstract value of a batch (dimension in front) of such values."""
+        return shaped_array((self.size, *aval.shape), aval.dtype, aval.weak_type)
+
+    # --- tangents and cotangents ---
+
+    def instantiate(self, tangent: Any) -> Any:
+        """Return a tangent as an array; a `Zero` that has no array form (`float0`) stays."""
+        if type(tangent) is not Zero or tangent.aval.dtype == dtypes.float0:
+            return tangent
+        return _zeros(tangent.aval)
+
+    def instantiate_like(self, tangent: Any, primal: Any) -> Any:
+        """Return the tangent of an array as an array; that of an integer stays a `Zero`."""
+        if type(tangent) is not Zero:
+            return tangent
+        if not dtypes.is_inexact(primal.aval.dtype):
+            return Zero(shaped_array(primal.aval.shape, dtypes.float0))
+        return _zeros(primal.aval.strong())
+
+    def cotangent_for(self, ct: Any, dim: Any) -> Any:
+        """Bring a cotangent, its batch dimension in front, to the layout of its operand.
+
+        The cotangent of an operand that is not mapped, and so serves every example, is the sum.
+        """
+        if type(ct) is Zero:
+            element = element_aval(ct.aval, 0)
+            return Zero(element if dim is not_mapped else self._placed_aval(element, dim))
+        if dim is not_mapped:
+            return get_primitive("reduce_sum").bind(ct, axes=(0,))[0]
+        return self.move(ct, 0, dim)
+
+    def _placed_aval(self, aval: ShapedArray, dim: int) -> ShapedArray:
+        shape = aval.shape
+        return shaped_array((*shape[:dim], self.size, *shape[dim:]), aval.dtype, aval.weak_type)
+
+    # --- functions and programs ---
+
+    def batched(self, fun: Callable[..., Sequence[Any]], dims: Sequence[Any]) -> Callable[..., Any]:
+        """Return a function on whole batches, all of its results with the batch dimension in front.
+
+        Args:
+          fun: takes and returns flat sequences of Arrays and `Zero`s.
+          dims: for each argument its batch dimension, or `not_mapped`.
+        """
+
+        def batched_fun(*values: Any) -> tuple[Any, ...]:
+            outs, out_dims = self._run(fun, values, dims)
+            return tuple([
+                Zero(self.batched_aval(x.aval)) if type(x) is Zero else self.to_front(x, d)
+                for x, d in zip(outs, out_dims, strict=True)
+            ])  # fmt: skip
+
+        return batched_fun
+
+    def _run(
+        self, fun: Callable[..., Sequence[Any]], values: Sequence[Any], dims: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """Run a function on batches; a `Zero` has no batch dimension to carry."""
+        if not any(type(x) is Zero for x in values):
+            return batch_flat(self, fun, values, dims)
+        elements = [
+            x if d is not_mapped or type(x) is not Zero else Zero(element_aval(x.aval, d))
+            for x, d in zip(values, dims, strict=True)
+        ]
+        zeroless = [
+            not_mapped if type(x) is Zero else d for x, d in zip(values, dims, strict=True)
+        ]
+        return batch_flat(self, fun, elements, zeroless)
+
+    def batch_jaxpr(
+        self,
+        closed: ClosedJaxpr,
+        mapped: Sequence[bool],
+        instantiate: bool | Sequence[bool] = False,
+    ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+        """Return the program for whole batches.
+
+        Args:
+          closed: the program.
+          mapped: for each argument, whether it has a batch dimension, which is in front.
+          instantiate: whether (or which) results are repeated where they are not mapped.
+
+        Returns:
+          The program, and for each of its results whether it has a batch dimension, in front.
+        """
+        wanted = (instantiate,) * len(closed.out_avals) if isinstance(instantiate, bool) else (
+            tuple(instantiate))  # fmt: skip
+        key = ("batch", self.size, self.name, self.spmd_name, tuple(mapped), wanted)
+        found = closed.memo.get(key)
+        if found is None:
+            found = closed.memo[key] = self._batched_jaxpr(closed, tuple(mapped), wanted)
+        return found  # type: ignore[no-any-return]
+
+    def _batched_jaxpr(
+        self, closed: ClosedJaxpr, mapped: tuple[bool, ...], wanted: tuple[bool, ...]
+    ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+        dims = [0 if m else not_mapped for m in mapped]
+        mapped_out: list[bool] = []
+
+        def on_batches(*values: Any) -> list[Any]:
+            outs, out_dims = batch_flat(self, lambda *xs: eval_closed(closed, *xs), values, dims)
+            mapped_out.extend(
+                w or d is not not_mapped for w, d in zip(wanted, out_dims, strict=True)
+            )
+            return [
+                self.to_front(x, d) if m else x
+                for x, d, m in zip(outs, out_dims, mapped_out, strict=True)
+            ]
+
+        avals = [self.batched_aval(a) if m else a
+                 for a, m in zip(closed.in_avals, mapped, strict=True)]  # fmt: skip
+        jaxpr, consts = trace_to_jaxpr(on_batches, avals, name=closed.jaxpr.name)
+        return ClosedJaxpr(jaxpr, consts), tuple(mapped_out)
+
+
+def _zeros(aval: ShapedArray) -> Any:
+    zero = scalar_array(0, aval.dtype)
+    if not aval.shape:
+        return zero
+    return get_primitive("broadcast_in_dim").bind(
+        zero, shape=aval.shape, broadcast_dimensions=()
+    )[0]

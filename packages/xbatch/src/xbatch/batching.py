@@ -1,0 +1,215 @@
+"""Batching: a trace whose values carry one extra dimension that the user's program does not see.
+
+A `BatchTracer` is an array together with the position of its batch dimension. The trace gives each
+primitive's `batch` rule the arrays and the positions, with the parent trace as the current one; the
+rule binds one operation on whole batches and says where the batch dimension of its results is. A
+primitive with no mapped operand goes to the parent unchanged, so what is the same for the whole
+batch is computed once. A collective over this trace's axis name is asked for in any case.
+
+Neighbours: `axis` is the handle that rules get, `elementwise` the rule of most primitives, `vmap`
+the public function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from xbatch.elementwise import resolved
+from xprim import (
+    Array,
+    ClosedJaxpr,
+    Jaxpr,
+    Primitive,
+    ShapedArray,
+    Trace,
+    Tracer,
+    not_mapped,
+    shaped_array,
+    state,
+)
+
+if TYPE_CHECKING:
+    from xbatch.axis import BatchAxis
+
+_MAX_MEMO = 4096
+
+_element_avals: dict[tuple[ShapedArray, int], ShapedArray] = {}
+
+
+class BatchTracer(Tracer):
+    """One example of a batch: an array, of which dimension `dim` is the batch dimension."""
+
+    __slots__ = ("dim", "value")
+
+    trace: BatchTrace
+
+    def __init__(self, trace: BatchTrace, value: Any, dim: int) -> None:
+        self.trace = trace
+        self.value = value
+        self.dim = dim
+        aval = value.aval
+        try:
+            self.aval = _element_avals[aval, dim]
+        except KeyError:
+            self.aval = element_aval(aval, dim)
+
+    def origin(self) -> str:
+        """Say where the batched value comes from."""
+        return getattr(self.value, "origin", str)()
+
+    def __repr__(self) -> str:
+        axis = self.trace.axis
+        name = "" if axis.name is None else f" {axis.name!r}"
+        return (
+            f"BatchTracer<{self.aval.str_short()}>(batch axis{name} of size {axis.size} at "
+            f"position {self.dim} of {self.value.aval.str_short()})"
+        )
+
+
+def element_aval(aval: ShapedArray, dim: int) -> ShapedArray:
+    """Return the abstract value of one example of a batch."""
+    shape = aval.shape
+    element = shaped_array(shape[:dim] + shape[dim + 1 :], aval.dtype, aval.weak_type)
+    if len(_element_avals) >= _MAX_MEMO:
+        _element_avals.clear()
+    _element_avals[aval, dim] = element
+    return element
+
+
+class BatchTrace(Trace):
+    """Applies batch rules; operations on values that are not mapped go to the parent trace."""
+
+    __slots__ = ("axis",)
+
+    name = "vmap"
+
+    def __init__(self, parent: Trace, axis: BatchAxis) -> None:
+        self.parent = parent
+        self.closed = False
+        self.axis = axis
+
+    def process(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        values, dims, mapped = [], [], False
+        for x in operands:
+            if type(x) is BatchTracer and x.trace is self:
+                values.append(x.value)
+                dims.append(x.dim)
+                mapped = True
+            else:
+                values.append(x)
+                dims.append(not_mapped)
+        parent = self.parent
+        assert parent is not None
+        if not mapped and not self._concerns(primitive, params):
+            return parent.process(primitive, operands, params)
+        rule = primitive.rules["batch"]
+        if not callable(rule):
+            rule = resolved(primitive)
+        previous = state.trace
+        state.trace = parent
+        try:
+            results, out_dims = rule(self.axis, values, dims, **params)
+        except (TypeError, ValueError):
+            if not primitive.call_like:  # the shapes of one example are what the user knows
+                primitive.infer(tuple([x.aval for x in operands]), params)
+            raise
+        finally:
+            state.trace = previous
+        return tuple([
+            r if d is not_mapped else BatchTracer(self, r, d)
+            for r, d in zip(results, out_dims, strict=True)
+        ])  # fmt: skip
+
+    def _concerns(self, primitive: Primitive, params: dict[str, Any]) -> bool:
+        """Return whether an operation on unmapped operands may depend on this trace all the same.
+
+        A collective does by its axis names, a staged program by the collectives in it, and a call
+        of a Python function by what that function closes over.
+        """
+        name = self.axis.name
+        if primitive.axis_param:
+            return name is not None and name in params[primitive.axis_param]
+        if not primitive.call_like:
+            return False
+        programs = closed_jaxprs(params)
+        if not programs:
+            return "stage" in primitive.rules
+        return name is not None and any(name in axis_names(p) for p in programs)
+
+    def split(self, results: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """Return the arrays behind results of a batched function, and their batch dimensions."""
+        values, dims = [], []
+        for x in results:
+            if type(x) is BatchTracer and x.trace is self:
+                values.append(x.value)
+                dims.append(x.dim)
+            else:
+                values.append(x)
+                dims.append(not_mapped)
+        return values, dims
+
+
+def batch_flat(
+    axis: BatchAxis,
+    fun: Callable[..., Sequence[Array]],
+    values: Sequence[Any],
+    dims: Sequence[Any],
+) -> tuple[list[Any], list[Any]]:
+    """Run a function of flat lists on all examples at once.
+
+    Args:
+      axis: the axis to map over.
+      fun: takes and returns flat sequences of Arrays.
+      values: the operands.
+      dims: for each operand its batch dimension, or `not_mapped`.
+
+    Returns:
+      The results, and for each its batch dimension or `not_mapped`.
+    """
+    previous, outer_sizes = state.trace, state.axis_sizes
+    trace = BatchTrace(previous, axis)
+    args = [x if d is not_mapped else BatchTracer(trace, x, d)
+            for x, d in zip(values, dims, strict=True)]  # fmt: skip
+    state.trace = trace
+    if axis.name is not None:
+        state.axis_sizes = {**outer_sizes, axis.name: axis.size}
+    try:
+        results = fun(*args)
+    finally:
+        state.trace = previous
+        state.axis_sizes = outer_sizes
+        trace.closed = True
+    return trace.split(results)
+
+
+def closed_jaxprs(params: dict[str, Any]) -> list[ClosedJaxpr]:
+    """Return the programs among the params of an equation."""
+    found: list[ClosedJaxpr] = []
+    for value in params.values():
+        if type(value) is ClosedJaxpr:
+            found.append(value)
+        elif type(value) is tuple:
+            found.extend([item for item in value if type(item) is ClosedJaxpr])
+    return found
+
+
+def axis_names(closed: ClosedJaxpr) -> frozenset[Any]:
+    """Return the axis names that the collectives of a program and of its inner programs use."""
+    names: frozenset[Any] | None = closed.memo.get("axis_names")
+    if names is None:
+        names = closed.memo["axis_names"] = _axis_names_of(closed.jaxpr)
+    return names
+
+
+def _axis_names_of(jaxpr: Jaxpr) -> frozenset[Any]:
+    names: set[Any] = set()
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.axis_param:
+            names.update(eqn.params[eqn.primitive.axis_param])
+        elif eqn.primitive.call_like:
+            for inner in closed_jaxprs(eqn.params):
+                names |= axis_names(inner)
+    return frozenset(names)

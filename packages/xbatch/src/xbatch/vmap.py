@@ -1,0 +1,193 @@
+"""`vmap`: write the program for one example, run it on a batch.
+
+The wrapped function runs once, on tracers that stand for one example each; every operation is
+carried out on the whole batch at once. This file is the boundary to users: trees of arguments and
+results, prefix trees of axes, and the errors that name an argument. What `in_axes` and `out_axes`
+mean for a structure of arguments or results is worked out once for each structure.
+
+Neighbours: `batching` interprets the operations, `vmap_errors` writes the errors.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
+
+import xtree
+from xbatch import vmap_errors as errors
+from xbatch.axis import BatchAxis
+from xbatch.batching import batch_flat
+from xprim import Array, as_array, not_mapped
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_MAX_STRUCTURES = 64  # kept for each vmapped function
+
+AxesByStructure = dict[Any, list[Any]]
+
+
+def vmap(
+    fun: F,
+    in_axes: int | None | Sequence[Any] = 0,
+    out_axes: Any = 0,
+    axis_name: Any = None,
+    axis_size: int | None = None,
+    spmd_axis_name: Any = None,
+) -> F:
+    """Return a function that maps `fun` over an axis of its arguments.
+
+    Args:
+      fun: a function of pytrees of arrays, written for one example.
+      in_axes: which axis of each positional argument holds the examples: an int (negative ones
+        count from the end), None for an argument that all examples share, or a tuple or list with
+        one entry an argument. An entry may be a tree prefix of its argument. Keyword arguments are
+        mapped over axis 0.
+      out_axes: where the axis of the examples goes in the results; a tree prefix of the result.
+        None says that a result is the same for all examples.
+      axis_name: a name for the axis, for collectives inside `fun`.
+      axis_size: the number of examples; needed only where no argument is mapped.
+      spmd_axis_name: the mesh axis, or tuple of mesh axes, over which the examples are sharded;
+        sharding constraints inside `fun` are extended by it.
+
+    Returns:
+      A function of the same arguments, with one more axis in those that are mapped and in the
+      results.
+
+    Raises:
+      ValueError: when sizes differ, an axis is out of range, nothing is mapped, a result that
+        differs among examples has `out_axes` None, or a prefix does not fit; the text names the
+        argument.
+      TypeError: when `in_axes` or `out_axes` hold something else than ints and None.
+
+    Example:
+      >>> import numpy as np
+      >>> vmap(lambda x, y: x + y, in_axes=(0, None))(np.array([1, 2]), 10)
+      Array([11, 12], dtype=int32)
+    """
+    if not callable(fun):
+        raise errors.not_callable(fun)
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    errors.check_in_axes(in_axes)
+    errors.check_out_axes(out_axes)
+    if axis_size is not None:
+        axis_size = errors.checked_size(axis_size)
+    spmd_name = spmd_axis_name if isinstance(spmd_axis_name, tuple) else (
+        () if spmd_axis_name is None else (spmd_axis_name,))  # fmt: skip
+    in_memo: AxesByStructure = {}
+    out_memo: AxesByStructure = {}
+
+    @functools.wraps(fun)
+    def vmapped(*args: Any, **kwargs: Any) -> Any:
+        leaves, in_tree = xtree.flatten((args, kwargs) if kwargs else args)
+        axes = in_memo.get(in_tree)
+        if axes is None:
+            axes = _remember(in_memo, in_tree, _axes_of_arguments(in_axes, args, kwargs))
+        values = [x if isinstance(x, Array) else _argument(fun, args, kwargs, i, x)
+                  for i, x in enumerate(leaves)]  # fmt: skip
+        size, dims = _dims(values, axes, axis_size)
+        if dims is None or size is None:
+            raise errors.bad_arguments(fun, args, kwargs, values, axes, axis_size)
+        axis = BatchAxis(size, axis_name, spmd_name)
+        out_tree: Any = None
+
+        def flat_fun(*elements: Any) -> list[Any]:
+            nonlocal out_tree
+            if kwargs:
+                given, options = xtree.unflatten(in_tree, elements)
+                result = fun(*given, **options)
+            else:
+                result = fun(*xtree.unflatten(in_tree, elements))
+            results, out_tree = xtree.flatten(result)
+            return [x if isinstance(x, Array) else as_array(x, what=errors.RESULT)
+                    for x in results]  # fmt: skip
+
+        results, out_dims = batch_flat(axis, flat_fun, values, dims)
+        wanted = out_memo.get(out_tree)
+        if wanted is None:
+            wanted = _remember(out_memo, out_tree, _axes_of_results(out_axes, out_tree))
+        placed = [
+            x if d is w else _placed(axis, x, d, w, i, out_tree)
+            for i, (x, d, w) in enumerate(zip(results, out_dims, wanted, strict=True))
+        ]
+        return xtree.unflatten(out_tree, placed)
+
+    return cast("F", vmapped)
+
+
+def _remember(memo: AxesByStructure, structure: Any, axes: list[Any]) -> list[Any]:
+    if len(memo) >= _MAX_STRUCTURES:
+        memo.clear()
+    memo[structure] = axes
+    return axes
+
+
+def _is_none(value: Any) -> bool:
+    return value is None
+
+
+def _axes_of_arguments(in_axes: Any, args: Any, kwargs: Any) -> list[Any]:
+    """Return the axis of each leaf of the arguments; None where it is not mapped."""
+    options = [0] * len(xtree.leaves(kwargs))
+    if in_axes is None or type(in_axes) is int:
+        return [in_axes] * len(xtree.leaves(args)) + options
+    mismatches = xtree.prefix_errors(in_axes, args, is_leaf=_is_none)
+    if mismatches:
+        raise errors.in_axes_mismatch(in_axes, args, mismatches[0])
+    return xtree.broadcast_prefix(in_axes, args, is_leaf=_is_none) + options
+
+
+def _axes_of_results(out_axes: Any, out_tree: Any) -> list[Any]:
+    """Return the wanted axis of each leaf of the results; `not_mapped` stands for None."""
+    count = out_tree.num_leaves
+    if out_axes is None or type(out_axes) is int:
+        axes = [out_axes] * count
+    else:
+        full = xtree.unflatten(out_tree, [0] * count)
+        mismatches = xtree.prefix_errors(out_axes, full, is_leaf=_is_none)
+        if mismatches:
+            raise errors.out_axes_mismatch(mismatches[0])
+        axes = xtree.broadcast_prefix(out_axes, full, is_leaf=_is_none)
+    return [not_mapped if a is None else a for a in axes]
+
+
+def _argument(fun: Any, args: Any, kwargs: Any, i: int, value: Any) -> Array:
+    """Let a foreign value in; an error names the argument."""
+    try:
+        return as_array(value)
+    except (TypeError, OverflowError):
+        return as_array(value, what=f"vmap: {errors.argument_names(fun, args, kwargs)[i]}")
+
+
+def _dims(
+    values: Sequence[Array], axes: Sequence[int | None], size: int | None
+) -> tuple[int | None, list[Any] | None]:
+    """Return the batch size and the batch dimension of each argument; None when they do not fit."""
+    dims: list[Any] = []
+    for x, a in zip(values, axes, strict=True):
+        if a is None:
+            dims.append(not_mapped)
+            continue
+        shape = x.aval.shape
+        if a < 0:
+            a += len(shape)
+        if not 0 <= a < len(shape):
+            return None, None
+        if size is None:
+            size = shape[a]
+        elif shape[a] != size:
+            return None, None
+        dims.append(a)
+    return size, dims
+
+
+def _placed(axis: BatchAxis, x: Any, dim: Any, wanted: Any, i: int, out_tree: Any) -> Any:
+    """Put the batch dimension of a result where `out_axes` wants it."""
+    if wanted is not_mapped:
+        raise errors.mapped_result(x, dim, i, out_tree)
+    ndim = x.aval.ndim + (dim is not_mapped)
+    place = wanted + ndim if wanted < 0 else wanted
+    if not 0 <= place < ndim:
+        raise errors.out_axis_out_of_range(x, wanted, ndim, i, out_tree)
+    return axis.broadcast(x, place) if dim is not_mapped else axis.move(x, dim, place)

@@ -1,0 +1,222 @@
+"""The errors of `vmap`: what was asked, what the arguments are, and by which name they are known.
+
+All of this runs only after something was found wrong, so it may take its time: argument names come
+from the function's signature, and sizes that differ are listed argument by argument.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import xtree
+from xprim import Array
+from xprim.errors import message
+
+RESULT = "vmap: a result of the function"
+
+_MAX_LISTED = 20
+
+
+def not_callable(fun: Any) -> TypeError:
+    """Return the error for something that is not a function."""
+    return TypeError(
+        message(
+            "vmap", "the first argument is not a function.", got=f"a {type(fun).__qualname__}"
+        )
+    )
+
+
+def check_in_axes(in_axes: Any) -> None:
+    """Raise a TypeError unless `in_axes` is an int, None, or a tuple of trees of them."""
+    if in_axes is not None and type(in_axes) is not int and not isinstance(in_axes, tuple):
+        raise TypeError(
+            message(
+                "vmap",
+                "in_axes must be an int, None, or a tuple with an entry for each argument.",
+                got=repr(in_axes),
+            )
+        )
+    _check_leaves("in_axes", in_axes)
+
+
+def check_out_axes(out_axes: Any) -> None:
+    """Raise a TypeError unless `out_axes` is a tree of ints and None."""
+    _check_leaves("out_axes", out_axes)
+
+
+def _check_leaves(name: str, axes: Any) -> None:
+    for path, leaf in xtree.leaves_with_path(axes):
+        if type(leaf) is not int:
+            raise TypeError(
+                message(
+                    "vmap",
+                    f"{name} may hold only ints and None.",
+                    got=f"{name}{xtree.keystr(path)} = {leaf!r}",
+                )
+            )
+
+
+def checked_size(axis_size: Any) -> int:
+    """Return `axis_size` as an int."""
+    try:
+        size = operator.index(axis_size)
+    except TypeError:
+        raise TypeError(
+            message("vmap", "axis_size must be an int or None.", got=repr(axis_size))
+        ) from None
+    if size < 0:
+        raise ValueError(message("vmap", "axis_size must not be negative.", got=str(size)))
+    return size
+
+
+def in_axes_mismatch(in_axes: Any, args: Any, mismatch: Any) -> Exception:
+    """Return the error for `in_axes` that is no prefix of the arguments."""
+    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+        hint = ""
+        if len(args) == 1 and isinstance(args[0], tuple | list) and len(in_axes) == len(args[0]):
+            hint = "for one argument that is a tuple, write in_axes=((...),)"
+        return ValueError(
+            message(
+                "vmap",
+                "in_axes must have one entry for each positional argument.",
+                got=f"{len(in_axes)} entries in in_axes={in_axes!r}, {len(args)} arguments",
+                hint=hint,
+            )
+        )
+    error: Exception = mismatch.error("vmap", "in_axes", "args")
+    return error
+
+
+def out_axes_mismatch(mismatch: Any) -> Exception:
+    """Return the error for `out_axes` that is no prefix of the result."""
+    error: Exception = mismatch.error("vmap", "out_axes", "the result")
+    return error
+
+
+def bad_arguments(
+    fun: Callable[..., Any], args: Any, kwargs: Any, values: Sequence[Array],
+    axes: Sequence[int | None], axis_size: int | None,
+) -> ValueError:  # fmt: skip
+    """Return the error for arguments that cannot be mapped together."""
+    names = argument_names(fun, args, kwargs)
+    mapped = [(n, x, a) for n, x, a in zip(names, values, axes, strict=True) if a is not None]
+    if not mapped and axis_size is None:
+        return ValueError(
+            message(
+                "vmap",
+                "no argument is mapped, so the number of examples is unknown.",
+                got=f"{len(names)} arrays among the arguments, none with an axis in in_axes",
+                expected="an axis in in_axes that is not None, or axis_size=",
+            )
+        )
+    for name, x, a in mapped:
+        if not -x.ndim <= a < x.ndim:
+            return _axis_out_of_range(name, x, a)
+    return _sizes_differ(mapped, axis_size)
+
+
+def _axis_out_of_range(name: str, x: Array, axis: int) -> ValueError:
+    rank = axis + 1 if axis >= 0 else -axis
+    hint = "in_axes=None for an argument that all examples share" if x.ndim == 0 else ""
+    return ValueError(
+        message(
+            "vmap",
+            f"the argument {name} has no axis {axis}.",
+            got=f"{name}: {x.aval.str_long()}",
+            expected=f"an array with at least {rank} dimension{'s' if rank != 1 else ''}",
+            hint=hint,
+        )
+    )
+
+
+def _sizes_differ(mapped: Sequence[tuple[str, Array, int]], axis_size: int | None) -> ValueError:
+    sizes = [x.shape[a] for _, x, a in mapped]
+    distinct = sorted(set(sizes) | ({axis_size} if axis_size is not None else set()))
+    lines = [] if axis_size is None else [f"axis_size={axis_size}"]
+    lines += [
+        f"{name}: size {size} along axis {a} of {x.aval.str_long()}"
+        for (name, x, a), size in zip(mapped, sizes, strict=True)
+    ]
+    if len(lines) > _MAX_LISTED:  # keep those that stand out
+        common = Counter(sizes).most_common(1)[0][0]
+        rare = [t for t, s in zip(lines[-len(sizes) :], sizes, strict=True) if s != common]
+        rest = len(sizes) - len(rare)
+        shown = rare[: _MAX_LISTED - 1]
+        more = [f"... and {len(rare) - len(shown)} more"] if len(rare) > len(shown) else []
+        lines = [*lines[: len(lines) - len(sizes)], *shown, *more,
+                 f"all other {rest} arrays: size {common}"]  # fmt: skip
+    return ValueError(
+        message(
+            "vmap",
+            f"the axes to map have different sizes: {_joined(distinct)}.",
+            got="\n".join(lines),
+            expected="one size along all mapped axes",
+        )
+    )
+
+
+def _joined(numbers: Sequence[int]) -> str:
+    *first, last = [str(n) for n in numbers]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def mapped_result(x: Any, dim: int, i: int, out_tree: Any) -> ValueError:
+    """Return the error for a result that differs among examples although out_axes is None."""
+    name = _result_name(i, out_tree)
+    return ValueError(
+        message(
+            "vmap",
+            f"out_axes is None for {name}, which differs from example to example.",
+            got=f"{name}: {x.aval.str_long()}, mapped along axis {dim}",
+            expected="an int in out_axes for results that depend on a mapped argument",
+        )
+    )
+
+
+def out_axis_out_of_range(x: Any, axis: int, ndim: int, i: int, out_tree: Any) -> ValueError:
+    """Return the error for an entry of `out_axes` that the result has no room for."""
+    name = _result_name(i, out_tree)
+    return ValueError(
+        message(
+            "vmap",
+            f"out_axes places the axis of the examples at {axis}, which {name} does not have.",
+            got=f"{name}: {ndim} dimensions with that of the examples",
+            expected=f"an int from {-ndim} to {ndim - 1}",
+        )
+    )
+
+
+def _result_name(i: int, out_tree: Any) -> str:
+    numbered = xtree.unflatten(out_tree, list(range(out_tree.num_leaves)))
+    path = xtree.leaves_with_path(numbered)[i][0]
+    return f"the result{xtree.keystr(path)}"
+
+
+def argument_names(fun: Callable[..., Any], args: Any, kwargs: Any) -> list[str]:
+    """Return what to call each leaf of the arguments: `x`, `y['a']`, `args[2]`."""
+    names = _parameter_names(fun, len(args))
+    found = []
+    for i, arg in enumerate(args):
+        found += [names[i] + xtree.keystr(p) for p, _ in xtree.leaves_with_path(arg)]
+    for key in sorted(kwargs):
+        found += [key + xtree.keystr(p) for p, _ in xtree.leaves_with_path(kwargs[key])]
+    return found
+
+
+def _parameter_names(fun: Callable[..., Any], count: int) -> list[str]:
+    names: list[str] = []
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    for p in parameters:
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
+            names.append(p.name)
+        elif p.kind is p.VAR_POSITIONAL:
+            names += [f"{p.name}[{k}]" for k in range(max(0, count - len(names)))]
+            break
+    return names[:count] + [f"args[{i}]" for i in range(len(names), count)]

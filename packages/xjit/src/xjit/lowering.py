@@ -1,0 +1,213 @@
+"""Lowering: from a closed jaxpr to the text of a StableHLO module.
+
+Dead code and repeated equations go first, in inner programs too; then each equation's `stablehlo`
+rule writes its operations. Arguments that nothing needs are dropped, large constants become leading
+arguments, so the text says only what is computed: two functions with equal programs give equal
+text, and are compiled once. Donated arguments are marked with the result that takes their memory.
+
+Neighbours: `stablehlo_text` formats, `compile` turns the text into an executable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xjit.stablehlo_text import Builder, Module
+from xprim import (
+    ClosedJaxpr,
+    ConcreteArray,
+    Equation,
+    Jaxpr,
+    Literal,
+    ShapedArray,
+    Undefined,
+    closed_without_dead_code,
+    common_subexpressions_merged,
+    config,
+    source,
+    trace_to_jaxpr,
+)
+from xprim.errors import MissingRuleError
+
+source_locations = config.define(
+    config.Option(
+        "source_locations",
+        False,
+        "Whether programs carry the user's file and line for each operation (profiles show them).",
+        kind=bool,
+        in_cache_key=True,
+    )
+)
+
+_MAX_STAGED = 1024
+_staged: dict[Any, ClosedJaxpr] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredProgram:
+    """The text of a program and how to call it.
+
+    Attributes:
+      name: the module's name.
+      body: the text of its functions.
+      constants: Arrays to pass before the arguments.
+      kept: the numbers of the arguments that the program takes.
+      donated: the numbers (among all arguments) of those whose memory it may reuse.
+      in_avals: the abstract values of the kept arguments.
+      out_avals: the abstract values of the results.
+      callbacks: the Python functions that it calls.
+    """
+
+    name: str
+    body: str
+    constants: tuple[ConcreteArray, ...]
+    kept: tuple[int, ...]
+    donated: tuple[int, ...]
+    in_avals: tuple[ShapedArray, ...]
+    out_avals: tuple[ShapedArray, ...]
+    callbacks: tuple[Callable[..., Any], ...]
+
+    @property
+    def text(self) -> str:
+        """The text of the whole module."""
+        return f"module @{self.name} {{\n{self.body}\n}}\n"
+
+
+def lower(
+    closed: ClosedJaxpr,
+    *,
+    name: str = "main",
+    donated: Sequence[bool] = (),
+    keep_unused: bool = False,
+    platform: str = "cpu",
+) -> LoweredProgram:
+    """Write the program of a closed jaxpr as StableHLO.
+
+    Args:
+      closed: the program; its constants are concrete arrays.
+      name: of the module, as profiles show it.
+      donated: for each argument, whether its memory may become that of a result.
+      keep_unused: whether arguments that nothing needs stay arguments.
+      platform: `cpu` or `gpu`: some primitives are written differently for them.
+
+    Raises:
+      MissingRuleError: a primitive has no `stablehlo` rule; the message names the user's line.
+    """
+    smaller, needed = closed_without_dead_code(closed, keep_arguments=keep_unused)
+    kept = tuple([i for i, need in enumerate(needed) if need or keep_unused])
+    smaller = ClosedJaxpr(common_subexpressions_merged(smaller.jaxpr), smaller.consts)
+    given = tuple(donated) or (False,) * len(needed)
+    module = Module(_write_jaxpr, _staged_program, platform)
+    attributes = _donation_attributes(smaller, [given[i] for i in kept])
+    constants = module.add_function("main", smaller, public=True, arg_attributes=attributes)
+    return LoweredProgram(
+        name=module.symbol(f"jit_{name}"),
+        body="\n".join(module.functions),
+        constants=tuple(constants),
+        kept=kept,
+        donated=tuple([i for i in kept if given[i]]),
+        in_avals=smaller.in_avals,
+        out_avals=smaller.out_avals,
+        callbacks=tuple(module.callbacks),
+    )
+
+
+def _donation_attributes(closed: ClosedJaxpr, donated: Sequence[bool]) -> list[str]:
+    """Pair donated arguments with results of the same type; unpaired memory is scratch space."""
+    free: dict[ShapedArray, list[int]] = {}
+    if any(donated):
+        for i, aval in enumerate(closed.out_avals):
+            free.setdefault(aval.strong(), []).append(i)
+    attributes = []
+    for aval, given in zip(closed.in_avals, donated, strict=True):
+        if not given:
+            attributes.append("")
+            continue
+        results = free.get(aval.strong())
+        attributes.append(
+            f"tf.aliasing_output = {results.pop(0)} : i32" if results else (
+                "jax.buffer_donor = true")
+        )  # fmt: skip
+    return attributes
+
+
+def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[str]:
+    """Write the equations of a jaxpr into a builder and return the names of its results."""
+    names: dict[Any, str] = dict(zip((*jaxpr.constvars, *jaxpr.invars), operands, strict=True))
+    located = source_locations.value
+    for eqn in jaxpr.eqns:
+        inputs, outputs = eqn.inputs, eqn.outputs
+        rule = eqn.primitive.rules.get("stablehlo")
+        if rule is None or type(rule) is Undefined:
+            raise _missing_rule(eqn)
+        given = [
+            builder.constant(x.value.to_host(), x.aval) if type(x) is Literal else names[x]
+            for x in inputs
+        ]
+        start = len(builder.lines)
+        results = rule(
+            builder, given, [x.aval for x in inputs], [v.aval for v in outputs], **eqn.params
+        )
+        if len(results) != len(outputs):
+            raise _wrong_results(eqn, len(results))
+        for v, result in zip(outputs, results, strict=True):
+            names[v] = result
+        if located:
+            _locate(builder.lines, start, eqn)
+    return [
+        builder.constant(x.value.to_host(), x.aval) if type(x) is Literal else names[x]
+        for x in jaxpr.outvars
+    ]
+
+
+def _staged_program(
+    fun: Callable[..., Any], avals: tuple[ShapedArray, ...], key: Any
+) -> ClosedJaxpr:
+    """Stage a function that is a rule written with other primitives, once for each key."""
+    full_key = (key, avals, config.trace_context())
+    closed = _staged.get(full_key)
+    if closed is None:
+        if len(_staged) >= _MAX_STAGED:
+            _staged.clear()
+        jaxpr, consts = trace_to_jaxpr(fun, avals)
+        closed = _staged[full_key] = optimised(ClosedJaxpr(jaxpr, consts))
+    return closed
+
+
+def optimised(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Return the same program, of the same arguments, without dead and repeated equations."""
+    found = closed.memo.get("optimised")
+    if found is None:
+        smaller, _ = closed_without_dead_code(closed, keep_arguments=True)
+        merged = common_subexpressions_merged(smaller.jaxpr)
+        found = closed.memo["optimised"] = ClosedJaxpr(merged, smaller.consts)
+    return found  # type: ignore[no-any-return]
+
+
+def _locate(lines: list[str], start: int, eqn: Equation) -> None:
+    file, line, _ = source.describe_full(eqn.source)
+    if not file:
+        return
+    quoted = file.replace("\\", "\\\\").replace('"', '\\"')
+    scope = "/".join([*eqn.name_stack, eqn.primitive.name]).replace("\\", "/").replace('"', "'")
+    for i in range(start, len(lines)):
+        if not lines[i].endswith('")'):
+            lines[i] += f' loc("{scope}"("{quoted}":{line}:0))'
+
+
+def _missing_rule(eqn: Equation) -> MissingRuleError:
+    try:
+        eqn.primitive.rule("stablehlo")
+    except MissingRuleError as error:
+        where = source.describe(eqn.source)
+        return MissingRuleError(f"{error}\n  where     {where}" if where else str(error))
+    raise AssertionError(eqn)
+
+
+def _wrong_results(eqn: Equation, count: int) -> TypeError:
+    return TypeError(
+        f"{eqn.primitive.name}: its stablehlo rule returned {count} names."
+        f"\n  expected  {len(eqn.outputs)}, one for each result"
+    )

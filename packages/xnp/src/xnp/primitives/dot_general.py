@@ -1,0 +1,389 @@
+"""dot_general: sums of products over contracted dimensions, the general matrix product.
+
+    out[batch, lhs free, rhs free] = sum over contracted of lhs[...] * rhs[...]
+
+`dimension_numbers` is ((lhs contracting, rhs contracting), (lhs batch, rhs batch)). With NumPy, each
+operand becomes a (batched) matrix by a transposition and a reshape, views where that is possible,
+and one call of the matrix product does the rest; the way there is worked out once for each shape.
+Sums of dtypes of 16 bits and fewer are kept in float32 and rounded once.
+
+Semantics: StableHLO specification, section dot_general.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xnp.primitives.precision import DotAlgorithm, DotAlgorithmPreset, precision_attribute
+from xprim import (
+    Linear,
+    Primitive,
+    ShapedArray,
+    Zero,
+    dtypes,
+    get_primitive,
+    multilinear,
+    not_mapped,
+    shaped_array,
+)
+
+Dims = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]]
+
+
+def _shape(
+    lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: Dims, precision: Any,
+    preferred_element_type: Any,
+) -> tuple[ShapedArray, ...]:  # fmt: skip
+    (lc, rc), (lb, rb) = dimension_numbers
+    _check_dims("lhs", lhs, lc, lb)
+    _check_dims("rhs", rhs, rc, rb)
+    for what, ls, rs in (("contracted", lc, rc), ("batch", lb, rb)):
+        sizes = [lhs.shape[i] for i in ls], [rhs.shape[i] for i in rs]
+        if sizes[0] != sizes[1]:
+            raise TypeError(
+                f"dot_general: the {what} dimensions differ: {_listed(sizes[0])} and "
+                f"{_listed(sizes[1])}."
+                f"\n  got       lhs: {lhs.str_long()}, rhs: {rhs.str_long()}, "
+                f"dimensions {tuple(ls)} and {tuple(rs)}"
+                "\n  expected  equal sizes"
+            )
+    shape = (*[lhs.shape[i] for i in lb], *_free_sizes(lhs.shape, lc, lb),
+             *_free_sizes(rhs.shape, rc, rb))  # fmt: skip
+    dtype = product_dtype("dot_general", lhs.dtype, rhs.dtype, preferred_element_type)
+    weak = lhs.weak_type and rhs.weak_type and preferred_element_type is None
+    return (shaped_array(shape, dtype, weak),)
+
+
+def _check_dims(name: str, aval: ShapedArray, contract: Sequence[int], batch: Sequence[int]) -> (
+    None
+):  # fmt: skip
+    dims = (*contract, *batch)
+    if len(set(dims)) != len(dims) or any(not 0 <= d < aval.ndim for d in dims):
+        raise TypeError(
+            f"dot_general: contracting and batch dimensions of {name} must be distinct and within "
+            f"its {aval.ndim} dimensions."
+            f"\n  got       contracting {tuple(contract)}, batch {tuple(batch)} for "
+            f"{aval.str_long()}"
+        )
+
+
+def _listed(sizes: Sequence[int]) -> str:
+    return str(sizes[0]) if len(sizes) == 1 else str(tuple(sizes))
+
+
+def _free(ndim: int, contract: Sequence[int], batch: Sequence[int]) -> tuple[int, ...]:
+    return tuple([i for i in range(ndim) if i not in contract and i not in batch])
+
+
+def _free_sizes(shape: tuple[int, ...], contract: Any, batch: Any) -> list[int]:
+    return [shape[i] for i in _free(len(shape), contract, batch)]
+
+
+def product_dtype(
+    operation: str, lhs: np.dtype[Any], rhs: np.dtype[Any], preferred: np.dtype[Any] | None
+) -> np.dtype[Any]:
+    """Return the dtype of sums of products of two dtypes, or raise a TypeError.
+
+    Operands of two different dtypes must be of one kind; the wider one then holds the result.
+    """
+    if lhs == rhs:
+        dtype = lhs
+    elif _kind(lhs) != _kind(rhs) or _kind(lhs) == "bool":
+        raise TypeError(
+            f"lax.{operation} requires operands of equal dtypes, got {lhs.name}, {rhs.name}."
+            "\n  hint      convert with lax.convert_element_type, or use xnp.matmul, which promotes"
+        )
+    else:
+        dtype = _wider(lhs, rhs)
+    if preferred is None or preferred == dtype:
+        return dtype
+    if _kind(preferred) != _kind(dtype) and _kind(dtype) != "bool" and not (
+        _kind(dtype) == "integer" and _kind(preferred) in ("floating", "complex")
+    ):
+        raise TypeError(
+            f"{operation}: preferred_element_type must hold the products of the operands."
+            f"\n  got       {preferred.name} for operands of dtype {lhs.name}"
+            "\n  expected  a dtype of the same kind (integer, floating, complex)"
+        )
+    return preferred
+
+
+def _kind(dtype: np.dtype[Any]) -> str:
+    if dtypes.is_integer(dtype):
+        return "integer"
+    if dtypes.is_floating(dtype):
+        return "floating"
+    return "complex" if dtypes.is_complex(dtype) else "bool"
+
+
+def _wider(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
+    if dtypes.is_integer(a):
+        return a if dtypes.itemsize_bits(a) >= dtypes.itemsize_bits(b) else b
+    if dtypes.finfo(a).nmant == dtypes.finfo(b).nmant:
+        return a if dtypes.itemsize_bits(a) >= dtypes.itemsize_bits(b) else b
+    return a if dtypes.finfo(a).nmant > dtypes.finfo(b).nmant else b
+
+
+# ---------------------------------------------------------------------------------------- NumPy
+
+_MAX_PLANS = 4096
+_plans: dict[Any, Callable[[Any, Any], Any]] = {}
+_NATIVE = frozenset([np.dtype(t) for t in "?bBhHiIlLqQfdFD"])
+
+
+def _numpy(lhs: Any, rhs: Any, *, dimension_numbers: Any, precision: Any,
+           preferred_element_type: Any) -> Any:  # fmt: skip
+    key = (dimension_numbers, lhs.shape, rhs.shape, lhs.dtype, rhs.dtype, precision,
+           preferred_element_type)  # fmt: skip
+    plan = _plans.get(key)
+    if plan is None:
+        if len(_plans) >= _MAX_PLANS:
+            _plans.clear()
+        plan = _plans[key] = _make_plan(*key)
+    return (plan(lhs, rhs),)
+
+
+def _make_plan(
+    dims: Dims, lhs_shape: Any, rhs_shape: Any, lhs_dtype: Any, rhs_dtype: Any, precision: Any,
+    preferred: Any,
+) -> Callable[[Any, Any], Any]:  # fmt: skip
+    """Return the function of two ndarrays that computes the product for these types."""
+    out = product_dtype("dot_general", lhs_dtype, rhs_dtype, preferred)
+    multiply = _make_multiply(dims, lhs_shape, rhs_shape)
+    total = accumulation_dtype(lhs_dtype, rhs_dtype, out)
+    rounding = _roundings(precision, lhs_dtype, rhs_dtype, out)
+    if rounding is None and lhs_dtype == rhs_dtype == out == total:
+        return multiply
+    lhs_round, rhs_round = rounding or (lhs_dtype, rhs_dtype)
+
+    def converted(lhs: Any, rhs: Any) -> Any:
+        lhs = lhs.astype(lhs_round, copy=False).astype(total, copy=False)
+        rhs = rhs.astype(rhs_round, copy=False).astype(total, copy=False)
+        return np.asarray(multiply(lhs, rhs)).astype(out, copy=False)
+
+    return converted
+
+
+def accumulation_dtype(lhs: Any, rhs: Any, out: Any) -> np.dtype[Any]:
+    """Return the dtype in which NumPy sums products: at least float32, or 32-bit integers."""
+    wide = out
+    for dtype in (lhs, rhs):
+        if _kind(dtype) == _kind(wide) and wide != dtype:
+            wide = _wider(wide, dtype)
+    if wide in _NATIVE:
+        return wide  # type: ignore[no-any-return]
+    return dtypes.float32 if dtypes.is_floating(wide) else dtypes.int32
+
+
+def _roundings(precision: Any, lhs: Any, rhs: Any, out: Any) -> tuple[Any, Any] | None:
+    """Return what an algorithm rounds the operands to, where one part of each is used."""
+    if isinstance(precision, DotAlgorithmPreset):
+        precision = precision.algorithm(lhs, rhs, out)
+    if not isinstance(precision, DotAlgorithm) or precision.num_primitive_operations > 1:
+        return None  # sums of several parts are as exact as float32
+    types = (precision.lhs_precision_type, precision.rhs_precision_type)
+    if "tf32" in types:
+        return None  # NumPy has no such dtype and keeps the bits
+    return np.dtype(types[0]), np.dtype(types[1])
+
+
+def _make_multiply(dims: Dims, lhs_shape: Any, rhs_shape: Any) -> Callable[[Any, Any], Any]:
+    (lc, rc), (lb, rb) = dims
+    lf, rf = _free(len(lhs_shape), lc, lb), _free(len(rhs_shape), rc, rb)
+    if not lb:
+        plain_lhs = lc == (len(lhs_shape) - 1,) and len(lhs_shape) <= 2
+        if plain_lhs and rc == (0,) and len(rhs_shape) <= 2:
+            return np.dot
+    order = sorted(range(len(lc)), key=lambda i: lc[i])
+    lc, rc = tuple([lc[i] for i in order]), tuple([rc[i] for i in order])
+    product = np.matmul if lb else np.dot
+    if not lb and len(lhs_shape) == 2 and len(rhs_shape) == 2 and len(lc) == 1:
+        return _matrix_product(flip_lhs=lc == (0,), flip_rhs=rc == (1,))
+    lhs_matrix = _as_matrix(lhs_shape, lb, lf, lc, rows_last=False)
+    rhs_matrix = _as_matrix(rhs_shape, rb, rf, rc, rows_last=True)
+    shape = (*[lhs_shape[i] for i in lb], *[lhs_shape[i] for i in lf],
+             *[rhs_shape[i] for i in rf])  # fmt: skip
+
+    def multiply(lhs: Any, rhs: Any) -> Any:
+        return product(lhs_matrix(lhs), rhs_matrix(rhs)).reshape(shape)
+
+    return multiply
+
+
+def _matrix_product(*, flip_lhs: bool, flip_rhs: bool) -> Callable[[Any, Any], Any]:
+    if flip_lhs and flip_rhs:
+        return lambda lhs, rhs: np.dot(lhs.T, rhs.T)
+    if flip_lhs:
+        return lambda lhs, rhs: np.dot(lhs.T, rhs)
+    return lambda lhs, rhs: np.dot(lhs, rhs.T) if flip_rhs else np.dot(lhs, rhs)
+
+
+def _as_matrix(
+    shape: Any, batch: Any, free: Any, contract: Any, *, rows_last: bool
+) -> Callable[[Any], Any]:
+    """Return the function that brings an operand to (*batch, free, contract), flat but for batch.
+
+    With `rows_last` to (*batch, contract, free). Where the operand's dimensions are in the other
+    order of the two, a reshape and a swap of axes avoid a copy.
+    """
+    sizes = {"free": _product(shape, free), "contract": _product(shape, contract)}
+    last_two = (contract, free) if rows_last else (free, contract)
+    rows, columns = ("contract", "free") if rows_last else ("free", "contract")
+    head = tuple([shape[i] for i in batch])
+    swapped = (*batch, *last_two[1], *last_two[0])
+    if swapped == tuple(range(len(shape))):
+        flat = (*head, sizes[columns], sizes[rows])
+        return lambda x: x.reshape(flat).swapaxes(-1, -2)
+    target = (*head, sizes[rows], sizes[columns])
+    permutation = (*batch, *last_two[0], *last_two[1])
+    if permutation == tuple(range(len(shape))):
+        return lambda x: x.reshape(target)
+    return lambda x: x.transpose(permutation).reshape(target)
+
+
+def _product(shape: Any, dims: Any) -> int:
+    total = 1
+    for d in dims:
+        total *= shape[d]
+    return total
+
+
+# ------------------------------------------------------------------------------------- StableHLO
+
+
+def _stablehlo(
+    b: Any, operands: Any, avals_in: Any, avals_out: Any, *, dimension_numbers: Any, precision: Any,
+    preferred_element_type: Any,
+) -> Any:  # fmt: skip
+    (lc, rc), (lb, rb) = dimension_numbers
+    lhs, rhs = avals_in
+    (out,) = avals_out
+    if lhs.dtype != rhs.dtype or not dtypes.is_floating(lhs.dtype) or b.platform == "cpu":
+        # XLA for the CPU knows products of one dtype throughout only
+        total = out.dtype if lhs.dtype == rhs.dtype == out.dtype else (
+            accumulation_dtype(lhs.dtype, rhs.dtype, out.dtype))  # fmt: skip
+        operands = [b.convert(x, a, total) for x, a in zip(operands, avals_in, strict=True)]
+        avals_in = [shaped_array(a.shape, total) for a in avals_in]
+        result_aval = shaped_array(out.shape, total)
+    else:
+        result_aval = out
+    numbers = (
+        f"#stablehlo.dot<lhs_batching_dimensions = {list(lb)}, "
+        f"rhs_batching_dimensions = {list(rb)}, lhs_contracting_dimensions = {list(lc)}, "
+        f"rhs_contracting_dimensions = {list(rc)}>"
+    )
+    attributes = [f"dot_dimension_numbers = {numbers}", precision_attribute(precision),
+                  _algorithm_attribute(precision, lhs.dtype, rhs.dtype, out.dtype)]  # fmt: skip
+    (result,) = b.op("stablehlo.dot_general", operands, avals_in, [result_aval],
+                     ", ".join([a for a in attributes if a]))  # fmt: skip
+    return [b.convert(result, result_aval, out.dtype)]
+
+
+def _algorithm_attribute(precision: Any, lhs: Any, rhs: Any, out: Any) -> str:
+    if isinstance(precision, DotAlgorithmPreset):
+        precision = precision.algorithm(lhs, rhs, out)
+    if not isinstance(precision, DotAlgorithm):
+        return ""
+    lhs_type, rhs_type, total = [_mlir_type(t) for t in precision[:3]]
+    return (
+        f"algorithm = #stablehlo.dot_algorithm<lhs_precision_type = {lhs_type}, "
+        f"rhs_precision_type = {rhs_type}, accumulation_type = {total}, "
+        f"lhs_component_count = {precision.lhs_component_count}, "
+        f"rhs_component_count = {precision.rhs_component_count}, "
+        f"num_primitive_operations = {precision.num_primitive_operations}, "
+        f"allow_imprecise_accumulation = {str(precision.allow_imprecise_accumulation).lower()}>"
+    )
+
+
+_MLIR_TYPES = {
+    "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16",
+    "float8_e4m3fn": "f8E4M3FN", "float8_e5m2": "f8E5M2", "float8_e4m3b11fnuz": "f8E4M3B11FNUZ",
+    "float8_e4m3fnuz": "f8E4M3FNUZ", "float8_e5m2fnuz": "f8E5M2FNUZ", "float8_e4m3": "f8E4M3",
+    "float8_e3m4": "f8E3M4", "float8_e8m0fnu": "f8E8M0FNU",
+}  # fmt: skip
+
+
+def _mlir_type(kind: Any) -> str:
+    return "tf32" if kind == "tf32" else _MLIR_TYPES[np.dtype(kind).name]
+
+
+# --------------------------------------------------------------------------- transpose and batch
+
+
+def _transpose(
+    cts: Any, lhs: Any, rhs: Any, *, dimension_numbers: Any, precision: Any,
+    preferred_element_type: Any,
+) -> Any:  # fmt: skip
+    (ct,) = cts
+    (lc, rc), (lb, rb) = dimension_numbers
+    batch = tuple(range(len(lb)))
+    lf, rf = _free(lhs.aval.ndim, lc, lb), _free(rhs.aval.ndim, rc, rb)
+    ct_lf = tuple(range(len(lb), len(lb) + len(lf)))
+    ct_rf = tuple(range(len(lb) + len(lf), ct.aval.ndim))
+    if type(lhs) is Linear:
+        # (batch, lhs free, contracted in the order of rhs)
+        result = _bind(ct, rhs, ((ct_rf, rf), (batch, rb)), precision, lhs.aval.dtype)
+        dims = (*lb, *lf, *[lc[i] for i in sorted(range(len(rc)), key=lambda i: rc[i])])
+        return _arranged(result, dims), Zero(rhs.aval)
+    result = _bind(lhs, ct, ((lf, ct_lf), (lb, batch)), precision, rhs.aval.dtype)
+    # (batch, contracted in the order of lhs, rhs free)
+    dims = (*rb, *[rc[i] for i in sorted(range(len(lc)), key=lambda i: lc[i])], *rf)
+    return Zero(lhs.aval), _arranged(result, dims)
+
+
+def _bind(lhs: Any, rhs: Any, dims: Any, precision: Any, dtype: Any) -> Any:
+    preferred = None if lhs.aval.dtype == rhs.aval.dtype == dtype else dtype
+    return dot_general_p.bind(
+        lhs, rhs, dimension_numbers=dims, precision=precision, preferred_element_type=preferred
+    )[0]
+
+
+def _arranged(x: Any, dims: tuple[int, ...]) -> Any:
+    """Bring dimension i of `x` to the place `dims[i]`."""
+    if dims == tuple(range(len(dims))):
+        return x
+    permutation = tuple(sorted(range(len(dims)), key=dims.__getitem__))
+    return get_primitive("transpose").bind(x, permutation=permutation)[0]
+
+
+def _batch(
+    axis: Any, operands: Any, dims: Any, *, dimension_numbers: Any, precision: Any,
+    preferred_element_type: Any,
+) -> Any:  # fmt: skip
+    lhs, rhs = operands
+    ld, rd = dims
+    (lc, rc), (lb, rb) = dimension_numbers
+    if ld is not not_mapped:
+        lc, lb = _past(lc, ld), _past(lb, ld)
+    if rd is not not_mapped:
+        rc, rb = _past(rc, rd), _past(rb, rd)
+    lf, rf = _free(lhs.aval.ndim, lc, lb), _free(rhs.aval.ndim, rc, rb)
+    if ld is not_mapped:
+        out = len(rb) + len(lf) + rf.index(rd)
+    elif rd is not_mapped:
+        out = len(lb) + lf.index(ld)
+    else:
+        lb, rb, out = (ld, *lb), (rd, *rb), 0
+    results = dot_general_p.bind(
+        lhs, rhs, dimension_numbers=((lc, rc), (lb, rb)), precision=precision,
+        preferred_element_type=preferred_element_type,
+    )  # fmt: skip
+    return results, (out,)
+
+
+def _past(dims: Sequence[int], d: int) -> tuple[int, ...]:
+    return tuple([i + (i >= d) for i in dims])
+
+
+dot_general_p = Primitive(
+    "dot_general",
+    shape=_shape,
+    numpy=_numpy,
+    stablehlo=_stablehlo,
+    jvp=multilinear(0, 1),
+    transpose=_transpose,
+    batch=_batch,
+)

@@ -1,0 +1,128 @@
+"""pad: put a padding value before, after and between the elements; negative edges crop.
+
+`padding_config` holds `(low, high, interior)` for each dimension: element `i` of the operand comes
+to `low + i * (interior + 1)`, elements outside the result are dropped.
+Semantics: StableHLO specification, section pad.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from xnp.primitives.building import call, filled, inserted, select, spread
+from xnp.primitives.table import common_dtype
+from xprim import LINEAR, Linear, Primitive, ShapedArray, Zero, not_mapped, shaped_array
+
+
+def _shape(aval: ShapedArray, value: ShapedArray, *, padding_config: Any) -> Any:
+    dtype = common_dtype("pad", (aval, value))
+    if value.ndim:
+        raise TypeError(
+            f"pad: the padding value must be of rank 0.\n  got       {value.str_long()}"
+        )
+    if len(padding_config) != aval.ndim:
+        raise TypeError(
+            "pad: padding_config must have one (low, high, interior) for each dimension."
+            f"\n  got       {padding_config} for {aval.str_long()}"
+        )
+    shape = tuple([_size(n, c) for n, c in zip(aval.shape, padding_config, strict=True)])
+    if any(c[2] < 0 for c in padding_config) or any(n < 0 for n in shape):
+        raise ValueError(
+            "pad: interior padding and the resulting sizes must not be negative."
+            f"\n  got       {padding_config} for {aval.str_long()}, giving sizes {shape}"
+        )
+    return (shaped_array(shape, dtype, aval.weak_type and value.weak_type),)
+
+
+def _size(size: int, config: tuple[int, int, int]) -> int:
+    low, high, interior = config
+    return low + high + (size + (size - 1) * interior if size else 0)
+
+
+@functools.lru_cache(maxsize=4096)
+def _plan(shape: Any, padding_config: Any) -> tuple[Any, Any, Any]:
+    """Return the result's shape, which elements of the operand stay, and where they go."""
+    sizes = tuple([_size(n, c) for n, c in zip(shape, padding_config, strict=True)])
+    source, target = [], []
+    for n, size, (low, _, interior) in zip(shape, sizes, padding_config, strict=True):
+        step = interior + 1
+        first = -(low // step) if low < 0 else 0
+        last = min(n, -((low - size) // step))  # one past the last element that stays
+        if last <= first:
+            return sizes, None, None
+        source.append(slice(first, last))
+        target.append(slice(low + first * step, low + (last - 1) * step + 1, step))
+    return sizes, tuple(source), tuple(target)
+
+
+def _numpy(x: Any, value: Any, *, padding_config: Any) -> Any:
+    sizes, source, target = _plan(x.shape, padding_config)
+    out = np.empty(sizes, x.dtype)
+    out[...] = value
+    if source is not None:
+        out[target] = x[source]
+    return (out,)
+
+
+def _stablehlo(
+    b: Any, operands: Any, avals_in: Any, avals_out: Any, *, padding_config: Any
+) -> Any:
+    if not padding_config:
+        return [operands[0]]
+    low, high, interior = (
+        f"array<i64: {', '.join(map(str, column))}>"
+        for column in zip(*padding_config, strict=True)
+    )
+    return b.op("stablehlo.pad", operands, avals_in, avals_out,
+                f"edge_padding_low = {low}, edge_padding_high = {high}, "
+                f"interior_padding = {interior}")  # fmt: skip
+
+
+def _transpose(cts: Any, x: Any, value: Any, *, padding_config: Any) -> Any:
+    (ct,) = cts
+    cropped = tuple([(-low, -high, 0) for low, high, _ in padding_config])
+    x_bar = pad_p.bind(ct, filled(0, (), ct.aval.dtype), padding_config=cropped)[0]
+    if any(interior for _, _, interior in padding_config):
+        x_bar = call(
+            "slice", x_bar, start_indices=(0,) * ct.aval.ndim, limit_indices=x_bar.aval.shape,
+            strides=tuple([interior + 1 for _, _, interior in padding_config]),
+        )  # fmt: skip
+    value_bar = Zero(value.aval)
+    if type(value) is Linear:
+        value_bar = call("sub", _total(ct), _total(x_bar))
+    return (x_bar if type(x) is Linear else Zero(x.aval)), value_bar
+
+
+def _total(x: Any) -> Any:
+    return call("reduce_sum", x, axes=tuple(range(x.aval.ndim)))
+
+
+def _batch(axis: Any, operands: Any, dims: Any, *, padding_config: Any) -> Any:
+    (x, value), (d, d_value) = operands, dims
+    if d_value is not_mapped:
+        return pad_p.bind(x, value, padding_config=inserted(padding_config, d, (0, 0, 0))), (d,)
+    x = axis.to_front(x, d)
+    zero, no, yes = filled(0, (), x.aval.dtype), filled(False, (), np.dtype(bool)), filled(
+        True, (), np.dtype(bool)
+    )
+    config = ((0, 0, 0), *padding_config)
+    padded = pad_p.bind(x, zero, padding_config=config)[0]
+    inside = spread(no, x.aval.shape[1:], ())
+    outside = pad_p.bind(inside, yes, padding_config=padding_config)[0]
+    shape = padded.aval.shape
+    outside = spread(outside, shape, tuple(range(1, len(shape))))
+    return (select(outside, spread(value, shape, (0,)), padded),), (0,)
+
+
+pad_p = Primitive(
+    "pad",
+    shape=_shape,
+    numpy=_numpy,
+    stablehlo=_stablehlo,
+    jvp=LINEAR,
+    transpose=_transpose,
+    batch=_batch,
+)

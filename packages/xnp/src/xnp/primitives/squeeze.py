@@ -1,0 +1,60 @@
+"""squeeze: drop dimensions of size 1.
+
+`dimensions` is a sorted tuple of non-negative ints. In StableHLO it is a reshape.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xnp.primitives.building import bumped, reshaped
+from xprim import LINEAR, Primitive, ShapedArray, shaped_array
+
+
+def _shape(aval: ShapedArray, *, dimensions: Any) -> tuple[ShapedArray, ...]:
+    if len(set(dimensions)) != len(dimensions) or any(
+        not 0 <= d < aval.ndim for d in dimensions
+    ):
+        raise ValueError(
+            f"squeeze: dimensions must be distinct and within the operand's {aval.ndim}."
+            f"\n  got       {dimensions} for {aval.str_long()}"
+        )
+    if any(aval.shape[d] != 1 for d in dimensions):
+        raise ValueError(
+            "squeeze: only dimensions of size 1 can be dropped."
+            f"\n  got       dimensions {dimensions} of {aval.str_long()}"
+        )
+    shape = tuple([n for d, n in enumerate(aval.shape) if d not in dimensions])
+    return (shaped_array(shape, aval.dtype, aval.weak_type),)
+
+
+def _numpy(x: Any, *, dimensions: Any) -> Any:
+    return (x.squeeze(dimensions),)
+
+
+def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, dimensions: Any) -> Any:
+    if not dimensions:
+        return [operands[0]]
+    return b.op("stablehlo.reshape", operands, avals_in, avals_out)
+
+
+def _transpose(cts: Any, x: Any, *, dimensions: Any) -> Any:
+    return (reshaped(cts[0], x.aval.shape),)
+
+
+def _batch(axis: Any, operands: Any, dims: Any, *, dimensions: Any) -> Any:
+    (x,), (d,) = operands, dims
+    # the batch dimension may come to stand behind some that are dropped
+    moved = bumped(dimensions, d)
+    return squeeze_p.bind(x, dimensions=moved), (d - sum([m < d for m in moved]),)
+
+
+squeeze_p = Primitive(
+    "squeeze",
+    shape=_shape,
+    numpy=_numpy,
+    stablehlo=_stablehlo,
+    jvp=LINEAR,
+    transpose=_transpose,
+    batch=_batch,
+)

@@ -1,0 +1,57 @@
+"""transpose: permute the dimensions; dimension `i` of the result is `permutation[i]` of the operand.
+
+Semantics: StableHLO specification, section transpose.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xnp.primitives.building import bumped
+from xprim import LINEAR, Primitive, ShapedArray, shaped_array
+
+
+def _shape(aval: ShapedArray, *, permutation: Any) -> tuple[ShapedArray, ...]:
+    if len(permutation) != aval.ndim or set(permutation) != set(range(aval.ndim)):
+        raise TypeError(
+            "transpose: the permutation must name each dimension of the operand once."
+            f"\n  got       {permutation} for {aval.str_long()}"
+            f"\n  expected  a permutation of {tuple(range(aval.ndim))}"
+        )
+    shape = tuple([aval.shape[i] for i in permutation])
+    return (shaped_array(shape, aval.dtype, aval.weak_type),)
+
+
+def _numpy(x: Any, *, permutation: Any) -> Any:
+    return (x.transpose(permutation),)
+
+
+def _stablehlo(
+    b: Any, operands: Any, avals_in: Any, avals_out: Any, *, permutation: Any
+) -> Any:
+    if permutation == tuple(range(len(permutation))):
+        return [operands[0]]
+    inside = f": {', '.join(map(str, permutation))}"
+    return b.op("stablehlo.transpose", operands, avals_in, avals_out,
+                f"permutation = array<i64{inside}>")  # fmt: skip
+
+
+def _transpose(cts: Any, x: Any, *, permutation: Any) -> Any:
+    inverse = sorted(range(len(permutation)), key=permutation.__getitem__)
+    return transpose_p.bind(cts[0], permutation=tuple(inverse))
+
+
+def _batch(axis: Any, operands: Any, dims: Any, *, permutation: Any) -> Any:
+    (d,) = dims
+    return transpose_p.bind(operands[0], permutation=(d, *bumped(permutation, d))), (0,)
+
+
+transpose_p = Primitive(
+    "transpose",
+    shape=_shape,
+    numpy=_numpy,
+    stablehlo=_stablehlo,
+    jvp=LINEAR,
+    transpose=_transpose,
+    batch=_batch,
+)

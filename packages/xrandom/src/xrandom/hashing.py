@@ -1,0 +1,150 @@
+"""The Threefry 2x32 hash on the host: words in, words out.
+
+Threefry encrypts a pair of 32-bit words, the counter, under a pair of 32-bit words, the key: twenty
+rounds of add, rotate and exclusive-or, with the key added again after every fourth.
+
+A few blocks are hashed in two Python integers, one for each word of the counter, every block in a
+64-bit lane of its own: one big addition then is an addition in all lanes, and twenty rounds cost
+the same few microseconds for one block as for eight. Many blocks are hashed by NumPy, in pieces
+that stay in the cache.
+
+Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+Neighbours: `threefry` is the primitive, `counters` says which counters a draw uses.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Final
+
+import numpy as np
+
+Words = np.ndarray[Any, Any]  # of dtype uint32
+
+# Section 4.2 and table 2 of the paper: rotation distances of 2x32, and the key-schedule parity.
+ROTATIONS: Final = ((13, 15, 26, 6), (17, 29, 16, 24))
+PARITY: Final = 0x1BD11BDA
+
+# Measured: below this many blocks the big integers win, above it NumPy does.
+MAX_LANES: Final = 192
+# 64 kB for each of the three arrays that a piece needs.
+_PIECE: Final = 16384
+
+_SHIFTS: Final = tuple([tuple([(r, 32 - r) for r in group]) for group in ROTATIONS])
+
+
+def hash_words(k0: Words, k1: Words, x0: Words, x1: Words) -> tuple[Words, Words]:
+    """Return the two words of the hash of counters `(x0, x1)` under keys `(k0, k1)`.
+
+    Args:
+      k0, k1: the words of the keys, uint32; of rank 0 or of the shape of the counters.
+      x0, x1: the words of the counters, uint32; likewise.
+    """
+    shape = np.broadcast_shapes(k0.shape, k1.shape, x0.shape, x1.shape)
+    size = 1
+    for n in shape:
+        size *= n
+    if k0.ndim == k1.ndim == 0 and 0 < size <= MAX_LANES:
+        ones = lanes_of_ones(size)
+        y0, y1 = hash_lanes(
+            int(k0), int(k1), _packed(x0, size, ones), _packed(x1, size, ones), ones
+        )
+        return unpacked(y0, size).reshape(shape), unpacked(y1, size).reshape(shape)
+    y0 = np.array(np.broadcast_to(x0, shape))
+    y1 = np.array(np.broadcast_to(x1, shape))
+    _hash_in_pieces(k0, k1, y0.reshape(-1), y1.reshape(-1))
+    return y0, y1
+
+
+def hash_range(k0: int, k1: int, size: int) -> np.ndarray[Any, Any]:
+    """Return the hashes of the 64-bit counters 0, 1, ..., size - 1 under one key.
+
+    Returns:
+      uint32 of shape (size, 2), both words of each hash.
+    """
+    if 0 < size <= MAX_LANES:
+        y0, y1 = hash_lanes(k0, k1, 0, _counting_lanes(size), lanes_of_ones(size))
+        return np.frombuffer((y0 | y1 << 32).to_bytes(8 * size, "little"), np.uint32).reshape(
+            size, 2
+        )
+    y0 = np.zeros(size, np.uint32) if size <= 2**32 else (
+        np.arange(size, dtype=np.uint64) >> np.uint64(32)).astype(np.uint32)  # fmt: skip
+    y1 = np.arange(size, dtype=np.uint64).astype(np.uint32)
+    _hash_in_pieces(np.array(k0, np.uint32), np.array(k1, np.uint32), y0, y1)
+    return np.stack([y0, y1], axis=1)
+
+
+def hash_lanes(k0: int, k1: int, x0: int, x1: int, ones: int) -> tuple[int, int]:
+    """Hash counters that are packed into integers, in lanes of 64 bits.
+
+    Args:
+      k0, k1: the words of the key.
+      x0, x1: the words of the counters, a block in each lane.
+      ones: the integer with a 1 in each lane.
+    """
+    mask = ones * 0xFFFFFFFF
+    keys = (k0 * ones, k1 * ones, (k0 ^ k1 ^ PARITY) * ones)
+    x0 += keys[0]
+    x1 = (x1 + keys[1]) & mask
+    for i in range(5):
+        for left, right in _SHIFTS[i & 1]:
+            # x0 may outgrow its 32 bits: a lane has room for all the sums of four rounds
+            x0 += x1
+            x1 = ((x1 << left | x1 >> right) ^ x0) & mask
+        x0 = (x0 + keys[(i + 1) % 3]) & mask
+        x1 = (x1 + keys[(i + 2) % 3] + (i + 1) * ones) & mask
+    return x0, x1
+
+
+@functools.lru_cache(maxsize=MAX_LANES)
+def lanes_of_ones(count: int) -> int:
+    """Return the integer with a 1 in each of `count` lanes."""
+    return int.from_bytes(b"\1\0\0\0\0\0\0\0" * count, "little")
+
+
+@functools.lru_cache(maxsize=MAX_LANES)
+def _counting_lanes(count: int) -> int:
+    return int.from_bytes(np.arange(count, dtype="<u8").tobytes(), "little")
+
+
+def _packed(words: Words, count: int, ones: int) -> int:
+    if words.ndim == 0:
+        return int(words) * ones
+    return int.from_bytes(words.astype("<u8").tobytes(), "little")
+
+
+def unpacked(lanes: int, count: int) -> Words:
+    """Return the low words of `count` lanes."""
+    return np.frombuffer(lanes.to_bytes(8 * count, "little"), np.uint32)[::2]
+
+
+def _hash_in_pieces(k0: Words, k1: Words, x0: Words, x1: Words) -> None:
+    """Replace counters in flat arrays by their hashes."""
+    flat0 = k0 if k0.ndim == 0 else k0.reshape(-1)
+    flat1 = k1 if k1.ndim == 0 else k1.reshape(-1)
+    scratch = np.empty(min(_PIECE, x0.size), np.uint32)
+    for start in range(0, x0.size, _PIECE):
+        piece = slice(start, start + _PIECE)
+        _hash_piece(
+            flat0 if flat0.ndim == 0 else flat0[piece],
+            flat1 if flat1.ndim == 0 else flat1[piece],
+            x0[piece],
+            x1[piece],
+            scratch[: x0[piece].size],
+        )
+
+
+def _hash_piece(k0: Words, k1: Words, x0: Words, x1: Words, scratch: Words) -> None:
+    keys = (k0, k1, k0 ^ k1 ^ np.uint32(PARITY))
+    x0 += keys[0]
+    x1 += keys[1]
+    for i in range(5):
+        for left, right in _SHIFTS[i & 1]:
+            np.add(x0, x1, out=x0)
+            np.right_shift(x1, right, out=scratch)
+            np.left_shift(x1, left, out=x1)
+            np.bitwise_or(x1, scratch, out=x1)
+            np.bitwise_xor(x1, x0, out=x1)
+        x0 += keys[(i + 1) % 3]
+        x1 += keys[(i + 2) % 3]
+        x1 += np.uint32(i + 1)
