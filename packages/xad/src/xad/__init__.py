@@ -10,16 +10,14 @@ The rules of the primitives come from the packages that own them; this one holds
 
 from xprim import source
 
-source.hide(__file__)
-
-from xad.checkpoint import (  # noqa: E402 - frames of this package are hidden first
+from xad.checkpoint import (
     checkpoint,
     checkpoint_name,
     checkpoint_policies,
     name_p,
     remat,
 )
-from xad.custom_rules import (  # noqa: E402
+from xad.custom_rules import (
     CustomVJPPrimal,
     SymbolicZero,
     custom_gradient,
@@ -29,12 +27,12 @@ from xad.custom_rules import (  # noqa: E402
     stop_gradient,
     zero_from_primal,
 )
-from xad.grad import grad, value_and_grad  # noqa: E402
-from xad.jacobian import hessian, jacfwd, jacobian, jacrev  # noqa: E402
-from xad.jvp import jvp  # noqa: E402
-from xad.vjp import linear_transpose, linearize, vjp  # noqa: E402
-from xprim import closure_convert  # noqa: E402
-from xprim.dtypes import float0  # noqa: E402
+from xad.grad import grad, value_and_grad
+from xad.jacobian import hessian, jacfwd, jacobian, jacrev
+from xad.jvp import jvp
+from xad.vjp import linear_transpose, linearize, vjp
+from xprim import closure_convert
+from xprim.dtypes import float0
 
 __version__ = "0.1.0"
 
@@ -65,3 +63,5 @@ __all__ = [
     "vjp",
     "zero_from_primal",
 ]
+
+source.hide(__file__)  # errors and equations show the user's lines, not ours

@@ -4,11 +4,14 @@
     custom_vmap          give a function a batching rule of its own
     sequential_vmap      map by a loop, one example after the other
     testing.check_batch  check a primitive's batch rule against a loop
+
+Differentiation, compilation and control flow compose with these through the rules of primitives.
 """
 
 import xnp  # noqa: F401 - defines the array primitives that batching itself needs
 from xbatch.axis import BatchAxis
 from xbatch.batching import BatchTrace, BatchTracer, batch_flat
+from xbatch.custom_vmap import custom_vmap, custom_vmap_call_p, sequential_vmap
 from xbatch.vmap import vmap
 from xprim import source
 
@@ -16,4 +19,13 @@ source.hide(__file__)
 
 __version__ = "0.1.0"
 
-__all__ = ["vmap", "BatchAxis", "BatchTrace", "BatchTracer", "batch_flat"]
+__all__ = [
+    "vmap",
+    "custom_vmap",
+    "sequential_vmap",
+    "BatchAxis",
+    "BatchTrace",
+    "BatchTracer",
+    "batch_flat",
+    "custom_vmap_call_p",
+]

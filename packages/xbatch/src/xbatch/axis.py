@@ -137,9 +137,7 @@ class BatchAxis:
             x if d is not_mapped or type(x) is not Zero else Zero(element_aval(x.aval, d))
             for x, d in zip(values, dims, strict=True)
         ]
-        zeroless = [
-            not_mapped if type(x) is Zero else d for x, d in zip(values, dims, strict=True)
-        ]
+        zeroless = [not_mapped if type(x) is Zero else d for x, d in zip(values, dims, strict=True)]
         return batch_flat(self, fun, elements, zeroless)
 
     def batch_jaxpr(
@@ -164,7 +162,7 @@ class BatchAxis:
         found = closed.memo.get(key)
         if found is None:
             found = closed.memo[key] = self._batched_jaxpr(closed, tuple(mapped), wanted)
-        return found  # type: ignore[no-any-return]
+        return found
 
     def _batched_jaxpr(
         self, closed: ClosedJaxpr, mapped: tuple[bool, ...], wanted: tuple[bool, ...]
@@ -192,6 +190,5 @@ def _zeros(aval: ShapedArray) -> Any:
     zero = scalar_array(0, aval.dtype)
     if not aval.shape:
         return zero
-    return get_primitive("broadcast_in_dim").bind(
-        zero, shape=aval.shape, broadcast_dimensions=()
-    )[0]
+    repeat = get_primitive("broadcast_in_dim")
+    return repeat.bind(zero, shape=aval.shape, broadcast_dimensions=())[0]

@@ -92,6 +92,7 @@ class BatchTrace(Trace):
     def process(
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
     ) -> tuple[Any, ...]:
+        """Apply the batch rule of a primitive, or hand it to the parent trace."""
         values, dims, mapped = [], [], False
         for x in operands:
             if type(x) is BatchTracer and x.trace is self:

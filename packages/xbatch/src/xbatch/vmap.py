@@ -29,7 +29,7 @@ AxesByStructure = dict[Any, list[Any]]
 
 def vmap(
     fun: F,
-    in_axes: int | None | Sequence[Any] = 0,
+    in_axes: int | Sequence[Any] | None = 0,
     out_axes: Any = 0,
     axis_name: Any = None,
     axis_size: int | None = None,
@@ -81,9 +81,10 @@ def vmap(
     @functools.wraps(fun)
     def vmapped(*args: Any, **kwargs: Any) -> Any:
         leaves, in_tree = xtree.flatten((args, kwargs) if kwargs else args)
-        axes = in_memo.get(in_tree)
+        structure = (in_tree,) if kwargs else in_tree
+        axes = in_memo.get(structure)
         if axes is None:
-            axes = _remember(in_memo, in_tree, _axes_of_arguments(in_axes, args, kwargs))
+            axes = _remember(in_memo, structure, _axes_of_arguments(in_axes, args, kwargs))
         values = [x if isinstance(x, Array) else _argument(fun, args, kwargs, i, x)
                   for i, x in enumerate(leaves)]  # fmt: skip
         size, dims = _dims(values, axes, axis_size)
@@ -106,7 +107,7 @@ def vmap(
         results, out_dims = batch_flat(axis, flat_fun, values, dims)
         wanted = out_memo.get(out_tree)
         if wanted is None:
-            wanted = _remember(out_memo, out_tree, _axes_of_results(out_axes, out_tree))
+            wanted = _remember(out_memo, out_tree, _axes_of_results(out_axes, out_tree, results))
         placed = [
             x if d is w else _placed(axis, x, d, w, i, out_tree)
             for i, (x, d, w) in enumerate(zip(results, out_dims, wanted, strict=True))
@@ -138,13 +139,13 @@ def _axes_of_arguments(in_axes: Any, args: Any, kwargs: Any) -> list[Any]:
     return xtree.broadcast_prefix(in_axes, args, is_leaf=_is_none) + options
 
 
-def _axes_of_results(out_axes: Any, out_tree: Any) -> list[Any]:
+def _axes_of_results(out_axes: Any, out_tree: Any, results: Sequence[Any]) -> list[Any]:
     """Return the wanted axis of each leaf of the results; `not_mapped` stands for None."""
     count = out_tree.num_leaves
     if out_axes is None or type(out_axes) is int:
         axes = [out_axes] * count
     else:
-        full = xtree.unflatten(out_tree, [0] * count)
+        full = xtree.unflatten(out_tree, [x.aval for x in results])
         mismatches = xtree.prefix_errors(out_axes, full, is_leaf=_is_none)
         if mismatches:
             raise errors.out_axes_mismatch(mismatches[0])

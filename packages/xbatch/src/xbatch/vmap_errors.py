@@ -24,9 +24,7 @@ _MAX_LISTED = 20
 def not_callable(fun: Any) -> TypeError:
     """Return the error for something that is not a function."""
     return TypeError(
-        message(
-            "vmap", "the first argument is not a function.", got=f"a {type(fun).__qualname__}"
-        )
+        message("vmap", "the first argument is not a function.", got=f"a {type(fun).__qualname__}")
     )
 
 

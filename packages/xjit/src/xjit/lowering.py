@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from xjit.stablehlo_text import Builder, Module
+from xjit.stablehlo_text import Builder, Module, mark_optimised, optimised
 from xprim import (
     ClosedJaxpr,
     ConcreteArray,
@@ -98,6 +98,7 @@ def lower(
     smaller, needed = closed_without_dead_code(closed, keep_arguments=keep_unused)
     kept = tuple([i for i, need in enumerate(needed) if need or keep_unused])
     smaller = ClosedJaxpr(common_subexpressions_merged(smaller.jaxpr), smaller.consts)
+    mark_optimised(smaller)
     given = tuple(donated) or (False,) * len(needed)
     module = Module(_write_jaxpr, _staged_program, platform)
     attributes = _donation_attributes(smaller, [given[i] for i in kept])
@@ -174,16 +175,6 @@ def _staged_program(
         jaxpr, consts = trace_to_jaxpr(fun, avals)
         closed = _staged[full_key] = optimised(ClosedJaxpr(jaxpr, consts))
     return closed
-
-
-def optimised(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Return the same program, of the same arguments, without dead and repeated equations."""
-    found = closed.memo.get("optimised")
-    if found is None:
-        smaller, _ = closed_without_dead_code(closed, keep_arguments=True)
-        merged = common_subexpressions_merged(smaller.jaxpr)
-        found = closed.memo["optimised"] = ClosedJaxpr(merged, smaller.consts)
-    return found  # type: ignore[no-any-return]
 
 
 def _locate(lines: list[str], start: int, eqn: Equation) -> None:

@@ -16,7 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from xprim import ClosedJaxpr, Jaxpr, ShapedArray, dtypes, shaped_array
+from xprim import (
+    ClosedJaxpr,
+    Jaxpr,
+    ShapedArray,
+    closed_without_dead_code,
+    common_subexpressions_merged,
+    dtypes,
+    shaped_array,
+)
 
 Names = Sequence[str]
 
@@ -57,6 +65,25 @@ def type_text(aval: ShapedArray) -> str:
         dims = "".join([f"{d}x" for d in aval.shape])
         text = _types[aval] = f"tensor<{dims}{element_type(aval.dtype)}>"
     return text
+
+
+def optimised(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Return the same program, of the same arguments, without dead and repeated equations."""
+    found = closed.memo.get("optimised")
+    if found is None:
+        smaller, _ = closed_without_dead_code(closed, keep_arguments=True)
+        merged = common_subexpressions_merged(smaller.jaxpr)
+        found = closed.memo["optimised"] = ClosedJaxpr(merged, smaller.consts)
+        mark_optimised(found)
+    return closed if found is _ITSELF else found
+
+
+def mark_optimised(closed: ClosedJaxpr) -> None:
+    """Note that `optimised` has nothing to do for a program."""
+    closed.memo["optimised"] = _ITSELF
+
+
+_ITSELF: Any = object()
 
 
 class Builder:
@@ -215,6 +242,7 @@ class Builder:
 
     def inline(self, closed: ClosedJaxpr, operands: Names) -> list[str]:
         """Write the equations of a program here and return the names of its results."""
+        closed = optimised(closed)
         consts = [self.array_constant(c) for c in closed.consts]
         return self.module.write_jaxpr(self, closed.jaxpr, [*consts, *operands])
 
@@ -292,6 +320,7 @@ class Module:
         return found[0], found[1]
 
     def symbol(self, name: str) -> str:
+        """Return a symbol for a name that no other function of the module has."""
         base = "".join([c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name])
         if not base or base[0].isdigit() or base == "main":
             base = f"_{base}"

@@ -11,9 +11,7 @@
 
 from xprim import config, dtypes, errors, promotion, providers, source
 
-source.hide(__file__)
-
-from xprim.array import (  # noqa: E402 - frames of this package are hidden first
+from xprim.array import (
     Array,
     ConcreteArray,
     as_array,
@@ -22,14 +20,14 @@ from xprim.array import (  # noqa: E402 - frames of this package are hidden firs
     register_buffer_reader,
     scalar_array,
 )
-from xprim.avals import ShapeDtypeStruct, ShapedArray, shaped_array  # noqa: E402
-from xprim.custom_rules import (  # noqa: E402
+from xprim.avals import ShapeDtypeStruct, ShapedArray, shaped_array
+from xprim.custom_rules import (
     custom_jvp_call_p,
     custom_vjp_call_p,
     custom_vjp_linear_p,
 )
-from xprim.eager import EAGER, install_backend, quiet  # noqa: E402
-from xprim.jaxpr import (  # noqa: E402
+from xprim.eager import EAGER, install_backend, quiet
+from xprim.jaxpr import (
     Atom,
     ClosedJaxpr,
     Equation,
@@ -40,14 +38,14 @@ from xprim.jaxpr import (  # noqa: E402
     eval_closed,
     eval_jaxpr,
 )
-from xprim.jaxpr_passes import (  # noqa: E402
+from xprim.jaxpr_passes import (
     closed_without_dead_code,
     common_subexpressions_merged,
     dead_code_removed,
     substituted,
 )
-from xprim.jaxpr_text import format_jaxpr  # noqa: E402
-from xprim.make_jaxpr import (  # noqa: E402
+from xprim.jaxpr_text import format_jaxpr
+from xprim.make_jaxpr import (
     closure_convert,
     ensure_compile_time_eval,
     eval_shape,
@@ -55,8 +53,8 @@ from xprim.make_jaxpr import (  # noqa: E402
     stage,
     typeof,
 )
-from xprim.primitive import Primitive, get_primitive, primitives  # noqa: E402
-from xprim.rules import (  # noqa: E402
+from xprim.primitive import Primitive, get_primitive, primitives
+from xprim.rules import (
     ELEMENTWISE,
     LINEAR,
     ZERO,
@@ -73,8 +71,8 @@ from xprim.rules import (  # noqa: E402
     not_mapped,
     undefined,
 )
-from xprim.staging import JaxprTrace, JaxprTracer, close_over, trace_to_jaxpr  # noqa: E402
-from xprim.trace import (  # noqa: E402
+from xprim.staging import JaxprTrace, JaxprTracer, close_over, trace_to_jaxpr
+from xprim.trace import (
     Trace,
     Tracer,
     axis_size,
@@ -88,4 +86,80 @@ from xprim.trace import (  # noqa: E402
 
 __version__ = "0.1.0"
 
-__all__ = [name for name in dir() if not name.startswith("_")]
+__all__ = [
+    "Array",
+    "Atom",
+    "ClosedJaxpr",
+    "ConcreteArray",
+    "EAGER",
+    "ELEMENTWISE",
+    "Equation",
+    "Jaxpr",
+    "JaxprTrace",
+    "JaxprTracer",
+    "Kind",
+    "LINEAR",
+    "Linear",
+    "LinearIn",
+    "Literal",
+    "MultiLinear",
+    "Primitive",
+    "ShapeDtypeStruct",
+    "ShapedArray",
+    "Trace",
+    "Tracer",
+    "Undefined",
+    "Var",
+    "ZERO",
+    "Zero",
+    "as_array",
+    "attach_methods",
+    "axis_size",
+    "check_jaxpr",
+    "close_over",
+    "closed_without_dead_code",
+    "closure_convert",
+    "common_subexpressions_merged",
+    "config",
+    "current_trace",
+    "custom_jvp_call_p",
+    "custom_vjp_call_p",
+    "custom_vjp_linear_p",
+    "dead_code_removed",
+    "declare_kind",
+    "dtypes",
+    "ensure_compile_time_eval",
+    "errors",
+    "eval_closed",
+    "eval_jaxpr",
+    "eval_shape",
+    "extended_axes",
+    "format_jaxpr",
+    "from_numpy",
+    "get_primitive",
+    "install_backend",
+    "kinds",
+    "linear_in",
+    "make_jaxpr",
+    "multilinear",
+    "named_scope",
+    "not_mapped",
+    "primitives",
+    "promotion",
+    "providers",
+    "quiet",
+    "raise_leaked",
+    "register_buffer_reader",
+    "scalar_array",
+    "shaped_array",
+    "source",
+    "stage",
+    "state",
+    "substituted",
+    "trace_to_jaxpr",
+    "typeof",
+    "undefined",
+    "use_trace",
+]
+
+source.hide(__file__)  # errors and equations show the user's lines, not ours

@@ -25,6 +25,12 @@ def hide(module_file: str) -> None:
         _is_hidden.clear()
 
 
+def is_hidden(filename: str) -> bool:
+    """Return whether a file belongs to a package whose frames are hidden."""
+    found = _is_hidden.get(filename)
+    return _classify(filename) if found is None else found
+
+
 def capture() -> Source | None:
     """Return the innermost frame of the caller's stack that belongs to the user."""
     frame = sys._getframe(1)

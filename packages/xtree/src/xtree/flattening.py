@@ -300,11 +300,7 @@ def _flatten_dict(value: dict[Any, Any], leaves: list[Any]) -> PyTreeDef:
     # Exactly str: an instance of a subclass may equal a string, but must come back as itself.
     if not _STR_ONLY.issuperset(map(type, keys)):
         return _flatten_dict_of_any_keys(value, leaves)
-    plan = _plans.get(keys)
-    if plan is None:
-        if len(_plans) >= _MAX_PLANS:
-            _plans.clear()
-        plan = _plans[keys] = _DictPlan(keys)
+    plan = _plans.get(keys) or _new_plan(keys)
     compiled = plan.guess.compiled
     if compiled is not None:
         match, treedef = compiled
@@ -327,6 +323,13 @@ def _flatten_dict(value: dict[Any, Any], leaves: list[Any]) -> PyTreeDef:
     return treedef
 
 
+def _new_plan(keys: tuple[str, ...]) -> _DictPlan:
+    if len(_plans) >= _MAX_PLANS:
+        _plans.clear()
+    plan = _plans[keys] = _DictPlan(keys)
+    return plan
+
+
 def _flatten_dict_of_any_keys(value: dict[Any, Any], leaves: list[Any]) -> PyTreeDef:
     keys = sorted_keys(value)
     return make_treedef(DICT, keys, _flatten_children([value[key] for key in keys], leaves))
@@ -340,11 +343,18 @@ def _flatten_none(value: None, leaves: list[Any]) -> PyTreeDef:
 
 
 def _registered_flattener(node: NodeType) -> Callable[[Any, list[Any]], PyTreeDef]:
-    children_of = node.children
+    children_of = node.flatten if node.is_trusted else node.children
+    recent = node.recent
 
     def flatten(value: Any, leaves: list[Any]) -> PyTreeDef:
         values, data = children_of(value)
-        return make_treedef(node, data, _flatten_children(values, leaves))
+        child_defs = _flatten_children(values, leaves)
+        if data is None:
+            try:
+                return recent[child_defs]  # type: ignore[no-any-return]
+            except (KeyError, TypeError):  # TypeError: metadata that cannot be hashed
+                pass
+        return make_treedef(node, data, child_defs)
 
     return flatten
 

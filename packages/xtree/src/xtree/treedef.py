@@ -296,11 +296,15 @@ def _new_treedef(
     if treedef.depth > MAX_DEPTH:
         raise DepthError(error_text("treedef", f"more than {MAX_DEPTH} levels of nesting."))
     if isinstance(treedef, _ByValueTreeDef):
-        try:
-            treedef.cached_hash = hash((child_defs, type(data), data))
-        except TypeError:
-            treedef.cached_hash = None
+        treedef.cached_hash = _hash_or_none((child_defs, type(data), data))
     return treedef
+
+
+def _hash_or_none(value: Any) -> int | None:
+    try:
+        return hash(value)
+    except TypeError:
+        return None
 
 
 def _selector(keys: tuple[Any, ...]) -> Callable[[Any], Any]:

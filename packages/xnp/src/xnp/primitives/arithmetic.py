@@ -23,6 +23,7 @@ from xnp.primitives.table import (
     SIGNED,
     binary,
     elementwise_stablehlo,
+    retyped_stablehlo,
     unary,
 )
 from xprim import Linear, Zero, dtypes, shaped_array
@@ -210,15 +211,6 @@ def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtypes.float32 if dtype.itemsize == 8 else dtypes.float64
 
 
-def abs_shaped_stablehlo(op: str) -> Callable[..., list[str]]:
-    """Return the rule of an operation of one operand whose result has another element type."""
-
-    def rule(b: Any, operands: Any, avals_in: Any, avals_out: Any, **_: Any) -> list[str]:
-        return b.op(op, operands, avals_in, avals_out)  # type: ignore[no-any-return]
-
-    return rule
-
-
 def _abs_numpy(x: Any) -> Any:
     out = np.absolute(x)
     return out if out.dtype is x.dtype or x.dtype in COMPLEX else out.astype(x.dtype)
@@ -237,7 +229,7 @@ def _abs_jvp(x_dot: Any, y: Any, x: Any) -> Any:
 
 
 abs_p = unary(
-    "abs", SIGNED | INEXACT, numpy=_abs_numpy, stablehlo=abs_shaped_stablehlo("stablehlo.abs"),
+    "abs", SIGNED | INEXACT, numpy=_abs_numpy, stablehlo=retyped_stablehlo("stablehlo.abs"),
     jvp=_abs_jvp, out_dtype=lambda dtype: real_dtype(dtype) if dtype in COMPLEX else None,
 )  # fmt: skip
 

@@ -1,6 +1,10 @@
-"""Reductions over axes: sums.
+"""Reductions over axes by one operation: sum, product, maximum, minimum, and, or, exclusive or.
 
-`axes` is a sorted tuple of non-negative ints. Semantics: StableHLO specification, section reduce.
+`axes` is a sorted tuple of non-negative ints. A reduction over no elements gives the neutral
+element of the operation. Sums and products of floats of 16 bits and fewer are kept in float32 and
+rounded once; maxima and minima of numbers that hold a NaN are NaN.
+
+Semantics: StableHLO specification, section reduce.
 """
 
 from __future__ import annotations
@@ -10,8 +14,34 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.table import NUMBER, Kinds
-from xprim import LINEAR, Primitive, ShapedArray, get_primitive, shaped_array
+from xnp.primitives.shorthand import (
+    add,
+    bind,
+    broadcasted,
+    concatenated,
+    converted,
+    div,
+    filled,
+    mul,
+    reshaped,
+    sliced,
+    summed,
+    transposed,
+)
+from xnp.primitives.table import ANY, BITS, NUMBER, Kinds
+from xprim import (
+    LINEAR,
+    ZERO,
+    Primitive,
+    ShapedArray,
+    Zero,
+    dtypes,
+    shaped_array,
+    undefined,
+)
+
+Init = Callable[[np.dtype[Any]], Any]
+_NATIVE = frozenset([np.dtype(t) for t in "?bBhHiIlLqQfdFD"])
 
 
 def reduction_shape(name: str, kinds: Kinds) -> Callable[..., tuple[ShapedArray, ...]]:
@@ -31,52 +61,276 @@ def reduction_shape(name: str, kinds: Kinds) -> Callable[..., tuple[ShapedArray,
     return shape_rule
 
 
-def reduction_stablehlo(op: str, init: Callable[[np.dtype[Any]], Any]) -> Callable[..., Any]:
-    """Return the rule of a reduction by one operation, from the dtype's neutral element."""
+def total_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype in which sums and products are kept: at least float32 for floats."""
+    if dtype in _NATIVE:
+        return dtype
+    return dtypes.float32 if dtypes.is_floating(dtype) else dtypes.int32
+
+
+def reduction_stablehlo(
+    op: str, init: Init, total: Callable[[Any], Any] = lambda dtype: dtype
+) -> Callable[..., Any]:
+    """Return the rule of a reduction by one operation, from the dtype's neutral element.
+
+    Args:
+      op: the StableHLO operation on two scalars.
+      init: from a dtype to the neutral element.
+      total: from the operand's dtype to the one that the reduction is kept in.
+    """
 
     def stablehlo_rule(
         b: Any, operands: Any, avals_in: Any, avals_out: Any, *, axes: Any
     ) -> Any:
-        (x,), (aval,) = operands, avals_in
-        start = b.scalar(init(aval.dtype), aval.dtype)
-        scalar = shaped_array((), aval.dtype)
-        dimensions = f"dimensions = array<i64: {', '.join(map(str, axes))}>" if axes else (
-            "dimensions = array<i64>")  # fmt: skip
-        return b.op("stablehlo.reduce", [x, start], [aval, scalar], avals_out, dimensions,
-                    b.reducer(op, aval.dtype))  # fmt: skip
+        (x,), (aval,), (out,) = operands, avals_in, avals_out
+        dtype = total(aval.dtype)
+        x, scalar = b.convert(x, aval, dtype), shaped_array((), dtype)
+        avals = [shaped_array(aval.shape, dtype), scalar]
+        wide = shaped_array(out.shape, dtype)
+        inside = f": {', '.join(map(str, axes))}" if axes else ""
+        region = (_complex_chooser(b, op, scalar) if dtypes.is_complex(dtype) and op in _CHOOSERS
+                  else b.reducer(op, dtype))  # fmt: skip
+        (result,) = b.op("stablehlo.reduce", [x, b.scalar(init(dtype), dtype)], avals, [wide],
+                         f"dimensions = array<i64{inside}>", region)  # fmt: skip
+        return [b.convert(result, wide, out.dtype)]
 
     return stablehlo_rule
+
+
+_CHOOSERS = {"stablehlo.maximum": "GT", "stablehlo.minimum": "LT"}
+
+
+def _complex_chooser(b: Any, op: str, scalar: ShapedArray) -> str:
+    """Choose by real parts, then imaginary parts, as NumPy orders complex numbers; NaN wins."""
+    part = shaped_array((), np.zeros((), scalar.dtype).real.dtype)
+    truth = shaped_array((), dtypes.bool_)
+
+    def body(inner: Any, names: Any) -> Any:
+        def compared(direction: str, pair: Any, aval: Any) -> Any:
+            attribute = f"comparison_direction = #stablehlo<comparison_direction {direction}>"
+            return inner.op("stablehlo.compare", pair, [aval, aval], [truth], attribute)[0]
+
+        def parts(which: str) -> list[str]:
+            return [inner.op(f"stablehlo.{which}", [n], [scalar], [part])[0] for n in names]
+
+        re, im = parts("real"), parts("imag")
+        better = inner.op(
+            "stablehlo.select",
+            [compared("EQ", re, part), compared(_CHOOSERS[op], im, part),
+             compared(_CHOOSERS[op], re, part)],
+            [truth] * 3, [truth],
+        )[0]  # fmt: skip
+        nan = compared("NE", [names[0], names[0]], scalar)
+        first = inner.same_type_op("stablehlo.or", [better, nan], truth)
+        other = compared("NE", [names[1], names[1]], scalar)
+        chosen = inner.op("stablehlo.select", [first, *names], [truth, scalar, scalar], [scalar])
+        second = [other, names[1], chosen[0]]
+        return inner.op("stablehlo.select", second, [truth, scalar, scalar], [scalar])
+
+    return b.region([scalar, scalar], body, [scalar])  # type: ignore[no-any-return]
 
 
 def reduction_batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     """Return the batch rule of a reduction: the axes move past the batch dimension."""
 
-    def batch_rule(axis: Any, operands: Any, dims: Any, *, axes: Any) -> Any:
+    def batch_rule(axis: Any, operands: Any, dims: Any, **params: Any) -> Any:
         (x,), (d,) = operands, dims
-        moved = tuple([a + (a >= d) for a in axes])
+        moved = tuple([a + (a >= d) for a in params.pop("axes")])
         out = d - sum([a < d for a in moved])
-        return primitive().bind(x, axes=moved), (out,)
+        return primitive().bind(x, axes=moved, **params), (out,)
 
     return batch_rule
 
 
+# ----------------------------------------------------------------------------------------- NumPy
+
+
 def _sum_numpy(x: Any, *, axes: Any) -> Any:
-    return (np.add.reduce(x, axis=axes, dtype=x.dtype),)
+    dtype = x.dtype
+    if dtype in _NATIVE:
+        return (np.add.reduce(x, axis=axes, dtype=dtype),)
+    total = np.add.reduce(x, axis=axes, dtype=total_dtype(dtype))
+    return (np.asarray(total).astype(dtype),)
+
+
+def _prod_numpy(x: Any, *, axes: Any) -> Any:
+    dtype = x.dtype
+    total = np.multiply.reduce(x, axis=axes, dtype=total_dtype(dtype))
+    return (total if dtype in _NATIVE else np.asarray(total).astype(dtype),)
+
+
+def _chooser_numpy(ufunc: Any, init: Init) -> Callable[..., Any]:
+    def numpy_rule(x: Any, *, axes: Any) -> Any:
+        dtype = x.dtype
+        if x.size == 0:
+            shape = tuple([n for i, n in enumerate(x.shape) if i not in axes])
+            return (np.full(shape, init(dtype), dtype),)
+        if dtype in _NATIVE:
+            return (ufunc.reduce(x, axis=axes),)
+        return (np.asarray(ufunc.reduce(x.astype(total_dtype(dtype)), axis=axes)).astype(dtype),)
+
+    return numpy_rule
+
+
+def _bits_numpy(ufunc: Any, init: Init) -> Callable[..., Any]:
+    def numpy_rule(x: Any, *, axes: Any) -> Any:
+        dtype = x.dtype
+        wide = x if dtype in _NATIVE else x.astype(np.int32)
+        total = np.asarray(ufunc.reduce(wide, axis=axes, dtype=wide.dtype))
+        return (total.astype(dtype, copy=False),)
+
+    return numpy_rule
+
+
+def least(dtype: np.dtype[Any]) -> Any:
+    """Return the least value of a dtype, where `max` starts: -inf, or the least integer."""
+    return _extreme(dtype, -1)
+
+
+def greatest(dtype: np.dtype[Any]) -> Any:
+    """Return the greatest value of a dtype, where `min` starts: inf, or the greatest integer."""
+    return _extreme(dtype, 1)
+
+
+def _extreme(dtype: np.dtype[Any], sign: int) -> Any:
+    if dtypes.is_bool(dtype):
+        return sign > 0
+    if dtypes.is_integer(dtype):
+        info = dtypes.iinfo(dtype)
+        return int(info.max if sign > 0 else info.min)
+    if dtypes.is_complex(dtype):
+        return complex(sign * np.inf, sign * np.inf)
+    infinity = np.asarray(sign * np.inf).astype(dtype)
+    if np.isinf(infinity.astype(np.float32)):
+        return infinity[()]
+    info = dtypes.finfo(dtype)  # a dtype without infinity
+    return info.max if sign > 0 else info.min
+
+
+def all_ones(dtype: np.dtype[Any]) -> Any:
+    """Return the value of a dtype with all bits set, where `and` starts."""
+    if dtypes.is_bool(dtype):
+        return True
+    return -1 if dtypes.is_signed_integer(dtype) else int(dtypes.iinfo(dtype).max)
+
+
+# ----------------------------------------------------------------------------------- derivatives
 
 
 def _sum_transpose(cts: Any, x: Any, *, axes: Any) -> Any:
     kept = tuple([i for i in range(x.aval.ndim) if i not in axes])
-    return get_primitive("broadcast_in_dim").bind(
-        cts[0], shape=x.aval.shape, broadcast_dimensions=kept
+    return (broadcasted(cts[0], x.aval.shape, kept),)
+
+
+def reduced_axis_last(x: Any, axes: tuple[int, ...]) -> Any:
+    """Bring the reduced axes to the end, as one."""
+    kept = [i for i in range(x.aval.ndim) if i not in axes]
+    shape = [x.aval.shape[i] for i in kept]
+    count = 1
+    for a in axes:
+        count *= x.aval.shape[a]
+    return reshaped(transposed(x, [*kept, *axes]), [*shape, count])
+
+
+def neighbours(x: Any) -> tuple[Any, Any, list[Any]]:
+    """Split the last axis in elements 0, 2, 4, ... and 1, 3, 5, ... and, when it is odd, a rest.
+
+    Joining the two keeps the elements in order, so the operation need not commute.
+    """
+    last, n = x.aval.ndim - 1, x.aval.shape[-1]
+    paired = n - n % 2
+    rest = [sliced(x, last, paired, n)] if n % 2 else []
+    return sliced(x, last, 0, paired, 2), sliced(x, last, 1, paired, 2), rest
+
+
+def _prod_jvp(primals: Any, tangents: Any, *, axes: Any) -> Any:
+    # Multiply neighbours, (a, a_dot) (b, b_dot) = (a b, a b_dot + a_dot b), until one element is
+    # left: no division, so zeros among the factors are right, at every order of derivative.
+    (x,), (x_dot,) = primals, tangents
+    outs = reduce_prod_p.bind(x, axes=axes)
+    if type(x_dot) is Zero:
+        return outs, (Zero(outs[0].aval.strong()),)
+    out = outs[0].aval
+    x, x_dot = reduced_axis_last(x, axes), reduced_axis_last(x_dot, axes)
+    if x.aval.shape[-1] == 0:
+        return outs, (filled(out.shape, 0, out.dtype),)
+    last = x.aval.ndim - 1
+    while x.aval.shape[-1] > 1:
+        a, b, rest = neighbours(x)
+        a_dot, b_dot, rest_dot = neighbours(x_dot)
+        x_dot = concatenated([add(mul(a, b_dot), mul(a_dot, b)), *rest_dot], last)
+        x = concatenated([mul(a, b), *rest], last)
+    return outs, (reshaped(x_dot, out.shape),)
+
+
+def _chooser_jvp(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
+    def jvp_rule(primals: Any, tangents: Any, *, axes: Any) -> Any:
+        # elements that tie for the extreme share the derivative equally
+        (x,), (x_dot,) = primals, tangents
+        outs = primitive().bind(x, axes=axes)
+        y = outs[0]
+        if type(x_dot) is Zero or not dtypes.is_inexact(y.aval.dtype):
+            return outs, (Zero(y.aval.strong()),)
+        if x.aval.size == 0:
+            return outs, (filled(y.aval.shape, 0, y.aval.dtype),)
+        kept = tuple([i for i in range(x.aval.ndim) if i not in axes])
+        chosen = converted(bind("eq", x, broadcasted(y, x.aval.shape, kept)), y.aval.dtype)
+        return outs, (div(summed(mul(x_dot, chosen), axes), summed(chosen, axes)),)
+
+    return jvp_rule
+
+
+# --------------------------------------------------------------------------------------- the rows
+
+
+def _chooser(name: str, ufunc: Any, init: Init, op: str) -> Primitive:
+    primitive = Primitive(
+        name,
+        shape=reduction_shape(name, ANY),
+        numpy=_chooser_numpy(ufunc, init),
+        stablehlo=reduction_stablehlo(op, init),
+        jvp=_chooser_jvp(lambda: primitive),
+        transpose=undefined("it is not linear"),
+        batch=reduction_batch(lambda: primitive),
     )
+    return primitive
+
+
+def _bitwise(name: str, ufunc: Any, init: Init, op: str) -> Primitive:
+    primitive = Primitive(
+        name,
+        shape=reduction_shape(name, BITS),
+        numpy=_bits_numpy(ufunc, init),
+        stablehlo=reduction_stablehlo(op, init),
+        jvp=ZERO,
+        transpose=undefined("integers and booleans have no cotangents"),
+        batch=reduction_batch(lambda: primitive),
+    )
+    return primitive
 
 
 reduce_sum_p = Primitive(
     "reduce_sum",
     shape=reduction_shape("reduce_sum", NUMBER),
     numpy=_sum_numpy,
-    stablehlo=reduction_stablehlo("stablehlo.add", lambda dtype: 0),
+    stablehlo=reduction_stablehlo("stablehlo.add", lambda dtype: 0, total_dtype),
     jvp=LINEAR,
     transpose=_sum_transpose,
     batch=reduction_batch(lambda: reduce_sum_p),
 )
+
+reduce_prod_p = Primitive(
+    "reduce_prod",
+    shape=reduction_shape("reduce_prod", NUMBER),
+    numpy=_prod_numpy,
+    stablehlo=reduction_stablehlo("stablehlo.multiply", lambda dtype: 1, total_dtype),
+    jvp=_prod_jvp,
+    transpose=undefined("it is not linear"),
+    batch=reduction_batch(lambda: reduce_prod_p),
+)
+
+reduce_max_p = _chooser("reduce_max", np.maximum, least, "stablehlo.maximum")
+reduce_min_p = _chooser("reduce_min", np.minimum, greatest, "stablehlo.minimum")
+reduce_and_p = _bitwise("reduce_and", np.bitwise_and, all_ones, "stablehlo.and")
+reduce_or_p = _bitwise("reduce_or", np.bitwise_or, lambda dtype: 0, "stablehlo.or")
+reduce_xor_p = _bitwise("reduce_xor", np.bitwise_xor, lambda dtype: 0, "stablehlo.xor")

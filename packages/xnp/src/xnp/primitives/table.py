@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives.accuracy import Accuracy, accuracy_attribute
 from xprim import (
     ELEMENTWISE,
     ZERO,
@@ -125,37 +126,76 @@ def elementwise_stablehlo(op: str) -> Callable[..., list[str]]:
     return stablehlo_rule
 
 
+def retyped_stablehlo(op: str, attributes: str = "") -> Callable[..., list[str]]:
+    """Return the rule of a primitive that is one operation whose result has another element type."""
+
+    def stablehlo_rule(b: Any, operands: Any, avals_in: Any, avals_out: Any, **_: Any) -> list[str]:
+        (out,) = avals_out
+        shape = out.shape
+        names = [b.broadcast(x, a, shape) for x, a in zip(operands, avals_in, strict=True)]
+        types = [shaped_array(shape, a.dtype) for a in avals_in]
+        return b.op(op, names, types, avals_out, attributes)  # type: ignore[no-any-return]
+
+    return stablehlo_rule
+
+
 def unary(
     name: str,
     kinds: Kinds,
     *,
-    numpy: Callable[[Any], Any],
+    numpy: Callable[..., Any],
     stablehlo: str | Callable[..., Any],
     jvp: Formula | Any,
     linear: Formula | None = None,
     out_dtype: np.dtype[Any] | Callable[[Any], Any] | None = None,
+    shape: Callable[..., Any] | None = None,
+    tunable: bool = False,
 ) -> Primitive:
     """Define a primitive of one operand.
 
     Args:
       name: of the primitive.
       kinds: the dtypes it takes.
-      numpy: from an ndarray to an ndarray.
+      numpy: from an ndarray (and params) to an ndarray.
       stablehlo: the operation's name, or a whole rule.
       jvp: the formula `(x_dot, y, x) -> y_dot`, or a symbol such as `ZERO`.
       linear: for a linear operation, `ct -> cotangent of x`.
       out_dtype: see `elementwise_shape`.
+      shape: a whole shape rule, where that of elementwise primitives does not do.
+      tunable: whether there is an optional param `accuracy`, of which only the compiled operation
+        takes notice.
     """
+    if isinstance(stablehlo, str):
+        stablehlo = (_tunable_stablehlo if tunable else elementwise_stablehlo)(stablehlo)
+    if not _is_symbol(jvp):
+        jvp = _unary_jvp(_without_accuracy(jvp) if tunable else jvp, lambda: primitive)
     primitive = Primitive(
         name,
-        shape=elementwise_shape(name, kinds, out_dtype),
-        numpy=lambda x, **params: (numpy(x, **params),),
-        stablehlo=elementwise_stablehlo(stablehlo) if isinstance(stablehlo, str) else stablehlo,
-        jvp=jvp if _is_symbol(jvp) else _unary_jvp(jvp, lambda: primitive),
+        shape=shape or elementwise_shape(name, kinds, out_dtype),
+        numpy=(lambda x, accuracy=None: (numpy(x),)) if tunable else (
+            lambda x, **params: (numpy(x, **params),)),
+        stablehlo=stablehlo,
+        jvp=jvp,
         transpose=undefined(_NONLINEAR) if linear is None else _unary_transpose(linear),
         batch=ELEMENTWISE,
-    )
+    )  # fmt: skip
     return primitive
+
+
+def _tunable_stablehlo(op: str) -> Callable[..., list[str]]:
+    def stablehlo_rule(
+        b: Any, operands: Any, avals_in: Any, avals_out: Any, accuracy: Accuracy = None
+    ) -> list[str]:
+        if accuracy is None:
+            return [b.same_type_op(op, operands, avals_out[0])]
+        attribute = accuracy_attribute(accuracy)
+        return b.op(op, operands, avals_in, avals_out, attribute)  # type: ignore[no-any-return]
+
+    return stablehlo_rule
+
+
+def _without_accuracy(formula: Formula) -> Formula:
+    return lambda x_dot, y, x, accuracy=None: formula(x_dot, y, x)
 
 
 def _is_symbol(jvp: Any) -> bool:

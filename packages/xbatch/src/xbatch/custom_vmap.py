@@ -1,0 +1,312 @@
+"""Functions with a batching rule of their own: `custom_vmap`, and `sequential_vmap`.
+
+The function is staged when it is called, so what it closes over is known, and becomes the primitive
+`custom_vmap_call`, which holds its program and its rule. Evaluating or compiling it runs the
+program; batching it calls the rule; differentiating it forward keeps both, so that a batch of
+derivatives still meets the rule; differentiating it in reverse differentiates the program.
+
+    call   the program, a closed jaxpr from the operands to the results
+    rule   (axis, operands, are mapped) -> (results, are mapped), batch dimensions in front
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import xtree
+from xnp import lax
+from xprim import (
+    ClosedJaxpr,
+    Primitive,
+    Zero,
+    as_array,
+    close_over,
+    eval_closed,
+    not_mapped,
+    trace_to_jaxpr,
+    undefined,
+)
+from xprim.errors import MissingRuleError, message
+
+FlatRule = Callable[[Any, Sequence[Any], Sequence[bool]], tuple[Sequence[Any], Sequence[bool]]]
+
+
+class custom_vmap:  # noqa: N801 - a decorator
+    """Give a function a rule that says what `vmap` of it does.
+
+    The rule is set with `def_vmap`. It is called as `rule(axis_size, in_batched, *args)`, where
+    `in_batched` is a list of trees of bools that tell which arrays of `args` have a batch axis,
+    always axis 0, and returns the results and a tree of bools of the same structure that tells
+    which of them have one.
+
+    Args:
+      fun: a function of pytrees of arrays. Arguments are passed to the rule by position.
+
+    Example:
+      >>> import numpy as np
+      >>> from xbatch import vmap
+      >>> @custom_vmap
+      ... def twice(x):
+      ...     return x + x
+      >>> @twice.def_vmap
+      ... def rule(axis_size, in_batched, x):
+      ...     print("a batch of", axis_size)
+      ...     return x + x, in_batched[0]
+      >>> vmap(twice)(np.array([1, 2]))
+      a batch of 2
+      Array([2, 4], dtype=int32)
+    """
+
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.vmap_rule: Callable[..., Any] | None = None
+
+    def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Set the batching rule and return it; usable as a decorator."""
+        self.vmap_rule = vmap_rule
+        return vmap_rule
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function."""
+        leaves, in_tree = xtree.flatten(_positional(self.fun, args, kwargs))
+        operands = [as_array(x, what=f"{_name(self.fun)}: an argument") for x in leaves]
+        out_tree: Any = None
+
+        def flat_fun(*values: Any) -> list[Any]:
+            nonlocal out_tree
+            results, out_tree = xtree.flatten(self.fun(*xtree.unflatten(in_tree, values)))
+            return [as_array(x, what=f"{_name(self.fun)}: a result") for x in results]
+
+        avals = [x.aval for x in operands]
+        jaxpr, consts = trace_to_jaxpr(flat_fun, avals, name=_name(self.fun))
+        call, captured = close_over(jaxpr, consts)
+        rule = self._flat_rule(in_tree, out_tree, len(captured), call)
+        results = custom_vmap_call_p.bind(*captured, *operands, call=call, rule=rule)
+        return xtree.unflatten(out_tree, results)
+
+    def _flat_rule(
+        self, in_tree: Any, out_tree: Any, num_captured: int, call: ClosedJaxpr
+    ) -> FlatRule:
+        """Return the user's rule as a function of flat lists."""
+
+        def rule(axis: Any, values: Sequence[Any], mapped: Sequence[bool]) -> Any:
+            if self.vmap_rule is None:
+                raise _no_rule(self.fun)
+            if any(mapped[:num_captured]):
+                raise _captures_mapped(self.fun)
+            in_batched = xtree.unflatten(in_tree, mapped[num_captured:])
+            args = xtree.unflatten(in_tree, values[num_captured:])
+            answer = self.vmap_rule(axis.size, in_batched, *args)
+            return _checked(self.fun, answer, out_tree, axis, call.out_avals)
+
+        return rule
+
+
+def sequential_vmap(fun: Callable[..., Any]) -> custom_vmap:
+    """Return a function whose `vmap` is a loop: one example after the other, by `lax.map`.
+
+    Args:
+      fun: a function of pytrees of arrays, perhaps one that needs too much memory for a whole batch
+        or that calls something which cannot be batched.
+
+    Example:
+      >>> import numpy as np
+      >>> from xbatch import vmap
+      >>> vmap(sequential_vmap(lambda x: x * x))(np.array([1, 2, 3]))
+      Array([1, 4, 9], dtype=int32)
+    """
+    looped = custom_vmap(fun)
+
+    @looped.def_vmap
+    def rule(axis_size: int, in_batched: Any, *args: Any) -> Any:
+        leaves, tree = xtree.flatten(list(args))
+        mapped = xtree.leaves(in_batched)
+
+        def one_example(examples: Sequence[Any]) -> Any:
+            given = iter(examples)
+            values = [next(given) if m else x for x, m in zip(leaves, mapped, strict=True)]
+            return fun(*xtree.unflatten(tree, values))
+
+        batch = [x for x, m in zip(leaves, mapped, strict=True) if m]
+        results = lax.map(one_example, batch)
+        return results, xtree.map(lambda _: True, results)
+
+    return looped
+
+
+def _positional(fun: Callable[..., Any], args: Any, kwargs: Any) -> list[Any]:
+    """Return all arguments by position, defaults filled in."""
+    if not kwargs:
+        return list(args)
+    bound = inspect.signature(fun).bind(*args, **kwargs)
+    bound.apply_defaults()
+    if bound.kwargs:
+        raise TypeError(
+            message(
+                "custom_vmap",
+                "keyword-only arguments cannot be passed on to the rule.",
+                got=", ".join(bound.kwargs),
+                hint="make them positional arguments of the function",
+            )
+        )
+    return list(bound.args)
+
+
+def _name(fun: Callable[..., Any]) -> str:
+    return getattr(fun, "__name__", "the function")
+
+
+def _no_rule(fun: Callable[..., Any]) -> MissingRuleError:
+    name = _name(fun)
+    return MissingRuleError(
+        message(
+            "vmap",
+            f"the custom_vmap function {name} has no batching rule.",
+            expected=f"a rule (axis_size, in_batched, *args) -> (results, out_batched), set with "
+            f"{name}.def_vmap(rule)",
+        )
+    )
+
+
+def _captures_mapped(fun: Callable[..., Any]) -> ValueError:
+    return ValueError(
+        message(
+            "vmap",
+            f"the custom_vmap function {_name(fun)} closes over a value of the batch, which its "
+            "rule would not be told of.",
+            hint="pass the value as an argument",
+        )
+    )
+
+
+def _checked(fun: Any, answer: Any, out_tree: Any, axis: Any, out_avals: Any) -> Any:
+    """Return the flat results of a rule and which are mapped, or say what is wrong with them."""
+    name = f"custom_vmap: the rule of {_name(fun)}"
+    if not isinstance(answer, tuple) or len(answer) != 2:
+        raise TypeError(
+            f"{name} must return a pair (results, out_batched).\n  got       {type(answer)}"
+        )
+    results, tree = xtree.flatten(answer[0])
+    mapped, mapped_tree = xtree.flatten(answer[1])
+    for what, found in (("results", tree), ("out_batched", mapped_tree)):
+        if found != out_tree:
+            raise ValueError(
+                f"{name} returned {what} of another structure than the function."
+                f"\n  got       {found}\n  expected  {out_tree}"
+            )
+    arrays = [as_array(x, what=f"{name}: a result") for x in results]
+    for x, m, aval in zip(arrays, mapped, out_avals, strict=True):
+        expected = axis.batched_aval(aval) if m else aval
+        if x.aval.shape != expected.shape or x.aval.dtype != expected.dtype:
+            raise ValueError(
+                f"{name} returned a result of the wrong type."
+                f"\n  got       {x.aval.str_long()}, out_batched {m}"
+                f"\n  expected  {expected.str_long()}"
+            )
+    return arrays, [bool(m) for m in mapped]
+
+
+# --- the primitive -----------------------------------------------------------------------------
+
+
+def _shape(*avals: Any, call: ClosedJaxpr, rule: Any) -> Any:
+    return call.out_avals
+
+
+def _numpy(*operands: Any, call: ClosedJaxpr, rule: Any) -> Any:
+    return tuple(eval_closed(call, *operands))
+
+
+def _stablehlo(builder: Any, operands: Any, avals_in: Any, avals_out: Any, *, call: ClosedJaxpr,
+               rule: Any) -> Any:  # fmt: skip
+    return builder.inline(call, operands)
+
+
+def _effects(*, call: ClosedJaxpr, rule: Any) -> Any:
+    return call.effects
+
+
+def _batch(axis: Any, operands: Any, dims: Any, *, call: ClosedJaxpr, rule: FlatRule) -> Any:
+    mapped = [d is not not_mapped for d in dims]
+    fronts = [axis.to_front(x, d) if m else x
+              for x, d, m in zip(operands, dims, mapped, strict=True)]  # fmt: skip
+    results, mapped_out = rule(axis, fronts, mapped)
+    return results, [0 if m else not_mapped for m in mapped_out]
+
+
+def _jvp(handle: Any, primals: Any, tangents: Any, *, call: ClosedJaxpr, rule: FlatRule) -> Any:
+    nonzero = [type(t) is not Zero for t in tangents]
+    jvp_call, nonzero_out = handle.jvp_jaxpr(call, nonzero, True)
+    dots = [t for t in tangents if type(t) is not Zero]
+    results = custom_vmap_call_p.bind(
+        *primals, *dots, call=jvp_call, rule=_jvp_of_rule(handle, rule, nonzero)
+    )
+    return _with_zeros(handle, results, nonzero_out)
+
+
+def _with_zeros(handle: Any, results: Any, nonzero_out: Any) -> Any:
+    count = len(nonzero_out)
+    outs, given = results[:count], iter(results[count:])
+    out_dots = [
+        next(given) if nz else Zero(handle.tangent_aval(out))
+        for out, nz in zip(outs, nonzero_out, strict=True)
+    ]
+    return outs, out_dots
+
+
+def _jvp_of_rule(handle: Any, rule: FlatRule, nonzero: Sequence[bool]) -> FlatRule:
+    """Return the rule of the derivative: the derivative of the rule."""
+    count = len(nonzero)
+
+    def rule_of_jvp(axis: Any, values: Sequence[Any], mapped: Sequence[bool]) -> Any:
+        dots, dots_mapped = iter(values[count:]), iter(mapped[count:])
+        primals, tangents, both_mapped = [], [], []
+        for x, m, nz in zip(values[:count], mapped[:count], nonzero, strict=True):
+            dot, dot_mapped = (next(dots), next(dots_mapped)) if nz else (None, m)
+            either = m or dot_mapped
+            primals.append(axis.broadcast(x) if either and not m else x)
+            if nz:
+                tangents.append(axis.broadcast(dot) if either and not dot_mapped else dot)
+            both_mapped.append(either)
+        mapped_out: list[bool] = []
+
+        def on_batches(*xs: Any) -> Sequence[Any]:
+            outs, outs_mapped = rule(axis, xs, both_mapped)
+            mapped_out.extend(outs_mapped)
+            return outs
+
+        program = ClosedJaxpr(*trace_to_jaxpr(on_batches, [x.aval for x in primals]))
+        jvp_program, nonzero_out = handle.jvp_jaxpr(program, nonzero, True)
+        results = eval_closed(jvp_program, *primals, *tangents)
+        dots_out = [m for m, nz in zip(mapped_out, nonzero_out, strict=True) if nz]
+        return results, [*mapped_out, *dots_out]
+
+    return rule_of_jvp
+
+
+def _linearize(handle: Any, primals: Any, tangents: Any, *, call: ClosedJaxpr,
+               rule: FlatRule) -> Any:  # fmt: skip
+    split = handle.linearize_jaxpr(call, [type(t) is not Zero for t in tangents])
+    results = eval_closed(split.primal, *primals)
+    residuals = split.residuals(primals, results)
+    dots = [t for t in tangents if type(t) is not Zero]
+    out_dots = eval_closed(split.linear, *residuals, *dots)
+    return _with_zeros(handle, [*results[: split.num_results], *out_dots], split.nonzero_out)
+
+
+custom_vmap_call_p = Primitive(
+    "custom_vmap_call",
+    call_like=True,
+    shape=_shape,
+    numpy=_numpy,
+    stablehlo=_stablehlo,
+    jvp=_jvp,
+    linearize=_linearize,
+    transpose=undefined("it is never linear: differentiating it in reverse uses its program"),
+    batch=_batch,
+    effects=_effects,
+)

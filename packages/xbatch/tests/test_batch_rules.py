@@ -1,0 +1,75 @@
+"""Every primitive of the sample tables, on batches against a loop; and that the check can fail."""
+
+import importlib
+import pkgutil
+
+import numpy as np
+import pytest
+
+import xnp.testing.samples as families
+from xbatch.testing import check_batch
+from xnp.primitives import arithmetic, broadcast_in_dim, reductions, transpose  # noqa: F401
+from xprim import Primitive, get_primitive, undefined
+from xprim.testing import Sample
+
+
+def _table():
+    merged = {}
+    for module in pkgutil.iter_modules(families.__path__):
+        family = importlib.import_module(f"{families.__name__}.{module.name}")
+        merged.update(getattr(family, "TABLE", {}))
+    return merged
+
+
+TABLE = _table()
+
+
+@pytest.mark.parametrize("name", sorted(TABLE))
+def test_batching_equals_a_loop_over_the_examples(name):
+    if not callable(get_primitive(name).rules["batch"]) and repr(
+        get_primitive(name).rules["batch"]
+    ).startswith("Undefined"):
+        pytest.skip("the primitive has no batch rule, by decision of its owner")
+    for sample in TABLE[name]:
+        check_batch(name, sample)
+
+
+def _scale_p(name, batch):
+    return Primitive(
+        name,
+        shape=lambda x, y: (x if x.ndim >= y.ndim else y,),
+        numpy=lambda x, y: (x * y,),
+        stablehlo=undefined("a test"),
+        jvp=undefined("a test"),
+        transpose=undefined("a test"),
+        batch=batch,
+    )
+
+
+SAMPLE = Sample([np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(2, 3)])
+
+
+def test_check_batch_finds_a_rule_that_ignores_the_second_dimension():
+    wrong = _scale_p("test_wrong_dims", lambda axis, xs, dims: (wrong.bind(*xs), (dims[0],)))
+    with pytest.raises((AssertionError, ValueError)):
+        check_batch(wrong, SAMPLE)
+
+
+def test_check_batch_finds_a_rule_that_reports_the_wrong_dimension():
+    def rule(axis, xs, dims):
+        fronts = [axis.to_front(x, d) for x, d in zip(xs, dims, strict=True)]
+        return wrong.bind(*fronts), (1,)
+
+    wrong = _scale_p("test_wrong_place", rule)
+    with pytest.raises(AssertionError):
+        check_batch(wrong, SAMPLE)
+
+
+def test_check_batch_accepts_a_right_rule():
+    def rule(axis, xs, dims):
+        fronts = [axis.to_front(x, d) for x, d in zip(xs, dims, strict=True)]
+        return right.bind(*fronts), (0,)
+
+    right = _scale_p("test_right", rule)
+    check_batch(right, SAMPLE)
+

@@ -1,0 +1,337 @@
+"""The arguments of a call of a compiled function: static and traced, donated, and their names.
+
+`Signature` knows which arguments are static or donated, by position and by name, for a function's
+parameters. `Arguments` is one call taken apart: the leaves of the traced arguments, their
+structure, and the static values as a hashable key in which 1, 1.0 and True differ.
+
+Neighbours: `jit` and `stages` use both.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any
+
+import xtree
+from xprim import Array, ConcreteArray, ShapeDtypeStruct, as_array, shaped_array
+
+Names = Callable[[], Sequence[str]]
+
+
+class Signature:
+    """Which arguments of a function are static and which are donated.
+
+    Args:
+      fun: the function.
+      options: the keyword arguments of `jit`.
+    """
+
+    __slots__ = ("donate_names", "donate_nums", "has_static", "name", "parameters", "static_names",
+                 "static_nums")  # fmt: skip
+
+    def __init__(self, fun: Callable[..., Any], options: dict[str, Any]) -> None:
+        self.name = getattr(fun, "__name__", None) or type(fun).__name__
+        self.parameters = _positional_parameters(fun)
+        everything = _all_parameters(fun)
+        self.static_nums, self.static_names = self._resolved(
+            "static", options["static_argnums"], options["static_argnames"], everything
+        )
+        self.donate_nums, self.donate_names = self._resolved(
+            "donate", options["donate_argnums"], options["donate_argnames"], everything
+        )
+        self.has_static = bool(self.static_nums or self.static_names)
+        both = (self.static_names & self.donate_names) or (
+            set(self.static_nums) & set(self.donate_nums))  # fmt: skip
+        if both:
+            raise ValueError(
+                f"jit: arguments of {self.name} cannot be both static and donated: "
+                f"{sorted(both, key=str)}."
+            )
+
+    def _resolved(
+        self, kind: str, nums: Any, names: Any, everything: frozenset[str] | None
+    ) -> tuple[tuple[int, ...], frozenset[str]]:
+        """Return positions and names; where one was given, the other follows from the function."""
+        positions = _integers(nums, f"{kind}_argnums")
+        words = _strings(names, f"{kind}_argnames")
+        parameters = self.parameters
+        for word in words:
+            if everything is not None and word not in everything:
+                raise ValueError(
+                    f"jit: {kind}_argnames names {word!r}, which {self.name} does not have."
+                    f"\n  expected  some of {', '.join(sorted(everything))}"
+                )
+        if parameters is None:
+            return positions, frozenset(words)
+        count = len(parameters)
+        resolved = []
+        for i in positions:
+            if not -count <= i < count and not self._takes_more(i):
+                raise ValueError(
+                    f"jit: {kind}_argnums has {i}, but {self.name} takes {count} positional "
+                    "arguments."
+                )
+            resolved.append(i + count if i < 0 else i)
+        if names is None:
+            words = [parameters[i] for i in resolved if i < count]
+        elif nums is None:
+            resolved = [parameters.index(word) for word in words if word in parameters]
+        return tuple(resolved), frozenset(words)
+
+    def _takes_more(self, position: int) -> bool:
+        return position >= 0 and self.parameters is not None and self.parameters[-1:] == ["*"]
+
+    def split(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
+        """Take one call apart."""
+        if not self.has_static:
+            leaves, tree = xtree.flatten((args, kwargs))
+            return Arguments(self, leaves, tree, (), (), len(args))
+        nums = {i + len(args) if i < 0 else i for i in self.static_nums}
+        fixed: list[tuple[Any, Any]] = []
+        dynamic = []
+        for i, value in enumerate(args):
+            if i in nums:
+                fixed.append((i, value))
+            else:
+                dynamic.append(value)
+        named = {}
+        for key, value in kwargs.items():
+            if key in self.static_names:
+                fixed.append((key, value))
+            else:
+                named[key] = value
+        statics = tuple([(where, self._static_key(where, value)) for where, value in fixed])
+        leaves, tree = xtree.flatten((tuple(dynamic), named))
+        return Arguments(self, leaves, tree, tuple(fixed), statics, len(args))
+
+    def _static_key(self, where: Any, value: Any) -> Hashable:
+        try:
+            hash(value)
+        except TypeError:
+            pass
+        else:
+            if not isinstance(value, Array):
+                return static_key(value)
+        name = self.argument_name(where)
+        hint = ("\n  hint      leave it out of static_argnums: arrays are traced"
+                if isinstance(value, Array) else
+                "\n  hint      pass a tuple instead of a list, or make it a traced argument")  # fmt: skip
+        raise ValueError(
+            f"jit: the static argument {name} of {self.name} is not hashable."
+            f"\n  got       a {type(value).__name__}" + hint
+        )
+
+    def argument_name(self, where: Any) -> str:
+        """Return what the function calls the argument at a position or of a name."""
+        if isinstance(where, str):
+            return where
+        known = self.parameters
+        if known is not None and where < len(known) and known[where] != "*":
+            return known[where]
+        return f"number {where}"
+
+    def donated(self, arguments: Arguments) -> list[bool]:
+        """Return for each leaf whether it is donated."""
+        if not self.donate_nums and not self.donate_names:
+            return [False] * len(arguments.leaves)
+        flags = []
+        fixed = {where for where, _ in arguments.fixed}
+        positions = iter([i for i in range(arguments.num_args) if i not in fixed])
+        args_tree, kwargs_tree = arguments.tree.children()
+        nums = {i + arguments.num_args if i < 0 else i for i in self.donate_nums}
+        for child, i in zip(args_tree.children(), positions, strict=True):
+            flags += [i in nums] * child.num_leaves
+        keys = kwargs_tree.node_data()[1]
+        for child, key in zip(kwargs_tree.children(), keys, strict=True):
+            flags += [key in self.donate_names] * child.num_leaves
+        return flags
+
+
+class Arguments:
+    """One call taken apart: `fun(*args, **kwargs)` is `call(fun, leaves)`."""
+
+    __slots__ = ("fixed", "leaves", "num_args", "signature", "statics", "tree")
+
+    def __init__(
+        self, signature: Signature, leaves: list[Any], tree: Any, fixed: tuple[Any, ...],
+        statics: Hashable, num_args: int,
+    ) -> None:  # fmt: skip
+        self.signature = signature
+        self.leaves = leaves
+        self.tree = tree
+        self.fixed = fixed
+        self.statics = statics
+        self.num_args = num_args
+
+    def call(self, fun: Callable[..., Any], leaves: Sequence[Any]) -> Any:
+        """Call the function with other leaves in place of the traced arguments."""
+        args, kwargs = self.tree.unflatten(leaves)
+        if not self.fixed:
+            return fun(*args, **kwargs)
+        fixed = dict(self.fixed)
+        rest = iter(args)
+        everything = [
+            fixed[i] if i in fixed else next(rest) for i in range(self.num_args)
+        ]
+        named = {key: value for key, value in self.fixed if isinstance(key, str)}
+        return fun(*everything, **kwargs, **named)
+
+    def arrays(self) -> list[Any]:
+        """Return the leaves as Arrays; host values are let in.
+
+        Raises:
+          TypeError: naming the first leaf that is no array.
+        """
+        found = []
+        for i, leaf in enumerate(self.leaves):
+            if isinstance(leaf, Array):
+                found.append(leaf)
+                continue
+            try:
+                found.append(as_array(leaf))
+            except TypeError:
+                raise self._not_an_array(i, leaf) from None
+            except OverflowError as error:
+                raise OverflowError(
+                    f"jit: the argument {self.names()[i]} of {self.signature.name}: {error}"
+                ) from None
+        return found
+
+    def avals(self) -> list[Any]:
+        """Return the abstract values of the leaves, which may be arrays or only describe some."""
+        found = []
+        for i, leaf in enumerate(self.leaves):
+            if hasattr(leaf, "aval"):
+                found.append(leaf.aval)
+            elif hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
+                found.append(
+                    as_array(leaf).aval if hasattr(leaf, "__array__") else
+                    shaped_array(tuple(leaf.shape), leaf.dtype)
+                )  # fmt: skip
+            else:
+                try:
+                    found.append(as_array(leaf).aval)
+                except TypeError:
+                    raise self._not_an_array(i, leaf) from None
+        return found
+
+    def _not_an_array(self, i: int, leaf: Any) -> TypeError:
+        name, fun = self.names()[i], self.signature.name
+        argument = name.split("[")[0].split(".")[0]
+        text = repr(leaf).splitlines()[0][:60] if repr(leaf) else ""
+        return TypeError(
+            f"jit: the argument {name} of {fun} is not an array."
+            f"\n  got       {type(leaf).__name__}: {text}"
+            "\n  expected  an Array, a NumPy array or a number, or a tree of them"
+            f"\n  hint      if it chooses what is computed, make it static: "
+            f"static_argnames={argument!r}"
+        )
+
+    def names(self) -> list[str]:
+        """Return what the function calls each leaf: `params['w']`."""
+        fixed = {where for where, _ in self.fixed}
+        positions = [i for i in range(self.num_args) if i not in fixed]
+        filler = self.tree.unflatten([0] * self.tree.num_leaves)
+        names = []
+        for path, _ in xtree.leaves_with_path(filler):
+            if path[0].idx == 0:
+                base = self.signature.argument_name(positions[path[1].idx])
+            else:
+                base = str(path[1].key)
+            names.append(base + xtree.keystr(path[2:]))
+        return names
+
+
+class LazyNames(Sequence[str]):
+    """Names of arguments that are only worked out when an error needs them."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+
+    def __len__(self) -> int:
+        return len(self._names())
+
+    def __getitem__(self, i: Any) -> Any:
+        return self._names()[i]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+
+def static_key(value: Any) -> Hashable:
+    """Return a key for a static value in which equal values of different types differ."""
+    kind = type(value)
+    if kind is float:
+        return (kind, value.hex())
+    if kind is tuple:
+        return (kind, *[static_key(v) for v in value])
+    return (kind, value)
+
+
+def explain_miss(before: tuple[Any, ...] | None, after: tuple[Any, ...], names: Names) -> str:
+    """Say in what two keys of a function's cache differ.
+
+    Args:
+      before: (structure, statics, avals, context) of the last call that was traced, or None.
+      after: the same of this call.
+      names: of the leaves of this call.
+    """
+    if before is None:
+        return "it was not called before"
+    reasons = []
+    if before[0] != after[0]:
+        reasons.append(f"the structure of the arguments: {before[0]} became {after[0]}")
+    elif before[2] != after[2]:
+        for name, old, new in zip(names(), before[2], after[2], strict=True):
+            if old is not new:
+                reasons.append(f"{name}: {old.str_long()} became {new.str_long()}")
+    if before[1] != after[1]:
+        reasons.append(f"static values: {_shown(before[1])} became {_shown(after[1])}")
+    if before[3] is not after[3]:
+        reasons.append("options of the configuration")
+    return "; ".join(reasons) or "the function sees other values"
+
+
+def _shown(statics: Any) -> str:
+    return ", ".join([f"{where}={key[1]!r}" for where, key in statics]) or "none"
+
+
+def _integers(value: Any, option: str) -> tuple[int, ...]:
+    if value is None:
+        return ()
+    found = (value,) if isinstance(value, int) else tuple(value)
+    if not all(isinstance(i, int) and not isinstance(i, bool) for i in found):
+        raise TypeError(f"jit: {option} must be an integer or several, got {value!r}.")
+    return found
+
+
+def _strings(value: Any, option: str) -> list[str]:
+    if value is None:
+        return []
+    found: Iterable[Any] = (value,) if isinstance(value, str) else tuple(value)
+    if not all(isinstance(word, str) for word in found):
+        raise TypeError(f"jit: {option} must be a string or several, got {value!r}.")
+    return list(found)
+
+
+def _positional_parameters(fun: Callable[..., Any]) -> list[str] | None:
+    """Return the names of the positional parameters, `*` for a variable number at the end."""
+    try:
+        parameters = inspect.signature(fun).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    names = [p.name for p in parameters
+             if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]  # fmt: skip
+    return [*names, "*"] if any(p.kind is p.VAR_POSITIONAL for p in parameters) else names
+
+
+def _all_parameters(fun: Callable[..., Any]) -> frozenset[str] | None:
+    """Return the names of all parameters, or None when the function takes any."""
+    try:
+        parameters = inspect.signature(fun).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return None
+    return frozenset(p.name for p in parameters)

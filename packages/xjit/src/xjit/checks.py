@@ -1,0 +1,76 @@
+"""`debug_nans` and `debug_infs`: find the operation whose result is not finite.
+
+Results of compiled programs are looked at when one of the options is set. If one is at fault, the
+program runs again, one equation at a time, to name the operation and the user's line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xprim import (
+    EAGER,
+    ClosedJaxpr,
+    ConcreteArray,
+    Literal,
+    config,
+    dtypes,
+    source,
+    state,
+)
+
+
+def check_finite(name: str, results: Sequence[ConcreteArray], closed: ClosedJaxpr,
+                 arguments: Sequence[ConcreteArray] | None) -> None:  # fmt: skip
+    """Raise if a result holds a NaN or an infinity that the options forbid.
+
+    Args:
+      name: of the function.
+      results: what it returned.
+      closed: its program.
+      arguments: what it was called with, to run it again; None when they were donated.
+
+    Raises:
+      FloatingPointError: naming the operation that made the first bad value.
+    """
+    found = next((f for f in map(_fault, results) if f), "")
+    if not found:
+        return
+    place = "" if arguments is None else _first_fault(closed, arguments)
+    where = f"\n  where     {place}" if place else ""
+    raise FloatingPointError(f"{name}: {found} was computed.{where}")
+
+
+def _fault(x: ConcreteArray) -> str:
+    if not dtypes.is_inexact(x.dtype):
+        return ""
+    host = x.to_host()
+    values = config.values
+    if values.debug_nans and np.isnan(host).any():
+        return "a NaN"
+    if values.debug_infs and np.isinf(host).any():
+        return "an infinity"
+    return ""
+
+
+def _first_fault(closed: ClosedJaxpr, arguments: Sequence[ConcreteArray]) -> str:
+    jaxpr = closed.jaxpr
+    env: dict[Any, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+    env.update(zip(jaxpr.invars, arguments, strict=True))
+    previous = state.trace
+    state.trace = EAGER
+    try:
+        for eqn in jaxpr.eqns:
+            operands = tuple([x.value if type(x) is Literal else env[x] for x in eqn.inputs])
+            results = EAGER.process(eqn.primitive, operands, eqn.params)
+            if any(map(_fault, results)):
+                shapes = ", ".join([x.aval.str_long() for x in operands])
+                place = source.describe(eqn.source)
+                return f"{eqn.primitive.name}({shapes})" + (f" at {place}" if place else "")
+            env.update(zip(eqn.outputs, results, strict=True))
+    finally:
+        state.trace = previous
+    return ""

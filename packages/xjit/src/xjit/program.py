@@ -1,0 +1,164 @@
+"""Run compiled programs on arrays.
+
+What: `Program`, a closed jaxpr that is lowered and compiled when it is first called.
+Idea: an executable belongs to one placement; the last one used stays in `loaded`, so a call on data
+that is where it was before costs one identity test for each argument. `program_of` keeps a jaxpr's
+program in its memo, where it dies with the jaxpr.
+Neighbours: `jit` inlines the common case of `Program.call`; `placement` moves what is elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xjit import jaxlib_gateway as gateway
+from xjit.compile import Options, executable_for
+from xjit.lowering import LoweredProgram, lower
+from xjit.placement import Gone, buffers_at, common_placement, device_at
+from xprim import ClosedJaxpr, ConcreteArray, config
+
+RuntimeFailure = gateway.RuntimeFailure
+
+
+class Loaded:
+    """An executable, ready to be called at one placement."""
+
+    __slots__ = ("constants", "executable", "handlers", "start", "where")
+
+    def __init__(
+        self, executable: gateway.Executable, where: Any, constants: Sequence[ConcreteArray]
+    ) -> None:
+        self.executable = executable
+        self.where = where
+        self.start: Callable[..., Any] = executable.starter
+        self.handlers = executable.handlers(where)
+        self.constants = buffers_at(where, constants)
+
+
+class Program:
+    """A closed jaxpr and its executables.
+
+    Args:
+      closed: the program.
+      name: of the function it comes from.
+      donated: for each argument, whether its memory may be reused.
+      keep_unused: whether arguments that nothing needs are passed on.
+      placement: where it runs, whatever its arguments say; None asks them.
+      arg_names: returns the key paths of the arguments, for errors.
+      options: settings of XLA by name.
+    """
+
+    __slots__ = ("_lowered", "all_loaded", "arg_names", "closed", "donated", "kept", "keep_unused",
+                 "loaded", "name", "options", "out_avals", "placement")  # fmt: skip
+
+    def __init__(
+        self,
+        closed: ClosedJaxpr,
+        name: str,
+        *,
+        donated: Sequence[bool] = (),
+        keep_unused: bool = False,
+        placement: Any = None,
+        arg_names: Callable[[], Sequence[str]] = tuple,
+        options: Options | None = None,
+    ) -> None:
+        self.closed = closed
+        self.name = name
+        self.donated = tuple([i for i, d in enumerate(donated) if d])
+        self.keep_unused = keep_unused
+        self.placement = placement
+        self.arg_names = arg_names
+        self.options = options
+        self.out_avals = closed.out_avals
+        self.kept: tuple[int, ...] | None = None
+        self.loaded: Loaded | None = None
+        self.all_loaded: dict[Any, Loaded] = {}
+        self._lowered: dict[str, LoweredProgram] = {}
+
+    def lowered(self, platform: str) -> LoweredProgram:
+        """Return the text of the program for a platform, written once."""
+        found = self._lowered.get(platform)
+        if found is None:
+            flags = [i in self.donated for i in range(len(self.closed.in_avals))]
+            found = self._lowered[platform] = lower(
+                self.closed, name=self.name, donated=flags, keep_unused=self.keep_unused,
+                platform=platform,
+            )  # fmt: skip
+            self.kept = found.kept
+        return found
+
+    def load(self, where: Any) -> Loaded:
+        """Return the executable at a placement, compiled when it is not there yet."""
+        found = self.all_loaded.get(where)
+        if found is None:
+            device = device_at(where)
+            lowered = self.lowered(device.platform)
+            executable = executable_for(lowered, device, self.options)
+            found = self.all_loaded[where] = Loaded(executable, where, lowered.constants)
+        self.loaded = found
+        return found
+
+    def call(self, arrays: Sequence[ConcreteArray]) -> list[ConcreteArray]:
+        """Start the program and return its results, which may still be in the making."""
+        where = self.placement
+        if where is None:
+            where = common_placement(arrays, self.name, self.arg_names)
+        loaded = self.loaded
+        if loaded is None or loaded.where is not where:
+            loaded = self.load(where)
+        kept = self.kept
+        assert kept is not None
+        if self.donated:
+            arrays = _separate(self, arrays)
+        used = arrays if len(kept) == len(arrays) else [arrays[i] for i in kept]
+        buffers = buffers_at(where, used)
+        try:
+            outs = loaded.start([*loaded.constants, *buffers]).consume_with_handlers(
+                loaded.handlers
+            )
+        except RuntimeFailure as error:
+            gateway.fail(self.name, "the program could not be started", error)
+        if self.donated:
+            self._invalidate(arrays)
+        return [ConcreteArray(None, a, b) for a, b in zip(self.out_avals, outs, strict=True)]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the buffers of the arguments are the program's operands, and nothing else."""
+        return (
+            self.loaded is not None
+            and not self.donated
+            and not self.loaded.constants
+            and self.kept == tuple(range(len(self.closed.in_avals)))
+        )
+
+    def _invalidate(self, arrays: Sequence[ConcreteArray]) -> None:
+        for i in self.donated:
+            x = arrays[i]
+            x._host = None
+            x._buffer = Gone(f"was donated to {self.name}")
+
+
+def program_of(closed: ClosedJaxpr, name: str, placement: Any = None) -> Program:
+    """Return the program of a closed jaxpr, kept in its memo."""
+    key = ("program", placement, config.trace_context())
+    found = closed.memo.get(key)
+    if found is None:
+        found = closed.memo[key] = Program(closed, name, placement=placement)
+    return found  # type: ignore[no-any-return]
+
+
+def _separate(program: Program, arrays: Sequence[ConcreteArray]) -> Sequence[ConcreteArray]:
+    """Check that a donated array is passed once."""
+    seen: dict[int, int] = {}
+    for i, x in enumerate(arrays):
+        first = seen.setdefault(id(x), i)
+        if first != i and (i in program.donated or first in program.donated):
+            names = program.arg_names()
+            one, two = (names[k] if k < len(names) else f"argument {k}" for k in (first, i))
+            raise ValueError(
+                f"{program.name}: an array is donated and passed twice: as {one} and {two}."
+                "\n  hint      pass a copy, or leave it out of donate_argnums"
+            )
+    return arrays

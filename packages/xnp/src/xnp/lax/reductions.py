@@ -1,0 +1,230 @@
+"""Reductions over axes: `reduce_sum` and its kin, and `reduce` by any computation.
+
+Neighbours: `xnp.primitives.reductions` and `xnp.primitives.reduce` have the rules.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import xtree
+from xnp.primitives.reduce import reduce_p
+from xnp.primitives.reductions import (
+    reduce_and_p,
+    reduce_max_p,
+    reduce_min_p,
+    reduce_or_p,
+    reduce_prod_p,
+    reduce_sum_p,
+    reduce_xor_p,
+)
+from xprim import (
+    Array,
+    ClosedJaxpr,
+    Primitive,
+    as_array,
+    close_over,
+    dtypes,
+    get_primitive,
+    shaped_array,
+    trace_to_jaxpr,
+)
+
+__all__ = [
+    "reduce",
+    "reduce_and",
+    "reduce_and_p",
+    "reduce_max",
+    "reduce_max_p",
+    "reduce_min",
+    "reduce_min_p",
+    "reduce_or",
+    "reduce_or_p",
+    "reduce_p",
+    "reduce_prod",
+    "reduce_prod_p",
+    "reduce_sum",
+    "reduce_sum_p",
+    "reduce_xor",
+    "reduce_xor_p",
+]
+
+
+def reduce_sum(operand: Any, axes: Sequence[int]) -> Array:
+    """Sum over axes; integers wrap around, float16 and smaller are summed in float32.
+
+    Args:
+      operand: an array of numbers.
+      axes: the axes to sum over.
+
+    Returns:
+      An array of the operand's dtype without those axes; 0 where there is no element.
+
+    Example:
+      >>> import numpy as np
+      >>> np.asarray(reduce_sum(np.float32([[1, 2], [3, 4]]), (1,)))
+      array([3., 7.], dtype=float32)
+    """
+    return _reduced(reduce_sum_p, operand, axes)
+
+
+def reduce_prod(operand: Any, axes: Sequence[int]) -> Array:
+    """Multiply the elements along axes; 1 where there is none."""
+    return _reduced(reduce_prod_p, operand, axes)
+
+
+def reduce_max(operand: Any, axes: Sequence[int]) -> Array:
+    """Take the greatest element along axes.
+
+    NaN if there is one among them; -inf or the least integer where there is no element. Complex
+    numbers are ordered by real, then imaginary part. Elements that tie share the derivative.
+    """
+    return _reduced(reduce_max_p, operand, axes)
+
+
+def reduce_min(operand: Any, axes: Sequence[int]) -> Array:
+    """Take the least element along axes; see `reduce_max`."""
+    return _reduced(reduce_min_p, operand, axes)
+
+
+def reduce_and(operand: Any, axes: Sequence[int]) -> Array:
+    """Join booleans, or the bits of integers, by "and"; all bits are set where there is none."""
+    return _reduced(reduce_and_p, operand, axes)
+
+
+def reduce_or(operand: Any, axes: Sequence[int]) -> Array:
+    """Join booleans, or the bits of integers, by "or"; 0 where there is none."""
+    return _reduced(reduce_or_p, operand, axes)
+
+
+def reduce_xor(operand: Any, axes: Sequence[int]) -> Array:
+    """Join booleans, or the bits of integers, by exclusive "or"; 0 where there is none."""
+    return _reduced(reduce_xor_p, operand, axes)
+
+
+def reduce(
+    operands: Any, init_values: Any, computation: Callable[[Any, Any], Any],
+    dimensions: Sequence[int],
+) -> Any:  # fmt: skip
+    """Combine elements along dimensions by a computation.
+
+    Args:
+      operands: an array, or a pytree of arrays of one shape.
+      init_values: a scalar for each operand, in the same structure. It must be neutral for the
+        computation: it may enter any number of times.
+      computation: an associative function of two scalars (or two such pytrees of scalars) that
+        returns one. The order in which elements are joined is not specified.
+      dimensions: the dimensions to reduce over.
+
+    Returns:
+      The operands' structure with those dimensions gone.
+
+    Example:
+      >>> import numpy as np
+      >>> from xprim import get_primitive
+      >>> total = reduce(np.float32([1, 2, 3]), np.float32(0),
+      ...                lambda a, b: get_primitive("add").bind(a, b)[0], (0,))
+      >>> float(np.asarray(total))
+      6.0
+
+    Differentiable in: operands, init_values, when the computation consists of elementwise
+    operations.
+    """
+    leaves, tree = xtree.flatten(operands)
+    init_leaves, init_tree = xtree.flatten(init_values)
+    if tree != init_tree:
+        raise ValueError(
+            "reduce: operands and init_values must have the same structure."
+            f"\n  got       {tree} and {init_tree}"
+        )
+    xs = [as_array(x, what="reduce: an operand") for x in leaves]
+    inits = [as_array(i, x.dtype, what="reduce: an initial value")
+             for i, x in zip(init_leaves, xs, strict=True)]  # fmt: skip
+    for x, init in zip(xs, inits, strict=True):
+        if init.ndim or init.dtype != x.dtype:
+            raise TypeError(
+                "reduce: an initial value must be a scalar of its operand's dtype."
+                f"\n  got       {init.aval.str_long()} for {x.aval.str_long()}"
+            )
+    axes = _axes("reduce", dimensions, xs[0].ndim if xs else 0)
+    jaxpr, captured = _staged(computation, xs, tree)
+    known = _known_reduction(jaxpr) if len(xs) == 1 else None
+    if known is not None:
+        joined, reduction = known
+        total = reduction.bind(xs[0], axes=axes)[0]
+        return xtree.unflatten(tree, [_joined(joined, inits[0], total)])
+    if captured:
+        raise TypeError(
+            "reduce: the computation uses a traced value from outside of it."
+            "\n  hint      give that value as one more operand"
+        )
+    return xtree.unflatten(tree, list(reduce_p.bind(*xs, *inits, jaxpr=jaxpr, dimensions=axes)))
+
+
+def _staged(computation: Any, xs: Any, tree: Any) -> tuple[ClosedJaxpr, list[Any]]:
+    scalars = [shaped_array((), x.dtype) for x in xs]
+    count = len(xs)
+
+    def flat(*args: Any) -> list[Any]:
+        totals, elements = (xtree.unflatten(tree, list(args[:count])),
+                            xtree.unflatten(tree, list(args[count:])))  # fmt: skip
+        leaves, out_tree = xtree.flatten(computation(totals, elements))
+        if out_tree != tree:
+            raise TypeError(
+                "reduce: the computation must return the structure of its first argument."
+                f"\n  got       {out_tree}\n  expected  {tree}"
+            )
+        results = [as_array(y, s.dtype, what="reduce: a result of the computation")
+                   for y, s in zip(leaves, scalars, strict=True)]  # fmt: skip
+        for y, s in zip(results, scalars, strict=True):
+            if y.aval.shape or y.aval.dtype != s.dtype:
+                raise TypeError(
+                    "reduce: the computation must return a scalar of its argument's dtype."
+                    f"\n  got       {y.aval.str_long()}\n  expected  {s.str_long()}"
+                )
+        return results
+
+    jaxpr, consts = trace_to_jaxpr(flat, [*scalars, *scalars], name="reduce")
+    return close_over(jaxpr, consts)
+
+
+_REDUCTION_BY_NAME = {
+    "add": reduce_sum_p, "mul": reduce_prod_p, "max": reduce_max_p, "min": reduce_min_p,
+    "and": reduce_and_p, "or": reduce_or_p, "xor": reduce_xor_p,
+}  # fmt: skip
+
+
+def _known_reduction(closed: ClosedJaxpr) -> tuple[str, Primitive] | None:
+    """Return the operation and its reduction when the computation is just that operation."""
+    eqns, jaxpr = closed.jaxpr.eqns, closed.jaxpr
+    if len(eqns) != 1 or eqns[0].primitive.name not in _REDUCTION_BY_NAME:
+        return None
+    (eqn,) = eqns
+    if jaxpr.outvars[0] is not eqn.outputs[0] or {*map(id, eqn.inputs)} != {*map(id, jaxpr.invars)}:
+        return None
+    name = eqn.primitive.name
+    if dtypes.is_bool(jaxpr.invars[0].aval.dtype) and name in ("add", "mul"):
+        return None
+    return name, _REDUCTION_BY_NAME[name]
+
+
+def _joined(name: str, init: Any, total: Any) -> Any:
+    return get_primitive(name).bind(init, total)[0]
+
+
+def _reduced(primitive: Primitive, operand: Any, axes: Sequence[int]) -> Array:
+    operand = as_array(operand, what=primitive.name)
+    result: Array = primitive.bind(operand, axes=_axes(primitive.name, axes, operand.ndim))[0]
+    return result
+
+
+def _axes(name: str, axes: Sequence[int], ndim: int) -> tuple[int, ...]:
+    found = [operator.index(a) for a in axes]
+    for a in found:
+        if not -ndim <= a < ndim:
+            raise ValueError(
+                f"{name}: axis {a} is out of bounds for an array of {ndim} dimensions."
+            )
+    return tuple(sorted([a + ndim if a < 0 else a for a in found]))

@@ -1,0 +1,344 @@
+"""`xnp.lax`: functions that change the shape of arrays and the order of their elements.
+
+Strict: dimensions are taken as written (negative ones count from the end where said), nothing is
+promoted. All of them are linear. Neighbours: `slicing` reads and writes parts of arrays,
+`xnp.primitives` has one module for each primitive used here.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xnp.primitives.broadcast_in_dim import broadcast_in_dim_p
+from xnp.primitives.concatenate import concatenate_p
+from xnp.primitives.iota import iota_p
+from xnp.primitives.pad import pad_p
+from xnp.primitives.reshape import reshape_p
+from xnp.primitives.rev import rev_p
+from xnp.primitives.split import split_p
+from xnp.primitives.squeeze import squeeze_p
+from xnp.primitives.transpose import transpose_p
+from xprim import Array, as_array, dtypes
+
+ArrayLike = Any
+
+
+def ints(values: Any, what: str) -> tuple[int, ...]:
+    """Return a sequence of sizes or dimensions as a tuple of Python ints."""
+    try:
+        return tuple([operator.index(v) for v in values])
+    except TypeError:
+        raise TypeError(
+            f"{what}: must be a sequence of integers known while tracing."
+            f"\n  got       {values!r}"
+        ) from None
+
+
+def dimension_of(dimension: int, ndim: int, what: str) -> int:
+    """Return a dimension counted from the front; negative ones count from the end.
+
+    Raises:
+      ValueError: when there is no such dimension.
+    """
+    d = operator.index(dimension)
+    if not -ndim <= d < ndim:
+        raise ValueError(
+            f"{what}: axis {d} is out of bounds for an array of dimension {ndim}."
+            f"\n  expected  -{ndim} <= axis < {ndim}"
+        )
+    return d + ndim if d < 0 else d
+
+
+def reshape(
+    operand: ArrayLike, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None
+) -> Array:
+    """Return the elements in row-major order under another shape.
+
+    Args:
+      operand: any array.
+      new_sizes: the shape of the result, with as many elements.
+      dimensions: the order in which the operand's dimensions are read; None for their own.
+
+    Raises:
+      TypeError: when the number of elements differs.
+
+    Example:
+      >>> reshape(np.arange(6), (2, 3)).shape
+      (2, 3)
+    """
+    x = as_array(operand, what="reshape")
+    if dimensions is not None:
+        x = transpose(x, dimensions)
+    if type(new_sizes) is not tuple:
+        new_sizes = ints(new_sizes, "reshape: new_sizes")
+    if x.aval.shape == new_sizes:
+        return x
+    try:
+        return reshape_p.bind(x, new_sizes=new_sizes, dimensions=None)[0]  # type: ignore[no-any-return]
+    except TypeError:
+        new_sizes = ints(new_sizes, "reshape: new_sizes")
+        return reshape_p.bind(x, new_sizes=new_sizes, dimensions=None)[0]  # type: ignore[no-any-return]
+
+
+def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
+    """Permute the dimensions: dimension i of the result is `permutation[i]` of the operand.
+
+    Example:
+      >>> transpose(np.zeros((2, 3, 4)), (2, 0, 1)).shape
+      (4, 2, 3)
+    """
+    x = as_array(operand, what="transpose")
+    order = ints(permutation, "transpose: permutation")
+    if order == tuple(range(x.aval.ndim)):
+        return x
+    return transpose_p.bind(x, permutation=order)[0]  # type: ignore[no-any-return]
+
+
+def broadcast_in_dim(
+    operand: ArrayLike, shape: Sequence[int], broadcast_dimensions: Sequence[int]
+) -> Array:
+    """Repeat an array to a shape; its dimension i becomes `broadcast_dimensions[i]`.
+
+    Example:
+      >>> broadcast_in_dim(np.arange(3), (2, 3), (1,)).shape
+      (2, 3)
+    """
+    x = as_array(operand, what="broadcast_in_dim")
+    sizes = ints(shape, "broadcast_in_dim: shape")
+    dims = ints(broadcast_dimensions, "broadcast_in_dim: broadcast_dimensions")
+    if x.aval.shape == sizes and dims == tuple(range(len(sizes))):
+        return x
+    return broadcast_in_dim_p.bind(x, shape=sizes, broadcast_dimensions=dims)[0]  # type: ignore[no-any-return]
+
+
+def broadcast(operand: ArrayLike, sizes: Sequence[int]) -> Array:
+    """Repeat an array along new leading dimensions of the given sizes.
+
+    Example:
+      >>> broadcast(np.zeros(3), (2, 4)).shape
+      (2, 4, 3)
+    """
+    x = as_array(operand, what="broadcast")
+    lead = ints(sizes, "broadcast: sizes")
+    dims = tuple(range(len(lead), len(lead) + x.aval.ndim))
+    return broadcast_in_dim(x, (*lead, *x.aval.shape), dims)
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """Return the shape that arrays of these shapes have in common, as NumPy broadcasts them.
+
+    Raises:
+      ValueError: when sizes differ and neither is 1.
+
+    Example:
+      >>> broadcast_shapes((2, 1), (3,))
+      (2, 3)
+    """
+    rank = max([len(s) for s in shapes], default=0)
+    out = [1] * rank
+    for shape in shapes:
+        for i, n in enumerate(shape, rank - len(shape)):
+            if n != 1 and n != out[i]:
+                if out[i] != 1:
+                    raise ValueError(
+                        "broadcast_shapes: the shapes do not broadcast together."
+                        f"\n  got       {', '.join(str(tuple(s)) for s in shapes)}"
+                        "\n  expected  sizes that are equal or 1, counted from the last dimension"
+                    )
+                out[i] = operator.index(n)
+    return tuple(out)
+
+
+def iota(dtype: Any, size: int) -> Array:
+    """Return 0, 1, ..., size - 1.
+
+    Example:
+      >>> np.asarray(iota("int32", 3)).tolist()
+      [0, 1, 2]
+    """
+    return broadcasted_iota(dtype, (size,), 0)
+
+
+def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Array:
+    """Return an array of a shape that counts from 0 along one dimension.
+
+    Example:
+      >>> np.asarray(broadcasted_iota("int32", (2, 2), 1)).tolist()
+      [[0, 1], [0, 1]]
+    """
+    return iota_p.bind(  # type: ignore[no-any-return]
+        dtype=dtypes.requested_dtype(dtype, "iota"),
+        shape=ints(shape, "iota: shape"),
+        dimension=operator.index(dimension),
+    )[0]
+
+
+def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
+    """Insert dimensions of size 1, where they stand in the result (negative: from its end).
+
+    Example:
+      >>> expand_dims(np.zeros((2, 3)), (0, -1)).shape
+      (1, 2, 3, 1)
+    """
+    x = as_array(array, what="expand_dims")
+    given = ints(dimensions, "expand_dims: dimensions")
+    ndim = x.aval.ndim + len(given)
+    new = [dimension_of(d, ndim, "expand_dims") for d in given]
+    if len({*new}) != len(new):
+        raise ValueError(f"expand_dims: the dimensions {given} are not distinct.")
+    kept = tuple([d for d in range(ndim) if d not in new])
+    shape = [1] * ndim
+    for d, n in zip(kept, x.aval.shape, strict=True):
+        shape[d] = n
+    return broadcast_in_dim(x, tuple(shape), kept)
+
+
+def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
+    """Drop dimensions of size 1 (negative: counted from the end).
+
+    Example:
+      >>> squeeze(np.zeros((1, 3, 1)), (0, -1)).shape
+      (3,)
+    """
+    x = as_array(array, what="squeeze")
+    given = ints(dimensions, "squeeze: dimensions")
+    if not given:
+        return x
+    dims = tuple(sorted([dimension_of(d, x.aval.ndim, "squeeze") for d in given]))
+    return squeeze_p.bind(x, dimensions=dims)[0]  # type: ignore[no-any-return]
+
+
+def collapse(
+    operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None
+) -> Array:
+    """Join the dimensions from start to stop (excluded; None for the end) into one.
+
+    Example:
+      >>> collapse(np.zeros((2, 3, 4)), 1).shape
+      (2, 12)
+    """
+    x = as_array(operand, what="collapse")
+    shape, ndim = x.aval.shape, x.aval.ndim
+    low, high, _ = slice(start_dimension, stop_dimension).indices(ndim)
+    if high <= low:
+        raise ValueError(
+            "collapse: stop_dimension must be greater than start_dimension."
+            f"\n  got       start {start_dimension}, stop {stop_dimension} for {x.aval.str_long()}"
+        )
+    joined = int(np.prod(shape[low:high], dtype=np.int64))
+    return reshape(x, (*shape[:low], joined, *shape[high:]))
+
+
+def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Array:
+    """Join arrays along one of their dimensions.
+
+    Raises:
+      TypeError: when shapes differ elsewhere, or dtypes differ.
+
+    Example:
+      >>> concatenate([np.zeros((2, 1)), np.ones((2, 3))], 1).shape
+      (2, 4)
+    """
+    xs = [as_array(x, what="concatenate") for x in operands]
+    if len(xs) == 1 and 0 <= dimension < xs[0].aval.ndim:
+        return xs[0]
+    return concatenate_p.bind(*xs, dimension=operator.index(dimension))[0]  # type: ignore[no-any-return]
+
+
+def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
+    """Join arrays of one shape along a new dimension.
+
+    Example:
+      >>> stack([np.zeros(3), np.ones(3)]).shape
+      (2, 3)
+    """
+    xs = [as_array(x, what="stack") for x in operands]
+    if not xs:
+        raise TypeError("stack: needs at least one array, got none.")
+    d = dimension_of(axis, xs[0].aval.ndim + 1, "stack")
+    for x in xs:
+        if x.aval.shape != xs[0].aval.shape:
+            shown = ", ".join([v.aval.str_long() for v in xs[:8]])
+            raise TypeError(f"stack: the shapes differ.\n  got       {shown}")
+    return concatenate([expand_dims(x, (d,)) for x in xs], d)
+
+
+def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
+    """Return the slices of an array along one dimension, without that dimension.
+
+    Example:
+      >>> [v.shape for v in unstack(np.zeros((2, 3)))]
+      [(3,), (3,)]
+    """
+    x = as_array(x, what="unstack")
+    d = dimension_of(axis, x.aval.ndim, "unstack")
+    return tuple([squeeze(v, (d,)) for v in split(x, (1,) * x.aval.shape[d], d)])
+
+
+def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
+    """Cut an array along one dimension into parts of the given sizes.
+
+    Example:
+      >>> [v.shape for v in split(np.zeros(5), (2, 3))]
+      [(2,), (3,)]
+    """
+    x = as_array(operand, what="split")
+    d = dimension_of(axis, x.aval.ndim, "split")
+    return list(split_p.bind(x, sizes=ints(sizes, "split: sizes"), axis=d))
+
+
+def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
+    """Repeat the whole array `reps[i]` times along each dimension i.
+
+    Example:
+      >>> tile(np.zeros((2, 3)), (2, 1)).shape
+      (4, 3)
+    """
+    x = as_array(operand, what="tile")
+    counts = ints(reps, "tile: reps")
+    shape = x.aval.shape
+    if len(counts) != len(shape) or any([n < 0 for n in counts]):
+        raise ValueError(
+            "tile: reps must hold a count of at least 0 for each dimension."
+            f"\n  got       {counts} for {x.aval.str_long()}"
+        )
+    pairs = [n for pair in zip(counts, shape, strict=True) for n in pair]
+    repeated = broadcast_in_dim(x, pairs, range(1, len(pairs), 2))
+    return reshape(repeated, tuple([c * n for c, n in zip(counts, shape, strict=True)]))
+
+
+def pad(
+    operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[int, int, int]]
+) -> Array:
+    """Put a value around and between the elements.
+
+    Args:
+      operand: any array.
+      padding_value: of rank 0 and the operand's dtype; a Python scalar takes that dtype.
+      padding_config: (low, high, interior) for each dimension; negative low and high crop.
+
+    Example:
+      >>> np.asarray(pad(np.array([1, 2]), 0, [(1, -1, 2)])).tolist()
+      [0, 1, 0, 0]
+    """
+    x = as_array(operand, what="pad")
+    value = as_array(padding_value, x.aval.dtype, what="pad: padding_value")
+    config = tuple([ints(c, "pad: padding_config") for c in padding_config])
+    if any([len(c) != 3 for c in config]):
+        raise TypeError(f"pad: padding_config needs (low, high, interior) triples, got {config}.")
+    return pad_p.bind(x, value, padding_config=config)[0]  # type: ignore[no-any-return]
+
+
+def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
+    """Reverse the order of elements along some dimensions.
+
+    Example:
+      >>> np.asarray(rev(np.arange(3), (0,))).tolist()
+      [2, 1, 0]
+    """
+    x = as_array(operand, what="rev")
+    return rev_p.bind(x, dimensions=ints(dimensions, "rev: dimensions"))[0]  # type: ignore[no-any-return]

@@ -1,0 +1,68 @@
+"""How accurate a compiled elementary function must be: `exp(x, accuracy=...)`.
+
+XLA may compute functions such as exp by several algorithms. An `AccuracyMode` or a `Tolerance`
+chooses among them; it becomes the `result_accuracy` attribute of the StableHLO operation. On the
+host, NumPy's function is used whatever is asked: its error is a few ulp, as that of the default.
+
+Neighbours: `table` gives the param to elementary functions (`tunable=True`).
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+class AccuracyMode(enum.Enum):
+    """Which algorithm XLA takes: the usual one, or the most accurate one that it has."""
+
+    HIGHEST = 1
+    DEFAULT = 2
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """The error that a compiled elementary function may have; one of the bounds must hold.
+
+    Attributes:
+      atol: absolute error.
+      rtol: relative error.
+      ulps: error in units of the last place.
+
+    Raises:
+      ValueError: when a bound is negative, or all are zero.
+
+    Example:
+      >>> Tolerance(ulps=4)
+      Tolerance(atol=0.0, rtol=0.0, ulps=4)
+    """
+
+    atol: float = 0.0
+    rtol: float = 0.0
+    ulps: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.atol, self.rtol, self.ulps) < 0 or not (self.atol or self.rtol or self.ulps):
+            raise ValueError(
+                "Tolerance: the bounds must not be negative, and one must be above zero."
+                f"\n  got       atol={self.atol}, rtol={self.rtol}, ulps={self.ulps}"
+            )
+
+
+Accuracy: TypeAlias = AccuracyMode | Tolerance | None
+
+
+def accuracy_attribute(accuracy: Accuracy) -> str:
+    """Return the `result_accuracy` attribute of an operation, or nothing for the default."""
+    if accuracy is None:
+        return ""
+    if isinstance(accuracy, AccuracyMode):
+        mode, bounds = accuracy.name, ""
+    else:
+        mode = "TOLERANCE"
+        bounds = f"atol = {accuracy.atol:e}, rtol = {accuracy.rtol:e}, ulps = {accuracy.ulps}, "
+    return (
+        f"result_accuracy = #stablehlo.result_accuracy<{bounds}"
+        f"mode = #stablehlo.result_accuracy_mode<{mode}>>"
+    )

@@ -1,0 +1,144 @@
+"""Operations on bits: and, or, xor, not, shifts, population_count, clz, mulhi.
+
+Semantics: StableHLO specification, sections of these names. A shift by the width of the dtype or
+more gives 0, or all sign bits for the arithmetic one; shift counts are read as unsigned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from xnp.primitives.formulas import BYTES, same_dtype
+from xnp.primitives.table import BITS, INTEGER, binary, retyped_stablehlo, unary
+from xprim import ZERO, dtypes
+
+and_p = binary("and", BITS, numpy=same_dtype(np.bitwise_and), stablehlo="stablehlo.and", jvp=ZERO)
+or_p = binary("or", BITS, numpy=same_dtype(np.bitwise_or), stablehlo="stablehlo.or", jvp=ZERO)
+xor_p = binary("xor", BITS, numpy=same_dtype(np.bitwise_xor), stablehlo="stablehlo.xor", jvp=ZERO)
+not_p = unary("not", BITS, numpy=same_dtype(np.invert), stablehlo="stablehlo.not", jvp=ZERO)
+
+
+# --- shifts -------------------------------------------------------------------------------------
+
+
+def _unsigned(x: Any) -> Any:
+    """Return the bits of integers of 8 bits or more as unsigned integers."""
+    return x.view(f"u{x.dtype.itemsize}") if x.dtype.kind == "i" else x
+
+
+def _shift(function: Callable[[Any, Any, Any, int], Any]) -> Callable[[Any, Any], Any]:
+    """Return a NumPy rule; `function` gets values, counts below the width, overflow mask, width."""
+
+    def rule(x: Any, y: Any) -> Any:
+        width = dtypes.itemsize_bits(x.dtype)
+        dtype, wide = x.dtype, BYTES.get(x.dtype)
+        if wide is not None:
+            x, y = x.astype(wide), y.astype(wide)
+        count = _unsigned(y)
+        over = count >= width  # a negative count reads as a large one
+        count = np.where(over, np.zeros((), count.dtype), count)
+        return function(x, count, over, width).astype(dtype)
+
+    return rule
+
+
+def _left(x: Any, count: Any, over: Any, width: int) -> Any:
+    bits = _unsigned(x)
+    return np.where(over, np.zeros((), bits.dtype), np.left_shift(bits, count))
+
+
+def _right_arithmetic(x: Any, count: Any, over: Any, width: int) -> Any:
+    shifted = np.right_shift(x, count.astype(x.dtype))
+    if x.dtype.kind == "i":
+        return np.where(over, np.where(x < 0, -np.ones((), x.dtype), np.zeros((), x.dtype)), shifted)
+    # unsigned: the top bit is the sign that is repeated
+    signed = x.view(f"i{x.dtype.itemsize}") if width == 8 * x.dtype.itemsize else (
+        (x.astype(np.int8) << (8 - width)) >> (8 - width))  # fmt: skip
+    most = np.where(over, np.asarray(width - 1, signed.dtype), count.astype(signed.dtype))
+    return np.right_shift(signed, most)
+
+
+def _right_logical(x: Any, count: Any, over: Any, width: int) -> Any:
+    bits = _unsigned(x)
+    if width < 8:  # widened with its sign, which is no bit of it
+        bits = bits & np.uint8((1 << width) - 1)
+    return np.where(over, np.zeros((), bits.dtype), np.right_shift(bits, count))
+
+
+shift_left_p = binary(
+    "shift_left", INTEGER, numpy=_shift(_left), stablehlo="stablehlo.shift_left", jvp=ZERO,
+)  # fmt: skip
+shift_right_arithmetic_p = binary(
+    "shift_right_arithmetic", INTEGER, numpy=_shift(_right_arithmetic),
+    stablehlo="stablehlo.shift_right_arithmetic", jvp=ZERO,
+)  # fmt: skip
+shift_right_logical_p = binary(
+    "shift_right_logical", INTEGER, numpy=_shift(_right_logical),
+    stablehlo="stablehlo.shift_right_logical", jvp=ZERO,
+)  # fmt: skip
+
+
+# --- counts -------------------------------------------------------------------------------------
+
+
+def _own_bits(x: Any) -> tuple[Any, int]:
+    """Return the bits as unsigned integers of 8 bits or more, and how many of them count."""
+    width = dtypes.itemsize_bits(x.dtype)
+    wide = BYTES.get(x.dtype)
+    if wide is None:
+        return _unsigned(x), width
+    return _unsigned(x.astype(wide)) & np.uint8((1 << width) - 1), width
+
+
+def _population_count_numpy(x: Any) -> Any:
+    return np.bitwise_count(_own_bits(x)[0]).astype(x.dtype)
+
+
+def _clz_numpy(x: Any) -> Any:
+    bits, width = _own_bits(x)
+    # smear the highest set bit downwards; the zeros above it are what is left to count
+    shift = 1
+    while shift < width:
+        bits = bits | (bits >> np.asarray(shift, bits.dtype))
+        shift *= 2
+    return (np.uint8(width) - np.bitwise_count(bits)).astype(x.dtype)
+
+
+population_count_p = unary(
+    "population_count", INTEGER, numpy=_population_count_numpy, stablehlo="stablehlo.popcnt",
+    jvp=ZERO,
+)  # fmt: skip
+clz_p = unary(
+    "clz", INTEGER, numpy=_clz_numpy, stablehlo="stablehlo.count_leading_zeros", jvp=ZERO,
+)  # fmt: skip
+
+
+# --- mulhi --------------------------------------------------------------------------------------
+
+
+def _mulhi_numpy(x: Any, y: Any) -> Any:
+    """Return the upper half of the bits of the exact product."""
+    width = dtypes.itemsize_bits(x.dtype)
+    if width < 64:
+        wide = np.int64 if x.dtype in dtypes.SIGNED else np.uint64
+        product = x.astype(wide) * y.astype(wide)
+        return (product >> wide(width)).astype(x.dtype)
+    low = np.uint64(0xFFFFFFFF)
+    half = np.uint64(32)
+    u, v = x.astype(np.uint64), y.astype(np.uint64)
+    u0, u1, v0, v1 = u & low, u >> half, v & low, v >> half
+    middle = u1 * v0 + ((u0 * v0) >> half)
+    other = u0 * v1 + (middle & low)
+    high = u1 * v1 + (middle >> half) + (other >> half)
+    if x.dtype.kind == "i":  # of two's complement: take away what the signs added
+        zero = np.uint64(0)
+        high = high - np.where(x < 0, v, zero) - np.where(y < 0, u, zero)
+    return high.astype(x.dtype)
+
+
+mulhi_p = binary(
+    "mulhi", INTEGER, numpy=_mulhi_numpy, stablehlo=retyped_stablehlo("chlo.mulhi"), jvp=ZERO,
+)  # fmt: skip

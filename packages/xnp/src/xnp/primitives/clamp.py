@@ -1,0 +1,99 @@
+"""clamp: limit each element to the interval between two bounds, which may be scalars.
+
+`clamp low x high` is min(max(low, x), high); NaN stays NaN. Semantics: StableHLO specification,
+section clamp.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xnp.primitives.formulas import add, bind, constant, same_dtype, where
+from xnp.primitives.table import REAL, common_dtype, repeated
+from xprim import (
+    Primitive,
+    ShapedArray,
+    Zero,
+    not_mapped,
+    shaped_array,
+    state,
+    undefined,
+)
+
+
+def _shape(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> tuple[ShapedArray, ...]:
+    dtype = common_dtype("clamp", (low, x, high))
+    if dtype not in REAL:
+        raise TypeError(
+            f"clamp: does not take operands of dtype {dtype.name}."
+            "\n  expected  a real number dtype"
+        )
+    for name, bound in (("min", low), ("max", high)):
+        if bound.shape not in ((), x.shape):
+            raise TypeError(
+                f"clamp: {name} must be a scalar or have the shape of x."
+                f"\n  got       {name}: {bound.str_long()}, x: {x.str_long()}"
+            )
+    return (shaped_array(x.shape, dtype, all([a.weak_type for a in (low, x, high)])),)
+
+
+def _numpy(low: Any, x: Any, high: Any) -> Any:
+    return (_limited(x, low, high),)
+
+
+@same_dtype
+def _limited(x: Any, low: Any, high: Any) -> Any:
+    return np.minimum(np.maximum(low, x), high)
+
+
+def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+    return b.op("stablehlo.clamp", operands, avals_in, avals_out)  # type: ignore[no-any-return]
+
+
+def _jvp(primals: Any, tangents: Any) -> Any:
+    """The tangent of the operand that is the result; none where x equals a bound."""
+    low, x, high = primals
+    (y,) = state.trace.process(clamp_p, (low, x, high), {})
+    total = None
+    for i, dot in enumerate(tangents):
+        if type(dot) is Zero:
+            continue
+        term = repeated(where(_is_result(i, low, x, high), dot, constant(y, 0)), y.aval.shape)
+        total = term if total is None else add(total, term)
+    return (y,), (Zero(y.aval) if total is None else total,)
+
+
+def _is_result(i: int, low: Any, x: Any, high: Any) -> Any:
+    if i == 0:
+        return bind("and", bind("gt", low, x), bind("lt", low, high))
+    if i == 1:
+        return bind("and", bind("gt", x, low), bind("lt", x, high))
+    return bind("lt", high, x)
+
+
+def _batch(axis: Any, operands: Any, dims: Any) -> Any:
+    low, x, high = operands
+    x_front = axis.to_front(x, dims[1])
+    bounds = []
+    for bound, d in ((low, dims[0]), (high, dims[2])):
+        if d is not not_mapped or bound.aval.ndim:
+            scalars = bound.aval.ndim == (d is not not_mapped)
+            bound = axis.to_front(bound, d)
+            if scalars:  # one bound for each example: repeated over the example's elements
+                bound = bind("broadcast_in_dim", bound, shape=x_front.aval.shape,
+                             broadcast_dimensions=(0,))  # fmt: skip
+        bounds.append(bound)
+    return clamp_p.bind(bounds[0], x_front, bounds[1]), (0,)
+
+
+clamp_p = Primitive(
+    "clamp",
+    shape=_shape,
+    numpy=_numpy,
+    stablehlo=_stablehlo,
+    jvp=_jvp,
+    transpose=undefined("it is not linear"),
+    batch=_batch,
+)

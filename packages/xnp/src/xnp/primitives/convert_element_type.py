@@ -1,0 +1,84 @@
+"""convert_element_type: the same numbers in another dtype.
+
+Semantics: StableHLO specification, section convert, and XLA where that leaves it open: a float
+outside the range of an integer dtype becomes the nearest end of it and NaN becomes 0; a complex
+number loses its imaginary part; integers wrap around.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xnp.primitives.table import COMPLEX, FLOATING, INEXACT, INTEGER
+from xprim import ELEMENTWISE, Primitive, ShapedArray, Zero, dtypes, shaped_array, state
+
+
+def _shape(x: ShapedArray, *, new_dtype: Any, weak_type: bool) -> tuple[ShapedArray, ...]:
+    if not dtypes.is_supported(new_dtype):
+        raise TypeError(f"convert_element_type: there are no arrays of dtype {new_dtype}.")
+    return (shaped_array(x.shape, new_dtype, weak_type),)
+
+
+def _numpy(x: Any, *, new_dtype: Any, weak_type: bool = False) -> Any:
+    if x.dtype in COMPLEX and new_dtype not in COMPLEX:
+        x = x.real
+    if x.dtype in FLOATING and new_dtype in INTEGER:
+        return (_saturated(x, new_dtype),)
+    return (x.astype(new_dtype),)
+
+
+def _saturated(x: Any, dtype: np.dtype[Any]) -> Any:
+    """Round towards zero to the range of an integer dtype; NaN becomes 0."""
+    limits = dtypes.iinfo(dtype)
+    lowest, highest = int(limits.min), int(limits.max)
+    wide = x.astype(np.float64)
+    # float(2**63 - 1) is 2**63, which is out of range: those are set apart and written as such
+    above, below = wide >= float(highest), wide <= float(lowest)
+    inside = np.where(above | below | np.isnan(wide), 0.0, wide)
+    storage = np.uint64 if lowest == 0 else np.int64
+    result = np.where(above, storage(highest), inside.astype(storage))
+    return np.where(below, storage(lowest), result).astype(dtype)
+
+
+def _stablehlo(
+    b: Any, operands: Any, avals_in: Any, avals_out: Any, *, new_dtype: Any, weak_type: bool
+) -> list[str]:
+    (x,), (aval,) = operands, avals_in
+    if aval.dtype in COMPLEX and new_dtype not in COMPLEX:
+        half = dtypes.float32 if aval.dtype.itemsize == 8 else dtypes.float64
+        part = shaped_array(aval.shape, half)
+        (x,), aval = b.op("stablehlo.real", [x], [aval], [part]), part
+    if new_dtype == dtypes.bool_ and aval.dtype != dtypes.bool_:
+        return b.op(  # type: ignore[no-any-return]
+            "stablehlo.compare", [x, b.constant(0, aval)], [aval, aval], avals_out,
+            "comparison_direction = #stablehlo<comparison_direction NE>",
+        )  # fmt: skip
+    return [b.convert(x, aval, new_dtype)]
+
+
+def _jvp(primals: Any, tangents: Any, *, new_dtype: Any, weak_type: bool) -> Any:
+    (x,), (x_dot,) = primals, tangents
+    params = {"new_dtype": new_dtype, "weak_type": weak_type}
+    (y,) = state.trace.process(convert_element_type_p, (x,), params)
+    if new_dtype not in INEXACT:
+        return (y,), (Zero(shaped_array(y.aval.shape, dtypes.float0)),)
+    if type(x_dot) is Zero:
+        return (y,), (Zero(y.aval.strong()),)
+    return (y,), convert_element_type_p.bind(x_dot, new_dtype=new_dtype, weak_type=False)
+
+
+def _transpose(cts: Any, x: Any, *, new_dtype: Any, weak_type: bool) -> Any:
+    return convert_element_type_p.bind(cts[0], new_dtype=x.aval.dtype, weak_type=False)
+
+
+convert_element_type_p = Primitive(
+    "convert_element_type",
+    shape=_shape,
+    numpy=_numpy,
+    stablehlo=_stablehlo,
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=ELEMENTWISE,
+)

@@ -1,0 +1,273 @@
+"""gather: read a window of the operand at each of many index vectors.
+
+Semantics: StableHLO specification, section gather, with the modes of `GatherScatterMode` for
+windows that do not fit. It is linear in the operand; its transpose is `scatter_add`.
+Neighbours: `index_modes` explains the dimension numbers, `index_plans` runs them in NumPy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xnp.primitives.building import bumped, call, filled, select, spread
+from xnp.primitives.index_modes import (
+    CLIP,
+    FILL_OR_DROP,
+    GatherDimensionNumbers,
+    ScatterDimensionNumbers,
+    upper_bounds,
+)
+from xnp.primitives.index_plans import Plan, clipped, inside, plan_of, starts_in_dims, window_slices
+from xprim import (
+    Primitive,
+    ShapedArray,
+    Zero,
+    dtypes,
+    not_mapped,
+    shaped_array,
+)
+
+_PARALLEL = "operand_batching_dims and start_indices_batching_dims"
+
+
+def _shape(operand: ShapedArray, indices: ShapedArray, *, dimension_numbers: Any, slice_sizes: Any,
+           **_: Any) -> tuple[ShapedArray, ...]:  # fmt: skip
+    problem = _problem(operand, indices, dimension_numbers, slice_sizes)
+    if problem:
+        raise TypeError(
+            f"gather: {problem}."
+            f"\n  got       operand {operand.str_long()}, indices {indices.str_long()}, "
+            f"slice_sizes {slice_sizes}, {dimension_numbers}"
+        )
+    plan = plan_of(dimension_numbers, operand.shape, indices.shape, slice_sizes, indices.dtype)
+    return (shaped_array(plan.out_shape, operand.dtype, operand.weak_type),)
+
+
+def _problem(
+    operand: ShapedArray, indices: ShapedArray, numbers: Any, slice_sizes: Any
+) -> str:
+    """Return what is wrong with the operands of a gather, or nothing."""
+    if not dtypes.is_integer(indices.dtype):
+        return f"the indices must be integers, not {indices.dtype.name}"
+    if not indices.ndim or indices.shape[-1] != len(numbers.start_index_map):
+        return "the last dimension of the indices must have an element for each of start_index_map"
+    if len(slice_sizes) != operand.ndim or any(
+        not 0 <= w <= n for w, n in zip(slice_sizes, operand.shape, strict=False)
+    ):
+        return "slice_sizes must give each operand dimension a size that fits into it"
+    batching = numbers.operand_batching_dims
+    dropped = (*numbers.collapsed_slice_dims, *batching)
+    if len({*dropped}) != len(dropped) or any(not 0 <= d < operand.ndim for d in dropped):
+        return "collapsed_slice_dims and operand_batching_dims must be distinct operand dimensions"
+    if any(slice_sizes[d] > 1 for d in dropped):
+        return "slices must have size 1 in collapsed_slice_dims and operand_batching_dims"
+    mapped = (*numbers.start_index_map, *batching)
+    if len({*mapped}) != len(mapped) or any(not 0 <= d < operand.ndim for d in mapped):
+        return "start_index_map must name distinct operand dimensions that are not batching"
+    rank = indices.ndim - 1 + operand.ndim - len(dropped)
+    offset = numbers.offset_dims
+    if len(offset) != operand.ndim - len(dropped) or list(offset) != sorted({*offset}) or any(
+        not 0 <= d < rank for d in offset
+    ):
+        return f"offset_dims must be {operand.ndim - len(dropped)} sorted dimensions of the result"
+    places = numbers.start_indices_batching_dims
+    if len(places) != len(batching) or any(not 0 <= p < indices.ndim - 1 for p in places):
+        return f"{_PARALLEL} must correspond"
+    if any(operand.shape[d] != indices.shape[p] for d, p in zip(batching, places, strict=True)):
+        return f"{_PARALLEL} must have equal sizes"
+    return ""
+
+
+def _numpy(x: Any, indices: Any, *, dimension_numbers: Any, slice_sizes: Any, mode: Any,
+           fill_value: Any, **_: Any) -> Any:  # fmt: skip
+    plan = plan_of(dimension_numbers, x.shape, indices.shape, slice_sizes, indices.dtype)
+    fills = mode is FILL_OR_DROP
+    if plan.single:
+        return (_gather_one(plan, x, indices, fills, fill_value),)
+    valid = None
+    if fills:
+        if plan.take_axis >= 0 and indices.dtype == np.int32 and x.flags.c_contiguous:
+            try:  # negative numbers are beyond every bound when read as unsigned
+                found = x.take(indices.view(np.uint32)[..., 0], axis=plan.take_axis)
+            except IndexError:
+                pass
+            else:
+                return (found if plan.take_to_out is None else found.transpose(plan.take_to_out),)
+        valid = inside(plan, indices)
+        if valid.all():
+            valid = None
+    out = _gather_in_bounds(plan, x, clipped(plan, indices))
+    return (out if valid is None else _with_fill(plan, out, valid, fill_value),)
+
+
+def _gather_one(plan: Plan, x: Any, indices: Any, fills: bool, fill_value: Any) -> Any:
+    """Gather the only window there is, as a view when it fits."""
+    given = indices.reshape(-1).tolist()
+    starts = [min(max(i, 0), m) for i, m in zip(given, plan.bounds.tolist(), strict=True)]
+    if fills and starts != given:
+        return np.full(plan.out_shape, fill_of(x.dtype, fill_value), x.dtype)
+    return x[(*window_slices(plan, starts), ...)].reshape(plan.out_shape)
+
+
+def _gather_in_bounds(plan: Plan, x: Any, indices: Any) -> Any:
+    if plan.take_axis >= 0 and x.flags.c_contiguous:
+        found = x.take(indices[..., 0], axis=plan.take_axis, mode="clip")
+        return found if plan.take_to_out is None else found.transpose(plan.take_to_out)
+    starts = starts_in_dims(plan, indices)
+    moving = [d for d, start in enumerate(starts) if type(start) is not int]
+    # a view with one dimension of window positions for each indexed dimension, then the window
+    view = np.lib.stride_tricks.as_strided(
+        x,
+        [plan.shape[d] - plan.window[d] + 1 for d in moving]
+        + [plan.window[d] for d in plan.window_dims],
+        [x.strides[d] for d in (*moving, *plan.window_dims)],
+        writeable=False,
+    )
+    if moving:
+        found = view[tuple([starts[d] for d in moving])]
+    else:
+        found = np.broadcast_to(view, (*plan.batch, *view.shape))
+    return found if plan.to_out is None else found.transpose(plan.to_out)
+
+
+def _with_fill(plan: Plan, out: Any, valid: Any, fill_value: Any) -> Any:
+    wide = valid.reshape(*plan.batch, *[1] * len(plan.window_dims))
+    if plan.to_out is not None:
+        wide = wide.transpose(plan.to_out)
+    return np.where(wide, out, np.asarray(fill_of(out.dtype, fill_value), out.dtype))
+
+
+def fill_of(dtype: np.dtype[Any], fill_value: Any) -> Any:
+    """Return what is read out of bounds: NaN, the least signed, greatest unsigned integer, True."""
+    if fill_value is not None:
+        return fill_value
+    if dtypes.is_inexact(dtype):
+        return float("nan")
+    if dtypes.is_bool(dtype):
+        return True
+    info = dtypes.iinfo(dtype)
+    return int(info.min if dtypes.is_signed_integer(dtype) else info.max)
+
+
+def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, dimension_numbers: Any,
+               slice_sizes: Any, indices_are_sorted: bool, unique_indices: bool, mode: Any,
+               fill_value: Any) -> Any:  # fmt: skip
+    if mode is FILL_OR_DROP:
+        def filling(x: Any, indices: Any) -> Any:
+            return (_filling_gather(x, indices, dimension_numbers, slice_sizes, indices_are_sorted,
+                                    unique_indices, fill_value),)  # fmt: skip
+
+        key = ("gather", dimension_numbers, slice_sizes, indices_are_sorted, unique_indices,
+               fill_value)  # fmt: skip
+        return b.traced(filling, operands, avals_in, key)
+    n = dimension_numbers
+    fields = [
+        f"offset_dims = {list(n.offset_dims)}",
+        f"collapsed_slice_dims = {list(n.collapsed_slice_dims)}",
+        f"start_index_map = {list(n.start_index_map)}",
+        f"index_vector_dim = {avals_in[1].ndim - 1}",
+    ]
+    if n.operand_batching_dims:
+        fields += [f"operand_batching_dims = {list(n.operand_batching_dims)}",
+                   f"start_indices_batching_dims = {list(n.start_indices_batching_dims)}"]
+    sizes = f": {', '.join(map(str, slice_sizes))}" if slice_sizes else ""
+    return b.op(
+        "stablehlo.gather", operands, avals_in, avals_out,
+        f"dimension_numbers = #stablehlo.gather<{', '.join(fields)}>, "
+        f"slice_sizes = array<i64{sizes}>, "
+        f"indices_are_sorted = {'true' if indices_are_sorted else 'false'}",
+    )  # fmt: skip
+
+
+def _filling_gather(x: Any, indices: Any, numbers: Any, slice_sizes: Any, are_sorted: bool,
+                    unique: bool, fill_value: Any) -> Any:  # fmt: skip
+    """Gather with windows moved inside, then put the fill value where they did not fit."""
+    out = gather_p.bind(
+        x, indices, dimension_numbers=numbers, slice_sizes=slice_sizes,
+        indices_are_sorted=are_sorted, unique_indices=unique, mode=CLIP, fill_value=None,
+    )[0]  # fmt: skip
+    valid = fits(indices, upper_bounds(x.aval.shape, slice_sizes, numbers.start_index_map,
+                                       indices.aval.dtype))  # fmt: skip
+    shape = out.aval.shape
+    places = tuple([i for i in range(len(shape)) if i not in numbers.offset_dims])
+    fill = filled(fill_of(x.aval.dtype, fill_value), shape, x.aval.dtype)
+    return select(spread(valid, shape, places), out, fill)
+
+
+def fits(indices: Any, bounds: Any) -> Any:
+    """Return for each index vector whether 0 <= index <= bound in all of its elements."""
+    shape, dtype = indices.aval.shape, indices.aval.dtype
+    columns = [filled(int(m), (*shape[:-1], 1), dtype) for m in bounds]
+    if not columns:
+        return filled(True, shape[:-1], np.dtype(bool))
+    limit = columns[0] if len(columns) == 1 else call(
+        "concatenate", *columns, dimension=len(shape) - 1
+    )  # fmt: skip
+    valid = call("le", indices, limit)
+    if dtypes.is_signed_integer(dtype):
+        valid = call("and", call("ge", indices, filled(0, shape, dtype)), valid)
+    return call("reduce_and", valid, axes=(len(shape) - 1,))
+
+
+def _jvp(primals: Any, tangents: Any, *, fill_value: Any, **params: Any) -> Any:
+    (x, indices), (x_dot, _) = primals, tangents
+    outs = gather_p.bind(x, indices, fill_value=fill_value, **params)
+    if type(x_dot) is Zero:
+        return outs, (Zero(outs[0].aval),)
+    # what is filled in does not depend on the operand
+    return outs, gather_p.bind(x_dot, indices, fill_value=0, **params)
+
+
+def _transpose(cts: Any, x: Any, indices: Any, *, dimension_numbers: Any, mode: Any,
+               indices_are_sorted: bool, unique_indices: bool, **_: Any) -> Any:  # fmt: skip
+    n = dimension_numbers
+    zeros = filled(0, x.aval.shape, cts[0].aval.dtype)
+    x_bar = call(
+        "scatter_add", zeros, indices, cts[0],
+        dimension_numbers=ScatterDimensionNumbers(*n),
+        indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode,
+    )  # fmt: skip
+    return x_bar, Zero(indices.aval)
+
+
+def _batch(axis: Any, operands: Any, dims: Any, *, dimension_numbers: Any, slice_sizes: Any,
+           **params: Any) -> Any:  # fmt: skip
+    (x, indices), (d, d_indices) = operands, dims
+    n: GatherDimensionNumbers = dimension_numbers
+    up = tuple([i + 1 for i in n.offset_dims])
+    places = n.start_indices_batching_dims
+    if d is not_mapped:
+        indices = axis.to_front(indices, d_indices)
+        numbers = n._replace(offset_dims=up, start_indices_batching_dims=tuple(
+            [p + 1 for p in places]))
+    else:
+        x = axis.to_front(x, d)
+        collapsed, mapped, batching = (
+            bumped(v, 0) for v in (n.collapsed_slice_dims, n.start_index_map,
+                                   n.operand_batching_dims)
+        )  # fmt: skip
+        if d_indices is not_mapped:  # all batch elements are read through one wider window
+            slice_sizes = (axis.size, *slice_sizes)
+            numbers = GatherDimensionNumbers((0, *up), collapsed, mapped, batching, places)
+        else:
+            indices = axis.to_front(indices, d_indices)
+            slice_sizes = (min(axis.size, 1), *slice_sizes)
+            numbers = GatherDimensionNumbers(
+                up, collapsed, mapped, (0, *batching), (0, *[p + 1 for p in places])
+            )
+    return gather_p.bind(
+        x, indices, dimension_numbers=numbers, slice_sizes=slice_sizes, **params
+    ), (0,)
+
+
+gather_p = Primitive(
+    "gather",
+    shape=_shape,
+    numpy=_numpy,
+    stablehlo=_stablehlo,
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=_batch,
+)

@@ -1,0 +1,265 @@
+"""Powers and roots: pow, integer_pow, square, sqrt, rsqrt, cbrt, one_minus_square, polynomial.
+
+Semantics: StableHLO specification, sections power, sqrt, rsqrt, cbrt. `pow` takes an exponent of
+the base's dtype or an integer one; `integer_pow[y]` has its exponent as a param and multiplies by
+repeated squaring; `polynomial x c0 c1 ...` is c0 + c1 x + c2 x^2 + ... by Horner's scheme.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from xnp.primitives.arithmetic import div_p, mul_p
+from xnp.primitives.formulas import (
+    WIDER,
+    add,
+    bind,
+    constant,
+    converted,
+    div,
+    in_wider,
+    mul,
+    neg,
+    same_dtype,
+    scaled,
+    sub,
+    where,
+)
+from xnp.primitives.table import (
+    COMPLEX,
+    FLOATING,
+    INEXACT,
+    INTEGER,
+    NUMBER,
+    common_dtype,
+    common_shape,
+    elementwise_shape,
+    repeated,
+    unary,
+)
+from xprim import ELEMENTWISE, Primitive, ShapedArray, Zero, dtypes, shaped_array, state, undefined
+
+# --- pow ----------------------------------------------------------------------------------------
+
+
+def _pow_shape(x: ShapedArray, y: ShapedArray) -> tuple[ShapedArray, ...]:
+    if x.dtype not in INEXACT:
+        raise TypeError(
+            f"pow: does not take a base of dtype {x.dtype.name}."
+            "\n  expected  a floating or complex dtype"
+            "\n  hint      integer_pow takes integers, and so does xnp.power"
+        )
+    if y.dtype not in INTEGER:
+        common_dtype("pow", (x, y))
+    weak = x.weak_type and y.weak_type
+    return (shaped_array(common_shape("pow", (x, y)), x.dtype, weak),)
+
+
+def _pow_numpy(x: Any, y: Any) -> Any:
+    dtype = x.dtype
+    if y.dtype is dtype:
+        return (np.power(x, y),)
+    if y.dtype in INTEGER:
+        wide = dtypes.complex128 if dtype in COMPLEX else dtypes.float64  # holds any int32
+        return (np.power(x.astype(wide), y.astype(wide)).astype(dtype),)
+    return (np.power(x, y),)
+
+
+def _pow_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+    (x, y), (x_aval, y_aval), (out,) = operands, avals_in, avals_out
+    y = b.convert(y, y_aval, x_aval.dtype)
+    y = b.broadcast(y, shaped_array(y_aval.shape, x_aval.dtype), out.shape)
+    return [b.same_type_op("stablehlo.power", [b.broadcast(x, x_aval, out.shape), y], out)]
+
+
+def _pow_jvp(primals: Any, tangents: Any) -> Any:
+    """d(x^y) = y x^(y-1) dx + log(x) x^y dy, with 0 for the first where y = 0, log(0) as 0."""
+    (x, y), (x_dot, y_dot) = primals, tangents
+    (z,) = state.trace.process(pow_p, (x, y), {})
+    total = None
+    if type(x_dot) is not Zero:
+        at_zero = bind("eq", y, constant(y, 0))
+        less = where(at_zero, constant(y, 1), sub(y, constant(y, 1)))
+        slope = mul(converted(y, x.aval.dtype), bind("pow", x, less))
+        slope = where(at_zero, constant(x, 0), slope)
+        total = repeated(mul(x_dot, slope), z.aval.shape)
+    if type(y_dot) is not Zero and y.aval.dtype in INEXACT:
+        base = where(bind("eq", x, constant(x, 0)), constant(x, 1), x)
+        term = repeated(mul(y_dot, mul(bind("log", base), z)), z.aval.shape)
+        total = term if total is None else add(total, term)
+    return (z,), (Zero(z.aval) if total is None else total,)
+
+
+pow_p = Primitive(
+    "pow",
+    shape=_pow_shape,
+    numpy=_pow_numpy,
+    stablehlo=_pow_stablehlo,
+    jvp=_pow_jvp,
+    transpose=undefined("it is not linear"),
+    batch=ELEMENTWISE,
+)
+
+
+# --- integer_pow --------------------------------------------------------------------------------
+
+
+def by_squaring(x: Any, y: int, product: Callable[[Any, Any], Any]) -> Any:
+    """Return x^y for y > 0 by repeated squaring, with the given product."""
+    result = None
+    while True:
+        if y & 1:
+            result = x if result is None else product(result, x)
+        y >>= 1
+        if y == 0:
+            return result
+        x = product(x, x)
+
+
+def _integer_pow_shape(x: ShapedArray, *, y: int) -> tuple[ShapedArray, ...]:
+    if y < 0 and x.dtype in INTEGER:
+        raise TypeError(
+            f"integer_pow: an integer cannot be raised to a negative power."
+            f"\n  got       {x.str_long()} to the power {y}"
+        )
+    return _number_shape(x)
+
+
+_number_shape = elementwise_shape("integer_pow", NUMBER)
+
+
+@in_wider
+def _integer_pow_numpy(x: Any, *, y: int) -> Any:
+    if y == 0:
+        return np.ones(x.shape, x.dtype)
+    power = by_squaring(x, abs(y), np.multiply)
+    return power if y > 0 else np.divide(np.ones((), x.dtype), power)
+
+
+def _integer_pow_stablehlo(
+    b: Any, operands: Any, avals_in: Any, avals_out: Any, *, y: int
+) -> list[str]:
+    (x,), (aval,) = operands, avals_in
+    if y == 0:
+        return [b.constant(1, aval)]
+    power = by_squaring(x, abs(y), lambda u, v: b.same_type_op("stablehlo.multiply", [u, v], aval))
+    if y < 0:
+        power = b.same_type_op("stablehlo.divide", [b.constant(1, aval), power], aval)
+    return [power]
+
+
+def _integer_pow_jvp(x_dot: Any, z: Any, x: Any, *, y: int) -> Any:
+    if y == 0:
+        return Zero(z.aval)
+    less = x if y == 2 else bind("integer_pow", x, y=y - 1)  # d(x^y) = y x^(y-1) dx
+    return mul(x_dot, scaled(less, y))
+
+
+integer_pow_p = unary(
+    "integer_pow", NUMBER, numpy=_integer_pow_numpy, stablehlo=_integer_pow_stablehlo,
+    jvp=_integer_pow_jvp, shape=_integer_pow_shape,
+)  # fmt: skip
+
+
+# --- squares and roots --------------------------------------------------------------------------
+
+
+def _square_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+    return [b.same_type_op("stablehlo.multiply", [operands[0]] * 2, avals_in[0])]
+
+
+square_p = unary(
+    "square", NUMBER, numpy=lambda x: np.multiply(x, x), stablehlo=_square_stablehlo,
+    jvp=lambda x_dot, y, x: mul(x_dot, scaled(x, 2)),
+)  # fmt: skip
+
+sqrt_p = unary(
+    "sqrt", INEXACT, numpy=np.sqrt, stablehlo="stablehlo.sqrt", tunable=True,
+    jvp=lambda x_dot, y, x: mul_p.bind(x_dot, div_p.bind(constant(x, 0.5), y)[0])[0],
+)  # fmt: skip
+
+rsqrt_p = unary(
+    "rsqrt", INEXACT, stablehlo="stablehlo.rsqrt", tunable=True,
+    numpy=in_wider(lambda x: np.divide(np.ones((), x.dtype), np.sqrt(x))),
+    # d x^(-1/2) = -1/2 x^(-1/2) / x dx
+    jvp=lambda x_dot, y, x: mul(x_dot, scaled(div(y, x), -0.5)),
+)  # fmt: skip
+
+cbrt_p = unary(
+    "cbrt", FLOATING, numpy=np.cbrt, stablehlo="stablehlo.cbrt", tunable=True,
+    jvp=lambda x_dot, y, x: mul(x_dot, scaled(bind("integer_pow", y, y=-2), 1 / 3)),
+)  # fmt: skip
+
+
+def _one_minus_square_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+    (x,), (aval,) = operands, avals_in
+    one = b.constant(1, aval)
+    factors = [b.same_type_op(f"stablehlo.{op}", [one, x], aval) for op in ("add", "subtract")]
+    return [b.same_type_op("stablehlo.multiply", factors, aval)]
+
+
+# (1 + x)(1 - x), which is accurate near x = 1 where 1 - x^2 is not
+one_minus_square_p = unary(
+    "one_minus_square", INEXACT, stablehlo=_one_minus_square_stablehlo,
+    numpy=in_wider(lambda x: (np.ones((), x.dtype) + x) * (np.ones((), x.dtype) - x)),
+    jvp=lambda x_dot, y, x: mul(x_dot, scaled(x, -2)),
+)  # fmt: skip
+
+
+# --- polynomial ---------------------------------------------------------------------------------
+
+
+def _polynomial_numpy(x: Any, *coefficients: Any) -> Any:
+    return (_horner(x, *coefficients),)
+
+
+@in_wider
+def _horner(x: Any, *coefficients: Any) -> Any:
+    result = np.broadcast_to(coefficients[-1], np.broadcast_shapes(
+        x.shape, *[c.shape for c in coefficients]))  # fmt: skip
+    for c in coefficients[-2::-1]:
+        result = result * x + c
+    return result
+
+
+def _polynomial_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+    (out,) = avals_out
+    x, *cs = [b.broadcast(v, a, out.shape) for v, a in zip(operands, avals_in, strict=True)]
+    result = cs[-1]
+    for c in cs[-2::-1]:
+        product = b.same_type_op("stablehlo.multiply", [result, x], out)
+        result = b.same_type_op("stablehlo.add", [product, c], out)
+    return [result]
+
+
+def _polynomial_jvp(primals: Any, tangents: Any) -> Any:
+    """d p(x) = p'(x) dx + sum_i x^i dc_i."""
+    x, *cs = primals
+    x_dot, *c_dots = tangents
+    (z,) = state.trace.process(polynomial_p, tuple(primals), {})
+    terms = []
+    if type(x_dot) is not Zero and len(cs) > 1:
+        slopes = [scaled(c, i) for i, c in enumerate(cs) if i]
+        terms.append(mul(x_dot, bind("polynomial", x, *slopes)))
+    for i, c_dot in enumerate(c_dots):
+        if type(c_dot) is not Zero:
+            terms.append(mul(c_dot, bind("integer_pow", x, y=i)) if i else c_dot)
+    total = None
+    for term in terms:
+        term = repeated(term, z.aval.shape)
+        total = term if total is None else add(total, term)
+    return (z,), (Zero(z.aval) if total is None else total,)
+
+
+polynomial_p = Primitive(
+    "polynomial",
+    shape=elementwise_shape("polynomial", NUMBER),
+    numpy=_polynomial_numpy,
+    stablehlo=_polynomial_stablehlo,
+    jvp=_polynomial_jvp,
+    transpose=undefined("it is not linear"),
+    batch=ELEMENTWISE,
+)

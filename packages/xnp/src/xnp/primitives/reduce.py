@@ -1,0 +1,198 @@
+"""reduce: combine the elements along dimensions by a program of the user's.
+
+    computation(accumulators..., elements...) -> accumulators...
+
+The program must be associative, and `init_values` neutral. It is a jaxpr over scalars. A program of
+elementwise primitives joins all pairs of neighbours at once, then pairs of the results, and so on;
+that is how NumPy evaluates it and how it is differentiated: the derivative's program is reduced in
+the same way, over pairs (x, x_dot).
+
+Semantics: StableHLO specification, section reduce.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xnp.primitives.reductions import neighbours, reduced_axis_last
+from xnp.primitives.shorthand import broadcasted, concatenated, reshaped, sliced
+from xprim import (
+    ELEMENTWISE,
+    ClosedJaxpr,
+    Primitive,
+    ShapedArray,
+    Zero,
+    dtypes,
+    eval_closed,
+    not_mapped,
+    shaped_array,
+    undefined,
+)
+from xprim.errors import MissingRuleError
+
+
+def _shape(*avals: ShapedArray, jaxpr: ClosedJaxpr, dimensions: tuple[int, ...]) -> (
+    tuple[ShapedArray, ...]
+):  # fmt: skip
+    count = len(avals) // 2
+    operands = avals[:count]
+    shape = operands[0].shape
+    if any(a.shape != shape for a in operands):
+        raise TypeError(
+            "reduce: the operands' shapes differ."
+            f"\n  got       {', '.join(a.str_long() for a in operands)}"
+        )
+    if len(set(dimensions)) != len(dimensions) or any(not 0 <= d < len(shape) for d in dimensions):
+        raise ValueError(
+            f"reduce: dimensions must be distinct and within the operands' {len(shape)} "
+            f"dimensions.\n  got       {dimensions}"
+        )
+    kept = tuple([n for i, n in enumerate(shape) if i not in dimensions])
+    return tuple([shaped_array(kept, a.dtype) for a in operands])
+
+
+def is_elementwise(closed: ClosedJaxpr) -> bool:
+    """Return whether a program acts on each element alone, so that arrays can be given to it."""
+    for eqn in closed.jaxpr.eqns:
+        if eqn.primitive.rules["batch"] is ELEMENTWISE:
+            continue
+        inner = eqn.params.get("jaxpr")
+        if not (eqn.primitive.name == "jit" and isinstance(inner, ClosedJaxpr)
+                and is_elementwise(inner)):  # fmt: skip
+            return False
+    return all([c.aval.ndim == 0 for c in closed.consts])
+
+
+def _flat(closed: ClosedJaxpr, operands: Any) -> Any:
+    """Run an elementwise program on arrays: inner calls are entered, as they hold scalar types."""
+    env = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
+    env.update(zip(closed.jaxpr.invars, operands, strict=True))
+
+    def read(atom: Any) -> Any:
+        return env[atom] if atom in env else atom.value
+
+    for eqn in closed.jaxpr.eqns:
+        values = [read(x) for x in eqn.inputs]
+        if eqn.primitive.rules["batch"] is ELEMENTWISE:
+            results = eqn.primitive.bind(*values, **eqn.params)
+        else:
+            results = _flat(eqn.params["jaxpr"], values)
+        env.update(zip(eqn.outputs, results, strict=True))
+    return [read(x) for x in closed.jaxpr.outvars]
+
+
+def reduced_pairwise(closed: ClosedJaxpr, operands: Any, inits: Any, dimensions: Any) -> Any:
+    """Reduce in terms of the primitives of an elementwise program.
+
+    The program gets elements 0, 2, 4, ... and 1, 3, 5, ...; `inits` may have leading dimensions (of
+    a batch), which are the operands' leading kept ones.
+    """
+    xs = [reduced_axis_last(x, dimensions) for x in operands]
+    shape = xs[0].aval.shape[:-1]
+    last = len(shape)
+    while xs[0].aval.shape[-1] > 1:
+        pairs = [neighbours(x) for x in xs]
+        firsts, seconds = [a for a, _, _ in pairs], [b for _, b, _ in pairs]
+        joined = _flat(closed, [*firsts, *seconds])
+        full = firsts[0].aval.shape
+        xs = [concatenated([broadcasted(y, full), *rest], last)
+              for y, (_, _, rest) in zip(joined, pairs, strict=True)]  # fmt: skip
+    starts = [broadcasted(i, shape, tuple(range(i.aval.ndim))) for i in inits]
+    if xs[0].aval.shape[-1] == 0:
+        return starts
+    outs = _flat(closed, [*starts, *[reshaped(x, shape) for x in xs]])
+    return [broadcasted(y, shape) for y in outs]
+
+
+def _numpy(*arrays: Any, jaxpr: ClosedJaxpr, dimensions: Any) -> Any:
+    count = len(arrays) // 2
+    operands, inits = arrays[:count], arrays[count:]
+    if is_elementwise(jaxpr):
+        return tuple(reduced_pairwise(jaxpr, operands, inits, dimensions))
+    xs = [reduced_axis_last(x, dimensions) for x in operands]
+    shape, n = xs[0].aval.shape[:-1], xs[0].aval.shape[-1]
+    size = xs[0].aval.size // n if n else 0
+    rows = [reshaped(x, (size * n,)) for x in xs]
+    done = []
+    for row in range(size):
+        totals = list(inits)
+        for i in range(row * n, row * n + n):
+            totals = eval_closed(jaxpr, *totals, *[reshaped(sliced(x, 0, i, i + 1), ()) for x in rows])
+        done.append([reshaped(t, (1,)) for t in totals])
+    if not done:
+        return tuple([broadcasted(i, shape) for i in inits])
+    return tuple([reshaped(concatenated(column, 0), shape) for column in zip(*done, strict=True)])
+
+
+def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, jaxpr: ClosedJaxpr,
+               dimensions: Any) -> Any:  # fmt: skip
+    count = len(operands) // 2
+    scalars = [shaped_array((), a.dtype) for a in avals_in[:count]]
+    region = b.region(
+        [*scalars, *scalars], lambda inner, names: inner.inline(jaxpr, names), scalars
+    )
+    inside = f": {', '.join(map(str, dimensions))}" if dimensions else ""
+    return b.op("stablehlo.reduce", operands, avals_in, avals_out,
+                f"dimensions = array<i64{inside}>", region)  # fmt: skip
+
+
+def _jvp(handle: Any, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, dimensions: Any) -> Any:
+    outs = reduce_p.bind(*primals, jaxpr=jaxpr, dimensions=dimensions)
+    if all(type(t) is Zero for t in tangents):
+        return outs, tuple([Zero(handle.tangent_aval(y)) for y in outs])
+    count = len(outs)
+    smooth = [dtypes.is_inexact(y.aval.dtype) for y in outs]
+    program, _ = handle.jvp_jaxpr(jaxpr, [*smooth, *smooth], True)
+    if not is_elementwise(program):
+        raise MissingRuleError(
+            "reduce: the derivative of this computation is not a program of elementwise operations."
+            "\n  hint      write the reduction with lax.scan or lax.associative_scan"
+        )
+    kept = [i for i, s in enumerate(smooth) if s]
+    dots = [handle.instantiate(tangents[i]) for i in kept]
+    init_dots = [handle.instantiate(tangents[count + i]) for i in kept]
+    arranged = _dual_program(program, count, len(kept))
+    results = reduced_pairwise(
+        arranged, [*primals[:count], *dots], [*primals[count:], *init_dots], dimensions
+    )
+    out_dots = dict(zip(kept, results[count:], strict=True))
+    return outs, tuple([out_dots[i] if s else Zero(handle.tangent_aval(outs[i]))
+                        for i, s in enumerate(smooth)])  # fmt: skip
+
+
+def _dual_program(program: ClosedJaxpr, count: int, smooth: int) -> ClosedJaxpr:
+    """Reorder a derivative's arguments to (totals, their tangents, elements, their tangents)."""
+    v = program.jaxpr.invars
+    a, b = v[:count], v[count : 2 * count]
+    a_dot, b_dot = v[2 * count : 2 * count + smooth], v[2 * count + smooth :]
+    return ClosedJaxpr(program.jaxpr.replace(invars=[*a, *a_dot, *b, *b_dot]), program.consts)
+
+
+
+
+def _batch(axis: Any, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr, dimensions: Any) -> Any:
+    count = len(operands) // 2
+    xs = [axis.to_front(x, d) for x, d in zip(operands[:count], dims[:count], strict=True)]
+    inits, init_dims = operands[count:], dims[count:]
+    shifted = tuple([d + 1 for d in dimensions])
+    if all(d is not_mapped for d in init_dims):
+        return reduce_p.bind(*xs, *inits, jaxpr=jaxpr, dimensions=shifted), (0,) * count
+    if not is_elementwise(jaxpr):
+        raise MissingRuleError(
+            "reduce: a batch of initial values needs a computation of elementwise operations."
+            "\n  hint      write the reduction with lax.scan or lax.associative_scan"
+        )
+    results = reduced_pairwise(jaxpr, xs, inits, shifted)
+    return tuple(results), (0,) * count
+
+
+reduce_p = Primitive(
+    "reduce",
+    shape=_shape,
+    numpy=_numpy,
+    stablehlo=_stablehlo,
+    jvp=_jvp,
+    transpose=undefined("a reduction by a program is not linear"),
+    batch=_batch,
+    call_like=True,
+)

@@ -1,0 +1,58 @@
+"""Rounding and steps between floats: floor, ceil, round, is_finite, nextafter.
+
+`round[rounding_method]`: 0 rounds halves away from zero, 1 to even. Semantics: StableHLO
+specification, sections floor, ceil, round_nearest_afz, round_nearest_even, is_finite; for
+nextafter, IEEE 754.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import numpy as np
+
+from xnp.primitives.table import FLOATING, binary, retyped_stablehlo, unary
+from xprim import ZERO, dtypes
+
+
+class RoundingMethod(enum.IntEnum):
+    """Where numbers half way between two integers go."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+floor_p = unary("floor", FLOATING, numpy=np.floor, stablehlo="stablehlo.floor", jvp=ZERO)
+ceil_p = unary("ceil", FLOATING, numpy=np.ceil, stablehlo="stablehlo.ceil", jvp=ZERO)
+
+
+def _round_numpy(x: Any, *, rounding_method: int) -> Any:
+    if rounding_method == RoundingMethod.TO_NEAREST_EVEN:
+        return np.rint(x)
+    whole = np.trunc(x)
+    # exact: the difference of a float and its whole part is a float
+    away = np.abs(x - whole) >= np.asarray(0.5, x.dtype)
+    rounded = whole + np.where(away, np.copysign(np.ones((), x.dtype), x), np.zeros((), x.dtype))
+    return np.copysign(rounded, x)
+
+
+def _round_stablehlo(
+    b: Any, operands: Any, avals_in: Any, avals_out: Any, *, rounding_method: int
+) -> list[str]:
+    even = rounding_method == RoundingMethod.TO_NEAREST_EVEN
+    op = "stablehlo.round_nearest_even" if even else "stablehlo.round_nearest_afz"
+    return [b.same_type_op(op, operands, avals_out[0])]
+
+
+round_p = unary("round", FLOATING, numpy=_round_numpy, stablehlo=_round_stablehlo, jvp=ZERO)
+
+is_finite_p = unary(
+    "is_finite", FLOATING, numpy=np.isfinite, stablehlo=retyped_stablehlo("stablehlo.is_finite"),
+    jvp=ZERO, out_dtype=dtypes.bool_,
+)  # fmt: skip
+
+nextafter_p = binary(
+    "nextafter", FLOATING, numpy=np.nextafter, stablehlo=retyped_stablehlo("chlo.next_after"),
+    jvp=ZERO,
+)  # fmt: skip

@@ -1,0 +1,80 @@
+"""scatter: replace windows of an array by updates.
+
+Where several updates come to one element, one of them wins, and only that one has a derivative: the
+`jvp` rule finds it by scattering the numbers of the updates first.
+Semantics: StableHLO specification, section scatter, with a region that returns the update.
+Neighbours: `scatter_family` has what all scatters share.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xnp.primitives.building import call, counting, filled, reshaped, select
+from xnp.primitives.scatter_family import (
+    added_into,
+    gathered,
+    scatter_batch,
+    scatter_numpy,
+    scatter_shape,
+    scatter_stablehlo,
+)
+from xnp.primitives.table import ANY
+from xprim import Linear, Primitive, Zero
+
+
+def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    (x, indices, updates), (x_dot, _, updates_dot) = primals, tangents
+    outs = scatter_p.bind(x, indices, updates, **params)
+    if type(x_dot) is Zero and type(updates_dot) is Zero:
+        return outs, (Zero(outs[0].aval),)
+    if params["unique_indices"]:
+        dots = scatter_p.bind(_array(x_dot), indices, _array(updates_dot), **params)
+        return outs, dots
+    shape, count = x.aval.shape, updates.aval.size
+    dtype = np.dtype(np.int32 if count < 2**31 - 1 else np.int64)
+    numbers = reshaped(counting(count, dtype), updates.aval.shape)
+    one = filled(1, updates.aval.shape, dtype)
+    numbers = call("add", numbers, one)  # 0 stands for an element that no update came to
+    winners = scatter_p.bind(filled(0, shape, dtype), indices, numbers, **params)[0]
+    dot = None
+    if type(x_dot) is not Zero:
+        untouched = call("eq", winners, filled(0, shape, dtype))
+        dot = select(untouched, x_dot, filled(0, shape, x_dot.aval.dtype))
+    if type(updates_dot) is not Zero:
+        won = call("eq", gathered(winners, indices, updates.aval, params), numbers)
+        kept = select(won, updates_dot, filled(0, updates.aval.shape, updates_dot.aval.dtype))
+        added = added_into(shape, indices, kept, params)
+        dot = added if dot is None else call("add", dot, added)
+    return outs, (dot,)
+
+
+def _array(tangent: Any) -> Any:
+    if type(tangent) is Zero:
+        return filled(0, tangent.aval.shape, tangent.aval.dtype)
+    return tangent
+
+
+def _transpose(cts: Any, x: Any, indices: Any, updates: Any, **params: Any) -> Any:
+    # reached with unique indices only: the jvp rule writes other scatters as sums
+    (ct,) = cts
+    x_bar, updates_bar = Zero(x.aval), Zero(updates.aval)
+    if type(x) is Linear:
+        zeros = filled(0, updates.aval.shape, ct.aval.dtype)
+        x_bar = scatter_p.bind(ct, indices, zeros, **params)[0]
+    if type(updates) is Linear:
+        updates_bar = gathered(ct, indices, updates.aval, params)
+    return x_bar, Zero(indices.aval), updates_bar
+
+
+scatter_p = Primitive(
+    "scatter",
+    shape=scatter_shape("scatter", ANY),
+    numpy=scatter_numpy(None),
+    stablehlo=scatter_stablehlo(None),
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=scatter_batch(lambda: scatter_p),
+)

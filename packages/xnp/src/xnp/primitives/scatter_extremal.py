@@ -1,0 +1,47 @@
+"""scatter_min and scatter_max: take the smaller or greater of windows and updates.
+
+The derivative of an element is shared equally among all that attain its value: the updates that
+came to it, and the operand's own element. NaN wins, as in `min` and `max`; where it does, the
+derivative is NaN. Semantics: StableHLO specification, section scatter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xnp.primitives.building import call, filled, select
+from xnp.primitives.scatter_family import added_into, gathered
+from xprim import Primitive, Zero
+
+
+def extremal_jvp(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
+    """Return the jvp rule of scatter_min or scatter_max."""
+
+    def jvp_rule(primals: Any, tangents: Any, **params: Any) -> Any:
+        (x, indices, updates), (x_dot, _, updates_dot) = primals, tangents
+        outs = primitive().bind(x, indices, updates, **params)
+        if type(x_dot) is Zero and type(updates_dot) is Zero:
+            return outs, (Zero(outs[0].aval),)
+        return outs, (_shared(x, x_dot, indices, updates, updates_dot, outs[0], params),)
+
+    return jvp_rule
+
+
+def _shared(
+    x: Any, x_dot: Any, indices: Any, updates: Any, updates_dot: Any, out: Any, params: Any
+) -> Any:
+    shape, small, dtype = x.aval.shape, updates.aval.shape, x.aval.dtype
+    attained = call("eq", gathered(out, indices, updates.aval, params), updates)
+    kept = call("eq", x, out)
+    zeros, ones = filled(0, shape, dtype), filled(1, shape, dtype)
+    small_zeros, small_ones = filled(0, small, dtype), filled(1, small, dtype)
+    hits = added_into(shape, indices, select(attained, small_ones, small_zeros), params)
+    sharers = call("add", hits, select(kept, ones, zeros))
+    dot = None
+    if type(x_dot) is not Zero:
+        dot = select(kept, x_dot, zeros)
+    if type(updates_dot) is not Zero:
+        added = added_into(shape, indices, select(attained, updates_dot, small_zeros), params)
+        dot = added if dot is None else call("add", dot, added)
+    return call("div", dot, sharers)

@@ -1,0 +1,273 @@
+"""What all scatters share: write (or combine) windows of updates into the operand.
+
+The windows go where the gather with the same dimension numbers would read them; so the plan of
+that gather serves here, and derivatives are written with it. Windows that do not fit are left out;
+with mode CLIP they are moved inside first. Where windows overlap, `scatter` keeps the last in
+row-major order of the indices (XLA does so on CPU, and promises nothing), the others combine all.
+Semantics: StableHLO specification, section scatter. Neighbours: `scatter`, `scatter_add`, ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from xnp.primitives.building import bumped, call, filled
+from xnp.primitives.gather import gather_p
+from xnp.primitives.index_modes import (
+    CLIP,
+    FILL_OR_DROP,
+    GatherDimensionNumbers,
+    ScatterDimensionNumbers,
+    upper_bounds,
+)
+from xnp.primitives.index_plans import (
+    Plan,
+    clipped,
+    inside,
+    plan_of,
+    row_major_strides,
+    starts_in_dims,
+    window_offsets,
+    window_slices,
+)
+from xnp.primitives.table import Kinds, common_dtype
+from xprim import Primitive, ShapedArray, not_mapped, shaped_array
+
+
+def gather_numbers(numbers: ScatterDimensionNumbers) -> GatherDimensionNumbers:
+    """Return the dimension numbers of the gather that reads what a scatter writes."""
+    return GatherDimensionNumbers(*numbers)
+
+
+def window_sizes(
+    shape: tuple[int, ...], updates: tuple[int, ...], numbers: ScatterDimensionNumbers
+) -> tuple[int, ...]:
+    """Return the size of a window in each operand dimension."""
+    sizes = iter([updates[d] for d in numbers.update_window_dims])
+    dropped = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
+    return tuple([min(n, 1) if d in dropped else next(sizes) for d, n in enumerate(shape)])
+
+
+def scatter_shape(name: str, kinds: Kinds) -> Callable[..., tuple[ShapedArray, ...]]:
+    """Return the shape rule of a scatter."""
+
+    def shape_rule(operand: ShapedArray, indices: ShapedArray, updates: ShapedArray, *,
+                   dimension_numbers: Any, **_: Any) -> tuple[ShapedArray, ...]:  # fmt: skip
+        dtype = common_dtype(name, (operand, updates))
+        if dtype not in kinds:
+            raise TypeError(f"{name}: does not take operands of dtype {dtype.name}.")
+        problem = _problem(operand, indices, updates, dimension_numbers)
+        if problem:
+            raise TypeError(
+                f"{name}: {problem}."
+                f"\n  got       operand {operand.str_long()}, indices {indices.str_long()}, "
+                f"updates {updates.str_long()}, {dimension_numbers}"
+            )
+        weak = operand.weak_type and updates.weak_type
+        return (shaped_array(operand.shape, dtype, weak),)
+
+    return shape_rule
+
+
+def _problem(
+    operand: ShapedArray, indices: ShapedArray, updates: ShapedArray, numbers: Any
+) -> str:
+    """Return what is wrong with the operands of a scatter, or nothing."""
+    dropped = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
+    windows = numbers.update_window_dims
+    if len(windows) != operand.ndim - len(dropped) or list(windows) != sorted({*windows}):
+        return (f"update_window_dims must be {operand.ndim - len(dropped)} sorted dimensions of "
+                "the updates")  # fmt: skip
+    if updates.ndim != indices.ndim - 1 + len(windows) or any(
+        not 0 <= d < updates.ndim for d in windows
+    ):
+        return "the updates must have the indices' batch dimensions and the update_window_dims"
+    sizes = window_sizes(operand.shape, updates.shape, numbers)
+    numbers_out = gather_numbers(numbers)
+    try:
+        out = _gathered_shape(operand, indices, numbers_out, sizes)
+    except TypeError as error:
+        return str(error).split("\n")[0].removeprefix("gather: ").removesuffix(".")
+    if out != updates.shape:
+        return f"the updates must have shape {out}"
+    return ""
+
+
+def _gathered_shape(
+    operand: ShapedArray, indices: ShapedArray, numbers: GatherDimensionNumbers, sizes: Any
+) -> tuple[int, ...]:
+    """Return the shape of a gather's result, having checked its operands."""
+    rule = gather_p.rule("shape")
+    (out,) = rule(operand, indices, dimension_numbers=numbers, slice_sizes=sizes)
+    return out.shape  # type: ignore[no-any-return]
+
+
+def scatter_numpy(ufunc: np.ufunc | None) -> Callable[..., Any]:
+    """Return the NumPy rule of a scatter that combines with a ufunc, or assigns (None)."""
+
+    def numpy_rule(x: Any, indices: Any, updates: Any, *, dimension_numbers: Any,
+                   unique_indices: bool, mode: Any, **_: Any) -> Any:  # fmt: skip
+        sizes = window_sizes(x.shape, updates.shape, dimension_numbers)
+        plan = plan_of(gather_numbers(dimension_numbers), x.shape, indices.shape, sizes,
+                       indices.dtype)  # fmt: skip
+        out = x.copy(order="C")
+        if not updates.size:
+            return (out,)
+        if plan.single:
+            _scatter_one(plan, out, indices, updates, ufunc, mode)
+        else:
+            _scatter_many(plan, out, indices, updates, ufunc, mode, unique_indices)
+        return (out,)
+
+    return numpy_rule
+
+
+def _scatter_one(
+    plan: Plan, out: Any, indices: Any, updates: Any, ufunc: Any, mode: Any
+) -> None:
+    given = indices.reshape(-1).tolist()
+    starts = [min(max(i, 0), m) for i, m in zip(given, plan.bounds.tolist(), strict=True)]
+    if mode is not CLIP and starts != given:
+        return
+    target = out[(*window_slices(plan, starts), ...)]
+    updates = updates.reshape(target.shape)
+    if ufunc is None:
+        target[...] = updates
+    else:
+        ufunc(target, updates, out=target)
+
+
+def _scatter_many(
+    plan: Plan, out: Any, indices: Any, updates: Any, ufunc: Any, mode: Any, unique: bool
+) -> None:
+    kept = None if mode is CLIP else inside(plan, indices)
+    if kept is not None and kept.all():
+        kept = None
+    indices = clipped(plan, indices)
+    updates = updates if plan.from_out is None else updates.transpose(plan.from_out)
+    if plan.take_axis == 0 and (unique or ufunc is None):
+        where = indices[..., 0]
+        if kept is not None:
+            where, updates = where[kept], updates[kept]
+        out[where] = updates if ufunc is None else ufunc(out[where], updates)
+        return
+    flat = _flat_positions(plan, indices)
+    if kept is not None:
+        flat, updates = flat[kept], updates[kept]
+    flat, values = flat.reshape(-1), updates.reshape(-1)
+    target = out.reshape(-1)  # a view: `out` is contiguous
+    if ufunc is None:
+        target[flat] = values
+    elif unique:
+        target[flat] = ufunc(target[flat], values)
+    else:
+        ufunc.at(target, flat, values)
+
+
+def _flat_positions(plan: Plan, indices: Any) -> Any:
+    """Return the row-major position of every element of every window: [*batch, window]."""
+    base = np.zeros(plan.batch, np.intp)
+    for start, stride in zip(
+        starts_in_dims(plan, indices), row_major_strides(plan.shape), strict=True
+    ):
+        base += start * stride
+    return base[..., None] + window_offsets(plan.shape, plan.window)
+
+
+def scatter_stablehlo(op: str | None) -> Callable[..., Any]:
+    """Return the lowering of a scatter that combines by an operation, or assigns (None)."""
+
+    def stablehlo_rule(b: Any, operands: Any, avals_in: Any, avals_out: Any, *,
+                       dimension_numbers: Any, indices_are_sorted: bool, unique_indices: bool,
+                       mode: Any) -> Any:  # fmt: skip
+        operand, indices, updates = avals_in
+        x, where, values = operands
+        if mode is CLIP:
+            where = _clamped_text(b, where, operand, indices, updates, dimension_numbers)
+        n = dimension_numbers
+        fields = [
+            f"update_window_dims = {list(n.update_window_dims)}",
+            f"inserted_window_dims = {list(n.inserted_window_dims)}",
+            f"scatter_dims_to_operand_dims = {list(n.scatter_dims_to_operand_dims)}",
+            f"index_vector_dim = {indices.ndim - 1}",
+        ]
+        if n.operand_batching_dims:
+            fields += [f"input_batching_dims = {list(n.operand_batching_dims)}",
+                       f"scatter_indices_batching_dims = {list(n.scatter_indices_batching_dims)}"]
+        scalar = shaped_array((), operand.dtype)
+        region = b.region([scalar, scalar], lambda _, xs: [xs[1]], [scalar]) if op is None else (
+            b.reducer(op, operand.dtype))  # fmt: skip
+        return b.op(
+            "stablehlo.scatter", [x, where, values], avals_in, avals_out,
+            f"scatter_dimension_numbers = #stablehlo.scatter<{', '.join(fields)}>, "
+            f"indices_are_sorted = {_boolean(indices_are_sorted)}, "
+            f"unique_indices = {_boolean(unique_indices)}",
+            region,
+        )  # fmt: skip
+
+    return stablehlo_rule
+
+
+def _boolean(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _clamped_text(b: Any, where: str, operand: Any, indices: Any, updates: Any, n: Any) -> str:
+    sizes = window_sizes(operand.shape, updates.shape, n)
+    bounds = upper_bounds(operand.shape, sizes, n.scatter_dims_to_operand_dims, indices.dtype)
+    if not bounds.size:
+        return where
+    strong = shaped_array(indices.shape, indices.dtype)
+    high = b.broadcast(b.constant(bounds, shaped_array(bounds.shape, indices.dtype)),
+                       shaped_array(bounds.shape, indices.dtype), indices.shape,
+                       (indices.ndim - 1,))  # fmt: skip
+    low = b.constant(0, strong)
+    return b.same_type_op("stablehlo.clamp", [low, where, high], strong)  # type: ignore[no-any-return]
+
+
+def scatter_batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
+    """Return the batch rule of a scatter."""
+
+    def batch_rule(axis: Any, operands: Any, dims: Any, *, dimension_numbers: Any,
+                   **params: Any) -> Any:  # fmt: skip
+        (x, indices, updates), (d, d_indices, d_updates) = operands, dims
+        n: ScatterDimensionNumbers = dimension_numbers
+        x, updates = axis.to_front(x, d), axis.to_front(updates, d_updates)
+        up = tuple([i + 1 for i in n.update_window_dims])
+        places = n.scatter_indices_batching_dims
+        dropped, mapped, batching = (
+            bumped(v, 0) for v in (n.inserted_window_dims, n.scatter_dims_to_operand_dims,
+                                   n.operand_batching_dims)
+        )  # fmt: skip
+        if d_indices is not_mapped:  # one wider window covers all batch elements
+            numbers = ScatterDimensionNumbers((0, *up), dropped, mapped, batching, places)
+        else:
+            indices = axis.to_front(indices, d_indices)
+            numbers = ScatterDimensionNumbers(
+                up, dropped, mapped, (0, *batching), (0, *[p + 1 for p in places])
+            )
+        return primitive().bind(x, indices, updates, dimension_numbers=numbers, **params), (0,)
+
+    return batch_rule
+
+
+def gathered(x: Any, indices: Any, updates: ShapedArray, params: Any, fill: Any = 0) -> Any:
+    """Read from `x` the windows that a scatter of `updates` writes; `fill` where it drops them."""
+    n = params["dimension_numbers"]
+    mode = params["mode"]
+    return call(
+        "gather", x, indices, dimension_numbers=gather_numbers(n),
+        slice_sizes=window_sizes(x.aval.shape, updates.shape, n),
+        indices_are_sorted=params["indices_are_sorted"], unique_indices=params["unique_indices"],
+        mode=mode if mode is CLIP else FILL_OR_DROP, fill_value=fill,
+    )  # fmt: skip
+
+
+def added_into(shape: Any, indices: Any, updates: Any, params: Any) -> Any:
+    """Add updates into zeros of a shape."""
+    zeros = filled(0, shape, updates.aval.dtype)
+    return call("scatter_add", zeros, indices, updates, **params)
+

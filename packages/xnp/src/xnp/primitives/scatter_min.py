@@ -1,0 +1,28 @@
+"""scatter_min: take the smaller of windows of an array and updates; windows may overlap.
+
+NaN wins. Neighbours: `scatter_extremal` has the derivative, `scatter_family` the rest.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from xnp.primitives.scatter_extremal import extremal_jvp
+from xnp.primitives.scatter_family import (
+    scatter_batch,
+    scatter_numpy,
+    scatter_shape,
+    scatter_stablehlo,
+)
+from xnp.primitives.table import BOOL, REAL
+from xprim import Primitive, undefined
+
+scatter_min_p = Primitive(
+    "scatter_min",
+    shape=scatter_shape("scatter_min", REAL | BOOL),
+    numpy=scatter_numpy(np.minimum),
+    stablehlo=scatter_stablehlo("stablehlo.minimum"),
+    jvp=extremal_jvp(lambda: scatter_min_p),
+    transpose=undefined("it is not linear"),
+    batch=scatter_batch(lambda: scatter_min_p),
+)

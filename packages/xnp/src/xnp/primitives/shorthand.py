@@ -1,0 +1,122 @@
+"""Short forms of binding shape and elementwise primitives, for rules that are formulas.
+
+`xnp.lax` imports the primitives, so their rules cannot import it; these functions look a primitive
+up by its name when they are called. They check nothing: rules know what they pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xprim import dtypes, get_primitive, scalar_array
+
+
+def bind(name: str, *operands: Any, **params: Any) -> Any:
+    """Bind a primitive of one result by its name."""
+    return get_primitive(name).bind(*operands, **params)[0]
+
+
+def reshaped(x: Any, shape: Sequence[int]) -> Any:
+    """Reshape, or return `x` when it has that shape."""
+    shape = tuple(shape)
+    return x if x.aval.shape == shape else bind("reshape", x, new_sizes=shape, dimensions=None)
+
+
+def transposed(x: Any, permutation: Sequence[int]) -> Any:
+    """Permute dimensions: dimension `permutation[i]` of `x` becomes dimension i."""
+    permutation = tuple(permutation)
+    if permutation == tuple(range(len(permutation))):
+        return x
+    return bind("transpose", x, permutation=permutation)
+
+
+def moved(x: Any, source: int, target: int) -> Any:
+    """Move one dimension to another place."""
+    order = [i for i in range(x.aval.ndim) if i != source]
+    order.insert(target, source)
+    return transposed(x, order)
+
+
+def broadcasted(x: Any, shape: Sequence[int], dims: Sequence[int] = ()) -> Any:
+    """Repeat `x` to a shape; its dimension i goes to `dims[i]`."""
+    shape = tuple(shape)
+    if x.aval.shape == shape:
+        return x
+    return bind("broadcast_in_dim", x, shape=shape, broadcast_dimensions=tuple(dims))
+
+
+def sliced(x: Any, dim: int, start: int, stop: int, step: int = 1) -> Any:
+    """Return `x[..., start:stop:step, ...]` in one dimension."""
+    shape = x.aval.shape
+    if (start, stop, step) == (0, shape[dim], 1):
+        return x
+    starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
+    starts[dim], limits[dim], strides[dim] = start, stop, step
+    return bind("slice", x, start_indices=tuple(starts), limit_indices=tuple(limits),
+                strides=None if step == 1 else tuple(strides))  # fmt: skip
+
+
+def concatenated(xs: Sequence[Any], dim: int) -> Any:
+    """Join arrays along a dimension."""
+    return xs[0] if len(xs) == 1 else bind("concatenate", *xs, dimension=dim)
+
+
+def converted(x: Any, dtype: np.dtype[Any]) -> Any:
+    """Convert to a dtype."""
+    if x.aval.dtype == dtype and not x.aval.weak_type:
+        return x
+    return bind("convert_element_type", x, new_dtype=dtype, weak_type=False)
+
+
+def filled(shape: Sequence[int], value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return an array filled with a Python scalar."""
+    return broadcasted(scalar_array(value, dtype), shape)
+
+
+def scalar_like(x: Any, value: Any) -> Any:
+    """Return a Python scalar as a 0-d array of the dtype of `x`."""
+    return scalar_array(value, x.aval.dtype)
+
+
+def add(x: Any, y: Any) -> Any:
+    """Return x + y."""
+    return bind("add", x, y)
+
+
+def sub(x: Any, y: Any) -> Any:
+    """Return x - y."""
+    return bind("sub", x, y)
+
+
+def mul(x: Any, y: Any) -> Any:
+    """Return x * y."""
+    return bind("mul", x, y)
+
+
+def div(x: Any, y: Any) -> Any:
+    """Return x / y."""
+    return bind("div", x, y)
+
+
+def neg(x: Any) -> Any:
+    """Return -x."""
+    return bind("neg", x)
+
+
+def summed(x: Any, axes: Sequence[int]) -> Any:
+    """Sum over axes."""
+    axes = tuple(axes)
+    return bind("reduce_sum", x, axes=axes) if axes else x
+
+
+def selected(mask: Any, on_true: Any, on_false: Any) -> Any:
+    """Return `on_true` where the mask holds, else `on_false`."""
+    return bind("select_n", mask, on_false, on_true)
+
+
+def iota(shape: Sequence[int], dim: int) -> Any:
+    """Return the index along a dimension, as int32."""
+    return bind("iota", dtype=dtypes.int32, shape=tuple(shape), dimension=dim)

@@ -1,0 +1,1 @@
+"""Samples of the array primitives, from which every check of their rules is made."""

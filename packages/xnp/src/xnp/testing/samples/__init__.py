@@ -1,0 +1,20 @@
+"""The sample tables of all families of primitives, merged: `TABLE[primitive name]`.
+
+Each module of this folder describes one family and has a `TABLE` of its own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from xprim.testing import Sample
+
+TABLE: dict[str, list[Sample]] = {}
+
+for _module in sorted(pkgutil.iter_modules(__path__), key=lambda m: m.name):
+    _family = getattr(importlib.import_module(f"{__name__}.{_module.name}"), "TABLE", {})
+    for _name, _samples in _family.items():
+        if _name in TABLE:
+            raise ValueError(f"samples: two families have samples of {_name!r}.")
+        TABLE[_name] = list(_samples)

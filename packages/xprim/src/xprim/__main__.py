@@ -1,0 +1,106 @@
+"""Show the registry: `python -m xprim` the matrix of primitives and rules, `python -m xprim NAME` one.
+
+    python -m xprim [NAME] [--kind KIND] [--markdown]
+
+Every installed package of the family is imported first, so that its primitives are there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from xprim.primitive import Primitive, get_primitive, primitives
+from xprim.rules import Kind, LinearIn, MultiLinear, Symbol, Undefined, kinds
+
+_OWNERS = ("xnp", "xrandom", "xad", "xbatch", "xjit", "xpar")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m xprim", description="Show which primitive has which rules, and where."
+    )
+    parser.add_argument("name", nargs="?", help="show every rule of this primitive")
+    parser.add_argument("--kind", choices=sorted(kinds), help="show only rules of this kind")
+    parser.add_argument("--markdown", action="store_true", help="print the matrix as a table")
+    args = parser.parse_args(argv)
+    import_owners()
+    shown = [kinds[args.kind]] if args.kind else list(kinds.values())
+    if args.name is None:
+        print(matrix(shown, markdown=args.markdown))
+        return 0
+    try:
+        primitive = get_primitive(args.name)
+    except KeyError:
+        print(f"xprim: there is no primitive {args.name!r}.", file=sys.stderr)
+        return 2
+    print(describe(primitive, shown))
+    return 0
+
+
+def import_owners() -> None:
+    """Import the installed packages that own primitives."""
+    for name in _OWNERS:
+        if importlib.util.find_spec(name) is not None:
+            importlib.import_module(name)
+
+
+def describe(primitive: Primitive, shown: Sequence[Kind]) -> str:
+    """Return every rule of a primitive with its file and line."""
+    lines = [f"{primitive.name}   defined at {_short(primitive.defined_at)}"]
+    for kind in shown:
+        rule = primitive.rules.get(kind.name)
+        if rule is not None or kind.required:
+            lines.append(f"  {kind.name:<10} {_where(rule)}")
+    return "\n".join(lines)
+
+
+def matrix(shown: Sequence[Kind], *, markdown: bool = False) -> str:
+    """Return the table of primitives and kinds: a mark where there is a rule."""
+    rows = [[p.name, *[_mark(p.rules.get(k.name)) for k in shown]] for p in primitives()]
+    header = ["primitive", *[k.name for k in shown]]
+    if markdown:
+        lines = [header, ["---"] * len(header), *rows]
+        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
+    return "\n".join(
+        "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
+        for row in [header, *rows]
+    ) + "\n\n+ a rule   . a common one (linear, zero, elementwise)   - undefined, with a reason"
+
+
+def _mark(rule: Any) -> str:
+    if rule is None:
+        return ""
+    if isinstance(rule, Undefined):
+        return "-"
+    return "." if isinstance(rule, Symbol | LinearIn | MultiLinear) else "+"
+
+
+def _where(rule: Any) -> str:
+    if rule is None:
+        return "missing"
+    if isinstance(rule, Undefined):
+        return f"undefined: {rule.reason}"
+    if isinstance(rule, Symbol):
+        return f"{rule.name}: {rule.doc}"
+    code = getattr(inspect.unwrap(rule), "__code__", None) if callable(rule) else None
+    if code is None:
+        return repr(rule)
+    return f"{_short(code.co_filename)}:{code.co_firstlineno} {code.co_qualname}"
+
+
+def _short(path: str) -> str:
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else relative
+
+
+if __name__ == "__main__":
+    sys.exit(main())

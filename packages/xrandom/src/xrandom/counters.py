@@ -1,0 +1,232 @@
+"""Which counters a draw hashes: the two layouts, for the host and for compiled programs.
+
+A key is two words. What is drawn from it is the hash of counters, and the layouts differ in these:
+
+    partitionable  element i hashes the 64-bit counter i; a piece of a draw needs no other piece
+    original       n words hash the counters 0 .. n-1, the first half of them paired with the second
+
+Each function stands here twice, `host_...` on NumPy arrays and `lax_...` on Arrays; the samples hold
+the two together. Keys may have leading dimensions, which come first in the result.
+
+Source of the layouts: the behaviour of `jax.random` with `jax_threefry_partitionable` on and off.
+Neighbours: `hashing` and `threefry` hash, `drawing` has the primitives.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from xnp import lax
+from xprim import dtypes
+from xrandom.hashing import Words, hash_lanes, hash_range, hash_words
+from xrandom.threefry import threefry2x32_p
+
+Shape = tuple[int, ...]
+
+UINT_BY_WIDTH = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
+
+# The original layout counts in 32 bits.
+MAX_ORIGINAL_WORDS = 2**32 - 1
+
+
+def words_needed(bit_width: int, size: int) -> int:
+    """Return how many 32-bit words hold `size` elements of `bit_width` bits."""
+    return -(-bit_width * size // 32)
+
+
+# --- on the host -------------------------------------------------------------------------------
+
+
+def host_bits(key: Words, bit_width: int, shape: Shape, partitionable: bool) -> Any:
+    """Return random bits as an unsigned integer array of shape `key.shape[:-1] + shape`."""
+    size = math.prod(shape)
+    if not partitionable:
+        flat = _host_original_bits(key, bit_width, size)
+    else:
+        blocks = _host_blocks(key, size)
+        high, low = blocks[..., 0], blocks[..., 1]
+        if bit_width == 64:
+            flat = high.astype(np.uint64) << np.uint64(32) | low
+        else:
+            flat = high ^ low
+            if bit_width != 32:
+                flat = flat.astype(UINT_BY_WIDTH[bit_width])
+    return flat.reshape(key.shape[:-1] + shape)
+
+
+def host_split(key: Words, shape: Shape, partitionable: bool) -> Words:
+    """Return new keys, of shape `key.shape[:-1] + shape + (2,)`."""
+    size = math.prod(shape)
+    words = _host_blocks(key, size) if partitionable else _host_stream(key, 2 * size)
+    return words.reshape(*key.shape[:-1], *shape, 2)
+
+
+def host_fold_in(key: Words, data: Words) -> Words:
+    """Return the hash of the counter `(0, data)`, a new key."""
+    if key.ndim == 1:
+        k0, k1 = key.tolist()
+        return np.array(hash_lanes(k0, k1, 0, int(data), 1), np.uint32)
+    y0, y1 = hash_words(key[..., 0], key[..., 1], np.zeros_like(data), data)
+    return np.stack([y0, y1], axis=-1)
+
+
+def _host_blocks(key: Words, size: int) -> Words:
+    if key.ndim == 1:
+        k0, k1 = key.tolist()
+        return hash_range(k0, k1, size)
+    counters = np.arange(size, dtype=np.uint64)
+    y0, y1 = hash_words(
+        key[..., :1],
+        key[..., 1:],
+        (counters >> np.uint64(32)).astype(np.uint32),
+        counters.astype(np.uint32),
+    )
+    return np.stack([y0, y1], axis=-1)
+
+
+def _host_stream(key: Words, count: int) -> Words:
+    half = (count + 1) // 2
+    first = np.arange(half, dtype=np.uint32)
+    second = first + np.uint32(half)
+    second[count - half :] = 0  # the partner of the middle counter of an odd number
+    y0, y1 = hash_words(key[..., :1], key[..., 1:], first, second)
+    return np.concatenate([y0, y1], axis=-1)[..., :count]
+
+
+def _host_original_bits(key: Words, bit_width: int, size: int) -> Any:
+    words = _host_stream(key, words_needed(bit_width, size))
+    if bit_width == 32:
+        return words
+    if bit_width == 64:
+        high, low = words[..., :size].astype(np.uint64), words[..., size:]
+        return high << np.uint64(32) | low
+    shifts = np.arange(0, 32, bit_width, dtype=np.uint32)
+    parts = (words[..., None] >> shifts).astype(UINT_BY_WIDTH[bit_width])
+    return parts.reshape(*key.shape[:-1], -1)[..., :size]
+
+
+# --- in programs -------------------------------------------------------------------------------
+
+
+def lax_bits(key: Any, bit_width: int, shape: Shape, partitionable: bool) -> Any:
+    """Return what `host_bits` returns."""
+    batch = key.shape[:-1]
+    if not partitionable:
+        flat = _lax_original_bits(key, bit_width, math.prod(shape))
+        return lax.reshape(flat, batch + shape)
+    high, low = _lax_blocks(key, shape)
+    dtype = UINT_BY_WIDTH[bit_width]
+    if bit_width == 64:
+        return _joined(high, low)
+    bits = lax.bitwise_xor(high, low)
+    return bits if bit_width == 32 else lax.convert_element_type(bits, dtype)
+
+
+def lax_split(key: Any, shape: Shape, partitionable: bool) -> Any:
+    """Return what `host_split` returns."""
+    batch = key.shape[:-1]
+    if not partitionable:
+        return lax.reshape(_lax_stream(key, 2 * math.prod(shape)), (*batch, *shape, 2))
+    return _paired(*_lax_blocks(key, shape))
+
+
+def lax_fold_in(key: Any, data: Any) -> Any:
+    """Return what `host_fold_in` returns."""
+    k0, k1 = _words_of(key)
+    return _paired(*threefry2x32_p.bind(k0, k1, lax.full_like(data, 0), data))
+
+
+def _lax_blocks(key: Any, shape: Shape) -> tuple[Any, Any]:
+    """Return both words of the hashes of a counter for each element, in their final shape.
+
+    The counters are sums of one iota for each dimension, which the partitioner can split.
+    """
+    size = math.prod(shape)
+    wide = dtypes.uint32 if size <= 2**32 else dtypes.uint64
+    counter = lax.full(shape, 0, wide)
+    stride = size
+    for d, n in enumerate(shape):
+        stride //= max(n, 1)
+        if n > 1:
+            place = lax.broadcasted_iota(wide, shape, d)
+            step = place if stride == 1 else lax.mul(place, np.array(stride, wide))
+            counter = lax.add(counter, step)
+    if wide == dtypes.uint64:
+        x0 = lax.convert_element_type(
+            lax.shift_right_logical(counter, np.array(32, wide)), dtypes.uint32
+        )
+        x1 = lax.convert_element_type(counter, dtypes.uint32)
+    else:
+        x0, x1 = lax.full((), 0, dtypes.uint32), counter
+    return _lax_hash(key, x0, x1, shape)
+
+
+def _lax_hash(key: Any, x0: Any, x1: Any, shape: Shape) -> Any:
+    """Hash counters of a shape, or of rank 0, under each key of an array of keys."""
+    batch = key.shape[:-1]
+    k0, k1 = _words_of(key)
+    if batch:
+        whole, lead = batch + shape, tuple(range(len(batch)))
+        trail = tuple(range(len(batch), len(whole)))
+        k0, k1 = [lax.broadcast_in_dim(k, whole, lead) for k in (k0, k1)]
+        x0, x1 = [
+            lax.broadcast_in_dim(x, whole, trail) if x.ndim else x for x in (x0, x1)
+        ]
+    return threefry2x32_p.bind(k0, k1, x0, x1)
+
+
+def _words_of(key: Any) -> tuple[Any, Any]:
+    last = key.ndim - 1
+    return (
+        lax.index_in_dim(key, 0, last, keepdims=False),
+        lax.index_in_dim(key, 1, last, keepdims=False),
+    )
+
+
+def _paired(y0: Any, y1: Any) -> Any:
+    shape = y0.shape
+    halves = [lax.reshape(y, (*shape, 1)) for y in (y0, y1)]
+    return lax.concatenate(halves, len(shape))
+
+
+def _joined(high: Any, low: Any) -> Any:
+    high, low = [lax.convert_element_type(x, dtypes.uint64) for x in (high, low)]
+    return lax.bitwise_or(lax.shift_left(high, np.array(32, dtypes.uint64)), low)
+
+
+def _lax_stream(key: Any, count: int) -> Any:
+    half = (count + 1) // 2
+    counters = lax.iota(dtypes.uint32, 2 * half)
+    if count % 2:
+        zero = lax.full((1,), 0, dtypes.uint32)
+        counters = lax.concatenate([lax.slice_in_dim(counters, 0, count), zero], 0)
+    x0, x1 = lax.slice_in_dim(counters, 0, half), lax.slice_in_dim(counters, half, 2 * half)
+    last = key.ndim - 1
+    words = lax.concatenate(_lax_hash(key, x0, x1, (half,)), last)
+    return lax.slice_in_dim(words, 0, count, axis=last) if count % 2 else words
+
+
+def _lax_original_bits(key: Any, bit_width: int, size: int) -> Any:
+    words = _lax_stream(key, words_needed(bit_width, size))
+    if bit_width == 32:
+        return words
+    last = key.ndim - 1
+    if bit_width == 64:
+        return _joined(
+            lax.slice_in_dim(words, 0, size, axis=last),
+            lax.slice_in_dim(words, size, 2 * size, axis=last),
+        )
+    parts = 32 // bit_width
+    whole = (*words.shape, parts)
+    spread = lax.broadcast_in_dim(words, whole, tuple(range(words.ndim)))
+    shifts = lax.mul(
+        lax.broadcasted_iota(dtypes.uint32, whole, words.ndim), np.array(bit_width, np.uint32)
+    )
+    small = lax.convert_element_type(
+        lax.shift_right_logical(spread, shifts), UINT_BY_WIDTH[bit_width]
+    )
+    flat = lax.reshape(small, (*key.shape[:-1], words.shape[-1] * parts))
+    return lax.slice_in_dim(flat, 0, size, axis=last)

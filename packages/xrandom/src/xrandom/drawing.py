@@ -1,0 +1,152 @@
+"""The primitives that draw from keys: `random_bits`, `random_split`, `random_fold_in`.
+
+    random_bits[bit_width shape partitionable]    uint32[..., 2] -> uint[..., *shape]
+    random_split[shape partitionable]             uint32[..., 2] -> uint32[..., *shape, 2]
+    random_fold_in                                uint32[..., 2], uint32[...] -> uint32[..., 2]
+
+They work on the words of keys; leading dimensions of the keys come first in the results, so the
+batch rule only moves a dimension. A draw is one equation of a jaxpr and one step of eager
+evaluation; compiled programs get the operations of `counters`, down to the primitive `threefry2x32`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xprim import ZERO, Primitive, ShapedArray, dtypes, shaped_array, undefined
+from xrandom.counters import (
+    MAX_ORIGINAL_WORDS,
+    UINT_BY_WIDTH,
+    Shape,
+    host_bits,
+    host_fold_in,
+    host_split,
+    lax_bits,
+    lax_fold_in,
+    lax_split,
+    words_needed,
+)
+
+_NOT_LINEAR = undefined("random draws are not linear in their key")
+
+
+def _check_key(name: str, key: ShapedArray) -> None:
+    if key.dtype != dtypes.uint32 or not key.shape or key.shape[-1] != 2:
+        raise TypeError(
+            f"{name}: a threefry2x32 key is two uint32 words."
+            f"\n  got       {key.str_long()}\n  expected  uint32[..., 2]"
+        )
+
+
+def _check_count(name: str, count: int, partitionable: bool) -> None:
+    if not partitionable and count > MAX_ORIGINAL_WORDS:
+        raise ValueError(
+            f"{name}: the original counter layout has {MAX_ORIGINAL_WORDS} words for a key."
+            f"\n  got       a draw of {count} words"
+            "\n  hint      set config.threefry_partitionable, or split the key"
+        )
+
+
+def _in_programs(name: str, fun: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the stablehlo rule that writes what a function of Arrays does."""
+
+    def rule(b: Any, operands: Any, avals_in: Any, avals_out: Any, **params: Any) -> Any:
+        return b.traced(
+            lambda *xs: (fun(*xs, **params),), operands, avals_in, (name, *params.items())
+        )
+
+    return rule
+
+
+# --- random_bits -------------------------------------------------------------------------------
+
+
+def _bits_shape(key: ShapedArray, *, bit_width: int, shape: Shape, partitionable: bool) -> Any:
+    _check_key("random_bits", key)
+    out = shaped_array(key.shape[:-1] + shape, UINT_BY_WIDTH[bit_width])
+    size = shaped_array(shape, out.dtype).size
+    _check_count("random_bits", words_needed(bit_width, size), partitionable)
+    return (out,)
+
+
+def _bits_numpy(key: Any, *, bit_width: int, shape: Shape, partitionable: bool) -> Any:
+    return (host_bits(key, bit_width, shape, partitionable),)
+
+
+def _bits_batch(axis: Any, operands: Any, dims: Any, **params: Any) -> Any:
+    return random_bits_p.bind(axis.to_front(operands[0], dims[0]), **params), (0,)
+
+
+random_bits_p = Primitive(
+    "random_bits",
+    shape=_bits_shape,
+    numpy=_bits_numpy,
+    stablehlo=_in_programs("random_bits", lax_bits),
+    jvp=ZERO,
+    transpose=_NOT_LINEAR,
+    batch=_bits_batch,
+)
+
+
+# --- random_split ------------------------------------------------------------------------------
+
+
+def _split_shape(key: ShapedArray, *, shape: Shape, partitionable: bool) -> Any:
+    _check_key("random_split", key)
+    out = shaped_array((*key.shape[:-1], *shape, 2), dtypes.uint32)
+    size = shaped_array(shape, dtypes.uint32).size
+    _check_count("random_split", 2 * size, partitionable)
+    return (out,)
+
+
+def _split_numpy(key: Any, *, shape: Shape, partitionable: bool) -> Any:
+    return (host_split(key, shape, partitionable),)
+
+
+def _split_batch(axis: Any, operands: Any, dims: Any, **params: Any) -> Any:
+    return random_split_p.bind(axis.to_front(operands[0], dims[0]), **params), (0,)
+
+
+random_split_p = Primitive(
+    "random_split",
+    shape=_split_shape,
+    numpy=_split_numpy,
+    stablehlo=_in_programs("random_split", lax_split),
+    jvp=ZERO,
+    transpose=_NOT_LINEAR,
+    batch=_split_batch,
+)
+
+
+# --- random_fold_in ----------------------------------------------------------------------------
+
+
+def _fold_in_shape(key: ShapedArray, data: ShapedArray) -> Any:
+    _check_key("random_fold_in", key)
+    if data.dtype != dtypes.uint32 or data.shape != key.shape[:-1]:
+        raise TypeError(
+            "random_fold_in: there must be one uint32 number for each key."
+            f"\n  got       {data.str_long()} for keys {key.str_long()}"
+        )
+    return (shaped_array(key.shape, dtypes.uint32),)
+
+
+def _fold_in_numpy(key: Any, data: Any) -> Any:
+    return (host_fold_in(key, data),)
+
+
+def _fold_in_batch(axis: Any, operands: Any, dims: Any) -> Any:
+    fronts = [axis.to_front(x, d) for x, d in zip(operands, dims, strict=True)]
+    return random_fold_in_p.bind(*fronts), (0,)
+
+
+random_fold_in_p = Primitive(
+    "random_fold_in",
+    shape=_fold_in_shape,
+    numpy=_fold_in_numpy,
+    stablehlo=_in_programs("random_fold_in", lax_fold_in),
+    jvp=ZERO,
+    transpose=_NOT_LINEAR,
+    batch=_fold_in_batch,
+)

@@ -1,0 +1,142 @@
+"""Run the demo: `python -m xstack.demo`."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from xstack.demo.settings import DemoError, Settings, parse
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the demo with a command line; returns the exit status."""
+    settings = parse(argv)
+    try:
+        if settings.task == "linear-regression":
+            return _linear_regression(settings)
+        return _digits(settings)
+    except DemoError as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("demo: stopped", file=sys.stderr)
+        return 130
+
+
+def _linear_regression(settings: Settings) -> int:
+    from xstack.demo import linear_regression  # loads the compiler: not for --help
+
+    true_loss, table = linear_regression.losses(settings.seed, min(settings.steps, 100))
+    print(f"loss of the true parameters: {true_loss:.8f}")
+    print(" step        loss")
+    for step, value in table:
+        print(f"{step:5d}  {value:10.7f}")
+    return 0
+
+
+def _digits(settings: Settings) -> int:
+    out = _writable(settings.out)
+    start = time.perf_counter()
+    for name in ("xstack.numpy", "xstack.random"):
+        importlib.import_module(name)
+    devices = importlib.import_module("xjit.devices")
+    importing = time.perf_counter() - start
+    devices.set_num_cpu_devices(settings.replicas)
+    data_module, training = (
+        importlib.import_module(f"xstack.demo.{name}") for name in ("data", "training")
+    )
+    data = data_module.load(settings.data, settings.seed)
+    console, bar = _progress(settings.steps)
+    console.print(
+        f"{len(data.train_x)} training and {len(data.test_x)} held-out examples of "
+        f"{data.train_x.shape[1]} features, {len(data.classes)} classes"
+    )
+    with bar("one device") as report:
+        run = training.train(data, settings, report)
+    parallel = None
+    if not run.interrupted:
+        with bar(f"{settings.replicas} devices") as report:
+            parallel = training.train_data_parallel(data, settings, report)
+    seconds = {"import": importing, **run.seconds_by_phase}
+    _summary(console, seconds, run, parallel)
+    if run.losses:
+        _draw(run, parallel, data, out, console)
+    return 130 if run.interrupted or (parallel is not None and parallel.interrupted) else 0
+
+
+def _writable(out: Path) -> Path:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        probe = out / ".write-test"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise DemoError(f"{out}: cannot be written to: {error.strerror or error}") from error
+    return out
+
+
+def _progress(steps: int) -> tuple[Any, Any]:
+    """Return a console and a function that makes a progress bar with loss and accuracy."""
+    try:
+        from contextlib import contextmanager
+
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    except ImportError as error:
+        raise DemoError(f"rich is not installed ({error}); pip install 'xstack[demo]'") from error
+    console = Console(highlight=False)
+
+    @contextmanager
+    def bar(label: str) -> Any:
+        columns = (TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(),
+                   TextColumn("{task.fields[figures]}"))  # fmt: skip
+        with Progress(*columns, console=console) as progress:
+            task = progress.add_task(label, total=steps, figures="")
+
+            def report(step: int, loss: float, accuracy: float) -> None:
+                figures = f"loss {loss:.4f}"
+                if accuracy == accuracy:
+                    figures += f"  held-out accuracy {accuracy:.3f}"
+                progress.update(task, completed=step, figures=figures)
+
+            yield report
+
+    return console, bar
+
+
+def _summary(console: Any, seconds: dict[str, float], run: Any, parallel: Any) -> None:
+    timing = ", ".join(f"{phase} {value:.2f} s" for phase, value in seconds.items())
+    console.print(timing)
+    if run.accuracies:
+        console.print(f"held-out accuracy {run.accuracies[-1][1]:.4f}, loss {run.losses[-1]:.5f}")
+    if parallel is not None and parallel.losses and len(parallel.losses) == len(run.losses):
+        difference = abs(parallel.losses[-1] - run.losses[-1]) / abs(run.losses[-1])
+        console.print(
+            f"data-parallel: loss {parallel.losses[-1]:.5f} (relative difference "
+            f"{difference:.1e}), accuracy {parallel.accuracies[-1][1]:.4f}, "
+            f"training {parallel.seconds_by_phase['training']:.2f} s with compilation"
+        )
+    if run.interrupted:
+        console.print("stopped by the user; drawing what there is")
+
+
+def _draw(run: Any, parallel: Any, data: Any, out: Path, console: Any) -> None:
+    try:
+        plots = importlib.import_module("xstack.demo.plots")
+    except ImportError as error:
+        raise DemoError(f"matplotlib is not installed ({error}); pip install 'xstack[demo]'") from error
+    training = importlib.import_module("xstack.demo.training")
+    found = training.found_classes(run.params, data)
+    paths = [out / name for name in ("loss.png", "confusion.png", "predictions.png")]
+    plots.loss_curve(run, parallel, paths[0])
+    plots.confusion_matrix(found, data, paths[1])
+    plots.sample_predictions(found, data, paths[2])
+    console.print("wrote " + ", ".join(str(p) for p in paths))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""The training runs: on one device, then the same steps on several with averaged gradients."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import xstack
+from xstack import random
+from xstack.demo import classifier
+from xstack.demo.data import Dataset
+from xstack.demo.settings import Settings
+
+Progress = Callable[[int, float, float], None]  # step, loss, held-out accuracy
+
+
+@dataclass(slots=True)
+class Run:
+    """What a training gave, also when it was interrupted."""
+
+    params: Any = None
+    losses: list[float] = field(default_factory=list)
+    accuracies: list[tuple[int, float]] = field(default_factory=list)
+    seconds_by_phase: dict[str, float] = field(default_factory=dict)
+    interrupted: bool = False
+
+
+def batches(data: Dataset, settings: Settings) -> Iterator[tuple[Any, Any]]:
+    """Yield `steps` batches: every epoch shuffles all examples with a key of its own."""
+    size = min(settings.batch_size, len(data.train_x) // settings.replicas * settings.replicas)
+    key = random.fold_in(random.PRNGKey(settings.seed), 1)
+    step = 0
+    while True:
+        key, subkey = random.split(key)
+        order = np.asarray(random.permutation(subkey, len(data.train_x)))
+        for start in range(0, len(order) - size + 1, size):
+            if step == settings.steps:
+                return
+            chosen = order[start : start + size]
+            yield data.train_x[chosen], data.train_y[chosen]
+            step += 1
+
+
+def initial_params(data: Dataset, settings: Settings) -> Any:
+    """Return the parameters that both runs start from."""
+    sizes = [data.train_x.shape[1], settings.hidden, len(data.classes)]
+    return classifier.initial_params(random.PRNGKey(settings.seed), sizes)
+
+
+def accuracy(params: Any, data: Dataset) -> float:
+    """Return the part of the held-out examples that is classified right."""
+    return float((found_classes(params, data) == data.test_y).mean())
+
+
+def found_classes(params: Any, data: Dataset) -> Any:
+    """Return the predicted class number of each held-out example."""
+    return np.asarray(PREDICTED(params, data.test_x))
+
+
+PREDICTED = xstack.jit(classifier.predicted)
+
+
+def train(data: Dataset, settings: Settings, report: Progress) -> Run:
+    """Train on one device with a compiled update whose parameters are donated."""
+    run = Run()
+    device = xstack.devices(settings.device)[0]
+    params = xstack.device_put(initial_params(data, settings), device)
+    rate = np.float32(settings.learning_rate)
+    first_x, first_y = next(batches(data, settings))
+    update = xstack.jit(classifier.update, donate_argnums=0)
+    start = time.perf_counter()
+    lowered = update.lower(params, first_x, first_y, rate)
+    run.seconds_by_phase["tracing"] = time.perf_counter() - start
+    start = time.perf_counter()
+    compiled = lowered.compile()
+    run.seconds_by_phase["compilation"] = time.perf_counter() - start
+    start = time.perf_counter()
+    try:
+        for step, (xs, ys) in enumerate(batches(data, settings), 1):
+            params, value = compiled(params, xs, ys, rate)
+            run.params = params
+            run.losses.append(value)
+            if step % 50 == 0 or step == settings.steps:
+                run.losses = [float(v) for v in run.losses]
+                run.accuracies.append((step, accuracy(params, data)))
+                report(step, run.losses[-1], run.accuracies[-1][1])
+    except KeyboardInterrupt:
+        run.interrupted = True
+    run.losses = [float(v) for v in run.losses]
+    run.seconds_by_phase["training"] = time.perf_counter() - start
+    return run
+
+
+def train_data_parallel(data: Dataset, settings: Settings, report: Progress) -> Run:
+    """Train on several devices: each takes a part of every batch, gradients are averaged."""
+    run = Run()
+    n = settings.replicas
+    replicated = xstack.tree.map(
+        lambda p: np.broadcast_to(np.asarray(p), (n, *p.shape)), initial_params(data, settings)
+    )
+    update = xstack.pmap(
+        classifier.averaged_update, axis_name="replicas", in_axes=(0, 0, 0, None), donate_argnums=0
+    )
+    rate = np.float32(settings.learning_rate)
+    start = time.perf_counter()
+    params = replicated
+    try:
+        for step, (xs, ys) in enumerate(batches(data, settings), 1):
+            parts = [a.reshape(n, len(a) // n, *a.shape[1:]) for a in (xs, ys)]
+            params, value = update(params, *parts, rate)
+            run.losses.append(value)
+            if step % 50 == 0 or step == settings.steps:
+                run.losses = [_first(v) for v in run.losses]
+                report(step, run.losses[-1], float("nan"))
+    except KeyboardInterrupt:
+        run.interrupted = True
+    run.losses = [_first(v) for v in run.losses]
+    run.seconds_by_phase["training"] = time.perf_counter() - start
+    if run.losses:
+        run.params = xstack.tree.map(lambda p: np.asarray(p)[0], params)
+        run.accuracies.append((len(run.losses), accuracy(run.params, data)))
+    return run
+
+
+def _first(values: Any) -> float:
+    return float(np.asarray(values).reshape(-1)[0])
