@@ -139,7 +139,7 @@ def cotangents_of(program: Any, nonzero: Any, primals: Any, cotangents: Any) -> 
 def _check_scalar(
     outs: list[Array], flat: FlatFunction, operation: str, holomorphic: bool
 ) -> None:
-    if len(outs) != 1 or not flat.out_tree.is_leaf():
+    if len(outs) != 1 or not xtree.treedef_is_leaf(flat.out_tree):
         raise TypeError(
             f"{operation}: the function must return a scalar, but returned a tree of "
             f"{len(outs)} arrays.\n  got       {flat.out_tree}"

@@ -78,7 +78,12 @@ def element_aval(aval: ShapedArray, dim: int) -> ShapedArray:
 
 
 class BatchTrace(Trace):
-    """Applies batch rules; operations on values that are not mapped go to the parent trace."""
+    """Applies batch rules; operations on values that are not mapped go to the parent trace.
+
+    One call of `vmap` may run several traces with its one axis: the functions of a custom rule are
+    run again, perhaps under another parent, and what they close over must be recognised then. So a
+    tracer belongs to this trace if it has the same axis.
+    """
 
     __slots__ = ("axis",)
 
@@ -93,9 +98,9 @@ class BatchTrace(Trace):
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
     ) -> tuple[Any, ...]:
         """Apply the batch rule of a primitive, or hand it to the parent trace."""
-        values, dims, mapped = [], [], False
+        values, dims, mapped, axis = [], [], False, self.axis
         for x in operands:
-            if type(x) is BatchTracer and x.trace is self:
+            if type(x) is BatchTracer and x.trace.axis is axis:
                 values.append(x.value)
                 dims.append(x.dim)
                 mapped = True
@@ -112,7 +117,7 @@ class BatchTrace(Trace):
         previous = state.trace
         state.trace = parent
         try:
-            results, out_dims = rule(self.axis, values, dims, **params)
+            results, out_dims = rule(axis, values, dims, **params)
         except (TypeError, ValueError):
             if not primitive.call_like:  # the shapes of one example are what the user knows
                 primitive.infer(tuple([x.aval for x in operands]), params)
@@ -142,9 +147,9 @@ class BatchTrace(Trace):
 
     def split(self, results: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Return the arrays behind results of a batched function, and their batch dimensions."""
-        values, dims = [], []
+        values, dims, axis = [], [], self.axis
         for x in results:
-            if type(x) is BatchTracer and x.trace is self:
+            if type(x) is BatchTracer and x.trace.axis is axis:
                 values.append(x.value)
                 dims.append(x.dim)
             else:

@@ -198,6 +198,16 @@ class Arguments:
                 ) from None
         return found
 
+    def without_leaves(self) -> Arguments:
+        """Return the same call without its arrays, to be kept."""
+        return self.with_leaves([])
+
+    def with_leaves(self, leaves: list[Any]) -> Arguments:
+        """Return the same call of other leaves."""
+        return Arguments(
+            self.signature, leaves, self.tree, self.fixed, self.statics, self.num_args
+        )
+
     def avals(self) -> list[Any]:
         """Return the abstract values of the leaves, which may be arrays or only describe some."""
         found = []

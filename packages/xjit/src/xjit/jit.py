@@ -1,110 +1,26 @@
 """`jit`: compile a function when it is first called, and call what was compiled after that.
 
-A call flattens its arguments and looks up (structure, static values, abstract values, options) in
-one dictionary; a hit starts the executable on the arguments' buffers. Flat positional arrays, the
-common case, need no flattening: their abstract values are the key. A miss traces the function once,
-and compiles the program unless an equal one is there. What a function has compiled is found again
-by another `jit` of the same function, or of a function of equal code and values (`function_keys`).
+A call with flat positional arrays, the common case, looks up (options, abstract values) in one
+dictionary; a hit starts the executable on the arguments' buffers and wraps the results. Everything
+else (trees, keywords, static and host values, other placements, a miss) is `calls.Calls`.
 
-Under a transformation (a trace other than evaluation) the call is one equation, `jit`.
-
-Neighbours: `arguments` splits static from traced arguments, `program` runs, `stages` is the way to
-compile ahead of time, `jit_primitive` has the rules.
+Neighbours: `calls` traces and compiles, `program` runs, `stages` is the way to compile ahead of
+time, `jit_primitive` has the rules of a call under a transformation.
 """
 
 from __future__ import annotations
 
 import functools
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
-import xtree
-from xjit import stages
-from xjit.arguments import Arguments, Signature, explain_miss
-from xjit.cache_memory import Bounded
-from xjit.checks import check_finite
-from xjit.jit_primitive import jit_p
-from xjit.options import chosen_placement
-from xjit.program import Program
-from xprim import (
-    EAGER,
-    ClosedJaxpr,
-    ConcreteArray,
-    ShapeDtypeStruct,
-    Tracer,
-    as_array,
-    close_over,
-    config,
-    eval_closed,
-    state,
-    trace_to_jaxpr,
-)
-from xprim.function_keys import describe_function, function_key, identities
-
-logger = logging.getLogger("xjit")
+from xjit import jaxlib_gateway as gateway
+from xjit.calls import Calls
+from xprim import EAGER, ConcreteArray, config, state
+from xprim.function_keys import describe_function
 
 _values = config.values
-_trace_context = config.trace_context
-
-# Functions whose programs are kept though nobody holds the jitted function any more; a function
-# that captured arrays weighs as many as these have MiB.
-_MAX_FUNCTIONS = 512
-_MAX_PROGRAMS = 2048
-
-
-class Traced:
-    """One trace of a function: its program, and how results are put together."""
-
-    __slots__ = ("captured", "closed", "name", "out_tree", "program")
-
-    def __init__(
-        self, closed: ClosedJaxpr, captured: list[Any], out_tree: Any, name: str
-    ) -> None:
-        self.closed = closed
-        self.captured = captured
-        self.out_tree = out_tree
-        self.name = name
-        self.program: Program | None = None
-
-
-class FunctionCache:
-    """What has been traced and compiled of one function with certain options."""
-
-    __slots__ = ("__weakref__", "fast", "key", "last_arguments", "slow", "traced")
-
-    def __init__(self, key: Any) -> None:
-        self.key = key
-        self.fast: dict[Any, Any] = {}
-        self.traced: dict[Any, Traced] = {}
-        self.last_arguments: Arguments | None = None
-
-    def weight(self) -> float:
-        """Return 1, and the MiB of captured arrays."""
-        size = 0
-        for traced in self.traced.values():
-            for constant in traced.closed.consts:
-                size += constant.nbytes
-        return 1.0 + size / 2**20
-
-    def add(self, key: Any, traced: Traced) -> None:
-        """Keep a trace."""
-        if len(self.traced) >= _MAX_PROGRAMS:
-            self.traced.pop(next(iter(self.traced)))
-            self.fast.clear()
-        self.traced[key] = traced
-        if traced.closed.consts:
-            _functions.reweigh(self.key)
-
-    def clear(self) -> None:
-        """Forget everything."""
-        self.fast.clear()
-        self.traced.clear()
-
-
-_functions: Bounded[FunctionCache] = Bounded(_MAX_FUNCTIONS, FunctionCache.weight)
+_RuntimeFailure = gateway.RuntimeFailure
 
 
 def jit(
@@ -170,28 +86,37 @@ def jit(
 
 
 def _jitted(fun: Callable[..., Any], options: dict[str, Any]) -> Any:
-    slow = SlowPath(fun, options)
-    fast = slow.fast  # one dictionary for the life of this function: see `SlowPath.adopt`
-    concrete = ConcreteArray
+    calls = Calls(fun, options)
+    fast, concrete, process_values = calls.fast, ConcreteArray, type(_values)
 
     @functools.wraps(fun, updated=())
     def jitted(*args: Any, **kwargs: Any) -> Any:
         if kwargs or state.trace is not EAGER:
-            return slow(args, kwargs)
-        context = _values.cached_context
+            return calls(args, kwargs)
+        epoch, context = _values.cached_context
+        if epoch != process_values.epoch:
+            return calls(args, kwargs)
         try:
             call = fast[(context, *[x.aval for x in args])]
             where = call.where
             buffers = [x._buffer for x in args]
             for b in buffers:
                 if b._sharding is not where:
-                    return slow(args, kwargs)
+                    return calls(args, kwargs)
+        except (KeyError, AttributeError):
+            return calls(args, kwargs)
+        try:
             outs = call.start(buffers).consume_with_handlers(call.handlers)
-        except (KeyError, AttributeError, TypeError):
-            return slow(args, kwargs)
+        except _RuntimeFailure as error:
+            gateway.fail(calls.name, "the program could not be started", error)
         if call.out_aval is not None:
             return concrete(None, call.out_aval, outs[0])
         return call.finish(outs)
 
-    slow.attach(jitted)
+    jitted.lower = calls.lower  # type: ignore[attr-defined]
+    jitted.trace = calls.trace  # type: ignore[attr-defined]
+    jitted.eval_shape = calls.eval_shape  # type: ignore[attr-defined]
+    jitted.clear_cache = calls.clear_cache  # type: ignore[attr-defined]
+    jitted._cache_size = calls.cache_size  # type: ignore[attr-defined]
+    describe_function(jitted, calls.parts)
     return jitted

@@ -76,6 +76,14 @@ class Program:
         self.all_loaded: dict[Any, Loaded] = {}
         self._lowered: dict[str, LoweredProgram] = {}
 
+    def with_options(self, options: Options) -> Program:
+        """Return the same program, to be compiled with other settings of XLA."""
+        flags = [i in self.donated for i in range(len(self.closed.in_avals))]
+        return Program(
+            self.closed, self.name, donated=flags, keep_unused=self.keep_unused,
+            placement=self.placement, arg_names=self.arg_names, options=options,
+        )  # fmt: skip
+
     def lowered(self, platform: str) -> LoweredProgram:
         """Return the text of the program for a platform, written once."""
         found = self._lowered.get(platform)

@@ -104,6 +104,25 @@ def trace_context() -> TraceContext:
     return context
 
 
+def when_changed(callback: Callable[[], None]) -> Callable[[], None]:
+    """Have `callback` called (and return it) after each process-wide change of an option or of the eager backend.
+
+    Overrides of a thread are not announced: what depends on options is keyed by `trace_context()`
+    or, on hot paths, by `values.cached_context`, and thrown away when this calls.
+    """
+    _callbacks.append(callback)
+    return callback
+
+
+def announce_change() -> None:
+    """Call everything that `when_changed` was given."""
+    for callback in _callbacks:
+        callback()
+
+
+_callbacks: list[Callable[[], None]] = []
+
+
 class _NotGiven:
     """The type of `NOT_GIVEN`."""
 
@@ -190,6 +209,7 @@ class Option(Generic[T]):
             for name in (self.name, *self.spreads_to):
                 setattr(_Values, name, checked)
             _Values.epoch += 1
+        announce_change()
 
     def check(self, value: object) -> T:
         """Return `value` if the option takes it, else raise TypeError or ValueError."""

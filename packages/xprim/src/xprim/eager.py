@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from xprim import config
 from xprim.array import Array, ConcreteArray
 from xprim.source import describe, capture
 from xprim.trace import ThreadState, Trace, Tracer, raise_leaked, state
@@ -115,6 +116,7 @@ ThreadState.trace = EAGER
 def install_backend(backend: Backend | None) -> None:
     """Let a compiler take the large operations of eager evaluation."""
     EAGER.backend = backend
+    config.announce_change()
 
 
 def _require_concrete(primitive: Primitive, operands: tuple[Any, ...]) -> None:

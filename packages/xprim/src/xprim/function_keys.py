@@ -82,18 +82,17 @@ class Identity:
         return value is not None and value is other.value
 
 
-_own_parts: weakref.WeakKeyDictionary[Any, Callable[[], tuple[Any, ...]]] = (
-    weakref.WeakKeyDictionary()
-)
+_PARTS = "__xstack_parts__"
 
 
 def describe_function(fun: Callable[..., Any], parts: Callable[[], tuple[Any, ...]]) -> None:
     """Say of a function object that it is made of `parts()`, whatever its closure holds.
 
     For the functions that transformations return and that keep caches in their closures: what they
-    compute depends on the transformed function and the options alone.
+    compute depends on the transformed function and the options alone. Parts may be identities.
     """
-    _own_parts[fun] = parts
+    # The owner is noted because `functools.wraps` copies attributes to other functions.
+    setattr(fun, _PARTS, (weakref.ref(fun), parts))
 
 
 class _NotByValueError(Exception):
@@ -154,6 +153,8 @@ class _Walk:
         kind = type(value)
         if kind in _VALUE_TYPES:
             return (kind, value)
+        if kind is Identity:
+            return value  # type: ignore[no-any-return]
         if kind is float:
             return (float, value.hex() if not math.isnan(value) else "nan")
         if kind is complex:
@@ -210,16 +211,16 @@ class _Walk:
         return (type(value), self.key(value.func), self.key(tuple(value.args)), named)
 
     def _function(self, fun: types.FunctionType) -> Hashable:
-        own = _own_parts.get(fun)
-        if own is not None:
-            return ("own", self.key(own()))
+        own = fun.__dict__.get(_PARTS)
+        if own is not None and own[0]() is fun:
+            return ("own", self.key(own[1]()))
         code = fun.__code__
         parts: list[Hashable] = [
             "function", code, self.key(fun.__defaults__ or ()),
             self._items(fun.__kwdefaults__ or {}), self._closure(fun),
         ]  # fmt: skip
         if fun.__dict__:
-            attributes = {k: v for k, v in fun.__dict__.items() if k != "__wrapped__"}
+            attributes = {k: v for k, v in fun.__dict__.items() if k not in ("__wrapped__", _PARTS)}
             parts.append(self._items(attributes))
         if not _is_trusted(fun.__module__ or ""):
             parts.append(self._globals(fun))

@@ -152,11 +152,11 @@ def _lax_blocks(key: Any, shape: Shape) -> tuple[Any, Any]:
         stride //= max(n, 1)
         if n > 1:
             place = lax.broadcasted_iota(wide, shape, d)
-            step = place if stride == 1 else lax.mul(place, np.array(stride, wide))
+            step = place if stride == 1 else lax.mul(place, stride)
             counter = lax.add(counter, step)
     if wide == dtypes.uint64:
         x0 = lax.convert_element_type(
-            lax.shift_right_logical(counter, np.array(32, wide)), dtypes.uint32
+            lax.shift_right_logical(counter, 32), dtypes.uint32
         )
         x1 = lax.convert_element_type(counter, dtypes.uint32)
     else:
@@ -194,7 +194,7 @@ def _paired(y0: Any, y1: Any) -> Any:
 
 def _joined(high: Any, low: Any) -> Any:
     high, low = [lax.convert_element_type(x, dtypes.uint64) for x in (high, low)]
-    return lax.bitwise_or(lax.shift_left(high, np.array(32, dtypes.uint64)), low)
+    return lax.bitwise_or(lax.shift_left(high, 32), low)
 
 
 def _lax_stream(key: Any, count: int) -> Any:
@@ -223,7 +223,7 @@ def _lax_original_bits(key: Any, bit_width: int, size: int) -> Any:
     whole = (*words.shape, parts)
     spread = lax.broadcast_in_dim(words, whole, tuple(range(words.ndim)))
     shifts = lax.mul(
-        lax.broadcasted_iota(dtypes.uint32, whole, words.ndim), np.array(bit_width, np.uint32)
+        lax.broadcasted_iota(dtypes.uint32, whole, words.ndim), bit_width
     )
     small = lax.convert_element_type(
         lax.shift_right_logical(spread, shifts), UINT_BY_WIDTH[bit_width]

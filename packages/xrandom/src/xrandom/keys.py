@@ -262,7 +262,7 @@ def _seeded(seed: Any, operation: str) -> Array:
             + ("\n  hint      vmap maps over arrays of seeds" if array.ndim else "")
         )
     if dtypes.itemsize_bits(array.dtype) == 64:
-        high = lax.shift_right_logical(array, np.array(32, array.dtype))
+        high = lax.shift_right_logical(array, 32)
         words = [lax.convert_element_type(x, dtypes.uint32) for x in (high, array)]
     else:
         words = [lax.full((), 0, dtypes.uint32), lax.convert_element_type(array, dtypes.uint32)]

@@ -224,6 +224,14 @@ def block_until_ready(buffer: Buffer) -> Buffer:
     return buffer
 
 
+def copy_to_host_async(buffer: Buffer) -> None:
+    """Start a copy to the host, which `to_numpy` then waits for."""
+    try:
+        buffer.copy_to_host_async()
+    except RuntimeFailure as error:
+        fail("copy_to_host_async", "the buffer could not be copied", error)
+
+
 def is_deleted(buffer: Buffer) -> bool:
     """Say whether the buffer's memory was given up, by `delete` or by donation."""
     return bool(buffer.is_deleted())

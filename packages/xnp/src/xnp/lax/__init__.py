@@ -1,4 +1,12 @@
 """`xnp.lax`: the primitives as functions, strict about dtypes."""
 
 from xnp.lax.contractions import *  # noqa: F403
+from xnp.lax.elementwise_arithmetic import *  # noqa: F403
+from xnp.lax.elementwise_conversion import *  # noqa: F403
+from xnp.lax.elementwise_functions import *  # noqa: F403
+from xnp.lax.elementwise_logic import *  # noqa: F403
+from xnp.lax.fourier import *  # noqa: F403
+from xnp.lax.indexed import *  # noqa: F403
 from xnp.lax.reductions import *  # noqa: F403
+from xnp.lax.shape import *  # noqa: F403
+from xnp.lax.slicing import *  # noqa: F403

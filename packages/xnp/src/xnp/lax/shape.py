@@ -24,6 +24,12 @@ from xnp.primitives.squeeze import squeeze_p
 from xnp.primitives.transpose import transpose_p
 from xprim import Array, as_array, dtypes
 
+__all__ = [
+    "broadcast", "broadcast_in_dim", "broadcast_shapes", "broadcasted_iota", "collapse",
+    "concatenate", "expand_dims", "iota", "pad", "reshape", "rev", "split", "squeeze", "stack",
+    "tile", "transpose", "unstack",
+]  # fmt: skip
+
 ArrayLike = Any
 
 

@@ -126,6 +126,8 @@ def _gather_in_bounds(plan: Plan, x: Any, indices: Any) -> Any:
         writeable=False,
     )
     if moving:
+        if not plan.index_map:  # batching dimensions alone may not span the batch
+            starts[moving[0]] = np.broadcast_to(starts[moving[0]], plan.batch)
         found = view[tuple([starts[d] for d in moving])]
     else:
         found = np.broadcast_to(view, (*plan.batch, *view.shape))

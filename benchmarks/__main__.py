@@ -1,0 +1,55 @@
+"""Run the benchmarks: `python -m benchmarks [--quick] [--groups ...] [--check] [--keep]`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from benchmarks import report
+from benchmarks.runner import GROUPS, run_group
+
+KEPT = Path("docs/benchmarks/results.json")
+
+
+def main(argv: list[str]) -> int:
+    """Run the groups asked for; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one round of short measurements")
+    parser.add_argument("--rounds", type=int, help="rounds of A B A B (default: 3, quick: 1)")
+    parser.add_argument("--groups", nargs="+", choices=list(GROUPS), default=list(GROUPS))
+    parser.add_argument("--noise", action="store_true", help="JAX on both sides: shows the noise")
+    parser.add_argument("--check", action="store_true",
+                        help="compare with the kept results; fail on a loss over 15%%")  # fmt: skip
+    parser.add_argument("--keep", action="store_true", help="keep the results under docs/benchmarks")
+    parser.add_argument("--out", type=Path, default=Path("bench-out"), metavar="FOLDER")
+    args = parser.parse_args(argv)
+    rounds = args.rounds or (1 if args.quick else 3)
+    results = []
+    for group in args.groups:
+        sides = ["jax", "jax-again"] if args.noise else ["xstack", "jax", *GROUPS[group]]
+        print(f"{group}: {' '.join(sides)}, {rounds} rounds", flush=True)
+        results.append(run_group(group, sides, rounds, args.quick, lambda line: print("  " + line)))
+    kept = report.as_json(results)
+    text = report.table(kept)
+    print("\n" + text)
+    _write(args.out, kept, text)
+    if args.keep:
+        _write(KEPT.parent, kept, text)
+    if args.check:
+        losses = report.losses(kept, report.read(KEPT))
+        print("\n".join(losses) or "no group lost more than 15% against the kept results")
+        return 1 if losses else 0
+    return 0
+
+
+def _write(folder: Path, kept: dict[str, object], text: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "results.json").write_text(json.dumps(kept, indent=1) + "\n")
+    (folder / "results.md").write_text("# Results of the benchmarks\n\n" + text + "\n")
+    report.plot(kept, folder / "ratios.png")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

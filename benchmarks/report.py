@@ -1,0 +1,129 @@
+"""What a run shows and keeps: a table of ratios, a JSON file, a plot, and a check for losses."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import json
+import os
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.runner import TARGETS, GroupResult, geometric_mean
+
+PEERS = ("jax", "numpy", "autograd", "torch")
+ALLOWED_LOSS = 1.15
+
+
+def machine() -> dict[str, Any]:
+    """Return date, machine and versions, for the head of kept results."""
+    packages = ("numpy", "jaxlib", "jax", "autograd", "torch")
+    versions = {}
+    for name in packages:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return {
+        "date": datetime.date.today().isoformat(),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "versions": versions,
+    }
+
+
+def as_json(results: Sequence[GroupResult]) -> dict[str, Any]:
+    """Return everything that is kept of a run."""
+    groups = {}
+    for result in results:
+        ours = "xstack" if "xstack" in result.seconds else "jax-again"
+        ratios = {p: result.ratios(ours, p) for p in PEERS if p in result.seconds}
+        groups[result.group] = {
+            "ratios": ratios,
+            "geometric_mean": {p: geometric_mean(list(r.values())) for p, r in ratios.items() if r},
+            "seconds": {
+                side: {name: min(values) for name, values in by_name.items()}
+                for side, by_name in result.seconds.items()
+            },
+        }
+    return {"run": machine(), "groups": groups}
+
+
+def table(kept: dict[str, Any]) -> str:
+    """Return the ratios as Markdown: a section for each group, its worst three first."""
+    run = kept["run"]
+    versions = ", ".join(f"{name} {v}" for name, v in run["versions"].items())
+    lines = [f"{run['date']}, Python {run['python']}, {versions}, {run['cores']} cores", ""]
+    for group, figures in kept["groups"].items():
+        peers = [p for p in PEERS if figures["ratios"].get(p)]
+        means = ", ".join(f"{p} {figures['geometric_mean'][p]:.3f}" for p in peers)
+        lines += [f"### {group}", "", f"Geometric mean of xstack / peer: {means} "
+                  f"(to reach against jax: {TARGETS[group]}).", ""]  # fmt: skip
+        lines += ["| workload | " + " | ".join(f"/ {p}" for p in peers) + " | xstack |"]
+        lines += ["|---|" + "---|" * (len(peers) + 1)]
+        against = figures["ratios"].get("jax", {})
+        ours = figures["seconds"].get("xstack", {})
+        for name in sorted(ours, key=lambda n: -against.get(n, 0.0)):
+            cells = [_ratio(figures["ratios"][p].get(name)) for p in peers]
+            lines.append(f"| {name} | {' | '.join(cells)} | {_time(name, ours[name])} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _ratio(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _time(name: str, seconds: float) -> str:
+    if "MiB" in name:
+        return f"{seconds:.0f} MiB"
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds * 1e9:.0f} ns"
+
+
+def plot(kept: dict[str, Any], path: Path) -> None:
+    """Draw the ratio to JAX of every workload on a logarithmic axis, one band for each group."""
+    import matplotlib as mpl  # only for this picture
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    rows = [(group, name, ratio) for group, figures in kept["groups"].items()
+            for name, ratio in sorted(figures["ratios"].get("jax", {}).items(), key=lambda x: x[1])]  # fmt: skip
+    figure, axes = plt.subplots(figsize=(8, max(3.0, 0.19 * len(rows) + 1)), layout="constrained")
+    colors = plt.get_cmap("tab10")
+    groups = list(dict.fromkeys(group for group, _, _ in rows))
+    for i, (group, _name, ratio) in enumerate(rows):
+        axes.barh(i, ratio - 1, left=1, color=colors(groups.index(group) % 10), height=0.8)
+    axes.axvline(1.0, color="black", lw=1)
+    axes.set_xscale("log")
+    axes.set_yticks(range(len(rows)), [name for _, name, _ in rows], fontsize=7)
+    axes.set_ylim(-0.6, len(rows) - 0.4)
+    axes.set_xlabel("time of xstack / time of JAX (below 1 is faster)")
+    handles = [plt.Rectangle((0, 0), 1, 1, color=colors(i % 10)) for i in range(len(groups))]
+    axes.legend(handles, groups, fontsize=7, loc="lower left")
+    axes.grid(axis="x", alpha=0.3, which="both")
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
+def losses(now: dict[str, Any], before: dict[str, Any]) -> list[str]:
+    """Return a line for each group whose geometric mean to JAX got worse by more than 15%."""
+    found = []
+    for group, figures in now["groups"].items():
+        old = before["groups"].get(group, {}).get("geometric_mean", {}).get("jax")
+        new = figures["geometric_mean"].get("jax")
+        if old is not None and new is not None and new > old * ALLOWED_LOSS:
+            found.append(f"{group}: {new:.3f} of JAX's time, was {old:.3f}")
+    return found
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return kept results."""
+    kept: dict[str, Any] = json.loads(path.read_text())
+    return kept

@@ -1,0 +1,41 @@
+"""First calls: tracing, lowering, compiling and running once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from benchmarks.timing import best_of_fresh
+from benchmarks.workloads import models
+
+
+def workloads(ns: Any) -> dict[str, Any]:
+    """Return the measurements by name."""
+    counter = iter(range(1, 1000))
+    x = ns.numpy.asarray(np.ones((8, 32), np.float32))
+    deep = models.on_device(ns, models.mlp_params(100))
+    blocks = models.on_device(ns, models.transformer_params(2))
+    tokens = ns.numpy.asarray(np.ones((16, 64), np.float32))
+
+    def scaled(fun: Any) -> Any:
+        factor = 1.0 + next(counter) * 1e-3  # another constant: no cache knows the program
+        return ns.grad(lambda p, v: fun(p, v) * factor)
+
+    programs = {
+        "jit(grad(mlp100))": (lambda: scaled(models.mlp_loss(ns)), (deep, x)),
+        "transformer2 gradient": (lambda: scaled(models.transformer_loss(ns)), (blocks, tokens)),
+    }
+    return {name: _timed(ns, make, args) for name, (make, args) in programs.items()}
+
+
+def _timed(ns: Any, make: Any, args: Any) -> Any:
+    def measure(quick: bool) -> float:
+        def fresh() -> Any:
+            fun = make()
+            compiled = ns.jit(lambda *a: fun(*a))
+            return lambda: ns.wait(compiled(*args))
+
+        return best_of_fresh(fresh, repetitions=2 if quick else 3)
+
+    return measure

@@ -1,0 +1,92 @@
+"""Running compiled programs; the compiler is the same on both sides, the programs need not be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from benchmarks.timing import best
+from benchmarks.workloads import models
+
+
+def workloads(ns: Any) -> dict[str, Any]:
+    """Return the measurements by name."""
+    return {
+        name: _timed(ns, fun, args)
+        for programs in (_array_programs, _model_programs, _loop_programs)
+        for name, (fun, args) in programs(ns).items()
+    }
+
+
+def _array_programs(ns: Any) -> dict[str, Any]:
+    xnp = ns.numpy
+    rng = np.random.default_rng(0)
+    million = xnp.asarray(rng.normal(size=1_000_000).astype(np.float32))
+    table = xnp.asarray(rng.random((10000, 10)).astype(np.float32))
+    square = xnp.asarray(rng.random((512, 512)).astype(np.float32))
+    indices = xnp.asarray(rng.integers(0, 1_000_000, 100_000).astype(np.int32))
+    key = ns.random.PRNGKey(0)
+
+    def selu(x: Any) -> Any:
+        return 1.05 * xnp.where(x > 0, x, 1.67 * xnp.exp(x) - 1.67)
+
+    def norm(x: Any) -> Any:
+        x = x - x.mean(0)
+        return x / x.std(0)
+
+    def softmax(x: Any) -> Any:
+        shifted = xnp.exp(x - xnp.max(x, axis=-1, keepdims=True))
+        return shifted / xnp.sum(shifted, axis=-1, keepdims=True)
+
+    return {
+        "selu 1e6": (selu, (million,)),
+        "norm": (norm, (table,)),
+        "matmul 512": (lambda a: xnp.dot(a, a), (square,)),
+        "softmax 512": (softmax, (square,)),
+        "cumsum 1e6": (xnp.cumsum, (million,)),
+        "sort 1e6": (xnp.sort, (million,)),
+        "gather 1e5": (lambda x, i: x[i], (million, indices)),
+        "scatter-add 1e5": (lambda x, i: x.at[i].add(1.0), (million, indices)),
+        "uniform 1e6": (lambda k: ns.random.uniform(k, (1_000_000,)), (key,)),
+        "normal 1e6": (lambda k: ns.random.normal(k, (1_000_000,)), (key,)),
+    }
+
+
+def _model_programs(ns: Any) -> dict[str, Any]:
+    x = ns.numpy.asarray(np.ones((128, 32), np.float32))
+    mlp = models.on_device(ns, models.mlp_params(4))
+    blocks = models.on_device(ns, models.transformer_params(2))
+    tokens = ns.numpy.asarray(np.ones((64, 64), np.float32))
+
+    def step(loss: Any) -> Any:
+        def update(params: Any, batch: Any) -> Any:
+            grads = ns.grad(loss)(params, batch)
+            return ns.tree.map(lambda p, g: p - 0.1 * g, params, grads)
+
+        return update
+
+    return {
+        "mlp step": (step(models.mlp_loss(ns)), (mlp, x)),
+        "transformer step": (step(models.transformer_loss(ns)), (blocks, tokens)),
+    }
+
+
+def _loop_programs(ns: Any) -> dict[str, Any]:
+    params, xs = models.on_device(ns, models.rnn_arguments(1000))
+    lax = ns.lax
+    return {
+        "rnn scan of 1000": (models.rnn_loss(ns, 1000), (params, xs)),
+        "while of 1e5": (
+            lambda n: lax.while_loop(lambda i: i < n, lambda i: i + 1, 0), (np.int32(100_000),)
+        ),
+    }  # fmt: skip
+
+
+def _timed(ns: Any, fun: Any, args: Any) -> Any:
+    def measure(quick: bool) -> float:
+        compiled = ns.jit(fun)
+        ns.wait(compiled(*args))
+        return best(lambda: ns.wait(compiled(*args)), seconds=0.2 if quick else 0.8)
+
+    return measure

@@ -1,0 +1,51 @@
+"""Calls of compiled functions that do next to nothing."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from benchmarks.timing import best
+
+
+def workloads(ns: Any) -> dict[str, Any]:
+    """Return the measurements by name."""
+    host = np.ones(8, np.float32)
+    x = ns.device_put(host)
+    tree = {f"k{i}": x for i in range(100)}
+    one = ns.jit(lambda a: a + 1)
+    two = ns.jit(lambda a, b: a + b)
+    ten = ns.jit(lambda *args: sum(args[1:], args[0]))
+    leaves = ns.jit(lambda t: {k: v + 1 for k, v in t.items()})
+    static = functools.partial(ns.jit, static_argnums=1)(lambda a, n: a * n)
+    keyword = ns.jit(lambda a, b: a + b)
+    donated = ns.jit(lambda a: a + 1, donate_argnums=0)
+    state = {"x": ns.device_put(host)}
+
+    def donate() -> Any:
+        state["x"] = donated(state["x"])
+        return state["x"]
+
+    args = [x] * 10
+    calls = {
+        "1 array": lambda: one(x),
+        "2 arrays": lambda: two(x, x),
+        "10 arrays": lambda: ten(*args),
+        "dict of 100": lambda: leaves(tree),
+        "static": lambda: static(x, 3),
+        "keyword": lambda: keyword(x, b=x),
+        "NumPy argument": lambda: two(x, host),
+        "Python scalar": lambda: two(x, 1.0),
+        "donated": donate,
+    }
+    return {name: _timed(ns, call) for name, call in calls.items()}
+
+
+def _timed(ns: Any, call: Any) -> Any:
+    def measure(quick: bool) -> float:
+        ns.wait(call())
+        return best(call, seconds=0.1 if quick else 0.4)
+
+    return measure

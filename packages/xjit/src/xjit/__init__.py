@@ -1,0 +1,87 @@
+"""Compile NumPy-style programs with XLA.
+
+    jit                     compile a function when it is first called
+    device_put, device_get  move arrays
+    devices, ...            what this machine has
+    stages                  compile ahead of time: jit(f).lower(...).compile()
+
+Importing this lets eager evaluation compile large operations, too, and gives arrays the methods
+that concern devices. It starts no device.
+"""
+
+from xprim import install_backend, register_buffer_reader, source
+
+source.hide(__file__)
+
+from xjit import stages  # noqa: E402 - frames of this package are hidden first
+from xjit.array_methods import attach  # noqa: E402
+from xjit.calls import clear_functions  # noqa: E402
+from xjit.compile import clear_executables, statistics  # noqa: E402
+from xjit.devices import (  # noqa: E402
+    Device,
+    default_backend,
+    default_device,
+    device_count,
+    devices,
+    local_device_count,
+    local_devices,
+    process_count,
+    process_index,
+    process_indices,
+    set_num_cpu_devices,
+)
+from xjit.eager_backend import EagerBackend, compile_and_run  # noqa: E402
+from xjit.jaxlib_gateway import XlaError  # noqa: E402
+from xjit.jit import jit  # noqa: E402
+from xjit.jit_primitive import jit_p  # noqa: E402
+from xjit.lowering import LoweredProgram, lower  # noqa: E402
+from xjit.placement import read_buffer  # noqa: E402
+from xjit.shardings import Sharding, SingleDeviceSharding  # noqa: E402
+from xjit.transfer import (  # noqa: E402
+    block_until_ready,
+    copy_to_host_async,
+    device_get,
+    device_put,
+)
+
+register_buffer_reader(read_buffer)
+install_backend(EagerBackend())
+attach()
+
+
+def clear_caches() -> None:
+    """Forget all traced and compiled programs that nothing holds any more."""
+    clear_functions()
+    clear_executables()
+
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Device",
+    "LoweredProgram",
+    "Sharding",
+    "SingleDeviceSharding",
+    "XlaError",
+    "block_until_ready",
+    "clear_caches",
+    "compile_and_run",
+    "copy_to_host_async",
+    "default_backend",
+    "default_device",
+    "device_count",
+    "device_get",
+    "device_put",
+    "devices",
+    "jit",
+    "jit_p",
+    "local_device_count",
+    "local_devices",
+    "lower",
+    "process_count",
+    "process_index",
+    "process_indices",
+    "set_num_cpu_devices",
+    "stages",
+    "statistics",
+]

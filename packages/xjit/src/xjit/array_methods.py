@@ -1,0 +1,119 @@
+"""Methods of arrays that concern devices and buffers, given to arrays when `xjit` is imported.
+
+    block_until_ready  is_ready  copy_to_host_async     waiting
+    device  devices  sharding  committed                where
+    delete  is_deleted  on_device_size_in_bytes  unsafe_buffer_pointer   memory
+
+Neighbours: `transfer` has the functions of trees, `placement` the rules of where things are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xjit import jaxlib_gateway as gateway
+from xjit.placement import (
+    Gone,
+    buffers_at,
+    default_placement,
+    device_at,
+    raise_gone,
+)
+from xjit.shardings import SingleDeviceSharding
+from xjit.transfer import block_until_ready, copy_to_host_async
+from xprim import ConcreteArray, attach_methods
+
+
+def attach() -> None:
+    """Give concrete arrays the methods of this module."""
+    attach_methods(
+        {
+            "block_until_ready": _block_until_ready,
+            "copy_to_host_async": _copy_to_host_async,
+            "is_ready": _is_ready,
+            "device": property(_device),
+            "devices": _devices,
+            "sharding": property(_sharding),
+            "committed": property(_committed),
+            "delete": _delete,
+            "is_deleted": _is_deleted,
+            "on_device_size_in_bytes": _on_device_size_in_bytes,
+            "unsafe_buffer_pointer": _unsafe_buffer_pointer,
+        },
+        to=ConcreteArray,
+    )
+
+
+def _buffer_of(x: ConcreteArray) -> Any:
+    """Return the buffer of an array, put on the default device when it has none."""
+    buffer = x._buffer
+    if buffer is None:
+        (buffer,) = buffers_at(default_placement(), [x])
+    elif type(buffer) is Gone:
+        raise_gone(x.aval.str_long(), buffer)
+    return buffer
+
+
+def _block_until_ready(self: ConcreteArray) -> ConcreteArray:
+    """Wait until the elements are computed and return the array."""
+    return block_until_ready(self)  # type: ignore[no-any-return]
+
+
+def _copy_to_host_async(self: ConcreteArray) -> None:
+    """Start copying the elements to the host."""
+    copy_to_host_async(self)
+
+
+def _is_ready(self: ConcreteArray) -> bool:
+    """Whether the elements are computed."""
+    return self._host is not None or gateway.is_ready(_buffer_of(self))
+
+
+def _device(self: ConcreteArray) -> Any:
+    """The device that holds the array; the default one for an array that is on the host."""
+    buffer = self._buffer
+    if buffer is None:
+        return device_at(default_placement())
+    return gateway.device_of(_buffer_of(self))
+
+
+def _devices(self: ConcreteArray) -> set[Any]:
+    """Return the set of devices that hold the array."""
+    if self._buffer is None:
+        return {device_at(default_placement())}
+    return set(gateway.devices_of(_buffer_of(self)))
+
+
+def _sharding(self: ConcreteArray) -> Any:
+    """How the array is spread over devices."""
+    return SingleDeviceSharding(_device(self))
+
+
+def _committed(self: ConcreteArray) -> bool:
+    """Whether the array was put on its device by request."""
+    buffer = self._buffer
+    return buffer is not None and bool(gateway.placement_of(_buffer_of(self)).committed)
+
+
+def _delete(self: ConcreteArray) -> None:
+    """Give up the memory; using the array afterwards is an error."""
+    buffer = self._buffer
+    self._host = None
+    self._buffer = Gone("was deleted")
+    if buffer is not None and type(buffer) is not Gone:
+        gateway.delete(buffer)
+
+
+def _is_deleted(self: ConcreteArray) -> bool:
+    """Whether the array was deleted or donated."""
+    return type(self._buffer) is Gone
+
+
+def _on_device_size_in_bytes(self: ConcreteArray) -> int:
+    """Return the bytes the array takes on its device."""
+    return gateway.nbytes_on_device(_buffer_of(self))
+
+
+def _unsafe_buffer_pointer(self: ConcreteArray) -> int:
+    """Return the address of the elements on the device."""
+    return gateway.unsafe_pointer(_buffer_of(self))

@@ -1,0 +1,340 @@
+"""Calls of a compiled function that are not the fast case: trace, compile, find, transform.
+
+`Calls` belongs to one `jit(f)`. A call is taken apart and looked up in the function's cache by
+(structure, static values, abstract values, options); a miss traces the function once. The cache
+itself belongs to the function's key, so another `jit` of an equal function finds it. Under a
+transformation (a trace other than evaluation) a call is one equation, `jit`.
+
+Neighbours: `jit` has the fast case, `arguments` takes calls apart, `program` runs.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import xtree
+from xjit.arguments import Arguments, LazyNames, Signature, explain_miss
+from xjit.cache_memory import Bounded
+from xjit.checks import check_finite
+from xjit.jit_primitive import jit_p
+from xjit.placement import buffers_at, committed_to
+from xjit.program import Loaded, Program
+from xjit.shardings import device_named_by, one_device_in
+from xjit.stages import Lowered, TracedFunction
+from xprim import (
+    EAGER,
+    ClosedJaxpr,
+    ConcreteArray,
+    ShapedArray,
+    Tracer,
+    as_array,
+    check_jaxpr,
+    close_over,
+    config,
+    eval_closed,
+    state,
+    trace_to_jaxpr,
+)
+from xprim.function_keys import Identity, function_key, is_by_identity
+
+logger = logging.getLogger("xjit")
+
+_values = config.values
+
+# Functions whose programs are kept although nobody holds the jitted function any more; a function
+# that captured arrays weighs one more for each MiB of them.
+_MAX_FUNCTIONS = 512
+_MAX_PROGRAMS = 2048
+
+
+class Traced:
+    """One trace of a function: its program, and how results are put together."""
+
+    __slots__ = ("captured", "closed", "out_tree", "program")
+
+    def __init__(self, closed: ClosedJaxpr, captured: list[Any], out_tree: Any) -> None:
+        self.closed = closed
+        self.captured = captured
+        self.out_tree = out_tree
+        self.program: Program | None = None
+
+
+class FunctionCache:
+    """What has been traced and compiled of one function with certain options."""
+
+    __slots__ = ("__weakref__", "key", "last_key", "traced")
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+        self.traced: dict[Any, Traced] = {}
+        self.last_key: Any = None
+
+    def weight(self) -> float:
+        """Return 1, and 1 more for each MiB of captured arrays."""
+        sizes = [c.nbytes for traced in self.traced.values() for c in traced.closed.consts]
+        return 1.0 + sum(sizes) / 2**20
+
+    def add(self, key: Any, traced: Traced) -> None:
+        """Keep a trace."""
+        if len(self.traced) >= _MAX_PROGRAMS:
+            self.traced.pop(next(iter(self.traced)))
+        self.traced[key] = traced
+        if traced.closed.consts:
+            _functions.reweigh(self.key)
+
+
+_functions: Bounded[FunctionCache] = Bounded(_MAX_FUNCTIONS, FunctionCache.weight)
+
+
+def clear_functions() -> None:
+    """Forget the programs of all functions but those that a jitted function still holds."""
+    _functions.clear()
+
+
+class FastCall:
+    """What the fast case needs of a program, at one placement."""
+
+    __slots__ = ("finish", "handlers", "out_aval", "start", "where")
+
+    def __init__(self, traced: Traced, loaded: Loaded) -> None:
+        self.where = loaded.where
+        self.start = loaded.start
+        self.handlers = loaded.handlers
+        avals, build = traced.closed.out_avals, traced.out_tree.unflatten
+        single = traced.out_tree.node_data() is None
+        self.out_aval = avals[0] if single else None
+
+        def finish(outs: list[Any]) -> Any:
+            return build([ConcreteArray(None, a, b) for a, b in zip(avals, outs, strict=True)])
+
+        self.finish = finish
+
+
+class Calls:
+    """The slow case of one jitted function.
+
+    Args:
+      fun: the function.
+      options: the keyword arguments of `jit`.
+    """
+
+    def __init__(self, fun: Callable[..., Any], options: dict[str, Any]) -> None:
+        self.fun = fun
+        self.signature = Signature(fun, options)
+        self.name = self.signature.name
+        self.inline = bool(options["inline"])
+        self.keep_unused = bool(options["keep_unused"])
+        self.compiler_options = dict(options["compiler_options"] or {})
+        self.placement = _chosen_placement(options)
+        out_device = one_device_in(options["out_shardings"], "jit(out_shardings)")
+        self.out_placement = None if out_device is None else committed_to(out_device)
+        self.fast: dict[Any, FastCall] = {}
+        self._cache: FunctionCache | None = None
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the function, by whatever way the moment asks for."""
+        if _values.disable_jit:
+            return self.fun(*args, **kwargs)
+        arguments = self.signature.split(args, kwargs)
+        arrays = arguments.arrays()
+        if state.trace is not EAGER:
+            return self._bound(arguments, arrays)
+        avals = tuple([x.aval for x in arrays])
+        key = (arguments.tree, arguments.statics, avals, config.trace_context())
+        cache = self._cache
+        traced = None if cache is None else cache.traced.get(key)
+        if traced is None:
+            for x in arrays:
+                if isinstance(x, Tracer):
+                    return self._bound(arguments, arrays)
+            traced = self._traced(key, arguments, avals)
+        program = traced.program
+        if program is None:
+            program = self.program(traced, arguments)
+        if program.donated:
+            arrays = _owned(program, arguments.leaves, arrays)
+        results = program.call(arrays)
+        if _values.debug_nans or _values.debug_infs:
+            check_finite(self.name, results, traced.closed, None if program.donated else arrays)
+        if self.out_placement is not None:
+            results = _moved(results, self.out_placement)
+        elif not arguments.fixed and not kwargs and program.is_plain:
+            self._install(args, traced, program, key[3])
+        return traced.out_tree.unflatten(results)
+
+    def _install(self, args: Any, traced: Traced, program: Program, context: Any) -> None:
+        """Let the next such call take the fast way."""
+        for x in args:
+            if type(x) is not ConcreteArray:
+                return
+        if _values.debug_nans or _values.debug_infs:
+            return
+        if len(self.fast) >= _MAX_PROGRAMS:
+            self.fast.clear()
+        assert program.loaded is not None
+        self.fast[(context, *[x.aval for x in args])] = FastCall(traced, program.loaded)
+
+    def program(self, traced: Traced, arguments: Arguments) -> Program:
+        """Return the program of a trace; it compiles when it is first called."""
+        if traced.program is None:
+            traced.program = Program(
+                traced.closed,
+                self.name,
+                donated=self.signature.donated(arguments),
+                keep_unused=self.keep_unused,
+                placement=self.placement,
+                arg_names=arguments.without_leaves().names,
+                options=self.compiler_options,
+            )
+        return traced.program
+
+    def _bound(self, arguments: Arguments, arrays: list[Any]) -> Any:
+        """Make the call one equation of the current trace."""
+        avals = tuple([x.aval for x in arrays])
+        key = (arguments.tree, arguments.statics, avals, config.trace_context(),
+               tuple(state.axis_sizes.items()))  # fmt: skip
+        traced = self._traced(key, arguments, avals)
+        operands = [*traced.captured, *arrays]
+        if self.inline:
+            results: Sequence[Any] = eval_closed(traced.closed, *operands)
+        else:
+            options = {} if self.placement is None else {"placement": self.placement}
+            results = jit_p.bind(*operands, jaxpr=traced.closed, name=self.name, **options)
+        return traced.out_tree.unflatten(list(results))
+
+    def _traced(self, key: Any, arguments: Arguments, avals: tuple[ShapedArray, ...]) -> Traced:
+        """Return the trace of a key, made now if the function's cache has none."""
+        cache = self._cache
+        found = None if cache is None else cache.traced.get(key)
+        if found is not None:
+            return found
+        cache = self._cache_of_function()
+        found = cache.traced.get(key)
+        if found is not None:
+            return found
+        if _values.explain_cache_misses:
+            reason = explain_miss(cache.last_key, key, arguments.names)
+            logger.warning("jit(%s) is traced: %s", self.name, reason)
+        found = self._trace(arguments, avals)
+        if not found.captured:  # tracers of an enclosing transformation do not outlive it
+            cache.add(key, found)
+        cache.last_key = key
+        return found
+
+    def _cache_of_function(self) -> FunctionCache:
+        """Return the cache for the function as it is now: what it captured may have changed."""
+        key = (function_key(self.fun), self._option_key())
+        cache = self._cache
+        if cache is not None and cache.key == key:
+            return cache
+        cache = _functions.get(key)
+        if cache is None:
+            cache = FunctionCache(key)
+            _functions.put(key, cache)
+            if is_by_identity(key[0]):
+                Identity(getattr(self.fun, "__self__", self.fun)).when_dead(
+                    functools.partial(_functions.remove, key)
+                )
+        self._cache = cache
+        return cache
+
+    def _option_key(self) -> tuple[Any, ...]:
+        s = self.signature
+        return (
+            s.static_nums, tuple(sorted(s.static_names)), s.donate_nums,
+            tuple(sorted(s.donate_names)), self.keep_unused, self.inline,
+            None if self.placement is None else Identity(self.placement),
+            None if self.out_placement is None else Identity(self.out_placement),
+            tuple(sorted(self.compiler_options.items())),
+        )  # fmt: skip
+
+    def parts(self) -> tuple[Any, ...]:
+        """Return what the jitted function is made of, for the keys of functions that see it."""
+        return ("jit", self.fun, *self._option_key())
+
+    def _trace(self, arguments: Arguments, avals: tuple[ShapedArray, ...]) -> Traced:
+        fun, name = self.fun, self.name
+        out_trees: list[Any] = []
+
+        def flat(*leaves: Any) -> list[Any]:
+            results, tree = xtree.flatten(arguments.call(fun, leaves))
+            out_trees.append(tree)
+            return [as_array(r, what=f"jit: a result of {name}") for r in results]
+
+        jaxpr, consts = trace_to_jaxpr(
+            flat, avals, name=name, arg_names=LazyNames(arguments.names)
+        )
+        if _values.enable_checks:
+            check_jaxpr(jaxpr)
+        closed, captured = close_over(jaxpr, consts)
+        return Traced(closed, captured, out_trees[0])
+
+    # --- ahead of time -------------------------------------------------------------------------
+
+    def trace(self, *args: Any, **kwargs: Any) -> TracedFunction:
+        """Trace the function for arguments (arrays, or shapes and dtypes) and stop there."""
+        arguments = self.signature.split(args, kwargs)
+        avals = tuple(arguments.avals())
+        key = (arguments.tree, arguments.statics, avals, config.trace_context())
+        traced = self._traced(key, arguments, avals)
+        return TracedFunction(
+            jaxpr=traced.closed,
+            fun_name=self.name,
+            in_tree=arguments.tree,
+            out_tree=traced.out_tree,
+            arguments=arguments.without_leaves(),
+            program=self.program(traced, arguments),
+            out_placement=self.out_placement,
+        )
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Trace and lower the function for arguments (arrays, or shapes and dtypes)."""
+        return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the tree of shapes and dtypes of the result; nothing is compiled."""
+        return self.trace(*args, **kwargs).out_info
+
+    def clear_cache(self) -> None:
+        """Forget what was traced and compiled of this function."""
+        self.fast.clear()
+        if self._cache is not None:
+            self._cache.traced.clear()
+
+    def cache_size(self) -> int:
+        """Return how many traces of the function are kept."""
+        return 0 if self._cache is None else len(self._cache.traced)
+
+
+def _chosen_placement(options: dict[str, Any]) -> Any:
+    device = device_named_by(options["device"], "jit(device)")
+    asked = one_device_in(options["in_shardings"], "jit(in_shardings)")
+    if options["backend"] is not None:
+        if device is not None:
+            raise ValueError("jit: device and backend name the same thing; give one of them.")
+        device = device_named_by(options["backend"], "jit(backend)")
+    if asked is not None:
+        if device is not None and device is not asked:
+            raise ValueError(
+                f"jit: the program cannot run on {device} with arguments on {asked}."
+            )
+        device = asked
+    return None if device is None else committed_to(device)
+
+
+def _owned(program: Program, leaves: Sequence[Any], arrays: list[Any]) -> list[Any]:
+    """Replace donated arrays that came from host values: those may be shared (small numbers)."""
+    arrays = list(arrays)
+    for i in program.donated:
+        if arrays[i] is not leaves[i]:
+            x = arrays[i]
+            arrays[i] = ConcreteArray(x.to_host().copy(), x.aval)
+    return arrays
+
+
+def _moved(results: list[ConcreteArray], placement: Any) -> list[ConcreteArray]:
+    buffers = buffers_at(placement, results)
+    return [ConcreteArray(None, x.aval, b) for x, b in zip(results, buffers, strict=True)]

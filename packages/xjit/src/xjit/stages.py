@@ -1,0 +1,205 @@
+"""The stages of compiling ahead of time: `Traced`, `Lowered`, `Compiled`.
+
+    jit(f).trace(*args)   the jaxpr           .lower()
+          .lower(*args)   the StableHLO text  .compile()
+                          the executable      called with arguments of those shapes
+
+Arguments may be arrays or anything with a shape and a dtype. `Wrapped` is the type of what `jit`
+returns.
+
+Neighbours: `calls` makes these, `program` holds what they share.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import xtree
+from xjit.arguments import Arguments
+from xjit.jaxlib_gateway import default_device
+from xjit.lowering import LoweredProgram
+from xjit.placement import default_placement, device_at
+from xjit.program import Program
+from xprim import ClosedJaxpr, ShapeDtypeStruct
+
+
+@runtime_checkable
+class Wrapped(Protocol):
+    """A function that `jit` returned."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the compiled function."""
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Trace and lower it for arguments."""
+
+    def trace(self, *args: Any, **kwargs: Any) -> TracedFunction:
+        """Trace it for arguments."""
+
+
+class TracedFunction:
+    """A function traced for certain arguments.
+
+    Attributes:
+      jaxpr: the program.
+      fun_name: of the function.
+      in_tree: structure of (args, kwargs) without static arguments.
+      out_tree: structure of the result.
+    """
+
+    def __init__(
+        self, *, jaxpr: ClosedJaxpr, fun_name: str, in_tree: Any, out_tree: Any,
+        arguments: Arguments, program: Program, out_placement: Any,
+    ) -> None:  # fmt: skip
+        self.jaxpr = jaxpr
+        self.fun_name = fun_name
+        self.in_tree = in_tree
+        self.out_tree = out_tree
+        self._arguments = arguments
+        self._program = program
+        self._out_placement = out_placement
+
+    @property
+    def in_avals(self) -> Any:
+        """The tree (args, kwargs) of abstract values."""
+        return self.in_tree.unflatten(self.jaxpr.in_avals)
+
+    @property
+    def out_info(self) -> Any:
+        """The tree of shapes and dtypes of the result."""
+        return self.out_tree.unflatten([
+            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
+            for a in self.jaxpr.out_avals
+        ])  # fmt: skip
+
+    def lower(self, *, lowering_platforms: tuple[str, ...] | None = None) -> Lowered:
+        """Write the program as StableHLO.
+
+        Args:
+          lowering_platforms: the one platform it is written for; by default the one it will run on.
+        """
+        if lowering_platforms is not None and len(lowering_platforms) != 1:
+            raise ValueError(
+                "lower: a program is written for one platform at a time."
+                f"\n  got       lowering_platforms={lowering_platforms!r}"
+            )
+        where = self._program.placement or default_placement()
+        if lowering_platforms is not None:
+            platform = default_device(lowering_platforms[0]).platform
+        else:
+            platform = device_at(where).platform
+        return Lowered(self, self._program, self._program.lowered(platform), where)
+
+
+Traced = TracedFunction
+
+
+class Lowered:
+    """A program as StableHLO text."""
+
+    def __init__(
+        self, traced: TracedFunction, program: Program, lowered: LoweredProgram, where: Any
+    ) -> None:
+        self._traced = traced
+        self._program = program
+        self._lowered = lowered
+        self._where = where
+
+    in_tree = property(lambda self: self._traced.in_tree)
+    out_tree = property(lambda self: self._traced.out_tree)
+    in_avals = property(lambda self: self._traced.in_avals)
+    out_info = property(lambda self: self._traced.out_info)
+
+    @property
+    def args_info(self) -> Any:
+        """The tree (args, kwargs) of shapes and dtypes."""
+        return xtree.map(lambda a: ShapeDtypeStruct(a.shape, a.dtype), self.in_avals)
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """The numbers of the donated leaves."""
+        return self._program.donated
+
+    def as_text(self, dialect: str | None = None) -> str:
+        """Return the StableHLO text."""
+        if dialect not in (None, "stablehlo"):
+            raise ValueError(
+                f"as_text: there is no text in the dialect {dialect!r}."
+                "\n  expected  'stablehlo'"
+                "\n  hint      lower(...).compile().as_text() is XLA's optimised program"
+            )
+        return self._lowered.text
+
+    def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
+        """Compile the program, with settings of XLA by name."""
+        program = self._program
+        if compiler_options:
+            program = program.with_options({**(program.options or {}), **compiler_options})
+        program.load(self._where)
+        return Compiled(self._traced, program)
+
+    def __repr__(self) -> str:
+        return f"Lowered({self._traced.fun_name}, {len(self._lowered.text)} characters)"
+
+
+class Compiled:
+    """A compiled program, to be called with arguments of the shapes it was made for."""
+
+    def __init__(self, traced: TracedFunction, program: Program) -> None:
+        self._traced = traced
+        self._program = program
+
+    in_tree = property(lambda self: self._traced.in_tree)
+    out_tree = property(lambda self: self._traced.out_tree)
+    in_avals = property(lambda self: self._traced.in_avals)
+    out_info = property(lambda self: self._traced.out_info)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program; static arguments are left out.
+
+        Raises:
+          TypeError: the arguments have another structure, shape or dtype.
+        """
+        traced = self._traced
+        leaves, tree = xtree.flatten((args, kwargs))
+        if tree != traced.in_tree:
+            raise TypeError(
+                f"{traced.fun_name}: the arguments have another structure than it was compiled for."
+                f"\n  got       {tree}\n  expected  {traced.in_tree}"
+            )
+        arguments = traced._arguments
+        arrays = arguments.with_leaves(leaves).arrays()
+        for x, aval, i in zip(arrays, traced.jaxpr.in_avals, range(len(arrays)), strict=True):
+            if x.aval is not aval and x.aval.strong() is not aval.strong():
+                raise TypeError(
+                    f"{traced.fun_name}: it was compiled for other arguments."
+                    f"\n  got       {arguments.names()[i]}: {x.aval.str_long()}"
+                    f"\n  expected  {aval.str_long()}"
+                )
+        return traced.out_tree.unflatten(self._program.call(arrays))
+
+    def as_text(self) -> str:
+        """Return the optimised program in XLA's own notation."""
+        return self._executable.hlo_text()
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Return XLA's estimates by name, such as `flops`."""
+        return self._executable.cost_analysis()
+
+    def memory_analysis(self) -> dict[str, int]:
+        """Return sizes in bytes by name."""
+        return self._executable.memory_analysis()
+
+    def runtime_executable(self) -> Any:
+        """Return the gateway's executable."""
+        return self._executable
+
+    @property
+    def _executable(self) -> Any:
+        loaded = self._program.loaded
+        assert loaded is not None
+        return loaded.executable
+
+    def __repr__(self) -> str:
+        return f"Compiled({self._traced.fun_name})"
+

@@ -1,0 +1,124 @@
+"""Move arrays: `device_put`, `device_get`, and waiting for results.
+
+Data put on a named device is committed to it; without a device it goes to the default one and
+follows later arguments. Nothing here waits but `device_get` and `block_until_ready`.
+
+Neighbours: `placement` has the rules of where things are, `array_methods` the methods of arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import xtree
+from xjit import jaxlib_gateway as gateway
+from xjit.placement import Gone, buffers_at, committed_to, default_placement, raise_gone
+from xjit.shardings import device_named_by
+from xprim import Array, ConcreteArray, Tracer, as_array
+
+
+def device_put(x: Any, device: Any = None, *, donate: bool = False, may_alias: bool | None = None) -> Any:
+    """Put a tree of arrays on a device.
+
+    Args:
+      x: a tree of arrays, NumPy arrays and numbers (64-bit values become 32-bit ones unless
+        `enable_x64` is set).
+      device: a device, the name of a platform, or a sharding of one device, for all leaves or as a
+        tree of them; None leaves arrays where they are and puts the rest on the default device.
+      donate: whether the arrays of `x` may be used up; they cannot be used afterwards.
+      may_alias: whether the result may share memory with `x`; the default shares what is there.
+
+    Returns:
+      The tree of arrays on their devices. On traced values it does nothing.
+
+    Example:
+      >>> import numpy as np
+      >>> device_put(np.array([1.0, 2.0])).dtype
+      dtype('float32')
+    """
+    leaves, tree = xtree.flatten(x)
+    if device is None or _is_place(device):
+        places = [device] * len(leaves)
+    else:
+        places = xtree.broadcast_prefix(device, x, is_leaf=lambda d: d is None or _is_place(d))
+    moved = [
+        _put(leaf, device_named_by(place, "device_put"), may_alias)
+        for leaf, place in zip(leaves, places, strict=True)
+    ]
+    if donate:
+        for old, new in zip(leaves, moved, strict=True):
+            if type(old) is ConcreteArray and old is not new:
+                old._host, old._buffer = None, Gone("was donated to device_put")
+    return tree.unflatten(moved)
+
+
+def _is_place(value: Any) -> bool:
+    return isinstance(value, gateway.Device | str) or hasattr(value, "device_set")
+
+
+def _put(leaf: Any, device: Any, may_alias: bool | None) -> Any:
+    x = as_array(leaf, what="device_put")
+    if isinstance(x, Tracer):
+        return x
+    assert isinstance(x, ConcreteArray)
+    if device is None:
+        if x._buffer is None:
+            buffers_at(default_placement(), [x])
+        elif type(x._buffer) is Gone:
+            raise_gone(x.aval.str_long(), x._buffer)
+        return x if may_alias is not False else _copied(x)
+    where = committed_to(device)
+    buffer = x._buffer
+    if type(buffer) is Gone:
+        raise_gone(x.aval.str_long(), buffer)
+    if buffer is not None and gateway.placement_of(buffer) is where and may_alias is not False:
+        return x
+    if buffer is None or gateway.device_of(buffer) is device:
+        host = x.to_host()  # on the same device: a CPU buffer shares the memory
+        alias = may_alias is not False
+        return ConcreteArray(x._host, x.aval, gateway.put(host, device, may_alias=alias))
+    return ConcreteArray(x._host, x.aval, gateway.copy_to_device(buffer, device))
+
+
+def _copied(x: ConcreteArray) -> ConcreteArray:
+    assert x._buffer is not None
+    where = gateway.placement_of(x._buffer)
+    host = np.array(x.to_host())
+    buffer = gateway.put(host, gateway.device_of(x._buffer), committed=where.committed)
+    return ConcreteArray(None, x.aval, buffer)
+
+
+def device_get(x: Any) -> Any:
+    """Return a tree with the arrays of `x` as NumPy arrays; other leaves stay as they are.
+
+    Copies from several devices run side by side. The NumPy arrays are read-only views where the
+    data is in host memory already.
+    """
+    leaves, tree = xtree.flatten(x)
+    copy_to_host_async(leaves)
+    return tree.unflatten([np.asarray(v) if isinstance(v, Array) else v for v in leaves])
+
+
+def copy_to_host_async(x: Any) -> None:
+    """Start copying a tree of arrays to the host, where `np.asarray` then finds them."""
+    for leaf in xtree.leaves(x):
+        buffer = getattr(leaf, "_buffer", None)
+        if buffer is not None and leaf._host is None and type(buffer) is not Gone:
+            gateway.copy_to_host_async(buffer)
+
+
+def block_until_ready(x: Any) -> Any:
+    """Wait until all arrays in a tree are computed, and return the tree.
+
+    Raises:
+      XlaError: a computation failed.
+    """
+    for leaf in xtree.leaves(x):
+        buffer = getattr(leaf, "_buffer", None)
+        if buffer is not None and leaf._host is None:
+            if type(buffer) is Gone:
+                raise_gone(leaf.aval.str_long(), buffer)
+            gateway.block_until_ready(buffer)
+    return x

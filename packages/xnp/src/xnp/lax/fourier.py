@@ -1,0 +1,67 @@
+"""Fourier transforms: `fft` and its types.
+
+Neighbours: `xnp.primitives.fft` has the rules; `xnp.fft` is NumPy's interface.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from xnp.primitives.fft import FftType, fft_p
+from xnp.primitives.shorthand import converted
+from xprim import Array, as_array, dtypes
+
+__all__ = ["FftType", "fft", "fft_p"]
+
+
+def fft(x: Any, fft_type: FftType | str | int, fft_lengths: Sequence[int]) -> Array:
+    """Transform the last dimensions of an array.
+
+    Args:
+      x: an array; real for RFFT, else it is converted to complex. Dtypes of 16 bits are computed
+        in float32.
+      fft_type: `FftType.FFT`, `IFFT`, `RFFT` or `IRFFT`, or that name.
+      fft_lengths: the lengths of the transforms over the last one to three dimensions; `x` has
+        these sizes there (for IRFFT, length // 2 + 1 in the last one).
+
+    Returns:
+      The transform: complex, and real for IRFFT. The inverse ones divide by the lengths.
+
+    Example:
+      >>> import numpy as np
+      >>> np.asarray(fft(np.float32([1, 0, 0, 0]), "FFT", (4,)))
+      array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
+
+    Differentiable in: x.
+    Source: StableHLO specification, section fft.
+    """
+    kind = _kind(fft_type)
+    lengths = tuple([operator.index(n) for n in fft_lengths])
+    x = as_array(x, what="fft: x")
+    dtype = x.dtype
+    if kind == FftType.RFFT:
+        if dtypes.is_complex(dtype):
+            raise ValueError(f"fft: RFFT takes real input.\n  got       {x.aval.str_long()}")
+        wide = dtypes.float64 if dtypes.to_complex_dtype(dtype) == dtypes.complex128 else (
+            dtypes.float32)  # fmt: skip
+        x = converted(x, wide)
+    else:
+        x = converted(x, dtypes.to_complex_dtype(dtype))
+    if not lengths:
+        return x  # type: ignore[no-any-return]
+    result: Array = fft_p.bind(x, fft_type=kind, fft_lengths=lengths)[0]
+    return result
+
+
+def _kind(fft_type: Any) -> FftType:
+    if isinstance(fft_type, str):
+        name = fft_type.rsplit(".", 1)[-1].upper()
+        if name in FftType.__members__:
+            return FftType[name]
+    elif isinstance(fft_type, int) and fft_type in list(FftType):
+        return FftType(fft_type)
+    raise ValueError(
+        f"fft: there is no transform {fft_type!r}.\n  expected  {', '.join(FftType.__members__)}"
+    )

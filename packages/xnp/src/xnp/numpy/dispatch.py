@@ -1,0 +1,315 @@
+"""Dispatch plans: what an array function amounts to on the host, found once for each set of avals.
+
+A function of the NumPy API is written once, for every trace: it promotes, broadcasts and binds
+primitives. That costs microseconds for each layer. `planned` puts a table in front of it, from the
+abstract values of the operands (and the static arguments) to a *plan*: the NumPy rules of the
+primitives that the function binds, chained into one Python function, and the abstract values of
+the results. While evaluating small host arrays, a call is then one dictionary look-up and that
+function; anything else takes the written route. Both give the same by construction, for the plan
+is the function's own jaxpr.
+
+    operands -> (avals, statics, options) -> plan -> NumPy -> ConcreteArray
+
+Python scalars are keyed by their type, not their value. Tables are bounded; they are emptied when
+an option or the compiler backend changes for the process, and keyed by the options of the thread.
+Neighbours: `host_programs` turns jaxprs into functions; `promoting` has the written route's parts.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from xnp.numpy.host_programs import HostProgram, compiled_program
+from xprim import ConcreteArray, config, dtypes, promotion, quiet, scalar_array, shaped_array, state
+from xprim.eager import EAGER
+from xprim.errors import XStackError
+from xprim.staging import trace_to_jaxpr
+
+MAX_PLANS = 2048  # in one table
+
+Plan = tuple[Callable[..., Any], Any]
+Table = dict[Any, Any]
+
+_tables: list[Table] = []
+_values = config.values
+_ndarray = np.ndarray
+_SCALARS = frozenset([bool, int, float, complex])
+_INT32 = range(-(2**31), 2**31)
+
+
+def new_table() -> Table:
+    """Return an empty table of plans that is emptied whenever plans may have become wrong."""
+    table: Table = {}
+    _tables.append(table)
+    return table
+
+
+@config.when_changed
+def forget_plans() -> None:
+    """Empty all tables."""
+    for table in _tables:
+        table.clear()
+
+
+def remember(table: Table, key: Any, plan: Any) -> None:
+    """Store a plan; `key` is completed by the options of this thread."""
+    config.trace_context()
+    if len(table) >= MAX_PLANS:
+        table.clear()
+    table[*key, _values.cached_context] = plan
+
+
+def host_of(x: ConcreteArray) -> Any:
+    """Return the host elements of an array if NumPy may compute with them, else None.
+
+    An array that has a buffer belongs to the device of that buffer: the compiler backend says
+    whether that is the host's own memory, in which case its elements are read in place.
+    """
+    if x._buffer is None:
+        return x._host
+    backend = EAGER.backend
+    if backend is None:
+        return x.to_host()
+    near = getattr(backend, "on_host", None)
+    return x.to_host() if near is not None and near(x) else None
+
+
+def planned(count: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that puts a table of plans in front of an array function.
+
+    Args:
+      count: how many leading positional arguments are arrays (or Python scalars); the others are
+        static, positional and hashable.
+
+    The function must bind the same primitives whatever the values of its arrays are.
+    """
+
+    def decorate(written: Callable[..., Any]) -> Callable[..., Any]:
+        table = new_table()
+        fast = _unary_front(written, table) if count == 1 else _front(written, table, count)
+        functools.update_wrapper(fast, written)
+        return fast
+
+    return decorate
+
+
+def _unary_front(written: Callable[..., Any], table: Table) -> Callable[..., Any]:
+    def planned_function(x: Any, *statics: Any) -> Any:
+        if type(x) is ConcreteArray and state.trace is EAGER:
+            host = x._host
+            if host is None or x._buffer is not None:
+                host = host_of(x)
+            if host is not None:
+                try:
+                    plan = table.get((x.aval, statics, _values.cached_context))
+                except TypeError:  # an unhashable static argument
+                    return written(x, *statics)
+                if plan is None:
+                    return _first_call(written, table, (x,), statics)
+                run, aval = plan
+                if aval is not None:
+                    result = quiet.run(run, host)
+                    if type(result) is not _ndarray:
+                        return _wrapped(result, aval)
+                    return ConcreteArray(result, aval)
+        return written(x, *statics)
+
+    return planned_function
+
+
+def _front(written: Callable[..., Any], table: Table, count: int) -> Callable[..., Any]:
+    def planned_function(*args: Any) -> Any:
+        if state.trace is not EAGER:
+            return written(*args)
+        hosts, key = [], []
+        for x in args[:count]:
+            kind = type(x)
+            if kind is ConcreteArray:
+                host = x._host
+                if host is None or x._buffer is not None:
+                    host = host_of(x)
+                if host is None:
+                    return written(*args)
+                hosts.append(host)
+                key.append(x.aval)
+            elif kind in _SCALARS and (kind is not int or x in _INT32):
+                hosts.append(scalar_array(x)._host)
+                key.append(kind)
+            else:
+                return written(*args)
+        try:
+            plan = table.get((*key, args[count:], _values.cached_context))
+        except TypeError:
+            return written(*args)
+        if plan is None:
+            return _first_call(written, table, args[:count], args[count:])
+        run, aval = plan
+        if aval is None:
+            return written(*args)
+        result = quiet.run(run, *hosts)
+        return _wrapped(result, aval) if type(result) is not _ndarray else (
+            ConcreteArray(result, aval))  # fmt: skip
+
+    return planned_function
+
+
+def _wrapped(result: Any, aval: Any) -> Any:
+    """Wrap a NumPy scalar, or several results."""
+    if type(aval) is tuple:
+        arrays = [_wrapped(r, a) for r, a in zip(result, aval, strict=True)]
+        return tuple(arrays)
+    return ConcreteArray(
+        result if type(result) is _ndarray else np.asarray(result, aval.dtype), aval
+    )
+
+
+_SEEN: Plan = (None, None)  # type: ignore[assignment] - the written route is taken
+
+
+def _first_call(
+    written: Callable[..., Any], table: Table, operands: tuple[Any, ...], statics: Any
+) -> Any:
+    """Take the written route, which raises the errors, and leave a plan for the next call."""
+    results = written(*operands, *statics)
+    key = (*[x.aval if type(x) is ConcreteArray else type(x) for x in operands], statics)
+    plan = _SEEN
+    if _scalars_keep_their_values(operands):
+        avals = tuple([
+            x.aval if type(x) is ConcreteArray else scalar_array(x).aval for x in operands
+        ])  # fmt: skip
+        plan = plan_of(lambda *arrays: written(*arrays, *statics), avals) or _SEEN
+    remember(table, key, plan)
+    return results
+
+
+def _scalars_keep_their_values(operands: Any) -> bool:
+    """Whether a Python int among the operands can go through int32 without harm."""
+    if not any([type(x) is int for x in operands]):
+        return True
+    return all([
+        type(x) is not ConcreteArray or not dtypes.is_integer(x.aval.dtype)
+        or x.aval.dtype in (dtypes.int32, dtypes.int64)
+        for x in operands
+    ])  # fmt: skip
+
+
+def plan_of(function: Callable[..., Any], avals: tuple[Any, ...]) -> Plan | None:
+    """Return the plan of a function of arrays, or None when it must not run as NumPy calls."""
+    several = [False]
+
+    def flat(*arrays: Any) -> Any:
+        results = function(*arrays)
+        several[0] = isinstance(results, tuple | list)
+        return results if several[0] else (results,)
+
+    try:
+        jaxpr, consts = trace_to_jaxpr(flat, avals)
+    except XStackError:  # it looks at values
+        return None
+    program = compiled_program(HostProgram(jaxpr, consts), EAGER.backend)
+    if program is None:
+        return None
+    out = tuple([v.aval for v in jaxpr.outvars])
+    if several[0]:
+        return program, out
+    return (lambda *hosts: program(*hosts)[0]) if len(out) != 1 else program, out[0]
+
+
+def binary_operator(
+    written: Callable[[Any, Any], Any], direct: Callable[[Any, Any], Any] | None = None
+) -> Callable[[Any, Any], Any]:
+    """Return the function of two operands, with a table of plans in front: as `planned`, faster.
+
+    Args:
+      written: the function for all other cases, and for the first call.
+      direct: a NumPy function that gives the same where both operands have one native dtype.
+    """
+    table = new_table()
+
+    def operator(x: Any, y: Any, /) -> Any:
+        if state.trace is EAGER:
+            if type(x) is ConcreteArray:
+                a, key_x = x._host, x.aval
+                if a is None or x._buffer is not None:
+                    a = host_of(x)
+            else:
+                a, key_x = x, type(x)
+            if type(y) is ConcreteArray:
+                b, key_y = y._host, y.aval
+                if b is None or y._buffer is not None:
+                    b = host_of(y)
+            else:
+                b, key_y = y, type(y)
+            plan = table.get((key_x, key_y, _values.cached_context))
+            if plan is not None and a is not None and b is not None:
+                run, aval = plan
+                try:
+                    result = quiet.run(run, a, b)
+                except OverflowError:  # a Python integer: the written route says it better
+                    return written(x, y)
+                if type(result) is not _ndarray:
+                    result = np.asarray(result, aval.dtype)
+                return ConcreteArray(result, aval)
+        result = written(x, y)
+        if state.trace is EAGER:
+            _remember_binary(table, written, direct, x, y)
+        return result
+
+    return operator
+
+
+NATIVE = frozenset([
+    dtypes.bool_, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.uint8,
+    dtypes.uint16, dtypes.uint32, dtypes.uint64, dtypes.float32, dtypes.float64,
+    dtypes.complex64, dtypes.complex128,
+])  # fmt: skip
+
+
+def _remember_binary(table: Table, written: Any, direct: Any, x: Any, y: Any) -> None:
+    kinds = [type(v) for v in (x, y)]
+    if not all([k is ConcreteArray or k in _SCALARS for k in kinds]) or ConcreteArray not in kinds:
+        return
+    strong = [
+        (v.aval.dtype, v.aval.weak_type) if k is ConcreteArray
+        else (dtypes.python_scalar_dtype(k), k is not bool)
+        for v, k in zip((x, y), kinds, strict=True)
+    ]  # fmt: skip
+    dtype, _ = promotion.promote(*strong)
+    avals = tuple([
+        v.aval if k is ConcreteArray else shaped_array((), dtype, True)
+        for v, k in zip((x, y), kinds, strict=True)
+    ])  # fmt: skip
+    plan = plan_of(written, avals)
+    if plan is None:
+        return
+    run, aval = plan
+    if direct is not None and dtype in NATIVE and all([
+        d == dtype if k is ConcreteArray else _passes_directly(k, dtype)
+        for (d, _), k in zip(strong, kinds, strict=True)
+    ]):  # fmt: skip
+        run = direct
+    elif kinds[1] is not ConcreteArray:
+        run = _with_scalar_second(run, dtype)
+    elif kinds[0] is not ConcreteArray:
+        run = _with_scalar_first(run, dtype)
+    keys = [v.aval if k is ConcreteArray else k for v, k in zip((x, y), kinds, strict=True)]
+    remember(table, keys, (run, aval))
+
+
+def _passes_directly(kind: type, dtype: Any) -> bool:
+    """Whether NumPy makes of a Python scalar, beside an array of `dtype`, what we do."""
+    if kind is float:
+        return dtypes.is_inexact(dtype)
+    return kind is int and dtypes.is_integer(dtype)
+
+
+def _with_scalar_second(run: Any, dtype: Any) -> Any:
+    return lambda a, value: run(a, scalar_array(value, dtype)._host)
+
+
+def _with_scalar_first(run: Any, dtype: Any) -> Any:
+    return lambda value, b: run(scalar_array(value, dtype)._host, b)

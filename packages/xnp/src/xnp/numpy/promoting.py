@@ -1,0 +1,229 @@
+"""Bringing operands together: to Arrays, to one dtype, to shapes that go together.
+
+    x, y = promoted("add", x, y)        one dtype; Python scalars become constants of that dtype
+    x, y = broadcast("add", x, y)       one shape, but for operands of rank 0
+
+Constants are converted at once, also while a program is staged, so that it holds literals and not
+conversions of literals. Neighbours: `xprim.promotion` has the lattice, `dispatch` skips all this
+for small host arrays.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from xprim import (
+    Array,
+    ConcreteArray,
+    as_array,
+    config,
+    dtypes,
+    get_primitive,
+    promotion,
+    scalar_array,
+)
+from xprim.eager import EAGER
+
+_SCALARS = frozenset([bool, int, float, complex])
+_bound: dict[str, Any] = {}
+
+
+def bind(name: str, *operands: Any, **params: Any) -> Any:
+    """Apply the primitive of that name and return its one result."""
+    function = _bound.get(name)
+    if function is None:
+        function = _bound[name] = get_primitive(name).bind
+    return function(*operands, **params)[0]
+
+
+def array_of(x: Any, operation: str) -> Any:
+    """Return a value as an Array; errors name the operation."""
+    return x if isinstance(x, Array) else as_array(x, what=operation)
+
+
+def promoted(operation: str, *operands: Any) -> list[Any]:
+    """Return the operands as Arrays of the one dtype that they promote to."""
+    metas = []
+    arrays: list[Any] = []
+    for x in operands:
+        kind = type(x)
+        if kind in _SCALARS:
+            metas.append((dtypes.python_scalar_dtype(kind), kind is not bool))
+        else:
+            x = array_of(x, operation)
+            metas.append((x.aval.dtype, x.aval.weak_type))
+        arrays.append(x)
+    dtype, weak = _common(operation, metas)
+    return [
+        _scalar(x, dtype, weak) if type(x) in _SCALARS else converted(x, dtype, weak)
+        for x in arrays
+    ]
+
+
+def _common(operation: str, metas: list[Any]) -> Any:
+    try:
+        return promotion.promote(*metas)
+    except TypeError as error:
+        if str(error).startswith("promote:"):
+            raise type(error)(operation + str(error).removeprefix("promote")) from None
+        raise
+
+
+def _scalar(value: Any, dtype: Any, weak: bool) -> Any:
+    if weak:
+        return converted(scalar_array(value), dtype, True)
+    return scalar_array(value, dtype)
+
+
+def inexact(operation: str, *operands: Any) -> list[Any]:
+    """Return the operands as Arrays of one floating or complex dtype."""
+    arrays = promoted(operation, *operands)
+    aval = arrays[0].aval
+    if dtypes.is_inexact(aval.dtype):
+        return arrays
+    dtype = dtypes.to_inexact_dtype(aval.dtype)
+    weak = all([x.aval.weak_type for x in arrays])
+    return [converted(x, dtype, weak) for x in arrays]
+
+
+def converted(x: Any, dtype: Any, weak: bool = False) -> Any:
+    """Return an Array in a dtype; one that has it stays, even when it is weak."""
+    aval = x.aval
+    if aval.dtype == dtype and (aval.weak_type or not weak):
+        return x
+    if aval.dtype == dtype and weak:
+        return x
+    return cast(x, dtype, weak)
+
+
+def cast(x: Any, dtype: Any, weak: bool = False) -> Any:
+    """Return an Array with exactly this dtype and weak type; constants are converted at once."""
+    aval = x.aval
+    if aval.dtype == dtype and aval.weak_type == weak:
+        return x
+    params = {"new_dtype": dtype, "weak_type": weak}
+    primitive = get_primitive("convert_element_type")
+    if type(x) is ConcreteArray:
+        return EAGER.process(primitive, (x,), params)[0]
+    return primitive.bind(x, **params)[0]
+
+
+def broadcast(operation: str, *arrays: Any) -> list[Any]:
+    """Return the Arrays in their common shape, but for those of rank 0, which stay."""
+    first = arrays[0].aval.shape
+    for x in arrays:
+        if x.aval.shape != first:
+            break
+    else:
+        return list(arrays)
+    shape = common_shape(operation, [x.aval for x in arrays])
+    return [x if not x.aval.shape else spread(x, shape) for x in arrays]
+
+
+def broadcast_all(operation: str, *arrays: Any) -> list[Any]:
+    """Return the Arrays in their common shape, all of them."""
+    shape = common_shape(operation, [x.aval for x in arrays])
+    return [spread(x, shape) for x in arrays]
+
+
+def common_shape(operation: str, avals: Sequence[Any]) -> tuple[int, ...]:
+    """Return the shape that shapes broadcast to by NumPy's rules, or raise a TypeError."""
+    shapes = [a.shape for a in avals]
+    rank = max([len(s) for s in shapes])
+    result = [1] * rank
+    for shape in shapes:
+        offset = rank - len(shape)
+        for i, n in enumerate(shape):
+            if n != 1 and result[offset + i] != n:
+                if result[offset + i] != 1:
+                    raise _incompatible(operation, avals)
+                result[offset + i] = n
+    if config.values.numpy_rank_promotion != "allow":
+        _check_ranks(operation, shapes)
+    return tuple(result)
+
+
+def _incompatible(operation: str, avals: Sequence[Any]) -> TypeError:
+    shapes = " and ".join([str(a.shape).replace(" ", "") for a in avals if a.shape])
+    return TypeError(
+        f"{operation}: incompatible shapes for broadcasting: {shapes}."
+        f"\n  got       {', '.join([a.str_long() for a in avals])}"
+        "\n  expected  sizes that are equal or 1, counted from the last dimension"
+    )
+
+
+def _check_ranks(operation: str, shapes: Sequence[Any]) -> None:
+    ranks = {len(s) for s in shapes if s}
+    if len(ranks) < 2:
+        return
+    text = (
+        f"{operation}: operands of different rank would be broadcast: "
+        f"{', '.join(map(str, shapes))}."
+        "\n  hint      reshape them to one rank, or set numpy_rank_promotion to 'allow'"
+    )
+    if config.values.numpy_rank_promotion == "raise":
+        raise ValueError(text)
+    warnings.warn(text, stacklevel=4)
+
+
+def spread(x: Any, shape: tuple[int, ...]) -> Any:
+    """Return an Array broadcast to a shape that it fits, by NumPy's rules."""
+    old = x.aval.shape
+    if old == shape:
+        return x
+    offset = len(shape) - len(old)
+    return bind(
+        "broadcast_in_dim", x, shape=shape,
+        broadcast_dimensions=tuple([offset + i for i in range(len(old))]),
+    )  # fmt: skip
+
+
+def reshaped(x: Any, shape: tuple[int, ...]) -> Any:
+    """Return an Array in a shape of the same number of elements."""
+    if x.aval.shape == shape:
+        return x
+    return bind("reshape", x, new_sizes=shape, dimensions=None)
+
+
+def scalar_like(value: Any, x: Any) -> Any:
+    """Return a Python number as a constant of the dtype of an Array."""
+    return scalar_array(value, x.aval.dtype)
+
+
+def filled(value: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return a Python number repeated to a shape."""
+    return spread(scalar_array(value, dtype), shape)
+
+
+def select(mask: Any, on_true: Any, on_false: Any) -> Any:
+    """Choose between Arrays of one dtype by a mask; operands of rank 0 are repeated."""
+    return bind("select_n", mask, on_false, on_true)
+
+
+def axis_of(axis: Any, ndim: int, operation: str) -> int:
+    """Return a dimension counted from the front, or raise a ValueError."""
+    try:
+        index = axis.__index__()
+    except (AttributeError, TypeError):
+        raise TypeError(
+            f"{operation}: the axis must be an int, got {type(axis).__name__}."
+        ) from None
+    if -ndim <= index < ndim:
+        return int(index) % ndim if ndim else 0
+    raise ValueError(
+        f"{operation}: axis {index} is out of bounds for an array of {ndim} dimensions."
+    )
+
+
+def axes_of(axis: Any, ndim: int, operation: str) -> tuple[int, ...]:
+    """Return distinct dimensions counted from the front, in the order given; None means all."""
+    if axis is None:
+        return tuple(range(ndim))
+    if isinstance(axis, tuple | list):
+        axes = tuple([axis_of(a, ndim, operation) for a in axis])
+        if len(set(axes)) != len(axes):
+            raise ValueError(f"{operation}: axes must be distinct, got {axis}.")
+        return axes
+    return (axis_of(axis, ndim, operation),)

@@ -1,0 +1,222 @@
+"""What the rules of the matrix factorisations share.
+
+Matrices are the last two dimensions of an array, all dimensions before are a batch. Here are the
+shape checks, the batch rule, formulas on matrices (adjoint, product, triangles), and the text of a
+call of a LAPACK routine, which wants column-major matrices.
+
+Neighbours: one module for each factorisation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xnp.primitives.shorthand import bind, broadcasted, converted, filled, iota, mul, selected
+from xprim import Primitive, ShapedArray, dtypes, scalar_array, shaped_array
+
+LETTER = {dtypes.float32: "s", dtypes.float64: "d", dtypes.complex64: "c", dtypes.complex128: "z"}
+_REAL = {dtypes.complex64: dtypes.float32, dtypes.complex128: dtypes.float64}
+
+
+def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of the real part."""
+    return _REAL.get(dtype, dtype)
+
+
+def complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the complex dtype of the same precision."""
+    return dtypes.to_complex_dtype(dtype)
+
+
+def checked(name: str, aval: ShapedArray, *, square: bool = False) -> tuple[Any, int, int]:
+    """Return (batch shape, rows, columns) of a matrix, or raise.
+
+    Raises:
+      TypeError: the dtype is not float32, float64, complex64 or complex128.
+      ValueError: there are fewer than two dimensions, or the matrix is not square.
+    """
+    if aval.dtype not in LETTER:
+        raise TypeError(
+            f"{name}: does not take operands of dtype {aval.dtype.name}."
+            "\n  expected  float32, float64, complex64 or complex128"
+        )
+    if aval.ndim < 2:
+        raise ValueError(
+            f"{name}: the operand must be a matrix, or a batch of matrices in its last two "
+            f"dimensions.\n  got       {aval.str_long()}"
+        )
+    *batch, m, n = aval.shape
+    if square and m != n:
+        raise ValueError(f"{name}: the matrix must be square.\n  got       {aval.str_long()}")
+    return tuple(batch), m, n
+
+
+def matrix_batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
+    """Return the batch rule of a primitive that keeps leading dimensions."""
+
+    def batch_rule(axis: Any, operands: Any, dims: Any, **params: Any) -> Any:
+        fronts = [axis.to_front(x, d) for x, d in zip(operands, dims, strict=True)]
+        outs = primitive().bind(*fronts, **params)
+        return outs, (0,) * len(outs)
+
+    return batch_rule
+
+
+# -------------------------------------------------------------------------------------- formulas
+
+
+def mt(x: Any) -> Any:
+    """Return the transpose of matrices."""
+    n = x.aval.ndim
+    return bind("transpose", x, permutation=(*range(n - 2), n - 1, n - 2))
+
+
+def conj(x: Any) -> Any:
+    """Return the complex conjugate; real arrays are their own."""
+    return bind("conj", x, input_dtype=x.aval.dtype) if dtypes.is_complex(x.aval.dtype) else x
+
+
+def adjoint(x: Any) -> Any:
+    """Return the conjugate transpose."""
+    return conj(mt(x))
+
+
+def matmul(x: Any, y: Any) -> Any:
+    """Return the product of matrices with equal batch dimensions, in full precision."""
+    n = x.aval.ndim
+    batch = tuple(range(n - 2))
+    return bind("dot_general", x, y, dimension_numbers=(((n - 1,), (n - 2,)), (batch, batch)),
+                precision=_HIGHEST, preferred_element_type=None)  # fmt: skip
+
+
+def _highest() -> Any:
+    from_module = __import__("xnp.primitives.precision", fromlist=["Precision"])
+    return (from_module.Precision.HIGHEST,) * 2
+
+
+def compared(shape: tuple[int, ...], name: str, k: int = 0) -> Any:
+    """Return where `row + k` compares so with `column`, for matrices of a shape."""
+    rows, columns = iota(shape, len(shape) - 2), iota(shape, len(shape) - 1)
+    if k:
+        rows = bind("add", rows, scalar_array(k, dtypes.int32))
+    return bind(name, rows, columns)
+
+
+def tril(x: Any, k: int = 0) -> Any:
+    """Return the lower triangle up to diagonal k, zeros above."""
+    shape = x.aval.shape
+    return selected(compared(shape, "ge", k), x, filled(shape, 0, x.aval.dtype))
+
+
+def triu(x: Any, k: int = 0) -> Any:
+    """Return the upper triangle from diagonal k on, zeros below."""
+    shape = x.aval.shape
+    return selected(compared(shape, "le", k), x, filled(shape, 0, x.aval.dtype))
+
+
+def eye(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """Return identity matrices (of any shape of matrices)."""
+    return converted(compared(shape, "eq"), dtype)
+
+
+def lower_half(x: Any) -> Any:
+    """Return the lower triangle with the diagonal halved.
+
+    For any x, `h + adjoint(h)` of the result h is the Hermitian matrix with that lower triangle.
+    """
+    shape, dtype = x.aval.shape, x.aval.dtype
+    below = converted(compared(shape, "gt"), dtype)
+    half = mul(eye(shape, dtype), scalar_array(0.5, dtype))
+    return mul(x, bind("add", below, half))
+
+
+def diagonal(x: Any) -> Any:
+    """Return the main diagonal of square matrices as vectors."""
+    n = x.aval.ndim
+    masked = mul(x, eye(x.aval.shape, x.aval.dtype))
+    return bind("reduce_sum", masked, axes=(n - 2,))
+
+
+def as_rows(v: Any, count: int) -> Any:
+    """Repeat vectors as all rows of matrices of `count` rows: the result at (i, j) is v[j]."""
+    n = v.aval.ndim
+    shape = (*v.aval.shape[:-1], count, v.aval.shape[-1])
+    return broadcasted(v, shape, (*range(n - 1), n))
+
+
+def as_columns(v: Any, count: int) -> Any:
+    """Repeat vectors as all columns of matrices of `count` columns: at (i, j) stands v[i]."""
+    n = v.aval.ndim
+    return broadcasted(v, (*v.aval.shape, count), tuple(range(n)))
+
+
+def real(x: Any) -> Any:
+    """Return the real part."""
+    return bind("real", x) if dtypes.is_complex(x.aval.dtype) else x
+
+
+# ------------------------------------------------------------------------------------------ text
+
+
+def lapack_call(
+    b: Any, primitive: str, routine: str, dtype: np.dtype[Any], operands: Sequence[str],
+    avals_in: Sequence[ShapedArray], avals_out: Sequence[ShapedArray], config: str = "",
+) -> list[str]:  # fmt: skip
+    """Write a call of a LAPACK routine and return the names of its results.
+
+    Args:
+      b: the builder.
+      primitive: for the error on platforms without LAPACK.
+      routine: its name without the letter of the dtype: `potrf`.
+      dtype: of the matrices.
+      operands: names of the operands.
+      avals_in: their abstract values; the first one is a matrix or a batch of them.
+      avals_out: those of the results.
+      config: the routine's options, as text of MLIR attributes.
+
+    Raises:
+      MissingRuleError: on another platform than a CPU.
+    """
+    if b.platform != "cpu":
+        raise platform_error(primitive, b.platform)
+    batch = avals_in[0].ndim - 2
+    attributes = ", ".join([
+        f'call_target_name = "lapack_{LETTER[dtype]}{routine}_ffi"',
+        f"backend_config = {{{config}}}", "api_version = 4 : i32",
+        f"operand_layouts = {_layouts(avals_in, batch)}",
+        f"result_layouts = {_layouts(avals_out, batch)}",
+    ])  # fmt: skip
+    return b.op("stablehlo.custom_call", operands, avals_in, avals_out, attributes)  # type: ignore[no-any-return]
+
+
+def platform_error(primitive: str, platform: str) -> Exception:
+    """Return the error for a factorisation that a platform has no routine for."""
+    return MissingRuleError(
+        f"{primitive}: is not available in programs for {platform}."
+        "\n  hint      compute it on the CPU: xstack.jit(f, backend='cpu'), or device_put to a CPU"
+    )
+
+
+def _layouts(avals: Sequence[ShapedArray], batch: int) -> str:
+    texts = []
+    for aval in avals:
+        order = list(range(aval.ndim - 1, -1, -1))
+        if aval.ndim == batch + 2:
+            order[0], order[1] = order[1], order[0]
+        inside = f"[{', '.join(map(str, order))}]" if order else ""
+        texts.append(f"dense<{inside}> : tensor<{len(order)}xindex>")
+    return f"[{', '.join(texts)}]"
+
+
+def nan_unless(b: Any, good: str, value: str, aval: ShapedArray) -> str:
+    """Write `value`, or NaN for those members of the batch where `good` does not hold."""
+    batch = b_shape(good, aval)
+    truth = shaped_array(aval.shape, dtypes.bool_)
+    mask = b.broadcast(good, shaped_array(batch, dtypes.bool_), aval.shape, range(len(batch)))
+    nan = complex(np.nan, np.nan) if dtypes.is_complex(aval.dtype) else np.nan
+    (name,) = b.op("stablehlo.select", [mask, value, b.full_like(nan, aval)], [truth, aval, aval],
+                   [aval])  # fmt: skip
+    return name  # type: ignore[no-any-return]

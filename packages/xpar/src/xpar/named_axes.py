@@ -1,0 +1,172 @@
+"""Named axes, as collectives see them: sizes, groups of members, replicas, and the batch rules.
+
+A collective names an axis that an enclosing `vmap` or `pmap` binds. Under `vmap` the members of the
+axis are the positions along a batch dimension, and a collective becomes ordinary operations along
+it. Under `pmap` they are replicas of one program, numbered row by row over all bound axes, and a
+collective becomes the StableHLO operation over groups of replicas.
+
+Neighbours: `reduction_collectives` and `exchange_collectives` define the primitives with these,
+`collectives` holds the public functions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from xbatch import BatchAxis
+from xnp.primitives.shorthand import concatenated, filled, sliced
+from xprim import Primitive, axis_size, not_mapped
+
+Groups = tuple[tuple[int, ...], ...] | None
+
+
+def axis_names(axis_name: Any) -> tuple[Any, ...]:
+    """Return one name, or a tuple or list of names, as a tuple."""
+    return tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
+
+
+def total_size(names: Sequence[Any]) -> int:
+    """Return the number of members of several axes together; `NameError` for an unbound one."""
+    return math.prod([axis_size(name) for name in names])
+
+
+def checked_groups(operation: str, groups: Any, names: Sequence[Any]) -> Groups:
+    """Return `axis_index_groups` as tuples, or raise a ValueError.
+
+    The groups must be equally large and hold each index of the one axis exactly once.
+    """
+    if groups is None:
+        return None
+    rows = tuple([tuple([int(i) for i in row]) for row in groups])
+    if len(names) != 1:
+        raise ValueError(
+            f"{operation}: axis_index_groups needs one axis name.\n  got       {tuple(names)}"
+        )
+    size = axis_size(names[0])
+    members = sorted([i for row in rows for i in row])
+    if members != list(range(size)) or len({len(row) for row in rows}) != 1:
+        raise ValueError(
+            f"{operation}: axis_index_groups must split the axis {names[0]!r} of size {size} into "
+            f"groups of one size.\n  got       {groups}"
+            f"\n  expected  each index from 0 to {size - 1} once"
+        )
+    return rows
+
+
+def group_size(names: Sequence[Any], groups: Groups) -> int:
+    """Return how many members take part in one collective."""
+    return total_size(names) if groups is None else len(groups[0])
+
+
+def unbound(names: Sequence[Any]) -> NoReturn:
+    """Raise the error for a collective that is evaluated outside its axis."""
+    for name in names:
+        axis_size(name)
+    raise NameError(
+        f"axis name {names[0]!r} is bound, but not around the values of this collective."
+        "\n  expected  a call inside the vmap or pmap that binds the name"
+    )
+
+
+# --- under vmap --------------------------------------------------------------------------------
+
+
+def collective_batch(
+    primitive: Callable[[], Primitive],
+    on_axis: Callable[..., tuple[Any, Any]],
+    dimension_params: Sequence[str] = (),
+) -> Callable[..., Any]:
+    """Return the batch rule of a collective of one operand.
+
+    Args:
+      primitive: gives the primitive.
+      on_axis: `(axis, x, dim, params) -> (result, dim)`, what it does along the batch dimension
+        when this `vmap` binds its axis.
+      dimension_params: the params that number dimensions of the operand, and are shifted when
+        another `vmap` than this one binds the axis.
+    """
+
+    def batch_rule(axis: Any, operands: Any, dims: Any, **params: Any) -> Any:
+        (x,), (dim,) = operands, dims
+        name_param = primitive().axis_param
+        names = params[name_param]
+        if axis.name is None or axis.name not in names:
+            shifted = {p: params[p] + (params[p] >= dim) for p in dimension_params}
+            return primitive().bind(x, **(params | shifted)), (dim,)
+        y, y_dim = _by_groups(on_axis, axis, x, dim, params)
+        rest = tuple([n for n in names if n != axis.name])
+        if rest:
+            (y,) = primitive().bind(y, **(params | {name_param: rest}))
+        return (y,), (y_dim,)
+
+    return batch_rule
+
+
+def _by_groups(
+    on_axis: Callable[..., tuple[Any, Any]], axis: Any, x: Any, dim: Any, params: dict[str, Any]
+) -> tuple[Any, Any]:
+    groups: Groups = params.get("axis_index_groups")
+    if groups is None:
+        return on_axis(axis, x, dim, params)
+    x = axis.to_front(x, dim)
+    part = BatchAxis(len(groups[0]))
+    parts = [part.to_front(*on_axis(part, picked(x, g), 0, params)) for g in groups]
+    members = [i for g in groups for i in g]
+    return picked(concatenated(parts, 0), np.argsort(members).tolist()), 0
+
+
+def picked(x: Any, rows: Sequence[int]) -> Any:
+    """Return the given rows along dimension 0, zeros where a row is -1; runs move as one piece."""
+    pieces, start = [], 0
+    for i in range(1, len(rows) + 1):
+        if i < len(rows) and rows[i] == (-1 if rows[i - 1] < 0 else rows[i - 1] + 1):
+            continue
+        if rows[start] < 0:
+            pieces.append(filled((i - start, *x.aval.shape[1:]), 0, x.aval.dtype))
+        else:
+            pieces.append(sliced(x, 0, rows[start], rows[i - 1] + 1))
+        start = i
+    return concatenated(pieces, 0)
+
+
+def is_mapped(dim: Any) -> bool:
+    """Return whether a value differs from member to member."""
+    return dim is not not_mapped
+
+
+# --- under pmap --------------------------------------------------------------------------------
+
+
+def replica_groups(builder: Any, names: Sequence[Any], groups: Groups = None) -> list[list[int]]:
+    """Return the groups of replicas that a collective over these axes joins.
+
+    The replicas are numbered row by row over `builder.module.axis_sizes`, in its order.
+    """
+    sizes = builder.module.axis_sizes
+    missing = [n for n in names if n not in sizes]
+    if missing:
+        raise NameError(
+            f"axis name {missing[0]!r} is not bound here."
+            "\n  expected  a name given as axis_name= by an enclosing pmap; in scope: "
+            + (", ".join([repr(n) for n in sizes]) or "none")
+        )
+    bound = list(sizes)
+    replicas = np.arange(math.prod(sizes.values())).reshape([sizes[n] for n in bound])
+    order = [i for i, n in enumerate(bound) if n not in names]
+    order += [bound.index(n) for n in names]
+    rows = replicas.transpose(order).reshape(-1, math.prod([sizes[n] for n in names])).tolist()
+    if groups is None:
+        return rows
+    return [[row[i] for i in group] for row in rows for group in groups]
+
+
+def groups_attribute(rows: Sequence[Sequence[int]]) -> str:
+    """Return groups of replicas, or pairs of them, as the text of an attribute."""
+    inside = ", ".join([f"[{', '.join(map(str, row))}]" for row in rows])
+    width = len(rows[0]) if rows else 2
+    return f"dense<[{inside}]> : tensor<{len(rows)}x{width}xi64>" if rows else (
+        "dense<> : tensor<0x2xi64>")  # fmt: skip

@@ -1,0 +1,126 @@
+"""Normal samples and what is made of them.
+
+A uniform number in (-1, 1) goes through the inverse of the distribution function:
+`sqrt(2) erf_inv(u)`. So one word gives one sample, and a sample depends on its own word alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from xnp import lax
+from xprim import Array, dtypes
+from xrandom.arguments import (
+    Shape,
+    checked_shape,
+    common_shape,
+    floating_dtype,
+    parameter,
+    spread,
+)
+from xrandom.keys import raw_split, words_of
+from xrandom.uniform import uniform_between, unit_interval
+
+
+def normal(key: Any, shape: Any = (), dtype: Any = None) -> Array:
+    r"""Draw from the standard normal distribution, of density `exp(-x^2 / 2) / sqrt(2 pi)`.
+
+    Args:
+      key: a single random key, of either form.
+      shape: the shape of the result.
+      dtype: a floating or complex dtype; None takes float32, or float64 with `enable_x64`. Complex
+        samples have independent parts, each of variance 1/2.
+
+    Returns:
+      Samples; in float32 their magnitude is below 5.42, as 23 random bits make each.
+
+    Example:
+      >>> from xrandom import key, normal
+      >>> normal(key(0), (2, 3)).shape
+      (2, 3)
+    """
+    words = words_of(key, "normal")
+    sizes = checked_shape(shape, "normal")
+    if dtype is not None:
+        exact = dtypes.requested_dtype(dtype, "normal")
+        if dtypes.is_complex(exact):
+            return _complex_normal(words, sizes, exact)
+    return raw_normal(words, sizes, floating_dtype(dtype, "normal"))
+
+
+def raw_normal(words: Any, shape: Shape, dtype: np.dtype[Any]) -> Array:
+    """Draw normal samples from the words of a key."""
+    u = uniform_between(words, shape, dtype, _above_minus_one(dtype), 1.0)
+    return lax.mul(lax.erf_inv(u), math.sqrt(2))  # type: ignore[no-any-return]
+
+
+@functools.lru_cache(maxsize=64)
+def _above_minus_one(dtype: np.dtype[Any]) -> float:
+    return float(np.nextafter(np.array(-1, dtype), np.array(0, dtype), dtype=dtype))
+
+
+def _complex_normal(words: Any, shape: Shape, dtype: np.dtype[Any]) -> Array:
+    part = dtypes.float32 if dtype == dtypes.complex64 else dtypes.float64
+    re, im = [raw_normal(w, shape, part) for w in raw_split(words, 2)]
+    return lax.div(lax.complex(re, im), math.sqrt(2))  # type: ignore[no-any-return]
+
+
+def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None) -> Array:
+    """Draw from the log-normal distribution: `exp(sigma z)` with `z` standard normal.
+
+    Args:
+      key: a single random key, of either form.
+      sigma: the standard deviation of the logarithm.
+      shape: the shape of the result; None takes that of `sigma`.
+      dtype: a real floating dtype; None takes the default.
+
+    Differentiable in `sigma`.
+    """
+    words = words_of(key, "lognormal")
+    exact = floating_dtype(dtype, "lognormal")
+    scale = parameter(sigma, exact, "lognormal: sigma")
+    sizes = common_shape(shape, "lognormal", scale)
+    return lax.exp(lax.mul(raw_normal(words, sizes, exact), spread(scale, sizes)))  # type: ignore[no-any-return]
+
+
+def truncated_normal(
+    key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None
+) -> Array:
+    """Draw from the standard normal distribution, restricted to (lower, upper).
+
+    Args:
+      key: a single random key, of either form.
+      lower, upper: the bounds.
+      shape: the shape of the result; None takes that to which the bounds broadcast.
+      dtype: a real floating dtype; None takes the default.
+
+    Returns:
+      Values strictly between the bounds.
+
+    Example:
+      >>> from xrandom import key, truncated_normal
+      >>> x = truncated_normal(key(0), -1.0, 2.0, (100,))
+      >>> bool((x > -1).all() and (x < 2).all())
+      True
+    """
+    words = words_of(key, "truncated_normal")
+    exact = floating_dtype(dtype, "truncated_normal")
+    low = parameter(lower, exact, "truncated_normal: lower")
+    high = parameter(upper, exact, "truncated_normal: upper")
+    sizes = common_shape(shape, "truncated_normal", low, high)
+    root = math.sqrt(2)
+    a, b = [spread(lax.erf(lax.div(x, root)), sizes) for x in (low, high)]
+    # The same rounding as a draw between bounds that are arrays.
+    u = unit_interval(words, sizes, exact)
+    u = lax.max(a, lax.add(lax.mul(u, lax.sub(b, a)), a))
+    x = lax.mul(lax.erf_inv(u), root)
+    inside_low, inside_high = [
+        spread(lax.nextafter(bound, lax.full_like(bound, infinity)), sizes)
+        for bound, infinity in ((low, math.inf), (high, -math.inf))
+    ]
+    return lax.min(lax.max(x, inside_low), inside_high)  # type: ignore[no-any-return]
+
