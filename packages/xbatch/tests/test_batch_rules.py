@@ -72,4 +72,3 @@ def test_check_batch_accepts_a_right_rule():
 
     right = _scale_p("test_right", rule)
     check_batch(right, SAMPLE)
-

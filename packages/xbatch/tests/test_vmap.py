@@ -205,9 +205,7 @@ def test_the_axis_name_is_in_scope_only_inside():
 def test_repr_of_a_tracer_shows_where_the_batch_axis_is():
     texts = []
     vmap(lambda x: texts.append(repr(x)) or x, in_axes=1, axis_name="i")(floats(3, 5))
-    assert texts == [
-        "BatchTracer<f32[3]>(batch axis 'i' of size 5 at position 1 of f32[3,5])"
-    ]
+    assert texts == ["BatchTracer<f32[3]>(batch axis 'i' of size 5 at position 1 of f32[3,5])"]
 
 
 def test_an_exception_restores_the_trace_and_the_axes():

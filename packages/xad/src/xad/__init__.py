@@ -17,9 +17,9 @@ from xad.checkpoint import (
     name_p,
     remat,
 )
+from xad.custom_calls import SymbolicZero
 from xad.custom_rules import (
     CustomVJPPrimal,
-    SymbolicZero,
     custom_gradient,
     custom_jvp,
     custom_vjp,

@@ -1,7 +1,9 @@
 """From functions of pytrees to functions of flat lists, with the checks every transformation makes.
 
 `FlatFunction` wraps the user's function: called with flat leaves it rebuilds the arguments, calls
-the function, flattens the result and remembers its structure (and the auxiliary output).
+the function, flattens the result and remembers its structure (and the auxiliary output). The
+functions that differentiate with respect to some arguments only (`grad`, the Jacobians) make theirs
+with `differentiated`.
 """
 
 from __future__ import annotations
@@ -11,9 +13,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import xtree
-from xprim import Array, as_array, dtypes
+from xad.tangents import path_of
+from xprim import Array, as_array, dtypes, state
 
 ArgNums = int | Sequence[int]
+Rebuild = Callable[[Sequence[Any]], tuple[Sequence[Any], dict[str, Any]]]
 
 
 class FlatFunction:
@@ -21,18 +25,13 @@ class FlatFunction:
 
     Attributes:
       out_tree: the structure of the last result.
-      aux: the auxiliary output of the last call.
+      aux: the auxiliary output of the last call, its traced values replaced by their primals.
     """
 
     __slots__ = ("_fun", "_has_aux", "_operation", "_rebuild", "aux", "out_tree")
 
     def __init__(
-        self,
-        fun: Callable[..., Any],
-        rebuild: Callable[[Sequence[Any]], tuple[Sequence[Any], dict[str, Any]]],
-        *,
-        operation: str,
-        has_aux: bool = False,
+        self, fun: Callable[..., Any], rebuild: Rebuild, *, operation: str, has_aux: bool = False
     ) -> None:
         self._fun = fun
         self._rebuild = rebuild
@@ -45,63 +44,110 @@ class FlatFunction:
         args, kwargs = self._rebuild(leaves)
         result = self._fun(*args, **kwargs)
         if self._has_aux:
-            result, self.aux = _pair(result, self._operation)
+            result, aux = self._pair(result)
+            self.aux = xtree.map(state.trace.primal_of, aux)  # type: ignore[attr-defined]
         results, self.out_tree = xtree.flatten(result)
-        return [
-            r if isinstance(r, Array) else as_array(r, what=f"{self._operation}: a result")
-            for r in results
-        ]
+        for r in results:
+            if not isinstance(r, Array):
+                return as_arrays(results, self._operation, self.out_tree, "the result")
+        return results
 
-
-def _pair(result: Any, operation: str) -> tuple[Any, Any]:
-    if not (isinstance(result, tuple | list) and len(result) == 2):
+    def _pair(self, result: Any) -> tuple[Any, Any]:
+        if isinstance(result, tuple | list) and len(result) == 2:
+            return result[0], result[1]
         raise TypeError(
-            f"{operation}: with has_aux=True the function must return a pair (result, auxiliary)."
-            f"\n  got       {_kind(result)}"
+            f"{self._operation}: with has_aux=True the function must return a pair (result, "
+            f"auxiliary).\n  got       {_kind(result)}"
         )
-    return result[0], result[1]
+
+
+def check_callable(fun: Any, operation: str) -> None:
+    """Raise a TypeError unless `fun` can be called."""
+    if not callable(fun):
+        raise TypeError(f"{operation}: expected a function, got a {type(fun).__name__}.")
 
 
 def flat_arguments(
-    fun: Callable[..., Any], args: Sequence[Any], *, operation: str, has_aux: bool = False,
-    kwargs: dict[str, Any] | None = None,
-) -> tuple[FlatFunction, list[Array], Any]:  # fmt: skip
-    """Flatten all positional arguments of a call; keywords are passed through.
+    fun: Callable[..., Any], args: Sequence[Any], *, operation: str, has_aux: bool = False
+) -> tuple[FlatFunction, list[Array], Any]:
+    """Flatten all arguments of a call.
 
     Returns:
       The flat function, the leaves as arrays, and the structure of `args`.
     """
+    check_callable(fun, operation)
     leaves, in_tree = xtree.flatten(tuple(args))
-    options = kwargs or {}
     flat = FlatFunction(
-        fun, lambda xs: (xtree.unflatten(in_tree, xs), options), operation=operation,
-        has_aux=has_aux,
-    )  # fmt: skip
-    return flat, as_arrays(leaves, operation), in_tree
+        fun, lambda xs: (xtree.unflatten(in_tree, xs), {}), operation=operation, has_aux=has_aux
+    )
+    return flat, as_arrays(leaves, operation, in_tree), in_tree
 
 
-def as_arrays(leaves: Sequence[Any], operation: str) -> list[Array]:
-    """Return leaves as arrays."""
-    return [x if isinstance(x, Array) else as_array(x, what=f"{operation}: an argument")
-            for x in leaves]  # fmt: skip
+def differentiated(
+    fun: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    argnums: ArgNums,
+    *,
+    operation: str,
+    has_aux: bool,
+) -> tuple[FlatFunction, list[Array], Any]:
+    """Flatten the arguments that `argnums` names; the others are passed through.
+
+    Returns:
+      The flat function of their leaves, the leaves as arrays, and the structure of the argument (of
+      the tuple of arguments, when `argnums` is a sequence).
+    """
+    if type(argnums) is int and 0 <= argnums < len(args):
+        number: int | None = argnums
+        numbers: tuple[int, ...] = (argnums,)
+    else:
+        number, numbers = normalized_argnums(argnums, len(args), operation)
+    selected = args[number] if number is not None else tuple([args[i] for i in numbers])
+    leaves, tree = xtree.flatten(selected)
+
+    def rebuild(xs: Any) -> tuple[list[Any], dict[str, Any]]:
+        full = list(args)
+        if number is not None:
+            full[number] = xtree.unflatten(tree, xs)
+        else:
+            for i, value in zip(numbers, xtree.unflatten(tree, xs), strict=True):
+                full[i] = value
+        return full, kwargs
+
+    flat = FlatFunction(fun, rebuild, operation=operation, has_aux=has_aux)
+    return flat, as_arrays(leaves, operation, tree), tree
 
 
-def normalized_argnums(argnums: ArgNums, count: int, operation: str) -> tuple[int, ...]:
-    """Return argument numbers as a tuple of non-negative ints.
+def as_arrays(
+    leaves: Sequence[Any], operation: str, tree: Any = None, what: str = "the argument"
+) -> list[Array]:
+    """Return leaves as arrays; an error names the leaf by its key path in `tree`."""
+    try:
+        return [x if isinstance(x, Array) else as_array(x) for x in leaves]
+    except (TypeError, OverflowError):
+        for i, x in enumerate(leaves):
+            path = "" if tree is None else path_of(tree, i, " at ")
+            as_array(x, what=f"{operation}: {what}{path}")
+        raise
+
+
+def normalized_argnums(
+    argnums: ArgNums, count: int, operation: str
+) -> tuple[int | None, tuple[int, ...]]:
+    """Return the one argument number (None when a sequence was given), and all as a tuple.
 
     Raises:
       TypeError: for numbers that are no integers.
       ValueError: for numbers outside the arguments, and for duplicates.
     """
     try:
-        given = (operator.index(argnums),)  # type: ignore[arg-type]
+        single = hasattr(argnums, "__index__")
+        given = tuple([operator.index(i) for i in ((argnums,) if single else argnums)])  # type: ignore[union-attr]
     except TypeError:
-        try:
-            given = tuple([operator.index(i) for i in argnums])  # type: ignore[union-attr]
-        except TypeError:
-            raise TypeError(
-                f"{operation}: argnums must be an int or a tuple of ints, got {argnums!r}."
-            ) from None
+        raise TypeError(
+            f"{operation}: argnums must be an int or a tuple of ints, got {argnums!r}."
+        ) from None
     for i in given:
         if not -count <= i < count:
             raise ValueError(
@@ -112,38 +158,53 @@ def normalized_argnums(argnums: ArgNums, count: int, operation: str) -> tuple[in
     numbers = tuple([i % count for i in given])
     if len(set(numbers)) != len(numbers):
         raise ValueError(f"{operation}: argnums={argnums} names an argument twice.")
-    return numbers
+    return (numbers[0] if single else None), numbers
 
 
-def check_inexact(
-    leaves: Sequence[Array], tree: Any, operation: str, *, holomorphic: bool, allow_int: bool,
-    names: Sequence[str] = (),
-) -> None:  # fmt: skip
-    """Check that what is differentiated has a dtype that has derivatives."""
+def check_reverse_arguments(
+    leaves: Sequence[Array], tree: Any, operation: str, *, holomorphic: bool, allow_int: bool
+) -> None:
+    """Check that reverse mode can differentiate with respect to the leaves."""
     for i, x in enumerate(leaves):
-        dtype = x.dtype
+        dtype = x.aval.dtype
         if holomorphic:
-            if not dtypes.is_complex(dtype):
-                raise TypeError(
-                    f"{operation}: holomorphic=True needs complex arguments, got {dtype.name}"
-                    f"{_at(tree, i)}."
-                )
-        elif dtypes.is_complex(dtype) and operation in ("grad", "value_and_grad", "jacrev"):
-            continue
+            _check_holomorphic(dtype, tree, i, operation)
         elif not dtypes.is_inexact(dtype) and not allow_int:
             raise TypeError(
                 f"{operation}: cannot differentiate with respect to values of dtype {dtype.name}"
-                f"{_at(tree, i)}."
+                f"{path_of(tree, i, ' at ')}."
                 "\n  expected  a floating or complex dtype"
                 "\n  hint      pass 3.0 instead of 3, convert with x.astype('float32'), or leave "
                 "the argument out of argnums; allow_int=True gives float0 zeros"
             )
 
 
-def _at(tree: Any, index: int) -> str:
-    paths = xtree.leaves_with_path(xtree.unflatten(tree, list(range(tree.num_leaves))))
-    path = xtree.keystr(paths[index][0])
-    return f" (argument {path})" if path else ""
+def check_forward_arguments(
+    leaves: Sequence[Array], tree: Any, operation: str, *, holomorphic: bool
+) -> None:
+    """Check that a Jacobian can be made by forward mode with respect to the leaves."""
+    for i, x in enumerate(leaves):
+        dtype = x.aval.dtype
+        if holomorphic:
+            _check_holomorphic(dtype, tree, i, operation)
+        elif not dtypes.is_floating(dtype):
+            complex_hint = (
+                "\n  hint      holomorphic=True differentiates holomorphic functions; others "
+                "have derivatives by the real and the imaginary part, with jvp or vjp"
+            )
+            raise TypeError(
+                f"{operation}: cannot differentiate with respect to values of dtype {dtype.name}"
+                f"{path_of(tree, i, ' at ')}.\n  expected  a real floating dtype"
+                + (complex_hint if dtypes.is_complex(dtype) else "")
+            )
+
+
+def _check_holomorphic(dtype: Any, tree: Any, index: int, operation: str) -> None:
+    if not dtypes.is_complex(dtype):
+        raise TypeError(
+            f"{operation}: holomorphic=True needs complex arguments, got {dtype.name}"
+            f"{path_of(tree, index, ' at ')}."
+        )
 
 
 def _kind(value: Any) -> str:

@@ -7,20 +7,14 @@ Both wrap a function of pytrees; a call flattens its arguments and binds `custom
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import xtree
-from xad.arguments import as_arrays
-from xad.tangents import (
-    checked_tangents,
-    float0_zeros,
-    instantiate,
-    is_differentiable,
-    zeros_of,
-)
-from xnp import lax
+from xad.arguments import as_arrays, check_callable
+from xad.custom_calls import CustomCall, SymbolicZero
+from xad.tangents import added, float0_zeros, instantiate, tangent_aval, zeros_of
+from xnp.primitives.identity import stop_gradient_p
 from xprim import Zero, as_array, closure_convert, custom_jvp_call_p, custom_vjp_call_p, dtypes
 
 
@@ -45,8 +39,7 @@ class custom_jvp:  # noqa: N801 - used as a decorator
     """
 
     def __init__(self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> None:
-        if not callable(fun):
-            raise TypeError(f"custom_jvp: expected a function, got {fun!r}.")
+        check_callable(fun, "custom_jvp")
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.nondiff_argnums = tuple(nondiff_argnums)
@@ -78,7 +71,7 @@ class custom_jvp:  # noqa: N801 - used as a decorator
             for rule, tangent in zip(jvps, tangents, strict=True):
                 if rule is not None:
                     term = rule(tangent, result, *primals)
-                    total = term if total is None else xtree.map(lax.add, total, term)
+                    total = term if total is None else xtree.map(added, total, term)
             if total is None:
                 total = xtree.map(lambda x: zeros_of(x.aval), result)
             return result, total
@@ -91,14 +84,14 @@ class custom_jvp:  # noqa: N801 - used as a decorator
                 f"custom_jvp: no rule is defined for {self.fun.__name__}."
                 f"\n  hint      decorate the rule with @{self.fun.__name__}.defjvp"
             )
-        call = _Call(self.fun, args, kwargs, self.nondiff_argnums, "custom_jvp")
+        call = CustomCall(self.fun, args, kwargs, self.nondiff_argnums, "custom_jvp")
         rule, symbolic_zeros = self.jvp, self.symbolic_zeros
 
         def flat_jvp(primals: Any, tangents: Any) -> Any:
             dots = [_shown_tangent(t, p, symbolic_zeros)
                     for t, p in zip(tangents, primals, strict=True)]  # fmt: skip
             pair = rule(*call.fixed, call.rebuild(primals), call.rebuild(dots))
-            return call.checked_pair(pair)
+            return call.flat_jvp_result(pair)
 
         outs = custom_jvp_call_p.bind(*call.leaves, call=call.flat, jvp=flat_jvp)
         return xtree.unflatten(call.out_tree, outs)
@@ -123,8 +116,7 @@ class custom_vjp:  # noqa: N801 - used as a decorator
     """
 
     def __init__(self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> None:
-        if not callable(fun):
-            raise TypeError(f"custom_vjp: expected a function, got {fun!r}.")
+        check_callable(fun, "custom_vjp")
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.nondiff_argnums = tuple(nondiff_argnums)
@@ -158,25 +150,27 @@ class custom_vjp:  # noqa: N801 - used as a decorator
                 f"custom_vjp: no rules are defined for {self.fun.__name__}."
                 f"\n  hint      {self.fun.__name__}.defvjp(fwd, bwd)"
             )
-        call = _Call(self.fun, args, kwargs, self.nondiff_argnums, "custom_vjp")
+        call = CustomCall(self.fun, args, kwargs, self.nondiff_argnums, "custom_vjp")
         fwd, bwd, symbolic_zeros = self.fwd, self.bwd, self.symbolic_zeros
         residual_tree: list[Any] = []
 
-        def flat_fwd(*primals: Any) -> list[Any]:
-            shown_primals = [CustomVJPPrimal(p) for p in primals] if symbolic_zeros else primals
-            pair = fwd(*call.full_arguments(shown_primals))
-            if not (isinstance(pair, tuple | list) and len(pair) == 2):
-                raise TypeError(
-                    f"custom_vjp: the fwd rule of {call.name} must return (result, residuals), "
-                    f"got a {type(pair).__name__}."
-                )
-            outs = call.flat_result(pair[0])
-            residuals, tree = xtree.flatten(pair[1])
-            residual_tree[:] = [tree]
-            return [*outs, *as_arrays(residuals, "custom_vjp: a residual")]
+        def flat_fwd(perturbed: Sequence[bool]) -> Callable[..., list[Any]]:
+            def run_fwd(*primals: Any) -> list[Any]:
+                shown: Sequence[Any] = primals
+                if symbolic_zeros:
+                    shown = [CustomVJPPrimal(x, p) for x, p in zip(primals, perturbed, strict=True)]
+                pair = fwd(*call.full_arguments(shown))
+                result, kept = call.checked_pair(pair, "the fwd rule", "residuals")
+                outs = call.flat_result(result, "the fwd rule")
+                residuals, tree = xtree.flatten(kept)
+                residual_tree[:] = [tree]
+                name = f"custom_vjp: the fwd rule of {call.name}"
+                return [*outs, *as_arrays(residuals, name, tree, "the residual")]
+
+            return run_fwd
 
         def flat_bwd(residuals: Any, cotangents: Any) -> list[Any]:
-            shown = [_shown_cotangent(ct, symbolic_zeros) for ct in cotangents]
+            shown = [_shown_tangent(ct, ct, symbolic_zeros) for ct in cotangents]
             result_ct = xtree.unflatten(call.out_tree, shown)
             kept = xtree.unflatten(residual_tree[0], residuals)
             return call.flat_cotangents(bwd(*call.fixed, kept, result_ct))
@@ -188,33 +182,19 @@ class custom_vjp:  # noqa: N801 - used as a decorator
         return xtree.unflatten(call.out_tree, outs)
 
 
-class SymbolicZero:
-    """A tangent or cotangent known to be zero, as rules with `symbolic_zeros` see it."""
-
-    __slots__ = ("aval",)
-
-    def __init__(self, aval: Any) -> None:
-        self.aval = aval
-
-    shape = property(lambda self: self.aval.shape)
-    dtype = property(lambda self: self.aval.dtype)
-    ndim = property(lambda self: self.aval.ndim)
-
-    def __repr__(self) -> str:
-        return f"SymbolicZero({self.aval.str_short()})"
-
-
 class CustomVJPPrimal:
-    """An argument of a `fwd` rule with `symbolic_zeros`: a value, and whether it may be perturbed.
+    """An argument of a `fwd` rule with `symbolic_zeros`.
 
-    `perturbed` is conservative: it is True unless the dtype has no derivatives.
+    Attributes:
+      value: the array.
+      perturbed: whether it is differentiated; the cotangent of one that is not is never used.
     """
 
     __slots__ = ("perturbed", "value")
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Any, perturbed: bool) -> None:
         self.value = value
-        self.perturbed = is_differentiable(value.aval)
+        self.perturbed = perturbed
 
 
 def custom_vjp_primal_tree_values(tree: Any) -> Any:
@@ -224,8 +204,9 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
 
 def zero_from_primal(value: Any, symbolic_zeros: bool = False) -> Any:
     """Return the zero tangent of a primal value, as an array or as a `SymbolicZero`."""
-    aval = as_array(value).aval
-    return SymbolicZero(aval.strong()) if symbolic_zeros else zeros_of(aval)
+    if symbolic_zeros:
+        return SymbolicZero.from_primal_value(value)
+    return zeros_of(as_array(value).aval)
 
 
 def stop_gradient(tree: Any) -> Any:
@@ -236,7 +217,12 @@ def stop_gradient(tree: Any) -> Any:
       >>> float(grad(lambda x: x * stop_gradient(x))(3.0))
       3.0
     """
-    return xtree.map(lambda x: lax.stop_gradient(as_array(x)), tree)
+    return xtree.map(_stopped, tree)
+
+
+def _stopped(leaf: Any) -> Any:
+    x = as_array(leaf, what="stop_gradient")
+    return stop_gradient_p.bind(x)[0] if dtypes.is_inexact(x.aval.dtype) else x
 
 
 def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
@@ -275,131 +261,11 @@ class _PullBack:
         return self.converted(cotangent, *captured)
 
 
-class _Call:
-    """One call of a function with a custom rule: its leaves, and how to rebuild what rules take."""
-
-    def __init__(
-        self, fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any],
-        nondiff_argnums: Sequence[int], operation: str,
-    ) -> None:  # fmt: skip
-        bound = _positional(fun, args, kwargs)
-        fixed_at = {i % len(bound) for i in nondiff_argnums}
-        self.fun, self.operation, self.count = fun, operation, len(bound)
-        self.name = getattr(fun, "__name__", "the function")
-        self.fixed = [bound[i] for i in sorted(fixed_at)]
-        self.fixed_at = {i: bound[i] for i in fixed_at}
-        rest = tuple([x for i, x in enumerate(bound) if i not in fixed_at])
-        leaves, self.in_tree = xtree.flatten(rest)
-        self.leaves = as_arrays(leaves, f"{operation}: an argument of {self.name}")
-        self.in_avals = [x.aval for x in self.leaves]
-        self.out_tree: Any = None
-
-    def rebuild(self, leaves: Sequence[Any]) -> Any:
-        return xtree.unflatten(self.in_tree, leaves)
-
-    def full_arguments(self, leaves: Sequence[Any]) -> list[Any]:
-        rest = iter(self.rebuild(leaves))
-        return [self.fixed_at[i] if i in self.fixed_at else next(rest) for i in range(self.count)]
-
-    def flat(self, *leaves: Any) -> list[Any]:
-        return self.flat_result(self.fun(*self.full_arguments(leaves)))
-
-    def flat_result(self, result: Any) -> list[Any]:
-        results, self.out_tree = xtree.flatten(result)
-        return as_arrays(results, f"{self.operation}: a result of {self.name}")
-
-    def checked_pair(self, pair: Any) -> tuple[list[Any], list[Any]]:
-        """Return results and tangents of a jvp rule as flat lists."""
-        if not (isinstance(pair, tuple | list) and len(pair) == 2):
-            raise TypeError(
-                f"{self.operation}: the jvp rule of {self.name} must return (result, tangent), "
-                f"got a {type(pair).__name__}."
-            )
-        outs = self.flat_result(pair[0])
-        tangents = xtree.map(
-            lambda t: Zero(t.aval) if isinstance(t, SymbolicZero) else t, pair[1]
-        )
-        leaves, tree = xtree.flatten(tangents)
-        if tree != self.out_tree:
-            raise TypeError(
-                f"{self.operation}: the jvp rule of {self.name} returned a tangent of another "
-                f"structure than the result.\n  got       {tree}\n  expected  {self.out_tree}"
-            )
-        dots = [
-            t if type(t) is Zero
-            else checked_tangents(t, _LEAF, [o.aval], f"the jvp rule of {self.name}")[0]
-            for t, o in zip(leaves, outs, strict=True)
-        ]  # fmt: skip
-        return outs, dots
-
-    def flat_cotangents(self, cotangents: Any) -> list[Any]:
-        """Return the cotangents that a bwd rule gave, one for each leaf; None is zero."""
-        if not isinstance(cotangents, tuple | list):
-            cotangents = (cotangents,)
-        expected = xtree.treedef_children(self.in_tree)
-        if len(cotangents) != len(expected):
-            raise TypeError(
-                f"custom_vjp: the bwd rule of {self.name} must return a tuple with a cotangent for "
-                f"each of {len(expected)} arguments, got {len(cotangents)}."
-            )
-        flat: list[Any] = []
-        avals = iter(self.in_avals)
-        for i, (ct, tree) in enumerate(zip(cotangents, expected, strict=True)):
-            own = [next(avals) for _ in range(tree.num_leaves)]
-            flat += self._argument_cotangents(ct, tree, own, i)
-        return flat
-
-    def _argument_cotangents(self, ct: Any, tree: Any, avals: Any, position: int) -> list[Any]:
-        if ct is None or isinstance(ct, SymbolicZero):
-            return [Zero(a.strong()) for a in avals]
-        leaves, given = xtree.flatten(ct, is_leaf=lambda x: x is None)
-        if given != tree:
-            raise TypeError(
-                f"custom_vjp: the bwd rule of {self.name} returned, for argument {position}, a "
-                f"cotangent of another structure.\n  got       {given}\n  expected  {tree}"
-            )
-        return [self._leaf_cotangent(x, a) for x, a in zip(leaves, avals, strict=True)]
-
-    def _leaf_cotangent(self, value: Any, aval: Any) -> Any:
-        if value is None or isinstance(value, SymbolicZero) or not is_differentiable(aval):
-            return Zero(aval.strong())
-        return checked_tangents(value, _LEAF, [aval], f"the bwd rule of {self.name}", "cotangent")[0]
-
-
-_LEAF = xtree.structure(0)
-
-
-def _positional(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
-    """Return all arguments by position, defaults filled in, as rules take them."""
-    try:
-        signature = inspect.signature(fun)
-    except (TypeError, ValueError):
-        if kwargs:
-            raise TypeError(f"{fun}: keyword arguments need a known signature.") from None
-        return list(args)
-    bound = signature.bind(*args, **kwargs)
-    bound.apply_defaults()
-    if bound.kwargs:
-        raise TypeError(
-            f"{getattr(fun, '__name__', fun)}: keyword-only arguments cannot be passed to a function "
-            f"with custom rules: {', '.join(bound.kwargs)}."
-        )
-    return list(bound.args)
-
-
 def _shown_tangent(tangent: Any, primal: Any, symbolic_zeros: bool) -> Any:
+    """Return a tangent or cotangent as the user's rules see it."""
     if type(tangent) is not Zero:
         return tangent
+    aval = tangent_aval(primal)
     if symbolic_zeros:
-        return SymbolicZero(primal.aval.strong())
-    if not is_differentiable(primal.aval):
-        return float0_zeros(primal.aval.shape)
-    return instantiate(Zero(primal.aval.strong()))
-
-
-def _shown_cotangent(ct: Any, symbolic_zeros: bool) -> Any:
-    if type(ct) is not Zero:
-        return ct
-    if symbolic_zeros:
-        return SymbolicZero(ct.aval)
-    return float0_zeros(ct.aval.shape) if ct.aval.dtype == dtypes.float0 else zeros_of(ct.aval)
+        return SymbolicZero(aval)
+    return float0_zeros(aval.shape) if aval.dtype == dtypes.float0 else instantiate(Zero(aval))

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import xtree
 from xad.arguments import (
     ArgNums,
     FlatFunction,
-    as_arrays,
-    check_inexact,
-    normalized_argnums,
+    check_callable,
+    check_reverse_arguments,
+    differentiated,
 )
-from xad.linearize import linearize_flat
-from xad.tangents import float0_zeros, instantiate
+from xad.linearize import LinearProgram, linearize_flat
+from xad.tangents import Tangent, float0_zeros, instantiate, is_differentiable
 from xad.transpose import backward_pass
-from xprim import Array, Linear, dtypes, scalar_array
+from xprim import Array, ConcreteArray, Linear, ShapedArray, dtypes, scalar_array
 
 
 def grad(
@@ -96,30 +96,19 @@ def _value_and_grad(
     allow_int: bool,
     operation: str,
 ) -> Callable[..., Any]:
-    if not callable(fun):
-        raise TypeError(f"{operation}: expected a function, got {fun!r}.")
+    check_callable(fun, operation)
 
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
-        numbers = normalized_argnums(argnums, len(args), operation)
-        selected = args[numbers[0]] if isinstance(argnums, int) else tuple([args[i] for i in numbers])
-        leaves, tree = xtree.flatten(selected)
-        primals = as_arrays(leaves, operation)
-        check_inexact(primals, tree, operation, holomorphic=holomorphic, allow_int=allow_int)
-
-        def rebuild(xs: Any) -> tuple[list[Any], dict[str, Any]]:
-            values = xtree.unflatten(tree, xs)
-            full = list(args)
-            for i, value in zip(numbers, (values,) if isinstance(argnums, int) else values,
-                                strict=True):  # fmt: skip
-                full[i] = value
-            return full, kwargs
-
-        flat = FlatFunction(fun, rebuild, operation=operation, has_aux=has_aux)
-        nonzero = [dtypes.is_inexact(x.aval.dtype) for x in primals]
-        outs, program = linearize_flat(flat, primals, nonzero)
+        flat, primals, tree = differentiated(
+            fun, args, kwargs, argnums, operation=operation, has_aux=has_aux
+        )
+        check_reverse_arguments(
+            primals, tree, operation, holomorphic=holomorphic, allow_int=allow_int
+        )
+        avals = [x.aval for x in primals]
+        outs, program = linearize_flat(flat, primals, [is_differentiable(a) for a in avals])
         _check_scalar(outs, flat, operation, holomorphic)
-        ct = scalar_array(1.0, outs[0].aval.dtype)
-        cts = cotangents_of(program, nonzero, primals, [ct])
+        cts = cotangents_of(program, avals, [_one(outs[0].aval)])
         grads = xtree.unflatten(tree, cts)
         value = xtree.unflatten(flat.out_tree, outs)
         return ((value, flat.aux) if has_aux else value), grads
@@ -127,13 +116,28 @@ def _value_and_grad(
     return value_and_gradient
 
 
-def cotangents_of(program: Any, nonzero: Any, primals: Any, cotangents: Any) -> list[Any]:
+def _one(aval: ShapedArray) -> Array:
+    one = scalar_array(1.0, aval.dtype)
+    return ConcreteArray(one.to_host(), aval) if aval.weak_type else one
+
+
+def cotangents_of(
+    program: LinearProgram, in_avals: Sequence[ShapedArray], cotangents: Sequence[Tangent]
+) -> list[Any]:
     """Return the cotangent of each primal as an array; integers get zeros of dtype float0."""
+    results = iter(active_cotangents_of(program, in_avals, cotangents))
+    return [next(results) if nz else float0_zeros(a.shape)
+            for a, nz in zip(in_avals, program.nonzero_in, strict=True)]  # fmt: skip
+
+
+def active_cotangents_of(
+    program: LinearProgram, in_avals: Sequence[ShapedArray], cotangents: Sequence[Tangent]
+) -> list[Any]:
+    """Return the cotangents of the primals that were differentiated, as arrays."""
     given = [ct for ct, nz in zip(cotangents, program.nonzero_out, strict=True) if nz]
-    args = [Linear(p.aval.strong()) for p, nz in zip(primals, nonzero, strict=True) if nz]
-    results = iter(backward_pass(program.jaxpr, program.residuals, args, given))
-    return [instantiate(next(results)) if nz else float0_zeros(p.aval.shape)
-            for p, nz in zip(primals, nonzero, strict=True)]  # fmt: skip
+    args = [Linear(a) for a, nz in zip(in_avals, program.nonzero_in, strict=True) if nz]
+    results = backward_pass(program.jaxpr, program.residuals, args, given)
+    return [instantiate(r) for r in results]
 
 
 def _check_scalar(
@@ -155,11 +159,16 @@ def _check_scalar(
         )
     if holomorphic:
         if not dtypes.is_complex(aval.dtype):
-            raise TypeError(f"{operation}: holomorphic=True needs a complex result, got {aval.dtype.name}.")
+            raise TypeError(
+                f"{operation}: holomorphic=True needs a complex result, got {aval.dtype.name}."
+            )
     elif not dtypes.is_floating(aval.dtype):
+        hint = (
+            "holomorphic=True differentiates holomorphic functions"
+            if dtypes.is_complex(aval.dtype)
+            else "integer results have no gradient; convert with astype('float32')"
+        )
         raise TypeError(
-            f"{operation}: the function must return a real floating scalar, got {aval.dtype.name}."
-            + ("\n  hint      holomorphic=True differentiates holomorphic functions"
-               if dtypes.is_complex(aval.dtype) else
-               "\n  hint      integer results have no gradient; convert with astype('float32')")
-        )  # fmt: skip
+            f"{operation}: the function must return a real floating scalar, got "
+            f"{aval.dtype.name}.\n  hint      {hint}"
+        )

@@ -15,19 +15,28 @@ from typing import Any
 import numpy as np
 
 import xtree
-from xad.arguments import ArgNums, FlatFunction, as_arrays, check_inexact, normalized_argnums
-from xad.grad import cotangents_of
-from xad.linearize import linearize_flat
-from xad.tangents import instantiate, zeros_of
-from xnp import lax
+from xad.arguments import (
+    ArgNums,
+    check_callable,
+    check_forward_arguments,
+    check_reverse_arguments,
+    differentiated,
+)
+from xad.grad import active_cotangents_of
+from xad.linearize import LinearProgram, linearize_flat
+from xad.tangents import float0_zeros, instantiate, is_differentiable, zeros_of
+from xnp.primitives.concatenate import concatenate_p
+from xnp.primitives.reshape import reshape_p
+from xnp.primitives.transpose import transpose_p
 from xprim import (
     Array,
     ClosedJaxpr,
-    ConcreteArray,
+    ShapedArray,
     Zero,
     closed_without_dead_code,
     dtypes,
     eval_closed,
+    from_numpy,
     providers,
     shaped_array,
 )
@@ -59,7 +68,9 @@ def jacfwd(
       array([[2., 0.],
              [0., 4.]], dtype=float32)
     """
-    return _jacobian(fun, argnums, has_aux, holomorphic, "jacfwd", _by_columns)
+    return _jacobian(
+        fun, argnums, has_aux, holomorphic, "jacfwd", _by_columns, check_forward_arguments
+    )
 
 
 def jacrev(
@@ -74,7 +85,8 @@ def jacrev(
     Args and result are those of `jacfwd`; `allow_int` accepts integer arguments, whose derivative
     is zero of dtype `float0`. Cheaper than `jacfwd` when the result is smaller than the argument.
     """
-    return _jacobian(fun, argnums, has_aux, holomorphic, "jacrev", _by_rows, allow_int)
+    check = functools.partial(check_reverse_arguments, allow_int=allow_int)
+    return _jacobian(fun, argnums, has_aux, holomorphic, "jacrev", _by_rows, check)
 
 
 jacobian = jacrev
@@ -113,34 +125,21 @@ def _jacobian(
     holomorphic: bool,
     operation: str,
     method: Callable[..., list[list[Any]]],
-    allow_int: bool = False,
+    check_arguments: Callable[..., None],
 ) -> Callable[..., Any]:
-    if not callable(fun):
-        raise TypeError(f"{operation}: expected a function, got {fun!r}.")
+    check_callable(fun, operation)
 
     @functools.wraps(fun)
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
-        numbers = normalized_argnums(argnums, len(args), operation)
-        single = isinstance(argnums, int)
-        selected = args[numbers[0]] if single else tuple([args[i] for i in numbers])
-        leaves, tree = xtree.flatten(selected)
-        primals = as_arrays(leaves, operation)
-        check_inexact(primals, tree, operation, holomorphic=holomorphic, allow_int=allow_int)
-
-        def rebuild(xs: Any) -> tuple[list[Any], dict[str, Any]]:
-            values = xtree.unflatten(tree, xs)
-            full = list(args)
-            for i, value in zip(numbers, (values,) if single else values, strict=True):
-                full[i] = value
-            return full, kwargs
-
-        flat = FlatFunction(fun, rebuild, operation=operation, has_aux=has_aux)
-        nonzero = [dtypes.is_inexact(x.aval.dtype) for x in primals]
-        outs, program = linearize_flat(flat, primals, nonzero)
+        flat, primals, tree = differentiated(
+            fun, args, kwargs, argnums, operation=operation, has_aux=has_aux
+        )
+        check_arguments(primals, tree, operation, holomorphic=holomorphic)
+        avals = [x.aval for x in primals]
+        outs, program = linearize_flat(flat, primals, [is_differentiable(a) for a in avals])
         _check_results(outs, operation, holomorphic)
-        blocks = method(program, nonzero, primals, outs)
-        trees = [xtree.unflatten(tree, row) for row in blocks]
-        result = xtree.unflatten(flat.out_tree, trees)
+        blocks = method(program, avals, [x.aval for x in outs])
+        result = xtree.unflatten(flat.out_tree, [xtree.unflatten(tree, row) for row in blocks])
         return (result, flat.aux) if has_aux else result
 
     return jacobian_of
@@ -165,72 +164,72 @@ def _check_results(outs: Sequence[Array], operation: str, holomorphic: bool) -> 
             )
 
 
-def _by_columns(program: Any, nonzero: Any, primals: Any, outs: Any) -> list[list[Any]]:
+def _by_columns(
+    program: LinearProgram, in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]
+) -> list[list[Any]]:
     """Return, for each result, its derivative by each primal: one tangent for each element."""
     closed, _ = closed_without_dead_code(
         ClosedJaxpr(program.jaxpr, program.residuals), keep_arguments=True
     )
-    active = [p for p, nz in zip(primals, nonzero, strict=True) if nz]
-    columns: list[list[Any]] = []  # for each active primal, a list of results with basis in front
-    for k, primal in enumerate(active):
 
-        def push(dot: Any, k: int = k) -> list[Any]:
-            dots = [dot if i == k else instantiate(Zero(p.aval.strong())) for i, p in enumerate(active)]
+    def columns_of(k: int) -> list[Any]:
+        def push(dot: Any) -> list[Any]:
+            dots = [dot if i == k else instantiate(Zero(a)) for i, a in enumerate(in_avals)]
             results = iter(eval_closed(closed, *dots))
-            return [next(results) if nz else zeros_of(o.aval)
-                    for o, nz in zip(outs, program.nonzero_out, strict=True)]  # fmt: skip
+            return [next(results) if nz else zeros_of(a)
+                    for a, nz in zip(out_avals, program.nonzero_out, strict=True)]  # fmt: skip
 
-        columns.append(_mapped(push, primal.aval))
-    blocks = []
-    for i, out in enumerate(outs):
-        taken = iter(columns)
-        row = []
-        for p, nz in zip(primals, nonzero, strict=True):
-            shape = out.aval.shape + p.aval.shape
-            row.append(_last(next(taken)[i], shape) if nz else np.zeros(shape, dtypes.float0))
-        blocks.append(row)
-    return blocks
+        return _mapped(push, in_avals[k])
+
+    columns = [columns_of(k) for k in range(len(in_avals))]
+    return [
+        [_basis_last(columns[k][i], out.shape + a.shape) for k, a in enumerate(in_avals)]
+        for i, out in enumerate(out_avals)
+    ]
 
 
-def _by_rows(program: Any, nonzero: Any, primals: Any, outs: Any) -> list[list[Any]]:
+def _by_rows(
+    program: LinearProgram, in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]
+) -> list[list[Any]]:
     """Return, for each result, its derivative by each primal: one cotangent for each element."""
-    blocks = []
-    for k, out in enumerate(outs):
 
-        def pull(ct: Any, k: int = k) -> list[Any]:
-            cts = [ct if i == k else Zero(o.aval.strong()) for i, o in enumerate(outs)]
-            return cotangents_of(program, nonzero, primals, cts)
+    def rows_of(k: int, out: ShapedArray) -> list[Any]:
+        def pull(ct: Any) -> list[Any]:
+            cts = [ct if i == k else Zero(a) for i, a in enumerate(out_avals)]
+            return active_cotangents_of(program, in_avals, cts)
 
-        rows = _mapped(pull, out.aval)
-        blocks.append([
-            lax.reshape(r, out.aval.shape + p.aval.shape) if nz
-            else np.zeros(out.aval.shape + p.aval.shape, dtypes.float0)
-            for r, p, nz in zip(rows, primals, nonzero, strict=True)
-        ])  # fmt: skip
-    return blocks
+        rows = iter(_mapped(pull, out))
+        shapes = [out.shape + a.shape for a in in_avals]
+        return [
+            _reshaped(next(rows), shape) if nz else float0_zeros(shape)
+            for shape, nz in zip(shapes, program.nonzero_in, strict=True)
+        ]
+
+    return [rows_of(k, out) for k, out in enumerate(out_avals)]
 
 
-def _mapped(fun: Callable[[Any], list[Any]], aval: Any) -> list[Any]:
+def _mapped(fun: Callable[[Any], list[Any]], aval: ShapedArray) -> list[Any]:
     """Apply a linear function to every basis vector of `aval`; results have the basis in front."""
     eye = np.eye(aval.size, dtype=aval.dtype).reshape(aval.size, *aval.shape)
-    basis = ConcreteArray(eye, shaped_array(eye.shape, aval.dtype))
+    if aval.size == 0:
+        zero = instantiate(Zero(aval))
+        return [instantiate(Zero(shaped_array((0, *r.aval.shape), r.aval.dtype)))
+                for r in fun(zero)]  # fmt: skip
     vmap = providers.find("vmap")
-    if vmap is not None and aval.size > 0:
-        return vmap(fun)(basis)  # type: ignore[no-any-return]
-    rows = [fun(lax.index_in_dim(basis, i, keepdims=False)) for i in range(aval.size)]
-    if not rows:
-        return [
-            lax.full((0, *r.aval.shape), 0, r.aval.dtype) if isinstance(r, Array) else r
-            for r in fun(lax.full(aval.shape, 0, aval.dtype))
-        ]
+    if vmap is not None:
+        return vmap(fun)(from_numpy(eye, copy=False, canonical=False))  # type: ignore[no-any-return]
+    rows = [fun(from_numpy(row, copy=False, canonical=False)) for row in eye]
     return [
-        lax.concatenate([lax.expand_dims(r, (0,)) for r in column], 0)
-        if isinstance(column[0], Array) else column[0]
+        concatenate_p.bind(*[_reshaped(r, (1, *r.aval.shape)) for r in column], dimension=0)[0]
         for column in zip(*rows, strict=True)
-    ]  # fmt: skip
+    ]
 
 
-def _last(columns: Any, shape: tuple[int, ...]) -> Any:
+def _basis_last(columns: Any, shape: tuple[int, ...]) -> Any:
     """Move the basis dimension from the front to the back and give it the argument's shape."""
     order = (*range(1, columns.aval.ndim), 0)
-    return lax.reshape(lax.transpose(columns, order), shape)
+    return _reshaped(transpose_p.bind(columns, permutation=order)[0], shape)
+
+
+def _reshaped(x: Any, shape: tuple[int, ...]) -> Any:
+    return reshape_p.bind(x, new_sizes=shape, dimensions=None)[0]

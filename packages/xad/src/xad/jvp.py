@@ -62,7 +62,8 @@ class JVPTracer(Tracer):
         return getattr(self.primal, "origin", str)()
 
     def __repr__(self) -> str:
-        return f"{self.trace.name.capitalize()}Tracer<{self.aval.str_short()}>(primal={self.primal!r})"
+        kind = self.trace.name.capitalize()
+        return f"{kind}Tracer<{self.aval.str_short()}>(primal={self.primal!r})"
 
 
 class JVPTrace(Trace):
@@ -94,6 +95,10 @@ class JVPTrace(Trace):
             out if type(dot) is Zero else JVPTracer(self, out, dot)
             for out, dot in zip(outs, dots, strict=True)
         ])  # fmt: skip
+
+    def primal_of(self, value: Any) -> Any:
+        """Return the primal of a tracer of this trace; anything else unchanged."""
+        return value.primal if type(value) is JVPTracer and value.trace is self else value
 
     def split(self, operands: Sequence[Any]) -> tuple[list[Any], list[Tangent], bool]:
         """Return primals, tangents, and whether any tangent is not zero."""
@@ -151,7 +156,7 @@ def jvp(
                 f"\n  hint      jvp(f, (x,), (x_dot,)) for a function of one argument"
             )
     flat, leaves, in_tree = flat_arguments(fun, primals, operation="jvp", has_aux=has_aux)
-    dots = checked_tangents(tangents, in_tree, [x.aval for x in leaves], "jvp")
+    dots = checked_tangents(tuple(tangents), in_tree, [x.aval for x in leaves], "jvp")
     outs, out_dots = jvp_flat(flat, leaves, dots)
     result = xtree.unflatten(flat.out_tree, outs)
     tangent = xtree.unflatten(

@@ -103,7 +103,7 @@ def linearize_flat(
     parent = state.trace
     tape = TapeTrace(parent)
     tape.keeps_sources = _stages(parent)
-    dots = [tape.argument(p.aval.strong()) if nz else Zero(p.aval)
+    dots = [tape.argument(p.aval) if nz else Zero(p.aval)
             for p, nz in zip(primals, nonzero, strict=True)]  # fmt: skip
     outs, out_dots = jvp_flat(fun, primals, dots, LinearizeTrace, tape)
     if wanted:

@@ -13,10 +13,13 @@ from typing import Any
 import numpy as np
 
 import xtree
-from xnp import lax
+from xnp.primitives.arithmetic import add_p
+from xnp.primitives.broadcast_in_dim import broadcast_in_dim_p
 from xprim import (
     LINEAR,
     ZERO,
+    Array,
+    ConcreteArray,
     LinearIn,
     MultiLinear,
     Primitive,
@@ -24,6 +27,8 @@ from xprim import (
     Zero,
     as_array,
     dtypes,
+    scalar_array,
+    shaped_array,
 )
 
 Tangent = Any  # an Array or a Zero
@@ -34,8 +39,8 @@ def tangent_aval(value: Any) -> ShapedArray:
     """Return the abstract value of the tangents of an array."""
     aval = value.aval
     if dtypes.is_inexact(aval.dtype):
-        return aval.strong()  # type: ignore[no-any-return]
-    return ShapedArray(aval.shape, dtypes.float0)
+        return aval  # type: ignore[no-any-return]
+    return shaped_array(aval.shape, dtypes.float0)
 
 
 def is_differentiable(aval: ShapedArray) -> bool:
@@ -45,16 +50,20 @@ def is_differentiable(aval: ShapedArray) -> bool:
 
 def instantiate(tangent: Tangent) -> Any:
     """Return a tangent as an array, zeros included."""
-    if type(tangent) is Zero:
-        return lax.full(tangent.aval.shape, 0, tangent.aval.dtype)
-    return tangent
+    if type(tangent) is not Zero:
+        return tangent
+    aval = tangent.aval
+    zero = scalar_array(0, aval.dtype)
+    if not aval.shape:
+        return zero
+    return broadcast_in_dim_p.bind(zero, shape=aval.shape, broadcast_dimensions=())[0]
 
 
 def added(a: Tangent, b: Tangent) -> Tangent:
     """Return the sum of two tangents or cotangents of the same value."""
     if type(a) is Zero:
         return b
-    return a if type(b) is Zero else lax.add(a, b)
+    return a if type(b) is Zero else add_p.bind(a, b)[0]
 
 
 def jvp_rule(primitive: Primitive) -> JvpRule:
@@ -137,7 +146,7 @@ def zeros_of(aval: ShapedArray) -> Any:
     """Return a zero tangent as users see it: an array, of dtype `float0` for integers."""
     if not is_differentiable(aval):
         return float0_zeros(aval.shape)
-    return instantiate(Zero(aval.strong()))
+    return instantiate(Zero(aval))
 
 
 def checked_tangents(
@@ -152,8 +161,6 @@ def checked_tangents(
       operation: the function that errors name.
       what: `tangent` or `cotangent`.
     """
-    if isinstance(tangents, list) and len(tangents) == tree.num_leaves:
-        tangents = tuple(tangents) if tree != xtree.structure(tangents) else tangents
     leaves, given = xtree.flatten(tangents)
     if given != tree:
         primal = "function's result" if what == "cotangent" else "primals"
@@ -161,23 +168,60 @@ def checked_tangents(
             f"{operation}: the {what}s must have the structure of the {primal}."
             f"\n  got       {given}\n  expected  {tree}"
         )
-    return [_checked(x, a, operation, what) for x, a in zip(leaves, avals, strict=True)]
+    return [
+        x if isinstance(x, Array) and x.aval is a else _checked(x, a, i, tree, operation, what)
+        for i, (x, a) in enumerate(zip(leaves, avals, strict=True))
+    ]
 
 
-def _checked(value: Any, aval: ShapedArray, operation: str, what: str) -> Any:
+def _checked(value: Any, aval: ShapedArray, i: int, tree: Any, operation: str, what: str) -> Any:
+    if type(value) is Zero:
+        return value
+    where = path_of(tree, i, " at ")
     if not is_differentiable(aval):
         if getattr(value, "dtype", None) != dtypes.float0:
             raise TypeError(
-                f"{operation}: the {what} of a value of dtype {aval.dtype.name} must have dtype "
-                "float0.\n  hint      np.zeros(shape, xad.float0)"
+                f"{operation}: the {what}{where} of a value of dtype {aval.dtype.name} must have "
+                f"dtype float0."
+                f"\n  got       {type_text(value)}"
+                "\n  hint      integers and booleans have zero tangents: np.zeros(shape, float0)"
             )
         return Zero(aval)
     if isinstance(value, bool | int | float | complex):
-        value = as_array(value, aval.dtype)
-    array = as_array(value, what=f"{operation}: a {what}")
+        array: Any = _scalar_tangent(value, aval)
+    else:
+        array = as_array(value, what=f"{operation}: the {what}{where}")
     if array.aval.shape != aval.shape or array.aval.dtype != aval.dtype:
         raise TypeError(
-            f"{operation}: a {what} must have the shape and dtype of its primal."
+            f"{operation}: the {what}{where} must have the shape and dtype of its primal."
             f"\n  got       {array.aval.str_long()}\n  expected  {aval.strong().str_long()}"
         )
     return array
+
+
+def _scalar_tangent(value: Any, aval: ShapedArray) -> Array:
+    """Return a Python number as the tangent of a primal, where the number fits its dtype."""
+    if isinstance(value, complex) and not dtypes.is_complex(aval.dtype):
+        return as_array(value)
+    array = scalar_array(value, aval.dtype)
+    if aval.weak_type and not aval.shape:
+        return ConcreteArray(array.to_host(), aval)
+    return array
+
+
+def path_of(tree: Any, index: int, before: str = "") -> str:
+    """Return the key path of a leaf, or nothing when the tree is a single leaf."""
+    paths = xtree.leaves_with_path(xtree.unflatten(tree, range(tree.num_leaves)))
+    path = xtree.keystr(paths[index][0])
+    return before + path if path else ""
+
+
+def type_text(value: Any) -> str:
+    """Return what an error says of a value: `float32[3]`, or the name of its Python type."""
+    aval = getattr(value, "aval", None)
+    if isinstance(aval, ShapedArray):
+        return aval.str_long()
+    dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
+    if dtype is None or shape is None:
+        return f"a {type(value).__name__}"
+    return f"{dtype.name if dtype != dtypes.float0 else 'float0'}[{','.join(map(str, shape))}]"

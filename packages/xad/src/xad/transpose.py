@@ -53,7 +53,10 @@ def backward_pass(
     outer = state.source
     try:
         for eqn in reversed(_linear_equations(jaxpr, env)):
-            _transpose_equation(eqn, env, cts)
+            given = _cotangents_of_results(eqn, cts)
+            if given is not None:
+                state.source = eqn.source
+                _transpose_equation(eqn, given, env, cts)
     finally:
         state.source = outer
     return [cts[v] if v in cts else Zero(v.aval) for v in linear_vars]
@@ -75,25 +78,24 @@ def _linear_equations(jaxpr: Jaxpr, env: Env) -> list[Equation]:
     return linear
 
 
-def _transpose_equation(eqn: Equation, env: Env, cts: Env) -> None:
+def _cotangents_of_results(eqn: Equation, cts: Env) -> Sequence[Tangent] | None:
+    """Take the cotangents of an equation's results; None when all of them are zero."""
     outputs = eqn.outputs
     if len(outputs) == 1:
         ct = cts.pop(outputs[0], None)
-        if ct is None:
-            return
-        given: Sequence[Tangent] = (ct,)
-    else:
-        given = [cts.pop(v) if v in cts else Zero(v.aval) for v in outputs]
-        if all(type(ct) is Zero for ct in given):
-            return
-    inputs = eqn.inputs
+        return None if ct is None else (ct,)
+    given = [cts.pop(v) if v in cts else Zero(v.aval) for v in outputs]
+    return None if all([type(ct) is Zero for ct in given]) else given
+
+
+def _transpose_equation(eqn: Equation, given: Sequence[Tangent], env: Env, cts: Env) -> None:
+    """Add the cotangents of an equation's linear operands to `cts`."""
+    inputs, primitive = eqn.inputs, eqn.primitive
     operands = [x.value if type(x) is Literal else env[x] if x in env else Linear(x.aval)
                 for x in inputs]  # fmt: skip
-    primitive = eqn.primitive
     rule = primitive.rules["transpose"]
     if type(rule) is Undefined:
         rule = primitive.rule("transpose")  # raises with the reason
-    state.source = eqn.source
     if primitive.call_like:
         results = rule(TRANSPOSE_HANDLE, given, *operands, **eqn.params)
     else:

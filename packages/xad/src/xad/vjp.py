@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import xtree
-from xad.arguments import flat_arguments
+from xad.arguments import check_callable, flat_arguments
 from xad.grad import cotangents_of
 from xad.linearize import LinearProgram, linearize_flat
 from xad.tangents import checked_tangents, instantiate, is_differentiable, zeros_of
@@ -16,7 +16,6 @@ from xprim import (
     Linear,
     ShapedArray,
     closed_without_dead_code,
-    dtypes,
     eval_closed,
     stage,
     typeof,
@@ -50,31 +49,16 @@ def vjp(
     if reduce_axes:
         raise ValueError("vjp: reduce_axes is not supported; reduce with a collective instead.")
     flat, leaves, in_tree = flat_arguments(fun, primals, operation="vjp", has_aux=has_aux)
-    nonzero = [dtypes.is_inexact(x.aval.dtype) for x in leaves]
-    outs, program = linearize_flat(flat, leaves, nonzero)
-    out_tree = flat.out_tree
-    out_avals = [x.aval for x in outs]
     in_avals = [x.aval for x in leaves]
+    outs, program = linearize_flat(flat, leaves, [is_differentiable(a) for a in in_avals])
+    out_tree, out_avals = flat.out_tree, [x.aval for x in outs]
 
     def vjp_fun(cotangents: Any) -> Any:
         cts = checked_tangents(cotangents, out_tree, out_avals, "vjp", "cotangent")
-        return xtree.unflatten(in_tree, _pulled_back(program, nonzero, in_avals, cts))
+        return xtree.unflatten(in_tree, cotangents_of(program, in_avals, cts))
 
     result = xtree.unflatten(out_tree, outs)
     return (result, vjp_fun, flat.aux) if has_aux else (result, vjp_fun)
-
-
-class _Shaped:
-    """Stands for a primal of which only the abstract value is left."""
-
-    __slots__ = ("aval",)
-
-    def __init__(self, aval: ShapedArray) -> None:
-        self.aval = aval
-
-
-def _pulled_back(program: LinearProgram, nonzero: Any, in_avals: Any, cts: Any) -> list[Any]:
-    return cotangents_of(program, nonzero, [_Shaped(a) for a in in_avals], cts)
 
 
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
@@ -96,13 +80,12 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
       6.0
     """
     flat, leaves, in_tree = flat_arguments(fun, primals, operation="linearize", has_aux=has_aux)
-    nonzero = [dtypes.is_inexact(x.aval.dtype) for x in leaves]
-    outs, program = linearize_flat(flat, leaves, nonzero)
+    in_avals = [x.aval for x in leaves]
+    outs, program = linearize_flat(flat, leaves, [is_differentiable(a) for a in in_avals])
     closed, _ = closed_without_dead_code(
         ClosedJaxpr(program.jaxpr, program.residuals), keep_arguments=True
     )
     out_tree, out_avals = flat.out_tree, [x.aval for x in outs]
-    in_avals = [x.aval for x in leaves]
 
     def jvp_fun(*tangents: Any) -> Any:
         dots = checked_tangents(tangents, in_tree, in_avals, "linearize")
@@ -112,7 +95,9 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     return (result, jvp_fun, flat.aux) if has_aux else (result, jvp_fun)
 
 
-def _pushed_forward(closed: ClosedJaxpr, program: Any, dots: Any, out_avals: Any) -> list[Any]:
+def _pushed_forward(
+    closed: ClosedJaxpr, program: LinearProgram, dots: Sequence[Any], out_avals: Sequence[ShapedArray]
+) -> list[Any]:
     operands = [d for d, nz in zip(dots, program.nonzero_in, strict=True) if nz]
     results = iter(eval_closed(closed, *operands))
     return [next(results) if nz else zeros_of(a)
@@ -138,6 +123,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = 
     """
     if reduce_axes:
         raise ValueError("linear_transpose: reduce_axes is not supported.")
+    check_callable(fun, "linear_transpose")
     in_leaves, in_tree = xtree.flatten(primals)
     in_avals = [typeof(x) for x in in_leaves]
     for aval in in_avals:
@@ -152,7 +138,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = 
         cts = checked_tangents(
             cotangents, out_tree, closed.out_avals, "linear_transpose", "cotangent"
         )
-        args = [Linear(a.strong()) for a in in_avals]
+        args = [Linear(a) for a in in_avals]
         results = backward_pass(closed.jaxpr, closed.consts, args, cts)
         return xtree.unflatten(in_tree, [instantiate(r) for r in results])
 

@@ -13,15 +13,16 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import xtree
 from xjit.arguments import Arguments, LazyNames, Signature, explain_miss
 from xjit.cache_memory import Bounded
 from xjit.checks import check_finite
+from xjit.jaxlib_gateway import fail
 from xjit.jit_primitive import jit_p
 from xjit.placement import buffers_at, committed_to
-from xjit.program import Loaded, Program
+from xjit.program import Program
 from xjit.shardings import device_named_by, one_device_in
 from xjit.stages import Lowered, TracedFunction
 from xprim import (
@@ -94,25 +95,6 @@ def clear_functions() -> None:
     _functions.clear()
 
 
-class FastCall:
-    """What the fast case needs of a program, at one placement."""
-
-    __slots__ = ("finish", "handlers", "out_aval", "start", "where")
-
-    def __init__(self, traced: Traced, loaded: Loaded) -> None:
-        self.where = loaded.where
-        self.start = loaded.start
-        self.handlers = loaded.handlers
-        avals, build = traced.closed.out_avals, traced.out_tree.unflatten
-        single = traced.out_tree.node_data() is None
-        self.out_aval = avals[0] if single else None
-
-        def finish(outs: list[Any]) -> Any:
-            return build([ConcreteArray(None, a, b) for a, b in zip(avals, outs, strict=True)])
-
-        self.finish = finish
-
-
 class Calls:
     """The slow case of one jitted function.
 
@@ -131,7 +113,7 @@ class Calls:
         self.placement = _chosen_placement(options)
         out_device = one_device_in(options["out_shardings"], "jit(out_shardings)")
         self.out_placement = None if out_device is None else committed_to(out_device)
-        self.fast: dict[Any, FastCall] = {}
+        self.fast: dict[Any, tuple[Any, ...]] = {}
         self._cache: FunctionCache | None = None
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -161,7 +143,7 @@ class Calls:
             check_finite(self.name, results, traced.closed, None if program.donated else arrays)
         if self.out_placement is not None:
             results = _moved(results, self.out_placement)
-        elif not arguments.fixed and not kwargs and program.is_plain:
+        elif not arguments.fixed and not kwargs:
             self._install(args, traced, program, key[3])
         return traced.out_tree.unflatten(results)
 
@@ -174,8 +156,11 @@ class Calls:
             return
         if len(self.fast) >= _MAX_PROGRAMS:
             self.fast.clear()
-        assert program.loaded is not None
-        self.fast[(context, *[x.aval for x in args])] = FastCall(traced, program.loaded)
+        self.fast[(*[x.aval for x in args], context)] = _fast_entry(traced, program)
+
+    def failed(self, error: Exception) -> NoReturn:
+        """Raise the error for a program that could not be started."""
+        fail(self.name, "the program could not be started", error)
 
     def program(self, traced: Traced, arguments: Arguments) -> Program:
         """Return the program of a trace; it compiles when it is first called."""
@@ -323,6 +308,22 @@ def _chosen_placement(options: dict[str, Any]) -> Any:
             )
         device = asked
     return None if device is None else committed_to(device)
+
+
+def _fast_entry(traced: Traced, program: Program) -> tuple[Any, ...]:
+    """Return what the fast case needs of a program, at the placement it was last called at."""
+    loaded = program.loaded
+    assert loaded is not None
+    avals, build, invalidate = program.out_avals, traced.out_tree.unflatten, program.invalidate
+    single = traced.out_tree.node_data() is None and not program.donated
+
+    def finish(outs: list[Any], args: Sequence[ConcreteArray]) -> Any:
+        if program.donated:
+            invalidate(args)
+        return build([ConcreteArray(None, a, b) for a, b in zip(avals, outs, strict=True)])
+
+    out_aval = avals[0] if single else None
+    return loaded.where, program.starter(loaded), loaded.handlers, out_aval, finish
 
 
 def _owned(program: Program, leaves: Sequence[Any], arrays: list[Any]) -> list[Any]:

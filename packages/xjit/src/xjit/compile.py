@@ -84,6 +84,8 @@ def _compiled(
     lowered: LoweredProgram, device: Any, options: Options | None
 ) -> gateway.Executable:
     text = lowered.text
+    if "lapack_" in text:  # the routines must be known before a program with them is loaded
+        gateway.register_lapack()
     start = time.perf_counter()
     executable = compiler(
         text, [device], options=options, host_callbacks=lowered.callbacks,

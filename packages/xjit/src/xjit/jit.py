@@ -1,8 +1,8 @@
 """`jit`: compile a function when it is first called, and call what was compiled after that.
 
-A call with flat positional arrays, the common case, looks up (options, abstract values) in one
-dictionary; a hit starts the executable on the arguments' buffers and wraps the results. Everything
-else (trees, keywords, static and host values, other placements, a miss) is `calls.Calls`.
+A call with flat positional arrays, the common case, is a look-up and the start of an executable
+(`fast_calls`). Everything else (trees, keywords, static and host values, other placements, a miss)
+is `calls.Calls`.
 
 Neighbours: `calls` traces and compiles, `program` runs, `stages` is the way to compile ahead of
 time, `jit_primitive` has the rules of a call under a transformation.
@@ -14,13 +14,9 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from xjit import jaxlib_gateway as gateway
 from xjit.calls import Calls
-from xprim import EAGER, ConcreteArray, config, state
+from xjit.fast_calls import fast_function
 from xprim.function_keys import describe_function
-
-_values = config.values
-_RuntimeFailure = gateway.RuntimeFailure
 
 
 def jit(
@@ -87,36 +83,12 @@ def jit(
 
 def _jitted(fun: Callable[..., Any], options: dict[str, Any]) -> Any:
     calls = Calls(fun, options)
-    fast, concrete, process_values = calls.fast, ConcreteArray, type(_values)
-
-    @functools.wraps(fun, updated=())
-    def jitted(*args: Any, **kwargs: Any) -> Any:
-        if kwargs or state.trace is not EAGER:
-            return calls(args, kwargs)
-        epoch, context = _values.cached_context
-        if epoch != process_values.epoch:
-            return calls(args, kwargs)
-        try:
-            call = fast[(context, *[x.aval for x in args])]
-            where = call.where
-            buffers = [x._buffer for x in args]
-            for b in buffers:
-                if b._sharding is not where:
-                    return calls(args, kwargs)
-        except (KeyError, AttributeError):
-            return calls(args, kwargs)
-        try:
-            outs = call.start(buffers).consume_with_handlers(call.handlers)
-        except _RuntimeFailure as error:
-            gateway.fail(calls.name, "the program could not be started", error)
-        if call.out_aval is not None:
-            return concrete(None, call.out_aval, outs[0])
-        return call.finish(outs)
-
-    jitted.lower = calls.lower  # type: ignore[attr-defined]
-    jitted.trace = calls.trace  # type: ignore[attr-defined]
-    jitted.eval_shape = calls.eval_shape  # type: ignore[attr-defined]
-    jitted.clear_cache = calls.clear_cache  # type: ignore[attr-defined]
-    jitted._cache_size = calls.cache_size  # type: ignore[attr-defined]
+    jitted: Any = fast_function(fun, calls.fast, calls, calls.failed)
+    functools.update_wrapper(jitted, fun, updated=())
+    jitted.lower = calls.lower
+    jitted.trace = calls.trace
+    jitted.eval_shape = calls.eval_shape
+    jitted.clear_cache = calls.clear_cache
+    jitted._cache_size = calls.cache_size
     describe_function(jitted, calls.parts)
     return jitted

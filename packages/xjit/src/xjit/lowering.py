@@ -10,7 +10,8 @@ Neighbours: `stablehlo_text` formats, `compile` turns the text into an executabl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,6 +83,7 @@ def lower(
     donated: Sequence[bool] = (),
     keep_unused: bool = False,
     platform: str = "cpu",
+    axis_sizes: Mapping[Any, int] | None = None,
 ) -> LoweredProgram:
     """Write the program of a closed jaxpr as StableHLO.
 
@@ -91,6 +93,8 @@ def lower(
       donated: for each argument, whether its memory may become that of a result.
       keep_unused: whether arguments that nothing needs stay arguments.
       platform: `cpu` or `gpu`: some primitives are written differently for them.
+      axis_sizes: the named axes that run over replicas of the program, which are numbered row by
+        row over them.
 
     Raises:
       MissingRuleError: a primitive has no `stablehlo` rule; the message names the user's line.
@@ -101,6 +105,8 @@ def lower(
     mark_optimised(smaller)
     given = tuple(donated) or (False,) * len(needed)
     module = Module(_write_jaxpr, _staged_program, platform)
+    module.axis_sizes = dict(axis_sizes or {})
+    module.num_replicas = math.prod(module.axis_sizes.values())
     attributes = _donation_attributes(smaller, [given[i] for i in kept])
     constants = module.add_function("main", smaller, public=True, arg_attributes=attributes)
     return LoweredProgram(

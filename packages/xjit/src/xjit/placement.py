@@ -104,6 +104,8 @@ def buffers_at(placement: Placement, arrays: Sequence[ConcreteArray]) -> list[An
                 x._buffer = buffer
         elif type(buffer) is Gone:
             raise_gone(x.aval.str_long(), buffer)
+        elif type(buffer._sharding) is gateway.StackedPieces:  # the result of a pmap
+            buffer = gateway.put(x.to_host(), device, may_alias=True, committed=not keep)
         elif gateway.device_of(buffer) is not device:
             buffer = gateway.copy_to_device(buffer, device)
         buffers.append(buffer)

@@ -128,20 +128,21 @@ class Program:
         except RuntimeFailure as error:
             gateway.fail(self.name, "the program could not be started", error)
         if self.donated:
-            self._invalidate(arrays)
+            self.invalidate(arrays)
         return [ConcreteArray(None, a, b) for a, b in zip(self.out_avals, outs, strict=True)]
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether the buffers of the arguments are the program's operands, and nothing else."""
-        return (
-            self.loaded is not None
-            and not self.donated
-            and not self.loaded.constants
-            and self.kept == tuple(range(len(self.closed.in_avals)))
-        )
+    def starter(self, loaded: Loaded) -> Callable[[Sequence[Any]], Any]:
+        """Return a function from the buffers of all arguments that starts the program."""
+        start, constants, kept = loaded.start, loaded.constants, self.kept
+        assert kept is not None
+        if len(kept) == len(self.closed.in_avals):
+            if not constants:
+                return start
+            return lambda buffers: start([*constants, *buffers])
+        return lambda buffers: start([*constants, *[buffers[i] for i in kept]])
 
-    def _invalidate(self, arrays: Sequence[ConcreteArray]) -> None:
+    def invalidate(self, arrays: Sequence[ConcreteArray]) -> None:
+        """Note that the donated arguments of a call have no value any more."""
         for i in self.donated:
             x = arrays[i]
             x._host = None

@@ -21,15 +21,7 @@ from xpar.named_axes import (
     replica_groups,
     unbound,
 )
-from xprim import LINEAR, Primitive, ShapedArray, dtypes, shaped_array, undefined
-
-_CHOICE = "it is not linear"
-
-
-def _same_shape(
-    aval: ShapedArray, *, axes: Any, axis_index_groups: Any
-) -> tuple[ShapedArray, ...]:
-    return (aval,)
+from xprim import LINEAR, Primitive, ShapedArray, dtypes, not_mapped, shaped_array, undefined
 
 
 def _all_reduce(op: str) -> Callable[..., Any]:
@@ -42,8 +34,11 @@ def _all_reduce(op: str) -> Callable[..., Any]:
     return stablehlo_rule
 
 
-def _numpy(x: Any, *, axes: Any, axis_index_groups: Any) -> Any:
+def _reduced_numpy(x: Any, *, axes: Any, axis_index_groups: Any) -> Any:
     unbound(axes)
+
+
+# --- psum --------------------------------------------------------------------------------------
 
 
 def _sum_shape(aval: ShapedArray, *, axes: Any, axis_index_groups: Any) -> tuple[ShapedArray, ...]:
@@ -52,14 +47,117 @@ def _sum_shape(aval: ShapedArray, *, axes: Any, axis_index_groups: Any) -> tuple
     return (aval,)
 
 
-def _sum_on_axis(axis: Any, x: Any, dim: Any, params: Any) -> Any:
+def _sum_on_axis(axis: Any, x: Any, dim: Any, params: Any) -> tuple[Any, Any]:
     if is_mapped(dim):
-        return bind("reduce_sum", x, axes=(dim,)), dim_of_shared()
-    return mul(x, scalar_like(x, axis.size)), dim
+        return bind("reduce_sum", x, axes=(dim,)), not_mapped
+    return mul(x, scalar_like(x, axis.size)), not_mapped
 
 
-def dim_of_shared() -> Any:
-    """Return the batch dimension of a result that all members share."""
-    from xprim import not_mapped
+def _sum_transpose(cts: Any, x: Any, **params: Any) -> Any:
+    return psum_p.bind(cts[0], **params)
 
-    return not_mapped
+
+psum_p: Primitive = Primitive(
+    "psum",
+    shape=_sum_shape,
+    numpy=_reduced_numpy,
+    stablehlo=_all_reduce("stablehlo.add"),
+    jvp=LINEAR,
+    transpose=_sum_transpose,
+    batch=collective_batch(lambda: psum_p, _sum_on_axis),
+    axis_param="axes",
+)
+
+
+# --- pmax, pmin --------------------------------------------------------------------------------
+
+
+def _chooser(name: str, op: str, reduce: str) -> Primitive:
+    """Define the primitive that chooses one of the members' values."""
+
+    def shape_rule(aval: ShapedArray, *, axes: Any, axis_index_groups: Any) -> Any:
+        if dtypes.is_complex(aval.dtype):
+            raise TypeError(f"{name}: complex numbers have no order.")
+        return (aval,)
+
+    def jvp_rule(primals: Any, tangents: Any, **params: Any) -> Any:
+        (x,), (x_dot,) = primals, tangents
+        (y,) = primitive.bind(x, **params)
+        chosen = converted(bind("eq", x, y), x.aval.dtype)
+        # members that tie share the derivative, as in reduce_max
+        (total,) = psum_p.bind(mul(chosen, x_dot), **params)
+        (count,) = psum_p.bind(chosen, **params)
+        return (y,), (div(total, count),)
+
+    def on_axis(axis: Any, x: Any, dim: Any, params: Any) -> tuple[Any, Any]:
+        return (bind(reduce, x, axes=(dim,)) if is_mapped(dim) else x), not_mapped
+
+    primitive = Primitive(
+        name,
+        shape=shape_rule,
+        numpy=_reduced_numpy,
+        stablehlo=_all_reduce(op),
+        jvp=jvp_rule,
+        transpose=undefined("it is not linear"),
+        batch=collective_batch(lambda: primitive, on_axis),
+        axis_param="axes",
+    )
+    return primitive
+
+
+pmax_p = _chooser("pmax", "stablehlo.maximum", "reduce_max")
+pmin_p = _chooser("pmin", "stablehlo.minimum", "reduce_min")
+
+
+# --- reduce_scatter ----------------------------------------------------------------------------
+
+
+def _scatter_shape(
+    aval: ShapedArray, *, axis_name: Any, axis_size: int, scatter_dimension: int,
+    axis_index_groups: Any,
+) -> tuple[ShapedArray, ...]:  # fmt: skip
+    shape = list(aval.shape)
+    if not 0 <= scatter_dimension < len(shape) or shape[scatter_dimension] % axis_size:
+        raise ValueError(
+            "psum_scatter: the scattered dimension must be a multiple of the number of members."
+            f"\n  got       dimension {scatter_dimension} of {aval.str_long()}, {axis_size} members"
+        )
+    shape[scatter_dimension] //= axis_size
+    return (shaped_array(tuple(shape), aval.dtype, aval.weak_type),)
+
+
+def _scatter_numpy(x: Any, *, axis_name: Any, **_params: Any) -> Any:
+    unbound(axis_name)
+
+
+def _scatter_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, axis_name: Any,
+                       axis_size: int, scatter_dimension: int,
+                       axis_index_groups: Any) -> Any:  # fmt: skip
+    rows = groups_attribute(replica_groups(b, axis_name, axis_index_groups))
+    return b.op("stablehlo.reduce_scatter", operands, avals_in, avals_out,
+                f"replica_groups = {rows}, scatter_dimension = {scatter_dimension} : i64",
+                b.reducer("stablehlo.add", avals_in[0].dtype))  # fmt: skip
+
+
+def _scatter_on_axis(axis: Any, x: Any, dim: Any, params: Any) -> tuple[Any, Any]:
+    total, _ = _sum_on_axis(axis, x, dim, params)
+    place = params["scatter_dimension"]
+    shape = total.aval.shape
+    pieces = (axis.size, shape[place] // axis.size)
+    return reshaped(total, (*shape[:place], *pieces, *shape[place + 1 :])), place
+
+
+def _scatter_transpose(cts: Any, x: Any, *, scatter_dimension: int, **params: Any) -> Any:
+    return (bind("all_gather", cts[0], all_gather_dimension=scatter_dimension, **params),)
+
+
+reduce_scatter_p: Primitive = Primitive(
+    "reduce_scatter",
+    shape=_scatter_shape,
+    numpy=_scatter_numpy,
+    stablehlo=_scatter_stablehlo,
+    jvp=LINEAR,
+    transpose=_scatter_transpose,
+    batch=collective_batch(lambda: reduce_scatter_p, _scatter_on_axis, ("scatter_dimension",)),
+    axis_param="axis_name",
+)

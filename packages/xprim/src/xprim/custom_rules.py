@@ -6,12 +6,16 @@ becomes a jaxpr (the param `call` then holds a `ClosedJaxpr`), and the rule stay
 that it is, to be run if somebody differentiates the jaxpr.
 
     custom_jvp_call   call(*primals) -> outs,  jvp(primals, tangents) -> (outs, tangents_out)
-    custom_vjp_call   call(*primals) -> outs,  fwd(*primals) -> (*outs, *residuals),
+    custom_vjp_call   call(*primals) -> outs,
+                      fwd(perturbed)(*primals) -> (*outs, *residuals), where `perturbed` says which
+                      primals have a tangent,
                       bwd(residuals, cotangents) -> cotangents of the primals (either may be
                       `Zero`), count_outs() -> how many results `fwd` gave before the residuals
 
 Under reverse mode, `custom_vjp_call` runs `fwd` and leaves one equation on the tape,
-`custom_vjp_linear`, whose transpose is `bwd`. Users meet these as `xad.custom_jvp`, `xad.custom_vjp`.
+`custom_vjp_linear`, whose transpose is `bwd`. A call that is met on a tape is linear as it stands:
+it is transposed as the program that it is, and its rule is not asked. Users meet these as
+`xad.custom_jvp` and `xad.custom_vjp`.
 """
 
 from __future__ import annotations
@@ -19,9 +23,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from xprim import dtypes
 from xprim.jaxpr import ClosedJaxpr, eval_closed
 from xprim.primitive import Primitive
-from xprim.rules import Zero, undefined
+from xprim.rules import Linear, Zero, undefined
 from xprim.staging import JaxprTrace, close_over, trace_to_jaxpr
 
 FlatFunction = Callable[..., Sequence[Any]]
@@ -51,6 +56,12 @@ def _effects(*, call: Any, **_rules: Any) -> Any:
     return call.effects if isinstance(call, ClosedJaxpr) else frozenset()
 
 
+def _transpose_program(handle: Any, cotangents: Any, *operands: Any, call: ClosedJaxpr,
+                       **_rules: Any) -> Any:  # fmt: skip
+    results = iter(handle.backward_pass(call.jaxpr, call.consts, operands, cotangents))
+    return [next(results) if type(x) is Linear else Zero(x.aval) for x in operands]
+
+
 def _staged_call(call: Any, operands: Any, name: str) -> tuple[ClosedJaxpr, list[Any]]:
     """Stage a call; the tracers that it captures become leading operands."""
     if isinstance(call, ClosedJaxpr):
@@ -70,7 +81,8 @@ def _stage_jvp(trace: JaxprTrace, operands: Any, params: dict[str, Any]) -> Any:
         return jvp(primals[count:], tangents[count:])
 
     rule = jvp_without_captured if count else jvp
-    return trace.append(custom_jvp_call_p, (*captured, *operands), params | {"call": closed, "jvp": rule})
+    params = {"call": closed, "jvp": rule}
+    return trace.append(custom_jvp_call_p, (*captured, *operands), params)
 
 
 def _jvp_of_jvp(handle: Any, primals: Any, tangents: Any, *, call: Any, jvp: Any) -> Any:
@@ -100,7 +112,7 @@ custom_jvp_call_p = Primitive(
     numpy=_numpy,
     stablehlo=_stablehlo,
     jvp=_jvp_of_jvp,
-    transpose=undefined("it is never linear: differentiating it runs its jvp rule"),
+    transpose=_transpose_program,
     batch=_batch_jvp,
     stage=_stage_jvp,
     effects=_effects,
@@ -116,26 +128,47 @@ def _stage_vjp(trace: JaxprTrace, operands: Any, params: dict[str, Any]) -> Any:
     if count:
         zeros = [Zero(c.aval) for c in captured]
         params = params | {
-            "fwd": lambda *args: fwd(*args[count:]),
+            "fwd": lambda perturbed: _without_leading(fwd(perturbed[count:]), count),
             "bwd": lambda residuals, cts: (*zeros, *bwd(residuals, cts)),
         }
     return trace.append(custom_vjp_call_p, (*captured, *operands), params | {"call": closed})
 
 
+def _without_leading(fun: FlatFunction, count: int) -> FlatFunction:
+    return lambda *args: fun(*args[count:])
+
+
 def _linearize_vjp(handle: Any, primals: Any, tangents: Any, *, call: Any, fwd: Any, bwd: Any,
                    count_outs: Callable[[], int]) -> Any:  # fmt: skip
-    results = fwd(*primals)
+    perturbed = tuple([type(t) is not Zero for t in tangents])
+    results = fwd(perturbed)(*primals)
     num_outs = count_outs()
-    outs, residuals = results[:num_outs], results[num_outs:]
-    arrays = [handle.instantiate(t) for t in tangents]
-    outs_dot = custom_vjp_linear_p.bind(
+    outs, residuals = tuple(results[:num_outs]), results[num_outs:]
+    dot_avals = [handle.tangent_aval(x) for x in outs]
+    active = [dtypes.is_inexact(a.dtype) for a in dot_avals]
+    dots = iter(custom_vjp_linear_p.bind(
         *residuals,
-        *arrays,
-        bwd=bwd,
+        *[t for t in tangents if type(t) is not Zero],
+        bwd=_active_bwd(bwd, perturbed, active, dot_avals),
         num_residuals=len(residuals),
-        out_avals=tuple([handle.tangent_aval(x) for x in outs]),
-    )
-    return tuple(outs), outs_dot
+        out_avals=tuple([a for a, live in zip(dot_avals, active, strict=True) if live]),
+    ))  # fmt: skip
+    return outs, [next(dots) if live else Zero(a)
+                  for a, live in zip(dot_avals, active, strict=True)]  # fmt: skip
+
+
+def _active_bwd(bwd: Any, perturbed: Sequence[bool], active: Sequence[bool],
+                dot_avals: Sequence[Any]) -> Any:  # fmt: skip
+    """Return `bwd` on the cotangents of differentiable results, giving those of perturbed primals."""
+
+    def active_bwd(residuals: Any, cotangents: Any) -> Any:
+        given = iter(cotangents)
+        full = [next(given) if live else Zero(a)
+                for a, live in zip(dot_avals, active, strict=True)]  # fmt: skip
+        cts = bwd(residuals, full)
+        return [ct for ct, p in zip(cts, perturbed, strict=True) if p]
+
+    return active_bwd
 
 
 def _batch_vjp(axis: Any, operands: Any, dims: Any, *, call: Any, fwd: Any, bwd: Any,
@@ -143,7 +176,7 @@ def _batch_vjp(axis: Any, operands: Any, dims: Any, *, call: Any, fwd: Any, bwd:
     outs = custom_vjp_call_p.bind(
         *operands,
         call=axis.batched(lambda *args: run(call, *args), dims),
-        fwd=axis.batched(fwd, dims),
+        fwd=lambda perturbed: axis.batched(fwd(perturbed), dims),
         bwd=_batched_bwd(axis, bwd, dims),
         count_outs=count_outs,
     )
@@ -177,7 +210,7 @@ custom_vjp_call_p = Primitive(
         "custom_jvp rule, which serves both modes"
     ),
     linearize=_linearize_vjp,
-    transpose=undefined("it is never linear: differentiating it runs its fwd and bwd rules"),
+    transpose=_transpose_program,
     batch=_batch_vjp,
     stage=_stage_vjp,
     effects=_effects,
@@ -186,7 +219,9 @@ custom_vjp_call_p = Primitive(
 
 # --- custom_vjp_linear -------------------------------------------------------------------------
 
-_FORWARD = "it is known by its transpose alone: a custom_vjp function has no forward-mode derivative"
+_FORWARD = (
+    "it is known by its transpose alone: a custom_vjp function has no forward-mode derivative"
+)
 
 
 def _linear_shape(*avals: Any, out_avals: Any, **_rest: Any) -> Any:

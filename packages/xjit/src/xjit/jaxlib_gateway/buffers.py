@@ -125,15 +125,67 @@ class ManyDevices(_jax.Sharding):  # type: ignore[misc]
         return shape
 
 
+class StackedPieces(ManyDevices):
+    """Placement of an array that is cut along one axis, one piece without that axis on each device.
+
+    The buffer's own type is that of a piece; `to_numpy` stacks the pieces.
+    """
+
+    __slots__ = ("axis",)
+    committed = False
+
+    def __init__(self, devices: tuple[Any, ...], axis: int) -> None:
+        super().__init__(devices)
+        self.axis = axis
+
+
+@functools.lru_cache(maxsize=4096)
+def stacked(devices: tuple[Any, ...], axis: int) -> Any:
+    """Return the sharding object of an array whose pieces along `axis` are on these devices."""
+    several_devices[0] = True  # also for one device: such a buffer is no whole array
+    return StackedPieces(devices, axis)
+
+
+def put_pieces(
+    arrays: Sequence[np.ndarray[Any, Any]], devices: tuple[Any, ...], axis: int
+) -> Buffer:
+    """Return one buffer with a host array on each device, the pieces of an array along `axis`.
+
+    The arrays must be equal in shape and dtype; their memory may be used by the runtime, on the
+    caller's promise that nothing writes to it any more.
+    """
+    # One call for all of them would give every device the first array: the runtime takes a
+    # placement of whole pieces for a replicated one.
+    pieces = [put(a, d, may_alias=True) for a, d in zip(arrays, devices, strict=True)]
+    kind = pieces[0].aval
+    try:
+        return _jax.ArrayImpl(kind, stacked(devices, axis), pieces, True, _skip_checks=True)
+    except RuntimeFailure as error:
+        fail("put_pieces", f"{kind} could not be placed on {len(devices)} devices", error)
+
+
+# Whether data may be at more than one place by now; until then calls need not look where it is.
+several_devices = [False]
+_devices_seen: set[Any] = set()
+
+
+def _note_devices(devices: tuple[Any, ...]) -> None:
+    _devices_seen.update(devices)
+    if len(_devices_seen) > 1:
+        several_devices[0] = True
+
+
 @functools.lru_cache(maxsize=4096)
 def placement(devices: tuple[Any, ...]) -> Any:
     """Return the sharding object of one device or of several, one piece each."""
+    _note_devices(devices)
     return OneDevice(devices[0]) if len(devices) == 1 else ManyDevices(devices)
 
 
 @functools.lru_cache(maxsize=4096)
 def uncommitted(device: Any) -> Any:
     """Return the sharding object of data that is on a device by default, not by request."""
+    _note_devices((device,))
     return UncommittedDevice(device)
 
 
@@ -199,6 +251,8 @@ def to_numpy(buffer: Buffer) -> np.ndarray[Any, Any]:
         False
     """
     kind = buffer.aval
+    if type(buffer._sharding) is StackedPieces:
+        return np.stack([to_numpy(piece) for piece in shards(buffer)], buffer._sharding.axis)
     if kind.plain:
         try:
             # Not `asarray(buffer)`, which asks `__array__` of `jax` where the protocol fails.
@@ -296,7 +350,10 @@ def shards(buffer: Buffer) -> list[Buffer]:
     """
     everywhere = devices_of(buffer)
     if len(everywhere) == 1:
-        return [buffer]
+        if type(buffer._sharding) is not StackedPieces:
+            return [buffer]
+        one = placement(everywhere)
+        return [buffer._rewrap_with_aval_and_sharding(buffer.aval, one)]
     here = everywhere[0].client.process_index()
     devices = [device for device in everywhere if device.process_index == here]
     kind = buffer.aval

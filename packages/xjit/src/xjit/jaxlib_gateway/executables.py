@@ -63,6 +63,13 @@ class Executable:
             for kind in self.outputs
         ]
 
+    def handlers_at(self, places: Sequence[Any]) -> list[Any]:
+        """Return what makes buffers of the outputs, each with a sharding object of its own."""
+        return [
+            _jax.array_result_handler(kind, where, True, **_HANDLER_OPTIONS)
+            for kind, where in zip(self.outputs, places, strict=True)
+        ]
+
     @property
     def starter(self) -> Callable[[Sequence[Buffer]], Any]:
         """The runtime's own function that starts the program, for callers that count nanoseconds.

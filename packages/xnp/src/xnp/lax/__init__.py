@@ -7,6 +7,8 @@ from xnp.lax.elementwise_functions import *  # noqa: F403
 from xnp.lax.elementwise_logic import *  # noqa: F403
 from xnp.lax.fourier import *  # noqa: F403
 from xnp.lax.indexed import *  # noqa: F403
+from xnp.lax.ordering import *  # noqa: F403
 from xnp.lax.reductions import *  # noqa: F403
 from xnp.lax.shape import *  # noqa: F403
 from xnp.lax.slicing import *  # noqa: F403
+from xnp.lax.special import *  # noqa: F403

@@ -1,23 +1,24 @@
 """What the rules of the matrix factorisations share.
 
 Matrices are the last two dimensions of an array, all dimensions before are a batch. Here are the
-shape checks, the batch rule, formulas on matrices (adjoint, product, triangles), and the text of a
-call of a LAPACK routine, which wants column-major matrices.
+shape checks, the batch rule, and formulas on matrices (adjoint, product, triangles).
 
-Neighbours: one module for each factorisation.
+Neighbours: one module for each factorisation; `lapack_text` writes the calls of LAPACK routines.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from xnp.primitives.precision import Precision
 from xnp.primitives.shorthand import bind, broadcasted, converted, filled, iota, mul, selected
-from xprim import Primitive, ShapedArray, dtypes, scalar_array, shaped_array
+from xprim import Primitive, ShapedArray, dtypes, scalar_array
 
 LETTER = {dtypes.float32: "s", dtypes.float64: "d", dtypes.complex64: "c", dtypes.complex128: "z"}
+_FULL = (Precision.HIGHEST, Precision.HIGHEST)
 _REAL = {dtypes.complex64: dtypes.float32, dtypes.complex128: dtypes.float64}
 
 
@@ -89,12 +90,7 @@ def matmul(x: Any, y: Any) -> Any:
     n = x.aval.ndim
     batch = tuple(range(n - 2))
     return bind("dot_general", x, y, dimension_numbers=(((n - 1,), (n - 2,)), (batch, batch)),
-                precision=_HIGHEST, preferred_element_type=None)  # fmt: skip
-
-
-def _highest() -> Any:
-    from_module = __import__("xnp.primitives.precision", fromlist=["Precision"])
-    return (from_module.Precision.HIGHEST,) * 2
+                precision=_FULL, preferred_element_type=None)  # fmt: skip
 
 
 def compared(shape: tuple[int, ...], name: str, k: int = 0) -> Any:
@@ -156,67 +152,3 @@ def as_columns(v: Any, count: int) -> Any:
 def real(x: Any) -> Any:
     """Return the real part."""
     return bind("real", x) if dtypes.is_complex(x.aval.dtype) else x
-
-
-# ------------------------------------------------------------------------------------------ text
-
-
-def lapack_call(
-    b: Any, primitive: str, routine: str, dtype: np.dtype[Any], operands: Sequence[str],
-    avals_in: Sequence[ShapedArray], avals_out: Sequence[ShapedArray], config: str = "",
-) -> list[str]:  # fmt: skip
-    """Write a call of a LAPACK routine and return the names of its results.
-
-    Args:
-      b: the builder.
-      primitive: for the error on platforms without LAPACK.
-      routine: its name without the letter of the dtype: `potrf`.
-      dtype: of the matrices.
-      operands: names of the operands.
-      avals_in: their abstract values; the first one is a matrix or a batch of them.
-      avals_out: those of the results.
-      config: the routine's options, as text of MLIR attributes.
-
-    Raises:
-      MissingRuleError: on another platform than a CPU.
-    """
-    if b.platform != "cpu":
-        raise platform_error(primitive, b.platform)
-    batch = avals_in[0].ndim - 2
-    attributes = ", ".join([
-        f'call_target_name = "lapack_{LETTER[dtype]}{routine}_ffi"',
-        f"backend_config = {{{config}}}", "api_version = 4 : i32",
-        f"operand_layouts = {_layouts(avals_in, batch)}",
-        f"result_layouts = {_layouts(avals_out, batch)}",
-    ])  # fmt: skip
-    return b.op("stablehlo.custom_call", operands, avals_in, avals_out, attributes)  # type: ignore[no-any-return]
-
-
-def platform_error(primitive: str, platform: str) -> Exception:
-    """Return the error for a factorisation that a platform has no routine for."""
-    return MissingRuleError(
-        f"{primitive}: is not available in programs for {platform}."
-        "\n  hint      compute it on the CPU: xstack.jit(f, backend='cpu'), or device_put to a CPU"
-    )
-
-
-def _layouts(avals: Sequence[ShapedArray], batch: int) -> str:
-    texts = []
-    for aval in avals:
-        order = list(range(aval.ndim - 1, -1, -1))
-        if aval.ndim == batch + 2:
-            order[0], order[1] = order[1], order[0]
-        inside = f"[{', '.join(map(str, order))}]" if order else ""
-        texts.append(f"dense<{inside}> : tensor<{len(order)}xindex>")
-    return f"[{', '.join(texts)}]"
-
-
-def nan_unless(b: Any, good: str, value: str, aval: ShapedArray) -> str:
-    """Write `value`, or NaN for those members of the batch where `good` does not hold."""
-    batch = b_shape(good, aval)
-    truth = shaped_array(aval.shape, dtypes.bool_)
-    mask = b.broadcast(good, shaped_array(batch, dtypes.bool_), aval.shape, range(len(batch)))
-    nan = complex(np.nan, np.nan) if dtypes.is_complex(aval.dtype) else np.nan
-    (name,) = b.op("stablehlo.select", [mask, value, b.full_like(nan, aval)], [truth, aval, aval],
-                   [aval])  # fmt: skip
-    return name  # type: ignore[no-any-return]

@@ -1,0 +1,198 @@
+"""One call of a function with a custom rule: from trees to flat lists, and back for the rules.
+
+`CustomCall` knows the structures of arguments and result, rebuilds what the user's rules take, and
+checks what they return. `custom_rules` binds the primitives with its methods.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import xtree
+from xad.arguments import as_arrays
+from xad.tangents import Tangent, checked_tangents, is_differentiable, tangent_aval
+from xprim import ShapedArray, Zero, as_array
+
+
+class SymbolicZero:
+    """A tangent or cotangent known to be zero, as rules with `symbolic_zeros` see it.
+
+    Attributes:
+      aval: the abstract value of the zero: `shape`, `dtype` and `ndim` are also here.
+    """
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the zero."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the zero."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions of the zero."""
+        return self.aval.ndim
+
+    @staticmethod
+    def from_primal_value(value: Any) -> SymbolicZero:
+        """Return the zero tangent of a primal value."""
+        return SymbolicZero(tangent_aval(as_array(value)))
+
+    def __repr__(self) -> str:
+        return f"SymbolicZero({self.aval.str_short()})"
+
+
+class CustomCall:
+    """A call of `fun` with some arguments fixed (those of `nondiff_argnums`), the rest flat.
+
+    Attributes:
+      leaves: the leaves of the differentiable arguments, as arrays.
+      fixed: the other arguments, in order.
+      name: what errors call the function.
+      out_tree: the structure of the result, once the function or its rule has run.
+    """
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        nondiff_argnums: Sequence[int],
+        operation: str,
+    ) -> None:
+        bound = positional_arguments(fun, args, kwargs, operation)
+        fixed_at = {i % len(bound) for i in nondiff_argnums} if nondiff_argnums else set()
+        self.operation = operation
+        self.name = getattr(fun, "__name__", "the function")
+        self.fixed = [bound[i] for i in sorted(fixed_at)]
+        self.out_tree: Any = None
+        self._fun, self._count = fun, len(bound)
+        self._fixed_at = {i: bound[i] for i in fixed_at}
+        rest = tuple([x for i, x in enumerate(bound) if i not in fixed_at])
+        leaves, self._in_tree = xtree.flatten(rest)
+        self.leaves = as_arrays(leaves, f"{operation}: {self.name}", self._in_tree)
+        self._in_avals = [x.aval for x in self.leaves]
+
+    def flat(self, *leaves: Any) -> list[Any]:
+        """Run the function itself on flat leaves."""
+        return self.flat_result(self._fun(*self.full_arguments(leaves)), "the function")
+
+    def rebuild(self, leaves: Sequence[Any]) -> Any:
+        """Return the tuple of differentiable arguments with these leaves."""
+        return xtree.unflatten(self._in_tree, leaves)
+
+    def full_arguments(self, leaves: Sequence[Any]) -> list[Any]:
+        """Return all arguments in their places, the differentiable ones with these leaves."""
+        rest = iter(self.rebuild(leaves))
+        return [self._fixed_at[i] if i in self._fixed_at else next(rest)
+                for i in range(self._count)]  # fmt: skip
+
+    def flat_result(self, result: Any, source: str) -> list[Any]:
+        """Return the leaves of a result of the function or of one of its rules."""
+        results, tree = xtree.flatten(result)
+        if self.out_tree is not None and tree != self.out_tree:
+            raise TypeError(
+                f"{self.operation}: {source} of {self.name} returned a result of another structure "
+                f"than the function.\n  got       {tree}\n  expected  {self.out_tree}"
+            )
+        self.out_tree = tree
+        return as_arrays(results, f"{self.operation}: {self.name}", tree, "the result")
+
+    def checked_pair(self, pair: Any, source: str, second: str) -> tuple[Any, Any]:
+        """Return the two things that a rule must return."""
+        if isinstance(pair, tuple | list) and len(pair) == 2:
+            return pair[0], pair[1]
+        raise TypeError(
+            f"{self.operation}: {source} of {self.name} must return a pair (result, {second}), "
+            f"got a {type(pair).__name__}."
+        )
+
+    def flat_jvp_result(self, pair: Any) -> tuple[list[Any], list[Tangent]]:
+        """Return results and tangents that a jvp rule gave as flat lists."""
+        result, tangent = self.checked_pair(pair, "the jvp rule", "tangent")
+        outs = self.flat_result(result, "the jvp rule")
+        leaves, tree = xtree.flatten(tangent)
+        if tree != self.out_tree:
+            raise TypeError(
+                f"{self.operation}: the jvp rule of {self.name} returned a tangent of another "
+                f"structure than the result.\n  got       {tree}\n  expected  {self.out_tree}"
+            )
+        zeros_marked = [Zero(t.aval) if isinstance(t, SymbolicZero) else t for t in leaves]
+        return outs, checked_tangents(
+            xtree.unflatten(tree, zeros_marked), tree, [x.aval for x in outs],
+            f"custom_jvp: the rule of {self.name}",
+        )  # fmt: skip
+
+    def flat_cotangents(self, cotangents: Any) -> list[Tangent]:
+        """Return the cotangents that a bwd rule gave, one for each leaf; None is zero."""
+        expected = xtree.treedef_children(self._in_tree)
+        if not isinstance(cotangents, tuple | list) or len(cotangents) != len(expected):
+            got = (
+                f"{len(cotangents)}" if isinstance(cotangents, tuple | list)
+                else f"a {type(cotangents).__name__}"
+            )  # fmt: skip
+            raise TypeError(
+                f"custom_vjp: the bwd rule of {self.name} must return a tuple with a cotangent for "
+                f"each differentiable argument.\n  got       {got}\n  expected  {len(expected)}"
+            )
+        flat: list[Tangent] = []
+        avals = iter(self._in_avals)
+        for i, (ct, tree) in enumerate(zip(cotangents, expected, strict=True)):
+            own = [next(avals) for _ in range(tree.num_leaves)]
+            flat += self._argument_cotangents(ct, tree, own, i)
+        return flat
+
+    def _argument_cotangents(
+        self, ct: Any, tree: Any, avals: Sequence[ShapedArray], position: int
+    ) -> list[Tangent]:
+        if ct is None or (isinstance(ct, SymbolicZero) and not tree.is_leaf()):
+            return [Zero(a) for a in avals]
+        zero_for_none = xtree.map(
+            lambda x: Zero(avals[0]) if x is None or isinstance(x, SymbolicZero) else x,
+            ct,
+            is_leaf=lambda x: x is None,
+        ) if tree.num_leaves else ct  # fmt: skip
+        leaves, given = xtree.flatten(zero_for_none)
+        if given != tree:
+            raise TypeError(
+                f"custom_vjp: the bwd rule of {self.name} returned, for argument {position}, a "
+                f"cotangent of another structure.\n  got       {given}\n  expected  {tree}"
+            )
+        kept = [x if is_differentiable(a) else Zero(a) for x, a in zip(leaves, avals, strict=True)]
+        return checked_tangents(
+            xtree.unflatten(tree, kept), tree, avals, f"custom_vjp: the bwd rule of {self.name}",
+            "cotangent",
+        )  # fmt: skip
+
+
+def positional_arguments(
+    fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], operation: str
+) -> list[Any]:
+    """Return all arguments by position, defaults filled in, as rules take them."""
+    try:
+        signature = inspect.signature(fun)
+    except (TypeError, ValueError):
+        if kwargs:
+            raise TypeError(
+                f"{operation}: keyword arguments need a function whose signature Python knows."
+            ) from None
+        return list(args)
+    bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    if bound.kwargs:
+        raise TypeError(
+            f"{operation}: {getattr(fun, '__name__', 'the function')} has keyword-only arguments, "
+            f"which rules cannot take: {', '.join(bound.kwargs)}."
+            "\n  hint      rules take every argument by position"
+        )
+    return list(bound.args)

@@ -1,0 +1,111 @@
+"""The handle of batch rules, and the custom rules that are written with it."""
+
+import numpy as np
+
+from xbatch import BatchAxis, batch_flat, vmap
+from xprim import (
+    Zero,
+    as_array,
+    custom_jvp_call_p,
+    custom_vjp_call_p,
+    dtypes,
+    eval_closed,
+    get_primitive,
+    make_jaxpr,
+    not_mapped,
+    shaped_array,
+)
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def bind(name, *operands, **params):
+    return get_primitive(name).bind(*[as_array(x) for x in operands], **params)[0]
+
+
+def equal(found, want):
+    np.testing.assert_allclose(np.asarray(found), want)
+
+
+def test_to_front_moves_or_repeats():
+    axis = BatchAxis(3)
+    equal(axis.to_front(as_array(X), 1), X.T)
+    equal(axis.to_front(as_array(X), not_mapped), np.stack([X] * 3))
+    equal(axis.broadcast(as_array(X), 1), np.stack([X] * 3, axis=1))
+
+
+def test_the_cotangent_of_a_shared_operand_is_summed():
+    axis = BatchAxis(2)
+    equal(axis.cotangent_for(as_array(X), not_mapped), X.sum(0))
+    equal(axis.cotangent_for(as_array(X), 1), X.T)
+    zero = axis.cotangent_for(Zero(shaped_array((2, 3), dtypes.float0)), 1)
+    assert zero.aval.shape == (3, 2)
+
+
+def test_a_batched_function_has_its_results_in_front_and_keeps_zeros():
+    axis = BatchAxis(3)
+    seen = []
+
+    def fun(x, zero):
+        seen.append((x.shape, zero.aval.shape))
+        return x, zero, as_array(1.0)
+
+    x, zero, one = axis.batched(fun, (1, 1))(as_array(X), Zero(as_array(X).aval))
+    assert seen == [((2,), (2,))]
+    equal(x, X.T)
+    assert zero.aval.shape == (3, 2)
+    equal(one, np.ones(3))
+
+
+def test_a_batched_program_is_made_once_and_says_what_is_mapped():
+    closed = make_jaxpr(lambda x, w: (bind("add", x, x), bind("neg", w)))(X[0], X[0])
+    axis = BatchAxis(2)
+    batched, mapped = axis.batch_jaxpr(closed, (True, False))
+    assert mapped == (True, False)
+    assert [a.shape for a in batched.out_avals] == [(2, 3), (3,)]
+    assert BatchAxis(2).batch_jaxpr(closed, (True, False))[0] is batched
+    everything, mapped = axis.batch_jaxpr(closed, (True, False), True)
+    assert mapped == (True, True)
+    equal(eval_closed(everything, as_array(X), as_array(X[0]))[1], -np.stack([X[0]] * 2))
+
+
+def test_batch_flat_reports_the_batch_dimensions():
+    outs, dims = batch_flat(
+        BatchAxis(3), lambda x: (bind("neg", x), as_array(1.0)), [as_array(X)], [1]
+    )
+    assert dims == [1, not_mapped]
+    equal(outs[0], -X)
+
+
+def test_a_custom_rule_may_close_over_a_value_of_the_batch():
+    def product(x, w):
+        return custom_jvp_call_p.bind(
+            x,
+            call=lambda v: [bind("mul", v, w)],
+            jvp=lambda primals, tangents: ([bind("mul", primals[0], w)], tangents),
+        )[0]
+
+    equal(vmap(lambda w: product(as_array(np.float32(2)), w))(X), 2 * X)
+    equal(vmap(product)(X, X), X * X)
+
+
+def test_the_bwd_of_a_custom_vjp_function_runs_on_batches():
+    calls = []
+
+    def bwd(residuals, cotangents):
+        calls.append(residuals[0].shape)
+        return bind("mul", residuals[0], cotangents[0]), Zero(shaped_array((), dtypes.float0))
+
+    def batched_call(x, n):
+        return custom_vjp_call_p.bind(
+            x, n, call=lambda x, n: [bind("mul", x, x)],
+            fwd=lambda x, n: [bind("mul", x, x), x], bwd=bwd, count_outs=lambda: 1,
+        )[0]  # fmt: skip
+
+    equal(vmap(batched_call, in_axes=(0, None))(X, np.int32(1)), X * X)
+    closed = make_jaxpr(vmap(batched_call, in_axes=(1, None), out_axes=1))(X, np.int32(1))
+    (eqn,) = [e for e in closed.eqns if e.primitive is custom_vjp_call_p]
+    ct, zero = eqn.params["bwd"]([as_array(X.T)], [as_array(np.ones((3, 2), np.float32))])
+    equal(ct, X)
+    assert type(zero) is Zero
+    assert calls == [(2,)]

@@ -1,0 +1,162 @@
+"""`xnp.lax`: sorting, the greatest elements, and cumulative operations.
+
+NaN is the greatest number in `sort`; it wins in `argmin`, `argmax`, `cummin` and
+`cummax`. Neighbours: `reductions` combine all elements of an axis, `windows` those of each window.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from xnp.lax.shape import ArrayLike, dimension_of
+from xnp.primitives.argmax import argmax_p
+from xnp.primitives.argmin import argmin_p
+from xnp.primitives.cumlogsumexp import cumlogsumexp_p
+from xnp.primitives.cummax import cummax_p
+from xnp.primitives.cummin import cummin_p
+from xnp.primitives.cumprod import cumprod_p
+from xnp.primitives.cumsum import cumsum_p
+from xnp.primitives.sort import sort_p
+from xnp.primitives.top_k import top_k_p
+from xprim import Array, Primitive, as_array, dtypes
+
+__all__ = [
+    "argmax", "argmin", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "sort",
+    "sort_key_val", "top_k",
+]  # fmt: skip
+
+
+def sort(
+    operand: ArrayLike | Sequence[ArrayLike],
+    dimension: int = -1,
+    is_stable: bool = True,
+    num_keys: int = 1,
+) -> Any:
+    """Sort along a dimension in ascending order.
+
+    Args:
+      operand: an array, or several of one shape, which are all permuted alike.
+      dimension: which one to sort along; negative ones count from the end.
+      is_stable: whether equal elements must keep their order (the compiler may be faster without).
+      num_keys: how many of the operands are compared, the first one first.
+
+    Returns:
+      The sorted array, or a tuple of arrays when several were given. NaN comes last, -0.0 equals
+      0.0, complex numbers are compared by real, then imaginary part.
+
+    Differentiable: tangents are permuted alike. Source: StableHLO, section sort.
+
+    Example:
+      >>> np.asarray(sort(np.array([3, 1, 2]))).tolist()
+      [1, 2, 3]
+    """
+    several = isinstance(operand, Sequence)
+    given = operand if isinstance(operand, Sequence) else [operand]
+    xs = [as_array(x, what="sort") for x in given]
+    if not xs:
+        raise TypeError("sort: needs at least one array, got none.")
+    outs = sort_p.bind(
+        *xs,
+        dimension=dimension_of(dimension, xs[0].aval.ndim, "sort"),
+        is_stable=bool(is_stable),
+        num_keys=operator.index(num_keys),
+    )
+    return tuple(outs) if several else outs[0]
+
+
+def sort_key_val(
+    keys: ArrayLike, values: ArrayLike, dimension: int = -1, is_stable: bool = True
+) -> tuple[Array, Array]:
+    """Sort keys along a dimension and permute values alike.
+
+    Example:
+      >>> k, v = sort_key_val(np.array([2, 1]), np.array([10.0, 20.0]))
+      >>> np.asarray(v).tolist()
+      [20.0, 10.0]
+    """
+    return sort((keys, values), dimension, is_stable, 1)  # type: ignore[no-any-return]
+
+
+def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
+    """Return the k greatest elements along an axis in descending order, and their int32 indices.
+
+    Of equal elements the one with the lower index comes first; floats are compared in their total
+    order, in which NaN is above infinity (below -infinity when its sign bit is set) and 0.0 above
+    -0.0. Differentiable in `operand`. Source: CHLO, operation top_k.
+
+    Example:
+      >>> values, places = top_k(np.array([1.0, 3.0, 2.0]), 2)
+      >>> np.asarray(places).tolist()
+      [1, 2]
+    """
+    x = as_array(operand, what="top_k")
+    d = dimension_of(axis, x.aval.ndim, "top_k")
+    values, places = top_k_p.bind(x, k=operator.index(k), axis=d)
+    return values, places
+
+
+def argmax(operand: ArrayLike, axis: int, index_dtype: Any) -> Array:
+    """Return the index of the greatest element along an axis; the first NaN or equal wins.
+
+    Example:
+      >>> np.asarray(argmax(np.array([1, 3, 3]), 0, "int32")).item()
+      1
+    """
+    return _arg(argmax_p, operand, axis, index_dtype)
+
+
+def argmin(operand: ArrayLike, axis: int, index_dtype: Any) -> Array:
+    """Return the index of the least element along an axis; the first NaN or equal wins.
+
+    Example:
+      >>> np.asarray(argmin(np.array([2, 1, 1]), 0, "int32")).item()
+      1
+    """
+    return _arg(argmin_p, operand, axis, index_dtype)
+
+
+def _arg(primitive: Primitive, operand: Any, axis: int, index_dtype: Any) -> Array:
+    name = primitive.name
+    x = as_array(operand, what=name)
+    d = dimension_of(axis, x.aval.ndim, name)
+    return primitive.bind(  # type: ignore[no-any-return]
+        x, axes=(d,), index_dtype=dtypes.requested_dtype(index_dtype, name)
+    )[0]
+
+
+def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
+    """Return cumulative sums along an axis, from its end with `reverse`. Linear.
+
+    Example:
+      >>> np.asarray(cumsum(np.array([1, 2, 3]), reverse=True)).tolist()
+      [6, 5, 3]
+    """
+    return _cumulative(cumsum_p, operand, axis, reverse)
+
+
+def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
+    """Return cumulative products along an axis, from its end with `reverse`. Differentiable."""
+    return _cumulative(cumprod_p, operand, axis, reverse)
+
+
+def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
+    """Return the greatest element so far along an axis. Differentiable: the first of equals."""
+    return _cumulative(cummax_p, operand, axis, reverse)
+
+
+def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
+    """Return the least element so far along an axis. Differentiable: the first of equals."""
+    return _cumulative(cummin_p, operand, axis, reverse)
+
+
+def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
+    """Return log(cumsum(exp(x))) along an axis without overflow. Differentiable."""
+    return _cumulative(cumlogsumexp_p, operand, axis, reverse)
+
+
+def _cumulative(primitive: Primitive, operand: Any, axis: int, reverse: bool) -> Array:
+    x = as_array(operand, what=primitive.name)
+    d = dimension_of(axis, x.aval.ndim, primitive.name)
+    return primitive.bind(x, axis=d, reverse=bool(reverse))[0]  # type: ignore[no-any-return]

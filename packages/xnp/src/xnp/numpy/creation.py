@@ -1,0 +1,392 @@
+"""Making arrays: `array`, `zeros`, `arange`, `linspace`, `eye`, ...
+
+Python numbers without a dtype get the default of their kind (int32, float32, complex64; 64 bits
+with `enable_x64`); a dtype that is asked for is honoured, 64 bits included. Small results are
+made on the host at once, also while a program is staged, where they are constants; large constant
+ones become `broadcast_in_dim` and `iota` in a staged program, so that it holds no large constants.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xtree
+
+from xnp.numpy.promoting import array_of, bind, broadcast_all, cast, filled, promoted, spread
+from xprim import (
+    Array,
+    ConcreteArray,
+    as_array,
+    dtypes,
+    from_numpy,
+    get_primitive,
+    promotion,
+    quiet,
+    scalar_array,
+    shaped_array,
+    state,
+)
+from xprim.eager import EAGER
+
+__all__ = [
+    "array", "asarray", "copy", "empty", "empty_like", "frombuffer", "fromfile", "fromfunction",
+    "fromiter", "fromstring", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like",
+]  # fmt: skip
+
+_SCALARS = frozenset([bool, int, float, complex])
+
+
+def array(
+    object: Any, dtype: Any = None, copy: bool = True, order: str | None = None, ndmin: int = 0,
+    *, device: Any = None,
+) -> Array:  # fmt: skip
+    """Return an array of the elements of an object.
+
+    Args:
+      object: a number, an array, anything with `__array__` or the buffer protocol, or nested lists
+        and tuples of these (traced ones too).
+      dtype: of the result; None takes that of the elements, 64-bit NumPy and Python ones in their
+        32-bit default.
+      copy: False says that a NumPy array of the right dtype will not be written to any more, and
+        may be used in place.
+      order: "K", "C" or "A"; elements have no visible order in memory.
+      ndmin: the least number of dimensions; ones are put in front.
+      device: where the array shall be; None for the default.
+
+    Raises:
+      TypeError: what is no array of numbers; lists of different lengths.
+      OverflowError: an integer that the dtype cannot hold.
+
+    Example:
+      >>> import xnp
+      >>> xnp.array([1, 2, 3], dtype="float32")
+      Array([1., 2., 3.], dtype=float32)
+    """
+    if order not in (None, "K", "C", "A"):
+        raise ValueError(f"array: order must be 'K', 'C' or 'A', got {order!r}.")
+    if dtype is not None:
+        dtype = dtypes.requested_dtype(dtype, "array")
+    if type(object) is list or type(object) is tuple:
+        result = _array_of_list(object, dtype)
+    else:
+        result = _array_of_value(object, dtype, copy)
+    if ndmin > result.aval.ndim:
+        shape = (1,) * (ndmin - result.aval.ndim) + result.aval.shape
+        result = bind("reshape", result, new_sizes=shape, dimensions=None)
+    return result if device is None else on_device(result, device)
+
+
+def asarray(
+    a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None,
+    device: Any = None,
+) -> Array:  # fmt: skip
+    """Return an array of the elements of an object; an array that fits is returned as it is.
+
+    Args:
+      a: as for `array`.
+      dtype: as for `array`.
+      order: as for `array`.
+      copy: True makes a new array; False uses a NumPy array in place, or raises a ValueError if
+        that cannot be; None copies NumPy arrays, which may be written to later.
+      device: as for `array`.
+
+    Example:
+      >>> import xnp
+      >>> x = xnp.zeros(3)
+      >>> xnp.asarray(x) is x
+      True
+    """
+    if type(a) is ConcreteArray and dtype is None and not copy and device is None:
+        return a
+    if copy is False and isinstance(a, np.ndarray):
+        wanted = dtypes.canonicalize_dtype(a.dtype) if dtype is None else (
+            dtypes.requested_dtype(dtype, "asarray"))  # fmt: skip
+        if wanted != a.dtype:
+            raise ValueError(
+                f"asarray: {a.dtype.name} elements must be copied to become {wanted.name}, but "
+                "copy=False."
+            )
+    return array(a, dtype, copy is not False, order, device=device)
+
+
+def _array_of_value(value: Any, dtype: Any, copy: bool) -> Any:
+    if isinstance(value, Array):
+        return value if dtype is None else cast(value, dtype)
+    if type(value) in _SCALARS:
+        return scalar_array(value, dtype)
+    if isinstance(value, np.ndarray | np.generic):
+        return _array_of_numpy(value, dtype, copy)
+    if isinstance(value, list | tuple):  # a subclass, such as a namedtuple
+        return _array_of_list(list(value), dtype)
+    if not hasattr(value, "__array__") and isinstance(value, memoryview | bytearray):
+        return _array_of_numpy(np.asarray(value), dtype, True)
+    return _array_of_value(as_array(value, dtype, what="array"), dtype, copy)
+
+
+def _array_of_numpy(value: Any, dtype: Any, copy: bool) -> Any:
+    if dtype is None or dtype == value.dtype:
+        return from_numpy(value, copy=copy, canonical=dtype is None)
+    if value.dtype.kind in "OUSMm":
+        return from_numpy(value)  # raises
+    wide = from_numpy(value, copy=False, canonical=False)
+    return EAGER.process(_convert(), (wide,), {"new_dtype": dtype, "weak_type": False})[0]
+
+
+def _convert() -> Any:
+    return get_primitive("convert_element_type")
+
+
+def _array_of_list(items: Sequence[Any], dtype: Any) -> Any:
+    """Make an array of nested lists: at once when they hold plain numbers, else by stacking."""
+    try:
+        host = np.array(items)
+    except (TypeError, ValueError):  # ragged lists; tracers refuse to become NumPy's
+        return _stacked(items, dtype)
+    kind = host.dtype.kind
+    if kind not in "bifc" or not _all_plain(items):
+        return _stacked(items, dtype)
+    if dtype is None:
+        if kind == "i":
+            target = dtypes.python_scalar_dtype(int)
+            if target == dtypes.int32 and host.size:
+                _check_fits(host, target)
+        else:
+            target = dtypes.python_scalar_dtype({"b": bool, "f": float, "c": complex}[kind])
+    else:
+        target = dtype
+        if dtypes.is_integer(target) and kind == "i" and host.size:
+            _check_fits(host, target)
+        elif kind != "i" and not dtypes.is_inexact(target):
+            wide = ConcreteArray(host, shaped_array(host.shape, host.dtype))
+            params = {"new_dtype": target, "weak_type": False}
+            return EAGER.process(_convert(), (wide,), params)[0]
+    if host.dtype != target:
+        host = quiet.run(host.astype, target)
+    return ConcreteArray(host, shaped_array(host.shape, target))
+
+
+def _check_fits(host: Any, target: Any) -> None:
+    info = dtypes.iinfo(target)
+    low, high = int(host.min()), int(host.max())
+    if low < info.min or high > info.max:
+        promotion.check_scalar_fits(low if low < info.min else high, target)
+
+
+def _all_plain(items: Any) -> bool:
+    """Whether nested lists hold Python numbers only."""
+    for item in items:
+        kind = type(item)
+        if kind not in _SCALARS and not ((kind is list or kind is tuple) and _all_plain(item)):
+            return False
+    return True
+
+
+def _stacked(items: Sequence[Any], dtype: Any) -> Any:
+    """Stack the items of nested lists, which may be traced."""
+    if not items:
+        return from_numpy(np.zeros((0,), dtype or dtypes.python_scalar_dtype(float)))
+    parts = [
+        _stacked(item, None) if isinstance(item, list | tuple) else _part(item) for item in items
+    ]
+    shapes = {p.aval.shape for p in map(_as_strong_array, parts)}
+    if len(shapes) > 1:
+        raise TypeError(
+            "array: the items of a list must all have one shape."
+            f"\n  got       shapes {', '.join(map(str, sorted(shapes)))}"
+            "\n  hint      the rows may have different lengths"
+        )
+    arrays = promoted("array", *parts)
+    arrays = [bind("reshape", a, new_sizes=(1, *a.aval.shape), dimensions=None) for a in arrays]
+    joined = bind("concatenate", *arrays, dimension=0) if len(arrays) > 1 else arrays[0]
+    wanted = joined.aval.dtype if dtype is None else dtype
+    return cast(joined, wanted)
+
+
+def _part(item: Any) -> Any:
+    return item if type(item) in _SCALARS else array_of(item, "array")
+
+
+def _as_strong_array(part: Any) -> Any:
+    return scalar_array(part) if type(part) in _SCALARS else part
+
+
+def on_device(x: Any, device: Any) -> Any:
+    """Put an array where `device` says; that is for the compiler backend to do."""
+    backend = EAGER.backend
+    put = getattr(backend, "device_put", None)
+    if put is None:
+        if getattr(device, "platform", device) == "cpu":
+            return x
+        raise ValueError(f"array: there is no device {device!r} without a compiler (xjit).")
+    return put(x, device)
+
+
+def copy(a: Any, order: str | None = None) -> Array:
+    """Return an array of the elements of `a`."""
+    return array(a, copy=True, order=order)
+
+
+# --- filled arrays ------------------------------------------------------------------------------------
+
+
+def shape_of(shape: Any, operation: str) -> tuple[int, ...]:
+    """Return a shape given as an int or a sequence of ints as a tuple."""
+    kind = type(shape)
+    if kind is int:
+        shape = (shape,)
+    elif kind is not tuple:
+        try:
+            shape = (operator.index(shape),)
+        except TypeError:
+            shape = tuple(shape)
+    for n in shape:
+        if type(n) is not int:
+            shape = tuple([operator.index(n) for n in shape])
+            break
+    for n in shape:
+        if n < 0:
+            raise ValueError(f"{operation}: dimensions must not be negative, got {shape}.")
+    return shape  # type: ignore[no-any-return]
+
+
+def _constant(value: Any, shape: Any, dtype: Any, operation: str, device: Any) -> Any:
+    shape = shape_of(shape, operation)
+    dtype = dtypes.requested_dtype(dtype, operation)
+    if state.trace is EAGER and math.prod(shape) <= 4096:
+        result: Any = ConcreteArray(np.full(shape, value, dtype), shaped_array(shape, dtype))
+    else:
+        result = filled(value, shape, dtype)
+    return result if device is None else on_device(result, device)
+
+
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Array:
+    """Return an array of zeros.
+
+    Args:
+      shape: an int or a sequence of ints.
+      dtype: of the result; None for the default floating dtype.
+      device: where the array shall be; None for the default.
+
+    Example:
+      >>> import xnp
+      >>> xnp.zeros(3)
+      Array([0., 0., 0.], dtype=float32)
+    """
+    if dtype is None:
+        dtype = dtypes.python_scalar_dtype(float)
+    if type(shape) is int and device is None and 0 <= shape <= 4096 and state.trace is EAGER:
+        dtype = dtypes.requested_dtype(dtype, "zeros")
+        return ConcreteArray(np.zeros(shape, dtype), shaped_array((shape,), dtype))
+    return _constant(0, shape, dtype, "zeros", device)  # type: ignore[no-any-return]
+
+
+def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Array:
+    """Return an array of ones; arguments as of `zeros`."""
+    return _constant(1, shape, dtype, "ones", device)  # type: ignore[no-any-return]
+
+
+def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Array:
+    """Return an array of a shape; its elements are zeros."""
+    return zeros(shape, dtype, device=device)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Array:
+    """Return an array of one repeated value.
+
+    Args:
+      shape: an int or a sequence of ints.
+      fill_value: a number, or an array that broadcasts to the shape.
+      dtype: of the result; None for that of the value.
+      device: where the array shall be; None for the default.
+    """
+    wanted = None if dtype is None else dtypes.requested_dtype(dtype, "full")
+    shape = shape_of(shape, "full")
+    value = fill_value if isinstance(fill_value, Array) else array(fill_value, wanted)
+    value = cast(value, value.aval.dtype if wanted is None else wanted, value.aval.weak_type and (
+        wanted is None))  # fmt: skip
+    broadcast_all("full", value, filled(0, shape, dtypes.int8)) if value.aval.ndim else None
+    result = spread(value, shape)
+    return result if device is None else on_device(result, device)  # type: ignore[no-any-return]
+
+
+def _like(value: Any, a: Any, dtype: Any, shape: Any, operation: str, device: Any) -> Any:
+    if not hasattr(a, "shape") or not hasattr(a, "dtype"):
+        a = array_of(a, operation) if not isinstance(a, list | tuple) else array(a)
+    weak = dtype is None and getattr(a, "weak_type", False)
+    dtype = dtypes.dtype(a) if dtype is None else dtypes.requested_dtype(dtype, operation)
+    shape = tuple(a.shape) if shape is None else shape_of(shape, operation)
+    result = _constant(value, shape, dtype, operation, device)
+    return cast(result, dtype, True) if weak else result
+
+
+def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Array:
+    """Return zeros of the shape and dtype of an array, or of those given."""
+    return _like(0, a, dtype, shape, "zeros_like", device)  # type: ignore[no-any-return]
+
+
+def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Array:
+    """Return ones of the shape and dtype of an array, or of those given."""
+    return _like(1, a, dtype, shape, "ones_like", device)  # type: ignore[no-any-return]
+
+
+def empty_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Array:
+    """Return an array of the shape and dtype of another; its elements are zeros."""
+    return zeros_like(a, dtype, shape, device=device)
+
+
+def full_like(
+    a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
+) -> Array:
+    """Return one repeated value in the shape and dtype of an array, or in those given."""
+    if not hasattr(a, "shape") or not hasattr(a, "dtype"):
+        a = array(a)
+    dtype = dtypes.dtype(a) if dtype is None else dtype
+    shape = tuple(a.shape) if shape is None else shape
+    return full(shape, fill_value, dtype, device=device)
+
+
+# --- from other sources -------------------------------------------------------------------------------
+
+
+def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Array:
+    """Return an array of the bytes of a buffer; see `numpy.frombuffer`."""
+    return array(np.frombuffer(buffer, np.dtype(dtypes.requested_dtype(dtype)), count, offset))
+
+
+def fromfile(*args: Any, **kwargs: Any) -> Array:
+    """Return an array read from a file by `numpy.fromfile`."""
+    return asarray(np.fromfile(*args, **kwargs))
+
+
+def fromiter(*args: Any, **kwargs: Any) -> Array:
+    """Return an array of the items of an iterator, by `numpy.fromiter`."""
+    return asarray(np.fromiter(*args, **kwargs))
+
+
+def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Array:
+    """Return an array of the numbers in a text, by `numpy.fromstring`."""
+    return asarray(np.fromstring(string, dtype, count, sep=sep))
+
+
+def fromfunction(function: Any, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
+    """Return `function(i, j, ...)` of the index arrays of a shape.
+
+    Args:
+      function: takes an array for each dimension.
+      shape: an int or a sequence of ints.
+      dtype: of the index arrays.
+      **kwargs: passed to `function`.
+    """
+    shape = shape_of(shape, "fromfunction")
+    dtype = dtypes.requested_dtype(dtype, "fromfunction")
+    grids = [counting(shape, d, dtype) for d in range(len(shape))]
+    return xtree.map(lambda x: x, function(*grids, **kwargs))
+
+
+def counting(shape: tuple[int, ...], dimension: int, dtype: Any) -> Any:
+    """Return the index along a dimension, repeated to a shape."""
+    return bind("iota", dtype=dtype, shape=shape, dimension=dimension)

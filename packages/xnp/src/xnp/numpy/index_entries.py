@@ -1,0 +1,228 @@
+"""What an index expression says: one entry for each dimension of the operand, and new axes.
+
+`x[..., None, 2, 1:5, i, mask]` becomes a list of entries in the order of the operand's dimensions:
+
+    Position(3)              a static int, in bounds
+    Span(start, step, size)  a slice, with the number of elements it takes
+    NewAxis()                None
+    Positions(array)         an integer Array, concrete or traced; a concrete mask becomes as many
+                             of these as it has dimensions
+
+Static ints are checked against the bounds here, whatever the trace. Neighbours: `indexing` reads
+what the entries name, `index_update` writes it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from xnp.numpy.promoting import bind, cast, reshaped, scalar_like, select, spread
+from xprim import Array, ConcreteArray, as_array, dtypes, from_numpy, scalar_array
+from xprim.errors import NonConcreteBooleanIndexError
+
+
+class Position(NamedTuple):
+    """One element of a dimension, counted from the front."""
+
+    value: int
+
+
+class Span(NamedTuple):
+    """Elements of a dimension in equal steps, which may be negative."""
+
+    start: int
+    step: int
+    size: int
+
+
+class NewAxis(NamedTuple):
+    """A dimension of size 1 that the operand does not have."""
+
+
+class Positions(NamedTuple):
+    """The elements of a dimension that an integer Array names."""
+
+    array: Any
+
+
+Entry: TypeAlias = Position | Span | NewAxis | Positions
+
+
+def entries_of(index: Any, shape: tuple[int, ...], *, checks: bool = True) -> list[Entry]:
+    """Return the entries of an index expression into an operand of a shape.
+
+    Args:
+      index: what stands between the brackets.
+      shape: the operand's.
+      checks: whether a static int out of bounds is an IndexError; else it becomes `Positions`, for
+        which the mode decides.
+
+    Raises:
+      IndexError: too many indices, a static int out of bounds, a mask of another shape.
+      NonConcreteBooleanIndexError: a traced mask.
+      TypeError: something that is no index.
+    """
+    parts = [_plain(part) for part in (index if type(index) is tuple else (index,))]
+    taken = sum([_count(part) for part in parts])
+    if taken > len(shape):
+        raise IndexError(
+            f"index: too many indices: {taken} for an array of {len(shape)} dimensions."
+            f"\n  got       an index into shape {shape}"
+        )
+    ellipses = [i for i, part in enumerate(parts) if part is Ellipsis]
+    if len(ellipses) > 1:
+        raise IndexError("index: an index can have one ellipsis ('...'), got several.")
+    rest = [slice(None)] * (len(shape) - taken)
+    place = ellipses[0] if ellipses else len(parts)
+    parts = [*parts[:place], *rest, *parts[place + 1 :]]
+    entries: list[Entry] = []
+    axis = 0
+    for part in parts:
+        entries += _entries(part, axis, shape, checks)
+        axis += _count(part)
+    return entries
+
+
+def _plain(part: Any) -> Any:
+    """Bring a part of an index to an int, slice, None, Ellipsis or Array."""
+    if part is None or part is Ellipsis or isinstance(part, slice | Array):
+        return part
+    if isinstance(part, bool | np.bool_):
+        return from_numpy(np.asarray(bool(part)))
+    if isinstance(part, int | np.integer):
+        return int(part)
+    if isinstance(part, list | tuple | range):
+        part = _list_of_positions(part)
+    if isinstance(part, np.ndarray) and part.dtype.kind in "iu" and part.ndim == 0:
+        return int(part)
+    if isinstance(part, np.ndarray | np.generic | Array):
+        return part if isinstance(part, Array) else from_numpy(part, what="index")
+    if hasattr(part, "__index__"):
+        return operator.index(part)
+    if hasattr(part, "__array__") or hasattr(part, "__jax_array__"):
+        return as_array(part, what="index")
+    raise TypeError(
+        f"index: a {type(part).__name__} is no index."
+        "\n  expected  ints, slices, None, ..., integer or boolean arrays"
+    )
+
+
+def _list_of_positions(part: Any) -> Any:
+    found = np.asarray([int(p) if isinstance(p, ConcreteArray) and not p.ndim else p for p in part])
+    if found.size == 0:
+        found = found.astype(np.int32)
+    if found.dtype.kind not in "iub":
+        raise TypeError(
+            "index: a list can index only when it holds static integers or booleans."
+            "\n  hint      stack traced integers first: xnp.stack([i, j])"
+        )
+    return found
+
+
+def _count(part: Any) -> int:
+    """Return how many dimensions of the operand a part takes."""
+    if part is None or part is Ellipsis:
+        return 0
+    if isinstance(part, Array) and part.aval.dtype == dtypes.bool_:
+        return part.aval.ndim
+    return 1
+
+
+def _entries(part: Any, axis: int, shape: Any, checks: bool) -> list[Entry]:
+    if part is None:
+        return [NewAxis()]
+    if type(part) is int:
+        size = shape[axis]
+        if -size <= part < size:
+            return [Position(part % size)]
+        if checks:
+            raise IndexError(
+                f"index: {part} is out of bounds for axis {axis} with size {size}."
+                f"\n  got       an index into shape {shape}"
+                f"\n  expected  an int from {-size} to {size - 1}"
+            )
+        return [Positions(scalar_array(part, dtypes.int32))]
+    if isinstance(part, slice):
+        return [_span(part, shape[axis])]
+    if part.aval.dtype == dtypes.bool_:
+        return _mask_entries(part, axis, shape)
+    if not dtypes.is_integer(part.aval.dtype):
+        raise TypeError(
+            f"index: arrays that index must be of integers or booleans, got "
+            f"{part.aval.str_long()}."
+        )
+    return [Positions(part)]
+
+
+def _span(part: slice, size: int) -> Span:
+    bounds = [_static_bound(b) for b in (part.start, part.stop, part.step)]
+    start, stop, step = slice(*bounds).indices(size)
+    return Span(start, step, len(range(start, stop, step)))
+
+
+def _static_bound(bound: Any) -> int | None:
+    return None if bound is None else operator.index(bound)
+
+
+def _mask_entries(mask: Any, axis: int, shape: Any) -> list[Entry]:
+    if not isinstance(mask, ConcreteArray):
+        raise NonConcreteBooleanIndexError(mask)
+    expected = shape[axis : axis + mask.ndim]
+    if mask.shape != expected:
+        raise IndexError(
+            f"index: a mask must have the shape of the dimensions it indexes, {expected}, got "
+            f"{mask.shape}."
+        )
+    if not mask.ndim:  # True or False: a new axis of size 1 or 0
+        places = np.zeros(int(bool(mask.to_host())), np.int32)
+        return [NewAxis(), Positions(from_numpy(places))]
+    return [Positions(from_numpy(p.astype(np.int32))) for p in np.nonzero(mask.to_host())]
+
+
+# --- integer arrays as index vectors ----------------------------------------------------------------
+
+
+def index_dtype(arrays: Sequence[Any]) -> np.dtype[Any]:
+    """Return the dtype of index vectors: int32 but where an index array is wider."""
+    wide = (dtypes.int64, dtypes.uint64, dtypes.uint32)
+    return dtypes.int64 if any([a.aval.dtype in wide for a in arrays]) else dtypes.int32
+
+
+def from_front(array: Any, size: int, dtype: Any) -> Any:
+    """Return an index Array with negative numbers counted from the end."""
+    if type(array) is ConcreteArray:
+        host = array.to_host()
+        if host.dtype.kind != "u":
+            host = np.where(host < 0, host + size, host)
+        return from_numpy(host.astype(dtype), copy=False, canonical=False)
+    if dtypes.is_unsigned_integer(array.aval.dtype):
+        return cast(array, dtype)
+    array = cast(array, dtype)
+    below = bind("lt", array, scalar_like(0, array))
+    return select(below, bind("add", array, scalar_like(size, array)), array)
+
+
+def index_vectors(arrays: Sequence[Any], shape: tuple[int, ...]) -> Any:
+    """Return index vectors: the arrays broadcast to a shape, side by side in a last dimension."""
+    columns = []
+    for array in arrays:
+        column = spread(array, shape) if array.aval.ndim else array
+        target = (*shape, 1)
+        columns.append(
+            bind("broadcast_in_dim", column, shape=target,
+                 broadcast_dimensions=tuple(range(column.aval.ndim)))
+            if column.aval.shape != target else column
+        )  # fmt: skip
+    if len(columns) == 1:
+        return columns[0]
+    return bind("concatenate", *columns, dimension=len(shape))
+
+
+def with_new_axes(x: Any, entries: Sequence[Entry]) -> Any:
+    """Return `x` with a dimension of size 1 for each new axis among the entries."""
+    sizes = iter(x.aval.shape)
+    return reshaped(x, tuple([1 if type(e) is NewAxis else next(sizes) for e in entries]))

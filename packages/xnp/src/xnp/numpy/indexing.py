@@ -1,0 +1,380 @@
+"""Reading elements: `x[...]`, `take`, `take_along_axis`, and index arithmetic.
+
+A basic index (ints, slices, new axes) becomes `slice`, `rev` and `squeeze`; one traced int for each
+dimension a `dynamic_slice`; anything else one `gather`, after the static slices. Under evaluation,
+NumPy's own indexing reads the host array, and only what it refuses goes the written way.
+
+Out of bounds: static ints are an IndexError. Numbers in arrays are moved inside (`mode=None`,
+"clip"), or read a fill value ("fill"), as in `x.at[i].get(mode=...)`.
+Neighbours: `index_entries` analyses the index, `index_update` writes.
+"""
+
+from __future__ import annotations
+
+from types import EllipsisType, NoneType
+from typing import Any
+
+import numpy as np
+
+from xnp.numpy.dispatch import host_of
+from xnp.numpy.index_entries import (
+    Entry,
+    NewAxis,
+    Position,
+    Positions,
+    Span,
+    entries_of,
+    from_front,
+    index_dtype,
+    index_vectors,
+    with_new_axes,
+)
+from xnp.numpy.promoting import (
+    array_of,
+    axis_of,
+    bind,
+    common_shape,
+    filled,
+    reshaped,
+    scalar_like,
+    select,
+)
+from xnp.primitives.index_modes import GatherDimensionNumbers, GatherScatterMode
+from xprim import Array, ConcreteArray, dtypes, scalar_array, shaped_array, state
+from xprim.eager import EAGER
+
+__all__ = ["take", "take_along_axis"]
+
+_BASIC = frozenset([int, slice, NoneType, EllipsisType])
+_PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
+
+
+def getitem(x: Any, index: Any) -> Any:
+    """Return `x[index]`."""
+    if type(x) is ConcreteArray and state.trace is EAGER:
+        host = x._host
+        if host is None or x._buffer is not None:
+            host = host_of(x)
+        if host is not None:
+            plain = index if type(index) in _BASIC else host_index(index)
+            if plain is not _NOT_PLAIN:
+                try:
+                    result = host[plain]
+                except (IndexError, TypeError):
+                    return read(x, index)
+                aval = x.aval
+                if type(result) is not np.ndarray:
+                    result = np.asarray(result, aval.dtype)
+                return ConcreteArray(
+                    result, shaped_array(result.shape, aval.dtype, aval.weak_type)
+                )
+    return read(x, index)
+
+
+_NOT_PLAIN = object()
+
+
+def host_index(index: Any) -> Any:
+    """Return an index as NumPy takes it, or `_NOT_PLAIN` when it is for the written way."""
+    kind = type(index)
+    if kind is tuple:
+        parts = []
+        for part in index:
+            if type(part) in _BASIC:
+                parts.append(part)
+                continue
+            part = host_index(part) if type(part) is not tuple else _NOT_PLAIN
+            if part is _NOT_PLAIN:
+                return _NOT_PLAIN
+            parts.append(part)
+        return tuple(parts)
+    if kind is ConcreteArray:
+        host = index._host
+        if host is None or index._buffer is not None:
+            host = host_of(index)
+        return _NOT_PLAIN if host is None or host.dtype.kind not in "iub" else host
+    if kind is np.ndarray and index.dtype.kind in "iub":
+        return index
+    return index if kind in _BASIC else _NOT_PLAIN
+
+
+def is_not_plain(index: Any) -> bool:
+    """Whether `host_index` gave up."""
+    return index is _NOT_PLAIN
+
+
+def read(
+    x: Any, index: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
+    mode: Any = None, fill_value: Any = None,
+) -> Any:  # fmt: skip
+    """Return `x[index]` by primitives, under any trace; the options are those of a gather."""
+    x = array_of(x, "index")
+    if mode is None and fill_value is not None:
+        mode = "fill"
+    entries = entries_of(index, x.aval.shape, checks=mode is None)
+    arrays = [e.array for e in entries if type(e) is Positions]
+    if not arrays:
+        return _basic(x, entries)
+    if mode is None and all([not a.aval.ndim for a in arrays]):
+        return _windows_of_one(x, entries)
+    x, entries = _spans_taken(x, entries)
+    return _gathered(x, entries, indices_are_sorted, unique_indices, mode, fill_value)
+
+
+def _basic(x: Any, entries: list[Entry]) -> Any:
+    """Read ints, slices and new axes."""
+    x, entries = _spans_taken(x, entries, with_positions=True)
+    ones = tuple([
+        d for d, e in enumerate([e for e in entries if type(e) is not NewAxis])
+        if type(e) is Position
+    ])  # fmt: skip
+    if ones:
+        x = bind("squeeze", x, dimensions=ones)
+    if any([type(e) is NewAxis for e in entries]):
+        x = with_new_axes(x, [e for e in entries if type(e) is not Position])
+    return x
+
+
+def _spans_taken(x: Any, entries: list[Entry], *, with_positions: bool = False) -> Any:
+    """Apply the slices (and static ints, as slices of one element); they become whole dimensions."""
+    shape = x.aval.shape
+    starts, limits, steps, reversed_dims = [], [], [], []
+    rest: list[Entry] = []
+    d = 0
+    for e in entries:
+        if type(e) is NewAxis:
+            rest.append(e)
+            continue
+        low, high, step = 0, shape[d], 1
+        if type(e) is Span:
+            last = e.start + (e.size - 1) * e.step
+            step = e.step if e.step > 0 else -e.step
+            low, high = (min(e.start, last), max(e.start, last) + 1) if e.size else (0, 0)
+            if e.step < 0 and e.size > 1:
+                reversed_dims.append(d)
+            e = Span(0, 1, e.size)
+        elif type(e) is Position and with_positions:
+            low, high = e.value, e.value + 1
+        starts.append(low)
+        limits.append(high)
+        steps.append(step if high - low > 1 else 1)
+        rest.append(e)
+        d += 1
+    if any(starts) or tuple(limits) != shape or any([s != 1 for s in steps]):
+        strides = None if all([s == 1 for s in steps]) else tuple(steps)
+        x = bind("slice", x, start_indices=tuple(starts), limit_indices=tuple(limits),
+                 strides=strides)  # fmt: skip
+    if reversed_dims:
+        x = bind("rev", x, dimensions=tuple(reversed_dims))
+    return x, rest
+
+
+def _windows_of_one(x: Any, entries: list[Entry]) -> Any:
+    """Read at one traced position in some dimensions."""
+    x, entries = _spans_taken(x, entries)
+    x = with_new_axes(x, entries)
+    shape = x.aval.shape
+    dtype = index_dtype([e.array for e in entries if type(e) is Positions])
+    starts, sizes, dropped = [], [], []
+    for d, e in enumerate(entries):
+        start, size = scalar_array(0, dtype), shape[d]
+        if type(e) is Positions:
+            start, size = from_front(e.array, shape[d], dtype), 1
+        elif type(e) is Position:
+            start, size = scalar_array(e.value, dtype), 1
+        if size == 1 and type(e) in (Position, Positions):
+            dropped.append(d)
+        starts.append(start)
+        sizes.append(size)
+    _check_not_empty(shape, dropped)
+    x = bind("dynamic_slice", x, *starts, slice_sizes=tuple(sizes))
+    return bind("squeeze", x, dimensions=tuple(dropped))
+
+
+def _check_not_empty(shape: Any, dims: Any) -> None:
+    for d in dims:
+        if not shape[d]:
+            raise IndexError(f"index: dimension {d} of shape {shape} has no elements to read.")
+
+
+def _gathered(
+    x: Any, entries: list[Entry], are_sorted: bool, unique: bool, mode: Any, fill_value: Any
+) -> Any:
+    """Read the elements that index arrays name; the slices are taken already."""
+    x = with_new_axes(x, entries)
+    shape = x.aval.shape
+    dims = [d for d, e in enumerate(entries) if type(e) in (Position, Positions)]
+    arrays = [_array_of(entries[d]) for d in dims]
+    batch = common_shape("index", [a.aval for a in arrays])
+    others = [d for d in range(len(shape)) if d not in dims]
+    # NumPy: together where the first index array stood if all stand side by side, else in front
+    side_by_side = dims[-1] - dims[0] == len(dims) - 1
+    front = dims[0] if side_by_side else 0
+    offset = tuple([
+        i for i in range(len(batch) + len(others)) if not front <= i < front + len(batch)
+    ])  # fmt: skip
+    if any([not shape[d] for d in dims]):
+        if 0 not in batch:
+            _check_not_empty(shape, dims)
+        sizes = [shape[d] for d in others]
+        return filled(0, (*sizes[:front], *batch, *sizes[front:]), x.aval.dtype)
+    dtype = index_dtype(arrays)
+    arrays = [from_front(a, shape[d], dtype) for a, d in zip(arrays, dims, strict=True)]
+    return bind(
+        "gather", x, index_vectors(arrays, batch),
+        dimension_numbers=GatherDimensionNumbers(offset, tuple(dims), tuple(dims)),
+        slice_sizes=tuple([1 if d in dims else n for d, n in enumerate(shape)]),
+        indices_are_sorted=are_sorted, unique_indices=unique,
+        mode=_PROMISE if mode is None else GatherScatterMode.from_any(mode),
+        fill_value=_fill_scalar(fill_value),
+    )  # fmt: skip
+
+
+def _array_of(entry: Any) -> Any:
+    if type(entry) is Positions:
+        return entry.array
+    return scalar_array(entry.value, dtypes.int32)
+
+
+def _fill_scalar(value: Any) -> Any:
+    if value is None:
+        return None
+    scalar = np.asarray(value.to_host() if isinstance(value, ConcreteArray) else value).item()
+    return None if isinstance(scalar, float) and scalar != scalar else scalar
+
+
+# --- functions ----------------------------------------------------------------------------------------
+
+
+def take(
+    a: Any, indices: Any, axis: int | None = None, out: None = None, mode: str | None = None,
+    unique_indices: bool = False, indices_are_sorted: bool = False, fill_value: Any = None,
+) -> Array:  # fmt: skip
+    """Return the elements of `a` along an axis at integer positions.
+
+    Args:
+      a: an array.
+      indices: integers; negative ones count from the end.
+      axis: the dimension to take from; None takes from the flattened array.
+      out: not supported, must be None.
+      mode: for positions out of bounds: "fill" (the default) reads `fill_value`, "clip" moves them
+        inside, "wrap" counts them modulo the size, "promise_in_bounds" says there are none.
+      unique_indices: a promise that no position occurs twice.
+      indices_are_sorted: a promise that positions ascend.
+      fill_value: a scalar; None for NaN, the least signed, the greatest unsigned integer, True.
+
+    Returns:
+      An array of shape `a.shape[:axis] + indices.shape + a.shape[axis + 1:]`.
+
+    Example:
+      >>> import xnp
+      >>> xnp.take(xnp.array([10, 20, 30]), xnp.array([2, 0]))
+      Array([30, 10], dtype=int32)
+    """
+    no_out("take", out)
+    x, positions = array_of(a, "take"), array_of(indices, "take: indices")
+    if not dtypes.is_integer(positions.aval.dtype):
+        raise TypeError(f"take: the indices must be integers, got {positions.aval.str_long()}.")
+    if axis is None:
+        x, axis = reshaped(x, (x.aval.size,)), 0
+    axis = axis_of(axis, x.aval.ndim, "take")
+    if mode == "wrap":
+        positions = _wrapped_positions(positions, x.aval.shape[axis])
+    elif mode == "raise":
+        raise NotImplementedError(
+            "take: mode 'raise' cannot be, for errors do not depend on values."
+            "\n  expected  'fill', 'clip', 'wrap' or 'promise_in_bounds'"
+        )
+    chosen = {"wrap": "promise_in_bounds", None: "fill"}.get(mode, mode)
+    if chosen == "clip":
+        positions = _limited(positions, x.aval.shape[axis])
+    index = (*[slice(None)] * axis, positions)
+    return read(  # type: ignore[no-any-return]
+        x, index, unique_indices=unique_indices, indices_are_sorted=indices_are_sorted,
+        mode=chosen, fill_value=fill_value,
+    )  # fmt: skip
+
+
+def _limited(positions: Any, size: int) -> Any:
+    """Move positions inside; NumPy's clip mode counts nothing from the end."""
+    low, high = scalar_like(0, positions), scalar_like(max(size - 1, 0), positions)
+    return bind("min", bind("max", positions, low), high)
+
+
+def _wrapped_positions(positions: Any, size: int) -> Any:
+    count = scalar_like(max(size, 1), positions)
+    rest = bind("rem", positions, count)
+    if dtypes.is_unsigned_integer(rest.aval.dtype):
+        return rest
+    return select(bind("lt", rest, scalar_like(0, rest)), bind("add", rest, count), rest)
+
+
+def take_along_axis(
+    arr: Any, indices: Any, axis: int | None = -1, mode: str | None = None, fill_value: Any = None
+) -> Array:
+    """Return elements of `arr` at positions that are given for each line along an axis.
+
+    Args:
+      arr: an array.
+      indices: integers, of the rank of `arr`; broadcast against it but for the axis.
+      axis: the dimension that positions count in; None takes from the flattened array.
+      mode: as for `take`; the default is "fill".
+      fill_value: as for `take`.
+
+    Example:
+      >>> import xnp
+      >>> x = xnp.array([[3, 1, 2]])
+      >>> xnp.take_along_axis(x, xnp.argsort(x, axis=1), axis=1)
+      Array([[1, 2, 3]], dtype=int32)
+    """
+    x, positions = array_of(arr, "take_along_axis"), array_of(indices, "take_along_axis: indices")
+    if not dtypes.is_integer(positions.aval.dtype):
+        raise TypeError(
+            f"take_along_axis: the indices must be integers, got {positions.aval.str_long()}."
+        )
+    if axis is None:
+        x, axis = reshaped(x, (x.aval.size,)), 0
+    if x.aval.ndim != positions.aval.ndim:
+        raise ValueError(
+            "take_along_axis: indices must have the rank of the array, "
+            f"{x.aval.ndim}, got {positions.aval.ndim}."
+        )
+    axis = axis_of(axis, x.aval.ndim, "take_along_axis")
+    sizes = [
+        1 if d == axis else n for d, n in enumerate(positions.aval.shape)
+    ]
+    shape = common_shape("take_along_axis", [
+        shaped_array(tuple(sizes), dtypes.int32),
+        shaped_array(tuple([1 if d == axis else n for d, n in enumerate(x.aval.shape)]),
+                     dtypes.int32),
+    ])  # fmt: skip
+    parts: list[Any] = []
+    for d, n in enumerate(shape):
+        if d == axis:
+            parts.append(positions)
+        elif x.aval.shape[d] == 1:
+            parts.append(scalar_array(0, dtypes.int32))
+        else:
+            ones = tuple([n if i == d else 1 for i in range(len(shape))])
+            parts.append(reshaped(bind("iota", dtype=dtypes.int32, shape=(n,), dimension=0
+), ones))
+    full = tuple([positions.aval.shape[axis] if d == axis else n for d, n in enumerate(shape)])
+    chosen = _full_shape(parts, axis, full)
+    return read(x, chosen, mode="fill" if mode is None else mode, fill_value=fill_value)  # type: ignore[no-any-return]
+
+
+def _full_shape(parts: list[Any], axis: int, shape: Any) -> tuple[Any, ...]:
+    """Return index arrays of which one has the shape of the result."""
+    spread_one = bind(
+        "broadcast_in_dim", parts[axis], shape=shape,
+        broadcast_dimensions=tuple(range(len(shape))),
+    ) if parts[axis].aval.shape != shape else parts[axis]  # fmt: skip
+    return (*parts[:axis], spread_one, *parts[axis + 1 :])
+
+
+def no_out(operation: str, out: Any) -> None:
+    """Refuse the argument `out`: arrays do not change."""
+    if out is not None:
+        raise TypeError(
+            f"{operation}: out= is not supported, for arrays do not change; use the result."
+        )

@@ -1,0 +1,322 @@
+"""Arithmetic of arrays, element by element: add, multiply, divide, power, maximum, ...
+
+Each function promotes its operands (Python scalars are weakly typed), broadcasts them by NumPy's
+rules and binds a primitive. The two makers at the top serve the sibling modules as well:
+`elementary` (exp, sin, ...), `logic` (comparisons) and `bits`.
+
+Source of the semantics: NumPy's functions of these names; dtypes as `xprim.promotion` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from xnp.numpy.dispatch import binary_operator, planned
+from xnp.numpy.promoting import (
+    bind,
+    broadcast,
+    converted,
+    inexact,
+    promoted,
+    scalar_like,
+    select,
+    spread,
+)
+from xprim import Array, dtypes
+
+__all__ = [
+    "abs", "absolute", "add", "divide", "divmod", "fabs", "float_power", "floor_divide", "fmax",
+    "fmin", "fmod", "maximum", "minimum", "mod", "modf", "multiply", "negative", "positive", "pow",
+    "power", "reciprocal", "remainder", "sign", "square", "subtract", "true_divide",
+]  # fmt: skip
+
+Unary = Callable[[Any], Array]
+Binary = Callable[[Any, Any], Array]
+
+
+def named(function: Any, name: str, doc: str) -> Any:
+    """Give a function that was made the name and the documentation of a public one."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    function.__module__ = "xnp"
+    return function
+
+
+def unary_function(name: str, written: Callable[[Any], Any], doc: str) -> Unary:
+    """Return the public function of one operand that `written` says for every trace."""
+    return named(planned(1)(written), name, doc)  # type: ignore[no-any-return]
+
+
+def binary_function(
+    name: str, written: Callable[[Any, Any], Any], doc: str, direct: Any = None
+) -> Binary:
+    """Return the public function of two operands that `written` says for every trace."""
+    return named(binary_operator(written, direct), name, doc)  # type: ignore[no-any-return]
+
+
+def promoting(name: str, primitive: str) -> Callable[[Any, Any], Any]:
+    """Return the written route of a primitive of two operands of one dtype."""
+
+    def written(x: Any, y: Any) -> Any:
+        x, y = promoted(name, x, y)
+        x, y = broadcast(name, x, y)
+        return bind(primitive, x, y)
+
+    return written
+
+
+# --- sums and products ----------------------------------------------------------------------------
+
+add = binary_function("add", promoting("add", "add"), "Return x + y; of booleans, x or y.", np.add)
+subtract = binary_function(
+    "subtract", promoting("subtract", "sub"), "Return x - y, not of booleans.", np.subtract
+)
+multiply = binary_function(
+    "multiply", promoting("multiply", "mul"), "Return x y; of booleans, x and y.", np.multiply
+)
+
+
+def _negative(x: Any) -> Any:
+    return bind("neg", *promoted("negative", x))
+
+
+def _positive(x: Any) -> Any:
+    return promoted("positive", x)[0]
+
+
+def _absolute(x: Any) -> Any:
+    (x,) = promoted("absolute", x)
+    dtype = x.aval.dtype
+    return x if dtypes.is_bool(dtype) or dtypes.is_unsigned_integer(dtype) else bind("abs", x)
+
+
+def _fabs(x: Any) -> Any:
+    return bind("abs", *inexact("fabs", x))
+
+
+def _sign(x: Any) -> Any:
+    return bind("sign", *promoted("sign", x))
+
+
+def _square(x: Any) -> Any:
+    (x,) = promoted("square", x)
+    return bind("mul", x, x) if dtypes.is_bool(x.aval.dtype) else bind("integer_pow", x, y=2)
+
+
+negative = unary_function("negative", _negative, "Return -x, element by element.")
+positive = unary_function("positive", _positive, "Return x as an array.")
+absolute = unary_function("absolute", _absolute, "Return |x|; real for complex x.")
+abs = absolute
+fabs = unary_function("fabs", _fabs, "Return |x| as a floating number.")
+sign = unary_function("sign", _sign, "Return -1, 0 or 1 by the sign; x / |x| for complex x.")
+square = unary_function("square", _square, "Return x^2.")
+
+
+# --- division ---------------------------------------------------------------------------------------
+
+
+def _true_divide(x: Any, y: Any) -> Any:
+    x, y = inexact("divide", x, y)
+    return bind("div", *broadcast("divide", x, y))
+
+
+def _reciprocal(x: Any) -> Any:
+    (x,) = inexact("reciprocal", x)
+    return bind("div", scalar_like(1, x), x)
+
+
+def _floor_divide(x: Any, y: Any) -> Any:
+    x, y = _both("floor_divide", x, y)
+    if dtypes.is_floating(x.aval.dtype):
+        return _float_divmod(x, y)[0]
+    quotient = bind("div", x, y)
+    if not dtypes.is_signed_integer(x.aval.dtype):
+        return quotient
+    differ = bind("ne", bind("sign", x), bind("sign", y))
+    inexactly = bind("ne", bind("rem", x, y), scalar_like(0, x))
+    lower = bind("sub", quotient, scalar_like(1, x))
+    return select(bind("and", *broadcast("floor_divide", differ, inexactly)), lower, quotient)
+
+
+def _remainder(x: Any, y: Any) -> Any:
+    x, y = _both("remainder", x, y)
+    rest = bind("rem", x, y)
+    if dtypes.is_unsigned_integer(x.aval.dtype):
+        return rest
+    zero = scalar_like(0, x)
+    differ = bind("ne", bind("lt", rest, zero), bind("lt", y, zero))
+    wrong = bind("and", differ, bind("ne", rest, zero))
+    return select(wrong, bind("add", rest, y), rest)
+
+
+def _both(name: str, x: Any, y: Any) -> Any:
+    x, y = promoted(name, x, y)
+    if dtypes.is_bool(x.aval.dtype):
+        x, y = converted(x, dtypes.int32), converted(y, dtypes.int32)
+    if dtypes.is_complex(x.aval.dtype):
+        raise TypeError(f"{name}: does not take complex operands, which have no order.")
+    return broadcast(name, x, y)
+
+
+def _float_divmod(x: Any, y: Any) -> Any:
+    # CPython's float_divmod: (x - rem) is nearly a multiple of y, so that rounding finds it
+    rest = bind("rem", x, y)
+    quotient = bind("div", bind("sub", x, rest), y)
+    zero = scalar_like(0, x)
+    wrong = bind("and", bind("ne", rest, zero), bind("ne", bind("sign", y), bind("sign", rest)))
+    rest = select(wrong, bind("add", rest, y), rest)
+    quotient = select(wrong, bind("sub", quotient, scalar_like(1, x)), quotient)
+    return bind("round", quotient, rounding_method=0), rest
+
+
+def _fmod(x: Any, y: Any) -> Any:
+    return bind("rem", *_both("fmod", x, y))
+
+
+true_divide = binary_function(
+    "divide", _true_divide, "Return x / y, a floating or complex number.", None
+)
+divide = true_divide
+floor_divide = binary_function(
+    "floor_divide", _floor_divide, "Return the largest integer not above x / y, in the dtype."
+)
+remainder = binary_function(
+    "remainder", _remainder, "Return x - y floor(x / y), which has the sign of y."
+)
+mod = remainder
+fmod = binary_function("fmod", _fmod, "Return x - y trunc(x / y), which has the sign of x.")
+reciprocal = unary_function("reciprocal", _reciprocal, "Return 1 / x, a floating number.")
+
+
+def divmod(x: Any, y: Any, /) -> tuple[Array, Array]:
+    """Return `floor_divide(x, y)` and `remainder(x, y)`.
+
+    Example:
+      >>> import xnp
+      >>> [int(v) for v in xnp.divmod(-7, 3)]
+      [-3, 2]
+    """
+    return floor_divide(x, y), remainder(x, y)
+
+
+def modf(x: Any, /) -> tuple[Array, Array]:
+    """Return the fractional and the whole part of each element; both have the sign of x."""
+    (x,) = inexact("modf", x)
+    negative_mask = bind("lt", x, scalar_like(0, x))
+    whole = select(negative_mask, bind("ceil", x), bind("floor", x))
+    finite = bind("is_finite", x)
+    rest = select(finite, bind("sub", x, whole), bind("mul", x, scalar_like(0, x)))
+    nan = bind("ne", x, x)
+    zero = scalar_like(0, x)
+    rest = select(bind("or", finite, nan), rest, zero)
+    return rest, whole
+
+
+# --- powers -----------------------------------------------------------------------------------------
+
+
+@planned(1)
+def _static_power(x: Any, y: int) -> Any:
+    (x,) = promoted("power", x)
+    if dtypes.is_bool(x.aval.dtype):
+        x = converted(x, dtypes.int32)
+    if y < 0 and dtypes.is_integer(x.aval.dtype):
+        raise ValueError(
+            f"power: integers to negative integer powers are not integers, got exponent {y}."
+            "\n  hint      convert the base to a floating dtype first: x.astype('float32')"
+        )
+    return bind("integer_pow", x, y=y)
+
+
+def _power(x: Any, y: Any) -> Any:
+    x, y = promoted("power", x, y)
+    dtype = x.aval.dtype
+    if dtypes.is_bool(dtype):
+        x, y = converted(x, dtypes.int32), converted(y, dtypes.int32)
+    x, y = broadcast("power", x, y)
+    return bind("pow", x, y) if dtypes.is_inexact(dtype) else _integer_power(x, y)
+
+
+def _integer_power(x: Any, y: Any) -> Any:
+    """Multiply by repeated squaring, over the bits of the exponent."""
+    dtype = x.aval.dtype
+    one, zero = scalar_like(1, x), scalar_like(0, x)
+    result = one
+    base, exponent = x, y
+    for i in range(dtypes.itemsize_bits(dtype)):
+        odd = bind("ne", bind("and", exponent, one), zero)
+        result = select(odd, bind("mul", result, base), result)
+        exponent = bind("shift_right_logical", exponent, one)
+        base = bind("mul", base, base) if i + 1 < dtypes.itemsize_bits(dtype) else base
+    if dtypes.is_signed_integer(dtype):  # x to a negative power is 0, but for 1 and -1
+        below = bind("lt", y, zero)
+        unit = bind("eq", bind("abs", x), one)
+        result = select(bind("and", below, bind("not", unit)), zero, result)
+    return result
+
+
+_traced_power = binary_operator(_power)
+
+
+def power(x: Any, y: Any, /) -> Array:
+    """Return x to the power y; a Python int `y` is part of the program (`integer_pow[y=2]`).
+
+    Args:
+      x: the base.
+      y: the exponent. Integers to negative integer powers are refused for a Python int `y`; of
+        arrays they are 0, but for the bases 1 and -1.
+
+    Example:
+      >>> import xnp
+      >>> xnp.power(xnp.array([1., 2., 3.]), 2)
+      Array([1., 4., 9.], dtype=float32)
+    """
+    if type(y) is int:
+        return _static_power(x, y)  # type: ignore[no-any-return]
+    return _traced_power(x, y)  # type: ignore[no-any-return]
+
+
+pow = power
+
+
+def float_power(x: Any, y: Any, /) -> Array:
+    """Return x to the power y in a floating dtype."""
+    x, y = inexact("float_power", x, y)
+    return bind("pow", *broadcast("float_power", x, y))  # type: ignore[no-any-return]
+
+
+# --- maximum and minimum ------------------------------------------------------------------------------
+
+
+def _extremum_without_nan(name: str, primitive: str) -> Callable[[Any, Any], Any]:
+    def written(x: Any, y: Any) -> Any:
+        x, y = broadcast(name, *promoted(name, x, y))
+        if not dtypes.is_inexact(x.aval.dtype):
+            return bind(primitive, x, y)
+        chosen = select(bind("ne", x, x), *_like_shapes(y, x))
+        return select(bind("ne", y, y), *_like_shapes(x, bind(primitive, chosen, y)))
+
+    return written
+
+
+def _like_shapes(*arrays: Any) -> Any:
+    shapes = [a.aval.shape for a in arrays]
+    largest = max(shapes, key=len)
+    return [spread(a, largest) for a in arrays]
+
+
+maximum = binary_function(
+    "maximum", promoting("maximum", "max"), "Return the greater of x and y; NaN where one is."
+)
+minimum = binary_function(
+    "minimum", promoting("minimum", "min"), "Return the lesser of x and y; NaN where one is."
+)
+fmax = binary_function(
+    "fmax", _extremum_without_nan("fmax", "max"), "Return the greater of x and y, which is no NaN."
+)
+fmin = binary_function(
+    "fmin", _extremum_without_nan("fmin", "min"), "Return the lesser of x and y, which is no NaN."
+)

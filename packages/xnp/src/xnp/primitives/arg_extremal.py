@@ -1,0 +1,110 @@
+"""What argmin and argmax share: where along an axis the least or greatest element stands.
+
+Of equal elements the first counts; the first NaN wins, as in NumPy. In StableHLO they are a
+reduction of (element, index) pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from xnp.primitives.sort import comparable, compare_text
+from xnp.primitives.table import BOOL, REAL
+from xprim import Primitive, ShapedArray, dtypes, shaped_array
+
+
+def arg_shape(name: str) -> Callable[..., tuple[ShapedArray, ...]]:
+    """Return the shape rule of argmin or argmax."""
+
+    def shape_rule(aval: ShapedArray, *, axes: Any, index_dtype: Any) -> tuple[ShapedArray, ...]:
+        if aval.dtype not in REAL | BOOL:
+            raise TypeError(f"{name}: does not take operands of dtype {aval.dtype.name}.")
+        if not dtypes.is_integer(index_dtype):
+            raise TypeError(f"{name}: index_dtype must be an integer dtype, got {index_dtype}.")
+        (axis,) = axes
+        if not 0 <= axis < aval.ndim:
+            raise ValueError(f"{name}: there is no axis {axis} in {aval.str_long()}.")
+        if not aval.shape[axis]:
+            raise ValueError(
+                f"{name}: an axis without elements has none that is greatest or least."
+                f"\n  got       axis {axis} of {aval.str_long()}"
+            )
+        return (shaped_array((*aval.shape[:axis], *aval.shape[axis + 1 :]), index_dtype),)
+
+    return shape_rule
+
+
+def arg_numpy(find: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the NumPy rule from `np.argmin` or `np.argmax`."""
+
+    def numpy_rule(x: Any, *, axes: Any, index_dtype: Any) -> Any:
+        (key,) = comparable(x)
+        return (np.asarray(find(key, axis=axes[0])).astype(index_dtype),)
+
+    return numpy_rule
+
+
+def arg_stablehlo(better: str, worst: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Return the lowering: `better` compares (GT or LT), `worst` is the neutral element."""
+
+    def stablehlo_rule(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, axes: Any,
+                       index_dtype: Any) -> Any:  # fmt: skip
+        (x,), (aval,), (out,) = operands, avals_in, avals_out
+        places = shaped_array(aval.shape, index_dtype)
+        element, place = shaped_array((), aval.dtype), shaped_array((), index_dtype)
+        values = shaped_array(out.shape, aval.dtype)
+        (counts,) = b.op("stablehlo.iota", [], [], [places], f"iota_dimension = {axes[0]} : i64")
+        start = [b.scalar(worst(aval.dtype), aval.dtype), b.scalar(0, index_dtype)]
+        region = b.region(
+            [element, place, element, place],
+            lambda inner, names: _better_pair(inner, names, better, element, place),
+            [element, place],
+        )
+        results = b.op(
+            "stablehlo.reduce", [x, counts, *start], [aval, places, element, place],
+            [values, out], f"dimensions = array<i64: {axes[0]}>", region,
+        )  # fmt: skip
+        return [results[1]]
+
+    return stablehlo_rule
+
+
+def _better_pair(b: Any, names: Any, better: str, element: Any, place: Any) -> Any:
+    """Pick one of (x, i) and (y, j): by value, NaN before all, then by the smaller index."""
+    x, i, y, j = names
+    flag = shaped_array((), np.dtype(bool))
+
+    def compared(direction: str, left: str, right: str) -> str:
+        how = "FLOAT" if dtypes.is_floating(element.dtype) else ""
+        return compare_text(b, direction, left, right, element, how)
+
+    def both(op: str, left: str, right: str) -> str:
+        return b.same_type_op(f"stablehlo.{op}", [left, right], flag)  # type: ignore[no-any-return]
+
+    first, tie = compared(better, x, y), compared("EQ", x, y)
+    if dtypes.is_floating(element.dtype):
+        x_nan, y_nan = compared("NE", x, x), compared("NE", y, y)
+        y_number = compared("EQ", y, y)
+        first = both("or", first, both("and", x_nan, y_number))
+        tie = both("or", tie, both("and", x_nan, y_nan))
+    earlier = compare_text(b, "LT", i, j, place)
+    first = both("or", first, both("and", tie, earlier))
+    return [
+        b.op("stablehlo.select", [first, x, y], [flag, element, element], [element])[0],
+        b.op("stablehlo.select", [first, i, j], [flag, place, place], [place])[0],
+    ]
+
+
+def arg_batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
+    """Return the batch rule of argmin or argmax."""
+
+    def batch_rule(axis: Any, operands: Any, dims: Any, *, axes: Any, index_dtype: Any) -> Any:
+        ((a,), (d,)) = axes, dims
+        moved = a + (a >= d)
+        outs = primitive().bind(operands[0], axes=(moved,), index_dtype=index_dtype)
+        return outs, (d - (moved < d),)
+
+    return batch_rule

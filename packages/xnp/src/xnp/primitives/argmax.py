@@ -1,0 +1,23 @@
+"""argmax: the index of the greatest element along an axis; the first NaN wins, then the first of equals.
+
+Neighbours: `arg_extremal` has the rules.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from xnp.primitives.arg_extremal import arg_batch, arg_numpy, arg_shape, arg_stablehlo
+from xnp.primitives.reductions import least
+from xprim import ZERO, Primitive, undefined
+
+
+argmax_p = Primitive(
+    "argmax",
+    shape=arg_shape("argmax"),
+    numpy=arg_numpy(np.argmax),
+    stablehlo=arg_stablehlo("GT", least),
+    jvp=ZERO,
+    transpose=undefined("it is piecewise constant"),
+    batch=arg_batch(lambda: argmax_p),
+)

@@ -1,0 +1,23 @@
+"""argmin: the index of the least element along an axis; the first NaN wins, then the first of equals.
+
+Neighbours: `arg_extremal` has the rules.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from xnp.primitives.arg_extremal import arg_batch, arg_numpy, arg_shape, arg_stablehlo
+from xnp.primitives.reductions import greatest
+from xprim import ZERO, Primitive, undefined
+
+
+argmin_p = Primitive(
+    "argmin",
+    shape=arg_shape("argmin"),
+    numpy=arg_numpy(np.argmin),
+    stablehlo=arg_stablehlo("LT", greatest),
+    jvp=ZERO,
+    transpose=undefined("it is piecewise constant"),
+    batch=arg_batch(lambda: argmin_p),
+)

@@ -1,0 +1,270 @@
+"""cond: run one of several programs, chosen by an integer.
+
+    outs = cond[branches=(p0, p1, ...)] index operands...
+
+The index is an int32 scalar and is clamped into range; all branches take the same operands and
+give results of the same types. Under `vmap` with a mapped index every branch runs and the results
+are selected.
+
+Derivatives: in reverse mode a branch leaves its residuals in slots that the branches share, those of
+another branch being zero; the linear program is a `cond` again. With a concrete index, only the
+branch that is taken is differentiated.
+
+Semantics: StableHLO specification, section case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xnp.primitives.inner_programs import (
+    derived,
+    narrowed,
+    needed_arguments,
+    nonzero,
+    taken,
+    traced,
+    with_zeros,
+)
+from xnp.primitives.shorthand import broadcasted, filled
+from xprim import (
+    ClosedJaxpr,
+    ConcreteArray,
+    Equation,
+    Linear,
+    Primitive,
+    ShapedArray,
+    Zero,
+    dtypes,
+    eval_closed,
+    get_primitive,
+    not_mapped,
+)
+
+Branches = tuple[ClosedJaxpr, ...]
+
+
+def _shape(index: ShapedArray, *avals: ShapedArray, branches: Branches) -> Any:
+    if index.shape or index.dtype != dtypes.int32:
+        raise TypeError(
+            f"cond: the index must be an int32 scalar.\n  got       {index.str_long()}"
+        )
+    expected = [a.strong() for a in branches[0].in_avals]
+    if [a.strong() for a in avals] != expected:
+        raise TypeError(
+            "cond: the operands do not have the types that the branches take."
+            f"\n  got       {', '.join(a.str_long() for a in avals)}"
+            f"\n  expected  {', '.join(a.str_long() for a in expected)}"
+        )
+    return branches[0].out_avals
+
+
+def chosen(index: Any, branches: Branches) -> ClosedJaxpr:
+    """Return the branch that a concrete index chooses."""
+    return branches[max(0, min(int(index.to_host()), len(branches) - 1))]
+
+
+def _numpy(index: Any, *operands: Any, branches: Branches) -> Any:
+    return tuple(eval_closed(chosen(index, branches), *operands))
+
+
+def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, branches: Branches) -> Any:
+    index, *rest = operands
+    scalar = avals_in[0].strong()
+    # stablehlo.case runs the last branch for every index that is out of range
+    low, high = b.scalar(0, scalar.dtype), b.scalar(len(branches) - 1, scalar.dtype)
+    (clamped,) = b.op("stablehlo.clamp", [low, index, high], [scalar] * 3, [scalar])
+    regions = [
+        b.region([], lambda inner, _, br=branch: inner.inline(br, rest), avals_out)
+        for branch in branches
+    ]
+    return b.op("stablehlo.case", [clamped], [scalar], avals_out, regions=b.regions(*regions))
+
+
+def _effects(*, branches: Branches) -> Any:
+    return frozenset().union(*[br.effects for br in branches])
+
+
+def _dce(used: Sequence[bool], eqn: Equation) -> Equation:
+    branches: Branches = eqn.params["branches"]
+    each = [needed_arguments(br, used) for br in branches]
+    needed = [any(flags) for flags in zip(*each, strict=True)]
+    return eqn.replace(
+        inputs=[eqn.inputs[0], *taken(eqn.inputs[1:], needed)],
+        outputs=taken(eqn.outputs, used),
+        params={"branches": tuple([narrowed(br, used, needed) for br in branches])},
+    )
+
+
+# --- derivatives -------------------------------------------------------------------------------
+
+
+def _jvp(handle: Any, primals: Any, tangents: Any, *, branches: Branches) -> Any:
+    (index, *operands), (_, *dots) = primals, tangents
+    mask = nonzero(dots)
+    given = taken(dots, mask)
+    if type(index) is ConcreteArray:
+        forward, nonzero_out = handle.jvp_jaxpr(chosen(index, branches), mask)
+        results = eval_closed(forward, *operands, *given)
+    else:
+        forwards, nonzero_out = _joint_jvp(handle, branches, mask)
+        results = cond_p.bind(index, *operands, *given, branches=forwards)
+    outs = results[: len(nonzero_out)]
+    return outs, with_zeros(handle, outs, results[len(nonzero_out) :], nonzero_out)
+
+
+def _joint_jvp(handle: Any, branches: Branches, mask: list[bool]) -> tuple[Branches, list[bool]]:
+    """Return the derivatives of all branches, with the same nonzero tangents in each."""
+    each = [handle.jvp_jaxpr(br, mask)[1] for br in branches]
+    joint = [any(flags) for flags in zip(*each, strict=True)]
+    return tuple([handle.jvp_jaxpr(br, mask, joint)[0] for br in branches]), joint
+
+
+def _linearize(handle: Any, primals: Any, tangents: Any, *, branches: Branches) -> Any:
+    (index, *operands), (_, *dots) = primals, tangents
+    mask = nonzero(dots)
+    given = taken(dots, mask)
+    if type(index) is ConcreteArray:
+        split = handle.linearize_jaxpr(chosen(index, branches), mask)
+        results = eval_closed(split.primal, *operands)
+        residuals = split.residuals(operands, results)
+        count, nonzero_out = split.num_results, split.nonzero_out
+        out_dots = eval_closed(split.linear, *residuals, *given) if any(nonzero_out) else []
+    else:
+        key = ("cond linearize", branches, tuple(mask))
+        primal, linear, forwarded, nonzero_out = derived(
+            branches[0], key, lambda: _split_branches(handle, branches, mask)
+        )
+        results = cond_p.bind(index, *operands, branches=primal)
+        count = len(nonzero_out)
+        residuals = [*[operands[k] for k in forwarded], *results[count:]]
+        out_dots = ()
+        if any(nonzero_out):
+            out_dots = cond_p.bind(index, *residuals, *given, branches=linear)
+    outs = results[:count]
+    return outs, with_zeros(handle, outs, out_dots, nonzero_out)
+
+
+def _split_branches(handle: Any, branches: Branches, mask: list[bool]) -> Any:
+    """Return primal and linear branches, the operands that are residuals, and nonzero results.
+
+    Residuals of equal type share a slot among the branches, as only one of them runs.
+    """
+    each = [handle.linearize_jaxpr(br, mask).nonzero_out for br in branches]
+    joint = [any(flags) for flags in zip(*each, strict=True)]
+    splits = [handle.linearize_jaxpr(br, mask, joint) for br in branches]
+    count = len(joint)
+    slots: list[ShapedArray] = []
+    places = []
+    for split in splits:
+        free = list(range(len(slots)))
+        own = []
+        for aval in split.primal.out_avals[count:]:
+            slot = next((s for s in free if slots[s] is aval.strong()), len(slots))
+            if slot == len(slots):
+                slots.append(aval.strong())
+            else:
+                free.remove(slot)
+            own.append(slot)
+        places.append(own)
+    forwarded = sorted({k for split in splits for k in split.forwarded if k >= 0})
+    primal = tuple([_primal_branch(s, slots, own) for s, own in zip(splits, places, strict=True)])
+    lead = [branches[0].in_avals[k] for k in forwarded] + slots
+    tangent_avals = [a.strong() for a in taken(branches[0].in_avals, mask)]
+    linear = tuple([
+        _linear_branch(s, lead + tangent_avals, forwarded, own, len(lead))
+        for s, own in zip(splits, places, strict=True)
+    ])  # fmt: skip
+    return primal, linear, forwarded, joint
+
+
+def _primal_branch(split: Any, slots: list[ShapedArray], own: list[int]) -> ClosedJaxpr:
+    count = split.num_results
+
+    def primal(*operands: Any) -> list[Any]:
+        results = eval_closed(split.primal, *operands)
+        extra = dict(zip(own, results[count:], strict=True))
+        filling = [extra[i] if i in extra else filled(a.shape, 0, a.dtype)
+                   for i, a in enumerate(slots)]  # fmt: skip
+        return [*results[:count], *filling]
+
+    return traced(primal, split.primal.in_avals, split.primal.jaxpr.name)
+
+
+def _linear_branch(
+    split: Any, avals: list[ShapedArray], forwarded: list[int], own: list[int], lead: int
+) -> ClosedJaxpr:
+    def linear(*args: Any) -> list[Any]:
+        operand = dict(zip(forwarded, args, strict=False))
+        slots = args[len(forwarded) : lead]
+        extra = iter([slots[i] for i in own])
+        residuals = [operand[k] if k >= 0 else next(extra) for k in split.forwarded]
+        return eval_closed(split.linear, *residuals, *args[lead:])
+
+    return traced(linear, avals, split.linear.jaxpr.name)
+
+
+def _transpose(handle: Any, cts: Any, index: Any, *operands: Any, branches: Branches) -> Any:
+    linear = [type(x) is Linear for x in operands]
+    mask = nonzero(cts)
+    known = [x for x in operands if type(x) is not Linear]
+    given = taken(cts, mask)
+    backward = [handle.transpose_jaxpr(br, linear, mask, True)[0] for br in branches]
+    if type(index) is ConcreteArray:
+        results: Sequence[Any] = eval_closed(chosen(index, tuple(backward)), *known, *given)
+    else:
+        results = cond_p.bind(index, *known, *given, branches=tuple(backward))
+    found = iter(results)
+    return (
+        Zero(index.aval),
+        *[next(found) if lin else Zero(x.aval) for x, lin in zip(operands, linear, strict=True)],
+    )
+
+
+# --- batching ----------------------------------------------------------------------------------
+
+
+def _batch(axis: Any, operands: Any, dims: Any, *, branches: Branches) -> Any:
+    (index, *rest), (index_dim, *rest_dims) = operands, dims
+    mapped = tuple([d is not not_mapped for d in rest_dims])
+    fronts = [axis.to_front(x, d) if m else x
+              for x, d, m in zip(rest, rest_dims, mapped, strict=True)]  # fmt: skip
+    if index_dim is not not_mapped:
+        return _batch_by_selection(axis, index, fronts, mapped, branches)
+    each = [axis.batch_jaxpr(br, mapped, False)[1] for br in branches]
+    joint = tuple([any(flags) for flags in zip(*each, strict=True)])
+    batched = tuple([axis.batch_jaxpr(br, mapped, joint)[0] for br in branches])
+    outs = cond_p.bind(index, *fronts, branches=batched)
+    return outs, tuple([0 if m else not_mapped for m in joint])
+
+
+def _batch_by_selection(
+    axis: Any, index: Any, fronts: list[Any], mapped: tuple[bool, ...], branches: Branches
+) -> Any:
+    if any(br.effects for br in branches):
+        raise TypeError(
+            "cond: branches with side effects cannot run for a batch of predicates."
+            "\n  hint      under vmap every branch runs, and its results are selected"
+        )
+    cases = [eval_closed(axis.batch_jaxpr(br, mapped, True)[0], *fronts) for br in branches]
+    outs = []
+    for values in zip(*cases, strict=True):
+        shape = values[0].aval.shape
+        outs.append(get_primitive("select_n").bind(broadcasted(index, shape, (0,)), *values)[0])
+    return tuple(outs), (0,) * len(outs)
+
+
+cond_p = Primitive(
+    "cond",
+    call_like=True,
+    shape=_shape,
+    numpy=_numpy,
+    stablehlo=_stablehlo,
+    jvp=_jvp,
+    linearize=_linearize,
+    transpose=_transpose,
+    batch=_batch,
+    effects=_effects,
+    dce=_dce,
+)

@@ -1,0 +1,28 @@
+"""cummax: the greatest element so far along an axis; NaN stays to the end."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from xnp.primitives.cum_extremal import extremal_jvp
+from xnp.primitives.cumulative import (
+    cumulative_batch,
+    cumulative_numpy,
+    cumulative_shape,
+    cumulative_stablehlo,
+)
+from xnp.primitives.reductions import least
+from xnp.primitives.table import BOOL, REAL
+from xprim import Primitive, undefined
+
+cummax_p = Primitive(
+    "cummax",
+    shape=cumulative_shape("cummax", REAL | BOOL),
+    numpy=cumulative_numpy(np.maximum),
+    stablehlo=cumulative_stablehlo(
+        lambda b, scalar: b.reducer("stablehlo.maximum", scalar.dtype), least
+    ),
+    jvp=extremal_jvp(lambda: cummax_p),
+    transpose=undefined("it is not linear"),
+    batch=cumulative_batch(lambda: cummax_p),
+)

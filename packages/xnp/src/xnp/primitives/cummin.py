@@ -1,0 +1,28 @@
+"""cummin: the smallest element so far along an axis; NaN stays to the end."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from xnp.primitives.cum_extremal import extremal_jvp
+from xnp.primitives.cumulative import (
+    cumulative_batch,
+    cumulative_numpy,
+    cumulative_shape,
+    cumulative_stablehlo,
+)
+from xnp.primitives.reductions import greatest
+from xnp.primitives.table import BOOL, REAL
+from xprim import Primitive, undefined
+
+cummin_p = Primitive(
+    "cummin",
+    shape=cumulative_shape("cummin", REAL | BOOL),
+    numpy=cumulative_numpy(np.minimum),
+    stablehlo=cumulative_stablehlo(
+        lambda b, scalar: b.reducer("stablehlo.minimum", scalar.dtype), greatest
+    ),
+    jvp=extremal_jvp(lambda: cummin_p),
+    transpose=undefined("it is not linear"),
+    batch=cumulative_batch(lambda: cummin_p),
+)

@@ -1,0 +1,160 @@
+"""What the rules of primitives that hold programs share: rewriting inner jaxprs, and running them.
+
+A rule that derives a program keeps it in the memo of the program it came from, so that a second
+call only dispatches. `derived` does that; the other functions rewrite arguments and results.
+
+Neighbours: `cond`, `while_loop`, `scan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeVar
+
+from xprim import (
+    EAGER,
+    ClosedJaxpr,
+    Equation,
+    Jaxpr,
+    Primitive,
+    ShapedArray,
+    Var,
+    Zero,
+    closed_without_dead_code,
+    trace_to_jaxpr,
+)
+
+T = TypeVar("T")
+
+# Evaluating an equation with NumPy takes 1 to 2 us and compiling a small loop 20 ms and more: a loop
+# of more equations than this is compiled, where a compiler is installed.
+EQUATIONS_WORTH_COMPILING = 4096
+
+
+def derived(closed: ClosedJaxpr, key: Hashable, make: Callable[[], T]) -> T:
+    """Return what `make()` derives from a program, from the program's memo when it has it."""
+    found = closed.memo.get(key)
+    if found is None:
+        found = closed.memo[key] = make()
+    return found  # type: ignore[no-any-return]
+
+
+def split_at(values: Sequence[T], *counts: int) -> list[list[T]]:
+    """Cut a sequence into pieces of the given lengths and the rest."""
+    pieces, start = [], 0
+    for count in counts:
+        pieces.append(list(values[start : start + count]))
+        start += count
+    return [*pieces, list(values[start:])]
+
+
+def taken(values: Sequence[T], mask: Sequence[bool]) -> list[T]:
+    """Return the values where the mask holds."""
+    return [x for x, keep in zip(values, mask, strict=True) if keep]
+
+
+def nonzero(tangents: Sequence[Any]) -> list[bool]:
+    """Return for each tangent or cotangent whether it is not a `Zero`."""
+    return [type(t) is not Zero for t in tangents]
+
+
+def with_zeros(handle: Any, outs: Sequence[Any], dots: Sequence[Any], mask: Sequence[bool]) -> Any:
+    """Return a tangent for each result: the next of `dots` where the mask holds, else a `Zero`."""
+    given = iter(dots)
+    return tuple([
+        next(given) if m else Zero(handle.tangent_aval(out))
+        for out, m in zip(outs, mask, strict=True)
+    ])  # fmt: skip
+
+
+def rearranged(
+    closed: ClosedJaxpr,
+    arguments: Sequence[int] | None = None,
+    results: Sequence[int] | None = None,
+) -> ClosedJaxpr:
+    """Return the program with its arguments and results in another order.
+
+    Args:
+      closed: the program.
+      arguments: for each new argument, the number of the old one; all must occur.
+      results: for each new result, the number of the old one; some may be left out.
+    """
+    jaxpr = closed.jaxpr
+    if arguments is not None:
+        jaxpr = jaxpr.replace(invars=[jaxpr.invars[i] for i in arguments])
+    if results is not None:
+        jaxpr = jaxpr.replace(outvars=[jaxpr.outvars[i] for i in results])
+    return ClosedJaxpr(jaxpr, closed.consts)
+
+
+def with_ignored_arguments(
+    closed: ClosedJaxpr, avals: Sequence[ShapedArray], at: int | None = None
+) -> ClosedJaxpr:
+    """Return the program with more arguments, which it ignores, at a position or the end."""
+    invars = list(closed.jaxpr.invars)
+    position = len(invars) if at is None else at
+    invars[position:position] = [Var(a) for a in avals]
+    return ClosedJaxpr(closed.jaxpr.replace(invars=invars), closed.consts)
+
+
+def narrowed(
+    closed: ClosedJaxpr, results: Sequence[bool], arguments: Sequence[bool]
+) -> ClosedJaxpr:
+    """Return the program with some results and arguments only; these must be all it needs."""
+    smaller, _ = closed_without_dead_code(closed, results, keep_arguments=True)
+    jaxpr = smaller.jaxpr
+    return ClosedJaxpr(jaxpr.replace(invars=taken(jaxpr.invars, arguments)), smaller.consts)
+
+
+def needed_arguments(closed: ClosedJaxpr, results: Sequence[bool]) -> list[bool]:
+    """Return for each argument whether some of the results depend on it."""
+    return closed_without_dead_code(closed, results, keep_arguments=True)[1]
+
+
+def traced(
+    fun: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray], name: str = ""
+) -> ClosedJaxpr:
+    """Return the program of a function that captures no traced values."""
+    return ClosedJaxpr(*trace_to_jaxpr(fun, avals, name=name))
+
+
+def count_equations(closed: ClosedJaxpr) -> int:
+    """Return how many equations one run evaluates, loops inside counted in full."""
+    return derived(closed, "equations", lambda: _count(closed.jaxpr))
+
+
+def _count(jaxpr: Jaxpr) -> int:
+    total = 0
+    for eqn in jaxpr.eqns:
+        times = eqn.params.get("length", 1)
+        for value in eqn.params.values():
+            for inner in value if isinstance(value, tuple) else (value,):
+                if isinstance(inner, ClosedJaxpr):
+                    total += times * count_equations(inner)
+        total += 1
+    return total
+
+
+def compiler() -> Callable[[ClosedJaxpr, Sequence[Any]], Sequence[Any]] | None:
+    """Return what compiles and runs whole programs for eager evaluation, if it is installed."""
+    return getattr(EAGER.backend, "compile_and_run", None)
+
+
+def as_program(
+    primitive: Primitive,
+    inner: ClosedJaxpr,
+    avals: Sequence[ShapedArray],
+    params: dict[str, Any],
+) -> ClosedJaxpr:
+    """Return the program of a single equation; it is kept with an inner program of the equation."""
+    key = ("program", primitive, tuple(avals), *params.items())
+    return derived(inner, key, lambda: _single_equation(primitive, avals, params))
+
+
+def _single_equation(
+    primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]
+) -> ClosedJaxpr:
+    invars = [Var(a) for a in avals]
+    outvars = [Var(a) for a in primitive.infer(tuple(avals), params)]
+    eqn = Equation(primitive, invars, outvars, params)
+    return ClosedJaxpr(Jaxpr((), invars, outvars, [eqn], primitive.name))

@@ -1,0 +1,274 @@
+"""scan: run a program for each element along the leading axes of arrays, with a carry.
+
+    carry, ys = scan[jaxpr length reverse num_consts num_carry unroll] consts carry xs
+
+    jaxpr       consts, carry, x -> carry, y
+
+The xs have a leading dimension of `length`, of which each step sees one element; the ys of all
+steps are stacked. `reverse` takes the elements from last to first (ys keep the places of their xs);
+`unroll` writes that many steps into one turn of the compiled loop.
+
+Neighbours: `scan_derivatives` has the rules of forward and reverse mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xnp.primitives.inner_programs import (
+    EQUATIONS_WORTH_COMPILING,
+    as_program,
+    compiler,
+    count_equations,
+    narrowed,
+    needed_arguments,
+    split_at,
+    taken,
+)
+from xnp.primitives.scan_derivatives import jvp_rule, linearize_rule, transpose_rule
+from xprim import (
+    ClosedJaxpr,
+    ConcreteArray,
+    Equation,
+    Primitive,
+    ShapedArray,
+    dtypes,
+    eval_closed,
+    not_mapped,
+    shaped_array,
+)
+
+
+def _shape(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int,
+           **_options: Any) -> Any:  # fmt: skip
+    consts, carry, xs = split_at(avals, num_consts, num_carry)
+    for x in xs:
+        if not x.shape or x.shape[0] != length:
+            raise ValueError(
+                f"scan: every xs must have a leading dimension of size {length}."
+                f"\n  got       {x.str_long()}"
+            )
+    elements = [shaped_array(x.shape[1:], x.dtype) for x in xs]
+    found = [a.strong() for a in (*consts, *carry)] + elements
+    expected = [a.strong() for a in jaxpr.in_avals]
+    if found != expected:
+        raise TypeError(
+            "scan: the operands do not have the types that the body takes."
+            f"\n  got       {', '.join(a.str_long() for a in found)}"
+            f"\n  expected  {', '.join(a.str_long() for a in expected)}"
+        )
+    carry_out, ys = split_at(jaxpr.out_avals, num_carry)
+    return (*carry_out, *[stacked_aval(y, length) for y in ys])
+
+
+def stacked_aval(aval: ShapedArray, length: int) -> ShapedArray:
+    """Return the abstract value of `length` such values, stacked."""
+    return shaped_array((length, *aval.shape), aval.dtype, aval.weak_type)
+
+
+def _numpy(*operands: Any, jaxpr: ClosedJaxpr, length: int, reverse: bool, num_consts: int,
+           num_carry: int, unroll: int) -> Any:  # fmt: skip
+    run = compiler()
+    if run is not None and length * (1 + count_equations(jaxpr)) > EQUATIONS_WORTH_COMPILING:
+        params = {
+            "jaxpr": jaxpr, "length": length, "reverse": reverse, "num_consts": num_consts,
+            "num_carry": num_carry, "unroll": unroll,
+        }  # fmt: skip
+        avals = [x.aval for x in operands]
+        return tuple(run(as_program(scan_p, jaxpr, avals, params), operands))
+    consts, carry, xs = split_at(operands, num_consts, num_carry)
+    hosts = [x.to_host() for x in xs]
+    x_avals = jaxpr.in_avals[num_consts + num_carry :]
+    y_avals = jaxpr.out_avals[num_carry:]
+    stacks = [np.empty((length, *a.shape), a.dtype) for a in y_avals]
+    for i in range(length - 1, -1, -1) if reverse else range(length):
+        elements = [ConcreteArray(np.asarray(h[i]), a) for h, a in zip(hosts, x_avals, strict=True)]
+        results = eval_closed(jaxpr, *consts, *carry, *elements)
+        carry = results[:num_carry]
+        for stack, y in zip(stacks, results[num_carry:], strict=True):
+            stack[i] = y.to_host()
+    stacked = [ConcreteArray(s, stacked_aval(a, length))
+               for s, a in zip(stacks, y_avals, strict=True)]  # fmt: skip
+    return (*carry, *stacked)
+
+
+def _effects(*, jaxpr: ClosedJaxpr, **_options: Any) -> Any:
+    return jaxpr.effects
+
+
+def _dce(used: Sequence[bool], eqn: Equation) -> Equation:
+    """Drop unused ys, and the parts of the carry that no used result depends on."""
+    params = eqn.params
+    jaxpr, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
+    live, used_ys = split_at(used, num_carry)
+    while True:
+        needed = needed_arguments(jaxpr, [*live, *used_ys])
+        carry_needed = needed[num_consts : num_consts + num_carry]
+        more = [a or b for a, b in zip(live, carry_needed, strict=True)]
+        if more == live:
+            break
+        live = more
+    consts_keep, _, xs_keep = split_at(needed, num_consts, num_carry)
+    keep = [*consts_keep, *live, *xs_keep]
+    smaller = narrowed(jaxpr, [*live, *used_ys], keep)
+    return eqn.replace(
+        inputs=taken(eqn.inputs, keep),
+        outputs=taken(eqn.outputs, [*live, *used_ys]),
+        params=params
+        | {"jaxpr": smaller, "num_consts": sum(consts_keep), "num_carry": sum(live)},
+    )
+
+
+# --- lowering ----------------------------------------------------------------------------------
+
+
+def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, jaxpr: ClosedJaxpr,
+               length: int, reverse: bool, num_consts: int, num_carry: int,
+               unroll: int) -> Any:  # fmt: skip
+    """Write a while loop over (counter, carry, ys); the steps that `unroll` leaves over come after.
+
+    The consts and xs are not carried: the regions see them as they are.
+    """
+    consts, carry, xs = split_at(operands, num_consts, num_carry)
+    step = _Step(jaxpr, length, reverse, consts, xs, avals_in[num_consts + num_carry :], num_carry,
+                 avals_out)  # fmt: skip
+    ys = [b.full_like(0, a.strong()) for a in avals_out[num_carry:]]
+    values = [*carry, *ys]
+    unroll = max(1, min(unroll, length))
+    turns = length // unroll if length > unroll else 0
+    if turns:
+        values = _loop(b, step, values, turns, unroll)
+    for i in range(turns * unroll, length):
+        values = step.write(b, b.scalar(i, dtypes.int32), values)
+    return values
+
+
+def _loop(b: Any, step: _Step, values: list[str], turns: int, unroll: int) -> list[str]:
+    counter = shaped_array((), dtypes.int32)
+    avals = [counter, *step.avals]
+
+    def test(inner: Any, names: list[str]) -> list[str]:
+        limit = inner.scalar(turns * unroll, dtypes.int32)
+        return inner.op(  # type: ignore[no-any-return]
+            "stablehlo.compare", [names[0], limit], [counter, counter],
+            [shaped_array((), dtypes.bool_)],
+            "comparison_direction = #stablehlo<comparison_direction LT>, "
+            "compare_type = #stablehlo<comparison_type SIGNED>",
+        )  # fmt: skip
+
+    def body(inner: Any, names: list[str]) -> list[str]:
+        i, *state = names
+        one = inner.scalar(1, dtypes.int32)
+        for _ in range(unroll):
+            state = step.write(inner, i, state)
+            i = inner.same_type_op("stablehlo.add", [i, one], counter)
+        return [i, *state]
+
+    regions = b.regions(
+        b.region(avals, test, [shaped_array((), dtypes.bool_)]), b.region(avals, body, avals)
+    )
+    start = b.scalar(0, dtypes.int32)
+    return b.op("stablehlo.while", [start, *values], avals, avals, regions=regions)[1:]  # type: ignore[no-any-return]
+
+
+class _Step:
+    """Writes one step of a scan: take the elements, run the body, put the ys in their places."""
+
+    def __init__(
+        self, jaxpr: ClosedJaxpr, length: int, reverse: bool, consts: list[str], xs: list[str],
+        xs_avals: Sequence[ShapedArray], num_carry: int, avals: Sequence[ShapedArray],
+    ) -> None:  # fmt: skip
+        self.jaxpr = jaxpr
+        self.length = length
+        self.reverse = reverse
+        self.consts = consts
+        self.xs = xs
+        self.xs_avals = [a.strong() for a in xs_avals]
+        self.num_carry = num_carry
+        self.avals = [a.strong() for a in avals]
+
+    def write(self, b: Any, i: str, values: list[str]) -> list[str]:
+        """Write step `i` on the carry and ys so far; return the new ones."""
+        carry, ys = split_at(values, self.num_carry)
+        if self.reverse:
+            last = b.scalar(self.length - 1, dtypes.int32)
+            i = b.same_type_op("stablehlo.subtract", [last, i], shaped_array((), dtypes.int32))
+        elements = [self._element(b, x, a, i) for x, a in zip(self.xs, self.xs_avals, strict=True)]
+        results = b.inline(self.jaxpr, [*self.consts, *carry, *elements])
+        new, new_ys = split_at(results, self.num_carry)
+        stacks = zip(ys, new_ys, self.avals[self.num_carry :], strict=True)
+        return [*new, *[self._placed(b, stack, y, a, i) for stack, y, a in stacks]]
+
+    def _element(self, b: Any, x: str, aval: ShapedArray, i: str) -> str:
+        zero, index = b.scalar(0, dtypes.int32), shaped_array((), dtypes.int32)
+        row = shaped_array((1, *aval.shape[1:]), aval.dtype)
+        sizes = ", ".join(map(str, row.shape))
+        (piece,) = b.op(
+            "stablehlo.dynamic_slice", [x, i, *[zero] * (aval.ndim - 1)],
+            [aval, *[index] * aval.ndim], [row], f"slice_sizes = array<i64: {sizes}>",
+        )  # fmt: skip
+        (element,) = b.op(
+            "stablehlo.reshape", [piece], [row], [shaped_array(aval.shape[1:], aval.dtype)]
+        )
+        return element  # type: ignore[no-any-return]
+
+    def _placed(self, b: Any, stack: str, y: str, aval: ShapedArray, i: str) -> str:
+        zero, index = b.scalar(0, dtypes.int32), shaped_array((), dtypes.int32)
+        row = shaped_array((1, *aval.shape[1:]), aval.dtype)
+        (piece,) = b.op(
+            "stablehlo.reshape", [y], [shaped_array(aval.shape[1:], aval.dtype)], [row]
+        )
+        (out,) = b.op(
+            "stablehlo.dynamic_update_slice", [stack, piece, i, *[zero] * (aval.ndim - 1)],
+            [aval, row, *[index] * aval.ndim], [aval],
+        )  # fmt: skip
+        return out  # type: ignore[no-any-return]
+
+
+# --- batching ----------------------------------------------------------------------------------
+
+
+def _batch(axis: Any, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr, num_consts: int,
+           num_carry: int, **options: Any) -> Any:  # fmt: skip
+    mapped = [d is not not_mapped for d in dims]
+    consts_mapped, carry_mapped, xs_mapped = split_at(mapped, num_consts, num_carry)
+    num_ys = len(jaxpr.out_avals) - num_carry
+    while True:
+        batched, out_mapped = axis.batch_jaxpr(
+            jaxpr, (*consts_mapped, *carry_mapped, *xs_mapped), [*carry_mapped, *[False] * num_ys]
+        )
+        joint = [a or b for a, b in zip(carry_mapped, out_mapped[:num_carry], strict=True)]
+        if joint == carry_mapped:
+            break
+        carry_mapped = joint
+    lead = [
+        axis.to_front(x, d) if m else x
+        for x, d, m in zip(operands[: num_consts + num_carry], dims[: num_consts + num_carry],
+                           [*consts_mapped, *carry_mapped], strict=True)
+    ]  # fmt: skip
+    # the leading dimension of xs and ys stays that of the steps
+    xs = [axis.move(x, d, 1) if d is not not_mapped else x
+          for x, d in zip(operands[len(lead) :], dims[len(lead) :], strict=True)]  # fmt: skip
+    outs = scan_p.bind(
+        *lead, *xs, jaxpr=batched, num_consts=num_consts, num_carry=num_carry, **options
+    )
+    places = [*[0] * num_carry, *[1] * num_ys]
+    return outs, tuple([p if m else not_mapped for p, m in zip(places, out_mapped, strict=True)])
+
+
+scan_p = Primitive(
+    "scan",
+    call_like=True,
+    shape=_shape,
+    numpy=_numpy,
+    stablehlo=_stablehlo,
+    jvp=jvp_rule,
+    linearize=linearize_rule,
+    transpose=transpose_rule,
+    batch=_batch,
+    effects=_effects,
+    dce=_dce,
+)

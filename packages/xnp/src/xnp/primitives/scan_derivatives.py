@@ -1,0 +1,351 @@
+"""The derivatives of scan: forward along the loop, linearized with stacked residuals, transposed.
+
+    jvp        a scan over (carry, carry_dot); the body is the derivative of the body
+    linearize  the primal scan gives the residuals of each step as extra ys; the linear scan takes
+               them as xs. Residuals that all steps share are computed once and are consts; one that
+               is an element of an xs is that xs.
+    transpose  a scan in the other direction, which carries the cotangents of consts and carry
+
+A tangent of the carry that is zero at first may become nonzero by a step, so the mask of nonzero
+ones grows until a step does not change it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xnp.primitives.inner_programs import (
+    derived,
+    narrowed,
+    nonzero,
+    rearranged,
+    split_at,
+    taken,
+    traced,
+    with_zeros,
+)
+from xnp.primitives.shorthand import add
+from xprim import (
+    ClosedJaxpr,
+    Jaxpr,
+    Linear,
+    Literal,
+    ShapedArray,
+    Zero,
+    closed_without_dead_code,
+    eval_closed,
+    get_primitive,
+)
+
+
+def _bind(*operands: Any, **params: Any) -> tuple[Any, ...]:
+    return get_primitive("scan").bind(*operands, **params)
+
+
+def _fixpoint(
+    transformed: Callable[[list[bool]], tuple[Any, Sequence[bool]]], carry: list[bool]
+) -> tuple[Any, list[bool], list[bool]]:
+    """Grow the mask of the carry until the body keeps it; return what the body became, and masks.
+
+    Args:
+      transformed: from a mask of the carry to the transformed body and the mask of its results.
+      carry: the mask at the start.
+    """
+    while True:
+        result, out = transformed(carry)
+        joint = [a or b for a, b in zip(carry, out[: len(carry)], strict=True)]
+        if joint == carry:
+            return result, carry, list(out[len(carry) :])
+        carry = joint
+
+
+# --- forward mode ------------------------------------------------------------------------------
+
+
+def jvp_rule(handle: Any, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, num_consts: int,
+             num_carry: int, **options: Any) -> Any:  # fmt: skip
+    """Scan over values and tangents together."""
+    consts, carry, xs = split_at(primals, num_consts, num_carry)
+    const_dots, carry_dots, x_dots = split_at(tangents, num_consts, num_carry)
+    const_mask, x_mask = nonzero(const_dots), nonzero(x_dots)
+    num_ys = len(jaxpr.out_avals) - num_carry
+
+    def body_jvp(mask: list[bool]) -> Any:
+        wanted = [*mask, *[False] * num_ys]
+        return handle.jvp_jaxpr(jaxpr, [*const_mask, *mask, *x_mask], wanted)
+
+    forward, mask, y_mask = _fixpoint(body_jvp, nonzero(carry_dots))
+    counts = (sum(const_mask), sum(mask))
+    body = derived(
+        forward, ("scan", num_consts, num_carry),
+        lambda: _interleaved(forward, num_consts, num_carry, len(xs), num_ys, counts),
+    )  # fmt: skip
+    dots = [handle.instantiate(t) for t in taken(carry_dots, mask)]
+    results = _bind(
+        *consts, *taken(const_dots, const_mask), *carry, *dots, *xs, *taken(x_dots, x_mask),
+        jaxpr=body, num_consts=num_consts + counts[0], num_carry=num_carry + counts[1], **options,
+    )  # fmt: skip
+    carry_out, dots_out, ys, y_dots = split_at(results, num_carry, counts[1], num_ys)
+    outs = [*carry_out, *ys]
+    return outs, with_zeros(handle, outs, [*dots_out, *y_dots], [*mask, *y_mask])
+
+
+def _interleaved(
+    forward: ClosedJaxpr, num_consts: int, num_carry: int, num_xs: int, num_ys: int,
+    counts: tuple[int, int],
+) -> ClosedJaxpr:  # fmt: skip
+    """Bring the derivative of a body into the order of a body: consts, carry, xs; carry, ys."""
+    consts, carry, xs, const_dots, dots, x_dots = split_at(
+        range(len(forward.in_avals)), num_consts, num_carry, num_xs, *counts
+    )
+    carry_out, ys, dots_out, y_dots = split_at(
+        range(len(forward.out_avals)), num_carry, num_ys, counts[1]
+    )
+    return rearranged(
+        forward,
+        [*consts, *const_dots, *carry, *dots, *xs, *x_dots],
+        [*carry_out, *dots_out, *ys, *y_dots],
+    )
+
+
+# --- linearization -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """A body split into a primal and a linear one.
+
+    Attributes:
+      primal: consts, carry, x -> carry, y, residuals of the step.
+      shared: from the consts to the residuals that all steps share.
+      linear: residual consts, const tangents, carry tangents, residual xs, x tangents -> carry
+        tangents, y tangents.
+      const_args: the consts that are residuals.
+      x_args: the xs that are residuals.
+      carry_mask, y_mask: which results have nonzero tangents.
+    """
+
+    primal: ClosedJaxpr
+    shared: ClosedJaxpr
+    linear: ClosedJaxpr
+    const_args: list[int]
+    x_args: list[int]
+    carry_mask: list[bool]
+    y_mask: list[bool]
+
+
+def linearize_rule(handle: Any, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr,
+                   num_consts: int, num_carry: int, **options: Any) -> Any:  # fmt: skip
+    """Run the primal scan, which also stacks residuals; leave a linear scan on the tape."""
+    consts, _, xs = split_at(primals, num_consts, num_carry)
+    const_dots, carry_dots, x_dots = split_at(tangents, num_consts, num_carry)
+    masks = (nonzero(const_dots), nonzero(carry_dots), nonzero(x_dots))
+    split: _Split = derived(
+        jaxpr, ("scan linearize", num_consts, num_carry, *map(tuple, masks)),
+        lambda: _split_body(handle, jaxpr, num_consts, num_carry, masks),
+    )  # fmt: skip
+    results = _bind(
+        *primals, jaxpr=split.primal, num_consts=num_consts, num_carry=num_carry, **options
+    )
+    count = len(jaxpr.out_avals)
+    outs, stacked = results[:count], results[count:]
+    mask = [*split.carry_mask, *split.y_mask]
+    if not any(mask):
+        return outs, with_zeros(handle, outs, (), mask)
+    shared = eval_closed(split.shared, *consts)
+    residual_consts = [*[consts[i] for i in split.const_args], *shared]
+    dots_in = taken(const_dots, masks[0])
+    dots = [handle.instantiate(t) for t in taken(carry_dots, split.carry_mask)]
+    out_dots = _bind(
+        *residual_consts, *dots_in, *dots, *[xs[i] for i in split.x_args], *stacked,
+        *taken(x_dots, masks[2]), jaxpr=split.linear, num_carry=len(dots),
+        num_consts=len(residual_consts) + len(dots_in), **options,
+    )  # fmt: skip
+    return outs, with_zeros(handle, outs, out_dots, mask)
+
+
+def _split_body(
+    handle: Any, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, masks: Any
+) -> _Split:
+    const_mask, start, x_mask = masks
+    num_ys = len(jaxpr.out_avals) - num_carry
+
+    def linearized(mask: list[bool]) -> Any:
+        wanted = [*mask, *[False] * num_ys]
+        split = handle.linearize_jaxpr(jaxpr, [*const_mask, *mask, *x_mask], wanted)
+        return split, split.nonzero_out
+
+    split, carry_mask, y_mask = _fixpoint(linearized, start)
+    count = split.num_results
+    primal = split.primal.jaxpr
+    extra = iter(primal.outvars[count:])
+    atoms = [primal.invars[k] if k >= 0 else next(extra) for k in split.forwarded]
+    known = _known_from_consts(primal, num_consts)
+    const_place = {v: i for i, v in enumerate(primal.invars[:num_consts])}
+    x_place = {v: i for i, v in enumerate(primal.invars[num_consts + num_carry :])}
+    by_kind: dict[str, list[int]] = {"const": [], "shared": [], "x": [], "stacked": []}
+    for r, atom in enumerate(atoms):
+        kind = ("const" if atom in const_place else "x" if atom in x_place
+                else "shared" if type(atom) is Literal or atom in known else "stacked")  # fmt: skip
+        by_kind[kind].append(r)
+    stacked = [atoms[r] for r in by_kind["stacked"]]
+    keep = primal.replace(outvars=[*primal.outvars[:count], *stacked])
+    body, _ = closed_without_dead_code(ClosedJaxpr(keep, split.primal.consts), keep_arguments=True)
+    shared = _shared_program(
+        split.primal, [atoms[r] for r in by_kind["shared"]], primal.invars[:num_consts]
+    )
+    total = len(atoms)
+    const_dots, dots, x_dots = split_at(
+        range(total, len(split.linear.in_avals)), sum(const_mask), sum(carry_mask)
+    )
+    order = [*by_kind["const"], *by_kind["shared"], *const_dots, *dots, *by_kind["x"],
+             *by_kind["stacked"], *x_dots]  # fmt: skip
+    return _Split(
+        primal=body,
+        shared=shared,
+        linear=rearranged(split.linear, order),
+        const_args=[const_place[atoms[r]] for r in by_kind["const"]],
+        x_args=[x_place[atoms[r]] for r in by_kind["x"]],
+        carry_mask=carry_mask,
+        y_mask=y_mask,
+    )
+
+
+def _known_from_consts(jaxpr: Jaxpr, num_consts: int) -> set[Any]:
+    """Return the variables of a body that depend on its consts alone."""
+    known: set[Any] = {*jaxpr.constvars, *jaxpr.invars[:num_consts]}
+    for eqn in jaxpr.eqns:
+        if all([type(x) is Literal or x in known for x in eqn.inputs]) and not eqn.effects:
+            known.update(eqn.outputs)
+    return known
+
+
+def _shared_program(closed: ClosedJaxpr, atoms: Sequence[Any], invars: Sequence[Any]) -> ClosedJaxpr:
+    jaxpr = closed.jaxpr.replace(outvars=list(atoms))
+    small, _ = closed_without_dead_code(ClosedJaxpr(jaxpr, closed.consts), keep_arguments=True)
+    return ClosedJaxpr(small.jaxpr.replace(invars=list(invars)), small.consts)
+
+
+# --- transposition -----------------------------------------------------------------------------
+
+
+def transpose_rule(handle: Any, cts: Any, *operands: Any, jaxpr: ClosedJaxpr, length: int,
+                   reverse: bool, num_consts: int, num_carry: int, **options: Any) -> Any:  # fmt: skip
+    """Scan backwards with the transposed body."""
+    consts, carry, xs = split_at(operands, num_consts, num_carry)
+    linear = [type(x) is Linear for x in operands]
+    const_linear, carry_linear, x_linear = split_at(linear, num_consts, num_carry)
+    if not all(carry_linear):
+        operands, jaxpr, num_consts, num_carry, cts = _carry_made_linear(
+            operands, cts, carry_linear, jaxpr, num_consts, num_carry,
+            {"length": length, "reverse": reverse, **options},
+        )  # fmt: skip
+        results = transpose_rule(
+            handle, cts, *operands, jaxpr=jaxpr, length=length, reverse=reverse,
+            num_consts=num_consts, num_carry=num_carry, **options,
+        )  # fmt: skip
+        return _with_carry_zeros(results, carry, carry_linear, num_consts, len(xs))
+    carry_cts, y_cts = split_at(cts, num_carry)
+    y_mask = nonzero(y_cts)
+    backward = derived(
+        jaxpr, ("scan transpose", num_carry, num_consts, tuple(linear), tuple(y_mask)),
+        lambda: _backward_body(handle, jaxpr, const_linear, num_carry, x_linear, y_mask),
+    )  # fmt: skip
+    const_avals = [x.aval for x in consts if type(x) is Linear]
+    results = _bind(
+        *[x for x in consts if type(x) is not Linear],
+        *[handle.instantiate(Zero(a.strong())) for a in const_avals],
+        *[handle.instantiate(ct) for ct in carry_cts],
+        *[x for x in xs if type(x) is not Linear],
+        *taken(y_cts, y_mask),
+        jaxpr=backward, length=length, reverse=not reverse,
+        num_consts=num_consts - len(const_avals), num_carry=len(const_avals) + num_carry,
+        **options,
+    )  # fmt: skip
+    found = iter(results)
+    const_cts = [next(found) if lin else Zero(x.aval)
+                 for x, lin in zip(consts, const_linear, strict=True)]  # fmt: skip
+    carry_results = [next(found) for _ in carry]
+    x_results = [next(found) if lin else Zero(x.aval) for x, lin in zip(xs, x_linear, strict=True)]
+    return (*const_cts, *carry_results, *x_results)
+
+
+def _backward_body(
+    handle: Any, jaxpr: ClosedJaxpr, const_linear: list[bool], num_carry: int,
+    x_linear: list[bool], y_mask: list[bool],
+) -> ClosedJaxpr:  # fmt: skip
+    """Return (residual consts), (const cts, carry cts), (residual xs, y cts) -> cts, x cts."""
+    linear = [*const_linear, *[True] * num_carry, *x_linear]
+    given = [*[True] * num_carry, *y_mask]
+    body, _ = handle.transpose_jaxpr(jaxpr, linear, given, True)
+    num_consts = len(const_linear)
+    known_consts, num_sums = const_linear.count(False), const_linear.count(True)
+    known_xs = x_linear.count(False)
+
+    def backward(*args: Any) -> list[Any]:
+        consts, sums, carry_cts, xs, y_cts = split_at(
+            args, known_consts, num_sums, num_carry, known_xs
+        )
+        results = eval_closed(body, *consts, *xs, *carry_cts, *y_cts)
+        totals = [add(a, b) for a, b in zip(sums, results[:num_sums], strict=True)]
+        return [*totals, *results[num_sums:]]
+
+    consts, carry, xs = split_at(jaxpr.in_avals, num_consts, num_carry)
+    ys = jaxpr.out_avals[num_carry:]
+    sums = [a.strong() for a in taken(consts, const_linear)]
+    avals = [
+        *_others(consts, const_linear), *sums, *[a.strong() for a in carry],
+        *_others(xs, x_linear), *[a.strong() for a in taken(ys, y_mask)],
+    ]  # fmt: skip
+    return traced(backward, avals, jaxpr.jaxpr.name)
+
+
+def _others(avals: Sequence[ShapedArray], mask: Sequence[bool]) -> list[ShapedArray]:
+    return [a for a, m in zip(avals, mask, strict=True) if not m]
+
+
+def _carry_made_linear(
+    operands: Sequence[Any], cts: Sequence[Any], carry_linear: list[bool], jaxpr: ClosedJaxpr,
+    num_consts: int, num_carry: int, options: dict[str, Any],
+) -> tuple[list[Any], ClosedJaxpr, int, int, list[Any]]:  # fmt: skip
+    """Make the known part of the carry (a loop counter) xs: run it forward and stack its values."""
+    consts, carry, xs = split_at(operands, num_consts, num_carry)
+    known_args = [type(x) is not Linear for x in operands]
+    known = [not lin for lin in carry_linear]
+    num_ys = len(jaxpr.out_avals) - num_carry
+    forward = narrowed(jaxpr, [*known, *[False] * num_ys], known_args)
+    known_consts = known_args[:num_consts].count(True)
+    inputs = forward.jaxpr.invars[known_consts : known_consts + sum(known)]
+    stacking = ClosedJaxpr(
+        forward.jaxpr.replace(outvars=[*forward.jaxpr.outvars, *inputs]), forward.consts
+    )
+    results = _bind(
+        *taken(operands, known_args), jaxpr=stacking, num_consts=known_consts,
+        num_carry=sum(known), **options,
+    )  # fmt: skip
+    counters = results[sum(known) :]
+    numbers = list(range(len(jaxpr.in_avals)))
+    const_ids, carry_ids, x_ids = split_at(numbers, num_consts, num_carry)
+    body = rearranged(
+        jaxpr,
+        [*const_ids, *taken(carry_ids, carry_linear), *taken(carry_ids, known), *x_ids],
+        [*taken(range(num_carry), carry_linear), *range(num_carry, num_carry + num_ys)],
+    )
+    operands = [*consts, *taken(carry, carry_linear), *counters, *xs]
+    kept_cts = [*taken(cts[:num_carry], carry_linear), *cts[num_carry:]]
+    return operands, body, num_consts, sum(carry_linear), kept_cts
+
+
+def _with_carry_zeros(
+    results: Sequence[Any], carry: Sequence[Any], carry_linear: list[bool], num_consts: int,
+    num_xs: int,
+) -> tuple[Any, ...]:  # fmt: skip
+    """Put zeros for the known part of the carry among the cotangents."""
+    const_cts = results[:num_consts]
+    found = iter(results[num_consts : num_consts + sum(carry_linear)])
+    x_cts = results[len(results) - num_xs :] if num_xs else ()
+    carry_cts = [next(found) if lin else Zero(x.aval)
+                 for x, lin in zip(carry, carry_linear, strict=True)]  # fmt: skip
+    return (*const_cts, *carry_cts, *x_cts)

@@ -1,0 +1,154 @@
+"""sort: order the elements along one dimension; further operands follow the keys.
+
+The first `num_keys` operands are compared, the first one first; all are permuted. Smaller elements
+come first, NaN comes last, -0.0 equals 0.0, False comes before True; complex numbers are compared
+by their real, then their imaginary parts. Semantics: StableHLO specification, section sort.
+The derivative permutes the tangents in the same way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xnp.primitives.along import take_along
+from xnp.primitives.building import call, index_dtype_for
+from xprim import Primitive, ShapedArray, Zero, dtypes, not_mapped, shaped_array, undefined
+
+
+def _shape(*avals: ShapedArray, dimension: int, is_stable: bool, num_keys: int) -> Any:
+    if not 1 <= num_keys <= len(avals):
+        raise ValueError(
+            f"sort: num_keys must be from 1 to the number of operands, {len(avals)}; got {num_keys}."
+        )
+    shape = avals[0].shape
+    if any(a.shape != shape for a in avals):
+        raise TypeError(
+            "sort: all operands must have one shape."
+            f"\n  got       {', '.join(a.str_long() for a in avals)}"
+        )
+    if not 0 <= dimension < len(shape):
+        raise ValueError(f"sort: there is no dimension {dimension} in {avals[0].str_long()}.")
+    return avals
+
+
+def comparable(x: Any) -> list[Any]:
+    """Return arrays that NumPy orders as the elements are, the most significant first."""
+    dtype = x.dtype
+    if dtypes.is_complex(dtype):
+        return [x.real, x.imag]
+    if dtype.kind in "biuf" and dtype.isbuiltin == 1:
+        return [x]
+    return [x.astype(np.float32 if dtypes.is_floating(dtype) else np.int8)]
+
+
+def _numpy(*xs: Any, dimension: int, is_stable: bool, num_keys: int) -> Any:
+    if len(xs) == 1:
+        keys = comparable(xs[0])
+        if keys[0] is xs[0]:
+            return (np.sort(xs[0], axis=dimension, kind="stable"),)
+    else:
+        keys = [key for x in xs[:num_keys] for key in comparable(x)]
+    if len(keys) == 1:
+        order = np.argsort(keys[0], axis=dimension, kind="stable")
+    else:
+        order = np.lexsort(keys[::-1], axis=dimension)
+    return tuple([np.take_along_axis(x, order, dimension) for x in xs])
+
+
+def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, dimension: int,
+               is_stable: bool, num_keys: int) -> Any:  # fmt: skip
+    scalars = [shaped_array((), a.dtype) for a in avals_in for _ in range(2)]
+    flag = shaped_array((), np.dtype(bool))
+
+    def comes_before(inner: Any, names: Any) -> Any:
+        pairs = []
+        for k in range(num_keys):
+            pairs += _key_texts(inner, names[2 * k], names[2 * k + 1], scalars[2 * k])
+        answer = ""
+        for x, y, aval in reversed(pairs):
+            less = compare_text(inner, "LT", x, y, aval)
+            if answer:
+                same = compare_text(inner, "EQ", x, y, aval)
+                both = inner.same_type_op("stablehlo.and", [same, answer], flag)
+                less = inner.same_type_op("stablehlo.or", [less, both], flag)
+            answer = less
+        return [answer]
+
+    return b.op("stablehlo.sort", operands, avals_in, avals_out,
+                f"dimension = {dimension} : i64, is_stable = {'true' if is_stable else 'false'}",
+                b.region(scalars, comes_before, [flag]))  # fmt: skip
+
+
+def _key_texts(b: Any, x: str, y: str, aval: Any) -> list[tuple[str, str, Any]]:
+    """Return pairs of scalars whose total order is that of x and y."""
+    if dtypes.is_complex(aval.dtype):
+        part = shaped_array((), dtypes.to_floating_dtype(aval.dtype))
+        pairs = []
+        for op in ("stablehlo.real", "stablehlo.imag"):
+            left, right = (b.op(op, [v], [aval], [part])[0] for v in (x, y))
+            pairs += _key_texts(b, left, right, part)
+        return pairs
+    if dtypes.is_floating(aval.dtype):
+        return [(_ordered_text(b, x, aval), _ordered_text(b, y, aval), aval)]
+    return [(x, y, aval)]
+
+
+def _ordered_text(b: Any, x: str, aval: Any) -> str:
+    """Make one zero and one NaN of all: the total order tells their signs apart."""
+    flag = shaped_array((), np.dtype(bool))
+    zero, nan = b.scalar(0, aval.dtype), b.scalar(np.nan, aval.dtype)
+    types = [flag, aval, aval]
+    is_zero = compare_text(b, "EQ", x, zero, aval, "FLOAT")
+    (x,) = b.op("stablehlo.select", [is_zero, zero, x], types, [aval])
+    is_nan = compare_text(b, "NE", x, x, aval, "FLOAT")
+    (x,) = b.op("stablehlo.select", [is_nan, nan, x], types, [aval])
+    return x
+
+
+def compare_text(b: Any, direction: str, x: str, y: str, aval: Any, how: str = "") -> str:
+    """Write a comparison of two values of one type; floats are compared in their total order."""
+    if not how:
+        how = "SIGNED" if dtypes.is_signed_integer(aval.dtype) else "UNSIGNED"
+        if dtypes.is_floating(aval.dtype):
+            how = "TOTALORDER"
+    out = shaped_array(aval.shape, np.dtype(bool))
+    (name,) = b.op(
+        "stablehlo.compare", [x, y], [aval, aval], [out],
+        f"compare_type = #stablehlo<comparison_type {how}>, "
+        f"comparison_direction = #stablehlo<comparison_direction {direction}>",
+    )  # fmt: skip
+    return name  # type: ignore[no-any-return]
+
+
+def _jvp(primals: Any, tangents: Any, *, dimension: int, **params: Any) -> Any:
+    shape = primals[0].aval.shape
+    if all([type(t) is Zero for t in tangents]):
+        outs = sort_p.bind(*primals, dimension=dimension, **params)
+        return outs, tuple([Zero(x.aval) for x in outs])
+    places = call("iota", dtype=index_dtype_for(shape[dimension]), shape=shape,
+                  dimension=dimension)  # fmt: skip
+    *outs, order = sort_p.bind(*primals, places, dimension=dimension, **params)
+    dots = [t if type(t) is Zero else take_along(t, order, dimension) for t in tangents]
+    return tuple(outs), tuple(dots)
+
+
+def _batch(axis: Any, operands: Any, dims: Any, *, dimension: int, **params: Any) -> Any:
+    d = dims[0]
+    if d is not_mapped or any(other is not_mapped or other != d for other in dims):
+        operands = [axis.to_front(x, k) for x, k in zip(operands, dims, strict=True)]
+        d = 0
+    outs = sort_p.bind(*operands, dimension=dimension + (d <= dimension), **params)
+    return outs, (d,) * len(outs)
+
+
+sort_p = Primitive(
+    "sort",
+    shape=_shape,
+    numpy=_numpy,
+    stablehlo=_stablehlo,
+    jvp=_jvp,
+    transpose=undefined("it is not linear"),
+    batch=_batch,
+)

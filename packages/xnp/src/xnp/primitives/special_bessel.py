@@ -1,0 +1,88 @@
+"""Modified Bessel functions, scaled: bessel_i0e = exp(-|x|) I0(x), bessel_i1e = exp(-|x|) I1(x).
+
+Computed by Chebyshev series in x up to 8, in 1/x beyond; on the host in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xnp.primitives.chebyshev import I0E_LARGE, I0E_SMALL, I1E_LARGE, I1E_SMALL, chebyshev
+from xnp.primitives.formulas import add, bind, constant, div, mul, sub, where
+from xnp.primitives.special_error import in_float32_stablehlo, in_float64
+from xnp.primitives.table import FLOATING, unary
+from xprim import dtypes, shaped_array
+
+
+def _i0e64(x: Any) -> Any:
+    size = np.abs(x)
+    outer = np.maximum(size, 8.0)
+    far = chebyshev(16.0 / outer - 1.0, I0E_LARGE) / np.sqrt(outer)
+    return np.where(size <= 8, chebyshev(np.minimum(size, 8.0) / 4.0 - 1.0, I0E_SMALL), far)
+
+
+def _i1e64(x: Any) -> Any:
+    size = np.abs(x)
+    inner, outer = np.minimum(size, 8.0), np.maximum(size, 8.0)
+    near = inner * chebyshev(inner / 4.0 - 1.0, I1E_SMALL)
+    far = chebyshev(16.0 / outer - 1.0, I1E_LARGE) / np.sqrt(outer)
+    return np.copysign(np.where(size <= 8, near, far), x)
+
+
+def _i0e_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+    """Write the two series out: CHLO has no operation for this function."""
+    (x,), (aval,), (out,) = operands, avals_in, avals_out
+    wide = aval if out.dtype in (dtypes.float32, dtypes.float64) else (
+        aval.update(dtype=dtypes.float32))  # fmt: skip
+    precision = 1e-17 if wide.dtype == dtypes.float64 else 1e-9
+
+    def op(name: str, *names: str) -> str:
+        return b.same_type_op(f"stablehlo.{name}", names, wide)  # type: ignore[no-any-return]
+
+    def const(value: float) -> str:
+        return b.constant(value, wide)  # type: ignore[no-any-return]
+
+    def series(t: str, coefficients: Sequence[float]) -> str:
+        kept = [c for c in coefficients if abs(c) > precision]
+        twice, result, after = op("add", t, t), const(kept[-1]), const(0.0)
+        for c in kept[-2:0:-1]:
+            step = op("subtract", op("multiply", twice, result), after)
+            result, after = op("add", const(c), step), result
+        return op("subtract", op("add", const(kept[0]), op("multiply", t, result)), after)
+
+    size = op("abs", b.convert(x, aval, wide.dtype))
+    eight, one = const(8.0), const(1.0)
+    inner, outer = op("minimum", size, eight), op("maximum", size, eight)
+    near = series(op("subtract", op("multiply", inner, const(0.25)), one), I0E_SMALL)
+    far = series(op("subtract", op("divide", const(16.0), outer), one), I0E_LARGE)
+    far = op("multiply", far, op("rsqrt", outer))
+    mask = shaped_array(wide.shape, dtypes.bool_)
+    (is_far,) = b.op("stablehlo.compare", [size, eight], [wide, wide], [mask],
+                     "comparison_direction = #stablehlo<comparison_direction GT>")  # fmt: skip
+    (y,) = b.op("stablehlo.select", [is_far, far, near], [mask, wide, wide], [wide])
+    return [b.convert(y, wide, out.dtype)]
+
+
+def _i1e_slope(y: Any, x: Any) -> Any:
+    """Return d/dx exp(-|x|) I1(x) = exp(-|x|) I0(x) - y (sign(x) + 1/x), which is 1/2 at 0."""
+    tiny = bind("lt", bind("abs", x), constant(x, float(dtypes.finfo(x.aval.dtype).eps)))
+    safe = where(tiny, constant(x, 1), x)
+    inverse = div(constant(x, 1), safe)
+    slope = sub(bind("bessel_i0e", safe), mul(y, add(bind("sign", safe), inverse)))
+    return where(tiny, constant(x, 0.5), slope)
+
+
+bessel_i0e_p = unary(
+    "bessel_i0e", FLOATING, numpy=in_float64(_i0e64), stablehlo=_i0e_stablehlo,
+    # I0' = I1, so d/dx exp(-|x|) I0 = exp(-|x|) I1 - sign(x) y
+    jvp=lambda x_dot, y, x: mul(x_dot, sub(bind("bessel_i1e", x), mul(bind("sign", x), y))),
+)  # fmt: skip
+
+bessel_i1e_p = unary(
+    "bessel_i1e", FLOATING, numpy=in_float64(_i1e64),
+    stablehlo=in_float32_stablehlo("chlo.bessel_i1e"),
+    jvp=lambda x_dot, y, x: mul(x_dot, _i1e_slope(y, x)),
+)  # fmt: skip

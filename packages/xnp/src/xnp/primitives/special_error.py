@@ -1,0 +1,117 @@
+"""The error function and its relatives: erf, erfc, erf_inv.
+
+    erf(x) = 2/sqrt(pi) int_0^x exp(-t^2) dt,   erfc = 1 - erf,   erf_inv(erf(x)) = x
+
+On the host all are computed in float64, to a few ulp. Semantics: CHLO, ops erf, erfc, erf_inv.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from xnp.primitives.chebyshev import ERF_SMALL, ERFC_LARGE, chebyshev
+from xnp.primitives.formulas import bind, constant, mul, neg, scaled
+from xnp.primitives.table import FLOATING, retyped_stablehlo, unary
+from xprim import dtypes
+
+_SLOPE = 2 / math.sqrt(math.pi)  # of erf at 0
+_NARROW = frozenset([*dtypes.SMALL_FLOATS])
+
+
+def in_float64(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a NumPy rule that computes in float64 and rounds to the operands' dtype."""
+
+    def rule(*operands: Any) -> Any:
+        return function(*[x.astype(np.float64) for x in operands]).astype(operands[0].dtype)
+
+    return rule
+
+
+def in_float32_stablehlo(op: str) -> Callable[..., list[str]]:
+    """Return the rule of an operation that XLA has not for floats of 8 bits and fewer."""
+    plain = retyped_stablehlo(op)
+
+    def rule(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+        (out,) = avals_out
+        if out.dtype not in _NARROW:
+            return plain(b, operands, avals_in, avals_out)
+        wide = [a.update(dtype=dtypes.float32) for a in avals_in]
+        names = [b.convert(x, a, dtypes.float32) for x, a in zip(operands, avals_in, strict=True)]
+        wide_out = out.update(dtype=dtypes.float32)
+        return [b.convert(plain(b, names, wide, [wide_out])[0], wide_out, out.dtype)]
+
+    return rule
+
+
+def erf64(x: Any) -> Any:
+    """Return erf of float64 values."""
+    size = np.abs(x)
+    small = np.minimum(size, 1.0)
+    inner = small * chebyshev(2.0 * small * small - 1.0, ERF_SMALL)
+    return np.where(np.isnan(x), x, np.copysign(np.where(size <= 1, inner, 1.0 - _tail(size)), x))
+
+
+def erfc64(x: Any) -> Any:
+    """Return erfc of float64 values, accurate in the tail too."""
+    tail = _tail(np.abs(x))
+    outer = np.where(x < 0, 2.0 - tail, tail)
+    return np.where(np.isnan(x), x, np.where(np.abs(x) <= 1, 1.0 - erf64(np.clip(x, -1, 1)), outer))
+
+
+def _tail(x: Any) -> Any:
+    """Return erfc(x) for x >= 1."""
+    x = np.clip(x, 1.0, 30.0)  # erfc(28) is 0 in float64
+    s = (x - 3.0) / (x + 3.0)
+    scaled_value = chebyshev((s + 0.5) * (4.0 / 3.0) - 1.0, ERFC_LARGE)
+    # exp(-x^2) by x^2 = c^2 + (x - c)(x + c) with c of few bits: squaring x would round
+    coarse = np.round(x * 1024.0) / 1024.0
+    gauss = np.exp(-coarse * coarse) * np.exp(-(x - coarse) * (x + coarse))
+    return gauss * scaled_value / x
+
+
+def erf_inv64(p: Any) -> Any:
+    """Return the inverse of erf: a first guess, and three steps of Halley's method.
+
+    The guess is Winitzki's, "A handy approximation for the error function and its inverse" (2008).
+    """
+    size = np.minimum(np.abs(p), 1.0)
+    q = 1.0 - size  # exact where it is used, for size > 1/2
+    log_pq = np.log(np.maximum(q * (1.0 + size), 1e-300))
+    a = 0.147
+    b = 2.0 / (math.pi * a) + log_pq / 2.0
+    y = np.sqrt(np.sqrt(b * b - log_pq / a) - b)
+    for _ in range(3):
+        error = np.where(size > 0.5, q - erfc64(y), erf64(y) - size)
+        step = error / (_SLOPE * np.exp(-y * y))
+        y = y - step / (1.0 + y * step)
+    # erf(y) is y times a constant where its square is lost
+    y = np.where(size < 1e-8, size / _SLOPE, y)
+    y = np.where(size == 1, np.inf, np.where(np.abs(p) > 1, np.nan, y))
+    return np.where(np.isnan(p), p, np.copysign(np.where(np.abs(p) > 1, np.nan, y), p))
+
+
+def _gauss(x: Any) -> Any:
+    return bind("exp", neg(bind("square", x)))
+
+
+erf_p = unary(
+    "erf", FLOATING, numpy=in_float64(erf64), stablehlo=in_float32_stablehlo("chlo.erf"),
+    jvp=lambda x_dot, y, x: mul(x_dot, scaled(_gauss(x), _SLOPE)),
+)  # fmt: skip
+
+erfc_p = unary(
+    "erfc", FLOATING, numpy=in_float64(erfc64), stablehlo=in_float32_stablehlo("chlo.erfc"),
+    jvp=lambda x_dot, y, x: mul(x_dot, scaled(_gauss(x), -_SLOPE)),
+)  # fmt: skip
+
+erf_inv_p = unary(
+    "erf_inv", FLOATING, numpy=in_float64(erf_inv64),
+    stablehlo=in_float32_stablehlo("chlo.erf_inv"),
+    # 1 / erf'(y)
+    jvp=lambda x_dot, y, x: mul(x_dot, mul(constant(y, 1 / _SLOPE),
+                                           bind("exp", bind("square", y)))),
+)  # fmt: skip

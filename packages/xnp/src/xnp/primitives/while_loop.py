@@ -1,0 +1,278 @@
+"""while: run a program again and again while a condition on its results holds.
+
+    carry = while[cond_jaxpr cond_nconsts body_jaxpr body_nconsts] cond_consts body_consts carry
+
+    cond_jaxpr  cond_consts, carry -> one boolean
+    body_jaxpr  body_consts, carry -> carry
+
+Derivatives: forward mode carries the tangents along. Reverse mode would have to keep residuals of a
+number of steps that nobody knows in advance, so there is none: the tape holds the forward loop,
+which `linearize` can run and `transpose` refuses.
+
+Under `vmap` with a mapped condition the loop runs until all examples are done; those that are done
+keep their values.
+
+Semantics: StableHLO specification, section while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xnp.primitives.inner_programs import (
+    EQUATIONS_WORTH_COMPILING,
+    as_program,
+    compiler,
+    count_equations,
+    derived,
+    narrowed,
+    needed_arguments,
+    nonzero,
+    rearranged,
+    split_at,
+    taken,
+    traced,
+    with_ignored_arguments,
+    with_zeros,
+)
+from xnp.primitives.shorthand import broadcasted, selected
+from xprim import (
+    ClosedJaxpr,
+    Equation,
+    Primitive,
+    ShapedArray,
+    dtypes,
+    eval_closed,
+    get_primitive,
+    not_mapped,
+    shaped_array,
+    undefined,
+)
+
+
+def _shape(*avals: ShapedArray, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr,
+           cond_nconsts: int, body_nconsts: int) -> Any:  # fmt: skip
+    _, _, carry = split_at(avals, cond_nconsts, body_nconsts)
+    expected = [a.strong() for a in body_jaxpr.out_avals]
+    if [a.strong() for a in carry] != expected:
+        raise TypeError(
+            "while: the carry does not have the types that the body returns."
+            f"\n  got       {', '.join(a.str_long() for a in carry)}"
+            f"\n  expected  {', '.join(a.str_long() for a in expected)}"
+        )
+    return body_jaxpr.out_avals
+
+
+def _numpy(*operands: Any, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, cond_nconsts: int,
+           body_nconsts: int) -> Any:  # fmt: skip
+    cond_consts, body_consts, carry = split_at(operands, cond_nconsts, body_nconsts)
+    budget = EQUATIONS_WORTH_COMPILING
+    run = compiler()
+    each = 2 + count_equations(cond_jaxpr) + count_equations(body_jaxpr)
+    while eval_closed(cond_jaxpr, *cond_consts, *carry)[0].to_host():
+        carry = eval_closed(body_jaxpr, *body_consts, *carry)
+        budget -= each
+        if budget < 0 and run is not None:  # the rest of a long loop is worth compiling
+            return _compiled(run, [*cond_consts, *body_consts, *carry], dict(
+                cond_jaxpr=cond_jaxpr, body_jaxpr=body_jaxpr, cond_nconsts=cond_nconsts,
+                body_nconsts=body_nconsts))  # fmt: skip
+    return tuple(carry)
+
+
+def _compiled(run: Any, operands: list[Any], params: dict[str, Any]) -> Any:
+    avals = [x.aval for x in operands]
+    return tuple(run(as_program(while_p, params["body_jaxpr"], avals, params), operands))
+
+
+def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, cond_jaxpr: ClosedJaxpr,
+               body_jaxpr: ClosedJaxpr, cond_nconsts: int, body_nconsts: int) -> Any:  # fmt: skip
+    cond_consts, body_consts, carry = split_at(operands, cond_nconsts, body_nconsts)
+    carry_avals = [a.strong() for a in avals_out]
+    condition = b.region(
+        carry_avals,
+        lambda inner, xs: inner.inline(cond_jaxpr, [*cond_consts, *xs]),
+        [shaped_array((), dtypes.bool_)],
+    )
+    body = b.region(
+        carry_avals, lambda inner, xs: inner.inline(body_jaxpr, [*body_consts, *xs]), carry_avals
+    )
+    return b.op(
+        "stablehlo.while", carry, carry_avals, carry_avals, regions=b.regions(condition, body)
+    )
+
+
+def _effects(*, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, **_counts: int) -> Any:
+    return cond_jaxpr.effects | body_jaxpr.effects
+
+
+def _dce(used: Sequence[bool], eqn: Equation) -> Equation:
+    """Drop the parts of the carry that neither a used result nor the condition depends on."""
+    params = eqn.params
+    cond, body = params["cond_jaxpr"], params["body_jaxpr"]
+    cond_nconsts, body_nconsts = params["cond_nconsts"], params["body_nconsts"]
+    tested = needed_arguments(cond, [True])
+    live = [u or t for u, t in zip(used, tested[cond_nconsts:], strict=True)]
+    while True:
+        needed = needed_arguments(body, live)
+        more = [a or b for a, b in zip(live, needed[body_nconsts:], strict=True)]
+        if more == live:
+            break
+        live = more
+    cond_keep = tested[:cond_nconsts]
+    body_keep = needed[:body_nconsts]
+    smaller_cond = narrowed(cond, [True], [*cond_keep, *live])
+    smaller_body = narrowed(body, live, [*body_keep, *live])
+    return eqn.replace(
+        inputs=taken(eqn.inputs, [*cond_keep, *body_keep, *live]),
+        outputs=taken(eqn.outputs, live),
+        params={
+            "cond_jaxpr": smaller_cond, "body_jaxpr": smaller_body,
+            "cond_nconsts": sum(cond_keep), "body_nconsts": sum(body_keep),
+        },
+    )  # fmt: skip
+
+
+# --- derivatives -------------------------------------------------------------------------------
+
+
+def _jvp(handle: Any, primals: Any, tangents: Any, *, cond_jaxpr: ClosedJaxpr,
+         body_jaxpr: ClosedJaxpr, cond_nconsts: int, body_nconsts: int) -> Any:  # fmt: skip
+    cond_consts, body_consts, carry = split_at(primals, cond_nconsts, body_nconsts)
+    _, const_dots, carry_dots = split_at(tangents, cond_nconsts, body_nconsts)
+    const_mask = nonzero(const_dots)
+    body, mask = _body_jvp(handle, body_jaxpr, const_mask, nonzero(carry_dots), body_nconsts)
+    if not any(mask):
+        outs = while_p.bind(*primals, cond_jaxpr=cond_jaxpr, body_jaxpr=body_jaxpr,
+                            cond_nconsts=cond_nconsts, body_nconsts=body_nconsts)  # fmt: skip
+        return outs, with_zeros(handle, outs, (), mask)
+    count = len(carry)
+    dot_avals = [a.strong() for a in taken(body_jaxpr.out_avals, mask)]
+    cond = derived(
+        cond_jaxpr, ("ignoring", *dot_avals), lambda: with_ignored_arguments(cond_jaxpr, dot_avals)
+    )
+    dots = [handle.instantiate(t) for t in taken(carry_dots, mask)]
+    results = while_p.bind(
+        *cond_consts, *body_consts, *taken(const_dots, const_mask), *carry, *dots,
+        cond_jaxpr=cond, body_jaxpr=body, cond_nconsts=cond_nconsts,
+        body_nconsts=body_nconsts + sum(const_mask),
+    )  # fmt: skip
+    outs = results[:count]
+    return outs, with_zeros(handle, outs, results[count:], mask)
+
+
+def _body_jvp(
+    handle: Any, body: ClosedJaxpr, const_mask: list[bool], mask: list[bool], nconsts: int
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """Return the body on (consts, their tangents, carry, its tangents), and which tangents.
+
+    A tangent of the carry that is zero at first may become nonzero by a step: the mask grows until
+    a step does not change it.
+    """
+    while True:
+        forward, nonzero_out = handle.jvp_jaxpr(body, [*const_mask, *mask], mask)
+        joint = [a or b for a, b in zip(mask, nonzero_out, strict=True)]
+        if joint == mask:
+            break
+        mask = joint
+
+    def make() -> ClosedJaxpr:
+        count, consts = len(mask), sum(const_mask)
+        order = range(len(forward.in_avals))
+        own, carry, const_dots, dots = split_at(order, nconsts, count, consts)
+        return rearranged(forward, [*own, *const_dots, *carry, *dots])
+
+    return derived(forward, ("while", nconsts), make), mask
+
+
+def _linearize(handle: Any, primals: Any, tangents: Any, **params: Any) -> Any:
+    """Run the loop now, and leave on the tape the loop that carries tangents along."""
+    outs, dots = _jvp(handle, primals, tangents, **params)
+    if any(nonzero(dots)):
+        outs = while_p.bind(*primals, **params)  # those of the joint loop are on the tape
+    return outs, dots
+
+
+# --- batching ----------------------------------------------------------------------------------
+
+
+def _batch(axis: Any, operands: Any, dims: Any, *, cond_jaxpr: ClosedJaxpr,
+           body_jaxpr: ClosedJaxpr, cond_nconsts: int, body_nconsts: int) -> Any:  # fmt: skip
+    mapped = [d is not not_mapped for d in dims]
+    cond_mapped, body_mapped, carry_mapped = split_at(mapped, cond_nconsts, body_nconsts)
+    while True:
+        body, out_mapped = axis.batch_jaxpr(body_jaxpr, (*body_mapped, *carry_mapped), carry_mapped)
+        joint = [a or b for a, b in zip(carry_mapped, out_mapped, strict=True)]
+        if joint == carry_mapped:
+            break
+        carry_mapped = joint
+    cond, (test_mapped,) = axis.batch_jaxpr(cond_jaxpr, (*cond_mapped, *carry_mapped), False)
+    if test_mapped:
+        carry_mapped = [True] * len(carry_mapped)
+        body, _ = axis.batch_jaxpr(body_jaxpr, (*body_mapped, *carry_mapped), True)
+        cond, _ = axis.batch_jaxpr(cond_jaxpr, (*cond_mapped, *carry_mapped), True)
+    front = [
+        axis.to_front(x, d) if m or d is not not_mapped else x
+        for x, d, m in zip(operands, dims, [*cond_mapped, *body_mapped, *carry_mapped], strict=True)
+    ]
+    if test_mapped:
+        consts = front[: cond_nconsts + body_nconsts]
+        outs = _until_all_are_done(cond, body, consts, front[len(consts) :], cond_nconsts)
+    else:
+        outs = while_p.bind(*front, cond_jaxpr=cond, body_jaxpr=body, cond_nconsts=cond_nconsts,
+                            body_nconsts=body_nconsts)  # fmt: skip
+    return outs, tuple([0 if m else not_mapped for m in carry_mapped])
+
+
+def _until_all_are_done(
+    cond: ClosedJaxpr, body: ClosedJaxpr, consts: list[Any], carry: list[Any], cond_nconsts: int
+) -> Any:
+    """Loop while any example's condition holds; the carry gets these conditions in front."""
+    (test,) = eval_closed(cond, *consts[:cond_nconsts], *carry)
+    key = ("until all are done", cond, len(consts))
+    any_cond, guarded = derived(body, key, lambda: _guarded(cond, body, consts, cond_nconsts))
+    results = while_p.bind(
+        *consts, test, *carry, cond_jaxpr=any_cond, body_jaxpr=guarded, cond_nconsts=0,
+        body_nconsts=len(consts),
+    )  # fmt: skip
+    return tuple(results[1:])
+
+
+def _guarded(
+    cond: ClosedJaxpr, body: ClosedJaxpr, consts: list[Any], cond_nconsts: int
+) -> tuple[ClosedJaxpr, ClosedJaxpr]:
+    def step(*args: Any) -> list[Any]:
+        own, (test, *carry) = args[: len(consts)], args[len(consts) :]
+        new = eval_closed(body, *own[cond_nconsts:], *carry)
+        kept = [
+            selected(broadcasted(test, x.aval.shape, (0,)), y, x)
+            for x, y in zip(carry, new, strict=True)
+        ]
+        (more,) = eval_closed(cond, *own[:cond_nconsts], *kept)
+        return [get_primitive("and").bind(test, more)[0], *kept]
+
+    def any_test(test: Any, *carry: Any) -> Any:
+        return get_primitive("reduce_or").bind(test, axes=(0,))
+
+    avals = [cond.out_avals[0], *body.in_avals[len(consts) - cond_nconsts :]]
+    any_cond = traced(any_test, avals, cond.jaxpr.name)
+    const_avals = [x.aval for x in consts]
+    return any_cond, traced(step, [*const_avals, *avals], body.jaxpr.name)
+
+
+while_p = Primitive(
+    "while",
+    call_like=True,
+    shape=_shape,
+    numpy=_numpy,
+    stablehlo=_stablehlo,
+    jvp=_jvp,
+    linearize=_linearize,
+    transpose=undefined(
+        "reverse-mode differentiation needs the values of every step, and a while loop of unknown "
+        "length cannot keep them; use scan, or fori_loop with bounds that are Python integers"
+    ),
+    batch=_batch,
+    effects=_effects,
+    dce=_dce,
+)

@@ -1,0 +1,140 @@
+"""Samples of the matrix factorisations and of triangular systems."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xnp.primitives import cholesky, eig, eigh, lu, qr, svd, triangular_solve  # noqa: F401
+from xprim.testing import EXACT, Sample, Tolerance
+
+FLOAT32 = Tolerance(1e-4, 1e-4, "LAPACK against LAPACK or NumPy loops, in another order")
+FLOAT64 = Tolerance(1e-10, 1e-10, "LAPACK against LAPACK or NumPy loops, in another order")
+
+_SHAPES = ((3, 3), (4, 2), (2, 4), (2, 3, 3), (2, 3, 4, 3), (1, 1), (0, 3), (3, 0), (0, 2, 2))
+_SQUARE = ((3, 3), (2, 4, 4), (2, 1, 2, 2), (1, 1), (0, 0), (0, 2, 2))
+_DTYPES = ("float64", "float32", "complex64", "complex128")
+
+
+def _matrix(shape: tuple[int, ...], dtype: Any, seed: int = 7) -> Any:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=shape)
+    if np.dtype(dtype).kind == "c":
+        x = x + 1j * rng.normal(size=shape)
+    return x.astype(dtype)
+
+
+def _adjoint(x: Any) -> Any:
+    return x.swapaxes(-1, -2).conj()
+
+
+def _hermitian(shape: tuple[int, ...], dtype: Any) -> Any:
+    x = _matrix(shape, dtype)
+    return (x + _adjoint(x)) / 2 + np.diag(np.arange(shape[-1])).astype(dtype)
+
+
+def _positive(shape: tuple[int, ...], dtype: Any) -> Any:
+    x = _matrix(shape, dtype)
+    return x @ _adjoint(x) + np.eye(shape[-1], dtype=dtype)
+
+
+def _tolerance(dtype: Any) -> Tolerance:
+    return FLOAT64 if np.dtype(dtype).name in ("float64", "complex128") else FLOAT32
+
+
+def _samples(
+    make: Any, shapes: Any, smooth: Any = lambda shape: True, *, smooth_complex: bool = True,
+    dtypes: Any = _DTYPES, **params: Any,
+) -> list[Sample]:  # fmt: skip
+    """Make samples of each shape in float64 and of the first shape in the other dtypes.
+
+    With `smooth_complex` False, complex results have a phase that is a convention, not a smooth
+    function of the matrix.
+    """
+    calls = [(shape, "float64") for shape in shapes]
+    calls += [(shapes[0], dtype) for dtype in dtypes[1:]] + [((2, 3, 3), "complex128")]
+    return [
+        Sample([make(shape, dtype)], params, _tolerance(dtype),
+               smooth=smooth(shape) and (smooth_complex or not dtype.startswith("complex")))
+        for shape, dtype in calls
+    ]  # fmt: skip
+
+
+def _nan(n: int, **params: Any) -> Sample:
+    return Sample([np.full((2, n, n), np.nan)], params, EXACT, smooth=False, note="nan")
+
+
+def _is_tall(shape: tuple[int, ...]) -> bool:
+    return shape[-2] > shape[-1]
+
+
+def _triangular() -> list[Sample]:
+    samples = []
+    for left_side in (True, False):
+        for flags in range(16):
+            lower, transpose_a, conjugate_a, unit = [bool(flags >> i & 1) for i in range(4)]
+            params = {"left_side": left_side, "lower": lower, "transpose_a": transpose_a,
+                      "conjugate_a": conjugate_a, "unit_diagonal": unit}  # fmt: skip
+            dtype = "complex128" if flags % 2 == left_side else "float64"
+            a = _matrix((3, 3), dtype) + 3 * np.eye(3)
+            b = _matrix((3, 2) if left_side else (2, 3), dtype, 8)
+            samples.append(Sample([a, b], params, FLOAT64))
+    plain = {"left_side": True, "lower": True, "transpose_a": False, "conjugate_a": False,
+             "unit_diagonal": False}  # fmt: skip
+    for shape in ((2, 3, 3), (0, 2, 2), (0, 0), (40, 40)):
+        a = _matrix(shape, "float64") / 4 + np.eye(shape[-1])
+        b = _matrix((*shape[:-1], 2), "float64", 8)
+        samples.append(Sample([a, b], plain, Tolerance(1e-7, 1e-7, "conditioned to about 1e4")))
+    for dtype in ("float32", "complex64"):
+        a, b = _matrix((3, 3), dtype) + 3 * np.eye(3, dtype=dtype), _matrix((3, 2), dtype, 8)
+        samples.append(Sample([a, b], plain, FLOAT32))
+    singular = [np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([[1.0], [3.0]])]
+    return [*samples, Sample(singular, plain, EXACT, smooth=False, note="singular")]
+
+
+_VALUES = {"compute_left_eigenvectors": False, "compute_right_eigenvectors": False}
+_RIGHT = {"compute_left_eigenvectors": False, "compute_right_eigenvectors": True}
+_PIVOTS = np.array([[2, 2, 3], [0, 1, 2]], np.int32)
+
+TABLE: dict[str, list[Sample]] = {
+    "cholesky": [
+        *_samples(_positive, _SQUARE), _nan(2),
+        Sample([np.array([[[1.0, 0.0], [0.0, -1.0]], [[4.0, 9.0], [2.0, 5.0]]])], {}, FLOAT64,
+               smooth=False, note="not-positive-definite"),
+    ],
+    "triangular_solve": _triangular(),
+    "lu": [
+        *_samples(_matrix, _SHAPES),
+        *[Sample([_matrix((40, n), "float64")], {}, FLOAT64, note="panels") for n in (40, 50, 33)],
+        Sample([np.zeros((2, 3))], {}, EXACT, smooth=False, note="zeros"),
+        Sample([np.array([[0.0, 1.0], [0.0, 2.0]])], {}, EXACT, smooth=False, note="singular"),
+    ],
+    "lu_pivots_to_permutation": [
+        Sample([_PIVOTS], {"permutation_size": 4}), Sample([_PIVOTS[0]], {"permutation_size": 5}),
+        Sample([_PIVOTS[:0]], {"permutation_size": 3}),
+        Sample([_PIVOTS[:, :0]], {"permutation_size": 3}),
+    ],
+    "qr": [
+        *_samples(_matrix, _SHAPES, full_matrices=False),
+        *_samples(_matrix, _SHAPES, lambda shape: not _is_tall(shape), full_matrices=True),
+    ],
+    "eigh": [
+        *_samples(_hermitian, _SQUARE, smooth_complex=False, lower=True),
+        *_samples(_hermitian, _SQUARE, smooth_complex=False, lower=False),
+        _nan(2, lower=True),
+    ],
+    "eig": [
+        *_samples(_matrix, _SQUARE, **_VALUES),
+        # in float32 the signs of the vectors differ from one LAPACK to another
+        *_samples(_matrix, _SQUARE, lambda shape: False, dtypes=("float64", "complex128"), **_RIGHT),
+    ],
+    "svd": [
+        *_samples(_matrix, _SHAPES, full_matrices=False, compute_uv=False),
+        *_samples(_matrix, _SHAPES, full_matrices=False, compute_uv=True,
+                  smooth_complex=False),
+        *_samples(_matrix, _SHAPES, lambda shape: shape[-1] == shape[-2], full_matrices=True,
+                  compute_uv=True, smooth_complex=False),
+        _nan(2, full_matrices=False, compute_uv=True),
+    ],
+}  # fmt: skip

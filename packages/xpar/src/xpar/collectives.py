@@ -1,0 +1,341 @@
+"""Collectives: operations across a named axis that an enclosing `vmap` or `pmap` binds.
+
+Each function takes a tree of arrays, the values of one member, and the name of the axis (or several
+names, where the docstring says so). They work the same under `vmap(..., axis_name="i")`, eagerly on
+NumPy, and under `pmap`; outside of any such axis they raise a `NameError`.
+
+Neighbours: `reduction_collectives` and `exchange_collectives` define the primitives.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import xtree
+from xnp.primitives.shorthand import add, converted, div, moved, mul, reshaped, scalar_like
+from xpar.exchange_collectives import (
+    all_gather_p,
+    all_to_all_p,
+    axis_index_p,
+    pbroadcast_p,
+    ppermute_p,
+)
+from xpar.named_axes import axis_names, checked_groups, group_size, total_size
+from xpar.reduction_collectives import pmax_p, pmin_p, psum_p, reduce_scatter_p
+from xprim import Array, Primitive, as_array, dtypes
+from xprim import axis_size as _size_of
+
+_PYTHON_NUMBERS = (bool, int, float, complex)
+
+
+def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """Sum over a named axis; every member gets the sum.
+
+    Args:
+      x: a tree of arrays. A Python number is the same for all members, so its sum is a Python
+        number too: `psum(1, "i")` is the size of the axis.
+      axis_name: a name, or a tuple of names.
+      axis_index_groups: lists of members of equal length; each list is summed by itself.
+
+    Returns:
+      A tree like `x`; booleans are summed as int32.
+
+    Raises:
+      NameError: when the name is not bound.
+
+    Differentiable, its transpose is itself. The order in which floats are added is not specified.
+    """
+    names = axis_names(axis_name)
+    groups = checked_groups("psum", axis_index_groups, names)
+    count = group_size(names, groups)
+
+    def summed(leaf: Any) -> Any:
+        if type(leaf) in _PYTHON_NUMBERS:
+            return leaf * count
+        value = _array("psum", leaf)
+        if dtypes.is_bool(value.dtype):
+            value = converted(value, dtypes.int32)
+        return psum_p.bind(value, axes=names, axis_index_groups=groups)[0] if names else value
+
+    return xtree.map(summed, x)
+
+
+def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """Average over a named axis; every member gets the mean.
+
+    Args:
+      x: a tree of arrays; integers are averaged as floats.
+      axis_name: a name, or a tuple of names.
+      axis_index_groups: lists of members of equal length; each list is averaged by itself.
+    """
+    names = axis_names(axis_name)
+    count = group_size(names, checked_groups("pmean", axis_index_groups, names))
+
+    def mean(leaf: Any) -> Any:
+        total = _array("pmean", psum(leaf, names, axis_index_groups=axis_index_groups))
+        if not dtypes.is_inexact(total.dtype):
+            total = converted(total, dtypes.python_scalar_dtype(float))
+        return div(total, scalar_like(total, count))
+
+    return xtree.map(mean, x)
+
+
+def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """Return the largest value along a named axis to every member.
+
+    Args:
+      x: a tree of real arrays.
+      axis_name: a name, or a tuple of names.
+      axis_index_groups: lists of members of equal length; each list is taken by itself.
+
+    Differentiable: members that tie share the derivative equally.
+    """
+    return _chosen("pmax", pmax_p, x, axis_name, axis_index_groups)
+
+
+def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """Return the smallest value along a named axis to every member; see `pmax`."""
+    return _chosen("pmin", pmin_p, x, axis_name, axis_index_groups)
+
+
+def psum_scatter(
+    x: Any, axis_name: Any, *, scatter_dimension: int = 0, axis_index_groups: Any = None,
+    tiled: bool = False,
+) -> Any:  # fmt: skip
+    """Sum over a named axis, and give each member its piece of the sum.
+
+    Args:
+      x: a tree of arrays.
+      axis_name: a name, or a tuple of names, the first the slowest.
+      scatter_dimension: the dimension that is cut: member k gets the k-th piece.
+      axis_index_groups: lists of members of equal length; each list is summed by itself.
+      tiled: whether the dimension stays, cut to a fraction; otherwise it must be as large as the
+        axis and is removed.
+    """
+    names = axis_names(axis_name)
+    groups = checked_groups("psum_scatter", axis_index_groups, names)
+    count = group_size(names, groups)
+
+    def scattered(leaf: Any) -> Any:
+        value = _array("psum_scatter", leaf)
+        dim = _dimension("psum_scatter", "scatter_dimension", scatter_dimension, value.ndim)
+        if not tiled and value.shape[dim] != count:
+            raise ValueError(
+                "psum_scatter: without tiled=True the scattered dimension must have the size of "
+                f"the axis.\n  got       dimension {dim} of {value.aval.str_long()}, size {count}"
+            )
+        for name in names:
+            size = group_size((name,), groups)
+            (value,) = reduce_scatter_p.bind(
+                value, axis_name=(name,), axis_size=size, scatter_dimension=dim,
+                axis_index_groups=groups,
+            )  # fmt: skip
+        return value if tiled else reshaped(value, value.shape[:dim] + value.shape[dim + 1 :])
+
+    return xtree.map(scattered, x)
+
+
+def all_gather(
+    x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False
+) -> Any:
+    """Collect the values of all members of a named axis; every member gets them all.
+
+    Args:
+      x: a tree of arrays.
+      axis_name: a name, or a tuple of names, the first the slowest.
+      axis_index_groups: lists of members of equal length; each list is collected by itself.
+      axis: the dimension of the result along which the members stand.
+      tiled: whether to join along the existing dimension `axis` instead of making a new one.
+
+    Differentiable; the transpose is `psum_scatter`.
+    """
+    names = axis_names(axis_name)
+    groups = checked_groups("all_gather", axis_index_groups, names)
+    total_size(names)
+
+    def gathered(leaf: Any) -> Any:
+        value = _array("all_gather", leaf)
+        dim = _dimension("all_gather", "axis", axis, value.ndim + (not tiled))
+        if not tiled:
+            value = reshaped(value, (*value.shape[:dim], 1, *value.shape[dim:]))
+        for name in reversed(names):
+            size = group_size((name,), groups)
+            (value,) = all_gather_p.bind(
+                value, all_gather_dimension=dim, axis_name=(name,), axis_size=size,
+                axis_index_groups=groups,
+            )  # fmt: skip
+        return value
+
+    return xtree.map(gathered, x)
+
+
+def all_to_all(
+    x: Any, axis_name: Any, split_axis: int, concat_axis: int, *, axis_index_groups: Any = None,
+    tiled: bool = False,
+) -> Any:  # fmt: skip
+    """Cut the value of each member in pieces and send the k-th piece to member k.
+
+    Args:
+      x: a tree of arrays.
+      axis_name: one name.
+      split_axis: the dimension that is cut.
+      concat_axis: the dimension along which the pieces received stand.
+      axis_index_groups: lists of members of equal length that exchange among themselves.
+      tiled: whether pieces are joined along the existing dimension; otherwise the dimension that
+        is cut must be as large as the axis, is removed, and `concat_axis` is a new one.
+
+    Differentiable; the transpose is the exchange back.
+    """
+    name = _one_name("all_to_all", axis_name)
+    groups = checked_groups("all_to_all", axis_index_groups, name)
+    count = group_size(name, groups)
+
+    def exchanged(leaf: Any) -> Any:
+        value = _array("all_to_all", leaf)
+        split = _dimension("all_to_all", "split_axis", split_axis, value.ndim)
+        concat = _dimension("all_to_all", "concat_axis", concat_axis, value.ndim)
+        if not tiled:
+            if value.shape[split] != count:
+                raise ValueError(
+                    "all_to_all: without tiled=True the dimension to split must have the size of "
+                    f"the axis.\n  got       dimension {split} of {value.aval.str_long()}, "
+                    f"size {count}"
+                )
+            value = moved(value, split, concat)
+            split = concat
+        return all_to_all_p.bind(
+            value, split_axis=split, concat_axis=concat, axis_name=name, axis_size=count,
+            axis_index_groups=groups,
+        )[0]  # fmt: skip
+
+    return xtree.map(exchanged, x)
+
+
+def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
+    """Send the value of each member to another one.
+
+    Args:
+      x: a tree of arrays.
+      axis_name: one name.
+      perm: pairs (source, target). No source and no target may occur twice; a member that is no
+        target gets zeros.
+
+    Differentiable; the transpose sends back.
+    """
+    name = _one_name("ppermute", axis_name)
+    size = total_size(name)
+    pairs = tuple([(int(source), int(target)) for source, target in perm])
+    for what, members in (("source", [s for s, _ in pairs]), ("target", [t for _, t in pairs])):
+        if len(set(members)) != len(members) or any(not 0 <= m < size for m in members):
+            raise ValueError(
+                f"ppermute: each {what} must occur once and lie within the axis of size {size}."
+                f"\n  got       {what}s {members}"
+            )
+    return xtree.map(
+        lambda leaf: ppermute_p.bind(_array("ppermute", leaf), axis_name=name, perm=pairs)[0], x
+    )
+
+
+def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
+    """Rearrange the members of a named axis: member k gets the value of member `perm[k]`.
+
+    Args:
+      x: a tree of arrays.
+      axis_name: one name.
+      perm: a permutation of all members.
+    """
+    size = total_size(_one_name("pshuffle", axis_name))
+    if sorted(perm) != list(range(size)):
+        raise ValueError(
+            f"pshuffle: perm must be a permutation of the numbers from 0 to {size - 1}."
+            f"\n  got       {list(perm)}"
+        )
+    return ppermute(x, axis_name, list(zip(perm, range(size), strict=True)))
+
+
+def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
+    """Exchange a named axis and a dimension of the same size.
+
+    Args:
+      x: a tree of arrays.
+      axis_name: one name.
+      axis: the dimension.
+      axis_index_groups: lists of members of equal length that exchange among themselves.
+    """
+    return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
+
+
+def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
+    """Give every member the value of one.
+
+    Args:
+      x: a tree of arrays.
+      axis_name: one name.
+      source: the number of the member whose value it is.
+    """
+    name = _one_name("pbroadcast", axis_name)
+    size = total_size(name)
+    if not 0 <= source < size:
+        raise ValueError(
+            f"pbroadcast: the source must lie within the axis of size {size}.\n  got       {source}"
+        )
+    return xtree.map(
+        lambda leaf: pbroadcast_p.bind(
+            _array("pbroadcast", leaf), axis_name=name, source=int(source)
+        )[0],
+        x,
+    )
+
+
+def axis_index(axis_name: Any) -> Array:
+    """Return the number of this member along a named axis, a 0-d int32.
+
+    Args:
+      axis_name: a name, or a tuple of names, the first the slowest.
+    """
+    names = axis_names(axis_name)
+    total_size(names)
+    index: Any = None
+    for name in names:
+        (one,) = axis_index_p.bind(axis_name=(name,))
+        index = one if index is None else add(mul(index, scalar_like(one, _size_of(name))), one)
+    return as_array(0) if index is None else index
+
+
+def axis_size(axis_name: Any) -> int:
+    """Return the number of members of a named axis, or of several together, as a Python int."""
+    return math.prod([_size_of(name) for name in axis_names(axis_name)])
+
+
+def _chosen(
+    operation: str, primitive: Primitive, x: Any, axis_name: Any, axis_index_groups: Any
+) -> Any:
+    names = axis_names(axis_name)
+    groups = checked_groups(operation, axis_index_groups, names)
+    total_size(names)
+    bind: Callable[..., Any] = primitive.bind
+
+    def chosen(leaf: Any) -> Any:
+        value = _array(operation, leaf)
+        return bind(value, axes=names, axis_index_groups=groups)[0] if names else value
+
+    return xtree.map(chosen, x)
+
+
+def _array(operation: str, value: Any) -> Array:
+    return as_array(value, what=f"{operation}: an operand")
+
+
+def _one_name(operation: str, axis_name: Any) -> tuple[Any, ...]:
+    names = axis_names(axis_name)
+    if len(names) != 1:
+        raise ValueError(f"{operation}: takes one axis name.\n  got       {axis_name!r}")
+    return names
+
+
+def _dimension(operation: str, what: str, dim: int, ndim: int) -> int:
+    if not -ndim <= dim < ndim:
+        raise ValueError(f"{operation}: {what}={dim} is out of range for {ndim} dimensions.")
+    return dim % ndim

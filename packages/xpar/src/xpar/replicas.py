@@ -1,0 +1,126 @@
+"""Run a program once on each of several devices: what `pmap` compiles to.
+
+A `ReplicatedProgram` is compiled for as many replicas as there are devices. Each argument is one
+buffer spread over the devices, a piece for each; results stay spread, so a loop of updates never
+gathers them. A piece of a host array is a view of it; a result of an earlier program that is cut
+along the same axis passes as it is.
+
+Neighbours: `pmap` takes calls apart, `pmap_primitive` has the rules of a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xjit import jaxlib_gateway as gateway
+from xjit.lowering import lower
+from xjit.placement import Gone, raise_gone
+from xprim import ClosedJaxpr, ConcreteArray, ShapedArray, shaped_array
+
+Devices = tuple[Any, ...]
+Axis = int | None
+
+
+def with_axis(aval: ShapedArray, axis: Axis, size: int) -> ShapedArray:
+    """Return the type of an array whose pieces along `axis` have the type `aval`."""
+    if axis is None:
+        return aval
+    return shaped_array((*aval.shape[:axis], size, *aval.shape[axis:]), aval.dtype, aval.weak_type)
+
+
+def without_axis(aval: ShapedArray, axis: Axis) -> ShapedArray:
+    """Return the type of a piece of an array along `axis`."""
+    if axis is None:
+        return aval
+    shape = aval.shape[:axis] + aval.shape[axis + 1 :]
+    return shaped_array(shape, aval.dtype, aval.weak_type)
+
+
+class ReplicatedProgram:
+    """A closed jaxpr, compiled for one replica on each device.
+
+    Args:
+      closed: the program of one replica.
+      name: of the function it comes from.
+      axis_sizes: the named axis and its size, the number of devices.
+      devices: where the replicas run.
+      in_axes: for each argument, the axis it is cut along, or None where all get the whole.
+      out_axes: for each result, the axis its pieces are stacked along; None takes the first piece.
+      donated: for each argument, whether its memory may be reused.
+    """
+
+    __slots__ = ("_constants", "_donated", "_executable", "_handlers", "_in_axes", "_kept",
+                 "_out_axes", "_out_avals", "devices", "name")  # fmt: skip
+
+    def __init__(
+        self,
+        closed: ClosedJaxpr,
+        name: str,
+        axis_sizes: dict[Any, int],
+        devices: Devices,
+        in_axes: Sequence[Axis],
+        out_axes: Sequence[Axis],
+        donated: Sequence[bool],
+    ) -> None:
+        lowered = lower(
+            closed, name=name, donated=donated, platform=devices[0].platform, axis_sizes=axis_sizes
+        )
+        self.name = name
+        self.devices = devices
+        self._kept = lowered.kept
+        self._in_axes = in_axes
+        self._out_axes = out_axes
+        self._donated = [i for i, d in enumerate(donated) if d]
+        self._out_avals = [
+            with_axis(a, axis, len(devices))
+            for a, axis in zip(closed.out_avals, out_axes, strict=True)
+        ]
+        self._executable = gateway.compile_program(
+            lowered.text, devices, num_replicas=len(devices), outputs=lowered.out_avals
+        )
+        self._handlers = self._executable.handlers_at(
+            [gateway.stacked(devices, axis or 0) for axis in out_axes]
+        )
+        self._constants = [self._repeated(c.to_host()) for c in lowered.constants]
+
+    def __call__(self, arrays: Sequence[ConcreteArray]) -> list[ConcreteArray]:
+        """Start the program and return its results, which may still be in the making."""
+        buffers = [self._spread(arrays[i], self._in_axes[i]) for i in self._kept]
+        try:
+            outs = self._executable.starter([*self._constants, *buffers]).consume_with_handlers(
+                self._handlers
+            )
+        except gateway.RuntimeFailure as error:
+            gateway.fail(self.name, "the program could not be started", error)
+        for i in self._donated:
+            arrays[i]._host = None
+            arrays[i]._buffer = Gone(f"was donated to {self.name}")
+        return [
+            ConcreteArray(None, aval, out) if axis is not None else self._first(out, aval)
+            for out, aval, axis in zip(outs, self._out_avals, self._out_axes, strict=True)
+        ]
+
+    def hlo_text(self) -> str:
+        """Return the optimised program in XLA's own notation."""
+        return self._executable.hlo_text()
+
+    def _first(self, out: Any, aval: ShapedArray) -> ConcreteArray:
+        return ConcreteArray(None, aval, gateway.shards(out)[0])
+
+    def _spread(self, x: ConcreteArray, axis: Axis) -> Any:
+        buffer = x._buffer
+        if type(buffer) is Gone:
+            raise_gone(x.aval.str_long(), buffer)
+        if axis is None:
+            return self._repeated(x.to_host())
+        if buffer is not None and buffer._sharding is gateway.stacked(self.devices, axis):
+            return buffer
+        host = np.moveaxis(x.to_host(), axis, 0)
+        pieces = [np.ascontiguousarray(piece).reshape(piece.shape) for piece in host]
+        return gateway.put_pieces(pieces, self.devices, axis)
+
+    def _repeated(self, host: np.ndarray[Any, Any]) -> Any:
+        return gateway.put_pieces([host] * len(self.devices), self.devices, 0)
