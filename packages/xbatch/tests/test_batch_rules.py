@@ -9,7 +9,7 @@ import pytest
 import xnp.testing.samples as families
 from xbatch.testing import check_batch
 from xnp.primitives import arithmetic, broadcast_in_dim, reductions, transpose  # noqa: F401
-from xprim import Primitive, get_primitive, undefined
+from xprim import Primitive, Undefined, get_primitive, undefined
 from xprim.testing import Sample
 
 
@@ -26,9 +26,7 @@ TABLE = _table()
 
 @pytest.mark.parametrize("name", sorted(TABLE))
 def test_batching_equals_a_loop_over_the_examples(name):
-    if not callable(get_primitive(name).rules["batch"]) and repr(
-        get_primitive(name).rules["batch"]
-    ).startswith("Undefined"):
+    if isinstance(get_primitive(name).rules["batch"], Undefined):
         pytest.skip("the primitive has no batch rule, by decision of its owner")
     for sample in TABLE[name]:
         check_batch(name, sample)

@@ -10,12 +10,15 @@ The rules of the primitives come from the packages that own them; this one holds
 
 from xprim import source
 
-from xad.checkpoint import (
-    checkpoint,
+from xad.checkpoint import checkpoint, checkpoint_p, remat
+from xad.checkpoint_policies import (
+    Offloadable,
+    Recompute,
+    Saveable,
     checkpoint_name,
+    checkpoint_name_fwd,
     checkpoint_policies,
     name_p,
-    remat,
 )
 from xad.custom_calls import SymbolicZero
 from xad.custom_rules import (
@@ -30,38 +33,53 @@ from xad.custom_rules import (
 from xad.grad import grad, value_and_grad
 from xad.jacobian import hessian, jacfwd, jacobian, jacrev
 from xad.jvp import jvp
+from xad.linear_call import linear_call, linear_call_p
+from xad.residuals import print_saved_residuals
 from xad.vjp import linear_transpose, linearize, vjp
-from xprim import closure_convert
+from xprim import closure_convert, custom_jvp_call_p, custom_vjp_call_p
 from xprim.dtypes import float0
 
 __version__ = "0.1.0"
 
+remat_opt_p = custom_vjp_call_p  # what optimize_remat binds in JAX: here the call itself is kept
+
 __all__ = [
-    "CustomVJPPrimal",
-    "SymbolicZero",
-    "checkpoint",
-    "checkpoint_name",
-    "checkpoint_policies",
-    "closure_convert",
-    "custom_gradient",
+    "jvp",
+    "linearize",
+    "vjp",
+    "grad",
+    "value_and_grad",
+    "jacfwd",
+    "jacrev",
+    "jacobian",
+    "hessian",
+    "linear_transpose",
     "custom_jvp",
     "custom_vjp",
-    "custom_vjp_primal_tree_values",
-    "float0",
-    "grad",
-    "hessian",
-    "jacfwd",
-    "jacobian",
-    "jacrev",
-    "jvp",
-    "linear_transpose",
-    "linearize",
-    "name_p",
-    "remat",
+    "custom_gradient",
+    "closure_convert",
     "stop_gradient",
-    "value_and_grad",
-    "vjp",
+    "linear_call",
+    "SymbolicZero",
     "zero_from_primal",
+    "CustomVJPPrimal",
+    "custom_vjp_primal_tree_values",
+    "custom_jvp_call_p",
+    "custom_vjp_call_p",
+    "remat_opt_p",
+    "linear_call_p",
+    "checkpoint",
+    "remat",
+    "checkpoint_name",
+    "checkpoint_name_fwd",
+    "checkpoint_policies",
+    "Saveable",
+    "Recompute",
+    "Offloadable",
+    "print_saved_residuals",
+    "checkpoint_p",
+    "name_p",
+    "float0",
 ]
 
 source.hide(__file__)  # errors and equations show the user's lines, not ours

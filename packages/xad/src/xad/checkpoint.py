@@ -4,6 +4,9 @@
 reverse mode its derivative goes onto the tape as one equation, whose residuals are the arguments of
 `f` and whatever the policy lets it save; transposing that equation computes the rest again. So
 nothing of the inside of `f` is kept between the passes but what the policy names.
+
+Neighbours: `checkpoint_policies` has the policies and the names they speak of, `residuals` shows
+what is kept.
 """
 
 from __future__ import annotations
@@ -13,28 +16,27 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import xtree
+from xad.arguments import as_arrays, check_callable
+from xad.checkpoint_policies import Policy, is_saved, saved_value_p
 from xad.jvp import JVPHandle
 from xad.linearize import LinearizeHandle
 from xad.transpose import TransposeHandle
 from xprim import (
-    ELEMENTWISE,
-    LINEAR,
     ClosedJaxpr,
     Equation,
     Linear,
     Primitive,
     Var,
     Zero,
-    as_array,
     close_over,
     closed_without_dead_code,
     eval_closed,
+    Trace,
     not_mapped,
     stage,
-    undefined,
+    state,
+    trace_to_jaxpr,
 )
-
-Policy = Callable[..., bool]
 
 
 def checkpoint(
@@ -67,15 +69,21 @@ def checkpoint(
         return functools.partial(
             checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums
         )
-    static = {static_argnums} if isinstance(static_argnums, int) else set(static_argnums)
+    check_callable(fun, "checkpoint")
+    if not (policy is None or callable(policy)):
+        raise TypeError(
+            f"checkpoint: the policy must be a function, got a {type(policy).__name__}."
+            "\n  hint      checkpoint_policies has the common ones"
+        )
+    static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
     @functools.wraps(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        closed, out_tree = stage(fun, args, kwargs, static, operation="checkpoint")
+        fixed = _static_positions(static, len(args))
+        closed, out_tree = stage(fun, args, kwargs, fixed, operation="checkpoint")
         closed, captured = close_over(closed.jaxpr, closed.consts)
-        fixed = {i % len(args) for i in static}
         dynamic = [a for i, a in enumerate(args) if i not in fixed]
-        leaves = [as_array(x) for x in xtree.leaves((dynamic, kwargs))]
+        leaves = as_arrays(xtree.leaves((dynamic, kwargs)), "checkpoint")
         outs = checkpoint_p.bind(
             *captured, *leaves, jaxpr=closed, prevent_cse=prevent_cse, policy=policy
         )
@@ -87,14 +95,14 @@ def checkpoint(
 remat = checkpoint
 
 
-def checkpoint_name(value: Any, name: str) -> Any:
-    """Give a value a name that policies such as `save_only_these_names` can refer to.
-
-    Args:
-      value: a pytree of arrays.
-      name: the name.
-    """
-    return xtree.map(lambda x: name_p.bind(as_array(x), name=name)[0], value)
+def _static_positions(static: Sequence[int], count: int) -> tuple[int, ...]:
+    for i in static:
+        if not -count <= i < count:
+            raise ValueError(
+                f"checkpoint: static_argnums names argument {i}, but the function was called with "
+                f"{count} positional argument{'s' if count != 1 else ''}."
+            )
+    return tuple([i % count for i in static])
 
 
 def _shape(*avals: Any, jaxpr: ClosedJaxpr, **_: Any) -> Any:
@@ -116,24 +124,26 @@ def _is_backward(jaxpr: ClosedJaxpr) -> bool:
     return jaxpr.jaxpr.name.startswith("transpose")
 
 
-def _jvp(handle: JVPHandle, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, **params: Any) -> Any:
+def _jvp(handle: JVPHandle, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr,
+         **params: Any) -> Any:  # fmt: skip
     nonzero = tuple([type(t) is not Zero for t in tangents])
     derived, nonzero_out = handle.jvp_jaxpr(jaxpr, nonzero)
     dots = [t for t in tangents if type(t) is not Zero]
     results = checkpoint_p.bind(*primals, *dots, jaxpr=derived, **params)
     count = len(nonzero_out)
-    return results[:count], _spread(results[count:], nonzero_out, results)
+    return results[:count], _spread(results[count:], nonzero_out, results[:count])
 
 
 def _spread(dots: Sequence[Any], nonzero: Sequence[bool], primals: Sequence[Any]) -> list[Any]:
     rest = iter(dots)
     return [next(rest) if nz else Zero(p.aval)
-            for p, nz in zip(primals, nonzero, strict=False)]  # fmt: skip
+            for p, nz in zip(primals, nonzero, strict=True)]  # fmt: skip
 
 
 def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr,
                policy: Policy | None, prevent_cse: bool) -> Any:  # fmt: skip
     nonzero = tuple([type(t) is not Zero for t in tangents])
+    jaxpr = with_calls_inlined(jaxpr) if policy is not None else jaxpr
     saved = _saved_values(jaxpr, policy)
     forward = _with_results(jaxpr, saved)
     results = checkpoint_p.bind(*primals, jaxpr=forward, prevent_cse=prevent_cse, policy=policy)
@@ -151,14 +161,53 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: C
     return outs, _spread(out_dots, nonzero_out, outs)
 
 
+def with_calls_inlined(jaxpr: ClosedJaxpr) -> ClosedJaxpr:
+    """Return the program with its plain calls (`jit`) written out, so that policies see inside."""
+    if not any(eqn.primitive.name == "jit" for eqn in jaxpr.eqns):
+        return jaxpr
+    if "inlined" not in jaxpr.memo:
+
+        def run(*args: Any) -> list[Any]:
+            return _eval_inlined(jaxpr, args)
+
+        inner, consts = trace_to_jaxpr(run, jaxpr.in_avals, name=jaxpr.jaxpr.name)
+        jaxpr.memo["inlined"] = ClosedJaxpr(inner, consts)
+    return jaxpr.memo["inlined"]  # type: ignore[no-any-return]
+
+
+def _eval_inlined(jaxpr: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+    trace = InliningTrace(state.trace)
+    state.trace, previous = trace, state.trace
+    try:
+        return eval_closed(jaxpr, *args)
+    finally:
+        state.trace = previous
+
+
+class InliningTrace(Trace):
+    """Hands every primitive to its parent, but the equations of a `jit` one by one."""
+
+    __slots__ = ()
+
+    name = "inline"
+
+    def process(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """Apply a primitive, or the program that a call holds."""
+        if primitive.name == "jit":
+            return tuple(_eval_inlined(params["jaxpr"], operands))
+        assert self.parent is not None
+        return self.parent.process(primitive, operands, params)
+
+
 def _saved_values(jaxpr: ClosedJaxpr, policy: Policy | None) -> list[Var]:
     """Return the variables of a program that the policy lets the forward pass keep."""
     if policy is None:
         return []
     saved: list[Var] = []
     for eqn in jaxpr.eqns:
-        verdict = policy(eqn.primitive, *[x.aval for x in eqn.inputs], **eqn.params)
-        if verdict:
+        if is_saved(policy(eqn.primitive, *[x.aval for x in eqn.inputs], **eqn.params)):
             saved += eqn.outputs
     return saved
 
@@ -179,27 +228,30 @@ def _given_values(jaxpr: ClosedJaxpr, saved: Sequence[Var]) -> ClosedJaxpr:
         return jaxpr
     key = ("given", tuple(saved))
     if key not in jaxpr.memo:
-        inner = jaxpr.jaxpr
-        renamed = {v: Var(v.aval) for v in saved}
-        given = [Var(v.aval) for v in saved]
-        given_by_var = dict(zip(saved, given, strict=True))
-        eqns: list[Equation] = []
-        current: dict[Any, Any] = {}
-        for eqn in inner.eqns:
-            inputs = [current.get(x, x) for x in eqn.inputs]
-            outputs = [renamed.get(v, v) for v in eqn.outputs]
-            eqns.append(eqn.replace(inputs=inputs, outputs=outputs))
-            for v in eqn.outputs:
-                if v in given_by_var:
-                    joined = Var(v.aval)
-                    eqns.append(Equation(saved_value_p, [given_by_var[v], renamed[v]], [joined], {},
-                                         eqn.source))  # fmt: skip
-                    current[v] = joined
-        outvars = [current.get(x, x) for x in inner.outvars]
-        jaxpr.memo[key] = ClosedJaxpr(
-            inner.replace(invars=[*given, *inner.invars], eqns=eqns, outvars=outvars), jaxpr.consts
-        )
+        jaxpr.memo[key] = _with_saved_values(jaxpr, saved)
     return jaxpr.memo[key]  # type: ignore[no-any-return]
+
+
+def _with_saved_values(jaxpr: ClosedJaxpr, saved: Sequence[Var]) -> ClosedJaxpr:
+    inner = jaxpr.jaxpr
+    given = {v: Var(v.aval) for v in saved}
+    joined: dict[Any, Var] = {}  # a saved variable -> its given value with its computed tangent
+    eqns: list[Equation] = []
+    for eqn in inner.eqns:
+        inputs = [joined.get(x, x) for x in eqn.inputs]
+        eqns.append(eqn.replace(inputs=inputs))
+        for v in eqn.outputs:
+            if v in given:
+                joined[v] = Var(v.aval)
+                eqns.append(Equation(saved_value_p, [given[v], v], [joined[v]], {}, eqn.source))
+    return ClosedJaxpr(
+        inner.replace(
+            invars=[*given.values(), *inner.invars],
+            eqns=eqns,
+            outvars=[joined.get(x, x) for x in inner.outvars],
+        ),
+        jaxpr.consts,
+    )
 
 
 def _transpose(handle: TransposeHandle, cts: Any, *operands: Any, jaxpr: ClosedJaxpr,
@@ -255,110 +307,3 @@ checkpoint_p = Primitive(
     effects=_effects,
     dce=_dce,
 )
-
-
-# --- what policies speak of --------------------------------------------------------------------
-
-
-def _same(x: Any, *_rest: Any, **_params: Any) -> Any:
-    return (x,)
-
-
-name_p = Primitive(
-    "name",
-    shape=_same,
-    numpy=_same,
-    stablehlo=lambda b, operands, avals_in, avals_out, *, name: operands,
-    jvp=LINEAR,
-    transpose=lambda cts, x, *, name: cts,
-    batch=ELEMENTWISE,
-)
-
-
-def _saved_jvp(primals: Any, tangents: Any) -> Any:
-    return (primals[0],), (tangents[1],)
-
-
-# The value that was saved, with the tangent of the value that would be computed again; the
-# equation that would compute the latter's primal is then dead code.
-saved_value_p = Primitive(
-    "saved_value",
-    shape=_same,
-    numpy=_same,
-    stablehlo=lambda b, operands, avals_in, avals_out: operands[:1],
-    jvp=_saved_jvp,
-    transpose=undefined("it disappears when it is differentiated"),
-    batch=ELEMENTWISE,
-)
-
-
-class checkpoint_policies:  # noqa: N801 - a namespace, named as users know it
-    """Policies for `checkpoint`: which intermediate results the forward pass may keep."""
-
-    @staticmethod
-    def everything_saveable(primitive: Primitive, *_avals: Any, **_params: Any) -> bool:
-        """Keep everything."""
-        return True
-
-    @staticmethod
-    def nothing_saveable(primitive: Primitive, *_avals: Any, **_params: Any) -> bool:
-        """Keep nothing but the arguments."""
-        return False
-
-    @staticmethod
-    def dots_saveable(primitive: Primitive, *_avals: Any, **_params: Any) -> bool:
-        """Keep the results of contractions, which are dear to compute again."""
-        return primitive.name in _CONTRACTIONS
-
-    checkpoint_dots = dots_saveable
-
-    @staticmethod
-    def dots_with_no_batch_dims_saveable(
-        primitive: Primitive, *_avals: Any, **params: Any
-    ) -> bool:
-        """Keep the results of contractions without batch dimensions, such as weights times data."""
-        if primitive.name != "dot_general":
-            return False
-        _, (lhs_batch, rhs_batch) = params["dimension_numbers"]
-        return not lhs_batch and not rhs_batch
-
-    checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
-
-    @staticmethod
-    def save_only_these_names(*names: str) -> Policy:
-        """Keep the values that `checkpoint_name` gave one of these names."""
-
-        def policy(primitive: Primitive, *_avals: Any, **params: Any) -> bool:
-            return primitive is name_p and params["name"] in names
-
-        return policy
-
-    @staticmethod
-    def save_anything_except_these_names(*names: str) -> Policy:
-        """Keep everything but the values with these names."""
-
-        def policy(primitive: Primitive, *_avals: Any, **params: Any) -> bool:
-            return not (primitive is name_p and params["name"] in names)
-
-        return policy
-
-    @staticmethod
-    def save_any_names_but_these(*names: str) -> Policy:
-        """Keep the values that `checkpoint_name` gave any other name."""
-
-        def policy(primitive: Primitive, *_avals: Any, **params: Any) -> bool:
-            return primitive is name_p and params["name"] not in names
-
-        return policy
-
-    @staticmethod
-    def save_from_both_policies(first: Policy, second: Policy) -> Policy:
-        """Keep what either policy keeps."""
-
-        def policy(primitive: Primitive, *avals: Any, **params: Any) -> bool:
-            return first(primitive, *avals, **params) or second(primitive, *avals, **params)
-
-        return policy
-
-
-_CONTRACTIONS = ("dot_general", "conv_general_dilated", "ragged_dot_general")

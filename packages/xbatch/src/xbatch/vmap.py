@@ -75,22 +75,39 @@ def vmap(
         axis_size = errors.checked_size(axis_size)
     spmd_name = spmd_axis_name if isinstance(spmd_axis_name, tuple) else (
         () if spmd_axis_name is None else (spmd_axis_name,))  # fmt: skip
-    in_memo: AxesByStructure = {}
-    out_memo: AxesByStructure = {}
+    run = _Mapping(fun, in_axes, out_axes, axis_name, axis_size, spmd_name).run
 
     @functools.wraps(fun)
     def vmapped(*args: Any, **kwargs: Any) -> Any:
+        return run(args, kwargs)
+
+    return cast("F", vmapped)
+
+
+class _Mapping:
+    """A function and how to map it, with what was worked out for the structures it met."""
+
+    __slots__ = ("axis_name", "axis_size", "fun", "in_axes", "in_memo", "out_axes", "out_memo",
+                 "spmd_name")  # fmt: skip
+
+    def __init__(
+        self, fun: Callable[..., Any], in_axes: Any, out_axes: Any, axis_name: Any,
+        axis_size: int | None, spmd_name: tuple[Any, ...],
+    ) -> None:  # fmt: skip
+        self.fun = fun
+        self.in_axes = in_axes
+        self.out_axes = out_axes
+        self.axis_name = axis_name
+        self.axis_size = axis_size
+        self.spmd_name = spmd_name
+        self.in_memo: AxesByStructure = {}
+        self.out_memo: AxesByStructure = {}
+
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the function on all examples."""
+        fun = self.fun
         leaves, in_tree = xtree.flatten((args, kwargs) if kwargs else args)
-        structure = (in_tree,) if kwargs else in_tree
-        axes = in_memo.get(structure)
-        if axes is None:
-            axes = _remember(in_memo, structure, _axes_of_arguments(in_axes, args, kwargs))
-        values = [x if isinstance(x, Array) else _argument(fun, args, kwargs, i, x)
-                  for i, x in enumerate(leaves)]  # fmt: skip
-        size, dims = _dims(values, axes, axis_size)
-        if dims is None or size is None:
-            raise errors.bad_arguments(fun, args, kwargs, values, axes, axis_size)
-        axis = BatchAxis(size, axis_name, spmd_name)
+        axis, values, dims = self._arguments(args, kwargs, leaves, in_tree)
         out_tree: Any = None
 
         def flat_fun(*elements: Any) -> list[Any]:
@@ -105,16 +122,31 @@ def vmap(
                     for x in results]  # fmt: skip
 
         results, out_dims = batch_flat(axis, flat_fun, values, dims)
-        wanted = out_memo.get(out_tree)
+        wanted = self.out_memo.get(out_tree)
         if wanted is None:
-            wanted = _remember(out_memo, out_tree, _axes_of_results(out_axes, out_tree, results))
+            axes = _axes_of_results(self.out_axes, out_tree, results)
+            wanted = _remember(self.out_memo, out_tree, axes)
         placed = [
             x if d is w else _placed(axis, x, d, w, i, out_tree)
             for i, (x, d, w) in enumerate(zip(results, out_dims, wanted, strict=True))
         ]
         return xtree.unflatten(out_tree, placed)
 
-    return cast("F", vmapped)
+    def _arguments(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Any], in_tree: Any
+    ) -> tuple[BatchAxis, list[Array], list[Any]]:
+        """Return the axis, the arguments as Arrays, and their batch dimensions."""
+        structure = (in_tree,) if kwargs else in_tree
+        axes = self.in_memo.get(structure)
+        if axes is None:
+            axes = _axes_of_arguments(self.in_axes, args, kwargs)
+            _remember(self.in_memo, structure, axes)
+        values = [x if isinstance(x, Array) else _argument(self.fun, args, kwargs, i, x)
+                  for i, x in enumerate(leaves)]  # fmt: skip
+        size, dims = _dims(values, axes, self.axis_size)
+        if dims is None or size is None:
+            raise errors.bad_arguments(self.fun, args, kwargs, values, axes, self.axis_size)
+        return BatchAxis(size, self.axis_name, self.spmd_name), values, dims
 
 
 def _remember(memo: AxesByStructure, structure: Any, axes: list[Any]) -> list[Any]:

@@ -27,7 +27,7 @@ class Signature:
       options: the keyword arguments of `jit`.
     """
 
-    __slots__ = ("donate_names", "donate_nums", "has_static", "name", "parameters", "static_names",
+    __slots__ = ("donate_names", "donate_nums", "donates", "has_static", "name", "parameters", "static_names",
                  "static_nums")  # fmt: skip
 
     def __init__(self, fun: Callable[..., Any], options: dict[str, Any]) -> None:
@@ -40,6 +40,7 @@ class Signature:
         self.donate_nums, self.donate_names = self._resolved(
             "donate", options["donate_argnums"], options["donate_argnames"], everything
         )
+        self.donates = bool(self.donate_nums or self.donate_names)
         self.has_static = bool(self.static_nums or self.static_names)
         both = (self.static_names & self.donate_names) or (
             set(self.static_nums) & set(self.donate_nums))  # fmt: skip
@@ -82,11 +83,18 @@ class Signature:
     def _takes_more(self, position: int) -> bool:
         return position >= 0 and self.parameters is not None and self.parameters[-1:] == ["*"]
 
-    def split(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
-        """Take one call apart."""
+    def split(
+        self, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> tuple[list[Any], Any, tuple[Any, ...], Hashable]:
+        """Take one call apart.
+
+        Returns:
+          The leaves of the traced arguments, their structure, pairs of position (or name) and value
+          of the static arguments, and a hashable key of these.
+        """
         if not self.has_static:
             leaves, tree = xtree.flatten((args, kwargs))
-            return Arguments(self, leaves, tree, (), (), len(args))
+            return leaves, tree, (), ()
         nums = {i + len(args) if i < 0 else i for i in self.static_nums}
         fixed: list[tuple[Any, Any]] = []
         dynamic = []
@@ -103,7 +111,7 @@ class Signature:
                 named[key] = value
         statics = tuple([(where, self._static_key(where, value)) for where, value in fixed])
         leaves, tree = xtree.flatten((tuple(dynamic), named))
-        return Arguments(self, leaves, tree, tuple(fixed), statics, len(args))
+        return leaves, tree, tuple(fixed), statics
 
     def _static_key(self, where: Any, value: Any) -> Hashable:
         try:
@@ -133,7 +141,7 @@ class Signature:
 
     def donated(self, arguments: Arguments) -> list[bool]:
         """Return for each leaf whether it is donated."""
-        if not self.donate_nums and not self.donate_names:
+        if not self.donates:
             return [False] * len(arguments.leaves)
         flags = []
         fixed = {where for where, _ in arguments.fixed}

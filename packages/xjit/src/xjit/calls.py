@@ -19,10 +19,12 @@ import xtree
 from xjit.arguments import Arguments, LazyNames, Signature, explain_miss
 from xjit.cache_memory import Bounded
 from xjit.checks import check_finite
-from xjit.jaxlib_gateway import fail
+from xjit.jaxlib_gateway import RuntimeFailure, fail
 from xjit.jit_primitive import jit_p
+from xjit.operands import avals_of, buffers_of
 from xjit.placement import buffers_at, committed_to
 from xjit.program import Program
+from xjit.results import finisher
 from xjit.shardings import device_named_by, one_device_in
 from xjit.stages import Lowered, TracedFunction
 from xprim import (
@@ -114,49 +116,72 @@ class Calls:
         out_device = one_device_in(options["out_shardings"], "jit(out_shardings)")
         self.out_placement = None if out_device is None else committed_to(out_device)
         self.fast: dict[Any, tuple[Any, ...]] = {}
+        self.quick: dict[Any, tuple[Any, ...]] = {}
         self._cache: FunctionCache | None = None
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function, by whatever way the moment asks for."""
         if _values.disable_jit:
             return self.fun(*args, **kwargs)
-        arguments = self.signature.split(args, kwargs)
+        leaves, tree, fixed, statics = self.signature.split(args, kwargs)
+        if state.trace is EAGER:
+            found = self._quick(leaves, tree, statics)
+            if found is not _NOTHING:
+                return found
+        arguments = Arguments(self.signature, leaves, tree, fixed, statics, len(args))
         arrays = arguments.arrays()
-        if state.trace is not EAGER:
+        if state.trace is not EAGER or any([isinstance(x, Tracer) for x in arrays]):
             return self._bound(arguments, arrays)
         avals = tuple([x.aval for x in arrays])
-        key = (arguments.tree, arguments.statics, avals, config.trace_context())
-        cache = self._cache
-        traced = None if cache is None else cache.traced.get(key)
-        if traced is None:
-            for x in arrays:
-                if isinstance(x, Tracer):
-                    return self._bound(arguments, arrays)
-            traced = self._traced(key, arguments, avals)
-        program = traced.program
-        if program is None:
-            program = self.program(traced, arguments)
-        if program.donated:
-            arrays = _owned(program, arguments.leaves, arrays)
-        results = program.call(arrays)
+        key = (tree, statics, avals, config.trace_context())
+        traced = self._traced(key, arguments, avals)
+        program = self.program(traced, arguments)
+        results = program.call(_owned(program, args, kwargs, arrays))
         if _values.debug_nans or _values.debug_infs:
             check_finite(self.name, results, traced.closed, None if program.donated else arrays)
+        elif self.out_placement is None:
+            self._install(args, kwargs, key, traced, program)
         if self.out_placement is not None:
             results = _moved(results, self.out_placement)
-        elif not arguments.fixed and not kwargs:
-            self._install(args, traced, program, key[3])
         return traced.out_tree.unflatten(results)
 
-    def _install(self, args: Any, traced: Traced, program: Program, context: Any) -> None:
-        """Let the next such call take the fast way."""
-        for x in args:
-            if type(x) is not ConcreteArray:
-                return
-        if _values.debug_nans or _values.debug_infs:
-            return
-        if len(self.fast) >= _MAX_PROGRAMS:
+    def _quick(self, leaves: list[Any], tree: Any, statics: Any) -> Any:
+        """Run what an equal call ran, or return `_NOTHING`; as the fast case, but for any tree."""
+        try:
+            avals: list[Any] | None = [x.aval for x in leaves]
+        except AttributeError:
+            if self.signature.donates:  # the arrays of small numbers are shared
+                return _NOTHING
+            avals = avals_of(leaves)
+            if avals is None:
+                return _NOTHING
+        found = self.quick.get((tree, statics, config.trace_context(), *avals))
+        if found is None:
+            return _NOTHING
+        where, start, handlers, _, finish = found
+        try:
+            buffers = buffers_of(leaves, avals, where)
+            if buffers is None:
+                return _NOTHING
+            outs = start(buffers).consume_with_handlers(handlers)
+        except (AttributeError, TypeError):  # a buffer that is none: its array is gone
+            return _NOTHING
+        except RuntimeFailure as error:
+            self.failed(error)
+        return finish(outs, leaves)
+
+    def _install(
+        self, args: Any, kwargs: Any, key: Any, traced: Traced, program: Program
+    ) -> None:
+        """Let the next such call take a shorter way."""
+        if len(self.quick) >= _MAX_PROGRAMS:
+            self.quick.clear()
             self.fast.clear()
-        self.fast[(*[x.aval for x in args], context)] = _fast_entry(traced, program)
+        tree, statics, avals, context = key
+        entry = _fast_entry(traced, program)
+        self.quick[(tree, statics, context, *avals)] = entry
+        if not kwargs and all([type(x) is ConcreteArray for x in args]):
+            self.fast[(*avals, context)] = entry
 
     def failed(self, error: Exception) -> NoReturn:
         """Raise the error for a program that could not be started."""
@@ -261,7 +286,8 @@ class Calls:
 
     def trace(self, *args: Any, **kwargs: Any) -> TracedFunction:
         """Trace the function for arguments (arrays, or shapes and dtypes) and stop there."""
-        arguments = self.signature.split(args, kwargs)
+        leaves, tree, fixed, statics = self.signature.split(args, kwargs)
+        arguments = Arguments(self.signature, leaves, tree, fixed, statics, len(args))
         avals = tuple(arguments.avals())
         key = (arguments.tree, arguments.statics, avals, config.trace_context())
         traced = self._traced(key, arguments, avals)
@@ -286,6 +312,7 @@ class Calls:
     def clear_cache(self) -> None:
         """Forget what was traced and compiled of this function."""
         self.fast.clear()
+        self.quick.clear()
         if self._cache is not None:
             self._cache.traced.clear()
 
@@ -310,30 +337,30 @@ def _chosen_placement(options: dict[str, Any]) -> Any:
     return None if device is None else committed_to(device)
 
 
+_NOTHING: Any = object()
+
+
 def _fast_entry(traced: Traced, program: Program) -> tuple[Any, ...]:
-    """Return what the fast case needs of a program, at the placement it was last called at."""
+    """Return what the fast cases need of a program, at the placement it was last called at."""
     loaded = program.loaded
     assert loaded is not None
-    avals, build, invalidate = program.out_avals, traced.out_tree.unflatten, program.invalidate
-    single = traced.out_tree.node_data() is None and not program.donated
-
-    def finish(outs: list[Any], args: Sequence[ConcreteArray]) -> Any:
-        if program.donated:
-            invalidate(args)
-        return build([ConcreteArray(None, a, b) for a, b in zip(avals, outs, strict=True)])
-
+    avals, tree = program.out_avals, traced.out_tree
+    single = tree.node_data() is None and not program.donated
+    finish = finisher(tree, avals, program.donated, program.name)
     out_aval = avals[0] if single else None
     return loaded.where, program.starter(loaded), loaded.handlers, out_aval, finish
 
 
-def _owned(program: Program, leaves: Sequence[Any], arrays: list[Any]) -> list[Any]:
-    """Replace donated arrays that came from host values: those may be shared (small numbers)."""
-    arrays = list(arrays)
-    for i in program.donated:
-        if arrays[i] is not leaves[i]:
-            x = arrays[i]
-            arrays[i] = ConcreteArray(x.to_host().copy(), x.aval)
-    return arrays
+def _owned(program: Program, args: Any, kwargs: Any, arrays: list[Any]) -> list[Any]:
+    """Replace donated arrays that came from host values: those of small numbers are shared."""
+    if not program.donated:
+        return arrays
+    given = {id(x) for x in xtree.leaves((args, kwargs))}
+    return [
+        ConcreteArray(x.to_host().copy(), x.aval) if i in program.donated and id(x) not in given
+        else x
+        for i, x in enumerate(arrays)
+    ]  # fmt: skip
 
 
 def _moved(results: list[ConcreteArray], placement: Any) -> list[ConcreteArray]:

@@ -128,7 +128,7 @@ class Program:
         except RuntimeFailure as error:
             gateway.fail(self.name, "the program could not be started", error)
         if self.donated:
-            self.invalidate(arrays)
+            self._invalidate(arrays)
         return [ConcreteArray(None, a, b) for a, b in zip(self.out_avals, outs, strict=True)]
 
     def starter(self, loaded: Loaded) -> Callable[[Sequence[Any]], Any]:
@@ -141,8 +141,7 @@ class Program:
             return lambda buffers: start([*constants, *buffers])
         return lambda buffers: start([*constants, *[buffers[i] for i in kept]])
 
-    def invalidate(self, arrays: Sequence[ConcreteArray]) -> None:
-        """Note that the donated arguments of a call have no value any more."""
+    def _invalidate(self, arrays: Sequence[ConcreteArray]) -> None:
         for i in self.donated:
             x = arrays[i]
             x._host = None

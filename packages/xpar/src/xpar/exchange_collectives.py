@@ -72,8 +72,8 @@ def _gather_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *,
                       all_gather_dimension: int, axis_name: Any, axis_size: int,
                       axis_index_groups: Any) -> Any:  # fmt: skip
     rows = groups_attribute(replica_groups(b, axis_name, axis_index_groups))
-    return b.op("stablehlo.all_gather", operands, avals_in, avals_out,
-                f"all_gather_dim = {all_gather_dimension} : i64, replica_groups = {rows}")  # fmt: skip
+    attributes = f"all_gather_dim = {all_gather_dimension} : i64, replica_groups = {rows}"
+    return b.op("stablehlo.all_gather", operands, avals_in, avals_out, attributes)
 
 
 def _gather_on_axis(axis: Any, x: Any, dim: Any, params: Any) -> tuple[Any, Any]:

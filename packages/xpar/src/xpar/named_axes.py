@@ -12,7 +12,7 @@ Neighbours: `reduction_collectives` and `exchange_collectives` define the primit
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -147,13 +147,7 @@ def replica_groups(builder: Any, names: Sequence[Any], groups: Groups = None) ->
     The replicas are numbered row by row over `builder.module.axis_sizes`, in its order.
     """
     sizes = builder.module.axis_sizes
-    missing = [n for n in names if n not in sizes]
-    if missing:
-        raise NameError(
-            f"axis name {missing[0]!r} is not bound here."
-            "\n  expected  a name given as axis_name= by an enclosing pmap; in scope: "
-            + (", ".join([repr(n) for n in sizes]) or "none")
-        )
+    _require_replicas(names, sizes)
     bound = list(sizes)
     replicas = np.arange(math.prod(sizes.values())).reshape([sizes[n] for n in bound])
     order = [i for i, n in enumerate(bound) if n not in names]
@@ -162,6 +156,16 @@ def replica_groups(builder: Any, names: Sequence[Any], groups: Groups = None) ->
     if groups is None:
         return rows
     return [[row[i] for i in group] for row in rows for group in groups]
+
+
+def _require_replicas(names: Sequence[Any], sizes: Mapping[Any, int]) -> None:
+    for name in names:
+        if name not in sizes:
+            raise NameError(
+                f"axis name {name!r} is not bound here."
+                "\n  expected  a name given as axis_name= by an enclosing pmap; in scope: "
+                + (", ".join([repr(n) for n in sizes]) or "none")
+            )
 
 
 def groups_attribute(rows: Sequence[Sequence[int]]) -> str:

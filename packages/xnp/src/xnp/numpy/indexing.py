@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.numpy.creation import counting
 from xnp.numpy.dispatch import host_of
 from xnp.numpy.index_entries import (
     Entry,
@@ -356,8 +357,7 @@ def take_along_axis(
             parts.append(scalar_array(0, dtypes.int32))
         else:
             ones = tuple([n if i == d else 1 for i in range(len(shape))])
-            parts.append(reshaped(bind("iota", dtype=dtypes.int32, shape=(n,), dimension=0
-), ones))
+            parts.append(reshaped(counting((n,), 0, dtypes.int32), ones))
     full = tuple([positions.aval.shape[axis] if d == axis else n for d, n in enumerate(shape)])
     chosen = _full_shape(parts, axis, full)
     return read(x, chosen, mode="fill" if mode is None else mode, fill_value=fill_value)  # type: ignore[no-any-return]

@@ -107,9 +107,20 @@ def _clz_numpy(x: Any) -> Any:
     return (np.uint8(width) - np.bitwise_count(bits)).astype(x.dtype)
 
 
+def _population_count_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+    (x,), (aval,) = operands, avals_in
+    wide = BYTES.get(aval.dtype)
+    if wide is None:
+        return [b.same_type_op("stablehlo.popcnt", [x], aval)]
+    wide_aval = aval.update(dtype=wide)  # XLA counts the copies of the sign bit, too
+    mask = b.constant((1 << dtypes.itemsize_bits(aval.dtype)) - 1, wide_aval)
+    bits = b.same_type_op("stablehlo.and", [b.convert(x, aval, wide), mask], wide_aval)
+    return [b.convert(b.same_type_op("stablehlo.popcnt", [bits], wide_aval), wide_aval, aval.dtype)]
+
+
 population_count_p = unary(
-    "population_count", INTEGER, numpy=_population_count_numpy, stablehlo="stablehlo.popcnt",
-    jvp=ZERO,
+    "population_count", INTEGER, numpy=_population_count_numpy,
+    stablehlo=_population_count_stablehlo, jvp=ZERO,
 )  # fmt: skip
 clz_p = unary(
     "clz", INTEGER, numpy=_clz_numpy, stablehlo="stablehlo.count_leading_zeros", jvp=ZERO,
@@ -139,6 +150,24 @@ def _mulhi_numpy(x: Any, y: Any) -> Any:
     return high.astype(x.dtype)
 
 
+_plain_mulhi = retyped_stablehlo("chlo.mulhi")
+
+
+def _mulhi_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+    (out,) = avals_out
+    wide = BYTES.get(out.dtype)
+    if wide is None:
+        return _plain_mulhi(b, operands, avals_in, avals_out)
+    aval = out.update(dtype=wide)  # 8 bits hold the whole product of 4
+    factors = [b.broadcast(b.convert(x, a, wide), a.update(dtype=wide), out.shape)
+               for x, a in zip(operands, avals_in, strict=True)]  # fmt: skip
+    product = b.same_type_op("stablehlo.multiply", factors, aval)
+    shift = "arithmetic" if out.dtype in dtypes.SIGNED else "logical"
+    width = b.constant(dtypes.itemsize_bits(out.dtype), aval)
+    high = b.same_type_op(f"stablehlo.shift_right_{shift}", [product, width], aval)
+    return [b.convert(high, aval, out.dtype)]
+
+
 mulhi_p = binary(
-    "mulhi", INTEGER, numpy=_mulhi_numpy, stablehlo=retyped_stablehlo("chlo.mulhi"), jvp=ZERO,
+    "mulhi", INTEGER, numpy=_mulhi_numpy, stablehlo=_mulhi_stablehlo, jvp=ZERO,
 )  # fmt: skip

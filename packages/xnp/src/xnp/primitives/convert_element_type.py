@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives.formulas import BYTES
 from xnp.primitives.table import COMPLEX, FLOATING, INEXACT, INTEGER
 from xprim import ELEMENTWISE, Primitive, ShapedArray, Zero, dtypes, shaped_array, state
 
@@ -26,6 +27,8 @@ def _numpy(x: Any, *, new_dtype: Any, weak_type: bool = False) -> Any:
         x = x.real
     if x.dtype in FLOATING and new_dtype in INTEGER:
         return (_saturated(x, new_dtype),)
+    if x.dtype in BYTES and new_dtype in BYTES:  # there are no casts among these
+        x = x.astype(BYTES[x.dtype])
     return (x.astype(new_dtype),)
 
 

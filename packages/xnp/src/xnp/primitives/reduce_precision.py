@@ -7,6 +7,7 @@ numbers becomes zero of the same sign.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ def _shape(x: ShapedArray, *, exponent_bits: int, mantissa_bits: int) -> tuple[S
 
 def _numpy(x: Any, *, exponent_bits: int, mantissa_bits: int) -> Any:
     dtype = x.dtype
-    if dtype.itemsize < 4:  # exact in float32, whose rounding below is then the only one
+    if dtype.itemsize == 1:  # exact in float32, whose rounding below is then the only one
         return _reduced(x.astype(np.float32), exponent_bits, mantissa_bits).astype(dtype)
     return _reduced(x, exponent_bits, mantissa_bits)
 
@@ -44,12 +45,10 @@ def _reduced(x: Any, exponent_bits: int, mantissa_bits: int) -> Any:
         half = word((1 << (dropped - 1)) - 1)
         bits = (bits + (half + lowest_kept)) & ~word((1 << dropped) - 1)
     rounded = bits.view(x.dtype)
-    bias = (1 << (exponent_bits - 1)) - 1
     if exponent_bits < int(info.nexp):
-        largest = bias if bias else 0  # the exponent of the largest numbers that are finite
-        size = np.abs(rounded)
-        infinite = size >= np.ldexp(np.ones((), x.dtype), largest + 1)
-        tiny = size < np.ldexp(np.ones((), x.dtype), 1 - bias)
+        bias = (1 << (exponent_bits - 1)) - 1  # also the exponent of the largest finite numbers
+        size = np.abs(rounded.astype(np.float64))
+        infinite, tiny = size >= math.ldexp(1.0, bias + 1), size < math.ldexp(1.0, 1 - bias)
         rounded = np.where(infinite, np.copysign(np.asarray(np.inf, x.dtype), x), rounded)
         rounded = np.where(tiny, np.copysign(np.zeros((), x.dtype), x), rounded)
     return np.where(np.isnan(x), x, rounded)

@@ -1,0 +1,88 @@
+"""Operands of programs from the leaves of a call: abstract values first, then buffers.
+
+NumPy arrays and Python numbers are looked up by their type and shape without becoming arrays; only
+when the program is known are they copied to its device, once.
+
+Neighbours: `calls` uses both halves around its look-up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xjit import jaxlib_gateway as gateway
+from xjit.placement import device_at
+from xprim import ConcreteArray, ShapedArray, config, dtypes, from_numpy, scalar_array, shaped_array
+
+_MAX_TYPES = 4096
+_aval_by_type: dict[Any, ShapedArray | None] = {}
+_values = config.values
+
+
+def avals_of(leaves: list[Any]) -> list[ShapedArray] | None:
+    """Return the abstract values of concrete leaves, or None where one needs a closer look.
+
+    Python numbers among the leaves are replaced by their (shared) arrays.
+    """
+    avals = []
+    for i, x in enumerate(leaves):
+        kind = type(x)
+        if kind is ConcreteArray:
+            avals.append(x.aval)
+        elif kind is np.ndarray:
+            aval = _numpy_aval(x.dtype, x.shape)
+            if aval is None:
+                return None
+            avals.append(aval)
+        elif kind is float or kind is int or kind is bool:
+            leaves[i] = x = scalar_array(x)
+            avals.append(x.aval)
+        else:
+            return None
+    return avals
+
+
+def buffers_of(leaves: Sequence[Any], avals: Sequence[ShapedArray], where: Any) -> list[Any] | None:
+    """Return the buffers of leaves at a placement, or None when data is at another one."""
+    buffers = []
+    several = gateway.several_devices[0]
+    for x, aval in zip(leaves, avals, strict=True):
+        if type(x) is ConcreteArray:
+            buffer = x._buffer
+            if buffer is None:
+                buffer = _put(x, where)
+            elif several and buffer._sharding is not where:
+                return None
+        elif x.dtype == aval.dtype:
+            buffer = gateway.put(x, device_at(where), committed=where.committed)
+        else:
+            buffer = _put(from_numpy(x), where)
+        buffers.append(buffer)
+    return buffers
+
+
+def _put(x: ConcreteArray, where: Any) -> Any:
+    buffer = gateway.put(
+        x.to_host(), device_at(where), may_alias=True, committed=where.committed
+    )
+    if not where.committed:
+        x._buffer = buffer
+    return buffer
+
+
+def _numpy_aval(dtype: np.dtype[Any], shape: tuple[int, ...]) -> ShapedArray | None:
+    key = (dtype, shape, _values.enable_x64)
+    try:
+        return _aval_by_type[key]
+    except KeyError:
+        pass
+    aval = None
+    if dtype.isnative and dtypes.is_supported(dtype):
+        aval = shaped_array(shape, dtypes.canonicalize_dtype(dtype))
+    if len(_aval_by_type) >= _MAX_TYPES:
+        _aval_by_type.clear()
+    _aval_by_type[key] = aval
+    return aval

@@ -1,0 +1,270 @@
+"""Choosing among functions by a value: `cond`, `switch`, `platform_dependent`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import xtree
+from xnp.lax.control_flow_staging import Staged, arrays_of, leaf_names, same_type, staged
+from xnp.primitives.cond import cond_p
+from xnp.primitives.inner_programs import traced, with_ignored_arguments
+from xnp.primitives.platform_index import platform_index_p
+from xprim import (
+    Array,
+    ClosedJaxpr,
+    as_array,
+    config,
+    dtypes,
+    eval_closed,
+    get_primitive,
+    scalar_array,
+)
+
+__all__ = ["cond", "platform_dependent", "switch"]
+
+
+class _NoOperand:
+    def __repr__(self) -> str:
+        return "<no operand>"
+
+
+_NO_OPERAND = _NoOperand()
+
+
+def cond(
+    pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any,
+    operand: Any = _NO_OPERAND,
+) -> Any:  # fmt: skip
+    """Apply one of two functions, as a boolean says that may be a traced value.
+
+    Both functions are traced, and one is run: `true_fun(*operands) if pred else
+    false_fun(*operands)`. Under `vmap` over `pred` both run, and the results are selected.
+
+    Args:
+      pred: a boolean scalar, or a number that counts as true unless it is 0.
+      true_fun, false_fun: functions of the operands that return pytrees of the same structure,
+        shapes and dtypes.
+      *operands: pytrees of arrays.
+      operand: the operand, as one keyword argument.
+
+    Returns:
+      The result of the function that was chosen.
+
+    Raises:
+      TypeError: `pred` is no scalar, or the results of the functions differ in structure or type.
+
+    Differentiable in: the operands, and traced values that the functions use.
+
+    Example:
+      >>> from xnp import lax
+      >>> print(lax.cond(True, lambda x: x, lambda x: -x, 3))
+      3
+    """
+    operands = _with_operand("cond", operands, operand)
+    predicate = _predicate(pred)
+    if config.values.disable_jit:
+        return (true_fun if bool(predicate.to_host()) else false_fun)(*operands)
+    index = get_primitive("convert_element_type").bind(
+        predicate, new_dtype=dtypes.int32, weak_type=False
+    )[0]
+    return _chosen(index, (false_fun, true_fun), ("false_fun", "true_fun"), operands, "cond")
+
+
+def _predicate(pred: Any) -> Any:
+    if callable(pred) and not isinstance(pred, Array):
+        raise TypeError(
+            "cond: the predicate must be a scalar, got a function."
+            "\n  expected  cond(pred, true_fun, false_fun, *operands)"
+        )
+    array = as_array(pred, what="cond: the predicate")
+    if array.ndim:
+        raise TypeError(
+            "cond: the predicate must be a scalar."
+            f"\n  got       {array.aval.str_long()}"
+            "\n  hint      vmap maps cond over an array of predicates, where selects elementwise"
+        )
+    if dtypes.is_bool(array.dtype):
+        return array
+    if not (dtypes.is_integer(array.dtype) or dtypes.is_floating(array.dtype)):
+        raise TypeError(
+            f"cond: the predicate must be a boolean or a real number, got {array.dtype.name}."
+        )
+    return get_primitive("ne").bind(array, scalar_array(0, array.dtype))[0]
+
+
+def switch(
+    index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _NO_OPERAND
+) -> Any:
+    """Apply one of several functions, as an integer says that may be a traced value.
+
+    Args:
+      index: an integer scalar; it is clamped to the range of `branches`.
+      branches: functions of the operands that return pytrees of the same structure, shapes and
+        dtypes.
+      *operands: pytrees of arrays.
+      operand: the operand, as one keyword argument.
+
+    Returns:
+      The result of the function that was chosen.
+
+    Raises:
+      TypeError: `index` is no integer scalar, or the results of the functions differ.
+      ValueError: there are no branches.
+
+    Differentiable in: the operands, and traced values that the functions use.
+
+    Example:
+      >>> from xnp import lax
+      >>> print(lax.switch(7, [lambda x: x, lambda x: x + 1, lambda x: x * x], 3))
+      9
+    """
+    operands = _with_operand("switch", operands, operand)
+    functions = tuple(branches)
+    if not functions:
+        raise ValueError("switch: there must be at least one branch.")
+    array = as_array(index, what="switch: the index")
+    if array.ndim or not dtypes.is_integer(array.dtype):
+        raise TypeError(
+            "switch: the index must be an integer scalar."
+            f"\n  got       {array.aval.str_long()}"
+        )
+    if len(functions) == 1:
+        return functions[0](*operands)
+    number = _clamped(array, len(functions))
+    if config.values.disable_jit:
+        return functions[int(number.to_host())](*operands)
+    names = tuple([f"branches[{i}]" for i in range(len(functions))])
+    return _chosen(number, functions, names, operands, "switch")
+
+
+def _clamped(index: Any, count: int) -> Any:
+    """Clamp an index of any integer dtype to `0 <= index < count` and make it int32."""
+    if dtypes.iinfo(index.dtype).max >= count - 1:
+        low, high = scalar_array(0, index.dtype), scalar_array(count - 1, index.dtype)
+        index = get_primitive("clamp").bind(low, index, high)[0]
+    else:
+        index = get_primitive("max").bind(index, scalar_array(0, index.dtype))[0]
+    return get_primitive("convert_element_type").bind(
+        index, new_dtype=dtypes.int32, weak_type=False
+    )[0]
+
+
+def _with_operand(operation: str, operands: tuple[Any, ...], operand: Any) -> tuple[Any, ...]:
+    if operand is _NO_OPERAND:
+        return operands
+    if operands:
+        raise TypeError(
+            f"{operation}: give the operands by position or as operand=, not both."
+        )
+    return (operand,)
+
+
+def _chosen(
+    index: Any, functions: Sequence[Callable[..., Any]], names: Sequence[str],
+    operands: tuple[Any, ...], operation: str,
+) -> Any:  # fmt: skip
+    values, in_tree = arrays_of(operands, f"{operation}: an operand")
+    avals = [x.aval for x in values]
+    bodies = [
+        staged(fun, in_tree, avals, operation=operation, what=name)
+        for fun, name in zip(functions, names, strict=True)
+    ]
+    check_branches(bodies, names, operation)
+    captured, branches = _with_common_captures(bodies)
+    outs = cond_p.bind(index, *captured, *values, branches=_weak_types_joined(branches))
+    return xtree.unflatten(bodies[0].out_tree, outs)
+
+
+def check_branches(bodies: Sequence[Staged], names: Sequence[str], operation: str) -> None:
+    """Check that all branches give results of the same structure and types."""
+    first = bodies[0]
+    for body, name in zip(bodies[1:], names[1:], strict=True):
+        if body.out_tree != first.out_tree:
+            raise TypeError(
+                f"{operation}: the branches must return results of the same structure."
+                f"\n  got       {names[0]}: {first.out_tree}, {name}: {body.out_tree}"
+            )
+        pairs = list(zip(first.out_avals, body.out_avals, strict=True))
+        wrong = [i for i, (a, b) in enumerate(pairs) if not same_type(a, b)]
+        if wrong:
+            paths = leaf_names(first.out_tree)
+            shown = "; ".join([
+                f"result{paths[i]}: {pairs[i][0].strong().str_long()} in {names[0]}, "
+                f"{pairs[i][1].strong().str_long()} in {name}"
+                for i in wrong[:3]
+            ])  # fmt: skip
+            raise TypeError(
+                f"{operation}: the branches must return results of the same types."
+                f"\n  got       {shown}"
+            )
+
+
+def _with_common_captures(bodies: Sequence[Staged]) -> tuple[list[Any], list[ClosedJaxpr]]:
+    """Give all branches all captured values as leading arguments."""
+    captured = {id(c): c for body in bodies for c in body.captured}
+    if not captured:
+        return [], [body.closed for body in bodies]
+    branches = []
+    for body in bodies:
+        own = {id(c): v for c, v in zip(body.captured, body.closed.jaxpr.invars, strict=False)}
+        missing = [c.aval for i, c in captured.items() if i not in own]
+        extended = with_ignored_arguments(body.closed, missing, at=0)
+        invars = extended.jaxpr.invars
+        spare = iter(invars[: len(missing)])
+        lead = [own[i] if i in own else next(spare) for i in captured]
+        rest = invars[len(captured) :]
+        branches.append(
+            ClosedJaxpr(extended.jaxpr.replace(invars=[*lead, *rest]), extended.consts)
+        )
+    return list(captured.values()), branches
+
+
+def _weak_types_joined(branches: Sequence[ClosedJaxpr]) -> tuple[ClosedJaxpr, ...]:
+    """Make a result strongly typed in all branches when it is in some."""
+    joint = [all([a.weak_type for a in avals])
+             for avals in zip(*[br.out_avals for br in branches], strict=True)]  # fmt: skip
+    return tuple([_with_weak_types(br, joint) for br in branches])
+
+
+def _with_weak_types(branch: ClosedJaxpr, weak: Sequence[bool]) -> ClosedJaxpr:
+    if [a.weak_type for a in branch.out_avals] == list(weak):
+        return branch
+
+    def strengthened(*args: Any) -> list[Any]:
+        convert = get_primitive("convert_element_type")
+        return [
+            x if x.aval.weak_type == w
+            else convert.bind(x, new_dtype=x.dtype, weak_type=False)[0]
+            for x, w in zip(eval_closed(branch, *args), weak, strict=True)
+        ]  # fmt: skip
+
+    return traced(strengthened, branch.in_avals, branch.jaxpr.name)
+
+
+def platform_dependent(
+    *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
+) -> Any:
+    """Apply the function that is given for the platform the program is compiled for.
+
+    Args:
+      *args: pytrees of arrays.
+      default: the function for every platform that is not named; without one, running elsewhere
+        is an error.
+      **per_platform: functions by platform: `cpu`, `cuda`, `rocm`, `tpu`. All must return results
+        of the same structure, shapes and dtypes.
+
+    Example:
+      >>> from xnp import lax
+      >>> print(lax.platform_dependent(3, cpu=lambda x: x + 1, default=lambda x: x))
+      4
+    """
+    if not per_platform and default is None:
+        raise ValueError("platform_dependent: there must be a function for some platform.")
+    names = tuple(per_platform)
+    functions = [*per_platform.values(), *([] if default is None else [default])]
+    (index,) = platform_index_p.bind(platforms=names, has_default=default is not None)
+    if len(functions) == 1:
+        return functions[0](*args)
+    return switch(index, functions, *args)
+

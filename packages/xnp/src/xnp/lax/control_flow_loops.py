@@ -1,0 +1,218 @@
+"""Loops: `while_loop` and `fori_loop`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import xtree
+from xnp.lax.control_flow_scan import unroll_count
+from xnp.lax.control_flow_staging import (
+    Staged,
+    arrays_of,
+    check_carry,
+    staged,
+    weak_carry_promoted,
+)
+from xnp.primitives.scan import scan_p
+from xnp.primitives.while_loop import while_p
+from xprim import Array, ConcreteArray, as_array, config, dtypes, get_primitive, scalar_array
+from xprim.promotion import result_type
+
+__all__ = ["fori_loop", "while_loop"]
+
+
+def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
+    """Repeat a function while a condition on its result holds.
+
+    The meaning of::
+
+        val = init_val
+        while cond_fun(val):
+            val = body_fun(val)
+
+    Args:
+      cond_fun: from the carry to a boolean scalar.
+      body_fun: from the carry to the next one, of the same structure, shapes and dtypes.
+      init_val: the first carry, a pytree of arrays.
+
+    Returns:
+      The last carry.
+
+    Raises:
+      TypeError: `cond_fun` does not return a boolean scalar, or `body_fun` not a carry.
+
+    Differentiable in: `init_val` and traced values that the functions use, in forward mode. Reverse
+    mode would need the values of every step: `scan`, or `fori_loop` with bounds known in advance.
+
+    Example:
+      >>> from xnp import lax
+      >>> print(lax.while_loop(lambda x: x < 100, lambda x: x * 2, 1))
+      128
+    """
+    if config.values.disable_jit:
+        val = init_val
+        while bool(as_array(cond_fun(val)).to_host()):  # type: ignore[attr-defined]
+            val = body_fun(val)
+        return val
+    return _repeated(cond_fun, body_fun, init_val, "while_loop", "body_fun")
+
+
+def _repeated(cond_fun: Any, body_fun: Any, init_val: Any, operation: str, what: str) -> Any:
+    carry, tree = arrays_of(init_val, f"{operation}: a value of the carry")
+    in_tree = xtree.treedef_tuple((tree,))
+
+    def stage() -> Staged:
+        return staged(body_fun, in_tree, [x.aval for x in carry], operation=operation, what=what)
+
+    body = stage()
+    if body.out_tree == tree:
+        promoted = weak_carry_promoted(carry, body.out_avals)
+        if any([a is not b for a, b in zip(promoted, carry, strict=True)]):
+            carry = promoted
+            body = stage()
+    check_carry(
+        tree, body.out_tree, [x.aval for x in carry], body.out_avals, operation, what
+    )
+    test = staged(
+        cond_fun, in_tree, [x.aval for x in carry], operation=operation, what="cond_fun"
+    )
+    _check_test(test)
+    outs = while_p.bind(
+        *test.captured, *body.captured, *carry, cond_jaxpr=test.closed, body_jaxpr=body.closed,
+        cond_nconsts=len(test.captured), body_nconsts=len(body.captured),
+    )  # fmt: skip
+    return xtree.unflatten(tree, outs)
+
+
+def _check_test(test: Staged) -> None:
+    if len(test.out_avals) != 1 or not xtree.treedef_is_leaf(test.out_tree):
+        raise TypeError(
+            "while_loop: cond_fun must return a boolean scalar."
+            f"\n  got       the structure {test.out_tree}"
+        )
+    (aval,) = test.out_avals
+    if aval.shape or not dtypes.is_bool(aval.dtype):
+        raise TypeError(
+            "while_loop: cond_fun must return a boolean scalar."
+            f"\n  got       {aval.str_long()}"
+            + ("\n  hint      compare with 0, or reduce with all() or any()")
+        )
+
+
+def fori_loop(
+    lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any, *,
+    unroll: int | bool | None = None,
+) -> Any:  # fmt: skip
+    """Repeat a function for each integer of a range.
+
+    The meaning of::
+
+        val = init_val
+        for i in range(lower, upper):
+            val = body_fun(i, val)
+
+    Args:
+      lower: the first integer.
+      upper: the integer before which to stop.
+      body_fun: from the integer and the carry to the next carry, of the same structure, shapes and
+        dtypes.
+      init_val: the first carry, a pytree of arrays.
+      unroll: how many steps one turn of the compiled loop holds (True for all); only for bounds
+        that are known.
+
+    Returns:
+      The last carry; `init_val` when `upper <= lower`.
+
+    Raises:
+      TypeError: the bounds are no integer scalars, or `body_fun` does not return a carry.
+
+    Differentiable in: `init_val` and traced values that `body_fun` uses. With bounds that are known
+    (not traced) in both modes, otherwise in forward mode.
+
+    Example:
+      >>> from xnp import lax
+      >>> print(lax.fori_loop(0, 5, lambda i, total: total + i, 0))
+      10
+    """
+    low, high, dtype = _bounds(lower, upper)
+    if config.values.disable_jit:
+        val = init_val
+        for i in range(int(low), int(high)):
+            val = body_fun(as_array(i, dtype), val)
+        return val
+    if isinstance(low, int) and isinstance(high, int):
+        return _counted(low, high, dtype, body_fun, init_val, unroll)
+    if unroll is not None and unroll is not False and unroll != 1:
+        raise ValueError(
+            "fori_loop: unroll needs bounds that are known while tracing."
+            f"\n  got       unroll={unroll!r} with a traced bound"
+        )
+    low, high = [x if isinstance(x, Array) else scalar_array(x, dtype) for x in (low, high)]
+
+    def test(state: Any) -> Any:
+        return get_primitive("lt").bind(state[0], state[1])[0]
+
+    def step(state: Any) -> Any:
+        i, stop, val = state
+        return get_primitive("add").bind(i, scalar_array(1, dtype))[0], stop, body_fun(i, val)
+
+    return _repeated(test, step, (low, high, init_val), "fori_loop", "body_fun")[2]
+
+
+def _counted(
+    low: int, high: int, dtype: np.dtype[Any], body_fun: Any, init_val: Any, unroll: Any
+) -> Any:
+    """Run a loop of known length as a scan that counts in its carry."""
+    length = max(high - low, 0)
+    carry, tree = arrays_of(init_val, "fori_loop: a value of the carry")
+    counter = scalar_array(low, dtype)
+    in_tree = xtree.treedef_tuple((_LEAF, tree))
+
+    def step(i: Any, val: Any) -> Any:
+        return get_primitive("add").bind(i, scalar_array(1, dtype))[0], body_fun(i, val)
+
+    def stage() -> Staged:
+        avals = [counter.aval, *[x.aval for x in carry]]
+        return staged(step, in_tree, avals, operation="fori_loop", what="body_fun")
+
+    body = stage()
+    out_tree = xtree.treedef_children(body.out_tree)[1]
+    if out_tree == tree:
+        promoted = weak_carry_promoted(carry, body.out_avals[1:])
+        if any([a is not b for a, b in zip(promoted, carry, strict=True)]):
+            carry = promoted
+            body = stage()
+    check_carry(tree, out_tree, [x.aval for x in carry], body.out_avals[1:], "fori_loop",
+                "body_fun")  # fmt: skip
+    outs = scan_p.bind(
+        *body.captured, counter, *carry, jaxpr=body.closed, length=length, reverse=False,
+        num_consts=len(body.captured), num_carry=1 + len(carry),
+        unroll=unroll_count(1 if unroll is None else unroll, length, "fori_loop"),
+    )  # fmt: skip
+    return xtree.unflatten(tree, outs[1:])
+
+
+_LEAF = xtree.structure(0)
+
+
+def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, np.dtype[Any]]:
+    """Return the bounds, as ints where they are known, and the dtype of the counter."""
+    arrays = [as_array(x, what=f"fori_loop: {name}")
+              for x, name in ((lower, "lower"), (upper, "upper"))]  # fmt: skip
+    for x, name in zip(arrays, ("lower", "upper"), strict=True):
+        if x.ndim or not dtypes.is_integer(x.dtype):
+            raise TypeError(
+                f"fori_loop: {name} must be an integer scalar.\n  got       {x.aval.str_long()}"
+            )
+    dtype = result_type(*arrays)
+    known = [int(x.to_host()) if type(x) is ConcreteArray else x for x in arrays]
+    converted = [
+        x if isinstance(x, int)
+        else get_primitive("convert_element_type").bind(x, new_dtype=dtype, weak_type=False)[0]
+        for x in known
+    ]  # fmt: skip
+    return converted[0], converted[1], dtype
+

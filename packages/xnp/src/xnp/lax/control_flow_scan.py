@@ -1,0 +1,326 @@
+"""Going along arrays: `scan`, `map`, `associative_scan`."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import xtree
+from xnp.lax.control_flow_staging import (
+    Staged,
+    arrays_of,
+    check_carry,
+    staged,
+    weak_carry_promoted,
+)
+from xnp.primitives.scan import scan_p
+from xnp.primitives.shorthand import concatenated, moved, reshaped, sliced
+from xprim import Array, ShapedArray, as_array, config, get_primitive, shaped_array
+from xprim.providers import find
+
+__all__ = ["associative_scan", "map", "scan"]
+
+
+def scan(
+    f: Callable[[Any, Any], Any], init: Any, xs: Any = None, length: int | None = None,
+    reverse: bool = False, unroll: int | bool = 1,
+) -> Any:  # fmt: skip
+    """Go along the leading axes of arrays, passing a carry from step to step.
+
+    The meaning of::
+
+        carry, ys = init, []
+        for x in xs:
+            carry, y = f(carry, x)
+            ys.append(y)
+        return carry, stack(ys)
+
+    `f` is traced once, however long the arrays are, and differentiates in both modes.
+
+    Args:
+      f: from the carry and a slice of `xs` to a pair: the next carry (of the same structure, shapes
+        and dtypes) and any pytree of arrays.
+      init: the first carry.
+      xs: a pytree of arrays with one leading dimension, or None.
+      length: how many steps; needed where `xs` has no arrays.
+      reverse: whether to go from the last element to the first; ys keep the places of their xs.
+      unroll: how many steps one turn of the compiled loop holds; True for all.
+
+    Returns:
+      The last carry, and the pytree of stacked ys.
+
+    Raises:
+      TypeError: `f` does not return a pair, or not a carry of the types that it gets.
+      ValueError: the leading dimensions of `xs` or `length` differ.
+
+    Differentiable in: `init`, `xs` and traced values that `f` uses.
+
+    Example:
+      >>> import numpy as np
+      >>> from xnp import lax
+      >>> total, sums = lax.scan(lambda c, x: (c + x, c + x), 0, np.arange(1, 5))
+      >>> print(total, np.asarray(sums))
+      10 [ 1  3  6 10]
+    """
+    x_leaves, x_tree = arrays_of(xs, "scan: an array of xs")
+    steps = _length(x_leaves, x_tree, length)
+    unrolled = unroll_count(unroll, steps, "scan")
+    if config.values.disable_jit:
+        return _in_python(f, init, x_leaves, x_tree, steps, reverse)
+    carry, tree = arrays_of(init, "scan: a value of the carry")
+    elements = [shaped_array(x.shape[1:], x.dtype, x.aval.weak_type) for x in x_leaves]
+    carry, body, y_tree = _staged_body(f, carry, tree, elements, x_tree)
+    outs = scan_p.bind(
+        *body.captured, *carry, *x_leaves, jaxpr=body.closed, length=steps, reverse=bool(reverse),
+        num_consts=len(body.captured), num_carry=len(carry), unroll=unrolled,
+    )  # fmt: skip
+    count = len(carry)
+    return xtree.unflatten(tree, outs[:count]), xtree.unflatten(y_tree, outs[count:])
+
+
+def _staged_body(
+    f: Any, carry: list[Array], tree: Any, elements: list[ShapedArray], x_tree: Any
+) -> tuple[list[Array], Staged, Any]:
+    """Return the carry, promoted where it was weakly typed, the body, and the structure of ys."""
+    in_tree = xtree.treedef_tuple((tree, x_tree))
+
+    def stage() -> Staged:
+        avals = [*[x.aval for x in carry], *elements]
+        return staged(f, in_tree, avals, operation="scan", what="the body")
+
+    body = stage()
+    carry_tree, y_tree = _pair_of(body)
+    count = carry_tree.num_leaves
+    if carry_tree == tree:
+        promoted = weak_carry_promoted(carry, body.out_avals[:count])
+        if any([a is not b for a, b in zip(promoted, carry, strict=True)]):
+            carry = promoted
+            body = stage()
+    check_carry(tree, carry_tree, [x.aval for x in carry], body.out_avals[:count], "scan",
+                "the body")  # fmt: skip
+    return carry, body, y_tree
+
+
+def _pair_of(body: Staged) -> tuple[Any, Any]:
+    """Return the structures of the carry and the ys that a body returned."""
+    result = body.result_leaves()
+    if not isinstance(result, tuple | list) or len(result) != 2:
+        raise TypeError(
+            "scan: the body must return a pair (carry, y)."
+            f"\n  got       {body.out_tree}\n  hint      (carry, None) if there is no y"
+        )
+    return xtree.structure(result[0]), xtree.structure(result[1])
+
+
+def _length(xs: list[Array], tree: Any, length: int | None) -> int:
+    """Return how many steps there are."""
+    if length is not None:
+        try:
+            length = operator.index(length)
+        except TypeError:
+            raise TypeError(
+                f"scan: length must be an integer, got {type(length).__name__}."
+            ) from None
+    paths = xtree.leaves_with_path(xtree.unflatten(tree, range(len(xs))))
+    named = [(f"xs{xtree.keystr(path)}", xs[i]) for path, i in paths]
+    for name, x in named:
+        if not x.ndim:
+            raise ValueError(
+                f"scan: every array of xs needs a leading dimension to go along."
+                f"\n  got       {name}: {x.aval.str_long()}"
+            )
+    sizes = {x.shape[0] for x in xs} | (set() if length is None else {length})
+    if len(sizes) > 1:
+        shown = ", ".join([f"{name}: {x.aval.str_long()}" for name, x in named[:4]])
+        raise ValueError(
+            "scan: the leading dimensions of xs and length must be equal."
+            f"\n  got       {shown}" + ("" if length is None else f", length={length}")
+        )
+    if not sizes:
+        raise ValueError(
+            "scan: how many steps there are must be said by xs or length."
+            "\n  got       no arrays in xs, and length=None"
+        )
+    return sizes.pop()
+
+
+def unroll_count(unroll: Any, length: int, operation: str) -> int:
+    """Return how many steps to write into one turn of a loop."""
+    if unroll is True:
+        return max(length, 1)
+    if unroll is False:
+        return 1
+    try:
+        count = operator.index(unroll)
+    except TypeError:
+        count = 0
+    if count < 1:
+        raise ValueError(
+            f"{operation}: unroll must be a bool or a positive integer.\n  got       {unroll!r}"
+        )
+    return max(1, min(count, length))
+
+
+def _in_python(f: Any, init: Any, xs: list[Array], tree: Any, steps: int, reverse: bool) -> Any:
+    """Run a scan as a Python loop, as `config.disable_jit` asks for."""
+    carry, ys = init, []
+    for i in range(steps - 1, -1, -1) if reverse else range(steps):
+        carry, y = f(carry, xtree.unflatten(tree, [_row(x, i) for x in xs]))
+        ys.append(y)
+    if not ys:
+        raise ValueError("scan: a scan of no steps cannot run under config.disable_jit.")
+    if reverse:
+        ys.reverse()
+    return carry, xtree.map(lambda *rows: _stacked([as_array(r) for r in rows]), *ys)
+
+
+def _row(x: Any, i: int) -> Any:
+    return reshaped(sliced(x, 0, i, i + 1), x.shape[1:])
+
+
+def _stacked(rows: list[Any]) -> Any:
+    return concatenated([reshaped(r, (1, *r.shape)) for r in rows], 0)
+
+
+def map(  # noqa: A001 - as users know it
+    f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None
+) -> Any:
+    """Apply a function to each element along the leading axes of arrays, one after the other.
+
+    As `vmap(f)(xs)`, but in the memory of one element (or of `batch_size` of them).
+
+    Args:
+      f: from a slice of `xs` to a pytree of arrays.
+      xs: a pytree of arrays with one leading dimension.
+      batch_size: how many elements to do at once with `vmap`; None does them one by one.
+
+    Returns:
+      The pytree of stacked results.
+
+    Differentiable in: `xs` and traced values that `f` uses.
+
+    Example:
+      >>> import numpy as np
+      >>> from xnp import lax
+      >>> print(np.asarray(lax.map(lambda x: x + 1, np.arange(3))))
+      [1 2 3]
+    """
+    if batch_size is None:
+        return scan(lambda _, x: ((), f(x)), (), xs)[1]
+    size = operator.index(batch_size)
+    if size < 1:
+        raise ValueError(f"map: batch_size must be positive, got {batch_size}.")
+    vmap = find("vmap")
+    if vmap is None:
+        raise ImportError(
+            "map: batch_size needs the package that batches.\n  hint      install xstack-xbatch"
+        )
+    leaves, tree = arrays_of(xs, "map: an array of xs")
+    length = _length(leaves, tree, None)
+    batched = vmap(f)
+    whole = length // size * size
+    pieces = []
+    if whole:
+        batches = [reshaped(sliced(x, 0, 0, whole), (whole // size, size, *x.shape[1:]))
+                   for x in leaves]  # fmt: skip
+        ys = scan(lambda _, x: ((), batched(x)), (), xtree.unflatten(tree, batches))[1]
+        pieces.append(xtree.map(lambda y: reshaped(y, (whole, *y.shape[2:])), ys))
+    if whole < length or not whole:
+        rest = [sliced(x, 0, whole, length) for x in leaves]
+        pieces.append(batched(xtree.unflatten(tree, rest)))
+    return xtree.map(lambda *parts: concatenated(parts, 0), *pieces)
+
+
+def associative_scan(
+    fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
+) -> Any:
+    """Combine each element with all before it, by an associative function, in parallel.
+
+    Args:
+      fn: an associative function of two pytrees like `elems`, each with any size along `axis`; it
+        combines them element by element along that axis.
+      elems: a pytree of arrays of one size along `axis`.
+      reverse: whether to combine each element with all after it.
+      axis: the axis to go along.
+
+    Returns:
+      A pytree like `elems`: along `axis`, `e0, fn(e0, e1), fn(fn(e0, e1), e2), ...`.
+
+    Differentiable in: `elems`.
+
+    Source: Blelloch, "Prefix sums and their applications", 1990.
+
+    Example:
+      >>> import numpy as np
+      >>> from xnp import lax
+      >>> print(np.asarray(lax.associative_scan(lax.add, np.arange(1, 5))))
+      [ 1  3  6 10]
+    """
+    if not callable(fn):
+        raise TypeError(
+            f"associative_scan: fn must be a function, got a {type(fn).__name__}."
+        )
+    leaves, tree = arrays_of(elems, "associative_scan: an array of elems")
+    if not leaves:
+        return elems
+    ndim = leaves[0].ndim
+    if not -ndim <= axis < ndim:
+        raise ValueError(
+            f"associative_scan: axis {axis} is out of range for arrays of {ndim} dimensions."
+        )
+    axis %= ndim
+    sizes = {x.shape[axis] if x.ndim > axis else -1 for x in leaves}
+    if len(sizes) > 1:
+        raise ValueError(
+            "associative_scan: all arrays must have one size along the axis."
+            f"\n  got       {', '.join([x.aval.str_long() for x in leaves])}, axis={axis}"
+        )
+
+    def combine(a: list[Any], b: list[Any]) -> list[Any]:
+        result = fn(xtree.unflatten(tree, a), xtree.unflatten(tree, b))
+        return [as_array(x) for x in xtree.leaves(result)]
+
+    if reverse:
+        leaves = [_reversed(x, axis) for x in leaves]
+    results = _prefixes(combine, leaves, axis)
+    if reverse:
+        results = [_reversed(x, axis) for x in results]
+    return xtree.unflatten(tree, results)
+
+
+def _prefixes(combine: Callable[..., list[Any]], xs: list[Any], axis: int) -> list[Any]:
+    """Combine pairs of neighbours, take the prefixes of those, and fill in the ones between."""
+    size = xs[0].shape[axis]
+    if size < 2:
+        return xs
+    firsts = [sliced(x, axis, 0, size - 1, 2) for x in xs]
+    seconds = [sliced(x, axis, 1, size, 2) for x in xs]
+    odd = _prefixes(combine, combine(firsts, seconds), axis)
+    later = [sliced(x, axis, 2, size, 2) for x in xs]
+    before = odd if size % 2 else [sliced(x, axis, 0, size // 2 - 1) for x in odd]
+    even = combine(before, later) if size > 2 else later
+    starts = [sliced(x, axis, 0, 1) for x in xs]
+    even = [concatenated([a, b], axis) for a, b in zip(starts, even, strict=True)]
+    return [_interleaved(a, b, axis) for a, b in zip(even, odd, strict=True)]
+
+
+def _interleaved(even: Any, odd: Any, axis: int) -> Any:
+    count = odd.shape[axis]
+    paired = [moved(_unit(x, axis, count), x.ndim, axis + 1) for x in (even, odd)]
+    shape = list(odd.shape)
+    shape[axis] = 2 * count
+    woven = reshaped(concatenated(paired, axis + 1), shape)
+    if even.shape[axis] == count:
+        return woven
+    return concatenated([woven, sliced(even, axis, count, count + 1)], axis)
+
+
+def _unit(x: Any, axis: int, count: int) -> Any:
+    """Return the first `count` elements along an axis, with a new last dimension of size 1."""
+    part = sliced(x, axis, 0, count)
+    return reshaped(part, (*part.shape, 1))
+
+
+def _reversed(x: Any, axis: int) -> Any:
+    return get_primitive("rev").bind(x, dimensions=(axis,))[0]

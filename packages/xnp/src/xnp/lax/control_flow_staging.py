@@ -1,0 +1,173 @@
+"""How control flow turns the user's functions into programs, and checks what they return.
+
+`staged` traces a function of pytrees once and keeps the program for the next call with an equal
+function and equal types, so a loop that is called again does not trace again. Traced values from
+outside become leading operands; a program that has such is not kept, as they are of one call.
+
+Neighbours: `control_flow_branches`, `control_flow_loops`, `control_flow_scan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import xtree
+from xprim import (
+    Array,
+    ClosedJaxpr,
+    ShapedArray,
+    as_array,
+    close_over,
+    config,
+    get_primitive,
+    promotion,
+    state,
+    trace_to_jaxpr,
+)
+from xprim.function_keys import function_key, is_by_identity
+
+_MAX_KEPT = 1024
+_kept: dict[Any, Staged] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A function as a program: its captured traced values go before the other operands."""
+
+    closed: ClosedJaxpr
+    captured: Sequence[Any]
+    out_tree: Any
+
+    @property
+    def out_avals(self) -> tuple[ShapedArray, ...]:
+        """The abstract values of the results."""
+        return self.closed.out_avals
+
+    def result_leaves(self) -> Any:
+        """Return the structure of the result with the numbers of its leaves in it."""
+        return xtree.unflatten(self.out_tree, range(len(self.out_avals)))
+
+
+def arrays_of(tree: Any, what: str) -> tuple[list[Array], Any]:
+    """Flatten a pytree of arrays and scalars; return the Arrays and the structure."""
+    leaves, structure = xtree.flatten(tree)
+    return [as_array(x, what=what) for x in leaves], structure
+
+
+def staged(
+    fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray], *, operation: str,
+    what: str,
+) -> Staged:  # fmt: skip
+    """Trace a function.
+
+    Args:
+      fun: takes the children of `in_tree` as its arguments, returns a pytree.
+      in_tree: the structure of the tuple of arguments.
+      avals: the abstract values of its leaves.
+      operation: what errors name.
+      what: how errors call the function: `the body`.
+    """
+    if not callable(fun):
+        raise TypeError(
+            f"{operation}: {what} must be a function.\n  got       a {type(fun).__name__}"
+        )
+    key = _key_of(fun, in_tree, avals)
+    found = _kept.get(key) if key is not None else None
+    if found is None:
+        found = _traced(fun, in_tree, avals, operation, what)
+        if key is not None and not found.captured:
+            if len(_kept) >= _MAX_KEPT:
+                _kept.clear()
+            _kept[key] = found
+    return found
+
+
+def _key_of(fun: Any, in_tree: Any, avals: Sequence[ShapedArray]) -> Any:
+    if state.axis_sizes:
+        return None
+    key = function_key(fun)
+    return None if is_by_identity(key) else (key, in_tree, tuple(avals), config.trace_context())
+
+
+def _traced(
+    fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray], operation: str, what: str
+) -> Staged:
+    out_trees: list[Any] = []
+
+    def flat(*leaves: Array) -> list[Array]:
+        results, tree = xtree.flatten(fun(*xtree.unflatten(in_tree, leaves)))
+        out_trees.append(tree)
+        return [as_array(r, what=f"{operation}: a result of {what}") for r in results]
+
+    paths = xtree.leaves_with_path(xtree.unflatten(in_tree, range(len(avals))))
+    names = [xtree.keystr(path) for path, _ in paths]
+    name = getattr(fun, "__name__", operation)
+    jaxpr, consts = trace_to_jaxpr(flat, avals, name=name, arg_names=names)
+    closed, captured = close_over(jaxpr, consts)
+    return Staged(closed, captured, out_trees[0])
+
+
+def same_type(a: ShapedArray, b: ShapedArray) -> bool:
+    """Return whether two abstract values are equal but for the weak type."""
+    return a.shape == b.shape and a.dtype == b.dtype
+
+
+def weak_carry_promoted(carry: Sequence[Array], out_avals: Sequence[ShapedArray]) -> list[Array]:
+    """Give weakly typed parts of a carry the dtype that the body makes of them.
+
+    `fori_loop(0, 10, lambda i, x: x + 0.5, 0)` starts from an integer and goes on with floats.
+    """
+    promoted = []
+    for x, out in zip(carry, out_avals, strict=True):
+        if x.aval.weak_type and not same_type(x.aval, out):
+            dtype, weak = promotion.promote((x.dtype, True), (out.dtype, out.weak_type))
+            if dtype != x.dtype:
+                (x,) = get_primitive("convert_element_type").bind(
+                    x, new_dtype=dtype, weak_type=weak
+                )
+        promoted.append(x)
+    return promoted
+
+
+def check_carry(
+    carry_in: Any, carry_out: Any, in_avals: Sequence[ShapedArray],
+    out_avals: Sequence[ShapedArray], operation: str, what: str,
+) -> None:  # fmt: skip
+    """Check that a body returns a carry of the structure and types of the one it gets.
+
+    Args:
+      carry_in: the structure of the carry.
+      carry_out: the structure of what the body returned.
+      in_avals, out_avals: the abstract values of the leaves.
+      operation: what errors name.
+      what: how errors call the function: `the body`.
+
+    Raises:
+      TypeError: naming the key path, what the body returned and what it got.
+    """
+    if carry_in != carry_out:
+        raise TypeError(
+            f"{operation}: {what} must return a carry of the structure that it gets."
+            f"\n  got       {carry_out}\n  expected  {carry_in}"
+        )
+    wrong = [i for i, (a, b) in enumerate(zip(in_avals, out_avals, strict=True))
+             if not same_type(a, b)]  # fmt: skip
+    if not wrong:
+        return
+    paths = leaf_names(carry_in)
+    got = ", ".join([f"carry{paths[i]}: {out_avals[i].strong().str_long()}" for i in wrong[:3]])
+    expected = ", ".join([f"carry{paths[i]}: {in_avals[i].strong().str_long()}" for i in wrong[:3]])
+    differs = any(in_avals[i].shape == out_avals[i].shape for i in wrong)
+    hint = "\n  hint      .astype(...) in the function, or on the first carry" if differs else ""
+    raise TypeError(
+        f"{operation}: {what} must return a carry of the types that it gets."
+        f"\n  got       {got}\n  expected  {expected}{hint}"
+    )
+
+
+def leaf_names(tree: Any) -> list[str]:
+    """Return the key paths of the leaves of a structure, as text."""
+    numbered = xtree.unflatten(tree, range(tree.num_leaves))
+    return [xtree.keystr(path) for path, _ in xtree.leaves_with_path(numbered)]

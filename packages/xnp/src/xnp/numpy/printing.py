@@ -1,0 +1,83 @@
+"""How arrays print: `Array([1., 2.], dtype=float32)`; NumPy's print options hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xprim import ConcreteArray, Tracer, dtypes
+
+__all__ = ["array_repr", "array_str", "get_printoptions", "printoptions", "set_printoptions"]
+
+get_printoptions = np.get_printoptions
+printoptions = np.printoptions
+set_printoptions = np.set_printoptions
+
+
+def _printable(x: ConcreteArray) -> Any:
+    """Return host elements of a dtype that NumPy's printer knows."""
+    host = x.to_host()
+    if host.dtype.kind == "V":  # an ml_dtypes type
+        return host.astype(np.float32 if dtypes.is_floating(host.dtype) else np.int32)
+    return host
+
+
+def concrete_repr(x: ConcreteArray) -> str:
+    """Return `Array(elements, dtype=...)`, with the shape for empty and `weak_type` for weak."""
+    aval = x.aval
+    parts = [f"dtype={aval.dtype.name}"]
+    if aval.weak_type:
+        parts.append("weak_type=True")
+    prefix = "Array("
+    if aval.size == 0:
+        body = f"[], shape={aval.shape}"
+    else:
+        # NumPy decides from the last line of `suffix` whether the dtype still fits behind
+        body = np.array2string(_printable(x), separator=", ", prefix=prefix)
+    tail = ", ".join(parts)
+    last = body.rpartition("\n")[2]
+    width = np.get_printoptions()["linewidth"]
+    indent = prefix if "\n" not in body else ""
+    gap = " " if len(indent) + len(last) + len(tail) + 3 <= width else "\n" + " " * len(prefix)
+    return f"{prefix}{body},{gap}{tail})"
+
+
+def concrete_str(x: ConcreteArray) -> str:
+    """Return the elements alone, as NumPy prints them."""
+    return str(_printable(x))
+
+
+def concrete_format(x: ConcreteArray, spec: str) -> str:
+    """Format an array of rank 0 as the Python number that it is, others as their text."""
+    if not x.aval.shape:
+        return format(x.to_host()[()].item() if x.aval.dtype.kind != "V" else _printable(x).item(),
+                      spec)  # fmt: skip
+    return format(concrete_str(x), spec)
+
+
+def array_repr(
+    arr: Any, max_line_width: int | None = None, precision: int | None = None,
+    suppress_small: bool | None = None,
+) -> str:  # fmt: skip
+    """Return the text that `repr` gives, under other print options."""
+    if isinstance(arr, Tracer):
+        return repr(arr)
+    with np.printoptions(**_options(max_line_width, precision, suppress_small)):
+        return repr(arr)
+
+
+def array_str(
+    a: Any, max_line_width: int | None = None, precision: int | None = None,
+    suppress_small: bool | None = None,
+) -> str:  # fmt: skip
+    """Return the text that `str` gives, under other print options."""
+    if isinstance(a, Tracer):
+        return str(a)
+    with np.printoptions(**_options(max_line_width, precision, suppress_small)):
+        return str(a)
+
+
+def _options(width: Any, precision: Any, suppress: Any) -> dict[str, Any]:
+    given = {"linewidth": width, "precision": precision, "suppress": suppress}
+    return {name: value for name, value in given.items() if value is not None}

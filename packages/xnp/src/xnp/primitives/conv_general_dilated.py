@@ -1,0 +1,371 @@
+"""conv_general_dilated: convolutions (correlations) with strides, dilations and groups.
+
+`dimension_numbers` names the dimensions of input (batch, features, space...), kernel (out features,
+in features, space...) and output (batch, features, space...). `lhs_dilation` puts zeros between the
+input's elements, `rhs_dilation` between the kernel's; `padding` may be negative. With
+`feature_group_count` the features, with `batch_group_count` the batch, fall into groups that each
+have out features of their own.
+
+With NumPy, a strided view of the padded input shows the window of each output element, and one
+matrix product for each group does the rest. Semantics: StableHLO specification, section convolution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from xnp.primitives.conv_dimensions import (
+    ConvDimensionNumbers,
+    dilated,
+    input_cotangent_padding,
+    kernel_cotangent_padding,
+    output_size,
+)
+from xnp.primitives.dot_general import accumulation_dtype, product_dtype
+from xnp.primitives.precision import DotAlgorithm, DotAlgorithmPreset, precision_attribute
+from xnp.primitives.shorthand import bind, filled, reshaped, transposed
+from xprim import (
+    Linear,
+    Primitive,
+    ShapedArray,
+    Zero,
+    dtypes,
+    multilinear,
+    not_mapped,
+    shaped_array,
+)
+
+
+def _shape(
+    lhs: ShapedArray, rhs: ShapedArray, *, window_strides: Any, padding: Any, lhs_dilation: Any,
+    rhs_dilation: Any, dimension_numbers: ConvDimensionNumbers, feature_group_count: int,
+    batch_group_count: int, precision: Any, preferred_element_type: Any,
+) -> tuple[ShapedArray, ...]:  # fmt: skip
+    dtype = product_dtype("conv_general_dilated", lhs.dtype, rhs.dtype, preferred_element_type)
+    if dtypes.is_bool(dtype):
+        raise TypeError("conv_general_dilated: does not take operands of dtype bool.")
+    spec = dimension_numbers
+    count = lhs.ndim - 2
+    _check_ranks(lhs, rhs, count, (window_strides, padding, lhs_dilation, rhs_dilation))
+    batch, features = lhs.shape[spec.lhs_spec[0]], lhs.shape[spec.lhs_spec[1]]
+    outputs, inputs = rhs.shape[spec.rhs_spec[0]], rhs.shape[spec.rhs_spec[1]]
+    _check_groups(lhs, rhs, (batch, features, outputs, inputs), feature_group_count,
+                  batch_group_count)  # fmt: skip
+    sizes = [
+        output_size(lhs.shape[i], rhs.shape[j], *rest)
+        for i, j, *rest in zip(spec.lhs_spec[2:], spec.rhs_spec[2:], window_strides, padding,
+                               lhs_dilation, rhs_dilation, strict=True)
+    ]  # fmt: skip
+    shape = [0] * lhs.ndim
+    wanted = (batch // batch_group_count, outputs, *sizes)
+    for d, n in zip(spec.out_spec, wanted, strict=True):
+        shape[d] = n
+    return (shaped_array(tuple(shape), dtype, lhs.weak_type and rhs.weak_type),)
+
+
+def _check_ranks(lhs: ShapedArray, rhs: ShapedArray, count: int, params: Any) -> None:
+    if count < 0 or lhs.ndim != rhs.ndim or any(len(p) != count for p in params):
+        raise ValueError(
+            "conv_general_dilated: the operands must have the same number n + 2 of dimensions, and "
+            "strides, padding and dilations n entries."
+            f"\n  got       lhs: {lhs.str_long()}, rhs: {rhs.str_long()}; "
+            f"{', '.join(str(len(p)) for p in params)} entries"
+        )
+    strides, padding, *dilations = params
+    if any(s < 1 for s in strides) or any(d < 1 for each in dilations for d in each):
+        raise ValueError(
+            "conv_general_dilated: strides and dilations must be positive."
+            f"\n  got       window_strides={strides}, dilations {dilations[0]} and {dilations[1]}"
+        )
+
+
+def _check_groups(
+    lhs: ShapedArray, rhs: ShapedArray, sizes: Any, feature_groups: int, batch_groups: int
+) -> None:
+    batch, features, outputs, inputs = sizes
+    got = f"\n  got       lhs: {lhs.str_long()}, rhs: {rhs.str_long()}"
+    if feature_groups < 1 or batch_groups < 1 or min(feature_groups, batch_groups) > 1:
+        raise ValueError(
+            "conv_general_dilated: feature_group_count and batch_group_count must be positive, and "
+            f"one of them 1.\n  got       {feature_groups} and {batch_groups}"
+        )
+    if features != inputs * feature_groups:
+        raise ValueError(
+            f"conv_general_dilated: the input has {features} features, the kernel takes "
+            f"{inputs} in each of {feature_groups} groups.{got}"
+            "\n  expected  lhs features == rhs input features * feature_group_count"
+        )
+    if outputs % feature_groups or outputs % batch_groups or batch % batch_groups:
+        raise ValueError(
+            "conv_general_dilated: out features and batch must be multiples of the number of "
+            f"groups.{got}\n  expected  multiples of {max(feature_groups, batch_groups)}"
+        )
+
+
+# ----------------------------------------------------------------------------------------- NumPy
+
+
+def _numpy(lhs: Any, rhs: Any, *, window_strides: Any, padding: Any, lhs_dilation: Any,
+           rhs_dilation: Any, dimension_numbers: Any, feature_group_count: int,
+           batch_group_count: int, precision: Any, preferred_element_type: Any) -> Any:  # fmt: skip
+    out_dtype = product_dtype("conv_general_dilated", lhs.dtype, rhs.dtype, preferred_element_type)
+    total = accumulation_dtype(lhs.dtype, rhs.dtype, out_dtype)
+    spec = dimension_numbers
+    x = lhs.astype(total, copy=False).transpose(spec.lhs_spec)
+    kernel = rhs.astype(total, copy=False).transpose(spec.rhs_spec)
+    windows = _windows(x, kernel.shape[2:], window_strides, padding, lhs_dilation, rhs_dilation)
+    space = windows.shape[2 : 2 + len(window_strides)]
+    n, c, o, i = *windows.shape[:2], *kernel.shape[:2]
+    groups = feature_group_count * batch_group_count
+    rows = n // batch_group_count
+    axes = len(space)
+    # (batch group, batch, feature group, features, space, window) to (group, pixel, weight)
+    split = windows.reshape((batch_group_count, rows, feature_group_count, c // feature_group_count,
+                             *windows.shape[2:]))  # fmt: skip
+    order = (0, 2, 1, *range(4, 4 + axes), 3, *range(4 + axes, 4 + 2 * axes))
+    pixels, weights = rows * int(np.prod(space)), i * int(np.prod(kernel.shape[2:]))
+    patches = split.transpose(order).reshape((groups, pixels, weights))
+    matrix = kernel.reshape((groups, o // groups, weights)).swapaxes(-1, -2)
+    result = np.matmul(patches, matrix).reshape((groups, rows, *space, o // groups))
+    result = result.transpose((1, 0, result.ndim - 1, *range(2, 2 + axes)))
+    result = result.reshape((rows, o, *space)).transpose(np.argsort(spec.out_spec))
+    return (result.astype(out_dtype, copy=False),)
+
+
+def _windows(x: Any, kernel: Any, strides: Any, padding: Any, x_dilation: Any, k_dilation: Any) -> (
+    Any
+):  # fmt: skip
+    """Return the view (batch, features, *output space, *kernel space) of the padded input."""
+    sizes = [dilated(s, d) for s, d in zip(x.shape[2:], x_dilation, strict=True)]
+    whole = [max(s + lo + hi, 0) for s, (lo, hi) in zip(sizes, padding, strict=True)]
+    padded = np.zeros((*x.shape[:2], *whole), x.dtype)
+    inside, source = [slice(None)] * 2, [slice(None)] * 2
+    for n, total, (lo, _), d in zip(x.shape[2:], whole, padding, x_dilation, strict=True):
+        first = max(-(lo // d), 0) if lo < 0 else 0  # the first element that is not cut off
+        kept = len(range(lo + first * d, total, d))
+        inside.append(slice(lo + first * d, total, d))
+        source.append(slice(first, first + min(kept, max(n - first, 0))))
+        inside[-1] = slice(lo + first * d, lo + first * d + max((source[-1].stop - first) * d, 0), d)
+    padded[tuple(inside)] = x[tuple(source)]
+    out = [output_size(n, k, s, p, dx, dk) for n, k, s, p, dx, dk in zip(
+        x.shape[2:], kernel, strides, padding, x_dilation, k_dilation, strict=True)]  # fmt: skip
+    steps = padded.strides[2:]
+    return np.lib.stride_tricks.as_strided(
+        padded, (*x.shape[:2], *out, *kernel),
+        (*padded.strides[:2], *[a * b for a, b in zip(steps, strides, strict=True)],
+         *[a * b for a, b in zip(steps, k_dilation, strict=True)]), writeable=False,
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------- StableHLO
+
+
+def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, **params: Any) -> Any:
+    lhs, rhs = avals_in
+    (out,) = avals_out
+    if out.size == 0 or lhs.size == 0 or rhs.size == 0:
+        return [b.constant(0, out)]
+    total = out.dtype
+    if lhs.dtype != rhs.dtype or b.platform == "cpu" or not dtypes.is_floating(total):
+        total = accumulation_dtype(lhs.dtype, rhs.dtype, out.dtype)
+        if lhs.dtype == rhs.dtype == out.dtype and dtypes.is_integer(out.dtype):
+            total = out.dtype
+        operands = [b.convert(x, a, total) for x, a in zip(operands, avals_in, strict=True)]
+        avals_in = [shaped_array(a.shape, total) for a in avals_in]
+    wide = shaped_array(out.shape, total)
+    attributes = _attributes(**params)
+    if dtypes.is_complex(total):
+        result = _complex_text(b, operands, avals_in, wide, attributes)
+    else:
+        (result,) = b.op("stablehlo.convolution", operands, avals_in, [wide], attributes)
+    return [b.convert(result, wide, out.dtype)]
+
+
+def _complex_text(b: Any, operands: Any, avals: Any, out: ShapedArray, attributes: str) -> str:
+    """Write (a + ib) * (c + id) by four real convolutions: XLA has no complex ones everywhere."""
+    part = np.zeros((), out.dtype).real.dtype
+    halves = [shaped_array(a.shape, part) for a in avals]
+    real_out = shaped_array(out.shape, part)
+    (a, c), (bb, d) = [
+        [b.op(f"stablehlo.{name}", [x], [aval], [half])[0]
+         for x, aval, half in zip(operands, avals, halves, strict=True)]
+        for name in ("real", "imag")
+    ]  # fmt: skip
+
+    def product(x: str, y: str) -> str:
+        return b.op("stablehlo.convolution", [x, y], halves, [real_out], attributes)[0]  # type: ignore[no-any-return]
+
+    re = b.same_type_op("stablehlo.subtract", [product(a, c), product(bb, d)], real_out)
+    im = b.same_type_op("stablehlo.add", [product(a, d), product(bb, c)], real_out)
+    return b.op("stablehlo.complex", [re, im], [real_out, real_out], [out])[0]  # type: ignore[no-any-return]
+
+
+def _attributes(*, window_strides: Any, padding: Any, lhs_dilation: Any, rhs_dilation: Any,
+                dimension_numbers: Any, feature_group_count: int, batch_group_count: int,
+                precision: Any, preferred_element_type: Any) -> str:  # fmt: skip
+    def integers(values: Any) -> str:
+        return f"array<i64: {', '.join(map(str, values))}>" if values else "array<i64>"
+
+    def dimensions(spec: Any, letters: str) -> str:
+        names = [""] * len(spec)
+        for i, d in enumerate(spec):
+            names[d] = letters[i] if i < 2 else str(i - 2)
+        return f"[{', '.join(names)}]"
+
+    lhs, rhs, out = dimension_numbers
+    pads = ", ".join([f"[{lo}, {hi}]" for lo, hi in padding])
+    texts = [
+        f"window_strides = {integers(window_strides)}",
+        f"padding = dense<{f'[{pads}]' if pads else ''}> : tensor<{len(padding)}x2xi64>",
+        f"lhs_dilation = {integers(lhs_dilation)}",
+        f"rhs_dilation = {integers(rhs_dilation)}",
+        f"dimension_numbers = #stablehlo.conv<{dimensions(lhs, 'bf')}x{dimensions(rhs, 'oi')}->"
+        f"{dimensions(out, 'bf')}>",
+        f"feature_group_count = {feature_group_count} : i64",
+        f"batch_group_count = {batch_group_count} : i64",
+        precision_attribute(precision),
+    ]
+    return ", ".join([t for t in texts if t])
+
+
+# --------------------------------------------------------------------------- transpose and batch
+
+
+def _transpose(cts: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
+    (ct,) = cts
+    rule, other, aval = (_lhs_transpose, rhs, lhs.aval) if type(lhs) is Linear else (
+        _rhs_transpose, lhs, rhs.aval)  # fmt: skip
+    if ct.aval.size == 0 or other.aval.size == 0 or aval.size == 0:
+        result = filled(aval.shape, 0, aval.dtype)
+    else:
+        result = rule(ct, other, aval, **params)
+    return (result, Zero(rhs.aval)) if type(lhs) is Linear else (Zero(lhs.aval), result)
+
+
+def _lhs_transpose(
+    ct: Any, rhs: Any, lhs: ShapedArray, *, window_strides: Any, padding: Any, lhs_dilation: Any,
+    rhs_dilation: Any, dimension_numbers: Any, feature_group_count: int, batch_group_count: int,
+    precision: Any, preferred_element_type: Any,
+) -> Any:  # fmt: skip
+    # every element of the input meets every element of the kernel at the opposite offset: convolve
+    # the cotangent with the kernel reversed in space, in and out features exchanged in each group
+    spec = dimension_numbers
+    o, i = spec.rhs_spec[:2]
+    groups = feature_group_count * batch_group_count
+    kernel = _regrouped(rhs, o, i, groups)
+    kernel = bind("rev", kernel, dimensions=tuple(spec.rhs_spec[2:])) if spec.rhs_spec[2:] else kernel
+    numbers = ConvDimensionNumbers(spec.out_spec, (i, o, *spec.rhs_spec[2:]), spec.lhs_spec)
+    pads = tuple([
+        input_cotangent_padding(lhs.shape[a], rhs.aval.shape[k], ct.aval.shape[c], *rest)
+        for a, k, c, *rest in zip(spec.lhs_spec[2:], spec.rhs_spec[2:], spec.out_spec[2:],
+                                  window_strides, padding, lhs_dilation, rhs_dilation, strict=True)
+    ])  # fmt: skip
+    result = _convolved(
+        ct, kernel, lhs.dtype, window_strides=lhs_dilation, padding=pads,
+        lhs_dilation=window_strides, rhs_dilation=rhs_dilation, dimension_numbers=numbers,
+        feature_group_count=groups, batch_group_count=1, precision=precision,
+    )  # fmt: skip
+    if batch_group_count > 1:  # the groups of features are groups of the batch
+        result = _regrouped(result, spec.lhs_spec[1], spec.lhs_spec[0], batch_group_count)
+    return result
+
+
+def _rhs_transpose(
+    ct: Any, lhs: Any, rhs: ShapedArray, *, window_strides: Any, padding: Any, lhs_dilation: Any,
+    rhs_dilation: Any, dimension_numbers: Any, feature_group_count: int, batch_group_count: int,
+    precision: Any, preferred_element_type: Any,
+) -> Any:  # fmt: skip
+    # convolve the input with the cotangent, the batch taking the place of the features summed over
+    spec = dimension_numbers
+    numbers = ConvDimensionNumbers(*[(d[1], d[0], *d[2:]) for d in
+                                     (spec.lhs_spec, spec.out_spec, spec.rhs_spec)])  # fmt: skip
+    pads = tuple([
+        kernel_cotangent_padding(lhs.aval.shape[a], rhs.shape[k], ct.aval.shape[c], *rest)
+        for a, k, c, *rest in zip(spec.lhs_spec[2:], spec.rhs_spec[2:], spec.out_spec[2:],
+                                  window_strides, padding, lhs_dilation, rhs_dilation, strict=True)
+    ])  # fmt: skip
+    return _convolved(
+        lhs, ct, rhs.dtype, window_strides=rhs_dilation, padding=pads, lhs_dilation=lhs_dilation,
+        rhs_dilation=window_strides, dimension_numbers=numbers,
+        feature_group_count=batch_group_count, batch_group_count=feature_group_count,
+        precision=precision,
+    )  # fmt: skip
+
+
+def _convolved(lhs: Any, rhs: Any, dtype: Any, *, precision: Any, **params: Any) -> Any:
+    if isinstance(precision, DotAlgorithm | DotAlgorithmPreset):
+        precision = None
+    preferred = None if lhs.aval.dtype == rhs.aval.dtype == dtype else dtype
+    return conv_general_dilated_p.bind(
+        lhs, rhs, precision=precision, preferred_element_type=preferred, **params
+    )[0]
+
+
+def _regrouped(x: Any, source: int, target: int, groups: int) -> Any:
+    """Move the outer factor `groups` of one dimension to be the outer factor of another one."""
+    if groups == 1:
+        return x
+    shape = list(x.aval.shape)
+    split = [*shape[:source], groups, shape[source] // groups, *shape[source + 1 :]]
+    at = target + (target > source)
+    order = [d for d in range(len(split)) if d != source]
+    order.insert(order.index(at), source)
+    shape[source] //= groups
+    shape[target] *= groups
+    return reshaped(transposed(reshaped(x, split), order), shape)
+
+
+def _merged(x: Any, dim: int, groups: int = 1) -> Any:
+    """Merge the batch dimension 0 into dimension `dim` (numbered without it), inside of groups."""
+    size, *shape = x.aval.shape
+    split = (size, *shape[:dim], groups, shape[dim] // groups, *shape[dim + 1 :])
+    order = [*range(1, dim + 2), 0, *range(dim + 2, len(split))]
+    shape[dim] *= size
+    return reshaped(transposed(reshaped(x, split), order), shape)
+
+
+def _unmerged(x: Any, dim: int, size: int, groups: int = 1) -> Any:
+    """Undo `_merged`: bring the batch back to dimension 0."""
+    shape = list(x.aval.shape)
+    shape[dim] //= size
+    split = (*shape[:dim], groups, size, shape[dim] // groups, *shape[dim + 1 :])
+    order = [dim + 1, *[d for d in range(len(split)) if d != dim + 1]]
+    return reshaped(transposed(reshaped(x, split), order), (size, *shape))
+
+
+def _batch(axis: Any, operands: Any, dims: Any, **params: Any) -> Any:
+    lhs, rhs = operands
+    spec = params["dimension_numbers"]
+    groups = max(params["feature_group_count"], params["batch_group_count"])
+    by_batch = params["batch_group_count"] > 1
+    bind_conv: Callable[..., Any] = conv_general_dilated_p.bind
+    if dims[0] is not not_mapped and dims[1] is not not_mapped:
+        lhs, rhs = axis.to_front(lhs, dims[0]), axis.to_front(rhs, dims[1])
+        name = "batch_group_count" if by_batch else "feature_group_count"
+        params[name] *= axis.size
+        lhs = _merged(lhs, spec.lhs_spec[0 if by_batch else 1])
+        out = bind_conv(lhs, _merged(rhs, spec.rhs_spec[0]), **params)[0]
+        result = _unmerged(out, spec.out_spec[1], axis.size)
+    elif dims[1] is not_mapped:
+        lhs = axis.to_front(lhs, dims[0])
+        lhs = _merged(lhs, spec.lhs_spec[0], params["batch_group_count"])
+        result = _unmerged(bind_conv(lhs, rhs, **params)[0], spec.out_spec[0], axis.size)
+    else:
+        rhs = _merged(axis.to_front(rhs, dims[1]), spec.rhs_spec[0], groups)
+        out = bind_conv(lhs, rhs, **params)[0]
+        result = _unmerged(out, spec.out_spec[1], axis.size, groups)
+    return (result,), (0,)
+
+
+conv_general_dilated_p = Primitive(
+    "conv_general_dilated",
+    shape=_shape,
+    numpy=_numpy,
+    stablehlo=_stablehlo,
+    jvp=multilinear(0, 1),
+    transpose=_transpose,
+    batch=_batch,
+)

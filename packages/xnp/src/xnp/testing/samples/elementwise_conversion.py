@@ -1,0 +1,156 @@
+"""Samples of conversions, complex parts, selections and identities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xnp import lax  # noqa: F401 - defines the primitives
+from xnp.testing.samples.elementwise_values import (
+    COMPLEX,
+    FLOATS,
+    INTEGERS,
+    SMALL_FLOATS,
+    array,
+    binary_samples,
+    rounding,
+    smooth_values,
+    unary_samples,
+    values_of,
+)
+from xprim import dtypes
+from xprim.testing import Sample
+
+_ANY: tuple[Any, ...] = (*FLOATS, *SMALL_FLOATS, *INTEGERS, dtypes.int2, *COMPLEX, "bool")
+
+
+def _conversion(x: Any, dtype: Any, **more: Any) -> Sample:
+    params = {"new_dtype": np.dtype(dtype), "weak_type": False}
+    return Sample([x], params, note=f"to-{np.dtype(dtype).name}", **more)
+
+
+def _far_floats(dtype: Any) -> Any:
+    """Floats at and beyond the ends of the integer dtypes."""
+    powers = [7, 8, 15, 16, 31, 32, 63, 64]
+    ends = [s * v for p in powers for v in (2.0**p, 2.0**p - 1) for s in (1, -1)]
+    return array([*ends, 0.9, -0.9, 1e30, -1e30, np.inf, -np.inf, np.nan], dtype)
+
+
+def _no_nan_for_formats_without(x: Any, dtype: Any) -> Any:
+    """XLA and ml_dtypes differ in what formats without infinity make of it."""
+    if not dtypes.is_floating(np.dtype(dtype)) or np.dtype(dtype).itemsize > 1:
+        return x
+    wide = x.astype(np.complex128 if dtypes.is_complex(x.dtype) else np.float64)
+    return x[np.isfinite(wide) & (np.abs(wide) <= 128)]
+
+
+def _conversions() -> list[Sample]:
+    samples = [_conversion(smooth_values(shape, "float64", lambda x: x), "float32",
+                           tolerance=rounding("float32"), smooth=False)
+               for shape in ((), (0,), (2, 3))]  # fmt: skip
+    for old in _ANY:
+        for new in _ANY:
+            x = _no_nan_for_formats_without(values_of(old), new)
+            samples.append(_conversion(x, new, smooth=False))
+    for old in ("float32", "float64"):
+        for new in (*INTEGERS, "bool"):
+            samples.append(_conversion(_far_floats(old), new, smooth=False))
+    smooth = smooth_values((2, 3), "float64", lambda x: x)
+    for new in ("float64", "complex128"):
+        samples.append(_conversion(smooth, new))
+    return samples
+
+
+def _bitcast(x: Any, dtype: Any) -> Sample:
+    params = {"new_dtype": np.dtype(dtype)}
+    return Sample([x], params, smooth=False, note=f"to-{np.dtype(dtype).name}")
+
+
+def _bitcasts() -> list[Sample]:
+    words = np.arange(16, dtype=np.uint8).reshape(2, 8) * 17
+    f32 = array([[1.0, -2.5, np.inf], [0.1, -0.0, 3e-39]], "float32")
+    samples = [_bitcast(f32, d) for d in ("int32", "uint32", "int8", "uint16", "float32",
+                                          dtypes.bfloat16, dtypes.int4, dtypes.uint4)]  # fmt: skip
+    samples += [_bitcast(words, d) for d in ("int8", "uint64", "float64", dtypes.uint4,
+                                             dtypes.float8_e4m3fn)]  # fmt: skip
+    samples += [_bitcast(words[:, :4], "int32"), _bitcast(np.array(1.5), "int64"),
+                _bitcast(np.zeros((0,), np.float16), "int16"),
+                _bitcast(array([[1, -2]], dtypes.int4), "uint8"),
+                _bitcast(array([1, -2, 7], dtypes.int4), dtypes.uint4)]  # fmt: skip
+    return samples
+
+
+def _reduced() -> list[Sample]:
+    samples = []
+    values = [1.2345, -1.9999, 65519.0, 65520.0, 6.2e-5, -1e-6, 1e20, 1.0, 2.5, 3.5, -0.0,
+              np.inf, -np.inf, np.nan]  # fmt: skip
+    for dtype in FLOATS:
+        for exponent_bits, mantissa_bits in ((5, 10), (8, 7), (4, 3), (5, 2), (11, 52)):
+            params = {"exponent_bits": exponent_bits, "mantissa_bits": mantissa_bits}
+            x = array(values, dtype)
+            samples.append(Sample([x], params, smooth=False))
+    return [*samples, Sample([np.float32(1.3)], {"exponent_bits": 8, "mantissa_bits": 7},
+                             smooth=False)]  # fmt: skip
+
+
+def _conjugates() -> list[Sample]:
+    samples = []
+    for dtype in (*COMPLEX, "float32", "float64"):
+        samples += unary_samples((dtype,), input_dtype=np.dtype(dtype))
+    return samples
+
+
+def _selections() -> list[Sample]:
+    samples = []
+    for dtype in _ANY:
+        x = values_of(dtype)[:4]
+        which = np.array([True, False, False, True])
+        smooth = np.dtype(dtype).itemsize > 3 and dtypes.is_inexact(np.dtype(dtype))
+        samples.append(Sample([which, x, x[::-1]], {}, smooth=smooth))
+        samples.append(Sample([np.array(True), x, x[::-1]], {}, smooth=smooth, note="scalar"))
+    x, y, z = [smooth_values((2, 3), "float32", lambda v: v, seed) for seed in range(3)]
+    index = np.array([[0, 1, 2], [-1, 5, 1]], np.int32)
+    samples += [
+        Sample([index, x, y, z], note="index"), Sample([np.int32(1), x, y, z], note="scalar-index"),
+        Sample([index, x], note="one-case"),
+        Sample([np.array(False), np.float32(1), np.float32(2)], note="scalars"),
+        Sample([np.zeros((0,), bool), x[:0, 0], x[:0, 0]], note="empty"),
+    ]  # fmt: skip
+    return samples
+
+
+def _limited() -> list[Sample]:
+    samples = []
+    for dtype in (*FLOATS, *SMALL_FLOATS, *INTEGERS):
+        x = values_of(dtype)
+        low, high = array(1, dtype), array(3, dtype)
+        samples += [Sample([low, x, high], smooth=False, note="scalar-bounds"),
+                    Sample([np.full_like(x, low), x, np.full_like(x, high)], smooth=False),
+                    Sample([high, x, low], smooth=False, note="crossed")]  # fmt: skip
+    x = np.array([-2.0, -0.5, 0.25, 1.75])
+    samples += [Sample([np.array(-1.0), x, np.array(1.0)]), Sample([x - 1, x, np.array(1.0)]),
+                Sample([np.array(0.0), np.array(0.5), np.array(1.0)]),
+                Sample([np.array(0.0), x[:0], np.array(1.0)])]  # fmt: skip
+    return samples
+
+
+def _barriers() -> list[Sample]:
+    x = smooth_values((2, 3), "float32", lambda v: v)
+    return [Sample([x]), Sample([x, np.arange(3), np.array(2.0)])]
+
+
+TABLE: dict[str, list[Sample]] = {
+    "convert_element_type": _conversions(),
+    "bitcast_convert_type": _bitcasts(),
+    "reduce_precision": _reduced(),
+    "complex": binary_samples(("float32", "float64")),
+    "real": unary_samples(COMPLEX),
+    "imag": unary_samples(COMPLEX),
+    "conj": _conjugates(),
+    "select_n": _selections(),
+    "clamp": _limited(),
+    "copy": unary_samples(_ANY),
+    "stop_gradient": unary_samples(_ANY, smooth=False),
+    "optimization_barrier": _barriers(),
+}

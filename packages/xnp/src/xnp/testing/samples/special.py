@@ -1,0 +1,92 @@
+"""Samples of special functions.
+
+Tolerances: the host computes in float64, XLA in the operands' precision. XLA's own approximations
+lose some digits near zeros and for large arguments.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xnp import lax  # noqa: F401 - defines the primitives
+from xnp.testing.samples.elementwise_values import FLOATS, SMALL_FLOATS, array, unary_samples
+from xprim.testing import Sample, Tolerance
+
+_REASON = "XLA's approximation in the operands' precision; the host computes in float64"
+_BY_DTYPE = {"float32": (1e-4, 1e-5), "float64": (1e-10, 1e-12), "float16": (0.02, 2e-3),
+             "bfloat16": (0.1, 1e-2)}  # fmt: skip
+
+
+def _approximate(dtype: Any) -> Tolerance:
+    rtol, atol = _BY_DTYPE.get(np.dtype(dtype).name, (0.3, 0.1))
+    return Tolerance(rtol, atol, _REASON)
+
+
+def _positive(x: Any) -> Any:
+    return np.abs(x) + 0.6
+
+
+def _within_one(x: Any) -> Any:
+    return 0.8 * np.tanh(x)
+
+
+_POINTS = {
+    "erf": [0.0, 1e-3, -0.5, 0.99, 1.01, -2.5, 4.0, 6.0, np.inf, -np.inf, np.nan],
+    "erfc": [0.0, 1e-3, -0.5, 0.99, 1.01, -2.5, 4.0, 6.0, np.inf, -np.inf, np.nan],
+    "erf_inv": [0.0, 1e-3, -0.5, 0.99, -0.75, 0.25, 1.0, -1.0, 1.5, np.nan],
+    "lgamma": [0.0, 0.3, 1.0, 2.0, -0.5, -2.3, 7.7, 33.0, -3.0, np.inf, np.nan],
+    "digamma": [0.3, 1.0, 2.0, -0.5, -2.3, 7.7, 33.0, -3.0, np.inf, np.nan],
+    "bessel_i0e": [0.0, 0.3, 1.0, -2.0, 7.9, 8.1, -50.0, np.nan],
+    "bessel_i1e": [0.0, 0.3, 1.0, -2.0, 7.9, 8.1, -50.0, np.nan],
+}
+_DOMAINS = {
+    "erf": lambda x: x, "erfc": lambda x: x, "erf_inv": _within_one, "lgamma": _positive,
+    "digamma": _positive, "bessel_i0e": _positive, "bessel_i1e": _positive,
+}  # fmt: skip
+
+
+def _one_operand(name: str) -> list[Sample]:
+    points = _POINTS[name]
+    return unary_samples((*FLOATS, *SMALL_FLOATS), _DOMAINS[name], tolerance=_approximate,
+                         special=lambda dtype: array(points, dtype))  # fmt: skip
+
+
+def _many_operands(points: list[tuple[float, ...]], smooth: list[tuple[float, ...]],
+                   tangents: tuple[int, ...]) -> list[Sample]:  # fmt: skip
+    samples = []
+    for dtype in FLOATS:
+        for rows, is_smooth in ((points, False), (smooth, np.dtype(dtype).itemsize > 3)):
+            operands = [array(column, dtype) for column in zip(*rows, strict=True)]
+            samples.append(Sample(operands, {}, _approximate(dtype),
+                                  smooth=is_smooth and bool(tangents),
+                                  unit_tangents=tangents))  # fmt: skip
+    scalars = [array(v, "float32") for v in smooth[0]]
+    mixed = [*scalars[:-1], np.resize(array([r[-1] for r in smooth], "float32"), (2, 2))]
+    empty = [np.zeros((0,), np.float32)] * len(scalars)
+    for operands in (scalars, mixed, empty):
+        samples.append(Sample(operands, {}, _approximate("float32"), smooth=False))
+    return samples
+
+
+_GAMMA = [(1.0, 2.0), (0.5, 0.25), (3.0, 10.0), (20.0, 19.0), (0.1, 3.0), (30.0, 50.0)]
+_GAMMA_EDGES = [(1.0, 0.0), (1.0, np.inf), (-1.0, 1.0), (1.0, -1.0), (np.nan, 1.0), (1.0, np.nan)]
+_BETA = [(1.0, 2.0, 0.3), (0.5, 0.5, 0.9), (12.0, 15.0, 0.4), (3.0, 0.7, 0.05)]
+_BETA_EDGES = [(1.0, 2.0, 0.0), (1.0, 2.0, 1.0), (1.0, 2.0, 1.5), (-1.0, 2.0, 0.5),
+               (1.0, 1.0, np.nan)]  # fmt: skip
+
+TABLE: dict[str, list[Sample]] = {
+    **{name: _one_operand(name) for name in _POINTS},
+    "polygamma": _many_operands(
+        [(0.0, 1.5), (1.0, 0.5), (2.0, 7.0), (0.5, 1.0), (3.0, np.nan)],
+        [(1.0, 0.75), (2.0, 1.25), (1.0, 4.0)], (1,)),
+    "zeta": _many_operands(
+        [(2.0, 1.0), (1.0, 2.0), (0.5, 1.0), (4.0, 0.5), (2.0, np.nan)],
+        [(2.0, 1.5), (3.5, 0.75), (2.5, 8.0)], (1,)),
+    "igamma": _many_operands([*_GAMMA, *_GAMMA_EDGES], _GAMMA, (0, 1)),
+    "igammac": _many_operands([*_GAMMA, *_GAMMA_EDGES], _GAMMA, (0, 1)),
+    "igamma_grad_a": _many_operands([*_GAMMA, *_GAMMA_EDGES], _GAMMA, ()),
+    "random_gamma_grad": _many_operands(_GAMMA, _GAMMA, ()),
+    "regularized_incomplete_beta": _many_operands([*_BETA, *_BETA_EDGES], _BETA, (2,)),
+}  # fmt: skip

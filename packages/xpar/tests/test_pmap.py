@@ -1,0 +1,170 @@
+"""`pmap` on eight virtual CPU devices, against NumPy and against the same function under `vmap`."""
+
+import numpy as np
+import pytest
+
+from xbatch import vmap
+from xjit import devices, jit
+from xnp import lax
+from xpar import all_gather, axis_index, pmap, pmax, pmean, ppermute, psum, psum_scatter
+from xprim import as_array
+
+N = 8
+
+pytestmark = pytest.mark.skipif(len(devices("cpu")) < N, reason="needs 8 virtual CPU devices")
+
+CPUS = devices("cpu")[:N]
+
+
+@pytest.fixture
+def x():
+    return np.random.default_rng(0).normal(size=(N, 3)).astype(np.float32)
+
+
+def share(v):
+    return lax.div(v, psum(v, "i"))
+
+
+def test_every_device_computes_its_slice(x):
+    result = pmap(lambda v: lax.mul(v, v), devices=CPUS)(x)
+    np.testing.assert_array_equal(result, x * x)
+    assert result.devices() == set(CPUS)
+
+
+@pytest.mark.parametrize(
+    "collective",
+    [
+        lambda v: psum(v, "i"),
+        lambda v: pmean(v, "i"),
+        lambda v: pmax(v, "i"),
+        lambda v: all_gather(v, "i"),
+        lambda v: all_gather(v, "i", tiled=True),
+        lambda v: ppermute(v, "i", [(k, (k + 3) % N) for k in range(N)]),
+        lambda v: lax.add(v, lax.convert_element_type(axis_index("i"), np.float32)),
+        lambda v: psum_scatter(all_gather(v, "i"), "i"),
+    ],
+)
+def test_collectives_agree_with_vmap(x, collective):
+    on_devices = pmap(collective, axis_name="i", devices=CPUS)(x)
+    on_batch = vmap(collective, axis_name="i")(x)
+    # sums over devices are taken in another order than along an axis: a few ulp of float32
+    np.testing.assert_allclose(on_devices, on_batch, rtol=1e-5, atol=1e-6)
+
+
+def test_results_stay_on_their_devices_from_call_to_call(x):
+    double = pmap(lambda v: lax.add(v, v), devices=CPUS)
+    y = double(double(x))
+    np.testing.assert_array_equal(y, 4 * x)
+    assert y.devices() == set(CPUS)
+
+
+def test_axes_of_arguments_and_results(x):
+    scaled = pmap(
+        lambda c, v: (lax.mul(v, c), psum(v, "i")),
+        axis_name="i", in_axes=(None, 1), out_axes=(1, None), devices=CPUS,
+    )  # fmt: skip
+    whole, total = scaled(2.0, x.T)
+    np.testing.assert_array_equal(whole, 2 * x.T)
+    np.testing.assert_allclose(total, x.sum(0), rtol=1e-5)
+
+
+def test_trees_and_keyword_arguments(x):
+    result = pmap(lambda p, *, v: {"sum": lax.add(p["a"], v)}, devices=CPUS)({"a": x}, v=x)
+    np.testing.assert_array_equal(result["sum"], 2 * x)
+
+
+def test_static_arguments_compile_anew_for_another_value(x):
+    traced = []
+
+    def power(v, n):
+        traced.append(n)
+        return lax.integer_pow(v, n)
+
+    mapped = pmap(power, static_broadcasted_argnums=1, devices=CPUS)
+    for n in (2, 3, 2):
+        np.testing.assert_allclose(mapped(x, n), x**n, rtol=1e-6)
+    assert traced == [2, 3]
+
+
+def test_donated_arguments_are_gone(x):
+    state = pmap(lambda v: lax.add(v, v), devices=CPUS)(x)
+    pmap(lambda v: lax.mul(v, v), donate_argnums=0, devices=CPUS)(state)
+    with pytest.raises(RuntimeError, match="was donated"):
+        np.asarray(state)
+
+
+def test_a_function_that_closes_over_an_array(x):
+    weights = as_array(np.arange(3, dtype=np.float32))
+    np.testing.assert_array_equal(
+        pmap(lambda v: lax.mul(v, weights), devices=CPUS)(x), x * np.arange(3, dtype=np.float32)
+    )
+
+
+def test_results_feed_compiled_and_eager_functions_on_one_device(x):
+    y = pmap(lambda v: lax.mul(v, v), devices=CPUS)(x)
+    np.testing.assert_array_equal(jit(lambda v: lax.add(v, v))(y), 2 * x * x)
+    np.testing.assert_array_equal(lax.add(y, y), 2 * x * x)
+
+
+def test_inside_jit_the_replicas_become_a_batch(x):
+    np.testing.assert_allclose(
+        jit(pmap(share, axis_name="i", devices=CPUS))(x), x / x.sum(0), rtol=1e-5
+    )
+
+
+def test_vmap_of_pmap(x):
+    batch = np.stack([x, 2 * x + 1])
+    result = vmap(pmap(share, axis_name="i", devices=CPUS))(batch)
+    np.testing.assert_allclose(result, batch / batch.sum(1, keepdims=True), rtol=1e-5)
+
+
+def test_gradients_through_pmap_agree_with_those_through_vmap(x):
+    xad = pytest.importorskip("xad")
+
+    def loss(mapped):
+        return lambda v, w: lax.reduce_sum(lax.square(lax.sub(mapped(v), w)), (0, 1))
+
+    on_devices = loss(pmap(share, axis_name="i", devices=CPUS))
+    on_batch = loss(vmap(share, axis_name="i"))
+    w = as_array(np.ones((N, 3), np.float32))
+    for argnum in (0, 1):
+        # the shares divide by sums near zero: relative to the largest entry
+        found = np.asarray(xad.grad(on_devices, argnum)(x, w))
+        expected = np.asarray(xad.grad(on_batch, argnum)(x, w))
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4 * abs(expected).max())
+
+
+def test_gradient_by_an_argument_that_all_devices_share(x):
+    xad = pytest.importorskip("xad")
+    mapped = pmap(lambda c, v: lax.mul(c, v), in_axes=(None, 0), devices=CPUS)
+    gradient = xad.grad(lambda c: lax.reduce_sum(mapped(c, x), (0, 1)))(2.0)
+    assert float(gradient) == pytest.approx(x.sum(), rel=1e-5)
+
+
+def test_jvp_through_pmap(x):
+    xad = pytest.importorskip("xad")
+    square = pmap(lambda v: lax.mul(v, v), devices=CPUS)
+    y, y_dot = xad.jvp(square, (as_array(x),), (as_array(np.ones_like(x)),))
+    np.testing.assert_array_equal(y, x * x)
+    np.testing.assert_array_equal(y_dot, 2 * x)
+
+
+def test_axis_sizes_that_differ_are_named(x):
+    with pytest.raises(ValueError, match=r"differ in size.*float32\[8,3\].*float32\[4,3\]"):
+        pmap(lambda a, b: lax.add(a, b), devices=CPUS)(x, x[:4])
+
+
+def test_more_slices_than_devices_is_an_error_with_a_hint():
+    count = len(devices()) + 1
+    with pytest.raises(ValueError, match="XSTACK_NUM_CPU_DEVICES"):
+        pmap(lambda v: v)(np.zeros((count, 2), np.float32))
+
+
+def test_nothing_mapped_is_an_error():
+    with pytest.raises(ValueError, match="no argument is mapped"):
+        pmap(lambda v: v, in_axes=None, devices=CPUS)(1.0)
+
+
+def test_unhashable_static_argument_is_an_error(x):
+    with pytest.raises(ValueError, match="hashable, got list"):
+        pmap(lambda v, n: v, static_broadcasted_argnums=1, devices=CPUS)(x, [1])
