@@ -13,6 +13,7 @@ from xnp.primitives import (  # noqa: F401 - defines the primitives
     powers,
     reductions,
     reshape,
+    rounding,
     select_n,
     squeeze,
     transpose,
@@ -38,21 +39,20 @@ def _function(name):
 
 add, sub, mul, div = map(_function, ("add", "sub", "mul", "div"))
 neg, sin, cos, exp, log, tanh = map(_function, ("neg", "sin", "cos", "exp", "log", "tanh"))
-real, imag, conj, greater = map(_function, ("real", "imag", "conj", "gt"))
+real, imag, greater = map(_function, ("real", "imag", "gt"))
 floor, maximum, select = map(_function, ("floor", "max", "select_n"))
+
+
+def conj(z):
+    """Return the complex conjugate of a complex number."""
+    z = as_array(z)
+    return get_primitive("conj").bind(z, input_dtype=z.dtype)[0]
 
 
 def total(x):
     """Return the sum of all elements."""
     x = as_array(x)
     return get_primitive("reduce_sum").bind(x, axes=tuple(range(x.ndim)))[0]
-
-
-def argmax(x):
-    """Return the position of the largest element of a vector."""
-    return get_primitive("argmax").bind(
-        as_array(x), axes=(0,), index_dtype=np.dtype("int32")
-    )[0]
 
 
 def dot(x, y):

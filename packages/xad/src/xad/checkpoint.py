@@ -144,20 +144,20 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: C
                policy: Policy | None, prevent_cse: bool) -> Any:  # fmt: skip
     nonzero = tuple([type(t) is not Zero for t in tangents])
     jaxpr = with_calls_inlined(jaxpr) if policy is not None else jaxpr
-    saved = _saved_values(jaxpr, policy)
-    forward = _with_results(jaxpr, saved)
-    results = checkpoint_p.bind(*primals, jaxpr=forward, prevent_cse=prevent_cse, policy=policy)
     count = len(jaxpr.out_avals)
-    outs, kept = results[:count], results[count:]
+    saved = _saved_values(jaxpr, policy)
     again = _given_values(jaxpr, saved)
     derived, nonzero_out = handle.jvp_jaxpr(again, (False,) * len(saved) + nonzero)
     tangents_only, needed = closed_without_dead_code(
-        derived, (False,) * count + (True,) * sum(nonzero_out), keep_arguments=True
+        derived, (False,) * count + (True,) * sum(nonzero_out)
     )
+    params = {"prevent_cse": prevent_cse, "policy": policy}
+    forward = _with_results(jaxpr, [v for v, n in zip(saved, needed, strict=False) if n])
+    results = checkpoint_p.bind(*primals, jaxpr=forward, **params)
+    outs, kept = results[:count], results[count:]
     dots = [t for t in tangents if type(t) is not Zero]
-    out_dots = checkpoint_p.bind(
-        *kept, *primals, *dots, jaxpr=tangents_only, prevent_cse=prevent_cse, policy=policy
-    )
+    rest = [x for x, n in zip((*primals, *dots), needed[len(saved) :], strict=True) if n]
+    out_dots = checkpoint_p.bind(*kept, *rest, jaxpr=tangents_only, **params)
     return outs, _spread(out_dots, nonzero_out, outs)
 
 

@@ -16,6 +16,9 @@ from xad.tangents import Tangent, checked_tangents, is_differentiable, tangent_a
 from xprim import ShapedArray, Zero, as_array
 
 
+_LEAF = xtree.structure(0)
+
+
 class SymbolicZero:
     """A tangent or cotangent known to be zero, as rules with `symbolic_zeros` see it.
 
@@ -155,7 +158,7 @@ class CustomCall:
     def _argument_cotangents(
         self, ct: Any, tree: Any, avals: Sequence[ShapedArray], position: int
     ) -> list[Tangent]:
-        if ct is None or (isinstance(ct, SymbolicZero) and not tree.is_leaf()):
+        if ct is None or (isinstance(ct, SymbolicZero) and tree != _LEAF):
             return [Zero(a) for a in avals]
         zero_for_none = xtree.map(
             lambda x: Zero(avals[0]) if x is None or isinstance(x, SymbolicZero) else x,

@@ -9,6 +9,7 @@ Neighbours: `xprim.eager` asks, `program` runs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from xjit.program import program_of
@@ -54,6 +55,12 @@ class EagerBackend:
     ) -> tuple[ConcreteArray, ...]:
         """Compile and run one primitive."""
         return compile_and_run(primitive, operands, params)
+
+    def run_program(
+        self, program: ClosedJaxpr, operands: Sequence[Any]
+    ) -> tuple[ConcreteArray, ...]:
+        """Run a program compiled: what long loops ask for, which keep their program themselves."""
+        return tuple(program_of(program, program.jaxpr.name).call(tuple(operands)))
 
 
 def compile_and_run(

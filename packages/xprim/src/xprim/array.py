@@ -117,6 +117,38 @@ class ConcreteArray(Array):
         view.flags.writeable = False
         return view
 
+    # What follows is plain; the package that owns the array functions may attach its own form.
+
+    def __repr__(self) -> str:
+        return f"Array({self.to_host()}, dtype={self.aval.dtype.name})"
+
+    def __bool__(self) -> bool:
+        return bool(self._item("bool"))
+
+    def __int__(self) -> int:
+        return int(self._item("int"))
+
+    def __float__(self) -> float:
+        return float(self._item("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._item("complex"))
+
+    def __index__(self) -> int:
+        if self.aval.shape or not dtypes.is_integer(self.aval.dtype):
+            raise TypeError(
+                f"index: only integer arrays of rank 0 are Python integers, got "
+                f"{self.aval.str_long()}."
+            )
+        return int(self.to_host())
+
+    def _item(self, kind: str) -> Any:
+        if self.aval.size != 1 or (self.aval.ndim and kind != "bool"):
+            raise TypeError(
+                f"{kind}: only an array of rank 0 is a Python number, got {self.aval.str_long()}."
+            )
+        return self.to_host().item()
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickle, (np.array(self.to_host()), self.aval.weak_type)
 

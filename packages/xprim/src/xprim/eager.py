@@ -19,8 +19,7 @@ import numpy as np
 
 from xprim import config
 from xprim.array import Array, ConcreteArray
-from xprim.source import describe, capture
-from xprim.trace import ThreadState, Trace, Tracer, raise_leaked, state
+from xprim.trace import ThreadState, Trace, Tracer, foreign_operand, raise_leaked, state
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,7 +79,8 @@ class EagerTrace(Trace):
         try:
             avals = tuple([x.aval for x in operands])
         except AttributeError:
-            raise _foreign_operand(primitive, operands) from None
+            bad = next(x for x in operands if not isinstance(x, Array))
+            raise foreign_operand(primitive.name, bad) from None
         avals_out = primitive.infer(avals, params)
         backend = self.backend
         if backend is not None and backend.takes(primitive, operands, avals_out):
@@ -124,14 +124,4 @@ def _require_concrete(primitive: Primitive, operands: tuple[Any, ...]) -> None:
         if not isinstance(x, ConcreteArray):
             if isinstance(x, Tracer):
                 raise_leaked(x)
-            raise _foreign_operand(primitive, operands)
-
-
-def _foreign_operand(primitive: Primitive, operands: tuple[Any, ...]) -> TypeError:
-    i, bad = next((i, x) for i, x in enumerate(operands) if not isinstance(x, Array))
-    return TypeError(
-        f"{primitive.name}: operand {i} is not an Array."
-        f"\n  got       {type(bad).__name__}"
-        f"\n  where     {describe(capture())}"
-        "\n  hint      convert it first, with xprim.as_array or xnp.asarray"
-    )
+            raise foreign_operand(primitive.name, x)

@@ -86,10 +86,13 @@ class _TracerError(XStackError):
     problem: ClassVar[str]
     hint: ClassVar[str]
 
-    def __init__(self, text_or_tracer: Any, operation: str = "", problem: str = "") -> None:
+    def __init__(
+        self, text_or_tracer: Any, operation: str = "", problem: str = "", hint: str = ""
+    ) -> None:
         super().__init__(text_or_tracer)
         self._operation = operation or self.operation
         self._problem = problem or self.problem
+        self._hint = hint or self.hint
 
     def __str__(self) -> str:
         content = self.args[0]
@@ -99,7 +102,7 @@ class _TracerError(XStackError):
                 self._problem,
                 got=_described(content),
                 where=_origin_of(content),
-                hint=self.hint,
+                hint=self._hint,
             )
             self.args = (content,)
         return content

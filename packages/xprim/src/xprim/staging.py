@@ -17,7 +17,7 @@ from xprim.avals import ShapedArray
 from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var
 from xprim.primitive import Primitive
 from xprim.source import capture, describe
-from xprim.trace import Trace, Tracer, raise_leaked, state
+from xprim.trace import Trace, Tracer, foreign_operand, raise_leaked, state
 
 
 class JaxprTracer(Tracer):
@@ -102,11 +102,7 @@ class JaxprTrace(Trace):
             if value.aval.ndim == 0:
                 return Literal(value)
         elif not isinstance(value, Tracer):
-            raise TypeError(
-                f"bind: an operand is not an Array but a {type(value).__name__}."
-                f"\n  where     {describe(capture())}"
-                "\n  hint      convert it first, with xprim.as_array or xnp.asarray"
-            )
+            raise foreign_operand("bind", value)
         elif value.trace.closed:
             raise_leaked(value)
         var = Var(value.aval)
@@ -123,6 +119,9 @@ class JaxprTrace(Trace):
     def finish(self, results: Sequence[Array]) -> tuple[Jaxpr, list[Any]]:
         """Return the jaxpr with these results, and the values of its constants."""
         outvars = [self.atom(x) for x in results]
+        for value in self.consts:
+            if isinstance(value, Tracer) and value.trace.closed:
+                raise_leaked(value)
         jaxpr = Jaxpr(self.constvars, self.invars, outvars, self.eqns, self.fun_name)
         return jaxpr, self.consts
 

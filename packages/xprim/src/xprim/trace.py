@@ -34,7 +34,8 @@ from xprim.errors import (
     TracerIntegerConversionError,
     UnexpectedTracerError,
 )
-from xprim.source import Source
+from xprim.rules import Linear
+from xprim.source import Source, capture, describe
 
 if TYPE_CHECKING:
     from xprim.primitive import Primitive
@@ -184,8 +185,31 @@ def named_scope(name: str) -> Iterator[None]:
 
 
 def raise_leaked(tracer: Tracer) -> NoReturn:
-    """Raise the error for a tracer used outside the scope of its transformation."""
-    raise UnexpectedTracerError(tracer)
+    """Raise the error for a tracer used where its transformation does not reach."""
+    if tracer.trace.closed:
+        raise UnexpectedTracerError(tracer)
+    raise UnexpectedTracerError(
+        tracer,
+        problem="a traced value is used where its transformation does not reach.",
+        hint="a function with custom derivatives closes over it, or another thread uses it, or it "
+        "is\ninside ensure_compile_time_eval: pass it as an argument instead",
+    )
+
+
+def foreign_operand(operation: str, value: Any) -> TypeError:
+    """Return the error for a value that is no Array among the operands of a primitive."""
+    if type(value) is Linear:
+        return TypeError(
+            f"transpose: the program is not linear: its arguments meet in {operation} with each "
+            "other."
+            "\n  expected  a function that is linear in all of its arguments together"
+        )
+    return TypeError(
+        f"{operation}: an operand is not an Array."
+        f"\n  got       {type(value).__name__}"
+        f"\n  where     {describe(capture())}"
+        "\n  hint      convert it first, with xprim.as_array or xnp.asarray"
+    )
 
 
 def aval_of(value: Any) -> ShapedArray:

@@ -66,7 +66,7 @@ def _above_minus_one(dtype: np.dtype[Any]) -> float:
 def _complex_normal(words: Any, shape: Shape, dtype: np.dtype[Any]) -> Array:
     part = dtypes.float32 if dtype == dtypes.complex64 else dtypes.float64
     re, im = [raw_normal(w, shape, part) for w in raw_split(words, 2)]
-    return lax.div(lax.complex(re, im), math.sqrt(2))  # type: ignore[no-any-return]
+    return lax.div(lax.complex(re, im), complex(math.sqrt(2)))  # type: ignore[no-any-return]
 
 
 def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None) -> Array:

@@ -1,6 +1,8 @@
 """`xnp.lax`: the primitives as functions, strict about dtypes."""
 
+from xnp.lax import linalg as linalg
 from xnp.lax.contractions import *  # noqa: F403
+from xnp.lax.convolution import *  # noqa: F403
 from xnp.lax.control_flow_branches import *  # noqa: F403
 from xnp.lax.control_flow_loops import *  # noqa: F403
 from xnp.lax.control_flow_scan import *  # noqa: F403

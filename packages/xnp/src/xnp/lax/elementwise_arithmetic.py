@@ -162,9 +162,7 @@ def one_minus_square(x: ArrayLike) -> Array:
     return apply(one_minus_square_p, x)
 
 
-def polynomial(
-    x: ArrayLike, coeffs: Sequence[ArrayLike], *, unroll: int | None = None
-) -> Array:
+def polynomial(x: ArrayLike, coeffs: Sequence[ArrayLike], *, unroll: int | None = None) -> Array:
     """Return coeffs[0] + coeffs[1] x + coeffs[2] x^2 + ..., by Horner's scheme.
 
     Args:
@@ -194,9 +192,7 @@ def ceil(x: ArrayLike) -> Array:
     return apply(ceil_p, x)
 
 
-def round(
-    x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO
-) -> Array:
+def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
     """Return the nearest integer; halves away from zero, or to even. Floats."""
     method = int(RoundingMethod(rounding_method))
     return round_p.bind(as_array(x), rounding_method=method)[0]  # type: ignore[no-any-return]

@@ -110,7 +110,7 @@ def full(
       >>> full((2, 3), 1.0, "bfloat16").aval
       ShapedArray(bfloat16[2,3])
     """
-    value = fill_value
+    value: Any = fill_value
     if dtype is not None:
         dtype = dtypes.requested_dtype(dtype, "full")
         if type(value) in (int, float, bool):
@@ -124,7 +124,7 @@ def full(
     if shape:
         value = broadcast_in_dim_p.bind(value, shape=shape, broadcast_dimensions=())[0]
     if sharding is not None:
-        value = get_primitive("device_put").bind(value, sharding=sharding)[0]
+        return get_primitive("device_put").bind(value, sharding=sharding)[0]  # type: ignore[no-any-return]
     return value
 
 

@@ -17,8 +17,8 @@ from xnp.primitives.trigonometric import (
     acosh_p,
     asin_p,
     asinh_p,
-    atan_p,
     atan2_p,
+    atan_p,
     atanh_p,
     cos_p,
     cosh_p,
@@ -128,7 +128,7 @@ def atanh(x: ArrayLike) -> Array:
 
 
 def atan2(x: ArrayLike, y: ArrayLike) -> Array:
-    """Return the angle of the point (y, x) in (-pi, pi]: atan(x / y) in the right quadrant. Floats."""
+    """Return the angle of the point (y, x), in [-pi, pi]: atan(x / y) in its quadrant. Floats."""
     return atan2_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 

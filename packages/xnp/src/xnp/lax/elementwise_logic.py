@@ -139,7 +139,7 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     return select_n(pred, on_false, on_true)
 
 
-def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
+def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:  # noqa: A002 - JAX's names
     """Return x limited to [min, max]; NaN stays. Real numbers; the bounds may be scalars.
 
     The derivative is 0 where x equals a bound.

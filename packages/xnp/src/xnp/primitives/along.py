@@ -17,6 +17,8 @@ from xnp.primitives.index_modes import PROMISE_IN_BOUNDS, GatherDimensionNumbers
 def take_along(x: Any, indices: Any, axis: int) -> Any:
     """Return `x` read along an axis at indices that are in bounds, one for each element."""
     shape = indices.aval.shape
+    if not indices.aval.size:
+        return filled(0, shape, x.aval.dtype)
     others = without(tuple(range(len(shape))), axis)
     numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
     return call(

@@ -26,7 +26,7 @@ from xnp.primitives.table import (
     retyped_stablehlo,
     unary,
 )
-from xprim import Linear, Zero, dtypes, shaped_array
+from xprim import Linear, Primitive, Zero, dtypes, shaped_array
 
 # --- linear operations --------------------------------------------------------------------------
 
@@ -48,25 +48,25 @@ def _mul_transpose(ct: Any, x: Any, y: Any) -> Any:
     return Zero(x.aval), mul_p.bind(x, ct)[0]
 
 
-neg_p = unary(
+neg_p: Primitive = unary(
     "neg", NUMBER, numpy=same_dtype(np.negative), stablehlo="stablehlo.negate",
     jvp=lambda x_dot, y, x: neg_p.bind(x_dot)[0],
     linear=lambda ct: neg_p.bind(ct)[0],
 )  # fmt: skip
 
-add_p = binary(
+add_p: Primitive = binary(
     "add", ANY, numpy=np.add, stablehlo="stablehlo.add",
     jvp=(lambda x_dot, z, x, y: x_dot, lambda y_dot, z, x, y: y_dot),
     transpose=_add_transpose,
 )  # fmt: skip
 
-sub_p = binary(
+sub_p: Primitive = binary(
     "sub", NUMBER, numpy=np.subtract, stablehlo="stablehlo.subtract",
     jvp=(lambda x_dot, z, x, y: x_dot, lambda y_dot, z, x, y: neg_p.bind(y_dot)[0]),
     transpose=_sub_transpose,
 )  # fmt: skip
 
-mul_p = binary(
+mul_p: Primitive = binary(
     "mul", ANY, numpy=np.multiply, stablehlo="stablehlo.multiply",
     jvp=(lambda x_dot, z, x, y: mul_p.bind(x_dot, y)[0],
          lambda y_dot, z, x, y: mul_p.bind(x, y_dot)[0]),
@@ -96,7 +96,7 @@ def _div_transpose(ct: Any, x: Any, y: Any) -> Any:
     return div_p.bind(ct, y)[0], Zero(y.aval)
 
 
-div_p = binary(
+div_p: Primitive = binary(
     "div", NUMBER, numpy=_div_numpy, stablehlo="stablehlo.divide",
     jvp=(lambda x_dot, z, x, y: div_p.bind(x_dot, y)[0],
          # d(x/y) = -(x/y)/y dy
@@ -122,7 +122,7 @@ def _rem_wrt_y(y_dot: Any, z: Any, x: Any, y: Any) -> Any:
     return mul_p.bind(y_dot, neg_p.bind(whole)[0])[0]
 
 
-rem_p = binary(
+rem_p: Primitive = binary(
     "rem", INTEGER | FLOATING, numpy=_rem_numpy, stablehlo="stablehlo.remainder",
     jvp=(lambda x_dot, z, x, y: x_dot, _rem_wrt_y),
 )  # fmt: skip
@@ -186,14 +186,14 @@ def _extremum_stablehlo(op: str, direction: str) -> Callable[..., list[str]]:
     return rule
 
 
-max_p = binary(
+max_p: Primitive = binary(
     "max", ANY, numpy=_extremum_numpy(np.maximum, np.greater),
     stablehlo=_extremum_stablehlo("stablehlo.maximum", "GT"),
     jvp=(lambda x_dot, z, x, y: _chosen(x_dot, x, y, "gt"),
          lambda y_dot, z, x, y: _chosen(y_dot, y, x, "gt")),
 )  # fmt: skip
 
-min_p = binary(
+min_p: Primitive = binary(
     "min", ANY, numpy=_extremum_numpy(np.minimum, np.less),
     stablehlo=_extremum_stablehlo("stablehlo.minimum", "LT"),
     jvp=(lambda x_dot, z, x, y: _chosen(x_dot, x, y, "lt"),
@@ -228,7 +228,7 @@ def _abs_jvp(x_dot: Any, y: Any, x: Any) -> Any:
     return bind("real", mul_p.bind(x_dot, direction)[0])
 
 
-abs_p = unary(
+abs_p: Primitive = unary(
     "abs", SIGNED | INEXACT, numpy=_abs_numpy, stablehlo=retyped_stablehlo("stablehlo.abs"),
     jvp=_abs_jvp, out_dtype=lambda dtype: real_dtype(dtype) if dtype in COMPLEX else None,
 )  # fmt: skip
@@ -260,4 +260,6 @@ def _sign_jvp(x_dot: Any, y: Any, x: Any) -> Any:
     return mul_p.bind(y, bind("complex", constant(angle, 0.0), angle))[0]
 
 
-sign_p = unary("sign", NUMBER, numpy=_sign_numpy, stablehlo=_sign_stablehlo, jvp=_sign_jvp)
+sign_p: Primitive = unary(
+    "sign", NUMBER, numpy=_sign_numpy, stablehlo=_sign_stablehlo, jvp=_sign_jvp
+)

@@ -53,7 +53,9 @@ def _left(x: Any, count: Any, over: Any, width: int) -> Any:
 def _right_arithmetic(x: Any, count: Any, over: Any, width: int) -> Any:
     shifted = np.right_shift(x, count.astype(x.dtype))
     if x.dtype.kind == "i":
-        return np.where(over, np.where(x < 0, -np.ones((), x.dtype), np.zeros((), x.dtype)), shifted)
+        return np.where(
+            over, np.where(x < 0, -np.ones((), x.dtype), np.zeros((), x.dtype)), shifted
+        )
     # unsigned: the top bit is the sign that is repeated
     signed = x.view(f"i{x.dtype.itemsize}") if width == 8 * x.dtype.itemsize else (
         (x.astype(np.int8) << (8 - width)) >> (8 - width))  # fmt: skip

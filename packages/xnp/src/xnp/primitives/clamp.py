@@ -27,8 +27,7 @@ def _shape(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> tuple[ShapedA
     dtype = common_dtype("clamp", (low, x, high))
     if dtype not in REAL:
         raise TypeError(
-            f"clamp: does not take operands of dtype {dtype.name}."
-            "\n  expected  a real number dtype"
+            f"clamp: does not take operands of dtype {dtype.name}.\n  expected  a real number dtype"
         )
     for name, bound in (("min", low), ("max", high)):
         if bound.shape not in ((), x.shape):
@@ -36,7 +35,7 @@ def _shape(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> tuple[ShapedA
                 f"clamp: {name} must be a scalar or have the shape of x."
                 f"\n  got       {name}: {bound.str_long()}, x: {x.str_long()}"
             )
-    return (shaped_array(x.shape, dtype, all([a.weak_type for a in (low, x, high)])),)
+    return (shaped_array(x.shape, dtype, all(a.weak_type for a in (low, x, high))),)
 
 
 def _numpy(low: Any, x: Any, high: Any) -> Any:

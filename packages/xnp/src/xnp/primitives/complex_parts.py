@@ -14,6 +14,7 @@ from xnp.primitives.formulas import bind
 from xnp.primitives.table import (
     COMPLEX,
     FLOATING,
+    Kinds,
     binary,
     elementwise_shape,
     retyped_stablehlo,
@@ -21,7 +22,7 @@ from xnp.primitives.table import (
 )
 from xprim import Linear, ShapedArray, Zero, dtypes, scalar_array, shaped_array
 
-_F32_F64 = frozenset([dtypes.float32, dtypes.float64])
+_F32_F64: Kinds = frozenset([dtypes.float32, dtypes.float64])
 
 
 def complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.lapack_text import info_aval, lapack_call, nan_on_failure
-from xnp.primitives.linear_system import solved_system
+from xnp.primitives.solve import solved_system
 from xnp.primitives.matrices import (
     checked,
     complex_dtype,

@@ -1,6 +1,6 @@
 """Short names for what derivative formulas are made of, and NumPy helpers of their values.
 
-A formula such as `d sqrt(x) = x_dot / (2 sqrt(x))` reads `mul(x_dot, div(constant(x, 0.5), y))`. The
+A formula such as d sqrt(x) = dx / (2 sqrt(x)) reads `mul(x_dot, div(constant(x, 0.5), y))`. The
 functions here take and give single Arrays and check nothing. The NumPy helpers bring results to
 the exact dtype where NumPy or `ml_dtypes` computes in another one.
 

@@ -19,7 +19,15 @@ from xnp.primitives.index_modes import (
     ScatterDimensionNumbers,
     upper_bounds,
 )
-from xnp.primitives.index_plans import Plan, clipped, inside, plan_of, starts_in_dims, window_slices
+from xnp.primitives.index_plans import (
+    Plan,
+    clipped,
+    inside,
+    plan_of,
+    starts_in_dims,
+    strided,
+    window_slices,
+)
 from xprim import (
     Primitive,
     ShapedArray,
@@ -118,12 +126,11 @@ def _gather_in_bounds(plan: Plan, x: Any, indices: Any) -> Any:
     starts = starts_in_dims(plan, indices)
     moving = [d for d, start in enumerate(starts) if type(start) is not int]
     # a view with one dimension of window positions for each indexed dimension, then the window
-    view = np.lib.stride_tricks.as_strided(
+    view = strided(
         x,
         [plan.shape[d] - plan.window[d] + 1 for d in moving]
         + [plan.window[d] for d in plan.window_dims],
         [x.strides[d] for d in (*moving, *plan.window_dims)],
-        writeable=False,
     )
     if moving:
         if not plan.index_map:  # batching dimensions alone may not span the batch

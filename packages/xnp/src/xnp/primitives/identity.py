@@ -18,7 +18,7 @@ def _same_names(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     return list(operands)
 
 
-copy_p = unary(
+copy_p: Primitive = unary(
     "copy", ANY, numpy=np.copy, stablehlo=_same_names,
     jvp=lambda x_dot, y, x: copy_p.bind(x_dot)[0], linear=lambda ct: copy_p.bind(ct)[0],
 )  # fmt: skip
@@ -46,7 +46,7 @@ def _barrier_transpose(cts: Any, *operands: Any) -> Any:
                   for ct, x in zip(cts, operands, strict=True)])  # fmt: skip
 
 
-optimization_barrier_p = Primitive(
+optimization_barrier_p: Primitive = Primitive(
     "optimization_barrier",
     shape=lambda *avals: avals,
     numpy=lambda *xs: xs,

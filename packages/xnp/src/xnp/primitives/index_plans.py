@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,7 +45,6 @@ class Plan:
       single: whether there is exactly one window.
       take_axis: the one dimension of unit windows, if all other dimensions are taken whole; or -1.
       take_to_out: permutation from the result of `take` along it, None when trivial.
-      take_from_out: permutation from the result's dims to (batch, others), None when trivial.
     """
 
     shape: Shape
@@ -154,6 +154,15 @@ def window_slices(plan: Plan, starts: list[int]) -> tuple[slice, ...]:
     for d, start in zip(plan.index_map, starts, strict=True):
         low[d] = start
     return tuple([slice(a, a + w) for a, w in zip(low, plan.window, strict=True)])
+
+
+def strided(x: Ndarray, shape: Sequence[int], strides: Sequence[int]) -> Ndarray:
+    """Return a read-only view of an array with another shape and other strides (in bytes)."""
+    dtype = x.dtype
+    if dtype.isbuiltin != 1:  # as_strided names dtypes by kind and size, which are NumPy's own then
+        x = x.view(f"u{dtype.itemsize}")
+    view = np.lib.stride_tricks.as_strided(x, shape, strides, writeable=False)
+    return view.view(dtype)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -137,7 +137,7 @@ def _count(jaxpr: Jaxpr) -> int:
 
 def compiler() -> Callable[[ClosedJaxpr, Sequence[Any]], Sequence[Any]] | None:
     """Return what compiles and runs whole programs for eager evaluation, if it is installed."""
-    return getattr(EAGER.backend, "compile_and_run", None)
+    return getattr(EAGER.backend, "run_program", None)
 
 
 def as_program(

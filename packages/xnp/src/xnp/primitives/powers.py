@@ -14,7 +14,6 @@ import numpy as np
 
 from xnp.primitives.arithmetic import div_p, mul_p
 from xnp.primitives.formulas import (
-    WIDER,
     add,
     bind,
     constant,
@@ -22,8 +21,6 @@ from xnp.primitives.formulas import (
     div,
     in_wider,
     mul,
-    neg,
-    same_dtype,
     scaled,
     sub,
     where,
@@ -236,7 +233,7 @@ def _polynomial_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) 
 
 
 def _polynomial_jvp(primals: Any, tangents: Any) -> Any:
-    """d p(x) = p'(x) dx + sum_i x^i dc_i."""
+    """D p(x) = p'(x) dx + sum_i x^i dc_i."""
     x, *cs = primals
     x_dot, *c_dots = tangents
     (z,) = state.trace.process(polynomial_p, tuple(primals), {})

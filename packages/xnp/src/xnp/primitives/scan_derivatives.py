@@ -235,8 +235,11 @@ def transpose_rule(handle: Any, cts: Any, *operands: Any, jaxpr: ClosedJaxpr, le
                    reverse: bool, num_consts: int, num_carry: int, **options: Any) -> Any:  # fmt: skip
     """Scan backwards with the transposed body."""
     consts, carry, xs = split_at(operands, num_consts, num_carry)
-    linear = [type(x) is Linear for x in operands]
-    const_linear, carry_linear, x_linear = split_at(linear, num_consts, num_carry)
+    const_linear, carry_linear, x_linear = split_at(
+        [type(x) is Linear for x in operands], num_consts, num_carry
+    )
+    carry_linear = _carry_that_becomes_linear(jaxpr, const_linear, carry_linear, x_linear)
+    linear = [*const_linear, *carry_linear, *x_linear]
     if not all(carry_linear):
         operands, jaxpr, num_consts, num_carry, cts = _carry_made_linear(
             operands, cts, carry_linear, jaxpr, num_consts, num_carry,
@@ -267,9 +270,27 @@ def transpose_rule(handle: Any, cts: Any, *operands: Any, jaxpr: ClosedJaxpr, le
     found = iter(results)
     const_cts = [next(found) if lin else Zero(x.aval)
                  for x, lin in zip(consts, const_linear, strict=True)]  # fmt: skip
-    carry_results = [next(found) for _ in carry]
+    # a first carry that is known is a zero: its cotangent is not asked for
+    carry_results = [ct if type(x) is Linear else Zero(x.aval)
+                     for x, ct in zip(carry, [next(found) for _ in carry], strict=True)]  # fmt: skip
     x_results = [next(found) if lin else Zero(x.aval) for x, lin in zip(xs, x_linear, strict=True)]
     return (*const_cts, *carry_results, *x_results)
+
+
+def _carry_that_becomes_linear(
+    jaxpr: ClosedJaxpr, consts: list[bool], carry: list[bool], xs: list[bool]
+) -> list[bool]:
+    """Return which parts of the carry depend on linear operands, at the start or after a step."""
+    while True:
+        linear = set(taken(jaxpr.jaxpr.invars, [*consts, *carry, *xs]))
+        for eqn in jaxpr.eqns:
+            if any([x in linear for x in eqn.inputs]):
+                linear.update(eqn.outputs)
+        out = [v in linear for v in jaxpr.jaxpr.outvars[: len(carry)]]
+        joint = [a or b for a, b in zip(carry, out, strict=True)]
+        if joint == carry:
+            return carry
+        carry = joint
 
 
 def _backward_body(
@@ -312,8 +333,10 @@ def _carry_made_linear(
 ) -> tuple[list[Any], ClosedJaxpr, int, int, list[Any]]:  # fmt: skip
     """Make the known part of the carry (a loop counter) xs: run it forward and stack its values."""
     consts, carry, xs = split_at(operands, num_consts, num_carry)
-    known_args = [type(x) is not Linear for x in operands]
     known = [not lin for lin in carry_linear]
+    known_args = [
+        *[type(x) is not Linear for x in consts], *known, *[type(x) is not Linear for x in xs]
+    ]  # fmt: skip
     num_ys = len(jaxpr.out_avals) - num_carry
     forward = narrowed(jaxpr, [*known, *[False] * num_ys], known_args)
     known_consts = known_args[:num_consts].count(True)

@@ -30,8 +30,7 @@ def _shape(which: ShapedArray, *cases: ShapedArray) -> tuple[ShapedArray, ...]:
         raise TypeError("select_n: needs at least one case.")
     if which.dtype != dtypes.bool_ and which.dtype != dtypes.int32:
         raise TypeError(
-            "select_n: which must be a bool or int32 array."
-            f"\n  got       {which.str_long()}"
+            f"select_n: which must be a bool or int32 array.\n  got       {which.str_long()}"
         )
     if which.dtype == dtypes.bool_ and len(cases) > 2:
         raise TypeError(
@@ -48,7 +47,7 @@ def _shape(which: ShapedArray, *cases: ShapedArray) -> tuple[ShapedArray, ...]:
                 f"cases: {', '.join(c.str_long() for c in cases)}"
             )
         shape = which.shape
-    return (shaped_array(shape, dtype, all([c.weak_type for c in cases])),)
+    return (shaped_array(shape, dtype, all(c.weak_type for c in cases)),)
 
 
 def _numpy(which: Any, *cases: Any) -> Any:
@@ -85,7 +84,7 @@ def _jvp(primals: Any, tangents: Any) -> Any:
     which, *cases = primals
     dots = tangents[1:]
     outs = state.trace.process(select_n_p, tuple(primals), {})
-    if all([type(d) is Zero for d in dots]):
+    if all(type(d) is Zero for d in dots):
         return outs, (Zero(outs[0].aval),)
     dots = [constant(c, 0) if type(d) is Zero else d for c, d in zip(cases, dots, strict=True)]
     return outs, (repeated(bind("select_n", which, *dots), outs[0].aval.shape),)

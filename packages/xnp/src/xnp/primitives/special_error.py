@@ -94,6 +94,43 @@ def erf_inv64(p: Any) -> Any:
     return np.where(np.isnan(p), p, np.copysign(np.where(np.abs(p) > 1, np.nan, y), p))
 
 
+# Giles, "Approximating the erfinv function" (2010), table 5: polynomials in w - 5/2 for w < 5 and in
+# sqrt(w) - 3 above, of w = -log(1 - x^2). The compiler uses the same, so samples made with and
+# without it agree to rounding.
+_GILES_CENTRE = tuple(map(np.float32, (
+    2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
+    -0.00125372503, -0.00417768164, 0.246640727, 1.50140941,
+)))  # fmt: skip
+_GILES_TAIL = tuple(map(np.float32, (
+    -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
+    -0.0076224613, 0.00943887047, 1.00167406, 2.83297682,
+)))  # fmt: skip
+
+
+def erf_inv32(x: Any) -> Any:
+    """Return the inverse of erf of float32 numbers by Giles' polynomials."""
+    w = -np.log1p(-x * x)
+    p = _horner(_GILES_CENTRE, w - np.float32(2.5))
+    tail = w >= 5
+    if tail.any():
+        in_tail = _horner(_GILES_TAIL, np.sqrt(w) - np.float32(3))
+        p = np.where(tail, in_tail, p)
+    return np.where(np.abs(x) == 1, np.copysign(np.float32(np.inf), x), p * x)
+
+
+def _horner(coefficients: tuple[Any, ...], w: Any) -> Any:
+    p = coefficients[0] * w + coefficients[1]
+    for c in coefficients[2:]:
+        p = p * w + c
+    return p
+
+
+def _erf_inv_numpy(x: Any) -> Any:
+    if x.dtype == np.float64:
+        return erf_inv64(x)
+    return erf_inv32(x.astype(np.float32, copy=False)).astype(x.dtype, copy=False)
+
+
 def _gauss(x: Any) -> Any:
     return bind("exp", neg(bind("square", x)))
 
@@ -109,7 +146,7 @@ erfc_p = unary(
 )  # fmt: skip
 
 erf_inv_p = unary(
-    "erf_inv", FLOATING, numpy=in_float64(erf_inv64),
+    "erf_inv", FLOATING, numpy=_erf_inv_numpy,
     stablehlo=in_float32_stablehlo("chlo.erf_inv"),
     # 1 / erf'(y)
     jvp=lambda x_dot, y, x: mul(x_dot, mul(constant(y, 1 / _SLOPE),

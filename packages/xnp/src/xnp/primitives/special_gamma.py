@@ -1,4 +1,4 @@
-"""The logarithm of the gamma function and what is derived from it: lgamma, digamma, polygamma, zeta.
+"""The logarithm of the gamma function and its derivatives: lgamma, digamma, polygamma, zeta.
 
     lgamma(x) = log |Gamma(x)|,   digamma = lgamma',   polygamma(m, x) = digamma^(m)(x),
     zeta(s, q) = sum_{k >= 0} (q + k)^-s        (Hurwitz)

@@ -60,9 +60,9 @@ def _transpose(cts: Any, x: Any, *, sizes: Any, axis: int) -> Any:
     return (parts[0] if len(parts) == 1 else call("concatenate", *parts, dimension=axis),)
 
 
-def _batch(axis: Any, operands: Any, dims: Any, **params: Any) -> Any:
+def _batch(batch: Any, operands: Any, dims: Any, *, sizes: Any, axis: int) -> Any:
     (x,), (d,) = operands, dims
-    outs = split_p.bind(x, sizes=params["sizes"], axis=params["axis"] + (d <= params["axis"]))
+    outs = split_p.bind(x, sizes=sizes, axis=axis + (d <= axis))
     return outs, (d,) * len(outs)
 
 

@@ -78,7 +78,7 @@ def elementwise_shape(
                 f"\n  expected  {_KIND_NAMES.get(kinds, 'another dtype')}"
             )
         out = out_dtype(dtype) if callable(out_dtype) else out_dtype
-        weak = all([a.weak_type for a in avals]) and out is None
+        weak = all(a.weak_type for a in avals) and out is None
         return (shaped_array(shape, dtype if out is None else out, weak),)
 
     return shape_rule
@@ -127,7 +127,7 @@ def elementwise_stablehlo(op: str) -> Callable[..., list[str]]:
 
 
 def retyped_stablehlo(op: str, attributes: str = "") -> Callable[..., list[str]]:
-    """Return the rule of a primitive that is one operation whose result has another element type."""
+    """Return the rule of a primitive that is one operation with a result of another dtype."""
 
     def stablehlo_rule(b: Any, operands: Any, avals_in: Any, avals_out: Any, **_: Any) -> list[str]:
         (out,) = avals_out

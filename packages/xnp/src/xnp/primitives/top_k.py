@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.along import take_along
-from xnp.primitives.building import bumped
 from xnp.primitives.comparison import total_order_key
 from xnp.primitives.sort import comparable
 from xnp.primitives.table import BOOL, REAL
@@ -70,10 +69,9 @@ def _jvp(primals: Any, tangents: Any, *, k: int, axis: int) -> Any:
     return (values, places), (dot, Zero(places.aval))
 
 
-def _batch(axis: Any, operands: Any, dims: Any, **params: Any) -> Any:
+def _batch(batch: Any, operands: Any, dims: Any, *, k: int, axis: int) -> Any:
     (d,) = dims
-    (moved,) = bumped((params["axis"],), d)
-    return top_k_p.bind(operands[0], k=params["k"], axis=moved), (d, d)
+    return top_k_p.bind(operands[0], k=k, axis=axis + (d <= axis)), (d, d)
 
 
 top_k_p = Primitive(

@@ -14,6 +14,7 @@ import numpy as np
 from xnp.primitives.arithmetic import mul_p, neg_p
 from xnp.primitives.formulas import add, bind, constant, div, mul, neg, sub
 from xnp.primitives.table import FLOATING, INEXACT, binary, retyped_stablehlo, unary
+from xprim import Primitive
 
 
 def _squared(x: Any) -> Any:
@@ -28,7 +29,7 @@ sin_p = unary(
     "sin", INEXACT, numpy=np.sin, stablehlo="stablehlo.sine", tunable=True,
     jvp=lambda x_dot, y, x: mul_p.bind(x_dot, cos_p.bind(x)[0])[0],
 )  # fmt: skip
-cos_p = unary(
+cos_p: Primitive = unary(
     "cos", INEXACT, numpy=np.cos, stablehlo="stablehlo.cosine", tunable=True,
     jvp=lambda x_dot, y, x: neg_p.bind(mul_p.bind(x_dot, sin_p.bind(x)[0])[0])[0],
 )  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.building import inserted
+from xnp.primitives.index_plans import strided
 from xnp.primitives.pad import pad_p
 from xnp.primitives.table import Kinds
 from xnp.primitives.window_text import window_shape
@@ -63,9 +64,7 @@ def all_windows(x: Any, value: Any, params: Any) -> Any:
     x = padded(x, value, params)
     steps = [s * n for s, n in zip(x.strides, params["window_strides"], strict=True)]
     inner = [s * n for s, n in zip(x.strides, params["window_dilation"], strict=True)]
-    return np.lib.stride_tricks.as_strided(
-        x, [*places, *params["window_dimensions"]], [*steps, *inner], writeable=False
-    )
+    return strided(x, [*places, *params["window_dimensions"]], [*steps, *inner])
 
 
 def batched_params(params: Any, d: int) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def _above_one(x: Any) -> Any:
 
 
 def _no_negative_zero(dtype: Any) -> Any:
-    """max and min of 0.0 and -0.0 may be either."""
+    """Max and min of 0.0 and -0.0 may be either."""
     values = values_of(dtype)
     return values + np.zeros((), values.dtype) if dtypes.is_floating(values.dtype) else values
 
@@ -133,7 +133,8 @@ _TRIGONOMETRIC = {
         ("tanh", lambda x: x), ("asinh", lambda x: x), ("acosh", _above_one),
         ("atanh", _within_one),
     )
-} | {"atan2": binary_samples(FLOATS, _away_from_zero, _away_from_zero, tolerance=rounding)}  # fmt: skip
+}  # fmt: skip
+_ANGLE = binary_samples(FLOATS, _away_from_zero, _away_from_zero, tolerance=rounding)
 
 _ROUNDING = {
     "floor": unary_samples(ALL_FLOATS, lambda x: np.floor(x) + 0.3),
@@ -161,6 +162,6 @@ _BITWISE = {
 }  # fmt: skip
 
 TABLE: dict[str, list[Sample]] = {
-    **_ARITHMETIC, **_POWERS, **_EXPONENTIAL, **_TRIGONOMETRIC, **_ROUNDING, **_COMPARISON,
-    **_BITWISE,
+    **_ARITHMETIC, **_POWERS, **_EXPONENTIAL, **_TRIGONOMETRIC, "atan2": _ANGLE, **_ROUNDING,
+    **_COMPARISON, **_BITWISE,
 }  # fmt: skip

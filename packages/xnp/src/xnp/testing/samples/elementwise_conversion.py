@@ -53,13 +53,10 @@ def _conversions() -> list[Sample]:
         for new in _ANY:
             x = _no_nan_for_formats_without(values_of(old), new)
             samples.append(_conversion(x, new, smooth=False))
-    for old in ("float32", "float64"):
-        for new in (*INTEGERS, "bool"):
-            samples.append(_conversion(_far_floats(old), new, smooth=False))
+    samples += [_conversion(_far_floats(old), new, smooth=False)
+                for old in ("float32", "float64") for new in (*INTEGERS, "bool")]  # fmt: skip
     smooth = smooth_values((2, 3), "float64", lambda x: x)
-    for new in ("float64", "complex128"):
-        samples.append(_conversion(smooth, new))
-    return samples
+    return [*samples, *[_conversion(smooth, new) for new in ("float64", "complex128")]]
 
 
 def _bitcast(x: Any, dtype: Any) -> Sample:
@@ -90,7 +87,7 @@ def _reduced() -> list[Sample]:
             params = {"exponent_bits": exponent_bits, "mantissa_bits": mantissa_bits}
             x = array(values, dtype)
             samples.append(Sample([x], params, smooth=False))
-    return [*samples, Sample([np.float32(1.3)], {"exponent_bits": 8, "mantissa_bits": 7},
+    return [*samples, Sample([array(1.3, "float32")], {"exponent_bits": 8, "mantissa_bits": 7},
                              smooth=False)]  # fmt: skip
 
 
@@ -112,9 +109,10 @@ def _selections() -> list[Sample]:
     x, y, z = [smooth_values((2, 3), "float32", lambda v: v, seed) for seed in range(3)]
     index = np.array([[0, 1, 2], [-1, 5, 1]], np.int32)
     samples += [
-        Sample([index, x, y, z], note="index"), Sample([np.int32(1), x, y, z], note="scalar-index"),
+        Sample([index, x, y, z], note="index"),
+        Sample([array(1, "int32"), x, y, z], note="scalar-index"),
         Sample([index, x], note="one-case"),
-        Sample([np.array(False), np.float32(1), np.float32(2)], note="scalars"),
+        Sample([np.array(False), array(1, "float32"), array(2, "float32")], note="scalars"),
         Sample([np.zeros((0,), bool), x[:0, 0], x[:0, 0]], note="empty"),
     ]  # fmt: skip
     return samples

@@ -6,6 +6,7 @@ lose some digits near zeros and for large arguments.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ def _one_operand(name: str) -> list[Sample]:
                          special=lambda dtype: array(points, dtype))  # fmt: skip
 
 
-def _many_operands(points: list[tuple[float, ...]], smooth: list[tuple[float, ...]],
+def _many_operands(points: Sequence[tuple[float, ...]], smooth: Sequence[tuple[float, ...]],
                    tangents: tuple[int, ...]) -> list[Sample]:  # fmt: skip
     samples = []
     for dtype in FLOATS:
@@ -65,9 +66,9 @@ def _many_operands(points: list[tuple[float, ...]], smooth: list[tuple[float, ..
     scalars = [array(v, "float32") for v in smooth[0]]
     mixed = [*scalars[:-1], np.resize(array([r[-1] for r in smooth], "float32"), (2, 2))]
     empty = [np.zeros((0,), np.float32)] * len(scalars)
-    for operands in (scalars, mixed, empty):
-        samples.append(Sample(operands, {}, _approximate("float32"), smooth=False))
-    return samples
+    extra = [Sample(operands, {}, _approximate("float32"), smooth=False)
+             for operands in (scalars, mixed, empty)]  # fmt: skip
+    return [*samples, *extra]
 
 
 _GAMMA = [(1.0, 2.0), (0.5, 0.25), (3.0, 10.0), (20.0, 19.0), (0.1, 3.0), (30.0, 50.0)]

@@ -1,0 +1,166 @@
+import numpy as np
+import pytest
+
+from packages.xad.tests.programs import add, cos, dot, exp, mul, sin, tanh, to_float, total
+from xad import (
+    Offloadable,
+    Recompute,
+    Saveable,
+    checkpoint,
+    checkpoint_name,
+    checkpoint_name_fwd,
+    checkpoint_policies,
+    grad,
+    hessian,
+    jvp,
+    linearize,
+    print_saved_residuals,
+    remat,
+    value_and_grad,
+)
+from xprim import as_array, eval_closed, make_jaxpr
+
+X = np.array([0.3, -1.2, 2.0], np.float32)
+W = np.linspace(-1, 1, 9, dtype=np.float32).reshape(3, 3)
+
+
+def close(got, expected):
+    np.testing.assert_allclose(np.asarray(got), expected, rtol=1e-5, atol=1e-6)
+
+
+def layered(x, w):
+    h = checkpoint_name(sin(dot(x, w)), "hidden")
+    return total(mul(exp(h), checkpoint_name(tanh(dot(h, w)), "out")))
+
+
+POLICIES = {
+    "none": None,
+    "everything": checkpoint_policies.everything_saveable,
+    "nothing": checkpoint_policies.nothing_saveable,
+    "dots": checkpoint_policies.dots_saveable,
+    "no batch": checkpoint_policies.dots_with_no_batch_dims_saveable,
+    "names": checkpoint_policies.save_only_these_names("hidden"),
+    "not names": checkpoint_policies.save_anything_except_these_names("hidden"),
+    "other names": checkpoint_policies.save_any_names_but_these("hidden"),
+    "both": checkpoint_policies.save_from_both_policies(
+        checkpoint_policies.dots_saveable, checkpoint_policies.save_only_these_names("out")
+    ),
+    "offload": checkpoint_policies.save_and_offload_only_these_names(
+        names_which_can_be_saved=["hidden"], names_which_can_be_offloaded=["out"],
+        offload_src="device", offload_dst="pinned_host",
+    ),
+    "offload dots": checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_checkpointed_function_has_the_derivatives_of_the_function(name):
+    f = checkpoint(layered, policy=POLICIES[name])
+    close(f(X, W), layered(X, W))
+    for argnum in (0, 1):
+        close(grad(f, argnum)(X, W), grad(layered, argnum)(X, W))
+    close(jvp(f, (X, W), (X, W)), jvp(layered, (X, W), (X, W)))
+    close(hessian(f)(X, W), hessian(layered)(X, W))
+    close(grad(lambda x: total(grad(f)(x, W)))(X), grad(lambda x: total(grad(layered)(x, W)))(X))
+    close(grad(checkpoint(lambda x: mul(f(x, W), 2.0)))(X), 2 * np.asarray(grad(layered)(X, W)))
+
+
+def _recomputed(policy):
+    """Return the names of the primitives that the backward pass of `layered` computes again."""
+    closed = make_jaxpr(grad(checkpoint(layered, policy=policy)))(X, W)
+    backward = closed.eqns[-1]
+    assert backward.primitive.name == "checkpoint"
+    return [eqn.primitive.name for eqn in backward.params["jaxpr"].eqns]
+
+
+def test_the_policy_decides_what_is_computed_again():
+    assert _recomputed(None).count("dot_general") == 4  # two again, two for the cotangents
+    assert _recomputed(checkpoint_policies.dots_saveable).count("dot_general") == 2
+    assert "sin" in _recomputed(checkpoint_policies.dots_saveable)
+    everything = _recomputed(checkpoint_policies.everything_saveable)
+    assert "sin" not in everything and "tanh" not in everything and "exp" not in everything
+    named = _recomputed(checkpoint_policies.save_only_these_names("hidden"))
+    assert "sin" not in named and "exp" in named
+
+
+def test_forward_values_that_no_one_needs_are_not_kept():
+    closed = make_jaxpr(grad(checkpoint(sin, policy=checkpoint_policies.everything_saveable)))(1.0)
+    assert len(closed.eqns[0].outputs) == 1  # the derivative needs the argument alone
+
+
+def test_verdicts_of_policies():
+    assert bool(Saveable) and not bool(Recompute)
+    assert repr(Saveable) == "Saveable" and repr(Recompute) == "Recompute"
+    assert Offloadable("device", "pinned_host").dst == "pinned_host"
+    with pytest.raises(ValueError, match="a name must be in one of the two lists"):
+        checkpoint_policies.save_and_offload_only_these_names(
+            names_which_can_be_saved=["a"], names_which_can_be_offloaded=["a"],
+            offload_src="device", offload_dst="pinned_host",
+        )  # fmt: skip
+    with pytest.raises(TypeError, match="checkpoint_name: the name must be a string"):
+        checkpoint_name(1.0, 2)
+    close(checkpoint_name_fwd(2.0, "x"), 2.0)
+
+
+def test_decorator_forms_and_static_arguments():
+    @checkpoint(static_argnums=(0, -1), prevent_cse=False)
+    def f(mode, x, power):
+        assert isinstance(mode, str) and isinstance(power, int)
+        for _ in range(power):
+            x = sin(x)
+        return x
+
+    close(f("fast", 1.0, 2), np.sin(np.sin(1.0)))
+    close(grad(f, 1)("fast", 1.0, 2), np.cos(np.sin(1.0)) * np.cos(1.0))
+    assert remat is checkpoint
+    with pytest.raises(ValueError, match="static_argnums names argument 3"):
+        checkpoint(sin, static_argnums=3)(1.0)
+    with pytest.raises(ValueError, match="concrete=True is not supported"):
+        checkpoint(sin, concrete=True)
+    with pytest.raises(TypeError, match="checkpoint: the policy must be a function, got a str"):
+        checkpoint(sin, policy="dots")
+    with pytest.raises(TypeError, match="checkpoint: expected a function"):
+        checkpoint(3)
+
+
+def test_checkpoint_takes_trees_integers_and_what_it_closes_over():
+    def outer(w):
+        f = checkpoint(lambda t: {"y": mul(mul(t["x"], w), to_float(t["n"])), "n": t["n"]})
+        return f({"x": 3.0, "n": 2})["y"]
+
+    close(grad(outer)(5.0), 6.0)
+    value, gradient = value_and_grad(checkpoint(lambda x: mul(x, 4.0)))(2.0)
+    close((value, gradient), (8.0, 4.0))
+
+
+def test_checkpoint_under_staging_and_linearize():
+    f = checkpoint(lambda x: sin(sin(x)))
+    staged = make_jaxpr(grad(f))(1.0)
+    close(eval_closed(staged, as_array(1.0))[0], np.cos(np.sin(1.0)) * np.cos(1.0))
+    close(linearize(f, 1.0)[1](2.0), 2 * np.cos(np.sin(1.0)) * np.cos(1.0))
+
+
+def test_dead_results_of_a_checkpoint_are_dropped():
+    from xprim import dead_code_removed
+
+    closed = make_jaxpr(lambda x: checkpoint(lambda x: (sin(x), cos(x)))(x)[1])(1.0)
+    smaller, _ = dead_code_removed(closed.jaxpr)
+    (eqn,) = smaller.eqns
+    assert [e.primitive.name for e in eqn.params["jaxpr"].eqns] == ["cos"]
+
+
+def test_print_saved_residuals_says_what_is_kept_and_why(capsys):
+    def f(p, x):
+        y = checkpoint_name(mul(sin(p["w"]), x), "product")
+        return total(mul(tanh(y), add(y, 1.0)))
+
+    print_saved_residuals(f, {"w": X}, x=X)
+    text = capsys.readouterr().out
+    assert "f32[3] from the argument ['x']" in text
+    assert "f32[3] output of cos from test_checkpoint.py" in text
+    print_saved_residuals(lambda x: mul(checkpoint_name(sin(x), "kept"), mul(x, X)), X)
+    text = capsys.readouterr().out
+    assert "f32[3] named 'kept' from" in text and "f32[3] from a constant" in text
+    assert "f32[3] from the argument [0]" in text
+    print_saved_residuals(checkpoint(lambda x: sin(exp(x))), 1.0)
+    assert capsys.readouterr().out == "f32[] from the argument [0]\n"

@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+
+from packages.xad.tests.programs import add, cos, dot, mul, real, sin, to_float, to_integer, total
+from xad import float0, grad, hessian, jacfwd, jacobian, jacrev, jvp
+from xprim import providers
+
+X = np.array([0.3, -1.2, 2.0], np.float32)
+
+
+def close(got, expected):
+    np.testing.assert_allclose(np.asarray(got), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.fixture(params=["mapped", "one by one"], autouse=True)
+def _with_and_without_batching(request, monkeypatch):
+    if request.param == "mapped":
+        pytest.importorskip("xbatch")
+    else:
+        monkeypatch.setitem(providers._found, "vmap", None)
+
+
+@pytest.mark.parametrize("method", [jacfwd, jacrev])
+def test_jacobians_have_the_shape_of_result_and_argument(method):
+    w = np.arange(6, dtype=np.float32).reshape(3, 2)
+    close(method(dot)(X, w), w.T)
+    jac = method(dot, 1)(X, w)
+    assert jac.shape == (2, 3, 2)
+    close(jac, np.einsum("i,jk->jik", X, np.eye(2)))
+    close(method(lambda x: total(sin(x)))(X), np.cos(X))
+    close(method(sin)(1.0), np.cos(1.0))
+    assert method(lambda x: x)(np.zeros((0, 2), np.float32)).shape == (0, 2, 0, 2)
+    assert method(total)(np.zeros((0,), np.float32)).shape == (0,)
+
+
+@pytest.mark.parametrize("method", [jacfwd, jacrev])
+def test_jacobians_of_trees_nest_the_trees(method):
+    def f(p, x):
+        return {"a": mul(p["w"], x), "b": total(p["w"])}
+
+    jac = method(f, (0, 1))({"w": X}, X + 1)
+    close(jac["a"][0]["w"], np.diag(X + 1))
+    close(jac["a"][1], np.diag(X))
+    close(jac["b"][0]["w"], np.ones(3))
+    close(jac["b"][1], np.zeros(3))
+
+
+@pytest.mark.parametrize("method", [jacfwd, jacrev])
+def test_jacobians_pass_auxiliary_outputs_through(method):
+    jac, aux = method(lambda x: (sin(x), {"n": 3, "x": x}), has_aux=True)(X)
+    close(jac, np.diag(np.cos(X)))
+    assert aux["n"] == 3
+    close(aux["x"], X)
+
+
+def test_hessian_is_the_matrix_of_second_derivatives():
+    close(hessian(lambda x: total(mul(mul(x, x), sin(x))))(X),
+          np.diag((2 - X**2) * np.sin(X) + 4 * X * np.cos(X)))  # fmt: skip
+    hess, aux = hessian(lambda x: (total(sin(x)), "aux"), has_aux=True)(X)
+    close(hess, np.diag(-np.sin(X)))
+    assert aux == "aux"
+
+
+def test_jacobians_compose_with_each_other_and_with_grad():
+    f = lambda x: mul(sin(x), x)  # noqa: E731
+    second = np.zeros((3, 3, 3), np.float32)
+    second[range(3), range(3), range(3)] = 2 * np.cos(X) - X * np.sin(X)
+    for outer in (jacfwd, jacrev):
+        for inner in (jacfwd, jacrev):
+            close(outer(inner(f))(X), second)
+    close(grad(lambda x: total(jacfwd(f)(x)))(X), 2 * np.cos(X) - X * np.sin(X))
+    close(jvp(jacrev(f), (X,), (X,))[1], np.diag((2 * np.cos(X) - X * np.sin(X)) * X))
+    assert jacobian is jacrev
+
+
+def test_holomorphic_jacobians_are_complex_derivatives():
+    z = np.array([0.3 - 1.7j, 1j], np.complex64)
+    for method in (jacfwd, jacrev):
+        close(method(lambda z: mul(z, sin(z)), holomorphic=True)(z), np.diag(np.sin(z) + z * np.cos(z)))
+    # real functions of complex arguments, in reverse mode: as the oracle
+    jax = pytest.importorskip("jax")
+    close(jacrev(lambda z: real(mul(z, z)))(z), jax.jacrev(lambda z: jax.numpy.real(z * z))(z))
+
+
+def test_integer_arguments_have_a_derivative_of_dtype_float0():
+    jac = jacrev(lambda n: mul(to_float(n), 2.0), allow_int=True)(np.arange(3))
+    assert jac.dtype == float0 and jac.shape == (3, 3)
+
+
+def test_wrong_dtypes_are_refused_with_a_hint():
+    with pytest.raises(TypeError, match="jacfwd: cannot differentiate with respect to values of dtype int32"):
+        jacfwd(to_float)(1)
+    with pytest.raises(TypeError, match="dtype complex64") as e:
+        jacfwd(sin)(np.complex64(1))
+    assert "holomorphic=True" in str(e.value)
+    with pytest.raises(TypeError, match="jacfwd: holomorphic=True needs complex arguments, got float32"):
+        jacfwd(sin, holomorphic=True)(1.0)
+    with pytest.raises(TypeError, match="jacrev: holomorphic=True needs complex results, got float32"):
+        jacrev(real, holomorphic=True)(np.complex64(1))
+    with pytest.raises(TypeError, match="jacrev: the results must be floating, got int32"):
+        jacrev(to_integer)(1.0)
+    with pytest.raises(TypeError, match="jacrev: the results must be real unless holomorphic=True"):
+        jacrev(cos)(np.complex64(1))
+    with pytest.raises(TypeError, match="hessian|jacrev|jacfwd: expected a function"):
+        hessian(add(1.0, 2.0))

@@ -1,0 +1,296 @@
+"""Convolutions: `conv_general_dilated`, its simpler forms, and the shapes of their results.
+
+Neighbours: `xnp.primitives.conv_general_dilated` has the rules.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from xnp.lax.windows import padtype_to_pads
+from xnp.primitives.conv_dimensions import ConvDimensionNumbers, dilated, output_size
+from xnp.primitives.conv_general_dilated import conv_general_dilated_p
+from xnp.primitives.precision import PrecisionLike, normal_precision
+from xnp.primitives.shorthand import bind, moved
+from xprim import Array, as_array, dtypes
+
+__all__ = [
+    "ConvDimensionNumbers",
+    "ConvGeneralDilatedDimensionNumbers",
+    "conv",
+    "conv_dimension_numbers",
+    "conv_general_dilated",
+    "conv_general_dilated_p",
+    "conv_general_permutations",
+    "conv_general_shape_tuple",
+    "conv_shape_tuple",
+    "conv_transpose",
+    "conv_transpose_shape_tuple",
+    "conv_with_general_padding",
+]
+
+ConvGeneralDilatedDimensionNumbers = None | ConvDimensionNumbers | tuple[str, str, str]
+Padding = str | Sequence[tuple[int, int]]
+
+_TRANSPOSE_NUMBERS = {
+    2: ("NC", "IO", "NC"),
+    3: ("NHC", "HIO", "NHC"),
+    4: ("NHWC", "HWIO", "NHWC"),
+    5: ("NHWDC", "HWDIO", "NHWDC"),
+}
+
+
+def conv_general_dilated(
+    lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Padding,
+    lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers = None, feature_group_count: int = 1,
+    batch_group_count: int = 1, precision: PrecisionLike = None, preferred_element_type: Any = None,
+) -> Array:  # fmt: skip
+    """Convolve (correlate) an input with a kernel over n dimensions of space.
+
+    Args:
+      lhs: the input, of n + 2 dimensions.
+      rhs: the kernel, of n + 2 dimensions and the same dtype.
+      window_strides: n steps from one window to the next.
+      padding: `"SAME"`, `"SAME_LOWER"`, `"VALID"`, or n pairs (before, after), which may be
+        negative.
+      lhs_dilation: n factors; d - 1 zeros go between neighbours of the input. None for ones.
+      rhs_dilation: the same for the kernel.
+      dimension_numbers: three texts such as `("NHWC", "HWIO", "NHWC")` (batch N, features C, out
+        features O, in features I, and a letter for each dimension of space), a
+        `ConvDimensionNumbers`, or None for `("NCHW", "OIHW", "NCHW")` and its like.
+      feature_group_count: into how many groups the features fall.
+      batch_group_count: into how many groups the batch falls.
+      precision: see `dot_general`.
+      preferred_element_type: see `dot_general`.
+
+    Returns:
+      The output, laid out as `dimension_numbers` says.
+
+    Example:
+      >>> import numpy as np
+      >>> x, w = np.ones((1, 1, 5), np.float32), np.ones((1, 1, 3), np.float32)
+      >>> np.asarray(conv_general_dilated(x, w, (1,), "SAME"))
+      array([[[2., 3., 3., 3., 2.]]], dtype=float32)
+
+    Differentiable in: lhs, rhs.
+    Source: StableHLO specification, section convolution.
+    """
+    what = "conv_general_dilated"
+    lhs, rhs = as_array(lhs, what=f"{what}: lhs"), as_array(rhs, what=f"{what}: rhs")
+    numbers = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
+    strides = _integers(window_strides)
+    ones = (1,) * (lhs.ndim - 2)
+    stretch = ones if lhs_dilation is None else _integers(lhs_dilation)
+    spread = ones if rhs_dilation is None else _integers(rhs_dilation)
+    if isinstance(padding, str):
+        sizes = [dilated(lhs.shape[d], s) for d, s in zip(numbers.lhs_spec[2:], stretch, strict=True)]
+        windows = [dilated(rhs.shape[d], s)
+                   for d, s in zip(numbers.rhs_spec[2:], spread, strict=True)]  # fmt: skip
+        padding = padtype_to_pads(sizes, windows, strides, padding)
+    if preferred_element_type is not None:
+        preferred_element_type = dtypes.requested_dtype(preferred_element_type, what)
+    result: Array = conv_general_dilated_p.bind(
+        lhs, rhs, window_strides=strides,
+        padding=tuple([(operator.index(lo), operator.index(hi)) for lo, hi in padding]),
+        lhs_dilation=stretch, rhs_dilation=spread, dimension_numbers=numbers,
+        feature_group_count=operator.index(feature_group_count),
+        batch_group_count=operator.index(batch_group_count),
+        precision=normal_precision(precision, what), preferred_element_type=preferred_element_type,
+    )[0]  # fmt: skip
+    return result
+
+
+def conv(
+    lhs: Any, rhs: Any, window_strides: Sequence[int], padding: str,
+    precision: PrecisionLike = None, preferred_element_type: Any = None,
+) -> Array:  # fmt: skip
+    """Convolve `(N, C, space...)` with `(O, I, space...)`; see `conv_general_dilated`."""
+    return conv_general_dilated(
+        lhs, rhs, window_strides, padding, precision=precision,
+        preferred_element_type=preferred_element_type,
+    )  # fmt: skip
+
+
+def conv_with_general_padding(
+    lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Padding,
+    lhs_dilation: Sequence[int] | None, rhs_dilation: Sequence[int] | None,
+    precision: PrecisionLike = None, preferred_element_type: Any = None,
+) -> Array:  # fmt: skip
+    """Convolve `(N, C, space...)` with `(O, I, space...)`; see `conv_general_dilated`."""
+    return conv_general_dilated(
+        lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision=precision,
+        preferred_element_type=preferred_element_type,
+    )  # fmt: skip
+
+
+def conv_transpose(
+    lhs: Any, rhs: Any, strides: Sequence[int], padding: Padding,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers = None, transpose_kernel: bool = False,
+    precision: PrecisionLike = None, preferred_element_type: Any = None,
+    use_consistent_padding: bool = False,
+) -> Array:  # fmt: skip
+    """Convolve with a fractional stride: the transpose of a convolution, up to its kernel's order.
+
+    Args:
+      lhs: the input.
+      rhs: the kernel.
+      strides: n strides of the convolution that this is the transpose of.
+      padding: `"SAME"` or `"VALID"`, as of that convolution, or n pairs.
+      rhs_dilation: n factors by which the kernel is spread.
+      dimension_numbers: see `conv_general_dilated`; None for features last, `("NHWC", "HWIO",
+        "NHWC")` and its like.
+      transpose_kernel: whether to reverse the kernel in space and exchange its in and out features,
+        which makes this the derivative of a convolution with that kernel.
+      precision: see `dot_general`.
+      preferred_element_type: see `dot_general`.
+      use_consistent_padding: whether pairs too are the padding of that convolution; otherwise they
+        are the padding of the input here.
+    """
+    lhs = as_array(lhs, what="conv_transpose: lhs")
+    rhs = as_array(rhs, what="conv_transpose: rhs")
+    if dimension_numbers is None:
+        if lhs.ndim not in _TRANSPOSE_NUMBERS:
+            raise ValueError(
+                "conv_transpose: dimension_numbers must be given for more than three dimensions of "
+                f"space.\n  got       {lhs.aval.str_long()}"
+            )
+        dimension_numbers = _TRANSPOSE_NUMBERS[lhs.ndim]
+    numbers = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
+    strides = _integers(strides)
+    ones = (1,) * (lhs.ndim - 2)
+    spread = ones if rhs_dilation is None else _integers(rhs_dilation)
+    windows = [dilated(rhs.shape[d], s) for d, s in zip(numbers.rhs_spec[2:], spread, strict=True)]
+    pads: Any = padding
+    if isinstance(padding, str):
+        pads = [_transpose_padding(k, s, padding) for k, s in zip(windows, strides, strict=True)]
+    elif use_consistent_padding:
+        pads = [(k - 1 - lo, k - 1 - hi) for k, (lo, hi) in zip(windows, padding, strict=True)]
+    if transpose_kernel:
+        o, i, *space = numbers.rhs_spec
+        rhs = bind("rev", rhs, dimensions=tuple(space)) if space else rhs
+        low, high = min(o, i), max(o, i)
+        rhs = moved(moved(rhs, low, high), high - 1, low)
+    return conv_general_dilated(
+        lhs, rhs, ones, pads, strides, spread, numbers, precision=precision,
+        preferred_element_type=preferred_element_type,
+    )  # fmt: skip
+
+
+def conv_dimension_numbers(
+    lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
+) -> ConvDimensionNumbers:
+    """Return dimension numbers as numbers, from texts such as `("NHWC", "HWIO", "NHWC")`.
+
+    Example:
+      >>> conv_dimension_numbers((1, 8, 8, 3), (3, 3, 3, 4), ("NHWC", "HWIO", "NHWC"))
+      ConvDimensionNumbers(lhs_spec=(0, 3, 1, 2), rhs_spec=(3, 2, 0, 1), out_spec=(0, 3, 1, 2))
+    """
+    if isinstance(dimension_numbers, ConvDimensionNumbers):
+        return dimension_numbers
+    ndim = len(lhs_shape)
+    if ndim != len(rhs_shape) or ndim < 2:
+        raise TypeError(
+            "conv_general_dilated: the operands must have the same number of dimensions, at least "
+            f"two.\n  got       shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}"
+        )
+    if dimension_numbers is None:
+        order = tuple(range(ndim))
+        return ConvDimensionNumbers(order, order, order)
+    if not isinstance(dimension_numbers, tuple | list) or len(dimension_numbers) != 3 or any(
+        len(text) != ndim for text in dimension_numbers
+    ):
+        raise TypeError(
+            f"conv_general_dilated: dimension_numbers must be three texts of length {ndim}."
+            f"\n  got       {dimension_numbers!r}"
+        )
+    return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
+
+
+def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+    """Return the order (N, C, space...), (O, I, space...), (N, C, space...) of texts' dimensions.
+
+    Dimensions of space are in the order of the kernel's text.
+    """
+    lhs, rhs, out = dimension_numbers
+    space = [c for c in rhs if c not in "OI"]
+    for text, letters in ((lhs, "NC"), (rhs, "OI"), (out, "NC")):
+        if sorted(text) != sorted([*letters, *space]) or len(set(text)) != len(text):
+            raise TypeError(
+                f"conv_general_dilated: the dimension numbers {text!r} do not fit."
+                f"\n  got       {tuple(dimension_numbers)}"
+                f"\n  expected  each of {', '.join([*letters, *space])} once"
+            )
+    return tuple([
+        tuple([text.index(c) for c in [*letters, *space]])
+        for text, letters in ((lhs, "NC"), (rhs, "OI"), (out, "NC"))
+    ])  # fmt: skip
+
+
+def conv_shape_tuple(
+    lhs_shape: Sequence[int], rhs_shape: Sequence[int], strides: Sequence[int], pads: Any,
+    batch_group_count: int = 1,
+) -> tuple[int, ...]:  # fmt: skip
+    """Return the shape of a convolution of `(N, C, space...)` with `(O, I, space...)`."""
+    if isinstance(pads, str):
+        pads = padtype_to_pads(lhs_shape[2:], rhs_shape[2:], strides, pads)
+    if len(pads) != len(lhs_shape) - 2:
+        raise TypeError(
+            "conv_shape_tuple: there must be one pair of pads for each dimension of space."
+            f"\n  got       {len(pads)} pairs for shape {tuple(lhs_shape)}"
+        )
+    sizes = [output_size(n, k, s, tuple(p), 1, 1) for n, k, s, p in zip(
+        lhs_shape[2:], rhs_shape[2:], strides, pads, strict=True)]  # fmt: skip
+    return (lhs_shape[0] // batch_group_count, rhs_shape[0], *sizes)
+
+
+def conv_general_shape_tuple(
+    lhs_shape: Sequence[int], rhs_shape: Sequence[int], window_strides: Sequence[int],
+    padding: Any, dimension_numbers: Sequence[str],
+) -> tuple[int, ...]:  # fmt: skip
+    """Return the shape of a convolution whose dimensions are laid out as texts say."""
+    lhs, rhs, out = conv_general_permutations(dimension_numbers)
+    shape = conv_shape_tuple([lhs_shape[d] for d in lhs], [rhs_shape[d] for d in rhs],
+                             window_strides, padding)  # fmt: skip
+    return tuple([n for _, n in sorted(zip(out, shape, strict=True))])
+
+
+def conv_transpose_shape_tuple(
+    lhs_shape: Sequence[int], rhs_shape: Sequence[int], window_strides: Sequence[int],
+    padding: Any, dimension_numbers: Sequence[str],
+) -> tuple[int, ...]:  # fmt: skip
+    """Return the shape of `conv_transpose`."""
+    lhs, rhs, out = conv_general_permutations(dimension_numbers)
+    kernel, space = [rhs_shape[d] for d in rhs], [lhs_shape[d] for d in lhs[2:]]
+    pads = [
+        _transpose_padding(k, s, padding) if isinstance(padding, str) else padding[i]
+        for i, (k, s) in enumerate(zip(kernel[2:], window_strides, strict=True))
+    ]
+    sizes = [(n - 1) * s - k + 2 + sum(p)
+             for n, k, s, p in zip(space, kernel[2:], window_strides, pads, strict=True)]  # fmt: skip
+    shape = (lhs_shape[lhs[0]], kernel[0], *sizes)
+    return tuple([n for _, n in sorted(zip(out, shape, strict=True))])
+
+
+def _transpose_padding(window: int, stride: int, padding: str) -> tuple[int, int]:
+    """Return the padding of the input that makes `conv_transpose` undo a convolution's sizes."""
+    if padding == "SAME":
+        total = window + stride - 2
+        before = window - 1 if stride > window - 1 else math.ceil(total / 2)
+    elif padding == "VALID":
+        total = window + stride - 2 + max(window - stride, 0)
+        before = window - 1
+    else:
+        raise ValueError(
+            f"conv_transpose: {padding!r} is not the name of a padding."
+            "\n  expected  'SAME' or 'VALID'"
+        )
+    return before, total - before
+
+
+def _integers(values: Sequence[int]) -> tuple[int, ...]:
+    return tuple([operator.index(v) for v in values])

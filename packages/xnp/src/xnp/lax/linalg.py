@@ -1,0 +1,237 @@
+"""Matrix factorisations and triangular systems, with batches in all leading dimensions.
+
+Matrices are the last two dimensions; dtypes are float32, float64, complex64 and complex128. Where a
+factorisation does not exist or LAPACK fails, results are NaN. `xnp.linalg` is NumPy's interface,
+with promotion.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, overload
+
+from xnp.primitives.cholesky import cholesky_p
+from xnp.primitives.eig import eig_p
+from xnp.primitives.eigh import eigh_p
+from xnp.primitives.lu import lu_p
+from xnp.primitives.lu_pivots_to_permutation import lu_pivots_to_permutation_p
+from xnp.primitives.matrices import adjoint, checked
+from xnp.primitives.qr import qr_p
+from xnp.primitives.shorthand import add, converted, mul, reshaped, scalar_like, sliced
+from xnp.primitives.svd import svd_p
+from xnp.primitives.triangular_solve import triangular_solve_p
+from xprim import Array, as_array, dtypes
+
+__all__ = [
+    "cholesky",
+    "cholesky_p",
+    "eig",
+    "eig_p",
+    "eigh",
+    "eigh_p",
+    "lu",
+    "lu_p",
+    "lu_pivots_to_permutation",
+    "lu_pivots_to_permutation_p",
+    "qr",
+    "qr_p",
+    "svd",
+    "svd_p",
+    "triangular_solve",
+    "triangular_solve_p",
+]
+
+
+def cholesky(x: Any, *, symmetrize_input: bool = True) -> Array:
+    """Return the lower triangular L with x = L L^H.
+
+    Args:
+      x: Hermitian positive definite matrices, of shape (..., n, n).
+      symmetrize_input: whether to take (x + x^H) / 2; otherwise the lower triangle alone is read.
+
+    Returns:
+      An array of the shape of x, zero above the diagonal; its lower triangle is NaN where x is not
+      positive definite.
+
+    Differentiable in: x. Source: I. Murray, Differentiation of the Cholesky decomposition (2016).
+    """
+    x = as_array(x, what="cholesky: x")
+    result: Array = cholesky_p.bind(_symmetric("cholesky", x) if symmetrize_input else x)[0]
+    return result
+
+
+def eigh(
+    x: Any, *, lower: bool = True, symmetrize_input: bool = True, sort_eigenvalues: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+) -> tuple[Array, Array]:  # fmt: skip
+    """Return the eigenvectors and eigenvalues (v, w) of Hermitian matrices, x v = v diag(w).
+
+    Args:
+      x: matrices of shape (..., n, n).
+      lower: which triangle is read.
+      symmetrize_input: whether to take (x + x^H) / 2 first.
+      sort_eigenvalues: whether the eigenvalues must ascend; here they always do.
+      subset_by_index: the half-open range of eigenvalues to return; None for all.
+
+    Differentiable in: x, where the eigenvalues are distinct.
+    """
+    x = as_array(x, what="eigh: x")
+    v, w = eigh_p.bind(_symmetric("eigh", x) if symmetrize_input else x, lower=bool(lower))
+    if subset_by_index is not None:
+        start, stop = _range("eigh", subset_by_index, x.shape[-1])
+        v, w = sliced(v, v.ndim - 1, start, stop), sliced(w, w.ndim - 1, start, stop)
+    return v, w
+
+
+def eig(
+    x: Any, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True
+) -> list[Array]:
+    """Return the eigenvalues, left and right eigenvectors [w, u, v] of square matrices.
+
+    Args:
+      x: matrices of shape (..., n, n).
+      compute_left_eigenvectors: whether u with u^H x = diag(w) u^H is among the results.
+      compute_right_eigenvectors: whether v with x v = v diag(w) is.
+
+    Returns:
+      Complex arrays; vectors are columns of length one.
+
+    Differentiable in: x, for the eigenvalues.
+    """
+    x = as_array(x, what="eig: x")
+    return list(eig_p.bind(
+        x, compute_left_eigenvectors=bool(compute_left_eigenvectors),
+        compute_right_eigenvectors=bool(compute_right_eigenvectors),
+    ))  # fmt: skip
+
+
+def lu(x: Any) -> tuple[Array, Array, Array]:
+    """Return (LU, pivots, permutation) with `x[permutation] == L @ U`.
+
+    Args:
+      x: matrices of shape (..., m, n).
+
+    Returns:
+      L (below the diagonal; its diagonal is one) and U in one matrix; the row that each of the first
+      min(m, n) rows was exchanged with, int32; the order of rows that this leads to, int32.
+
+    Differentiable in: x.
+    """
+    factors, pivots, permutation = lu_p.bind(as_array(x, what="lu: x"))
+    return factors, pivots, permutation
+
+
+def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
+    """Return the order of `permutation_size` rows that a sequence of row exchanges leads to."""
+    pivots = converted(as_array(pivots, what="lu_pivots_to_permutation: pivots"), dtypes.int32)
+    result: Array = lu_pivots_to_permutation_p.bind(
+        pivots, permutation_size=int(permutation_size)
+    )[0]
+    return result
+
+
+def qr(x: Any, *, full_matrices: bool = True) -> tuple[Array, Array]:
+    """Return (q, r) with x = q r, orthonormal columns of q, and upper triangular r.
+
+    Args:
+      x: matrices of shape (..., m, n).
+      full_matrices: whether q is square; otherwise it has min(m, n) columns.
+
+    Differentiable in: x, where the first min(m, n) columns are independent, and, for
+    m > n, without `full_matrices`.
+    """
+    q, r = qr_p.bind(as_array(x, what="qr: x"), full_matrices=bool(full_matrices))
+    return q, r
+
+
+@overload
+def svd(x: Any, *, full_matrices: bool = ..., compute_uv: Literal[True] = ...,
+        subset_by_index: tuple[int, int] | None = ...) -> tuple[Array, Array, Array]: ...  # fmt: skip
+@overload
+def svd(x: Any, *, full_matrices: bool = ..., compute_uv: Literal[False],
+        subset_by_index: tuple[int, int] | None = ...) -> Array: ...  # fmt: skip
+def svd(
+    x: Any, *, full_matrices: bool = True, compute_uv: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Any:  # fmt: skip
+    """Return (u, s, vh) with x = u diag(s) vh, or s alone.
+
+    Args:
+      x: matrices of shape (..., m, n).
+      full_matrices: whether u and vh are square.
+      compute_uv: whether the vectors are returned.
+      subset_by_index: the half-open range of singular values to return; None for all.
+
+    Returns:
+      The singular values descend. Vectors are columns of u and rows of vh.
+
+    Differentiable in: x, where the singular values are distinct; the vectors of matrices that are
+    not square without `full_matrices`.
+    """
+    x = as_array(x, what="svd: x")
+    if subset_by_index is not None and full_matrices and compute_uv:
+        raise ValueError("svd: subset_by_index goes with full_matrices=False.")
+    results = svd_p.bind(x, full_matrices=bool(full_matrices), compute_uv=bool(compute_uv))
+    if subset_by_index is not None:
+        start, stop = _range("svd", subset_by_index, min(x.shape[-2:]))
+        last = x.ndim - 1
+        dims = (last - 1, last, last - 1)  # of the values in s, u and vh
+        results = [sliced(y, d, start, stop) for y, d in zip(results, dims, strict=False)]
+    if not compute_uv:
+        return results[0]
+    s, u, vh = results
+    return u, s, vh
+
+
+def triangular_solve(
+    a: Any, b: Any, *, left_side: bool = False, lower: bool = False, transpose_a: bool = False,
+    conjugate_a: bool = False, unit_diagonal: bool = False,
+) -> Array:  # fmt: skip
+    """Solve op(a) x = b, or x op(a) = b, for triangular a.
+
+    Args:
+      a: matrices of shape (..., n, n), of which one triangle is read.
+      b: right sides, of shape (..., n, k) or (..., k, n); also (..., n) for a single one.
+      left_side: whether a stands on the left of x.
+      lower: whether the lower triangle is read.
+      transpose_a: whether op transposes.
+      conjugate_a: whether op conjugates.
+      unit_diagonal: whether the diagonal is taken for ones, and not read.
+
+    Differentiable in: a, b.
+    Source: StableHLO specification, section triangular_solve.
+    """
+    a, b = as_array(a, what="triangular_solve: a"), as_array(b, what="triangular_solve: b")
+    is_vector = b.ndim == a.ndim - 1
+    if is_vector:
+        b = _with_dimension(b, b.ndim if left_side else b.ndim - 1)
+    x: Any = triangular_solve_p.bind(
+        a, b, left_side=bool(left_side), lower=bool(lower), transpose_a=bool(transpose_a),
+        conjugate_a=bool(conjugate_a) and dtypes.is_complex(a.dtype),
+        unit_diagonal=bool(unit_diagonal),
+    )[0]  # fmt: skip
+    return _without_dimension(x, x.ndim - 1 if left_side else x.ndim - 2) if is_vector else x
+
+
+def _with_dimension(x: Any, dim: int) -> Any:
+    from_shape = list(x.aval.shape)
+    from_shape.insert(dim, 1)
+    return reshaped(x, from_shape)
+
+
+def _without_dimension(x: Any, dim: int) -> Any:
+    return reshaped(x, [n for i, n in enumerate(x.aval.shape) if i != dim])
+
+
+def _symmetric(name: str, x: Any) -> Any:
+    checked(name, x.aval, square=True)
+    return mul(add(x, adjoint(x)), scalar_like(x, 0.5))
+
+
+def _range(name: str, subset: tuple[int, int], size: int) -> tuple[int, int]:
+    start, stop = subset
+    if not 0 <= start <= stop <= size:
+        raise ValueError(
+            f"{name}: subset_by_index must be a range within the {size} values."
+            f"\n  got       {tuple(subset)}"
+        )
+    return start, stop

@@ -1,0 +1,55 @@
+"""Linear algebra with NumPy's names, promotion and broadcasting: `xnp.linalg`.
+
+    products        matmul, vecdot, outer, tensordot, multi_dot, matrix_power, cross, ...
+    factorisations  cholesky, qr, eig, eigh, svd and the values alone
+    systems         solve, inv, pinv, lstsq, tensorsolve, tensorinv, det, slogdet
+    norms           norm, vector_norm, matrix_norm, cond, matrix_rank
+
+Matrices are the last two dimensions of an array; all leading ones are a batch. Integers and
+booleans are converted to the default float dtype where a function needs division. Nothing raises
+for a singular matrix or a factorisation that does not exist: results then hold inf or NaN.
+
+Neighbours: `xnp.lax.linalg` is the strict interface below this one.
+"""
+
+from xnp.linalg.factorisations import (
+    EighResult,
+    EigResult,
+    QRResult,
+    SVDResult,
+    cholesky,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    qr,
+    svd,
+    svdvals,
+)
+from xnp.linalg.norms import cond, matrix_norm, matrix_rank, norm, vector_norm
+from xnp.linalg.products import (
+    cross,
+    diagonal,
+    matmul,
+    matrix_power,
+    matrix_transpose,
+    multi_dot,
+    outer,
+    tensordot,
+    trace,
+    vecdot,
+)
+from xnp.linalg.systems import (
+    SlogdetResult,
+    det,
+    inv,
+    lstsq,
+    pinv,
+    slogdet,
+    solve,
+    tensorinv,
+    tensorsolve,
+)
+
+__all__ = [name for name in dir() if not name.startswith("_")]
+__all__ = [n for n in __all__ if n not in ("factorisations", "norms", "products", "systems")]

@@ -1,0 +1,160 @@
+"""Factorisations of matrices, and singular values and eigenvalues alone.
+
+Neighbours: `xnp.lax.linalg` computes; `operands` promotes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from xnp import lax
+from xnp.linalg.operands import matrix
+from xnp.primitives.matrices import adjoint, matmul
+from xprim import Array
+
+
+class QRResult(NamedTuple):
+    """The factors Q and R of `qr`."""
+
+    Q: Array
+    R: Array
+
+
+class EigResult(NamedTuple):
+    """What `eig` returns: vectors are columns."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+class EighResult(NamedTuple):
+    """What `eigh` returns: eigenvalues ascend, vectors are columns."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+class SVDResult(NamedTuple):
+    """What `svd` returns: singular values descend, vectors are columns of U and rows of Vh."""
+
+    U: Array
+    S: Array
+    Vh: Array
+
+
+def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
+    """Return the lower triangular L with a = L L^H, or with `upper` the L^H of it.
+
+    Args:
+      a: Hermitian positive definite matrices.
+      upper: whether the upper triangular factor is returned.
+      symmetrize_input: whether to take (a + a^H) / 2; otherwise one triangle alone is read.
+
+    Returns:
+      NaN where a is not positive definite.
+
+    Differentiable in: a.
+    """
+    x = matrix("cholesky", a, square=True)
+    if upper and not symmetrize_input:
+        x = adjoint(x)
+    result = lax.linalg.cholesky(x, symmetrize_input=symmetrize_input)
+    return adjoint(result) if upper else result
+
+
+def qr(a: Any, mode: str = "reduced") -> Any:
+    """Return (Q, R) with a = Q R.
+
+    Args:
+      a: matrices of shape (..., m, n).
+      mode: `"reduced"` for min(m, n) columns of Q, `"complete"` for a square Q, `"r"` for R alone.
+    """
+    x = matrix("qr", a)
+    if mode not in ("reduced", "complete", "r"):
+        raise ValueError(
+            f"qr: there is no mode {mode!r}.\n  expected  'reduced', 'complete' or 'r'"
+        )
+    q, r = lax.linalg.qr(x, full_matrices=mode == "complete")
+    return r if mode == "r" else QRResult(q, r)
+
+
+def eig(a: Any) -> EigResult:
+    """Return the eigenvalues w and right eigenvectors v of square matrices: a v = v diag(w)."""
+    x = matrix("eig", a, square=True)
+    w, v = lax.linalg.eig(x, compute_left_eigenvectors=False)
+    return EigResult(w, v)
+
+
+def eigvals(a: Any) -> Array:
+    """Return the eigenvalues of square matrices, complex and in no particular order."""
+    x = matrix("eigvals", a, square=True)
+    return lax.linalg.eig(
+        x, compute_left_eigenvectors=False, compute_right_eigenvectors=False
+    )[0]  # fmt: skip
+
+
+def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+    """Return the eigenvalues w and eigenvectors v of Hermitian matrices: a v = v diag(w).
+
+    Args:
+      a: the matrices.
+      UPLO: `"L"` or `"U"`, the triangle to read when `symmetrize_input` is off; None for `"L"`.
+      symmetrize_input: whether to take (a + a^H) / 2 first.
+    """
+    x = matrix("eigh", a, square=True)
+    if UPLO not in (None, "L", "U"):
+        raise ValueError(f"eigh: UPLO must be 'L' or 'U'.\n  got       {UPLO!r}")
+    v, w = lax.linalg.eigh(x, lower=UPLO != "U", symmetrize_input=symmetrize_input)
+    return EighResult(w, v)
+
+
+def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
+    """Return the ascending eigenvalues of Hermitian matrices; see `eigh`."""
+    return eigh(a, UPLO, symmetrize_input).eigenvalues
+
+
+def svd(
+    a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Any:  # fmt: skip
+    """Return (U, S, Vh) with a = U diag(S) Vh, or S alone.
+
+    Args:
+      a: matrices of shape (..., m, n).
+      full_matrices: whether U and Vh are square.
+      compute_uv: whether the vectors are returned.
+      hermitian: whether a is Hermitian; that needs less work.
+      subset_by_index: the half-open range of singular values to return; None for all.
+    """
+    x = matrix("svd", a, square=hermitian)
+    if hermitian and subset_by_index is None:
+        return _hermitian_svd(x, compute_uv)
+    if not compute_uv:
+        return lax.linalg.svd(x, compute_uv=False, subset_by_index=subset_by_index)
+    return SVDResult(*lax.linalg.svd(
+        x, full_matrices=full_matrices, subset_by_index=subset_by_index
+    ))  # fmt: skip
+
+
+def _hermitian_svd(x: Any, compute_uv: bool) -> Any:
+    # a = V diag(w) V^H, so s = |w| and U = V, Vh = sign(w) V^H, in the order of descending |w|
+    v, w = lax.linalg.eigh(x)
+    last = w.ndim - 1
+    sizes = lax.neg(lax.abs(w))
+    places = lax.broadcasted_iota("int32", w.shape, last)
+    key, order = lax.sort((sizes, places), dimension=last, num_keys=1)
+    s = lax.neg(key)
+    if not compute_uv:
+        return s
+    columns = lax.broadcast_in_dim(order, v.shape, (*range(last), last + 1))
+    rows = lax.broadcasted_iota("int32", v.shape, last)
+    selector = lax.convert_element_type(lax.eq(rows, columns), v.dtype)
+    signs = lax.broadcast_in_dim(lax.sign(w), v.shape, (*range(last), last + 1))
+    signed = lax.mul(v, lax.convert_element_type(signs, v.dtype))
+    return SVDResult(matmul(v, selector), s, adjoint(matmul(signed, selector)))
+
+
+def svdvals(x: Any, /) -> Array:
+    """Return the descending singular values of matrices."""
+    result: Array = svd(x, compute_uv=False)
+    return result

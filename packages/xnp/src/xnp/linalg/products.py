@@ -1,0 +1,255 @@
+"""Products of vectors, matrices and tensors, and what is read off a matrix.
+
+Neighbours: `operands` promotes and broadcasts; `xnp.lax.dot_general` computes.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from xnp import lax
+from xnp.linalg.operands import axis_of, broadcast_batches, promoted
+from xnp.primitives.matrices import eye, mt
+from xnp.primitives.shorthand import (
+    concatenated,
+    converted,
+    filled,
+    moved,
+    mul,
+    reshaped,
+    sliced,
+    sub,
+    summed,
+)
+from xnp.primitives.solve import solve_p
+from xprim import Array, as_array, dtypes
+
+
+def matmul(
+    x1: Any, x2: Any, /, *, precision: lax.PrecisionLike = None, preferred_element_type: Any = None
+) -> Array:
+    """Multiply matrices; vectors are rows on the left and columns on the right.
+
+    Args:
+      x1: of shape (..., m, k) or (k,).
+      x2: of shape (..., k, n) or (k,); leading dimensions are broadcast.
+      precision: see `lax.dot_general`.
+      preferred_element_type: see `lax.dot_general`.
+
+    Example:
+      >>> import numpy as np
+      >>> np.asarray(matmul(np.float32([[1, 2]]), np.float32([3, 4])))
+      array([11.], dtype=float32)
+    """
+    x, y = promoted("matmul", x1, x2)
+    if not x.ndim or not y.ndim:
+        raise ValueError(
+            "matmul: the operands must have at least one dimension."
+            f"\n  got       {x.aval.str_long()} and {y.aval.str_long()}\n  hint      use x * y"
+        )
+    k, rows = x.shape[-1], y.shape[-min(y.ndim, 2)]
+    if k != rows:
+        raise ValueError(
+            f"matmul: the contracted dimensions differ: {k} and {rows}."
+            f"\n  got       {x.aval.str_long()} and {y.aval.str_long()}"
+        )
+    x_core, y_core = min(x.ndim, 2), min(y.ndim, 2)
+    x_batch, y_batch = x.ndim - x_core, y.ndim - y_core
+    if x_batch and y_batch:
+        x, y = broadcast_batches("matmul", x, y, core=(x_core, y_core))
+        x_batch = y_batch = x.ndim - x_core
+    shared = tuple(range(x_batch)) if x_batch and y_batch else ()
+    numbers = (((x.ndim - 1,), (y_batch,)), (shared, shared))
+    result = lax.dot_general(x, y, numbers, precision, preferred_element_type)
+    if y_batch and not shared and x_core == 2:  # (m, batch..., n)
+        result = moved(result, 0, y_batch)
+    return result
+
+
+def vecdot(
+    x1: Any, x2: Any, /, *, axis: int = -1, precision: lax.PrecisionLike = None,
+    preferred_element_type: Any = None,
+) -> Array:  # fmt: skip
+    """Sum conj(x1) x2 along an axis; the other dimensions are broadcast."""
+    x, y = promoted("vecdot", x1, x2)
+    x = moved(x, axis_of("vecdot", axis, x.ndim), x.ndim - 1)
+    y = moved(y, axis_of("vecdot", axis, y.ndim), y.ndim - 1)
+    if x.shape[-1] != y.shape[-1]:
+        raise ValueError(
+            f"vecdot: the contracted dimensions differ: {x.shape[-1]} and {y.shape[-1]}."
+        )
+    x, y = broadcast_batches("vecdot", x, y, core=(1, 1))
+    x = lax.conj(x) if dtypes.is_complex(x.dtype) else x
+    batch, last = tuple(range(x.ndim - 1)), (x.ndim - 1,)
+    return lax.dot_general(x, y, ((last, last), (batch, batch)), precision, preferred_element_type)
+
+
+def outer(x1: Any, x2: Any, /) -> Array:
+    """Return all products x1[i] x2[j] of two vectors."""
+    x, y = promoted("outer", x1, x2)
+    if x.ndim != 1 or y.ndim != 1:
+        raise ValueError(
+            "outer: the operands must be vectors."
+            f"\n  got       {x.aval.str_long()} and {y.aval.str_long()}"
+        )
+    return lax.dot_general(x, y, (((), ()), ((), ())))
+
+
+def tensordot(
+    x1: Any, x2: Any, /, *, axes: Any = 2, precision: lax.PrecisionLike = None,
+    preferred_element_type: Any = None,
+) -> Array:  # fmt: skip
+    """Sum products over pairs of axes.
+
+    Args:
+      x1: an array.
+      x2: an array.
+      axes: a number k, for the last k axes of x1 and the first k of x2; or a pair of axes, or of
+        sequences of axes.
+      precision: see `lax.dot_general`.
+      preferred_element_type: see `lax.dot_general`.
+    """
+    x, y = promoted("tensordot", x1, x2)
+    if isinstance(axes, Sequence):
+        first, second = [
+            [axis_of("tensordot", a, z.ndim) for a in (given if isinstance(given, Sequence) else [given])]
+            for given, z in zip(axes, (x, y), strict=True)
+        ]  # fmt: skip
+    else:
+        count = operator.index(axes)
+        first, second = list(range(x.ndim - count, x.ndim)), list(range(count))
+    numbers = ((tuple(first), tuple(second)), ((), ()))
+    return lax.dot_general(x, y, numbers, precision, preferred_element_type)
+
+
+def multi_dot(arrays: Sequence[Any], *, precision: lax.PrecisionLike = None) -> Array:
+    """Multiply several matrices in the order that needs the fewest operations.
+
+    Args:
+      arrays: matrices; the first and the last may be vectors.
+      precision: see `lax.dot_general`.
+    """
+    xs = promoted("multi_dot", *arrays)
+    if len(xs) < 2:
+        raise ValueError(f"multi_dot: there must be at least two arrays, got {len(xs)}.")
+    ends = (0, len(xs) - 1)
+    if any(x.ndim != 2 and not (x.ndim == 1 and i in ends) for i, x in enumerate(xs)):
+        raise ValueError("multi_dot: the arrays must be matrices; the first and last, or vectors.")
+    sizes = [1 if xs[0].ndim == 1 else xs[0].shape[0], *[x.shape[0] for x in xs[1:]],
+             1 if xs[-1].ndim == 1 else xs[-1].shape[1]]  # fmt: skip
+    sizes[1] = xs[0].shape[-1]
+    split = _best_order(sizes)
+
+    def product(i: int, j: int) -> Any:
+        if i == j:
+            return xs[i]
+        k = split[i, j]
+        return matmul(product(i, k), product(k + 1, j), precision=precision)
+
+    result: Array = product(*ends)
+    return result
+
+
+def _best_order(sizes: list[int]) -> dict[tuple[int, int], int]:
+    """Return where to split each chain (dynamic programming over its length)."""
+    count = len(sizes) - 1
+    cost, split = {(i, i): 0 for i in range(count)}, {}
+    for length in range(1, count):
+        for i in range(count - length):
+            j = i + length
+            options = [(cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
+                       for k in range(i, j)]  # fmt: skip
+            cost[i, j], split[i, j] = min(options)
+    return split
+
+
+def matrix_power(a: Any, n: int) -> Array:
+    """Multiply square matrices n times by themselves; negative powers are those of the inverse."""
+    (x,) = promoted("matrix_power", a, inexact=n < 0)
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"matrix_power: the matrix must be square.\n  got       {x.aval.str_long()}")
+    power = operator.index(n)
+    if power < 0:
+        x, power = solve_p.bind(x, eye(x.shape, x.dtype))[0], -power
+    result = None
+    while power:
+        if power & 1:
+            result = x if result is None else matmul(result, x)
+        power >>= 1
+        x = matmul(x, x) if power else x
+    return eye(x.shape, x.dtype) if result is None else result  # type: ignore[no-any-return]
+
+
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
+    """Return the cross products of vectors of three elements along an axis."""
+    x, y = promoted("cross", x1, x2)
+    places = axis_of("cross", axis, x.ndim), axis_of("cross", axis, y.ndim)
+    if x.shape[places[0]] != 3 or y.shape[places[1]] != 3:
+        raise ValueError(
+            f"cross: axis {axis} must have three elements."
+            f"\n  got       {x.aval.str_long()} and {y.aval.str_long()}"
+        )
+    x, y = moved(x, places[0], x.ndim - 1), moved(y, places[1], y.ndim - 1)
+    x, y = broadcast_batches("cross", x, y, core=(1, 1))
+    last = x.ndim - 1
+
+    def turned(z: Any, by: int) -> Any:
+        return concatenated([sliced(z, last, by, 3), sliced(z, last, 0, by)], last)
+
+    result = sub(mul(turned(x, 1), turned(y, 2)), mul(turned(x, 2), turned(y, 1)))
+    return moved(result, last, axis_of("cross", axis, x.ndim))  # type: ignore[no-any-return]
+
+
+def matrix_transpose(x: Any, /) -> Array:
+    """Exchange the last two dimensions."""
+    x = as_array(x, what="matrix_transpose: x")
+    if x.ndim < 2:
+        raise ValueError(
+            f"matrix_transpose: there must be two dimensions.\n  got       {x.aval.str_long()}"
+        )
+    return mt(x)  # type: ignore[no-any-return]
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> Array:
+    """Return the diagonals of matrices, `offset` above the main one."""
+    x = as_array(x, what="diagonal: x")
+    if x.ndim < 2:
+        raise ValueError(f"diagonal: there must be two dimensions.\n  got       {x.aval.str_long()}")
+    m, n = x.shape[-2:]
+    last = x.ndim - 1
+    start_row, start_column = max(-offset, 0), max(offset, 0)
+    count = max(min(m - start_row, n - start_column), 0)
+    if not count:
+        return filled((*x.shape[:-2], 0), 0, x.dtype)  # type: ignore[no-any-return]
+    # of the square block, elements 0, k + 1, 2 (k + 1), ... in the order of memory
+    block = sliced(x, last - 1, start_row, start_row + count)
+    block = sliced(block, last, start_column, start_column + count)
+    flat = reshaped(block, (*x.shape[:-2], count * count))
+    return sliced(flat, last - 1, 0, count * count, count + 1)  # type: ignore[no-any-return]
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Array:
+    """Sum the diagonals of matrices, `offset` above the main one.
+
+    The sum of booleans and small integers is of the default integer dtype, unless `dtype` says
+    otherwise.
+    """
+    values = diagonal(x, offset=offset)
+    if dtype is not None:
+        wanted = dtypes.requested_dtype(dtype, "trace")
+    elif dtypes.is_inexact(values.dtype):
+        wanted = values.dtype
+    else:
+        wanted = promotion_of_sums(values.dtype)
+    return summed(converted(values, wanted), (values.ndim - 1,))  # type: ignore[no-any-return]
+
+
+def promotion_of_sums(dtype: Any) -> Any:
+    """Return the dtype of sums of integers: at least the default integer."""
+    default = dtypes.python_scalar_dtype(int)
+    if dtypes.is_bool(dtype) or dtype.itemsize < default.itemsize:
+        return default if not dtypes.is_unsigned_integer(dtype) else (
+            dtypes.uint64 if default == dtypes.int64 else dtypes.uint32)  # fmt: skip
+    return dtype

@@ -1,0 +1,307 @@
+"""The methods, properties and operators of arrays, attached to `Array` when this is imported.
+
+Operators are the functions of `ufuncs`, `logic` and `bits`: those of `ConcreteArray` go straight to
+the dispatch plans. A binary operator returns NotImplemented for what is no array, so that the other
+operand's class may answer; lists and tuples are refused with a hint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import xnp.numpy as namespace
+from xnp.numpy import bits, contraction, creation, elementary, indexing, logic, printing, reductions
+from xnp.numpy import rearranging, rounding, selection, shaping, sorting, ufuncs
+from xnp.numpy.index_update import IndexUpdateHelper
+from xprim import Array, ConcreteArray, attach_methods, dtypes
+
+_OPERANDS = (Array, np.ndarray, np.generic, int, float, complex)
+
+
+# --- operators ----------------------------------------------------------------------------------------
+
+
+def _forward(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def operation(self: Any, other: Any) -> Any:
+        if isinstance(other, _OPERANDS):
+            return function(self, other)
+        return _of_foreign(function, self, other, False)
+
+    return operation
+
+
+def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def operation(self: Any, other: Any) -> Any:
+        if isinstance(other, _OPERANDS):
+            return function(other, self)
+        return _of_foreign(function, self, other, True)
+
+    return operation
+
+
+def _of_foreign(function: Any, self: Any, other: Any, reflected: bool) -> Any:
+    if hasattr(other, "__jax_array__") or hasattr(other, "__xstack_array__") or (
+        hasattr(other, "__array__") and not isinstance(other, list | tuple)
+    ):
+        other = creation.asarray(other)
+        return function(other, self) if reflected else function(self, other)
+    if isinstance(other, list | tuple):
+        raise TypeError(
+            f"{function.__name__}: a {type(other).__name__} is not an array."
+            "\n  hint      make an array of it first: xnp.array(...)"
+        )
+    return NotImplemented
+
+
+def _pow(self: Any, other: Any, modulo: Any = None) -> Any:
+    if modulo is not None:
+        raise TypeError("power: a third argument (a modulus) is not supported.")
+    return _forward(ufuncs.power)(self, other)
+
+
+_BINARY = {
+    "add": ufuncs.add, "sub": ufuncs.subtract, "mul": ufuncs.multiply,
+    "truediv": ufuncs.true_divide, "floordiv": ufuncs.floor_divide, "mod": ufuncs.remainder,
+    "divmod": ufuncs.divmod, "matmul": contraction.matmul, "and": bits.bitwise_and,
+    "or": bits.bitwise_or, "xor": bits.bitwise_xor, "lshift": bits.left_shift,
+    "rshift": bits.right_shift,
+}  # fmt: skip
+_COMPARISONS = {
+    "eq": logic.equal, "ne": logic.not_equal, "lt": logic.less, "le": logic.less_equal,
+    "gt": logic.greater, "ge": logic.greater_equal,
+}  # fmt: skip
+
+
+def _operators() -> dict[str, Any]:
+    table: dict[str, Any] = {}
+    for name, function in _BINARY.items():
+        table[f"__{name}__"] = _forward(function)
+        table[f"__r{name}__"] = _reflected(function)
+    for name, function in _COMPARISONS.items():
+        table[f"__{name}__"] = _forward(function)
+    return table | {
+        "__pow__": _pow,
+        "__rpow__": _reflected(ufuncs.power),
+        "__neg__": lambda self: ufuncs.negative(self),
+        "__pos__": lambda self: self,
+        "__abs__": lambda self: ufuncs.absolute(self),
+        "__invert__": lambda self: bits.invert(self),
+        "__round__": lambda self, ndigits=None: rounding.round(self, ndigits or 0),
+    }
+
+
+# --- indexing and iteration ---------------------------------------------------------------------------
+
+
+def _setitem(self: Any, index: Any, value: Any) -> None:
+    del value
+    shown = _index_text(index)
+    raise TypeError(
+        "array: arrays do not change, so elements cannot be assigned."
+        f"\n  hint      x = x.at[{shown}].set(value) makes a new array"
+    )
+
+
+def _index_text(index: Any) -> str:
+    if isinstance(index, tuple):
+        return ", ".join(map(_index_text, index))
+    if isinstance(index, slice):
+        ends = [index.start, index.stop] if index.step is None else [
+            index.start, index.stop, index.step]  # fmt: skip
+        return ":".join(["" if e is None else str(e) for e in ends])
+    if index is Ellipsis:
+        return "..."
+    text = repr(index)
+    return text if len(text) <= 20 and "\n" not in text else "index"
+
+
+def _len(self: Any) -> int:
+    if not self.aval.shape:
+        raise TypeError("len: an array of rank 0 has no length.")
+    return self.aval.shape[0]  # type: ignore[no-any-return]
+
+
+def _iter(self: Any) -> Iterator[Any]:
+    if not self.aval.shape:
+        raise TypeError("iter: an array of rank 0 cannot be iterated over.")
+    return iter([self[i] for i in range(self.aval.shape[0])])
+
+
+def _reversed(self: Any) -> Iterator[Any]:
+    return iter([self[i] for i in range(_len(self) - 1, -1, -1)])
+
+
+def _contains(self: Any, value: Any) -> bool:
+    return bool(reductions.any(logic.equal(self, value)))
+
+
+# --- conversions of concrete arrays -------------------------------------------------------------------
+
+
+def _item(self: Any, *args: int) -> Any:
+    host = self.to_host() if isinstance(self, ConcreteArray) else np.asarray(self)
+    if host.dtype.kind == "V":
+        host = host.astype(np.float64 if dtypes.is_floating(host.dtype) else np.int64)
+    return host.item(*args)
+
+
+def _scalar(self: Any, kind: str) -> Any:
+    host = self._host
+    if host is None:
+        host = self.to_host()
+    if host.ndim or host.dtype.kind == "V":
+        if host.size != 1 or host.ndim:
+            raise TypeError(
+                f"{kind}: only an array of rank 0 is a number, got {self.aval.str_long()}."
+            )
+        return _item(self)
+    return host.item()
+
+
+def _bool(self: Any) -> bool:
+    if self.aval.size != 1:
+        problem = "an array of no elements" if not self.aval.size else "several elements"
+        raise ValueError(
+            f"bool: the truth value of {problem} is ambiguous, got {self.aval.str_long()}."
+            "\n  hint      ask for x.any() or x.all()"
+        )
+    return bool(self.to_host().reshape(()))
+
+
+def _int(self: Any) -> int:
+    return int(_scalar(self, "int"))
+
+
+def _float(self: Any) -> float:
+    return float(_scalar(self, "float"))
+
+
+def _complex(self: Any) -> complex:
+    return complex(_scalar(self, "complex"))
+
+
+def _index(self: Any) -> int:
+    if not dtypes.is_integer(self.aval.dtype) or self.aval.ndim:
+        raise TypeError(
+            f"index: only an integer array of rank 0 is an index, got {self.aval.str_long()}."
+        )
+    return int(_scalar(self, "index"))
+
+
+def _tolist(self: Any) -> Any:
+    host = self.to_host()
+    if host.dtype.kind == "V":
+        host = host.astype(np.float64 if dtypes.is_floating(host.dtype) else np.int64)
+    return host.tolist()
+
+
+def _tobytes(self: Any, order: str | None = "C") -> bytes:
+    return np.asarray(self).tobytes(order)  # type: ignore[arg-type]
+
+
+def _dlpack(self: Any, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
+            copy: bool | None = None) -> Any:  # fmt: skip
+    host = self.to_host()
+    if not host.flags.writeable:  # NumPy exports only what may be written; consumers must not
+        host = host.copy()
+    return host.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+
+def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
+    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+        raise ValueError(f"__array_namespace__: version {api_version!r} is not known.")
+    return namespace
+
+
+# --- methods ------------------------------------------------------------------------------------------
+
+
+def _reshape(self: Any, *args: Any, order: str = "C") -> Any:
+    return shaping.reshape(self, args[0] if len(args) == 1 else args, order)
+
+
+def _transpose(self: Any, *args: Any) -> Any:
+    axes = args[0] if len(args) == 1 and not isinstance(args[0], int) else args
+    return shaping.transpose(self, axes or None)
+
+
+def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+    return shaping.astype(self, dtype, copy=copy, device=device)
+
+
+def _view(self: Any, dtype: Any = None, type: Any = None) -> Any:  # noqa: A002 - NumPy's name
+    if type is not None:
+        raise TypeError("view: type= is not supported.")
+    return rearranging.bits_as(self, dtype)
+
+
+def _flatten(self: Any, order: str = "C") -> Any:
+    return shaping.ravel(self, order)
+
+
+def _copy_method(self: Any) -> Any:
+    return creation.copy(self)
+
+
+def _conj(self: Any) -> Any:
+    return elementary.conjugate(self)
+
+
+def _clip(self: Any, min: Any = None, max: Any = None) -> Any:
+    return selection.clip(self, min, max)
+
+
+def _byteswap(self: Any) -> Any:
+    return creation.array(np.asarray(self).byteswap(), self.dtype)
+
+
+def _methods() -> dict[str, Any]:
+    r, s = reductions, shaping
+    functions = {
+        "all": r.all, "any": r.any, "argmax": r.argmax, "argmin": r.argmin, "cumprod": r.cumprod,
+        "cumsum": r.cumsum, "max": r.max, "mean": r.mean, "min": r.min, "prod": r.prod,
+        "ptp": r.ptp, "std": r.std, "sum": r.sum, "var": r.var, "ravel": s.ravel,
+        "squeeze": s.squeeze, "swapaxes": s.swapaxes, "repeat": rearranging.repeat,
+        "round": rounding.round, "argsort": sorting.argsort, "sort": sorting.sort,
+        "argpartition": sorting.argpartition, "searchsorted": sorting.searchsorted,
+        "take": indexing.take, "dot": contraction.dot, "trace": rearranging.trace,
+        "diagonal": rearranging.diagonal, "nonzero": selection.nonzero,
+        "choose": selection.choose, "compress": _compress,
+    }  # fmt: skip
+    return functions | {
+        "__getitem__": indexing.getitem, "__setitem__": _setitem, "__len__": _len,
+        "__iter__": _iter, "__reversed__": _reversed, "__contains__": _contains,
+        "__array_namespace__": _array_namespace, "__copy__": lambda self: self,
+        "__deepcopy__": lambda self, memo: _copy_method(self),
+        "reshape": _reshape, "transpose": _transpose, "astype": _astype, "view": _view,
+        "flatten": _flatten, "copy": _copy_method, "clone": _copy_method, "conj": _conj,
+        "conjugate": _conj, "clip": _clip, "item": _item,
+        "T": property(lambda self: s.transpose(self)),
+        "mT": property(lambda self: s.matrix_transpose(self)),
+        "at": property(IndexUpdateHelper),
+        "real": property(lambda self: elementary.real(self)),
+        "imag": property(lambda self: elementary.imag(self)),
+        "flat": property(lambda self: iter(s.ravel(self))),
+    }  # fmt: skip
+
+
+def _compress(self: Any, condition: Any, axis: int | None = None, **options: Any) -> Any:
+    return selection.compress(condition, self, axis, **options)
+
+
+def _concrete_methods() -> dict[str, Any]:
+    return {
+        "__repr__": printing.concrete_repr, "__str__": printing.concrete_str,
+        "__format__": printing.concrete_format, "__bool__": _bool, "__int__": _int,
+        "__float__": _float, "__complex__": _complex, "__index__": _index,
+        "__hex__": lambda self: hex(_index(self)), "__oct__": lambda self: oct(_index(self)),
+        "tolist": _tolist, "tobytes": _tobytes, "__dlpack__": _dlpack, "byteswap": _byteswap,
+        "__dlpack_device__": lambda self: (1, 0),
+    }  # fmt: skip
+
+
+attach_methods(_operators() | _methods())
+attach_methods(_concrete_methods(), to=ConcreteArray)

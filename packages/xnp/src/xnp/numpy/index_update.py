@@ -1,0 +1,364 @@
+"""Writing elements: `x.at[index].set(y)`, `.add`, `.multiply`, ..., which return a new array.
+
+Under evaluation NumPy updates a copy of the host array. Otherwise the index becomes one scatter:
+index arrays and static positions are elements of the index vectors, slices with step 1 are windows,
+other slices are index arrays with a dimension of their own.
+
+Out of bounds: static ints are an IndexError; updates at positions in arrays are left out, or as
+`mode` says. Neighbours: `index_entries` analyses the index, `indexing` reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from xnp.numpy.creation import ones_like
+from xnp.numpy.dispatch import host_of
+from xnp.numpy.index_entries import (
+    Position,
+    Positions,
+    Span,
+    entries_of,
+    from_front,
+    index_dtype,
+    index_vectors,
+    with_new_axes,
+)
+from xnp.numpy.indexing import host_index, is_not_plain, read
+from xnp.numpy.promoting import array_of, bind, cast, common_shape, reshaped, spread
+from xnp.numpy.ufuncs import divide, power
+from xnp.primitives.index_modes import GatherScatterMode, ScatterDimensionNumbers
+from xprim import Array, ConcreteArray, dtypes, from_numpy, quiet, scalar_array, shaped_array, state
+from xprim.eager import EAGER
+
+
+class IndexUpdateHelper:
+    """What `x.at` is: `x.at[index]` names elements to update."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __getitem__(self, index: Any) -> IndexUpdateRef:
+        return IndexUpdateRef(self._array, index)
+
+    def __repr__(self) -> str:
+        return f"<at of {self._array!r}>"
+
+
+class IndexUpdateRef:
+    """Elements of an array, named by an index; each method returns an updated array.
+
+    All methods take three promises and options by keyword: `indices_are_sorted` and
+    `unique_indices` (promises that may make it faster; a broken one gives undefined results), and
+    `mode`, which says what happens to positions in arrays that are out of bounds: "drop" (the
+    default of updates) leaves them out, "clip" moves them inside, "fill" is for `get`,
+    "promise_in_bounds" says that there are none.
+
+    Example:
+      >>> import xnp
+      >>> xnp.zeros(3).at[1].set(5.)
+      Array([0., 5., 0.], dtype=float32)
+    """
+
+    __slots__ = ("_array", "_index")
+
+    def __init__(self, array: Any, index: Any) -> None:
+        self._array = array
+        self._index = index
+
+    def __repr__(self) -> str:
+        return f"<at[{self._index!r}] of {self._array!r}>"
+
+    def get(self, *, indices_are_sorted: bool = False, unique_indices: bool = False,
+            mode: Any = None, fill_value: Any = None) -> Array:  # fmt: skip
+        """Return the elements; positions out of bounds read `fill_value` with mode "fill"."""
+        return read(  # type: ignore[no-any-return]
+            self._array, self._index, indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices, mode=mode, fill_value=fill_value,
+        )  # fmt: skip
+
+    def set(self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
+            mode: Any = None) -> Array:  # fmt: skip
+        """Return the array with the elements replaced; of several to one place, one wins."""
+        if mode is None:
+            updated = _updated_on_host(self._array, self._index, values, None)
+            if updated is not None:
+                return updated
+        return written(self._array, self._index, values, "scatter", indices_are_sorted,
+                       unique_indices, mode)  # type: ignore[no-any-return]  # fmt: skip
+
+    def apply(self, func: Callable[[Array], Array], *, indices_are_sorted: bool = False,
+              unique_indices: bool = False, mode: Any = None) -> Array:  # fmt: skip
+        """Return the array with `func` applied to the elements, once to each."""
+        old = read(self._array, self._index, indices_are_sorted=indices_are_sorted,
+                   unique_indices=unique_indices, mode=_reading(mode))  # fmt: skip
+        return self.set(func(old), indices_are_sorted=indices_are_sorted,
+                        unique_indices=unique_indices, mode=mode)  # fmt: skip
+
+    def add(self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
+            mode: Any = None) -> Array:  # fmt: skip
+        """Return the array with values added to the elements, all that come to one place."""
+        return self._combined(values, "scatter_add", np.add, indices_are_sorted, unique_indices,
+                              mode)  # fmt: skip
+
+    def subtract(self, values: Any, *, indices_are_sorted: bool = False,
+                 unique_indices: bool = False, mode: Any = None) -> Array:  # fmt: skip
+        """Return the array with values taken from the elements."""
+        negated = bind("neg", cast(array_of(values, "at[].subtract"), self._array.aval.dtype))
+        return self.add(negated, indices_are_sorted=indices_are_sorted,
+                        unique_indices=unique_indices, mode=mode)  # fmt: skip
+
+    def multiply(self, values: Any, *, indices_are_sorted: bool = False,
+                 unique_indices: bool = False, mode: Any = None) -> Array:  # fmt: skip
+        """Return the array with the elements multiplied by values."""
+        return self._combined(values, "scatter_mul", np.multiply, indices_are_sorted,
+                              unique_indices, mode)  # fmt: skip
+
+    mul = multiply
+
+    def min(self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
+            mode: Any = None) -> Array:  # fmt: skip
+        """Return the array with the elements replaced by values that are less."""
+        return self._combined(values, "scatter_min", np.minimum, indices_are_sorted,
+                              unique_indices, mode)  # fmt: skip
+
+    def max(self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
+            mode: Any = None) -> Array:  # fmt: skip
+        """Return the array with the elements replaced by values that are greater."""
+        return self._combined(values, "scatter_max", np.maximum, indices_are_sorted,
+                              unique_indices, mode)  # fmt: skip
+
+    def divide(self, values: Any, *, indices_are_sorted: bool = False,
+               unique_indices: bool = False, mode: Any = None) -> Array:  # fmt: skip
+        """Return the array with the elements divided by values."""
+        divisors = IndexUpdateRef(ones_like(self._array), self._index).multiply(
+            values, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode
+        )
+        return cast(divide(self._array, divisors), self._array.aval.dtype)  # type: ignore[no-any-return]
+
+    def power(self, values: Any, *, indices_are_sorted: bool = False,
+              unique_indices: bool = False, mode: Any = None) -> Array:  # fmt: skip
+        """Return the array with the elements raised to powers, once each."""
+        old = read(self._array, self._index, mode=_reading(mode))
+        return self.set(power(old, values), indices_are_sorted=indices_are_sorted,
+                        unique_indices=unique_indices, mode=mode)  # fmt: skip
+
+    def _combined(self, values: Any, primitive: str, ufunc: Any, are_sorted: bool, unique: bool,
+                  mode: Any) -> Array:  # fmt: skip
+        if mode is None:
+            updated = _updated_on_host(self._array, self._index, values, ufunc)
+            if updated is not None:
+                return updated
+        return written(self._array, self._index, values, primitive, are_sorted, unique, mode)  # type: ignore[no-any-return]
+
+
+def _reading(mode: Any) -> Any:
+    return "fill" if mode == "drop" else mode
+
+
+_NUMPY_KINDS = frozenset("biufc")
+
+
+def _updated_on_host(x: Any, index: Any, values: Any, ufunc: Any) -> Any:
+    """Update a copy of a host array by NumPy, or return None when that cannot be."""
+    if type(x) is not ConcreteArray or state.trace is not EAGER:
+        return None
+    host, aval = host_of(x), x.aval
+    kind = type(values)
+    if kind is ConcreteArray:
+        new = host_of(values)
+        if new is not None and new.dtype != aval.dtype:
+            new = cast(values, aval.dtype)._host
+        weak = values.aval.weak_type
+    elif kind is float or kind is int:
+        new, weak = values, True
+        if kind is float and not dtypes.is_inexact(aval.dtype):
+            return None
+        if aval.dtype.kind not in _NUMPY_KINDS:
+            new = scalar_array(values, aval.dtype)._host
+    else:
+        return None
+    plain = host_index(index)
+    if host is None or new is None or is_not_plain(plain):
+        return None
+    if ufunc is not None and (aval.dtype.kind not in _NUMPY_KINDS or aval.dtype.kind == "c"):
+        return None
+    result = host.copy()
+    try:
+        if ufunc is None:
+            quiet.run(result.__setitem__, plain, new)
+        else:
+            quiet.run(ufunc.at, result, plain, new)
+    except (IndexError, ValueError, OverflowError, TypeError):
+        return None  # the written way says what is wrong, or leaves updates out
+    if aval.weak_type and not weak:
+        aval = shaped_array(aval.shape, aval.dtype)
+    return ConcreteArray(result, aval)
+
+
+def written(
+    x: Any, index: Any, values: Any, primitive: str, are_sorted: bool, unique: bool, mode: Any
+) -> Any:
+    """Return the updated array by a scatter, under any trace."""
+    x = array_of(x, "at[]")
+    if type(values) in (bool, int, float, complex):
+        values = _scalar_of(values, x.aval)
+    values = array_of(values, "at[]: values")
+    if values.aval.dtype != x.aval.dtype:
+        values = cast(values, x.aval.dtype)
+    mask = _mask_of(index, x.aval.shape)
+    if mask is not None and primitive == "scatter" and not values.aval.ndim:
+        return bind("select_n", mask, x, values)
+    entries = entries_of(index, x.aval.shape, checks=mode is None)
+    return _scattered(x, entries, values, primitive, are_sorted, unique, mode)
+
+
+def _scalar_of(value: Any, aval: Any) -> Any:
+    if aval.weak_type:
+        return cast(scalar_array(value), aval.dtype, True)
+    if type(value) is float and not dtypes.is_inexact(aval.dtype):
+        return cast(scalar_array(value), aval.dtype)
+    return scalar_array(value, aval.dtype) if type(value) is not complex else (
+        cast(scalar_array(value), aval.dtype))  # fmt: skip
+
+
+def _mask_of(index: Any, shape: Any) -> Any:
+    """Return a traced mask of the array's own shape: then the update is a choice."""
+    if isinstance(index, Array) and not isinstance(index, ConcreteArray) and (
+        index.aval.dtype == dtypes.bool_ and index.aval.shape == shape
+    ):
+        return index
+    return None
+
+
+def _scattered(
+    x: Any, entries: Any, values: Any, primitive: str, are_sorted: bool, unique: bool, mode: Any
+) -> Any:
+    shape = x.aval.shape
+    x = with_new_axes(x, entries)
+    wide = x.aval.shape
+    layout = _Layout(entries, wide)
+    if values.aval.ndim:
+        values = _fitted(values, layout.result_shape)
+    if 0 in layout.result_shape:
+        return reshaped(x, shape)
+    _check_room(layout, wide)
+    values = spread(values, layout.result_shape)
+    if layout.to_updates != tuple(range(len(layout.to_updates))):
+        values = bind("transpose", values, permutation=layout.to_updates)
+    dtype = index_dtype([a for _, a in layout.columns] or [scalar_array(0, dtypes.int32)])
+    columns = [from_front(a, wide[d], dtype) for d, a in layout.columns]
+    indices = index_vectors(columns, layout.batch) if columns else from_numpy(
+        np.zeros((0,), np.int32))  # fmt: skip
+    static = not layout.has_arrays
+    result = bind(
+        primitive, x, indices, values,
+        dimension_numbers=ScatterDimensionNumbers(
+            tuple(range(len(layout.batch), len(layout.result_shape))),
+            tuple(layout.collapsed), tuple([d for d, _ in layout.columns]),
+        ),
+        indices_are_sorted=are_sorted or static, unique_indices=unique or static,
+        mode=GatherScatterMode.from_any(mode),
+    )  # fmt: skip
+    return reshaped(result, shape)
+
+
+def _fitted(values: Any, shape: tuple[int, ...]) -> Any:
+    """Drop leading dimensions of size 1 that the place of the values does not have; check."""
+    own = values.aval.shape
+    while len(own) > len(shape) and own[0] == 1:
+        own = own[1:]
+    values = reshaped(values, own)
+    fits = len(own) <= len(shape) and all([
+        n in (1, m) for n, m in zip(reversed(own), reversed(shape), strict=False)
+    ])  # fmt: skip
+    if not fits:
+        raise ValueError(
+            f"at[]: values of shape {values.aval.shape} do not broadcast to the elements that the "
+            f"index names, of shape {shape}."
+        )
+    return values
+
+
+def _check_room(layout: _Layout, shape: Any) -> None:
+    for d in layout.collapsed:
+        if not shape[d]:
+            raise IndexError(f"index: dimension {d} of shape {shape} has no elements to update.")
+
+
+class _Layout:
+    """Where the dimensions of the values go: batch dimensions of the index vectors, or windows.
+
+    Attributes:
+      columns: pairs of an operand dimension and the index array in it, for the index vectors.
+      collapsed: operand dimensions with index arrays.
+      batch: the batch shape of the index vectors.
+      result_shape: the shape of the elements that the index names, as NumPy has it.
+      to_updates: the permutation from that to (batch dimensions, window dimensions).
+      has_arrays: whether an index is an array.
+    """
+
+    def __init__(self, entries: Any, shape: tuple[int, ...]) -> None:
+        dims = range(len(entries))
+        self.has_arrays = any([type(e) is Positions for e in entries])
+        # static ints join the index arrays, if there are any; alone they only drop their dimension
+        joined = [d for d in dims if type(entries[d]) is Positions or (
+            type(entries[d]) is Position)]  # fmt: skip
+        arrays = {d: _array_of(entries[d]) for d in joined}
+        common = common_shape("index", [a.aval for a in arrays.values()]) if arrays else ()
+        stepped = [d for d in dims if type(entries[d]) is Span and entries[d].step != 1]
+        windows = [d for d in dims if d not in joined and d not in stepped]
+        spans = {d: entries[d] for d in dims if type(entries[d]) is Span}
+        sizes = {d: spans[d].size if d in spans else shape[d] for d in (*stepped, *windows)}
+        self.batch = (*common, *[sizes[d] for d in stepped])
+        self.collapsed = sorted([*joined, *stepped])
+        self.columns = self._columns(arrays, stepped, windows, spans, len(common), shape)
+        self._order(joined, stepped, windows, sizes, common)
+
+    def _columns(self, arrays: Any, stepped: Any, windows: Any, spans: Any, rank: int,
+                 shape: Any) -> list[tuple[int, Any]]:  # fmt: skip
+        columns = {}
+        for d, a in arrays.items():
+            # behind the dimensions of its own come those of the stepped slices
+            own = (1,) * (rank - a.aval.ndim) + a.aval.shape if a.aval.ndim else ()
+            columns[d] = reshaped(a, (*own, *(1,) * len(stepped))) if own else a
+        for i, d in enumerate(stepped):
+            e = spans[d]
+            places = np.arange(e.size, dtype=np.int32) * e.step + e.start
+            columns[d] = from_numpy(places.reshape(-1, *(1,) * (len(stepped) - 1 - i)))
+        for d in windows:
+            if d in spans and (spans[d].start or spans[d].size != shape[d]):
+                columns[d] = scalar_array(spans[d].start, dtypes.int32)
+        return sorted(columns.items(), key=lambda item: item[0])
+
+    def _order(self, joined: Any, stepped: Any, windows: Any, sizes: Any, common: Any) -> None:
+        side_by_side = not joined or joined[-1] - joined[0] == len(joined) - 1
+        others = sorted([*stepped, *windows])
+        ahead = len([d for d in others if d < joined[0]]) if joined and side_by_side else 0
+        if joined and not self.has_arrays:
+            ahead = 0  # no dimensions to place
+        numpy_order: list[Any] = [*others[:ahead], *[("batch", i) for i in range(len(common))],
+                                  *others[ahead:]]  # fmt: skip
+        ours: list[Any] = [*[("batch", i) for i in range(len(common))], *stepped, *windows]
+        self.result_shape = tuple([
+            common[k[1]] if type(k) is tuple else sizes[k] for k in numpy_order
+        ])  # fmt: skip
+        self.to_updates = tuple([numpy_order.index(k) for k in ours])
+
+
+def _array_of(entry: Any) -> Any:
+    if type(entry) is Positions:
+        return entry.array
+    return scalar_array(entry.value, dtypes.int32)
+
+
+def at(x: Any) -> IndexUpdateHelper:
+    """Return the helper behind the property `x.at`."""
+    return IndexUpdateHelper(x)
+
+

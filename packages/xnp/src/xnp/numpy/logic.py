@@ -1,0 +1,289 @@
+"""Comparisons, logical operations and tests of elements: equal, logical_and, isnan, isclose, ...
+
+Comparisons promote their operands and give booleans; complex numbers are ordered by their real,
+then their imaginary parts. Neighbours: `ufuncs` has the makers, `bits` the operations on bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from xnp.numpy.creation import asarray
+from xnp.numpy.dispatch import planned
+from xnp.numpy.promoting import (
+    array_of,
+    bind,
+    broadcast,
+    broadcast_all,
+    cast,
+    filled,
+    inexact,
+    promoted,
+    scalar_like,
+    select,
+)
+from xnp.numpy.reductions import all as all_true
+from xnp.numpy.ufuncs import binary_function, unary_function
+from xprim import Array, dtypes, scalar_array
+
+__all__ = [
+    "allclose", "array_equal", "array_equiv", "equal", "greater", "greater_equal", "isclose",
+    "iscomplex", "iscomplexobj", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "isreal",
+    "isrealobj", "isscalar", "iterable", "less", "less_equal", "logical_and", "logical_not",
+    "logical_or", "logical_xor", "not_equal", "signbit",
+]  # fmt: skip
+
+
+def _comparison(name: str, primitive: str) -> Callable[[Any, Any], Any]:
+    def written(x: Any, y: Any) -> Any:
+        x, y = broadcast(name, *promoted(name, x, y))
+        if dtypes.is_complex(x.aval.dtype) and primitive not in ("eq", "ne"):
+            return _lexicographic(primitive, x, y)
+        return bind(primitive, x, y)
+
+    return written
+
+
+def _lexicographic(primitive: str, x: Any, y: Any) -> Any:
+    x, y = broadcast_all(primitive, x, y)
+    (re_x, re_y), (im_x, im_y) = [
+        [bind(part, v) for v in (x, y)] for part in ("real", "imag")
+    ]
+    return select(
+        bind("eq", re_x, re_y), bind(primitive, im_x, im_y), bind(primitive, re_x, re_y)
+    )
+
+
+equal = binary_function("equal", _comparison("equal", "eq"), "Return whether x == y.", np.equal)
+not_equal = binary_function(
+    "not_equal", _comparison("not_equal", "ne"), "Return whether x != y.", np.not_equal
+)
+less = binary_function("less", _comparison("less", "lt"), "Return whether x < y.")
+less_equal = binary_function(
+    "less_equal", _comparison("less_equal", "le"), "Return whether x <= y."
+)
+greater = binary_function("greater", _comparison("greater", "gt"), "Return whether x > y.")
+greater_equal = binary_function(
+    "greater_equal", _comparison("greater_equal", "ge"), "Return whether x >= y."
+)
+
+
+# --- logical operations -------------------------------------------------------------------------------
+
+
+def truth_of(x: Any, operation: str) -> Any:
+    """Return whether each element is not zero, as an Array."""
+    x = asarray(x) if isinstance(x, bool | int | float | complex) else array_of(x, operation)
+    if dtypes.is_bool(x.aval.dtype):
+        return x
+    return bind("ne", x, scalar_like(0, x))
+
+
+def _logical(name: str, primitive: str) -> Callable[[Any, Any], Any]:
+    def written(x: Any, y: Any) -> Any:
+        return bind(primitive, *broadcast(name, truth_of(x, name), truth_of(y, name)))
+
+    return written
+
+
+logical_and = binary_function(
+    "logical_and", _logical("logical_and", "and"), "Return whether both x and y are not zero."
+)
+logical_or = binary_function(
+    "logical_or", _logical("logical_or", "or"), "Return whether x or y is not zero."
+)
+logical_xor = binary_function(
+    "logical_xor", _logical("logical_xor", "xor"), "Return whether one of x and y is not zero."
+)
+logical_not = unary_function(
+    "logical_not", lambda x: bind("not", truth_of(x, "logical_not")), "Return whether x is zero."
+)
+
+
+# --- tests of elements --------------------------------------------------------------------------------
+
+
+def _parts(x: Any) -> list[Any]:
+    if dtypes.is_complex(x.aval.dtype):
+        return [bind("real", x), bind("imag", x)]
+    return [x]
+
+
+def _nothing(x: Any, value: bool) -> Any:
+    return filled(value, x.aval.shape, dtypes.bool_)
+
+
+def _isnan(x: Any) -> Any:
+    x = array_of(x, "isnan")
+    return bind("ne", x, x) if dtypes.is_inexact(x.aval.dtype) else _nothing(x, False)
+
+
+def _isfinite(x: Any) -> Any:
+    x = array_of(x, "isfinite")
+    if not dtypes.is_inexact(x.aval.dtype):
+        return _nothing(x, True)
+    tests = [bind("is_finite", part) for part in _parts(x)]
+    return tests[0] if len(tests) == 1 else bind("and", *tests)
+
+
+def _isinf(x: Any) -> Any:
+    x = array_of(x, "isinf")
+    if not dtypes.is_inexact(x.aval.dtype):
+        return _nothing(x, False)
+    tests = [
+        bind("eq", bind("abs", part), scalar_like(float("inf"), part)) for part in _parts(x)
+    ]
+    return tests[0] if len(tests) == 1 else bind("or", *tests)
+
+
+def _infinite(name: str, value: float) -> Callable[[Any], Any]:
+    def written(x: Any) -> Any:
+        x = array_of(x, name)
+        if dtypes.is_complex(x.aval.dtype):
+            raise TypeError(f"{name}: complex infinity has no sign, got {x.aval.str_long()}.")
+        if not dtypes.is_inexact(x.aval.dtype):
+            return _nothing(x, False)
+        return bind("eq", x, scalar_like(value, x))
+
+    return written
+
+
+isnan = unary_function("isnan", _isnan, "Return whether each element is NaN.")
+isfinite = unary_function("isfinite", _isfinite, "Return whether each element is finite.")
+isinf = unary_function("isinf", _isinf, "Return whether each element is infinite.")
+_isposinf = unary_function(
+    "isposinf", _infinite("isposinf", float("inf")), "Return whether each element is +inf."
+)
+_isneginf = unary_function(
+    "isneginf", _infinite("isneginf", -float("inf")), "Return whether each element is -inf."
+)
+
+
+def isposinf(x: Any, /, out: None = None) -> Array:
+    """Return whether each element is +inf."""
+    del out
+    return _isposinf(x)
+
+
+def isneginf(x: Any, /, out: None = None) -> Array:
+    """Return whether each element is -inf."""
+    del out
+    return _isneginf(x)
+
+
+def _iscomplex(x: Any) -> Any:
+    x = array_of(x, "iscomplex")
+    if not dtypes.is_complex(x.aval.dtype):
+        return _nothing(x, False)
+    part = bind("imag", x)
+    return bind("ne", part, scalar_like(0, part))
+
+
+iscomplex = unary_function(
+    "iscomplex", _iscomplex, "Return whether each element has an imaginary part."
+)
+isreal = unary_function(
+    "isreal", lambda x: bind("not", _iscomplex(x)), "Return whether the imaginary parts are zero."
+)
+
+
+def _signbit(x: Any) -> Any:
+    x = array_of(x, "signbit")
+    dtype = x.aval.dtype
+    if dtypes.is_complex(dtype):
+        raise TypeError(f"signbit: complex numbers have no sign, got {x.aval.str_long()}.")
+    if not dtypes.is_floating(dtype):
+        return bind("lt", x, scalar_like(0, x)) if dtypes.is_integer(dtype) else _nothing(x, False)
+    width = dtype.itemsize
+    bits = bind("bitcast_convert_type", x, new_dtype=np.dtype(f"int{8 * width}"))
+    return bind("lt", bits, scalar_like(0, bits))
+
+
+signbit = unary_function(
+    "signbit", _signbit, "Return whether the sign of each element is negative, also for -0.0."
+)
+
+
+def iscomplexobj(x: Any) -> bool:
+    """Return whether the dtype of `x` is complex."""
+    return dtypes.is_complex(dtypes.dtype(x if not isinstance(x, list | tuple) else asarray(x)))
+
+
+def isrealobj(x: Any) -> bool:
+    """Return whether the dtype of `x` is not complex."""
+    return not iscomplexobj(x)
+
+
+def isscalar(element: Any) -> bool:
+    """Return whether `element` is a Python or NumPy scalar, or an array of rank 0."""
+    if isinstance(element, Array):
+        return element.ndim == 0
+    return bool(np.isscalar(element)) or (hasattr(element, "__jax_array__") and np.ndim(element) == 0)
+
+
+def iterable(y: Any) -> bool:
+    """Return whether `y` can be iterated over."""
+    if isinstance(y, Array):
+        return y.ndim > 0
+    return bool(np.iterable(y))
+
+
+# --- closeness ----------------------------------------------------------------------------------------
+
+
+@planned(4)
+def _isclose(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any:
+    a, b = broadcast_all("isclose", *promoted("isclose", a, b))
+    if not dtypes.is_inexact(a.aval.dtype):
+        a, b = inexact("isclose", a, b)
+    size_b = bind("abs", b)
+    rtol, atol = [cast(array_of(t, "isclose"), size_b.aval.dtype) for t in (rtol, atol)]
+    bound = bind("add", atol, bind("mul", rtol, size_b))
+    near = bind("le", bind("abs", bind("sub", a, b)), bound)
+    finite = bind("and", _isfinite(a), _isfinite(b))
+    result = select(finite, near, bind("eq", a, b))
+    if equal_nan:
+        result = bind("or", result, bind("and", bind("ne", a, a), bind("ne", b, b)))
+    return result
+
+
+def isclose(
+    a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False
+) -> Array:
+    """Return whether |a - b| <= atol + rtol |b|, element by element; infinities only if equal.
+
+    Args:
+      a: an array.
+      b: an array.
+      rtol: the tolerance in parts of |b|.
+      atol: the absolute tolerance.
+      equal_nan: whether NaN is close to NaN.
+    """
+    return _isclose(a, b, rtol, atol, bool(equal_nan))  # type: ignore[no-any-return]
+
+
+def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Array:
+    """Return whether all elements are close, see `isclose`."""
+    return all_true(isclose(a, b, rtol, atol, equal_nan))
+
+
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
+    """Return whether two arrays have one shape and equal elements."""
+    a1, a2 = asarray(a1), asarray(a2)
+    if a1.shape != a2.shape:
+        return scalar_array(False)
+    same = equal(a1, a2)
+    if equal_nan:
+        same = logical_or(same, logical_and(isnan(a1), isnan(a2)))
+    return all_true(same)
+
+
+def array_equiv(a1: Any, a2: Any) -> Array:
+    """Return whether two arrays have equal elements after broadcasting."""
+    try:
+        return all_true(equal(asarray(a1), asarray(a2)))
+    except TypeError:
+        return scalar_array(False)

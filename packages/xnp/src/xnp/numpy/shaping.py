@@ -1,0 +1,382 @@
+"""Other shapes of the same elements: reshape, transpose, expand_dims, broadcast_to, ...
+
+Nothing here changes an element. Neighbours: `joining` puts arrays together and takes them apart,
+`rearranging` repeats, rolls, flips and pads.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xnp.numpy.dispatch import host_of, planned
+from xnp.numpy.promoting import (
+    array_of,
+    axes_of,
+    axis_of,
+    bind,
+    cast,
+    reshaped,
+    spread,
+)
+from xprim import Array, ConcreteArray, Tracer, dtypes, shaped_array, state
+from xprim.eager import EAGER
+from xprim.errors import ConcretizationTypeError
+
+__all__ = [
+    "astype", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_shapes",
+    "broadcast_to", "expand_dims", "matrix_transpose", "moveaxis", "ndim", "permute_dims", "ravel",
+    "reshape", "rollaxis", "shape", "size", "squeeze", "swapaxes", "transpose",
+]  # fmt: skip
+
+
+# --- reshape ------------------------------------------------------------------------------------------
+
+
+def reshape(
+    a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None
+) -> Array:
+    """Return the elements of `a` in another shape.
+
+    Args:
+      a: an array.
+      shape: an int or a sequence of ints; one may be -1 and is found from the number of elements.
+      order: "C" runs through the last dimension first, "F" through the first.
+      copy: has no effect: arrays do not change.
+      out_sharding: has no effect outside of sharded programs.
+
+    Raises:
+      TypeError: when the number of elements differs.
+      ConcretizationTypeError: when the shape is a traced value.
+
+    Example:
+      >>> import xnp
+      >>> xnp.reshape(xnp.arange(6), (2, -1)).shape
+      (2, 3)
+    """
+    del copy, out_sharding
+    if type(a) is ConcreteArray and order == "C" and state.trace is EAGER:
+        host = a._host
+        if host is None or a._buffer is not None:
+            host = host_of(a)
+        if host is not None:
+            try:
+                result = host.reshape(shape)
+            except (TypeError, ValueError):
+                return _reshape(a, shape, order)
+            aval = a.aval
+            return ConcreteArray(result, shaped_array(result.shape, aval.dtype, aval.weak_type))
+    return _reshape(a, shape, order)
+
+
+def _reshape(a: Any, shape: Any, order: str) -> Any:
+    a = array_of(a, "reshape")
+    sizes = static_shape(shape, "reshape", a.aval)
+    if order == "F":
+        turned = reshaped(_reversed_dims(a), sizes[::-1])
+        return _reversed_dims(turned)
+    if order not in ("C", "A"):
+        raise ValueError(f"reshape: order must be 'C', 'F' or 'A', got {order!r}.")
+    return reshaped(a, sizes)
+
+
+def _reversed_dims(x: Any) -> Any:
+    return permuted(x, tuple(range(x.aval.ndim))[::-1])
+
+
+def static_shape(shape: Any, operation: str, aval: Any) -> tuple[int, ...]:
+    """Return a shape as a tuple of ints, with -1 replaced by what is left of the elements."""
+    if isinstance(shape, Tracer):
+        raise ConcretizationTypeError(
+            shape, operation, "the shape is a traced value, but shapes are static."
+        )
+    if isinstance(shape, Array | np.ndarray):
+        shape = np.asarray(shape).tolist()
+    parts = shape if isinstance(shape, tuple | list) else (shape,)
+    for n in parts:
+        if isinstance(n, Tracer):
+            raise ConcretizationTypeError(
+                n, operation, "a dimension is a traced value, but shapes are static."
+            )
+    sizes = [operator.index(n) for n in parts]
+    if sizes.count(-1) == 1:
+        rest = math.prod([n for n in sizes if n != -1])
+        if rest <= 0 or aval.size % rest:
+            if rest == 0 and aval.size == 0:
+                return tuple([0 if n == -1 else n for n in sizes])
+            raise TypeError(
+                f"{operation}: {aval.size} elements do not divide into shape {tuple(sizes)}."
+                f"\n  got       {aval.str_long()}"
+            )
+        sizes[sizes.index(-1)] = aval.size // rest
+    if math.prod(sizes) != aval.size or any([n < 0 for n in sizes]):
+        raise TypeError(
+            f"{operation}: the number of elements changes from {aval.size}."
+            f"\n  got       {aval.str_long()} to shape {tuple(sizes)}"
+            f"\n  expected  a shape of {aval.size} elements"
+        )
+    return tuple(sizes)
+
+
+def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Array:
+    """Return the elements of `a` in one dimension; `order` as of `reshape`."""
+    del out_sharding
+    return reshape(a, -1 if getattr(a, "size", 1) else (0,), "C" if order in "KA" else order)
+
+
+# --- transpose ----------------------------------------------------------------------------------------
+
+
+def permuted(x: Any, permutation: tuple[int, ...]) -> Any:
+    """Bind `transpose`, but for the identity."""
+    if permutation == tuple(range(len(permutation))):
+        return x
+    return bind("transpose", x, permutation=permutation)
+
+
+@planned(1)
+def _transpose(a: Any, axes: Any) -> Any:
+    a = array_of(a, "transpose")
+    rank = a.aval.ndim
+    if axes is None:
+        return permuted(a, tuple(range(rank))[::-1])
+    order = axes_of(axes, rank, "transpose")
+    if len(order) != rank:
+        raise ValueError(
+            f"transpose: axes must name all {rank} dimensions of the array, got {axes}."
+        )
+    return permuted(a, order)
+
+
+def transpose(a: Any, axes: Sequence[int] | None = None) -> Array:
+    """Return `a` with its dimensions in another order.
+
+    Args:
+      a: an array.
+      axes: the dimensions of `a` in the order of the result; None reverses them.
+    """
+    return _transpose(a, None if axes is None else tuple(axes))  # type: ignore[no-any-return]
+
+
+permute_dims = transpose
+
+
+@planned(1)
+def matrix_transpose(x: Any, /) -> Array:
+    """Return `x` with its last two dimensions exchanged."""
+    x = array_of(x, "matrix_transpose")
+    rank = x.aval.ndim
+    if rank < 2:
+        raise ValueError(
+            f"matrix_transpose: takes arrays of 2 dimensions and more, got {x.aval.str_long()}."
+        )
+    return permuted(x, (*range(rank - 2), rank - 1, rank - 2))  # type: ignore[no-any-return]
+
+
+@planned(1)
+def _swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+    a = array_of(a, "swapaxes")
+    order = list(range(a.aval.ndim))
+    i, j = axis_of(axis1, len(order), "swapaxes"), axis_of(axis2, len(order), "swapaxes")
+    order[i], order[j] = order[j], order[i]
+    return permuted(a, tuple(order))
+
+
+def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
+    """Return `a` with two dimensions exchanged."""
+    return _swapaxes(a, operator.index(axis1), operator.index(axis2))  # type: ignore[no-any-return]
+
+
+@planned(1)
+def _moveaxis(a: Any, source: Any, destination: Any) -> Any:
+    a = array_of(a, "moveaxis")
+    rank = a.aval.ndim
+    sources = axes_of(source, rank, "moveaxis: source")
+    targets = axes_of(destination, rank, "moveaxis: destination")
+    if len(sources) != len(targets):
+        raise ValueError(
+            "moveaxis: source and destination must be of equal length, got "
+            f"{len(sources)} and {len(targets)}."
+        )
+    order = [d for d in range(rank) if d not in sources]
+    for target, origin in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, origin)
+    return permuted(a, tuple(order))
+
+
+def moveaxis(a: Any, source: Any, destination: Any) -> Array:
+    """Return `a` with dimensions moved to other places; the others keep their order."""
+    return _moveaxis(a, _static(source), _static(destination))  # type: ignore[no-any-return]
+
+
+def _static(axis: Any) -> Any:
+    return operator.index(axis) if not isinstance(axis, list | tuple) else tuple(axis)
+
+
+def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
+    """Return `a` with one dimension moved to stand before dimension `start`."""
+    a = array_of(a, "rollaxis")
+    rank = a.aval.ndim
+    axis = axis_of(axis, rank, "rollaxis")
+    start = start + rank if start < 0 else start
+    if not 0 <= start <= rank:
+        raise ValueError(f"rollaxis: start {start} is out of bounds for {rank} dimensions.")
+    return moveaxis(a, axis, start - (axis < start))
+
+
+# --- dimensions of size 1 -----------------------------------------------------------------------------
+
+
+@planned(1)
+def _expand_dims(a: Any, axis: Any) -> Any:
+    a = array_of(a, "expand_dims")
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    rank = a.aval.ndim + len(axes)
+    new = axes_of(axes, rank, "expand_dims")
+    sizes = iter(a.aval.shape)
+    shape = tuple([1 if d in new else next(sizes) for d in range(rank)])
+    kept = tuple([d for d in range(rank) if d not in new])
+    return bind("broadcast_in_dim", a, shape=shape, broadcast_dimensions=kept)
+
+
+def expand_dims(a: Any, axis: Any) -> Array:
+    """Return `a` with dimensions of size 1 at the places that `axis` names in the result."""
+    return _expand_dims(a, _static(axis))  # type: ignore[no-any-return]
+
+
+@planned(1)
+def _squeeze(a: Any, axis: Any) -> Any:
+    a = array_of(a, "squeeze")
+    if axis is None:
+        dims = tuple([d for d, n in enumerate(a.aval.shape) if n == 1])
+    else:
+        dims = axes_of(axis, a.aval.ndim, "squeeze")
+    return bind("squeeze", a, dimensions=tuple(sorted(dims))) if dims else a
+
+
+def squeeze(a: Any, axis: Any = None) -> Array:
+    """Return `a` without dimensions of size 1: all of them, or those of `axis`."""
+    return _squeeze(a, None if axis is None else _static(axis))  # type: ignore[no-any-return]
+
+
+def _at_least(rank: int, arys: Any) -> Any:
+    results = []
+    for x in arys:
+        x = array_of(x, f"atleast_{rank}d")
+        shape = x.aval.shape
+        if len(shape) < rank:
+            front = rank - len(shape)
+            if rank == 3:
+                shape = {0: (1, 1, 1), 1: (1, *shape, 1), 2: (*shape, 1)}[len(shape)]
+            else:
+                shape = (*(1,) * front, *shape)
+            x = reshaped(x, shape)
+        results.append(x)
+    return results[0] if len(results) == 1 else results
+
+
+def atleast_1d(*arys: Any) -> Any:
+    """Return each array with one dimension at least."""
+    return _at_least(1, arys)
+
+
+def atleast_2d(*arys: Any) -> Any:
+    """Return each array with two dimensions at least, new ones in front."""
+    return _at_least(2, arys)
+
+
+def atleast_3d(*arys: Any) -> Any:
+    """Return each array with three dimensions at least."""
+    return _at_least(3, arys)
+
+
+# --- broadcasting -------------------------------------------------------------------------------------
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """Return the shape that shapes broadcast to.
+
+    Example:
+      >>> broadcast_shapes((2, 1), (3,))
+      (2, 3)
+    """
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(
+            f"broadcast_shapes: incompatible shapes: {', '.join(map(str, shapes))}."
+            "\n  expected  sizes that are equal or 1, counted from the last dimension"
+        ) from None
+
+
+@planned(1)
+def _broadcast_to(array: Any, shape: tuple[int, ...]) -> Any:
+    x = array_of(array, "broadcast_to")
+    own = x.aval.shape
+    if len(own) > len(shape) or any([
+        n not in (1, m) for n, m in zip(reversed(own), reversed(shape), strict=False)
+    ]):  # fmt: skip
+        raise ValueError(
+            f"broadcast_to: an array of shape {own} does not broadcast to shape {shape}."
+        )
+    return spread(x, shape)
+
+
+def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
+    """Return `array` repeated to a shape by NumPy's rules."""
+    del out_sharding
+    sizes = (shape,) if isinstance(shape, int) else tuple([operator.index(n) for n in shape])
+    return _broadcast_to(array, sizes)  # type: ignore[no-any-return]
+
+
+def broadcast_arrays(*args: Any) -> list[Array]:
+    """Return the arrays, all in their common shape."""
+    arrays = [array_of(a, "broadcast_arrays") for a in args]
+    common = broadcast_shapes(*[a.aval.shape for a in arrays]) if arrays else ()
+    return [broadcast_to(a, common) for a in arrays]
+
+
+# --- what an array is ---------------------------------------------------------------------------------
+
+
+def shape(a: Any) -> tuple[int, ...]:
+    """Return the shape of an array."""
+    return tuple(a.shape) if hasattr(a, "shape") else tuple(np.shape(a))
+
+
+def ndim(a: Any) -> int:
+    """Return the number of dimensions of an array."""
+    return len(shape(a))
+
+
+def size(a: Any, axis: Any = None) -> int:
+    """Return the number of elements of an array, or its size along axes."""
+    own = shape(a)
+    if axis is None:
+        return math.prod(own)
+    return math.prod([own[d] for d in axes_of(axis, len(own), "size")])
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Array:
+    """Return the elements of `x` in another dtype.
+
+    Args:
+      x: an array.
+      dtype: the dtype; None for the default floating one. Complex numbers lose their imaginary
+        part, floats become integers by rounding towards zero, anything but zero is True.
+      copy: has no effect: arrays do not change.
+      device: None; put the result elsewhere with `device_put`.
+    """
+    del copy
+    if device is not None:
+        raise TypeError("astype: device= is for device_put.")
+    return _astype(x, dtypes.requested_dtype(dtype, "astype"))  # type: ignore[no-any-return]
+
+
+@planned(1)
+def _astype(x: Any, dtype: Any) -> Any:
+    return cast(array_of(x, "astype"), dtype)

@@ -1,0 +1,80 @@
+"""pinv: the Moore-Penrose inverse P of a matrix A.
+
+Singular values up to `rtol` times the largest one count as zero. It is a primitive because its
+derivative needs none of the singular vectors, which need not have one. Source: G. Golub and
+V. Pereyra, The differentiation of pseudo-inverses and nonlinear least squares problems whose
+variables separate (1973), equation 4.12:
+
+    dP = -P dA P + P P^H dA^H (1 - A P) + (1 - P A) dA^H P^H P
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xnp.primitives.matrices import adjoint, as_columns, checked, matmul, matrix_batch
+from xnp.primitives.shorthand import add, bind, broadcasted, converted, div, filled, mul, selected, sub
+from xnp.primitives.svd import svd_p
+from xprim import Primitive, ShapedArray, Zero, scalar_array, shaped_array, undefined
+
+
+def _shape(aval: ShapedArray, *, rtol: float) -> tuple[ShapedArray, ...]:
+    batch, m, n = checked("pinv", aval)
+    return (shaped_array((*batch, n, m), aval.dtype),)
+
+
+def _numpy(a: Any, *, rtol: float) -> Any:
+    if a.size == 0:
+        return (np.zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype),)
+    s, u, vh = svd_p.rule("numpy")(a, full_matrices=False, compute_uv=True)
+    keep = s > s.dtype.type(rtol) * s[..., :1]
+    inverse = np.where(keep, 1 / np.where(keep, s, 1), 0 * s)[..., None]
+    u_adjoint = u.swapaxes(-1, -2).conj()
+    result = np.matmul(vh.swapaxes(-1, -2).conj(), inverse.astype(s.dtype) * u_adjoint)
+    return (result.astype(a.dtype, copy=False),)
+
+
+def _by_values(a: Any, rtol: float) -> Any:
+    s, u, vh = svd_p.bind(a, full_matrices=False, compute_uv=True)
+    shape, dtype = s.aval.shape, s.aval.dtype
+    largest = bind("reduce_max", s, axes=(s.aval.ndim - 1,))
+    least = mul(largest, scalar_array(rtol, dtype))
+    keep = bind("gt", s, broadcasted(least, shape, tuple(range(s.aval.ndim - 1))))
+    zeros = mul(s, filled(shape, 0, dtype))
+    inverse = selected(keep, div(filled(shape, 1, dtype), s), zeros)
+    rows = converted(as_columns(inverse, u.aval.shape[-2]), a.aval.dtype)
+    return [matmul(adjoint(vh), mul(rows, adjoint(u)))]
+
+
+def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, rtol: float) -> Any:
+    if avals_out[0].size == 0:
+        return [b.constant(0, avals_out[0])]
+    return b.traced(lambda a: _by_values(a, rtol), operands, avals_in, key=("pinv", rtol))
+
+
+def _jvp(primals: Any, tangents: Any, *, rtol: float) -> Any:
+    (a,), (a_dot,) = primals, tangents
+    outs = pinv_p.bind(a, rtol=rtol)
+    if type(a_dot) is Zero:
+        return outs, (Zero(outs[0].aval),)
+    p = outs[0]
+    ph, dh = adjoint(p), adjoint(a_dot)
+    first = matmul(matmul(p, a_dot), p)
+    left = matmul(p, matmul(ph, dh))
+    right = matmul(dh, matmul(ph, p))
+    second = sub(left, matmul(matmul(left, a), p))
+    third = sub(right, matmul(p, matmul(a, right)))
+    return outs, (sub(add(second, third), first),)
+
+
+pinv_p = Primitive(
+    "pinv",
+    shape=_shape,
+    numpy=_numpy,
+    stablehlo=_stablehlo,
+    jvp=_jvp,
+    transpose=undefined("it is not linear"),
+    batch=matrix_batch(lambda: pinv_p),
+)

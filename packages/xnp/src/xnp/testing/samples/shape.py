@@ -1,0 +1,94 @@
+"""Samples of the primitives that change shapes and the order of elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xnp.lax import shape as _functions  # noqa: F401 - defines the primitives
+from xnp.testing.samples.values import EVERY, INTEGERS, SPECIAL, numbers
+from xprim import dtypes
+from xprim.testing import Sample
+
+Shape = tuple[int, ...]
+
+
+def _one(shape: Shape, note: str = "", dtype: Any = np.float64, **params: Any) -> Sample:
+    return Sample([numbers(shape, dtype)], params, note=note)
+
+
+def _moves(shapes: list[tuple[Shape, dict[str, Any]]]) -> list[Sample]:
+    """Return samples of a data movement: some shapes in float64, the first in every dtype."""
+    shape, params = shapes[0]
+    cases = [_one(s, **p) for s, p in shapes]
+    cases += [_one(shape, dtype=dtype, **params) for dtype in EVERY]
+    return cases
+
+
+def _special(shape: Shape, **params: Any) -> Sample:
+    return Sample([SPECIAL.reshape(shape)], params, smooth=False, note="special values")
+
+
+def _pad(shape: Shape, *config: tuple[int, int, int], dtype: Any = np.float64) -> Sample:
+    value = np.asarray(numbers((2,), dtype, 1)[0])
+    return Sample([numbers(shape, dtype), value], {"padding_config": config})
+
+
+_PADS = [
+    _pad((3,), (1, 2, 0)), _pad((3,), (0, 0, 2)), _pad((5,), (-1, -2, 0)), _pad((3,), (-1, 2, 1)),
+    _pad((4,), (-3, -3, 2)), _pad((3,), (-5, 5, 0)), _pad((0,), (1, 1, 3)), _pad(()),
+    _pad((2, 3), (1, 0, 0), (0, 1, 1)), _pad((2, 0), (1, 0, 0), (1, 1, 1)),
+    *[_pad((2, 3), (1, -1, 1), (0, 2, 0), dtype=dtype) for dtype in EVERY],
+]  # fmt: skip
+
+
+def _joined(axis: int, *shapes: Shape, dtype: Any = np.float64) -> Sample:
+    return Sample([numbers(s, dtype, k) for k, s in enumerate(shapes)], {"dimension": axis})
+
+
+def _iota(shape: Shape, dimension: int, dtype: Any) -> Sample:
+    params = {"dtype": np.dtype(dtype), "shape": shape, "dimension": dimension}
+    return Sample([], params)
+
+
+TABLE: dict[str, list[Sample]] = {
+    "reshape": [
+        *_moves([((2, 6), {"new_sizes": (3, 4), "dimensions": None}),
+                 ((), {"new_sizes": (1, 1), "dimensions": None}),
+                 ((1,), {"new_sizes": (), "dimensions": None}),
+                 ((0, 3), {"new_sizes": (5, 0), "dimensions": None}),
+                 ((4,), {"new_sizes": (4,), "dimensions": None})]),
+        _special((8,), new_sizes=(2, 4), dimensions=None),
+    ],
+    "transpose": [
+        *_moves([((2, 3, 4), {"permutation": (2, 0, 1)}), ((2, 3), {"permutation": (1, 0)}),
+                 ((), {"permutation": ()}), ((0, 3), {"permutation": (1, 0)}),
+                 ((2, 3), {"permutation": (0, 1)})]),
+        _special((2, 4), permutation=(1, 0)),
+    ],
+    "squeeze": [
+        *_moves([((1, 3, 1), {"dimensions": (0, 2)}), ((1, 2), {"dimensions": (0,)}),
+                 ((2, 1), {"dimensions": ()}), ((1,), {"dimensions": (0,)}),
+                 ((0, 1), {"dimensions": (1,)})]),
+    ],
+    "rev": [
+        *_moves([((2, 3), {"dimensions": (0, 1)}), ((4,), {"dimensions": (0,)}),
+                 ((2, 3), {"dimensions": ()}), ((0,), {"dimensions": (0,)}),
+                 ((), {"dimensions": ()})]),
+        _special((8,), dimensions=(0,)),
+    ],
+    "concatenate": [
+        _joined(0, (2,), (3,)), _joined(1, (2, 1), (2, 0), (2, 3)), _joined(0, (3, 2)),
+        *[_joined(1, (2, 1), (2, 2), dtype=dtype) for dtype in EVERY],
+    ],
+    "pad": _PADS,
+    "split": _moves([((2, 5), {"sizes": (1, 0, 4), "axis": 1}),
+                     ((3,), {"sizes": (3,), "axis": 0}),
+                     ((4, 2), {"sizes": (1, 1, 2), "axis": 0})]),
+    "iota": [
+        _iota((3,), 0, np.float32), _iota((2, 3), 0, np.int32), _iota((2, 3), 1, np.float64),
+        _iota((0,), 0, np.int32), _iota((300,), 0, np.int8), _iota((20,), 0, dtypes.bfloat16),
+        *[_iota((3, 2), 1, dtype) for dtype in (*INTEGERS, np.float16, np.complex64)],
+    ],
+}  # fmt: skip

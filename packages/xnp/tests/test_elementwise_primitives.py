@@ -1,0 +1,187 @@
+"""Elementwise primitives: their NumPy rules against the oracle, on every sample."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+
+import numpy as np
+import pytest
+
+from xnp import lax
+from xprim import as_array, dtypes, get_primitive, primitives, quiet
+from xprim.errors import MissingRuleError
+from xprim.testing import check_shape
+
+FAMILIES = ("elementwise", "elementwise_conversion", "special")
+TABLE = {
+    name: samples
+    for family in FAMILIES
+    for name, samples in importlib.import_module(f"xnp.testing.samples.{family}").TABLE.items()
+}
+
+# Where XLA itself is far from the exact value, the oracle of a function is SciPy, in test_special.
+_INDEPENDENT = {"igamma_grad_a", "random_gamma_grad"}
+
+
+@pytest.mark.parametrize("name", sorted(TABLE))
+def test_numpy_rule_has_the_shape_and_dtype_that_the_shape_rule_says(name):
+    for sample in TABLE[name]:
+        check_shape(name, sample)
+
+
+@pytest.mark.parametrize("name", sorted(TABLE))
+def test_numpy_rule_does_not_write_to_its_operands(name):
+    primitive = get_primitive(name)
+    for sample in TABLE[name][:6]:
+        hosts = [np.array(x) for x in sample.operands]
+        for host in hosts:
+            host.flags.writeable = False
+        quiet.run(primitive.rule("numpy"), *hosts, **dict(sample.params))
+
+
+def widened(x):
+    x = np.asarray(x)
+    if dtypes.is_complex(x.dtype):
+        return x.astype(np.complex128)
+    return x.astype(np.float64) if dtypes.is_inexact(x.dtype) else x
+
+
+@functools.cache
+def oracle(name):
+    jax = pytest.importorskip("jax")
+    from jax._src.lax import lax as jax_lax
+    from jax._src.lax import special
+
+    for module in (jax_lax, special):
+        found = getattr(module, f"{name}_p", None)
+        if found is not None:
+            return jax, found
+    return jax, None
+
+
+def ordinary(sample):
+    """Whether the oracle takes these dtypes in its eager mode, and gives them one meaning."""
+    dtype_names = {np.asarray(x).dtype.name for x in sample.operands}
+    return dtype_names <= {
+        "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+        "float32", "float64", "bfloat16", "float16", "complex64", "complex128",
+    }  # fmt: skip
+
+
+def chosen(samples):
+    """Return samples of different dtypes: each compiles a program of the oracle."""
+    found = {}
+    for sample in samples:
+        if ordinary(sample):
+            kinds = tuple(np.asarray(x).dtype.name for x in sample.operands)
+            found[(kinds, tuple(sorted(map(str, sample.params.items()))))] = sample
+    return list(found.values())[:5]
+
+
+SAME_AS_ORACLE = sorted(
+    set(TABLE) - _INDEPENDENT - {"convert_element_type", "polynomial", "optimization_barrier"}
+)
+
+
+@pytest.mark.parametrize("name", SAME_AS_ORACLE)
+def test_numpy_rule_agrees_with_the_oracle(name):
+    jax, primitive = oracle(name)
+    if primitive is None:
+        pytest.skip("this release of the oracle has no such primitive")
+    extra = _oracle_params(name)
+    with jax.enable_x64(True):
+        for sample in chosen(TABLE[name]):
+            shape = np.broadcast_shapes(*[np.shape(x) for x in sample.operands])
+            same_shape = name not in ("select_n", "clamp")
+            operands = [np.broadcast_to(x, shape) if same_shape else x for x in sample.operands]
+            params = dict(sample.params)
+            if "rounding_method" in params:
+                params["rounding_method"] = jax.lax.RoundingMethod(params["rounding_method"])
+            expected = primitive.bind(*map(jax.numpy.asarray, operands), **params, **extra)
+            hosts = [np.asarray(x) for x in sample.operands]
+            (found,) = quiet.run(get_primitive(name).rule("numpy"), *hosts, **dict(sample.params))
+            assert np.asarray(found).dtype == expected.dtype
+            np.testing.assert_allclose(
+                widened(found), widened(expected), rtol=sample.tolerance.rtol,
+                atol=sample.tolerance.atol, err_msg=f"{name} {sample.label()}",
+            )  # fmt: skip
+
+
+def _oracle_params(name):
+    tunable = {"sqrt", "rsqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log1p", "logistic",
+               "sin", "cos", "tan", "tanh", "erfc"}  # fmt: skip
+    if name not in tunable:
+        return {}
+    import inspect
+
+    import jax
+
+    takes = "accuracy" in inspect.signature(getattr(jax.lax, name, lambda: 0)).parameters
+    return {"accuracy": None} if takes else {}
+
+
+@pytest.mark.parametrize("old", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize(
+    "new", ["int8", "uint8", "int32", "uint32", "int64", "uint64", "bool", "float16"]
+)
+def test_conversion_of_floats_agrees_with_the_compiled_oracle(old, new):
+    jax = pytest.importorskip("jax")
+    values = np.array([np.nan, np.inf, -np.inf, 1e20, -1e20, 3.7, -3.7, 300, -300, 0.9, -0.9])
+    x = values.astype(np.dtype(getattr(dtypes, old)))
+    with jax.enable_x64(True):
+        expected = jax.jit(lambda v: jax.lax.convert_element_type(v, new))(x)
+    rule = get_primitive("convert_element_type").rule("numpy")
+    (found,) = quiet.run(rule, x, new_dtype=np.dtype(new), weak_type=False)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_integer_division_by_zero_gives_all_bits_set():
+    np.testing.assert_array_equal(lax.div(np.int32([7, -7]), np.int32([0, 0])), [-1, -1])
+    np.testing.assert_array_equal(lax.div(np.uint8([7]), np.uint8([0])), [255])
+
+
+def test_division_of_the_least_integer_by_minus_one_wraps_around():
+    np.testing.assert_array_equal(lax.div(np.int32([-(2**31)]), np.int32([-1])), [-(2**31)])
+
+
+def test_a_product_of_two_large_integers_keeps_its_upper_half():
+    values = [2**63 - 1, -(2**63), 12345678901234567, -98765432109876543]
+    x = np.array(values, np.int64)
+    rule = get_primitive("mulhi").rule("numpy")
+    for y in values:
+        (found,) = rule(x, np.full_like(x, y))
+        assert found.tolist() == [(v * y) >> 64 for v in values]
+
+
+def test_every_elementwise_primitive_has_samples():
+    families = ("arithmetic", "powers", "exponential", "trigonometric", "rounding", "comparison",
+                "bitwise", "complex_parts", "select_n", "clamp", "convert_element_type",
+                "bitcast_convert_type", "reduce_precision", "identity", "special_error",
+                "special_gamma", "special_bessel", "special_incomplete")  # fmt: skip
+    for family in families:
+        module = importlib.import_module(f"xnp.primitives.{family}")
+        own = {p.name for p in primitives() if p in vars(module).values()}
+        assert own <= set(TABLE), family
+
+
+def test_a_nonlinear_primitive_says_that_it_has_no_transpose():
+    with pytest.raises(MissingRuleError, match="sin: has no transpose rule: it is not linear"):
+        get_primitive("sin").rule("transpose")
+
+
+def test_sign_keeps_negative_zero_and_nan():
+    found = np.asarray(lax.sign(np.float32([-0.0, np.nan])))
+    assert np.signbit(found[0]) and np.isnan(found[1])
+
+
+def test_total_order_tells_zeros_apart_and_orders_nan():
+    x = np.array([-np.nan, -np.inf, -1.0, -0.0, 0.0, 1.0, np.inf, np.nan], np.float32)
+    (found,) = get_primitive("lt_to").rule("numpy")(x[:-1], x[1:])
+    assert found.all()
+    assert not get_primitive("eq_to").rule("numpy")(x[3:4], x[4:5])[0].any()
+
+
+def test_a_copy_is_not_a_view():
+    x = as_array(np.float32([1, 2]))
+    assert get_primitive("copy").bind(x)[0].to_host() is not x.to_host()
