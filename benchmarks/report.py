@@ -93,8 +93,10 @@ def plot(kept: dict[str, Any], path: Path) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    rows = [(group, name, ratio) for group, figures in kept["groups"].items()
-            for name, ratio in sorted(figures["ratios"].get("jax", {}).items(), key=lambda x: x[1])]  # fmt: skip
+    rows = []
+    for group, figures in kept["groups"].items():
+        ratios = figures["ratios"].get("jax", {})
+        rows += [(group, name, ratios[name]) for name in sorted(ratios, key=ratios.__getitem__)]
     figure, axes = plt.subplots(figsize=(8, max(3.0, 0.19 * len(rows) + 1)), layout="constrained")
     colors = plt.get_cmap("tab10")
     groups = list(dict.fromkeys(group for group, _, _ in rows))

@@ -21,7 +21,8 @@ def update(params, x, y):
     grads = ns.grad(loss)(params, x, y)
     return [p - 0.1 * g for p, g in zip(params, grads)]
 k1, k2, k3 = random.split(random.PRNGKey(0), 3)
-params = [random.normal(k1, (8, 32)) * 0.3, xnp.zeros(32), random.normal(k2, (32, 1)) * 0.2, xnp.zeros(1)]
+params = [random.normal(k1, (8, 32)) * 0.3, xnp.zeros(32)]
+params += [random.normal(k2, (32, 1)) * 0.2, xnp.zeros(1)]
 x = random.normal(k3, (64, 8))
 y = xnp.sum(x, axis=1, keepdims=True)
 for _ in range(100):

@@ -107,27 +107,20 @@ def test_a_changed_static_value_compiles_anew():
 
 
 def unjitted_loop_body(prev_i):
-    TRACES.append(prev_i)
+    print("traced")  # not a list that counts: a function that sees one is known by identity alone
     return prev_i + 1
 
 
-TRACES = []
+def test_equal_functions_written_anew_find_the_compiled_program(capsys):
+    def traces_of_a_loop(make):
+        i = 0
+        while i < 20:
+            i = make()(i)
+        return capsys.readouterr().out.count("traced")
 
-
-def test_equal_functions_written_anew_find_the_compiled_program():
-    TRACES.clear()
-    i = 0
-    while i < 20:
-        i = jit(unjitted_loop_body)(i)
-    assert len(TRACES) == 1
-    i = 0
-    while i < 20:
-        i = jit(functools.partial(unjitted_loop_body))(i)
-    assert len(TRACES) <= 2
-    i, before = 0, len(TRACES)
-    while i < 20:
-        i = jit(lambda x: unjitted_loop_body(x))(i)
-    assert len(TRACES) <= before + 1
+    assert traces_of_a_loop(lambda: jit(unjitted_loop_body)) == 1
+    assert traces_of_a_loop(lambda: jit(functools.partial(unjitted_loop_body))) <= 1
+    assert traces_of_a_loop(lambda: jit(lambda x: unjitted_loop_body(x))) <= 1
 
 
 def test_structured_control_flow_under_jit():

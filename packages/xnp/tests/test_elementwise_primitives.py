@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from xnp import lax
-from xprim import as_array, dtypes, get_primitive, primitives, quiet
+from xnp.testing.samples.elementwise_values import values_of
+from xprim import as_array, dtypes, get_primitive, primitives, quiet, shaped_array
 from xprim.errors import MissingRuleError
-from xprim.testing import check_shape
+from xprim.testing import Sample, check_shape
 
 FAMILIES = ("elementwise", "elementwise_conversion", "special")
 TABLE = {
@@ -185,3 +186,30 @@ def test_total_order_tells_zeros_apart_and_orders_nan():
 def test_a_copy_is_not_a_view():
     x = as_array(np.float32([1, 2]))
     assert get_primitive("copy").bind(x)[0].to_host() is not x.to_host()
+
+
+@pytest.mark.parametrize("name", sorted(set(TABLE) - {"convert_element_type", "select_n",
+                                                      "bitcast_convert_type"}))  # fmt: skip
+def test_numpy_rule_covers_every_dtype_that_the_shape_rule_takes(name):
+    sample = TABLE[name][0]
+    taken = 0
+    for dtype in dtypes.ALL:
+        params = dict(sample.params)
+        if "input_dtype" in params:
+            params["input_dtype"] = dtype
+        operands = [np.resize(values_of(dtype), 4)] * len(sample.operands)
+        avals = tuple([shaped_array(x.shape, x.dtype) for x in operands])
+        try:
+            get_primitive(name).infer(avals, params)
+        except TypeError:
+            continue
+        check_shape(name, Sample(operands, params))
+        taken += 1
+    assert taken
+
+
+def test_there_is_a_conversion_between_any_two_dtypes():
+    for old in dtypes.ALL:
+        for new in dtypes.ALL:
+            params = {"new_dtype": new, "weak_type": False}
+            check_shape("convert_element_type", Sample([values_of(old)], params))

@@ -5,8 +5,8 @@ reverse mode its derivative goes onto the tape as one equation, whose residuals 
 `f` and whatever the policy lets it save; transposing that equation computes the rest again. So
 nothing of the inside of `f` is kept between the passes but what the policy names.
 
-Neighbours: `checkpoint_policies` has the policies and the names they speak of, `residuals` shows
-what is kept.
+Neighbours: `checkpoint_policies` has the policies and the names they speak of, `saved_values` the
+programs that make and use what is saved, `residuals` shows what is kept.
 """
 
 from __future__ import annotations
@@ -17,25 +17,22 @@ from typing import Any
 
 import xtree
 from xad.arguments import as_arrays, check_callable
-from xad.checkpoint_policies import Policy, is_saved, saved_value_p
+from xad.checkpoint_policies import Policy
 from xad.jvp import JVPHandle
 from xad.linearize import LinearizeHandle
+from xad.saved_values import derivative_given, saved_values, with_calls_inlined, with_results
 from xad.transpose import TransposeHandle
 from xprim import (
     ClosedJaxpr,
     Equation,
     Linear,
     Primitive,
-    Var,
     Zero,
     close_over,
     closed_without_dead_code,
     eval_closed,
-    Trace,
     not_mapped,
     stage,
-    state,
-    trace_to_jaxpr,
 )
 
 
@@ -145,113 +142,19 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: C
     nonzero = tuple([type(t) is not Zero for t in tangents])
     jaxpr = with_calls_inlined(jaxpr) if policy is not None else jaxpr
     count = len(jaxpr.out_avals)
-    saved = _saved_values(jaxpr, policy)
-    again = _given_values(jaxpr, saved)
-    derived, nonzero_out = handle.jvp_jaxpr(again, (False,) * len(saved) + nonzero)
+    saved = saved_values(jaxpr, policy)
+    derived, nonzero_out = derivative_given(handle, jaxpr, saved, nonzero)
     tangents_only, needed = closed_without_dead_code(
         derived, (False,) * count + (True,) * sum(nonzero_out)
     )
     params = {"prevent_cse": prevent_cse, "policy": policy}
-    forward = _with_results(jaxpr, [v for v, n in zip(saved, needed, strict=False) if n])
+    forward = with_results(jaxpr, [v for v, n in zip(saved, needed, strict=False) if n])
     results = checkpoint_p.bind(*primals, jaxpr=forward, **params)
     outs, kept = results[:count], results[count:]
     dots = [t for t in tangents if type(t) is not Zero]
     rest = [x for x, n in zip((*primals, *dots), needed[len(saved) :], strict=True) if n]
     out_dots = checkpoint_p.bind(*kept, *rest, jaxpr=tangents_only, **params)
     return outs, _spread(out_dots, nonzero_out, outs)
-
-
-def with_calls_inlined(jaxpr: ClosedJaxpr) -> ClosedJaxpr:
-    """Return the program with its plain calls (`jit`) written out, so that policies see inside."""
-    if not any(eqn.primitive.name == "jit" for eqn in jaxpr.eqns):
-        return jaxpr
-    if "inlined" not in jaxpr.memo:
-
-        def run(*args: Any) -> list[Any]:
-            return _eval_inlined(jaxpr, args)
-
-        inner, consts = trace_to_jaxpr(run, jaxpr.in_avals, name=jaxpr.jaxpr.name)
-        jaxpr.memo["inlined"] = ClosedJaxpr(inner, consts)
-    return jaxpr.memo["inlined"]  # type: ignore[no-any-return]
-
-
-def _eval_inlined(jaxpr: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-    trace = InliningTrace(state.trace)
-    state.trace, previous = trace, state.trace
-    try:
-        return eval_closed(jaxpr, *args)
-    finally:
-        state.trace = previous
-
-
-class InliningTrace(Trace):
-    """Hands every primitive to its parent, but the equations of a `jit` one by one."""
-
-    __slots__ = ()
-
-    name = "inline"
-
-    def process(
-        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
-    ) -> tuple[Any, ...]:
-        """Apply a primitive, or the program that a call holds."""
-        if primitive.name == "jit":
-            return tuple(_eval_inlined(params["jaxpr"], operands))
-        assert self.parent is not None
-        return self.parent.process(primitive, operands, params)
-
-
-def _saved_values(jaxpr: ClosedJaxpr, policy: Policy | None) -> list[Var]:
-    """Return the variables of a program that the policy lets the forward pass keep."""
-    if policy is None:
-        return []
-    saved: list[Var] = []
-    for eqn in jaxpr.eqns:
-        if is_saved(policy(eqn.primitive, *[x.aval for x in eqn.inputs], **eqn.params)):
-            saved += eqn.outputs
-    return saved
-
-
-def _with_results(jaxpr: ClosedJaxpr, extra: Sequence[Var]) -> ClosedJaxpr:
-    if not extra:
-        return jaxpr
-    inner = jaxpr.jaxpr
-    return ClosedJaxpr(inner.replace(outvars=[*inner.outvars, *extra]), jaxpr.consts)
-
-
-def _given_values(jaxpr: ClosedJaxpr, saved: Sequence[Var]) -> ClosedJaxpr:
-    """Return the program whose saved values are leading arguments that it need not compute.
-
-    The equations stay, for their tangents; their primal results are taken from the arguments.
-    """
-    if not saved:
-        return jaxpr
-    key = ("given", tuple(saved))
-    if key not in jaxpr.memo:
-        jaxpr.memo[key] = _with_saved_values(jaxpr, saved)
-    return jaxpr.memo[key]  # type: ignore[no-any-return]
-
-
-def _with_saved_values(jaxpr: ClosedJaxpr, saved: Sequence[Var]) -> ClosedJaxpr:
-    inner = jaxpr.jaxpr
-    given = {v: Var(v.aval) for v in saved}
-    joined: dict[Any, Var] = {}  # a saved variable -> its given value with its computed tangent
-    eqns: list[Equation] = []
-    for eqn in inner.eqns:
-        inputs = [joined.get(x, x) for x in eqn.inputs]
-        eqns.append(eqn.replace(inputs=inputs))
-        for v in eqn.outputs:
-            if v in given:
-                joined[v] = Var(v.aval)
-                eqns.append(Equation(saved_value_p, [given[v], v], [joined[v]], {}, eqn.source))
-    return ClosedJaxpr(
-        inner.replace(
-            invars=[*given.values(), *inner.invars],
-            eqns=eqns,
-            outvars=[joined.get(x, x) for x in inner.outvars],
-        ),
-        jaxpr.consts,
-    )
 
 
 def _transpose(handle: TransposeHandle, cts: Any, *operands: Any, jaxpr: ClosedJaxpr,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import xtree
-from xprim import ELEMENTWISE, LINEAR, Primitive, as_array, undefined
+from xprim import ELEMENTWISE, LINEAR, Primitive, as_array
 
 
 class _Verdict:
@@ -76,7 +76,7 @@ def checkpoint_name_fwd(x: Any, name: str) -> Any:
     return checkpoint_name(x, name)
 
 
-def _same(x: Any, *_rest: Any, **_params: Any) -> Any:
+def _same(x: Any, **_params: Any) -> Any:
     return (x,)
 
 
@@ -87,23 +87,6 @@ name_p = Primitive(
     stablehlo=lambda b, operands, avals_in, avals_out, *, name: operands,
     jvp=LINEAR,
     transpose=lambda cts, x, *, name: cts,
-    batch=ELEMENTWISE,
-)
-
-
-def _saved_jvp(primals: Any, tangents: Any) -> Any:
-    return (primals[0],), (tangents[1],)
-
-
-# The value that was saved, with the tangent of the value that would be computed again; the
-# equation that would compute the latter's primal is then dead code.
-saved_value_p = Primitive(
-    "saved_value",
-    shape=_same,
-    numpy=_same,
-    stablehlo=lambda b, operands, avals_in, avals_out: operands[:1],
-    jvp=_saved_jvp,
-    transpose=undefined("it disappears when it is differentiated"),
     batch=ELEMENTWISE,
 )
 

@@ -77,8 +77,7 @@ class JVPTrace(Trace):
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
     ) -> tuple[Any, ...]:
         primals, tangents, active = self.split(operands)
-        parent = self.parent
-        assert parent is not None
+        parent: Trace = self.parent  # type: ignore[assignment]
         if not active:
             return parent.process(primitive, operands, params)
         previous = state.trace
@@ -91,6 +90,9 @@ class JVPTrace(Trace):
                 outs, dots = jvp_rule(primitive)(primals, tangents, **params)
         finally:
             state.trace = previous
+        if len(outs) == 1:
+            out, dot = outs[0], dots[0]
+            return (out if type(dot) is Zero else JVPTracer(self, out, dot),)
         return tuple([
             out if type(dot) is Zero else JVPTracer(self, out, dot)
             for out, dot in zip(outs, dots, strict=True)

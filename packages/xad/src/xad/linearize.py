@@ -51,12 +51,13 @@ class TapeTrace(JaxprTrace):
     ) -> tuple[Any, ...]:
         for x in operands:
             if type(x) is JaxprTracer and x.trace is self:
-                return super().process(primitive, operands, params)
-        if self.records_all:
+                break
+        else:
+            if not self.records_all:
+                return self.parent.process(primitive, operands, params)  # type: ignore[union-attr]
+        if primitive.call_like:
             return super().process(primitive, operands, params)
-        parent = self.parent
-        assert parent is not None
-        return parent.process(primitive, operands, params)
+        return self.append(primitive, operands, params)
 
 
 class LinearizeTrace(JVPTrace):

@@ -29,6 +29,7 @@ from xprim import (
     dtypes,
     scalar_array,
     shaped_array,
+    state,
 )
 
 Tangent = Any  # an Array or a Zero
@@ -95,7 +96,7 @@ def _zeros(outs: Sequence[Any]) -> list[Tangent]:
 
 def _zero_rule(primitive: Primitive) -> JvpRule:
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:
-        outs = primitive.bind(*primals, **params)
+        outs = state.trace.process(primitive, tuple(primals), params)
         return outs, _zeros(outs)
 
     return rule
@@ -103,7 +104,7 @@ def _zero_rule(primitive: Primitive) -> JvpRule:
 
 def _linear_rule(primitive: Primitive) -> JvpRule:
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:
-        outs = primitive.bind(*primals, **params)
+        outs = state.trace.process(primitive, tuple(primals), params)
         if not is_differentiable(outs[0].aval):
             return outs, _zeros(outs)
         return outs, primitive.bind(*[instantiate(t) for t in tangents], **params)
@@ -113,7 +114,7 @@ def _linear_rule(primitive: Primitive) -> JvpRule:
 
 def _linear_in_rule(primitive: Primitive, argnums: tuple[int, ...]) -> JvpRule:
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:
-        outs = primitive.bind(*primals, **params)
+        outs = state.trace.process(primitive, tuple(primals), params)
         if all(type(tangents[i]) is Zero for i in argnums):
             return outs, _zeros(outs)
         operands = list(primals)
@@ -126,12 +127,13 @@ def _linear_in_rule(primitive: Primitive, argnums: tuple[int, ...]) -> JvpRule:
 
 def _multilinear_rule(primitive: Primitive, argnums: tuple[int, ...]) -> JvpRule:
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:
-        outs = primitive.bind(*primals, **params)
+        outs = state.trace.process(primitive, tuple(primals), params)
         total: Tangent = Zero(tangent_aval(outs[0]))
         for i in argnums:
             if type(tangents[i]) is not Zero:
                 operands = (*primals[:i], tangents[i], *primals[i + 1 :])
-                total = added(total, primitive.bind(*operands, **params)[0])
+                term = state.trace.process(primitive, operands, params)[0]
+                total = term if type(total) is Zero else added(total, term)
         return outs, (total,)
 
     return rule

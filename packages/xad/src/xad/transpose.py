@@ -40,7 +40,7 @@ def backward_pass(
       cotangents: for each result its cotangent, an Array or a `Zero`.
     """
     env: Env = dict(zip(jaxpr.constvars, consts, strict=True))
-    linear_vars = []
+    linear_vars: list[Var] = []
     for v, x in zip(jaxpr.invars, args, strict=True):
         if type(x) is Linear:
             linear_vars.append(v)
@@ -55,7 +55,8 @@ def backward_pass(
         for eqn in reversed(_linear_equations(jaxpr, env)):
             given = _cotangents_of_results(eqn, cts)
             if given is not None:
-                state.source = eqn.source
+                if eqn.source is not None:
+                    state.source = eqn.source
                 _transpose_equation(eqn, given, env, cts)
     finally:
         state.source = outer
@@ -67,7 +68,7 @@ def _linear_equations(jaxpr: Jaxpr, env: Env) -> list[Equation]:
     linear = []
     for eqn in jaxpr.eqns:
         for x in eqn.inputs:
-            if x not in env and type(x) is Var:
+            if type(x) is Var and x not in env:
                 linear.append(eqn)
                 break
         else:

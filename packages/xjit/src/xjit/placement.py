@@ -23,6 +23,7 @@ class Gone:
     """Stands for the buffer of an array that was donated or deleted; says so when it is read."""
 
     __slots__ = ("why",)
+    committed = False
     _sharding = None  # no placement: the fast path of calls turns to `buffers_at`
 
     def __init__(self, why: str) -> None:

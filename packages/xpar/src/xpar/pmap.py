@@ -119,13 +119,7 @@ class _Calls:
         axes = self._argument_axes(dynamic, kwargs, tree, static, len(args))
         avals = tuple([x.aval for x in arrays])
         key = (tree, fixed, avals, axes, config.trace_context())
-        try:
-            traced = self.traced.get(key)
-        except TypeError:
-            raise ValueError(
-                f"pmap({self.name}): arguments in static_broadcasted_argnums must be hashable, got "
-                f"{', '.join(type(v).__name__ for _, v in fixed)}."
-            ) from None
+        traced = self._found(key, fixed)
         if traced is None:
             traced = self._trace(tree, fixed, arrays, axes, len(args))
             if not traced.captured:
@@ -134,6 +128,16 @@ class _Calls:
                 self.traced[key] = traced
         outs = pmap_p.bind(*traced.captured, *arrays, jaxpr=traced.closed, **traced.params)
         return xtree.unflatten(traced.out_tree, outs)
+
+    def _found(self, key: Any, fixed: Any) -> _Traced | None:
+        try:
+            return self.traced.get(key)
+        except TypeError:
+            kinds = ", ".join([type(value).__name__ for _, value in fixed])
+            raise ValueError(
+                f"pmap({self.name}): arguments in static_broadcasted_argnums must be hashable, got "
+                f"{kinds}."
+            ) from None
 
     def _trace(
         self, tree: Any, fixed: Any, arrays: Sequence[Array], axes: tuple[Axis, ...], count: int
@@ -235,7 +239,7 @@ class _Calls:
     def _donated(self, tree: Any, count: int) -> list[bool]:
         if not self.donate:
             return [False] * count
-        dynamic, kwargs = xtree.unflatten(tree, list(range(count)))
+        dynamic, _ = xtree.unflatten(tree, list(range(count)))
         positions = [i for i in range(len(dynamic) + len(self.static)) if i not in self.static]
         donated = [
             position in self.donate

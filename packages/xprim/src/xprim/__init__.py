@@ -9,6 +9,8 @@
 `python -m xprim` prints which primitive has which rules; `python -m xprim NAME` says where.
 """
 
+import xtree
+
 from xprim import config, dtypes, errors, promotion, providers, source
 
 from xprim.array import (
@@ -162,4 +164,5 @@ __all__ = [
     "use_trace",
 ]
 
+source.hide(xtree.__file__)
 source.hide(__file__)  # errors and equations show the user's lines, not ours

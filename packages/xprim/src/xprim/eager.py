@@ -81,7 +81,9 @@ class EagerTrace(Trace):
         except AttributeError:
             bad = next(x for x in operands if not isinstance(x, Array))
             raise foreign_operand(primitive.name, bad) from None
-        avals_out = primitive.infer(avals, params)
+        avals_out = None if params else primitive._memo.get(avals)
+        if avals_out is None:
+            avals_out = primitive.infer(avals, params)
         backend = self.backend
         if backend is not None and backend.takes(primitive, operands, avals_out):
             _require_concrete(primitive, operands)
@@ -92,6 +94,11 @@ class EagerTrace(Trace):
             _require_concrete(primitive, operands)
             raise
         results = quiet.run(primitive.rules["numpy"], *hosts, **params)
+        if len(avals_out) == 1:
+            (result,), (aval,) = results, avals_out
+            if type(result) is not np.ndarray:
+                result = np.asarray(result, aval.dtype)
+            return (ConcreteArray(result, aval),)
         return tuple([
             ConcreteArray(r if type(r) is np.ndarray else np.asarray(r, a.dtype), a)
             for r, a in zip(results, avals_out, strict=True)

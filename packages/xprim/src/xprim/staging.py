@@ -40,8 +40,8 @@ class JaxprTracer(Tracer):
 class JaxprTrace(Trace):
     """Appends each primitive to a growing jaxpr."""
 
-    __slots__ = ("_atom_by_id", "_kept", "arg_names", "constvars", "consts", "eqns", "fun_name",
-                 "invars", "keeps_sources")  # fmt: skip
+    __slots__ = ("_atom_by_id", "arg_names", "constvars", "consts", "eqns", "fun_name", "invars",
+                 "keeps_sources")  # fmt: skip
 
     name = "jit"
 
@@ -54,8 +54,7 @@ class JaxprTrace(Trace):
         self.consts: list[Any] = []
         self.arg_names: Sequence[str] = ()
         self.keeps_sources = True
-        self._atom_by_id: dict[int, Atom] = {}
-        self._kept: list[Any] = []  # keeps ids unique while the trace lives
+        self._atom_by_id: dict[int, Atom] = {}  # `consts` and literals keep the ids unique
 
     def process(
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
@@ -74,12 +73,13 @@ class JaxprTrace(Trace):
             x.var if type(x) is JaxprTracer and x.trace is self else self.constant(x)
             for x in operands
         ]
-        avals_out = primitive.infer(tuple([x.aval for x in operands]), params)
+        avals_out = primitive.infer(tuple([x.aval for x in inputs]), params)
         outputs = [Var(aval) for aval in avals_out]
-        source = state.source
-        if source is None and self.keeps_sources:
-            source = capture()
-        self.eqns.append(Equation(primitive, inputs, outputs, params, source, state.name_stack))
+        if self.keeps_sources:
+            source = state.source or capture()
+            self.eqns.append(Equation(primitive, inputs, outputs, params, source, state.name_stack))
+        else:
+            self.eqns.append(Equation(primitive, inputs, outputs, params))
         return tuple([JaxprTracer(self, v) for v in outputs])
 
     def argument(self, aval: ShapedArray) -> JaxprTracer:
@@ -92,9 +92,7 @@ class JaxprTrace(Trace):
         """Return the literal or constant variable that stands for a value from outside."""
         atom = self._atom_by_id.get(id(value))
         if atom is None:
-            atom = self._new_constant(value)
-            self._atom_by_id[id(value)] = atom
-            self._kept.append(value)
+            atom = self._atom_by_id[id(value)] = self._new_constant(value)
         return atom
 
     def _new_constant(self, value: Any) -> Atom:

@@ -14,7 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xprim import ZERO, Primitive, ShapedArray, dtypes, shaped_array, undefined
+from xprim import (
+    ZERO,
+    Primitive,
+    ShapedArray,
+    dtypes,
+    get_primitive,
+    shaped_array,
+    undefined,
+)
 from xrandom.counters import (
     MAX_ORIGINAL_WORDS,
     UINT_BY_WIDTH,
@@ -31,7 +39,8 @@ from xrandom.counters import (
 _NOT_LINEAR = undefined("random draws are not linear in their key")
 
 
-def _check_key(name: str, key: ShapedArray) -> None:
+def check_key(name: str, key: ShapedArray) -> None:
+    """Raise for what are not the words of keys."""
     if key.dtype != dtypes.uint32 or not key.shape or key.shape[-1] != 2:
         raise TypeError(
             f"{name}: a threefry2x32 key is two uint32 words."
@@ -39,7 +48,8 @@ def _check_key(name: str, key: ShapedArray) -> None:
         )
 
 
-def _check_count(name: str, count: int, partitionable: bool) -> None:
+def check_count(name: str, count: int, partitionable: bool) -> None:
+    """Raise for a draw of more words than a key of the original layout has."""
     if not partitionable and count > MAX_ORIGINAL_WORDS:
         raise ValueError(
             f"{name}: the original counter layout has {MAX_ORIGINAL_WORDS} words for a key."
@@ -48,7 +58,7 @@ def _check_count(name: str, count: int, partitionable: bool) -> None:
         )
 
 
-def _in_programs(name: str, fun: Callable[..., Any]) -> Callable[..., Any]:
+def in_programs(name: str, fun: Callable[..., Any]) -> Callable[..., Any]:
     """Return the stablehlo rule that writes what a function of Arrays does."""
 
     def rule(b: Any, operands: Any, avals_in: Any, avals_out: Any, **params: Any) -> Any:
@@ -59,14 +69,24 @@ def _in_programs(name: str, fun: Callable[..., Any]) -> Callable[..., Any]:
     return rule
 
 
+def batch_over_keys(name: str) -> Callable[..., Any]:
+    """Return the batch rule: the batch dimension becomes the keys' first one."""
+
+    def rule(axis: Any, operands: Any, dims: Any, **params: Any) -> Any:
+        fronts = [axis.to_front(x, d) for x, d in zip(operands, dims, strict=True)]
+        return get_primitive(name).bind(*fronts, **params), (0,)
+
+    return rule
+
+
 # --- random_bits -------------------------------------------------------------------------------
 
 
 def _bits_shape(key: ShapedArray, *, bit_width: int, shape: Shape, partitionable: bool) -> Any:
-    _check_key("random_bits", key)
+    check_key("random_bits", key)
     out = shaped_array(key.shape[:-1] + shape, UINT_BY_WIDTH[bit_width])
     size = shaped_array(shape, out.dtype).size
-    _check_count("random_bits", words_needed(bit_width, size), partitionable)
+    check_count("random_bits", words_needed(bit_width, size), partitionable)
     return (out,)
 
 
@@ -74,18 +94,14 @@ def _bits_numpy(key: Any, *, bit_width: int, shape: Shape, partitionable: bool) 
     return (host_bits(key, bit_width, shape, partitionable),)
 
 
-def _bits_batch(axis: Any, operands: Any, dims: Any, **params: Any) -> Any:
-    return random_bits_p.bind(axis.to_front(operands[0], dims[0]), **params), (0,)
-
-
 random_bits_p = Primitive(
     "random_bits",
     shape=_bits_shape,
     numpy=_bits_numpy,
-    stablehlo=_in_programs("random_bits", lax_bits),
+    stablehlo=in_programs("random_bits", lax_bits),
     jvp=ZERO,
     transpose=_NOT_LINEAR,
-    batch=_bits_batch,
+    batch=batch_over_keys("random_bits"),
 )
 
 
@@ -93,10 +109,10 @@ random_bits_p = Primitive(
 
 
 def _split_shape(key: ShapedArray, *, shape: Shape, partitionable: bool) -> Any:
-    _check_key("random_split", key)
+    check_key("random_split", key)
     out = shaped_array((*key.shape[:-1], *shape, 2), dtypes.uint32)
     size = shaped_array(shape, dtypes.uint32).size
-    _check_count("random_split", 2 * size, partitionable)
+    check_count("random_split", 2 * size, partitionable)
     return (out,)
 
 
@@ -104,18 +120,14 @@ def _split_numpy(key: Any, *, shape: Shape, partitionable: bool) -> Any:
     return (host_split(key, shape, partitionable),)
 
 
-def _split_batch(axis: Any, operands: Any, dims: Any, **params: Any) -> Any:
-    return random_split_p.bind(axis.to_front(operands[0], dims[0]), **params), (0,)
-
-
 random_split_p = Primitive(
     "random_split",
     shape=_split_shape,
     numpy=_split_numpy,
-    stablehlo=_in_programs("random_split", lax_split),
+    stablehlo=in_programs("random_split", lax_split),
     jvp=ZERO,
     transpose=_NOT_LINEAR,
-    batch=_split_batch,
+    batch=batch_over_keys("random_split"),
 )
 
 
@@ -123,7 +135,7 @@ random_split_p = Primitive(
 
 
 def _fold_in_shape(key: ShapedArray, data: ShapedArray) -> Any:
-    _check_key("random_fold_in", key)
+    check_key("random_fold_in", key)
     if data.dtype != dtypes.uint32 or data.shape != key.shape[:-1]:
         raise TypeError(
             "random_fold_in: there must be one uint32 number for each key."
@@ -136,17 +148,12 @@ def _fold_in_numpy(key: Any, data: Any) -> Any:
     return (host_fold_in(key, data),)
 
 
-def _fold_in_batch(axis: Any, operands: Any, dims: Any) -> Any:
-    fronts = [axis.to_front(x, d) for x, d in zip(operands, dims, strict=True)]
-    return random_fold_in_p.bind(*fronts), (0,)
-
-
 random_fold_in_p = Primitive(
     "random_fold_in",
     shape=_fold_in_shape,
     numpy=_fold_in_numpy,
-    stablehlo=_in_programs("random_fold_in", lax_fold_in),
+    stablehlo=in_programs("random_fold_in", lax_fold_in),
     jvp=ZERO,
     transpose=_NOT_LINEAR,
-    batch=_fold_in_batch,
+    batch=batch_over_keys("random_fold_in"),
 )

@@ -6,7 +6,6 @@ A uniform number in (-1, 1) goes through the inverse of the distribution functio
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
@@ -23,7 +22,7 @@ from xrandom.arguments import (
     spread,
 )
 from xrandom.keys import raw_split, words_of
-from xrandom.uniform import uniform_between, unit_interval
+from xrandom.standard import raw_normal, raw_uniform
 
 
 def normal(key: Any, shape: Any = (), dtype: Any = None) -> Array:
@@ -50,17 +49,6 @@ def normal(key: Any, shape: Any = (), dtype: Any = None) -> Array:
         if dtypes.is_complex(exact):
             return _complex_normal(words, sizes, exact)
     return raw_normal(words, sizes, floating_dtype(dtype, "normal"))
-
-
-def raw_normal(words: Any, shape: Shape, dtype: np.dtype[Any]) -> Array:
-    """Draw normal samples from the words of a key."""
-    u = uniform_between(words, shape, dtype, _above_minus_one(dtype), 1.0)
-    return lax.mul(lax.erf_inv(u), math.sqrt(2))  # type: ignore[no-any-return]
-
-
-@functools.lru_cache(maxsize=64)
-def _above_minus_one(dtype: np.dtype[Any]) -> float:
-    return float(np.nextafter(np.array(-1, dtype), np.array(0, dtype), dtype=dtype))
 
 
 def _complex_normal(words: Any, shape: Shape, dtype: np.dtype[Any]) -> Array:
@@ -115,11 +103,11 @@ def truncated_normal(
     root = math.sqrt(2)
     a, b = [spread(lax.erf(lax.div(x, root)), sizes) for x in (low, high)]
     # The same rounding as a draw between bounds that are arrays.
-    u = unit_interval(words, sizes, exact)
+    u = raw_uniform(words, sizes, exact)
     u = lax.max(a, lax.add(lax.mul(u, lax.sub(b, a)), a))
     x = lax.mul(lax.erf_inv(u), root)
     inside_low, inside_high = [
-        spread(lax.nextafter(bound, lax.full_like(bound, infinity)), sizes)
+        spread(lax.nextafter(lax.stop_gradient(bound), lax.full_like(bound, infinity)), sizes)
         for bound, infinity in ((low, math.inf), (high, -math.inf))
     ]
     return lax.min(lax.max(x, inside_low), inside_high)  # type: ignore[no-any-return]

@@ -1,8 +1,4 @@
-"""Uniform samples: random mantissas.
-
-Random bits become the mantissa of a number in [1, 2), from which 1 is taken: every multiple of the
-dtype's epsilon in [0, 1) is equally likely, and no other value occurs.
-"""
+"""Uniform samples between bounds."""
 
 from __future__ import annotations
 
@@ -12,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from xnp import lax
-from xprim import Array, dtypes
+from xprim import Array
 from xrandom.arguments import Shape, checked_shape, floating_dtype, parameter, spread
-from xrandom.bits import raw_bits
-from xrandom.counters import UINT_BY_WIDTH
 from xrandom.keys import words_of
+from xrandom.standard import raw_uniform
 
 
 def uniform(
@@ -52,7 +47,7 @@ def uniform(
     for name, bound in (("minval", low), ("maxval", high)):
         _check_bound(name, bound.shape, sizes)
     low, high = spread(low, sizes), spread(high, sizes)
-    u = unit_interval(words, sizes, exact)
+    u = raw_uniform(words, sizes, exact)
     return lax.max(low, lax.add(lax.mul(u, lax.sub(high, low)), low))
 
 
@@ -68,22 +63,11 @@ def _check_bound(name: str, shape: Shape, sizes: Shape) -> None:
     )
 
 
-def unit_interval(words: Any, shape: Shape, dtype: np.dtype[Any]) -> Array:
-    """Draw uniformly from the multiples of the dtype's epsilon in [0, 1)."""
-    width, drawn, shift, one = _mantissa_plan(dtype)
-    bits = raw_bits(words, drawn, shape)
-    if drawn != width:
-        bits = lax.convert_element_type(bits, UINT_BY_WIDTH[width])
-    if shift:
-        bits = lax.shift_right_logical(bits, shift)
-    return lax.sub(lax.bitcast_convert_type(lax.bitwise_or(bits, one), dtype), 1.0)
-
-
 def uniform_between(
     words: Any, shape: Shape, dtype: np.dtype[Any], minval: float, maxval: float
 ) -> Array:
     """Draw uniformly between two Python numbers."""
-    u = unit_interval(words, shape, dtype)
+    u = raw_uniform(words, shape, dtype)
     if minval == 0.0 and maxval == 1.0:
         return u
     low, span, ordered = _span(dtype, minval, maxval)
@@ -91,20 +75,6 @@ def uniform_between(
         u = lax.mul(u, span)
     u = lax.add(u, low)
     return u if ordered else lax.max(u, low)  # type: ignore[no-any-return]
-
-
-@functools.lru_cache(maxsize=64)
-def _mantissa_plan(dtype: np.dtype[Any]) -> tuple[int, int, int, int]:
-    """Return the dtype's bits, how many to draw, how far to shift them, and the bits of 1.0."""
-    info = dtypes.finfo(dtype)
-    width, mantissa = int(info.bits), int(info.nmant)
-    if width not in UINT_BY_WIDTH:
-        raise ValueError(
-            f"uniform: the dtype must have whole bytes, got {dtypes.short_name(dtype)}."
-        )
-    drawn = 8 if mantissa < 8 else width
-    unsigned = UINT_BY_WIDTH[width]
-    return width, drawn, drawn - mantissa, int(np.ones((), dtype).view(unsigned))
 
 
 @functools.lru_cache(maxsize=256)

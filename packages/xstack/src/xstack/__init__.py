@@ -1,4 +1,4 @@
-"""Composable transformations of NumPy-style programs: the whole family under one roof, laid out as users know it.
+"""Composable transformations of NumPy-style programs: the whole family in one namespace.
 
     import xstack
     import xstack.numpy as xnp
@@ -29,9 +29,9 @@ _NAMES_BY_MODULE = {
         "transfer_guard_device_to_host", "transfer_guard_host_to_device",
     ),
     "xad": (
-        "checkpoint", "checkpoint_policies", "custom_gradient", "custom_jvp", "custom_vjp", "float0",
-        "grad", "hessian", "jacfwd", "jacobian", "jacrev", "jvp", "linear_transpose", "linearize",
-        "remat", "value_and_grad", "vjp",
+        "checkpoint", "checkpoint_policies", "custom_gradient", "custom_jvp", "custom_vjp",
+        "float0", "grad", "hessian", "jacfwd", "jacobian", "jacrev", "jvp", "linear_transpose",
+        "linearize", "remat", "value_and_grad", "vjp",
     ),
     "xbatch": ("vmap",),
     "xjit": (

@@ -9,7 +9,15 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from xprim import EAGER, Array, ConcreteArray, Primitive, ShapedArray, attach_methods, install_backend
+from xprim import (
+    EAGER,
+    Array,
+    ConcreteArray,
+    Primitive,
+    ShapedArray,
+    attach_methods,
+    install_backend,
+)
 
 # The size from which `xjit` takes an operation; below it NumPy is faster than a dispatch.
 _LARGE = 1 << 17
@@ -32,8 +40,7 @@ class CompilerOnDemand:
         """Import the compiler for a large operation, and let it decide."""
         for aval in avals_out:
             if aval.size >= _LARGE:
-                backend = _loaded_backend()
-                return backend.takes(primitive, operands, avals_out)  # type: ignore[no-any-return]
+                return bool(_loaded_backend().takes(primitive, operands, avals_out))
         return False
 
     def evaluate(
@@ -44,8 +51,7 @@ class CompilerOnDemand:
         avals_out: tuple[ShapedArray, ...],
     ) -> tuple[ConcreteArray, ...]:
         """Hand an operation to the compiler."""
-        backend = _loaded_backend()
-        return backend.evaluate(primitive, operands, params, avals_out)  # type: ignore[no-any-return]
+        return tuple(_loaded_backend().evaluate(primitive, operands, params, avals_out))
 
 
 def _loaded_backend() -> Any:

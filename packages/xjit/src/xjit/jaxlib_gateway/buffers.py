@@ -169,10 +169,24 @@ several_devices = [False]
 _devices_seen: set[Any] = set()
 
 
+away_from_host = [False]
+"""Whether data was ever placed where NumPy cannot stand for the device: see `is_away`."""
+
+
 def _note_devices(devices: tuple[Any, ...]) -> None:
     _devices_seen.update(devices)
     if len(_devices_seen) > 1:
         several_devices[0] = True
+    away_from_host[0] = several_devices[0] or devices[0].platform != "cpu"
+
+
+def is_away(buffer: Buffer) -> bool:
+    """Return whether a buffer is on an accelerator, or was put on a CPU device but the default."""
+    where = buffer._sharding
+    if not isinstance(where, OneDevice):
+        return False
+    device = where._device
+    return bool(device.platform != "cpu" or (where.committed and device is not default_device()))
 
 
 @functools.lru_cache(maxsize=4096)

@@ -2,10 +2,10 @@
 
 from xnp.lax import linalg as linalg
 from xnp.lax.contractions import *  # noqa: F403
-from xnp.lax.convolution import *  # noqa: F403
 from xnp.lax.control_flow_branches import *  # noqa: F403
 from xnp.lax.control_flow_loops import *  # noqa: F403
 from xnp.lax.control_flow_scan import *  # noqa: F403
+from xnp.lax.convolution import *  # noqa: F403
 from xnp.lax.elementwise_arithmetic import *  # noqa: F403
 from xnp.lax.elementwise_conversion import *  # noqa: F403
 from xnp.lax.elementwise_functions import *  # noqa: F403
@@ -16,5 +16,5 @@ from xnp.lax.ordering import *  # noqa: F403
 from xnp.lax.reductions import *  # noqa: F403
 from xnp.lax.shape import *  # noqa: F403
 from xnp.lax.slicing import *  # noqa: F403
-from xnp.lax.windows import *  # noqa: F403
 from xnp.lax.special import *  # noqa: F403
+from xnp.lax.windows import *  # noqa: F403

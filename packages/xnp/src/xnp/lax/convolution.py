@@ -87,7 +87,8 @@ def conv_general_dilated(
     stretch = ones if lhs_dilation is None else _integers(lhs_dilation)
     spread = ones if rhs_dilation is None else _integers(rhs_dilation)
     if isinstance(padding, str):
-        sizes = [dilated(lhs.shape[d], s) for d, s in zip(numbers.lhs_spec[2:], stretch, strict=True)]
+        sizes = [dilated(lhs.shape[d], s)
+                 for d, s in zip(numbers.lhs_spec[2:], stretch, strict=True)]  # fmt: skip
         windows = [dilated(rhs.shape[d], s)
                    for d, s in zip(numbers.rhs_spec[2:], spread, strict=True)]  # fmt: skip
         padding = padtype_to_pads(sizes, windows, strides, padding)
@@ -270,8 +271,8 @@ def conv_transpose_shape_tuple(
         _transpose_padding(k, s, padding) if isinstance(padding, str) else padding[i]
         for i, (k, s) in enumerate(zip(kernel[2:], window_strides, strict=True))
     ]
-    sizes = [(n - 1) * s - k + 2 + sum(p)
-             for n, k, s, p in zip(space, kernel[2:], window_strides, pads, strict=True)]  # fmt: skip
+    each = zip(space, kernel[2:], window_strides, pads, strict=True)
+    sizes = [(n - 1) * s - k + 2 + sum(p) for n, k, s, p in each]
     shape = (lhs_shape[lhs[0]], kernel[0], *sizes)
     return tuple([n for _, n in sorted(zip(out, shape, strict=True))])
 

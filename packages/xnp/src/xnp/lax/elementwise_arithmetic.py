@@ -71,22 +71,30 @@ def add(x: ArrayLike, y: ArrayLike) -> Array:
       >>> add(2.0, 1.5).aval
       ShapedArray(~float32[])
     """
-    return add_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+    if type(x) is not ConcreteArray or type(y) is not ConcreteArray:
+        x, y = pair(x, y)
+    return add_p.bind(x, y)[0]  # type: ignore[no-any-return]
 
 
 def sub(x: ArrayLike, y: ArrayLike) -> Array:
     """Return x - y. Numbers."""
-    return sub_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+    if type(x) is not ConcreteArray or type(y) is not ConcreteArray:
+        x, y = pair(x, y)
+    return sub_p.bind(x, y)[0]  # type: ignore[no-any-return]
 
 
 def mul(x: ArrayLike, y: ArrayLike) -> Array:
     """Return x y. Any dtype; `and` for booleans."""
-    return mul_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+    if type(x) is not ConcreteArray or type(y) is not ConcreteArray:
+        x, y = pair(x, y)
+    return mul_p.bind(x, y)[0]  # type: ignore[no-any-return]
 
 
 def div(x: ArrayLike, y: ArrayLike) -> Array:
     """Return x / y; integers round towards zero, and x / 0 is -1 (all bits set)."""
-    return div_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+    if type(x) is not ConcreteArray or type(y) is not ConcreteArray:
+        x, y = pair(x, y)
+    return div_p.bind(x, y)[0]  # type: ignore[no-any-return]
 
 
 def rem(x: ArrayLike, y: ArrayLike) -> Array:
@@ -99,12 +107,16 @@ def max(x: ArrayLike, y: ArrayLike) -> Array:
 
     Differentiable; where x equals y, each gets half of the derivative.
     """
-    return max_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+    if type(x) is not ConcreteArray or type(y) is not ConcreteArray:
+        x, y = pair(x, y)
+    return max_p.bind(x, y)[0]  # type: ignore[no-any-return]
 
 
 def min(x: ArrayLike, y: ArrayLike) -> Array:
     """Return the lesser of x and y, NaN if one is; else as `max`."""
-    return min_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+    if type(x) is not ConcreteArray or type(y) is not ConcreteArray:
+        x, y = pair(x, y)
+    return min_p.bind(x, y)[0]  # type: ignore[no-any-return]
 
 
 def abs(x: ArrayLike) -> Array:

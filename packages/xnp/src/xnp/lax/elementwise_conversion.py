@@ -18,7 +18,7 @@ from xnp.primitives.complex_parts import complex_p, conj_p, imag_p, real_p
 from xnp.primitives.convert_element_type import convert_element_type_p
 from xnp.primitives.identity import copy_p, optimization_barrier_p, stop_gradient_p
 from xnp.primitives.reduce_precision import reduce_precision_p
-from xprim import Array, as_array, dtypes, get_primitive, scalar_array
+from xprim import Array, as_array, dtypes, scalar_array
 from xtree import tree_flatten, tree_map, tree_unflatten
 
 ArrayLike = Any
@@ -42,7 +42,8 @@ def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
     dtype = dtypes.requested_dtype(new_dtype, "convert_element_type")
     if x.aval.dtype == dtype and not x.aval.weak_type:
         return x
-    return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=False)[0]  # type: ignore[no-any-return]
+    result: Array = convert_element_type_p.bind(x, new_dtype=dtype, weak_type=False)[0]
+    return result
 
 
 def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Array:
@@ -56,7 +57,8 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Array:
       True
     """
     dtype = dtypes.requested_dtype(new_dtype, "bitcast_convert_type")
-    return bitcast_convert_type_p.bind(as_array(operand), new_dtype=dtype)[0]  # type: ignore[no-any-return]
+    result: Array = bitcast_convert_type_p.bind(as_array(operand), new_dtype=dtype)[0]
+    return result
 
 
 def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
@@ -123,9 +125,19 @@ def full(
     shape = tuple([operator.index(n) for n in shape])
     if shape:
         value = broadcast_in_dim_p.bind(value, shape=shape, broadcast_dimensions=())[0]
-    if sharding is not None:
-        return get_primitive("device_put").bind(value, sharding=sharding)[0]  # type: ignore[no-any-return]
-    return value
+    result: Array = value if sharding is None else _placed(value, sharding)
+    return result
+
+
+def _placed(value: Array, sharding: Any) -> Array:
+    move = getattr(value, "to_device", None)
+    if move is None:
+        raise ValueError(
+            "full: a sharding needs devices."
+            "\n  hint      import xjit first; without it arrays are on the host alone"
+        )
+    result: Array = move(sharding)
+    return result
 
 
 def _scalar_of(value: Any, dtype: Any) -> Array:
@@ -154,7 +166,7 @@ def full_like(
     result = full(aval.shape if shape is None else shape, fill_value,
                   aval.dtype if dtype is None else dtype, sharding=sharding)  # fmt: skip
     if dtype is None and aval.weak_type:
-        return convert_element_type_p.bind(result, new_dtype=aval.dtype, weak_type=True)[0]  # type: ignore[no-any-return]
+        result = convert_element_type_p.bind(result, new_dtype=aval.dtype, weak_type=True)[0]
     return result
 
 

@@ -111,8 +111,8 @@ def lu(x: Any) -> tuple[Array, Array, Array]:
       x: matrices of shape (..., m, n).
 
     Returns:
-      L (below the diagonal; its diagonal is one) and U in one matrix; the row that each of the first
-      min(m, n) rows was exchanged with, int32; the order of rows that this leads to, int32.
+      L (below the diagonal; its diagonal is one) and U in one matrix; the row that each of the
+      first min(m, n) rows was exchanged with, int32; the order of rows that this leads to, int32.
 
     Differentiable in: x.
     """
@@ -144,11 +144,15 @@ def qr(x: Any, *, full_matrices: bool = True) -> tuple[Array, Array]:
 
 
 @overload
-def svd(x: Any, *, full_matrices: bool = ..., compute_uv: Literal[True] = ...,
-        subset_by_index: tuple[int, int] | None = ...) -> tuple[Array, Array, Array]: ...  # fmt: skip
+def svd(
+    x: Any, *, full_matrices: bool = ..., compute_uv: Literal[True] = ...,
+    subset_by_index: tuple[int, int] | None = ...,
+) -> tuple[Array, Array, Array]: ...  # fmt: skip
 @overload
-def svd(x: Any, *, full_matrices: bool = ..., compute_uv: Literal[False],
-        subset_by_index: tuple[int, int] | None = ...) -> Array: ...  # fmt: skip
+def svd(
+    x: Any, *, full_matrices: bool = ..., compute_uv: Literal[False],
+    subset_by_index: tuple[int, int] | None = ...,
+) -> Array: ...  # fmt: skip
 def svd(
     x: Any, *, full_matrices: bool = True, compute_uv: bool = True,
     subset_by_index: tuple[int, int] | None = None,
@@ -213,9 +217,9 @@ def triangular_solve(
 
 
 def _with_dimension(x: Any, dim: int) -> Any:
-    from_shape = list(x.aval.shape)
-    from_shape.insert(dim, 1)
-    return reshaped(x, from_shape)
+    shape = list(x.aval.shape)
+    shape.insert(dim, 1)
+    return reshaped(x, shape)
 
 
 def _without_dimension(x: Any, dim: int) -> Any:

@@ -49,6 +49,7 @@ def sort(
     Differentiable: tangents are permuted alike. Source: StableHLO, section sort.
 
     Example:
+      >>> import numpy as np
       >>> np.asarray(sort(np.array([3, 1, 2]))).tolist()
       [1, 2, 3]
     """
@@ -72,6 +73,7 @@ def sort_key_val(
     """Sort keys along a dimension and permute values alike.
 
     Example:
+      >>> import numpy as np
       >>> k, v = sort_key_val(np.array([2, 1]), np.array([10.0, 20.0]))
       >>> np.asarray(v).tolist()
       [20.0, 10.0]
@@ -87,6 +89,7 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
     -0.0. Differentiable in `operand`. Source: CHLO, operation top_k.
 
     Example:
+      >>> import numpy as np
       >>> values, places = top_k(np.array([1.0, 3.0, 2.0]), 2)
       >>> np.asarray(places).tolist()
       [1, 2]
@@ -101,6 +104,7 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: Any) -> Array:
     """Return the index of the greatest element along an axis; the first NaN or equal wins.
 
     Example:
+      >>> import numpy as np
       >>> np.asarray(argmax(np.array([1, 3, 3]), 0, "int32")).item()
       1
     """
@@ -111,6 +115,7 @@ def argmin(operand: ArrayLike, axis: int, index_dtype: Any) -> Array:
     """Return the index of the least element along an axis; the first NaN or equal wins.
 
     Example:
+      >>> import numpy as np
       >>> np.asarray(argmin(np.array([2, 1, 1]), 0, "int32")).item()
       1
     """
@@ -130,6 +135,7 @@ def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Return cumulative sums along an axis, from its end with `reverse`. Linear.
 
     Example:
+      >>> import numpy as np
       >>> np.asarray(cumsum(np.array([1, 2, 3]), reverse=True)).tolist()
       [6, 5, 3]
     """

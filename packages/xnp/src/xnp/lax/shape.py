@@ -200,7 +200,7 @@ def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     shape = [1] * ndim
     for d, n in zip(kept, x.aval.shape, strict=True):
         shape[d] = n
-    return broadcast_in_dim(x, tuple(shape), kept)
+    return reshape(x, tuple(shape))
 
 
 def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
@@ -307,7 +307,7 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     x = as_array(operand, what="tile")
     counts = ints(reps, "tile: reps")
     shape = x.aval.shape
-    if len(counts) != len(shape) or any([n < 0 for n in counts]):
+    if len(counts) != len(shape) or any(n < 0 for n in counts):
         raise ValueError(
             "tile: reps must hold a count of at least 0 for each dimension."
             f"\n  got       {counts} for {x.aval.str_long()}"
@@ -334,7 +334,7 @@ def pad(
     x = as_array(operand, what="pad")
     value = as_array(padding_value, x.aval.dtype, what="pad: padding_value")
     config = tuple([ints(c, "pad: padding_config") for c in padding_config])
-    if any([len(c) != 3 for c in config]):
+    if any(len(c) != 3 for c in config):
         raise TypeError(f"pad: padding_config needs (low, high, interior) triples, got {config}.")
     return pad_p.bind(x, value, padding_config=config)[0]  # type: ignore[no-any-return]
 

@@ -29,7 +29,7 @@ _INT32 = dtypes.int32
 _MOST_INT32 = 2**31 - 1
 
 
-def slice(  # noqa: A001 - the public name
+def slice(
     operand: ArrayLike,
     start_indices: Sequence[int],
     limit_indices: Sequence[int],
@@ -240,7 +240,7 @@ def _starts(name: str, shape: Any, given: Any, negative: bool | Sequence[bool]) 
         raise ValueError(f"{name}: allow_negative_indices must have {len(shape)} elements.")
     known = [_known(p) for p in parts]
     dtype = _start_dtype(parts, known, shape)
-    starts = []
+    starts: list[Array] = []
     for k, (part, value, size) in enumerate(zip(parts, known, shape, strict=True)):
         counts = negative if isinstance(negative, bool) else negative[k]
         if value is not None:
@@ -285,7 +285,7 @@ def _start_dtype(parts: Any, known: Any, shape: Any) -> Any:
     found = [as_array(p).aval.dtype for p, k in zip(parts, known, strict=True) if k is None]
     if not found:
         return _INT32 if max(shape, default=0) <= _MOST_INT32 else dtypes.int64
-    if all([d == found[0] for d in found]):
+    if all(d == found[0] for d in found):
         return found[0]
     wide = [d for d in found if d in (dtypes.int64, dtypes.uint64, dtypes.uint32)]
     return dtypes.int64 if wide else _INT32

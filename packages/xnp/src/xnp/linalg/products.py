@@ -114,7 +114,8 @@ def tensordot(
     x, y = promoted("tensordot", x1, x2)
     if isinstance(axes, Sequence):
         first, second = [
-            [axis_of("tensordot", a, z.ndim) for a in (given if isinstance(given, Sequence) else [given])]
+            [axis_of("tensordot", a, z.ndim)
+             for a in (given if isinstance(given, Sequence) else [given])]
             for given, z in zip(axes, (x, y), strict=True)
         ]  # fmt: skip
     else:
@@ -169,7 +170,9 @@ def matrix_power(a: Any, n: int) -> Array:
     """Multiply square matrices n times by themselves; negative powers are those of the inverse."""
     (x,) = promoted("matrix_power", a, inexact=n < 0)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ValueError(f"matrix_power: the matrix must be square.\n  got       {x.aval.str_long()}")
+        raise ValueError(
+            f"matrix_power: the matrix must be square.\n  got       {x.aval.str_long()}"
+        )
     power = operator.index(n)
     if power < 0:
         x, power = solve_p.bind(x, eye(x.shape, x.dtype))[0], -power
@@ -216,7 +219,9 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Array:
     """Return the diagonals of matrices, `offset` above the main one."""
     x = as_array(x, what="diagonal: x")
     if x.ndim < 2:
-        raise ValueError(f"diagonal: there must be two dimensions.\n  got       {x.aval.str_long()}")
+        raise ValueError(
+            f"diagonal: there must be two dimensions.\n  got       {x.aval.str_long()}"
+        )
     m, n = x.shape[-2:]
     last = x.ndim - 1
     start_row, start_column = max(-offset, 0), max(offset, 0)

@@ -97,11 +97,11 @@ def _operators() -> dict[str, Any]:
 
 
 def _setitem(self: Any, index: Any, value: Any) -> None:
-    del value
     shown = _index_text(index)
+    new = repr(value) if isinstance(value, bool | int | float | complex) else "value"
     raise TypeError(
         "array: arrays do not change, so elements cannot be assigned."
-        f"\n  hint      x = x.at[{shown}].set(value) makes a new array"
+        f"\n  hint      x = x.at[{shown}].set({new}) makes a new array"
     )
 
 

@@ -86,10 +86,9 @@ def _better_pair(b: Any, names: Any, better: str, element: Any, place: Any) -> A
 
     first, tie = compared(better, x, y), compared("EQ", x, y)
     if dtypes.is_floating(element.dtype):
-        x_nan, y_nan = compared("NE", x, x), compared("NE", y, y)
-        y_number = compared("EQ", y, y)
+        x_nan, y_number = compared("NE", x, x), compared("EQ", y, y)
         first = both("or", first, both("and", x_nan, y_number))
-        tie = both("or", tie, both("and", x_nan, y_nan))
+        tie = both("or", tie, x_nan)  # where y is a number, x has come first already
     earlier = compare_text(b, "LT", i, j, place)
     first = both("or", first, both("and", tie, earlier))
     return [

@@ -1,6 +1,6 @@
-"""argmax: the index of the greatest element along an axis; the first NaN wins, then the first of equals.
+"""argmax: where along an axis the greatest element stands.
 
-Neighbours: `arg_extremal` has the rules.
+The first NaN wins, then the first of equals. Neighbours: `arg_extremal` has the rules.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from xnp.primitives.arg_extremal import arg_batch, arg_numpy, arg_shape, arg_sta
 from xnp.primitives.reductions import least
 from xprim import ZERO, Primitive, undefined
 
-
-argmax_p = Primitive(
+argmax_p: Primitive = Primitive(
     "argmax",
     shape=arg_shape("argmax"),
     numpy=arg_numpy(np.argmax),

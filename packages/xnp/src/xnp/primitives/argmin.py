@@ -1,6 +1,6 @@
-"""argmin: the index of the least element along an axis; the first NaN wins, then the first of equals.
+"""argmin: where along an axis the least element stands.
 
-Neighbours: `arg_extremal` has the rules.
+The first NaN wins, then the first of equals. Neighbours: `arg_extremal` has the rules.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from xnp.primitives.arg_extremal import arg_batch, arg_numpy, arg_shape, arg_sta
 from xnp.primitives.reductions import greatest
 from xprim import ZERO, Primitive, undefined
 
-
-argmin_p = Primitive(
+argmin_p: Primitive = Primitive(
     "argmin",
     shape=arg_shape("argmin"),
     numpy=arg_numpy(np.argmin),

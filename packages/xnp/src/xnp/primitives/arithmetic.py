@@ -181,7 +181,8 @@ def _extremum_stablehlo(op: str, direction: str) -> Callable[..., list[str]]:
         ties = [compare("EQ", re_x, re_y), compare(direction, im_x, im_y),
                 compare(direction, re_x, re_y)]  # fmt: skip
         better = b.op("stablehlo.select", ties, [mask] * 3, [mask])[0]
-        return b.op("stablehlo.select", [better, x, y], [mask, out, out], [out])  # type: ignore[no-any-return]
+        results: list[str] = b.op("stablehlo.select", [better, x, y], [mask, out, out], [out])
+        return results
 
     return rule
 

@@ -65,7 +65,7 @@ def _jvp(primals: Any, tangents: Any) -> Any:
     return outs, (matmul(lower, lower_half(inner)),)
 
 
-cholesky_p = Primitive(
+cholesky_p: Primitive = Primitive(
     "cholesky",
     shape=_shape,
     numpy=_numpy,

@@ -95,11 +95,16 @@ def _conj_stablehlo(
     (x,), (aval,), (out,) = operands, avals_in, avals_out
     part = shaped_array(out.shape, _part_dtype(out.dtype))
     if aval.dtype in FLOATING:
-        return b.op("stablehlo.complex", [x, b.constant(0, part)], [part, part], [out])  # type: ignore[no-any-return]
+        return _joined(b, x, b.constant(0, part), part, out)
     (re,) = b.op("stablehlo.real", [x], [aval], [part])
     (im,) = b.op("stablehlo.imag", [x], [aval], [part])
     im = b.same_type_op("stablehlo.negate", [im], part)
-    return b.op("stablehlo.complex", [re, im], [part, part], [out])  # type: ignore[no-any-return]
+    return _joined(b, re, im, part, out)
+
+
+def _joined(b: Any, re: str, im: str, part: ShapedArray, out: ShapedArray) -> list[str]:
+    results: list[str] = b.op("stablehlo.complex", [re, im], [part, part], [out])
+    return results
 
 
 def _conj_transpose(ct: Any, *, input_dtype: Any) -> Any:
@@ -110,5 +115,5 @@ def _conj_transpose(ct: Any, *, input_dtype: Any) -> Any:
 conj_p = unary(
     "conj", COMPLEX | _F32_F64, shape=_conj_shape, numpy=_conj_numpy, stablehlo=_conj_stablehlo,
     jvp=lambda x_dot, y, x, *, input_dtype: bind("conj", x_dot, input_dtype=input_dtype),
-    linear=_conj_transpose,
+    linear=_conj_transpose, has_params=True,
 )  # fmt: skip

@@ -37,7 +37,7 @@ def _shape(*avals: ShapedArray, dimension: int) -> tuple[ShapedArray, ...]:
             )
         total += aval.shape[dimension]
     shape = (*first.shape[:dimension], total, *first.shape[dimension + 1 :])
-    return (shaped_array(shape, dtype, all([a.weak_type for a in avals])),)
+    return (shaped_array(shape, dtype, all(a.weak_type for a in avals)),)
 
 
 def _listed(avals: Any) -> str:
@@ -80,7 +80,7 @@ def _batch(axis: Any, operands: Any, dims: Any, *, dimension: int) -> Any:
     return concatenate_p.bind(*operands, dimension=dimension + (d <= dimension)), (d,)
 
 
-concatenate_p = Primitive(
+concatenate_p: Primitive = Primitive(
     "concatenate",
     shape=_shape,
     numpy=_numpy,

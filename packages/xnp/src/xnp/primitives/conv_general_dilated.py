@@ -7,7 +7,8 @@ input's elements, `rhs_dilation` between the kernel's; `padding` may be negative
 have out features of their own.
 
 With NumPy, a strided view of the padded input shows the window of each output element, and one
-matrix product for each group does the rest. Semantics: StableHLO specification, section convolution.
+matrix product for each group does the rest. Semantics: StableHLO specification, section
+convolution.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def _check_ranks(lhs: ShapedArray, rhs: ShapedArray, count: int, params: Any) ->
             f"\n  got       lhs: {lhs.str_long()}, rhs: {rhs.str_long()}; "
             f"{', '.join(str(len(p)) for p in params)} entries"
         )
-    strides, padding, *dilations = params
+    strides, _, *dilations = params
     if any(s < 1 for s in strides) or any(d < 1 for each in dilations for d in each):
         raise ValueError(
             "conv_general_dilated: strides and dilations must be positive."
@@ -118,7 +119,7 @@ def _numpy(lhs: Any, rhs: Any, *, window_strides: Any, padding: Any, lhs_dilatio
     kernel = rhs.astype(total, copy=False).transpose(spec.rhs_spec)
     windows = _windows(x, kernel.shape[2:], window_strides, padding, lhs_dilation, rhs_dilation)
     space = windows.shape[2 : 2 + len(window_strides)]
-    n, c, o, i = *windows.shape[:2], *kernel.shape[:2]
+    (n, c), (o, i) = windows.shape[:2], kernel.shape[:2]
     groups = feature_group_count * batch_group_count
     rows = n // batch_group_count
     axes = len(space)
@@ -142,14 +143,14 @@ def _windows(x: Any, kernel: Any, strides: Any, padding: Any, x_dilation: Any, k
     sizes = [dilated(s, d) for s, d in zip(x.shape[2:], x_dilation, strict=True)]
     whole = [max(s + lo + hi, 0) for s, (lo, hi) in zip(sizes, padding, strict=True)]
     padded = np.zeros((*x.shape[:2], *whole), x.dtype)
-    inside, source = [slice(None)] * 2, [slice(None)] * 2
+    target, source = [slice(None)] * 2, [slice(None)] * 2
     for n, total, (lo, _), d in zip(x.shape[2:], whole, padding, x_dilation, strict=True):
-        first = max(-(lo // d), 0) if lo < 0 else 0  # the first element that is not cut off
-        kept = len(range(lo + first * d, total, d))
-        inside.append(slice(lo + first * d, total, d))
-        source.append(slice(first, first + min(kept, max(n - first, 0))))
-        inside[-1] = slice(lo + first * d, lo + first * d + max((source[-1].stop - first) * d, 0), d)
-    padded[tuple(inside)] = x[tuple(source)]
+        first = max(-(lo // d), 0)  # the first element that negative padding does not cut off
+        at = lo + first * d
+        count = max(min(n - first, len(range(at, total, d))), 0)
+        source.append(slice(first, first + count))
+        target.append(slice(at, at + count * d, d))
+    padded[tuple(target)] = x[tuple(source)]
     out = [output_size(n, k, s, p, dx, dk) for n, k, s, p, dx, dk in zip(
         x.shape[2:], kernel, strides, padding, x_dilation, k_dilation, strict=True)]  # fmt: skip
     steps = padded.strides[2:]
@@ -256,7 +257,8 @@ def _lhs_transpose(
     o, i = spec.rhs_spec[:2]
     groups = feature_group_count * batch_group_count
     kernel = _regrouped(rhs, o, i, groups)
-    kernel = bind("rev", kernel, dimensions=tuple(spec.rhs_spec[2:])) if spec.rhs_spec[2:] else kernel
+    if spec.rhs_spec[2:]:
+        kernel = bind("rev", kernel, dimensions=tuple(spec.rhs_spec[2:]))
     numbers = ConvDimensionNumbers(spec.out_spec, (i, o, *spec.rhs_spec[2:]), spec.lhs_spec)
     pads = tuple([
         input_cotangent_padding(lhs.shape[a], rhs.aval.shape[k], ct.aval.shape[c], *rest)
@@ -360,7 +362,7 @@ def _batch(axis: Any, operands: Any, dims: Any, **params: Any) -> Any:
     return (result,), (0,)
 
 
-conv_general_dilated_p = Primitive(
+conv_general_dilated_p: Primitive = Primitive(
     "conv_general_dilated",
     shape=_shape,
     numpy=_numpy,

@@ -15,6 +15,8 @@ from xnp.primitives.formulas import BYTES
 from xnp.primitives.table import COMPLEX, FLOATING, INEXACT, INTEGER
 from xprim import ELEMENTWISE, Primitive, ShapedArray, Zero, dtypes, shaped_array, state
 
+_THROUGH: dict[Any, np.dtype[Any]] = BYTES | dict.fromkeys(dtypes.SMALL_FLOATS, dtypes.float32)
+
 
 def _shape(x: ShapedArray, *, new_dtype: Any, weak_type: bool) -> tuple[ShapedArray, ...]:
     if not dtypes.is_supported(new_dtype):
@@ -27,8 +29,8 @@ def _numpy(x: Any, *, new_dtype: Any, weak_type: bool = False) -> Any:
         x = x.real
     if x.dtype in FLOATING and new_dtype in INTEGER:
         return (_saturated(x, new_dtype),)
-    if x.dtype in BYTES and new_dtype in BYTES:  # there are no casts among these
-        x = x.astype(BYTES[x.dtype])
+    if x.dtype in _THROUGH:  # these have no casts to every dtype; nothing is rounded on the way
+        x = x.astype(_THROUGH[x.dtype])
     return (x.astype(new_dtype),)
 
 

@@ -1,7 +1,8 @@
 """cumlogsumexp: log(cumsum(exp(x))) along an axis, computed without overflow.
 
-With y[i] = log(exp(y[i-1]) + exp(x[i])), dy[i] = exp(y[i-1] - y[i]) dy[i-1] + exp(x[i] - y[i]) dx[i]:
-a linear recurrence whose coefficients are at most 1.
+With y[i] = log(exp(y[i-1]) + exp(x[i])),
+dy[i] = exp(y[i-1] - y[i]) dy[i-1] + exp(x[i] - y[i]) dx[i]: a linear recurrence whose coefficients
+are at most 1.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def _weight(part: Any, whole: Any) -> Any:
     return select(none, filled(0, shape, dtype), ratio)
 
 
-cumlogsumexp_p = Primitive(
+cumlogsumexp_p: Primitive = Primitive(
     "cumlogsumexp",
     shape=cumulative_shape("cumlogsumexp", FLOATING),
     numpy=_numpy,

@@ -15,7 +15,7 @@ from xnp.primitives.reductions import least
 from xnp.primitives.table import BOOL, REAL
 from xprim import Primitive, undefined
 
-cummax_p = Primitive(
+cummax_p: Primitive = Primitive(
     "cummax",
     shape=cumulative_shape("cummax", REAL | BOOL),
     numpy=cumulative_numpy(np.maximum),

@@ -15,7 +15,7 @@ from xnp.primitives.reductions import greatest
 from xnp.primitives.table import BOOL, REAL
 from xprim import Primitive, undefined
 
-cummin_p = Primitive(
+cummin_p: Primitive = Primitive(
     "cummin",
     shape=cumulative_shape("cummin", REAL | BOOL),
     numpy=cumulative_numpy(np.minimum),

@@ -36,7 +36,7 @@ def _jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
     return outs, (dot,)
 
 
-cumprod_p = Primitive(
+cumprod_p: Primitive = Primitive(
     "cumprod",
     shape=cumulative_shape("cumprod", NUMBER),
     numpy=cumulative_numpy(np.multiply),

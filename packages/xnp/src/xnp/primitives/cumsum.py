@@ -20,7 +20,7 @@ def _transpose(cts: Any, x: Any, *, axis: int, reverse: bool) -> Any:
     return cumsum_p.bind(cts[0], axis=axis, reverse=not reverse)
 
 
-cumsum_p = Primitive(
+cumsum_p: Primitive = Primitive(
     "cumsum",
     shape=cumulative_shape("cumsum", NUMBER),
     numpy=cumulative_numpy(np.add),

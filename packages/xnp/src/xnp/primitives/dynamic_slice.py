@@ -79,7 +79,7 @@ def _transpose(cts: Any, x: Any, *starts: Any, slice_sizes: Any) -> Any:
 
 def _batch(axis: Any, operands: Any, dims: Any, *, slice_sizes: Any) -> Any:
     (x, *starts), (d, *start_dims) = operands, dims
-    if all([k is not_mapped for k in start_dims]):
+    if all(k is not_mapped for k in start_dims):
         starts = inserted(starts, d, filled(0, (), _index_dtype(starts)))
         outs = dynamic_slice_p.bind(x, *starts, slice_sizes=inserted(slice_sizes, d, axis.size))
         return outs, (d,)
@@ -104,7 +104,7 @@ def _index_dtype(starts: Any) -> Any:
     return starts[0].aval.dtype if starts else dtypes.int32
 
 
-dynamic_slice_p = Primitive(
+dynamic_slice_p: Primitive = Primitive(
     "dynamic_slice",
     shape=_shape,
     numpy=_numpy,

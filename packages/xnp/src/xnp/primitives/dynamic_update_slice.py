@@ -49,7 +49,7 @@ def _transpose(cts: Any, x: Any, update: Any, *starts: Any) -> Any:
 
 def _batch(axis: Any, operands: Any, dims: Any) -> Any:
     (x, update, *starts), (d, d_update, *start_dims) = operands, dims
-    if all([k is not_mapped for k in start_dims]):
+    if all(k is not_mapped for k in start_dims):
         if d is not_mapped or d != d_update:
             x, update = axis.to_front(x, d), axis.to_front(update, d_update)
             d = 0
@@ -65,7 +65,7 @@ def _batch(axis: Any, operands: Any, dims: Any) -> Any:
     return (out,), (0,)
 
 
-dynamic_update_slice_p = Primitive(
+dynamic_update_slice_p: Primitive = Primitive(
     "dynamic_update_slice",
     shape=_shape,
     numpy=_numpy,

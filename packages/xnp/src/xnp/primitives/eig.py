@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.lapack_text import info_aval, lapack_call, nan_on_failure
-from xnp.primitives.solve import solved_system
 from xnp.primitives.matrices import (
     checked,
     complex_dtype,
@@ -24,6 +23,7 @@ from xnp.primitives.matrices import (
     real_dtype,
 )
 from xnp.primitives.shorthand import converted
+from xnp.primitives.solve import solved_system
 from xprim import Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
 from xprim.errors import MissingRuleError
 
@@ -66,8 +66,10 @@ def _left_vectors(right: Any) -> Any:
     return left * (np.abs(largest) / largest)
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *,
-               compute_left_eigenvectors: bool, compute_right_eigenvectors: bool) -> Any:  # fmt: skip
+def _stablehlo(
+    b: Any, operands: Any, avals_in: Any, avals_out: Any, *, compute_left_eigenvectors: bool,
+    compute_right_eigenvectors: bool,
+) -> Any:  # fmt: skip
     (aval,) = avals_in
     if aval.size == 0:
         return [b.constant(0, x) for x in avals_out]
@@ -111,7 +113,7 @@ def _jvp(primals: Any, tangents: Any, *, compute_left_eigenvectors: bool,
     return (w,), (diagonal(solved_system(v, change)),)
 
 
-eig_p = Primitive(
+eig_p: Primitive = Primitive(
     "eig",
     shape=_shape,
     numpy=_numpy,

@@ -37,7 +37,7 @@ def _shape(aval: ShapedArray, *, lower: bool) -> tuple[ShapedArray, ...]:
 
 
 def _numpy(a: Any, *, lower: bool) -> Any:
-    triangle = "L" if lower else "U"
+    triangle: Any = "L" if lower else "U"
     try:
         w, v = np.linalg.eigh(a, triangle)
         return v, w
@@ -86,7 +86,7 @@ def inverse_differences(w: Any) -> Any:
     return sub(div(filled(shape, 1, dtype), gaps), ones)
 
 
-eigh_p = Primitive(
+eigh_p: Primitive = Primitive(
     "eigh",
     shape=_shape,
     numpy=_numpy,

@@ -28,7 +28,8 @@ def _exp2_stablehlo(
     (x,), (aval,) = operands, avals_in
     x = b.same_type_op("stablehlo.multiply", [x, b.constant(math.log(2), aval)], aval)
     attribute = accuracy_attribute(accuracy)
-    return b.op("stablehlo.exponential", [x], [aval], [aval], attribute)  # type: ignore[no-any-return]
+    results: list[str] = b.op("stablehlo.exponential", [x], [aval], [aval], attribute)
+    return results
 
 
 exp2_p = unary(

@@ -68,7 +68,7 @@ def _result_dtype(dtype: Any, fft_type: FftType) -> Any:
     return _FLOAT[_COMPLEX.index(dtype)] if fft_type == FftType.IRFFT else dtype
 
 
-_TRANSFORMS = {
+_TRANSFORMS: dict[FftType, Any] = {
     FftType.FFT: np.fft.fftn, FftType.IFFT: np.fft.ifftn, FftType.RFFT: np.fft.rfftn,
     FftType.IRFFT: np.fft.irfftn,
 }  # fmt: skip
@@ -133,7 +133,7 @@ def _batch(axis: Any, operands: Any, dims: Any, **params: Any) -> Any:
     return fft_p.bind(x, **params), (0,)
 
 
-fft_p = Primitive(
+fft_p: Primitive = Primitive(
     "fft",
     shape=_shape,
     numpy=_numpy,

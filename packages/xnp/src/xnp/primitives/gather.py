@@ -94,26 +94,33 @@ def _numpy(x: Any, indices: Any, *, dimension_numbers: Any, slice_sizes: Any, mo
     fills = mode is FILL_OR_DROP
     if plan.single:
         return (_gather_one(plan, x, indices, fills, fill_value),)
-    valid = None
+    if plan.take_axis >= 0 and indices.dtype == np.int32 and x.flags.c_contiguous:
+        found = _taken(plan, x, indices, fills)
+        if found is not None:
+            return (found if plan.take_to_out is None else found.transpose(plan.take_to_out),)
     if fills:
-        if plan.take_axis >= 0 and indices.dtype == np.int32 and x.flags.c_contiguous:
-            try:  # negative numbers are beyond every bound when read as unsigned
-                found = x.take(indices.view(np.uint32)[..., 0], axis=plan.take_axis)
-            except IndexError:
-                pass
-            else:
-                return (found if plan.take_to_out is None else found.transpose(plan.take_to_out),)
         valid = inside(plan, indices)
-        if valid.all():
-            valid = None
-    out = _gather_in_bounds(plan, x, clipped(plan, indices))
-    return (out if valid is None else _with_fill(plan, out, valid, fill_value),)
+        if not valid.all():
+            out = _gather_in_bounds(plan, x, clipped(plan, indices))
+            return (_with_fill(plan, out, valid, fill_value),)
+        return (_gather_in_bounds(plan, x, indices.astype(np.intp, copy=False)),)
+    return (_gather_in_bounds(plan, x, clipped(plan, indices)),)
+
+
+def _taken(plan: Plan, x: Any, indices: Any, fills: bool) -> Any:
+    """Gather by one `take`; None when something would have to be filled in."""
+    if not fills:
+        return x.take(indices[..., 0], axis=plan.take_axis, mode="clip")
+    try:  # negative numbers are beyond every bound when read as unsigned
+        return x.take(indices.view(np.uint32)[..., 0], axis=plan.take_axis)
+    except IndexError:
+        return None
 
 
 def _gather_one(plan: Plan, x: Any, indices: Any, fills: bool, fill_value: Any) -> Any:
     """Gather the only window there is, as a view when it fits."""
     given = indices.reshape(-1).tolist()
-    starts = [min(max(i, 0), m) for i, m in zip(given, plan.bounds.tolist(), strict=True)]
+    starts = [min(max(i, 0), m) for i, m in zip(given, plan.most, strict=True)]
     if fills and starts != given:
         return np.full(plan.out_shape, fill_of(x.dtype, fill_value), x.dtype)
     return x[(*window_slices(plan, starts), ...)].reshape(plan.out_shape)
@@ -271,7 +278,7 @@ def _batch(axis: Any, operands: Any, dims: Any, *, dimension_numbers: Any, slice
     ), (0,)
 
 
-gather_p = Primitive(
+gather_p: Primitive = Primitive(
     "gather",
     shape=_shape,
     numpy=_numpy,

@@ -36,6 +36,8 @@ class Plan:
       window: the slice size in each operand dimension.
       index_map: the operand dimension of each element of an index vector.
       bounds: the largest start of each element of an index vector, in the indices' dtype.
+      unsigned_bounds: the same, in the unsigned dtype of that size.
+      most: the same as Python ints.
       batch: the batch shape of the indices.
       out_shape: of the gather's result.
       window_dims: operand dimensions that stay in the result.
@@ -51,6 +53,8 @@ class Plan:
     window: Shape
     index_map: Shape
     bounds: Ndarray
+    unsigned_bounds: Ndarray
+    most: list[int]
     batch: Shape
     out_shape: Shape
     window_dims: Shape
@@ -80,11 +84,14 @@ def plan_of(
         source[place] = k
     sizes = (*batch, *[window[d] for d in window_dims])
     take_axis = _take_axis(numbers, shape, window)
+    bounds = upper_bounds(shape, window, numbers.start_index_map, index_dtype)
     return Plan(
         shape=shape,
         window=window,
         index_map=numbers.start_index_map,
-        bounds=upper_bounds(shape, window, numbers.start_index_map, index_dtype),
+        bounds=bounds,
+        unsigned_bounds=bounds.astype(f"u{bounds.dtype.itemsize}"),
+        most=bounds.tolist(),
         batch=batch,
         out_shape=tuple([sizes[k] for k in source]),
         window_dims=window_dims,
@@ -130,9 +137,11 @@ def clipped(plan: Plan, indices: Ndarray) -> Ndarray:
 
 def inside(plan: Plan, indices: Ndarray) -> Ndarray:
     """Return for each index vector whether its window lies within the operand."""
-    fits = indices <= plan.bounds
-    if indices.dtype.kind != "u":
-        fits &= indices >= 0
+    # negative numbers are beyond every bound when read as unsigned
+    unsigned = plan.unsigned_bounds.dtype
+    fits: Ndarray = indices.view(unsigned) <= plan.unsigned_bounds
+    if fits.shape[-1] == 1:
+        return fits[..., 0]
     return np.logical_and.reduce(fits, axis=-1)  # type: ignore[no-any-return]
 
 
@@ -168,7 +177,7 @@ def strided(x: Ndarray, shape: Sequence[int], strides: Sequence[int]) -> Ndarray
 @functools.lru_cache(maxsize=1024)
 def window_offsets(shape: Shape, window: Shape) -> Ndarray:
     """Return the flat offsets of the elements of a window at the origin, in row-major order."""
-    offsets = np.zeros((), np.intp)
+    offsets: Ndarray = np.zeros((), np.intp)
     for stride, size in zip(row_major_strides(shape), window, strict=True):
         offsets = offsets[..., None] + np.arange(size) * stride
     offsets = offsets.reshape(-1)

@@ -38,7 +38,7 @@ def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, dimensio
     return b.op("stablehlo.iota", [], [], avals_out, f"iota_dimension = {dimension} : i64")
 
 
-iota_p = Primitive(
+iota_p: Primitive = Primitive(
     "iota",
     shape=_shape,
     numpy=_numpy,

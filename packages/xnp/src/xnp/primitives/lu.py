@@ -137,7 +137,7 @@ def row_selector(permutation: Any, dtype: Any) -> Any:
     return converted(bind("eq", rows, iota(shape, n)), dtype)
 
 
-lu_p = Primitive(
+lu_p: Primitive = Primitive(
     "lu",
     shape=_shape,
     numpy=_numpy,

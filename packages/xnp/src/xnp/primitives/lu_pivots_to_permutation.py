@@ -108,7 +108,7 @@ def _batch(axis: Any, operands: Any, dims: Any, *, permutation_size: int) -> Any
     return outs, (0,)
 
 
-lu_pivots_to_permutation_p = Primitive(
+lu_pivots_to_permutation_p: Primitive = Primitive(
     "lu_pivots_to_permutation",
     shape=_shape,
     numpy=_numpy,

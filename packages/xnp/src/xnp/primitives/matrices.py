@@ -19,12 +19,13 @@ from xprim import Primitive, ShapedArray, dtypes, scalar_array
 
 LETTER = {dtypes.float32: "s", dtypes.float64: "d", dtypes.complex64: "c", dtypes.complex128: "z"}
 _FULL = (Precision.HIGHEST, Precision.HIGHEST)
-_REAL = {dtypes.complex64: dtypes.float32, dtypes.complex128: dtypes.float64}
+_REAL: dict[Any, Any] = {dtypes.complex64: dtypes.float32, dtypes.complex128: dtypes.float64}
 
 
 def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype of the real part."""
-    return _REAL.get(dtype, dtype)
+    found: np.dtype[Any] = _REAL.get(dtype, dtype)
+    return found
 
 
 def complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -117,7 +117,7 @@ def _batch(axis: Any, operands: Any, dims: Any, *, padding_config: Any) -> Any:
     return (select(outside, spread(value, shape, (0,)), padded),), (0,)
 
 
-pad_p = Primitive(
+pad_p: Primitive = Primitive(
     "pad",
     shape=_shape,
     numpy=_numpy,

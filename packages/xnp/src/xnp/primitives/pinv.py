@@ -15,7 +15,17 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.matrices import adjoint, as_columns, checked, matmul, matrix_batch
-from xnp.primitives.shorthand import add, bind, broadcasted, converted, div, filled, mul, selected, sub
+from xnp.primitives.shorthand import (
+    add,
+    bind,
+    broadcasted,
+    converted,
+    div,
+    filled,
+    mul,
+    selected,
+    sub,
+)
 from xnp.primitives.svd import svd_p
 from xprim import Primitive, ShapedArray, Zero, scalar_array, shaped_array, undefined
 
@@ -69,7 +79,7 @@ def _jvp(primals: Any, tangents: Any, *, rtol: float) -> Any:
     return outs, (sub(add(second, third), first),)
 
 
-pinv_p = Primitive(
+pinv_p: Primitive = Primitive(
     "pinv",
     shape=_shape,
     numpy=_numpy,

@@ -157,7 +157,7 @@ def _integer_pow_jvp(x_dot: Any, z: Any, x: Any, *, y: int) -> Any:
 
 integer_pow_p = unary(
     "integer_pow", NUMBER, numpy=_integer_pow_numpy, stablehlo=_integer_pow_stablehlo,
-    jvp=_integer_pow_jvp, shape=_integer_pow_shape,
+    jvp=_integer_pow_jvp, shape=_integer_pow_shape, has_params=True,
 )  # fmt: skip
 
 

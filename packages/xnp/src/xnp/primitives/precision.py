@@ -111,9 +111,9 @@ class DotAlgorithmPreset(enum.Enum):
             return DotAlgorithm(
                 lhs, rhs, total, allow_imprecise_accumulation="FAST_ACCUM" in self.name
             )
-        types = [_TYPE_BY_NAME[part] for part in self.name.split("_")[:3]]
+        first, second, total = [_TYPE_BY_NAME[part] for part in self.name.split("_")[:3]]
         products = int(self.name.rsplit("_X", 1)[1]) if "_X" in self.name else 1
-        return DotAlgorithm(*types, num_primitive_operations=products)
+        return DotAlgorithm(first, second, total, num_primitive_operations=products)
 
 
 PrecisionLike = (

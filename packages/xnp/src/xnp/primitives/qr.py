@@ -93,7 +93,7 @@ def _tall_jvp(q: Any, r: Any, a_dot: Any) -> tuple[Any, Any]:
     return sub(scaled, matmul(q, rest)), matmul(rest, r)
 
 
-qr_p = Primitive(
+qr_p: Primitive = Primitive(
     "qr",
     shape=_shape,
     numpy=_numpy,

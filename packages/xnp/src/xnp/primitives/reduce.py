@@ -19,6 +19,7 @@ from xnp.primitives.shorthand import broadcasted, concatenated, reshaped, sliced
 from xprim import (
     ELEMENTWISE,
     ClosedJaxpr,
+    Literal,
     Primitive,
     ShapedArray,
     Zero,
@@ -60,7 +61,7 @@ def is_elementwise(closed: ClosedJaxpr) -> bool:
         if not (eqn.primitive.name == "jit" and isinstance(inner, ClosedJaxpr)
                 and is_elementwise(inner)):  # fmt: skip
             return False
-    return all([c.aval.ndim == 0 for c in closed.consts])
+    return all(c.aval.ndim == 0 for c in closed.consts)
 
 
 def _flat(closed: ClosedJaxpr, operands: Any) -> Any:
@@ -69,7 +70,7 @@ def _flat(closed: ClosedJaxpr, operands: Any) -> Any:
     env.update(zip(closed.jaxpr.invars, operands, strict=True))
 
     def read(atom: Any) -> Any:
-        return env[atom] if atom in env else atom.value
+        return atom.value if type(atom) is Literal else env[atom]
 
     for eqn in closed.jaxpr.eqns:
         values = [read(x) for x in eqn.inputs]
@@ -117,7 +118,8 @@ def _numpy(*arrays: Any, jaxpr: ClosedJaxpr, dimensions: Any) -> Any:
     for row in range(size):
         totals = list(inits)
         for i in range(row * n, row * n + n):
-            totals = eval_closed(jaxpr, *totals, *[reshaped(sliced(x, 0, i, i + 1), ()) for x in rows])
+            elements = [reshaped(sliced(x, 0, i, i + 1), ()) for x in rows]
+            totals = eval_closed(jaxpr, *totals, *elements)
         done.append([reshaped(t, (1,)) for t in totals])
     if not done:
         return tuple([broadcasted(i, shape) for i in inits])
@@ -186,7 +188,7 @@ def _batch(axis: Any, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr, dimension
     return tuple(results), (0,) * count
 
 
-reduce_p = Primitive(
+reduce_p: Primitive = Primitive(
     "reduce",
     shape=_shape,
     numpy=_numpy,

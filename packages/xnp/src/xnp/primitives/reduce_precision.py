@@ -70,5 +70,5 @@ def _rounded_tangent(x_dot: Any, y: Any = None, x: Any = None, **params: Any) ->
 # Tangents and cotangents are rounded as values are, as mixed-precision training wants it.
 reduce_precision_p = unary(
     "reduce_precision", FLOATING, shape=_shape, numpy=_numpy, stablehlo=_stablehlo,
-    jvp=_rounded_tangent, linear=_rounded_tangent,
+    jvp=_rounded_tangent, linear=_rounded_tangent, has_params=True,
 )  # fmt: skip

@@ -66,7 +66,7 @@ def _transpose(cts: Any, x: Any, *, window_dimensions: Any, window_strides: Any,
     )  # fmt: skip
 
 
-reduce_window_sum_p = Primitive(
+reduce_window_sum_p: Primitive = Primitive(
     "reduce_window_sum",
     shape=windows_shape("reduce_window_sum", NUMBER),
     numpy=_numpy,

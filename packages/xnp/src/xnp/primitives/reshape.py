@@ -41,7 +41,7 @@ def _batch(axis: Any, operands: Any, dims: Any, *, new_sizes: Any, dimensions: A
     return reshape_p.bind(x, new_sizes=(axis.size, *new_sizes), dimensions=None), (0,)
 
 
-reshape_p = Primitive(
+reshape_p: Primitive = Primitive(
     "reshape",
     shape=_shape,
     numpy=_numpy,

@@ -44,7 +44,7 @@ def _batch(axis: Any, operands: Any, dims: Any, *, dimensions: Any) -> Any:
     return rev_p.bind(operands[0], dimensions=bumped(dimensions, dims[0])), dims
 
 
-rev_p = Primitive(
+rev_p: Primitive = Primitive(
     "rev",
     shape=_shape,
     numpy=_numpy,

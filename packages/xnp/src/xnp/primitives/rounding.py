@@ -45,7 +45,9 @@ def _round_stablehlo(
     return [b.same_type_op(op, operands, avals_out[0])]
 
 
-round_p = unary("round", FLOATING, numpy=_round_numpy, stablehlo=_round_stablehlo, jvp=ZERO)
+round_p = unary(
+    "round", FLOATING, numpy=_round_numpy, stablehlo=_round_stablehlo, jvp=ZERO, has_params=True
+)
 
 is_finite_p = unary(
     "is_finite", FLOATING, numpy=np.isfinite, stablehlo=retyped_stablehlo("stablehlo.is_finite"),

@@ -69,7 +69,7 @@ def _transpose(cts: Any, x: Any, indices: Any, updates: Any, **params: Any) -> A
     return x_bar, Zero(indices.aval), updates_bar
 
 
-scatter_p = Primitive(
+scatter_p: Primitive = Primitive(
     "scatter",
     shape=scatter_shape("scatter", ANY),
     numpy=scatter_numpy(None),

@@ -40,7 +40,7 @@ def _transpose(cts: Any, x: Any, indices: Any, updates: Any, **params: Any) -> A
     return (ct if type(x) is Linear else Zero(x.aval)), Zero(indices.aval), updates_bar
 
 
-scatter_add_p = Primitive(
+scatter_add_p: Primitive = Primitive(
     "scatter_add",
     shape=scatter_shape("scatter_add", ANY),
     numpy=scatter_numpy(np.add),

@@ -9,6 +9,7 @@ Semantics: StableHLO specification, section scatter. Neighbours: `scatter`, `sca
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -110,9 +111,8 @@ def scatter_numpy(ufunc: np.ufunc | None) -> Callable[..., Any]:
 
     def numpy_rule(x: Any, indices: Any, updates: Any, *, dimension_numbers: Any,
                    unique_indices: bool, mode: Any, **_: Any) -> Any:  # fmt: skip
-        sizes = window_sizes(x.shape, updates.shape, dimension_numbers)
-        plan = plan_of(gather_numbers(dimension_numbers), x.shape, indices.shape, sizes,
-                       indices.dtype)  # fmt: skip
+        plan = _scatter_plan(dimension_numbers, x.shape, indices.shape, updates.shape,
+                             indices.dtype)  # fmt: skip
         out = x.copy(order="C")
         if not updates.size:
             return (out,)
@@ -125,11 +125,17 @@ def scatter_numpy(ufunc: np.ufunc | None) -> Callable[..., Any]:
     return numpy_rule
 
 
+@functools.lru_cache(maxsize=4096)
+def _scatter_plan(numbers: Any, shape: Any, indices: Any, updates: Any, dtype: Any) -> Plan:
+    sizes = window_sizes(shape, updates, numbers)
+    return plan_of(gather_numbers(numbers), shape, indices, sizes, dtype)
+
+
 def _scatter_one(
     plan: Plan, out: Any, indices: Any, updates: Any, ufunc: Any, mode: Any
 ) -> None:
     given = indices.reshape(-1).tolist()
-    starts = [min(max(i, 0), m) for i, m in zip(given, plan.bounds.tolist(), strict=True)]
+    starts = [min(max(i, 0), m) for i, m in zip(given, plan.most, strict=True)]
     if mode is not CLIP and starts != given:
         return
     target = out[(*window_slices(plan, starts), ...)]
@@ -146,13 +152,18 @@ def _scatter_many(
     kept = None if mode is CLIP else inside(plan, indices)
     if kept is not None and kept.all():
         kept = None
-    indices = clipped(plan, indices)
+        indices = indices.astype(np.intp, copy=False)
+    else:
+        indices = clipped(plan, indices)
     updates = updates if plan.from_out is None else updates.transpose(plan.from_out)
     if plan.take_axis == 0 and (unique or ufunc is None):
         where = indices[..., 0]
         if kept is not None:
             where, updates = where[kept], updates[kept]
         out[where] = updates if ufunc is None else ufunc(out[where], updates)
+        return
+    if plan.take_axis == 0 and out.ndim == 1 and kept is None:
+        ufunc.at(out, indices[..., 0], updates)
         return
     flat = _flat_positions(plan, indices)
     if kept is not None:

@@ -17,7 +17,7 @@ from xnp.primitives.scatter_family import (
 from xnp.primitives.table import BOOL, REAL
 from xprim import Primitive, undefined
 
-scatter_max_p = Primitive(
+scatter_max_p: Primitive = Primitive(
     "scatter_max",
     shape=scatter_shape("scatter_max", REAL | BOOL),
     numpy=scatter_numpy(np.maximum),

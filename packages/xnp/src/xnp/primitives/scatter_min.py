@@ -17,7 +17,7 @@ from xnp.primitives.scatter_family import (
 from xnp.primitives.table import BOOL, REAL
 from xprim import Primitive, undefined
 
-scatter_min_p = Primitive(
+scatter_min_p: Primitive = Primitive(
     "scatter_min",
     shape=scatter_shape("scatter_min", REAL | BOOL),
     numpy=scatter_numpy(np.minimum),

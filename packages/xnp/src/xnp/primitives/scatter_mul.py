@@ -65,7 +65,7 @@ def _transpose(cts: Any, x: Any, indices: Any, updates: Any, **params: Any) -> A
     return x_bar, Zero(indices.aval), Zero(updates.aval)
 
 
-scatter_mul_p = Primitive(
+scatter_mul_p: Primitive = Primitive(
     "scatter_mul",
     shape=scatter_shape("scatter_mul", ANY),
     numpy=scatter_numpy(np.multiply),

@@ -132,7 +132,7 @@ def _batch(axis: Any, operands: Any, dims: Any, **params: Any) -> Any:
     return select_and_gather_add_p.bind(tangents, operand, **batched_params(params, d)), (d,)
 
 
-select_and_gather_add_p = Primitive(
+select_and_gather_add_p: Primitive = Primitive(
     "select_and_gather_add",
     shape=_shape,
     numpy=_numpy,

@@ -67,7 +67,9 @@ def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, select_p
     how = "FLOAT" if dtypes.is_floating(aval.dtype) else ""
     select = b.region(
         [element, element],
-        lambda inner, v: [compare_text(inner, select_prim.name.upper(), *v, element, how)],
+        lambda inner, v: [
+            compare_text(inner, select_prim.name.upper(), v[0], v[1], element, how)
+        ],
         [flag],
     )
     attributes = scatter_attributes(
@@ -90,7 +92,7 @@ def _batch(axis: Any, operands: Any, dims: Any, **params: Any) -> Any:
     return outs, (d,)
 
 
-select_and_scatter_add_p = Primitive(
+select_and_scatter_add_p: Primitive = Primitive(
     "select_and_scatter_add",
     shape=_shape,
     numpy=_numpy,

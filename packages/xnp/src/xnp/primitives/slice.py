@@ -87,7 +87,7 @@ def _batch(axis: Any, operands: Any, dims: Any, *, start_indices: Any, limit_ind
     return outs, (d,)
 
 
-slice_p = Primitive(
+slice_p: Primitive = Primitive(
     "slice",
     shape=_shape,
     numpy=_numpy,

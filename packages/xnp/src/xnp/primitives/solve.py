@@ -82,7 +82,7 @@ def _transpose(cts: Any, a: Any, b: Any) -> Any:
     return Zero(a.aval), solved_system(mt(a), cts[0])
 
 
-solve_p = Primitive(
+solve_p: Primitive = Primitive(
     "solve",
     shape=_shape,
     numpy=_numpy,

@@ -20,7 +20,8 @@ from xprim import Primitive, ShapedArray, Zero, dtypes, not_mapped, shaped_array
 def _shape(*avals: ShapedArray, dimension: int, is_stable: bool, num_keys: int) -> Any:
     if not 1 <= num_keys <= len(avals):
         raise ValueError(
-            f"sort: num_keys must be from 1 to the number of operands, {len(avals)}; got {num_keys}."
+            f"sort: num_keys must be from 1 to the number of operands, {len(avals)}, "
+            f"got {num_keys}."
         )
     shape = avals[0].shape
     if any(a.shape != shape for a in avals):
@@ -124,26 +125,27 @@ def compare_text(b: Any, direction: str, x: str, y: str, aval: Any, how: str = "
 
 def _jvp(primals: Any, tangents: Any, *, dimension: int, **params: Any) -> Any:
     shape = primals[0].aval.shape
-    if all([type(t) is Zero for t in tangents]):
+    if all(type(t) is Zero for t in tangents):
         outs = sort_p.bind(*primals, dimension=dimension, **params)
         return outs, tuple([Zero(x.aval) for x in outs])
     places = call("iota", dtype=index_dtype_for(shape[dimension]), shape=shape,
                   dimension=dimension)  # fmt: skip
-    *outs, order = sort_p.bind(*primals, places, dimension=dimension, **params)
+    *sorted_, order = sort_p.bind(*primals, places, dimension=dimension, **params)
     dots = [t if type(t) is Zero else take_along(t, order, dimension) for t in tangents]
-    return tuple(outs), tuple(dots)
+    return tuple(sorted_), tuple(dots)
 
 
 def _batch(axis: Any, operands: Any, dims: Any, *, dimension: int, **params: Any) -> Any:
     d = dims[0]
+    xs = operands
     if d is not_mapped or any(other is not_mapped or other != d for other in dims):
-        operands = [axis.to_front(x, k) for x, k in zip(operands, dims, strict=True)]
+        xs = [axis.to_front(x, k) for x, k in zip(operands, dims, strict=True)]
         d = 0
-    outs = sort_p.bind(*operands, dimension=dimension + (d <= dimension), **params)
+    outs = sort_p.bind(*xs, dimension=dimension + (d <= dimension), **params)
     return outs, (d,) * len(outs)
 
 
-sort_p = Primitive(
+sort_p: Primitive = Primitive(
     "sort",
     shape=_shape,
     numpy=_numpy,

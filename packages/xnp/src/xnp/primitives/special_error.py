@@ -94,8 +94,8 @@ def erf_inv64(p: Any) -> Any:
     return np.where(np.isnan(p), p, np.copysign(np.where(np.abs(p) > 1, np.nan, y), p))
 
 
-# Giles, "Approximating the erfinv function" (2010), table 5: polynomials in w - 5/2 for w < 5 and in
-# sqrt(w) - 3 above, of w = -log(1 - x^2). The compiler uses the same, so samples made with and
+# Giles, "Approximating the erfinv function" (2010), table 5: polynomials in w - 5/2 for w < 5 and
+# in sqrt(w) - 3 above, of w = -log(1 - x^2). The compiler uses the same, so samples made with and
 # without it agree to rounding.
 _GILES_CENTRE = tuple(map(np.float32, (
     2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,

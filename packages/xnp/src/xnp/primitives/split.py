@@ -66,7 +66,7 @@ def _batch(batch: Any, operands: Any, dims: Any, *, sizes: Any, axis: int) -> An
     return outs, (d,) * len(outs)
 
 
-split_p = Primitive(
+split_p: Primitive = Primitive(
     "split",
     shape=_shape,
     numpy=_numpy,

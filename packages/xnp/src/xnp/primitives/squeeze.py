@@ -49,7 +49,7 @@ def _batch(axis: Any, operands: Any, dims: Any, *, dimensions: Any) -> Any:
     return squeeze_p.bind(x, dimensions=moved), (d - sum([m < d for m in moved]),)
 
 
-squeeze_p = Primitive(
+squeeze_p: Primitive = Primitive(
     "squeeze",
     shape=_shape,
     numpy=_numpy,

@@ -80,8 +80,9 @@ def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, full_mat
     else:
         u, vh = (shaped_array((*batch, k, k), aval.dtype) for k in (m, n))
     mode = "N" if not compute_uv else "A" if full_matrices else "S"
-    results = lapack_call(b, "svd", "gesdd", aval.dtype, operands, [aval],
-                          [aval, values, u, vh, info_aval(batch)], f"mode = {ord(mode)} : ui8")  # fmt: skip
+    outs = [aval, values, u, vh, info_aval(batch)]
+    config = f"mode = {ord(mode)} : ui8"
+    results = lapack_call(b, "svd", "gesdd", aval.dtype, operands, [aval], outs, config)
     info = results[-1]
     return [nan_on_failure(b, info, batch, x, y)
             for x, y in zip(results[1:-1], avals_out, strict=False)]  # fmt: skip
@@ -160,7 +161,7 @@ def _without_zeros(x: Any) -> Any:
     return add(x, converted(zero, x.aval.dtype))
 
 
-svd_p = Primitive(
+svd_p: Primitive = Primitive(
     "svd",
     shape=_shape,
     numpy=_numpy,

@@ -150,6 +150,7 @@ def unary(
     out_dtype: np.dtype[Any] | Callable[[Any], Any] | None = None,
     shape: Callable[..., Any] | None = None,
     tunable: bool = False,
+    has_params: bool = False,
 ) -> Primitive:
     """Define a primitive of one operand.
 
@@ -162,6 +163,7 @@ def unary(
       linear: for a linear operation, `ct -> cotangent of x`.
       out_dtype: see `elementwise_shape`.
       shape: a whole shape rule, where that of elementwise primitives does not do.
+      has_params: whether the `numpy` function takes params.
       tunable: whether there is an optional param `accuracy`, of which only the compiled operation
         takes notice.
     """
@@ -172,14 +174,24 @@ def unary(
     primitive = Primitive(
         name,
         shape=shape or elementwise_shape(name, kinds, out_dtype),
-        numpy=(lambda x, accuracy=None: (numpy(x),)) if tunable else (
-            lambda x, **params: (numpy(x, **params),)),
+        numpy=_unary_numpy(numpy, tunable, has_params),
         stablehlo=stablehlo,
         jvp=jvp,
         transpose=undefined(_NONLINEAR) if linear is None else _unary_transpose(linear),
         batch=ELEMENTWISE,
     )  # fmt: skip
     return primitive
+
+
+def _unary_numpy(
+    numpy: Callable[..., Any], tunable: bool, has_params: bool
+) -> Callable[..., tuple[Any]]:
+    """Return the plainest rule: each runs at every eager evaluation."""
+    if tunable:
+        return lambda x, accuracy=None: (numpy(x),)
+    if has_params:
+        return lambda x, **params: (numpy(x, **params),)
+    return lambda x: (numpy(x),)
 
 
 def _tunable_stablehlo(op: str) -> Callable[..., list[str]]:
@@ -246,7 +258,7 @@ def binary(
     primitive = Primitive(
         name,
         shape=elementwise_shape(name, kinds, out_dtype),
-        numpy=lambda x, y, **params: (numpy(x, y, **params),),
+        numpy=lambda x, y: (numpy(x, y),),
         stablehlo=elementwise_stablehlo(stablehlo) if isinstance(stablehlo, str) else stablehlo,
         jvp=_binary_jvp(jvp, lambda: primitive) if isinstance(jvp, tuple) else jvp,
         transpose=undefined(_NONLINEAR) if transpose is None else _summed_transpose(transpose),

@@ -1,8 +1,8 @@
 """top_k: the k greatest elements along an axis, in descending order, and where they stand.
 
-Floats are compared in their total order: NaN is the greatest (with its sign bit set, as 0/0 makes it
-on some processors, the least), 0.0 is above -0.0. Of equal elements the one with the lower index
-comes first.
+Floats are compared in their total order: NaN is the greatest (with its sign bit set, as 0/0 makes
+it on some processors, the least), 0.0 is above -0.0. Of equal elements the one with the lower
+index comes first.
 Semantics: CHLO, operation top_k. The derivative reads the tangents at the indices.
 """
 
@@ -34,9 +34,8 @@ def _shape(aval: ShapedArray, *, k: int, axis: int) -> tuple[ShapedArray, ...]:
 
 def _numpy(x: Any, *, k: int, axis: int) -> Any:
     key = total_order_key(x) if dtypes.is_floating(x.dtype) else comparable(x)[0]
-    # ascending and stable on the mirror image: equal elements end up with the lower index last
-    order = np.argsort(np.flip(key, axis), axis=axis, kind="stable")
-    order = x.shape[axis] - 1 - np.flip(order, axis)
+    # inverting the bits of integers turns their order round, and equal ones stay in place
+    order = np.argsort(np.invert(key), axis=axis, kind="stable")
     order = order[(slice(None),) * axis + (slice(k),)]
     return np.take_along_axis(x, order, axis), order.astype(np.int32)
 
@@ -74,7 +73,7 @@ def _batch(batch: Any, operands: Any, dims: Any, *, k: int, axis: int) -> Any:
     return top_k_p.bind(operands[0], k=k, axis=axis + (d <= axis)), (d, d)
 
 
-top_k_p = Primitive(
+top_k_p: Primitive = Primitive(
     "top_k",
     shape=_shape,
     numpy=_numpy,

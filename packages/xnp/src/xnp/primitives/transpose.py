@@ -1,5 +1,6 @@
-"""transpose: permute the dimensions; dimension `i` of the result is `permutation[i]` of the operand.
+"""transpose: permute the dimensions.
 
+Dimension `i` of the result is dimension `permutation[i]` of the operand.
 Semantics: StableHLO specification, section transpose.
 """
 
@@ -46,7 +47,7 @@ def _batch(axis: Any, operands: Any, dims: Any, *, permutation: Any) -> Any:
     return transpose_p.bind(operands[0], permutation=(d, *bumped(permutation, d))), (0,)
 
 
-transpose_p = Primitive(
+transpose_p: Primitive = Primitive(
     "transpose",
     shape=_shape,
     numpy=_numpy,

@@ -86,8 +86,10 @@ def solve_lower(a: Any, b: Any, x: Any, unit_diagonal: bool) -> None:
     solve_lower(a[..., half:, half:], rest, x[..., half:, :], unit_diagonal)
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, left_side: bool,
-               lower: bool, transpose_a: bool, conjugate_a: bool, unit_diagonal: bool) -> Any:  # fmt: skip
+def _stablehlo(
+    b: Any, operands: Any, avals_in: Any, avals_out: Any, *, left_side: bool, lower: bool,
+    transpose_a: bool, conjugate_a: bool, unit_diagonal: bool,
+) -> Any:  # fmt: skip
     (out,) = avals_out
     a, right = operands
     if out.size == 0:
@@ -150,7 +152,7 @@ def _batch(axis: Any, operands: Any, dims: Any, **params: Any) -> Any:
     return triangular_solve_p.bind(a, b, **params), (0,)
 
 
-triangular_solve_p = Primitive(
+triangular_solve_p: Primitive = Primitive(
     "triangular_solve",
     shape=_shape,
     numpy=_numpy,

@@ -6,7 +6,6 @@ Semantics: StableHLO specification, section reduce_window, with maximum or minim
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np

@@ -20,9 +20,9 @@ def window_attributes(
 ) -> str:
     """Return the inside of the attribute dictionary of a window operation."""
     fields = [_array("window_dimensions", dimensions), _array("window_strides", strides)]
-    if any([d != 1 for d in base_dilation]):
+    if any(d != 1 for d in base_dilation):
         fields.append(_array("base_dilations", base_dilation))
-    if any([d != 1 for d in window_dilation]):
+    if any(d != 1 for d in window_dilation):
         fields.append(_array("window_dilations", window_dilation))
     fields.append(_padding(padding))
     return ", ".join(fields)

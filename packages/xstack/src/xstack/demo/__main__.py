@@ -128,7 +128,9 @@ def _draw(run: Any, parallel: Any, data: Any, out: Path, console: Any) -> None:
     try:
         plots = importlib.import_module("xstack.demo.plots")
     except ImportError as error:
-        raise DemoError(f"matplotlib is not installed ({error}); pip install 'xstack[demo]'") from error
+        raise DemoError(
+            f"matplotlib is not installed ({error}); pip install 'xstack[demo]'"
+        ) from error
     training = importlib.import_module("xstack.demo.training")
     found = training.found_classes(run.params, data)
     paths = [out / name for name in ("loss.png", "confusion.png", "predictions.png")]

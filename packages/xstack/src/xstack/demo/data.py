@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,23 +67,30 @@ def _digits() -> tuple[Host, Host]:
 def _read(path: Path) -> tuple[Host, Host]:
     if not path.is_file():
         raise DemoError(f"{path}: there is no such file")
+    readers = {".npz": _read_npz, ".csv": _read_csv}
+    if path.suffix not in readers:
+        raise DemoError(f"{path}: must be an .npz or a .csv file")
     try:
-        if path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as archive:
-                missing = [name for name in ("x", "y") if name not in archive]
-                if missing:
-                    raise DemoError(
-                        f"{path}: has no array {missing[0]!r}, only {', '.join(archive.files)}"
-                    )
-                return archive["x"], archive["y"]
-        if path.suffix == ".csv":
-            table = np.genfromtxt(path, delimiter=",", skip_header=_header_lines(path), ndmin=2)
-            if table.shape[1] < 2:
-                raise DemoError(f"{path}: needs at least one feature column and a label column")
-            return table[:, :-1], table[:, -1]
-    except (ValueError, OSError) as error:
+        return readers[path.suffix](path)
+    except (ValueError, OSError, zipfile.BadZipFile) as error:
         raise DemoError(f"{path}: cannot be read: {str(error).splitlines()[0]}") from error
-    raise DemoError(f"{path}: must be an .npz or a .csv file")
+
+
+def _read_npz(path: Path) -> tuple[Host, Host]:
+    with np.load(path, allow_pickle=False) as archive:
+        missing = [name for name in ("x", "y") if name not in archive]
+        if missing:
+            raise DemoError(
+                f"{path}: has no array {missing[0]!r}, only {', '.join(archive.files)}"
+            )
+        return archive["x"], archive["y"]
+
+
+def _read_csv(path: Path) -> tuple[Host, Host]:
+    table = np.genfromtxt(path, delimiter=",", skip_header=_header_lines(path), ndmin=2)
+    if table.shape[1] < 2:
+        raise DemoError(f"{path}: needs at least one feature column and a label column")
+    return table[:, :-1], table[:, -1]
 
 
 def _header_lines(path: Path) -> int:
@@ -99,7 +107,9 @@ def _checked(x: Host, y: Host, name: str) -> tuple[Host, Host]:
     if x.ndim < 2 or x.size == 0:
         raise DemoError(f"{name}: x must have shape (examples, features...), got {x.shape}")
     if y.shape != (len(x),):
-        raise DemoError(f"{name}: y must have one label for each of {len(x)} examples, got shape {y.shape}")
+        raise DemoError(
+            f"{name}: y must have one label for each of {len(x)} examples, got shape {y.shape}"
+        )
     if len(x) < 10:
         raise DemoError(f"{name}: at least 10 examples are needed, got {len(x)}")
     if x.dtype.kind not in "biuf" or y.dtype.kind not in "biuf":
@@ -111,7 +121,10 @@ def _checked(x: Host, y: Host, name: str) -> tuple[Host, Host]:
         bad = y[~np.isfinite(y) | (y != np.round(y)) | (y < 0)][0]
         raise DemoError(f"{name}: labels must be the integers of classes 0, 1, 2, ..., got {bad}")
     if int(y.max()) >= max(1000, len(x)):
-        raise DemoError(f"{name}: the label {int(y.max())} is outside the classes that {len(x)} examples can have")
+        raise DemoError(
+            f"{name}: the label {int(y.max())} is outside the classes that {len(x)} examples can "
+            "have"
+        )
     return x, y.astype(np.int64)
 
 

@@ -13,7 +13,7 @@ from xstack.demo.training import Run
 
 matplotlib.use("Agg")  # draws to files, needs no screen
 
-from matplotlib import pyplot as plt  # noqa: E402 - the backend is chosen first
+from matplotlib import pyplot as plt
 
 BLUE, ORANGE = "#1f5fa8", "#d9822b"
 

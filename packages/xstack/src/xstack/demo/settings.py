@@ -34,8 +34,8 @@ def parse(argv: Sequence[str] | None = None) -> Settings:
     """Return the settings that a command line asks for; exits with code 2 on bad ones."""
     parser = argparse.ArgumentParser(
         prog="python -m xstack.demo",
-        description="Train a small neural network on 1,797 images of handwritten digits (or on your "
-        "own data), on one device and then data-parallel on several, and draw what it learned.",
+        description="Train a small neural network on 1,797 images of handwritten digits (or on "
+        "your own data), on one device and then on several, and draw what it learned.",
     )
     parser.add_argument(
         "--task", choices=TASKS, default="digits", help="what to train (default: %(default)s)"
@@ -49,6 +49,18 @@ def parse(argv: Sequence[str] | None = None) -> Settings:
         "--out", type=Path, default=Path("demo-out"), metavar="FOLDER",
         help="where the PNG files go (default: %(default)s)",
     )  # fmt: skip
+    _add_training_options(parser)
+    args = parser.parse_args(argv)
+    if args.batch_size % args.replicas:
+        parser.error(
+            f"--batch-size {args.batch_size} must be a multiple of --replicas {args.replicas}"
+        )
+    if not args.learning_rate > 0:
+        parser.error(f"--learning-rate must be positive, got {args.learning_rate}")
+    return Settings(**vars(args))
+
+
+def _add_training_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--steps", type=_positive, default=800, metavar="N",
         help="number of updates (default: %(default)s)",
@@ -77,14 +89,6 @@ def parse(argv: Sequence[str] | None = None) -> Settings:
         "--replicas", type=_positive, default=8, metavar="N",
         help="virtual CPU devices for the data-parallel training (default: %(default)s)",
     )  # fmt: skip
-    args = parser.parse_args(argv)
-    if args.batch_size % args.replicas:
-        parser.error(
-            f"--batch-size {args.batch_size} must be a multiple of --replicas {args.replicas}"
-        )
-    if not args.learning_rate > 0:
-        parser.error(f"--learning-rate must be positive, got {args.learning_rate}")
-    return Settings(**vars(args))
 
 
 def _positive(text: str) -> int:

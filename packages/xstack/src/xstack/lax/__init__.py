@@ -16,7 +16,10 @@ _COLLECTIVES = (
     "ppermute_p", "pshuffle", "psum", "psum_p", "psum_scatter", "pswapaxes",
 )  # fmt: skip
 
-__all__ = [*xnp.lax.__all__, *_COLLECTIVES]  # noqa: PLE0604 - both are sequences of names
+__all__ = [  # noqa: PLE0604 - both are sequences of names
+    *(name for name in dir(xnp.lax) if not name.startswith("_")),
+    *_COLLECTIVES,
+]
 
 compiler_on_demand.install()
 

@@ -14,16 +14,11 @@ from xprim.testing import Sample
 Shape = tuple[int, ...]
 
 
-def _one(shape: Shape, note: str = "", dtype: Any = np.float64, **params: Any) -> Sample:
-    return Sample([numbers(shape, dtype)], params, note=note)
-
-
 def _moves(shapes: list[tuple[Shape, dict[str, Any]]]) -> list[Sample]:
     """Return samples of a data movement: some shapes in float64, the first in every dtype."""
     shape, params = shapes[0]
-    cases = [_one(s, **p) for s, p in shapes]
-    cases += [_one(shape, dtype=dtype, **params) for dtype in EVERY]
-    return cases
+    cases = [Sample([numbers(s)], p) for s, p in shapes]
+    return cases + [Sample([numbers(shape, dtype)], params) for dtype in EVERY]
 
 
 def _special(shape: Shape, **params: Any) -> Sample:
@@ -53,6 +48,14 @@ def _iota(shape: Shape, dimension: int, dtype: Any) -> Sample:
 
 
 TABLE: dict[str, list[Sample]] = {
+    "broadcast_in_dim": [
+        *_moves([((3,), {"shape": (2, 3), "broadcast_dimensions": (1,)}),
+                 ((), {"shape": (2, 2), "broadcast_dimensions": ()}),
+                 ((1, 3), {"shape": (2, 4, 3), "broadcast_dimensions": (1, 2)}),
+                 ((2, 1), {"shape": (2, 1, 5), "broadcast_dimensions": (0, 2)}),
+                 ((2,), {"shape": (2,), "broadcast_dimensions": (0,)}),
+                 ((1,), {"shape": (0,), "broadcast_dimensions": (0,)})]),
+    ],
     "reshape": [
         *_moves([((2, 6), {"new_sizes": (3, 4), "dimensions": None}),
                  ((), {"new_sizes": (1, 1), "dimensions": None}),

@@ -35,10 +35,10 @@ def numbers(shape: tuple[int, ...], dtype: Any = np.float64, seed: int = 0) -> N
         return np.array(values, object).reshape(shape).astype(
             np.uint64 if dtype == np.uint64 else np.int64
         ).astype(dtype)  # fmt: skip
-    values = (order - size / 3) / max(size, 1) * 3.7
+    real: Ndarray = (order - size / 3) / max(size, 1) * 3.7
     if dtypes.is_complex(dtype):
-        return np.asarray(values + 1j * values[..., ::-1]).astype(dtype)
-    return np.asarray(values).astype(dtype)
+        return np.asarray(real + 1j * real[..., ::-1]).astype(dtype)
+    return np.asarray(real).astype(dtype)
 
 
 def small_numbers(shape: tuple[int, ...], dtype: Any = np.float64, seed: int = 0) -> Ndarray:

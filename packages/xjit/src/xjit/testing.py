@@ -1,0 +1,121 @@
+"""The check of `stablehlo` rules: compiled text against the `numpy` rule, on samples.
+
+Neighbours: `xprim.testing` has samples and the check of `shape` rules.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xjit.lowering import lower
+from xjit.program import Program
+from xprim import (
+    ClosedJaxpr,
+    Equation,
+    Jaxpr,
+    Primitive,
+    Var,
+    dtypes,
+    get_primitive,
+    quiet,
+    state,
+    EAGER,
+)
+from xprim.testing import Sample
+
+
+def check_lowering(primitive: Primitive | str, sample: Sample) -> None:
+    """Check that a primitive's compiled text computes what its `numpy` rule computes.
+
+    NaNs are equal to NaNs; where the sample asks for exact results, -0.0 is not 0.0.
+
+    Args:
+      primitive: the primitive or its name.
+      sample: operands, params, and the tolerance.
+
+    Raises:
+      AssertionError: naming the result that differs.
+    """
+    if isinstance(primitive, str):
+        primitive = get_primitive(primitive)
+    arrays = sample.arrays()
+    params = dict(sample.params)
+    invars = [Var(x.aval) for x in arrays]
+    avals_out = primitive.infer(tuple([x.aval for x in arrays]), params)
+    outvars = [Var(a) for a in avals_out]
+    eqn = Equation(primitive, invars, outvars, params)
+    closed = ClosedJaxpr(Jaxpr([], invars, outvars, [eqn], primitive.name))
+    found = [np.asarray(x) for x in Program(closed, primitive.name).call(arrays)]
+    rule = primitive.rule("numpy")
+    if primitive.call_like:
+        expected = [np.asarray(x) for x in _evaluated(rule, sample.arrays(), params)]
+    else:
+        hosts = [x.to_host() for x in sample.arrays()]
+        expected = [np.asarray(x) for x in quiet.run(rule, *hosts, **params)]
+    assert len(found) == len(expected), f"{primitive}: {len(found)} results"
+    for i, (got, want) in enumerate(zip(found, expected, strict=True)):
+        _assert_close(f"{primitive}, result {i}", got, want, sample)
+
+
+def text_of(primitive: Primitive | str, sample: Sample) -> str:
+    """Return the StableHLO text of a primitive on a sample, to look at."""
+    if isinstance(primitive, str):
+        primitive = get_primitive(primitive)
+    avals = tuple([x.aval for x in sample.arrays()])
+    params = dict(sample.params)
+    invars = [Var(a) for a in avals]
+    outvars = [Var(a) for a in primitive.infer(avals, params)]
+    eqn = Equation(primitive, invars, outvars, params)
+    return lower(ClosedJaxpr(Jaxpr([], invars, outvars, [eqn]))).text
+
+
+def _evaluated(rule: Any, arrays: Any, params: dict[str, Any]) -> Any:
+    previous = state.trace
+    state.trace = EAGER
+    try:
+        return rule(*arrays, **params)
+    finally:
+        state.trace = previous
+
+
+def _assert_close(what: str, got: Any, want: Any, sample: Sample) -> None:
+    assert got.shape == want.shape, f"{what}: shape {got.shape}, the numpy rule gives {want.shape}"
+    assert got.dtype == want.dtype, f"{what}: dtype {got.dtype}, the numpy rule gives {want.dtype}"
+    tolerance = sample.tolerance
+    exact = tolerance.rtol == 0 and tolerance.atol == 0
+    if exact:
+        equal = _bits_equal(got, want)
+    else:
+        equal = _near(got, want, tolerance.rtol, tolerance.atol)
+    if not equal.all():
+        index = tuple(int(i) for i in np.argwhere(~equal)[0])
+        raise AssertionError(
+            f"{what}: {int((~equal).sum())} of {equal.size} elements differ "
+            f"({'exact' if exact else f'rtol {tolerance.rtol}, atol {tolerance.atol}'})."
+            f"\n  got       {got[index]!r} at {index}"
+            f"\n  expected  {want[index]!r}, of the numpy rule"
+            f"\n  where     {sample.label()}, {dict(sample.params)}"
+        )
+
+
+def _bits_equal(got: Any, want: Any) -> Any:
+    if not dtypes.is_inexact(got.dtype):
+        return got == want
+    if dtypes.is_complex(got.dtype):
+        return _bits_equal(got.real, want.real) & _bits_equal(got.imag, want.imag)
+    with np.errstate(all="ignore"):
+        a, b = got.astype(np.float64), want.astype(np.float64)
+    return ((a == b) & (np.signbit(a) == np.signbit(b))) | (np.isnan(a) & np.isnan(b))
+
+
+def _near(got: Any, want: Any, rtol: float, atol: float) -> Any:
+    if dtypes.is_complex(got.dtype):
+        with np.errstate(all="ignore"):
+            return np.isclose(got, want, rtol=rtol, atol=atol, equal_nan=True) | (
+                _near(got.real, want.real, rtol, atol) & _near(got.imag, want.imag, rtol, atol)
+            )
+    with np.errstate(all="ignore"):
+        a, b = got.astype(np.float64), want.astype(np.float64)
+        return np.isclose(a, b, rtol=rtol, atol=atol, equal_nan=True)

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import numpy as np
+
+from xjit import compile_and_run, statistics
+from xnp import lax
+from xprim import EAGER, as_array, get_primitive
+
+
+def test_small_operations_compile_nothing():
+    before = statistics.compiled
+    x = as_array(np.ones((16, 16), np.float32))
+    for _ in range(3):
+        x = lax.add(lax.mul(x, x), lax.dot(x, x))
+        x = lax.mul(lax.reduce_max(x, (0,)), 0.5)
+        x = lax.mul(as_array(np.ones((16, 16), np.float32)), 2.0)
+    assert statistics.compiled == before
+
+
+def test_a_large_product_is_compiled_once_and_not_waited_for():
+    x = as_array(np.random.default_rng(0).normal(size=(600, 600)).astype(np.float32))
+    before = statistics.compiled
+    y, z = lax.dot(x, x), lax.dot(x, x)
+    assert statistics.compiled <= before + 1
+    assert y._host is None
+    np.testing.assert_allclose(y, np.asarray(x) @ np.asarray(x), atol=1e-3)
+    np.testing.assert_array_equal(y, z)
+
+
+def test_which_operations_are_compiled_depends_on_primitive_size_and_dtype():
+    def takes(name, *operands, out=None):
+        arrays = tuple([as_array(np.zeros(s, d), what=name) for s, d in operands])
+        out = arrays[0].aval if out is None else as_array(np.zeros(out, np.float32)).aval
+        return EAGER.backend.takes(get_primitive(name), arrays, (out,))
+
+    n, f32 = 1 << 20, np.float32
+    assert not takes("add", (n, f32), (n, f32))
+    assert takes("add", (4 * n, f32), (4 * n, f32))
+    assert takes("add", (n, np.float16), (n, np.float16))
+    assert takes("erf", (1 << 14, f32)) and not takes("erf", (100, f32))
+    assert not takes("sort", (4 * n, f32)) and not takes("transpose", (4 * n, f32))
+    assert takes("reduce_sum", (n, f32), out=())
+    assert takes("div", (n, np.int32), (n, np.int32))
+    assert not takes("dot_general", ((128, 128), f32), ((128, 128), f32))
+    assert takes("dot_general", ((512, 512), f32), ((512, 512), f32))
+    assert takes("dot_general", ((128, 128), np.int32), ((128, 128), np.int32))
+
+
+def test_one_primitive_can_be_compiled_and_run():
+    x = as_array(np.arange(4.0, dtype=np.float32))
+    (y,) = compile_and_run(get_primitive("mul"), (x, x), {})
+    before = statistics.compiled
+    compile_and_run(get_primitive("mul"), (x, x), {})
+    np.testing.assert_array_equal(y, [0, 1, 4, 9])
+    assert statistics.compiled == before
+
+
+def test_numpy_and_xla_agree_on_large_inputs():
+    x = np.random.default_rng(0).normal(size=1 << 14).astype(np.float32)
+    small = np.concatenate([np.asarray(lax.erf(as_array(c))) for c in np.split(x, 16)])
+    np.testing.assert_allclose(lax.erf(as_array(x)), small, rtol=1e-5, atol=1e-7)

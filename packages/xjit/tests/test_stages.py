@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from xjit import devices, jit, stages, statistics
+from xnp import lax
+from xprim import ShapeDtypeStruct, as_array
+
+ONES = as_array(np.ones((2, 3), np.float32))
+
+
+def test_a_function_is_traced_lowered_and_compiled_by_steps():
+    f = jit(lambda p: lax.mul(p["x"], p["y"]))
+    example = {"x": ONES, "y": ShapeDtypeStruct((2, 3), np.float32)}
+    before = statistics.compiled
+    traced = f.trace(example)
+    assert [e.primitive.name for e in traced.jaxpr.eqns] == ["mul"]
+    lowered = traced.lower()
+    assert "stablehlo.multiply" in lowered.as_text()
+    assert statistics.compiled == before
+    compiled = lowered.compile()
+    assert "multiply" in compiled.as_text()
+    assert compiled.cost_analysis()["flops"] == 6.0
+    assert compiled.memory_analysis()["output_size_in_bytes"] == 24
+    out = compiled({"x": ONES, "y": ONES})
+    np.testing.assert_array_equal(out, np.ones((2, 3)))
+    assert lowered.out_info == ShapeDtypeStruct((2, 3), np.float32)
+    assert compiled.in_tree == lowered.in_tree == traced.in_tree
+
+
+def test_static_arguments_are_part_of_what_is_compiled():
+    f = jit(lambda x, n: lax.mul(x, float(n)), static_argnums=1)
+    compiled = f.lower(ONES, 3).compile()
+    np.testing.assert_array_equal(compiled(ONES), np.full((2, 3), 3.0))
+
+
+def test_a_compiled_function_refuses_other_arguments():
+    compiled = jit(lambda x, y: lax.add(x, y)).lower(ONES, ONES).compile()
+    with pytest.raises(TypeError, match=r"(?s)y: float32\[3\].*float32\[2,3\]"):
+        compiled(ONES, as_array(np.ones(3, np.float32)))
+    with pytest.raises(TypeError, match="another structure"):
+        compiled(ONES)
+
+
+def test_eval_shape_compiles_nothing():
+    before = statistics.compiled
+    shape = jit(lambda x: (lax.reduce_sum(x, (0,)), x)).eval_shape(ONES)
+    assert shape[0] == ShapeDtypeStruct((3,), np.float32)
+    assert statistics.compiled == before
+
+
+def test_lowering_donation_marks_the_result_that_takes_the_memory():
+    f = jit(lambda x, y, z: (lax.reduce_sum(y, (0, 1)), lax.add(x, y), z), donate_argnums=(0, 1))
+    text = f.lower(ONES, ONES, 1.0).as_text()
+    assert "%arg0: tensor<2x3xf32> {tf.aliasing_output = 1 : i32}" in text
+    assert "%arg1: tensor<2x3xf32> {jax.buffer_donor = true}" in text
+
+
+def test_texts_of_equal_programs_are_equal_but_for_the_name():
+    def one(x):
+        return lax.add(lax.sin(x), 1.0)
+
+    def two(y):
+        return lax.add(lax.sin(y), 1.0)
+
+    assert jit(one).lower(ONES).as_text() == jit(two).lower(ONES).as_text().replace("two", "one")
+
+
+def test_dead_and_repeated_operations_are_not_written():
+    def f(x):
+        lax.cos(x)
+        return lax.add(lax.sin(x), lax.sin(x))
+
+    text = jit(f).lower(ONES).as_text()
+    assert text.count("sine") == 1 and "cosine" not in text
+
+
+def test_source_locations_are_written_when_asked_for():
+    from xjit.lowering import source_locations
+
+    f = jit(lambda x: lax.neg(x))
+    assert "loc(" not in f.lower(ONES).as_text()
+    with source_locations(True):
+        assert "test_stages.py" in f.lower(ONES).as_text()
+        np.testing.assert_array_equal(f(ONES), -np.ones((2, 3)))
+
+
+def test_wrong_dialects_and_platforms_are_refused():
+    lowered = jit(lambda x: x).lower(ONES)
+    with pytest.raises(ValueError, match="dialect 'hlo'"):
+        lowered.as_text("hlo")
+    with pytest.raises(ValueError, match="one platform"):
+        jit(lambda x: x).trace(ONES).lower(lowering_platforms=("cpu", "gpu"))
+
+
+def test_compiler_options_reach_xla():
+    f = jit(lambda x: lax.neg(x), compiler_options={"xla_backend_optimization_level": 1})
+    np.testing.assert_array_equal(f(ONES), -np.ones((2, 3)))
+    with pytest.raises(RuntimeError, match="no_such_option"):
+        jit(lambda x: x).lower(ONES).compile(compiler_options={"no_such_option": 1})
+
+
+def test_device_and_backend_choose_where_it_runs():
+    device = devices("cpu")[0]
+    for f in (
+        jit(lambda x: lax.neg(x), device=device),
+        jit(lambda x: lax.neg(x), backend="cpu"),
+        jit(lambda x: lax.neg(x), in_shardings=device, out_shardings=device),
+    ):
+        out = f(ONES)
+        assert out.device is device and out.committed
+    with pytest.raises(ValueError, match="device and backend"):
+        jit(lambda x: x, device=device, backend="cpu")
+    with pytest.raises(TypeError, match="is not a place"):
+        jit(lambda x: x, device=3)
+
+
+def test_what_jit_returns_is_wrapped():
+    assert isinstance(jit(lambda x: x), stages.Wrapped)

@@ -1,0 +1,191 @@
+"""Norms of vectors and matrices, condition numbers and ranks.
+
+The derivative of a norm at zero is zero where the norm has a subgradient of zero there.
+Neighbours: `factorisations` for the norms made of singular values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from xnp import lax
+from xnp.linalg.factorisations import svdvals
+from xnp.linalg.operands import axis_of, matrix, promoted
+from xnp.linalg.systems import inv, rank_of
+from xnp.primitives.shorthand import converted, reshaped, selected, summed
+from xprim import Array, dtypes
+
+
+def norm(  # NumPy's names
+    x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False  # noqa: A002
+) -> Array:
+    """Return the norm of vectors or matrices.
+
+    Args:
+      x: an array.
+      ord: the order. None for the root of the sum of squares; for vectors any number, inf or -inf;
+        for matrices `"fro"`, `"nuc"`, 1, -1, 2, -2, inf or -inf.
+      axis: one axis for vectors, a pair for matrices; None for all elements, or, with `ord`, all
+        axes of an array of one or two dimensions.
+      keepdims: whether the axes stay, with size 1.
+
+    Example:
+      >>> import numpy as np
+      >>> float(np.asarray(norm(np.float32([3, 4]))))
+      5.0
+
+    Differentiable in: x.
+    """
+    (y,) = promoted("norm", x, inexact=True)
+    if axis is None and ord is None:
+        return vector_norm(y, keepdims=keepdims)
+    given = range(y.ndim) if axis is None else axis if isinstance(axis, tuple | list) else (axis,)
+    axes = tuple([axis_of("norm", a, y.ndim) for a in given])
+    if len(axes) == 1:
+        return vector_norm(y, axis=axes[0], keepdims=keepdims, ord=2 if ord is None else ord)
+    if len(axes) != 2 or axes[0] == axes[1]:
+        raise ValueError(
+            "norm: the axes must be one (vectors) or two different ones (matrices)."
+            f"\n  got       {axes} for {y.aval.str_long()}"
+        )
+    kept = [i for i in range(y.ndim) if i not in axes]
+    arranged = lax.transpose(y, (*kept, *axes))
+    result = matrix_norm(arranged, ord="fro" if ord is None else ord)
+    return _restored(result, y.shape, axes) if keepdims else result  # type: ignore[no-any-return]
+
+
+def vector_norm(
+    x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2  # noqa: A002
+) -> Array:
+    """Return (sum |x|^ord)^(1/ord) over an axis, several, or all elements.
+
+    `ord` inf and -inf give the greatest and the least |x|, 0 the number of elements not zero.
+    """
+    (y,) = promoted("vector_norm", x, inexact=True)
+    if axis is None:
+        axes = tuple(range(y.ndim))
+    else:
+        given = axis if isinstance(axis, tuple | list) else (axis,)
+        axes = tuple(sorted([axis_of("vector_norm", a, y.ndim) for a in given]))
+    if isinstance(ord, str):
+        raise ValueError(f"vector_norm: the order must be a number.\n  got       {ord!r}")
+    result = _power_norm(y, axes, ord)
+    return _restored(result, y.shape, axes) if keepdims else result  # type: ignore[no-any-return]
+
+
+def _power_norm(x: Any, axes: tuple[int, ...], order: Any) -> Any:
+    if order == 2:
+        return _root(summed(_squared_size(x), axes))
+    sizes = lax.abs(x)
+    if order == math.inf:
+        return lax.reduce_max(sizes, axes)
+    if order == -math.inf:
+        return lax.reduce_min(sizes, axes)
+    if order == 0:
+        zero = lax.full_like(sizes, 0)
+        return summed(converted(lax.ne(sizes, zero), sizes.dtype), axes)
+    if order == 1:
+        return summed(sizes, axes)
+    power = lax.pow(sizes, lax.full_like(sizes, order))
+    total = summed(power, axes)
+    return lax.pow(total, lax.full_like(total, 1 / order))
+
+
+def _squared_size(x: Any) -> Any:
+    if dtypes.is_complex(x.dtype):
+        re, im = lax.real(x), lax.imag(x)
+        return lax.add(lax.mul(re, re), lax.mul(im, im))
+    return lax.mul(x, x)
+
+
+def _root(x: Any) -> Any:
+    """Return the square root, whose derivative at zero is taken for zero."""
+    zero = lax.full_like(x, 0)
+    is_zero = lax.eq(x, zero)
+    return selected(is_zero, zero, lax.sqrt(selected(is_zero, lax.full_like(x, 1), x)))
+
+
+def matrix_norm(
+    x: Any, /, *, keepdims: bool = False, ord: Any = "fro"  # noqa: A002
+) -> Array:
+    """Return a norm of matrices.
+
+    Args:
+      x: matrices of shape (..., m, n).
+      keepdims: whether the last two dimensions stay, with size 1.
+      ord: `"fro"` root of the sum of squares, `"nuc"` sum of the singular values, 1 and -1 greatest
+        and least sum of a column, inf and -inf of a row, 2 and -2 greatest and least singular
+        value.
+    """
+    y = matrix("matrix_norm", x)
+    rule = _MATRIX_NORMS.get(ord)
+    if rule is None:
+        raise ValueError(
+            f"matrix_norm: there is no order {ord!r}."
+            "\n  expected  'fro', 'nuc', 1, -1, 2, -2, inf or -inf"
+        )
+    result = rule(y)
+    axes = (y.ndim - 2, y.ndim - 1)
+    return _restored(result, y.shape, axes) if keepdims else result  # type: ignore[no-any-return]
+
+
+def _by_sums(pick: Callable[..., Any], axis: int) -> Callable[[Any], Any]:
+    """Return the norm that picks among the sums of |x| along one of the last two axes."""
+    return lambda x: pick(summed(lax.abs(x), (x.ndim + axis,)), (x.ndim - 2,))
+
+
+def _by_values(pick: Callable[..., Any]) -> Callable[[Any], Any]:
+    return lambda x: pick(svdvals(x), (x.ndim - 2,))
+
+
+_MATRIX_NORMS: dict[Any, Callable[[Any], Any]] = {
+    "fro": lambda x: _root(summed(_squared_size(x), (x.ndim - 2, x.ndim - 1))),
+    "nuc": _by_values(summed),
+    1: _by_sums(lax.reduce_max, -2),
+    -1: _by_sums(lax.reduce_min, -2),
+    math.inf: _by_sums(lax.reduce_max, -1),
+    -math.inf: _by_sums(lax.reduce_min, -1),
+    2: _by_values(lax.reduce_max),
+    -2: _by_values(lax.reduce_min),
+}
+
+
+def _restored(x: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+    return reshaped(x, [1 if i in axes else n for i, n in enumerate(shape)])
+
+
+def cond(x: Any, p: Any = None) -> Array:
+    """Return the condition number: the norm of matrices times the norm of their inverses.
+
+    Args:
+      x: matrices; square ones unless p is None, 2 or -2.
+      p: the norm, as `ord` of `matrix_norm`; None for 2.
+    """
+    if p in (None, 2, -2):
+        s = svdvals(x)
+        last = s.ndim - 1
+        largest, least = lax.reduce_max(s, (last,)), lax.reduce_min(s, (last,))
+        return lax.div(least, largest) if p == -2 else lax.div(largest, least)
+    y = matrix("cond", x, square=True)
+    return lax.mul(matrix_norm(y, ord=p), matrix_norm(inv(y), ord=p))
+
+
+def matrix_rank(M: Any, rtol: Any = None, *, tol: Any = None) -> Array:
+    """Return how many singular values exceed a bound.
+
+    Args:
+      M: matrices of shape (..., m, n).
+      rtol: the bound relative to the greatest singular value; None for max(m, n) times the
+        precision of the dtype.
+      tol: the absolute bound, instead of `rtol`.
+    """
+    x = matrix("matrix_rank", M)
+    s = svdvals(x)
+    if tol is not None:
+        bound = lax.full_like(s, tol)
+        return summed(converted(lax.gt(s, bound), dtypes.int32), (s.ndim - 1,))  # type: ignore[no-any-return]
+    if rtol is None:
+        rtol = max(x.shape[-2:]) * float(dtypes.finfo(x.dtype).eps)
+    return rank_of(s, rtol)  # type: ignore[no-any-return]

@@ -1,0 +1,236 @@
+"""Linear systems, inverses, least squares and determinants.
+
+Neighbours: `xnp.primitives.solve` and `xnp.primitives.pinv` have the derivatives.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from xnp import lax
+from xnp.linalg.operands import axis_of, broadcast_batches, matrix, promoted
+from xnp.linalg.products import diagonal, matmul
+from xnp.primitives.matrices import adjoint, eye
+from xnp.primitives.pinv import pinv_p
+from xnp.primitives.shorthand import converted, filled, moved, reshaped, scalar_like, sliced, summed
+from xnp.primitives.solve import solve_p
+from xprim import Array, dtypes
+
+
+class SlogdetResult(NamedTuple):
+    """The sign (a phase, for complex matrices) and the logarithm of |det|."""
+
+    sign: Array
+    logabsdet: Array
+
+
+def solve(a: Any, b: Any) -> Array:
+    """Solve a x = b.
+
+    Args:
+      a: square matrices of shape (..., n, n).
+      b: right sides: matrices of shape (..., n, k), or one vector (n,).
+
+    Returns:
+      x, of the broadcast shape of b; inf or NaN where a is singular.
+
+    Example:
+      >>> import numpy as np
+      >>> np.asarray(solve(np.float32([[2, 0], [0, 4]]), np.float32([2, 2])))
+      array([1. , 0.5], dtype=float32)
+
+    Differentiable in: a, b.
+    """
+    x, y = promoted("solve", a, b, inexact=True)
+    x = matrix("solve", x, square=True)
+    is_vector = y.ndim == 1
+    if is_vector:
+        y = reshaped(y, (*y.shape, 1))
+    if not y.ndim or y.shape[-2] != x.shape[-1]:
+        raise ValueError(
+            "solve: the operands do not fit."
+            f"\n  got       a: {x.aval.str_long()}, b: {y.aval.str_long()}"
+            "\n  expected  as many rows of b as columns of a"
+        )
+    x, y = broadcast_batches("solve", x, y, core=(2, 2))
+    result = solve_p.bind(x, y)[0]
+    return reshaped(result, result.shape[:-1]) if is_vector else result  # type: ignore[no-any-return]
+
+
+def inv(a: Any) -> Array:
+    """Return the inverses of square matrices; inf or NaN where they are singular."""
+    x = matrix("inv", a, square=True)
+    result: Array = solve_p.bind(x, eye(x.shape, x.dtype))[0]
+    return result
+
+
+def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Array:
+    """Return the Moore-Penrose inverses of matrices.
+
+    Args:
+      a: matrices of shape (..., m, n).
+      rtol: singular values up to this times the largest one count as zero; a Python number. None
+        for 10 max(m, n) times the precision of the dtype.
+      hermitian: whether the matrices are Hermitian; they are then made exactly so.
+      rcond: an older name of `rtol`.
+
+    Differentiable in: a, where its rank does not change.
+    """
+    x = matrix("pinv", a, square=hermitian)
+    if hermitian:
+        x = lax.mul(lax.add(x, adjoint(x)), scalar_like(x, 0.5))
+    cut = rtol if rtol is not None else rcond
+    if cut is None:
+        cut = 10 * max(x.shape[-2:]) * float(dtypes.finfo(x.dtype).eps)
+    result: Array = pinv_p.bind(x, rtol=float(cut))[0]
+    return result
+
+
+def lstsq(a: Any, b: Any, rcond: float | None = None, *, numpy_resid: bool = False) -> Any:
+    """Return the least-squares solution of a x = b, of least norm where it is not unique.
+
+    Args:
+      a: a matrix of shape (m, n).
+      b: right sides, of shape (m,) or (m, k).
+      rcond: singular values up to this times the largest one count as zero; None for max(m, n)
+        times the precision of the dtype.
+      numpy_resid: whether the residuals are an empty array where NumPy's are: for a rank below n,
+        or m <= n. This needs the value of the rank, so it cannot be traced.
+
+    Returns:
+      (x, residuals, rank, singular values).
+    """
+    x, y = promoted("lstsq", a, b, inexact=True)
+    if x.ndim != 2 or y.ndim not in (1, 2) or x.shape[0] != y.shape[0]:
+        raise ValueError(
+            "lstsq: a must be a matrix, b a vector or a matrix with as many rows."
+            f"\n  got       a: {x.aval.str_long()}, b: {y.aval.str_long()}"
+        )
+    m, n = x.shape
+    columns = reshaped(y, (m, 1)) if y.ndim == 1 else y
+    cut = max(m, n) * float(dtypes.finfo(x.dtype).eps) if rcond is None else float(rcond)
+    cut = float(dtypes.finfo(x.dtype).eps) if cut < 0 else cut
+    s = lax.linalg.svd(x, compute_uv=False)
+    rank = rank_of(s, cut)
+    solution = matmul(pinv(x, cut), columns)
+    difference = lax.abs(lax.sub(columns, matmul(x, solution)))
+    residuals = summed(lax.mul(difference, difference), (0,))
+    if numpy_resid and (m <= n or int(rank) < n):
+        residuals = filled((0,), 0, residuals.dtype)
+    if y.ndim == 1:
+        solution = reshaped(solution, (n,))
+    return solution, residuals, rank, s
+
+
+def rank_of(s: Any, rtol: Any) -> Any:
+    """Return how many of descending singular values exceed `rtol` times the first one."""
+    last = s.ndim - 1
+    if not s.shape[-1]:
+        return filled(s.shape[:-1], 0, dtypes.int32)
+    largest = lax.broadcast_in_dim(sliced(s, last, 0, 1), s.shape, tuple(range(s.ndim)))
+    counted = lax.gt(s, lax.mul(largest, scalar_like(s, rtol)))
+    return summed(converted(counted, dtypes.int32), (last,))
+
+
+def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
+    """Return the sign and the logarithm of the absolute value of determinants.
+
+    Args:
+      a: square matrices.
+      method: `"lu"` or None: by the LU factorisation.
+
+    Returns:
+      (0, -inf) where a matrix is singular.
+
+    Differentiable in: a.
+    """
+    if method not in (None, "lu"):
+        raise ValueError(f"slogdet: there is no method {method!r}.\n  expected  'lu'")
+    x = matrix("slogdet", a, square=True)
+    sign, values = _pivots(x)
+    sizes = lax.abs(values)
+    last = (values.ndim - 1,)
+    logs = summed(lax.log(sizes), last)
+    return SlogdetResult(lax.mul(sign, lax.reduce_prod(lax.sign(values), last)), logs)
+
+
+def det(a: Any) -> Array:
+    """Return determinants of square matrices.
+
+    Differentiable in: a; of matrices with more than three rows where they are not singular.
+    """
+    x = matrix("det", a, square=True)
+    n = x.shape[-1]
+    if n and n <= 3:
+        return _small_det(x, n)
+    sign, values = _pivots(x)
+    return lax.mul(sign, lax.reduce_prod(values, (values.ndim - 1,)))
+
+
+def _pivots(x: Any) -> tuple[Any, Any]:
+    """Return the sign of the row exchanges and the diagonal of U of the LU factorisation."""
+    factors, pivots, _ = lax.linalg.lu(x)
+    last = pivots.ndim - 1
+    exchanged = lax.ne(pivots, lax.broadcasted_iota("int32", pivots.shape, last))
+    signs = lax.sub(filled(pivots.shape, 1, x.dtype),
+                    lax.mul(converted(exchanged, x.dtype), scalar_like(x, 2)))  # fmt: skip
+    return lax.reduce_prod(signs, (last,)), diagonal(factors)
+
+
+def _small_det(x: Any, n: int) -> Any:
+    """Expand a determinant along its first row: a polynomial, smooth at singular matrices too."""
+    row = x.ndim - 2
+
+    def entry(i: int, j: int) -> Any:
+        found = sliced(sliced(x, row, i, i + 1), row + 1, j, j + 1)
+        return reshaped(found, x.shape[:-2])
+
+    def minor(i: int, columns: tuple[int, ...]) -> Any:
+        if len(columns) == 1:
+            return entry(i, columns[0])
+        total = None
+        for k, j in enumerate(columns):
+            term = lax.mul(entry(i, j), minor(i + 1, columns[:k] + columns[k + 1 :]))
+            if total is None:
+                total = term
+            else:
+                total = lax.sub(total, term) if k % 2 else lax.add(total, term)
+        return total
+
+    return minor(0, tuple(range(n)))
+
+
+def tensorinv(a: Any, ind: int = 2) -> Array:
+    """Return the inverse of `x -> tensordot(a, x, a.ndim - ind)`: the first `ind` axes are rows."""
+    (x,) = promoted("tensorinv", a, inexact=True)
+    if not 0 < ind < max(x.ndim, 1) or math.prod(x.shape[:ind]) != math.prod(x.shape[ind:]):
+        raise ValueError(
+            "tensorinv: the first `ind` dimensions must hold as many elements as the others."
+            f"\n  got       {x.aval.str_long()}, ind={ind}"
+        )
+    size = math.prod(x.shape[:ind])
+    inverse = inv(reshaped(x, (size, size)))
+    return reshaped(inverse, (*x.shape[ind:], *x.shape[:ind]))  # type: ignore[no-any-return]
+
+
+def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Array:
+    """Solve `tensordot(a, x, x.ndim) == b` for x.
+
+    Args:
+      a: an array whose first dimensions are those of b.
+      b: the right side.
+      axes: axes of a to move to its end first.
+    """
+    x, y = promoted("tensorsolve", a, b, inexact=True)
+    for axis in axes or ():
+        x = moved(x, axis_of("tensorsolve", axis, x.ndim), x.ndim - 1)
+    shape = x.shape[y.ndim :]
+    if math.prod(shape) != y.size or math.prod(x.shape[: y.ndim]) != y.size:
+        raise ValueError(
+            "tensorsolve: the operands do not fit."
+            f"\n  got       a: {x.aval.str_long()}, b: {y.aval.str_long()}"
+        )
+    flat = solve(reshaped(x, (y.size, y.size)), reshaped(y, (y.size,)))
+    return reshaped(flat, shape)  # type: ignore[no-any-return]

@@ -1,0 +1,280 @@
+"""Products of vectors and matrices: dot, matmul, tensordot, inner, outer, vdot, ...
+
+All become one `dot_general`, with transposes of the result where its dimensions stand elsewhere.
+Floats of 16 bits are summed in float32; `precision` and `preferred_element_type` are those of
+`xnp.lax.dot_general`. Neighbours: `einsum` for sums written as text.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from xnp.numpy.dispatch import planned
+from xnp.numpy.promoting import (
+    array_of,
+    axes_of,
+    axis_of,
+    bind,
+    common_shape,
+    promoted,
+    reshaped,
+    spread,
+)
+from xnp.numpy.shaping import permuted
+from xnp.primitives.precision import normal_precision
+from xprim import Array, dtypes, shaped_array
+
+__all__ = [
+    "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "vdot", "vecdot", "vecmat",
+]  # fmt: skip
+
+
+def dot_general(
+    x: Any, y: Any, contracting: Any, batch: Any = ((), ()), precision: Any = None,
+    preferred: Any = None,
+) -> Any:  # fmt: skip
+    """Bind `dot_general` for Arrays of one dtype."""
+    return bind(
+        "dot_general", x, y, dimension_numbers=(contracting, batch),
+        precision=normal_precision(precision), preferred_element_type=preferred,
+    )  # fmt: skip
+
+
+def _requested(preferred: Any, operation: str) -> Any:
+    return None if preferred is None else dtypes.requested_dtype(preferred, operation)
+
+
+def _mismatch(operation: str, x: Any, y: Any, sizes: tuple[int, int], rule: str) -> TypeError:
+    hint = ""
+    if x.aval.ndim == y.aval.ndim == 2 and x.aval.shape[1] == y.aval.shape[1]:
+        hint = f"\n  hint      y.T has shape {list(y.aval.shape[::-1])}"
+    return TypeError(
+        f"{operation}: the contracted dimensions differ: {sizes[0]} and {sizes[1]}."
+        f"\n  got       x: {x.aval.str_long()}, y: {y.aval.str_long()}"
+        f"\n  expected  {rule}" + hint
+    )
+
+
+@planned(2)
+def _dot(a: Any, b: Any, precision: Any, preferred: Any) -> Any:
+    a, b = promoted("dot", a, b)
+    ranks = a.aval.ndim, b.aval.ndim
+    if 0 in ranks:
+        result = bind("mul", a, b)
+        return result if preferred is None else bind(
+            "convert_element_type", result, new_dtype=preferred, weak_type=False)  # fmt: skip
+    d = 0 if ranks[1] == 1 else ranks[1] - 2
+    if a.aval.shape[-1] != b.aval.shape[d]:
+        rule = "x.shape[-1] == y.shape[0]" if ranks[1] <= 2 and d == 0 else (
+            "x.shape[-1] == y.shape[-2]")  # fmt: skip
+        raise _mismatch("dot", a, b, (a.aval.shape[-1], b.aval.shape[d]), rule)
+    return dot_general(a, b, ((ranks[0] - 1,), (d,)), ((), ()), precision, preferred)
+
+
+def dot(
+    a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Array:  # fmt: skip
+    """Return the sum of products over the last dimension of `a` and the last but one of `b`.
+
+    Args:
+      a: an array; of vectors and matrices the usual products.
+      b: an array; of one dimension, that one is contracted.
+      precision: how exactly hardware with a choice computes.
+      preferred_element_type: the dtype of sums and result.
+      out_sharding: has no effect outside of sharded programs.
+
+    Example:
+      >>> import xnp
+      >>> xnp.dot(xnp.array([1., 2.]), xnp.array([3., 4.]))
+      Array(11., dtype=float32)
+    """
+    del out_sharding
+    return _dot(a, b, precision, _requested(preferred_element_type, "dot"))  # type: ignore[no-any-return]
+
+
+@planned(2)
+def _matmul(a: Any, b: Any, precision: Any, preferred: Any) -> Any:
+    a, b = promoted("matmul", a, b)
+    for x in (a, b):
+        if not x.aval.ndim:
+            raise ValueError(
+                "matmul: the operands must have a dimension at least."
+                f"\n  got       x: {a.aval.str_long()}, y: {b.aval.str_long()}"
+                "\n  hint      write x * y for a factor of rank 0"
+            )
+    ranks = a.aval.ndim, b.aval.ndim
+    d = 0 if ranks[1] == 1 else ranks[1] - 2
+    if a.aval.shape[-1] != b.aval.shape[d]:
+        rule = "x.shape[-1] == y.shape[0]" if ranks[1] <= 2 and d == 0 else (
+            "x.shape[-1] == y.shape[-2]")  # fmt: skip
+        raise _mismatch("matmul", a, b, (a.aval.shape[-1], b.aval.shape[d]), rule)
+    if ranks[1] <= 2:
+        return dot_general(a, b, ((ranks[0] - 1,), (d,)), ((), ()), precision, preferred)
+    if ranks[0] <= 2:
+        # the free dimension of `a` comes first in the product and belongs before the last
+        result = dot_general(a, b, ((ranks[0] - 1,), (d,)), ((), ()), precision, preferred)
+        if ranks[0] == 1:
+            return result
+        rest = result.aval.ndim
+        return permuted(result, (*range(1, rest - 1), 0, rest - 1))
+    return _batched_matmul(a, b, precision, preferred)
+
+
+def _batched_matmul(a: Any, b: Any, precision: Any, preferred: Any) -> Any:
+    lead = [x.aval.shape[:-2] for x in (a, b)]
+    batch = common_shape("matmul", [shaped_array(s, dtypes.int32) for s in lead])
+    if lead[0] != lead[1]:
+        a = spread(a, (*batch, *a.aval.shape[-2:]))
+        b = spread(b, (*batch, *b.aval.shape[-2:]))
+    n = len(batch)
+    dims = tuple(range(n))
+    return dot_general(a, b, ((n + 1,), (n,)), (dims, dims), precision, preferred)
+
+
+def matmul(
+    a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Array:  # fmt: skip
+    """Return the product of matrices in the last two dimensions; the leading ones broadcast.
+
+    Args:
+      a: an array of one dimension (a row) or more.
+      b: an array of one dimension (a column) or more.
+      precision: how exactly hardware with a choice computes.
+      preferred_element_type: the dtype of sums and result.
+      out_sharding: has no effect outside of sharded programs.
+    """
+    del out_sharding
+    return _matmul(a, b, precision, _requested(preferred_element_type, "matmul"))  # type: ignore[no-any-return]
+
+
+def matvec(x1: Any, x2: Any, /) -> Array:
+    """Return the products of matrices (last two dimensions) with vectors (last dimension)."""
+    x2 = array_of(x2, "matvec")
+    return reshaped_last(matmul(x1, reshaped(x2, (*x2.aval.shape, 1))))  # type: ignore[no-any-return]
+
+
+def vecmat(x1: Any, x2: Any, /) -> Array:
+    """Return the products of conjugated vectors (last dimension) with matrices (last two)."""
+    x1 = _conjugated(array_of(x1, "vecmat"))
+    shape = x1.aval.shape
+    product = matmul(reshaped(x1, (*shape[:-1], 1, shape[-1])), x2)
+    return reshaped(product, (*product.shape[:-2], product.shape[-1]))  # type: ignore[no-any-return]
+
+
+def reshaped_last(x: Any) -> Any:
+    """Drop a last dimension of size 1."""
+    return reshaped(x, x.aval.shape[:-1])
+
+
+def _conjugated(x: Any) -> Any:
+    dtype = x.aval.dtype
+    return bind("conj", x, input_dtype=dtype) if dtypes.is_complex(dtype) else x
+
+
+def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
+    """Return the sum of products of all elements, those of `a` conjugated."""
+    a, b = array_of(a, "vdot"), array_of(b, "vdot")
+    a, b = reshaped(_conjugated(a), (a.aval.size,)), reshaped(b, (b.aval.size,))
+    return dot(a, b, precision=precision, preferred_element_type=preferred_element_type)
+
+
+def vecdot(
+    x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Array:  # fmt: skip
+    """Return sums of products along an axis, `x1` conjugated; the other dimensions broadcast."""
+    x, y = promoted("vecdot", x1, x2)
+    x, y = [_last(v, axis) for v in (x, y)]
+    if x.aval.shape[-1] != y.aval.shape[-1]:
+        raise ValueError(
+            "vecdot: the contracted dimensions differ: "
+            f"{x.aval.shape[-1]} and {y.aval.shape[-1]}."
+        )
+    shape = common_shape("vecdot", [x.aval, y.aval])
+    x, y = spread(_conjugated(x), shape), spread(y, shape)
+    n = len(shape) - 1
+    dims = tuple(range(n))
+    preferred = _requested(preferred_element_type, "vecdot")
+    return dot_general(x, y, ((n,), (n,)), (dims, dims), precision, preferred)  # type: ignore[no-any-return]
+
+
+def _last(x: Any, axis: int) -> Any:
+    d = axis_of(axis, x.aval.ndim, "vecdot")
+    return permuted(x, (*[i for i in range(x.aval.ndim) if i != d], d))
+
+
+def tensordot(
+    a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Array:  # fmt: skip
+    """Return the sum of products over several dimensions.
+
+    Args:
+      a: an array.
+      b: an array.
+      axes: how many of the last dimensions of `a` meet the first of `b`, or a pair of the
+        dimensions of each (ints or sequences).
+      precision: how exactly hardware with a choice computes.
+      preferred_element_type: the dtype of sums and result.
+      out_sharding: has no effect outside of sharded programs.
+    """
+    del out_sharding
+    a, b = promoted("tensordot", a, b)
+    ranks = a.aval.ndim, b.aval.ndim
+    if isinstance(axes, list | tuple):
+        first, second = [axes_of(x if isinstance(x, int) else tuple(x), r, "tensordot")
+                         for x, r in zip(axes, ranks, strict=True)]  # fmt: skip
+    else:
+        count = operator.index(axes)
+        if not 0 <= count <= min(ranks):
+            raise ValueError(f"tensordot: axes={count} needs as many dimensions, got {ranks}.")
+        first, second = tuple(range(ranks[0] - count, ranks[0])), tuple(range(count))
+    sizes = [tuple([x.aval.shape[d] for d in dims]) for x, dims in ((a, first), (b, second))]
+    if sizes[0] != sizes[1]:
+        raise ValueError(
+            f"tensordot: the contracted dimensions differ: {sizes[0]} and {sizes[1]}."
+            f"\n  got       x: {a.aval.str_long()}, y: {b.aval.str_long()}, axes {axes}"
+        )
+    preferred = _requested(preferred_element_type, "tensordot")
+    return dot_general(a, b, (first, second), ((), ()), precision, preferred)  # type: ignore[no-any-return]
+
+
+def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
+    """Return the sum of products over the last dimensions."""
+    a, b = promoted("inner", a, b)
+    if not a.aval.ndim or not b.aval.ndim:
+        return bind("mul", a, b)  # type: ignore[no-any-return]
+    if a.aval.shape[-1] != b.aval.shape[-1]:
+        sizes = a.aval.shape[-1], b.aval.shape[-1]
+        raise _mismatch("inner", a, b, sizes, "x.shape[-1] == y.shape[-1]")
+    preferred = _requested(preferred_element_type, "inner")
+    dims = ((a.aval.ndim - 1,), (b.aval.ndim - 1,))
+    return dot_general(a, b, dims, ((), ()), precision, preferred)  # type: ignore[no-any-return]
+
+
+def outer(a: Any, b: Any, out: None = None) -> Array:
+    """Return the products of every element of `a` with every element of `b`, as a matrix."""
+    if out is not None:
+        raise TypeError("outer: out= is not supported, for arrays do not change.")
+    a, b = promoted("outer", a, b)
+    rows, columns = a.aval.size, b.aval.size
+    a = bind("broadcast_in_dim", reshaped(a, (rows,)), shape=(rows, columns),
+             broadcast_dimensions=(0,))  # fmt: skip
+    return bind("mul", a, spread(reshaped(b, (columns,)), (rows, columns)))  # type: ignore[no-any-return]
+
+
+def kron(a: Any, b: Any) -> Array:
+    """Return the Kronecker product: `b` times every element of `a`, as blocks."""
+    a, b = promoted("kron", a, b)
+    rank = max(a.aval.ndim, b.aval.ndim)
+    shapes = [(*(1,) * (rank - x.aval.ndim), *x.aval.shape) for x in (a, b)]
+    pairs = list(zip(*shapes, strict=True))
+    full = tuple([n for pair in pairs for n in pair])
+    a = bind("broadcast_in_dim", reshaped(a, shapes[0]), shape=full,
+             broadcast_dimensions=tuple(range(0, 2 * rank, 2))) if rank else a  # fmt: skip
+    b = bind("broadcast_in_dim", reshaped(b, shapes[1]), shape=full,
+             broadcast_dimensions=tuple(range(1, 2 * rank, 2))) if rank else b  # fmt: skip
+    return reshaped(bind("mul", a, b), tuple([m * n for m, n in pairs]))  # type: ignore[no-any-return]

@@ -1,0 +1,286 @@
+"""Sums of products written as text: `einsum("ij,jk->ik", a, b)` for any number of operands.
+
+The operands are joined two at a time, each pair by one `dot_general`; which pair comes next is
+decided by a greedy search (the smallest growth of memory, then the fewest operations), or from the
+left. Labels of one operand alone are summed before, repeated labels read the diagonal.
+Neighbours: `contraction` has the products that have names.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from xnp.numpy.contraction import dot_general
+from xnp.numpy.promoting import array_of, bind, promoted, spread
+from xnp.numpy.rearranging import diagonal
+from xnp.numpy.reductions import sum as summed
+from xnp.numpy.shaping import permuted
+from xprim import Array, dtypes
+
+__all__ = ["einsum", "einsum_path"]
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def einsum(
+    subscripts: Any, /, *operands: Any, out: None = None, optimize: Any = "auto",
+    precision: Any = None, preferred_element_type: Any = None, _dot_general: Any = None,
+    out_sharding: Any = None,
+) -> Array:  # fmt: skip
+    """Return the sum of products over labelled dimensions.
+
+    Args:
+      subscripts: a label for each dimension of each operand and of the result, as "ij,jk->ik";
+        without "->" the labels that occur once, in alphabetical order. "..." stands for further
+        dimensions, which broadcast. Or the first operand, with lists of ints as labels behind each.
+      *operands: the arrays.
+      out: not supported, must be None.
+      optimize: "auto", "greedy", "optimal" or True search for a good order of pairs; False takes
+        operands from the left; or a path as `einsum_path` returns it.
+      precision: how exactly hardware with a choice computes.
+      preferred_element_type: the dtype of sums and result.
+      _dot_general: must be None.
+      out_sharding: has no effect outside of sharded programs.
+
+    Example:
+      >>> import xnp
+      >>> xnp.einsum("i,i->", xnp.array([1., 2.]), xnp.array([3., 4.]))
+      Array(11., dtype=float32)
+    """
+    del out_sharding
+    if out is not None or _dot_general is not None:
+        raise TypeError("einsum: out= and _dot_general= are not supported.")
+    terms, result, arrays = _parsed(subscripts, operands)
+    arrays = promoted("einsum", *arrays)
+    preferred = None if preferred_element_type is None else (
+        dtypes.requested_dtype(preferred_element_type, "einsum"))  # fmt: skip
+    sizes = _sizes(terms, arrays)
+    pairs = [
+        _simplified(t, x, _wanted(i, terms, result))
+        for i, (t, x) in enumerate(zip(terms, arrays, strict=True))
+    ]
+    for step in _path(optimize, [t for t, _ in pairs], result, sizes):
+        chosen = [pairs[i] for i in step]
+        pairs = [p for i, p in enumerate(pairs) if i not in step]
+        while len(chosen) > 1:
+            (left, x), (right, y) = chosen[:2]
+            rest = "".join([t for t, _ in (*pairs, *chosen[2:])]) + result
+            chosen = [_joined(left, x, right, y, rest, precision, preferred), *chosen[2:]]
+        pairs.append(chosen[0])
+    ((labels, x),) = pairs
+    return _arranged(labels, x, result, sizes, preferred)  # type: ignore[no-any-return]
+
+
+def einsum_path(
+    subscripts: Any, /, *operands: Any, optimize: Any = "greedy"
+) -> tuple[list[Any], str]:
+    """Return the order in which `einsum` would join pairs of operands, and a text about it.
+
+    Returns:
+      A list `["einsum_path", (i, j), ...]` of positions in the list of what is left, where each
+      result is appended, and a description.
+    """
+    terms, result, arrays = _parsed(subscripts, operands)
+    sizes = _sizes(terms, arrays)
+    path = _path(optimize, terms, result, sizes)
+    text = f"{','.join(terms)}->{result}: " + ", ".join(map(str, path))
+    return ["einsum_path", *path], text
+
+
+# --- the text -----------------------------------------------------------------------------------------
+
+
+def _parsed(subscripts: Any, operands: Sequence[Any]) -> tuple[list[str], str, list[Any]]:
+    """Return the labels of each operand, those of the result, and the operands."""
+    if not isinstance(subscripts, str):
+        subscripts, operands = _of_lists((subscripts, *operands))
+    arrays = [array_of(x, "einsum") for x in operands]
+    text = subscripts.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(arrays):
+        raise ValueError(
+            f"einsum: {len(terms)} terms in {subscripts!r} do not go with {len(arrays)} operands."
+        )
+    used = set(text)
+    spare = [c for c in _LETTERS if c not in used]
+    rank = max([_ellipsis_rank(t, x) for t, x in zip(terms, arrays, strict=True)])
+    shared = "".join(spare[:rank])
+    terms = [_expanded(t, x, shared, subscripts) for t, x in zip(terms, arrays, strict=True)]
+    everything = "".join(terms)
+    if arrow:
+        result = right.replace("...", shared)
+    else:
+        once = sorted({c for c in everything if everything.count(c) == 1} - set(shared))
+        result = shared + "".join(once)
+    _check_labels(subscripts, terms, result)
+    return terms, result, arrays
+
+
+def _of_lists(items: Sequence[Any]) -> tuple[str, list[Any]]:
+    """Return the text form of operands with lists of labels."""
+    count = len(items) // 2
+    labels = {}
+
+    def text(part: Any) -> str:
+        names = []
+        for label in part:
+            if label is Ellipsis:
+                names.append("...")
+            else:
+                names.append(labels.setdefault(operator.index(label), len(labels)))
+        return "".join([n if isinstance(n, str) else _LETTERS[n] for n in names])
+
+    terms = [text(items[2 * i + 1]) for i in range(count)]
+    arrow = f"->{text(items[-1])}" if len(items) % 2 else ""
+    if not arrow:  # NumPy's order of the result: by the numbers
+        order = sorted(labels)
+        ranks = {_LETTERS[labels[n]]: _LETTERS[i] for i, n in enumerate(order)}
+        terms = ["".join([ranks.get(c, c) for c in t]) for t in terms]
+    return ",".join(terms) + arrow, [items[2 * i] for i in range(count)]
+
+
+def _ellipsis_rank(term: str, x: Any) -> int:
+    return x.aval.ndim - len(term.replace("...", "")) if "..." in term else 0
+
+
+def _expanded(term: str, x: Any, shared: str, subscripts: str) -> str:
+    if "..." in term:
+        rank = _ellipsis_rank(term, x)
+        term = term.replace("...", shared[len(shared) - rank :] if rank > 0 else "")
+    if len(term) != x.aval.ndim:
+        raise ValueError(
+            f"einsum: the term {term!r} of {subscripts!r} names {len(term)} dimensions, the "
+            f"operand has {x.aval.ndim}.\n  got       {x.aval.str_long()}"
+        )
+    return term
+
+
+def _check_labels(subscripts: str, terms: list[str], result: str) -> None:
+    known = set("".join(terms))
+    for c in result:
+        if c not in known:
+            raise ValueError(f"einsum: the label {c!r} of the result is in no operand.")
+    if len(set(result)) != len(result):
+        raise ValueError(f"einsum: a label occurs twice in the result of {subscripts!r}.")
+
+
+def _sizes(terms: list[str], arrays: list[Any]) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for term, x in zip(terms, arrays, strict=True):
+        for label, n in zip(term, x.aval.shape, strict=True):
+            known = sizes.get(label, 1)
+            if known != 1 and n not in (1, known):
+                raise ValueError(
+                    f"einsum: the dimensions with label {label!r} have sizes {known} and {n}."
+                )
+            sizes[label] = n if known == 1 else known
+    return sizes
+
+
+# --- the order ----------------------------------------------------------------------------------------
+
+
+def _path(optimize: Any, terms: list[str], result: str, sizes: dict[str, int]) -> list[Any]:
+    if isinstance(optimize, list | tuple) and optimize and optimize[0] == "einsum_path":
+        return [tuple(step) for step in optimize[1:]]
+    if isinstance(optimize, list | tuple) and optimize and not isinstance(optimize[0], str):
+        return [tuple(step) for step in optimize]
+    if optimize is False or len(terms) <= 2:
+        return [tuple(range(len(terms)))]
+    return _greedy_path([frozenset(t) for t in terms], frozenset(result), sizes)
+
+
+def _greedy_path(sets: list[Any], result: Any, sizes: dict[str, int]) -> list[Any]:
+    path = []
+    while len(sets) > 1:
+        best: Any = None
+        for i in range(len(sets)):
+            for j in range(i + 1, len(sets)):
+                joined = sets[i] | sets[j]
+                others = result.union(*[s for k, s in enumerate(sets) if k not in (i, j)])
+                kept = joined & others
+                growth = _volume(kept, sizes) - _volume(sets[i], sizes) - _volume(sets[j], sizes)
+                cost = (growth, _volume(joined, sizes), i, j, kept)
+                if best is None or cost[:4] < best[:4]:
+                    best = cost
+        _, _, i, j, kept = best
+        path.append((i, j))
+        sets = [*[s for k, s in enumerate(sets) if k not in (i, j)], kept]
+    return path
+
+
+def _volume(labels: Any, sizes: dict[str, int]) -> int:
+    return math.prod([sizes[c] for c in labels])
+
+
+# --- the products -------------------------------------------------------------------------------------
+
+
+def _wanted(i: int, terms: list[str], result: str) -> str:
+    return "".join([t for k, t in enumerate(terms) if k != i]) + result
+
+
+def _simplified(labels: str, x: Any, wanted: str) -> tuple[str, Any]:
+    """Read diagonals of repeated labels and sum over labels that nobody else has."""
+    for c in dict.fromkeys(labels):
+        while labels.count(c) > 1:
+            i = labels.index(c)
+            j = labels.index(c, i + 1)
+            sizes = x.aval.shape[i], x.aval.shape[j]
+            if sizes[0] != sizes[1]:
+                raise ValueError(f"einsum: the dimensions of a diagonal have sizes {sizes}.")
+            x = array_of(diagonal(x, 0, i, j), "einsum")
+            labels = labels[:i] + labels[i + 1 : j] + labels[j + 1 :] + c
+    alone = tuple([i for i, c in enumerate(labels) if c not in wanted])
+    if alone:
+        x = summed(x, alone, x.aval.dtype)
+        labels = "".join([c for i, c in enumerate(labels) if i not in alone])
+    return labels, x
+
+
+def _joined(
+    left: str, x: Any, right: str, y: Any, rest: str, precision: Any, preferred: Any
+) -> tuple[str, Any]:
+    """Join two operands by one product, over the labels that nobody else needs."""
+    # a size 1 that broadcasts is dropped where the other operand has the label
+    left, x = _without_ones(left, x, right, y)
+    right, y = _without_ones(right, y, left, x)
+    left, x = _simplified(left, x, right + rest)
+    right, y = _simplified(right, y, left + rest)
+    batch = [c for c in left if c in right and c in rest]
+    summed_labels = [c for c in left if c in right and c not in rest]
+    dims = [
+        (tuple([labels.index(c) for c in summed_labels]), tuple([labels.index(c) for c in batch]))
+        for labels in (left, right)
+    ]
+    (lc, lb), (rc, rb) = dims
+    product = dot_general(x, y, (lc, rc), (lb, rb), precision, preferred)
+    free = [[c for c in labels if c not in batch and c not in summed_labels]
+            for labels in (left, right)]  # fmt: skip
+    return "".join([*batch, *free[0], *free[1]]), product
+
+
+def _without_ones(labels: str, x: Any, others: str, y: Any) -> tuple[str, Any]:
+    ones = tuple([
+        i for i, c in enumerate(labels)
+        if x.aval.shape[i] == 1 and c in others and y.aval.shape[others.index(c)] != 1
+    ])  # fmt: skip
+    if not ones:
+        return labels, x
+    x = bind("squeeze", x, dimensions=ones)
+    return "".join([c for i, c in enumerate(labels) if i not in ones]), x
+
+
+def _arranged(labels: str, x: Any, result: str, sizes: dict[str, int], preferred: Any) -> Any:
+    labels, x = _simplified(labels, x, result)
+    x = permuted(x, tuple([labels.index(c) for c in result]))
+    x = spread(x, tuple([sizes[c] for c in result]))
+    if preferred is not None and x.aval.dtype != preferred:
+        x = bind("convert_element_type", x, new_dtype=preferred, weak_type=False)
+    return x
+
+

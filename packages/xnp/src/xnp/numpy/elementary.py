@@ -1,0 +1,333 @@
+"""Elementary functions: exponentials, logarithms, trigonometry, roots, complex parts.
+
+Integers and booleans become float32 first. Accuracy: that of NumPy (a few ulp) on the host, of XLA
+in compiled programs. Neighbours: `ufuncs` has arithmetic, `rounding` what makes whole numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from xnp.numpy.dispatch import planned
+from xnp.numpy.promoting import (
+    array_of,
+    bind,
+    broadcast,
+    broadcast_all,
+    cast,
+    converted,
+    filled,
+    inexact,
+    promoted,
+    scalar_like,
+    select,
+)
+from xnp.numpy.ufuncs import binary_function, unary_function
+from xprim import Array, dtypes
+
+__all__ = [
+    "acos", "acosh", "angle", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
+    "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "conj", "conjugate", "copysign",
+    "cos", "cosh", "deg2rad", "degrees", "exp", "exp2", "expm1", "frexp", "gcd", "heaviside",
+    "hypot", "i0", "imag", "lcm", "ldexp", "log", "log10", "log1p", "log2", "logaddexp",
+    "logaddexp2", "nextafter", "rad2deg", "radians", "real", "sin", "sinc", "sinh", "spacing",
+    "sqrt", "tan", "tanh",
+]  # fmt: skip
+
+
+def _of(name: str, primitive: str, doc: str) -> Callable[[Any], Array]:
+    def written(x: Any) -> Any:
+        return bind(primitive, *inexact(name, x))
+
+    return unary_function(name, written, doc)
+
+
+sin = _of("sin", "sin", "Return the sine of an angle in radians.")
+cos = _of("cos", "cos", "Return the cosine of an angle in radians.")
+tan = _of("tan", "tan", "Return the tangent of an angle in radians.")
+arcsin = asin = _of("arcsin", "asin", "Return the angle in [-pi/2, pi/2] whose sine is x.")
+arccos = acos = _of("arccos", "acos", "Return the angle in [0, pi] whose cosine is x.")
+arctan = atan = _of("arctan", "atan", "Return the angle in [-pi/2, pi/2] whose tangent is x.")
+sinh = _of("sinh", "sinh", "Return (e^x - e^-x) / 2.")
+cosh = _of("cosh", "cosh", "Return (e^x + e^-x) / 2.")
+tanh = _of("tanh", "tanh", "Return sinh(x) / cosh(x).")
+arcsinh = asinh = _of("arcsinh", "asinh", "Return y with sinh(y) = x.")
+arccosh = acosh = _of("arccosh", "acosh", "Return the y >= 0 with cosh(y) = x.")
+arctanh = atanh = _of("arctanh", "atanh", "Return y with tanh(y) = x.")
+exp = _of("exp", "exp", "Return e^x.")
+exp2 = _of("exp2", "exp2", "Return 2^x.")
+expm1 = _of("expm1", "expm1", "Return e^x - 1, exact also for small x.")
+log = _of("log", "log", "Return the natural logarithm.")
+log1p = _of("log1p", "log1p", "Return log(1 + x), exact also for small x.")
+sqrt = _of("sqrt", "sqrt", "Return the square root; NaN of negative numbers.")
+cbrt = _of("cbrt", "cbrt", "Return the cube root, also of negative numbers.")
+
+
+def _logarithm(name: str, base: float) -> Callable[[Any], Any]:
+    def written(x: Any) -> Any:
+        (x,) = inexact(name, x)
+        return bind("div", bind("log", x), scalar_like(math.log(base), x))
+
+    return written
+
+
+log2 = unary_function("log2", _logarithm("log2", 2), "Return the logarithm to base 2.")
+log10 = unary_function("log10", _logarithm("log10", 10), "Return the logarithm to base 10.")
+
+
+def _scaled(name: str, factor: float) -> Callable[[Any], Any]:
+    def written(x: Any) -> Any:
+        (x,) = inexact(name, x)
+        return bind("mul", x, scalar_like(factor, x))
+
+    return written
+
+
+radians = deg2rad = unary_function(
+    "radians", _scaled("radians", math.pi / 180), "Return degrees as radians."
+)
+degrees = rad2deg = unary_function(
+    "degrees", _scaled("degrees", 180 / math.pi), "Return radians as degrees."
+)
+
+
+# --- of two operands ----------------------------------------------------------------------------------
+
+
+def _arctan2(y: Any, x: Any) -> Any:
+    return bind("atan2", *broadcast("arctan2", *inexact("arctan2", y, x)))
+
+
+def _hypot(x: Any, y: Any) -> Any:
+    x, y = [bind("abs", v) for v in inexact("hypot", x, y)]
+    x, y = broadcast_all("hypot", x, y)
+    # scaled by the larger of the two: no overflow
+    high, low = bind("max", x, y), bind("min", x, y)
+    one = scalar_like(1, high)
+    divisor = select(bind("eq", high, scalar_like(0, high)), one, high)
+    ratio = bind("div", low, divisor)
+    length = bind("mul", high, bind("sqrt", bind("add", one, bind("mul", ratio, ratio))))
+    infinity = scalar_like(math.inf, high)
+    infinite = bind("or", bind("eq", x, infinity), bind("eq", y, infinity))
+    return select(infinite, infinity, length)
+
+
+def _logaddexp(name: str, base: float | None) -> Callable[[Any, Any], Any]:
+    def written(x: Any, y: Any) -> Any:
+        x, y = broadcast_all(name, *inexact(name, x, y))
+        high = bind("max", x, y)
+        difference = bind("sub", x, y)
+        # log(b^x + b^y) = max + log(1 + b^-|x - y|); equal infinities have no difference
+        size = bind("neg", bind("abs", difference))
+        if base is None:
+            rest = bind("log1p", bind("exp", size))
+        else:
+            scale = scalar_like(math.log(base), size)
+            rest = bind("div", bind("log1p", bind("exp", bind("mul", size, scale))), scale)
+        same = bind("eq", x, y)
+        both_infinite = bind("and", same, bind("not", bind("is_finite", x)))
+        return select(both_infinite, x, bind("add", high, rest))
+
+    return written
+
+
+def _heaviside(x: Any, y: Any) -> Any:
+    x, y = broadcast_all("heaviside", *inexact("heaviside", x, y))
+    zero, one = scalar_like(0, x), scalar_like(1, x)
+    positive = bind("convert_element_type", bind("gt", x, zero), new_dtype=x.aval.dtype,
+                    weak_type=False)  # fmt: skip
+    step = select(bind("eq", x, zero), y, positive)
+    del one
+    return select(bind("ne", x, x), x, step)
+
+
+def _copysign(x: Any, y: Any) -> Any:
+    x, y = inexact("copysign", x, y)
+    if dtypes.is_complex(x.aval.dtype):
+        raise TypeError("copysign: complex numbers have no sign.")
+    x, y = broadcast_all("copysign", bind("abs", x), y)
+    return select(sign_is_negative(y), bind("neg", x), x)
+
+
+def sign_is_negative(x: Any) -> Any:
+    """Return whether the sign of each float is negative, also of -0.0."""
+    integer = {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
+    bits = bind("bitcast_convert_type", x, new_dtype=integer[x.aval.dtype.itemsize])
+    return bind("lt", bits, scalar_like(0, bits))
+
+
+def _nextafter(x: Any, y: Any) -> Any:
+    return bind("nextafter", *broadcast("nextafter", *inexact("nextafter", x, y)))
+
+
+arctan2 = atan2 = binary_function(
+    "arctan2", _arctan2, "Return the angle of the point (y, x) in the order y, x, from -pi to pi."
+)
+hypot = binary_function("hypot", _hypot, "Return sqrt(x^2 + y^2) without overflow.")
+logaddexp = binary_function("logaddexp", _logaddexp("logaddexp", None), "Return log(e^x + e^y).")
+logaddexp2 = binary_function("logaddexp2", _logaddexp("logaddexp2", 2), "Return log2(2^x + 2^y).")
+heaviside = binary_function(
+    "heaviside", _heaviside, "Return 0 for x < 0, y for x = 0, 1 for x > 0."
+)
+copysign = binary_function("copysign", _copysign, "Return |x| with the sign of y.")
+nextafter = binary_function(
+    "nextafter", _nextafter, "Return the float next to x in the direction of y."
+)
+
+
+def _spacing(x: Any) -> Any:
+    (x,) = inexact("spacing", x)
+    away = select(sign_is_negative(x), filled(-math.inf, x.aval.shape, x.aval.dtype),
+                  filled(math.inf, x.aval.shape, x.aval.dtype))  # fmt: skip
+    return bind("sub", bind("nextafter", x, away), x)
+
+
+spacing = unary_function("spacing", _spacing, "Return the distance to the next float of larger size.")
+
+
+# --- special forms ------------------------------------------------------------------------------------
+
+
+def _sinc(x: Any) -> Any:
+    (x,) = inexact("sinc", x)
+    zero = scalar_like(0, x)
+    at_zero = bind("eq", x, zero)
+    safe = bind("mul", select(at_zero, scalar_like(1, x), x), scalar_like(math.pi, x))
+    # near zero sin(t)/t = 1 - t^2/6 + t^4/120, whose derivatives are right at zero itself
+    t = bind("mul", x, scalar_like(math.pi, x))
+    square = bind("mul", t, t)
+    series = bind("add", scalar_like(1, x), bind("mul", square, bind(
+        "add", scalar_like(-1 / 6, x), bind("mul", square, scalar_like(1 / 120, x)))))  # fmt: skip
+    return select(at_zero, series, bind("div", bind("sin", safe), safe))
+
+
+sinc = unary_function("sinc", _sinc, "Return sin(pi x) / (pi x), and 1 at 0.")
+
+
+def _i0(x: Any) -> Any:
+    (x,) = inexact("i0", x)
+    size = bind("abs", x)
+    return bind("mul", bind("exp", size), bind("bessel_i0e", size))
+
+
+i0 = unary_function("i0", _i0, "Return the modified Bessel function of the first kind of order 0.")
+
+
+def ldexp(x1: Any, x2: Any, /) -> Array:
+    """Return x1 2^x2 for integers x2."""
+    x1, x2 = array_of(x1, "ldexp"), array_of(x2, "ldexp")
+    if not dtypes.is_integer(x2.aval.dtype):
+        raise ValueError(f"ldexp: the exponent must be of integers, got {x2.aval.str_long()}.")
+    (x1,) = inexact("ldexp", x1)
+    x1, x2 = broadcast_all("ldexp", x1, x2)
+    dtype = x1.aval.dtype
+    # in two halves, so that neither factor over- or underflows before the product does
+    half = bind("div", x2, scalar_like(2, x2))
+    rest = bind("sub", x2, half)
+    for part in (half, rest):
+        x1 = bind("mul", x1, bind("exp2", cast(part, dtype)))
+    return x1  # type: ignore[no-any-return]
+
+
+def frexp(x: Any, /) -> tuple[Array, Array]:
+    """Return mantissas in [0.5, 1) and exponents with x = mantissa 2^exponent."""
+    (x,) = inexact("frexp", x)
+    dtype = x.aval.dtype
+    if dtypes.is_complex(dtype):
+        raise TypeError("frexp: complex numbers have no exponent.")
+    info = dtypes.finfo(dtype)
+    # denormals are scaled up first
+    scale = 2.0 ** (info.nmant + 2)
+    tiny = bind("lt", bind("abs", x), scalar_like(float(info.smallest_normal), x))
+    y = select(tiny, bind("mul", x, scalar_like(scale, x)), x)
+    width = 8 * dtype.itemsize
+    integer = {16: dtypes.int16, 32: dtypes.int32, 64: dtypes.int64}[width]
+    bits = bind("bitcast_convert_type", y, new_dtype=integer)
+    field = (1 << (width - 1 - info.nmant)) - 1
+    shifted = bind("shift_right_logical", bits, scalar_like(info.nmant, bits))
+    exponent = bind("sub", bind("and", shifted, scalar_like(field, bits)),
+                    scalar_like(field // 2 - 1, bits))  # fmt: skip
+    cleared = bind("and", bits, scalar_like(~(field << info.nmant), bits))
+    halved = bind("or", cleared, scalar_like((field // 2 - 1) << info.nmant, bits))
+    mantissa = bind("bitcast_convert_type", halved, new_dtype=dtype)
+    exponent = select(tiny, bind("sub", exponent, scalar_like(info.nmant + 2, exponent)), exponent)
+    plain = bind("or", bind("eq", x, scalar_like(0, x)), bind("not", bind("is_finite", x)))
+    exponent = cast(exponent, dtypes.int32)
+    return select(plain, x, mantissa), select(plain, scalar_like(0, exponent), exponent)
+
+
+def gcd(x1: Any, x2: Any, /) -> Array:
+    """Return the greatest common divisor of integers, not negative; gcd(0, 0) = 0."""
+    x, y = _integers("gcd", x1, x2)
+    # Euclid's algorithm takes at most log_phi of the largest number: 1.44 bits steps
+    x, y = [bind("abs", v) if dtypes.is_signed_integer(v.aval.dtype) else v for v in (x, y)]
+    zero = scalar_like(0, x)
+    for _ in range(int(1.45 * dtypes.itemsize_bits(x.aval.dtype)) + 2):
+        done = bind("eq", y, zero)
+        rest = bind("rem", x, select(done, scalar_like(1, y), y))
+        x, y = select(done, x, y), select(done, y, rest)
+    return x  # type: ignore[no-any-return]
+
+
+def lcm(x1: Any, x2: Any, /) -> Array:
+    """Return the least common multiple of integers, not negative; 0 if one is 0."""
+    x, y = _integers("lcm", x1, x2)
+    divisor = array_of(gcd(x, y), "lcm")
+    none = bind("eq", divisor, scalar_like(0, divisor))
+    safe = select(none, scalar_like(1, divisor), divisor)
+    product = bind("mul", bind("div", x, safe), y)
+    return bind("abs", product) if dtypes.is_signed_integer(x.aval.dtype) else product  # type: ignore[no-any-return]
+
+
+def _integers(name: str, x1: Any, x2: Any) -> Any:
+    x, y = promoted(name, x1, x2)
+    if not dtypes.is_integer(x.aval.dtype):
+        raise ValueError(f"{name}: takes integers, got dtype {x.aval.dtype.name}.")
+    return broadcast_all(name, x, y)
+
+
+# --- complex parts ------------------------------------------------------------------------------------
+
+
+def _real(x: Any) -> Any:
+    x = array_of(x, "real")
+    return bind("real", x) if dtypes.is_complex(x.aval.dtype) else x
+
+
+def _imag(x: Any) -> Any:
+    x = array_of(x, "imag")
+    if dtypes.is_complex(x.aval.dtype):
+        return bind("imag", x)
+    return filled(0, x.aval.shape, x.aval.dtype)
+
+
+def _conjugate(x: Any) -> Any:
+    x = array_of(x, "conjugate")
+    dtype = x.aval.dtype
+    return bind("conj", x, input_dtype=dtype) if dtypes.is_complex(dtype) else x
+
+
+real = unary_function("real", _real, "Return the real part; x itself where it is real.")
+imag = unary_function("imag", _imag, "Return the imaginary part; zeros where x is real.")
+conjugate = conj = unary_function("conjugate", _conjugate, "Return the complex conjugate.")
+
+
+@planned(1)
+def _angle(z: Any, deg: bool) -> Any:
+    (z,) = inexact("angle", z)
+    if dtypes.is_complex(z.aval.dtype):
+        re, im = bind("real", z), bind("imag", z)
+    else:
+        re, im = z, filled(0, z.aval.shape, z.aval.dtype)
+    result = bind("atan2", im, re)
+    result = converted(result, result.aval.dtype)
+    return bind("mul", result, scalar_like(180 / math.pi, result)) if deg else result
+
+
+def angle(z: Any, deg: bool = False) -> Array:
+    """Return the angle of complex numbers with the real axis, in radians or degrees."""
+    return _angle(z, bool(deg))  # type: ignore[no-any-return]
+
+

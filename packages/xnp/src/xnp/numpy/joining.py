@@ -1,0 +1,279 @@
+"""Putting arrays together and taking them apart: concatenate, stack, split, block, ...
+
+Neighbours: `shaping` changes shapes, `rearranging` moves elements within one array.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xnp.numpy.creation import asarray
+from xnp.numpy.dispatch import host_of
+from xnp.numpy.indexing import no_out
+from xnp.numpy.promoting import array_of, axis_of, bind, cast, promoted, reshaped
+from xnp.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, moveaxis
+from xprim import Array, ConcreteArray, dtypes, shaped_array, state
+from xprim.eager import EAGER
+
+__all__ = [
+    "append", "array_split", "block", "column_stack", "concat", "concatenate", "dsplit", "dstack",
+    "hsplit", "hstack", "split", "stack", "unstack", "vsplit", "vstack",
+]  # fmt: skip
+
+
+def _host_parts(arrays: Any) -> Any:
+    """Return host arrays and the aval they share but for the shape, or None."""
+    if state.trace is not EAGER:
+        return None
+    hosts = []
+    first = None
+    for x in arrays:
+        if type(x) is not ConcreteArray:
+            return None
+        host = x._host
+        if host is None or x._buffer is not None:
+            host = host_of(x)
+        aval = x.aval
+        if first is None:
+            first = aval
+        elif aval.dtype is not first.dtype or aval.weak_type != first.weak_type:
+            return None
+        if host is None or aval.size > _SMALL:
+            return None
+        hosts.append(host)
+    return None if first is None else (hosts, first)
+
+
+_SMALL = 4096  # elements; joining is exact, so that the way taken cannot be told by its result
+
+
+def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
+    """Return arrays joined along an axis that they have.
+
+    Args:
+      arrays: a sequence of arrays of one shape but for the axis, or an array of one more dimension.
+      axis: the axis; None joins the flattened arrays.
+      dtype: of the result; None for the one the arrays promote to.
+
+    Example:
+      >>> import xnp
+      >>> xnp.concatenate([xnp.zeros(1), xnp.ones(2)])
+      Array([0., 1., 1.], dtype=float32)
+    """
+    if dtype is None and type(axis) is int and type(arrays) in (list, tuple):
+        found = _host_parts(arrays)
+        if found is not None:
+            hosts, first = found
+            try:
+                result = np.concatenate(hosts, axis)
+            except (ValueError, np.exceptions.AxisError):
+                return _concatenate(arrays, axis, dtype)
+            return ConcreteArray(result, shaped_array(result.shape, first.dtype, first.weak_type))
+    return _concatenate(arrays, axis, dtype)
+
+
+def _concatenate(arrays: Any, axis: Any, dtype: Any) -> Any:
+    parts = list(arrays)
+    if not parts:
+        raise ValueError("concatenate: needs one array at least.")
+    xs = promoted("concatenate", *parts)
+    if dtype is not None:
+        wanted = dtypes.requested_dtype(dtype, "concatenate")
+        xs = [cast(x, wanted) for x in xs]
+    if axis is None:
+        xs, axis = [reshaped(x, (x.aval.size,)) for x in xs], 0
+    for x in xs:
+        if not x.aval.ndim:
+            raise ValueError(
+                "concatenate: arrays of rank 0 cannot be joined."
+                "\n  hint      xnp.stack gives them a new axis"
+            )
+    axis = axis_of(axis, xs[0].aval.ndim, "concatenate")
+    _check_alike(xs, axis)
+    return bind("concatenate", *xs, dimension=axis) if len(xs) > 1 else xs[0]
+
+
+def _check_alike(xs: Any, axis: int) -> None:
+    first = xs[0].aval.shape
+    for i, x in enumerate(xs):
+        shape = x.aval.shape
+        if len(shape) != len(first) or any([
+            m != n for d, (m, n) in enumerate(zip(shape, first, strict=True)) if d != axis
+        ]):  # fmt: skip
+            raise TypeError(
+                f"concatenate: array {i} does not fit the first one along axis {axis}."
+                f"\n  got       {xs[0].aval.str_long()} and {x.aval.str_long()}"
+                f"\n  expected  equal shapes but for axis {axis}"
+            )
+
+
+def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
+    """Return arrays joined along an axis, as `concatenate`."""
+    return concatenate(arrays, axis)
+
+
+def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Array:
+    """Return arrays of one shape joined along a new axis.
+
+    Args:
+      arrays: a sequence of arrays, or an array whose first dimension is taken for one.
+      axis: where the new axis stands in the result.
+      out: not supported, must be None.
+      dtype: of the result; None for the one the arrays promote to.
+    """
+    no_out("stack", out)
+    parts = list(arrays)
+    if not parts:
+        raise ValueError("stack: needs one array at least.")
+    found = _host_parts(parts) if dtype is None else None
+    if found is not None and len({h.shape for h in found[0]}) == 1:
+        hosts, first = found
+        if -hosts[0].ndim - 1 <= axis <= hosts[0].ndim:
+            result = np.stack(hosts, axis)
+            return ConcreteArray(result, shaped_array(result.shape, first.dtype, first.weak_type))
+    xs = promoted("stack", *parts)
+    shapes = {x.aval.shape for x in xs}
+    if len(shapes) > 1:
+        raise ValueError(
+            f"stack: all arrays must have one shape, got {', '.join(map(str, sorted(shapes)))}."
+        )
+    shape = xs[0].aval.shape
+    axis = axis_of(axis, len(shape) + 1, "stack")
+    kept = tuple([d for d in range(len(shape) + 1) if d != axis])
+    wide = (*shape[:axis], 1, *shape[axis:])
+    xs = [bind("broadcast_in_dim", x, shape=wide, broadcast_dimensions=kept) for x in xs]
+    return _concatenate(xs, axis, dtype)  # type: ignore[no-any-return]
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
+    """Return the arrays that `stack` along the axis would join to `x`."""
+    x = array_of(x, "unstack")
+    if not x.aval.ndim:
+        raise ValueError("unstack: an array of rank 0 has no axis to take apart.")
+    x = moveaxis(x, axis, 0)
+    return tuple([x[i] for i in range(x.shape[0])])
+
+
+def vstack(tup: Any, dtype: Any = None) -> Array:
+    """Return arrays joined along the first axis; vectors are rows."""
+    rows = atleast_2d(*tup)
+    return concatenate(rows if isinstance(rows, list) else [rows], 0, dtype)
+
+
+def hstack(tup: Any, dtype: Any = None) -> Array:
+    """Return arrays joined along the second axis; vectors along their only one."""
+    columns = atleast_1d(*tup)
+    columns = columns if isinstance(columns, list) else [columns]
+    return concatenate(columns, 0 if columns[0].ndim == 1 else 1, dtype)
+
+
+def dstack(tup: Any, dtype: Any = None) -> Array:
+    """Return arrays joined along the third axis."""
+    parts = atleast_3d(*tup)
+    return concatenate(parts if isinstance(parts, list) else [parts], 2, dtype)
+
+
+def column_stack(tup: Any) -> Array:
+    """Return arrays joined along the second axis; vectors are columns."""
+    parts = [array_of(x, "column_stack") for x in tup]
+    return concatenate([reshaped(x, (x.aval.size, 1)) if x.aval.ndim < 2 else x for x in parts], 1)
+
+
+def append(arr: Any, values: Any, axis: int | None = None) -> Array:
+    """Return `arr` with `values` joined to its end along an axis; None flattens both."""
+    return concatenate([asarray(arr), asarray(values)], axis)
+
+
+def block(arrays: Any) -> Array:
+    """Return an array put together from nested lists of blocks, the innermost along the last axis.
+
+    Example:
+      >>> import xnp
+      >>> xnp.block([[xnp.ones((1, 1)), xnp.zeros((1, 2))]]).shape
+      (1, 3)
+    """
+    depth = _depth(arrays)
+    leaves = _leaves(arrays)
+    rank = max([depth, *[asarray(x).ndim for x in leaves]])
+    return _block(arrays, depth, rank)  # type: ignore[no-any-return]
+
+
+def _depth(arrays: Any) -> int:
+    if not isinstance(arrays, list):
+        return 0
+    if not arrays:
+        raise ValueError("block: a list of blocks must not be empty.")
+    depths = {_depth(x) for x in arrays}
+    if len(depths) > 1:
+        raise ValueError("block: the lists must all be nested to one depth.")
+    return depths.pop() + 1
+
+
+def _leaves(arrays: Any) -> list[Any]:
+    return [leaf for x in arrays for leaf in _leaves(x)] if isinstance(arrays, list) else [arrays]
+
+
+def _block(arrays: Any, depth: int, rank: int) -> Any:
+    if not isinstance(arrays, list):
+        x = asarray(arrays)
+        return reshaped(x, (*(1,) * (rank - x.ndim), *x.shape))
+    return concatenate([_block(x, depth - 1, rank) for x in arrays], -depth)
+
+
+# --- taking apart -------------------------------------------------------------------------------------
+
+
+def _split(operation: str, ary: Any, indices_or_sections: Any, axis: int, equal: bool) -> Any:
+    x = array_of(ary, operation)
+    axis = axis_of(axis, x.aval.ndim, operation)
+    size = x.aval.shape[axis]
+    if isinstance(indices_or_sections, Sequence | np.ndarray | Array):
+        bounds = [operator.index(i) for i in indices_or_sections]
+        bounds = [min(max(i + size if i < 0 else i, 0), size) for i in bounds]
+    else:
+        count = operator.index(indices_or_sections)
+        if count <= 0:
+            raise ValueError(f"{operation}: the number of parts must be positive, got {count}.")
+        part, rest = divmod(size, count)
+        if rest and equal:
+            raise ValueError(
+                f"{operation}: an axis of size {size} does not divide into {count} equal parts."
+                "\n  hint      xnp.array_split allows parts of different sizes"
+            )
+        sizes = [part + (i < rest) for i in range(count)]
+        bounds = list(np.cumsum(sizes[:-1]).tolist())
+    starts, stops = [0, *bounds], [*bounds, size]
+    lead = (slice(None),) * axis
+    return [
+        x[(*lead, slice(a, max(a, b)))] for a, b in zip(starts, stops, strict=True)
+    ]
+
+
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+    """Return an array taken apart along an axis, in a number of equal parts or before indices."""
+    return _split("split", ary, indices_or_sections, axis, True)  # type: ignore[no-any-return]
+
+
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+    """Return an array taken apart along an axis; the first parts may be larger by one."""
+    return _split("array_split", ary, indices_or_sections, axis, False)  # type: ignore[no-any-return]
+
+
+def vsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
+    """Return an array taken apart along its first axis."""
+    return _split("vsplit", ary, indices_or_sections, 0, True)  # type: ignore[no-any-return]
+
+
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
+    """Return an array taken apart along its second axis; a vector along its only one."""
+    axis = 0 if array_of(ary, "hsplit").ndim == 1 else 1
+    return _split("hsplit", ary, indices_or_sections, axis, True)  # type: ignore[no-any-return]
+
+
+def dsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
+    """Return an array taken apart along its third axis."""
+    return _split("dsplit", ary, indices_or_sections, 2, True)  # type: ignore[no-any-return]

@@ -1,0 +1,384 @@
+"""Sequences and grids: arange, linspace, logspace, geomspace, eye, meshgrid, indices, mgrid, ...
+
+Bounds that are Python numbers are computed by NumPy on the host; traced ones are taken where the
+number of elements is known (`linspace` and its kin).
+Neighbours: `creation` has filled arrays, `index_tricks` positions of triangles and diagonals.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from xnp.numpy.creation import array, counting, on_device, shape_of
+from xnp.numpy.promoting import (
+    array_of,
+    bind,
+    broadcast_all,
+    cast,
+    inexact,
+    reshaped,
+    scalar_like,
+    spread,
+)
+from xnp.numpy.shaping import moveaxis
+from xprim import Array, ConcreteArray, Tracer, dtypes, from_numpy, promotion, scalar_array, state
+from xprim.array import shaped_array
+from xprim.eager import EAGER
+from xprim.errors import ConcretizationTypeError
+
+__all__ = [
+    "arange", "bartlett", "blackman", "eye", "geomspace", "hamming", "hanning", "identity",
+    "indices", "kaiser", "linspace", "logspace", "meshgrid", "mgrid", "ogrid", "vander",
+]  # fmt: skip
+
+_SMALL = 4096  # elements that may be a constant of a staged program
+
+
+def _host(array: Any, dtype: Any) -> Any:
+    """Return a new host array as an Array of a dtype."""
+    if array.dtype != dtype:
+        array = array.astype(dtype)
+    return ConcreteArray(array, shaped_array(array.shape, dtype))
+
+
+def arange(
+    start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None,
+    out_sharding: Any = None,
+) -> Array:  # fmt: skip
+    """Return numbers from `start` up to `stop`, without it, in steps.
+
+    Args:
+      start: the first number; the end, from 0, when it is given alone.
+      stop: the end.
+      step: the distance; None for 1.
+      dtype: of the result; None for the one that the arguments promote to.
+      device: where the array shall be; None for the default.
+      out_sharding: has no effect outside of sharded programs.
+
+    Raises:
+      ConcretizationTypeError: for a traced bound, on which the shape would depend.
+
+    Example:
+      >>> import xnp
+      >>> xnp.arange(2, 8, 3)
+      Array([2, 5], dtype=int32)
+    """
+    del out_sharding
+    given = [v for v in (start, stop, step) if v is not None]
+    for v in given:
+        if isinstance(v, Tracer):
+            raise ConcretizationTypeError(
+                v, "arange", "a bound is a traced value, but the shape depends on it."
+            )
+    if dtype is None:
+        dtype = promotion.result_type(*given)
+        if dtypes.is_bool(dtype):
+            dtype = dtypes.python_scalar_dtype(int)
+    else:
+        dtype = dtypes.requested_dtype(dtype, "arange")
+    plain = [np.asarray(v)[()] if isinstance(v, Array | np.ndarray) else v for v in given]
+    count, first, by = _range(*plain)
+    if (state.trace is not EAGER or EAGER.backend is not None) and count > _SMALL and (
+        dtypes.is_integer(dtype) or (first == 0 and by == 1)
+    ):  # fmt: skip
+        result = counting((count,), 0, dtype)
+        if by != 1:
+            result = bind("mul", result, scalar_array(by, dtype))
+        if first != 0:
+            result = bind("add", result, scalar_array(first, dtype))
+    elif dtypes.is_integer(dtype):
+        for bound in (first, first + by * max(count - 1, 0)):
+            promotion.check_scalar_fits(int(bound), dtype, "arange")
+        result = _host(np.arange(count) * by + first, dtype)
+    else:
+        # as NumPy: in float64, each number from its own position
+        result = _host(first + by * np.arange(count, dtype=np.float64), dtype)
+    return result if device is None else on_device(result, device)  # type: ignore[no-any-return]
+
+
+def _range(start: Any, stop: Any = None, step: Any = None) -> tuple[int, Any, Any]:
+    """Return the number of elements, the first and the distance."""
+    if stop is None:
+        start, stop = 0, start
+    step = 1 if step is None else step
+    if step == 0:
+        raise ZeroDivisionError("arange: the step must not be zero.")
+    count = max(math.ceil((stop - start) / step), 0) if not isinstance(start, complex) else 0
+    return int(count), start, step
+
+
+def linspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
+    dtype: Any = None, axis: int = 0, *, device: Any = None,
+) -> Any:  # fmt: skip
+    """Return `num` numbers in equal distances from `start` to `stop`.
+
+    Args:
+      start: the first number, or an array of them.
+      stop: the last number, or an array of them.
+      num: how many.
+      endpoint: whether `stop` is the last, or would follow it.
+      retstep: whether to return the distance as well.
+      dtype: of the result; None for the floating dtype of the bounds. Integers are rounded down.
+      axis: where the new dimension stands in the result.
+      device: where the array shall be; None for the default.
+
+    Example:
+      >>> import xnp
+      >>> xnp.linspace(0, 1, 3)
+      Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    num = operator.index(num)
+    if num < 0:
+        raise ValueError(f"linspace: num must not be negative, got {num}.")
+    wanted = None if dtype is None else dtypes.requested_dtype(dtype, "linspace")
+    low, high = inexact("linspace", start, stop)
+    real = low.aval.dtype
+    low, high = broadcast_all("linspace", cast(low, real), cast(high, real))
+    divisions = num - 1 if endpoint else num
+    shape = low.aval.shape
+    if num == 1 or divisions <= 0:
+        result = spread(reshaped(low, (1, *shape)), (min(num, 1), *shape)) if num else (
+            spread(scalar_like(0, low), (0, *shape)))  # fmt: skip
+        step = scalar_like(float("nan") if num < 2 and endpoint else 1, low)
+        if not endpoint and num == 1:
+            step = bind("sub", high, low)
+    else:
+        step = bind("div", bind("sub", high, low), scalar_like(divisions, low))
+        result = _between(low, high, divisions, num, endpoint)
+    if axis:
+        result = moveaxis(result, 0, axis)
+    if wanted is not None:
+        if dtypes.is_integer(wanted):
+            result = bind("floor", result)
+        result = cast(result, wanted)
+    result = result if device is None else on_device(result, device)
+    return (result, step) if retstep else result
+
+
+def _between(low: Any, high: Any, divisions: int, num: int, endpoint: bool) -> Any:
+    """Return low (1 - t) + high t for t = 0, 1/divisions, ..., exact at both ends."""
+    shape = low.aval.shape
+    dtype = low.aval.dtype
+    real = dtypes.to_floating_dtype(dtype)
+    count = divisions if endpoint else num
+    places = counting((count,), 0, real)
+    t = bind("div", places, scalar_like(divisions, places))
+    rest = bind("sub", scalar_like(1, t), t)
+    t, rest = [
+        cast(bind("broadcast_in_dim", v, shape=(count, *shape), broadcast_dimensions=(0,)), dtype)
+        for v in (t, rest)
+    ]
+    low, last = [spread(reshaped(v, (1, *shape)), (count, *shape)) for v in (low, high)]
+    body = bind("add", bind("mul", low, rest), bind("mul", last, t))
+    if not endpoint:
+        return body
+    return bind("concatenate", body, reshaped(high, (1, *shape)), dimension=0)
+
+
+def logspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
+    dtype: Any = None, axis: int = 0,
+) -> Array:  # fmt: skip
+    """Return `base` to the powers that `linspace(start, stop, num)` gives."""
+    exponents = linspace(start, stop, num, endpoint, False, None, axis)
+    base_array, exponents = broadcast_all("logspace", *inexact("logspace", base, exponents))
+    result = bind("pow", base_array, exponents)
+    return result if dtype is None else cast(result, dtypes.requested_dtype(dtype, "logspace"))  # type: ignore[no-any-return]
+
+
+def geomspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> Array:
+    """Return `num` numbers from `start` to `stop` whose quotients are equal."""
+    low, high = broadcast_all("geomspace", *inexact("geomspace", start, stop))
+    sign = bind("sign", low)
+    logs = [bind("log", bind("div", v, sign)) for v in (low, high)]
+    exponents = linspace(*logs, num, endpoint, False, None, 0)
+    result = bind("mul", spread(sign, exponents.shape), bind("exp", exponents))
+    if num > 0:
+        result = result.at[0].set(low)
+        if endpoint and num > 1:
+            result = result.at[-1].set(high)
+    if axis:
+        result = moveaxis(result, 0, axis)
+    return result if dtype is None else cast(result, dtypes.requested_dtype(dtype, "geomspace"))  # type: ignore[no-any-return]
+
+
+# --- matrices -----------------------------------------------------------------------------------------
+
+
+def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Array:
+    """Return a matrix of ones on diagonal `k` and zeros elsewhere.
+
+    Args:
+      N: the number of rows.
+      M: the number of columns; None for as many.
+      k: 0 for the main diagonal, positive for one above it.
+      dtype: of the result; None for the default floating dtype.
+      device: where the array shall be; None for the default.
+    """
+    rows, columns = operator.index(N), operator.index(N if M is None else M)
+    k = operator.index(k)
+    wanted = dtypes.python_scalar_dtype(float) if dtype is None else (
+        dtypes.requested_dtype(dtype, "eye"))  # fmt: skip
+    if rows < 0 or columns < 0:
+        raise ValueError(f"eye: dimensions must not be negative, got {rows} and {columns}.")
+    if rows * columns <= _SMALL:
+        result = _host(np.eye(rows, columns, k, dtype=np.int8), wanted)
+    else:
+        shape = (rows, columns)
+        i = bind("add", counting(shape, 0, dtypes.int32), scalar_array(k, dtypes.int32))
+        result = cast(bind("eq", i, counting(shape, 1, dtypes.int32)), wanted)
+    return result if device is None else on_device(result, device)  # type: ignore[no-any-return]
+
+
+def identity(n: int, dtype: Any = None) -> Array:
+    """Return the identity matrix of `n` rows."""
+    return eye(n, dtype=dtype)
+
+
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
+    """Return the matrix of powers of the elements of a vector, the highest first."""
+    x = array_of(x, "vander")
+    if x.aval.ndim != 1:
+        raise ValueError(f"vander: takes a vector, got {x.aval.str_long()}.")
+    if dtypes.is_bool(x.aval.dtype):
+        x = cast(x, dtypes.int32)
+    columns = x.aval.shape[0] if N is None else operator.index(N)
+    if columns < 0:
+        raise ValueError(f"vander: N must not be negative, got {columns}.")
+    powers = [x**i for i in range(columns)]
+    powers = powers if increasing else powers[::-1]
+    if not powers:
+        return spread(scalar_like(0, x), (x.aval.shape[0], 0))  # type: ignore[no-any-return]
+    return bind("concatenate", *[reshaped(p, (x.aval.shape[0], 1)) for p in powers], dimension=1)  # type: ignore[no-any-return]
+
+
+# --- grids --------------------------------------------------------------------------------------------
+
+
+def meshgrid(
+    *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+) -> list[Array]:
+    """Return coordinate arrays of the grid over vectors.
+
+    Args:
+      *xi: the coordinates along each axis, vectors or numbers.
+      copy: has no effect: arrays do not change.
+      sparse: whether each result has size 1 in the axes of the others.
+      indexing: "xy" puts the first vector along the second dimension, "ij" along the first.
+    """
+    del copy
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}.")
+    vectors = [array_of(x, "meshgrid") for x in xi]
+    for v in vectors:
+        if v.aval.ndim > 1:
+            raise ValueError(f"meshgrid: takes vectors, got {v.aval.str_long()}.")
+    vectors = [reshaped(v, (v.aval.size,)) for v in vectors]
+    places = list(range(len(vectors)))
+    if indexing == "xy" and len(vectors) > 1:
+        places[0], places[1] = 1, 0
+    full = [0] * len(vectors)
+    for v, d in zip(vectors, places, strict=True):
+        full[d] = v.aval.size
+    results = []
+    for v, d in zip(vectors, places, strict=True):
+        shape = tuple([n if i == d else 1 for i, n in enumerate(full)]) if sparse else tuple(full)
+        results.append(bind("broadcast_in_dim", v, shape=shape, broadcast_dimensions=(d,)))
+    return results
+
+
+def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
+    """Return the indices of all elements of a shape: an array for each dimension, stacked.
+
+    Args:
+      dimensions: the shape.
+      dtype: of the result; None for the default integer dtype.
+      sparse: whether to return a tuple of arrays of size 1 in the other dimensions.
+    """
+    shape = shape_of(tuple(dimensions), "indices")
+    wanted = dtypes.python_scalar_dtype(int) if dtype is None else (
+        dtypes.requested_dtype(dtype, "indices"))  # fmt: skip
+    rank = len(shape)
+    if sparse:
+        return tuple([
+            reshaped(counting((n,), 0, wanted), tuple([n if i == d else 1 for i in range(rank)]))
+            for d, n in enumerate(shape)
+        ])  # fmt: skip
+    if not rank:
+        return from_numpy(np.zeros((0,), wanted), canonical=False)
+    parts = [reshaped(counting(shape, d, wanted), (1, *shape)) for d in range(rank)]
+    return bind("concatenate", *parts, dimension=0)
+
+
+class _Grid:
+    """The class of `mgrid` and `ogrid`: slices in brackets become coordinate arrays."""
+
+    def __init__(self, name: str, sparse: bool) -> None:
+        self.name = name
+        self.sparse = sparse
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            return self._axis(key)
+        axes = [self._axis(k) for k in key]
+        dtype = promotion.result_type(*axes) if axes else dtypes.python_scalar_dtype(float)
+        grids = meshgrid(*[cast(a, dtype) for a in axes], sparse=self.sparse, indexing="ij")
+        if self.sparse:
+            return tuple(grids)
+        if not grids:
+            return array([])
+        return bind("concatenate", *[reshaped(g, (1, *g.shape)) for g in grids], dimension=0)
+
+    def _axis(self, key: slice) -> Any:
+        start = 0 if key.start is None else key.start
+        if isinstance(key.step, complex):  # a number of elements, the end included
+            return linspace(start, key.stop, int(abs(key.step)))
+        return arange(start, key.stop, key.step)
+
+    def __repr__(self) -> str:
+        return f"xnp.{self.name}"
+
+
+mgrid = _Grid("mgrid", False)
+ogrid = _Grid("ogrid", True)
+
+
+# --- window functions ---------------------------------------------------------------------------------
+
+
+def _window(function: Any, M: int, *args: Any) -> Any:
+    return _host(function(operator.index(M), *args), dtypes.python_scalar_dtype(float))
+
+
+def bartlett(M: int) -> Array:
+    """Return the triangular window of `M` points."""
+    return _window(np.bartlett, M)  # type: ignore[no-any-return]
+
+
+def blackman(M: int) -> Array:
+    """Return the Blackman window of `M` points."""
+    return _window(np.blackman, M)  # type: ignore[no-any-return]
+
+
+def hamming(M: int) -> Array:
+    """Return the Hamming window of `M` points."""
+    return _window(np.hamming, M)  # type: ignore[no-any-return]
+
+
+def hanning(M: int) -> Array:
+    """Return the Hann window of `M` points."""
+    return _window(np.hanning, M)  # type: ignore[no-any-return]
+
+
+def kaiser(M: int, beta: Any) -> Array:
+    """Return the Kaiser window of `M` points with a concrete shape parameter."""
+    return _window(np.kaiser, M, float(beta))  # type: ignore[no-any-return]
+
+

@@ -1,0 +1,390 @@
+"""Elements in other places: repeat, tile, roll, flip, rot90, diagonals, triangles, bits.
+
+Neighbours: `shaping` changes only shapes, `padding` adds elements around an array.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from xnp.numpy.creation import array, counting
+from xnp.numpy.dispatch import planned
+from xnp.numpy.indexing import read
+from xnp.numpy.promoting import (
+    array_of,
+    axes_of,
+    axis_of,
+    bind,
+    cast,
+    filled,
+    reshaped,
+    scalar_like,
+    select,
+    spread,
+)
+from xnp.numpy.reductions import sum as summed
+from xnp.numpy.shaping import moveaxis, permuted
+from xprim import Array, ConcreteArray, dtypes, from_numpy, scalar_array
+from xprim.errors import ConcretizationTypeError
+
+__all__ = [
+    "diag", "diagflat", "diagonal", "fill_diagonal", "flip", "fliplr", "flipud", "repeat", "resize",
+    "roll", "rot90", "tile", "trace", "tri", "tril", "triu",
+]  # fmt: skip
+
+
+# --- repeat -------------------------------------------------------------------------------------------
+
+
+def repeat(
+    a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None,
+    out_sharding: Any = None,
+) -> Array:  # fmt: skip
+    """Return `a` with each element along an axis repeated.
+
+    Args:
+      a: an array.
+      repeats: how often: an int, or one for each element along the axis.
+      axis: the axis; None repeats the flattened elements.
+      total_repeat_length: the size of the result along the axis, which a traced `repeats` needs;
+        elements beyond it are left out, missing ones are the last again.
+      out_sharding: has no effect outside of sharded programs.
+
+    Example:
+      >>> import xnp
+      >>> xnp.repeat(xnp.array([1, 2]), 2)
+      Array([1, 1, 2, 2], dtype=int32)
+    """
+    del out_sharding
+    a = array_of(a, "repeat")
+    if axis is None:
+        a, axis = reshaped(a, (a.aval.size,)), 0
+    axis = axis_of(axis, a.aval.ndim, "repeat")
+    if isinstance(repeats, int) and total_repeat_length is None:
+        return _repeat_each(a, repeats, axis)  # type: ignore[no-any-return]
+    if isinstance(repeats, Array) and not isinstance(repeats, ConcreteArray):
+        if total_repeat_length is None:
+            raise ConcretizationTypeError(
+                repeats, "repeat", "the size of the result depends on traced repeats; give "
+                "total_repeat_length= the size."
+            )  # fmt: skip
+        return _repeat_traced(a, repeats, axis, total_repeat_length)  # type: ignore[no-any-return]
+    size = a.aval.shape[axis]
+    counts = np.broadcast_to(np.asarray(repeats), (size,))
+    places = np.repeat(np.arange(size), counts)
+    if total_repeat_length is not None:
+        missing = max(total_repeat_length - len(places), 0)
+        places = np.concatenate([places, np.full(missing, max(size - 1, 0))])[:total_repeat_length]
+    return read(a, (*[slice(None)] * axis, places.astype(np.int32)))  # type: ignore[no-any-return]
+
+
+@planned(1)
+def _repeat_each(a: Any, repeats: int, axis: int) -> Any:
+    a = array_of(a, "repeat")
+    shape = a.aval.shape
+    wide = (*shape[: axis + 1], repeats, *shape[axis + 1 :])
+    dims = tuple([d for d in range(len(wide)) if d != axis + 1])
+    a = bind("broadcast_in_dim", a, shape=wide, broadcast_dimensions=dims)
+    return reshaped(a, (*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :]))
+
+
+def _repeat_traced(a: Any, repeats: Any, axis: int, total: int) -> Any:
+    size = a.aval.shape[axis]
+    counts = spread(reshaped(repeats, (repeats.aval.size,)), (size,))
+    ends = bind("cumsum", cast(counts, dtypes.int32), axis=0, reverse=False)
+    positions = counting((total, size), 0, dtypes.int32)
+    passed = bind("ge", positions, spread(ends, (total, size)))
+    places = summed(passed, 1, dtypes.int32)
+    places = bind("min", places, scalar_like(max(size - 1, 0), places))
+    return read(a, (*[slice(None)] * axis, places))
+
+
+@planned(1)
+def _tile(a: Any, reps: tuple[int, ...]) -> Any:
+    a = array_of(a, "tile")
+    rank = max(len(reps), a.aval.ndim)
+    reps = (*(1,) * (rank - len(reps)), *reps)
+    shape = (*(1,) * (rank - a.aval.ndim), *a.aval.shape)
+    wide = tuple([n for pair in zip(reps, shape, strict=True) for n in pair])
+    a = bind("broadcast_in_dim", reshaped(a, shape), shape=wide,
+             broadcast_dimensions=tuple(range(1, 2 * rank, 2))) if rank else a  # fmt: skip
+    return reshaped(a, tuple([r * n for r, n in zip(reps, shape, strict=True)]))
+
+
+def tile(A: Any, reps: Any) -> Array:
+    """Return `A` repeated as a whole, `reps` times along each axis (counted from the last)."""
+    parts = (reps,) if isinstance(reps, int) else tuple([operator.index(r) for r in reps])
+    return _tile(A, parts)  # type: ignore[no-any-return]
+
+
+def resize(a: Any, new_shape: Any) -> Array:
+    """Return the elements of `a`, over and over again, in a new shape."""
+    a = array_of(a, "resize")
+    shape = (new_shape,) if isinstance(new_shape, int) else tuple(new_shape)
+    size = int(np.prod(shape, dtype=np.int64))
+    if any([n < 0 for n in shape]):
+        raise ValueError(f"resize: dimensions must not be negative, got {shape}.")
+    if not size or not a.aval.size:
+        return filled(0, shape, a.aval.dtype)  # type: ignore[no-any-return]
+    flat = tile(reshaped(a, (a.aval.size,)), -(-size // a.aval.size))
+    return reshaped(flat[:size], shape)  # type: ignore[no-any-return]
+
+
+# --- roll, flip ---------------------------------------------------------------------------------------
+
+
+def roll(a: Any, shift: Any, axis: Any = None) -> Array:
+    """Return `a` with elements moved along axes; those that leave at the end come in at the start.
+
+    Args:
+      a: an array.
+      shift: how far, an int for all axes or one for each; may be traced.
+      axis: the axes; None moves through the flattened array.
+    """
+    a = array_of(a, "roll")
+    if axis is None:
+        return reshaped(roll(reshaped(a, (a.aval.size,)), shift, 0), a.aval.shape)  # type: ignore[no-any-return]
+    axes = axes_of(axis, a.aval.ndim, "roll") if isinstance(axis, int) else tuple(
+        [axis_of(d, a.aval.ndim, "roll") for d in axis])  # fmt: skip
+    if isinstance(shift, Array) and shift.aval.ndim == 0 or isinstance(shift, int | np.integer):
+        shifts = [shift] * len(axes)
+    else:
+        shifts = list(shift)
+        axes = axes * len(shifts) if len(axes) == 1 else axes
+        shifts = shifts * len(axes) if len(shifts) == 1 else shifts
+    if len(shifts) != len(axes):
+        raise ValueError(f"roll: {len(shifts)} shifts do not go with {len(axes)} axes.")
+    for by, d in zip(shifts, axes, strict=True):
+        a = _rolled(a, by, d)
+    return a  # type: ignore[no-any-return]
+
+
+def _rolled(a: Any, by: Any, d: int) -> Any:
+    size = a.aval.shape[d]
+    if not size:
+        return a
+    if not isinstance(by, Array) or isinstance(by, ConcreteArray):
+        start = -int(by) % size
+        return _rolled_static(a, start, d) if start else a
+    start = bind("rem", cast(by, dtypes.int32), scalar_array(size, dtypes.int32))
+    start = bind("sub", scalar_array(size, dtypes.int32), start)
+    start = bind("rem", start, scalar_array(size, dtypes.int32))
+    double = bind("concatenate", a, a, dimension=d)
+    zero = scalar_array(0, dtypes.int32)
+    starts = [start if i == d else zero for i in range(a.aval.ndim)]
+    return bind("dynamic_slice", double, *starts, slice_sizes=a.aval.shape)
+
+
+@planned(1)
+def _rolled_static(a: Any, start: int, d: int) -> Any:
+    lead = (slice(None),) * d
+    tail, head = read(a, (*lead, slice(start, None))), read(a, (*lead, slice(None, start)))
+    return bind("concatenate", tail, head, dimension=d)
+
+
+@planned(1)
+def _flip(m: Any, axis: Any) -> Any:
+    m = array_of(m, "flip")
+    return bind("rev", m, dimensions=axes_of(axis, m.aval.ndim, "flip"))
+
+
+def flip(m: Any, axis: Any = None) -> Array:
+    """Return `m` with the order of elements reversed along axes; None reverses all."""
+    return _flip(m, tuple(axis) if isinstance(axis, list) else axis)  # type: ignore[no-any-return]
+
+
+def fliplr(m: Any) -> Array:
+    """Return `m` with its columns reversed."""
+    return flip(m, 1)
+
+
+def flipud(m: Any) -> Array:
+    """Return `m` with its rows reversed."""
+    return flip(m, 0)
+
+
+def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
+    """Return `m` turned by `k` quarters in the plane of two axes, from the first to the second."""
+    m = array_of(m, "rot90")
+    first, second = axes_of(tuple(axes), m.aval.ndim, "rot90")
+    k = k % 4
+    if k == 0:
+        return m  # type: ignore[no-any-return]
+    if k == 2:
+        return flip(flip(m, first), second)
+    order = list(range(m.aval.ndim))
+    order[first], order[second] = second, first
+    if k == 1:
+        return permuted(flip(m, second), tuple(order))  # type: ignore[no-any-return]
+    return flip(permuted(m, tuple(order)), second)
+
+
+# --- diagonals and triangles --------------------------------------------------------------------------
+
+
+@planned(1)
+def _diagonal(a: Any, offset: int, axis1: int, axis2: int) -> Any:
+    a = array_of(a, "diagonal")
+    first, second = axes_of((axis1, axis2), a.aval.ndim, "diagonal")
+    a = moveaxis(a, (first, second), (-2, -1))
+    rows, columns = a.shape[-2:]
+    size = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
+    places = np.arange(size, dtype=np.int32)
+    return read(a, (..., places + max(-offset, 0), places + max(offset, 0)))
+
+
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+    """Return the diagonals of the matrices in two axes, as the last dimension.
+
+    Args:
+      a: an array.
+      offset: 0 for the main diagonal, positive for one above it.
+      axis1: the axis of rows.
+      axis2: the axis of columns.
+    """
+    return _diagonal(a, operator.index(offset), axis1, axis2)  # type: ignore[no-any-return]
+
+
+def trace(
+    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
+) -> Array:
+    """Return the sum of the diagonal, see `diagonal`."""
+    if out is not None:
+        raise TypeError("trace: out= is not supported, for arrays do not change.")
+    return summed(diagonal(a, offset, axis1, axis2), -1, dtype)
+
+
+def diag(v: Any, k: int = 0) -> Array:
+    """Return the diagonal `k` of a matrix, or the matrix that has a vector as diagonal `k`."""
+    v = array_of(v, "diag")
+    if v.aval.ndim == 2:
+        return diagonal(v, k)
+    if v.aval.ndim != 1:
+        raise ValueError(f"diag: takes a vector or a matrix, got {v.aval.str_long()}.")
+    return _diag(v, operator.index(k))  # type: ignore[no-any-return]
+
+
+@planned(1)
+def _diag(v: Any, k: int) -> Any:
+    size = v.aval.shape[0] + abs(k)
+    zero = scalar_like(0, v)
+    padded = bind("pad", v, zero, padding_config=((max(k, 0), max(-k, 0), 0),))
+    rows, columns = counting((size, size), 0, dtypes.int32), counting((size, size), 1, dtypes.int32)
+    on = bind("eq", bind("add", rows, scalar_array(k, dtypes.int32)), columns)
+    return select(on, spread(padded, (size, size)), zero)
+
+
+def diagflat(v: Any, k: int = 0) -> Array:
+    """Return the matrix that has the flattened elements as diagonal `k`."""
+    v = array_of(v, "diagflat")
+    return diag(reshaped(v, (v.aval.size,)), k)
+
+
+def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Array:
+    """Return `a` with its main diagonal replaced; `inplace=False` must say that `a` stays as it is.
+
+    Args:
+      a: an array of two dimensions or more, all equal if more than two.
+      val: the values, over and over again.
+      wrap: whether the diagonal goes on after the last column of a tall matrix.
+      inplace: must be False, for arrays do not change.
+    """
+    if inplace:
+        raise ValueError(
+            "fill_diagonal: arrays do not change; pass inplace=False and use the result."
+        )
+    if wrap:
+        raise ValueError("fill_diagonal: wrap=True is not supported.")
+    a = array_of(a, "fill_diagonal")
+    if a.aval.ndim < 2 or (a.aval.ndim > 2 and len(set(a.aval.shape)) > 1):
+        raise ValueError(
+            f"fill_diagonal: takes matrices, or arrays of equal sizes, got {a.aval.str_long()}."
+        )
+    values = array_of(val, "fill_diagonal")
+    size = min(a.aval.shape)
+    values = values if not values.aval.ndim else resize(reshaped(values, (values.aval.size,)), size)
+    places = np.arange(size, dtype=np.int32)
+    return a.at[(places,) * a.aval.ndim].set(values)  # type: ignore[no-any-return]
+
+
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
+    """Return a matrix of ones on and below diagonal `k`, zeros above."""
+    columns = N if M is None else M
+    wanted = dtypes.python_scalar_dtype(float) if dtype is None else (
+        dtypes.requested_dtype(dtype, "tri"))  # fmt: skip
+    return cast(_below(N, columns, k), wanted)  # type: ignore[no-any-return]
+
+
+def _below(rows: int, columns: int, k: int) -> Any:
+    """Return the mask of the elements on and below a diagonal."""
+    if rows * columns <= 4096:
+        return from_numpy(np.tri(rows, columns, k, bool), copy=False)
+    i = counting((rows, columns), 0, dtypes.int32)
+    return bind("ge", bind("add", i, scalar_array(k, dtypes.int32)),
+                counting((rows, columns), 1, dtypes.int32))  # fmt: skip
+
+
+def _triangle(operation: str, keeps_below: bool) -> Any:
+    @planned(1)
+    def written(m: Any, k: int) -> Any:
+        m = array_of(m, operation)
+        if m.aval.ndim < 2:
+            raise ValueError(f"{operation}: takes matrices, got {m.aval.str_long()}.")
+        mask = spread(_below(*m.aval.shape[-2:], k if keeps_below else k - 1), m.aval.shape)
+        zero = scalar_like(0, m)
+        return select(mask, m, zero) if keeps_below else select(mask, zero, m)
+
+    return written
+
+
+_tril, _triu = _triangle("tril", True), _triangle("triu", False)
+
+
+def tril(m: Any, k: int = 0) -> Array:
+    """Return matrices (last two dimensions) with zeros above diagonal `k`."""
+    return _tril(m, operator.index(k))  # type: ignore[no-any-return]
+
+
+def triu(m: Any, k: int = 0) -> Array:
+    """Return matrices (last two dimensions) with zeros below diagonal `k`."""
+    return _triu(m, operator.index(k))  # type: ignore[no-any-return]
+
+
+# --- bits ---------------------------------------------------------------------------------------------
+
+
+def bits_as(x: Any, dtype: Any) -> Any:
+    """Return the bits of `x` read as another dtype: what the method `view` does."""
+    x = array_of(x, "view")
+    if dtype is None:
+        return x
+    wanted = dtypes.requested_dtype(dtype, "view")
+    own = x.aval.dtype
+    if wanted == own:
+        return x
+    if dtypes.is_bool(own):
+        x, own = cast(x, dtypes.uint8), dtypes.uint8
+    if dtypes.is_complex(own) or dtypes.is_complex(wanted) or dtypes.is_bool(wanted):
+        host = np.asarray(x)
+        return array(host.view(wanted), wanted)
+    wide, narrow = dtypes.itemsize_bits(own), dtypes.itemsize_bits(wanted)
+    if wide == narrow:
+        return bind("bitcast_convert_type", x, new_dtype=wanted)
+    if not x.aval.ndim:
+        raise ValueError("view: an array of rank 0 cannot become elements of another size.")
+    shape = x.aval.shape
+    if wide > narrow:
+        x = bind("bitcast_convert_type", x, new_dtype=wanted)
+        return reshaped(x, (*shape[:-1], shape[-1] * (wide // narrow)))
+    count = narrow // wide
+    if shape[-1] % count:
+        raise ValueError(
+            f"view: the last dimension, {shape[-1]}, does not divide into elements of {count}."
+        )
+    x = reshaped(x, (*shape[:-1], shape[-1] // count, count))
+    return bind("bitcast_convert_type", x, new_dtype=wanted)
+
+

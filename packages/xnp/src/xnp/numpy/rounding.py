@@ -1,0 +1,113 @@
+"""Whole numbers from floats, and floats without NaN: floor, round, trunc, nan_to_num."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xnp.numpy.dispatch import planned
+from xnp.numpy.promoting import array_of, bind, cast, scalar_like, select, spread
+from xnp.numpy.ufuncs import unary_function
+from xprim import Array, dtypes
+
+__all__ = ["around", "ceil", "fix", "floor", "nan_to_num", "rint", "round", "trunc"]
+
+
+def _whole(name: str, primitive: str, **params: Any) -> Any:
+    def written(x: Any) -> Any:
+        x = array_of(x, name)
+        dtype = x.aval.dtype
+        if dtypes.is_integer(dtype) or dtypes.is_bool(dtype):
+            return x
+        if dtypes.is_complex(dtype):
+            if name != "rint":
+                raise TypeError(f"{name}: does not take complex numbers, got {x.aval.str_long()}.")
+            parts = [bind(primitive, bind(p, x), **params) for p in ("real", "imag")]
+            return bind("complex", *parts)
+        return bind(primitive, x, **params)
+
+    return written
+
+
+def _trunc(x: Any) -> Any:
+    x = array_of(x, "trunc")
+    if not dtypes.is_floating(x.aval.dtype):
+        return _whole("trunc", "floor")(x)
+    below = bind("lt", x, scalar_like(0, x))
+    return select(below, bind("ceil", x), bind("floor", x))
+
+
+floor = unary_function("floor", _whole("floor", "floor"), "Return the largest whole number <= x.")
+ceil = unary_function("ceil", _whole("ceil", "ceil"), "Return the smallest whole number >= x.")
+rint = unary_function(
+    "rint", _whole("rint", "round", rounding_method=1), "Return the next whole number, halves even."
+)
+trunc = unary_function("trunc", _trunc, "Return x without its fraction: rounded towards zero.")
+fix = trunc
+
+
+@planned(1)
+def _round(a: Any, decimals: int) -> Any:
+    a = array_of(a, "round")
+    dtype = a.aval.dtype
+    if dtypes.is_bool(dtype) or dtypes.is_integer(dtype):
+        if decimals >= 0:
+            return a
+        wide = cast(a, dtypes.float64 if dtype.itemsize > 4 else dtypes.float32)
+        return cast(_round(wide, decimals), dtype)
+    if dtypes.is_complex(dtype):
+        return bind("complex", *[_round(bind(p, a), decimals) for p in ("real", "imag")])
+    if decimals == 0:
+        return bind("round", a, rounding_method=1)
+    factor = scalar_like(10.0 ** abs(decimals), a)
+    there, back = ("mul", "div") if decimals > 0 else ("div", "mul")
+    return bind(back, bind("round", bind(there, a, factor), rounding_method=1), factor)
+
+
+def round(a: Any, decimals: int = 0, out: None = None) -> Array:
+    """Return elements rounded to a number of decimals, halves to even; integers stay.
+
+    Args:
+      a: an array.
+      decimals: how many digits behind the point stay; may be negative.
+      out: not supported, must be None.
+    """
+    if out is not None:
+        raise TypeError("round: out= is not supported, for arrays do not change.")
+    return _round(a, decimals.__index__())  # type: ignore[no-any-return]
+
+
+around = round
+
+
+def nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Array:
+    """Return `x` with NaN and infinities replaced by numbers.
+
+    Args:
+      x: an array.
+      copy: has no effect: arrays do not change.
+      nan: what stands for NaN.
+      posinf: what stands for +inf; None for the largest finite number.
+      neginf: what stands for -inf; None for the least finite number.
+    """
+    del copy
+    x = array_of(x, "nan_to_num")
+    dtype = x.aval.dtype
+    if not dtypes.is_inexact(dtype):
+        return x  # type: ignore[no-any-return]
+    if dtypes.is_complex(dtype):
+        parts = [nan_to_num(bind(p, x), True, nan, posinf, neginf) for p in ("real", "imag")]
+        return bind("complex", *parts)  # type: ignore[no-any-return]
+    info = dtypes.finfo(dtype)
+    posinf = float(info.max) if posinf is None else posinf
+    neginf = float(info.min) if neginf is None else neginf
+    shape = x.aval.shape
+    replacements = [(bind("ne", x, x), nan), (bind("eq", x, scalar_like(math.inf, x)), posinf),
+                    (bind("eq", x, scalar_like(-math.inf, x)), neginf)]  # fmt: skip
+    for mask, value in replacements:
+        new = scalar_like(value, x) if isinstance(value, int | float) else spread(
+            cast(array_of(value, "nan_to_num"), dtype), shape)  # fmt: skip
+        x = select(mask, new, x)
+    return x  # type: ignore[no-any-return]

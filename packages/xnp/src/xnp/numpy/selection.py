@@ -1,0 +1,383 @@
+"""Choosing elements by conditions: where, select, clip, nonzero, piecewise, compress, ...
+
+`nonzero` and its kin have results whose size depends on values; under tracing they need `size=`.
+Neighbours: `logic` makes conditions, `indexing` reads positions.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xnp.numpy.creation import array, asarray, counting
+from xnp.numpy.dispatch import planned
+from xnp.numpy.indexing import no_out, read
+from xnp.numpy.logic import truth_of
+from xnp.numpy.promoting import (
+    array_of,
+    axis_of,
+    bind,
+    broadcast_all,
+    cast,
+    filled,
+    promoted,
+    reshaped,
+    scalar_like,
+    select as chosen,
+    spread,
+)
+from xnp.numpy.reductions import sum as summed
+from xnp.numpy.shaping import broadcast_arrays
+from xprim import Array, ConcreteArray, dtypes, from_numpy
+from xprim.errors import ConcretizationTypeError
+
+__all__ = [
+    "argwhere", "choose", "clip", "compress", "extract", "flatnonzero", "nonzero", "piecewise",
+    "place", "put", "put_along_axis", "select", "where",
+]  # fmt: skip
+
+
+@planned(3)
+def _where(condition: Any, x: Any, y: Any) -> Any:
+    mask = truth_of(condition, "where")
+    x, y = promoted("where", x, y)
+    if mask.aval.ndim and (x.aval.shape not in ((), mask.aval.shape)
+                           or y.aval.shape not in ((), mask.aval.shape)):  # fmt: skip
+        mask, x, y = broadcast_all("where", mask, x, y)
+    elif not mask.aval.ndim and x.aval.shape != y.aval.shape:
+        x, y = broadcast_all("where", x, y)
+    return chosen(mask, x, y)
+
+
+def where(
+    condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None,
+    fill_value: Any = None,
+) -> Any:  # fmt: skip
+    """Return elements of `x` where the condition holds, of `y` elsewhere.
+
+    Args:
+      condition: an array; anything but zero holds.
+      x: an array; without `x` and `y`, this is `nonzero(condition)`.
+      y: an array; the three broadcast.
+      size: as of `nonzero`, without `x` and `y` only.
+      fill_value: as of `nonzero`, without `x` and `y` only.
+
+    Example:
+      >>> import xnp
+      >>> xnp.where(xnp.array([True, False]), 1., 2.)
+      Array([1., 2.], dtype=float32, weak_type=True)
+    """
+    if x is None and y is None:
+        return nonzero(condition, size=size, fill_value=fill_value)
+    if x is None or y is None:
+        raise ValueError("where: give both x and y, or neither.")
+    if size is not None or fill_value is not None:
+        raise ValueError("where: size= and fill_value= are for where(condition) alone.")
+    return _where(condition, x, y)
+
+
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Array:
+    """Return elements of the first choice whose condition holds, else the default."""
+    if len(condlist) != len(choicelist) or not condlist:
+        raise ValueError(
+            f"select: needs one choice for each condition, got {len(condlist)} and "
+            f"{len(choicelist)}."
+        )
+    *choices, result = promoted("select", *choicelist, default)
+    for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
+        result = where(condition, choice, result)
+    return result  # type: ignore[no-any-return]
+
+
+@planned(3)
+def _clip_both(x: Any, low: Any, high: Any) -> Any:
+    return _least(_greatest(x, low), high)
+
+
+@planned(2)
+def _greatest(x: Any, low: Any) -> Any:
+    return bind("max", *broadcast_all("clip", *promoted("clip", low, x)))
+
+
+@planned(2)
+def _least(x: Any, high: Any) -> Any:
+    return bind("min", *broadcast_all("clip", *promoted("clip", high, x)))
+
+
+def clip(arr: Any = None, /, min: Any = None, max: Any = None, *, a: Any = None, a_min: Any = None,
+         a_max: Any = None) -> Array:  # fmt: skip
+    """Return elements moved into the interval from `min` to `max`.
+
+    Args:
+      arr: a real array.
+      min: the lower bound, or None.
+      max: the upper bound, or None; where it is below `min`, it wins.
+      a: another name of `arr`.
+      a_min: another name of `min`.
+      a_max: another name of `max`.
+    """
+    arr = a if arr is None else arr
+    low, high = a_min if min is None else min, a_max if max is None else max
+    arr = asarray(arr)
+    if dtypes.is_complex(arr.dtype):
+        raise ValueError("clip: complex numbers have no order.")
+    if low is None and high is None:
+        return arr
+    if low is None:
+        return _least(arr, high)  # type: ignore[no-any-return]
+    if high is None:
+        return _greatest(arr, low)  # type: ignore[no-any-return]
+    return _clip_both(arr, low, high)  # type: ignore[no-any-return]
+
+
+# --- positions of true elements -----------------------------------------------------------------------
+
+
+def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
+    """Return the positions of the elements that are not zero, an array for each dimension.
+
+    Args:
+      a: an array of one dimension at least.
+      size: how many positions to return, which a traced `a` needs: surplus ones are left out,
+        missing ones are `fill_value`.
+      fill_value: a number, or one for each dimension; None for 0.
+
+    Raises:
+      ConcretizationTypeError: for a traced `a` without `size`.
+    """
+    mask = truth_of(a, "nonzero")
+    if not mask.aval.ndim:
+        raise ValueError(
+            "nonzero: takes arrays of one dimension and more."
+            "\n  hint      xnp.atleast_1d(x).nonzero()"
+        )
+    if isinstance(mask, ConcreteArray) and size is None:
+        found = np.nonzero(mask.to_host())
+        dtype = dtypes.python_scalar_dtype(int)
+        return tuple([from_numpy(p.astype(dtype), copy=False) for p in found])
+    if size is None:
+        raise ConcretizationTypeError(
+            mask, "nonzero", "how many elements are not zero depends on traced values; give size= "
+            "the number of positions to return."
+        )  # fmt: skip
+    return _nonzero_of_size(mask, operator.index(size), fill_value)
+
+
+def _nonzero_of_size(mask: Any, size: int, fill_value: Any) -> tuple[Array, ...]:
+    shape, count = mask.aval.shape, mask.aval.size
+    dtype = dtypes.python_scalar_dtype(int)
+    fills = fill_value if isinstance(fill_value, tuple | list) else (fill_value,) * len(shape)
+    fill_arrays = [cast(array_of(0 if f is None else f, "nonzero"), dtype) for f in fills]
+    if not count or not size:
+        return tuple([spread(f, (size,)) for f in fill_arrays])
+    flat = cast(reshaped(mask, (count,)), dtype)
+    ends = bind("cumsum", flat, axis=0, reverse=False)
+    # position k of the result holds how many elements come before the (k+1)-th true one
+    counts = bind("min", bind("sub", ends, scalar_like(0, ends)), scalar_like(size, ends))
+    places = array_of(filled(0, (size,), dtype).at[counts].add(
+        filled(1, (count,), dtype), mode="drop"), "nonzero")  # fmt: skip
+    places = bind("cumsum", places, axis=0, reverse=False)
+    total = read(ends, -1)
+    valid = bind("lt", counting((size,), 0, dtype), total)
+    results = []
+    for d, n in enumerate(shape):
+        stride = int(np.prod(shape[d + 1 :], dtype=np.int64))
+        along = bind("rem", bind("div", places, scalar_like(stride, places)),
+                     scalar_like(n, places))  # fmt: skip
+        results.append(chosen(valid, along, fill_arrays[d]))
+    return tuple(results)
+
+
+def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
+    """Return the positions of the elements that are not zero in the flattened array."""
+    a = array_of(a, "flatnonzero")
+    return nonzero(reshaped(a, (a.aval.size,)), size=size, fill_value=fill_value)[0]
+
+
+def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
+    """Return the positions of the elements that are not zero, one in each row."""
+    a = array_of(a, "argwhere")
+    if not a.aval.ndim:
+        found = nonzero(reshaped(a, (1,)), size=size, fill_value=fill_value)[0]
+        return filled(0, (found.shape[0], 0), found.dtype)  # type: ignore[no-any-return]
+    columns = nonzero(a, size=size, fill_value=fill_value)
+    count = columns[0].shape[0]
+    return bind("concatenate", *[reshaped(c, (count, 1)) for c in columns], dimension=1)  # type: ignore[no-any-return]
+
+
+def extract(
+    condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0
+) -> Array:
+    """Return the elements of `arr` where the condition holds, in one dimension."""
+    return compress(reshaped_flat(condition), arr, size=size, fill_value=fill_value)
+
+
+def reshaped_flat(x: Any) -> Any:
+    """Return the elements of `x` in one dimension."""
+    x = array_of(x, "ravel") if not isinstance(x, list | tuple) else array(x)
+    return reshaped(x, (x.aval.size,))
+
+
+def compress(
+    condition: Any, a: Any, axis: int | None = None, out: None = None, *,
+    size: int | None = None, fill_value: Any = 0,
+) -> Array:  # fmt: skip
+    """Return the parts of `a` along an axis for which the condition holds.
+
+    Args:
+      condition: booleans in one dimension, not more than `a` has along the axis.
+      a: an array.
+      axis: the axis; None takes from the flattened array.
+      out: not supported, must be None.
+      size: how many parts to return, which a traced condition needs.
+      fill_value: what missing parts hold.
+    """
+    no_out("compress", out)
+    mask, a = truth_of(array(condition) if isinstance(condition, list) else condition,
+                       "compress"), array_of(a, "compress")  # fmt: skip
+    if mask.aval.ndim != 1:
+        raise ValueError(f"compress: the condition must have one dimension, got {mask.aval.ndim}.")
+    if axis is None:
+        a, axis = reshaped(a, (a.aval.size,)), 0
+    axis = axis_of(axis, a.aval.ndim, "compress")
+    length = a.aval.shape[axis]
+    beyond = length + 1
+    (places,) = nonzero(mask, size=size, fill_value=beyond) if size is not None else nonzero(mask)
+    lead = (slice(None),) * axis
+    if size is None:
+        return read(a, (*lead, places))  # type: ignore[no-any-return]
+    return read(a, (*lead, places), mode="fill", fill_value=fill_value)  # type: ignore[no-any-return]
+
+
+# --- choices ------------------------------------------------------------------------------------------
+
+
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
+    """Return for each element what the function of the first condition that holds gives.
+
+    Args:
+      x: an array.
+      condlist: masks of the shape of `x`.
+      funclist: functions of `x`, or numbers; one more than conditions gives the default.
+      *args: passed to the functions.
+      **kw: passed to the functions.
+    """
+    x = array_of(x, "piecewise")
+    if not isinstance(condlist, list | tuple):
+        condlist = [condlist] if getattr(condlist, "ndim", 0) <= x.aval.ndim else list(condlist)
+    count = len(condlist)
+    if len(funclist) == count:
+        funclist = [*funclist, 0]
+    elif len(funclist) != count + 1:
+        raise ValueError(
+            f"piecewise: {count} conditions need {count} or {count + 1} functions, got "
+            f"{len(funclist)}."
+        )
+    values = [
+        cast(array_of(f(x, *args, **kw) if callable(f) else f, "piecewise"), x.aval.dtype)
+        for f in funclist
+    ]
+    result = values[-1]
+    for condition, value in zip(reversed(condlist), reversed(values[:-1]), strict=True):
+        result = where(condition, value, result)
+    return spread(result, x.aval.shape)  # type: ignore[no-any-return]
+
+
+def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array:
+    """Return elements of the choices by their number in `a`.
+
+    Args:
+      a: integers.
+      choices: arrays that broadcast with `a`.
+      out: not supported, must be None.
+      mode: for numbers that have no choice: "wrap", "clip", or "raise", which needs concrete values.
+    """
+    no_out("choose", out)
+    which = array_of(a, "choose")
+    if not dtypes.is_integer(which.aval.dtype):
+        raise ValueError(f"choose: takes integers, got {which.aval.str_long()}.")
+    count = len(choices)
+    if mode == "raise":
+        if not isinstance(which, ConcreteArray):
+            raise ConcretizationTypeError(
+                which, "choose", "mode 'raise' looks at values; use 'wrap' or 'clip'."
+            )
+        host = which.to_host()
+        if host.size and not (0 <= host.min() and host.max() < count):
+            raise ValueError(f"choose: a number in a has no choice among {count}.")
+    elif mode == "wrap":
+        which = which % count
+    elif mode == "clip":
+        which = clip(which, 0, count - 1)
+    else:
+        raise ValueError(f"choose: mode must be 'raise', 'wrap' or 'clip', got {mode!r}.")
+    which, *arrays = broadcast_arrays(which, *promoted("choose", *choices))
+    return bind("select_n", cast(which, dtypes.int32), *arrays)  # type: ignore[no-any-return]
+
+
+def put(
+    a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True
+) -> Array:
+    """Return `a` with elements at flat positions replaced; `inplace` must be False."""
+    if inplace:
+        raise ValueError("put: arrays do not change; pass inplace=False and use the result.")
+    a = array_of(a, "put")
+    positions = reshaped_flat(ind)
+    values = reshaped_flat(v)
+    if not positions.aval.size or not values.aval.size:
+        return a  # type: ignore[no-any-return]
+    count = positions.aval.size
+    places = np.arange(count, dtype=np.int32) % values.aval.size
+    flat = reshaped_flat(a)
+    if mode == "clip":
+        positions = clip(positions, 0, a.aval.size - 1)
+    elif mode == "wrap":
+        positions = positions % a.aval.size
+    elif mode is not None:
+        raise ValueError(f"put: mode must be None, 'clip' or 'wrap', got {mode!r}.")
+    return reshaped(flat.at[positions].set(read(values, places)), a.aval.shape)  # type: ignore[no-any-return]
+
+
+def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Array:
+    """Return `arr` with the elements under a mask replaced by values in turn."""
+    if inplace:
+        raise ValueError("place: arrays do not change; pass inplace=False and use the result.")
+    arr, values = array_of(arr, "place"), reshaped_flat(vals)
+    chosen_mask = reshaped_flat(truth_of(mask, "place"))
+    if chosen_mask.aval.size != arr.aval.size:
+        raise ValueError("place: the mask must have as many elements as the array.")
+    if not values.aval.size:
+        raise ValueError("place: needs a value at least.")
+    order = bind("cumsum", cast(chosen_mask, dtypes.int32), axis=0, reverse=False)
+    turn = (order - 1) % values.aval.size
+    new = cast(read(values, turn), arr.aval.dtype)
+    return reshaped(chosen(chosen_mask, new, reshaped_flat(arr)), arr.aval.shape)  # type: ignore[no-any-return]
+
+
+def put_along_axis(
+    arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *,
+    mode: str | None = None,
+) -> Array:  # fmt: skip
+    """Return `arr` with elements at positions along each line of an axis replaced."""
+    if inplace:
+        raise ValueError(
+            "put_along_axis: arrays do not change; pass inplace=False and use the result."
+        )
+    arr, positions = array_of(arr, "put_along_axis"), array_of(indices, "put_along_axis")
+    if axis is None:
+        flat = put_along_axis(reshaped_flat(arr), reshaped_flat(positions), values, 0, False)
+        return reshaped(flat, arr.aval.shape)  # type: ignore[no-any-return]
+    axis = axis_of(axis, arr.aval.ndim, "put_along_axis")
+    sizes = [1 if d == axis else n for d, n in enumerate(arr.aval.shape)]
+    full = np.broadcast_shapes(positions.aval.shape, tuple(sizes))
+    positions = spread(positions, full)
+    index = tuple([
+        positions if d == axis else counting(full, d, dtypes.int32) for d in range(len(full))
+    ])  # fmt: skip
+    new = spread(array_of(values, "put_along_axis"), full)
+    return arr.at[index].set(new, mode=mode)  # type: ignore[no-any-return]
+
+

@@ -1,0 +1,244 @@
+"""Order: sort, argsort, partition, searchsorted, lexsort, top_k, digitize.
+
+NaN comes last; complex numbers are ordered by real, then imaginary parts. All sorts are stable.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from xnp.numpy.creation import asarray, counting
+from xnp.numpy.dispatch import planned
+from xnp.numpy.promoting import (
+    array_of,
+    axis_of,
+    bind,
+    cast,
+    promoted,
+    reshaped,
+    select,
+    spread,
+)
+from xprim import Array, dtypes, get_primitive, scalar_array
+
+__all__ = [
+    "argpartition", "argsort", "digitize", "lexsort", "partition", "searchsorted", "sort",
+    "sort_complex", "top_k",
+]  # fmt: skip
+
+
+def _check_kind(operation: str, kind: Any, order: Any) -> None:
+    if kind not in (None, "stable", "quicksort", "mergesort", "heapsort"):
+        raise ValueError(f"{operation}: there is no kind {kind!r}; all sorts are stable.")
+    if order is not None:
+        raise ValueError(f"{operation}: order= is for arrays with fields.")
+
+
+@planned(1)
+def _sort(a: Any, axis: Any, descending: bool) -> Any:
+    a = array_of(a, "sort")
+    if axis is None:
+        a, axis = reshaped(a, (a.aval.size,)), 0
+    axis = axis_of(axis, a.aval.ndim, "sort")
+    if not descending:
+        return bind("sort", a, dimension=axis, is_stable=True, num_keys=1)
+    return bind("rev", bind("sort", a, dimension=axis, is_stable=True, num_keys=1),
+                dimensions=(axis,))  # fmt: skip
+
+
+def sort(
+    a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
+    descending: bool = False,
+) -> Array:  # fmt: skip
+    """Return elements in order along an axis.
+
+    Args:
+      a: an array.
+      axis: the axis; None sorts the flattened array.
+      kind: any of NumPy's; all sorts are stable.
+      order: must be None.
+      stable: has no effect: all sorts are stable.
+      descending: whether the largest come first (NaN before them).
+    """
+    del stable
+    _check_kind("sort", kind, order)
+    return _sort(a, axis, bool(descending))  # type: ignore[no-any-return]
+
+
+@planned(1)
+def _argsort(a: Any, axis: Any, descending: bool) -> Any:
+    a = array_of(a, "argsort")
+    if axis is None:
+        a, axis = reshaped(a, (a.aval.size,)), 0
+    axis = axis_of(axis, a.aval.ndim, "argsort")
+    places = counting(a.aval.shape, axis, dtypes.python_scalar_dtype(int))
+    if descending:  # equal elements stay in order when the array is sorted backwards
+        a = bind("rev", a, dimensions=(axis,))
+        places = bind("rev", places, dimensions=(axis,))
+    order = get_second(a, places, axis)
+    return bind("rev", order, dimensions=(axis,)) if descending else order
+
+
+def get_second(keys: Any, values: Any, axis: int) -> Any:
+    """Return values in the order of keys."""
+    return _sort_primitive().bind(keys, values, dimension=axis, is_stable=True, num_keys=1)[1]
+
+
+def _sort_primitive() -> Any:
+    return get_primitive("sort")
+
+
+def argsort(
+    a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
+    descending: bool = False,
+) -> Array:  # fmt: skip
+    """Return the positions of elements in order along an axis; arguments as of `sort`."""
+    del stable
+    _check_kind("argsort", kind, order)
+    return _argsort(a, axis, bool(descending))  # type: ignore[no-any-return]
+
+
+def sort_complex(a: Any) -> Array:
+    """Return elements in order as complex numbers."""
+    a = array_of(a, "sort_complex")
+    return sort(cast(a, dtypes.to_complex_dtype(a.aval.dtype)), 0 if a.aval.ndim == 1 else -1)
+
+
+def partition(a: Any, kth: int, axis: int = -1) -> Array:
+    """Return elements such that the `kth` along an axis is where sorting puts it (all are sorted)."""
+    _check_kth("partition", a, kth, axis)
+    return sort(a, axis)
+
+
+def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
+    """Return positions such that the `kth` is where sorting puts it (all are in order)."""
+    _check_kth("argpartition", a, kth, axis)
+    return argsort(a, axis)
+
+
+def _check_kth(operation: str, a: Any, kth: int, axis: int) -> None:
+    a = array_of(a, operation)
+    size = a.aval.shape[axis_of(axis, a.aval.ndim, operation)]
+    if not -size <= operator.index(kth) < size:
+        raise ValueError(f"{operation}: kth={kth} is out of bounds for an axis of size {size}.")
+
+
+def lexsort(keys: Any, axis: int = -1) -> Array:
+    """Return the positions of elements in order of several keys, the last key first.
+
+    Args:
+      keys: a sequence of arrays of one shape, or an array whose first dimension runs over them.
+      axis: the axis to sort along.
+    """
+    arrays = [array_of(k, "lexsort") for k in keys]
+    if not arrays:
+        raise TypeError("lexsort: needs one key at least.")
+    shapes = {a.aval.shape for a in arrays}
+    if len(shapes) > 1:
+        raise ValueError(f"lexsort: all keys must have one shape, got {sorted(shapes)}.")
+    if not arrays[0].aval.ndim:
+        return scalar_array(0, dtypes.python_scalar_dtype(int))
+    axis = axis_of(axis, arrays[0].aval.ndim, "lexsort")
+    places = counting(arrays[0].aval.shape, axis, dtypes.python_scalar_dtype(int))
+    outs = _sort_primitive().bind(*arrays[::-1], places, dimension=axis, is_stable=True,
+                                  num_keys=len(arrays))  # fmt: skip
+    return outs[-1]  # type: ignore[no-any-return]
+
+
+def top_k(x: Any, k: int, *, axis: int = -1) -> tuple[Array, Array]:
+    """Return the `k` largest elements along an axis, the largest first, and their positions."""
+    x = array_of(x, "top_k")
+    axis = axis_of(axis, x.aval.ndim, "top_k")
+    values, places = get_primitive("top_k").bind(x, k=operator.index(k), axis=axis)
+    return values, places
+
+
+# --- searching ----------------------------------------------------------------------------------------
+
+
+def searchsorted(
+    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
+) -> Array:
+    """Return where elements of `v` belong in the sorted array `a`, so that it stays sorted.
+
+    Args:
+      a: sorted elements in one dimension.
+      v: an array.
+      side: "left" before equal elements, "right" behind them.
+      sorter: positions that bring `a` in order, if it is not.
+      method: "scan", "scan_unrolled", "sort" or "compare_all"; all give the same.
+
+    Returns:
+      Integers from 0 to the size of `a`, in the shape of `v`. NaN belongs at the end.
+    """
+    if side not in ("left", "right"):
+        raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}.")
+    if method not in ("scan", "scan_unrolled", "sort", "compare_all", "default"):
+        raise ValueError(f"searchsorted: there is no method {method!r}.")
+    a, v = promoted("searchsorted", asarray(a), v)
+    if a.aval.ndim != 1:
+        raise ValueError(f"searchsorted: a must have one dimension, got {a.aval.str_long()}.")
+    if sorter is not None:
+        a = a[asarray(sorter)]
+    return _searchsorted(a, v, side == "right")  # type: ignore[no-any-return]
+
+
+@planned(2)
+def _searchsorted(a: Any, v: Any, right: bool) -> Any:
+    """Halve the interval, in as many steps as the size has bits."""
+    size = a.aval.shape[0]
+    dtype = dtypes.python_scalar_dtype(int)
+    shape = v.aval.shape
+    low = spread(scalar_array(0, dtype), shape)
+    high = spread(scalar_array(size, dtype), shape)
+    for _ in range(size.bit_length()):
+        middle = bind("div", bind("add", low, high), scalar_array(2, dtype))
+        element = a[middle]
+        beyond = _comes_before(element, v, right)
+        going = bind("lt", low, high)
+        after = bind("add", middle, scalar_array(1, dtype))
+        low = select(bind("and", going, beyond), after, low)
+        high = select(bind("and", going, bind("not", beyond)), middle, high)
+    return low
+
+
+def _comes_before(element: Any, v: Any, right: bool) -> Any:
+    """Whether `v` belongs behind an element; NaN is the largest number."""
+    before = _ordered("le" if right else "lt", element, v)
+    if not dtypes.is_inexact(v.aval.dtype):
+        return before
+    v_nan, element_nan = bind("ne", v, v), bind("ne", element, element)
+    if right:
+        return bind("or", before, v_nan)
+    return bind("or", before, bind("and", v_nan, bind("not", element_nan)))
+
+
+def _ordered(primitive: str, x: Any, y: Any) -> Any:
+    if not dtypes.is_complex(x.aval.dtype):
+        return bind(primitive, x, y)
+    (re_x, re_y), (im_x, im_y) = [[bind(p, v) for v in (x, y)] for p in ("real", "imag")]
+    return select(bind("eq", re_x, re_y), bind(primitive, im_x, im_y), bind(primitive, re_x, re_y))
+
+
+def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Array:
+    """Return the number of the bin of each element: how many bin bounds are below it.
+
+    Args:
+      x: an array.
+      bins: bounds that ascend or descend.
+      right: whether a bound belongs to the bin below it.
+      method: as of `searchsorted`.
+    """
+    x, bins = array_of(x, "digitize"), asarray(bins)
+    if bins.ndim != 1:
+        raise ValueError(f"digitize: bins must have one dimension, got {bins.ndim}.")
+    method = "scan" if method is None else method
+    if not bins.size:
+        return spread(scalar_array(0, dtypes.python_scalar_dtype(int)), x.aval.shape)  # type: ignore[no-any-return]
+    side, other = ("left", "right") if right else ("right", "left")
+    up = searchsorted(bins, x, side, method=method)
+    down = bins.size - searchsorted(bins[::-1], x, other, method=method)
+    return select(array_of(bins[-1] >= bins[0], "digitize"), up, down)  # type: ignore[no-any-return]
+
+

@@ -1,0 +1,225 @@
+import numpy as np
+import pytest
+
+from xnp import lax, linalg
+from xprim import config
+
+RNG = np.random.default_rng(11)
+SQUARE = RNG.normal(size=(2, 4, 4))
+TALL, WIDE = RNG.normal(size=(5, 3)), RNG.normal(size=(3, 5))
+COMPLEX = RNG.normal(size=(3, 3)) + 1j * RNG.normal(size=(3, 3))
+SYMMETRIC = SQUARE + SQUARE.swapaxes(-1, -2)
+POSITIVE = SQUARE @ SQUARE.swapaxes(-1, -2) + np.eye(4)
+
+
+@pytest.fixture(autouse=True)
+def _x64():
+    with config.enable_x64(True):
+        yield
+
+
+def _same(name, *args, **kwargs):
+    found = getattr(linalg, name)(*args, **kwargs)
+    expected = getattr(np.linalg, name)(*args, **kwargs)
+    if not isinstance(expected, tuple):
+        found, expected = (found,), (expected,)
+    for f, e in zip(found, expected, strict=True):
+        assert f.shape == np.shape(e)
+        np.testing.assert_allclose(np.asarray(f), e, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["det", "slogdet", "inv", "pinv", "cond", "matrix_rank", "svdvals",
+                                  "matrix_transpose", "diagonal", "trace", "matrix_norm",
+                                  "vector_norm"])  # fmt: skip
+@pytest.mark.parametrize("x", [SQUARE, COMPLEX, SQUARE[0, :2, :2], SQUARE[0, :1, :1]],
+                         ids=["batch", "complex", "2x2", "1x1"])  # fmt: skip
+def test_functions_of_a_square_matrix_agree_with_numpy(name, x):
+    _same(name, x)
+
+
+@pytest.mark.parametrize("name", ["pinv", "matrix_rank", "svdvals", "cond", "qr", "matrix_norm"])
+@pytest.mark.parametrize("x", [TALL, WIDE], ids=["tall", "wide"])
+def test_functions_of_an_oblong_matrix_agree_with_numpy(name, x):
+    _same(name, x)
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_cholesky_agrees_with_numpy(upper):
+    factor = np.linalg.cholesky(POSITIVE)
+    found = linalg.cholesky(POSITIVE, upper=upper)
+    np.testing.assert_allclose(np.asarray(found), factor.swapaxes(-1, -2) if upper else factor)
+
+
+def test_eigenvalues_agree_with_numpy():
+    _same("eigvalsh", SYMMETRIC)
+    _same("eigh", SYMMETRIC)
+    w, v = linalg.eig(SQUARE)
+    np.testing.assert_allclose(np.asarray(v) * np.asarray(w)[:, None], SQUARE @ np.asarray(v),
+                               atol=1e-9)  # fmt: skip
+    np.testing.assert_allclose(np.sort_complex(np.asarray(linalg.eigvals(COMPLEX))),
+                               np.sort_complex(np.linalg.eigvals(COMPLEX)))  # fmt: skip
+
+
+def test_svd_of_a_hermitian_matrix_gives_it_back():
+    u, s, vh = [np.asarray(x) for x in linalg.svd(SYMMETRIC, hermitian=True)]
+    np.testing.assert_allclose((u * s[:, None]) @ vh, SYMMETRIC, atol=1e-9)
+    np.testing.assert_allclose(s, np.linalg.svd(SYMMETRIC, compute_uv=False))
+    values = linalg.svd(SYMMETRIC, hermitian=True, compute_uv=False)
+    np.testing.assert_allclose(np.asarray(values), s)
+
+
+@pytest.mark.parametrize("mode", ["reduced", "complete", "r"])
+def test_modes_of_qr_agree_with_numpy(mode):
+    _same("qr", TALL, mode)
+
+
+@pytest.mark.parametrize(("x", "y"), [
+    ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3), (3, 4)), ((5, 2, 3), (3, 4)),
+    ((2, 3), (5, 3, 4)), ((3,), (5, 3, 4)), ((5, 2, 3), (3,)), ((5, 2, 3), (5, 3, 4)),
+    ((1, 2, 3), (5, 3, 4)), ((6, 1, 2, 3), (5, 3, 4)), ((5, 3, 4), (4,)),
+])  # fmt: skip
+def test_matmul_broadcasts_as_numpy_does(x, y):
+    _same("matmul", RNG.normal(size=x), RNG.normal(size=y))
+
+
+def test_products_agree_with_numpy():
+    x, y = RNG.normal(size=(2, 3)), RNG.normal(size=(4, 2, 3))
+    _same("vecdot", x + 1j * x, y - 2j * y)
+    _same("vecdot", x, y, axis=-2)
+    _same("outer", x[0], x[1])
+    _same("cross", x, y)
+    _same("cross", x.T, y[0].T, axis=0)
+    _same("tensordot", x, y, axes=((0, 1), (1, 2)))
+    _same("tensordot", x, RNG.normal(size=(3, 2)), axes=1)
+    _same("multi_dot", [TALL, WIDE, TALL, WIDE[:, 0]])
+    for power in (-2, 0, 1, 5):
+        _same("matrix_power", SQUARE, power)
+    for offset in (-2, 1, 7):
+        _same("diagonal", TALL, offset=offset)
+        _same("trace", WIDE, offset=offset)
+
+
+@pytest.mark.parametrize("ord", [None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_matrix_norms_agree_with_numpy(ord, keepdims):
+    _same("norm", TALL, ord, keepdims=keepdims)
+    _same("norm", SQUARE, ord, axis=(0, 2), keepdims=keepdims)
+
+
+@pytest.mark.parametrize("ord", [None, 0, 1, 2, 3, -1, 0.5, np.inf, -np.inf])
+def test_vector_norms_agree_with_numpy(ord):
+    _same("norm", TALL[0], ord)
+    _same("norm", SQUARE, ord, axis=1, keepdims=True)
+    _same("vector_norm", COMPLEX, axis=0, ord=2 if ord is None else ord)
+
+
+@pytest.mark.parametrize("p", [None, 2, -2, 1, np.inf, "fro", "nuc"])
+def test_condition_numbers_agree_with_numpy(p):
+    _same("cond", SQUARE, p)
+
+
+def test_systems_agree_with_numpy():
+    _same("solve", SQUARE, RNG.normal(size=(2, 4, 3)))
+    _same("solve", SQUARE[0], RNG.normal(size=4))
+    _same("solve", SQUARE, RNG.normal(size=(4, 1)))
+    _same("lstsq", TALL, RNG.normal(size=5))
+    _same("lstsq", TALL, RNG.normal(size=(5, 2)))
+    a = RNG.normal(size=(2, 3, 6))
+    _same("tensorsolve", a, RNG.normal(size=(2, 3)))
+    _same("tensorinv", a, ind=2)
+
+
+def test_a_singular_matrix_gives_no_error():
+    assert not np.isfinite(np.asarray(linalg.inv(np.zeros((2, 2))))).any()
+    assert float(np.asarray(linalg.det(np.ones((4, 4))))) == 0
+    sign, log = linalg.slogdet(np.zeros((3, 3)))
+    assert (float(np.asarray(sign)), float(np.asarray(log))) == (0, -np.inf)
+
+
+def test_integers_are_converted_and_promoted():
+    assert linalg.inv(np.array([[2, 0], [0, 4]], np.int64)).dtype == np.float64
+    assert linalg.matmul(np.ones((2, 2), np.int32), np.ones(2, np.float32)).dtype == np.float32
+
+
+def test_errors_name_the_function_and_the_operands():
+    with pytest.raises(ValueError, match="matmul: the contracted dimensions differ: 3 and 2"):
+        linalg.matmul(np.ones((2, 3)), np.ones((2, 3)))
+    with pytest.raises(ValueError, match="det: the matrix must be square"):
+        linalg.det(TALL)
+    with pytest.raises(ValueError, match="there is no mode 'full'"):
+        linalg.qr(TALL, "full")
+
+
+def _check_gradient(fun, x):
+    xad = pytest.importorskip("xad")
+    x = np.asarray(x, np.float64)
+    gradient = np.asarray(xad.grad(fun)(x))
+    step = 1e-6
+    for i in list(np.ndindex(x.shape))[:6]:
+        moved = np.zeros_like(x)
+        moved[i] = step
+        slope = (np.asarray(fun(x + moved)) - np.asarray(fun(x - moved))) / (2 * step)
+        np.testing.assert_allclose(gradient[i], slope, rtol=1e-5, atol=1e-6)
+
+
+def _total(x):
+    weights = np.cos(np.arange(x.size)).reshape(x.shape)
+    return lax.reduce_sum(lax.mul(x, weights), tuple(range(x.ndim)))
+
+
+@pytest.mark.parametrize(("name", "x"), [
+    ("det", SQUARE[0]), ("inv", SQUARE[0]), ("pinv", TALL), ("cholesky", POSITIVE[0]),
+    ("svdvals", TALL), ("matrix_norm", TALL), ("vector_norm", TALL[0]), ("cond", SQUARE[0]),
+    ("eigvalsh", SYMMETRIC[0]),
+])  # fmt: skip
+def test_gradients_agree_with_finite_differences(name, x):
+    _check_gradient(lambda v: _total(getattr(linalg, name)(v)), x)
+
+
+def test_gradients_of_several_results_agree_with_finite_differences():
+    b = RNG.normal(size=(4, 2))
+    _check_gradient(lambda v: _total(linalg.solve(v, b)), SQUARE[0])
+    _check_gradient(lambda v: _total(linalg.solve(SQUARE[0], v)), b)
+    _check_gradient(lambda v: linalg.slogdet(v).logabsdet, SQUARE[0])
+    _check_gradient(lambda v: _total(linalg.qr(v)[1]), TALL)
+    _check_gradient(lambda v: _total(linalg.lstsq(v, TALL[:, 0])[0]), TALL)
+
+
+def test_the_gradient_of_a_determinant_is_right_at_a_singular_matrix():
+    xad = pytest.importorskip("xad")
+    found = xad.grad(linalg.det)(np.array([[1.0, 2.0], [2.0, 4.0]]))
+    np.testing.assert_array_equal(np.asarray(found), [[4, -2], [-2, 1]])
+
+
+def test_the_gradient_of_a_norm_is_zero_at_zero():
+    xad = pytest.importorskip("xad")
+    np.testing.assert_array_equal(np.asarray(xad.grad(linalg.norm)(np.zeros(3))), np.zeros(3))
+
+
+def test_a_function_of_singular_vectors_has_a_derivative_although_their_phase_is_free():
+    # U S V^H is the matrix itself, so its derivative is the identity
+    xad = pytest.importorskip("xad")
+
+    def rebuilt(z):
+        u, s, vh = linalg.svd(z, full_matrices=False)
+        scaled = lax.mul(u, lax.convert_element_type(
+            lax.broadcast_in_dim(s, u.shape, (1,)), u.dtype))  # fmt: skip
+        return linalg.matmul(scaled, vh)
+
+    x_dot = COMPLEX.T + 1
+    found = xad.jvp(rebuilt, (COMPLEX,), (x_dot,))[1]
+    np.testing.assert_allclose(np.asarray(found), x_dot, atol=1e-9)
+
+
+def test_a_function_of_hermitian_eigenvectors_has_a_derivative():
+    xad = pytest.importorskip("xad")
+    hermitian = COMPLEX + COMPLEX.T.conj()
+
+    def rebuilt(z):
+        w, v = linalg.eigh(z)
+        wide = lax.convert_element_type(lax.broadcast_in_dim(w, v.shape, (1,)), v.dtype)
+        return linalg.matmul(lax.mul(v, wide), lax.conj(linalg.matrix_transpose(v)))
+
+    x_dot = hermitian @ hermitian
+    found = xad.jvp(rebuilt, (hermitian,), (x_dot,))[1]
+    np.testing.assert_allclose(np.asarray(found), x_dot, atol=1e-8)

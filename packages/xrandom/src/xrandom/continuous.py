@@ -1,0 +1,243 @@
+"""Distributions whose samples are a formula of uniform or normal ones.
+
+Where there is one, the formula is the inverse of the distribution function, so a sample depends on
+one random number alone.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xnp import lax
+from xprim import Array, dtypes
+from xrandom.arguments import (
+    Shape,
+    checked_shape,
+    common_shape,
+    filled,
+    floating_dtype,
+    parameter,
+    spread,
+)
+from xrandom.integers import rademacher
+from xrandom.keys import raw_split, words_of
+from xrandom.standard import raw_normal, raw_uniform
+from xrandom.uniform import uniform_between
+
+
+def exponential(key: Any, shape: Any = (), dtype: Any = None) -> Array:
+    """Draw from the exponential distribution, of density `exp(-x)` for x >= 0.
+
+    Args:
+      key: a single random key, of either form.
+      shape: the shape of the result.
+      dtype: a real floating dtype; None takes the default.
+    """
+    words = words_of(key, "exponential")
+    sizes = checked_shape(shape, "exponential")
+    return raw_exponential(words, sizes, floating_dtype(dtype, "exponential"))
+
+
+def raw_exponential(words: Any, shape: Shape, dtype: Any) -> Array:
+    """Draw `-log(1 - u)` from the words of a key."""
+    return lax.neg(lax.log1p(lax.neg(raw_uniform(words, shape, dtype))))
+
+
+def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Array:
+    """Draw from the Laplace distribution, of density `exp(-|x|) / 2`.
+
+    Args:
+      key: a single random key, of either form.
+      shape: the shape of the result.
+      dtype: a real floating dtype; None takes the default.
+    """
+    words = words_of(key, "laplace")
+    exact = floating_dtype(dtype, "laplace")
+    sizes = checked_shape(shape, "laplace")
+    u = uniform_between(words, sizes, exact, -1.0 + float(dtypes.finfo(exact).epsneg), 1.0)
+    return lax.mul(lax.sign(u), lax.log1p(lax.neg(lax.abs(u))))
+
+
+def logistic(key: Any, shape: Any = (), dtype: Any = None) -> Array:
+    """Draw from the logistic distribution, of distribution function `1 / (1 + exp(-x))`.
+
+    Args:
+      key: a single random key, of either form.
+      shape: the shape of the result.
+      dtype: a real floating dtype; None takes the default.
+    """
+    words = words_of(key, "logistic")
+    exact = floating_dtype(dtype, "logistic")
+    sizes = checked_shape(shape, "logistic")
+    u = uniform_between(words, sizes, exact, float(dtypes.finfo(exact).tiny), 1.0)
+    return lax.sub(lax.log(u), lax.log1p(lax.neg(u)))
+
+
+def cauchy(key: Any, shape: Any = (), dtype: Any = None) -> Array:
+    """Draw from the Cauchy distribution, of density `1 / (pi (1 + x^2))`.
+
+    Args:
+      key: a single random key, of either form.
+      shape: the shape of the result.
+      dtype: a real floating dtype; None takes the default.
+    """
+    words = words_of(key, "cauchy")
+    exact = floating_dtype(dtype, "cauchy")
+    sizes = checked_shape(shape, "cauchy")
+    u = uniform_between(words, sizes, exact, float(dtypes.finfo(exact).eps), 1.0)
+    return lax.tan(lax.mul(lax.sub(u, 0.5), math.pi))
+
+
+def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None) -> Array:
+    """Draw from the Pareto distribution, of density `b / x^(b + 1)` for x >= 1.
+
+    Args:
+      key: a single random key, of either form.
+      b: the exponent, positive.
+      shape: the shape of the result; None takes that of `b`.
+      dtype: a real floating dtype; None takes the default.
+    """
+    words = words_of(key, "pareto")
+    exact = floating_dtype(dtype, "pareto")
+    exponent = parameter(b, exact, "pareto: b")
+    sizes = common_shape(shape, "pareto", exponent)
+    return lax.exp(lax.div(raw_exponential(words, sizes, exact), spread(exponent, sizes)))
+
+
+def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None) -> Array:
+    """Draw from the Rayleigh distribution, of density `x / s^2 exp(-x^2 / (2 s^2))` for x >= 0.
+
+    Args:
+      key: a single random key, of either form.
+      scale: the parameter s, positive.
+      shape: the shape of the result; None takes that of `scale`.
+      dtype: a real floating dtype; None takes the default.
+    """
+    words = words_of(key, "rayleigh")
+    exact = floating_dtype(dtype, "rayleigh")
+    s = parameter(scale, exact, "rayleigh: scale")
+    sizes = common_shape(shape, "rayleigh", s)
+    u = raw_uniform(words, sizes, exact)
+    return lax.mul(spread(s, sizes), lax.sqrt(lax.mul(lax.log(u), -2.0)))
+
+
+def weibull_min(
+    key: Any, scale: Any, concentration: Any, shape: Any = (), dtype: Any = None
+) -> Array:
+    """Draw from the Weibull distribution, of survival function `exp(-(x / scale)^concentration)`.
+
+    Args:
+      key: a single random key, of either form.
+      scale: the scale, positive.
+      concentration: the exponent, positive. Both broadcast against `shape`.
+      shape: the shape of the uniform samples behind the result.
+      dtype: a real floating dtype; None takes the default.
+    """
+    words = words_of(key, "weibull_min")
+    exact = floating_dtype(dtype, "weibull_min")
+    s = parameter(scale, exact, "weibull_min: scale")
+    k = parameter(concentration, exact, "weibull_min: concentration")
+    drawn = checked_shape(shape, "weibull_min")
+    sizes = lax.broadcast_shapes(drawn, s.shape, k.shape)
+    e = raw_exponential(words, drawn, exact)
+    e, s, k = [filled(x, sizes) for x in (e, s, k)]
+    return lax.mul(lax.pow(e, lax.div(lax.full_like(k, 1.0), k)), s)
+
+
+def triangular(
+    key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None
+) -> Array:
+    """Draw from the triangular distribution on [left, right] with its peak at `mode`.
+
+    Args:
+      key: a single random key, of either form.
+      left, mode, right: the corners, in increasing order.
+      shape: the shape of the result; None takes that to which the corners broadcast.
+      dtype: a real floating dtype; None takes the default.
+    """
+    words = words_of(key, "triangular")
+    exact = floating_dtype(dtype, "triangular")
+    corners = [parameter(x, exact, f"triangular: {name}")
+               for x, name in ((left, "left"), (mode, "mode"), (right, "right"))]  # fmt: skip
+    sizes = common_shape(shape, "triangular", *corners)
+    a, c, b = [filled(x, sizes) for x in corners]
+    u = raw_uniform(words, sizes, exact)
+    width = lax.sub(b, a)
+    rising = lax.add(a, lax.sqrt(lax.mul(lax.mul(u, width), lax.sub(c, a))))
+    rest = lax.sub(lax.full_like(u, 1.0), u)
+    falling = lax.sub(b, lax.sqrt(lax.mul(lax.mul(rest, width), lax.sub(b, c))))
+    return lax.select(lax.lt(u, lax.div(lax.sub(c, a), width)), rising, falling)
+
+
+def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None) -> Array:
+    """Draw from the Wald (inverse Gaussian) distribution of scale 1.
+
+    Args:
+      key: a single random key, of either form.
+      mean: the mean, positive.
+      shape: the shape of the result; None takes that of `mean`.
+      dtype: a real floating dtype; None takes the default.
+
+    Source: Michael, Schucany, Haas, "Generating random variates using transformations with multiple
+    roots", The American Statistician 30 (1976).
+    """
+    words = words_of(key, "wald")
+    exact = floating_dtype(dtype, "wald")
+    m = parameter(mean, exact, "wald: mean")
+    sizes = common_shape(shape, "wald", m)
+    m = filled(m, sizes)
+    normal_words, uniform_words = raw_split(words, 2)
+    y = lax.square(raw_normal(normal_words, sizes, exact))
+    z = raw_uniform(uniform_words, sizes, exact)
+    square = lax.square(m)
+    root = lax.sqrt(lax.add(lax.mul(lax.mul(m, 4.0), y), lax.mul(square, lax.square(y))))
+    x = lax.sub(
+        lax.add(m, lax.div(lax.mul(square, y), 2.0)), lax.mul(lax.div(m, 2.0), root)
+    )
+    smaller = lax.le(z, lax.div(m, lax.add(m, x)))
+    return lax.select(smaller, x, lax.div(square, x))
+
+
+def maxwell(key: Any, shape: Any = (), dtype: Any = None) -> Array:
+    """Draw from the Maxwell distribution: the length of a vector of three normal samples.
+
+    Args:
+      key: a single random key, of either form.
+      shape: the shape of the result.
+      dtype: a real floating dtype; None takes the default.
+    """
+    words = words_of(key, "maxwell")
+    exact = floating_dtype(dtype, "maxwell")
+    return _raw_maxwell(words, checked_shape(shape, "maxwell"), exact)
+
+
+def _raw_maxwell(words: Any, shape: Shape, dtype: Any) -> Array:
+    z = raw_normal(words, (*shape, 3), dtype)
+    return lax.sqrt(lax.reduce_sum(lax.mul(z, z), (len(shape),)))
+
+
+def double_sided_maxwell(
+    key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None
+) -> Array:
+    """Draw from the double-sided Maxwell distribution: `loc + scale * sign * maxwell`.
+
+    Args:
+      key: a single random key, of either form.
+      loc: the centre.
+      scale: the scale, positive.
+      shape: the dimensions that go before those to which `loc` and `scale` broadcast; with `()`,
+        these are taken twice.
+      dtype: a real floating dtype; None takes the default.
+    """
+    words = words_of(key, "double_sided_maxwell")
+    exact = floating_dtype(dtype, "double_sided_maxwell")
+    centre = parameter(loc, exact, "double_sided_maxwell: loc")
+    width = parameter(scale, exact, "double_sided_maxwell: scale")
+    own = common_shape(None, "double_sided_maxwell", centre, width)
+    sizes = (checked_shape(shape, "double_sided_maxwell") or own) + own
+    length_words, sign_words = raw_split(words, 2)
+    signs = rademacher(sign_words, sizes, exact)
+    lengths = _raw_maxwell(length_words, sizes, exact)
+    scaled = lax.mul(lax.mul(signs, lengths), spread(width, sizes))
+    return lax.add(scaled, spread(centre, sizes))

@@ -1,0 +1,219 @@
+"""Integer and boolean samples: `randint`, `bernoulli`, `rademacher`, `geometric`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xnp import lax
+from xprim import Array, as_array, config, dtypes, scalar_array
+from xrandom.arguments import (
+    Shape,
+    checked_shape,
+    common_shape,
+    filled,
+    integer_dtype,
+    spread,
+)
+from xrandom.counters import UINT_BY_WIDTH
+from xrandom.drawing import random_bits_p, random_split_p
+from xrandom.keys import words_of
+from xrandom.standard import raw_uniform
+
+
+def randint(
+    key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None
+) -> Array:
+    """Draw integers uniformly from [minval, maxval).
+
+    The remainder of twice as many random bits as the dtype has: where `maxval - minval` is no power
+    of two, some values are more likely than others by a factor of up to `1 + (maxval - minval) /
+    2**32` (2**64 for 64-bit dtypes).
+
+    Args:
+      key: a single random key, of either form.
+      shape: the shape of the result.
+      minval: the least value.
+      maxval: the value above the greatest one; where it is not above `minval`, the result is
+        `minval`. Both must broadcast to `shape`; they are clipped to the range of the dtype.
+      dtype: an integer dtype; None takes int32, or int64 with `enable_x64`.
+
+    Raises:
+      TypeError: the dtype is not an integer one.
+
+    Example:
+      >>> from xrandom import key, randint
+      >>> x = randint(key(0), (100,), 0, 10)
+      >>> int(x.min()), int(x.max())
+      (0, 9)
+    """
+    words = words_of(key, "randint")
+    exact = integer_dtype(dtype, "randint")
+    sizes = checked_shape(shape, "randint")
+    bits = int(dtypes.iinfo(exact).bits)
+    drawn = exact if bits >= 32 else dtypes.int32
+    if type(minval) is int and type(maxval) is int:
+        out = _between_numbers(words, sizes, drawn, minval, maxval, dtypes.iinfo(exact))
+    else:
+        out = _between_arrays(words, sizes, drawn, minval, maxval, exact)
+    return out if drawn == exact else lax.convert_element_type(out, exact)
+
+
+def _two_draws(words: Any, shape: Shape, dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """Draw the higher and the lower bits, from a key each."""
+    partitionable = config.values.threefry_partitionable
+    (keys,) = random_split_p.bind(words, shape=(2,), partitionable=partitionable)
+    width = int(dtypes.iinfo(dtype).bits)
+    (both,) = random_bits_p.bind(
+        keys, bit_width=width, shape=shape, partitionable=partitionable
+    )
+    return (
+        lax.index_in_dim(both, 0, 0, keepdims=False),
+        lax.index_in_dim(both, 1, 0, keepdims=False),
+    )
+
+
+def _between_numbers(
+    words: Any, shape: Shape, dtype: np.dtype[Any], minval: int, maxval: int, info: Any
+) -> Any:
+    """Draw between two Python integers, with the arithmetic on them done in advance."""
+    width = int(dtypes.iinfo(dtype).bits)
+    low = min(max(minval, int(info.min)), int(info.max))
+    high = min(max(maxval, int(info.min)), int(info.max) + 1)
+    span = max(high - low, 1) % 2**width
+    factor = 2 ** (width // 2) % span if span else 0
+    factor = factor * factor % 2**width % span if span else 0
+    higher, lower = _two_draws(words, shape, dtype)
+    if span:
+        offset = lax.add(lax.mul(lax.rem(higher, span), factor), lax.rem(lower, span))
+        offset = lax.rem(offset, span)
+    else:  # every value of the dtype
+        offset = lower
+    return lax.add(lax.convert_element_type(offset, dtype), low)
+
+
+def _between_arrays(
+    words: Any, shape: Shape, dtype: np.dtype[Any], minval: Any, maxval: Any,
+    exact: np.dtype[Any],
+) -> Any:  # fmt: skip
+    bounds = []
+    for value, name in ((minval, "minval"), (maxval, "maxval")):
+        bound = as_array(value, what=f"randint: {name}")
+        if not dtypes.is_integer(bound.dtype):
+            bound = lax.convert_element_type(bound, dtypes.python_scalar_dtype(int))
+        bounds.append(bound)
+    common_shape(shape, "randint", *bounds)
+    narrow = exact if exact != dtype else dtype
+    info = dtypes.iinfo(narrow)
+    above = lax.gt(bounds[1], _limit(int(info.max), bounds[1].dtype))
+    if narrow != dtype:  # drawn in int32, where the bound above the greatest value has a place
+        low, high = _clipped(bounds[0], dtype, info, 0), _clipped(bounds[1], dtype, info, 1)
+        above = lax.full_like(above, False)
+    else:
+        low, high = [_clipped(b, dtype, info, 0) for b in bounds]
+    unsigned = UINT_BY_WIDTH[int(dtypes.iinfo(dtype).bits)]
+    low, high, above = [filled(x, shape) for x in (low, high, above)]
+    ordered = lax.gt(high, low)
+    span = lax.convert_element_type(lax.sub(high, low), unsigned)
+    span = lax.select(ordered, span, lax.full_like(span, 1))
+    span = lax.select(lax.bitwise_and(above, ordered), lax.add(span, 1), span)
+    higher, lower = _two_draws(words, shape, dtype)
+    half = 2 ** (int(dtypes.iinfo(dtype).bits) // 2)
+    factor = lax.rem(lax.full_like(span, half), span)
+    factor = lax.rem(lax.mul(factor, factor), span)
+    offset = lax.add(lax.mul(lax.rem(higher, span), factor), lax.rem(lower, span))
+    offset = lax.rem(offset, span)
+    return lax.add(low, lax.convert_element_type(offset, dtype))
+
+
+def _limit(value: int, dtype: np.dtype[Any]) -> Array:
+    info = dtypes.iinfo(dtype)
+    return scalar_array(max(int(info.min), min(value, int(info.max))), dtype)
+
+
+def _clipped(x: Any, dtype: np.dtype[Any], info: Any, beyond: int) -> Any:
+    """Clip integers to a range and convert them, without wrapping around on the way."""
+    low, high = _limit(int(info.min), x.dtype), _limit(int(info.max) + beyond, x.dtype)
+    return lax.convert_element_type(lax.clamp(low, x, high), dtype)
+
+
+def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> Array:
+    """Draw booleans that are true with a given probability.
+
+    Args:
+      key: a single random key, of either form.
+      p: the probabilities, a float or an array of floats.
+      shape: the shape of the result; None takes that of `p`.
+      mode: "low" compares one uniform number with `p`, which is wrong for `p` below 1e-7 (float32);
+        "high" compares two, and is right down to 1e-14.
+
+    Example:
+      >>> from xrandom import bernoulli, key
+      >>> bernoulli(key(0), 0.5, (3,)).dtype
+      dtype('bool')
+    """
+    if mode not in ("high", "low"):
+        raise ValueError(f"bernoulli: mode must be 'high' or 'low', got {mode!r}.")
+    words = words_of(key, "bernoulli")
+    chance = as_array(p, what="bernoulli: p")
+    if not dtypes.is_floating(chance.dtype):
+        raise TypeError(
+            f"bernoulli: p must be of a floating dtype.\n  got       {chance.aval.str_long()}"
+        )
+    sizes = common_shape(shape, "bernoulli", chance)
+    dtype = chance.dtype
+    chance = spread(lax.convert_element_type(chance, dtype), sizes)
+    if mode == "low":
+        return lax.lt(raw_uniform(words, sizes, dtype), chance)
+    both = raw_uniform(words, (2, *sizes), dtype)
+    coarse, fine = [lax.index_in_dim(both, i, 0, keepdims=False) for i in (0, 1)]
+    fine = lax.mul(fine, 2.0 ** -int(dtypes.finfo(dtype).nmant))
+    return lax.lt(fine, lax.sub(chance, coarse))
+
+
+def rademacher(key: Any, shape: Any = (), dtype: Any = None) -> Array:
+    """Draw -1 and 1, equally likely.
+
+    Args:
+      key: a single random key, of either form.
+      shape: the shape of the result.
+      dtype: an integer or floating dtype; None takes int32, or int64 with `enable_x64`.
+    """
+    words = words_of(key, "rademacher")
+    if dtype is None:
+        exact = dtypes.python_scalar_dtype(int)
+    else:
+        exact = dtypes.requested_dtype(dtype, "rademacher")
+    sizes = checked_shape(shape, "rademacher")
+    heads = lax.lt(raw_uniform(words, sizes, dtypes.python_scalar_dtype(float)), 0.5)
+    one, minus_one = [
+        filled(lax.convert_element_type(as_array(v), exact), sizes) for v in (1, -1)
+    ]
+    return lax.select(heads, one, minus_one)
+
+
+def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None) -> Array:
+    """Draw from the geometric distribution: the number of trials up to the first success.
+
+    Args:
+      key: a single random key, of either form.
+      p: the probability of a success, in (0, 1].
+      shape: the shape of the result; None takes that of `p`.
+      dtype: an integer dtype; None takes the default.
+
+    Returns:
+      Integers from 1 on: `floor(log u / log(1 - p)) + 1`.
+    """
+    words = words_of(key, "geometric")
+    exact = integer_dtype(dtype, "geometric")
+    chance = as_array(p, what="geometric: p")
+    if not dtypes.is_floating(chance.dtype):
+        chance = lax.convert_element_type(chance, dtypes.python_scalar_dtype(float))
+    chance = lax.convert_element_type(chance, chance.dtype)
+    sizes = common_shape(shape, "geometric", chance)
+    u = raw_uniform(words, sizes, chance.dtype)
+    u = lax.select(lax.eq(u, 0.0), lax.full_like(u, 1.0), u)
+    tails = spread(lax.log1p(lax.neg(chance)), sizes)
+    trials = lax.add(lax.floor(lax.div(lax.log(u), tails)), 1.0)
+    return lax.convert_element_type(trials, exact)

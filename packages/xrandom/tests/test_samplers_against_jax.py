@@ -1,0 +1,210 @@
+"""Samplers against those of jax: bit for bit where only exact operations are used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xrandom
+from packages.xrandom.tests.oracle import assert_close, assert_equal, jax, layout
+
+LAYOUTS = pytest.mark.parametrize("partitionable", [True, False], ids=["partitionable", "original"])
+SHAPES = [(), (0, 3), (1000,)]
+FLOATS = ["float16", "bfloat16", "float32", "float64"]
+
+
+def _both(name: str, *args: Any, seed: int = 11, **kwargs: Any) -> tuple[Any, Any]:
+    ours = getattr(xrandom, name)(xrandom.PRNGKey(seed), *args, **kwargs)
+    theirs = getattr(jax.random, name)(jax.random.PRNGKey(seed), *args, **kwargs)
+    return ours, theirs
+
+
+@LAYOUTS
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_uniform_is_that_of_jax(partitionable: bool, dtype: str, shape: tuple[int, ...]) -> None:
+    with layout(partitionable, x64=True):
+        assert_equal(*_both("uniform", shape, dtype))
+        assert_equal(*_both("uniform", shape, dtype, -1.0, 1.0))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_uniform_between_other_bounds_is_that_of_jax_without_fused_multiply_add(dtype: str) -> None:
+    low, high = np.array([[-3.3], [0.001]], dtype), np.array([7.7, 1.1, 5.0], dtype)
+    # a compiled program may contract u * (high - low) + low to one rounding
+    with layout(True, x64=True), jax.disable_jit():
+        assert_equal(*_both("uniform", (2, 3), dtype, -3.3, 7.7))
+        assert_equal(*_both("uniform", (2, 3), dtype, low, high))
+        assert_equal(*_both("uniform", (4,), dtype, 5.0, 1.0))
+
+
+def test_default_dtypes_follow_the_configuration() -> None:
+    for x64 in (False, True):
+        with layout(True, x64):
+            assert_equal(*_both("uniform", (3,)))
+            assert_equal(*_both("bits", (3,)))
+            assert_equal(*_both("randint", (3,), 0, 100))
+            assert_equal(*_both("permutation", 10))
+            assert_close(*_both("normal", (3,)))
+
+
+INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+
+
+@LAYOUTS
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_randint_is_that_of_jax(partitionable: bool, dtype: str) -> None:
+    info = np.iinfo(dtype)
+    bounds = [(0, 10), (-5, 7), (3, 3), (9, 2), (int(info.min), int(info.max)), (0, 1)]
+    with layout(partitionable, x64=True):
+        for low, high in bounds:
+            if dtype == "uint64" and high > 2**63 - 1:
+                continue  # jax has no Python integers of that size
+            assert_equal(*_both("randint", (50,), low, high, dtype))
+        if info.bits < 64:
+            assert_equal(*_both("randint", (50,), int(info.min), int(info.max) + 1, dtype))
+        if info.bits == 32:  # below, jax wraps such bounds around before it clips them
+            assert_equal(*_both("randint", (50,), -(2**40), 2**40, dtype))
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_randint_between_arrays_is_that_of_jax(dtype: str) -> None:
+    with layout(True, x64=True):
+        low, high = np.array([[0], [5], [100]]), np.array([10, 7, 120, 300])
+        assert_equal(*_both("randint", (3, 4), low, high, dtype))
+        assert_equal(*_both("randint", (3, 4), low.astype("int8"), np.uint8(200), dtype))
+
+
+@LAYOUTS
+def test_permutation_is_that_of_jax(partitionable: bool) -> None:
+    x = np.arange(24, dtype=np.float32).reshape(4, 6)
+    with layout(partitionable):
+        for n in (0, 1, 2, 10, 1000, 3000):
+            assert_equal(*_both("permutation", n))
+        for axis in (0, 1, -1):
+            for independent in (False, True):
+                assert_equal(*_both("permutation", x, axis=axis, independent=independent))
+        assert_equal(*_both("permutation", x[0]))
+
+
+@LAYOUTS
+def test_choice_is_that_of_jax(partitionable: bool) -> None:
+    p = np.array([0.1, 0.0, 0.4, 0.3, 0.2], np.float32)
+    a = np.arange(20, dtype=np.float32).reshape(4, 5)
+    with layout(partitionable):
+        for replace in (True, False):
+            assert_equal(*_both("choice", 5, (3,), replace))
+            assert_equal(*_both("choice", 5, (3,), replace, p))
+            assert_equal(*_both("choice", a, (2, 1), replace, axis=1))
+            assert_equal(*_both("choice", a, (2,), replace, p, axis=1))
+        assert_equal(*_both("choice", 5, (500,), True, p))
+        assert_equal(*_both("choice", 7))
+        assert_equal(*_both("choice", a, (0,)))
+
+
+@LAYOUTS
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_normal_is_that_of_jax(partitionable: bool, dtype: str, shape: tuple[int, ...]) -> None:
+    rtol = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-6, "float64": 1e-11}[dtype]
+    with layout(partitionable, x64=True):
+        assert_close(*_both("normal", shape, dtype), rtol=rtol)
+
+
+def test_complex_normal_is_that_of_jax() -> None:
+    for dtype in ("complex64", "complex128"):
+        with layout(True, x64=True):
+            ours, theirs = _both("normal", (50,), dtype)
+            assert_close(ours.real, theirs.real)
+            assert_close(ours.imag, theirs.imag)
+
+
+_A = np.array([0.3, 1.0, 2.5, 8.0], np.float32)
+CONTINUOUS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+    ("truncated_normal", (-1.0, 2.0, (200,)), {}),
+    ("truncated_normal", (_A, 10.0), {}),
+    ("lognormal", (), {"shape": (50,)}),
+    ("lognormal", (_A,), {}),
+    ("exponential", ((200,),), {}),
+    ("laplace", ((200,),), {}),
+    ("logistic", ((200,),), {}),
+    ("cauchy", ((200,),), {}),
+    ("gumbel", ((200,),), {}),
+    ("gumbel", ((200,),), {"mode": "high"}),
+    ("pareto", (_A,), {}),
+    ("pareto", (2.0, (50,)), {}),
+    ("rayleigh", (_A, (3, 4)), {}),
+    ("weibull_min", (2.0, 3.0, (50,)), {}),
+    ("weibull_min", (_A, 1.5, (4,)), {}),
+    ("triangular", (-1.0, 0.5, 3.0, (50,)), {}),
+    ("wald", (_A, (10, 4)), {}),
+    ("maxwell", ((50,),), {}),
+    ("double_sided_maxwell", (1.0, 2.0, (50,)), {}),
+    ("double_sided_maxwell", (_A, 2.0), {}),
+]
+
+
+@LAYOUTS
+@pytest.mark.parametrize(("name", "args", "kwargs"), CONTINUOUS)
+def test_continuous_samplers_are_those_of_jax(
+    partitionable: bool, name: str, args: Any, kwargs: Any
+) -> None:
+    with layout(partitionable):
+        # cancellation near zero multiplies the rounding of a fused multiply-add
+        assert_close(*_both(name, *args, **kwargs), rtol=5e-6, atol=1e-6)
+
+
+@LAYOUTS
+def test_bernoulli_and_its_relatives_are_those_of_jax(partitionable: bool) -> None:
+    p = np.array([[0.1], [0.5], [0.99]], np.float32)
+    with layout(partitionable):
+        assert_equal(*_both("bernoulli", 0.3, (100,)))
+        assert_equal(*_both("bernoulli", p, (3, 20)))
+        assert_equal(*_both("bernoulli", p, mode="high"))
+        assert_equal(*_both("bernoulli"))
+        assert_equal(*_both("rademacher", (100,)))
+        assert_equal(*_both("rademacher", (10,), "float32"))
+        assert_equal(*_both("geometric", 0.2, (100,)))
+        assert_equal(*_both("geometric", p))
+
+
+@LAYOUTS
+def test_categorical_is_that_of_jax(partitionable: bool) -> None:
+    logits = np.log(np.arange(1, 25, dtype=np.float32)).reshape(2, 3, 4)
+    with layout(partitionable):
+        for axis in (-1, 0, 1):
+            assert_equal(*_both("categorical", logits, axis))
+            batch = tuple(np.delete(logits.shape, axis))
+            assert_equal(*_both("categorical", logits, axis, (5, *batch)))
+            assert_equal(*_both("categorical", logits, axis, (2, *batch), replace=False))
+        assert_equal(*_both("categorical", logits[0, 0], shape=(7,)))
+
+
+def test_samplers_refuse_what_does_not_fit() -> None:
+    key = xrandom.key(0)
+    with pytest.raises(ValueError, match="uniform: the dtype must be a real floating one"):
+        xrandom.uniform(key, (), "int32")
+    with pytest.raises(ValueError, match="uniform: minval must broadcast to the shape"):
+        xrandom.uniform(key, (2,), minval=np.zeros(3, np.float32))
+    with pytest.raises(TypeError, match="the shape must be a tuple of integers"):
+        xrandom.normal(key, (1.5,))
+    with pytest.raises(ValueError, match="sizes must not be negative"):
+        xrandom.normal(key, (-1,))
+    with pytest.raises(TypeError, match="randint: the dtype must be an integer one"):
+        xrandom.randint(key, (), 0, 1, "float32")
+    with pytest.raises(TypeError, match="bernoulli: p must be of a floating dtype"):
+        xrandom.bernoulli(key, 1)
+    with pytest.raises(ValueError, match="bernoulli: the parameters must broadcast"):
+        xrandom.bernoulli(key, np.ones(3, np.float32), (2,))
+    with pytest.raises(ValueError, match="gumbel: there is no such mode"):
+        xrandom.gumbel(key, mode="middle")
+    with pytest.raises(ValueError, match="fewer categories than samples"):
+        xrandom.categorical(key, np.zeros(3, np.float32), shape=(4,), replace=False)
+    with pytest.raises(ValueError, match="drawn without replacement than there are"):
+        xrandom.choice(key, 3, (4,), replace=False)
+    with pytest.raises(ValueError, match="one probability for each element"):
+        xrandom.choice(key, 3, (4,), p=np.ones(2, np.float32))
+    with pytest.raises(TypeError, match="an integer or an array of at least one dimension"):
+        xrandom.permutation(key, 2.5)

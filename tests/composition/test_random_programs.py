@@ -1,0 +1,47 @@
+"""Random programs: evaluation, compilation, batching and differentiation agree on all of them.
+
+`FUZZ_PROGRAMS` says how many programs the test marked `fuzz` draws (`nox -s fuzz` asks for 10,000).
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from tests.composition.program_checks import check, check_values
+from tests.composition.program_data import Case
+from tests.composition.program_strategy import cases
+
+_QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much,
+          HealthCheck.large_base_example]  # fmt: skip
+# The same programs at every run: a test that fails now and then blames the wrong change.
+_ORDINARY = settings(
+    max_examples=300, derandomize=True, database=None, suppress_health_check=_QUIET,
+    phases=[Phase.generate, Phase.shrink],
+)  # fmt: skip
+
+
+@_ORDINARY
+@given(cases())
+def test_every_way_to_run_a_random_program_gives_the_same(case: Case):
+    check(case)
+
+
+@settings(_ORDINARY, max_examples=60)
+@given(cases(max_steps=8))
+def test_each_equation_of_a_random_program_is_the_same_compiled_alone(case: Case):
+    check_values(case, each_equation=True)
+
+
+@pytest.mark.fuzz
+@pytest.mark.skipif("FUZZ_PROGRAMS" not in os.environ, reason="FUZZ_PROGRAMS is not set")
+@settings(
+    max_examples=int(os.environ.get("FUZZ_PROGRAMS", "0")) or 1,
+    suppress_health_check=_QUIET,
+    phases=[Phase.generate, Phase.shrink],
+)
+@given(cases())
+def test_many_random_programs(case: Case):
+    check(case, each_equation=case.seed % 8 == 0)
