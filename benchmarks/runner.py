@@ -104,4 +104,6 @@ def _worker(side: str, group: str, quick: bool, say: Callable[[str], None]) -> d
 
 def _environment() -> dict[str, str]:
     """Return the environment of a worker: on the CPU, without disk caches that one side lacks."""
-    return os.environ | {"JAX_PLATFORMS": "cpu", "XSTACK_PLATFORMS": "cpu"}
+    # with bytecode cached: packages from an index have it, a checkout gets it on the first run
+    inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    return inherited | {"JAX_PLATFORMS": "cpu", "XSTACK_PLATFORMS": "cpu"}

@@ -19,6 +19,7 @@ import xtree
 from xjit.arguments import Arguments, LazyNames, Signature, explain_miss
 from xjit.cache_memory import Bounded
 from xjit.checks import check_finite
+from xjit.fast_calls import fast_key
 from xjit.jaxlib_gateway import RuntimeFailure, fail
 from xjit.jit_primitive import jit_p
 from xjit.operands import avals_of, buffers_of
@@ -147,14 +148,9 @@ class Calls:
 
     def _quick(self, leaves: list[Any], tree: Any, statics: Any) -> Any:
         """Run what an equal call ran, or return `_NOTHING`; as the fast case, but for any tree."""
-        try:
-            avals: list[Any] | None = [x.aval for x in leaves]
-        except AttributeError:
-            if self.signature.donates:  # the arrays of small numbers are shared
-                return _NOTHING
-            avals = avals_of(leaves)
-            if avals is None:
-                return _NOTHING
+        avals = avals_of(leaves, self.signature.donates)
+        if avals is None:
+            return _NOTHING
         found = self.quick.get((tree, statics, config.trace_context(), *avals))
         if found is None:
             return _NOTHING
@@ -180,8 +176,9 @@ class Calls:
         tree, statics, avals, context = key
         entry = _fast_entry(traced, program)
         self.quick[(tree, statics, context, *avals)] = entry
-        if not kwargs and all([type(x) is ConcreteArray for x in args]):
-            self.fast[(*avals, context)] = entry
+        key = None if kwargs else fast_key(args, self.signature.static_nums, context)
+        if key is not None:
+            self.fast[key] = entry
 
     def failed(self, error: Exception) -> NoReturn:
         """Raise the error for a program that could not be started."""

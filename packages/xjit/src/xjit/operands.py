@@ -17,16 +17,24 @@ from xjit import jaxlib_gateway as gateway
 from xjit.placement import device_at
 from xprim import ConcreteArray, ShapedArray, config, dtypes, from_numpy, scalar_array, shaped_array
 
+_ONLY_ARRAYS = frozenset([ConcreteArray])
+_ONLY_BUFFERS = frozenset([gateway.BufferType])
 _MAX_TYPES = 4096
 _aval_by_type: dict[Any, ShapedArray | None] = {}
 _values = config.values
 
 
-def avals_of(leaves: list[Any]) -> list[ShapedArray] | None:
+def avals_of(leaves: list[Any], only_arrays: bool = False) -> list[ShapedArray] | None:
     """Return the abstract values of concrete leaves, or None where one needs a closer look.
 
-    Python numbers among the leaves are replaced by their (shared) arrays.
+    Args:
+      leaves: Python numbers among them are replaced by their (shared) arrays.
+      only_arrays: whether leaves that are not Arrays yet need a closer look.
     """
+    if _ONLY_ARRAYS.issuperset(map(type, leaves)):
+        return [x.aval for x in leaves]
+    if only_arrays:
+        return None
     avals = []
     for i, x in enumerate(leaves):
         kind = type(x)
@@ -47,8 +55,12 @@ def avals_of(leaves: list[Any]) -> list[ShapedArray] | None:
 
 def buffers_of(leaves: Sequence[Any], avals: Sequence[ShapedArray], where: Any) -> list[Any] | None:
     """Return the buffers of leaves at a placement, or None when data is at another one."""
-    buffers = []
     several = gateway.several_devices[0]
+    if not several and _ONLY_ARRAYS.issuperset(map(type, leaves)):
+        found = [x._buffer for x in leaves]
+        if _ONLY_BUFFERS.issuperset(map(type, found)):
+            return found
+    buffers = []
     for x, aval in zip(leaves, avals, strict=True):
         if type(x) is ConcreteArray:
             buffer = x._buffer
@@ -56,7 +68,7 @@ def buffers_of(leaves: Sequence[Any], avals: Sequence[ShapedArray], where: Any) 
                 buffer = _put(x, where)
             elif several and buffer._sharding is not where:
                 return None
-        elif x.dtype == aval.dtype:
+        elif x.dtype is aval.dtype or x.dtype == aval.dtype:
             buffer = gateway.put(x, device_at(where), committed=where.committed)
         else:
             buffer = _put(from_numpy(x), where)

@@ -391,7 +391,10 @@ def bool_array(values: Iterable[bool]) -> str:
 
 
 def _dense(host: np.ndarray[Any, Any], aval: ShapedArray) -> str:
-    """Return `dense<...> : tensor<...>`: raw bytes in hexadecimal, or one repeated element."""
+    """Return `dense<...> : tensor<...>`: raw bytes in hexadecimal, or one repeated element.
+
+    A boolean is one byte: a string of packed bits is refused, or taken as one repeated element.
+    """
     if host.size == 0 or aval.size == 0:
         return f"dense<> : {type_text(aval)}"
     if host.ndim and host.size > 1 and (host == host.flat[0]).all() and host.dtype.kind in "biu":
@@ -426,8 +429,6 @@ def _float(value: Any) -> str:
 
 
 def _raw(host: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> str:
-    if dtypes.is_bool(dtype):  # one bit an element, least significant first
-        return f'"0x{np.packbits(host.reshape(-1), bitorder="little").tobytes().hex().upper()}"'
     if dtypes.itemsize_bits(dtype) < 8:
         return _nested(host, dtype)
     return f'"0x{np.ascontiguousarray(host).tobytes().hex().upper()}"'

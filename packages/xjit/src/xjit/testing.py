@@ -5,6 +5,7 @@ Neighbours: `xprim.testing` has samples and the check of `shape` rules.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from xjit.lowering import lower
 from xjit.program import Program
 from xprim import (
+    EAGER,
     ClosedJaxpr,
     Equation,
     Jaxpr,
@@ -21,54 +23,60 @@ from xprim import (
     get_primitive,
     quiet,
     state,
-    EAGER,
 )
 from xprim.testing import Sample
 
 
-def check_lowering(primitive: Primitive | str, sample: Sample) -> None:
+def check_lowering(primitive: Primitive | str, *samples: Sample) -> None:
     """Check that a primitive's compiled text computes what its `numpy` rule computes.
 
-    NaNs are equal to NaNs; where the sample asks for exact results, -0.0 is not 0.0.
+    NaNs are equal to NaNs; where a sample asks for exact results, -0.0 is not 0.0.
 
     Args:
       primitive: the primitive or its name.
-      sample: operands, params, and the tolerance.
+      *samples: operands, params, and the tolerance of each. They are compiled as one program, which
+        takes a tenth of the time of as many programs.
 
     Raises:
-      AssertionError: naming the result that differs.
+      AssertionError: naming the sample and the result that differs.
     """
     if isinstance(primitive, str):
         primitive = get_primitive(primitive)
-    arrays = sample.arrays()
-    params = dict(sample.params)
-    invars = [Var(x.aval) for x in arrays]
-    avals_out = primitive.infer(tuple([x.aval for x in arrays]), params)
-    outvars = [Var(a) for a in avals_out]
-    eqn = Equation(primitive, invars, outvars, params)
-    closed = ClosedJaxpr(Jaxpr([], invars, outvars, [eqn], primitive.name))
-    found = [np.asarray(x) for x in Program(closed, primitive.name).call(arrays)]
+    arrays = [x for sample in samples for x in sample.arrays()]
+    closed = _program_of_samples(primitive, samples)
+    results = iter(Program(closed, primitive.name, keep_unused=True).call(arrays))
     rule = primitive.rule("numpy")
-    if primitive.call_like:
-        expected = [np.asarray(x) for x in _evaluated(rule, sample.arrays(), params)]
-    else:
-        hosts = [x.to_host() for x in sample.arrays()]
-        expected = [np.asarray(x) for x in quiet.run(rule, *hosts, **params)]
-    assert len(found) == len(expected), f"{primitive}: {len(found)} results"
-    for i, (got, want) in enumerate(zip(found, expected, strict=True)):
-        _assert_close(f"{primitive}, result {i}", got, want, sample)
+    for sample, eqn in zip(samples, closed.eqns, strict=True):
+        params = dict(sample.params)
+        if primitive.call_like:
+            expected = [np.asarray(x) for x in _evaluated(rule, sample.arrays(), params)]
+        else:
+            hosts = [x.to_host() for x in sample.arrays()]
+            expected = [np.asarray(x) for x in quiet.run(rule, *hosts, **params)]
+        assert len(expected) == len(eqn.outputs), f"{primitive}: {len(expected)} results"
+        for i, want in enumerate(expected):
+            _assert_close(f"{primitive}, result {i}", np.asarray(next(results)), want, sample)
+
+
+def _program_of_samples(primitive: Primitive, samples: Sequence[Sample]) -> ClosedJaxpr:
+    """Return a program of one equation for each sample."""
+    arguments, results, eqns = [], [], []
+    for sample in samples:
+        params = dict(sample.params)
+        invars = [Var(x.aval) for x in sample.arrays()]
+        avals_out = primitive.infer(tuple([v.aval for v in invars]), params)
+        outvars = [Var(a) for a in avals_out]
+        eqns.append(Equation(primitive, invars, outvars, params))
+        arguments += invars
+        results += outvars
+    return ClosedJaxpr(Jaxpr([], arguments, results, eqns, primitive.name))
 
 
 def text_of(primitive: Primitive | str, sample: Sample) -> str:
     """Return the StableHLO text of a primitive on a sample, to look at."""
     if isinstance(primitive, str):
         primitive = get_primitive(primitive)
-    avals = tuple([x.aval for x in sample.arrays()])
-    params = dict(sample.params)
-    invars = [Var(a) for a in avals]
-    outvars = [Var(a) for a in primitive.infer(avals, params)]
-    eqn = Equation(primitive, invars, outvars, params)
-    return lower(ClosedJaxpr(Jaxpr([], invars, outvars, [eqn]))).text
+    return lower(_program_of_samples(primitive, [sample])).text
 
 
 def _evaluated(rule: Any, arrays: Any, params: dict[str, Any]) -> Any:

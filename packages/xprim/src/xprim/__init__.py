@@ -47,6 +47,7 @@ from xprim.jaxpr_passes import (
     substituted,
 )
 from xprim.jaxpr_text import format_jaxpr
+from xprim.leaks import check_no_leaks
 from xprim.make_jaxpr import (
     closure_convert,
     ensure_compile_time_eval,
@@ -118,6 +119,7 @@ __all__ = [
     "attach_methods",
     "axis_size",
     "check_jaxpr",
+    "check_no_leaks",
     "close_over",
     "closed_without_dead_code",
     "closure_convert",

@@ -62,6 +62,11 @@ def _transpose_program(handle: Any, cotangents: Any, *operands: Any, call: Close
     return [next(results) if type(x) is Linear else Zero(x.aval) for x in operands]
 
 
+def _printed(*, call: Any, **rules: Any) -> dict[str, Any]:
+    return {"call_jaxpr": call} | {name: rules[name] for name in ("jvp", "fwd", "bwd")
+                                   if name in rules}  # fmt: skip
+
+
 def _staged_call(call: Any, operands: Any, name: str) -> tuple[ClosedJaxpr, list[Any]]:
     """Stage a call; the tracers that it captures become leading operands."""
     if isinstance(call, ClosedJaxpr):
@@ -114,6 +119,7 @@ custom_jvp_call_p = Primitive(
     jvp=_jvp_of_jvp,
     transpose=_transpose_program,
     batch=_batch_jvp,
+    print=_printed,
     stage=_stage_jvp,
     effects=_effects,
 )
@@ -212,6 +218,7 @@ custom_vjp_call_p = Primitive(
     linearize=_linearize_vjp,
     transpose=_transpose_program,
     batch=_batch_vjp,
+    print=_printed,
     stage=_stage_vjp,
     effects=_effects,
 )

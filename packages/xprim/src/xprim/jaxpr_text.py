@@ -2,7 +2,8 @@
 
     { lambda ; a:f32[2]. let b:f32[2] = integer_pow[y=2] a in (b,) }
 
-Variables are named a, b, ..., z, ba, bb, ... in order of appearance, each jaxpr on its own.
+Variables are named a, b, ..., z, ba, bb, ... in order of appearance, through all jaxprs inside; one
+that nothing uses is `_`. A primitive's `print` rule may leave out params that say nothing new.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from xprim import dtypes, jaxpr as _jaxpr
-from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var
+from xprim import jaxpr as _jaxpr
+from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, subjaxprs
 from xprim.source import describe
 
-_LINE = 80
+_WIDTH = 80
 
 
 def format_jaxpr(jaxpr: Jaxpr, *, source_info: bool = False, name_stack: bool = False) -> str:
@@ -28,74 +29,102 @@ def format_jaxpr(jaxpr: Jaxpr, *, source_info: bool = False, name_stack: bool = 
       source_info: whether each equation is followed by the user's line it came from.
       name_stack: whether each equation is followed by its named scopes.
     """
-    return "\n".join(_Printer(source_info, name_stack).jaxpr(jaxpr))
+    return "\n".join(_Printer(jaxpr, source_info, name_stack).jaxpr(jaxpr, 0))
 
 
 class _Printer:
-    def __init__(self, source_info: bool, name_stack: bool) -> None:
-        self.source_info = source_info
-        self.name_stack = name_stack
+    """Prints jaxprs as lists of lines; `column` is where the first line begins."""
 
-    def jaxpr(self, jaxpr: Jaxpr) -> list[str]:
-        names = _Names()
-        consts = _binders(jaxpr.constvars, names)
-        head = f"{{ lambda {consts + ' ' if consts else ''}; {_binders(jaxpr.invars, names)}. let"
-        body = [self.equation(eqn, names) for eqn in jaxpr.eqns]
-        outs = [_atom(x, names) for x in jaxpr.outvars]
-        tail = f"in ({', '.join(outs)}{',' if len(outs) == 1 else ''}) }}"
-        if not body:
-            return [f"{head} {tail}"]
-        if len(body) == 1 and len(body[0]) == 1:
-            line = f"{head} {body[0][0]} {tail}"
-            if len(line) <= _LINE:
-                return [line]
-        return [head, *("    " + line for lines in body for line in lines), "  " + tail]
-
-    def equation(self, eqn: Equation, names: _Names) -> list[str]:
-        left = _binders(eqn.outputs, names) or "_"
-        right = " ".join([""] + [_atom(x, names) for x in eqn.inputs])
-        notes = []
-        if self.source_info:
-            notes.append(describe(eqn.source))
-        if self.name_stack:
-            notes.append("/".join(eqn.name_stack))
-        right += "  # " + " ".join(notes) if any(notes) else ""
-        params = [self.param(name, eqn.params[name]) for name in sorted(eqn.params)]
-        flat = " ".join(lines[0] for lines in params)
-        start = f"{left} = {eqn.primitive.name}"
-        if not params:
-            return [start + right]
-        if all(len(lines) == 1 for lines in params) and len(start + flat + right) <= _LINE:
-            return [f"{start}[{flat}]{right}"]
-        inner = ["  " + line for lines in params for line in lines]
-        return [start + "[", *inner, "]" + right]
-
-    def param(self, name: str, value: Any) -> list[str]:
-        if isinstance(value, ClosedJaxpr):
-            value = value.jaxpr
-        if isinstance(value, Jaxpr):
-            first, *rest = self.jaxpr(value)
-            return [f"{name}={first}", *rest]
-        if isinstance(value, tuple) and value and isinstance(value[0], ClosedJaxpr | Jaxpr):
-            lines = [f"{name}=("]
-            for item in value:
-                lines += ["  " + line for line in self.param("", item)]
-            return [line.replace("  =", "  ", 1) for line in lines] + [")"]
-        return [f"{name}={_value(value)}"]
-
-
-class _Names:
-    """Gives each variable of one jaxpr its letter."""
-
-    def __init__(self) -> None:
+    def __init__(self, jaxpr: Jaxpr, source_info: bool, name_stack: bool) -> None:
+        self._source_info = source_info
+        self._name_stack = name_stack
+        self._used = set(_variables_used(jaxpr))
         self._names: dict[Var, str] = {}
         self._fresh = _letters()
 
-    def __getitem__(self, var: Var) -> str:
-        name = self._names.get(var)
+    def jaxpr(self, jaxpr: Jaxpr, column: int) -> list[str]:
+        consts = "".join([" " + self._binder(v) for v in jaxpr.constvars])
+        head = f"{{ lambda{consts or ' '}; {self._binders(jaxpr.invars)}. let"
+        body = [self.equation(eqn, column + 4) for eqn in jaxpr.eqns]
+        outs = [self._atom(x) for x in jaxpr.outvars]
+        tail = f"in ({', '.join(outs)}{',' if len(outs) == 1 else ''}) }}"
+        if not body:
+            return [f"{head}  {tail}"]
+        line = f"{head} {body[0][0]} {tail}"
+        if len(body) == len(body[0]) == 1 and column + len(line) <= _WIDTH:
+            return [line]
+        return [head, *("    " + line for lines in body for line in lines), "  " + tail]
+
+    def equation(self, eqn: Equation, column: int) -> list[str]:
+        left = self._result_binders(eqn.outputs)
+        right = "".join([" " + self._atom(x) for x in eqn.inputs]) + self._notes(eqn)
+        start = f"{left} = {eqn.primitive.name}"
+        shown = _shown_params(eqn)
+        if not shown:
+            return [start + right]
+        params = [self._param(name, value, column + 2) for name, value in shown]
+        flat = f"{start}[{' '.join([lines[0] for lines in params])}]{right}"
+        if all(len(lines) == 1 for lines in params) and column + len(flat) <= _WIDTH:
+            return [flat]
+        return [start + "[", *("  " + line for lines in params for line in lines), "]" + right]
+
+    def _notes(self, eqn: Equation) -> str:
+        notes = [describe(eqn.source)] if self._source_info else []
+        if self._name_stack:
+            notes.append("/".join(eqn.name_stack))
+        text = " ".join([note for note in notes if note])
+        return f"  # {text}" if text else ""
+
+    def _param(self, name: str, value: Any, column: int) -> list[str]:
+        if isinstance(value, ClosedJaxpr | Jaxpr):
+            first, *rest = self.jaxpr(_open(value), column)
+            return [f"{name}={first}", *rest]
+        if isinstance(value, tuple) and value and isinstance(value[0], ClosedJaxpr | Jaxpr):
+            inner = [line for item in value for line in self.jaxpr(_open(item), column + 2)]
+            return [f"{name}=(", *("  " + line for line in inner), ")"]
+        return [f"{name}={_value(value)}"]
+
+    def _result_binders(self, variables: Sequence[Var]) -> str:
+        shown = [self._binder(v) if v in self._used else f"_:{v.aval.str_short()}"
+                 for v in variables]  # fmt: skip
+        return " ".join(shown) or "_"
+
+    def _binders(self, variables: Sequence[Var]) -> str:
+        return " ".join([self._binder(v) for v in variables])
+
+    def _binder(self, v: Var) -> str:
+        return f"{self._name(v)}:{v.aval.str_short()}"
+
+    def _atom(self, atom: Atom) -> str:
+        if isinstance(atom, Literal):
+            value = atom.val
+            text = value.item() if isinstance(value, np.generic) else value
+            return f"{text}:{atom.aval.str_short()}"
+        return self._name(atom)
+
+    def _name(self, v: Var) -> str:
+        name = self._names.get(v)
         if name is None:
-            name = self._names[var] = next(self._fresh)
+            name = self._names[v] = next(self._fresh)
         return name
+
+
+def _open(jaxpr: ClosedJaxpr | Jaxpr) -> Jaxpr:
+    return jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr
+
+
+def _variables_used(jaxpr: Jaxpr) -> Iterator[Atom]:
+    yield from jaxpr.outvars
+    for eqn in jaxpr.eqns:
+        yield from eqn.inputs
+        for inner in subjaxprs(eqn.params):
+            yield from _variables_used(inner)
+
+
+def _shown_params(eqn: Equation) -> list[tuple[str, Any]]:
+    rule = eqn.primitive.rules.get("print")
+    params = eqn.params if rule is None else rule(**eqn.params)
+    return sorted(params.items(), key=lambda item: (item[0] != "name", item[0]))
 
 
 def _letters() -> Iterator[str]:
@@ -107,26 +136,12 @@ def _letters() -> Iterator[str]:
                 yield "".join(word)
 
 
-def _binders(variables: Sequence[Var], names: _Names) -> str:
-    return " ".join(f"{names[v]}:{v.aval.str_short()}" for v in variables)
-
-
-def _atom(atom: Atom, names: _Names) -> str:
-    if isinstance(atom, Literal):
-        return f"{_scalar(atom.val)}:{atom.aval.str_short()}"
-    return names[atom]
-
-
-def _scalar(value: Any) -> str:
-    return str(value.item()) if isinstance(value, np.generic) else str(value)
-
-
 def _value(value: Any) -> str:
     if isinstance(value, np.dtype):
-        return dtypes.short_name(value)
+        return value.name
     if callable(value) and hasattr(value, "__name__"):
         return str(value.__name__)
-    if isinstance(value, tuple):
+    if isinstance(value, tuple) and type(value) is tuple:
         return f"({', '.join(map(_value, value))}{',' if len(value) == 1 else ''})"
     return str(value)
 

@@ -129,6 +129,12 @@ declare_kind(
     doc="the effects of an equation, which keep it in order and alive",
 )
 declare_kind(
+    "print",
+    signature="(**params) -> the params that a jaxpr shows",
+    consumer="xprim",
+    doc="how an equation's params are printed; without a rule, all of them as they are",
+)
+declare_kind(
     "dce",
     signature="(used outputs, equation) -> (used inputs, equation or None)",
     consumer="xprim",

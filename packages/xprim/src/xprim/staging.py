@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from xprim import config
 from xprim.array import Array, ConcreteArray
 from xprim.avals import ShapedArray
 from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var
+from xprim.leaks import check_no_leaks
 from xprim.primitive import Primitive
 from xprim.source import capture, describe
 from xprim.trace import Trace, Tracer, foreign_operand, raise_leaked, state
@@ -23,18 +25,19 @@ from xprim.trace import Trace, Tracer, foreign_operand, raise_leaked, state
 class JaxprTracer(Tracer):
     """A value inside a function that is being staged: shape and dtype are known, the rest not."""
 
-    __slots__ = ("var",)
+    __slots__ = ("variable",)  # not `var`, which is an array method
 
     trace: JaxprTrace
+    variable: Var
 
     def __init__(self, trace: JaxprTrace, var: Var) -> None:
         self.trace = trace
-        self.var = var
+        self.variable = var
         self.aval = var.aval
 
     def origin(self) -> str:
         """Say which equation or argument this value comes from."""
-        return self.trace.origin_of(self.var)
+        return self.trace.origin_of(self.variable)
 
 
 class JaxprTrace(Trace):
@@ -70,7 +73,7 @@ class JaxprTrace(Trace):
     ) -> tuple[Any, ...]:
         """Add an equation and return tracers for its results."""
         inputs = [
-            x.var if type(x) is JaxprTracer and x.trace is self else self.constant(x)
+            x.variable if type(x) is JaxprTracer and x.trace is self else self.constant(x)
             for x in operands
         ]
         avals_out = primitive.infer(tuple([x.aval for x in inputs]), params)
@@ -111,7 +114,7 @@ class JaxprTrace(Trace):
     def atom(self, value: Array) -> Atom:
         """Return the atom of a result: a variable of this trace, or a constant."""
         if type(value) is JaxprTracer and value.trace is self:
-            return value.var
+            return value.variable
         return self.constant(value)
 
     def finish(self, results: Sequence[Array]) -> tuple[Jaxpr, list[Any]]:
@@ -166,11 +169,15 @@ def trace_to_jaxpr(
     state.trace = trace
     state.source = None
     try:
-        return trace.finish(fun(*args))
+        finished = trace.finish(fun(*args))
     finally:
         state.trace = previous
         state.source = outer_source
         trace.closed = True
+    if config.values.check_tracer_leaks:
+        del args
+        check_no_leaks(trace)
+    return finished
 
 
 def close_over(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:

@@ -41,3 +41,19 @@ from xrandom.continuous import (  # noqa: E402
 )
 from xrandom.categorical import categorical, gumbel  # noqa: E402
 from xrandom.shuffling import choice, permutation  # noqa: E402
+from xrandom.gamma import (  # noqa: E402
+    ball,
+    beta,
+    chisquare,
+    dirichlet,
+    f,
+    gamma,
+    generalized_normal,
+    loggamma,
+    random_gamma_p,
+    t,
+)
+from xrandom.counts import binomial, multinomial, poisson  # noqa: E402
+from xrandom.multivariate import multivariate_normal, orthogonal  # noqa: E402
+
+__version__ = "0.1.0"

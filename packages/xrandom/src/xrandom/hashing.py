@@ -48,7 +48,7 @@ def hash_words(k0: Words, k1: Words, x0: Words, x1: Words) -> tuple[Words, Words
         y0, y1 = hash_lanes(*lanes, lanes_of_ones(size))
         return _unpacked(y0, shape, size), _unpacked(y1, shape, size)
     flat = [w if w.ndim == 0 else np.broadcast_to(w, shape).reshape(-1) for w in (k0, k1)]
-    y0, y1 = np.array(np.broadcast_to(x0, shape)), np.array(np.broadcast_to(x1, shape))
+    y0, y1 = [np.array(np.broadcast_to(x, shape), order="C") for x in (x0, x1)]
     _hash_in_pieces(*flat, y0.reshape(-1), y1.reshape(-1))
     return y0, y1
 

@@ -9,26 +9,17 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from xprim import (
-    EAGER,
-    Array,
-    ConcreteArray,
-    Primitive,
-    ShapedArray,
-    attach_methods,
-    install_backend,
-)
+from xprim import EAGER, Array, ConcreteArray, Primitive, ShapedArray, attach_methods
+from xprim import install_backend as _install_backend
 
-# The size from which `xjit` takes an operation; below it NumPy is faster than a dispatch.
-_LARGE = 1 << 17
+# Work of fewer elements than this never goes to the compiler.
+_SMALL = 1 << 13
 
 # Methods and attributes of arrays that `xjit` attaches when it is imported.
-_ABOUT_DEVICES = frozenset((
-    "addressable_data", "addressable_shards", "block_until_ready", "committed",
-    "copy_to_host_async", "delete", "device", "devices", "global_shards", "is_deleted",
-    "is_fully_addressable", "is_fully_replicated", "is_ready", "on_device_size_in_bytes",
-    "platform", "sharding", "to_device", "unsafe_buffer_pointer",
-))  # fmt: skip
+_ABOUT_DEVICES = (
+    "block_until_ready", "committed", "copy_to_host_async", "delete", "device", "devices",
+    "is_deleted", "is_ready", "on_device_size_in_bytes", "sharding", "unsafe_buffer_pointer",
+)  # fmt: skip
 
 
 class CompilerOnDemand:
@@ -37,9 +28,12 @@ class CompilerOnDemand:
     def takes(
         self, primitive: Primitive, operands: tuple[Any, ...], avals_out: tuple[ShapedArray, ...]
     ) -> bool:
-        """Import the compiler for a large operation, and let it decide."""
+        """Import the compiler for an operation that may be large, and let it decide."""
         for aval in avals_out:
-            if aval.size >= _LARGE:
+            if aval.size >= _SMALL:
+                return bool(_loaded_backend().takes(primitive, operands, avals_out))
+        for x in operands:
+            if x.aval.size >= _SMALL:
                 return bool(_loaded_backend().takes(primitive, operands, avals_out))
         return False
 
@@ -54,21 +48,28 @@ class CompilerOnDemand:
         return tuple(_loaded_backend().evaluate(primitive, operands, params, avals_out))
 
 
+class _OnDemand:
+    """Stands in for an attribute until the compiler is imported, which puts its own in place.
+
+    A descriptor for each name, not `__getattr__`: NumPy asks arrays for several attributes that
+    they do not have, each time it converts one.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Array | None, owner: type[Array]) -> Any:
+        importlib.import_module("xjit")
+        return getattr(owner if instance is None else instance, self.name)
+
+
 def _loaded_backend() -> Any:
     importlib.import_module("xjit")  # installs its own backend in place of this one
     return EAGER.backend
 
 
-def _attribute(self: Array, name: str) -> Any:
-    """Import the compiler for an attribute that it attaches."""
-    if name in _ABOUT_DEVICES and isinstance(EAGER.backend, CompilerOnDemand):
-        importlib.import_module("xjit")
-        return getattr(self, name)
-    raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-
 def install() -> None:
-    """Put the stand-in in place, unless the compiler is there already."""
+    """Put the stand-ins in place, unless the compiler is there already."""
     if EAGER.backend is None:
-        install_backend(CompilerOnDemand())
-        attach_methods({"__getattr__": _attribute})
+        _install_backend(CompilerOnDemand())
+        attach_methods({name: _OnDemand(name) for name in _ABOUT_DEVICES}, to=ConcreteArray)

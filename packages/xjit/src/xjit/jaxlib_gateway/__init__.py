@@ -11,6 +11,7 @@ from .runtime import Device, RuntimeFailure, XlaError, fail, version  # isort: s
 from .buffers import (
     ArrayType,
     Buffer,
+    BufferType,
     StackedPieces,
     array_type,
     assemble,
@@ -60,6 +61,7 @@ __all__ = [
     "CALLBACK_TARGET",
     "ArrayType",
     "Buffer",
+    "BufferType",
     "Device",
     "Executable",
     "GpuPlugin",

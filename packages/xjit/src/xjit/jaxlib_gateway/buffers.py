@@ -26,6 +26,9 @@ from .runtime import RuntimeFailure, XlaError, _jax, fail, xla_client
 Buffer: TypeAlias = Any
 """An opaque buffer; only the functions of this folder look inside."""
 
+BufferType = _jax.ArrayImpl
+"""The class of all buffers."""
+
 _COPY = xla_client.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 _ALIAS = xla_client.HostBufferSemantics.ZERO_COPY
 _REPLICATED = xla_client.HloSharding.replicate()
@@ -293,9 +296,11 @@ def block_until_ready(buffer: Buffer) -> Buffer:
 
 
 def copy_to_host_async(buffer: Buffer) -> None:
-    """Start a copy to the host, which `to_numpy` then waits for."""
+    """Start a copy to the host, which `to_numpy` then waits for; nothing to do on a CPU."""
+    if device_of(buffer).platform == "cpu":
+        return
     try:
-        buffer.copy_to_host_async()
+        buffer._copy_single_device_array_to_host_async()
     except RuntimeFailure as error:
         fail("copy_to_host_async", "the buffer could not be copied", error)
 

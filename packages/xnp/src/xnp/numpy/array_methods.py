@@ -15,6 +15,7 @@ import numpy as np
 import xnp.numpy as namespace
 from xnp.numpy import bits, contraction, creation, elementary, indexing, logic, printing, reductions
 from xnp.numpy import rearranging, rounding, selection, shaping, sorting, ufuncs
+from xnp.numpy.dispatch import binary_operator
 from xnp.numpy.index_update import IndexUpdateHelper
 from xprim import Array, ConcreteArray, attach_methods, dtypes
 
@@ -91,6 +92,15 @@ def _operators() -> dict[str, Any]:
         "__invert__": lambda self: bits.invert(self),
         "__round__": lambda self, ndigits=None: rounding.round(self, ndigits or 0),
     }
+
+
+def _concrete_operators() -> dict[str, Any]:
+    """Return operators that go straight to plans of their own."""
+    table: dict[str, Any] = {}
+    for name, function in (_BINARY | _COMPARISONS).items():
+        if hasattr(function, "routes"):
+            table[f"__{name}__"] = binary_operator(*function.routes, _forward(function))
+    return table
 
 
 # --- indexing and iteration ---------------------------------------------------------------------------
@@ -304,4 +314,4 @@ def _concrete_methods() -> dict[str, Any]:
 
 
 attach_methods(_operators() | _methods())
-attach_methods(_concrete_methods(), to=ConcreteArray)
+attach_methods(_concrete_methods() | _concrete_operators(), to=ConcreteArray)

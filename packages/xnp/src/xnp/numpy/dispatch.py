@@ -220,15 +220,20 @@ def plan_of(function: Callable[..., Any], avals: tuple[Any, ...]) -> Plan | None
 
 
 def binary_operator(
-    written: Callable[[Any, Any], Any], direct: Callable[[Any, Any], Any] | None = None
+    written: Callable[[Any, Any], Any],
+    direct: Callable[[Any, Any], Any] | None = None,
+    otherwise: Callable[[Any, Any], Any] | None = None,
 ) -> Callable[[Any, Any], Any]:
     """Return the function of two operands, with a table of plans in front: as `planned`, faster.
 
     Args:
-      written: the function for all other cases, and for the first call.
+      written: the function for every trace.
       direct: a NumPy function that gives the same where both operands have one native dtype.
+      otherwise: called when there is no plan instead of `written`: an operator, which must look at
+        the other operand first.
     """
     table = new_table()
+    written_route, otherwise = written, otherwise or written
 
     def operator(x: Any, y: Any, /) -> Any:
         if state.trace is EAGER:
@@ -250,13 +255,13 @@ def binary_operator(
                 try:
                     result = quiet.run(run, a, b)
                 except OverflowError:  # a Python integer: the written route says it better
-                    return written(x, y)
+                    return otherwise(x, y)
                 if type(result) is not _ndarray:
                     result = np.asarray(result, aval.dtype)
                 return ConcreteArray(result, aval)
-        result = written(x, y)
+        result = otherwise(x, y)
         if state.trace is EAGER:
-            _remember_binary(table, written, direct, x, y)
+            _remember_binary(table, written_route, direct, x, y)
         return result
 
     return operator

@@ -177,9 +177,10 @@ def _mask_entries(mask: Any, axis: int, shape: Any) -> list[Entry]:
             f"index: a mask must have the shape of the dimensions it indexes, {expected}, got "
             f"{mask.shape}."
         )
-    if not mask.ndim:  # True or False: a new axis of size 1 or 0
-        places = np.zeros(int(bool(mask.to_host())), np.int32)
-        return [NewAxis(), Positions(from_numpy(places))]
+    if not mask.ndim:  # True is a new axis of size 1, False would be one of size 0
+        if bool(mask.to_host()):
+            return [NewAxis()]
+        raise IndexError("index: False selects nothing; x[:0] has no elements either.")
     return [Positions(from_numpy(p.astype(np.int32))) for p in np.nonzero(mask.to_host())]
 
 

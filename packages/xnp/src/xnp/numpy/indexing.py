@@ -46,7 +46,7 @@ from xprim.eager import EAGER
 
 __all__ = ["take", "take_along_axis"]
 
-_BASIC = frozenset([int, slice, NoneType, EllipsisType])
+_BASIC = frozenset([int, slice, NoneType, EllipsisType, bool])
 _PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
 
 

@@ -54,7 +54,9 @@ def binary_function(
     name: str, written: Callable[[Any, Any], Any], doc: str, direct: Any = None
 ) -> Binary:
     """Return the public function of two operands that `written` says for every trace."""
-    return named(binary_operator(written, direct), name, doc)  # type: ignore[no-any-return]
+    function = named(binary_operator(written, direct), name, doc)
+    function.routes = written, direct  # for the operators of concrete arrays
+    return function  # type: ignore[no-any-return]
 
 
 def promoting(name: str, primitive: str) -> Callable[[Any, Any], Any]:

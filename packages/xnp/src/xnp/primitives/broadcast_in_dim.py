@@ -68,6 +68,11 @@ def _batch(axis: Any, operands: Any, dims: Any, *, shape: Any, broadcast_dimensi
     return outs, (0,)
 
 
+def _printed(*, shape: Any, broadcast_dimensions: Any) -> dict[str, Any]:
+    """Show what the type of the result does not say."""
+    return {"broadcast_dimensions": broadcast_dimensions} if broadcast_dimensions else {}
+
+
 broadcast_in_dim_p = Primitive(
     "broadcast_in_dim",
     shape=_shape,
@@ -76,4 +81,5 @@ broadcast_in_dim_p = Primitive(
     jvp=LINEAR,
     transpose=_transpose,
     batch=_batch,
+    print=_printed,
 )

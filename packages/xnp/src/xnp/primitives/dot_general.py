@@ -12,6 +12,7 @@ Semantics: StableHLO specification, section dot_general.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -318,20 +319,35 @@ def _transpose(
     preferred_element_type: Any,
 ) -> Any:  # fmt: skip
     (ct,) = cts
+    for_lhs, for_rhs = _transposed_numbers(dimension_numbers, lhs.aval.ndim, rhs.aval.ndim)
+    if type(lhs) is Linear:
+        numbers, permutation = for_lhs
+        result = _bind(ct, rhs, numbers, precision, lhs.aval.dtype)
+        return _arranged(result, permutation), Zero(rhs.aval)
+    numbers, permutation = for_rhs
+    result = _bind(lhs, ct, numbers, precision, rhs.aval.dtype)
+    return Zero(lhs.aval), _arranged(result, permutation)
+
+
+@functools.lru_cache(maxsize=4096)
+def _transposed_numbers(dimension_numbers: Any, lhs_ndim: int, rhs_ndim: int) -> Any:
+    """Return, for each operand, the product that gives its cotangent and how to arrange it.
+
+    The cotangent has the dimensions (batch, lhs free, rhs free). Contracting one operand's free
+    dimensions leaves (batch, the other's free, contracted in the order of this one), or that with
+    the last two swapped; the permutation brings them to their places, None where they are there.
+    """
     (lc, rc), (lb, rb) = dimension_numbers
     batch = tuple(range(len(lb)))
-    lf, rf = _free(lhs.aval.ndim, lc, lb), _free(rhs.aval.ndim, rc, rb)
+    lf, rf = _free(lhs_ndim, lc, lb), _free(rhs_ndim, rc, rb)
     ct_lf = tuple(range(len(lb), len(lb) + len(lf)))
-    ct_rf = tuple(range(len(lb) + len(lf), ct.aval.ndim))
-    if type(lhs) is Linear:
-        # (batch, lhs free, contracted in the order of rhs)
-        result = _bind(ct, rhs, ((ct_rf, rf), (batch, rb)), precision, lhs.aval.dtype)
-        dims = (*lb, *lf, *[lc[i] for i in sorted(range(len(rc)), key=lambda i: rc[i])])
-        return _arranged(result, dims), Zero(rhs.aval)
-    result = _bind(lhs, ct, ((lf, ct_lf), (lb, batch)), precision, rhs.aval.dtype)
-    # (batch, contracted in the order of lhs, rhs free)
-    dims = (*rb, *[rc[i] for i in sorted(range(len(lc)), key=lambda i: lc[i])], *rf)
-    return Zero(lhs.aval), _arranged(result, dims)
+    ct_rf = tuple(range(len(lb) + len(lf), len(lb) + len(lf) + len(rf)))
+    lhs_dims = (*lb, *lf, *[lc[i] for i in sorted(range(len(rc)), key=rc.__getitem__)])
+    rhs_dims = (*rb, *[rc[i] for i in sorted(range(len(lc)), key=lc.__getitem__)], *rf)
+    return (
+        (((ct_rf, rf), (batch, rb)), _placing(lhs_dims)),
+        (((lf, ct_lf), (lb, batch)), _placing(rhs_dims)),
+    )
 
 
 def _bind(lhs: Any, rhs: Any, dims: Any, precision: Any, dtype: Any) -> Any:
@@ -341,11 +357,15 @@ def _bind(lhs: Any, rhs: Any, dims: Any, precision: Any, dtype: Any) -> Any:
     )[0]
 
 
-def _arranged(x: Any, dims: tuple[int, ...]) -> Any:
-    """Bring dimension i of `x` to the place `dims[i]`."""
-    if dims == tuple(range(len(dims))):
-        return x
+def _placing(dims: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Return the permutation that brings dimension i to the place `dims[i]`, None for none."""
     permutation = tuple(sorted(range(len(dims)), key=dims.__getitem__))
+    return None if permutation == tuple(range(len(dims))) else permutation
+
+
+def _arranged(x: Any, permutation: tuple[int, ...] | None) -> Any:
+    if permutation is None:
+        return x
     return get_primitive("transpose").bind(x, permutation=permutation)[0]
 
 
@@ -378,6 +398,12 @@ def _past(dims: Sequence[int], d: int) -> tuple[int, ...]:
     return tuple([i + (i >= d) for i in dims])
 
 
+def _printed(*, dimension_numbers: Any, **params: Any) -> dict[str, Any]:
+    """Show the numbers as lists, as JAX's users know them, and what is not None."""
+    lists = tuple([tuple([list(dims) for dims in pair]) for pair in dimension_numbers])
+    return {"dimension_numbers": lists} | {k: v for k, v in params.items() if v is not None}
+
+
 dot_general_p: Primitive = Primitive(
     "dot_general",
     shape=_shape,
@@ -386,4 +412,5 @@ dot_general_p: Primitive = Primitive(
     jvp=multilinear(0, 1),
     transpose=_transpose,
     batch=_batch,
+    print=_printed,
 )

@@ -80,9 +80,7 @@ def _read_npz(path: Path) -> tuple[Host, Host]:
     with np.load(path, allow_pickle=False) as archive:
         missing = [name for name in ("x", "y") if name not in archive]
         if missing:
-            raise DemoError(
-                f"{path}: has no array {missing[0]!r}, only {', '.join(archive.files)}"
-            )
+            raise DemoError(f"{path}: has no array {missing[0]!r}, only {', '.join(archive.files)}")
         return archive["x"], archive["y"]
 
 

@@ -22,11 +22,12 @@ def loss_curve(run: Run, parallel: Run | None, path: Path) -> None:
     """Draw the loss of every step, and the held-out accuracy, over the steps."""
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
     steps = np.arange(1, len(run.losses) + 1)
-    axes.semilogy(steps, run.losses, color=BLUE, lw=1, label="one device")
+    axes.semilogy(steps, run.losses, color=BLUE, lw=0.8, label="one device")
     if parallel is not None and parallel.losses:
+        every = max(1, len(parallel.losses) // 40)
         axes.semilogy(
-            np.arange(1, len(parallel.losses) + 1), parallel.losses, color="black", lw=1, ls=":",
-            label="data-parallel",
+            np.arange(1, len(parallel.losses) + 1)[::every], parallel.losses[::every],
+            color="black", marker="o", ms=4, mfc="none", ls="", label="data-parallel",
         )  # fmt: skip
     axes.set(xlabel="update", ylabel="training loss of the batch (log scale)")
     axes.grid(alpha=0.3)

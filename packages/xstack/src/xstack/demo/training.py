@@ -13,7 +13,7 @@ import xstack
 from xstack import random
 from xstack.demo import classifier
 from xstack.demo.data import Dataset
-from xstack.demo.settings import Settings
+from xstack.demo.settings import DemoError, Settings
 
 Progress = Callable[[int, float, float], None]  # step, loss, held-out accuracy
 
@@ -67,7 +67,7 @@ PREDICTED = xstack.jit(classifier.predicted)
 def train(data: Dataset, settings: Settings, report: Progress) -> Run:
     """Train on one device with a compiled update whose parameters are donated."""
     run = Run()
-    device = xstack.devices(settings.device)[0]
+    device = _chosen_device(settings.device)
     params = xstack.device_put(initial_params(data, settings), device)
     rate = np.float32(settings.learning_rate)
     first_x, first_y = next(batches(data, settings))
@@ -93,6 +93,14 @@ def train(data: Dataset, settings: Settings, report: Progress) -> Run:
     run.losses = [float(v) for v in run.losses]
     run.seconds_by_phase["training"] = time.perf_counter() - start
     return run
+
+
+def _chosen_device(platform: str) -> Any:
+    try:
+        return xstack.devices(platform)[0]
+    except (ValueError, RuntimeError) as error:
+        reason = " ".join(line.strip() for line in str(error).splitlines()[:2])
+        raise DemoError(f"--device {platform}: {reason}") from error
 
 
 def train_data_parallel(data: Dataset, settings: Settings, report: Progress) -> Run:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp import lax  # noqa: F401 - defines the primitives
+import xnp.lax  # noqa: F401 - defines the primitives
 from xnp.testing.samples.elementwise_values import (
     COMPLEX,
     FLOATS,

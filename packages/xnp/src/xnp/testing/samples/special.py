@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp import lax  # noqa: F401 - defines the primitives
+import xnp.lax  # noqa: F401 - defines the primitives
 from xnp.testing.samples.elementwise_values import FLOATS, SMALL_FLOATS, array, unary_samples
 from xprim.testing import Sample, Tolerance
 

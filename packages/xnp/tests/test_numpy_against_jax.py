@@ -1,0 +1,82 @@
+"""Every expression of `numpy_cases` gives what jax.numpy gives: value, dtype and weak type.
+
+And it gives the same along each of our routes: written out (first call), by its dispatch plan (second
+call), and staged as a jaxpr.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xnp
+from xprim import Array, eval_closed, make_jaxpr
+
+jnp = pytest.importorskip("jax.numpy")
+
+_spec = importlib.util.spec_from_file_location(
+    "numpy_cases", Path(__file__).with_name("numpy_cases.py")
+)
+assert _spec is not None
+assert _spec.loader is not None
+numpy_cases = importlib.util.module_from_spec(_spec)
+sys.modules["numpy_cases"] = numpy_cases
+_spec.loader.exec_module(numpy_cases)
+
+HOST = numpy_cases.operands()
+OURS = {name: xnp.array(value) for name, value in HOST.items()}
+THEIRS = {name: jnp.array(value) for name, value in HOST.items()}
+CASES = numpy_cases.cases(
+    numpy_cases.UFUNCS, numpy_cases.SHAPES, numpy_cases.INDEXING, numpy_cases.REDUCTIONS,
+    numpy_cases.CONTRACTIONS, *([numpy_cases.MORE] if hasattr(numpy_cases, "MORE") else []),
+)  # fmt: skip
+
+# Names in an expression that has to know values, so that it cannot be staged.
+VALUE_DEPENDENT = ("f[b]", "f[b1", "f[:, b1", "f[f > 0]", "ns.where(f > 0)[0]", "ns.nonzero(i)",
+                   "flatnonzero(b)", "argwhere(b)", "extract(", "compress(", "repeat(row, ns",
+                   "choose(", "at[b]", "f[True]", "!")  # fmt: skip
+# NumPy rounds, adds and multiplies in another order than XLA.
+TOLERANCE = {"float16": 2e-3, "float32": 3e-5, "complex64": 3e-5}
+
+
+def evaluate(text: str, namespace: Any, arrays: dict[str, Any]) -> Any:
+    return eval(text, {"ns": namespace, "abs": abs, "divmod": divmod}, dict(arrays))
+
+
+def assert_same(found: Any, expected: Any, what: str) -> None:
+    if not isinstance(expected, np.ndarray) and not hasattr(expected, "dtype"):
+        assert found == expected, what
+        return
+    assert isinstance(found, Array), what
+    assert found.shape == expected.shape, what
+    assert found.dtype == expected.dtype, what
+    tolerance = TOLERANCE.get(expected.dtype.name, 0)
+    np.testing.assert_allclose(
+        np.asarray(found), np.asarray(expected), rtol=tolerance, atol=tolerance, err_msg=what
+    )
+
+
+@pytest.mark.parametrize("text", CASES)
+@pytest.mark.filterwarnings("ignore")
+def test_an_expression_gives_what_jax_gives_along_every_route(text: str) -> None:
+    expected = evaluate(text, jnp, THEIRS)
+    first = evaluate(text, xnp, OURS)
+    second = evaluate(text, xnp, OURS)
+    assert_same(first, expected, f"{text}: first call")
+    assert_same(second, expected, f"{text}: by its plan")
+    if isinstance(first, Array):
+        assert first.weak_type == expected.weak_type, text
+        assert second.weak_type == first.weak_type, text
+        assert np.array_equal(np.asarray(first), np.asarray(second), equal_nan=first.dtype != bool)
+    if not isinstance(first, Array) or any([part in text for part in VALUE_DEPENDENT]):
+        return
+    closed = make_jaxpr(lambda arrays: evaluate(text, xnp, arrays))(OURS)
+    leaves = [OURS[name] for name in sorted(OURS)]
+    (staged,) = eval_closed(closed, *leaves)
+    assert_same(staged, expected, f"{text}: staged")
+    assert staged.weak_type == first.weak_type, text

@@ -1,0 +1,84 @@
+import gc
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+from xprim import ShapeDtypeStruct, ShapedArray, avals, dtypes, shaped_array
+
+
+def test_equal_abstract_values_are_the_same_object():
+    a = ShapedArray((2, 3), "float32")
+    assert a is ShapedArray([2, np.int64(3)], np.float32)
+    assert a is shaped_array((2, 3), np.dtype("float32"))
+    assert a is not ShapedArray((2, 3), "float32", weak_type=True)
+    assert a is not ShapedArray((3, 2), "float32")
+    assert (a.ndim, a.size) == (2, 6)
+    assert ShapedArray((), "int8").size == 1
+
+
+def test_interning_survives_pickle_and_updates():
+    a = ShapedArray((4,), dtypes.bfloat16, weak_type=True)
+    assert pickle.loads(pickle.dumps(a)) is a
+    assert a.strong() is ShapedArray((4,), "bfloat16")
+    assert a.strong().strong() is a.strong()
+    assert a.update(shape=(5,)) is ShapedArray((5,), "bfloat16", True)
+    assert a.update(dtype=np.dtype("f4"), weak_type=False) is ShapedArray((4,), "float32")
+
+
+def test_unused_abstract_values_are_forgotten():
+    a = ShapedArray((7, 11, 13), "uint16")
+    assert (a.shape, a.dtype, False) in avals._interned
+    del a
+    gc.collect()
+    assert ((7, 11, 13), np.dtype("uint16"), False) not in avals._interned
+    assert ShapedArray((7, 11, 13), "uint16").size == 1001
+
+
+def test_threads_that_make_the_same_abstract_value_share_it():
+    barrier, found = threading.Barrier(8), []
+
+    def work():
+        barrier.wait()
+        for i in range(200):
+            found.append((i, ShapedArray((i, 17), "float16")))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({id(a) for _, a in found}) == 200
+
+
+def test_abstract_values_are_immutable_and_valid():
+    a = ShapedArray((2,), "float32")
+    with pytest.raises(AttributeError, match="ShapedArray: cannot set 'shape'"):
+        a.shape = (3,)
+    with pytest.raises(ValueError, match=r"shape: dimensions must not be negative, got \(2, -1\)"):
+        ShapedArray((2, -1), "float32")
+    with pytest.raises(TypeError):
+        ShapedArray((2.5,), "float32")
+
+
+def test_text_forms():
+    a = ShapedArray((2, 3), "float32", weak_type=True)
+    assert repr(a) == "ShapedArray(~float32[2,3])"
+    assert a.str_short() == "f32[2,3]"
+    assert ShapedArray((), dtypes.float0).str_long() == "float0[]"
+
+
+def test_shape_dtype_struct_is_a_value():
+    s = ShapeDtypeStruct((2, 3), "float32")
+    assert repr(s) == "ShapeDtypeStruct(shape=(2, 3), dtype=float32)"
+    assert s == ShapeDtypeStruct((2, 3), np.float32) and hash(s) == hash(s.update())
+    assert s != ShapeDtypeStruct((2, 3), "float16") and s != "text"
+    assert s.aval is ShapedArray((2, 3), "float32")
+    assert (s.ndim, s.size, len(s)) == (2, 6, 2)
+    weak = s.update(weak_type=True, sharding="somewhere")
+    assert repr(weak).endswith("weak_type=True, sharding=somewhere)")
+    with pytest.raises(TypeError, match="unknown attribute 'colour'"):
+        s.update(colour=1)
+    with pytest.raises(TypeError, match="len: a 0-d ShapeDtypeStruct has no length"):
+        len(ShapeDtypeStruct((), "int32"))

@@ -1,0 +1,116 @@
+import pickle
+
+import numpy as np
+import pytest
+
+from packages.xprim.tests.operations import NONE, plus, plus_p, scale, scale_p, swap_p
+from xprim import Primitive, as_array, get_primitive, kinds, primitive, primitives, rules, undefined
+from xprim.errors import DuplicateRuleError, MissingRuleError
+from xprim.rules import Kind, Linear, Zero, declare_kind, linear_in, multilinear, not_mapped
+
+RULES = {"numpy": NONE, "stablehlo": NONE, "jvp": NONE, "transpose": NONE, "batch": NONE}
+
+
+def test_primitives_are_found_by_name_and_pickle_by_it():
+    assert get_primitive("test_plus") is plus_p
+    assert pickle.loads(pickle.dumps(plus_p)) is plus_p
+    assert repr(plus_p) == "test_plus"
+    names = [p.name for p in primitives()]
+    assert names == sorted(names) and "test_plus" in names
+    with pytest.raises(KeyError, match="no primitive is named 'nothing'"):
+        get_primitive("nothing")
+
+
+def test_a_forgotten_rule_is_an_error_at_definition():
+    with pytest.raises(TypeError, match="shape"):
+        Primitive("test_forgotten", **RULES)
+    with pytest.raises(TypeError, match="test_unknown: there is no rule kind 'flavour'") as e:
+        Primitive("test_unknown", shape=NONE, flavour=NONE, **RULES)
+    assert "stablehlo" in str(e.value)
+
+
+def test_double_definitions_name_both_places():
+    with pytest.raises(DuplicateRuleError, match="the name 'test_plus' is taken") as e:
+        Primitive("test_plus", shape=NONE, **RULES)
+    assert "test_primitive.py" in str(e.value) and "operations.py" in str(e.value)
+    with pytest.raises(DuplicateRuleError, match="a rule of kind 'numpy' exists already") as e:
+        plus_p.define("numpy", lambda x, y: (x,))
+    assert "test_primitive.py" in str(e.value) and "operations.py" in str(e.value)
+
+
+def test_missing_rules_say_who_wants_them_and_where_they_belong():
+    with pytest.raises(MissingRuleError, match="test_plus: has no shard rule") as e:
+        plus_p.rule("shard")
+    assert "xpar" in str(e.value) and "operations.py" in str(e.value)
+    assert "test_plus_p.define('shard', rule)" in str(e.value)
+    with pytest.raises(MissingRuleError, match="test_plus: has no stablehlo rule: it is for tests."):
+        plus_p.rule("stablehlo")
+    with pytest.raises(MissingRuleError, match="unheard-of"):
+        plus_p.rule("unheard-of")
+
+
+def test_shape_rules_are_memoised_on_avals_and_params(monkeypatch):
+    calls = []
+
+    def shape(x, *, n):
+        calls.append(n)
+        return (x,)
+
+    p = Primitive("test_memo", shape=shape, **RULES)
+    x = as_array(1.0).aval
+    assert p.infer((x,), {"n": 1}) is p.infer((x,), {"n": 1})
+    p.infer((x,), {"n": 2})
+    assert calls == [1, 2]
+    monkeypatch.setattr(primitive, "_MAX_MEMO", 1)
+    p.infer((x,), {"n": 3})
+    p.infer((x,), {"n": 1})
+    assert calls == [1, 2, 3, 1]
+
+
+def test_params_must_be_hashable():
+    with pytest.raises(TypeError, match="test_scale: the param 'by' must be hashable, got a list"):
+        scale_p.bind(as_array(1.0), by=[2])
+
+
+def test_operands_must_be_arrays():
+    for bad in (np.ones(3), 2.0, None):
+        with pytest.raises(TypeError, match="test_plus: an operand is not an Array") as e:
+            plus_p.bind(as_array(1.0), bad)
+        assert type(bad).__name__ in str(e.value) and "test_primitive.py" in str(e.value)
+
+
+def test_shape_errors_reach_the_user():
+    with pytest.raises(TypeError, match=r"test_plus: the shapes differ: float32\[2\], float32\[3\]"):
+        plus(np.ones(2), np.ones(3))
+
+
+def test_evaluation_gives_tuples_of_arrays():
+    x, y = as_array(np.ones(2, np.float32)), as_array(3.0)
+    assert np.asarray(plus(x, y)).tolist() == [4, 4]
+    a, b = swap_p.bind(x, y)
+    assert a.weak_type and b.shape == (2,)
+    assert scale(np.arange(3, dtype=np.int8), 2).dtype == np.int8
+
+
+def test_rule_kinds_are_declared_once():
+    kind = declare_kind("test_kind", signature="() -> ()", consumer="tests", doc="for tests")
+    try:
+        assert kinds["test_kind"] is kind
+        assert declare_kind("test_kind", signature="() -> ()", consumer="tests", doc="for tests") == kind
+        with pytest.raises(DuplicateRuleError, match="the kind 'test_kind' is declared already, by tests"):
+            declare_kind("test_kind", signature="(x)", consumer="others", doc="")
+        p = Primitive("test_with_kind", shape=NONE, test_kind=len, **RULES)
+        assert p.rule("test_kind") is len
+        scale_p.define("test_kind", len)
+    finally:
+        del kinds["test_kind"]
+
+
+def test_symbols_have_readable_forms():
+    aval = as_array(1.0).aval
+    assert repr(Zero(aval)) == "Zero(f32[])" and repr(Linear(aval)) == "Linear(f32[])"
+    assert repr(rules.LINEAR) == "LINEAR" and repr(not_mapped) == "not_mapped"
+    assert pickle.loads(pickle.dumps(not_mapped)) is not_mapped
+    assert linear_in(0, 2).argnums == (0, 2) and multilinear(1).argnums == (1,)
+    assert undefined("why").reason == "why"
+    assert isinstance(kinds["jvp"], Kind) and kinds["jvp"].required

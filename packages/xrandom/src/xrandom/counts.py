@@ -1,0 +1,282 @@
+"""Counts: `poisson`, `binomial`, `multinomial`.
+
+Small means count exponential or geometric waiting times; large ones draw by rejection from a
+transformed uniform distribution, all elements at once, those that are accepted waiting.
+
+Sources: Knuth, "The art of computer programming" vol. 2, section 3.4.1; Hormann, "The transformed
+rejection method for generating Poisson random variables", Insurance: Mathematics and Economics 12
+(1993); Hormann, "The generation of binomial random variates", J. Stat. Comput. Simul. 46 (1993).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from xnp import lax
+from xprim import Array, as_array, dtypes
+from xrandom.arguments import (
+    Shape,
+    checked_shape,
+    common_shape,
+    filled,
+    floating_dtype,
+    integer_dtype,
+)
+from xrandom.keys import raw_split, words_of
+from xrandom.standard import raw_uniform
+
+# Below this mean (number of successes), waiting times are counted.
+_SMALL = 10.0
+
+
+def poisson(
+    key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, method: str = "exact"
+) -> Array:
+    """Draw from the Poisson distribution, of probabilities `lam^k exp(-lam) / k!`.
+
+    Args:
+      key: a single random key, of either form.
+      lam: the mean, not negative.
+      shape: the shape of the result; None takes that of `lam`.
+      dtype: an integer dtype; None takes the default.
+      method: only "exact".
+
+    Example:
+      >>> from xrandom import key, poisson
+      >>> poisson(key(0), 3.0, (4,)).shape
+      (4,)
+    """
+    if method != "exact":
+        raise ValueError(f"poisson: the method must be 'exact', got {method!r}.")
+    words = words_of(key, "poisson")
+    exact = integer_dtype(dtype, "poisson")
+    rate = lax.convert_element_type(as_array(lam, what="poisson: lam"), dtypes.float32)
+    sizes = common_shape(shape, "poisson", rate)
+    rate = filled(rate, sizes)
+    small = lax.bitwise_or(lax.ne(rate, rate), lax.lt(rate, _SMALL))
+    limit = int(dtypes.iinfo(exact).max)
+    counted = _counted_poisson(
+        words, lax.select(small, rate, lax.full_like(rate, 0.0)), sizes, limit
+    )
+    rejected = _rejected_poisson(
+        words, lax.select(small, lax.full_like(rate, 1e5), rate), sizes, limit
+    )
+    counts = lax.select(small, counted, rejected)
+    counts = lax.select(lax.eq(rate, 0.0), lax.full_like(counts, 0.0), counts)
+    return lax.convert_element_type(counts, exact)
+
+
+def _until(done: Callable[[Any], Any], step: Callable[..., Any], state: Any, limit: int) -> Any:
+    """Repeat a step on a tuple until all are done, or the limit of steps is reached."""
+    most = min(limit, 2**31 - 1)
+
+    def unfinished(state: Any) -> Any:
+        mask = lax.bitwise_not(done(state[1:]))
+        waiting = lax.reduce_or(mask, tuple(range(mask.ndim)))
+        return lax.bitwise_and(waiting, lax.lt(state[0], most))
+
+    start = (lax.full((), 0, dtypes.int32), *state)
+    return lax.while_loop(unfinished, lambda s: (lax.add(s[0], 1), *step(*s[1:])), start)[1:]
+
+
+def _counted_poisson(words: Any, rate: Any, shape: Shape, limit: int) -> Any:
+    """Count how many uniform numbers it takes for their product to fall below `exp(-lam)`."""
+    below = lax.neg(rate)
+
+    def step(words: Any, count: Any, log_product: Any) -> Any:
+        words, own = raw_split(words, 2)
+        count = lax.select(lax.gt(log_product, below), lax.add(count, 1.0), count)
+        u = raw_uniform(own, shape, dtypes.float32)
+        return words, count, lax.add(log_product, lax.log(u))
+
+    zero = lax.full_like(rate, 0.0)
+    state = _until(lambda s: lax.bitwise_not(lax.gt(s[2], below)), step, (words, zero, zero), limit)
+    return lax.sub(state[1], 1.0)
+
+
+def _rejected_poisson(words: Any, rate: Any, shape: Shape, limit: int) -> Any:
+    """Draw by transformed rejection: algorithm PTRS of the paper, with its constants."""
+    log_rate = lax.log(rate)
+    b = 0.931 + 2.53 * lax.sqrt(rate)
+    a = -0.059 + 0.02483 * b
+    inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
+    v_accepted = 0.9277 - 3.6224 / (b - 2.0)
+
+    def step(words: Any, counts: Any, accepted: Any) -> Any:
+        words, u_words, v_words = raw_split(words, 3)
+        u = raw_uniform(u_words, shape, dtypes.float32) - 0.5
+        v = raw_uniform(v_words, shape, dtypes.float32)
+        us = 0.5 - lax.abs(u)
+        k = lax.floor((2.0 * a / us + b) * u + rate + 0.43)
+        s = lax.log(v * inverse_alpha / (a / (us * us) + b))
+        density = -rate + k * log_rate - lax.lgamma(k + 1.0)
+        quick = (us >= 0.07) & (v <= v_accepted)
+        refused = (k < 0.0) | ((us < 0.013) & (v > us))
+        accept = quick | (~refused & (s <= density))
+        return words, lax.select(accept, k, counts), accepted | accept
+
+    start = (words, lax.full_like(rate, -1.0), lax.full(shape, False, dtypes.bool_))
+    return _until(lambda s: s[2], step, start, limit)[1]
+
+
+def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Array:
+    """Draw from the binomial distribution: successes among `n` trials of probability `p`.
+
+    Args:
+      key: a single random key, of either form.
+      n: the number of trials, not negative.
+      p: the probability of a success, in [0, 1].
+      shape: the shape of the result; None takes that to which `n` and `p` broadcast.
+      dtype: a real floating dtype; None takes the default.
+
+    Returns:
+      Whole numbers as floats; NaN where `n` is negative or `p` is no probability.
+    """
+    words = words_of(key, "binomial")
+    exact = floating_dtype(dtype, "binomial")
+    chance = as_array(p, what="binomial: p")
+    if not dtypes.is_floating(chance.dtype):
+        chance = lax.convert_element_type(chance, dtypes.python_scalar_dtype(float))
+    chance = lax.convert_element_type(chance, chance.dtype)
+    trials = lax.convert_element_type(as_array(n, what="binomial: n"), chance.dtype)
+    sizes = common_shape(shape, "binomial", trials, chance)
+    counts = _binomial(words, filled(trials, sizes), filled(chance, sizes), sizes)
+    return lax.convert_element_type(counts, exact)
+
+
+def _binomial(words: Any, trials: Any, p: Any, shape: Shape) -> Any:
+    """Draw with the smaller of p and 1 - p; NaN and infinities are put in at the end."""
+    less = p < 0.5
+    q = lax.select(less, p, 1.0 - p)
+    bad_trials = (trials != trials) | (trials < 0.0)
+    bad_chance = (q != q) | (q < 0.0)
+    endless = lax.eq(lax.abs(trials), math.inf)
+    q = lax.select(bad_chance, lax.full_like(q, 0.01), q)
+    small = bad_trials | (trials * q <= _SMALL)
+    whole = lax.floor(trials)
+    limit = 2**31 - 1
+    counted = _counted_binomial(
+        words, lax.select(small, whole, lax.full_like(q, 0.0)), q, shape, limit
+    )
+    rejected = _rejected_binomial(
+        words, lax.select(small, lax.full_like(q, 1e4), whole),
+        lax.select(small, lax.full_like(q, 0.5), q), shape, limit,
+    )  # fmt: skip
+    counts = lax.select(small, counted, rejected)
+    invalid = bad_chance | bad_trials
+    counts = lax.select(invalid, lax.full_like(counts, math.nan), counts)
+    counts = lax.select(endless & ~invalid, lax.full_like(counts, math.inf), counts)
+    return lax.select(less | bad_trials | (q != q) | endless, counts, whole - counts)
+
+
+def _counted_binomial(words: Any, trials: Any, q: Any, shape: Shape, limit: int) -> Any:
+    """Count how many geometric waiting times fit into the trials."""
+    log_failure = lax.log1p(-q)
+
+    def step(words: Any, count: Any, waited: Any) -> Any:
+        own, words = raw_split(words, 2)
+        count = lax.select(waited <= trials, count + 1.0, count)
+        u = raw_uniform(own, shape, q.dtype)
+        return words, count, waited + lax.ceil(lax.log(u) / log_failure)
+
+    zero = lax.full_like(q, 0.0)
+    state = _until(lambda s: ~(s[2] <= trials), step, (words, zero, zero), limit)
+    return state[1] - 1.0
+
+
+def _rejected_binomial(words: Any, n: Any, p: Any, shape: Shape, limit: int) -> Any:
+    """Draw by transformed rejection: algorithm BTRS of the paper, with its constants."""
+    deviation = lax.sqrt(n * p * (1.0 - p))
+    b = 1.15 + 2.53 * deviation
+    a = -0.0873 + 0.0248 * b + 0.01 * p
+    c = n * p + 0.5
+    v_accepted = 0.92 - 4.2 / b
+    odds = p / (1.0 - p)
+    alpha = (2.83 + 5.1 / b) * deviation
+    mode = lax.floor((n + 1.0) * p)
+
+    def step(words: Any, counts: Any, accepted: Any) -> Any:
+        words, u_words, v_words = raw_split(words, 3)
+        u = raw_uniform(u_words, shape, p.dtype) - 0.5
+        v = raw_uniform(v_words, shape, p.dtype)
+        us = 0.5 - lax.abs(u)
+        quick = (us >= 0.07) & (v <= v_accepted)
+        k = lax.floor((2.0 * a / us + b) * u + c)
+        refused = (k < 0.0) | (k > n)
+        log_v = lax.log(v * alpha / (a / (us * us) + b))
+        bound = (
+            (mode + 0.5) * lax.log((mode + 1.0) / (odds * (n - mode + 1.0)))
+            + (n + 1.0) * lax.log((n - mode + 1.0) / (n - k + 1.0))
+            + (k + 0.5) * lax.log(odds * (n - k + 1.0) / (k + 1.0))
+            + _stirling_tail(mode)
+            + _stirling_tail(n - mode)
+            - _stirling_tail(k)
+            - _stirling_tail(n - k)
+        )
+        accept = quick | (~refused & (log_v <= bound))
+        return words, lax.select(accept, k, counts), accepted | accept
+
+    start = (words, lax.full_like(p, -1.0), lax.full(shape, False, dtypes.bool_))
+    return _until(lambda s: s[2], step, start, limit)[1]
+
+
+# log k! - (log sqrt(2 pi) + (k + 1/2) log(k + 1) - (k + 1)) for k = 0 .. 9
+_TAILS = tuple([
+    math.lgamma(k + 1) - (0.5 * math.log(2 * math.pi) + (k + 0.5) * math.log(k + 1) - (k + 1))
+    for k in range(10)
+])  # fmt: skip
+
+
+def _stirling_tail(k: Any) -> Any:
+    """Return what Stirling's formula leaves of log k!: from a table, or its series in 1 / (k + 1)."""
+    square = (k + 1.0) * (k + 1.0)
+    tail = (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1.0)
+    for i, exact in enumerate(_TAILS):
+        tail = lax.select(lax.eq(lax.floor(k), float(i)), lax.full_like(k, exact), tail)
+    return lax.select(k < 0.0, lax.full_like(k, _TAILS[0]), tail)
+
+
+def multinomial(
+    key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1
+) -> Array:
+    """Draw from the multinomial distribution: how often each outcome occurs in `n` trials.
+
+    Args:
+      key: a single random key, of either form.
+      n: the number of trials.
+      p: the probabilities of the outcomes along the last axis.
+      shape: the shape of the result without its last dimension; None takes that of `p`.
+      dtype: the dtype of the result; None takes the default floating dtype.
+      unroll: as for `lax.scan`, over the outcomes.
+
+    Returns:
+      Counts along the last axis, as long as `p` there, that sum to `n`.
+    """
+    words = words_of(key, "multinomial")
+    chances = as_array(p, what="multinomial: p")
+    if not dtypes.is_floating(chances.dtype):
+        chances = lax.convert_element_type(chances, dtypes.python_scalar_dtype(float))
+    trials = lax.convert_element_type(as_array(n, what="multinomial: n"), chances.dtype)
+    lead = chances.shape[:-1] if shape is None else checked_shape(shape, "multinomial")
+    common_shape(lead, "multinomial", trials)
+    chances = filled(chances, (*lead, chances.shape[-1]))
+    count = chances.shape[-1]
+    first = lax.transpose(chances, (len(lead), *range(len(lead))))
+    left = lax.cumsum(first, 0, reverse=True)
+    ratios = first / lax.select(lax.eq(left, 0.0), lax.full_like(left, 1.0), left)
+    ratios = lax.clamp(0.0, ratios, 1.0)
+    keys = lax.concatenate([lax.reshape(w, (1, 2)) for w in raw_split(words, count)], 0)
+
+    def step(remaining: Any, ratio_and_key: Any) -> Any:
+        ratio, own = ratio_and_key
+        drawn = _binomial(own, remaining, ratio, lead)
+        return remaining - drawn, drawn
+
+    _, counts = lax.scan(step, filled(trials, lead), (ratios, keys), unroll=unroll)
+    counts = lax.transpose(counts, (*range(1, len(lead) + 1), 0))
+    exact = floating_dtype(None, "multinomial") if dtype is None else (
+        dtypes.requested_dtype(dtype, "multinomial"))  # fmt: skip
+    return lax.convert_element_type(counts, exact)
+

@@ -1,0 +1,413 @@
+"""The gamma distribution, and what is made of gamma samples.
+
+A sample is drawn by rejection from a transformed normal one, each with a key of its own, all of an
+array at once: those that are accepted wait for the others. For an exponent below 1 the sample of
+`a + 1` is scaled by `u^(1 / a)`.
+
+The derivative with respect to `a` is the implicit one, of the sample with its quantile held fixed.
+Source: Marsaglia, Tsang, "A simple method for generating gamma variables", ACM TOMS 26 (2000).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from xnp import lax
+from xprim import (
+    Array,
+    Primitive,
+    ShapedArray,
+    Zero,
+    config,
+    dtypes,
+    shaped_array,
+    undefined,
+)
+from xrandom.arguments import (
+    Shape,
+    checked_shape,
+    common_shape,
+    filled,
+    floating_dtype,
+    parameter,
+    spread,
+)
+from xrandom.continuous import raw_exponential
+from xrandom.drawing import in_programs, random_split_p
+from xrandom.integers import rademacher
+from xrandom.keys import raw_split, words_of
+from xrandom.standard import raw_normal, raw_uniform
+
+# The constant of the quick acceptance test in section 4 of the paper.
+_SQUEEZE = 0.0331
+
+
+def _shape(key: ShapedArray, a: ShapedArray, *, log_space: bool, partitionable: bool) -> Any:
+    lead = key.shape[:-1]
+    if key.dtype != dtypes.uint32 or key.shape[-1:] != (2,) or a.shape[: len(lead)] != lead:
+        raise TypeError(
+            "random_gamma: the leading dimensions of a must be those of the keys."
+            f"\n  got       keys {key.str_long()}, a: {a.str_long()}"
+        )
+    return (shaped_array(a.shape, a.dtype),)
+
+
+def _samples(key: Any, a: Any, log_space: bool, partitionable: bool) -> Any:
+    """Draw a sample for each element of `a`, with the layout of when the call was traced."""
+    with config.threefry_partitionable(partitionable):
+        lead = key.shape[:-1]
+        count = math.prod(a.shape[len(lead) :])
+        (keys,) = random_split_p.bind(key, shape=(count,), partitionable=partitionable)
+        flat = _drawn(
+            lax.reshape(keys, (a.size, 2)), lax.reshape(a, (a.size,)), log_space
+        )
+        return lax.reshape(flat, a.shape)
+
+
+def _drawn(keys: Any, a: Any, log_space: bool) -> Any:
+    """Draw `d v boost`, or its logarithm, for vectors of keys and exponents."""
+    one = lax.full_like(a, 1.0)
+    large = lax.ge(a, 1.0)
+    d = lax.sub(lax.select(large, a, lax.add(a, 1.0)), 1.0 / 3.0)
+    keys, boost_keys = _split_each(keys, 2)
+    v = _accepted(keys, d, lax.div(1.0 / 3.0, lax.sqrt(d)))
+    if log_space:
+        log_u = lax.neg(raw_exponential(boost_keys, (), a.dtype))
+        zero = lax.full_like(a, 0.0)
+        unscaled = lax.bitwise_or(large, lax.eq(log_u, 0.0))
+        boost = lax.select(unscaled, zero, lax.mul(log_u, lax.div(one, a)))
+        return lax.add(lax.add(lax.log(d), lax.log(v)), boost)
+    u = lax.sub(one, raw_uniform(boost_keys, (), a.dtype))
+    boost = lax.select(large, one, lax.pow(u, lax.div(one, a)))
+    return lax.mul(lax.mul(d, v), boost)
+
+
+def _accepted(keys: Any, d: Any, c: Any) -> Any:
+    """Return `v = (1 + c z)^3` of the accepted normal samples z."""
+
+    def waiting(x_square: Any, v: Any, u: Any) -> Any:
+        not_quick = lax.ge(u, lax.sub(1.0, lax.mul(lax.mul(x_square, x_square), _SQUEEZE)))
+        bound = lax.add(
+            lax.mul(x_square, 0.5), lax.mul(d, lax.add(lax.sub(1.0, v), lax.log(v)))
+        )
+        return lax.bitwise_and(not_quick, lax.ge(lax.log(u), bound))
+
+    def propose(state: Any) -> Any:
+        keys, x_square, v, u = state
+        todo = waiting(x_square, v, u)
+        next_keys, x_keys, u_keys = _split_each(keys, 3)
+        x, cube_root = _positive(x_keys, c, todo)
+        new = (
+            next_keys,
+            lax.mul(x, x),
+            lax.mul(lax.mul(cube_root, cube_root), cube_root),
+            raw_uniform(u_keys, (), d.dtype),
+        )
+        return tuple([_where(todo, y, old) for y, old in zip(new, state, strict=True)])
+
+    start = (keys, lax.full_like(d, 0.0), lax.full_like(d, 1.0), lax.full_like(d, 2.0))
+    return lax.while_loop(lambda state: _any(waiting(*state[1:])), propose, start)[2]
+
+
+def _positive(keys: Any, c: Any, todo: Any) -> tuple[Any, Any]:
+    """Draw normal z until `1 + c z` is positive; return both."""
+
+    def draw(state: Any) -> Any:
+        keys, x, v = state
+        again = lax.le(v, 0.0)
+        next_keys, own = _split_each(keys, 2)
+        z = raw_normal(own, (), c.dtype)
+        new = (next_keys, z, lax.add(lax.mul(z, c), 1.0))
+        return tuple([_where(again, y, old) for y, old in zip(new, state, strict=True)])
+
+    one = lax.full_like(c, 1.0)
+    start = (keys, lax.full_like(c, 0.0), lax.select(todo, lax.neg(one), one))
+    _, x, v = lax.while_loop(lambda state: _any(lax.le(state[2], 0.0)), draw, start)
+    return x, v
+
+
+def _any(mask: Any) -> Any:
+    return lax.reduce_or(mask, (0,))
+
+
+def _where(mask: Any, x: Any, y: Any) -> Any:
+    if x.ndim > 1:
+        mask = lax.broadcast_in_dim(mask, x.shape, (0,))
+    return lax.select(mask, x, y)
+
+
+def _split_each(keys: Any, num: int) -> list[Any]:
+    """Split each key of a vector of keys; return vectors of keys."""
+    (out,) = random_split_p.bind(
+        keys, shape=(num,), partitionable=config.values.threefry_partitionable
+    )
+    return [lax.index_in_dim(out, i, 1, keepdims=False) for i in range(num)]
+
+
+def _numpy(key: Any, a: Any, **params: Any) -> Any:
+    return (_samples(key, a, **params),)
+
+
+def _jvp(handle: Any, primals: Any, tangents: Any, *, log_space: bool, **params: Any) -> Any:
+    (out,) = random_gamma_p.bind(*primals, log_space=log_space, **params)
+    a, a_dot = primals[1], tangents[1]
+    if type(a_dot) is Zero:
+        return (out,), (Zero(handle.tangent_aval(out)),)
+    if not log_space:
+        return (out,), (lax.mul(a_dot, lax.random_gamma_grad(a, out)),)
+    # a logarithm of 0 stands for what is below the range of the dtype
+    tiny = lax.full_like(out, float(dtypes.finfo(out.dtype).tiny))
+    sample = lax.exp(out)
+    sample = lax.select(lax.eq(sample, 0.0), tiny, sample)
+    return (out,), (lax.mul(a_dot, lax.div(lax.random_gamma_grad(a, sample), sample)),)
+
+
+def _batch(axis: Any, operands: Any, dims: Any, **params: Any) -> Any:
+    fronts = [axis.to_front(x, d) for x, d in zip(operands, dims, strict=True)]
+    return random_gamma_p.bind(*fronts, **params), (0,)
+
+
+random_gamma_p = Primitive(
+    "random_gamma",
+    call_like=True,
+    shape=_shape,
+    numpy=_numpy,
+    stablehlo=in_programs("random_gamma", _samples),
+    jvp=_jvp,
+    transpose=undefined("it is not linear"),
+    batch=_batch,
+)
+
+
+def gamma(
+    key: Any, a: Any, shape: Any = None, dtype: Any = None, *, method: str = "exact"
+) -> Array:
+    """Draw from the gamma distribution, of density proportional to `x^(a - 1) exp(-x)`.
+
+    Args:
+      key: a single random key, of either form.
+      a: the exponent, positive.
+      shape: the shape of the result; None takes that of `a`.
+      dtype: a real floating dtype; None takes the default.
+      method: only "exact", by rejection.
+
+    Returns:
+      Samples; for small `a` many of them are below the range of the dtype and 0: see `loggamma`.
+
+    Differentiable in: `a`.
+
+    Example:
+      >>> from xrandom import gamma, key
+      >>> gamma(key(0), 2.0, (3,)).shape
+      (3,)
+    """
+    return _gamma(key, a, shape, dtype, method, False, "gamma")
+
+
+def loggamma(
+    key: Any, a: Any, shape: Any = None, dtype: Any = None, *, method: str = "exact"
+) -> Array:
+    """Draw logarithms of gamma samples, which keep their precision for small `a`.
+
+    Args:
+      key: a single random key, of either form.
+      a: the exponent, positive.
+      shape: the shape of the result; None takes that of `a`.
+      dtype: a real floating dtype; None takes the default.
+      method: only "exact", by rejection.
+
+    Differentiable in: `a`.
+    """
+    return _gamma(key, a, shape, dtype, method, True, "loggamma")
+
+
+def _gamma(
+    key: Any, a: Any, shape: Any, dtype: Any, method: str, log_space: bool, operation: str
+) -> Array:
+    if method != "exact":
+        raise ValueError(f"{operation}: the method must be 'exact', got {method!r}.")
+    words = words_of(key, operation)
+    exact = floating_dtype(dtype, operation)
+    exponent = parameter(a, exact, f"{operation}: a")
+    sizes = common_shape(shape, operation, exponent)
+    return raw_gamma(words, exponent, sizes, log_space)
+
+
+def raw_gamma(words: Any, a: Any, shape: Shape, log_space: bool) -> Array:
+    """Draw gamma samples, or their logarithms, from the words of a key."""
+    (out,) = random_gamma_p.bind(
+        words, filled(a, shape), log_space=log_space,
+        partitionable=config.values.threefry_partitionable,
+    )  # fmt: skip
+    return out  # type: ignore[no-any-return]
+
+
+def beta(
+    key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, method: str = "exact"
+) -> Array:
+    """Draw from the beta distribution, of density proportional to `x^(a - 1) (1 - x)^(b - 1)`.
+
+    Args:
+      key: a single random key, of either form.
+      a, b: the exponents, positive.
+      shape: the shape of the result; None takes that to which `a` and `b` broadcast.
+      dtype: a real floating dtype; None takes the default.
+      method: only "exact", by rejection.
+
+    Differentiable in: `a` and `b`.
+    """
+    if method != "exact":
+        raise ValueError(f"beta: the method must be 'exact', got {method!r}.")
+    words = words_of(key, "beta")
+    exact = floating_dtype(dtype, "beta")
+    params = [parameter(x, exact, f"beta: {name}") for x, name in ((a, "a"), (b, "b"))]
+    sizes = common_shape(shape, "beta", *params)
+    logs = [raw_gamma(w, p, sizes, True)
+            for w, p in zip(raw_split(words, 2), params, strict=True)]  # fmt: skip
+    largest = lax.max(*logs)
+    x, y = [lax.exp(lax.sub(g, largest)) for g in logs]
+    return lax.div(x, lax.add(x, y))
+
+
+def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Array:
+    """Draw from the Dirichlet distribution: positive numbers that sum to 1 along the last axis.
+
+    Args:
+      key: a single random key, of either form.
+      alpha: the exponents, positive, of shape `(..., n)`.
+      shape: the shape of the result without its last dimension; None takes that of `alpha`.
+      dtype: a real floating dtype; None takes the default.
+
+    Differentiable in: `alpha`.
+    """
+    words = words_of(key, "dirichlet")
+    exact = floating_dtype(dtype, "dirichlet")
+    exponents = parameter(alpha, exact, "dirichlet: alpha")
+    if not exponents.ndim:
+        raise ValueError("dirichlet: alpha must have at least one dimension.")
+    lead = exponents.shape[:-1] if shape is None else checked_shape(shape, "dirichlet")
+    sizes = common_shape((*lead, exponents.shape[-1]), "dirichlet", exponents)
+    logs = raw_gamma(words, exponents, sizes, True)
+    last = (len(sizes) - 1,)
+    kept = tuple(range(len(sizes) - 1))
+    largest = lax.stop_gradient(lax.reduce_max(logs, last))
+    parts = lax.exp(lax.sub(logs, lax.broadcast_in_dim(largest, sizes, kept)))
+    total = lax.reduce_sum(parts, last)
+    return lax.div(parts, lax.broadcast_in_dim(total, sizes, kept))
+
+
+def chisquare(
+    key: Any, df: Any, shape: Any = None, dtype: Any = None, *, method: str = "exact"
+) -> Array:
+    """Draw from the chi-square distribution: sums of `df` squared normal samples.
+
+    Args:
+      key: a single random key, of either form.
+      df: the degrees of freedom, positive.
+      shape: the shape of the result; None takes that of `df`.
+      dtype: a real floating dtype; None takes the default.
+      method: only "exact", by rejection.
+    """
+    if method != "exact":
+        raise ValueError(f"chisquare: the method must be 'exact', got {method!r}.")
+    words = words_of(key, "chisquare")
+    exact = floating_dtype(dtype, "chisquare")
+    degrees = parameter(df, exact, "chisquare: df")
+    return _chisquare(words, degrees, common_shape(shape, "chisquare", degrees))
+
+
+def _chisquare(words: Any, df: Any, shape: Shape) -> Array:
+    logs = raw_gamma(words, lax.div(df, 2.0), shape, True)
+    return lax.mul(lax.exp(logs), 2.0)
+
+
+def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) -> Array:
+    """Draw from the F distribution: the quotient of two chi-square samples, each over its degrees.
+
+    Args:
+      key: a single random key, of either form.
+      dfnum, dfden: the degrees of freedom of numerator and denominator, positive.
+      shape: the shape of the result; None takes that to which they broadcast.
+      dtype: a real floating dtype; None takes the default.
+    """
+    words = words_of(key, "f")
+    exact = floating_dtype(dtype, "f")
+    above, below = parameter(dfnum, exact, "f: dfnum"), parameter(dfden, exact, "f: dfden")
+    sizes = common_shape(shape, "f", above, below)
+    below_words, above_words = raw_split(words, 2)
+    parts = [lax.div(_chisquare(w, df, sizes), spread(df, sizes))
+             for w, df in ((above_words, above), (below_words, below))]  # fmt: skip
+    return lax.div(*parts)
+
+
+def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Array:
+    """Draw from Student's t distribution.
+
+    Args:
+      key: a single random key, of either form.
+      df: the degrees of freedom, positive.
+      shape: the shape of the result; None takes that of `df`.
+      dtype: a real floating dtype; None takes the default.
+    """
+    words = words_of(key, "t")
+    exact = floating_dtype(dtype, "t")
+    half = lax.div(parameter(df, exact, "t: df"), 2.0)
+    sizes = common_shape(shape, "t", half)
+    normal_words, gamma_words = raw_split(words, 2)
+    z = raw_normal(normal_words, sizes, exact)
+    g = raw_gamma(gamma_words, half, sizes, False)
+    return lax.mul(z, lax.sqrt(lax.div(spread(half, sizes), g)))
+
+
+def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None) -> Array:
+    """Draw from the generalised normal distribution, of density proportional to `exp(-|x|^p)`.
+
+    Args:
+      key: a single random key, of either form.
+      p: the exponent, a positive number.
+      shape: the shape of the result.
+      dtype: a real floating dtype; None takes the default.
+    """
+    words = words_of(key, "generalized_normal")
+    exact = floating_dtype(dtype, "generalized_normal")
+    exponent = parameter(p, exact, "generalized_normal: p")
+    sizes = common_shape(checked_shape(shape, "generalized_normal"), "generalized_normal", exponent)
+    return _generalized_normal(words, exponent, sizes, exact)
+
+
+def _generalized_normal(words: Any, p: Any, shape: Shape, dtype: np.dtype[Any]) -> Array:
+    gamma_words, sign_words = raw_split(words, 2)
+    inverse = lax.div(lax.full_like(p, 1.0), p)
+    g = raw_gamma(gamma_words, inverse, shape, False)
+    return lax.mul(rademacher(sign_words, shape, dtype), lax.pow(g, filled(inverse, shape)))
+
+
+def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None) -> Array:
+    """Draw uniformly from the unit ball of the p-norm in d dimensions.
+
+    Args:
+      key: a single random key, of either form.
+      d: the dimension, a Python integer.
+      p: the exponent of the norm, a positive number.
+      shape: the shape of the result without its last dimension, which is `d`.
+      dtype: a real floating dtype; None takes the default.
+
+    Source: Barthe, Guedon, Mendelson, Naor, "A probabilistic approach to the geometry of the l_p^n
+    ball", Annals of Probability 33 (2005).
+    """
+    words = words_of(key, "ball")
+    exact = floating_dtype(dtype, "ball")
+    exponent = parameter(p, exact, "ball: p")
+    sizes = checked_shape(shape, "ball")
+    full = (*sizes, *checked_shape((d,), "ball"))
+    normal_words, exponential_words = raw_split(words, 2)
+    g = _generalized_normal(normal_words, exponent, full, exact)
+    e = raw_exponential(exponential_words, sizes, exact)
+    powers = lax.pow(lax.abs(g), filled(exponent, full))
+    total = lax.add(lax.reduce_sum(powers, (len(sizes),)), e)
+    inverse = lax.div(lax.full_like(exponent, 1.0), exponent)
+    length = lax.pow(total, filled(inverse, sizes))
+    return lax.div(g, lax.broadcast_in_dim(length, full, tuple(range(len(sizes)))))

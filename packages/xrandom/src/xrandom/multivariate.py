@@ -1,0 +1,112 @@
+"""Samples with a matrix structure: `multivariate_normal`, `orthogonal`."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from xnp import lax
+from xprim import Array, as_array, dtypes
+from xprim.promotion import result_type
+from xrandom.arguments import checked_shape, common_shape, filled, floating_dtype
+from xrandom.keys import words_of
+from xrandom.standard import raw_normal
+
+_METHODS = ("cholesky", "eigh", "svd")
+
+
+def multivariate_normal(
+    key: Any, mean: Any, cov: Any, shape: Any = None, dtype: Any = None, method: str = "cholesky"
+) -> Array:
+    """Draw from a normal distribution of given mean and covariance: `mean + L z`, `L L^T = cov`.
+
+    Args:
+      key: a single random key, of either form.
+      mean: of shape `(..., n)`.
+      cov: symmetric, positive semidefinite, of shape `(..., n, n)`.
+      shape: the shape of the result without its last dimension; None takes that to which the
+        leading dimensions of `mean` and `cov` broadcast.
+      dtype: a real floating dtype; None takes that of `mean` and `cov`.
+      method: how `L` is found: "cholesky" (for positive definite matrices), "eigh" or "svd".
+
+    Returns:
+      Samples of shape `(*shape, n)`.
+
+    Differentiable in: `mean` and `cov`.
+    """
+    if method not in _METHODS:
+        raise ValueError(
+            f"multivariate_normal: there is no such method.\n  got       {method!r}"
+            f"\n  expected  one of {', '.join(map(repr, _METHODS))}"
+        )
+    words = words_of(key, "multivariate_normal")
+    centre = as_array(mean, what="multivariate_normal: mean")
+    covariance = as_array(cov, what="multivariate_normal: cov")
+    own = result_type(centre, covariance)
+    if not dtypes.is_floating(own):
+        own = dtypes.python_scalar_dtype(float)
+    exact = own if dtype is None else floating_dtype(dtype, "multivariate_normal")
+    centre, covariance = [lax.convert_element_type(x, exact) for x in (centre, covariance)]
+    n = centre.shape[-1] if centre.ndim else -1
+    if covariance.shape[-2:] != (n, n):
+        raise ValueError(
+            "multivariate_normal: mean must be a vector and cov a square matrix of its size."
+            f"\n  got       mean: {centre.aval.str_long()}, cov: {covariance.aval.str_long()}"
+        )
+    lead = common_shape(
+        shape, "multivariate_normal", _Leading(centre.shape[:-1]), _Leading(covariance.shape[:-2])
+    )
+    factor = filled(_factor(covariance, method), (*lead, n, n))
+    z = raw_normal(words, (*lead, n), exact)
+    row = filled(lax.reshape(z, (*lead, 1, n)), (*lead, n, n))
+    return lax.add(filled(centre, (*lead, n)), lax.reduce_sum(factor * row, (len(lead) + 1,)))
+
+
+class _Leading:
+    """The leading dimensions of a parameter."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+
+
+def _factor(covariance: Any, method: str) -> Any:
+    """Return a matrix L with `L L^T = covariance`."""
+    if method == "cholesky":
+        return lax.linalg.cholesky(covariance)
+    if method == "eigh":
+        vectors, values = lax.linalg.eigh(covariance)
+    else:
+        vectors, values, _ = lax.linalg.svd(covariance)
+    scale = lax.sqrt(values)
+    return vectors * lax.reshape(scale, (*scale.shape[:-1], 1, scale.shape[-1]))
+
+
+def orthogonal(
+    key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None
+) -> Array:
+    """Draw orthogonal matrices, uniformly (by the Haar measure).
+
+    Args:
+      key: a single random key, of either form.
+      n: the number of rows.
+      shape: the leading dimensions of the result.
+      dtype: a real floating dtype; None takes the default.
+      m: the number of columns; None takes `n`. Of a matrix that is not square, the rows or columns
+        (the fewer of them) are orthonormal.
+
+    Source: Mezzadri, "How to generate random matrices from the classical compact groups" (2007).
+    """
+    words = words_of(key, "orthogonal")
+    exact = floating_dtype(dtype, "orthogonal")
+    rows = operator.index(n)
+    columns = rows if m is None else operator.index(m)
+    lead = checked_shape(shape, "orthogonal")
+    tall, narrow = max(rows, columns), min(rows, columns)
+    q, r = lax.linalg.qr(raw_normal(words, (*lead, tall, narrow), exact), full_matrices=False)
+    eye = lax.eq(*[lax.broadcasted_iota(dtypes.int32, (narrow, narrow), d) for d in (0, 1)])
+    on_diagonal = lax.select(filled(eye, r.shape), r, lax.full_like(r, 0.0))
+    signs = lax.sign(lax.reduce_sum(on_diagonal, (len(lead),)))
+    x = lax.mul(q, filled(lax.reshape(signs, (*lead, 1, narrow)), q.shape))
+    if rows < columns:
+        x = lax.transpose(x, (*range(len(lead)), len(lead) + 1, len(lead)))
+    return x

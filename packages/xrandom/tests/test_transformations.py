@@ -1,0 +1,121 @@
+"""Keys and samplers under jit, vmap, grad and inside loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xrandom
+from xnp import lax
+from xprim import config, make_jaxpr
+
+SAMPLERS: dict[str, Callable[[Any], Any]] = {
+    "bits": lambda k: xrandom.bits(k, (7,), "uint8"),
+    "split": lambda k: xrandom.key_data(xrandom.split(k, 3)),
+    "fold_in": lambda k: xrandom.key_data(xrandom.fold_in(k, 5)),
+    "uniform": lambda k: xrandom.uniform(k, (2, 3)),
+    "normal": lambda k: xrandom.normal(k, (300,)),
+    "randint": lambda k: xrandom.randint(k, (5,), 0, 100),
+    "permutation": lambda k: xrandom.permutation(k, 9),
+    "choice": lambda k: xrandom.choice(k, 9, (4,), p=np.arange(9) / np.float32(36)),
+    "categorical": lambda k: xrandom.categorical(k, np.zeros(5, np.float32), shape=(4,)),
+    "gamma": lambda k: xrandom.gamma(k, np.array([0.3, 2.0], np.float32)),
+    "poisson": lambda k: xrandom.poisson(k, np.array([3.0, 30.0], np.float32)),
+}
+LAYOUTS = pytest.mark.parametrize("partitionable", [True, False], ids=["partitionable", "original"])
+
+
+def _equal(a: Any, b: Any) -> None:
+    a, b = np.asarray(a), np.asarray(b)
+    assert a.dtype == b.dtype
+    if a.dtype.kind == "f":
+        np.testing.assert_allclose(a, b, rtol=3e-6, atol=3e-7)
+    else:
+        np.testing.assert_array_equal(a, b)
+
+
+@LAYOUTS
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_jit_draws_what_eager_evaluation_draws(name: str, partitionable: bool) -> None:
+    jit = pytest.importorskip("xjit").jit
+    with config.threefry_partitionable(partitionable):
+        key = xrandom.key(3)
+        _equal(jit(SAMPLERS[name])(key), SAMPLERS[name](key))
+
+
+@LAYOUTS
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_vmap_over_keys_draws_what_a_loop_draws(name: str, partitionable: bool) -> None:
+    vmap = pytest.importorskip("xbatch").vmap
+    with config.threefry_partitionable(partitionable):
+        keys = xrandom.split(xrandom.key(3), 4)
+        rows = [np.asarray(SAMPLERS[name](k)) for k in keys]
+        _equal(vmap(SAMPLERS[name])(keys), np.stack(rows))
+
+
+def test_vmap_over_many_keys_draws_what_a_loop_draws() -> None:
+    vmap = pytest.importorskip("xbatch").vmap
+    keys = xrandom.split(xrandom.key(3), 400)
+    drawn = np.asarray(vmap(lambda k: xrandom.bits(k, (2,)))(keys))
+    for i in (0, 1, 399):
+        np.testing.assert_array_equal(drawn[i], np.asarray(xrandom.bits(keys[i], (2,))))
+
+
+def test_jit_of_vmap_maps_over_keys() -> None:
+    jit, vmap = pytest.importorskip("xjit").jit, pytest.importorskip("xbatch").vmap
+    keys = xrandom.split(xrandom.PRNGKey(3), 5)
+    _equal(jit(vmap(SAMPLERS["normal"]))(keys), vmap(SAMPLERS["normal"])(keys))
+
+
+def test_a_traced_seed_and_number_make_the_same_keys() -> None:
+    jit = pytest.importorskip("xjit").jit
+
+    def keys(seed: Any) -> Any:
+        return xrandom.fold_in(xrandom.PRNGKey(seed), seed)
+
+    _equal(jit(keys)(17), keys(17))
+
+
+def test_a_scan_draws_from_keys_that_it_carries() -> None:
+    def step(key: Any, _: Any) -> Any:
+        key, own = xrandom.split(key)
+        return key, xrandom.uniform(own)
+
+    _, drawn = lax.scan(step, xrandom.key(0), None, 3)
+    key, expected = xrandom.key(0), []
+    for _ in range(3):
+        key, own = xrandom.split(key)
+        expected.append(float(xrandom.uniform(own)))
+    np.testing.assert_array_equal(np.asarray(drawn), np.float32(expected))
+
+
+def test_a_draw_is_one_equation() -> None:
+    jaxpr = make_jaxpr(lambda k: xrandom.normal(k, (3,)))(xrandom.PRNGKey(0))
+    assert [eqn.primitive.name for eqn in jaxpr.eqns] == ["random_normal"]
+
+
+def test_gradients_pass_bounds_and_not_keys() -> None:
+    grad = pytest.importorskip("xad").grad
+
+    def mean(scale: Any) -> Any:
+        return lax.reduce_sum(xrandom.uniform(xrandom.key(0), (4,), maxval=scale), (0,))
+
+    u = np.asarray(xrandom.uniform(xrandom.key(0), (4,)))
+    np.testing.assert_allclose(np.asarray(grad(mean)(2.0)), u.sum(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["gamma", "loggamma"])
+def test_the_derivative_of_a_gamma_sample_holds_its_quantile_fixed(name: str) -> None:
+    xad = pytest.importorskip("xad")
+    special = pytest.importorskip("scipy.special")
+    a = np.array([0.5, 1.5, 4.0], np.float32)
+    sample, dot = xad.jvp(lambda a: getattr(xrandom, name)(xrandom.key(1), a), (a,), (np.ones_like(a),))
+    x = np.exp(np.asarray(sample, float)) if name == "loggamma" else np.asarray(sample, float)
+    quantile, h = special.gammainc(a, x), 1e-4
+    expected = (special.gammaincinv(a + h, quantile) - special.gammaincinv(a - h, quantile)) / (2 * h)
+    if name == "loggamma":
+        expected = expected / x
+    np.testing.assert_allclose(np.asarray(dot), expected, rtol=2e-3)
