@@ -56,7 +56,7 @@ THIRD_PARTY_BY_PACKAGE = {
     "xbatch": frozenset({"numpy"}),
     "xjit": _ARRAYS | {"jaxlib"},
     "xpar": frozenset({"numpy"}),
-    "xstack": frozenset({"sklearn", "matplotlib", "rich"}),
+    "xstack": frozenset({"numpy", "sklearn", "matplotlib", "rich"}),
 }
 IMPORT_NAME_BY_DISTRIBUTION = {"scikit-learn": "sklearn"}
 
@@ -150,22 +150,18 @@ def main() -> int:
 def _problems(package: str, module: str, found: Import, optional: dict[str, str]) -> Iterator[str]:
     top = found.top
     if top in sys.stdlib_module_names or top == package:
-        kind = None
+        pass
     elif top in FLOOR_BY_PACKAGE:
-        kind = "sibling"
         if top not in SIBLINGS_BY_PACKAGE[package]:
             below = ", ".join(sorted(SIBLINGS_BY_PACKAGE[package])) or "nothing"
             yield f"{package} may not import {top}; it may import {below}"
     elif top in JAXLIB_PARTS:
-        kind = "third-party"
         if not JAXLIB_GATEWAY.match(module):
             yield f"only xjit.jaxlib_gateway imports {top}"
-    else:
-        kind = "third-party"
-        if top not in THIRD_PARTY_BY_PACKAGE[package]:
-            yield f"{package} may not import {top}: it is not among its dependencies"
-    if found.in_function and not (kind == "third-party" and top in optional):
-        yield f"{found.module} is imported inside a function; optional dependencies alone may be"
+    elif top not in THIRD_PARTY_BY_PACKAGE[package]:
+        yield f"{package} may not import {top}: it is not among its dependencies"
+    if found.in_function and (top in sys.stdlib_module_names or top not in optional):
+        yield f"{found.module} is imported inside a function; only what pyproject.toml lists may be"
 
 
 def _imports_below(node: ast.AST, *, in_function: bool) -> Iterator[Import]:

@@ -187,16 +187,24 @@ def test_wrong_custom_jvp_rules_are_named():
     with pytest.raises(AttributeError, match="custom_jvp: no rule is defined for <lambda>"):
         f(1.0)
     f.defjvp(lambda p, t: sin(p[0]))
-    with pytest.raises(TypeError, match=r"the jvp rule of <lambda> must return a pair \(result, tangent\)"):
+    with pytest.raises(
+        TypeError, match=r"the jvp rule of <lambda> must return a pair \(result, tangent\)"
+    ):
         grad(f)(1.0)
     f.defjvp(lambda p, t: (sin(p[0]), (t[0], t[0])))
     with pytest.raises(TypeError, match="returned a tangent of another structure than the result"):
         grad(f)(1.0)
     f.defjvp(lambda p, t: (sin(p[0]), np.ones(3, np.float32)))
-    with pytest.raises(TypeError, match="custom_jvp: the rule of <lambda>: the tangent must have the shape and dtype"):
+    with pytest.raises(
+        TypeError,
+        match="custom_jvp: the rule of <lambda>: the tangent must have the shape and dtype",
+    ):
         grad(f)(1.0)
     f.defjvp(lambda p, t: ((p[0], p[0]), (t[0], t[0])))
-    with pytest.raises(TypeError, match="the jvp rule of <lambda> returned a result of another structure than the function"):
+    with pytest.raises(
+        TypeError,
+        match="the jvp rule of <lambda> returned a result of another structure than the function",
+    ):
         closed = make_jaxpr(f)(1.0)
         grad(lambda x: eval_closed(closed, x)[0])(1.0)
     with pytest.raises(TypeError, match="custom_jvp: expected a function, got a int"):
@@ -257,7 +265,9 @@ def test_hessians_go_through_custom_vjp_rules_forward_over_reverse():
 
 def test_custom_vjp_has_no_forward_mode_and_says_so():
     f = tripled_product()
-    with pytest.raises(MissingRuleError, match="no forward-mode derivative; give it a custom_jvp rule"):
+    with pytest.raises(
+        MissingRuleError, match="no forward-mode derivative; give it a custom_jvp rule"
+    ):
         jvp(f, (1.0, 2.0), (1.0, 0.0))
     with pytest.raises(MissingRuleError, match="no forward-mode derivative"):
         linearize(f, 1.0, 2.0)[1](1.0, 0.0)
@@ -321,7 +331,9 @@ def test_wrong_custom_vjp_rules_are_named():
     with pytest.raises(AttributeError, match="custom_vjp: no rules are defined for <lambda>"):
         f(1.0, 2.0)
     f.defvjp(lambda x, y: mul(x, y), lambda kept, ct: (ct, ct))
-    with pytest.raises(TypeError, match=r"the fwd rule of <lambda> must return a pair \(result, residuals\)"):
+    with pytest.raises(
+        TypeError, match=r"the fwd rule of <lambda> must return a pair \(result, residuals\)"
+    ):
         grad(f)(1.0, 2.0)
     f.defvjp(lambda x, y: (mul(x, y), None), lambda kept, ct: (ct,))
     with pytest.raises(TypeError, match="a cotangent for each differentiable argument") as e:
@@ -334,10 +346,15 @@ def test_wrong_custom_vjp_rules_are_named():
     with pytest.raises(TypeError, match="for argument 0, a cotangent of another structure"):
         grad(f)(1.0, 2.0)
     f.defvjp(lambda x, y: (mul(x, y), None), lambda kept, ct: (np.ones(2, np.float32), ct))
-    with pytest.raises(TypeError, match="custom_vjp: the bwd rule of <lambda>: the cotangent must have the shape"):
+    with pytest.raises(
+        TypeError, match="custom_vjp: the bwd rule of <lambda>: the cotangent must have the shape"
+    ):
         grad(f)(1.0, 2.0)
     f.defvjp(lambda x, y: (mul(x, y), "text"), lambda kept, ct: (ct, ct))
-    with pytest.raises(TypeError, match="custom_vjp: the fwd rule of <lambda>: the residual: a value of type builtins.str"):
+    with pytest.raises(
+        TypeError,
+        match="custom_vjp: the fwd rule of <lambda>: the residual: a value of type builtins.str",
+    ):
         grad(f)(1.0, 2.0)
 
 
@@ -402,7 +419,9 @@ def test_linear_call_uses_its_own_transpose():
     close(grad(f, 1)(3.0, 2.0), 3.0)
     staged = make_jaxpr(grad(f))(3.0, 2.0)
     close(eval_closed(staged, as_array(3.0), as_array(2.0))[0], 100.0)
-    twice = linear_transpose(lambda ct: linear_transpose(lambda x: f(x, as_array(2.0)), 1.0)(ct)[0], 1.0)
+    twice = linear_transpose(
+        lambda ct: linear_transpose(lambda x: f(x, as_array(2.0)), 1.0)(ct)[0], 1.0
+    )
     close(twice(1.0)[0], 2.0)  # the transpose of the transpose is the function
 
 
@@ -412,7 +431,9 @@ def test_linear_call_captures_what_its_functions_close_over():
 
     close(eval_closed(make_jaxpr(grad(f))(1.0, 2.0, 3.0), *map(as_array, (1.0, 2.0, 3.0)))[0], 3.0)
     close(eval_closed(make_jaxpr(f)(1.0, 2.0, 3.0), *map(as_array, (1.0, 2.0, 3.0)))[0], 2.0)
-    with pytest.raises(TypeError, match="linear_call: the transpose must return what the function takes"):
+    with pytest.raises(
+        TypeError, match="linear_call: the transpose must return what the function takes"
+    ):
         linear_call(lambda r, x: x, lambda r, ct: (ct, ct), None, 1.0)
 
 
@@ -428,9 +449,13 @@ def test_linear_transpose_stages_and_runs_backwards():
     close(y_bar, [2.0, 2.0, 2.0])
     with pytest.raises(MissingRuleError, match="sin: has no transpose rule: it is not linear"):
         linear_transpose(sin, 1.0)(1.0)
-    with pytest.raises(TypeError, match="linear_transpose: the arguments must be floating or complex, got ~int32"):
+    with pytest.raises(
+        TypeError, match="linear_transpose: the arguments must be floating or complex, got ~int32"
+    ):
         linear_transpose(to_float, 1)
-    with pytest.raises(TypeError, match="transpose: the program is not linear: its arguments meet in mul"):
+    with pytest.raises(
+        TypeError, match="transpose: the program is not linear: its arguments meet in mul"
+    ):
         linear_transpose(lambda x: mul(x, x), 1.0)(1.0)
     with pytest.raises(ValueError, match="reduce_axes"):
         linear_transpose(sin, 1.0, reduce_axes=("i",))

@@ -76,7 +76,10 @@ def test_jacobians_compose_with_each_other_and_with_grad():
 def test_holomorphic_jacobians_are_complex_derivatives():
     z = np.array([0.3 - 1.7j, 1j], np.complex64)
     for method in (jacfwd, jacrev):
-        close(method(lambda z: mul(z, sin(z)), holomorphic=True)(z), np.diag(np.sin(z) + z * np.cos(z)))
+        close(
+            method(lambda z: mul(z, sin(z)), holomorphic=True)(z),
+            np.diag(np.sin(z) + z * np.cos(z)),
+        )
     # real functions of complex arguments, in reverse mode: as the oracle
     jax = pytest.importorskip("jax")
     close(jacrev(lambda z: real(mul(z, z)))(z), jax.jacrev(lambda z: jax.numpy.real(z * z))(z))
@@ -88,14 +91,20 @@ def test_integer_arguments_have_a_derivative_of_dtype_float0():
 
 
 def test_wrong_dtypes_are_refused_with_a_hint():
-    with pytest.raises(TypeError, match="jacfwd: cannot differentiate with respect to values of dtype int32"):
+    with pytest.raises(
+        TypeError, match="jacfwd: cannot differentiate with respect to values of dtype int32"
+    ):
         jacfwd(to_float)(1)
     with pytest.raises(TypeError, match="dtype complex64") as e:
         jacfwd(sin)(np.complex64(1))
     assert "holomorphic=True" in str(e.value)
-    with pytest.raises(TypeError, match="jacfwd: holomorphic=True needs complex arguments, got float32"):
+    with pytest.raises(
+        TypeError, match="jacfwd: holomorphic=True needs complex arguments, got float32"
+    ):
         jacfwd(sin, holomorphic=True)(1.0)
-    with pytest.raises(TypeError, match="jacrev: holomorphic=True needs complex results, got float32"):
+    with pytest.raises(
+        TypeError, match="jacrev: holomorphic=True needs complex results, got float32"
+    ):
         jacrev(real, holomorphic=True)(np.complex64(1))
     with pytest.raises(TypeError, match="jacrev: the results must be floating, got int32"):
         jacrev(to_integer)(1.0)

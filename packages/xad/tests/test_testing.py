@@ -29,9 +29,7 @@ def times(x, factor):
 
 
 def test_a_right_primitive_passes():
-    p = primitive(
-        "test_right", jvp=LINEAR, transpose=lambda cts, x: times(cts[0], 2.0)
-    )
+    p = primitive("test_right", jvp=LINEAR, transpose=lambda cts, x: times(cts[0], 2.0))
     for sample in (Sample([X]), Sample([X.astype("f4")]), Sample([np.zeros((0,))])):
         check_derivatives(p, sample)
         check_transpose(p, sample)
@@ -39,13 +37,17 @@ def test_a_right_primitive_passes():
 
 def test_a_wrong_derivative_is_found():
     p = primitive("test_wrong_jvp", jvp=lambda xs, dots: (p.bind(*xs), times(dots[0], 2.001)))
-    with pytest.raises(AssertionError, match="test_wrong_jvp .*the jvp rule and finite differences"):
+    with pytest.raises(
+        AssertionError, match="test_wrong_jvp .*the jvp rule and finite differences"
+    ):
         check_derivatives(p, Sample([X]))
     check_derivatives(p, Sample([X], smooth=False))
 
 
 def test_a_wrong_primal_result_is_found():
-    p = primitive("test_wrong_primal", jvp=lambda xs, dots: (times(xs[0], 2.1), times(dots[0], 2.0)))
+    p = primitive(
+        "test_wrong_primal", jvp=lambda xs, dots: (times(xs[0], 2.1), times(dots[0], 2.0))
+    )
     with pytest.raises(AssertionError, match="the result of the jvp rule"):
         check_derivatives(p, Sample([X]))
 

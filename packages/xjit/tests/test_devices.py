@@ -10,7 +10,7 @@ import textwrap
 
 import pytest
 
-from xjit import devices as xd
+import xjit as xd
 from xjit.jaxlib_gateway import clients, gpu_plugin, processes
 
 
@@ -25,7 +25,7 @@ def run_in_new_process(program, **environment):
 
 def count_in_new_process(**environment):
     return run_in_new_process(
-        "import xjit.devices as xd; print(xd.device_count('cpu'), xd.local_device_count('cpu'))",
+        "import xjit as xd; print(xd.device_count('cpu'), xd.local_device_count('cpu'))",
         **environment,
     )
 
@@ -75,7 +75,7 @@ def test_the_environment_sets_the_number_of_cpu_devices():
 
 def test_the_number_of_cpu_devices_is_set_before_the_first_use():
     program = """
-        import xjit.devices as xd
+        import xjit as xd
         xd.set_num_cpu_devices(4)
         print(xd.device_count("cpu"))
         xd.set_num_cpu_devices(4)
@@ -143,7 +143,7 @@ def test_two_processes_share_devices_and_reduce_across_them():
     program = """
         import sys
         import numpy as np
-        import xjit.devices as xd
+        import xjit as xd
         import xjit.jaxlib_gateway as g
         number = int(sys.argv[1])
         xd.set_num_cpu_devices(2)

@@ -59,7 +59,7 @@ def dtype_named(name):
 
 def run_in_new_process(program, **environment):
     """Run a Python program and return what it prints; fail where it fails."""
-    variables = {k: v for k, v in os.environ.items() if not k.startswith(("XSTACK_", "XLA_"))}
+    variables = {k: v for k, v in os.environ.items() if not k.startswith(("XSTACK_", "XLA_", "TF_"))}
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)],
         env=variables | environment, capture_output=True, text=True, timeout=120, check=False,

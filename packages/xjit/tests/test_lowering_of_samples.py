@@ -1,4 +1,4 @@
-"""Every primitive's compiled text against its numpy rule, on the samples of the array primitives."""
+"""The compiled text of every array primitive against its numpy rule, on the samples."""
 
 from __future__ import annotations
 

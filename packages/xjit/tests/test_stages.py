@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from xjit import devices, jit, stages, statistics
+from xjit.lowering import source_locations
 from xnp import lax
 from xprim import ShapeDtypeStruct, as_array
 
@@ -77,8 +78,6 @@ def test_dead_and_repeated_operations_are_not_written():
 
 
 def test_source_locations_are_written_when_asked_for():
-    from xjit.lowering import source_locations
-
     f = jit(lambda x: lax.neg(x))
     assert "loc(" not in f.lower(ONES).as_text()
     with source_locations(True):
@@ -118,3 +117,15 @@ def test_device_and_backend_choose_where_it_runs():
 
 def test_what_jit_returns_is_wrapped():
     assert isinstance(jit(lambda x: x), stages.Wrapped)
+
+
+def test_a_program_of_a_thousand_operations_takes_some_fifty_bytes_for_each():
+    def f(x, w):
+        for _ in range(333):
+            x = lax.sin(lax.add(lax.mul(x, w), 0.5))
+        return x
+
+    text = jit(f).lower(ONES, ONES).as_text()
+    assert text.count("\n") < 1010
+    assert len(text) < 55 * 1000
+    assert text.count("stablehlo.constant") == 2  # a number, and it repeated to the shape

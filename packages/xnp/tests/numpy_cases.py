@@ -177,3 +177,55 @@ def cases(*tables: str) -> list[str]:
     texts = [part.strip() for table in tables for line in table.splitlines()
              for part in line.split(";")]  # fmt: skip
     return [text for text in texts if text]
+
+MORE = """
+ns.pad(row, 1); ns.pad(f, ((1, 2), (0, 1)), constant_values=2.0); ns.pad(f, 2, mode="edge")
+ns.pad(f, 2, mode="reflect"); ns.pad(f, 5, mode="reflect"); ns.pad(f, 2, mode="symmetric"); ns.pad(f, 7, mode="symmetric")
+ns.pad(f, 3, mode="wrap"); ns.pad(f, 2, mode="linear_ramp", end_values=1.0); ns.pad(f, 1, mode="mean")
+ns.pad(f, 1, mode="maximum"); ns.pad(f, (2, 1), mode="minimum", stat_length=2); ns.pad(row, 2, mode="reflect", reflect_type="odd")
+ns.pad(i, 1, mode="mean"); ns.pad(row, 2, mode="symmetric", reflect_type="odd")
+ns.nansum(nans); ns.nansum(nans, 0); ns.nanprod(nans, 1); ns.nanmax(nans, 0); ns.nanmin(nans)
+ns.nanmean(nans, 1); ns.nanvar(nans); ns.nanstd(nans, 0); ns.nancumsum(nans); ns.nancumprod(nans, 1)
+ns.nanargmax(nans, 0); ns.nanargmin(nans); ns.nanmax(nans * ns.nan); ns.nanmedian(nans, 1)
+ns.nanpercentile(nans, 30.0); ns.nanquantile(nans, 0.4, axis=0)
+ns.median(f); ns.median(f, axis=0); ns.median(i); ns.quantile(f, 0.3); ns.quantile(f, ns.array([0.1, 0.9]), axis=1)
+ns.percentile(f, 25.0, axis=0, keepdims=True); ns.quantile(f, 0.3, method="lower"); ns.quantile(f, 0.3, method="nearest")
+ns.quantile(f, 0.37, method="midpoint"); ns.quantile(f, 0.3, method="higher"); ns.quantile(special, 0.5)
+ns.bincount(pattern); ns.bincount(pattern, weights=row[pattern]); ns.bincount(pattern, length=3)
+ns.histogram(f)[0]; ns.histogram(f, 5)[1]; ns.histogram(f, ns.array([-1.0, 0.0, 2.0]))[0]; ns.histogram(f, density=True)[0]
+ns.histogram2d(f1, g1, 3)[0]; ns.histogramdd(f, 2)[0]; ns.cov(f); ns.cov(f, rowvar=False); ns.cov(f1, g1); ns.corrcoef(f)
+ns.cov(f, aweights=fpos[0]); ns.cov(f, fweights=j[0]); ns.corrcoef(f1, g1); ns.diff(f); ns.diff(f, 2, axis=0); ns.diff(f1, prepend=0.0)
+ns.ediff1d(f); ns.ediff1d(i, to_begin=1); ns.gradient(f)[0]; ns.gradient(f, 2.0, axis=1); ns.gradient(f1, sorted[:8])
+ns.trapezoid(f); ns.trapezoid(f1, sorted[:8]); ns.trapezoid(f, dx=0.5, axis=0); ns.interp(f1, sorted, sorted * 2)
+ns.interp(f1, sorted, sorted ** 2, left=-1.0, right=5.0); ns.unwrap(f1 * 5); ns.cross(f[:, :3], g[:, :3])
+ns.convolve(f1, row); ns.convolve(f1, row, mode="same"); ns.convolve(row, f1, mode="valid"); ns.correlate(f1, row); ns.correlate(f1, row, mode="full")
+ns.correlate(row, f1, mode="same"); ns.correlate(f1, row, mode="same"); ns.convolve(i1, idx); ns.interp(f1, sorted, sorted, period=1.5)
+""".strip()
+
+SETS = """
+ns.unique(pattern); ns.unique(pattern, return_index=True)[1]; ns.unique(pattern, return_inverse=True)[1]
+ns.unique(pattern, return_counts=True)[1]; ns.unique(pattern, size=5); ns.unique(pattern, size=2)
+ns.unique(pattern, size=5, fill_value=-1); ns.unique(pattern, return_counts=True, size=5)[1]
+ns.unique(i % 3, axis=0); ns.unique(special); ns.unique(i % 3); ns.unique_counts(pattern).counts
+ns.unique(i % 3, return_inverse=True)[1]; ns.isin(i, idx); ns.isin(i, idx, invert=True); ns.union1d(pattern, idx)
+ns.intersect1d(pattern, i1); ns.setdiff1d(pattern, idx); ns.setxor1d(pattern, idx); ns.union1d(pattern, idx, size=6)
+ns.intersect1d(pattern, i1, return_indices=True)[1]; ns.delete(f1, 2); ns.delete(f, 1, axis=0); ns.insert(f1, 2, 9.0)
+ns.delete(f1, ns.array([0, 3])); ns.insert(f, 1, 5.0, axis=1); ns.insert(f1, ns.array([1, 4]), ns.array([7.0, 8.0]))
+ns.ix_(idx, idx)[0]; f[ns.ix_(idx, idx)]; ns.diag_indices(3)[0]; ns.tril_indices(3)[1]; ns.triu_indices(3, 1, 4)[0]
+ns.unravel_index(idx, (2, 3))[0]; ns.ravel_multi_index((idx % 2, idx), (2, 3)); ns.r_[f1, 1.0, 2:5]; ns.c_[row, row]
+ns.r_[0:1:3j]; ns.polyval(row, f); ns.polyadd(row, idx); ns.polysub(row, idx); ns.polymul(row, row); ns.polyder(row)
+ns.polyint(row); ns.polyint(row, 2, k=1.0); ns.poly(row); ns.polydiv(f1, row)[0]; ns.polyfit(f1, g1, 2)
+ns.packbits(b); ns.packbits(b, axis=1, bitorder="little"); ns.unpackbits(u); ns.unpackbits(u, axis=1, count=5)
+ns.vectorize(lambda a, b: a * b + 1)(col, row); ns.apply_along_axis(lambda v: v.sum(), 0, f); ns.apply_over_axes(ns.sum, cube, (0, 2))
+ns.vectorize(lambda a: a / a.sum(), signature="(n)->(n)")(f); ns.apply_along_axis(lambda v: v * 2, 1, f)
+ns.frompyfunc(lambda a, b: a + b, 2, 1)(row, 1.0); ns.frompyfunc(lambda a, b: a + b, 2, 1, identity=0).reduce(f1)
+""".strip()
+
+NN = """
+ns.relu(f); ns.relu6(f * 9); ns.sigmoid(f); ns.softplus(f); ns.log_sigmoid(f); ns.silu(f); ns.mish(f); ns.soft_sign(f)
+ns.hard_tanh(f); ns.hard_sigmoid(f * 3); ns.hard_silu(f); ns.elu(f); ns.elu(f, 0.5); ns.celu(f, 2.0); ns.selu(f); ns.leaky_relu(f)
+ns.gelu(f); ns.gelu(f, approximate=False); ns.glu(f); ns.squareplus(f); ns.sparse_plus(f); ns.sparse_sigmoid(f); ns.log1mexp(fpos)
+ns.softmax(f); ns.softmax(f, axis=0); ns.softmax(f, where=b | (f > 0)); ns.log_softmax(f); ns.logsumexp(f); ns.logsumexp(f, axis=1, keepdims=True)
+ns.logsumexp(f, b=g * g); ns.logsumexp(special[1:]); ns.logmeanexp(f, axis=0); ns.standardize(f); ns.one_hot(idx, 4); ns.one_hot(i1, 3, axis=0)
+ns.relu(i); ns.softmax(h); ns.standardize(f, axis=0); ns.relu(special); ns.logsumexp(f, where=b)
+""".strip()

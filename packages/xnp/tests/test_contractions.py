@@ -67,7 +67,9 @@ def test_dot_names_both_sizes_that_differ():
 
 def test_dimension_numbers_out_of_range_raise():
     with pytest.raises(TypeError, match="contracting and batch dimensions of lhs"):
-        lax.dot_general(np.ones((2, 3), np.float32), np.ones(3, np.float32), (((2,), (0,)), ((), ())))
+        lax.dot_general(
+            np.ones((2, 3), np.float32), np.ones(3, np.float32), (((2,), (0,)), ((), ()))
+        )
 
 
 def test_configured_precision_enters_where_the_product_is_bound():

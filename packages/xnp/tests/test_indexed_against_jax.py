@@ -86,9 +86,7 @@ def test_scatters_agree_with_jax_on_random_dimension_numbers(name: str, mode: st
         want = getattr(jax_lax, name)(
             x, indices, updates, jax_lax.ScatterDimensionNumbers(*numbers), mode=mode
         )
-        got = getattr(lax, name)(
-            x, indices, updates, ScatterDimensionNumbers(*numbers), mode=mode
-        )
+        got = getattr(lax, name)(x, indices, updates, ScatterDimensionNumbers(*numbers), mode=mode)
         np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-5, atol=1e-6)
 
 

@@ -33,13 +33,13 @@ OURS = {name: xnp.array(value) for name, value in HOST.items()}
 THEIRS = {name: jnp.array(value) for name, value in HOST.items()}
 CASES = numpy_cases.cases(
     numpy_cases.UFUNCS, numpy_cases.SHAPES, numpy_cases.INDEXING, numpy_cases.REDUCTIONS,
-    numpy_cases.CONTRACTIONS, *([numpy_cases.MORE] if hasattr(numpy_cases, "MORE") else []),
+    numpy_cases.CONTRACTIONS, numpy_cases.MORE, numpy_cases.SETS,
 )  # fmt: skip
 
 # Names in an expression that has to know values, so that it cannot be staged.
 VALUE_DEPENDENT = ("f[b]", "f[b1", "f[:, b1", "f[f > 0]", "ns.where(f > 0)[0]", "ns.nonzero(i)",
                    "flatnonzero(b)", "argwhere(b)", "extract(", "compress(", "repeat(row, ns",
-                   "choose(", "at[b]", "f[True]", "!")  # fmt: skip
+                   "choose(", "bincount(pattern)", "weights=row", "unique", "intersect1d", "union1d", "set", "insert(", "delete(", "ravel_multi", "packbits", "at[b]", "f[True]", "!")  # fmt: skip
 # NumPy rounds, adds and multiplies in another order than XLA.
 TOLERANCE = {"float16": 2e-3, "float32": 3e-5, "complex64": 3e-5}
 

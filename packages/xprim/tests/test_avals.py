@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from xprim import ShapeDtypeStruct, ShapedArray, avals, dtypes, shaped_array
+from xprim import ShapedArray, ShapeDtypeStruct, avals, dtypes, shaped_array
 
 
 def test_equal_abstract_values_are_the_same_object():

@@ -43,7 +43,9 @@ def test_missing_rules_say_who_wants_them_and_where_they_belong():
         plus_p.rule("shard")
     assert "xpar" in str(e.value) and "operations.py" in str(e.value)
     assert "test_plus_p.define('shard', rule)" in str(e.value)
-    with pytest.raises(MissingRuleError, match="test_plus: has no stablehlo rule: it is for tests."):
+    with pytest.raises(
+        MissingRuleError, match="test_plus: has no stablehlo rule: it is for tests."
+    ):
         plus_p.rule("stablehlo")
     with pytest.raises(MissingRuleError, match="unheard-of"):
         plus_p.rule("unheard-of")
@@ -80,7 +82,9 @@ def test_operands_must_be_arrays():
 
 
 def test_shape_errors_reach_the_user():
-    with pytest.raises(TypeError, match=r"test_plus: the shapes differ: float32\[2\], float32\[3\]"):
+    with pytest.raises(
+        TypeError, match=r"test_plus: the shapes differ: float32\[2\], float32\[3\]"
+    ):
         plus(np.ones(2), np.ones(3))
 
 
@@ -96,8 +100,13 @@ def test_rule_kinds_are_declared_once():
     kind = declare_kind("test_kind", signature="() -> ()", consumer="tests", doc="for tests")
     try:
         assert kinds["test_kind"] is kind
-        assert declare_kind("test_kind", signature="() -> ()", consumer="tests", doc="for tests") == kind
-        with pytest.raises(DuplicateRuleError, match="the kind 'test_kind' is declared already, by tests"):
+        assert (
+            declare_kind("test_kind", signature="() -> ()", consumer="tests", doc="for tests")
+            == kind
+        )
+        with pytest.raises(
+            DuplicateRuleError, match="the kind 'test_kind' is declared already, by tests"
+        ):
             declare_kind("test_kind", signature="(x)", consumer="others", doc="")
         p = Primitive("test_with_kind", shape=NONE, test_kind=len, **RULES)
         assert p.rule("test_kind") is len

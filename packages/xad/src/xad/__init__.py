@@ -8,8 +8,6 @@
 The rules of the primitives come from the packages that own them; this one holds the interpreters.
 """
 
-from xprim import source
-
 from xad.checkpoint import checkpoint, checkpoint_p, remat
 from xad.checkpoint_policies import (
     Offloadable,
@@ -36,7 +34,7 @@ from xad.jvp import jvp
 from xad.linear_call import linear_call, linear_call_p
 from xad.residuals import print_saved_residuals
 from xad.vjp import linear_transpose, linearize, vjp
-from xprim import closure_convert, custom_jvp_call_p, custom_vjp_call_p
+from xprim import closure_convert, custom_jvp_call_p, custom_vjp_call_p, source
 from xprim.dtypes import float0
 
 __version__ = "0.1.0"

@@ -41,6 +41,7 @@ class FlatFunction:
         self.aux: Any = None
 
     def __call__(self, *leaves: Any) -> list[Array]:
+        """Call the function with these leaves of its arguments."""
         args, kwargs = self._rebuild(leaves)
         result = self._fun(*args, **kwargs)
         if self._has_aux:
@@ -141,9 +142,10 @@ def normalized_argnums(
       TypeError: for numbers that are no integers.
       ValueError: for numbers outside the arguments, and for duplicates.
     """
+    single = hasattr(argnums, "__index__")
+    listed: Any = (argnums,) if single else argnums
     try:
-        single = hasattr(argnums, "__index__")
-        given = tuple([operator.index(i) for i in ((argnums,) if single else argnums)])  # type: ignore[union-attr]
+        given = tuple([operator.index(i) for i in listed])
     except TypeError:
         raise TypeError(
             f"{operation}: argnums must be an int or a tuple of ints, got {argnums!r}."

@@ -33,6 +33,7 @@ from xprim import (
     eval_closed,
     not_mapped,
     stage,
+    static_positions,
 )
 
 
@@ -76,7 +77,7 @@ def checkpoint(
 
     @functools.wraps(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        fixed = _static_positions(static, len(args))
+        fixed = static_positions(static, len(args), "checkpoint")
         closed, out_tree = stage(fun, args, kwargs, fixed, operation="checkpoint")
         closed, captured = close_over(closed.jaxpr, closed.consts)
         dynamic = [a for i, a in enumerate(args) if i not in fixed]
@@ -90,16 +91,6 @@ def checkpoint(
 
 
 remat = checkpoint
-
-
-def _static_positions(static: Sequence[int], count: int) -> tuple[int, ...]:
-    for i in static:
-        if not -count <= i < count:
-            raise ValueError(
-                f"checkpoint: static_argnums names argument {i}, but the function was called with "
-                f"{count} positional argument{'s' if count != 1 else ''}."
-            )
-    return tuple([i % count for i in static])
 
 
 def _shape(*avals: Any, jaxpr: ClosedJaxpr, **_: Any) -> Any:

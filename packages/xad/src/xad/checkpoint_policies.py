@@ -112,9 +112,7 @@ class checkpoint_policies:  # noqa: N801 - a namespace, named as users know it
     checkpoint_dots = dots_saveable
 
     @staticmethod
-    def dots_with_no_batch_dims_saveable(
-        primitive: Primitive, *_avals: Any, **params: Any
-    ) -> bool:
+    def dots_with_no_batch_dims_saveable(primitive: Primitive, *_avals: Any, **params: Any) -> bool:
         """Keep the results of contractions without batch dimensions, such as weights times data."""
         if primitive.name != "dot_general":
             return False

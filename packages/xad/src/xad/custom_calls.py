@@ -15,7 +15,6 @@ from xad.arguments import as_arrays
 from xad.tangents import Tangent, checked_tangents, is_differentiable, tangent_aval
 from xprim import ShapedArray, Zero, as_array
 
-
 _LEAF = xtree.structure(0)
 
 

@@ -79,6 +79,7 @@ class custom_jvp:  # noqa: N801 - used as a decorator
         self.defjvp(jvp)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function; transformations see its rule."""
         if self.jvp is None:
             raise AttributeError(
                 f"custom_jvp: no rule is defined for {self.fun.__name__}."
@@ -145,6 +146,7 @@ class custom_vjp:  # noqa: N801 - used as a decorator
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function; transformations see its rules."""
         if self.fwd is None or self.bwd is None:
             raise AttributeError(
                 f"custom_vjp: no rules are defined for {self.fun.__name__}."

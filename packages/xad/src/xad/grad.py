@@ -140,9 +140,7 @@ def active_cotangents_of(
     return [instantiate(r) for r in results]
 
 
-def _check_scalar(
-    outs: list[Array], flat: FlatFunction, operation: str, holomorphic: bool
-) -> None:
+def _check_scalar(outs: list[Array], flat: FlatFunction, operation: str, holomorphic: bool) -> None:
     if len(outs) != 1 or not xtree.treedef_is_leaf(flat.out_tree):
         raise TypeError(
             f"{operation}: the function must return a scalar, but returned a tree of "

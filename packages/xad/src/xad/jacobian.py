@@ -217,7 +217,8 @@ def _mapped(fun: Callable[[Any], list[Any]], aval: ShapedArray) -> list[Any]:
                 for r in fun(zero)]  # fmt: skip
     vmap = providers.find("vmap")
     if vmap is not None:
-        return vmap(fun)(from_numpy(eye, copy=False, canonical=False))  # type: ignore[no-any-return]
+        mapped: list[Any] = vmap(fun)(from_numpy(eye, copy=False, canonical=False))
+        return mapped
     rows = [fun(from_numpy(row, copy=False, canonical=False)) for row in eye]
     return [
         concatenate_p.bind(*[_reshaped(r, (1, *r.aval.shape)) for r in column], dimension=0)[0]

@@ -78,6 +78,7 @@ class JVPTrace(Trace):
     def process(
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
     ) -> tuple[Any, ...]:
+        """Apply the jvp rule, or hand the primitive to the parent."""
         primals: list[Any] = []
         tangents: list[Tangent] = []
         active = False
@@ -242,7 +243,7 @@ def _jvp_of(
                 for nz, a in zip(nonzero, closed.in_avals, strict=True)]  # fmt: skip
         outs, out_dots = jvp_flat(lambda *xs: eval_closed(closed, *xs), args[:count], dots)
         nonzero_out.extend(
-            w and is_differentiable(out.aval) or type(d) is not Zero
+            (w and is_differentiable(out.aval)) or type(d) is not Zero
             for w, out, d in zip(wanted, outs, out_dots, strict=True)
         )
         kept = [instantiate(d) for d, nz in zip(out_dots, nonzero_out, strict=True) if nz]

@@ -49,6 +49,7 @@ class TapeTrace(JaxprTrace):
     def process(
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
     ) -> tuple[Any, ...]:
+        """Record what depends on a tangent, hand the rest to the parent."""
         for x in operands:
             if type(x) is JaxprTracer and x.trace is self:
                 break
@@ -74,12 +75,13 @@ class LinearizeTrace(JVPTrace):
 
     def call_rule(self, primitive: Primitive) -> Callable[..., Any]:
         """Return the `linearize` rule, or the `jvp` rule where there is none."""
-        return primitive.rules.get("linearize") or primitive.rule("jvp")
+        rule: Callable[..., Any] = primitive.rules.get("linearize") or primitive.rule("jvp")
+        return rule
 
 
 @dataclass(frozen=True, slots=True)
 class LinearProgram:
-    """The derivative of a function at a point: a jaxpr from nonzero tangents to nonzero tangents."""
+    """The derivative of a function at a point: a jaxpr between the tangents that are not zero."""
 
     jaxpr: Jaxpr
     residuals: Sequence[Any]

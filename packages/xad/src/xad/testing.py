@@ -1,8 +1,8 @@
 """Checks of derivatives: of the rules of a primitive, and of whole functions.
 
-`check_derivatives` takes one sample of a primitive (see `xprim.testing`) and checks, in float64, its
-`jvp` rule against finite differences, its reverse mode against its forward mode, and the derivative
-of the rule itself. `check_grads` does the same for a function of pytrees, to any order.
+`check_derivatives` takes one sample of a primitive (see `xprim.testing`) and checks, in float64,
+its `jvp` rule against finite differences, its reverse mode against its forward mode, and the
+derivative of the rule itself. `check_grads` does the same for a function of pytrees, to any order.
 
 The finite difference is the central one of fourth order over points at h and 2h. Its error is
 about h^4 |f^(5)| / 30 + eps |f| / h, least near h = eps^(1/5) = 7e-4, where it is about 1e-12
@@ -26,8 +26,8 @@ from xad.vjp import vjp
 from xprim import (
     LINEAR,
     Array,
-    LinearIn,
     Linear,
+    LinearIn,
     MultiLinear,
     Primitive,
     Undefined,
@@ -102,22 +102,23 @@ class _Case:
         self.params = _widened_params(dict(sample.params))
         self.label = f"{primitive.name} {sample.label()} {self.params}"
         hosts = [_widened(np.asarray(x)) for x in sample.operands]
-        self.operands = [from_numpy(h, canonical=False) for h in hosts]
+        self.operands: list[Array] = [from_numpy(h, canonical=False) for h in hosts]
         try:
             primitive.infer(tuple([x.aval for x in self.operands]), self.params)
         except (TypeError, ValueError):  # it refuses double precision, or its params name a dtype
             self.params = dict(sample.params)
             self.operands = list(sample.arrays())
         differentiable = [i for i, x in enumerate(self.operands) if is_differentiable(x.aval)]
-        wanted = sample.unit_tangents
-        if only is not None:
-            wanted = (only,)
+        wanted = sample.unit_tangents if only is None else (only,)
         self.active = [i for i in differentiable if wanted is None or i in wanted]
-        finite = all(np.isfinite(self.operands[i].to_host()).all() for i in differentiable)
-        double = all(self.operands[i].dtype in (np.float64, np.complex128) for i in self.active)
-        self.smooth = sample.smooth and finite and double
+        self.smooth = sample.smooth and self._comparable(differentiable)
         self.point = [self.operands[i] for i in self.active]
         self.dots = [self.direction(x) for x in self.point]
+
+    def _comparable(self, differentiable: Sequence[int]) -> bool:
+        """Return whether finite differences make sense: finite operands in double precision."""
+        finite = all(np.isfinite(np.asarray(self.operands[i])).all() for i in differentiable)
+        return finite and all(_precision(self.operands[i].dtype) == 64 for i in self.active)
 
     def direction(self, x: Array) -> Array:
         values = self.rng.standard_normal(x.shape)
@@ -139,7 +140,7 @@ class _Case:
         return [instantiate(d) for d in dots]
 
     def check_forward(self) -> None:
-        """Compare the jvp rule with finite differences, and its primal results with the primitive."""
+        """Compare the jvp rule with finite differences, its primal results with the primitive."""
         outs, dots = jvp_flat(self.fun, self.point, self.dots)
         for out, dot, plain in zip(outs, dots, self.fun(*self.point), strict=True):
             self._compare_results(out, plain)
@@ -289,8 +290,9 @@ def check_grads(
       args: the arguments.
       order: up to which order; each order checks the derivative of the one before.
       modes: `"fwd"` for jvp, `"rev"` for vjp.
-      atol, rtol: tolerances; by default by the dtype (1e-5 in float64, 2e-2 in float32, 0.1 in
-        half precision, whose differences have few digits).
+      atol: absolute tolerance; by default by the dtype: 1e-5 in float64, 2e-2 in float32, 0.1 in
+        half precision, whose differences have few digits.
+      rtol: relative tolerance, likewise.
       eps: the step of the finite differences; by default by the dtype.
 
     Raises:
@@ -301,7 +303,7 @@ def check_grads(
     """
     unknown = set(modes) - {"fwd", "rev"}
     if unknown:
-        raise ValueError(f"check_grads: modes are 'fwd' and 'rev', got {sorted(unknown)[0]!r}.")
+        raise ValueError(f"check_grads: modes are 'fwd' and 'rev', got {min(unknown)!r}.")
     for mode in modes:
         check = check_jvp if mode == "fwd" else check_vjp
         _check_to_order(f, tuple(args), order, mode, lambda g, a, c=check: c(g, a, atol, rtol, eps))
@@ -383,8 +385,8 @@ def numerical_jvp(
 ) -> list[np.ndarray[Any, Any]]:
     """Return the derivative of a flat function in a direction, by differences of fourth order.
 
-        f'(0) ~ (8 (f(h) - f(-h)) - (f(2h) - f(-2h))) / 12h
-    """  # noqa: D214 - a formula
+    f'(0) ~ (8 (f(h) - f(-h)) - (f(2h) - f(-2h))) / 12h
+    """
 
     def at(distance: float) -> list[np.ndarray[Any, Any]]:
         moved = [
@@ -457,4 +459,6 @@ def _norm(xs: Sequence[Any]) -> float:
 def _assert_close(found: Any, expected: Any, rtol: float, atol: float, what: str) -> None:
     for a, b in zip(xtree.leaves(found), xtree.leaves(expected), strict=True):
         if np.asarray(a).dtype != dtypes.float0:
-            np.testing.assert_allclose(_in_double(a), _in_double(b), rtol=rtol, atol=atol, err_msg=what)
+            np.testing.assert_allclose(
+                _in_double(a), _in_double(b), rtol=rtol, atol=atol, err_msg=what
+            )

@@ -47,20 +47,26 @@ def backward_pass(
         else:
             env[v] = x
     cts: Env = {}
-    for v, ct in zip(jaxpr.outvars, cotangents, strict=True):
-        if type(v) is Var and v not in env and type(ct) is not Zero:
-            cts[v] = added(cts[v], ct) if v in cts else ct
+    for out, ct in zip(jaxpr.outvars, cotangents, strict=True):
+        if type(out) is Var and out not in env and type(ct) is not Zero:
+            cts[out] = added(cts[out], ct) if out in cts else ct
+    _run_backwards(_linear_equations(jaxpr, env), env, cts)
+    return [cts[v] if v in cts else Zero(v.aval) for v in linear_vars]
+
+
+def _run_backwards(eqns: Sequence[Equation], env: Env, cts: Env) -> None:
+    """Transpose equations from the last to the first; their own operations keep their lines."""
     outer = state.source
     try:
-        for eqn in reversed(_linear_equations(jaxpr, env)):
+        for eqn in reversed(eqns):
             given = _cotangents_of_results(eqn, cts)
-            if given is not None:
-                if eqn.source is not None:
-                    state.source = eqn.source
-                _transpose_equation(eqn, given, env, cts)
+            if given is None:
+                continue
+            if eqn.source is not None:
+                state.source = eqn.source
+            _transpose_equation(eqn, given, env, cts)
     finally:
         state.source = outer
-    return [cts[v] if v in cts else Zero(v.aval) for v in linear_vars]
 
 
 def _linear_equations(jaxpr: Jaxpr, env: Env) -> list[Equation]:
@@ -86,7 +92,7 @@ def _cotangents_of_results(eqn: Equation, cts: Env) -> Sequence[Tangent] | None:
         ct = cts.pop(outputs[0], None)
         return None if ct is None else (ct,)
     given = [cts.pop(v) if v in cts else Zero(v.aval) for v in outputs]
-    return None if all([type(ct) is Zero for ct in given]) else given
+    return None if all(type(ct) is Zero for ct in given) else given
 
 
 def _transpose_equation(eqn: Equation, given: Sequence[Tangent], env: Env, cts: Env) -> None:

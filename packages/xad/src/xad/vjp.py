@@ -96,7 +96,10 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
 
 def _pushed_forward(
-    closed: ClosedJaxpr, program: LinearProgram, dots: Sequence[Any], out_avals: Sequence[ShapedArray]
+    closed: ClosedJaxpr,
+    program: LinearProgram,
+    dots: Sequence[Any],
+    out_avals: Sequence[ShapedArray],
 ) -> list[Any]:
     operands = [d for d, nz in zip(dots, program.nonzero_in, strict=True) if nz]
     results = iter(eval_closed(closed, *operands))

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import xtree
-from xprim import Array, ConcreteArray, ShapeDtypeStruct, as_array, shaped_array
+from xprim import Array, as_array, shaped_array
 
 Names = Callable[[], Sequence[str]]
 
@@ -27,8 +27,8 @@ class Signature:
       options: the keyword arguments of `jit`.
     """
 
-    __slots__ = ("donate_names", "donate_nums", "donates", "has_static", "name", "parameters", "static_names",
-                 "static_nums")  # fmt: skip
+    __slots__ = ("donate_names", "donate_nums", "donates", "has_static", "name", "parameters",
+                 "static_names", "static_nums")  # fmt: skip
 
     def __init__(self, fun: Callable[..., Any], options: dict[str, Any]) -> None:
         self.name = getattr(fun, "__name__", None) or type(fun).__name__
@@ -56,29 +56,32 @@ class Signature:
         """Return positions and names; where one was given, the other follows from the function."""
         positions = _integers(nums, f"{kind}_argnums")
         words = _strings(names, f"{kind}_argnames")
+        self._check_words(kind, words, everything)
         parameters = self.parameters
+        if parameters is None:
+            return positions, frozenset(words)
+        count = len(parameters)
+        resolved = [self._checked_position(kind, i, count) for i in positions]
+        if names is None:
+            words = [parameters[i] for i in resolved if i < count]
+        elif nums is None:
+            resolved = [parameters.index(word) for word in words if word in parameters]
+        return tuple(resolved), frozenset(words)
+
+    def _check_words(self, kind: str, words: list[str], everything: frozenset[str] | None) -> None:
         for word in words:
             if everything is not None and word not in everything:
                 raise ValueError(
                     f"jit: {kind}_argnames names {word!r}, which {self.name} does not have."
                     f"\n  expected  some of {', '.join(sorted(everything))}"
                 )
-        if parameters is None:
-            return positions, frozenset(words)
-        count = len(parameters)
-        resolved = []
-        for i in positions:
-            if not -count <= i < count and not self._takes_more(i):
-                raise ValueError(
-                    f"jit: {kind}_argnums has {i}, but {self.name} takes {count} positional "
-                    "arguments."
-                )
-            resolved.append(i + count if i < 0 else i)
-        if names is None:
-            words = [parameters[i] for i in resolved if i < count]
-        elif nums is None:
-            resolved = [parameters.index(word) for word in words if word in parameters]
-        return tuple(resolved), frozenset(words)
+
+    def _checked_position(self, kind: str, i: int, count: int) -> int:
+        if not -count <= i < count and not self._takes_more(i):
+            raise ValueError(
+                f"jit: {kind}_argnums has {i}, but {self.name} takes {count} positional arguments."
+            )
+        return i + count if i < 0 else i
 
     def _takes_more(self, position: int) -> bool:
         return position >= 0 and self.parameters is not None and self.parameters[-1:] == ["*"]
@@ -122,12 +125,12 @@ class Signature:
             if not isinstance(value, Array):
                 return static_key(value)
         name = self.argument_name(where)
-        hint = ("\n  hint      leave it out of static_argnums: arrays are traced"
-                if isinstance(value, Array) else
-                "\n  hint      pass a tuple instead of a list, or make it a traced argument")  # fmt: skip
+        hint = "pass a tuple instead of a list, or make it a traced argument"
+        if isinstance(value, Array):
+            hint = "leave it out of static_argnums: arrays are traced"
         raise ValueError(
             f"jit: the static argument {name} of {self.name} is not hashable."
-            f"\n  got       a {type(value).__name__}" + hint
+            f"\n  got       a {type(value).__name__}\n  hint      {hint}"
         )
 
     def argument_name(self, where: Any) -> str:
@@ -136,7 +139,7 @@ class Signature:
             return where
         known = self.parameters
         if known is not None and where < len(known) and known[where] != "*":
-            return known[where]
+            return str(known[where])
         return f"number {where}"
 
     def donated(self, arguments: Arguments) -> list[bool]:
@@ -252,7 +255,8 @@ class Arguments:
         positions = [i for i in range(self.num_args) if i not in fixed]
         filler = self.tree.unflatten([0] * self.tree.num_leaves)
         names = []
-        for path, _ in xtree.leaves_with_path(filler):
+        paths: list[tuple[Any, Any]] = xtree.leaves_with_path(filler)
+        for path, _ in paths:
             if path[0].idx == 0:
                 base = self.signature.argument_name(positions[path[1].idx])
             else:

@@ -79,7 +79,7 @@ class FunctionCache:
     def weight(self) -> float:
         """Return 1, and 1 more for each MiB of captured arrays."""
         sizes = [c.nbytes for traced in self.traced.values() for c in traced.closed.consts]
-        return 1.0 + sum(sizes) / 2**20
+        return 1.0 + float(sum(sizes)) / 2**20
 
     def add(self, key: Any, traced: Traced) -> None:
         """Keep a trace."""
@@ -131,20 +131,27 @@ class Calls:
                 return found
         arguments = Arguments(self.signature, leaves, tree, fixed, statics, len(args))
         arrays = arguments.arrays()
-        if state.trace is not EAGER or any([isinstance(x, Tracer) for x in arrays]):
+        if state.trace is not EAGER or any(isinstance(x, Tracer) for x in arrays):
             return self._bound(arguments, arrays)
         avals = tuple([x.aval for x in arrays])
         key = (tree, statics, avals, config.trace_context())
         traced = self._traced(key, arguments, avals)
+        results = self._run(key, traced, arguments, (args, kwargs), arrays)
+        return traced.out_tree.unflatten(results)
+
+    def _run(
+        self, key: Any, traced: Traced, arguments: Arguments, given: Any, arrays: list[Any]
+    ) -> list[ConcreteArray]:
+        """Run the program of a trace, and let the next such call take a shorter way."""
         program = self.program(traced, arguments)
-        results = program.call(_owned(program, args, kwargs, arrays))
+        results = program.call(_owned(program, given, arrays))
         if _values.debug_nans or _values.debug_infs:
             check_finite(self.name, results, traced.closed, None if program.donated else arrays)
         elif self.out_placement is None:
-            self._install(args, kwargs, key, traced, program)
+            self._install(given, key, traced, program)
         if self.out_placement is not None:
             results = _moved(results, self.out_placement)
-        return traced.out_tree.unflatten(results)
+        return results
 
     def _quick(self, leaves: list[Any], tree: Any, statics: Any) -> Any:
         """Run what an equal call ran, or return `_NOTHING`; as the fast case, but for any tree."""
@@ -166,9 +173,7 @@ class Calls:
             self.failed(error)
         return finish(outs, leaves)
 
-    def _install(
-        self, args: Any, kwargs: Any, key: Any, traced: Traced, program: Program
-    ) -> None:
+    def _install(self, given: Any, key: Any, traced: Traced, program: Program) -> None:
         """Let the next such call take a shorter way."""
         if len(self.quick) >= _MAX_PROGRAMS:
             self.quick.clear()
@@ -176,6 +181,7 @@ class Calls:
         tree, statics, avals, context = key
         entry = _fast_entry(traced, program)
         self.quick[(tree, statics, context, *avals)] = entry
+        args, kwargs = given
         key = None if kwargs else fast_key(args, self.signature.static_nums, context)
         if key is not None:
             self.fast[key] = entry
@@ -348,11 +354,11 @@ def _fast_entry(traced: Traced, program: Program) -> tuple[Any, ...]:
     return loaded.where, program.starter(loaded), loaded.handlers, out_aval, finish
 
 
-def _owned(program: Program, args: Any, kwargs: Any, arrays: list[Any]) -> list[Any]:
+def _owned(program: Program, call: Any, arrays: list[Any]) -> list[Any]:
     """Replace donated arrays that came from host values: those of small numbers are shared."""
     if not program.donated:
         return arrays
-    given = {id(x) for x in xtree.leaves((args, kwargs))}
+    given = {id(x) for x in xtree.leaves(call)}
     return [
         ConcreteArray(x.to_host().copy(), x.aval) if i in program.donated and id(x) not in given
         else x

@@ -56,8 +56,9 @@ _FASTER_IN_NUMPY = "sin cos tan atan2 cbrt pow sort top_k cumsum cumprod cummax 
 _SPECIAL = ("erf erfc erf_inv lgamma digamma polygamma zeta igamma igammac igamma_grad_a "
             "random_gamma_grad regularized_incomplete_beta bessel_i0e bessel_i1e cumlogsumexp "
             "threefry2x32")  # fmt: skip
-_REDUCTIONS = ("reduce_sum reduce_prod reduce_max reduce_min reduce_and reduce_or reduce_xor reduce "
-               "argmax argmin reduce_window_sum reduce_window_max reduce_window_min")  # fmt: skip
+_REDUCTIONS = ("reduce_sum reduce_prod reduce_max reduce_min reduce_and reduce_or reduce_xor "
+               "reduce argmax argmin reduce_window_sum reduce_window_max "
+               "reduce_window_min")  # fmt: skip
 _PRODUCTS = "dot_general conv_general_dilated"
 
 _BLAS_DTYPES = frozenset((np.dtype(np.float32), np.dtype(np.float64), *dtypes.COMPLEX))
@@ -166,13 +167,7 @@ def _default(operands: Any, avals_out: Any, limit: int = _LARGE) -> bool:
 
 
 def _at_least(limit: int) -> Callable[[Any, Any], bool]:
-    def is_large(operands: Any, avals_out: Any) -> bool:
-        for aval in avals_out:
-            if aval.size >= limit:
-                return True
-        return False
-
-    return is_large
+    return lambda operands, avals_out: any(aval.size >= limit for aval in avals_out)
 
 
 def _reduction(operands: Any, avals_out: Any) -> bool:

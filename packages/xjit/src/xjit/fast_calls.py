@@ -68,9 +68,9 @@ def fast_function(
     Args:
       fun: tells the parameters.
       static: the numbers of its static parameters.
-      fast: from (abstract values of the arguments, keys of static values, options) to (placement, function that starts the
-        program, handlers of its results, abstract value of a single result or None, function from
-        buffers and arguments to the result).
+      fast: from (abstract values of the arguments, keys of static values, options) to
+        (placement, function that starts the program, handlers of its results, abstract value of a
+        single result or None, function from buffers and arguments to the result).
       slow: does every other call, from a tuple of arguments and a dict of keyword arguments.
       failed: raises the error for a program that could not be started.
     """
@@ -95,10 +95,7 @@ def fast_key(args: Sequence[Any], static: Sequence[int], context: Any) -> tuple[
 
 def _elsewhere(buffers: Sequence[Any], where: Any) -> bool:
     """Return whether a buffer is not at a placement (AttributeError: whether it is no buffer)."""
-    for buffer in buffers:
-        if buffer._sharding is not where:
-            return True
-    return False
+    return any(buffer._sharding is not where for buffer in buffers)
 
 
 _MISS = (KeyError, AttributeError, TypeError)  # TypeError: an argument that has no buffer yet

@@ -36,8 +36,8 @@ def jit(
 ) -> Any:
     """Return a function that computes what `fun` computes, compiled by XLA.
 
-    `fun` is traced when it is called with new shapes, dtypes or static values: Python runs then, and
-    only then. Equal functions share their programs.
+    `fun` is traced when it is called with new shapes, dtypes or static values: Python runs then,
+    and only then. Equal functions share their programs.
 
     Args:
       fun: a function of pytrees of arrays; without it, `jit` returns a decorator.

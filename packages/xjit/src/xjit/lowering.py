@@ -149,23 +149,24 @@ def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[st
         rule = eqn.primitive.rules.get("stablehlo")
         if rule is None or type(rule) is Undefined:
             raise _missing_rule(eqn)
-        given = [
-            builder.constant(x.value.to_host(), x.aval) if type(x) is Literal else names[x]
-            for x in inputs
-        ]
         start = len(builder.lines)
+        operands = _named(builder, inputs, names)
         results = rule(
-            builder, given, [x.aval for x in inputs], [v.aval for v in outputs], **eqn.params
+            builder, operands, [x.aval for x in inputs], [v.aval for v in outputs], **eqn.params
         )
         if len(results) != len(outputs):
             raise _wrong_results(eqn, len(results))
-        for v, result in zip(outputs, results, strict=True):
-            names[v] = result
+        names.update(zip(outputs, results, strict=True))
         if located:
             _locate(builder.lines, start, eqn)
+    return _named(builder, jaxpr.outvars, names)
+
+
+def _named(builder: Builder, atoms: Sequence[Any], names: dict[Any, str]) -> list[str]:
+    """Return the names of variables and literals."""
     return [
         builder.constant(x.value.to_host(), x.aval) if type(x) is Literal else names[x]
-        for x in jaxpr.outvars
+        for x in atoms
     ]
 
 

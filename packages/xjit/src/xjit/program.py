@@ -154,7 +154,7 @@ def program_of(closed: ClosedJaxpr, name: str, placement: Any = None) -> Program
     found = closed.memo.get(key)
     if found is None:
         found = closed.memo[key] = Program(closed, name, placement=placement)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _separate(program: Program, arrays: Sequence[ConcreteArray]) -> Sequence[ConcreteArray]:

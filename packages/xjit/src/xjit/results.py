@@ -51,14 +51,16 @@ def _builder(out_tree: Any, avals: tuple[ShapedArray, ...]) -> Finish:
     data = out_tree.node_data()
     if data is None:
         return _one(avals[0])
-    flat = all([child.node_data() is None for child in out_tree.children()])
+    flat = all(child.node_data() is None for child in out_tree.children())
     if flat and data[0] is tuple:
         return _pair(*avals) if len(avals) == 2 else (
             lambda outs, args: tuple(map(ConcreteArray, _NONE, avals, outs))
         )  # fmt: skip
     if flat and data[0] is dict:
         keys = data[1]
-        return lambda outs, args: dict(zip(keys, map(ConcreteArray, _NONE, avals, outs)))  # noqa: B905 - the counts are fixed, and strict costs time
+        return lambda outs, args: dict(
+            zip(keys, map(ConcreteArray, _NONE, avals, outs), strict=False)
+        )
     unflatten = out_tree.unflatten
     return lambda outs, args: unflatten([*map(ConcreteArray, _NONE, avals, outs)])
 

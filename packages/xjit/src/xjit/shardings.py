@@ -66,7 +66,7 @@ class SingleDeviceSharding(Sharding):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SingleDeviceSharding):
             return NotImplemented
-        return self._device == other._device
+        return bool(self._device == other._device)
 
     def __hash__(self) -> int:
         return hash((SingleDeviceSharding, self._device))

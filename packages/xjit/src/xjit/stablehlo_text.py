@@ -344,17 +344,11 @@ class Module:
         builder = Builder(self)
         operands = [f"%arg{i}" for i in range(len(closed.in_avals))]
         results = builder.inline(closed, operands)
-        attributes = list(arg_attributes) or [""] * len(operands)
-        args = ", ".join([
-            *[f"{n}: {type_text(c.aval)}" for n, c in builder.captured.values()],
-            *[f"{n}: {type_text(a)}{f' {{{t}}}' if t else ''}"
-              for n, a, t in zip(operands, closed.in_avals, attributes, strict=True)],
-        ])  # fmt: skip
-        out_attributes = list(result_attributes) or [""] * len(results)
+        captured = [f"{n}: {type_text(c.aval)}" for n, c in builder.captured.values()]
+        arguments = [f"{n}: {type_text(a)}" for n, a in zip(operands, closed.in_avals, strict=True)]
+        args = ", ".join([*captured, *_with_attributes(arguments, arg_attributes)])
         types = [type_text(a) for a in closed.out_avals]
-        outs = ", ".join([
-            f"{t}{f' {{{x}}}' if x else ''}" for t, x in zip(types, out_attributes, strict=True)
-        ])  # fmt: skip
+        outs = ", ".join(_with_attributes(types, result_attributes))
         values = f" {', '.join(results)} : {', '.join(types)}" if results else ""
         visibility = "public" if public else "private"
         body = "\n".join([*builder.prelude, *builder.lines])
@@ -368,6 +362,13 @@ class Module:
         body = "\n".join(self.functions)
         extra = f" attributes {{{attributes}}}" if attributes else ""
         return f"module @{self.symbol(name)}{extra} {{\n{body}\n}}\n"
+
+
+def _with_attributes(texts: list[str], attributes: Sequence[str]) -> list[str]:
+    """Add the attributes (the inside of a dictionary, or nothing) to arguments or results."""
+    if not attributes:
+        return texts
+    return [f"{t} {{{x}}}" if x else t for t, x in zip(texts, attributes, strict=True)]
 
 
 def i64_array(values: Iterable[int]) -> str:

@@ -16,7 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import xtree
 from xjit.arguments import Arguments
-from xjit.jaxlib_gateway import default_device
+from xjit.jaxlib_gateway import Executable, default_device
 from xjit.lowering import LoweredProgram
 from xjit.placement import default_placement, device_at
 from xjit.program import Program
@@ -195,7 +195,7 @@ class Compiled:
         return self._executable
 
     @property
-    def _executable(self) -> Any:
+    def _executable(self) -> Executable:
         loaded = self._program.loaded
         assert loaded is not None
         return loaded.executable

@@ -19,7 +19,9 @@ from xjit.shardings import device_named_by
 from xprim import Array, ConcreteArray, Tracer, as_array
 
 
-def device_put(x: Any, device: Any = None, *, donate: bool = False, may_alias: bool | None = None) -> Any:
+def device_put(
+    x: Any, device: Any = None, *, donate: bool = False, may_alias: bool | None = None
+) -> Any:
     """Put a tree of arrays on a device.
 
     Args:

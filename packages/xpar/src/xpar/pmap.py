@@ -200,7 +200,7 @@ class _Calls:
         if len(known) > 1:
             paths = xtree.leaves_with_path(xtree.unflatten(tree, list(range(len(arrays)))))
             got = "; ".join(
-                f"{xtree.keystr(path)}: {arrays[i].aval.str_long()} along axis {axes[i]}"
+                f"{_argument_name(path)}: {arrays[i].aval.str_long()} along axis {axes[i]}"
                 for path, i in paths if axes[i] is not None
             )  # fmt: skip
             raise ValueError(
@@ -268,6 +268,11 @@ class _Unnamed:
 
     def __repr__(self) -> str:
         return "<unnamed axis>"
+
+
+def _argument_name(path: Any) -> str:
+    """Return `args[0]['w']` for the key path of a leaf of `(args, kwargs)`."""
+    return ("args", "kwargs")[path[0].idx] + xtree.keystr(path[1:])
 
 
 def _numbers(argnums: int | Sequence[int]) -> tuple[int, ...]:

@@ -10,9 +10,7 @@
 """
 
 import xtree
-
 from xprim import config, dtypes, errors, promotion, providers, source
-
 from xprim.array import (
     Array,
     ConcreteArray,
@@ -22,7 +20,7 @@ from xprim.array import (
     register_buffer_reader,
     scalar_array,
 )
-from xprim.avals import ShapeDtypeStruct, ShapedArray, shaped_array
+from xprim.avals import ShapedArray, ShapeDtypeStruct, shaped_array
 from xprim.custom_rules import (
     custom_jvp_call_p,
     custom_vjp_call_p,
@@ -54,6 +52,7 @@ from xprim.make_jaxpr import (
     eval_shape,
     make_jaxpr,
     stage,
+    static_positions,
     typeof,
 )
 from xprim.primitive import Primitive, get_primitive, primitives
@@ -159,6 +158,7 @@ __all__ = [
     "source",
     "stage",
     "state",
+    "static_positions",
     "substituted",
     "trace_to_jaxpr",
     "typeof",

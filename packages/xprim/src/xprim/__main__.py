@@ -1,4 +1,4 @@
-"""Show the registry: `python -m xprim` the matrix of primitives and rules, `python -m xprim NAME` one.
+"""Show the registry: `python -m xprim` the matrix of all rules, `python -m xprim NAME` one primitive.
 
     python -m xprim [NAME] [--kind KIND] [--markdown]
 
@@ -46,10 +46,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def import_owners() -> None:
-    """Import the installed packages that own primitives."""
+    """Import the installed packages that own primitives, and what they leave for later."""
     for name in _OWNERS:
         if importlib.util.find_spec(name) is not None:
-            importlib.import_module(name)
+            owner = importlib.import_module(name)
+            getattr(owner, "load_primitives", lambda: None)()
 
 
 def describe(primitive: Primitive, shown: Sequence[Kind]) -> str:
@@ -70,10 +71,13 @@ def matrix(shown: Sequence[Kind], *, markdown: bool = False) -> str:
         lines = [header, ["---"] * len(header), *rows]
         return "\n".join("| " + " | ".join(line) + " |" for line in lines)
     widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
-    return "\n".join(
-        "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
-        for row in [header, *rows]
-    ) + "\n\n+ a rule   . a common one (linear, zero, elementwise)   - undefined, with a reason"
+    return (
+        "\n".join(
+            "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
+            for row in [header, *rows]
+        )
+        + "\n\n+ a rule   . a common one (linear, zero, elementwise)   - undefined, with a reason"
+    )
 
 
 def _mark(rule: Any) -> str:

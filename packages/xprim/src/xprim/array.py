@@ -306,10 +306,8 @@ def _narrow(host: np.ndarray[Any, Any], target: np.dtype[Any], what: str) -> np.
 
 
 def _plain(value: Any) -> Any:
-    for kind in (bool, int, float, complex):
-        if isinstance(value, kind):
-            return kind(value)
-    return value
+    kinds: tuple[Any, ...] = (bool, int, float, complex)
+    return next(kind(value) for kind in kinds if isinstance(value, kind))
 
 
 def _brief(value: Any) -> str:

@@ -67,7 +67,8 @@ class ShapedArray:
     def str_long(self) -> str:
         """Return the form error messages use: `float32[2,3]`."""
         weak = "~" if self.weak_type else ""
-        return f"{weak}{self.dtype.name}[{','.join(map(str, self.shape))}]"
+        name = "float0" if self.dtype == dtypes.float0 else self.dtype.name
+        return f"{weak}{name}[{','.join(map(str, self.shape))}]"
 
     def str_short(self) -> str:
         """Return the form jaxprs use: `f32[2,3]`."""
@@ -93,7 +94,7 @@ _set = object.__setattr__
 
 
 def shaped_array(shape: Shape, dtype: np.dtype[Any], weak_type: bool = False) -> ShapedArray:
-    """Return the interned abstract value; `shape` must be a tuple of ints, `dtype` a NumPy dtype."""
+    """Return the interned abstract value of a tuple of ints and a NumPy dtype."""
     key = (shape, dtype, weak_type)
     try:
         aval = _interned[key]()
@@ -167,7 +168,7 @@ class ShapeDtypeStruct:
                "weak_type": self.weak_type}  # fmt: skip
         unknown = changes.keys() - old.keys()
         if unknown:
-            raise TypeError(f"ShapeDtypeStruct.update: unknown attribute {sorted(unknown)[0]!r}.")
+            raise TypeError(f"ShapeDtypeStruct.update: unknown attribute {min(unknown)!r}.")
         return ShapeDtypeStruct(**(old | changes))
 
     def __len__(self) -> int:

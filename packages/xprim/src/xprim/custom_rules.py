@@ -265,5 +265,3 @@ custom_vjp_linear_p = Primitive(
     transpose=_linear_transpose,
     batch=_linear_batch,
 )
-
-

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from xprim import config
-from xprim.array import Array, ConcreteArray
+from xprim.array import ConcreteArray
 from xprim.trace import ThreadState, Trace, Tracer, foreign_operand, raise_leaked, state
 
 if TYPE_CHECKING:
@@ -74,16 +74,15 @@ class EagerTrace(Trace):
     def process(
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
     ) -> tuple[Any, ...]:
+        """Compute a primitive now."""
         if primitive.call_like:
             return self._call(primitive, operands, params)
         try:
             avals = tuple([x.aval for x in operands])
         except AttributeError:
-            bad = next(x for x in operands if not isinstance(x, Array))
-            raise foreign_operand(primitive.name, bad) from None
-        avals_out = None if params else primitive._memo.get(avals)
-        if avals_out is None:
-            avals_out = primitive.infer(avals, params)
+            _require_concrete(primitive, operands)
+            raise
+        avals_out = primitive.infer(avals, params)
         backend = self.backend
         if backend is not None and backend.takes(primitive, operands, avals_out):
             _require_concrete(primitive, operands)
@@ -94,13 +93,8 @@ class EagerTrace(Trace):
             _require_concrete(primitive, operands)
             raise
         results = quiet.run(primitive.rules["numpy"], *hosts, **params)
-        if len(avals_out) == 1:
-            (result,), (aval,) = results, avals_out
-            if type(result) is not np.ndarray:
-                result = np.asarray(result, aval.dtype)
-            return (ConcreteArray(result, aval),)
         return tuple([
-            ConcreteArray(r if type(r) is np.ndarray else np.asarray(r, a.dtype), a)
+            ConcreteArray(r, a) if type(r) is np.ndarray else _wrapped(r, a)
             for r, a in zip(results, avals_out, strict=True)
         ])  # fmt: skip
 
@@ -114,6 +108,11 @@ class EagerTrace(Trace):
             return primitive.rule("numpy")(*operands, **params)  # type: ignore[no-any-return]
         finally:
             state.trace = previous
+
+
+def _wrapped(result: Any, aval: ShapedArray) -> ConcreteArray:
+    """Return what a rule gave, an ndarray or a NumPy scalar, as an Array."""
+    return ConcreteArray(np.asarray(result, aval.dtype), aval)
 
 
 EAGER = EagerTrace()

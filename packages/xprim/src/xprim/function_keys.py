@@ -7,8 +7,8 @@ written with `global` or `nonlocal`) may act differently at each call: its key i
 
 Identities are weak: a key keeps neither functions nor arrays alive, and a dead one equals nothing.
 
-Neighbours: `source` says which packages are the family's own. Their functions, the standard
-library's and NumPy's enter by identity or by their closures: their globals are no part of a program.
+Neighbours: `source` says which packages are the family's own. Of their functions, the standard
+library's and NumPy's only the closures enter: their globals are no part of a user's program.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import sys
 import types
 import weakref
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -32,6 +32,14 @@ from xprim.array import ConcreteArray
 _MAX_DEPTH = 20
 _TRUSTED_PACKAGES = frozenset({*sys.stdlib_module_names, "numpy", "ml_dtypes", "jaxlib"})
 _VALUE_TYPES = (str, bytes, bool, int, type(None), type(...), np.dtype)
+_LASTING = (
+    ConcreteArray,
+    enum.Enum,
+    np.ufunc,
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+)
 # Through these a function reaches what its code does not name.
 _REFLECTION = frozenset({"getattr", "globals", "vars", "eval", "exec", "locals", "__import__"})
 _WRITES = frozenset(
@@ -153,26 +161,11 @@ class _Walk:
         kind = type(value)
         if kind in _VALUE_TYPES:
             return (kind, value)
-        if kind is Identity:
-            return value  # type: ignore[no-any-return]
-        if kind is float:
-            return (float, value.hex() if not math.isnan(value) else "nan")
-        if kind is complex:
-            return (complex, self.key(value.real), self.key(value.imag))
-        if kind is tuple or kind is frozenset:
-            return (kind, kind([self.key(v) for v in value]))
-        if kind is types.FunctionType:
-            return self._nested(value, self._function)
-        if kind is types.MethodType:
-            return ("method", self.key(value.__func__), self._self_of(value))
+        describe = self._by_kind.get(kind)
+        if describe is not None:
+            return describe(self, value)
         if isinstance(value, functools.partial):
             return self._partial(value)
-        own = getattr(kind, "__xstack_function_key__", None)
-        if own is not None:
-            return (kind, self.key(own(value)))
-        return self._last_resort(value, kind)
-
-    def _last_resort(self, value: Any, kind: type) -> Hashable:
         if isinstance(value, types.ModuleType) and _is_trusted(value.__name__):
             return Identity(value)
         if isinstance(value, type):
@@ -181,11 +174,38 @@ class _Walk:
             return self._nested(value, self._class)
         if isinstance(value, np.generic):
             return (kind, value.tobytes())
-        if isinstance(value, ConcreteArray | enum.Enum | types.BuiltinFunctionType | np.ufunc):
-            return Identity(value)
-        if kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
+        if isinstance(value, _LASTING):
             return Identity(value)
         raise _NotByValueError
+
+    def _float(self, value: float) -> Hashable:
+        return (float, "nan" if math.isnan(value) else value.hex())  # -0.0 is not 0.0
+
+    def _complex(self, value: complex) -> Hashable:
+        return (complex, self._float(value.real), self._float(value.imag))
+
+    def _items_of(self, value: Any) -> Hashable:
+        kind = type(value)
+        return (kind, kind([self.key(v) for v in value]))
+
+    def _plain_function(self, value: types.FunctionType) -> Hashable:
+        return self._nested(value, self._function)
+
+    def _method(self, value: types.MethodType) -> Hashable:
+        return ("method", self.key(value.__func__), self._self_of(value))
+
+    def _identity(self, value: Identity) -> Hashable:
+        return value
+
+    _by_kind: ClassVar[dict[type, Callable[[Any, Any], Hashable]]] = {
+        float: _float,
+        complex: _complex,
+        tuple: _items_of,
+        frozenset: _items_of,
+        types.FunctionType: _plain_function,
+        types.MethodType: _method,
+        Identity: _identity,
+    }
 
     def _nested(self, value: Any, describe: Callable[[Any], Hashable]) -> Hashable:
         depth = self._open.get(id(value))

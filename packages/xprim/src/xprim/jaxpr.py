@@ -255,16 +255,19 @@ def _check_equation(eqn: Equation, bound: set[Var]) -> None:
             raise JaxprTypeError(
                 f"check_jaxpr: {eqn.primitive.name} uses the variable {atom} before it is bound."
             )
-    avals = tuple([atom.aval for atom in eqn.inputs])
-    inferred = eqn.primitive.infer(avals, eqn.params)
-    found = tuple([v.aval for v in eqn.outputs])
+    _check_types(eqn)
+    for v in eqn.outputs:
+        if v in bound:
+            raise JaxprTypeError(f"check_jaxpr: the variable {v} is bound twice.")
+        bound.add(v)
+
+
+def _check_types(eqn: Equation) -> None:
+    inferred = eqn.primitive.infer(tuple([atom.aval for atom in eqn.inputs]), eqn.params)
+    found = [v.aval for v in eqn.outputs]
     if [a.strong() for a in inferred] != [a.strong() for a in found]:
         raise JaxprTypeError(
             f"check_jaxpr: the results of {eqn.primitive.name} have the wrong types."
             f"\n  got       {', '.join(a.str_short() for a in found)}"
             f"\n  expected  {', '.join(a.str_short() for a in inferred)}"
         )
-    for v in eqn.outputs:
-        if v in bound:
-            raise JaxprTypeError(f"check_jaxpr: the variable {v} is bound twice.")
-        bound.add(v)

@@ -12,9 +12,7 @@ from typing import Any
 from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var
 
 
-def dead_code_removed(
-    jaxpr: Jaxpr, used: Sequence[bool] | None = None
-) -> tuple[Jaxpr, list[bool]]:
+def dead_code_removed(jaxpr: Jaxpr, used: Sequence[bool] | None = None) -> tuple[Jaxpr, list[bool]]:
     """Drop the results that are not used and every equation that only they need.
 
     Args:
@@ -69,7 +67,7 @@ def closed_without_dead_code(
         if keep_arguments:
             jaxpr = jaxpr.replace(invars=closed.jaxpr.invars)
         found = closed.memo[key] = (_used_constants(jaxpr, closed.consts), needed)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _used_constants(jaxpr: Jaxpr, consts: Sequence[Any]) -> ClosedJaxpr:
@@ -112,7 +110,7 @@ def _identity(atom: Atom) -> Any:
 
 
 def _renamed(atom: Atom, renamed: dict[Var, Atom]) -> Atom:
-    return atom if type(atom) is Literal else renamed.get(atom, atom)
+    return renamed.get(atom, atom) if isinstance(atom, Var) else atom
 
 
 def substituted(jaxpr: Jaxpr, replacements: dict[Var, Atom]) -> Jaxpr:

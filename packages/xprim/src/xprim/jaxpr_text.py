@@ -46,13 +46,17 @@ class _Printer:
         consts = "".join([" " + self._binder(v) for v in jaxpr.constvars])
         head = f"{{ lambda{consts or ' '}; {self._binders(jaxpr.invars)}. let"
         body = [self.equation(eqn, column + 4) for eqn in jaxpr.eqns]
-        outs = [self._atom(x) for x in jaxpr.outvars]
-        tail = f"in ({', '.join(outs)}{',' if len(outs) == 1 else ''}) }}"
+        tail = f"in {_in_parentheses([self._atom(x) for x in jaxpr.outvars])} }}"
+        return self._laid_out(head, body, tail, column)
+
+    def _laid_out(self, head: str, body: list[list[str]], tail: str, column: int) -> list[str]:
+        """Return a jaxpr on one line where it fits."""
         if not body:
             return [f"{head}  {tail}"]
-        line = f"{head} {body[0][0]} {tail}"
-        if len(body) == len(body[0]) == 1 and column + len(line) <= _WIDTH:
-            return [line]
+        if all(len(lines) == 1 for lines in body):
+            line = f"{head} {'; '.join([lines[0] for lines in body])} {tail}"
+            if column + len(line) <= _WIDTH:
+                return [line]
         return [head, *("    " + line for lines in body for line in lines), "  " + tail]
 
     def equation(self, eqn: Equation, column: int) -> list[str]:
@@ -142,8 +146,12 @@ def _value(value: Any) -> str:
     if callable(value) and hasattr(value, "__name__"):
         return str(value.__name__)
     if isinstance(value, tuple) and type(value) is tuple:
-        return f"({', '.join(map(_value, value))}{',' if len(value) == 1 else ''})"
+        return _in_parentheses([_value(item) for item in value])
     return str(value)
+
+
+def _in_parentheses(items: Sequence[str]) -> str:
+    return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
 
 
 _jaxpr._formatter[0] = format_jaxpr

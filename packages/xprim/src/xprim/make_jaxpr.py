@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import xtree
-
 from xprim.array import Array, as_array
-from xprim.avals import ShapeDtypeStruct, ShapedArray
+from xprim.avals import ShapedArray, ShapeDtypeStruct
 from xprim.eager import EAGER
 from xprim.jaxpr import ClosedJaxpr, eval_jaxpr
 from xprim.staging import close_over, trace_to_jaxpr
@@ -56,8 +55,8 @@ def make_jaxpr(
       { lambda ; a:f32[]. let in (a,) }
     """
     if not callable(fun):
-        raise TypeError(f"make_jaxpr: expected a function, got {fun!r}.")
-    static = {static_argnums} if isinstance(static_argnums, int) else set(static_argnums)
+        raise TypeError(f"make_jaxpr: expected a function, got a {type(fun).__name__}.")
+    static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
     @functools.wraps(fun)
     def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
@@ -83,9 +82,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
       The pytree of `ShapeDtypeStruct`.
     """
     closed, out_tree = stage(fun, args, kwargs, (), operation="eval_shape")
-    shapes = [
-        ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in closed.out_avals
-    ]
+    shapes = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in closed.out_avals]
     return xtree.unflatten(out_tree, shapes)
 
 
@@ -98,7 +95,7 @@ def stage(
     operation: str,
 ) -> tuple[ClosedJaxpr, Any]:
     """Stage a function of pytrees; returns its closed jaxpr and the structure of its result."""
-    fixed = {i % len(args) if args else i: args[i] for i in static_argnums}
+    fixed = {i: args[i] for i in static_positions(static_argnums, len(args), operation)}
     dynamic = [a for i, a in enumerate(args) if i not in fixed]
     leaves_with_path, in_tree = xtree.flatten_with_path((dynamic, kwargs))
     avals = [typeof(leaf) for _, leaf in leaves_with_path]
@@ -111,12 +108,39 @@ def stage(
         everything = [fixed[i] if i in fixed else next(rest) for i in range(len(args))]
         results, tree = xtree.flatten(fun(*everything, **options))
         out_tree.append(tree)
-        return [as_array(r, what=f"{operation}: a result of the function") for r in results]
+        return [r if isinstance(r, Array) else _entered(r, i, tree, operation)
+                for i, r in enumerate(results)]  # fmt: skip
 
     jaxpr, consts = trace_to_jaxpr(
         flat_fun, avals, name=getattr(fun, "__name__", ""), arg_names=names
     )
     return ClosedJaxpr(jaxpr, consts), out_tree[0]
+
+
+def static_positions(static_argnums: Sequence[int], count: int, operation: str) -> tuple[int, ...]:
+    """Return the positions of static arguments as numbers from 0.
+
+    Raises:
+      ValueError: when one is not among the `count` arguments.
+    """
+    for i in static_argnums:
+        if not -count <= i < count:
+            raise ValueError(
+                f"{operation}: static_argnums names argument {i}, but the function was called with "
+                f"{count} positional argument{'s' if count != 1 else ''}."
+            )
+    return tuple([i % count for i in static_argnums])
+
+
+def _entered(result: Any, index: int, tree: Any, operation: str) -> Array:
+    """Return a result that is no Array as one; an error names it by its key path."""
+    try:
+        return as_array(result)
+    except (TypeError, OverflowError):
+        paths = xtree.leaves_with_path(xtree.unflatten(tree, range(tree.num_leaves)))
+        path = xtree.keystr(paths[index][0])
+        as_array(result, what=f"{operation}: the result{' at ' + path if path else ''}")
+        raise
 
 
 def closure_convert(

@@ -12,7 +12,7 @@ Neighbours: `rules` declares the kinds, `trace` has the current trace.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from xprim import trace as _trace
@@ -23,6 +23,7 @@ from xprim.rules import Undefined, kinds
 _MAX_MEMO = 8192
 
 _registry: dict[str, Primitive] = {}
+_finders: list[Callable[[str], None]] = []
 _state = _trace.state
 
 
@@ -160,11 +161,21 @@ class Primitive:
 
 
 def get_primitive(name: str) -> Primitive:
-    """Return the primitive of that name."""
+    """Return the primitive of that name, importing its module where a finder knows it."""
+    primitive = _registry.get(name)
+    if primitive is not None:
+        return primitive
+    for find in _finders:
+        find(name)
     try:
         return _registry[name]
     except KeyError:
         raise KeyError(f"no primitive is named {name!r}") from None
+
+
+def add_finder(find: Callable[[str], None]) -> None:
+    """Have `find(name)` import the module of a primitive that is asked for and not yet defined."""
+    _finders.append(find)
 
 
 def primitives() -> Iterator[Primitive]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from types import CodeType
+from types import CodeType, FrameType
 
 Source = tuple[CodeType, int]
 
@@ -33,7 +33,7 @@ def is_hidden(filename: str) -> bool:
 
 def capture() -> Source | None:
     """Return the innermost frame of the caller's stack that belongs to the user."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
         try:
@@ -42,7 +42,7 @@ def capture() -> Source | None:
             hidden = _classify(code.co_filename)
         if not hidden:
             return code, frame.f_lasti
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return None
 
 

@@ -62,6 +62,7 @@ class JaxprTrace(Trace):
     def process(
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
     ) -> tuple[Any, ...]:
+        """Add an equation; a call of a Python function stages itself."""
         if primitive.call_like:
             stage = primitive.rules.get("stage")
             if stage is not None:
@@ -131,9 +132,7 @@ class JaxprTrace(Trace):
         for eqn in self.eqns:
             if any(v is var for v in eqn.outputs):
                 operands = ", ".join(x.aval.str_short() for x in eqn.inputs)
-                return (
-                    f"the operation {eqn.primitive.name}({operands}) at {describe(eqn.source)}"
-                )
+                return f"the operation {eqn.primitive.name}({operands}) at {describe(eqn.source)}"
         for i, v in enumerate(self.invars):
             if v is var:
                 name = self.arg_names[i] if i < len(self.arg_names) else f"number {i}"

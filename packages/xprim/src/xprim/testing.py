@@ -1,7 +1,7 @@
 """Samples: operands and params for each primitive, from which every check of its rules is made.
 
-A primitive's owner gives a table `{primitive name: [Sample, ...]}`. The packages that consume a kind
-of rule bring the checks: `check_shape` here (the `shape` rule against the `numpy` rule),
+A primitive's owner gives a table `{primitive name: [Sample, ...]}`. The packages that consume a
+kind of rule bring the checks: `check_shape` here (the `shape` rule against the `numpy` rule),
 `xjit.testing.check_lowering`, `xad.testing.check_derivatives`, `xbatch.testing.check_batch`. So a
 stranger's primitive gets the whole suite for one table.
 """

@@ -4,13 +4,21 @@ A key is never changed by drawing from it: it is split, and each part is used on
 
     k1, k2 = split(key(0))
     x, y = normal(k1, (3,)), uniform(k2)
+
+Families that few programs need are imported when one of their names is first used.
 """
+
+import importlib
+from typing import Any
 
 from xprim.source import hide
 
 hide(__file__)
 
-from xrandom.keys import (  # noqa: E402 - frames of this package are hidden first
+from xrandom.bits import bits  # noqa: E402 - frames of this package are hidden first
+from xrandom.categorical import categorical, gumbel  # noqa: E402
+from xrandom.integers import bernoulli, geometric, rademacher, randint  # noqa: E402
+from xrandom.keys import (  # noqa: E402
     Key,
     PRNGKey,
     clone,
@@ -22,38 +30,46 @@ from xrandom.keys import (  # noqa: E402 - frames of this package are hidden fir
     split,
     wrap_key_data,
 )
-from xrandom.bits import bits  # noqa: E402
-from xrandom.uniform import uniform  # noqa: E402
 from xrandom.normal import lognormal, normal, truncated_normal  # noqa: E402
-from xrandom.integers import bernoulli, geometric, rademacher, randint  # noqa: E402
-from xrandom.continuous import (  # noqa: E402
-    cauchy,
-    double_sided_maxwell,
-    exponential,
-    laplace,
-    logistic,
-    maxwell,
-    pareto,
-    rayleigh,
-    triangular,
-    wald,
-    weibull_min,
-)
-from xrandom.categorical import categorical, gumbel  # noqa: E402
 from xrandom.shuffling import choice, permutation  # noqa: E402
-from xrandom.gamma import (  # noqa: E402
-    ball,
-    beta,
-    chisquare,
-    dirichlet,
-    f,
-    gamma,
-    generalized_normal,
-    loggamma,
-    random_gamma_p,
-    t,
-)
-from xrandom.counts import binomial, multinomial, poisson  # noqa: E402
-from xrandom.multivariate import multivariate_normal, orthogonal  # noqa: E402
+from xrandom.uniform import uniform  # noqa: E402
+
+_LATE = {
+    "continuous": (
+        "cauchy", "double_sided_maxwell", "exponential", "laplace", "logistic", "maxwell",
+        "pareto", "rayleigh", "triangular", "wald", "weibull_min",
+    ),
+    "counts": ("binomial", "multinomial", "poisson"),
+    "gamma": (
+        "ball", "beta", "chisquare", "dirichlet", "f", "gamma", "generalized_normal", "loggamma",
+        "random_gamma_p", "t",
+    ),
+    "multivariate": ("multivariate_normal", "orthogonal"),
+}  # fmt: skip
+_MODULE_BY_NAME = {name: module for module, names in _LATE.items() for name in names}
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "Key", "PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy",
+    "chisquare", "choice", "clone", "dirichlet", "double_sided_maxwell", "exponential", "f",
+    "fold_in", "gamma", "generalized_normal", "geometric", "gumbel", "key", "key_data",
+    "key_dtype", "key_impl", "laplace", "loggamma", "logistic", "lognormal", "maxwell",
+    "multinomial", "multivariate_normal", "normal", "orthogonal", "pareto", "permutation",
+    "poisson", "rademacher", "randint", "random_gamma_p", "rayleigh", "split", "t", "triangular",
+    "truncated_normal", "uniform", "wald", "weibull_min", "wrap_key_data",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULE_BY_NAME.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    family = importlib.import_module(f"{__name__}.{module}")
+    for each in _LATE[module]:  # one of them may bear the module's own name
+        globals()[each] = getattr(family, each)
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

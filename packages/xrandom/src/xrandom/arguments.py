@@ -97,7 +97,7 @@ def common_shape(shape: Any, operation: str, *params: Any) -> Shape:
 
 
 def spread(x: Any, shape: Shape) -> Any:
-    """Broadcast an Array to a shape as NumPy does; rank 0 stays, elementwise operations repeat it."""
+    """Broadcast an Array to a shape; rank 0 stays, as elementwise operations repeat it."""
     if x.shape == shape or not x.ndim:
         return x
     lead = len(shape) - x.ndim

@@ -152,7 +152,9 @@ def triangular(
 
     Args:
       key: a single random key, of either form.
-      left, mode, right: the corners, in increasing order.
+      left: the left end.
+      mode: where the peak is, between the ends.
+      right: the right end.
       shape: the shape of the result; None takes that to which the corners broadcast.
       dtype: a real floating dtype; None takes the default.
     """

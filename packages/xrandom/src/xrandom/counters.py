@@ -3,7 +3,7 @@
 A key is two words. What is drawn from it is the hash of counters, and the layouts differ in these:
 
     partitionable  element i hashes the 64-bit counter i; a piece of a draw needs no other piece
-    original       n words hash the counters 0 .. n-1, the first half of them paired with the second
+    original       n words hash the counters 0 .. n-1, the first half paired with the second
 
 Each function stands here twice, `host_...` on NumPy arrays and `lax_...` on Arrays; the samples hold
 the two together. Keys may have leading dimensions, which come first in the result.
@@ -26,7 +26,9 @@ from xrandom.threefry import threefry2x32_p
 
 Shape = tuple[int, ...]
 
-UINT_BY_WIDTH = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
+UINT_BY_WIDTH: dict[int, np.dtype[Any]] = {
+    8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64,
+}
 
 # The original layout counts in 32 bits.
 MAX_ORIGINAL_WORDS = 2**32 - 1
@@ -139,7 +141,7 @@ def lax_fold_in(key: Any, data: Any) -> Any:
     return _paired(*threefry2x32_p.bind(k0, k1, lax.full_like(data, 0), data))
 
 
-def _lax_blocks(key: Any, shape: Shape) -> tuple[Any, Any]:
+def _lax_blocks(key: Any, shape: Shape) -> Any:
     """Return both words of the hashes of a counter for each element, in their final shape.
 
     The counters are sums of one iota for each dimension, which the partitioner can split.

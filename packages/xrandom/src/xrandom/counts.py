@@ -230,7 +230,7 @@ _TAILS = tuple([
 
 
 def _stirling_tail(k: Any) -> Any:
-    """Return what Stirling's formula leaves of log k!: from a table, or its series in 1 / (k + 1)."""
+    """Return what Stirling's formula leaves of log k!: from a table, or a series in 1/(k + 1)."""
     square = (k + 1.0) * (k + 1.0)
     tail = (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1.0)
     for i, exact in enumerate(_TAILS):

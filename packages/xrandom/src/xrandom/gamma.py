@@ -96,9 +96,9 @@ def _accepted(keys: Any, d: Any, c: Any) -> Any:
         return lax.bitwise_and(not_quick, lax.ge(lax.log(u), bound))
 
     def propose(state: Any) -> Any:
-        keys, x_square, v, u = state
+        _, x_square, v, u = state
         todo = waiting(x_square, v, u)
-        next_keys, x_keys, u_keys = _split_each(keys, 3)
+        next_keys, x_keys, u_keys = _split_each(state[0], 3)
         x, cube_root = _positive(x_keys, c, todo)
         new = (
             next_keys,
@@ -116,16 +116,15 @@ def _positive(keys: Any, c: Any, todo: Any) -> tuple[Any, Any]:
     """Draw normal z until `1 + c z` is positive; return both."""
 
     def draw(state: Any) -> Any:
-        keys, x, v = state
-        again = lax.le(v, 0.0)
-        next_keys, own = _split_each(keys, 2)
+        again = lax.le(state[2], 0.0)
+        next_keys, own = _split_each(state[0], 2)
         z = raw_normal(own, (), c.dtype)
         new = (next_keys, z, lax.add(lax.mul(z, c), 1.0))
         return tuple([_where(again, y, old) for y, old in zip(new, state, strict=True)])
 
     one = lax.full_like(c, 1.0)
     start = (keys, lax.full_like(c, 0.0), lax.select(todo, lax.neg(one), one))
-    _, x, v = lax.while_loop(lambda state: _any(lax.le(state[2], 0.0)), draw, start)
+    x, v = lax.while_loop(lambda state: _any(lax.le(state[2], 0.0)), draw, start)[1:]
     return x, v
 
 
@@ -252,7 +251,8 @@ def beta(
 
     Args:
       key: a single random key, of either form.
-      a, b: the exponents, positive.
+      a: the exponent of x, positive.
+      b: the exponent of 1 - x, positive.
       shape: the shape of the result; None takes that to which `a` and `b` broadcast.
       dtype: a real floating dtype; None takes the default.
       method: only "exact", by rejection.
@@ -329,7 +329,8 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) ->
 
     Args:
       key: a single random key, of either form.
-      dfnum, dfden: the degrees of freedom of numerator and denominator, positive.
+      dfnum: the degrees of freedom of the numerator, positive.
+      dfden: those of the denominator, positive.
       shape: the shape of the result; None takes that to which they broadcast.
       dtype: a real floating dtype; None takes the default.
     """

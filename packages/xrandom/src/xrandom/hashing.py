@@ -38,18 +38,21 @@ def hash_words(k0: Words, k1: Words, x0: Words, x1: Words) -> tuple[Words, Words
     """Return the two words of the hash of counters `(x0, x1)` under keys `(k0, k1)`.
 
     Args:
-      k0, k1: the words of the keys, uint32.
-      x0, x1: the words of the counters, uint32; all four of shapes that broadcast.
+      k0: the first words of the keys, uint32; all four are of shapes that broadcast.
+      k1: the second words of the keys.
+      x0: the first words of the counters.
+      x1: the second words of the counters.
     """
     shape = np.broadcast_shapes(k0.shape, k1.shape, x0.shape, x1.shape)
     size = math.prod(shape)
     if 0 < size <= MAX_LANES:
-        lanes = [_packed(w, shape, size) for w in (k0, k1, x0, x1)]
-        y0, y1 = hash_lanes(*lanes, lanes_of_ones(size))
-        return _unpacked(y0, shape, size), _unpacked(y1, shape, size)
-    flat = [w if w.ndim == 0 else np.broadcast_to(w, shape).reshape(-1) for w in (k0, k1)]
+        a, b, c, d = [_packed(w, shape, size) for w in (k0, k1, x0, x1)]
+        low, high = hash_lanes(a, b, c, d, lanes_of_ones(size))
+        return _unpacked(low, shape, size), _unpacked(high, shape, size)
+    k0, k1 = [w if w.ndim == 0 else np.broadcast_to(w, shape).reshape(-1) for w in (k0, k1)]
+    # in C order, so that the flat views below are views
     y0, y1 = [np.array(np.broadcast_to(x, shape), order="C") for x in (x0, x1)]
-    _hash_in_pieces(*flat, y0.reshape(-1), y1.reshape(-1))
+    _hash_in_pieces(k0, k1, y0.reshape(-1), y1.reshape(-1))
     return y0, y1
 
 
@@ -61,8 +64,8 @@ def hash_range(k0: int, k1: int, size: int) -> Words:
     """
     if 0 < size <= MAX_LANES:
         ones = lanes_of_ones(size)
-        y0, y1 = hash_lanes(k0 * ones, k1 * ones, 0, _counting_lanes(size), ones)
-        words = np.frombuffer((y0 | y1 << 32).to_bytes(8 * size, "little"), "<u4")
+        low, high = hash_lanes(k0 * ones, k1 * ones, 0, _counting_lanes(size), ones)
+        words = np.frombuffer((low | high << 32).to_bytes(8 * size, "little"), "<u4")
         return words.reshape(size, 2)
     counters = np.arange(size, dtype=np.uint64)
     y0 = (counters >> np.uint64(32)).astype(np.uint32)
@@ -75,8 +78,10 @@ def hash_lanes(k0: int, k1: int, x0: int, x1: int, ones: int) -> tuple[int, int]
     """Hash blocks that are packed into integers, in lanes of 64 bits.
 
     Args:
-      k0, k1: the words of the keys, one in each lane.
-      x0, x1: the words of the counters, likewise.
+      k0: the first words of the keys, one in each lane.
+      k1: the second words of the keys.
+      x0: the first words of the counters.
+      x1: the second words of the counters.
       ones: the integer with a 1 in each lane.
     """
     mask = ones * 0xFFFFFFFF

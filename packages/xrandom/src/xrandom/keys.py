@@ -209,8 +209,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Key:
     """Make a random key from an integer.
 
     Args:
-      seed: an integer, or an array of integers for an array of keys' worth of one: rank 0. Python
-        integers keep their low 32 bits, or 64 with `enable_x64`.
+      seed: an integer. Python integers keep their low 32 bits, or 64 with `enable_x64`.
       impl: the generator; None takes `config.default_prng_impl`. Only "threefry2x32" exists.
       dtype: the same as `impl`, as `key_dtype` gives it.
 
@@ -230,7 +229,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Key:
     return Key(_seeded(seed, "key"))
 
 
-def PRNGKey(seed: Any, *, impl: Any = None) -> Array:  # noqa: N802 - as users know it
+def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
     """Make a random key in its bare form, a uint32 array of shape (2,).
 
     Args:
@@ -263,10 +262,10 @@ def _seeded(seed: Any, operation: str) -> Array:
         )
     if dtypes.itemsize_bits(array.dtype) == 64:
         high = lax.shift_right_logical(array, 32)
-        words = [lax.convert_element_type(x, dtypes.uint32) for x in (high, array)]
+        halves = [lax.convert_element_type(x, dtypes.uint32) for x in (high, array)]
     else:
-        words = [lax.full((), 0, dtypes.uint32), lax.convert_element_type(array, dtypes.uint32)]
-    return lax.concatenate([lax.reshape(w, (1,)) for w in words], 0)  # type: ignore[no-any-return]
+        halves = [lax.full((), 0, dtypes.uint32), lax.convert_element_type(array, dtypes.uint32)]
+    return lax.concatenate([lax.reshape(w, (1,)) for w in halves], 0)  # type: ignore[no-any-return]
 
 
 def _check_impl(operation: str, impl: Any, dtype: Any) -> None:
@@ -319,7 +318,8 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
 
     Args:
       key_bits_array: uint32 of shape `(..., 2)`.
-      impl, dtype: the generator, as for `key`.
+      impl: the generator, as for `key`.
+      dtype: likewise.
     """
     _check_impl("wrap_key_data", impl, dtype)
     words = as_array(key_bits_array, what="wrap_key_data: the words")

@@ -82,7 +82,8 @@ def truncated_normal(
 
     Args:
       key: a single random key, of either form.
-      lower, upper: the bounds.
+      lower: the bound below.
+      upper: the bound above.
       shape: the shape of the result; None takes that to which the bounds broadcast.
       dtype: a real floating dtype; None takes the default.
 

@@ -1,7 +1,7 @@
 """Orders and subsets: `permutation`, `choice`.
 
-A shuffle sorts by random bits, often enough that equal bits do no harm: each round of 32 bits leaves
-ties in about `n^2 / 2^33` pairs, and the next rounds break them.
+A shuffle sorts by random bits, often enough that equal bits do no harm: each round of 32 bits
+leaves ties in about `n^2 / 2^33` pairs, and the next rounds break them.
 """
 
 from __future__ import annotations

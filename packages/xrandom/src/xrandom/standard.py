@@ -1,10 +1,10 @@
-"""The primitives of the two distributions that others are made of: `random_uniform`, `random_normal`.
+"""The primitives of the two basic distributions: `random_uniform`, `random_normal`.
 
     random_uniform[dtype shape partitionable]   words of keys -> u, multiples of epsilon in [0, 1)
     random_normal[dtype shape partitionable]    words of keys -> sqrt(2) erf_inv(2 u - 1)
 
-Random bits become the mantissa of a number in [1, 2), from which 1 is taken. The ends of (-1, 1) are
-left out: `2 u - 1` is `2 u + lo`, with `lo` the number above -1.
+Random bits become the mantissa of a number in [1, 2), from which 1 is taken. The ends of (-1, 1)
+are left out: `2 u - 1` is `2 u + lo`, with `lo` the number above -1.
 
 As primitives they are one step of eager evaluation, and one program where they are compiled. They
 depend on keys alone, so there is nothing to differentiate; `uniform` and `normal` scale them.

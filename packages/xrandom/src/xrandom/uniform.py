@@ -23,7 +23,8 @@ def uniform(
       key: a single random key, of either form.
       shape: the shape of the result.
       dtype: a real floating dtype; None takes float32, or float64 with `enable_x64`.
-      minval, maxval: the bounds, of shapes that broadcast to `shape`.
+      minval: the lower bound, of a shape that broadcasts to `shape`.
+      maxval: the upper bound, likewise.
 
     Returns:
       Values `minval + u (maxval - minval)` with `u` a multiple of the dtype's epsilon in [0, 1).

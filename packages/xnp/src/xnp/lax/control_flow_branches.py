@@ -43,8 +43,8 @@ def cond(
 
     Args:
       pred: a boolean scalar, or a number that counts as true unless it is 0.
-      true_fun, false_fun: functions of the operands that return pytrees of the same structure,
-        shapes and dtypes.
+      true_fun: a function of the operands that returns a pytree of arrays.
+      false_fun: likewise; the results are of the same structure, shapes and dtypes.
       *operands: pytrees of arrays.
       operand: the operand, as one keyword argument.
 
@@ -222,7 +222,7 @@ def _with_common_captures(bodies: Sequence[Staged]) -> tuple[list[Any], list[Clo
 
 def _weak_types_joined(branches: Sequence[ClosedJaxpr]) -> tuple[ClosedJaxpr, ...]:
     """Make a result strongly typed in all branches when it is in some."""
-    joint = [all([a.weak_type for a in avals])
+    joint = [all(a.weak_type for a in avals)
              for avals in zip(*[br.out_avals for br in branches], strict=True)]  # fmt: skip
     return tuple([_with_weak_types(br, joint) for br in branches])
 

@@ -24,7 +24,9 @@ from xprim.promotion import result_type
 __all__ = ["fori_loop", "while_loop"]
 
 
-def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
+def while_loop(
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
+) -> Any:
     """Repeat a function while a condition on its result holds.
 
     The meaning of::
@@ -70,7 +72,7 @@ def _repeated(cond_fun: Any, body_fun: Any, init_val: Any, operation: str, what:
     body = stage()
     if body.out_tree == tree:
         promoted = weak_carry_promoted(carry, body.out_avals)
-        if any([a is not b for a, b in zip(promoted, carry, strict=True)]):
+        if any(a is not b for a, b in zip(promoted, carry, strict=True)):
             carry = promoted
             body = stage()
     check_carry(
@@ -182,7 +184,7 @@ def _counted(
     out_tree = xtree.treedef_children(body.out_tree)[1]
     if out_tree == tree:
         promoted = weak_carry_promoted(carry, body.out_avals[1:])
-        if any([a is not b for a, b in zip(promoted, carry, strict=True)]):
+        if any(a is not b for a, b in zip(promoted, carry, strict=True)):
             carry = promoted
             body = stage()
     check_carry(tree, out_tree, [x.aval for x in carry], body.out_avals[1:], "fori_loop",

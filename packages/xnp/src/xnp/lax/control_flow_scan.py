@@ -94,7 +94,7 @@ def _staged_body(
     count = carry_tree.num_leaves
     if carry_tree == tree:
         promoted = weak_carry_promoted(carry, body.out_avals[:count])
-        if any([a is not b for a, b in zip(promoted, carry, strict=True)]):
+        if any(a is not b for a, b in zip(promoted, carry, strict=True)):
             carry = promoted
             body = stage()
     check_carry(tree, carry_tree, [x.aval for x in carry], body.out_avals[:count], "scan",
@@ -183,7 +183,7 @@ def _stacked(rows: list[Any]) -> Any:
     return concatenated([reshaped(r, (1, *r.shape)) for r in rows], 0)
 
 
-def map(  # noqa: A001 - as users know it
+def map(
     f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None
 ) -> Any:
     """Apply a function to each element along the leading axes of arrays, one after the other.

@@ -140,7 +140,8 @@ def check_carry(
     Args:
       carry_in: the structure of the carry.
       carry_out: the structure of what the body returned.
-      in_avals, out_avals: the abstract values of the leaves.
+      in_avals: the abstract values of the leaves of the carry.
+      out_avals: those of what the body returned.
       operation: what errors name.
       what: how errors call the function: `the body`.
 

@@ -202,8 +202,10 @@ def conv_dimension_numbers(
     if dimension_numbers is None:
         order = tuple(range(ndim))
         return ConvDimensionNumbers(order, order, order)
-    if not isinstance(dimension_numbers, tuple | list) or len(dimension_numbers) != 3 or any(
-        len(text) != ndim for text in dimension_numbers
+    if (
+        not isinstance(dimension_numbers, tuple | list)
+        or len(dimension_numbers) != 3
+        or any(len(text) != ndim for text in dimension_numbers)
     ):
         raise TypeError(
             f"conv_general_dilated: dimension_numbers must be three texts of length {ndim}."

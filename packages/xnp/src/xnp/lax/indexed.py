@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from xnp.lax.shape import ArrayLike, concatenate, ints, reshape
-from xnp.primitives.building import call, filled, select
 from xnp.primitives.gather import gather_p
 from xnp.primitives.index_modes import (
     GatherDimensionNumbers,
@@ -26,6 +25,7 @@ from xnp.primitives.scatter_family import window_sizes
 from xnp.primitives.scatter_max import scatter_max_p
 from xnp.primitives.scatter_min import scatter_min_p
 from xnp.primitives.scatter_mul import scatter_mul_p
+from xnp.primitives.shorthand import bind, filled, selected
 from xprim import Array, Primitive, as_array, dtypes
 
 __all__ = [
@@ -178,7 +178,7 @@ def scatter_sub(
 ) -> Array:
     """Subtract updates from windows of the operand. See `scatter`."""
     x = as_array(operand, what="scatter_sub")
-    negated = call("neg", as_array(updates, x.aval.dtype, what="scatter_sub: updates"))
+    negated = bind("neg", as_array(updates, x.aval.dtype, what="scatter_sub: updates"))
     return _scatter(scatter_add_p, x, scatter_indices, negated, dimension_numbers,
                     indices_are_sorted, unique_indices, mode)  # fmt: skip
 
@@ -301,5 +301,6 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
 
 def _from_end(indices: Array, size: int) -> Array:
     shape, dtype = indices.aval.shape, indices.aval.dtype
-    from_end = call("add", indices, filled(size, shape, dtype))
-    return select(call("lt", indices, filled(0, shape, dtype)), from_end, indices)  # type: ignore[no-any-return]
+    from_end = bind("add", indices, filled(shape, size, dtype))
+    result: Array = selected(bind("lt", indices, filled(shape, 0, dtype)), from_end, indices)
+    return result

@@ -39,8 +39,7 @@ def ints(values: Any, what: str) -> tuple[int, ...]:
         return tuple([operator.index(v) for v in values])
     except TypeError:
         raise TypeError(
-            f"{what}: must be a sequence of integers known while tracing."
-            f"\n  got       {values!r}"
+            f"{what}: must be a sequence of integers known while tracing.\n  got       {values!r}"
         ) from None
 
 
@@ -83,11 +82,13 @@ def reshape(
         new_sizes = ints(new_sizes, "reshape: new_sizes")
     if x.aval.shape == new_sizes:
         return x
+    result: Array
     try:
-        return reshape_p.bind(x, new_sizes=new_sizes, dimensions=None)[0]  # type: ignore[no-any-return]
+        (result,) = reshape_p.bind(x, new_sizes=new_sizes, dimensions=None)
     except TypeError:
         new_sizes = ints(new_sizes, "reshape: new_sizes")
-        return reshape_p.bind(x, new_sizes=new_sizes, dimensions=None)[0]  # type: ignore[no-any-return]
+        (result,) = reshape_p.bind(x, new_sizes=new_sizes, dimensions=None)
+    return result
 
 
 def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
@@ -118,7 +119,8 @@ def broadcast_in_dim(
     dims = ints(broadcast_dimensions, "broadcast_in_dim: broadcast_dimensions")
     if x.aval.shape == sizes and dims == tuple(range(len(sizes))):
         return x
-    return broadcast_in_dim_p.bind(x, shape=sizes, broadcast_dimensions=dims)[0]  # type: ignore[no-any-return]
+    result: Array = broadcast_in_dim_p.bind(x, shape=sizes, broadcast_dimensions=dims)[0]
+    return result
 
 
 def broadcast(operand: ArrayLike, sizes: Sequence[int]) -> Array:
@@ -148,14 +150,15 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     out = [1] * rank
     for shape in shapes:
         for i, n in enumerate(shape, rank - len(shape)):
-            if n != 1 and n != out[i]:
-                if out[i] != 1:
-                    raise ValueError(
-                        "broadcast_shapes: the shapes do not broadcast together."
-                        f"\n  got       {', '.join(str(tuple(s)) for s in shapes)}"
-                        "\n  expected  sizes that are equal or 1, counted from the last dimension"
-                    )
-                out[i] = operator.index(n)
+            if n in (1, out[i]):
+                continue
+            if out[i] != 1:
+                raise ValueError(
+                    "broadcast_shapes: the shapes do not broadcast together."
+                    f"\n  got       {', '.join(str(tuple(s)) for s in shapes)}"
+                    "\n  expected  sizes that are equal or 1, counted from the last dimension"
+                )
+            out[i] = operator.index(n)
     return tuple(out)
 
 
@@ -218,9 +221,7 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     return squeeze_p.bind(x, dimensions=dims)[0]  # type: ignore[no-any-return]
 
 
-def collapse(
-    operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None
-) -> Array:
+def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
     """Join the dimensions from start to stop (excluded; None for the end) into one.
 
     Example:
@@ -252,7 +253,8 @@ def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Array:
     xs = [as_array(x, what="concatenate") for x in operands]
     if len(xs) == 1 and 0 <= dimension < xs[0].aval.ndim:
         return xs[0]
-    return concatenate_p.bind(*xs, dimension=operator.index(dimension))[0]  # type: ignore[no-any-return]
+    result: Array = concatenate_p.bind(*xs, dimension=operator.index(dimension))[0]
+    return result
 
 
 def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
@@ -347,4 +349,5 @@ def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
       [2, 1, 0]
     """
     x = as_array(operand, what="rev")
-    return rev_p.bind(x, dimensions=ints(dimensions, "rev: dimensions"))[0]  # type: ignore[no-any-return]
+    result: Array = rev_p.bind(x, dimensions=ints(dimensions, "rev: dimensions"))[0]
+    return result

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from xnp.lax.shape import ArrayLike, dimension_of, ints, reshape, squeeze
-from xnp.primitives.building import call, filled, select
 from xnp.primitives.dynamic_slice import dynamic_slice_p
 from xnp.primitives.dynamic_update_slice import dynamic_update_slice_p
+from xnp.primitives.shorthand import bind, filled, selected
 from xnp.primitives.slice import slice_p
 from xprim import Array, ConcreteArray, as_array, dtypes, scalar_array
 
@@ -78,12 +78,11 @@ def slice_in_dim(
     starts = (*(0,) * d, low, *(0,) * (len(shape) - d - 1))
     limits = (*shape[:d], max(low, high), *shape[d + 1 :])
     strides = None if step == 1 else (*(1,) * d, step, *(1,) * (len(shape) - d - 1))
-    return slice_p.bind(x, start_indices=starts, limit_indices=limits, strides=strides)[0]  # type: ignore[no-any-return]
+    result: Array = slice_p.bind(x, start_indices=starts, limit_indices=limits, strides=strides)[0]
+    return result
 
 
-def index_in_dim(
-    operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True
-) -> Array:
+def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """Return one position of a dimension; a negative index counts from the end.
 
     Raises:
@@ -97,9 +96,7 @@ def index_in_dim(
     d = dimension_of(axis, x.aval.ndim, "index_in_dim")
     i, size = operator.index(index), x.aval.shape[d]
     if not -size <= i < size:
-        raise IndexError(
-            f"index_in_dim: index {i} is out of bounds for axis {d} of size {size}."
-        )
+        raise IndexError(f"index_in_dim: index {i} is out of bounds for axis {d} of size {size}.")
     i += size if i < 0 else 0
     window = slice_in_dim(x, i, i + 1, 1, d)
     return window if keepdims else squeeze(window, (d,))
@@ -203,9 +200,7 @@ def dynamic_update_slice_in_dim(
     d = dimension_of(axis, x.aval.ndim, "dynamic_update_slice_in_dim")
     starts = [0] * x.aval.ndim
     starts[d] = start_index
-    return dynamic_update_slice(
-        x, update, starts, allow_negative_indices=allow_negative_indices
-    )
+    return dynamic_update_slice(x, update, starts, allow_negative_indices=allow_negative_indices)
 
 
 def dynamic_update_index_in_dim(
@@ -294,9 +289,10 @@ def _start_dtype(parts: Any, known: Any, shape: Any) -> Any:
 def _traced_start(part: Any, size: int, dtype: Any, counts: bool) -> Array:
     start = as_array(part, what="start index")
     if start.aval.dtype != dtype and dtypes.is_integer(start.aval.dtype):
-        start = call("convert_element_type", start, new_dtype=dtype, weak_type=False)
+        start = bind("convert_element_type", start, new_dtype=dtype, weak_type=False)
     if not counts or not dtypes.is_signed_integer(dtype) or start.aval.ndim:
         return start
     most = int(dtypes.iinfo(dtype).max)
-    from_end = call("add", start, filled(min(size, most), (), dtype))
-    return select(call("lt", start, filled(0, (), dtype)), from_end, start)  # type: ignore[no-any-return]
+    from_end = bind("add", start, filled((), min(size, most), dtype))
+    result: Array = selected(bind("lt", start, filled((), 0, dtype)), from_end, start)
+    return result

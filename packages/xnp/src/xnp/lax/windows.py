@@ -144,8 +144,10 @@ def _known(dtype: Any, init: ConcreteArray, computation: Any) -> Primitive | Non
     """Return the primitive for a computation that is one operation from its neutral element."""
     aval = init.aval.strong()
     jaxpr, _ = trace_to_jaxpr(lambda x, y: [as_array(computation(x, y))], [aval, aval])
-    if len(jaxpr.eqns) != 1 or jaxpr.outvars[0] not in jaxpr.eqns[0].outputs or (
-        list(jaxpr.eqns[0].inputs) != jaxpr.invars
+    if (
+        len(jaxpr.eqns) != 1
+        or jaxpr.outvars[0] not in jaxpr.eqns[0].outputs
+        or (list(jaxpr.eqns[0].inputs) != jaxpr.invars)
     ):
         return None
     start = np.asarray(init)
@@ -154,9 +156,11 @@ def _known(dtype: Any, init: ConcreteArray, computation: Any) -> Primitive | Non
         ("max", REAL | BOOL, least, reduce_window_max_p),
         ("min", REAL | BOOL, greatest, reduce_window_min_p),
     ):
-        if jaxpr.eqns[0].primitive.name == name and dtype in kinds and start == np.asarray(
-            neutral(dtype)
-        ).astype(dtype):
+        if (
+            jaxpr.eqns[0].primitive.name == name
+            and dtype in kinds
+            and start == np.asarray(neutral(dtype)).astype(dtype)
+        ):
             return primitive
     return None
 

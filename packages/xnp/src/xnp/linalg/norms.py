@@ -19,7 +19,10 @@ from xprim import Array, dtypes
 
 
 def norm(  # NumPy's names
-    x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False  # noqa: A002
+    x: Any,
+    ord: Any = None,
+    axis: Any = None,
+    keepdims: bool = False,  # noqa: A002
 ) -> Array:
     """Return the norm of vectors or matrices.
 
@@ -57,7 +60,12 @@ def norm(  # NumPy's names
 
 
 def vector_norm(
-    x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2  # noqa: A002
+    x: Any,
+    /,
+    *,
+    axis: Any = None,
+    keepdims: bool = False,
+    ord: Any = 2,  # noqa: A002
 ) -> Array:
     """Return (sum |x|^ord)^(1/ord) over an axis, several, or all elements.
 
@@ -108,7 +116,11 @@ def _root(x: Any) -> Any:
 
 
 def matrix_norm(
-    x: Any, /, *, keepdims: bool = False, ord: Any = "fro"  # noqa: A002
+    x: Any,
+    /,
+    *,
+    keepdims: bool = False,
+    ord: Any = "fro",  # noqa: A002
 ) -> Array:
     """Return a norm of matrices.
 
@@ -185,7 +197,8 @@ def matrix_rank(M: Any, rtol: Any = None, *, tol: Any = None) -> Array:
     s = svdvals(x)
     if tol is not None:
         bound = lax.full_like(s, tol)
-        return summed(converted(lax.gt(s, bound), dtypes.int32), (s.ndim - 1,))  # type: ignore[no-any-return]
+        result: Array = summed(converted(lax.gt(s, bound), dtypes.int32), (s.ndim - 1,))
+        return result
     if rtol is None:
         rtol = max(x.shape[-2:]) * float(dtypes.finfo(x.dtype).eps)
     return rank_of(s, rtol)  # type: ignore[no-any-return]

@@ -56,7 +56,8 @@ def solve(a: Any, b: Any) -> Array:
         )
     x, y = broadcast_batches("solve", x, y, core=(2, 2))
     result = solve_p.bind(x, y)[0]
-    return reshaped(result, result.shape[:-1]) if is_vector else result  # type: ignore[no-any-return]
+    x_of_y: Array = reshaped(result, result.shape[:-1]) if is_vector else result
+    return x_of_y
 
 
 def inv(a: Any) -> Array:

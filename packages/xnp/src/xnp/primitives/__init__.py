@@ -1,6 +1,69 @@
 """The array primitives. Each module defines some of them with all of their rules.
 
-    table              the constructors of elementwise primitives
-    arithmetic         add, sub, mul, div, ...
-    broadcast_in_dim   ... and one module for each primitive that is no row of a table
+- `table`: the constructors of elementwise primitives.
+- `arithmetic`, `powers`, `trigonometric`, ...: their rows.
+- `broadcast_in_dim`, `gather`, ...: one module for each primitive that is no row of a table.
+- `shorthand`, `positions`, `narrow_dtypes`: what rules are written with.
+
+Families that few programs need are imported when one of their primitives is first asked for by its
+name; `load_all` imports everything, for those who walk over the registry.
 """
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from xprim.primitive import add_finder
+
+_LATE = {
+    "cholesky": ("cholesky",),
+    "cond": ("cond",),
+    "conv_general_dilated": ("conv_general_dilated",),
+    "eig": ("eig",),
+    "eigh": ("eigh",),
+    "fft": ("fft",),
+    "lu": ("lu",),
+    "lu_pivots_to_permutation": ("lu_pivots_to_permutation",),
+    "pinv": ("pinv",),
+    "platform_index": ("platform_index",),
+    "qr": ("qr",),
+    "reduce_window_max": ("reduce_window_max",),
+    "reduce_window_min": ("reduce_window_min",),
+    "reduce_window_sum": ("reduce_window_sum",),
+    "scan": ("scan",),
+    "select_and_gather_add": ("select_and_gather_add",),
+    "select_and_scatter_add": ("select_and_scatter_add",),
+    "solve": ("solve",),
+    "special_bessel": ("bessel_i0e", "bessel_i1e"),
+    "special_error": ("erf", "erf_inv", "erfc"),
+    "special_gamma": ("digamma", "lgamma", "polygamma", "zeta"),
+    "special_incomplete": (
+        "igamma", "igamma_grad_a", "igammac", "random_gamma_grad", "regularized_incomplete_beta",
+    ),
+    "svd": ("svd",),
+    "triangular_solve": ("triangular_solve",),
+    "while_loop": ("while",),
+}  # fmt: skip
+
+_MODULE_BY_PRIMITIVE = {name: module for module, names in _LATE.items() for name in names}
+
+
+def load_all() -> None:
+    """Import every module of this folder, so that the registry has all array primitives.
+
+    Example:
+      >>> from xnp.primitives import load_all
+      >>> load_all()
+    """
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")
+
+
+def _import_module_of(name: str) -> None:
+    module = _MODULE_BY_PRIMITIVE.get(name)
+    if module is not None:
+        importlib.import_module(f"{__name__}.{module}")
+
+
+add_finder(_import_module_of)

@@ -10,18 +10,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from xnp.primitives.building import call, filled, reshaped, without
 from xnp.primitives.index_modes import PROMISE_IN_BOUNDS, GatherDimensionNumbers
+from xnp.primitives.positions import without
+from xnp.primitives.shorthand import bind, filled, reshaped
 
 
 def take_along(x: Any, indices: Any, axis: int) -> Any:
     """Return `x` read along an axis at indices that are in bounds, one for each element."""
     shape = indices.aval.shape
     if not indices.aval.size:
-        return filled(0, shape, x.aval.dtype)
+        return filled(shape, 0, x.aval.dtype)
     others = without(tuple(range(len(shape))), axis)
     numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
-    return call(
+    return bind(
         "gather", x, reshaped(indices, (*shape, 1)), dimension_numbers=numbers,
         slice_sizes=(1,) * len(shape), indices_are_sorted=False, unique_indices=False,
         mode=PROMISE_IN_BOUNDS, fill_value=None,
@@ -39,30 +40,30 @@ def linear_recurrence(a: Any, b: Any, axis: int) -> Any:
         return b
     a_odd, b_odd = _part(a, axis, 1, size, 2), _part(b, axis, 1, size, 2)
     a_even, b_even = (_part(v, axis, 0, size - 1, 2) for v in (a, b))
-    joined = call("add", call("mul", a_odd, b_even), b_odd)
-    y_odd = linear_recurrence(call("mul", a_odd, a_even), joined, axis)
+    joined = bind("add", bind("mul", a_odd, b_even), b_odd)
+    y_odd = linear_recurrence(bind("mul", a_odd, a_even), joined, axis)
     first = _part(b, axis, 0, 1, 1)
     y_even = first
     if size > 2:
         a_rest, b_rest = _part(a, axis, 2, size, 2), _part(b, axis, 2, size, 2)
         before = _part(y_odd, axis, 0, b_rest.aval.shape[axis], 1)
-        rest = call("add", call("mul", a_rest, before), b_rest)
-        y_even = call("concatenate", first, rest, dimension=axis)
-    return call("add", _interleaved(y_even, axis, 0, size), _interleaved(y_odd, axis, 1, size))
+        rest = bind("add", bind("mul", a_rest, before), b_rest)
+        y_even = bind("concatenate", first, rest, dimension=axis)
+    return bind("add", _interleaved(y_even, axis, 0, size), _interleaved(y_odd, axis, 1, size))
 
 
 def shifted(x: Any, axis: int, value: Any) -> Any:
     """Return `x` moved by one place along an axis: a value first, the last element dropped."""
     config = [(0, 0, 0)] * x.aval.ndim
     config[axis] = (1, -1, 0)
-    return call("pad", x, filled(value, (), x.aval.dtype), padding_config=tuple(config))
+    return bind("pad", x, filled((), value, x.aval.dtype), padding_config=tuple(config))
 
 
 def _part(x: Any, axis: int, start: int, stop: int, step: int) -> Any:
     ndim = x.aval.ndim
     low, high, strides = [0] * ndim, list(x.aval.shape), [1] * ndim
     low[axis], high[axis], strides[axis] = start, stop, step
-    return call("slice", x, start_indices=tuple(low), limit_indices=tuple(high),
+    return bind("slice", x, start_indices=tuple(low), limit_indices=tuple(high),
                 strides=tuple(strides))  # fmt: skip
 
 
@@ -71,4 +72,4 @@ def _interleaved(x: Any, axis: int, start: int, size: int) -> Any:
     config = [(0, 0, 0)] * x.aval.ndim
     covered = 2 * x.aval.shape[axis] - 1
     config[axis] = (start, size - start - covered, 1)
-    return call("pad", x, filled(0, (), x.aval.dtype), padding_config=tuple(config))
+    return bind("pad", x, filled((), 0, x.aval.dtype), padding_config=tuple(config))

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.formulas import bind, constant, converted, in_bytes, same_dtype, where
+from xnp.primitives.narrow_dtypes import in_bytes, same_dtype
+from xnp.primitives.shorthand import bind, in_dtype, scalar_like, selected
 from xnp.primitives.table import (
     ANY,
     COMPLEX,
@@ -133,8 +134,8 @@ rem_p: Primitive = binary(
 
 def _chosen(x_dot: Any, x: Any, y: Any, better: str) -> Any:
     """Return the part of x_dot in the derivative: all, none, or half where x and y are equal."""
-    one, half, zero = constant(x_dot, 1.0), constant(x_dot, 0.5), constant(x_dot, 0.0)
-    weight = where(bind("eq", x, y), half, where(_ordered(better, x, y), one, zero))
+    one, half, zero = scalar_like(x_dot, 1.0), scalar_like(x_dot, 0.5), scalar_like(x_dot, 0.0)
+    weight = selected(bind("eq", x, y), half, selected(_ordered(better, x, y), one, zero))
     return mul_p.bind(x_dot, weight)[0]
 
 
@@ -142,7 +143,7 @@ def _ordered(better: str, x: Any, y: Any) -> Any:
     if x.aval.dtype not in COMPLEX:
         return bind(better, x, y)
     (re_x, re_y), (im_x, im_y) = [[bind(part, v) for v in (x, y)] for part in ("real", "imag")]
-    return where(bind("eq", re_x, re_y), bind(better, im_x, im_y), bind(better, re_x, re_y))
+    return selected(bind("eq", re_x, re_y), bind(better, im_x, im_y), bind(better, re_x, re_y))
 
 
 def _extremum_numpy(ufunc: Any, compare: Any) -> Callable[..., Any]:
@@ -220,11 +221,13 @@ def _abs_numpy(x: Any) -> Any:
 def _abs_jvp(x_dot: Any, y: Any, x: Any) -> Any:
     if x.aval.dtype not in COMPLEX:
         # the derivative from the right at zero
-        return where(bind("ge", x, constant(x, 0.0)), x_dot, neg_p.bind(x_dot)[0])
+        return selected(bind("ge", x, scalar_like(x, 0.0)), x_dot, neg_p.bind(x_dot)[0])
     # |x| = sqrt(x conj(x)), so d|x| = Re(conj(x) dx) / |x|; zero at zero
     direction = div_p.bind(
         bind("conj", x, input_dtype=x.aval.dtype),
-        converted(where(bind("eq", y, constant(y, 0.0)), constant(y, 1.0), y), x.aval.dtype),
+        in_dtype(
+            selected(bind("eq", y, scalar_like(y, 0.0)), scalar_like(y, 1.0), y), x.aval.dtype
+        ),
     )[0]
     return bind("real", mul_p.bind(x_dot, direction)[0])
 
@@ -255,10 +258,10 @@ def _sign_jvp(x_dot: Any, y: Any, x: Any) -> Any:
         return Zero(y.aval)
     # s = x / |x|: ds = (dx - s Re(conj(s) dx)) / |x| = i s Im(conj(s) dx) / |x|
     size = abs_p.bind(x)[0]
-    size = where(bind("eq", size, constant(size, 0.0)), constant(size, 1.0), size)
+    size = selected(bind("eq", size, scalar_like(size, 0.0)), scalar_like(size, 1.0), size)
     turned = mul_p.bind(bind("conj", y, input_dtype=y.aval.dtype), x_dot)[0]
     angle = div_p.bind(bind("imag", turned), size)[0]
-    return mul_p.bind(y, bind("complex", constant(angle, 0.0), angle))[0]
+    return mul_p.bind(y, bind("complex", scalar_like(angle, 0.0), angle))[0]
 
 
 sign_p: Primitive = unary(

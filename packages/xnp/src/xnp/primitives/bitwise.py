@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.formulas import BYTES, same_dtype
+from xnp.primitives.narrow_dtypes import BYTES, same_dtype
 from xnp.primitives.table import BITS, INTEGER, binary, retyped_stablehlo, unary
 from xprim import ZERO, dtypes
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.formulas import add, bind, constant, same_dtype, where
+from xnp.primitives.narrow_dtypes import same_dtype
+from xnp.primitives.shorthand import add, bind, scalar_like, selected
 from xnp.primitives.table import REAL, common_dtype, repeated
 from xprim import (
     Primitive,
@@ -59,7 +60,7 @@ def _jvp(primals: Any, tangents: Any) -> Any:
     for i, dot in enumerate(tangents):
         if type(dot) is Zero:
             continue
-        term = repeated(where(_is_result(i, low, x, high), dot, constant(y, 0)), y.aval.shape)
+        term = repeated(selected(_is_result(i, low, x, high), dot, scalar_like(y, 0)), y.aval.shape)
         total = term if total is None else add(total, term)
     return (y,), (Zero(y.aval) if total is None else total,)
 

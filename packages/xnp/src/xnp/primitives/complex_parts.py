@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.formulas import bind
+from xnp.primitives.shorthand import bind
 from xnp.primitives.table import (
     COMPLEX,
     FLOATING,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.building import call
+from xnp.primitives.shorthand import bind
 from xnp.primitives.table import common_dtype
 from xprim import LINEAR, Linear, Primitive, ShapedArray, Zero, not_mapped, shaped_array
 
@@ -64,7 +64,7 @@ def _transpose(cts: Any, *xs: Any, dimension: int) -> Any:
         stop = start + x.aval.shape[dimension]
         if type(x) is Linear:
             low[dimension], high[dimension] = start, stop
-            results.append(call("slice", ct, start_indices=tuple(low), limit_indices=tuple(high),
+            results.append(bind("slice", ct, start_indices=tuple(low), limit_indices=tuple(high),
                                 strides=None))  # fmt: skip
         else:
             results.append(Zero(x.aval))

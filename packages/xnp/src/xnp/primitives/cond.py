@@ -6,8 +6,8 @@ The index is an int32 scalar and is clamped into range; all branches take the sa
 give results of the same types. Under `vmap` with a mapped index every branch runs and the results
 are selected.
 
-Derivatives: in reverse mode a branch leaves its residuals in slots that the branches share, those of
-another branch being zero; the linear program is a `cond` again. With a concrete index, only the
+Derivatives: in reverse mode a branch leaves its residuals in slots that the branches share, those
+of another branch being zero; the linear program is a `cond` again. With a concrete index, only the
 branch that is taken is differentiated.
 
 Semantics: StableHLO specification, section case.
@@ -106,7 +106,7 @@ def _jvp(handle: Any, primals: Any, tangents: Any, *, branches: Branches) -> Any
     given = taken(dots, mask)
     if type(index) is ConcreteArray:
         forward, nonzero_out = handle.jvp_jaxpr(chosen(index, branches), mask)
-        results = eval_closed(forward, *operands, *given)
+        results: Sequence[Any] = eval_closed(forward, *operands, *given)
     else:
         forwards, nonzero_out = _joint_jvp(handle, branches, mask)
         results = cond_p.bind(index, *operands, *given, branches=forwards)
@@ -127,10 +127,12 @@ def _linearize(handle: Any, primals: Any, tangents: Any, *, branches: Branches) 
     given = taken(dots, mask)
     if type(index) is ConcreteArray:
         split = handle.linearize_jaxpr(chosen(index, branches), mask)
-        results = eval_closed(split.primal, *operands)
+        results: Sequence[Any] = eval_closed(split.primal, *operands)
         residuals = split.residuals(operands, results)
         count, nonzero_out = split.num_results, split.nonzero_out
-        out_dots = eval_closed(split.linear, *residuals, *given) if any(nonzero_out) else []
+        out_dots: Sequence[Any] = ()
+        if any(nonzero_out):
+            out_dots = eval_closed(split.linear, *residuals, *given)
     else:
         key = ("cond linearize", branches, tuple(mask))
         primal, linear, forwarded, nonzero_out = derived(

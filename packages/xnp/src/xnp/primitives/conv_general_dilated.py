@@ -197,11 +197,13 @@ def _complex_text(b: Any, operands: Any, avals: Any, out: ShapedArray, attribute
     ]  # fmt: skip
 
     def product(x: str, y: str) -> str:
-        return b.op("stablehlo.convolution", [x, y], halves, [real_out], attributes)[0]  # type: ignore[no-any-return]
+        result: Any = b.op("stablehlo.convolution", [x, y], halves, [real_out], attributes)[0]
+        return result
 
     re = b.same_type_op("stablehlo.subtract", [product(a, c), product(bb, d)], real_out)
     im = b.same_type_op("stablehlo.add", [product(a, d), product(bb, c)], real_out)
-    return b.op("stablehlo.complex", [re, im], [real_out, real_out], [out])[0]  # type: ignore[no-any-return]
+    result: Any = b.op("stablehlo.complex", [re, im], [real_out, real_out], [out])[0]
+    return result
 
 
 def _attributes(*, window_strides: Any, padding: Any, lhs_dilation: Any, rhs_dilation: Any,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.formulas import BYTES
+from xnp.primitives.narrow_dtypes import BYTES
 from xnp.primitives.table import COMPLEX, FLOATING, INEXACT, INTEGER
 from xprim import ELEMENTWISE, Primitive, ShapedArray, Zero, dtypes, shaped_array, state
 

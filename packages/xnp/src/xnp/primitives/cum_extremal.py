@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from xnp.primitives.along import shifted, take_along
-from xnp.primitives.building import call, filled, index_dtype_for, select
+from xnp.primitives.positions import index_dtype_for
+from xnp.primitives.shorthand import bind, filled, selected
 from xprim import Primitive, Zero, get_primitive
 
 
@@ -23,10 +24,10 @@ def extremal_jvp(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
             return outs, (Zero(outs[0].aval),)
         y = outs[0]
         if reverse:
-            y, x_dot = (call("rev", v, dimensions=(axis,)) for v in (y, x_dot))
+            y, x_dot = (bind("rev", v, dimensions=(axis,)) for v in (y, x_dot))
         dot = take_along(x_dot, _holders(y, axis), axis)
         if reverse:
-            dot = call("rev", dot, dimensions=(axis,))
+            dot = bind("rev", dot, dimensions=(axis,))
         return outs, (dot,)
 
     return jvp_rule
@@ -38,7 +39,7 @@ def _holders(y: Any, axis: int) -> Any:
     dtype = index_dtype_for(shape[axis])
     before = shifted(y, axis, 0)
     # a new record differs from the one before, which is not NaN; place 0 counts in any case
-    broken = call("and", call("ne", y, before), call("eq", before, before))
-    places = call("iota", dtype=dtype, shape=shape, dimension=axis)
-    marks = select(broken, places, filled(0, shape, dtype))
+    broken = bind("and", bind("ne", y, before), bind("eq", before, before))
+    places = bind("iota", dtype=dtype, shape=shape, dimension=axis)
+    marks = selected(broken, places, filled(shape, 0, dtype))
     return get_primitive("cummax").bind(marks, axis=axis, reverse=False)[0]

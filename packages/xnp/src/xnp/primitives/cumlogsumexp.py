@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.along import linear_recurrence, shifted
-from xnp.primitives.building import call, filled, select
 from xnp.primitives.cumulative import cumulative_batch, cumulative_shape, cumulative_stablehlo
+from xnp.primitives.shorthand import bind, filled, selected
 from xnp.primitives.sort import compare_text
 from xnp.primitives.table import FLOATING
 from xprim import Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
@@ -54,20 +54,20 @@ def _jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
         return outs, (Zero(outs[0].aval),)
     y = outs[0]
     if reverse:
-        x, x_dot, y = (call("rev", v, dimensions=(axis,)) for v in (x, x_dot, y))
+        x, x_dot, y = (bind("rev", v, dimensions=(axis,)) for v in (x, x_dot, y))
     keep = _weight(shifted(y, axis, -np.inf), y)
-    dot = linear_recurrence(keep, call("mul", _weight(x, y), x_dot), axis)
+    dot = linear_recurrence(keep, bind("mul", _weight(x, y), x_dot), axis)
     if reverse:
-        dot = call("rev", dot, dimensions=(axis,))
+        dot = bind("rev", dot, dimensions=(axis,))
     return outs, (dot,)
 
 
 def _weight(part: Any, whole: Any) -> Any:
     """Return exp(part - whole), 0 where part is -inf."""
     shape, dtype = part.aval.shape, part.aval.dtype
-    none = call("eq", part, filled(-np.inf, shape, dtype))
-    ratio = call("exp", call("sub", part, whole))
-    return select(none, filled(0, shape, dtype), ratio)
+    none = bind("eq", part, filled(shape, -np.inf, dtype))
+    ratio = bind("exp", bind("sub", part, whole))
+    return selected(none, filled(shape, 0, dtype), ratio)
 
 
 cumlogsumexp_p: Primitive = Primitive(

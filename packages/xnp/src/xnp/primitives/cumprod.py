@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.along import linear_recurrence, shifted
-from xnp.primitives.building import call
 from xnp.primitives.cumulative import (
     cumulative_batch,
     cumulative_numpy,
     cumulative_shape,
     cumulative_stablehlo,
 )
+from xnp.primitives.shorthand import bind
 from xnp.primitives.table import NUMBER
 from xprim import Primitive, Zero, undefined
 
@@ -29,10 +29,10 @@ def _jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
         return outs, (Zero(outs[0].aval),)
     y = outs[0]
     if reverse:
-        x, x_dot, y = (call("rev", v, dimensions=(axis,)) for v in (x, x_dot, y))
-    dot = linear_recurrence(x, call("mul", shifted(y, axis, 1), x_dot), axis)
+        x, x_dot, y = (bind("rev", v, dimensions=(axis,)) for v in (x, x_dot, y))
+    dot = linear_recurrence(x, bind("mul", shifted(y, axis, 1), x_dot), axis)
     if reverse:
-        dot = call("rev", dot, dimensions=(axis,))
+        dot = bind("rev", dot, dimensions=(axis,))
     return outs, (dot,)
 
 

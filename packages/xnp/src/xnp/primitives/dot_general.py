@@ -101,8 +101,10 @@ def product_dtype(
         dtype = _wider(lhs, rhs)
     if preferred is None or preferred == dtype:
         return dtype
-    if _kind(preferred) != _kind(dtype) and _kind(dtype) != "bool" and not (
-        _kind(dtype) == "integer" and _kind(preferred) in ("floating", "complex")
+    if (
+        _kind(preferred) != _kind(dtype)
+        and _kind(dtype) != "bool"
+        and not (_kind(dtype) == "integer" and _kind(preferred) in ("floating", "complex"))
     ):
         raise TypeError(
             f"{operation}: preferred_element_type must hold the products of the operands."

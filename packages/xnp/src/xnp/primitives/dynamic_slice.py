@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from xnp.primitives.building import call, filled, inserted, reshaped, spread
 from xnp.primitives.index_modes import CLIP, GatherDimensionNumbers
+from xnp.primitives.positions import inserted
+from xnp.primitives.shorthand import bind, broadcasted, filled, reshaped
 from xnp.primitives.table import common_dtype
 from xprim import Primitive, ShapedArray, Zero, dtypes, linear_in, not_mapped, shaped_array
 
@@ -47,10 +48,10 @@ def stacked(axis: Any, starts: Any, dims: Any) -> Any:
     columns = []
     for start, d in zip(starts, dims, strict=True):
         if d is not_mapped:
-            columns.append(spread(start, (axis.size, 1), ()))
+            columns.append(broadcasted(start, (axis.size, 1), ()))
         else:
             columns.append(reshaped(start, (axis.size, 1)))
-    return columns[0] if len(columns) == 1 else call("concatenate", *columns, dimension=1)
+    return columns[0] if len(columns) == 1 else bind("concatenate", *columns, dimension=1)
 
 
 def _shape(aval: ShapedArray, *starts: ShapedArray, slice_sizes: Any) -> tuple[ShapedArray, ...]:
@@ -62,9 +63,7 @@ def _numpy(x: Any, *starts: Any, slice_sizes: Any) -> Any:
     return (x[clamped(x.shape, slice_sizes, starts)],)
 
 
-def _stablehlo(
-    b: Any, operands: Any, avals_in: Any, avals_out: Any, *, slice_sizes: Any
-) -> Any:
+def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, slice_sizes: Any) -> Any:
     if not slice_sizes:
         return [operands[0]]
     return b.op("stablehlo.dynamic_slice", operands, avals_in, avals_out,
@@ -72,15 +71,15 @@ def _stablehlo(
 
 
 def _transpose(cts: Any, x: Any, *starts: Any, slice_sizes: Any) -> Any:
-    zeros = filled(0, x.aval.shape, cts[0].aval.dtype)
-    x_bar = call("dynamic_update_slice", zeros, cts[0], *starts)
+    zeros = filled(x.aval.shape, 0, cts[0].aval.dtype)
+    x_bar = bind("dynamic_update_slice", zeros, cts[0], *starts)
     return (x_bar, *[Zero(s.aval) for s in starts])
 
 
 def _batch(axis: Any, operands: Any, dims: Any, *, slice_sizes: Any) -> Any:
     (x, *starts), (d, *start_dims) = operands, dims
     if all(k is not_mapped for k in start_dims):
-        starts = inserted(starts, d, filled(0, (), _index_dtype(starts)))
+        starts = inserted(starts, d, filled((), 0, _index_dtype(starts)))
         outs = dynamic_slice_p.bind(x, *starts, slice_sizes=inserted(slice_sizes, d, axis.size))
         return outs, (d,)
     rank = len(slice_sizes)
@@ -92,7 +91,7 @@ def _batch(axis: Any, operands: Any, dims: Any, *, slice_sizes: Any) -> Any:
             numbers.offset_dims, (), tuple(range(1, rank + 1)), (0,), (0,)
         )
         sizes = (min(axis.size, 1), *slice_sizes)
-    out = call(
+    out = bind(
         "gather", x, stacked(axis, starts, start_dims), dimension_numbers=numbers,
         slice_sizes=sizes, indices_are_sorted=False, unique_indices=False, mode=CLIP,
         fill_value=None,

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from xnp.primitives.building import call, filled, inserted
 from xnp.primitives.dynamic_slice import check_starts, clamped, stacked
 from xnp.primitives.index_modes import CLIP, ScatterDimensionNumbers
+from xnp.primitives.positions import inserted
+from xnp.primitives.shorthand import bind, filled
 from xnp.primitives.table import common_dtype
 from xprim import Linear, Primitive, ShapedArray, Zero, dtypes, linear_in, not_mapped, shaped_array
 
 
-def _shape(
-    aval: ShapedArray, update: ShapedArray, *starts: ShapedArray
-) -> tuple[ShapedArray, ...]:
+def _shape(aval: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> tuple[ShapedArray, ...]:
     dtype = common_dtype("dynamic_update_slice", (aval, update))
     check_starts("dynamic_update_slice", aval, starts, update.shape)
     return (shaped_array(aval.shape, dtype, aval.weak_type and update.weak_type),)
@@ -41,9 +40,9 @@ def _transpose(cts: Any, x: Any, update: Any, *starts: Any) -> Any:
     shape, dtype = update.aval.shape, ct.aval.dtype
     x_bar, update_bar = Zero(x.aval), Zero(update.aval)
     if type(x) is Linear:
-        x_bar = dynamic_update_slice_p.bind(ct, filled(0, shape, dtype), *starts)[0]
+        x_bar = dynamic_update_slice_p.bind(ct, filled(shape, 0, dtype), *starts)[0]
     if type(update) is Linear:
-        update_bar = call("dynamic_slice", ct, *starts, slice_sizes=shape)
+        update_bar = bind("dynamic_slice", ct, *starts, slice_sizes=shape)
     return (x_bar, update_bar, *[Zero(s.aval) for s in starts])
 
 
@@ -53,12 +52,12 @@ def _batch(axis: Any, operands: Any, dims: Any) -> Any:
         if d is not_mapped or d != d_update:
             x, update = axis.to_front(x, d), axis.to_front(update, d_update)
             d = 0
-        start = filled(0, (), starts[0].aval.dtype if starts else dtypes.int32)
+        start = filled((), 0, starts[0].aval.dtype if starts else dtypes.int32)
         return dynamic_update_slice_p.bind(x, update, *inserted(starts, d, start)), (d,)
     x, update = axis.to_front(x, d), axis.to_front(update, d_update)
     inner = tuple(range(1, x.aval.ndim))
     numbers = ScatterDimensionNumbers(inner, (), inner, (0,), (0,))
-    out = call(
+    out = bind(
         "scatter", x, stacked(axis, starts, start_dims), update, dimension_numbers=numbers,
         indices_are_sorted=True, unique_indices=True, mode=CLIP,
     )  # fmt: skip

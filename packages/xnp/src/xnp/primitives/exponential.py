@@ -13,7 +13,8 @@ import numpy as np
 
 from xnp.primitives.accuracy import Accuracy, accuracy_attribute
 from xnp.primitives.arithmetic import div_p, mul_p
-from xnp.primitives.formulas import add, constant, div, in_wider, mul, scaled, sub
+from xnp.primitives.narrow_dtypes import in_wider
+from xnp.primitives.shorthand import add, div, mul, scalar_like, scaled, sub
 from xnp.primitives.table import INEXACT, unary
 
 exp_p = unary(
@@ -39,7 +40,7 @@ exp2_p = unary(
 
 expm1_p = unary(
     "expm1", INEXACT, numpy=np.expm1, stablehlo="stablehlo.exponential_minus_one", tunable=True,
-    jvp=lambda x_dot, y, x: mul(x_dot, add(y, constant(y, 1))),
+    jvp=lambda x_dot, y, x: mul(x_dot, add(y, scalar_like(y, 1))),
 )  # fmt: skip
 
 log_p = unary(
@@ -63,7 +64,7 @@ log2_p = unary(
 
 log1p_p = unary(
     "log1p", INEXACT, numpy=np.log1p, stablehlo="stablehlo.log_plus_one", tunable=True,
-    jvp=lambda x_dot, y, x: div(x_dot, add(x, constant(x, 1))),
+    jvp=lambda x_dot, y, x: div(x_dot, add(x, scalar_like(x, 1))),
 )  # fmt: skip
 
 
@@ -75,7 +76,7 @@ def _logistic_numpy(x: Any) -> Any:
 
 def _logistic_jvp(x_dot: Any, y: Any, x: Any) -> Any:
     # 1 / (1 + e^-x) has the derivative y (1 - y)
-    return mul(x_dot, mul(y, sub(constant(y, 1), y)))
+    return mul(x_dot, mul(y, sub(scalar_like(y, 1), y)))
 
 
 logistic_p = unary(

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.building import bumped, call, filled, select, spread
 from xnp.primitives.index_modes import (
     CLIP,
     FILL_OR_DROP,
@@ -28,6 +27,8 @@ from xnp.primitives.index_plans import (
     strided,
     window_slices,
 )
+from xnp.primitives.positions import bumped
+from xnp.primitives.shorthand import bind, broadcasted, filled, selected
 from xprim import (
     Primitive,
     ShapedArray,
@@ -53,9 +54,7 @@ def _shape(operand: ShapedArray, indices: ShapedArray, *, dimension_numbers: Any
     return (shaped_array(plan.out_shape, operand.dtype, operand.weak_type),)
 
 
-def _problem(
-    operand: ShapedArray, indices: ShapedArray, numbers: Any, slice_sizes: Any
-) -> str:
+def _problem(operand: ShapedArray, indices: ShapedArray, numbers: Any, slice_sizes: Any) -> str:
     """Return what is wrong with the operands of a gather, or nothing."""
     if not dtypes.is_integer(indices.dtype):
         return f"the indices must be integers, not {indices.dtype.name}"
@@ -76,8 +75,10 @@ def _problem(
         return "start_index_map must name distinct operand dimensions that are not batching"
     rank = indices.ndim - 1 + operand.ndim - len(dropped)
     offset = numbers.offset_dims
-    if len(offset) != operand.ndim - len(dropped) or list(offset) != sorted({*offset}) or any(
-        not 0 <= d < rank for d in offset
+    if (
+        len(offset) != operand.ndim - len(dropped)
+        or list(offset) != sorted({*offset})
+        or any(not 0 <= d < rank for d in offset)
     ):
         return f"offset_dims must be {operand.ndim - len(dropped)} sorted dimensions of the result"
     places = numbers.start_indices_batching_dims
@@ -171,6 +172,7 @@ def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, dimensio
                slice_sizes: Any, indices_are_sorted: bool, unique_indices: bool, mode: Any,
                fill_value: Any) -> Any:  # fmt: skip
     if mode is FILL_OR_DROP:
+
         def filling(x: Any, indices: Any) -> Any:
             return (_filling_gather(x, indices, dimension_numbers, slice_sizes, indices_are_sorted,
                                     unique_indices, fill_value),)  # fmt: skip
@@ -186,8 +188,10 @@ def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, dimensio
         f"index_vector_dim = {avals_in[1].ndim - 1}",
     ]
     if n.operand_batching_dims:
-        fields += [f"operand_batching_dims = {list(n.operand_batching_dims)}",
-                   f"start_indices_batching_dims = {list(n.start_indices_batching_dims)}"]
+        fields += [
+            f"operand_batching_dims = {list(n.operand_batching_dims)}",
+            f"start_indices_batching_dims = {list(n.start_indices_batching_dims)}",
+        ]
     sizes = f": {', '.join(map(str, slice_sizes))}" if slice_sizes else ""
     return b.op(
         "stablehlo.gather", operands, avals_in, avals_out,
@@ -208,23 +212,23 @@ def _filling_gather(x: Any, indices: Any, numbers: Any, slice_sizes: Any, are_so
                                        indices.aval.dtype))  # fmt: skip
     shape = out.aval.shape
     places = tuple([i for i in range(len(shape)) if i not in numbers.offset_dims])
-    fill = filled(fill_of(x.aval.dtype, fill_value), shape, x.aval.dtype)
-    return select(spread(valid, shape, places), out, fill)
+    fill = filled(shape, fill_of(x.aval.dtype, fill_value), x.aval.dtype)
+    return selected(broadcasted(valid, shape, places), out, fill)
 
 
 def fits(indices: Any, bounds: Any) -> Any:
     """Return for each index vector whether 0 <= index <= bound in all of its elements."""
     shape, dtype = indices.aval.shape, indices.aval.dtype
-    columns = [filled(int(m), (*shape[:-1], 1), dtype) for m in bounds]
+    columns = [filled((*shape[:-1], 1), int(m), dtype) for m in bounds]
     if not columns:
-        return filled(True, shape[:-1], np.dtype(bool))
-    limit = columns[0] if len(columns) == 1 else call(
+        return filled(shape[:-1], True, np.dtype(bool))
+    limit = columns[0] if len(columns) == 1 else bind(
         "concatenate", *columns, dimension=len(shape) - 1
     )  # fmt: skip
-    valid = call("le", indices, limit)
+    valid = bind("le", indices, limit)
     if dtypes.is_signed_integer(dtype):
-        valid = call("and", call("ge", indices, filled(0, shape, dtype)), valid)
-    return call("reduce_and", valid, axes=(len(shape) - 1,))
+        valid = bind("and", bind("ge", indices, filled(shape, 0, dtype)), valid)
+    return bind("reduce_and", valid, axes=(len(shape) - 1,))
 
 
 def _jvp(primals: Any, tangents: Any, *, fill_value: Any, **params: Any) -> Any:
@@ -239,8 +243,8 @@ def _jvp(primals: Any, tangents: Any, *, fill_value: Any, **params: Any) -> Any:
 def _transpose(cts: Any, x: Any, indices: Any, *, dimension_numbers: Any, mode: Any,
                indices_are_sorted: bool, unique_indices: bool, **_: Any) -> Any:  # fmt: skip
     n = dimension_numbers
-    zeros = filled(0, x.aval.shape, cts[0].aval.dtype)
-    x_bar = call(
+    zeros = filled(x.aval.shape, 0, cts[0].aval.dtype)
+    x_bar = bind(
         "scatter_add", zeros, indices, cts[0],
         dimension_numbers=ScatterDimensionNumbers(*n),
         indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode,
@@ -256,8 +260,9 @@ def _batch(axis: Any, operands: Any, dims: Any, *, dimension_numbers: Any, slice
     places = n.start_indices_batching_dims
     if d is not_mapped:
         indices = axis.to_front(indices, d_indices)
-        numbers = n._replace(offset_dims=up, start_indices_batching_dims=tuple(
-            [p + 1 for p in places]))
+        numbers = n._replace(
+            offset_dims=up, start_indices_batching_dims=tuple([p + 1 for p in places])
+        )
     else:
         x = axis.to_front(x, d)
         collapsed, mapped, batching = (

@@ -26,8 +26,8 @@ from xprim import (
 
 T = TypeVar("T")
 
-# Evaluating an equation with NumPy takes 1 to 2 us and compiling a small loop 20 ms and more: a loop
-# of more equations than this is compiled, where a compiler is installed.
+# Evaluating an equation with NumPy takes 1 to 2 us and compiling a small loop 20 ms and more: a
+# loop of more equations than this is compiled, where a compiler is installed.
 EQUATIONS_WORTH_COMPILING = 4096
 
 
@@ -36,7 +36,7 @@ def derived(closed: ClosedJaxpr, key: Hashable, make: Callable[[], T]) -> T:
     found = closed.memo.get(key)
     if found is None:
         found = closed.memo[key] = make()
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def split_at(values: Sequence[T], *counts: int) -> list[list[T]]:

@@ -99,7 +99,8 @@ def permutation_text(b: Any, pivots: str, pivots_aval: Any, out: Any) -> str:
         return [inner.same_type_op("stablehlo.add", [i, one], index), swapped]
 
     regions = b.regions(b.region(carried, condition, [truth]), b.region(carried, body, carried))
-    return b.op("stablehlo.while", [zero, order], carried, carried, regions=regions)[1]  # type: ignore[no-any-return]
+    result: str = b.op("stablehlo.while", [zero, order], carried, carried, regions=regions)[1]
+    return result
 
 
 def _batch(axis: Any, operands: Any, dims: Any, *, permutation_size: int) -> Any:

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.building import call, filled, inserted, select, spread
+from xnp.primitives.positions import inserted
+from xnp.primitives.shorthand import bind, broadcasted, filled, selected
 from xnp.primitives.table import common_dtype
 from xprim import LINEAR, Linear, Primitive, ShapedArray, Zero, not_mapped, shaped_array
 
@@ -67,14 +68,11 @@ def _numpy(x: Any, value: Any, *, padding_config: Any) -> Any:
     return (out,)
 
 
-def _stablehlo(
-    b: Any, operands: Any, avals_in: Any, avals_out: Any, *, padding_config: Any
-) -> Any:
+def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, padding_config: Any) -> Any:
     if not padding_config:
         return [operands[0]]
     low, high, interior = (
-        f"array<i64: {', '.join(map(str, column))}>"
-        for column in zip(*padding_config, strict=True)
+        f"array<i64: {', '.join(map(str, column))}>" for column in zip(*padding_config, strict=True)
     )
     return b.op("stablehlo.pad", operands, avals_in, avals_out,
                 f"edge_padding_low = {low}, edge_padding_high = {high}, "
@@ -84,20 +82,20 @@ def _stablehlo(
 def _transpose(cts: Any, x: Any, value: Any, *, padding_config: Any) -> Any:
     (ct,) = cts
     cropped = tuple([(-low, -high, 0) for low, high, _ in padding_config])
-    x_bar = pad_p.bind(ct, filled(0, (), ct.aval.dtype), padding_config=cropped)[0]
+    x_bar = pad_p.bind(ct, filled((), 0, ct.aval.dtype), padding_config=cropped)[0]
     if any(interior for _, _, interior in padding_config):
-        x_bar = call(
+        x_bar = bind(
             "slice", x_bar, start_indices=(0,) * ct.aval.ndim, limit_indices=x_bar.aval.shape,
             strides=tuple([interior + 1 for _, _, interior in padding_config]),
         )  # fmt: skip
     value_bar = Zero(value.aval)
     if type(value) is Linear:
-        value_bar = call("sub", _total(ct), _total(x_bar))
+        value_bar = bind("sub", _total(ct), _total(x_bar))
     return (x_bar if type(x) is Linear else Zero(x.aval)), value_bar
 
 
 def _total(x: Any) -> Any:
-    return call("reduce_sum", x, axes=tuple(range(x.aval.ndim)))
+    return bind("reduce_sum", x, axes=tuple(range(x.aval.ndim)))
 
 
 def _batch(axis: Any, operands: Any, dims: Any, *, padding_config: Any) -> Any:
@@ -105,16 +103,18 @@ def _batch(axis: Any, operands: Any, dims: Any, *, padding_config: Any) -> Any:
     if d_value is not_mapped:
         return pad_p.bind(x, value, padding_config=inserted(padding_config, d, (0, 0, 0))), (d,)
     x = axis.to_front(x, d)
-    zero, no, yes = filled(0, (), x.aval.dtype), filled(False, (), np.dtype(bool)), filled(
-        True, (), np.dtype(bool)
+    zero, no, yes = (
+        filled((), 0, x.aval.dtype),
+        filled((), False, np.dtype(bool)),
+        filled((), True, np.dtype(bool)),
     )
     config = ((0, 0, 0), *padding_config)
     padded = pad_p.bind(x, zero, padding_config=config)[0]
-    inside = spread(no, x.aval.shape[1:], ())
+    inside = broadcasted(no, x.aval.shape[1:], ())
     outside = pad_p.bind(inside, yes, padding_config=padding_config)[0]
     shape = padded.aval.shape
-    outside = spread(outside, shape, tuple(range(1, len(shape))))
-    return (select(outside, spread(value, shape, (0,)), padded),), (0,)
+    outside = broadcasted(outside, shape, tuple(range(1, len(shape))))
+    return (selected(outside, broadcasted(value, shape, (0,)), padded),), (0,)
 
 
 pad_p: Primitive = Primitive(

@@ -1,4 +1,4 @@
-"""platform_index: the place of the platform in a list of platforms, known when a program is lowered.
+"""platform_index: the place of the platform in a list, known when a program is lowered.
 
 Evaluated without a compiler, or by one whose default platform is the CPU, the platform is `cpu`.
 """

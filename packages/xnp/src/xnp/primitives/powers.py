@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.arithmetic import div_p, mul_p
-from xnp.primitives.formulas import (
+from xnp.primitives.narrow_dtypes import in_wider
+from xnp.primitives.shorthand import (
     add,
     bind,
-    constant,
-    converted,
     div,
-    in_wider,
+    in_dtype,
     mul,
+    scalar_like,
     scaled,
+    selected,
     sub,
-    where,
 )
 from xnp.primitives.table import (
     COMPLEX,
@@ -78,13 +78,13 @@ def _pow_jvp(primals: Any, tangents: Any) -> Any:
     (z,) = state.trace.process(pow_p, (x, y), {})
     total = None
     if type(x_dot) is not Zero:
-        at_zero = bind("eq", y, constant(y, 0))
-        less = where(at_zero, constant(y, 1), sub(y, constant(y, 1)))
-        slope = mul(converted(y, x.aval.dtype), bind("pow", x, less))
-        slope = where(at_zero, constant(x, 0), slope)
+        at_zero = bind("eq", y, scalar_like(y, 0))
+        less = selected(at_zero, scalar_like(y, 1), sub(y, scalar_like(y, 1)))
+        slope = mul(in_dtype(y, x.aval.dtype), bind("pow", x, less))
+        slope = selected(at_zero, scalar_like(x, 0), slope)
         total = repeated(mul(x_dot, slope), z.aval.shape)
     if type(y_dot) is not Zero and y.aval.dtype in INEXACT:
-        base = where(bind("eq", x, constant(x, 0)), constant(x, 1), x)
+        base = selected(bind("eq", x, scalar_like(x, 0)), scalar_like(x, 1), x)
         term = repeated(mul(y_dot, mul(bind("log", base), z)), z.aval.shape)
         total = term if total is None else add(total, term)
     return (z,), (Zero(z.aval) if total is None else total,)
@@ -175,7 +175,7 @@ square_p = unary(
 
 sqrt_p = unary(
     "sqrt", INEXACT, numpy=np.sqrt, stablehlo="stablehlo.sqrt", tunable=True,
-    jvp=lambda x_dot, y, x: mul_p.bind(x_dot, div_p.bind(constant(x, 0.5), y)[0])[0],
+    jvp=lambda x_dot, y, x: mul_p.bind(x_dot, div_p.bind(scalar_like(x, 0.5), y)[0])[0],
 )  # fmt: skip
 
 rsqrt_p = unary(

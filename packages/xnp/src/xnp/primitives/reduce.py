@@ -170,8 +170,6 @@ def _dual_program(program: ClosedJaxpr, count: int, smooth: int) -> ClosedJaxpr:
     return ClosedJaxpr(program.jaxpr.replace(invars=[*a, *a_dot, *b, *b_dot]), program.consts)
 
 
-
-
 def _batch(axis: Any, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr, dimensions: Any) -> Any:
     count = len(operands) // 2
     xs = [axis.to_front(x, d) for x, d in zip(operands[:count], dims[:count], strict=True)]

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.building import call, filled
 from xnp.primitives.reductions import total_dtype
+from xnp.primitives.shorthand import bind, filled
 from xnp.primitives.table import NUMBER
 from xnp.primitives.window_text import dilated, window_attributes
 from xnp.primitives.window_views import all_windows, windows_batch, windows_shape
@@ -58,7 +58,7 @@ def _transpose(cts: Any, x: Any, *, window_dimensions: Any, window_strides: Any,
         before = dilated(w, dilation) - 1 - low
         after = dilated(n, base) + low - dilated(places, stride)
         config.append((before, after, stride - 1))
-    spread = call("pad", ct, filled(0, (), ct.aval.dtype), padding_config=tuple(config))
+    spread = bind("pad", ct, filled((), 0, ct.aval.dtype), padding_config=tuple(config))
     return reduce_window_sum_p.bind(
         spread, window_dimensions=window_dimensions, window_strides=base_dilation,
         padding=((0, 0),) * x.aval.ndim, base_dilation=(1,) * x.aval.ndim,

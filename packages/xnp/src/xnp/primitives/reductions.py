@@ -79,9 +79,7 @@ def reduction_stablehlo(
       total: from the operand's dtype to the one that the reduction is kept in.
     """
 
-    def stablehlo_rule(
-        b: Any, operands: Any, avals_in: Any, avals_out: Any, *, axes: Any
-    ) -> Any:
+    def stablehlo_rule(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, axes: Any) -> Any:
         (x,), (aval,), (out,) = operands, avals_in, avals_out
         dtype = total(aval.dtype)
         x, scalar = b.convert(x, aval, dtype), shaped_array((), dtype)

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from xnp.primitives.building import bumped
+from xnp.primitives.positions import bumped
 from xprim import LINEAR, Primitive, ShapedArray
 
 
 def _shape(aval: ShapedArray, *, dimensions: Any) -> tuple[ShapedArray, ...]:
-    if len(set(dimensions)) != len(dimensions) or any(
-        not 0 <= d < aval.ndim for d in dimensions
-    ):
+    if len(set(dimensions)) != len(dimensions) or any(not 0 <= d < aval.ndim for d in dimensions):
         raise TypeError(
             f"rev: dimensions must be distinct and within the operand's {aval.ndim}."
             f"\n  got       {dimensions} for {aval.str_long()}"

@@ -217,7 +217,7 @@ def _known_from_consts(jaxpr: Jaxpr, num_consts: int) -> set[Any]:
     """Return the variables of a body that depend on its consts alone."""
     known: set[Any] = {*jaxpr.constvars, *jaxpr.invars[:num_consts]}
     for eqn in jaxpr.eqns:
-        if all([type(x) is Literal or x in known for x in eqn.inputs]) and not eqn.effects:
+        if all(type(x) is Literal or x in known for x in eqn.inputs) and not eqn.effects:
             known.update(eqn.outputs)
     return known
 
@@ -231,8 +231,10 @@ def _shared_program(closed: ClosedJaxpr, atoms: Sequence[Any], invars: Sequence[
 # --- transposition -----------------------------------------------------------------------------
 
 
-def transpose_rule(handle: Any, cts: Any, *operands: Any, jaxpr: ClosedJaxpr, length: int,
-                   reverse: bool, num_consts: int, num_carry: int, **options: Any) -> Any:  # fmt: skip
+def transpose_rule(
+    handle: Any, cts: Any, *operands: Any, jaxpr: ClosedJaxpr, length: int, reverse: bool,
+    num_consts: int, num_carry: int, **options: Any,
+) -> Any:  # fmt: skip
     """Scan backwards with the transposed body."""
     consts, carry, xs = split_at(operands, num_consts, num_carry)
     const_linear, carry_linear, x_linear = split_at(
@@ -241,12 +243,12 @@ def transpose_rule(handle: Any, cts: Any, *operands: Any, jaxpr: ClosedJaxpr, le
     carry_linear = _carry_that_becomes_linear(jaxpr, const_linear, carry_linear, x_linear)
     linear = [*const_linear, *carry_linear, *x_linear]
     if not all(carry_linear):
-        operands, jaxpr, num_consts, num_carry, cts = _carry_made_linear(
+        others, jaxpr, num_consts, num_carry, cts = _carry_made_linear(
             operands, cts, carry_linear, jaxpr, num_consts, num_carry,
             {"length": length, "reverse": reverse, **options},
         )  # fmt: skip
         results = transpose_rule(
-            handle, cts, *operands, jaxpr=jaxpr, length=length, reverse=reverse,
+            handle, cts, *others, jaxpr=jaxpr, length=length, reverse=reverse,
             num_consts=num_consts, num_carry=num_carry, **options,
         )  # fmt: skip
         return _with_carry_zeros(results, carry, carry_linear, num_consts, len(xs))
@@ -284,7 +286,7 @@ def _carry_that_becomes_linear(
     while True:
         linear = set(taken(jaxpr.jaxpr.invars, [*consts, *carry, *xs]))
         for eqn in jaxpr.eqns:
-            if any([x in linear for x in eqn.inputs]):
+            if any(x in linear for x in eqn.inputs):
                 linear.update(eqn.outputs)
         out = [v in linear for v in jaxpr.jaxpr.outvars[: len(carry)]]
         joint = [a or b for a, b in zip(carry, out, strict=True)]

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.building import call, counting, filled, reshaped, select
 from xnp.primitives.scatter_family import (
     added_into,
     gathered,
@@ -21,6 +20,7 @@ from xnp.primitives.scatter_family import (
     scatter_shape,
     scatter_stablehlo,
 )
+from xnp.primitives.shorthand import bind, counting, filled, reshaped, selected
 from xnp.primitives.table import ANY
 from xprim import Linear, Primitive, Zero
 
@@ -36,24 +36,24 @@ def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
     shape, count = x.aval.shape, updates.aval.size
     dtype = np.dtype(np.int32 if count < 2**31 - 1 else np.int64)
     numbers = reshaped(counting(count, dtype), updates.aval.shape)
-    one = filled(1, updates.aval.shape, dtype)
-    numbers = call("add", numbers, one)  # 0 stands for an element that no update came to
-    winners = scatter_p.bind(filled(0, shape, dtype), indices, numbers, **params)[0]
+    one = filled(updates.aval.shape, 1, dtype)
+    numbers = bind("add", numbers, one)  # 0 stands for an element that no update came to
+    winners = scatter_p.bind(filled(shape, 0, dtype), indices, numbers, **params)[0]
     dot = None
     if type(x_dot) is not Zero:
-        untouched = call("eq", winners, filled(0, shape, dtype))
-        dot = select(untouched, x_dot, filled(0, shape, x_dot.aval.dtype))
+        untouched = bind("eq", winners, filled(shape, 0, dtype))
+        dot = selected(untouched, x_dot, filled(shape, 0, x_dot.aval.dtype))
     if type(updates_dot) is not Zero:
-        won = call("eq", gathered(winners, indices, updates.aval, params), numbers)
-        kept = select(won, updates_dot, filled(0, updates.aval.shape, updates_dot.aval.dtype))
+        won = bind("eq", gathered(winners, indices, updates.aval, params), numbers)
+        kept = selected(won, updates_dot, filled(updates.aval.shape, 0, updates_dot.aval.dtype))
         added = added_into(shape, indices, kept, params)
-        dot = added if dot is None else call("add", dot, added)
+        dot = added if dot is None else bind("add", dot, added)
     return outs, (dot,)
 
 
 def _array(tangent: Any) -> Any:
     if type(tangent) is Zero:
-        return filled(0, tangent.aval.shape, tangent.aval.dtype)
+        return filled(tangent.aval.shape, 0, tangent.aval.dtype)
     return tangent
 
 
@@ -62,7 +62,7 @@ def _transpose(cts: Any, x: Any, indices: Any, updates: Any, **params: Any) -> A
     (ct,) = cts
     x_bar, updates_bar = Zero(x.aval), Zero(updates.aval)
     if type(x) is Linear:
-        zeros = filled(0, updates.aval.shape, ct.aval.dtype)
+        zeros = filled(updates.aval.shape, 0, ct.aval.dtype)
         x_bar = scatter_p.bind(ct, indices, zeros, **params)[0]
     if type(updates) is Linear:
         updates_bar = gathered(ct, indices, updates.aval, params)

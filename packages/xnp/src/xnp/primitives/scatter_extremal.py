@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xnp.primitives.building import call, filled, select
 from xnp.primitives.scatter_family import added_into, gathered
+from xnp.primitives.shorthand import bind, filled, selected
 from xprim import Primitive, Zero
 
 
@@ -32,16 +32,16 @@ def _shared(
     x: Any, x_dot: Any, indices: Any, updates: Any, updates_dot: Any, out: Any, params: Any
 ) -> Any:
     shape, small, dtype = x.aval.shape, updates.aval.shape, x.aval.dtype
-    attained = call("eq", gathered(out, indices, updates.aval, params), updates)
-    kept = call("eq", x, out)
-    zeros, ones = filled(0, shape, dtype), filled(1, shape, dtype)
-    small_zeros, small_ones = filled(0, small, dtype), filled(1, small, dtype)
-    hits = added_into(shape, indices, select(attained, small_ones, small_zeros), params)
-    sharers = call("add", hits, select(kept, ones, zeros))
+    attained = bind("eq", gathered(out, indices, updates.aval, params), updates)
+    kept = bind("eq", x, out)
+    zeros, ones = filled(shape, 0, dtype), filled(shape, 1, dtype)
+    small_zeros, small_ones = filled(small, 0, dtype), filled(small, 1, dtype)
+    hits = added_into(shape, indices, selected(attained, small_ones, small_zeros), params)
+    sharers = bind("add", hits, selected(kept, ones, zeros))
     dot = None
     if type(x_dot) is not Zero:
-        dot = select(kept, x_dot, zeros)
+        dot = selected(kept, x_dot, zeros)
     if type(updates_dot) is not Zero:
-        added = added_into(shape, indices, select(attained, updates_dot, small_zeros), params)
-        dot = added if dot is None else call("add", dot, added)
-    return call("div", dot, sharers)
+        added = added_into(shape, indices, selected(attained, updates_dot, small_zeros), params)
+        dot = added if dot is None else bind("add", dot, added)
+    return bind("div", dot, sharers)

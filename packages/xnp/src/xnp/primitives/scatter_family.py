@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.building import bumped, call, filled
 from xnp.primitives.gather import gather_p
 from xnp.primitives.index_modes import (
     CLIP,
@@ -34,6 +33,8 @@ from xnp.primitives.index_plans import (
     window_offsets,
     window_slices,
 )
+from xnp.primitives.positions import bumped
+from xnp.primitives.shorthand import bind, filled
 from xnp.primitives.table import Kinds, common_dtype
 from xprim import Primitive, ShapedArray, not_mapped, shaped_array
 
@@ -73,9 +74,7 @@ def scatter_shape(name: str, kinds: Kinds) -> Callable[..., tuple[ShapedArray, .
     return shape_rule
 
 
-def _problem(
-    operand: ShapedArray, indices: ShapedArray, updates: ShapedArray, numbers: Any
-) -> str:
+def _problem(operand: ShapedArray, indices: ShapedArray, updates: ShapedArray, numbers: Any) -> str:
     """Return what is wrong with the operands of a scatter, or nothing."""
     dropped = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
     windows = numbers.update_window_dims
@@ -131,9 +130,7 @@ def _scatter_plan(numbers: Any, shape: Any, indices: Any, updates: Any, dtype: A
     return plan_of(gather_numbers(numbers), shape, indices, sizes, dtype)
 
 
-def _scatter_one(
-    plan: Plan, out: Any, indices: Any, updates: Any, ufunc: Any, mode: Any
-) -> None:
+def _scatter_one(plan: Plan, out: Any, indices: Any, updates: Any, ufunc: Any, mode: Any) -> None:
     given = indices.reshape(-1).tolist()
     starts = [min(max(i, 0), m) for i, m in zip(given, plan.most, strict=True)]
     if mode is not CLIP and starts != given:
@@ -206,8 +203,10 @@ def scatter_stablehlo(op: str | None) -> Callable[..., Any]:
             f"index_vector_dim = {indices.ndim - 1}",
         ]
         if n.operand_batching_dims:
-            fields += [f"input_batching_dims = {list(n.operand_batching_dims)}",
-                       f"scatter_indices_batching_dims = {list(n.scatter_indices_batching_dims)}"]
+            fields += [
+                f"input_batching_dims = {list(n.operand_batching_dims)}",
+                f"scatter_indices_batching_dims = {list(n.scatter_indices_batching_dims)}",
+            ]
         scalar = shaped_array((), operand.dtype)
         region = b.region([scalar, scalar], lambda _, xs: [xs[1]], [scalar]) if op is None else (
             b.reducer(op, operand.dtype))  # fmt: skip
@@ -236,7 +235,8 @@ def _clamped_text(b: Any, where: str, operand: Any, indices: Any, updates: Any, 
                        shaped_array(bounds.shape, indices.dtype), indices.shape,
                        (indices.ndim - 1,))  # fmt: skip
     low = b.constant(0, strong)
-    return b.same_type_op("stablehlo.clamp", [low, where, high], strong)  # type: ignore[no-any-return]
+    result: str = b.same_type_op("stablehlo.clamp", [low, where, high], strong)
+    return result
 
 
 def scatter_batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
@@ -269,7 +269,7 @@ def gathered(x: Any, indices: Any, updates: ShapedArray, params: Any, fill: Any 
     """Read from `x` the windows that a scatter of `updates` writes; `fill` where it drops them."""
     n = params["dimension_numbers"]
     mode = params["mode"]
-    return call(
+    return bind(
         "gather", x, indices, dimension_numbers=gather_numbers(n),
         slice_sizes=window_sizes(x.aval.shape, updates.shape, n),
         indices_are_sorted=params["indices_are_sorted"], unique_indices=params["unique_indices"],
@@ -279,6 +279,5 @@ def gathered(x: Any, indices: Any, updates: ShapedArray, params: Any, fill: Any 
 
 def added_into(shape: Any, indices: Any, updates: Any, params: Any) -> Any:
     """Add updates into zeros of a shape."""
-    zeros = filled(0, shape, updates.aval.dtype)
-    return call("scatter_add", zeros, indices, updates, **params)
-
+    zeros = filled(shape, 0, updates.aval.dtype)
+    return bind("scatter_add", zeros, indices, updates, **params)

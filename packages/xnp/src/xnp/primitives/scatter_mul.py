@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.building import call, filled, select
 from xnp.primitives.scatter_family import (
     added_into,
     gathered,
@@ -22,6 +21,7 @@ from xnp.primitives.scatter_family import (
     scatter_shape,
     scatter_stablehlo,
 )
+from xnp.primitives.shorthand import bind, filled, selected
 from xnp.primitives.table import ANY
 from xprim import Linear, Primitive, Zero
 
@@ -37,25 +37,25 @@ def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
             others = gathered(x, indices, updates.aval, params)
         else:
             others = _product_of_others(x, indices, updates, params)
-        term = added_into(x.aval.shape, indices, call("mul", others, updates_dot), params)
-        dot = term if dot is None else call("add", dot, term)
+        term = added_into(x.aval.shape, indices, bind("mul", others, updates_dot), params)
+        dot = term if dot is None else bind("add", dot, term)
     return outs, (Zero(outs[0].aval) if dot is None else dot,)
 
 
 def _product_of_others(x: Any, indices: Any, updates: Any, params: Any) -> Any:
     """Return for each update the operand times all other updates that come to its element."""
     dtype, shape = updates.aval.dtype, updates.aval.shape
-    zeros, ones = filled(0, shape, dtype), filled(1, shape, dtype)
-    is_zero = call("eq", updates, zeros)
+    zeros, ones = filled(shape, 0, dtype), filled(shape, 1, dtype)
+    is_zero = bind("eq", updates, zeros)
     count = np.dtype(np.int32)
-    no, yes = filled(0, shape, count), filled(1, shape, count)
-    num_zeros = added_into(x.aval.shape, indices, select(is_zero, yes, no), params)
+    no, yes = filled(shape, 0, count), filled(shape, 1, count)
+    num_zeros = added_into(x.aval.shape, indices, selected(is_zero, yes, no), params)
     num_zeros = gathered(num_zeros, indices, updates.aval, params)
-    rest = select(is_zero, ones, updates)
+    rest = selected(is_zero, ones, updates)
     product = scatter_mul_p.bind(x, indices, rest, **params)[0]
     product = gathered(product, indices, updates.aval, params)
-    own = select(is_zero, yes, no)
-    return select(call("eq", num_zeros, own), call("div", product, rest), zeros)
+    own = selected(is_zero, yes, no)
+    return selected(bind("eq", num_zeros, own), bind("div", product, rest), zeros)
 
 
 def _transpose(cts: Any, x: Any, indices: Any, updates: Any, **params: Any) -> Any:

@@ -7,13 +7,14 @@ padding has tangent 0. Linear in the tangents; the transpose is `select_and_scat
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from xnp.primitives.building import call, counting, filled, product, reshaped
 from xnp.primitives.index_modes import PROMISE_IN_BOUNDS, ScatterDimensionNumbers
 from xnp.primitives.reductions import greatest, least
+from xnp.primitives.shorthand import bind, counting, filled, reshaped
 from xnp.primitives.sort import comparable, compare_text
 from xnp.primitives.window_text import window_attributes, window_shape
 from xnp.primitives.window_views import PARAMS, all_windows, batched_params, check_windows
@@ -49,7 +50,7 @@ def selected(operand: Any, select_prim: Any, params: Any) -> Any:
     """Return for each window the number of the element it selects, in row-major order."""
     windows = all_windows(operand, worst_for(select_prim, operand.dtype), params)
     ndim = operand.ndim
-    rows = windows.reshape(*windows.shape[:ndim], product(windows.shape[ndim:]))
+    rows = windows.reshape(*windows.shape[:ndim], math.prod(windows.shape[ndim:]))
     find = np.argmax if select_prim.name == "ge" else np.argmin
     return find(comparable(rows)[0], axis=ndim)
 
@@ -58,7 +59,7 @@ def _numpy(tangents: Any, operand: Any, *, select_prim: Any, **params: Any) -> A
     chosen = selected(operand, select_prim, params)
     ndim = operand.ndim
     windows = all_windows(tangents, 0, params)
-    rows = windows.reshape(*windows.shape[:ndim], product(windows.shape[ndim:]))
+    rows = windows.reshape(*windows.shape[:ndim], math.prod(windows.shape[ndim:]))
     return (np.take_along_axis(rows, chosen[..., None], ndim)[..., 0],)
 
 
@@ -94,7 +95,7 @@ def _transpose(cts: Any, tangents: Any, operand: Any, *, select_prim: Any, **par
     ones = (1,) * operand.aval.ndim
     if params["base_dilation"] == params["window_dilation"] == ones:
         plain = {key: params[key] for key in PARAMS[:3]}
-        dots = call("select_and_scatter_add", ct, operand, select_prim=select_prim, **plain)
+        dots = bind("select_and_scatter_add", ct, operand, select_prim=select_prim, **plain)
     else:
         dots = _scattered(ct, operand, select_prim, params)
     return dots, Zero(operand.aval)
@@ -107,15 +108,15 @@ def _scattered(ct: Any, operand: Any, select_prim: Any, params: Any) -> Any:
     """
     shape, size = operand.aval.shape, operand.aval.size
     numbers = reshaped(counting(size, np.int32), shape)
-    numbers = call("add", numbers, filled(1, shape, np.dtype(np.int32)))
+    numbers = bind("add", numbers, filled(shape, 1, np.dtype(np.int32)))
     chosen = select_and_gather_add_p.bind(numbers, operand, select_prim=select_prim, **params)[0]
-    flat = call(
-        "scatter_add", filled(0, (size + 1,), ct.aval.dtype), reshaped(chosen, (ct.aval.size, 1)),
+    flat = bind(
+        "scatter_add", filled((size + 1,), 0, ct.aval.dtype), reshaped(chosen, (ct.aval.size, 1)),
         reshaped(ct, (ct.aval.size,)),
         dimension_numbers=ScatterDimensionNumbers((), (0,), (0,)), indices_are_sorted=False,
         unique_indices=False, mode=PROMISE_IN_BOUNDS,
     )  # fmt: skip
-    inside = call("slice", flat, start_indices=(1,), limit_indices=(size + 1,), strides=None)
+    inside = bind("slice", flat, start_indices=(1,), limit_indices=(size + 1,), strides=None)
     return reshaped(inside, shape)
 
 

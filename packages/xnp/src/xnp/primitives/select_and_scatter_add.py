@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.building import call
 from xnp.primitives.reductions import total_dtype
 from xnp.primitives.select_and_gather_add import both_in_front, selected
+from xnp.primitives.shorthand import bind
 from xnp.primitives.sort import compare_text
 from xnp.primitives.table import common_dtype
 from xnp.primitives.window_text import scatter_attributes, window_shape
@@ -67,9 +67,7 @@ def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, select_p
     how = "FLOAT" if dtypes.is_floating(aval.dtype) else ""
     select = b.region(
         [element, element],
-        lambda inner, v: [
-            compare_text(inner, select_prim.name.upper(), v[0], v[1], element, how)
-        ],
+        lambda inner, v: [compare_text(inner, select_prim.name.upper(), v[0], v[1], element, how)],
         [flag],
     )
     attributes = scatter_attributes(
@@ -83,7 +81,7 @@ def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, select_p
 
 
 def _transpose(cts: Any, source: Any, operand: Any, **params: Any) -> Any:
-    return call("select_and_gather_add", cts[0], operand, **_full(params)), Zero(operand.aval)
+    return bind("select_and_gather_add", cts[0], operand, **_full(params)), Zero(operand.aval)
 
 
 def _batch(axis: Any, operands: Any, dims: Any, **params: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.formulas import bind, constant
+from xnp.primitives.shorthand import bind, scalar_like
 from xnp.primitives.table import common_dtype, common_shape, repeated, summed
 from xprim import (
     ELEMENTWISE,
@@ -86,7 +86,7 @@ def _jvp(primals: Any, tangents: Any) -> Any:
     outs = state.trace.process(select_n_p, tuple(primals), {})
     if all(type(d) is Zero for d in dots):
         return outs, (Zero(outs[0].aval),)
-    dots = [constant(c, 0) if type(d) is Zero else d for c, d in zip(cases, dots, strict=True)]
+    dots = [scalar_like(c, 0) if type(d) is Zero else d for c, d in zip(cases, dots, strict=True)]
     return outs, (repeated(bind("select_n", which, *dots), outs[0].aval.shape),)
 
 

@@ -1,22 +1,31 @@
 """Short forms of binding shape and elementwise primitives, for rules that are formulas.
 
+A formula such as d sqrt(x) = dx / (2 sqrt(x)) reads `mul(x_dot, div(scalar_like(x, 0.5), y))`.
 `xnp.lax` imports the primitives, so their rules cannot import it; these functions look a primitive
-up by its name when they are called. They check nothing: rules know what they pass.
+up by its name when they are called, so they work under every trace. They take and give single
+Arrays and check nothing: rules know what they pass.
+
+Neighbours: `positions` has the bookkeeping of dimensions, `narrow_dtypes` what NumPy rules need.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from xprim import dtypes, get_primitive, scalar_array
 
+_bound: dict[str, Callable[..., Any]] = {}
+
 
 def bind(name: str, *operands: Any, **params: Any) -> Any:
-    """Bind a primitive of one result by its name."""
-    return get_primitive(name).bind(*operands, **params)[0]
+    """Bind a primitive of one result by its name and return that result."""
+    function = _bound.get(name)
+    if function is None:
+        function = _bound[name] = get_primitive(name).bind
+    return function(*operands, **params)[0]
 
 
 def reshaped(x: Any, shape: Sequence[int]) -> Any:
@@ -65,10 +74,15 @@ def concatenated(xs: Sequence[Any], dim: int) -> Any:
 
 
 def converted(x: Any, dtype: np.dtype[Any]) -> Any:
-    """Convert to a dtype."""
+    """Convert to a dtype that is not weak."""
     if x.aval.dtype == dtype and not x.aval.weak_type:
         return x
     return bind("convert_element_type", x, new_dtype=dtype, weak_type=False)
+
+
+def in_dtype(x: Any, dtype: np.dtype[Any]) -> Any:
+    """Convert to a dtype; a weak type is no reason to convert, as in a tangent."""
+    return x if x.aval.dtype == dtype else converted(x, dtype)
 
 
 def filled(shape: Sequence[int], value: Any, dtype: np.dtype[Any]) -> Any:
@@ -106,6 +120,11 @@ def neg(x: Any) -> Any:
     return bind("neg", x)
 
 
+def scaled(x: Any, factor: Any) -> Any:
+    """Return x times a Python number."""
+    return bind("mul", x, scalar_array(factor, x.aval.dtype))
+
+
 def summed(x: Any, axes: Sequence[int]) -> Any:
     """Sum over axes."""
     axes = tuple(axes)
@@ -113,8 +132,13 @@ def summed(x: Any, axes: Sequence[int]) -> Any:
 
 
 def selected(mask: Any, on_true: Any, on_false: Any) -> Any:
-    """Return `on_true` where the mask holds, else `on_false`."""
+    """Return `on_true` where the mask holds, else `on_false`; scalars are repeated."""
     return bind("select_n", mask, on_false, on_true)
+
+
+def counting(size: int, dtype: Any) -> Any:
+    """Return 0, 1, ..., size - 1."""
+    return bind("iota", dtype=np.dtype(dtype), shape=(size,), dimension=0)
 
 
 def iota(shape: Sequence[int], dim: int) -> Any:

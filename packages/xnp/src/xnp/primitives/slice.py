@@ -10,7 +10,8 @@ import builtins
 import functools
 from typing import Any
 
-from xnp.primitives.building import call, filled, inserted
+from xnp.primitives.positions import inserted
+from xnp.primitives.shorthand import bind, filled
 from xprim import LINEAR, Primitive, ShapedArray, shaped_array
 
 
@@ -72,7 +73,7 @@ def _transpose(cts: Any, x: Any, *, start_indices: Any, limit_indices: Any, stri
                                       strict=True):  # fmt: skip
         covered = (count - 1) * step + 1 if count else 0
         config.append((low, size - low - covered, step - 1))
-    return (call("pad", ct, filled(0, (), ct.aval.dtype), padding_config=tuple(config)),)
+    return (bind("pad", ct, filled((), 0, ct.aval.dtype), padding_config=tuple(config)),)
 
 
 def _batch(axis: Any, operands: Any, dims: Any, *, start_indices: Any, limit_indices: Any,

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.along import take_along
-from xnp.primitives.building import call, index_dtype_for
+from xnp.primitives.positions import index_dtype_for
+from xnp.primitives.shorthand import bind
 from xprim import Primitive, ShapedArray, Zero, dtypes, not_mapped, shaped_array, undefined
 
 
@@ -128,7 +129,7 @@ def _jvp(primals: Any, tangents: Any, *, dimension: int, **params: Any) -> Any:
     if all(type(t) is Zero for t in tangents):
         outs = sort_p.bind(*primals, dimension=dimension, **params)
         return outs, tuple([Zero(x.aval) for x in outs])
-    places = call("iota", dtype=index_dtype_for(shape[dimension]), shape=shape,
+    places = bind("iota", dtype=index_dtype_for(shape[dimension]), shape=shape,
                   dimension=dimension)  # fmt: skip
     *sorted_, order = sort_p.bind(*primals, places, dimension=dimension, **params)
     dots = [t if type(t) is Zero else take_along(t, order, dimension) for t in tangents]

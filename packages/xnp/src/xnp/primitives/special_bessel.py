@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.chebyshev import I0E_LARGE, I0E_SMALL, I1E_LARGE, I1E_SMALL, chebyshev
-from xnp.primitives.formulas import add, bind, constant, div, mul, sub, where
+from xnp.primitives.shorthand import add, bind, div, mul, scalar_like, selected, sub
 from xnp.primitives.special_error import in_float32_stablehlo, in_float64
 from xnp.primitives.table import FLOATING, unary
 from xprim import dtypes, shaped_array
@@ -68,11 +68,11 @@ def _i0e_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> list
 
 def _i1e_slope(y: Any, x: Any) -> Any:
     """Return d/dx exp(-|x|) I1(x) = exp(-|x|) I0(x) - y (sign(x) + 1/x), which is 1/2 at 0."""
-    tiny = bind("lt", bind("abs", x), constant(x, float(dtypes.finfo(x.aval.dtype).eps)))
-    safe = where(tiny, constant(x, 1), x)
-    inverse = div(constant(x, 1), safe)
+    tiny = bind("lt", bind("abs", x), scalar_like(x, float(dtypes.finfo(x.aval.dtype).eps)))
+    safe = selected(tiny, scalar_like(x, 1), x)
+    inverse = div(scalar_like(x, 1), safe)
     slope = sub(bind("bessel_i0e", safe), mul(y, add(bind("sign", safe), inverse)))
-    return where(tiny, constant(x, 0.5), slope)
+    return selected(tiny, scalar_like(x, 0.5), slope)
 
 
 bessel_i0e_p = unary(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.chebyshev import ERF_SMALL, ERFC_LARGE, chebyshev
-from xnp.primitives.formulas import bind, constant, mul, neg, scaled
+from xnp.primitives.shorthand import bind, mul, neg, scalar_like, scaled
 from xnp.primitives.table import FLOATING, retyped_stablehlo, unary
 from xprim import dtypes
 
@@ -149,6 +149,6 @@ erf_inv_p = unary(
     "erf_inv", FLOATING, numpy=_erf_inv_numpy,
     stablehlo=in_float32_stablehlo("chlo.erf_inv"),
     # 1 / erf'(y)
-    jvp=lambda x_dot, y, x: mul(x_dot, mul(constant(y, 1 / _SLOPE),
+    jvp=lambda x_dot, y, x: mul(x_dot, mul(scalar_like(y, 1 / _SLOPE),
                                            bind("exp", bind("square", y)))),
 )  # fmt: skip

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.chebyshev import DIGAMMA, DIGAMMA_ROOT, LGAMMA, chebyshev
-from xnp.primitives.formulas import add, bind, constant, mul, neg
+from xnp.primitives.shorthand import add, bind, mul, neg, scalar_like
 from xnp.primitives.special_error import in_float32_stablehlo, in_float64
 from xnp.primitives.table import FLOATING, binary, unary
 
@@ -167,19 +167,19 @@ lgamma_p = unary(
 digamma_p = unary(
     "digamma", FLOATING, numpy=in_float64(digamma64),
     stablehlo=in_float32_stablehlo("chlo.digamma"),
-    jvp=lambda x_dot, y, x: mul(x_dot, bind("polygamma", constant(x, 1), x)),
+    jvp=lambda x_dot, y, x: mul(x_dot, bind("polygamma", scalar_like(x, 1), x)),
 )  # fmt: skip
 
 polygamma_p = binary(
     "polygamma", FLOATING, numpy=in_float64(polygamma64),
     stablehlo=in_float32_stablehlo("chlo.polygamma"),
     jvp=(unsupported("polygamma", "m"),
-         lambda x_dot, y, m, x: mul(x_dot, bind("polygamma", add(m, constant(m, 1)), x))),
+         lambda x_dot, y, m, x: mul(x_dot, bind("polygamma", add(m, scalar_like(m, 1)), x))),
 )  # fmt: skip
 
 zeta_p = binary(
     "zeta", FLOATING, numpy=in_float64(zeta64), stablehlo=in_float32_stablehlo("chlo.zeta"),
     # d/dq sum (q + k)^-s = -s zeta(s + 1, q)
     jvp=(unsupported("zeta", "x"),
-         lambda q_dot, z, s, q: mul(q_dot, mul(neg(s), bind("zeta", add(s, constant(s, 1)), q)))),
+         lambda q_dot, z, s, q: mul(q_dot, mul(neg(s), bind("zeta", add(s, scalar_like(s, 1)), q)))),
 )  # fmt: skip

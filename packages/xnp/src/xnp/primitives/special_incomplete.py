@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.formulas import add, bind, constant, mul, neg, sub
+from xnp.primitives.shorthand import add, bind, mul, neg, scalar_like, sub
 from xnp.primitives.special_gamma import unsupported
 from xnp.primitives.table import FLOATING, binary, elementwise_shape, repeated
 from xnp.primitives.written_once import HostMath, Text, TextMath
@@ -236,7 +236,7 @@ def _random_gamma_grad(m: Any, a: Any, x: Any) -> Any:
 
 def _gamma_density(a: Any, x: Any) -> Any:
     """Return dP/dx = x^(a-1) e^-x / Gamma(a)."""
-    log_x = mul(sub(a, constant(a, 1)), bind("log", x))
+    log_x = mul(sub(a, scalar_like(a, 1)), bind("log", x))
     return bind("exp", sub(sub(log_x, x), bind("lgamma", a)))
 
 
@@ -278,7 +278,7 @@ def _betainc_jvp(primals: Any, tangents: Any) -> Any:
             unsupported("betainc", name)()
     if type(x_dot) is Zero:
         return (y,), (Zero(y.aval),)
-    one = constant(x, 1)
+    one = scalar_like(x, 1)
     powers = add(mul(sub(a, one), bind("log", x)), mul(sub(b, one), bind("log1p", neg(x))))
     log_beta = sub(add(bind("lgamma", a), bind("lgamma", b)), bind("lgamma", add(a, b)))
     slope = bind("exp", sub(powers, log_beta))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xnp.primitives.building import call, filled
+from xnp.primitives.shorthand import bind, filled
 from xprim import LINEAR, Primitive, ShapedArray, Zero, shaped_array
 
 
@@ -21,9 +21,7 @@ def _shape(aval: ShapedArray, *, sizes: Any, axis: int) -> tuple[ShapedArray, ..
             f"\n  expected  a sum of {aval.shape[axis]}, not {sum(sizes)}"
         )
     before, after = aval.shape[:axis], aval.shape[axis + 1 :]
-    return tuple(
-        [shaped_array((*before, n, *after), aval.dtype, aval.weak_type) for n in sizes]
-    )
+    return tuple([shaped_array((*before, n, *after), aval.dtype, aval.weak_type) for n in sizes])
 
 
 def _numpy(x: Any, *, sizes: Any, axis: int) -> Any:
@@ -54,10 +52,8 @@ def _stablehlo(
 
 
 def _transpose(cts: Any, x: Any, *, sizes: Any, axis: int) -> Any:
-    parts = [
-        filled(0, ct.aval.shape, x.aval.dtype) if type(ct) is Zero else ct for ct in cts
-    ]
-    return (parts[0] if len(parts) == 1 else call("concatenate", *parts, dimension=axis),)
+    parts = [filled(ct.aval.shape, 0, x.aval.dtype) if type(ct) is Zero else ct for ct in cts]
+    return (parts[0] if len(parts) == 1 else bind("concatenate", *parts, dimension=axis),)
 
 
 def _batch(batch: Any, operands: Any, dims: Any, *, sizes: Any, axis: int) -> Any:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from xnp.primitives.building import bumped, reshaped
+from xnp.primitives.positions import bumped
+from xnp.primitives.shorthand import reshaped
 from xprim import LINEAR, Primitive, ShapedArray, shaped_array
 
 
 def _shape(aval: ShapedArray, *, dimensions: Any) -> tuple[ShapedArray, ...]:
-    if len(set(dimensions)) != len(dimensions) or any(
-        not 0 <= d < aval.ndim for d in dimensions
-    ):
+    if len(set(dimensions)) != len(dimensions) or any(not 0 <= d < aval.ndim for d in dimensions):
         raise ValueError(
             f"squeeze: dimensions must be distinct and within the operand's {aval.ndim}."
             f"\n  got       {dimensions} for {aval.str_long()}"

@@ -40,9 +40,7 @@ def _numpy(x: Any, *, k: int, axis: int) -> Any:
     return np.take_along_axis(x, order, axis), order.astype(np.int32)
 
 
-def _stablehlo(
-    b: Any, operands: Any, avals_in: Any, avals_out: Any, *, k: int, axis: int
-) -> Any:
+def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, k: int, axis: int) -> Any:
     (x,), (aval,) = operands, avals_in
     last = aval.ndim - 1
     if axis == last:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xnp.primitives.building import bumped
+from xnp.primitives.positions import bumped
 from xprim import LINEAR, Primitive, ShapedArray, shaped_array
 
 
@@ -27,9 +27,7 @@ def _numpy(x: Any, *, permutation: Any) -> Any:
     return (x.transpose(permutation),)
 
 
-def _stablehlo(
-    b: Any, operands: Any, avals_in: Any, avals_out: Any, *, permutation: Any
-) -> Any:
+def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, permutation: Any) -> Any:
     if permutation == tuple(range(len(permutation))):
         return [operands[0]]
     inside = f": {', '.join(map(str, permutation))}"

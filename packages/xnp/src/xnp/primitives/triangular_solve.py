@@ -118,7 +118,8 @@ def _conjugated(b: Any, x: str, aval: ShapedArray) -> str:
     (re,) = b.op("stablehlo.real", [x], [aval], [part])
     (im,) = b.op("stablehlo.imag", [x], [aval], [part])
     minus = b.same_type_op("stablehlo.negate", [im], part)
-    return b.op("stablehlo.complex", [re, minus], [part, part], [aval])[0]  # type: ignore[no-any-return]
+    result: str = b.op("stablehlo.complex", [re, minus], [part, part], [aval])[0]
+    return result
 
 
 def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:

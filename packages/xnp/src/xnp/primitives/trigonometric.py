@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.arithmetic import mul_p, neg_p
-from xnp.primitives.formulas import add, bind, constant, div, mul, neg, sub
+from xnp.primitives.shorthand import add, bind, div, mul, neg, scalar_like, sub
 from xnp.primitives.table import FLOATING, INEXACT, binary, retyped_stablehlo, unary
 from xprim import Primitive
 
@@ -22,7 +22,7 @@ def _squared(x: Any) -> Any:
 
 
 def _one_plus_square(x: Any) -> Any:
-    return add(_squared(x), constant(x, 1))
+    return add(_squared(x), scalar_like(x, 1))
 
 
 sin_p = unary(
@@ -77,8 +77,8 @@ asinh_p = unary(
 # sqrt(x - 1) sqrt(x + 1) has the branch cuts of acosh, sqrt(x^2 - 1) has not
 acosh_p = unary(
     "acosh", INEXACT, numpy=np.arccosh, stablehlo=retyped_stablehlo("chlo.acosh"),
-    jvp=lambda x_dot, y, x: mul(x_dot, mul(bind("rsqrt", sub(x, constant(x, 1))),
-                                           bind("rsqrt", add(x, constant(x, 1))))),
+    jvp=lambda x_dot, y, x: mul(x_dot, mul(bind("rsqrt", sub(x, scalar_like(x, 1))),
+                                           bind("rsqrt", add(x, scalar_like(x, 1))))),
 )  # fmt: skip
 atanh_p = unary(
     "atanh", INEXACT, numpy=np.arctanh, stablehlo=retyped_stablehlo("chlo.atanh"),

@@ -74,9 +74,11 @@ def _numpy(*operands: Any, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, con
         carry = eval_closed(body_jaxpr, *body_consts, *carry)
         budget -= each
         if budget < 0 and run is not None:  # the rest of a long loop is worth compiling
-            return _compiled(run, [*cond_consts, *body_consts, *carry], dict(
-                cond_jaxpr=cond_jaxpr, body_jaxpr=body_jaxpr, cond_nconsts=cond_nconsts,
-                body_nconsts=body_nconsts))  # fmt: skip
+            params = {
+                "cond_jaxpr": cond_jaxpr, "body_jaxpr": body_jaxpr, "cond_nconsts": cond_nconsts,
+                "body_nconsts": body_nconsts,
+            }  # fmt: skip
+            return _compiled(run, [*cond_consts, *body_consts, *carry], params)
     return tuple(carry)
 
 

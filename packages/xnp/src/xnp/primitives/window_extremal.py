@@ -49,9 +49,7 @@ def window_extremal(name: str, ufunc: np.ufunc, op: str, neutral: Any, select: s
         outs = primitive.bind(x, **params)
         if type(x_dot) is Zero:
             return outs, (Zero(outs[0].aval),)
-        dots = select_and_gather_add_p.bind(
-            x_dot, x, select_prim=get_primitive(select), **params
-        )
+        dots = select_and_gather_add_p.bind(x_dot, x, select_prim=get_primitive(select), **params)
         return outs, dots
 
     primitive = Primitive(

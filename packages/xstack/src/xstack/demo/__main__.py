@@ -6,6 +6,7 @@ import importlib
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +83,6 @@ def _writable(out: Path) -> Path:
 def _progress(steps: int) -> tuple[Any, Any]:
     """Return a console and a function that makes a progress bar with loss and accuracy."""
     try:
-        from contextlib import contextmanager
-
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
     except ImportError as error:

@@ -1,14 +1,17 @@
 """Operations with strict types, structured control flow, and the collectives.
 
-The collectives come from `xpar`, which is imported when the first of them is used.
+The collectives come from `xpar`, which is imported when the first of them is used; what `xnp.lax`
+imports late is imported late here, too.
 """
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import xnp.lax
-from xnp.lax import *  # noqa: F403 - the whole public namespace, by its __all__
 from xstack import compiler_on_demand
+
+if TYPE_CHECKING:
+    from xnp.lax import *  # noqa: F403 - the whole public namespace, by its __all__
 
 _COLLECTIVES = (
     "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "axis_index", "axis_index_p",
@@ -17,7 +20,7 @@ _COLLECTIVES = (
 )  # fmt: skip
 
 __all__ = [  # noqa: PLE0604 - both are sequences of names
-    *(name for name in dir(xnp.lax) if not name.startswith("_")),
+    *(name for name in xnp.lax.__all__ if name != "linalg"),  # a submodule of ours
     *_COLLECTIVES,
 ]
 
@@ -25,6 +28,12 @@ compiler_on_demand.install()
 
 
 def __getattr__(name: str) -> Any:
-    if name in _COLLECTIVES:
-        return getattr(importlib.import_module("xpar.collectives"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    owner = importlib.import_module("xpar.collectives") if name in _COLLECTIVES else xnp.lax
+    value = globals()[name] = getattr(owner, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -8,9 +8,12 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
+from xnp.primitives import load_all
 from xprim.testing import Sample
 
 TABLE: dict[str, list[Sample]] = {}
+
+load_all()  # checks made from the samples walk over the registry
 
 for _module in sorted(pkgutil.iter_modules(__path__), key=lambda m: m.name):
     _family = getattr(importlib.import_module(f"{__name__}.{_module.name}"), "TABLE", {})

@@ -40,7 +40,9 @@ def _all() -> list[Sample]:
         lengths = shape[-count:]
         half = (*shape[:-1], shape[-1] // 2 + 1)
         samples.append(_sample(FftType.RFFT, _real(shape), lengths, "float64"))
-        samples.append(_sample(FftType.IRFFT, _hermitian(half, shape, count), lengths, "complex128"))
+        samples.append(
+            _sample(FftType.IRFFT, _hermitian(half, shape, count), lengths, "complex128")
+        )
     samples.append(_sample(FftType.RFFT, _real((2, 6)), (6,), "float32"))
     samples.append(_sample(FftType.IRFFT, _hermitian((2, 4), (2, 6), 1), (6,), "complex64"))
     return samples

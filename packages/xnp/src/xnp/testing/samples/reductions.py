@@ -59,8 +59,7 @@ def _reductions(name: str, kinds: tuple[Any, ...], main: Any) -> list[Sample]:
     for dtype in kinds:
         x = _values((2, 5), dtype)
         samples.append(Sample([x], {"axes": (1,)}, _tolerance(name, dtype)))
-        samples.append(Sample([x[:, :0]], {"axes": (1,)}, EXACT, smooth=False,
-                              note="no-elements"))
+        samples.append(Sample([x[:, :0]], {"axes": (1,)}, EXACT, smooth=False, note="no-elements"))
     return samples
 
 
@@ -73,8 +72,9 @@ def _nan_rows(dtype: Any) -> list[Sample]:
     inf, nan = np.inf, np.nan
     return [
         _special([1, nan, 2], [nan, nan, nan], [-inf, inf, 0], dtype=dtype, note="nan-inf"),
-        _special([-inf, -inf], [inf, inf], [5e-324, 0], dtype=dtype, note="extremes",
-                 tolerance=DENORMAL),
+        _special(
+            [-inf, -inf], [inf, inf], [5e-324, 0], dtype=dtype, note="extremes", tolerance=DENORMAL
+        ),
     ]
 
 
@@ -92,12 +92,19 @@ def _general() -> list[Sample]:
     def composed(s: Any, t: Any, u: Any, v: Any) -> Any:  # x -> s x + t composed with x -> u x + v
         return [mul(s, u)[0], add(mul(t, u)[0], v)[0]]
 
-    def one(shape: Any, axes: Any, dtype: Any = "float64", tolerance: Tolerance = FLOAT64) -> Sample:
+    def one(
+        shape: Any, axes: Any, dtype: Any = "float64", tolerance: Tolerance = FLOAT64
+    ) -> Sample:
         x = _values(shape, dtype)
         params = {"jaxpr": _program(joined, dtype, 1), "dimensions": axes}
         return Sample([x, np.zeros((), dtype)], params, tolerance)
 
-    pair = [_values((2, 5), "float64"), 0.5 * _values((2, 5), "float64"), np.float64(1), np.float64(0)]
+    pair = [
+        _values((2, 5), "float64"),
+        0.5 * _values((2, 5), "float64"),
+        np.float64(1),
+        np.float64(0),
+    ]
     return [
         one((2, 3, 4), (1,)), one((5,), (0,)), one((0, 2), (0,)), one((3,), ()),
         one((2, 4), (0, 1), "float32", FLOAT32), one((3, 3), (1,), "int32", EXACT),

@@ -1,0 +1,380 @@
+"""Functions of neural networks: activations, softmax and kin, one_hot, standardize, attention.
+
+Their formulas have the right derivatives also where a branch is chosen: what a `where` discards is
+computed on harmless values (relu and its kin have the derivative 0 at 0).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import xnp.numpy as xn
+from xnp.numpy.dispatch import planned
+from xnp.numpy.promoting import (
+    array_of,
+    axis_of,
+    bind,
+    cast,
+    inexact,
+    promoted,
+    scalar_like,
+    select,
+    spread,
+)
+from xprim import Array, dtypes, get_primitive
+
+__all__ = [
+    "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh",
+    "identity", "leaky_relu", "log1mexp", "log_sigmoid", "log_softmax", "logmeanexp", "logsumexp",
+    "mish", "one_hot", "relu", "relu6", "selu", "sigmoid", "silu", "soft_sign", "softmax",
+    "softplus", "sparse_plus", "sparse_sigmoid", "squareplus", "standardize", "swish", "tanh",
+]  # fmt: skip
+
+tanh = xn.tanh
+
+
+def identity(x: Any) -> Array:
+    """Return x."""
+    return array_of(x, "identity")  # type: ignore[no-any-return]
+
+
+@planned(1)
+def relu(x: Any) -> Array:
+    """Return max(x, 0); the derivative at 0 is 0, and that at NaN too."""
+    (x,) = promoted("relu", x)
+    zero = scalar_like(0, x)
+    positive = bind("gt", x, zero)
+    return select(bind("or", positive, bind("ne", x, x)), x, zero)  # type: ignore[no-any-return]
+
+
+@planned(1)
+def relu6(x: Any) -> Array:
+    """Return min(max(x, 0), 6)."""
+    (x,) = promoted("relu6", x)
+    six = scalar_like(6, x)
+    return select(bind("ge", x, six), six, relu(x))  # type: ignore[no-any-return]
+
+
+@planned(1)
+def sigmoid(x: Any) -> Array:
+    """Return 1 / (1 + e^-x)."""
+    return bind("logistic", *inexact("sigmoid", x))  # type: ignore[no-any-return]
+
+
+@planned(1)
+def softplus(x: Any) -> Array:
+    """Return log(1 + e^x)."""
+    return xn.logaddexp(x, 0)
+
+
+@planned(1)
+def log_sigmoid(x: Any) -> Array:
+    """Return log(sigmoid(x)) = -softplus(-x)."""
+    return -softplus(-array_of(x, "log_sigmoid"))
+
+
+@planned(1)
+def silu(x: Any) -> Array:
+    """Return x sigmoid(x)."""
+    (x,) = inexact("silu", x)
+    return bind("mul", x, bind("logistic", x))  # type: ignore[no-any-return]
+
+
+swish = silu
+
+
+@planned(1)
+def mish(x: Any) -> Array:
+    """Return x tanh(softplus(x))."""
+    (x,) = inexact("mish", x)
+    return x * xn.tanh(softplus(x))  # type: ignore[no-any-return]
+
+
+@planned(1)
+def soft_sign(x: Any) -> Array:
+    """Return x / (1 + |x|)."""
+    (x,) = inexact("soft_sign", x)
+    return x / (abs(x) + 1)  # type: ignore[no-any-return]
+
+
+@planned(1)
+def hard_tanh(x: Any) -> Array:
+    """Return x moved into [-1, 1]."""
+    x = array_of(x, "hard_tanh")
+    return xn.where(x > 1, 1, xn.where(x < -1, -1, x))  # type: ignore[no-any-return]
+
+
+@planned(1)
+def hard_sigmoid(x: Any) -> Array:
+    """Return relu6(x + 3) / 6."""
+    (x,) = inexact("hard_sigmoid", x)
+    return relu6(x + 3) / 6  # type: ignore[no-any-return]
+
+
+@planned(1)
+def hard_silu(x: Any) -> Array:
+    """Return x hard_sigmoid(x)."""
+    (x,) = inexact("hard_silu", x)
+    return x * hard_sigmoid(x)  # type: ignore[no-any-return]
+
+
+hard_swish = hard_silu
+
+
+def _expm1_below_zero(x: Any) -> Any:
+    """Return e^x - 1 for x < 0; where x is above zero, the value at 0, so that none overflows."""
+    return bind("expm1", select(bind("gt", x, scalar_like(0, x)), scalar_like(0, x), x))
+
+
+@planned(2)
+def _elu(x: Any, alpha: Any) -> Any:
+    (x,) = inexact("elu", x)
+    return xn.where(x > 0, x, alpha * _expm1_below_zero(x))
+
+
+def elu(x: Any, alpha: Any = 1.0) -> Array:
+    """Return x above 0 and alpha (e^x - 1) below."""
+    return _elu(x, alpha)  # type: ignore[no-any-return]
+
+
+def celu(x: Any, alpha: Any = 1.0) -> Array:
+    """Return x above 0 and alpha (e^(x / alpha) - 1) below."""
+    (x,) = inexact("celu", x)
+    return xn.where(x > 0, x, alpha * _expm1_below_zero(array_of(x / alpha, "celu")))  # type: ignore[no-any-return]
+
+
+@planned(1)
+def selu(x: Any) -> Array:
+    """Return scale elu(x, alpha) with the constants that keep mean and variance.
+
+    Source: Klambauer et al., Self-Normalizing Neural Networks, 2017.
+    """
+    return 1.0507009873554804934193349852946 * _elu(x, 1.6732632423543772848170429916717)  # type: ignore[no-any-return]
+
+
+@planned(2)
+def _leaky_relu(x: Any, slope: Any) -> Any:
+    (x,) = inexact("leaky_relu", x)
+    return xn.where(x >= 0, x, slope * x)
+
+
+def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
+    """Return x above 0 and negative_slope x below."""
+    return _leaky_relu(x, negative_slope)  # type: ignore[no-any-return]
+
+
+@planned(1)
+def _gelu(x: Any, approximate: bool) -> Any:
+    (x,) = inexact("gelu", x)
+    if approximate:
+        inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x**3))
+        return x * (0.5 * (1.0 + xn.tanh(inner)))
+    return 0.5 * x * bind("erfc", -x * math.sqrt(0.5))
+
+
+def gelu(x: Any, approximate: bool = True) -> Array:
+    """Return x times the normal distribution function of x, or its approximation by tanh.
+
+    Source: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016.
+    """
+    return _gelu(x, bool(approximate))  # type: ignore[no-any-return]
+
+
+def glu(x: Any, axis: int = -1) -> Array:
+    """Return the first half along an axis times the sigmoid of the second."""
+    x = array_of(x, "glu")
+    axis = axis_of(axis, x.aval.ndim, "glu")
+    if x.aval.shape[axis] % 2:
+        raise ValueError(f"glu: axis {axis} must be of even size, got {x.aval.shape[axis]}.")
+    first, second = xn.split(x, 2, axis)
+    return first * sigmoid(second)
+
+
+@planned(2)
+def _squareplus(x: Any, b: Any) -> Any:
+    (x,) = inexact("squareplus", x)
+    return (x + xn.sqrt(xn.square(x) + b)) / 2
+
+
+def squareplus(x: Any, b: Any = 4) -> Array:
+    """Return (x + sqrt(x^2 + b)) / 2."""
+    return _squareplus(x, b)  # type: ignore[no-any-return]
+
+
+@planned(1)
+def sparse_plus(x: Any) -> Array:
+    """Return 0 below -1, x above 1, and (x + 1)^2 / 4 between."""
+    (x,) = inexact("sparse_plus", x)
+    return xn.where(x <= -1, 0, xn.where(x >= 1, x, (x + 1) ** 2 / 4))  # type: ignore[no-any-return]
+
+
+@planned(1)
+def sparse_sigmoid(x: Any) -> Array:
+    """Return (x + 1) / 2 moved into [0, 1]."""
+    (x,) = inexact("sparse_sigmoid", x)
+    return 0.5 * xn.clip(x + 1, 0, 2)
+
+
+@planned(1)
+def log1mexp(x: Any) -> Array:
+    """Return log(1 - e^-x) for x > 0, by the form that is exact on either side of log 2.
+
+    Source: Maechler, Accurately computing log(1 - exp(-|a|)), 2012.
+    """
+    (x,) = inexact("log1mexp", x)
+    small = x < math.log(2)
+    low = xn.log(-xn.expm1(-xn.where(small, x, 1)))
+    high = xn.log1p(-xn.exp(-xn.where(small, 1, x)))
+    return xn.where(small, low, high)  # type: ignore[no-any-return]
+
+
+# --- softmax and kin ----------------------------------------------------------------------------------
+
+
+def _static(axis: Any) -> Any:
+    return tuple(axis) if isinstance(axis, list) else axis
+
+
+def _constant_of(x: Any) -> Any:
+    return get_primitive("stop_gradient").bind(array_of(x, "stop_gradient"))[0]
+
+
+def _masked(x: Any, where: Any, value: float) -> Any:
+    return x if where is None else xn.where(where, x, scalar_like(value, x))
+
+
+@planned(1)
+def _softmax(x: Any, axis: Any) -> Any:
+    (x,) = inexact("softmax", x)
+    shifted = xn.exp(x - _constant_of(xn.max(x, axis, keepdims=True, initial=-math.inf)))
+    return shifted / shifted.sum(axis, keepdims=True)
+
+
+def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
+    """Return e^x divided by its sum along an axis.
+
+    Args:
+      x: an array.
+      axis: the axes to sum over.
+      where: a mask of the elements that take part; the others are 0.
+    """
+    if where is None:
+        return _softmax(x, _static(axis))  # type: ignore[no-any-return]
+    (x,) = inexact("softmax", x)
+    result = _softmax(_masked(x, where, -math.inf), _static(axis))
+    return xn.where(where, result, 0)  # type: ignore[no-any-return]
+
+
+@planned(1)
+def _log_softmax(x: Any, axis: Any) -> Any:
+    (x,) = inexact("log_softmax", x)
+    shifted = x - _constant_of(xn.max(x, axis, keepdims=True, initial=-math.inf))
+    return shifted - xn.log(xn.exp(shifted).sum(axis, keepdims=True))
+
+
+def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
+    """Return the logarithm of `softmax`. Arguments as of `softmax`; left out elements are -inf."""
+    if where is None:
+        return _log_softmax(x, _static(axis))  # type: ignore[no-any-return]
+    (x,) = inexact("log_softmax", x)
+    result = _log_softmax(_masked(x, where, -math.inf), _static(axis))
+    return xn.where(where, result, -math.inf)  # type: ignore[no-any-return]
+
+
+@planned(1)
+def _logsumexp(a: Any, axis: Any, keepdims: bool) -> Any:
+    (a,) = inexact("logsumexp", a)
+    real = a.real if dtypes.is_complex(a.dtype) else a
+    high = xn.max(real, axis, keepdims=True, initial=-math.inf)
+    high = _constant_of(xn.where(xn.isfinite(high), high, 0))
+    total = xn.log(xn.exp(a - high).sum(axis, keepdims=keepdims))
+    return total + (high if keepdims else high.reshape(total.shape))
+
+
+def logsumexp(
+    a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False,
+    where: Any = None,
+) -> Any:  # fmt: skip
+    """Return log(sum(b e^a)) over axes, without overflow.
+
+    Args:
+      a: an array.
+      axis: the axes to sum over; None for all.
+      b: factors.
+      keepdims: whether reduced axes stay with size 1.
+      return_sign: whether to return the logarithm of the size of the sum, and its sign.
+      where: a mask of the elements to take.
+    """
+    if b is None and where is None and not return_sign:
+        return _logsumexp(a, _static(axis), keepdims)
+    if b is None:
+        (a,) = inexact("logsumexp", a)
+        factors = scalar_like(1, a)
+    else:
+        a, factors = inexact("logsumexp", a, b)
+    a, factors = xn.broadcast_arrays(_masked(a, where, -math.inf), factors)
+    a = xn.where(factors == 0, -math.inf, a)
+    axis = _static(axis)
+    real = a.real if dtypes.is_complex(a.dtype) else a
+    high = xn.max(real, axis, keepdims=True, initial=-math.inf)
+    high = _constant_of(xn.where(xn.isfinite(high), high, 0))
+    total = (factors * xn.exp(a - high)).sum(axis, keepdims=keepdims)
+    offset = high if keepdims else high.reshape(total.shape)
+    if not return_sign:
+        return xn.log(total) + offset
+    return xn.log(abs(total)) + offset, xn.sign(total)
+
+
+def logmeanexp(a: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Array:
+    """Return log(mean(e^a)) over axes, without overflow."""
+    (a,) = inexact("logmeanexp", a)
+    count = xn.sum(spread(cast(array_of(True if where is None else where, "logmeanexp"),
+                               dtypes.bool_), a.aval.shape), axis, a.dtype, keepdims=keepdims)  # fmt: skip
+    return logsumexp(a, axis, keepdims=keepdims, where=where) - xn.log(count)  # type: ignore[no-any-return]
+
+
+def standardize(
+    x: Any, axis: Any = -1, mean: Any = None, variance: Any = None, epsilon: Any = 1e-5,
+    where: Any = None,
+) -> Array:  # fmt: skip
+    """Return (x - mean) / sqrt(variance + epsilon) over axes.
+
+    Args:
+      x: an array.
+      axis: the axes of mean and variance.
+      mean: the mean, if known.
+      variance: the variance, if known.
+      epsilon: what keeps the divisor from zero.
+      where: a mask of the elements that mean and variance are taken over.
+    """
+    (x,) = inexact("standardize", x)
+    axis = _static(axis)
+    if mean is None:
+        mean = xn.mean(x, axis, keepdims=True, where=where)
+    if variance is None:
+        square = xn.square(abs(x))
+        variance = xn.mean(square, axis, keepdims=True, where=where) - xn.square(abs(mean))
+    return (x - mean) * bind("rsqrt", array_of(variance + epsilon, "standardize"))  # type: ignore[no-any-return]
+
+
+def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Array:
+    """Return a vector for each number in `x` that is 1 at that position and 0 elsewhere.
+
+    Args:
+      x: integers; those that are no class give zeros.
+      num_classes: the size of the vectors.
+      dtype: of the result; None for the default floating dtype.
+      axis: where the new dimension stands in the result.
+    """
+    x = array_of(x, "one_hot")
+    wanted = dtypes.python_scalar_dtype(float) if dtype is None else (
+        dtypes.requested_dtype(dtype, "one_hot"))  # fmt: skip
+    count = num_classes.__index__()
+    axis = axis_of(axis, x.aval.ndim + 1, "one_hot")
+    shape = (*x.aval.shape[:axis], count, *x.aval.shape[axis:])
+    kept = tuple([d for d in range(len(shape)) if d != axis])
+    x = bind("broadcast_in_dim", x, shape=shape, broadcast_dimensions=kept)
+    classes = bind("iota", dtype=x.aval.dtype, shape=shape, dimension=axis)
+    return cast(bind("eq", x, classes), wanted)  # type: ignore[no-any-return]
+

@@ -1,0 +1,317 @@
+"""Differences, integrals and interpolation: diff, gradient, trapezoid, interp, convolve, unwrap."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xnp.numpy.contraction import matmul
+from xnp.numpy.creation import asarray
+from xnp.numpy.indexing import read
+from xnp.numpy.joining import concatenate
+from xnp.numpy.promoting import (
+    array_of,
+    axes_of,
+    axis_of,
+    bind,
+    broadcast_all,
+    cast,
+    inexact,
+    promoted,
+    reshaped,
+    scalar_like,
+    select,
+    spread,
+)
+from xnp.numpy.reductions import sum as summed
+from xnp.numpy.shaping import moveaxis
+from xnp.numpy.sorting import searchsorted
+from xprim import Array, dtypes
+
+__all__ = [
+    "convolve", "correlate", "cross", "diff", "ediff1d", "gradient", "interp", "trapezoid", "unwrap",
+]  # fmt: skip
+
+
+def _along(x: Any, axis: int, start: int | None, stop: int | None) -> Any:
+    return read(x, (*[slice(None)] * axis, slice(start, stop)))
+
+
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
+    """Return differences of neighbours along an axis, `n` times; of booleans, whether they differ.
+
+    Args:
+      a: an array.
+      n: how many times.
+      axis: the axis.
+      prepend: values to put in front before.
+      append: values to put behind before.
+    """
+    a = array_of(a, "diff")
+    if n < 0:
+        raise ValueError(f"diff: n must not be negative, got {n}.")
+    if not a.aval.ndim:
+        raise ValueError("diff: takes arrays of one dimension and more.")
+    axis = axis_of(axis, a.aval.ndim, "diff")
+    if n == 0:
+        return a  # type: ignore[no-any-return]
+    parts = [a]
+    for value, place in ((prepend, 0), (append, 2)):
+        if value is not None:
+            value = array_of(value, "diff")
+            if not value.aval.ndim:
+                value = spread(value, tuple([1 if d == axis else m
+                                             for d, m in enumerate(a.aval.shape)]))  # fmt: skip
+            parts.insert(place, value)
+    a = array_of(concatenate(parts, axis), "diff") if len(parts) > 1 else a
+    primitive = "ne" if dtypes.is_bool(a.aval.dtype) else "sub"
+    for _ in range(n):
+        a = bind(primitive, _along(a, axis, 1, None), _along(a, axis, None, -1))
+    return a  # type: ignore[no-any-return]
+
+
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
+    """Return differences of neighbours in the flattened array, with values in front and behind."""
+    ary = array_of(ary, "ediff1d")
+    flat = reshaped(ary, (ary.aval.size,))
+    parts = [diff(flat)]
+    for value, place in ((to_begin, 0), (to_end, 2)):
+        if value is not None:
+            value = cast(asarray(value), ary.aval.dtype)
+            parts.insert(place, reshaped(value, (value.aval.size,)))
+    return concatenate(parts)
+
+
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
+    """Return slopes by central differences inside, one-sided ones at the ends.
+
+    Args:
+      f: values on a grid.
+      *varargs: the distance of grid points, one for all axes or one for each; or coordinates.
+      axis: the axes; None for all.
+      edge_order: 1, the order of the differences at the ends.
+
+    Returns:
+      An array for one axis, else a list of them.
+    """
+    if edge_order not in (None, 1):
+        raise ValueError("gradient: edge_order must be 1.")
+    (f,) = inexact("gradient", f)
+    axes = axes_of(axis, f.aval.ndim, "gradient")
+    if len(varargs) not in (0, 1, len(axes)):
+        raise TypeError(f"gradient: {len(varargs)} distances do not go with {len(axes)} axes.")
+    steps = list(varargs) * len(axes) if len(varargs) == 1 else list(varargs) or [1.0] * len(axes)
+    results = [_slope(f, d, h) for d, h in zip(axes, steps, strict=True)]
+    return results[0] if len(axes) == 1 and (axis is None or isinstance(axis, int)) else results
+
+
+def _slope(f: Any, d: int, step: Any) -> Any:
+    size = f.aval.shape[d]
+    if size < 2:
+        raise ValueError(f"gradient: axis {d} must have two elements at least, got {size}.")
+    first = bind("sub", _along(f, d, 1, 2), _along(f, d, 0, 1))
+    last = bind("sub", _along(f, d, size - 1, size), _along(f, d, size - 2, size - 1))
+    h = cast(array_of(step, "gradient"), f.aval.dtype)
+    if h.aval.ndim:
+        return _slope_of_coordinates(f, d, h, first, last)
+    middle = bind("mul", bind("sub", _along(f, d, 2, None), _along(f, d, None, -2)),
+                  scalar_like(0.5, f))  # fmt: skip
+    return bind("div", bind("concatenate", first, middle, last, dimension=d), h)
+
+
+def _slope_of_coordinates(f: Any, d: int, x: Any, first: Any, last: Any) -> Any:
+    """Return the derivative of the parabola through three neighbours."""
+    rank = f.aval.ndim
+    h = diff(x)
+    shape = tuple([-1 if i == d else 1 for i in range(rank)])
+    h = h.reshape(shape)
+    low, high = _along(h, d, None, -1), _along(h, d, 1, None)
+    before, here, after = _along(f, d, None, -2), _along(f, d, 1, -1), _along(f, d, 2, None)
+    total = low + high
+    middle = (before * (-high / (low * total)) + here * ((high - low) / (low * high))
+              + after * (low / (high * total)))  # fmt: skip
+    size = h.shape[d]
+    return concatenate([first / _along(h, d, 0, 1), middle, last / _along(h, d, size - 1, size)], d)
+
+
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
+    """Return the integral of values along an axis by the trapezoidal rule.
+
+    Args:
+      y: values.
+      x: their places; None for equal distances.
+      dx: the distance.
+      axis: the axis.
+    """
+    if x is None:
+        y, step = inexact("trapezoid", y, dx)
+    else:
+        y, x = inexact("trapezoid", y, x)
+        step = diff(x) if x.aval.ndim == 1 else diff(moveaxis(x, axis, -1))
+    y = array_of(moveaxis(y, axis, -1), "trapezoid")
+    both = bind("add", read(y, (..., slice(1, None))), read(y, (..., slice(None, -1))))
+    both, step = broadcast_all("trapezoid", both, array_of(step, "trapezoid"))
+    return summed(bind("mul", both, step), -1) * 0.5  # type: ignore[no-any-return]
+
+
+def interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Array:
+    """Return values of the piecewise linear function through points.
+
+    Args:
+      x: where to evaluate.
+      xp: places of the points, ascending (of any order with `period`).
+      fp: values at the points.
+      left: the value before the first point; None for the first, "extrapolate" for a line.
+      right: the value behind the last point; None for the last, "extrapolate" for a line.
+      period: after which the function repeats.
+    """
+    x, xp = inexact("interp", x, xp)
+    (fp,) = inexact("interp", fp)
+    if xp.aval.ndim != 1 or xp.aval.shape != fp.aval.shape:
+        raise ValueError(
+            "interp: xp and fp must be vectors of one size, got "
+            f"{xp.aval.str_long()} and {fp.aval.str_long()}."
+        )
+    if period is not None:
+        x, xp, fp = _one_period(x, xp, fp, period)
+    size = xp.aval.shape[0]
+    place = searchsorted(xp, x, side="right").clip(1, max(size - 1, 1))
+    x0, x1 = read(xp, place - 1), read(xp, place)
+    f0, f1 = read(fp, place - 1), read(fp, place)
+    width = bind("sub", x1, x0)
+    flat = bind("eq", width, scalar_like(0, width))
+    slope = cast(bind("div", bind("sub", x, x0), select(flat, scalar_like(1, width), width)),
+                 f0.aval.dtype)  # fmt: skip
+    result = select(flat, f0, bind("add", f0, bind("mul", slope, bind("sub", f1, f0))))
+    if period is not None:
+        return result  # type: ignore[no-any-return]
+    for value, end, primitive in ((left, 0, "lt"), (right, size - 1, "gt")):
+        if isinstance(value, str):
+            if value != "extrapolate":
+                raise ValueError(f"interp: left and right may be 'extrapolate', got {value!r}.")
+            continue
+        outer = read(fp, end) if value is None else cast(array_of(value, "interp"), fp.aval.dtype)
+        beyond = bind(primitive, x, spread(read(xp, end), x.aval.shape))
+        result = select(beyond, spread(outer, x.aval.shape), result)
+    return result  # type: ignore[no-any-return]
+
+
+def _one_period(x: Any, xp: Any, fp: Any, period: Any) -> Any:
+    period = cast(array_of(period, "interp"), x.aval.dtype)
+    x, xp = asarray(x) % period, asarray(xp) % period
+    order = xp.argsort()
+    xp, fp = xp[order], asarray(fp)[order]
+    xp = concatenate([xp[-1:] - period, xp, xp[:1] + period])
+    return x, xp, concatenate([fp[-1:], fp, fp[:1]])
+
+
+def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Array:
+    """Return angles with multiples of the period added, so that neighbours are near each other."""
+    (p,) = inexact("unwrap", p) if not isinstance(period, int) else (array_of(p, "unwrap"),)
+    axis = axis_of(axis, p.aval.ndim, "unwrap")
+    step = diff(p, axis=axis)
+    period = cast(array_of(period, "unwrap"), p.aval.dtype)
+    half = period / 2 if dtypes.is_inexact(p.aval.dtype) else period // 2
+    moved = (step + half) % period - half
+    boundary = (moved == -half) & (step > 0)
+    moved = select(boundary, spread(half, moved.shape), moved)
+    correction = moved - step
+    limit = half if discont is None else discont
+    small = abs(step) < limit
+    correction = select(array_of(small, "unwrap"), scalar_like(0, correction), correction)
+    rest = array_of(_along(p, axis, 1, None) + correction.cumsum(axis), "unwrap")
+    return concatenate([_along(p, axis, 0, 1), rest], axis)
+
+
+def cross(
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Array:
+    """Return the vector products of vectors of three (or two) elements along an axis."""
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    a, b = promoted("cross", a, b)
+    a, b = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
+    sizes = a.shape[-1], b.shape[-1]
+    if not {*sizes} <= {2, 3}:
+        raise ValueError(f"cross: vectors must have 2 or 3 elements, got {sizes[0]} and {sizes[1]}.")
+    a1, a2, b1, b2 = a[..., 0], a[..., 1], b[..., 0], b[..., 1]
+    third = a1 * b2 - a2 * b1
+    if sizes == (2, 2):
+        return third  # type: ignore[no-any-return]
+    zero = scalar_like(0, a)
+    a3 = a[..., 2] if sizes[0] == 3 else spread(zero, a1.shape)
+    b3 = b[..., 2] if sizes[1] == 3 else spread(zero, b1.shape)
+    parts = broadcast_all("cross", a2 * b3 - a3 * b2, a3 * b1 - a1 * b3, third)
+    joined = bind("concatenate", *[reshaped(v, (*v.aval.shape, 1)) for v in parts],
+                  dimension=parts[0].aval.ndim)  # fmt: skip
+    return moveaxis(joined, -1, axisc)
+
+
+# --- convolution --------------------------------------------------------------------------------------
+
+
+def _convolved(operation: str, a: Any, v: Any, mode: str, precision: Any, preferred: Any) -> Any:
+    """Sum products of `a` with `v` running backwards."""
+    a, v = inexact(operation, a, v)
+    if a.aval.ndim != 1 or v.aval.ndim != 1:
+        raise ValueError(
+            f"{operation}: takes vectors, got {a.aval.str_long()} and {v.aval.str_long()}."
+        )
+    if not a.aval.size or not v.aval.size:
+        raise ValueError(f"{operation}: the vectors must not be empty.")
+    if mode not in ("full", "same", "valid"):
+        raise ValueError(f"{operation}: mode must be 'full', 'same' or 'valid', got {mode!r}.")
+    if a.aval.size < v.aval.size:
+        a, v = v, a
+    n, m = a.aval.size, v.aval.size
+    low, high = {"full": (m - 1, m - 1), "valid": (0, 0),
+                 "same": (m - 1 - (m - 1) // 2, (m - 1) // 2)}[mode]  # fmt: skip
+    padded = bind("pad", a, scalar_like(0, a), padding_config=((low, high, 0),))
+    count = n + low + high - m + 1
+    windows = [_along(padded, 0, k, k + count) for k in range(m)] if m <= 16 else None
+    backwards = bind("rev", v, dimensions=(0,))
+    if windows is not None:
+        total = None
+        for k, window in enumerate(windows):
+            term = bind("mul", window, read(backwards, k))
+            total = term if total is None else bind("add", total, term)
+        result = total
+    else:
+        place = asarray(range(count)).reshape(-1, 1) + asarray(range(m))
+        result = matmul(read(padded, place), backwards, precision=precision)
+    return result if preferred is None else cast(result, dtypes.requested_dtype(preferred))
+
+
+def convolve(
+    a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None
+) -> Array:
+    """Return the convolution of two vectors: sums of a[k] v[n - k].
+
+    Args:
+      a: a vector.
+      v: a vector.
+      mode: "full" for all sums, "same" for as many as the longer has elements, "valid" for those
+        where the two overlap in full.
+      precision: how exactly hardware with a choice computes.
+      preferred_element_type: the dtype of the result.
+    """
+    return _convolved("convolve", a, v, mode, precision, preferred_element_type)  # type: ignore[no-any-return]
+
+
+def correlate(
+    a: Any, v: Any, mode: str = "valid", *, precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Array:  # fmt: skip
+    """Return the correlation of two vectors: sums of a[n + k] conj(v[k]). See `convolve`."""
+    v = asarray(v)
+    backwards = bind("rev", v.conj(), dimensions=(0,))
+    if mode == "same" and asarray(a).shape[0] < v.shape[0]:
+        full = convolve(a, backwards, "full", precision=precision)
+        n, m = v.shape[0], asarray(a).shape[0]
+        start = m // 2
+        return full[start : start + n]
+    return convolve(a, backwards, mode, precision=precision,
+                    preferred_element_type=preferred_element_type)  # fmt: skip
+

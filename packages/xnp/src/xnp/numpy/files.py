@@ -1,0 +1,91 @@
+"""Arrays in files and bytes: save, savez, load, packbits, unpackbits, from_dlpack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xnp.numpy.creation import array, asarray, counting
+from xnp.numpy.promoting import array_of, axis_of, bind, cast, reshaped, scalar_like, spread
+from xnp.numpy.reductions import sum as summed
+from xnp.numpy.shaping import moveaxis
+from xprim import Array, dtypes, from_numpy
+
+__all__ = ["from_dlpack", "load", "packbits", "save", "savez", "unpackbits"]
+
+
+def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
+    """Write an array to a file in NumPy's `.npy` format."""
+    np.save(file, np.asarray(arr), allow_pickle=allow_pickle)
+
+
+def savez(file: Any, *args: Any, **kwds: Any) -> None:
+    """Write arrays to a file in NumPy's `.npz` format."""
+    named = {name: np.asarray(a) for name, a in kwds.items()}
+    np.savez(file, *[np.asarray(a) for a in args], **named)
+
+
+def load(file: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return what `numpy.load` reads; arrays of a `.npy` file as ours, in their own dtype."""
+    found = np.load(file, *args, **kwargs)
+    if not isinstance(found, np.ndarray):
+        return found
+    if found.dtype.kind == "V" and found.dtype.itemsize == 2:  # how NumPy writes bfloat16
+        found = found.view(dtypes.bfloat16)
+    return from_numpy(found, canonical=found.dtype.itemsize == 8)
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
+    """Return an array of the elements that another library exports by DLPack (copied on the host)."""
+    del copy
+    return array(np.array(np.from_dlpack(x)), device=device)
+
+
+def _check_order(operation: str, order: str) -> None:
+    if order not in ("big", "little"):
+        raise ValueError(f"{operation}: bitorder must be 'big' or 'little', got {order!r}.")
+
+
+def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
+    """Return bytes of eight truth values each along an axis, missing ones 0."""
+    _check_order("packbits", bitorder)
+    a = array_of(asarray(a), "packbits")
+    if not (dtypes.is_integer(a.aval.dtype) or dtypes.is_bool(a.aval.dtype)):
+        raise TypeError(f"packbits: takes integers and booleans, got {a.aval.str_long()}.")
+    if axis is None:
+        a, axis = reshaped(a, (a.aval.size,)), 0
+    axis = axis_of(axis, a.aval.ndim, "packbits")
+    bits = array_of(moveaxis(cast(cast(a, dtypes.bool_), dtypes.uint8), axis, -1), "packbits")
+    size = bits.aval.shape[-1]
+    missing = -size % 8
+    config = (*[(0, 0, 0)] * (bits.aval.ndim - 1), (0, missing, 0))
+    bits = bind("pad", bits, scalar_like(0, bits), padding_config=config)
+    bits = reshaped(bits, (*bits.aval.shape[:-1], (size + missing) // 8, 8))
+    shifted = bind("shift_left", bits, spread(_shifts(bitorder), bits.aval.shape))
+    return moveaxis(summed(shifted, -1, dtypes.uint8), -1, axis)
+
+
+def unpackbits(
+    a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
+) -> Array:
+    """Return the bits of bytes along an axis, `count` of them (or without that many at the end)."""
+    _check_order("unpackbits", bitorder)
+    a = array_of(asarray(a), "unpackbits")
+    if a.aval.dtype != dtypes.uint8:
+        raise TypeError(f"unpackbits: takes uint8, got {a.aval.str_long()}.")
+    if axis is None:
+        a, axis = reshaped(a, (a.aval.size,)), 0
+    axis = axis_of(axis, a.aval.ndim, "unpackbits")
+    a = array_of(moveaxis(a, axis, -1), "unpackbits")
+    wide = (*a.aval.shape, 8)
+    spread_out = spread(reshaped(a, (*a.aval.shape, 1)), wide)
+    bits = bind("shift_right_logical", spread_out, spread(_shifts(bitorder), wide))
+    bits = bind("and", bits, scalar_like(1, bits))
+    bits = reshaped(bits, (*a.aval.shape[:-1], a.aval.shape[-1] * 8))
+    return moveaxis(bits if count is None else bits[..., :count], -1, axis)
+
+
+def _shifts(order: str) -> Any:
+    places = counting((8,), 0, dtypes.uint8)
+    return places if order == "little" else bind("sub", scalar_like(7, places), places)

@@ -1,0 +1,175 @@
+"""Positions: ix_, index expressions, r_ and c_, indices of diagonals and triangles, flat indices."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from xnp.numpy.creation import array, asarray, shape_of
+from xnp.numpy.joining import concatenate
+from xnp.numpy.promoting import reshaped
+from xnp.numpy.ranges import arange, linspace
+from xnp.numpy.selection import nonzero
+from xprim import Array, dtypes, from_numpy
+
+__all__ = [
+    "c_", "diag_indices", "diag_indices_from", "index_exp", "ix_", "mask_indices", "r_",
+    "ravel_multi_index", "s_", "tril_indices", "tril_indices_from", "triu_indices",
+    "triu_indices_from", "unravel_index",
+]  # fmt: skip
+
+index_exp, s_ = np.index_exp, np.s_
+
+
+def _positions(*hosts: Any) -> tuple[Array, ...]:
+    dtype = dtypes.python_scalar_dtype(int)
+    return tuple([from_numpy(h.astype(dtype), copy=False) for h in hosts])
+
+
+def ix_(*args: Any) -> tuple[Array, ...]:
+    """Return index arrays of the grid over vectors: the k-th has its elements along dimension k."""
+    results = []
+    for k, x in enumerate(args):
+        x = asarray(x)
+        if x.ndim != 1:
+            raise ValueError(f"ix_: takes vectors, got {x.aval.str_long()}.")
+        if dtypes.is_bool(x.dtype):
+            (x,) = nonzero(x)
+        if not x.size:
+            x = x.astype("int32")
+        results.append(reshaped(x, tuple([x.size if d == k else 1 for d in range(len(args))])))
+    return tuple(results)
+
+
+def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
+    """Return the positions of the main diagonal of an array of `ndim` dimensions of size `n`."""
+    return _positions(*[np.arange(n)] * ndim)
+
+
+def diag_indices_from(arr: Any) -> tuple[Array, ...]:
+    """Return the positions of the main diagonal of an array of equal sizes."""
+    sizes = set(arr.shape)
+    if len(arr.shape) < 2 or len(sizes) != 1:
+        raise ValueError(f"diag_indices_from: takes arrays of equal sizes, got {arr.shape}.")
+    return diag_indices(arr.shape[0], len(arr.shape))
+
+
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
+    """Return the positions on and below diagonal `k` of a matrix of `n` rows, `m` columns."""
+    return _positions(*np.tril_indices(n, k, m))  # type: ignore[return-value]
+
+
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
+    """Return the positions on and above diagonal `k` of a matrix of `n` rows, `m` columns."""
+    return _positions(*np.triu_indices(n, k, m))  # type: ignore[return-value]
+
+
+def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
+    """Return the positions on and below diagonal `k` of a matrix."""
+    return tril_indices(arr.shape[-2], k, arr.shape[-1])
+
+
+def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
+    """Return the positions on and above diagonal `k` of a matrix."""
+    return triu_indices(arr.shape[-2], k, arr.shape[-1])
+
+
+def mask_indices(n: int, mask_func: Any, k: Any = 0, *, size: int | None = None) -> Any:
+    """Return the positions that a function such as `triu` leaves in a matrix of ones."""
+    return nonzero(mask_func(array(np.ones((n, n), np.int32)), k), size=size)
+
+
+def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
+    """Return the position in each dimension of flat positions into a shape.
+
+    Args:
+      indices: integers; negative ones count from the end, those out of bounds are moved inside.
+      shape: an int or a sequence of ints.
+    """
+    sizes = shape_of(shape, "unravel_index")
+    rest = asarray(indices)
+    if not dtypes.is_integer(rest.dtype):
+        raise TypeError(f"unravel_index: takes integers, got {rest.aval.str_long()}.")
+    total = math.prod(sizes)
+    rest = (rest + (rest < 0) * total).clip(0, max(total - 1, 0))
+    results = []
+    for n in reversed(sizes):
+        rest, place = divmod(rest, n)
+        results.append(place)
+    return tuple(results[::-1])
+
+
+def ravel_multi_index(
+    multi_index: Any, dims: Any, mode: str = "raise", order: str = "C"
+) -> Array:
+    """Return flat positions into a shape from positions in each dimension.
+
+    Args:
+      multi_index: integers for each dimension.
+      dims: the shape.
+      mode: for positions out of bounds: "wrap", "clip", or "raise", which needs concrete ones.
+      order: "C" or "F", which dimension runs fastest.
+    """
+    sizes = shape_of(dims, "ravel_multi_index")
+    parts = [asarray(p) for p in multi_index]
+    if len(parts) != len(sizes):
+        raise ValueError(f"ravel_multi_index: {len(parts)} positions for {len(sizes)} dimensions.")
+    if mode not in ("raise", "wrap", "clip"):
+        raise ValueError(f"ravel_multi_index: mode must be 'raise', 'wrap' or 'clip', got {mode!r}.")
+    bounded = []
+    for p, n in zip(parts, sizes, strict=True):
+        if mode == "raise":
+            host = np.asarray(p)
+            if host.size and not (0 <= host.min() and host.max() < n):
+                raise ValueError("ravel_multi_index: a position is out of bounds.")
+        bounded.append(p % n if mode == "wrap" else p.clip(0, n - 1))
+    pairs = list(zip(bounded, sizes, strict=True))
+    total = array(0)
+    for p, n in pairs if order == "C" else pairs[::-1]:
+        total = total * n + p
+    return total
+
+
+class _Joiner:
+    """The class of `r_` and `c_`: slices and arrays in brackets are joined."""
+
+    def __init__(self, name: str, axis: int, rank: int, one: int) -> None:
+        self.name, self.axis, self.rank, self.one = name, axis, rank, one
+
+    def __getitem__(self, key: Any) -> Array:
+        parts = list(key) if isinstance(key, tuple) else [key]
+        axis, rank, one = self.axis, self.rank, self.one
+        if parts and isinstance(parts[0], str):
+            numbers = [int(n) for n in parts.pop(0).split(",")]
+            axis, rank, one = (*numbers, *(axis, rank, -1)[len(numbers) :])
+        arrays = [self._part(p, rank, one) for p in parts]
+        return concatenate(arrays, axis)
+
+    def _part(self, part: Any, rank: int, one: int) -> Any:
+        if isinstance(part, slice):
+            start = 0 if part.start is None else part.start
+            if isinstance(part.step, complex):
+                x = linspace(start, part.stop, int(abs(part.step)))
+            else:
+                x = arange(start, part.stop, part.step)
+        else:
+            x = asarray(part)
+        if not x.ndim:
+            x = reshaped(x, (1,))
+        if x.ndim >= rank:
+            return x
+        missing = rank - x.ndim
+        place = one % (rank + 1) if one >= 0 else missing
+        shape = [1] * rank
+        first = place if one >= 0 else missing
+        shape[first : first + x.ndim] = list(x.shape)
+        return reshaped(x, tuple(shape[:rank]))
+
+    def __repr__(self) -> str:
+        return f"xnp.{self.name}"
+
+
+r_ = _Joiner("r_", 0, 1, -1)
+c_ = _Joiner("c_", -1, 2, 0)

@@ -1,0 +1,153 @@
+"""Reductions that leave NaN out: nansum, nanmean, nanmax, nanargmax, nancumsum, ..."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from xnp.numpy import reductions as r
+from xnp.numpy.indexing import no_out
+from xnp.numpy.promoting import array_of, bind, cast, inexact, scalar_like, select, spread
+from xprim import Array, dtypes
+
+__all__ = [
+    "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod",
+    "nanstd", "nansum", "nanvar",
+]  # fmt: skip
+
+
+def _mask(a: Any) -> Any:
+    return bind("ne", a, a)
+
+
+def _without_nan(a: Any, operation: str, neutral: float) -> Any:
+    a = array_of(a, operation)
+    if not dtypes.is_inexact(a.aval.dtype):
+        return a
+    return select(_mask(a), scalar_like(neutral, a), a)
+
+
+def nansum(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
+           initial: Any = None, where: Any = None) -> Array:  # fmt: skip
+    """Return the sum over axes of what is not NaN. Arguments as of `sum`."""
+    return r.sum(_without_nan(a, "nansum", 0), axis, dtype, out, keepdims, initial, where)
+
+
+def nanprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
+            initial: Any = None, where: Any = None) -> Array:  # fmt: skip
+    """Return the product over axes of what is not NaN. Arguments as of `prod`."""
+    return r.prod(_without_nan(a, "nanprod", 1), axis, dtype, out, keepdims, initial, where)
+
+
+def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
+    """Return running sums along an axis, NaN counting as 0."""
+    return r.cumsum(_without_nan(a, "nancumsum", 0), axis, dtype, out)
+
+
+def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
+    """Return running products along an axis, NaN counting as 1."""
+    return r.cumprod(_without_nan(a, "nancumprod", 1), axis, dtype, out)
+
+
+def _extremum(operation: str, function: Callable[..., Any], neutral: float) -> Callable[..., Any]:
+    def reduce(a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+        no_out(operation, out)
+        a = array_of(a, operation)
+        result = function(_without_nan(a, operation, neutral), axis, None, keepdims, initial, where)
+        if not dtypes.is_inexact(a.aval.dtype) or initial is not None:
+            return result
+        none_left = r.all(_mask(a), axis, keepdims=keepdims, where=where)
+        return select(none_left, scalar_like(math.nan, result), result)
+
+    return reduce
+
+
+_nanmax = _extremum("nanmax", r.max, -math.inf)
+_nanmin = _extremum("nanmin", r.min, math.inf)
+
+
+def nanmax(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
+           where: Any = None) -> Array:  # fmt: skip
+    """Return the greatest element over axes that is not NaN; NaN where all are."""
+    return _nanmax(a, axis, out, keepdims, initial, where)  # type: ignore[no-any-return]
+
+
+def nanmin(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
+           where: Any = None) -> Array:  # fmt: skip
+    """Return the least element over axes that is not NaN; NaN where all are."""
+    return _nanmin(a, axis, out, keepdims, initial, where)  # type: ignore[no-any-return]
+
+
+def _counts(a: Any, axis: Any, keepdims: bool, where: Any, dtype: Any) -> Any:
+    """Return how many elements are not NaN."""
+    numbers = bind("not", _mask(a))
+    if where is not None:
+        mask = spread(cast(array_of(where, "where"), dtypes.bool_), a.aval.shape)
+        numbers = bind("and", numbers, mask)
+    return r.sum(numbers, axis, dtype, keepdims=keepdims)
+
+
+def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
+            where: Any = None) -> Array:  # fmt: skip
+    """Return the mean over axes of what is not NaN; NaN where nothing is left."""
+    no_out("nanmean", out)
+    a = array_of(a, "nanmean")
+    if not dtypes.is_inexact(a.aval.dtype):
+        return r.mean(a, axis, dtype, out, keepdims, where=where)
+    total = nansum(a, axis, dtype, None, keepdims, None, where)
+    return bind("div", total, _counts(a, axis, keepdims, where, total.dtype))  # type: ignore[no-any-return]
+
+
+def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0,
+           keepdims: bool = False, where: Any = None, mean: Any = None,
+           correction: Any = None) -> Array:  # fmt: skip
+    """Return the variance over axes of what is not NaN; NaN where too little is left."""
+    no_out("nanvar", out)
+    (a,) = inexact("nanvar", a)
+    ddof = ddof if correction is None else correction
+    center = nanmean(a, axis, None, None, True, where) if mean is None else mean
+    squares = r.squared_distance(a, array_of(center, "nanvar"))
+    total = nansum(squares, axis, None, None, keepdims, None, where)
+    count = _counts(a, axis, keepdims, where, total.dtype)
+    divisor = bind("sub", count, scalar_like(ddof, count))
+    enough = bind("gt", divisor, scalar_like(0, divisor))
+    result = select(enough, bind("div", total, divisor), scalar_like(math.nan, total))
+    return result if dtype is None else cast(result, dtypes.requested_dtype(dtype, "nanvar"))  # type: ignore[no-any-return]
+
+
+def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0,
+           keepdims: bool = False, where: Any = None, mean: Any = None,
+           correction: Any = None) -> Array:  # fmt: skip
+    """Return the standard deviation over axes of what is not NaN."""
+    return bind("sqrt", nanvar(a, axis, dtype, out, ddof, keepdims, where, mean, correction))  # type: ignore[no-any-return]
+
+
+def _position(operation: str, function: Callable[..., Any], neutral: float) -> Callable[..., Any]:
+    def find(a: Any, axis: Any, out: Any, keepdims: bool) -> Any:
+        a = array_of(a, operation)
+        result = function(_without_nan(a, operation, neutral), axis, out, keepdims)
+        if not dtypes.is_inexact(a.aval.dtype):
+            return result
+        none_left = r.all(_mask(a), axis, keepdims=keepdims)
+        return select(none_left, scalar_like(-1, result), result)
+
+    return find
+
+
+_nanargmax = _position("nanargmax", r.argmax, -math.inf)
+_nanargmin = _position("nanargmin", r.argmin, math.inf)
+
+
+def nanargmax(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool = False
+) -> Array:
+    """Return the position of the greatest element that is not NaN; -1 where all are."""
+    return _nanargmax(a, axis, out, keepdims)  # type: ignore[no-any-return]
+
+
+def nanargmin(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool = False
+) -> Array:
+    """Return the position of the least element that is not NaN; -1 where all are."""
+    return _nanargmin(a, axis, out, keepdims)  # type: ignore[no-any-return]

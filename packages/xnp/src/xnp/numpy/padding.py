@@ -1,0 +1,249 @@
+"""`pad`: more elements around an array, by NumPy's modes; and `trim_zeros`."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from xnp.numpy.indexing import read
+from xnp.numpy.promoting import array_of, bind, cast, reshaped, scalar_like, spread
+from xnp.numpy.ranges import linspace
+from xnp.numpy.reductions import max as max_
+from xnp.numpy.reductions import mean, min as min_
+from xnp.numpy.rounding import round as round_
+from xprim import Array, ConcreteArray, dtypes
+from xprim.errors import ConcretizationTypeError
+
+__all__ = ["pad", "trim_zeros"]
+
+
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
+    """Return an array with elements added at both ends of each axis.
+
+    Args:
+      array: an array.
+      pad_width: how many: an int, a pair (before, after) for all axes, or a pair for each axis.
+      mode: "constant" (of `constant_values`), "edge", "linear_ramp" (to `end_values`), "maximum",
+        "mean", "minimum" (over the `stat_length` elements next to the end), "reflect", "symmetric"
+        (with `reflect_type` "even" or "odd"), "wrap", "empty", or a function as of `numpy.pad`.
+      **kwargs: the options of the mode.
+
+    Example:
+      >>> import xnp
+      >>> xnp.pad(xnp.array([1, 2]), 1, mode="edge")
+      Array([1, 1, 2, 2], dtype=int32)
+    """
+    x = array_of(array, "pad")
+    widths = _pairs(pad_width, x.aval.ndim, "pad_width", x.aval.shape)
+    if any([n < 0 for pair in widths for n in pair]):
+        raise ValueError(f"pad: pad_width must not be negative, got {pad_width}.")
+    if callable(mode):
+        return _by_function(x, widths, mode, kwargs)  # type: ignore[no-any-return]
+    options = _OPTIONS.get(mode)
+    if options is None:
+        raise ValueError(
+            f"pad: there is no mode {mode!r}.\n  expected  one of {', '.join(_OPTIONS)}"
+        )
+    for name in kwargs:
+        if name not in options:
+            raise ValueError(f"pad: mode {mode!r} takes no argument {name!r}.")
+    if mode in ("constant", "empty"):
+        return _constant(x, widths, kwargs.get("constant_values", 0))  # type: ignore[no-any-return]
+    for d in range(x.aval.ndim):
+        if widths[d] != (0, 0):
+            x = _MODES[mode](x, d, *widths[d], **kwargs)
+    return x  # type: ignore[no-any-return]
+
+
+_OPTIONS: dict[str, tuple[str, ...]] = {
+    "constant": ("constant_values",), "empty": (), "edge": (), "wrap": (),
+    "linear_ramp": ("end_values",), "maximum": ("stat_length",), "mean": ("stat_length",),
+    "minimum": ("stat_length",), "reflect": ("reflect_type",), "symmetric": ("reflect_type",),
+}  # fmt: skip
+
+
+def _pairs(value: Any, ndim: int, name: str, shape: Any) -> list[tuple[Any, Any]]:
+    """Return a pair for each axis from a number, one pair, or a pair for each."""
+    if isinstance(value, dict):
+        given = {d % ndim: v for d, v in value.items()}
+        return [_pair(given.get(d, 0)) for d in range(ndim)]
+    if isinstance(value, Array) and not isinstance(value, ConcreteArray):
+        if name == "pad_width":
+            raise ConcretizationTypeError(value, "pad", "pad_width is traced, but shapes are static.")
+        return [(value, value)] * ndim if not value.ndim else [
+            (value[..., 0] if value.ndim == 1 else value[d, 0],
+             value[..., 1] if value.ndim == 1 else value[d, 1]) for d in range(ndim)]  # fmt: skip
+    if isinstance(value, list | tuple | np.ndarray) and name != "pad_width" and not _is_static(value):
+        return [_pair(v) for v in value] if len(value) == ndim else [_pair(value)] * ndim
+    host = np.asarray(value)
+    if name == "pad_width" and host.dtype.kind not in "iu":
+        raise TypeError(f"pad: pad_width must be of ints, got {value!r}.")
+    try:
+        return [tuple(p) for p in np.broadcast_to(host, (ndim, 2)).tolist()]
+    except ValueError:
+        raise ValueError(
+            f"pad: {name} must be a number, a pair, or a pair for each of {ndim} axes, got {value}."
+        ) from None
+
+
+def _is_static(value: Any) -> bool:
+    return all([
+        _is_static(v) if isinstance(v, list | tuple) else not isinstance(v, Array) for v in value
+    ])  # fmt: skip
+
+
+def _pair(value: Any) -> tuple[Any, Any]:
+    return tuple(value) if isinstance(value, list | tuple) else (value, value)  # type: ignore[return-value]
+
+
+def _constant(x: Any, widths: Any, values: Any) -> Any:
+    pairs = _pairs(values, x.aval.ndim, "constant_values", x.aval.shape)
+    for d, ((low, high), (first, last)) in enumerate(zip(widths, pairs, strict=True)):
+        for ends, value in (((low, 0, 0), first), ((0, high, 0), last)):
+            if ends != (0, 0, 0):
+                config = tuple([ends if i == d else (0, 0, 0) for i in range(x.aval.ndim)])
+                fill = cast(array_of(value, "pad"), x.aval.dtype)
+                x = bind("pad", x, reshaped(fill, ()), padding_config=config)
+    return x
+
+
+def _by_positions(positions: Callable[[int, int, int], Any]) -> Callable[..., Any]:
+    """Return a mode that copies elements: from a size and widths to positions."""
+
+    def added(x: Any, d: int, low: int, high: int, reflect_type: str = "even") -> Any:
+        size = x.aval.shape[d]
+        if not size:
+            raise ValueError(f"pad: axis {d} has no elements to copy from; use mode 'constant'.")
+        places = np.asarray(positions(size, low, high), np.int32)
+        lead = (slice(None),) * d
+        if reflect_type == "even":
+            return read(x, (*lead, places))
+        if reflect_type != "odd":
+            raise ValueError(f"pad: reflect_type must be 'even' or 'odd', got {reflect_type!r}.")
+        return _odd(x, d, low, high, positions)
+
+    return added
+
+
+def _odd(x: Any, d: int, low: int, high: int, positions: Any) -> Any:
+    """Reflect with 2 edge - x, in steps of at most what is there."""
+    lead = (slice(None),) * d
+    shift = 0 if positions is _symmetric else 1
+    while low or high:
+        size = x.aval.shape[d]
+        step = max(size - shift, 1)
+        a, b = min(low, step), min(high, step)
+        parts = []
+        if a:
+            edge = read(x, (*lead, slice(0, 1)))
+            mirrored = read(x, (*lead, np.arange(a - 1 + shift, shift - 1, -1) % size))
+            parts.append(bind("sub", bind("mul", spread(edge, mirrored.aval.shape),
+                                          scalar_like(2, x)), mirrored))  # fmt: skip
+        parts.append(x)
+        if b:
+            edge = read(x, (*lead, slice(size - 1, size)))
+            places = (size - 1 - shift - np.arange(b)) % size
+            mirrored = read(x, (*lead, places))
+            parts.append(bind("sub", bind("mul", spread(edge, mirrored.aval.shape),
+                                          scalar_like(2, x)), mirrored))  # fmt: skip
+        x = bind("concatenate", *parts, dimension=d) if len(parts) > 1 else x
+        low, high = low - a, high - b
+    return x
+
+
+def _edge(size: int, low: int, high: int) -> Any:
+    return np.clip(np.arange(-low, size + high), 0, size - 1)
+
+
+def _wrap(size: int, low: int, high: int) -> Any:
+    return np.arange(-low, size + high) % size
+
+
+def _reflect(size: int, low: int, high: int) -> Any:
+    period = max(2 * (size - 1), 1)
+    places = np.arange(-low, size + high) % period
+    return np.where(places < size, places, period - places) if size > 1 else places * 0
+
+
+def _symmetric(size: int, low: int, high: int) -> Any:
+    places = np.arange(-low, size + high) % (2 * size)
+    return np.where(places < size, places, 2 * size - 1 - places)
+
+
+def _ramp(x: Any, d: int, low: int, high: int, end_values: Any = 0) -> Any:
+    first, last = _pairs(end_values, x.aval.ndim, "end_values", x.aval.shape)[d]
+    size = x.aval.shape[d]
+    lead = (slice(None),) * d
+    parts = [x]
+    if low:
+        edge = read(x, (*lead, 0))
+        ramp = linspace(first, edge, low, endpoint=False, axis=d)
+        parts.insert(0, _as(ramp, x))
+    if high:
+        edge = read(x, (*lead, size - 1))
+        ramp = linspace(last, edge, high, endpoint=False, axis=d)
+        parts.append(bind("rev", _as(ramp, x), dimensions=(d,)))
+    return bind("concatenate", *parts, dimension=d)
+
+
+def _as(values: Any, x: Any) -> Any:
+    return cast(array_of(values, "pad"), x.aval.dtype)
+
+
+def _statistic(function: Callable[..., Any]) -> Callable[..., Any]:
+    def added(x: Any, d: int, low: int, high: int, stat_length: Any = None) -> Any:
+        size = x.aval.shape[d]
+        lengths = (size, size) if stat_length is None else (
+            _pairs(stat_length, x.aval.ndim, "stat_length", x.aval.shape)[d])  # fmt: skip
+        lead = (slice(None),) * d
+        parts = [x]
+        first, last = [min(operator.index(n), size) for n in lengths]
+        if min(first, last) < 1:
+            raise ValueError("pad: stat_length must be 1 at least.")
+        ends = [(low, slice(0, first), True), (high, slice(size - last, size), False)]
+        for count, part, in_front in ends:
+            if count:
+                value = function(read(x, (*lead, part)), axis=d, keepdims=True)
+                if not dtypes.is_inexact(x.aval.dtype):
+                    value = round_(value)
+                value = cast(value, x.aval.dtype)
+                shape = tuple([count if i == d else n for i, n in enumerate(value.aval.shape)])
+                parts.insert(0 if in_front else len(parts), spread(value, shape))
+        return bind("concatenate", *parts, dimension=d) if len(parts) > 1 else x
+
+    return added
+
+
+_MODES: dict[str, Callable[..., Any]] = {
+    "edge": _by_positions(_edge), "wrap": _by_positions(_wrap), "reflect": _by_positions(_reflect),
+    "symmetric": _by_positions(_symmetric), "linear_ramp": _ramp, "maximum": _statistic(max_),
+    "minimum": _statistic(min_), "mean": _statistic(mean),
+}  # fmt: skip
+
+
+def _by_function(x: Any, widths: Any, function: Any, kwargs: dict[str, Any]) -> Any:
+    """Call a function of NumPy's form on each line of each axis; it returns the new line."""
+    padded = _constant(x, widths, 0)
+    for d in range(padded.aval.ndim):
+        moved = padded.swapaxes(d, -1)
+        shape = moved.shape
+        flat = reshaped(moved, (math.prod(shape[:-1]), shape[-1]))
+        lines = [function(line, widths[d], d, kwargs) for line in flat]
+        stacked = bind("concatenate", *[reshaped(v, (1, shape[-1])) for v in lines], dimension=0)
+        padded = reshaped(stacked, shape).swapaxes(d, -1)
+    return padded
+
+
+def trim_zeros(filt: Any, trim: str = "fb") -> Array:
+    """Return a vector without the zeros at its front ("f"), its back ("b"), or both; concrete."""
+    host = np.asarray(filt)
+    nonzero = np.flatnonzero(host)
+    start = nonzero[0] if "f" in trim.lower() and len(nonzero) else 0
+    stop = nonzero[-1] + 1 if "b" in trim.lower() and len(nonzero) else len(host)
+    if not len(nonzero):
+        start, stop = 0, 0
+    return array_of(filt, "trim_zeros")[int(start) : int(stop)]  # type: ignore[no-any-return]

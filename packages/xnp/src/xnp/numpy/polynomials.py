@@ -1,0 +1,215 @@
+"""Polynomials as vectors of coefficients, the highest power first: polyval, polyfit, roots, ..."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from xnp.numpy.calculus import convolve
+from xnp.numpy.contraction import outer
+from xnp.numpy.creation import asarray
+from xnp.numpy.indexing import read
+from xnp.numpy.joining import concatenate
+from xnp.numpy.promoting import array_of, bind, filled, inexact, promoted, scalar_like, select
+from xnp.numpy.ranges import eye, vander
+from xprim import Array, ConcreteArray, dtypes, get_primitive
+from xprim.errors import ConcretizationTypeError
+
+__all__ = [
+    "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval",
+    "roots",
+]  # fmt: skip
+
+
+def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
+    """Return the values of a polynomial at places, by Horner's scheme.
+
+    Args:
+      p: the coefficients, the highest power first.
+      x: the places.
+      unroll: has no effect.
+    """
+    del unroll
+    p = asarray(p)
+    x, p = promoted("polyval", asarray(x), p)
+    result = filled(0, x.aval.shape, x.aval.dtype)
+    for k in range(p.aval.shape[0]):
+        result = bind("add", bind("mul", result, x), read(p, k))
+    return result  # type: ignore[no-any-return]
+
+
+def _of_one_length(a1: Any, a2: Any) -> Any:
+    a1, a2 = promoted("polyadd", asarray(a1), asarray(a2))
+    size = max(a1.aval.size, a2.aval.size)
+    return [
+        bind("pad", a, scalar_like(0, a), padding_config=((size - a.aval.size, 0, 0),))
+        for a in (a1, a2)
+    ]
+
+
+def polyadd(a1: Any, a2: Any) -> Array:
+    """Return the sum of two polynomials."""
+    return bind("add", *_of_one_length(a1, a2))  # type: ignore[no-any-return]
+
+
+def polysub(a1: Any, a2: Any) -> Array:
+    """Return the difference of two polynomials."""
+    return bind("sub", *_of_one_length(a1, a2))  # type: ignore[no-any-return]
+
+
+def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Array:
+    """Return the product of two polynomials."""
+    a1, a2 = [array_of(a, "polymul") for a in inexact("polymul", asarray(a1), asarray(a2))]
+    if trim_leading_zeros and (a1.aval.size > 1 or a2.aval.size > 1):
+        a1, a2 = [asarray(np.trim_zeros(np.asarray(a), "f")) for a in (a1, a2)]
+    return convolve(a1, a2)
+
+
+def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
+    """Return quotient and remainder of two polynomials."""
+    u, v = inexact("polydiv", asarray(u), asarray(v))
+    m, n = u.aval.size - 1, v.aval.size - 1
+    if m < n:
+        return filled(0, (1,), u.aval.dtype), u
+    quotients = []
+    scale = 1 / v[0]
+    for k in range(m - n + 1):
+        d = scale * u[k]
+        quotients.append(d)
+        u = u.at[k : k + n + 1].add(-d * v)
+    if trim_leading_zeros:
+        u = asarray(np.trim_zeros(np.asarray(u), "f"))
+    return concatenate([q.reshape(1) for q in quotients]), u
+
+
+def polyder(p: Any, m: int = 1) -> Array:
+    """Return the `m`-th derivative of a polynomial."""
+    m = operator.index(m)
+    if m < 0:
+        raise ValueError(f"polyder: m must not be negative, got {m}.")
+    (p,) = inexact("polyder", asarray(p))
+    for _ in range(m):
+        count = p.shape[0] - 1
+        if count <= 0:
+            return p[:0]  # type: ignore[no-any-return]
+        p = p[:-1] * asarray(np.arange(count, 0, -1), p.dtype)
+    return p  # type: ignore[no-any-return]
+
+
+def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
+    """Return the `m`-th integral of a polynomial, with constants `k` of integration."""
+    m = operator.index(m)
+    if m < 0:
+        raise ValueError(f"polyint: m must not be negative, got {m}.")
+    (p,) = inexact("polyint", asarray(p))
+    constants = asarray(0.0 if k is None else k).reshape(-1)
+    if constants.size not in (1, m):
+        raise ValueError(f"polyint: k must be a number or {m} numbers, got {constants.size}.")
+    for i in range(m):
+        count = p.shape[0]
+        divisors = asarray(np.arange(count, 0, -1), p.dtype)
+        constant = constants[i if constants.size > 1 else 0].astype(p.dtype)
+        p = concatenate([p / divisors, constant.reshape(1)])
+    return p  # type: ignore[no-any-return]
+
+
+def poly(seq_of_zeros: Any) -> Array:
+    """Return the polynomial with given roots, or the characteristic one of a matrix."""
+    (zeros,) = inexact("poly", asarray(seq_of_zeros))
+    if zeros.ndim == 2:
+        zeros = _eigenvalues(zeros)
+    result = filled(1, (1,), zeros.dtype)
+    for k in range(zeros.size):
+        factor = concatenate([filled(1, (1,), zeros.dtype), -zeros[k].reshape(1)])
+        result = convolve(result, factor)
+    return result  # type: ignore[no-any-return]
+
+
+def _eigenvalues(matrix: Any) -> Any:
+    return bind("eig", matrix, compute_left_eigenvectors=False, compute_right_eigenvectors=False)
+
+
+def roots(p: Any, *, strip_zeros: bool = True) -> Array:
+    """Return the roots of a polynomial, as the eigenvalues of its companion matrix.
+
+    Args:
+      p: the coefficients, the highest power first.
+      strip_zeros: whether to drop zeros in front and at the end, which needs concrete ones.
+    """
+    p = asarray(p)
+    if strip_zeros:
+        if not isinstance(p, ConcreteArray):
+            raise ConcretizationTypeError(
+                p, "roots", "which coefficients are zero depends on values; pass strip_zeros=False."
+            )
+        host = np.asarray(p)
+        nonzero = np.flatnonzero(host)
+        if not len(nonzero):
+            return filled(0, (0,), dtypes.to_complex_dtype(p.dtype))  # type: ignore[no-any-return]
+        trailing = len(host) - 1 - int(nonzero[-1])
+        p = p[int(nonzero[0]) : int(nonzero[-1]) + 1]
+    else:
+        trailing = 0
+    (p,) = inexact("roots", p)
+    complex_dtype = dtypes.to_complex_dtype(p.dtype)
+    count = p.shape[0] - 1
+    if count < 1:
+        return filled(0, (trailing,), complex_dtype)  # type: ignore[no-any-return]
+    companion = eye(count, k=-1, dtype=p.dtype).at[0].set(-p[1:] / p[0])
+    found = _eigenvalues(companion).astype(complex_dtype)
+    return concatenate([found, filled(0, (trailing,), complex_dtype)])
+
+
+def polyfit(
+    x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False, w: Any = None,
+    cov: bool | str = False,
+) -> Any:  # fmt: skip
+    """Return the polynomial of a degree that fits points best in the sense of least squares.
+
+    Args:
+      x: places, a vector.
+      y: values, a vector or a column for each polynomial.
+      deg: the degree.
+      rcond: singular values below this part of the largest count as zero.
+      full: whether to return residuals, rank, singular values and rcond as well.
+      w: weights of the points.
+      cov: whether to return the covariance matrix of the coefficients; "unscaled" does not scale.
+    """
+    x, y = inexact("polyfit", asarray(x), asarray(y))
+    order = operator.index(deg) + 1
+    if order < 1:
+        raise ValueError(f"polyfit: deg must not be negative, got {deg}.")
+    if x.ndim != 1 or not x.size or y.ndim not in (1, 2) or x.shape[0] != y.shape[0]:
+        raise TypeError(
+            "polyfit: takes a vector of places and as many values, got "
+            f"{x.aval.str_long()} and {y.aval.str_long()}."
+        )
+    rcond = x.size * float(dtypes.finfo(x.dtype).eps) if rcond is None else rcond
+    lhs, rhs = vander(x, order), y
+    if w is not None:
+        w = asarray(w, x.dtype)
+        lhs = lhs * w[:, None]
+        rhs = rhs * (w[:, None] if rhs.ndim == 2 else w)
+    scale = ((lhs * lhs).sum(0)) ** 0.5
+    u, s, vt, rank = _singular(lhs / scale, rcond)
+    projected = u.T @ rhs
+    inverse = select(array_of(s > rcond * s[0], "polyfit"), 1 / s, scalar_like(0, s))
+    coefficients = vt.T @ (projected * (inverse[:, None] if rhs.ndim == 2 else inverse))
+    coefficients = (coefficients.T / scale).T
+    if full:
+        residuals = ((lhs @ coefficients - rhs) ** 2).sum(0).reshape(-1)
+        return coefficients, residuals, rank, s, asarray(rcond)
+    if not cov:
+        return coefficients
+    base = (vt.T * inverse**2) @ vt / outer(scale, scale)
+    if cov != "unscaled":
+        base = base * ((lhs @ coefficients - rhs) ** 2).sum(0) / (x.size - order)
+    return coefficients, base
+
+
+def _singular(matrix: Any, rcond: float) -> Any:
+    svd = get_primitive("svd")
+    s, u, vt = svd.bind(array_of(matrix, "polyfit"), full_matrices=False, compute_uv=True)
+    return u, s, vt, (s > rcond * s[0]).sum()

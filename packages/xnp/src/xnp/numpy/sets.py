@@ -1,0 +1,356 @@
+"""Sets of elements: unique, union1d, intersect1d, setdiff1d, setxor1d, isin; insert and delete.
+
+How many elements are distinct depends on values: results of a fixed size need `size=`, which works
+under every trace; without it the arrays must be concrete.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from xnp.numpy.creation import asarray, counting
+from xnp.numpy.indexing import read
+from xnp.numpy.joining import concatenate
+from xnp.numpy.promoting import (
+    array_of,
+    axis_of,
+    bind,
+    cast,
+    filled,
+    promoted,
+    reshaped,
+    scalar_like,
+    select,
+    spread,
+)
+from xnp.numpy.reductions import any as any_
+from xnp.numpy.selection import nonzero
+from xnp.numpy.shaping import moveaxis
+from xnp.numpy.sorting import argsort, lexsort, searchsorted, sort
+from xprim import Array, ConcreteArray, dtypes
+from xprim.errors import ConcretizationTypeError
+
+__all__ = [
+    "delete", "insert", "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique",
+    "unique_all", "unique_counts", "unique_inverse", "unique_values",
+]  # fmt: skip
+
+
+class UniqueAllResult(NamedTuple):
+    """What `unique_all` returns."""
+
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
+
+
+class UniqueCountsResult(NamedTuple):
+    """What `unique_counts` returns."""
+
+    values: Array
+    counts: Array
+
+
+class UniqueInverseResult(NamedTuple):
+    """What `unique_inverse` returns."""
+
+    values: Array
+    inverse_indices: Array
+
+
+def _flat(x: Any, operation: str) -> Any:
+    x = asarray(x) if isinstance(x, list | tuple) else array_of(x, operation)
+    return reshaped(x, (x.aval.size,))
+
+
+def unique(
+    ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+    axis: int | None = None, *, equal_nan: bool = True, size: int | None = None,
+    fill_value: Any = None, sorted: bool = True,
+) -> Any:  # fmt: skip
+    """Return the distinct elements in order.
+
+    Args:
+      ar: an array.
+      return_index: whether to return where each occurs first.
+      return_inverse: whether to return the number of the distinct element at each place.
+      return_counts: whether to return how often each occurs.
+      axis: the axis whose slices are compared; None compares the flattened elements.
+      equal_nan: whether all NaN are one element.
+      size: how many elements to return, which a traced `ar` needs: surplus ones are left out,
+        missing ones are `fill_value`.
+      fill_value: what stands for missing elements; None for the least one.
+      sorted: has no effect: elements are always in order.
+
+    Raises:
+      ConcretizationTypeError: for a traced `ar` without `size`.
+    """
+    del sorted
+    ar = array_of(ar, "unique") if not isinstance(ar, list | tuple) else asarray(ar)
+    shape, own_axis = ar.aval.shape, axis
+    if axis is None:
+        rows = reshaped(ar, (ar.aval.size, 1))
+        lines = reshaped(ar, (ar.aval.size,))
+    else:
+        axis = axis_of(axis, ar.aval.ndim, "unique")
+        lines = array_of(moveaxis(ar, axis, 0), "unique")
+        count = lines.aval.shape[0]
+        rows = reshaped(lines, (count, lines.aval.size // count if count else 0))
+    if size is None and not isinstance(ar, ConcreteArray):
+        raise ConcretizationTypeError(
+            ar, "unique", "how many elements are distinct depends on traced values; give size=."
+        )
+    found = _Distinct(rows, equal_nan)
+    number = int(found.total()) if size is None else operator.index(size)
+    results = [_values(found, lines, number, fill_value, size)]
+    if axis is not None:
+        results[0] = moveaxis(results[0], 0, axis)
+    if return_index:
+        results.append(found.first_places(number))
+    if return_inverse:
+        inverse = found.inverse()
+        results.append(inverse if own_axis is not None else reshaped(inverse, shape))
+    if return_counts:
+        results.append(found.counts(number))
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+class _Distinct:
+    """Rows in order, and where each new one starts."""
+
+    def __init__(self, rows: Any, equal_nan: bool) -> None:
+        self.size, width = rows.aval.shape
+        self.dtype = dtypes.python_scalar_dtype(int)
+        if width == 1:
+            self.order = argsort(reshaped(rows, (self.size,)))
+        elif width:
+            self.order = lexsort([rows[:, d] for d in range(width - 1, -1, -1)])
+        else:
+            self.order = counting((self.size,), 0, self.dtype)
+        self.starts = self._starts(read(rows, self.order), width, equal_nan)
+
+    def _starts(self, ordered: Any, width: int, equal_nan: bool) -> Any:
+        if not self.size:
+            return filled(False, (0,), dtypes.bool_)
+        before, after = read(ordered, slice(None, -1)), read(ordered, slice(1, None))
+        differ = bind("ne", before, after)
+        if equal_nan and dtypes.is_inexact(ordered.aval.dtype):
+            both = bind("and", bind("ne", before, before), bind("ne", after, after))
+            differ = bind("and", differ, bind("not", both))
+        rows_differ = any_(differ, 1) if width else filled(False, (self.size - 1,), dtypes.bool_)
+        return concatenate([filled(True, (1,), dtypes.bool_), rows_differ])
+
+    def total(self) -> Any:
+        return self.starts.sum()
+
+    def positions(self, number: int) -> Any:
+        """Return where runs of equal rows start; the size of all behind the last."""
+        return nonzero(self.starts, size=number, fill_value=self.size)[0]
+
+    def first_places(self, number: int) -> Any:
+        positions = self.positions(number)
+        if not self.size:
+            return positions
+        present = array_of(positions < self.size, "unique")
+        return read(self.order, select(present, positions, scalar_like(0, positions)))
+
+    def counts(self, number: int) -> Any:
+        positions = self.positions(number)
+        ends = concatenate([positions[1:], filled(self.size, (1,), positions.dtype)]) if number else (
+            positions)  # fmt: skip
+        return ends - positions
+
+    def inverse(self) -> Any:
+        numbers = cast(self.starts, self.dtype).cumsum() - 1
+        return filled(0, (self.size,), self.dtype).at[self.order].set(numbers, unique_indices=True)
+
+
+def _values(found: _Distinct, lines: Any, number: int, fill_value: Any, size: Any) -> Any:
+    if not found.size:
+        if number:
+            fill = array_of(0 if fill_value is None else fill_value, "unique")
+            return spread(cast(fill, lines.aval.dtype), (number, *lines.aval.shape[1:]))
+        return lines
+    positions = found.positions(number)
+    present = array_of(positions < found.size, "unique")
+    safe = select(present, positions, scalar_like(0, positions))
+    values = read(lines, read(found.order, safe))
+    if size is None or fill_value is None:
+        return values
+    fill = cast(array_of(fill_value, "unique"), values.aval.dtype)
+    mask = reshaped(present, (number, *(1,) * (values.aval.ndim - 1)))
+    return select(spread(mask, values.aval.shape), values, spread(fill, values.aval.shape))
+
+
+def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAllResult:
+    """Return distinct elements, where each occurs first, numbers of all, and counts."""
+    return UniqueAllResult(*unique(x, True, True, True, equal_nan=False, size=size,
+                                   fill_value=fill_value))  # fmt: skip
+
+
+def unique_counts(
+    x: Any, /, *, size: int | None = None, fill_value: Any = None
+) -> UniqueCountsResult:
+    """Return distinct elements, and how often each occurs."""
+    return UniqueCountsResult(*unique(x, False, False, True, equal_nan=False, size=size,
+                                      fill_value=fill_value))  # fmt: skip
+
+
+def unique_inverse(
+    x: Any, /, *, size: int | None = None, fill_value: Any = None
+) -> UniqueInverseResult:
+    """Return distinct elements, and the number of the one at each place."""
+    return UniqueInverseResult(*unique(x, False, True, False, equal_nan=False, size=size,
+                                       fill_value=fill_value))  # fmt: skip
+
+
+def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Array:
+    """Return distinct elements."""
+    return unique(x, equal_nan=False, size=size, fill_value=fill_value)  # type: ignore[no-any-return]
+
+
+# --- sets ---------------------------------------------------------------------------------------------
+
+
+def isin(
+    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *,
+    method: str = "auto",
+) -> Array:  # fmt: skip
+    """Return for each element whether it is among `test_elements`.
+
+    Args:
+      element: an array.
+      test_elements: an array.
+      assume_unique: has no effect.
+      invert: whether to return whether it is not among them.
+      method: "auto", "compare_all", "binary_search" or "sort"; all give the same.
+    """
+    del assume_unique, method
+    element, tests = promoted("isin", *[asarray(x) if isinstance(x, list | tuple) else x
+                                        for x in (element, test_elements)])  # fmt: skip
+    tests = reshaped(tests, (tests.aval.size,))
+    count = tests.aval.size
+    if not count:
+        return filled(bool(invert), element.aval.shape, dtypes.bool_)  # type: ignore[no-any-return]
+    ordered = array_of(sort(tests), "isin")
+    place = searchsorted(ordered, element).clip(0, count - 1)
+    found = bind("eq", spread(read(ordered, place), element.aval.shape), element)
+    return bind("not", found) if invert else found  # type: ignore[no-any-return]
+
+
+def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
+    """Return the distinct elements of both arrays in order; `size` as of `unique`."""
+    joined = concatenate([_flat(ar1, "union1d"), _flat(ar2, "union1d")])
+    return unique(joined, size=size, fill_value=fill_value)  # type: ignore[no-any-return]
+
+
+def _filtered(values: Any, keep: Any, size: int | None, fill_value: Any) -> Any:
+    if size is None:
+        return values[keep]
+    (places,) = nonzero(keep, size=size, fill_value=values.shape[0])
+    fill = 0 if fill_value is None else fill_value
+    return read(values, places, mode="fill", fill_value=fill)
+
+
+def setdiff1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None,
+    fill_value: Any = None,
+) -> Array:  # fmt: skip
+    """Return the distinct elements of the first array that are not in the second."""
+    first = _flat(ar1, "setdiff1d")
+    if not assume_unique and size is None:
+        first = unique(first)
+    elif not assume_unique:
+        first, _, counts = unique(first, False, True, True, size=first.aval.size)
+        keep = isin(first, ar2, invert=True) & (counts > 0)
+        return _filtered(first, keep, size, fill_value)  # type: ignore[no-any-return]
+    return _filtered(first, isin(first, ar2, invert=True), size, fill_value)  # type: ignore[no-any-return]
+
+
+def intersect1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False, *,
+    size: int | None = None, fill_value: Any = None,
+) -> Any:  # fmt: skip
+    """Return the distinct elements that both arrays have, and if asked for where they occur first."""
+    del assume_unique
+    first, second = promoted("intersect1d", _flat(ar1, "intersect1d"), _flat(ar2, "intersect1d"))
+    limit = None if size is None else first.aval.size
+    values, places, counts = unique(first, True, False, True, size=limit)
+    keep = isin(values, second) & (counts > 0)
+    common = _filtered(values, keep, size, fill_value)
+    if not return_indices:
+        return common
+    where_first = _filtered(places, keep, size, first.aval.size)
+    order = argsort(second)
+    where_second = order[searchsorted(second[order], common).clip(0, second.aval.size - 1)]
+    return common, where_first, where_second
+
+
+def setxor1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None,
+    fill_value: Any = None,
+) -> Array:  # fmt: skip
+    """Return the distinct elements that one of the arrays has and the other has not."""
+    del assume_unique
+    first, second = promoted("setxor1d", _flat(ar1, "setxor1d"), _flat(ar2, "setxor1d"))
+    joined = concatenate([first, second])
+    limit = None if size is None else joined.shape[0]
+    values, counts = unique(joined, False, False, True, size=limit)
+    keep = (isin(values, first) != isin(values, second)) & (counts > 0)
+    return _filtered(values, keep, size, fill_value)  # type: ignore[no-any-return]
+
+
+# --- insert and delete --------------------------------------------------------------------------------
+
+
+def _static_positions(obj: Any, operation: str) -> Any:
+    if isinstance(obj, Array) and not isinstance(obj, ConcreteArray):
+        raise ConcretizationTypeError(obj, operation, "the positions are traced values.")
+    return obj if isinstance(obj, slice) else np.asarray(obj)
+
+
+def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False) -> Array:
+    """Return `arr` without elements along an axis; `obj` is an int, a slice, positions or a mask."""
+    del assume_unique_indices
+    arr = array_of(arr, "delete")
+    if axis is None:
+        arr, axis = reshaped(arr, (arr.aval.size,)), 0
+    axis = axis_of(axis, arr.aval.ndim, "delete")
+    kept = np.delete(np.arange(arr.aval.shape[axis]), _static_positions(obj, "delete"))
+    return read(arr, (*[slice(None)] * axis, kept.astype(np.int32)))  # type: ignore[no-any-return]
+
+
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
+    """Return `arr` with values put in before positions along an axis."""
+    arr, values = array_of(arr, "insert"), asarray(values)
+    if axis is None:
+        arr, axis = reshaped(arr, (arr.aval.size,)), 0
+    axis = axis_of(axis, arr.aval.ndim, "insert")
+    size = arr.aval.shape[axis]
+    places = _static_positions(obj, "insert")
+    scalar = not isinstance(places, slice) and places.ndim == 0
+    if scalar and values.ndim == arr.aval.ndim and values.ndim:
+        count = values.shape[axis]
+    elif scalar:
+        count = values.shape[0] if arr.aval.ndim == 1 and values.ndim == 1 else 1
+    else:
+        count = len(np.arange(size)[places]) if isinstance(places, slice) else places.size
+    # NumPy says where each element of the result comes from: new ones are numbered -1, -2, ...
+    new = -1 - np.arange(count)
+    source = np.insert(np.arange(size), places, new)
+    old = read(arr, (*[slice(None)] * axis, np.maximum(source, 0).astype(np.int32))) if size else (
+        None)  # fmt: skip
+    shape = tuple([len(source) if d == axis else n for d, n in enumerate(arr.aval.shape)])
+    full = tuple([count if d == axis else n for d, n in enumerate(arr.aval.shape)])
+    values = spread(cast(values, arr.aval.dtype), full)
+    fresh = read(values, (*[slice(None)] * axis,
+                          np.where(source < 0, -1 - source, 0).astype(np.int32)))  # fmt: skip
+    if old is None:
+        return fresh  # type: ignore[no-any-return]
+    line = tuple([len(source) if d == axis else 1 for d in range(len(shape))])
+    is_new = reshaped(asarray(source < 0), line)
+    return select(spread(is_new, shape), fresh, old)  # type: ignore[no-any-return]

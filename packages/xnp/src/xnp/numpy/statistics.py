@@ -1,0 +1,384 @@
+"""Statistics: quantiles, histograms, correlation.
+
+Quantiles interpolate between the two elements next to the place asked for; a NaN makes the result
+NaN, but for the `nan...` functions, which leave NaN out.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xnp.numpy.contraction import dot
+from xnp.numpy.creation import asarray, counting
+from xnp.numpy.indexing import no_out, read
+from xnp.numpy.joining import concatenate
+from xnp.numpy.promoting import (
+    array_of,
+    axes_of,
+    bind,
+    cast,
+    filled,
+    inexact,
+    promoted,
+    reshaped,
+    scalar_like,
+    select,
+    spread,
+)
+from xnp.numpy.ranges import linspace
+from xnp.numpy.reductions import average, kept
+from xnp.numpy.reductions import any as any_
+from xnp.numpy.reductions import max as max_
+from xnp.numpy.reductions import min as min_
+from xnp.numpy.reductions import sum as summed
+from xnp.numpy.shaping import moveaxis
+from xnp.numpy.sorting import searchsorted, sort
+from xprim import Array, ConcreteArray, dtypes, scalar_array
+from xprim.errors import ConcretizationTypeError
+
+__all__ = [
+    "bincount", "corrcoef", "cov", "histogram", "histogram2d", "histogram_bin_edges",
+    "histogramdd", "median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile",
+]  # fmt: skip
+
+builtin_range = range  # two functions have an argument of that name
+_METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def _quantile(
+    operation: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepdims: bool, skip_nan: bool
+) -> Any:
+    no_out(operation, out)
+    if method not in _METHODS:
+        raise ValueError(f"{operation}: method must be one of {', '.join(_METHODS)}, got {method!r}.")
+    a, q = inexact(operation, a, q)
+    if dtypes.is_complex(a.aval.dtype):
+        raise ValueError(f"{operation}: complex numbers have no order.")
+    if q.aval.ndim > 1:
+        raise ValueError(f"{operation}: q must be a number or a vector, got {q.aval.str_long()}.")
+    shape = a.aval.shape
+    axes = axes_of(tuple(axis) if isinstance(axis, list) else axis, len(shape), operation)
+    others = [d for d in range(len(shape)) if d not in axes]
+    count = math.prod([shape[d] for d in axes])
+    lines = reshaped(moveaxis(a, axes, tuple(range(len(others), len(shape)))),
+                     (*[shape[d] for d in others], count))  # fmt: skip
+    lines = array_of(sort(lines, -1), operation)
+    places = reshaped(q, (q.aval.size,))
+    results = [
+        _at_quantile(lines, read(places, i), count, method, skip_nan)
+        for i in range(places.aval.shape[0])
+    ]
+    results = [kept(x, shape, axes, keepdims) for x in results]
+    if not q.aval.ndim:
+        return results[0]
+    return bind("concatenate", *[reshaped(x, (1, *x.aval.shape)) for x in results], dimension=0)
+
+
+def _at_quantile(lines: Any, q: Any, count: int, method: str, skip_nan: bool) -> Any:
+    """Return one quantile of sorted lines; NaN stands at their ends."""
+    dtype, outer = lines.aval.dtype, lines.aval.shape[:-1]
+    is_nan = bind("ne", lines, lines)
+    numbers = summed(bind("not", is_nan), -1, dtype) if skip_nan else filled(count, outer, dtype)
+    last = bind("sub", array_of(numbers, "quantile"), scalar_like(1, q))
+    place = bind("mul", spread(cast(q, dtype), outer), last)
+    zero = scalar_like(0, place)
+    low, high = bind("floor", place), bind("ceil", place)
+    weight = bind("sub", place, low)
+    low, high = [bind("max", bind("min", v, last), zero) for v in (low, high)]
+    below, above = [_picked(lines, v) for v in (low, high)]
+    if method == "linear":
+        rest = bind("sub", scalar_like(1, weight), weight)
+        result = bind("add", bind("mul", below, rest), bind("mul", above, weight))
+        result = select(bind("eq", below, above), below, result)
+    elif method == "midpoint":
+        result = bind("mul", bind("add", below, above), scalar_like(0.5, below))
+    elif method == "nearest":
+        nearer = bind("le", weight, scalar_like(0.5, weight))
+        result = select(nearer, below, above)
+    else:
+        result = below if method == "lower" else above
+    spoiled = bind("lt", last, zero) if skip_nan else any_(is_nan, -1)
+    return select(spoiled, scalar_like(math.nan, result), result)
+
+
+def _picked(lines: Any, place: Any) -> Any:
+    """Return the element of each line at a whole number."""
+    rank = lines.aval.ndim
+    index = [counting(place.aval.shape, d, dtypes.int32) for d in range(rank - 1)]
+    return read(lines, (*index, cast(place, dtypes.int32)))
+
+
+def quantile(
+    a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False,
+) -> Array:  # fmt: skip
+    """Return quantiles of the elements over axes.
+
+    Args:
+      a: a real array.
+      q: numbers from 0 to 1, one or a vector; its dimension comes first in the result.
+      axis: the axes; None for all.
+      out: not supported, must be None.
+      overwrite_input: has no effect.
+      method: "linear", "lower", "higher", "midpoint" or "nearest", between two elements.
+      keepdims: whether reduced axes stay with size 1.
+    """
+    del overwrite_input
+    return _quantile("quantile", a, q, axis, out, method, keepdims, False)  # type: ignore[no-any-return]
+
+
+def nanquantile(
+    a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False,
+) -> Array:  # fmt: skip
+    """Return quantiles of the elements that are not NaN. Arguments as of `quantile`."""
+    del overwrite_input
+    return _quantile("nanquantile", a, q, axis, out, method, keepdims, True)  # type: ignore[no-any-return]
+
+
+def _of_percent(q: Any) -> Any:
+    (q,) = inexact("percentile", q)
+    return bind("div", q, scalar_like(100, q))
+
+
+def percentile(
+    a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False,
+) -> Array:  # fmt: skip
+    """Return quantiles with `q` from 0 to 100. Arguments as of `quantile`."""
+    return quantile(a, _of_percent(q), axis, out, overwrite_input, method, keepdims)
+
+
+def nanpercentile(
+    a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False,
+) -> Array:  # fmt: skip
+    """Return quantiles of what is not NaN with `q` from 0 to 100."""
+    return nanquantile(a, _of_percent(q), axis, out, overwrite_input, method, keepdims)
+
+
+def median(
+    a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Array:  # fmt: skip
+    """Return the middle element in order over axes, the mean of the two middle ones if even."""
+    return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
+
+
+def nanmedian(
+    a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Array:  # fmt: skip
+    """Return the median of the elements that are not NaN."""
+    return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
+
+
+# --- counts -------------------------------------------------------------------------------------------
+
+
+def bincount(
+    x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None
+) -> Array:
+    """Return how often each number from 0 occurs, or the sum of the weights of its occurrences.
+
+    Args:
+      x: integers in one dimension; negative ones count as 0.
+      weights: a weight for each.
+      minlength: the least size of the result.
+      length: the size of the result, which a traced `x` needs; larger numbers are left out.
+    """
+    x = array_of(x, "bincount")
+    if not dtypes.is_integer(x.aval.dtype) or x.aval.ndim != 1:
+        raise TypeError(f"bincount: takes integers in one dimension, got {x.aval.str_long()}.")
+    if length is None:
+        if not isinstance(x, ConcreteArray):
+            raise ConcretizationTypeError(
+                x, "bincount", "the size of the result depends on traced values; give length=."
+            )
+        host = x.to_host()
+        length = max(int(host.max()) + 1 if host.size else 0, minlength, 0)
+    if weights is None:
+        weights = scalar_array(1, dtypes.python_scalar_dtype(int))
+    weights = array_of(weights, "bincount")
+    places = bind("max", x, scalar_like(0, x))
+    return filled(0, (length,), weights.aval.dtype).at[places].add(  # type: ignore[no-any-return]
+        spread(weights, x.aval.shape), mode="drop")  # fmt: skip
+
+
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Array:
+    """Return the bounds of bins of equal width: `bins` of them over a range, or those given."""
+    del weights
+    if isinstance(bins, str):
+        raise ValueError("histogram_bin_edges: bins must be a number or bounds, not a name.")
+    bounds = asarray(bins)
+    if bounds.ndim:
+        return bounds
+    (a,) = inexact("histogram_bin_edges", a)
+    if range is None:
+        low, high = (min_(a), max_(a)) if a.aval.size else (scalar_like(0, a), scalar_like(1, a))
+    else:
+        low, high = [cast(array_of(v, "histogram_bin_edges"), a.aval.dtype) for v in range]
+    low, high = [array_of(v, "histogram_bin_edges") for v in (low, high)]
+    half = scalar_like(0.5, low)
+    same = bind("eq", low, high)
+    low, high = (select(same, bind("sub", low, half), low),
+                 select(same, bind("add", high, half), high))  # fmt: skip
+    return linspace(low, high, int(bins) + 1)  # type: ignore[no-any-return]
+
+
+def _bin_numbers(a: Any, edges: Any) -> Any:
+    """Return the bin of each element; the last bin holds its upper bound; outside is -1."""
+    count = edges.shape[0] - 1
+    numbers = searchsorted(edges, a, side="right") - 1
+    at_end = a == edges[-1]
+    numbers = select(array_of(at_end, "histogram"), scalar_like(count - 1, numbers), numbers)
+    outside = (a < edges[0]) | (a > edges[-1]) | (a != a)
+    return select(outside, scalar_like(count, numbers), numbers)
+
+
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+) -> tuple[Array, Array]:
+    """Return how many elements lie in each bin, and the bounds of the bins.
+
+    Args:
+      a: an array; it is flattened.
+      bins: the number of bins, or their bounds.
+      range: the bounds of all; None for the least and greatest element.
+      weights: of the elements; then their sums are returned.
+      density: whether to return a density, whose integral is 1.
+    """
+    (a,) = inexact("histogram", a)
+    edges = histogram_bin_edges(a, bins, range, weights)
+    a, edges = promoted("histogram", reshaped(a, (a.aval.size,)), edges)
+    weights = filled(1, a.aval.shape, a.aval.dtype) if weights is None else (
+        reshaped(array_of(weights, "histogram"), a.aval.shape))  # fmt: skip
+    counts = filled(0, (edges.shape[0] - 1,), weights.aval.dtype).at[
+        _bin_numbers(a, edges)].add(weights, mode="drop")  # fmt: skip
+    if density:
+        widths = edges[1:] - edges[:-1]
+        counts = counts / widths / counts.sum()
+    return counts, edges
+
+
+def histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None,
+    density: bool | None = None,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """Return how many points (x, y) lie in each bin of a grid, and the bounds in x and y."""
+    counts = bins if isinstance(bins, list | tuple) and len(bins) == 2 else [bins, bins]
+    x, y = promoted("histogram2d", x, y)
+    sample = bind("concatenate", reshaped(x, (x.aval.size, 1)), reshaped(y, (y.aval.size, 1)),
+                  dimension=1)  # fmt: skip
+    result, edges = histogramdd(sample, counts, range, weights, density)
+    return result, edges[0], edges[1]
+
+
+def histogramdd(
+    sample: Any, bins: Any = 10, range: Any = None, weights: Any = None,
+    density: bool | None = None,
+) -> tuple[Array, list[Array]]:  # fmt: skip
+    """Return how many points lie in each bin of a grid, and the bounds in each dimension.
+
+    Args:
+      sample: points, one in each row, or a sequence of coordinates.
+      bins: the number of bins, or numbers or bounds for each dimension.
+      range: a pair of bounds for each dimension, or None.
+      weights: of the points.
+      density: whether to return a density, whose integral is 1.
+    """
+    if isinstance(sample, list | tuple):
+        sample = concatenate([reshaped(asarray(s), (len(s), 1)) for s in sample], 1)
+    (sample,) = inexact("histogramdd", sample)
+    count, rank = sample.aval.shape
+    each = list(bins) if isinstance(bins, list | tuple) else [bins] * rank
+    ranges = [None] * rank if range is None else list(range)
+    columns = [sample[:, d] for d in builtin_range(rank)]
+    edges = [histogram_bin_edges(c, b, g) for c, b, g in zip(columns, each, ranges, strict=True)]
+    shape = tuple([e.shape[0] - 1 for e in edges])
+    numbers = tuple([_bin_numbers(c, e) for c, e in zip(columns, edges, strict=True)])
+    if weights is None:
+        weights = filled(1, (count,), dtypes.python_scalar_dtype(int))
+    weights = array_of(weights, "histogramdd")
+    result = filled(0, shape, weights.aval.dtype).at[numbers].add(weights, mode="drop")
+    if density:
+        result = result / result.sum()
+        for d, e in enumerate(edges):
+            width = e[1:] - e[:-1]
+            result = result / width.reshape([-1 if i == d else 1 for i in builtin_range(rank)])
+    return result, edges
+
+
+# --- correlation --------------------------------------------------------------------------------------
+
+
+def cov(
+    m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
+    fweights: Any = None, aweights: Any = None,
+) -> Array:  # fmt: skip
+    """Return the covariance matrix of variables.
+
+    Args:
+      m: observations of variables, a variable in each row.
+      y: further variables.
+      rowvar: whether rows are variables; else columns are.
+      bias: whether to divide by the number of observations, not by one less.
+      ddof: what is taken from the number of observations in the divisor.
+      fweights: how often each observation is counted.
+      aweights: how much each observation weighs.
+    """
+    given = [m] if y is None else [m, y]
+    parts = []
+    for x in inexact("cov", *given):
+        if x.aval.ndim > 2:
+            raise ValueError(f"cov: takes vectors and matrices, got {x.aval.str_long()}.")
+        rows = reshaped(x, (1, x.aval.size)) if x.aval.ndim < 2 else x
+        parts.append(rows if rowvar or x.aval.ndim < 2 else rows.T)
+    x = array_of(concatenate(parts, 0) if len(parts) > 1 else parts[0], "cov")
+    ddof = (0 if bias else 1) if ddof is None else ddof
+    weights = _weights(fweights, aweights, x.aval.shape[1])
+    if weights is None:
+        center, total = average(x, axis=1, returned=True)
+        divisor = x.aval.shape[1] - ddof
+        scaled = centered = x - center[:, None]
+    else:
+        center, totals = average(x, axis=1, weights=weights, returned=True)
+        total = totals[0]
+        if aweights is None:
+            divisor = total - ddof
+        else:
+            divisor = total - ddof * (weights * asarray(aweights)).sum() / total
+        centered = x - center[:, None]
+        scaled = centered * weights
+    other = centered.conj() if dtypes.is_complex(x.aval.dtype) else centered
+    result = dot(scaled, other.T) / divisor
+    return result.squeeze()  # type: ignore[no-any-return]
+
+
+def _weights(fweights: Any, aweights: Any, count: int) -> Any:
+    result = None
+    for name, w in (("fweights", fweights), ("aweights", aweights)):
+        if w is not None:
+            w = asarray(w)
+            if w.shape != (count,):
+                raise ValueError(f"cov: {name} must be of shape {(count,)}, got {w.shape}.")
+            result = w if result is None else result * w
+    return result
+
+
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Array:
+    """Return the matrix of correlation coefficients of variables. Arguments as of `cov`."""
+    c = cov(x, y, rowvar)
+    if not c.ndim:
+        return c / c
+    scale = c.diagonal().real ** 0.5
+    c = c / scale[:, None] / scale[None, :]
+    limited = _within_one(c.real)
+    if not dtypes.is_complex(c.dtype):
+        return limited  # type: ignore[no-any-return]
+    return bind("complex", limited, _within_one(c.imag))  # type: ignore[no-any-return]
+
+
+def _within_one(x: Any) -> Any:
+    return bind("max", bind("min", x, scalar_like(1, x)), scalar_like(-1, x))

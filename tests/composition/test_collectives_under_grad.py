@@ -1,0 +1,86 @@
+"""Collectives over named axes, differentiated inside and outside of vmap and pmap."""
+
+import numpy as np
+import pytest
+
+import xnp
+from tests.composition.functions import close
+from xad import grad, jvp
+from xbatch import vmap
+from xjit import jit
+from xnp import lax
+from xpar import pmap
+from xpar.collectives import all_gather, axis_index, pmax, pmean, ppermute, psum
+
+XS = np.float32([[1, 2], [3, 4], [5, 6], [7, 9]])
+
+
+def normalised(x):
+    """Return the squared share of each member in the sum over the axis."""
+    return xnp.sum((x / psum(x, "i")) ** 2)
+
+
+def normalised_of_all(xs):
+    return xnp.sum((xs / xnp.sum(xs, 0)) ** 2)
+
+
+@pytest.mark.parametrize("mapped", [vmap, pmap], ids=["vmap", "pmap"])
+def test_the_gradient_of_a_sum_over_members_is_that_of_the_whole(mapped):
+    def total(xs):
+        return xnp.sum(mapped(normalised, axis_name="i")(xs))
+
+    close(grad(total)(xnp.asarray(XS)), grad(normalised_of_all)(xnp.asarray(XS)))
+
+
+@pytest.mark.parametrize("mapped", [vmap, pmap], ids=["vmap", "pmap"])
+def test_data_parallel_training_step_is_the_step_on_all_data(mapped):
+    def loss(w, x):
+        return xnp.mean((xnp.dot(x, w) - 1.0) ** 2)
+
+    w = np.float32([0.1, -0.2])
+    step = mapped(lambda w, x: pmean(grad(loss)(w, x), "i"), in_axes=(None, 0), axis_name="i")
+    found = step(w, XS[:, None, :])
+    for row in np.asarray(found):
+        close(row, grad(loss)(xnp.asarray(w), xnp.asarray(XS)), rtol=1e-5)
+
+
+def test_grad_of_collectives_under_vmap_matches_the_written_out_form():
+    def shifted(x):
+        ring = [(k, (k + 1) % 4) for k in range(4)]
+        return xnp.sum(x * ppermute(xnp.sin(x), "i", ring))
+
+    def written_out(xs):
+        return xnp.sum(xs * xnp.roll(xnp.sin(xs), 1, 0))
+
+    found = grad(lambda xs: xnp.sum(vmap(shifted, axis_name="i")(xs)))(xnp.asarray(XS))
+    close(found, grad(written_out)(xnp.asarray(XS)))
+
+
+def test_gathered_members_and_the_index_of_the_axis():
+    def f(x):
+        return xnp.sum(all_gather(x, "i") * axis_index("i").astype(x.dtype))
+
+    found = grad(lambda xs: xnp.sum(vmap(f, axis_name="i")(xs)))(xnp.asarray(XS))
+    close(found, np.full((4, 2), 0 + 1 + 2 + 3, np.float32))
+
+
+def test_jvp_and_jit_of_collectives():
+    f = vmap(normalised, axis_name="i")
+    tangents = np.ones_like(XS)
+    close(jit(f)(XS), f(XS))
+    _, wanted = jvp(lambda xs: xnp.sum((xs / xnp.sum(xs, 0)) ** 2, 1), (XS,), (tangents,))
+    close(jvp(f, (XS,), (tangents,))[1], wanted)
+
+
+def test_a_collective_inside_scan_inside_vmap():
+    def f(x):
+        return lax.scan(lambda c, _: (psum(c, "i") * 0.25, pmax(c, "i")), x, None, length=2)
+
+    last, largest = vmap(f, axis_name="i")(XS)
+    close(last, np.tile(XS.mean(0), (4, 1)))
+    close(largest[0], np.stack([XS.max(0), XS.mean(0)]))
+
+
+def test_an_inner_axis_of_the_same_name_hides_the_outer_one():
+    inner = vmap(lambda x: psum(x, "i"), axis_name="i")
+    close(vmap(inner, axis_name="i")(XS), np.repeat(XS.sum(1, keepdims=True), 2, 1))

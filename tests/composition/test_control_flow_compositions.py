@@ -1,0 +1,147 @@
+"""Loops and branches under differentiation, batching and compilation, against Python's own."""
+
+import numpy as np
+import pytest
+
+import xnp
+from tests.composition.functions import close
+from xad import checkpoint, grad, jvp
+from xbatch import vmap
+from xjit import jit
+from xnp import lax
+
+XS = np.float32([0.5, -1.0, 2.0, 0.25])
+
+
+def scanned(init, xs):
+    """c' = sin(c) * x + c, and the squares on the way."""
+    return lax.scan(lambda c, x: (xnp.sin(c) * x + c, c * c), init, xs)
+
+
+def unrolled(init, xs):
+    squares = []
+    for x in xs:
+        squares.append(init * init)
+        init = xnp.sin(init) * x + init
+    return init, xnp.stack(squares)
+
+
+def loss_of(loop):
+    def loss(init, xs):
+        last, squares = loop(init, xs)
+        return last + xnp.sum(squares)
+
+    return loss
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("argnums", [0, 1, (0, 1)])
+def test_grad_of_scan_is_grad_of_the_unrolled_loop(wrap, argnums):
+    found = wrap(grad(loss_of(scanned), argnums))(0.3, xnp.asarray(XS))
+    close(found, grad(loss_of(unrolled), argnums)(0.3, xnp.asarray(XS)))
+
+
+def test_second_derivatives_of_scan():
+    f, g = (grad(grad(loss_of(loop))) for loop in (scanned, unrolled))
+    close(f(0.3, xnp.asarray(XS)), g(0.3, xnp.asarray(XS)))
+
+
+def test_jvp_of_scan_and_vmap_of_its_gradient():
+    args, tangents = (0.3, xnp.asarray(XS)), (1.0, xnp.ones(4))
+    close(jvp(loss_of(scanned), args, tangents), jvp(loss_of(unrolled), args, tangents))
+    batch = np.stack([XS, XS * 2, XS[::-1]])
+    found = vmap(grad(loss_of(scanned), 1), (None, 0))(0.3, batch)
+    for k, xs in enumerate(batch):
+        close(found[k], grad(loss_of(unrolled), 1)(0.3, xnp.asarray(xs)))
+
+
+def test_scan_with_a_checkpointed_body():
+    def body(c, x):
+        return xnp.sin(c) * x + c, c * c
+
+    def loss(c, xs):
+        last, squares = lax.scan(checkpoint(body), c, xs)
+        return last + xnp.sum(squares)
+
+    close(jit(grad(loss))(0.3, xnp.asarray(XS)), grad(loss_of(unrolled))(0.3, xnp.asarray(XS)))
+
+
+def test_a_scan_that_captures_what_is_differentiated():
+    def loss(w):
+        return lax.scan(lambda c, _: (c * w, None), 1.0, None, length=3)[0]
+
+    assert float(grad(loss)(2.0)) == 12.0
+    close(vmap(grad(loss))(np.float32([1, 2])), np.float32([3, 12]))
+
+
+def test_cond_takes_one_branch_and_under_vmap_each_example_its_own():
+    def f(x):
+        return lax.cond(x > 0, lambda v: v * v, lambda v: -3 * v, x)
+
+    close(vmap(f)(np.float32([-1, 2])), np.float32([3, 4]))
+    close(vmap(grad(f))(np.float32([-1, 2])), np.float32([-3, 4]))
+    close(jit(vmap(grad(f)))(np.float32([-1, 2])), np.float32([-3, 4]))
+
+
+def test_the_branch_that_is_not_taken_leaves_no_nan_in_the_gradient():
+    def f(x):
+        return lax.cond(x > 0, xnp.log, lambda v: v, x)
+
+    assert float(grad(f)(-1.0)) == 1.0
+    assert float(jit(grad(f))(-1.0)) == 1.0
+
+
+def test_switch_clamps_its_index_and_batches_over_it():
+    branches = [lambda x: x, lambda x: x * 2, lambda x: x * 3]
+    found = vmap(lambda i: lax.switch(i, branches, 1.0))(np.int32([-5, 0, 1, 2, 9]))
+    close(found, np.float32([1, 1, 2, 3, 3]))
+
+
+def test_while_with_a_batched_condition_stops_each_example_by_itself():
+    def f(x):
+        return lax.while_loop(lambda v: v < 10, lambda v: v * 2, x)
+
+    close(vmap(f)(np.float32([1, 3, 20])), np.float32([16, 12, 20]))
+    close(jvp(f, (3.0,), (1.0,)), (np.float32(12), np.float32(4)))
+
+
+def test_fori_loop_with_bounds_known_while_tracing_has_a_gradient():
+    def f(x):
+        return lax.fori_loop(0, 3, lambda i, v: v * x, x)
+
+    assert float(jit(grad(f))(2.0)) == 32.0
+
+
+def test_loops_nested_in_branches_nested_in_loops():
+    def inner(c):
+        return lax.fori_loop(0, 2, lambda i, v: v + xnp.cos(v), c)
+
+    def f(x, xs):
+        def body(c, v):
+            c = lax.cond(v > 0, inner, lambda u: u * 0.5, c)
+            return c, c
+
+        return xnp.sum(lax.scan(body, x, xs)[1])
+
+    def python(x, xs):
+        total = 0.0
+        for v in xs:
+            if v > 0:
+                for _ in range(2):
+                    x = x + xnp.cos(x)
+            else:
+                x = x * 0.5
+            total = total + x
+        return total
+
+    wanted = grad(python)(0.3, XS)
+    close(grad(f)(0.3, xnp.asarray(XS)), wanted)
+    close(jit(grad(f))(0.3, xnp.asarray(XS)), wanted)
+    close(vmap(jit(grad(f)), (None, 0))(0.3, XS[None])[0], wanted)
+
+
+def test_map_and_associative_scan_have_gradients():
+    xs = xnp.asarray(XS)
+    close(grad(lambda v: xnp.sum(lax.map(xnp.sin, v)))(xs), np.cos(XS))
+    products = grad(lambda v: lax.associative_scan(xnp.multiply, v)[-1])(xs)
+    close(products, XS.prod() / XS)

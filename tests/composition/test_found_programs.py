@@ -1,0 +1,60 @@
+"""Programs that were found at random to fail once, in their smallest form.
+
+Each is the case of a defect; `test_random_programs` finds them, these keep them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.composition.program_checks import check
+from tests.composition.program_data import Case, Program, Step
+from tests.composition.program_strategy import operations
+from xad import checkpoint, custom_vjp, grad
+from xjit import jit
+from xnp import lax
+from xprim import from_numpy
+
+assert operations
+
+# A jitted function that captures a boolean array: its constant was written as packed bits.
+CAPTURED_BOOLEANS = Case(
+    Program((Step("jit", (1,), (Program((), (0,)),)),), (2,)),
+    (("b", (2, 1, 2)), ("i", (3,))),
+)
+# Evaluated at once, the inner jit runs compiled; in the jaxpr it runs as one equation of many.
+INNER_JIT = Case(
+    Program((Step("jit", (0,), (Program((Step("tanh", (1,)),), (3,)),)),), (2,)),
+    (("f", ()), ("f", (3, 2))),
+    seed=1,
+)
+
+
+@pytest.mark.parametrize("case", [CAPTURED_BOOLEANS, INNER_JIT], ids=["booleans", "inner-jit"])
+def test_a_program_that_once_failed_passes_all_checks(case):
+    check(case, each_equation=True)
+
+
+@pytest.mark.parametrize("shape", [(4,), (9,), (2, 1, 2), (1,), (0,), (16,)])
+def test_a_jitted_function_returns_the_booleans_that_it_captured(shape):
+    host = np.random.default_rng(1).integers(0, 2, shape).astype(bool)
+    captured = from_numpy(host)
+    found = jit(lambda x: lax.bitwise_xor(captured, lax.full(shape, True)))(0)
+    np.testing.assert_array_equal(found, ~host)
+
+
+@custom_vjp
+def arctangent(x):
+    return lax.atan(x)
+
+
+arctangent.defvjp(
+    lambda x: (arctangent(x), x),
+    lambda x, y_bar: (lax.div(y_bar, lax.add(lax.square(x), 1.0)),),
+)
+
+
+@pytest.mark.xfail(strict=True, reason="checkpoint asks its program for forward mode")
+def test_gradient_of_a_checkpointed_function_with_a_custom_vjp():
+    assert float(grad(checkpoint(arctangent))(0.5)) == pytest.approx(0.8)

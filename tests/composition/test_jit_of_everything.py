@@ -1,0 +1,92 @@
+"""Compilation around every other transformation, and the results of the very same program eager."""
+
+import numpy as np
+import pytest
+
+import xnp
+import xrandom
+from tests.composition.functions import PARAMS, POINTS, TARGETS, close, loss
+from xad import (
+    checkpoint,
+    grad,
+    hessian,
+    jacfwd,
+    jacrev,
+    jvp,
+    linearize,
+    value_and_grad,
+    vjp,
+)
+from xbatch import vmap
+from xjit import jit
+from xnp import lax
+from xprim import eval_closed, eval_shape, make_jaxpr
+from xtree import leaves
+
+X = POINTS[0]
+
+
+def _loss_of(x):
+    return loss(PARAMS, x, TARGETS[0])
+
+
+EVERYTHING = {
+    "grad": lambda: (grad(_loss_of), (X,)),
+    "value_and_grad": lambda: (value_and_grad(_loss_of), (X,)),
+    "grad of grad": lambda: (grad(lambda x: xnp.sum(grad(_loss_of)(x) ** 2)), (X,)),
+    "jacfwd": lambda: (jacfwd(lambda x: xnp.tanh(x) * x[0]), (X,)),
+    "jacrev": lambda: (jacrev(lambda x: xnp.tanh(x) * x[0]), (X,)),
+    "hessian": lambda: (hessian(_loss_of), (X,)),
+    "jvp": lambda: (lambda x, t: jvp(_loss_of, (x,), (t,)), (X, X)),
+    "vjp": lambda: (lambda x: vjp(_loss_of, x)[1](2.0), (X,)),
+    "linearize": lambda: (lambda x, t: linearize(xnp.sin, x)[1](t), (X, X)),
+    "vmap": lambda: (vmap(_loss_of), (POINTS,)),
+    "vmap of grad": lambda: (vmap(grad(_loss_of)), (POINTS,)),
+    "grad of vmap": lambda: (grad(lambda xs: xnp.sum(vmap(_loss_of)(xs))), (POINTS,)),
+    "jit": lambda: (jit(_loss_of), (X,)),
+    "checkpoint": lambda: (grad(checkpoint(_loss_of)), (X,)),
+    "scan": lambda: (lambda xs: lax.scan(lambda c, x: (c * 0.5 + xnp.sum(x), c), 0.0, xs), (POINTS,)),
+    "while": lambda: (lambda x: lax.while_loop(lambda v: v < 100.0, lambda v: v * v + 1.0, x), (0.5,)),
+    "cond": lambda: (lambda x: lax.cond(x[0] > 0, xnp.sum, xnp.prod, x), (X,)),
+    "sort": lambda: (lambda x: (xnp.sort(x), xnp.argsort(x)), (X,)),
+    "indexing": lambda: (lambda x, i: x[i], (POINTS, np.int32([3, 1]))),
+    "update": lambda: (lambda x, i: x.at[i].add(1.0), (POINTS, np.int32([3, 1, 3]))),
+    "random": lambda: (lambda s: xrandom.uniform(xrandom.PRNGKey(s), (4,)), (7,)),
+    "jaxpr": lambda: (lambda x: eval_closed(make_jaxpr(_loss_of)(X), x), (X,)),
+    "einsum": lambda: (lambda a, b: xnp.einsum("ij,kj->ik", a, b), (POINTS, POINTS)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_compiled_and_eager_agree(name):
+    fun, args = EVERYTHING[name]()
+    args = [xnp.asarray(a) for a in args]
+    close(jit(fun)(*args), fun(*args))
+
+
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_the_shapes_are_known_without_running(name):
+    fun, args = EVERYTHING[name]()
+    args = [xnp.asarray(a) for a in args]
+    for known, found in zip(leaves(eval_shape(fun, *args)), leaves(fun(*args)), strict=True):
+        assert (known.shape, known.dtype) == (found.shape, found.dtype)
+
+
+def test_jit_in_jit_in_jit_is_the_function():
+    f = jit(jit(jit(lambda x: {"y": x + 1.0})))
+    close(f(1.0), {"y": np.float32(2)})
+    assert str(make_jaxpr(f)(1.0)).count("jit[") == 3
+
+
+def test_a_side_effect_in_python_runs_once_for_each_trace():
+    calls = []
+
+    @jit
+    def f(x):
+        calls.append(x.shape)
+        return vmap(lambda v: v * 2)(x)
+
+    for _ in range(3):
+        f(xnp.ones(2))
+    f(xnp.ones(3))
+    assert calls == [(2,), (3,)]
