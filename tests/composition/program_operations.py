@@ -91,6 +91,10 @@ def _whole(x: Value, *_: Value) -> Value:
     return Value(x.kind, x.shape)
 
 
+def _odd(x: Any) -> Any:
+    return lax.bitwise_or(x, lax.full(x.shape, 1, x.dtype))
+
+
 def _truth(x: Value, *_: Value) -> Value:
     return Value("b", x.shape)
 
@@ -205,10 +209,13 @@ simple("select_n", [of_kind("b"), of_kind("f"), of_kind("f")], lax.select_n,
        lambda p, x, y: x.union(y))  # fmt: skip
 
 _ints = [of_kind("i"), of_kind("i")]
-for _name in ("add", "sub", "mul", "div", "rem", "max", "min", "bitwise_and", "bitwise_or",
+for _name in ("add", "sub", "mul", "max", "min", "bitwise_and", "bitwise_or",
               "bitwise_xor", "shift_left", "shift_right_logical",
               "shift_right_arithmetic"):  # fmt: skip
     simple(f"int_{_name}", _ints, getattr(lax, _name), _whole)
+# Division by zero is the implementation's choice, and XLA's depends on what it knows of the operands.
+simple("int_div", _ints, lambda x, y: lax.div(x, _odd(y)), _whole)
+simple("int_rem", _ints, lambda x, y: lax.rem(x, _odd(y)), _whole)
 for _name in ("neg", "abs", "sign", "bitwise_not", "population_count", "clz"):
     simple(f"int_{_name}", [of_kind("i")], getattr(lax, _name), _whole)
 for _name in ("bitwise_and", "bitwise_or", "bitwise_xor"):

@@ -110,5 +110,5 @@ def test_wrong_dtypes_are_refused_with_a_hint():
         jacrev(to_integer)(1.0)
     with pytest.raises(TypeError, match="jacrev: the results must be real unless holomorphic=True"):
         jacrev(cos)(np.complex64(1))
-    with pytest.raises(TypeError, match="hessian|jacrev|jacfwd: expected a function"):
+    with pytest.raises(TypeError, match=r"hessian|jacrev|jacfwd: expected a function"):
         hessian(add(1.0, 2.0))

@@ -38,7 +38,7 @@ def test_a_right_primitive_passes():
 def test_a_wrong_derivative_is_found():
     p = primitive("test_wrong_jvp", jvp=lambda xs, dots: (p.bind(*xs), times(dots[0], 2.001)))
     with pytest.raises(
-        AssertionError, match="test_wrong_jvp .*the jvp rule and finite differences"
+        AssertionError, match=r"test_wrong_jvp .*the jvp rule and finite differences"
     ):
         check_derivatives(p, Sample([X]))
     check_derivatives(p, Sample([X], smooth=False))

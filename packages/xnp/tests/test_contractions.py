@@ -75,13 +75,22 @@ def test_dimension_numbers_out_of_range_raise():
 def test_configured_precision_enters_where_the_product_is_bound():
     x = np.ones((2, 2), np.float32)
     with config.default_matmul_precision("float32"):
-        text = str(make_jaxpr(lambda a: lax.dot(a, a))(x))
-    assert "precision=(HIGHEST, HIGHEST)" in text
-    assert "precision=None" in str(make_jaxpr(lambda a: lax.dot(a, a))(x))
+        configured = make_jaxpr(lambda a: lax.dot(a, a))(x)
+    assert "precision=(HIGHEST, HIGHEST)" in str(configured)
+    (eqn,) = make_jaxpr(lambda a: lax.dot(a, a))(x).jaxpr.eqns
+    assert eqn.params["precision"] is None
 
 
-@pytest.mark.parametrize("precision", ["highest", lax.Precision.HIGH, ("default", "highest"),
-                                       lax.DotAlgorithmPreset.F32_F32_F32, "BF16_BF16_F32_X3"])  # fmt: skip
+@pytest.mark.parametrize(
+    "precision",
+    [
+        "highest",
+        lax.Precision.HIGH,
+        ("default", "highest"),
+        lax.DotAlgorithmPreset.F32_F32_F32,
+        "BF16_BF16_F32_X3",
+    ],
+)
 def test_every_spelling_of_a_precision_multiplies(precision):
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
     np.testing.assert_allclose(np.asarray(lax.dot(x, x.T, precision=precision)), x @ x.T)

@@ -18,8 +18,8 @@ def _by_loops(x, kernel, params):
     """Convolve as the definition says, one output element at a time."""
     spec = params["dimension_numbers"]
     x, kernel = x.transpose(spec.lhs_spec), kernel.transpose(spec.rhs_spec)
-    for i, ((lo, hi), dx, dk) in enumerate(zip(
-        params["padding"], params["lhs_dilation"], params["rhs_dilation"], strict=True)):  # fmt: skip
+    each = (params["padding"], params["lhs_dilation"], params["rhs_dilation"])
+    for i, ((lo, hi), dx, dk) in enumerate(zip(*each, strict=True)):
         x, kernel = _spread(x, i + 2, dx), _spread(kernel, i + 2, dk)
         pads = [(0, 0)] * x.ndim
         pads[i + 2] = (max(lo, 0), max(hi, 0))

@@ -101,13 +101,13 @@ def test_products_agree_with_numpy():
 
 @pytest.mark.parametrize("ord", [None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf])
 @pytest.mark.parametrize("keepdims", [False, True])
-def test_matrix_norms_agree_with_numpy(ord, keepdims):
+def test_matrix_norms_agree_with_numpy(ord, keepdims):  # noqa: A002
     _same("norm", TALL, ord, keepdims=keepdims)
     _same("norm", SQUARE, ord, axis=(0, 2), keepdims=keepdims)
 
 
 @pytest.mark.parametrize("ord", [None, 0, 1, 2, 3, -1, 0.5, np.inf, -np.inf])
-def test_vector_norms_agree_with_numpy(ord):
+def test_vector_norms_agree_with_numpy(ord):  # noqa: A002
     _same("norm", TALL[0], ord)
     _same("norm", SQUARE, ord, axis=1, keepdims=True)
     _same("vector_norm", COMPLEX, axis=0, ord=2 if ord is None else ord)

@@ -27,7 +27,7 @@ def test_numpy_rule_gives_what_the_shape_rule_says(name, sample):
 def test_reductions_agree_with_numpy(name, sample):
     (x,) = sample.operands
     wide = x
-    if x.dtype.kind == "V" or x.dtype in (np.float16,):
+    if x.dtype.kind == "V" or x.dtype == np.float16:
         wide = x.astype(np.float64 if dtypes.is_floating(x.dtype) else np.int64)
     expected = quiet.run(UFUNC[name].reduce, wide, axis=sample.params["axes"], dtype=wide.dtype)
     with np.errstate(all="ignore"):
@@ -38,8 +38,16 @@ def test_reductions_agree_with_numpy(name, sample):
     np.testing.assert_allclose(found, expected, sample.tolerance.rtol, sample.tolerance.atol)
 
 
-@pytest.mark.parametrize(("dtype", "least"), [("float32", -np.inf), ("int8", -128), ("uint8", 0),
-                                              ("bool", False), (dtypes.bfloat16, -np.inf)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("dtype", "least"),
+    [
+        ("float32", -np.inf),
+        ("int8", -128),
+        ("uint8", 0),
+        ("bool", False),
+        (dtypes.bfloat16, -np.inf),
+    ],
+)
 def test_the_maximum_of_nothing_is_the_least_value(dtype, least):
     found = np.asarray(lax.reduce_max(np.zeros((2, 0), dtype), (1,)))
     assert found.dtype == dtype

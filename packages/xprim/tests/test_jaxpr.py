@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from packages.xprim.tests.operations import (
+    NONE,
     call_p,
     noise,
     noise_p,
@@ -16,6 +17,7 @@ from xprim import (
     Equation,
     Jaxpr,
     Literal,
+    Primitive,
     ShapedArray,
     Var,
     as_array,
@@ -96,18 +98,15 @@ def repeated(x, n):
     return x
 
 
+printed_p = Primitive(
+    "test_printed", shape=lambda x, **_: (x,), numpy=NONE, stablehlo=NONE, jvp=NONE,
+    transpose=NONE, batch=NONE,
+)  # fmt: skip
+
+
 def scale_p_with(x, by):
-    from xprim import Primitive, undefined
-
-    none = undefined("test")
-    try:
-        p = Primitive("test_printed", shape=lambda x, **_: (x,), numpy=none, stablehlo=none, jvp=none,
-                      transpose=none, batch=none)  # fmt: skip
-    except ValueError:
-        from xprim import get_primitive
-
-        p = get_primitive("test_printed")
-    return p.bind(x, by=by, dtype=np.dtype("int32"), fun=len, one=(1,), several=(jaxpr_param(),))[0]
+    params = {"dtype": np.dtype("int32"), "fun": len, "one": (1,), "several": (jaxpr_param(),)}
+    return printed_p.bind(x, by=by, **params)[0]
 
 
 def jaxpr_param():
@@ -173,9 +172,9 @@ def test_check_jaxpr_finds_what_is_malformed():
     a, b, c = Var(F32), Var(F32), Var(F32)
     good = Equation(scale_p, [a], [b], {"by": 2})
     check_jaxpr(Jaxpr([], [a], [b], [good]))
-    with pytest.raises(JaxprTypeError, match="test_plus uses the variable .* before it is bound"):
+    with pytest.raises(JaxprTypeError, match=r"test_plus uses the variable .* before it is bound"):
         check_jaxpr(Jaxpr([], [a], [b], [Equation(plus_p, [a, c], [b], {})]))
-    with pytest.raises(JaxprTypeError, match="the result .* is not bound"):
+    with pytest.raises(JaxprTypeError, match=r"the result .* is not bound"):
         check_jaxpr(Jaxpr([], [a], [c], [good]))
     with pytest.raises(JaxprTypeError, match="is bound twice"):
         check_jaxpr(Jaxpr([], [a, a], [a], []))
@@ -189,7 +188,7 @@ def test_check_jaxpr_finds_what_is_malformed():
     with pytest.raises(JaxprTypeError, match="wrong types"):
         check_jaxpr(Jaxpr([], [a], [a], [few]))
     inner = ClosedJaxpr(Jaxpr([], [a], [c], []))
-    with pytest.raises(JaxprTypeError, match="the result .* is not bound"):
+    with pytest.raises(JaxprTypeError, match=r"the result .* is not bound"):
         check_jaxpr(Jaxpr([], [b], [], [Equation(call_p, [b], [Var(F32)], {"jaxpr": inner})]))
 
 

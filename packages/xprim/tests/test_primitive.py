@@ -44,7 +44,7 @@ def test_missing_rules_say_who_wants_them_and_where_they_belong():
     assert "xpar" in str(e.value) and "operations.py" in str(e.value)
     assert "test_plus_p.define('shard', rule)" in str(e.value)
     with pytest.raises(
-        MissingRuleError, match="test_plus: has no stablehlo rule: it is for tests."
+        MissingRuleError, match=r"test_plus: has no stablehlo rule: it is for tests."
     ):
         plus_p.rule("stablehlo")
     with pytest.raises(MissingRuleError, match="unheard-of"):

@@ -12,8 +12,8 @@ from xprim import source
 
 source.hide(__file__)
 
-import xnp.lax as lax  # noqa: E402 - frames of this package are hidden first
-import xnp.numpy as numpy  # noqa: E402
+from xnp import lax as lax  # noqa: E402 - frames of this package are hidden first
+from xnp import numpy as numpy  # noqa: E402
 from xnp.numpy import *  # noqa: E402, F403
 from xnp.numpy import array_methods  # noqa: E402
 from xnp import nn  # noqa: E402
@@ -23,4 +23,4 @@ ndarray = Array
 __version__ = "0.1.0"
 __all__ = [name for name in dir() if not name.startswith("_")]
 
-from xnp.primitives import load_all as load_primitives  # noqa: E402, F401 - a hook, no array function
+from xnp.primitives import load_all as load_primitives  # noqa: E402, F401 - a hook

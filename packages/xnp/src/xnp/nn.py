@@ -229,7 +229,7 @@ def log1mexp(x: Any) -> Array:
     return xn.where(small, low, high)  # type: ignore[no-any-return]
 
 
-# --- softmax and kin ----------------------------------------------------------------------------------
+# --- softmax and kin ------------------------------------------------------------------------------
 
 
 def _static(axis: Any) -> Any:

@@ -4,7 +4,7 @@
     Array       a concrete array or a tracer                    `array`
     Primitive   a name with one rule of each kind               `primitive`, `rules`
     Trace       who interprets primitives now                   `trace`, `eager`, `staging`
-    Jaxpr       a program as equations                          `jaxpr`, `jaxpr_passes`, `make_jaxpr`
+    Jaxpr       a program as equations                  `jaxpr`, `jaxpr_passes`, `make_jaxpr`
 
 `python -m xprim` prints which primitive has which rules; `python -m xprim NAME` says where.
 """

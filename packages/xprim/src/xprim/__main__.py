@@ -1,4 +1,4 @@
-"""Show the registry: `python -m xprim` the matrix of all rules, `python -m xprim NAME` one primitive.
+"""Show the registry: `python -m xprim` all rules in a matrix, `python -m xprim NAME` one primitive.
 
     python -m xprim [NAME] [--kind KIND] [--markdown]
 

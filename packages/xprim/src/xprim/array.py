@@ -280,7 +280,7 @@ def from_numpy(
         raise TypeError(
             f"{what}: NumPy arrays of dtype {dtype} cannot be used."
             "\n  expected  a boolean, integer, floating or complex dtype"
-            + ("\n  hint      the rows may have different lengths" if dtype == object else "")
+            + ("\n  hint      the rows may have different lengths" if dtype.kind == "O" else "")
         )
     target = dtypes.canonicalize_dtype(dtype) if canonical else dtype
     if not dtype.isnative:

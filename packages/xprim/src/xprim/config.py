@@ -105,7 +105,7 @@ def trace_context() -> TraceContext:
 
 
 def when_changed(callback: Callable[[], None]) -> Callable[[], None]:
-    """Have `callback` called (and return it) after each process-wide change of an option or of the eager backend.
+    """Have `callback` called after each process-wide change of an option or of the eager backend.
 
     Overrides of a thread are not announced: what depends on options is keyed by `trace_context()`
     or, on hot paths, by `values.cached_context`, and thrown away when this calls.

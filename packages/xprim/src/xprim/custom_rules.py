@@ -2,7 +2,7 @@
 
 `custom_jvp_call` and `custom_vjp_call` hold a function of flat lists of arrays and its rule. While
 evaluating, the function simply runs, so Python control flow on values works in it; when staged, it
-becomes a jaxpr (the param `call` then holds a `ClosedJaxpr`), and the rule stays the Python function
+becomes a jaxpr (the param `call` then holds a `ClosedJaxpr`), and the rule stays the function
 that it is, to be run if somebody differentiates the jaxpr.
 
     custom_jvp_call   call(*primals) -> outs,  jvp(primals, tangents) -> (outs, tangents_out)
@@ -165,7 +165,7 @@ def _linearize_vjp(handle: Any, primals: Any, tangents: Any, *, call: Any, fwd: 
 
 def _active_bwd(bwd: Any, perturbed: Sequence[bool], active: Sequence[bool],
                 dot_avals: Sequence[Any]) -> Any:  # fmt: skip
-    """Return `bwd` on the cotangents of differentiable results, giving those of perturbed primals."""
+    """Return `bwd` from cotangents of differentiable results to those of perturbed primals."""
 
     def active_bwd(residuals: Any, cotangents: Any) -> Any:
         given = iter(cotangents)

@@ -79,24 +79,23 @@ class EagerTrace(Trace):
             return self._call(primitive, operands, params)
         try:
             avals = tuple([x.aval for x in operands])
-        except AttributeError:
-            _require_concrete(primitive, operands)
-            raise
-        avals_out = primitive.infer(avals, params)
-        backend = self.backend
-        if backend is not None and backend.takes(primitive, operands, avals_out):
-            _require_concrete(primitive, operands)
-            return backend.evaluate(primitive, operands, params, avals_out)
-        try:
+            avals_out = (not params and primitive._memo.get(avals)) or (
+                primitive.infer(avals, params)
+            )
+            backend = self.backend
+            if backend is not None and backend.takes(primitive, operands, avals_out):
+                _require_concrete(primitive, operands)
+                return backend.evaluate(primitive, operands, params, avals_out)
             hosts = [x._host if x._host is not None else x.to_host() for x in operands]
-        except AttributeError:
+        except AttributeError:  # of a tracer, or of what is no Array at all
             _require_concrete(primitive, operands)
             raise
         results = quiet.run(primitive.rules["numpy"], *hosts, **params)
-        return tuple([
-            ConcreteArray(r, a) if type(r) is np.ndarray else _wrapped(r, a)
-            for r, a in zip(results, avals_out, strict=True)
-        ])  # fmt: skip
+        if len(avals_out) != 1:
+            return tuple(map(_wrapped, results, avals_out))
+        (result,), (aval,) = results, avals_out
+        return (ConcreteArray(result, aval) if type(result) is np.ndarray
+                else _wrapped(result, aval),)  # fmt: skip
 
     def _call(
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
@@ -112,7 +111,9 @@ class EagerTrace(Trace):
 
 def _wrapped(result: Any, aval: ShapedArray) -> ConcreteArray:
     """Return what a rule gave, an ndarray or a NumPy scalar, as an Array."""
-    return ConcreteArray(np.asarray(result, aval.dtype), aval)
+    if type(result) is not np.ndarray:
+        result = np.asarray(result, aval.dtype)
+    return ConcreteArray(result, aval)
 
 
 EAGER = EagerTrace()

@@ -207,8 +207,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Iterable[Any], *args: Any) -> list[Any]:
                 tuple([x.value if type(x) is Literal else env[x] for x in eqn.inputs]),
                 eqn.params,
             )
-            for v, result in zip(eqn.outputs, results, strict=True):
-                env[v] = result
+            env.update(zip(eqn.outputs, results, strict=True))
     finally:
         state.source, state.name_stack = outer_source, outer_stack
     return [x.value if type(x) is Literal else env[x] for x in jaxpr.outvars]

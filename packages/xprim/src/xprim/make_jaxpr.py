@@ -190,6 +190,8 @@ class ensure_compile_time_eval:  # noqa: N801 - named as users know it
         state.trace = self._previous
 
     def __call__(self, fun: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `fun` with its operations evaluated at once."""
+
         @functools.wraps(fun)
         def evaluated(*args: Any, **kwargs: Any) -> Any:
             with ensure_compile_time_eval():

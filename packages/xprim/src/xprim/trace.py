@@ -21,8 +21,9 @@ Neighbours: `eager` is the bottom trace, `staging` the one that builds jaxprs.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from xprim.array import Array
@@ -98,7 +99,8 @@ class Tracer(Array):
         return complex(self._value_or(ConcretizationTypeError))
 
     def __index__(self) -> int:
-        return self._value_or(TracerIntegerConversionError).__index__()  # type: ignore[no-any-return]
+        index: int = self._value_or(TracerIntegerConversionError).__index__()
+        return index
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise TracerArrayConversionError(self)
@@ -114,7 +116,7 @@ class ThreadState(threading.local):
     """What a thread is doing now: its trace, named axes, name scopes and source override."""
 
     trace: Trace
-    axis_sizes: dict[Any, int] = {}  # never mutated: replaced by `extended_axes`
+    axis_sizes: Mapping[Any, int] = MappingProxyType({})  # replaced by `extended_axes`
     name_stack: tuple[str, ...] = ()
     source: Source | None = None
 

@@ -40,7 +40,7 @@ _LATE = {
         "pareto", "rayleigh", "triangular", "wald", "weibull_min",
     ),
     "counts": ("binomial", "multinomial", "poisson"),
-    "gamma": (
+    "gamma_family": (
         "ball", "beta", "chisquare", "dirichlet", "f", "gamma", "generalized_normal", "loggamma",
         "random_gamma_p", "t",
     ),
@@ -66,7 +66,7 @@ def __getattr__(name: str) -> Any:
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     family = importlib.import_module(f"{__name__}.{module}")
-    for each in _LATE[module]:  # one of them may bear the module's own name
+    for each in _LATE[module]:
         globals()[each] = getattr(family, each)
     return globals()[name]
 

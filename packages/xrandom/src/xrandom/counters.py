@@ -2,11 +2,11 @@
 
 A key is two words. What is drawn from it is the hash of counters, and the layouts differ in these:
 
-    partitionable  element i hashes the 64-bit counter i; a piece of a draw needs no other piece
+    partitionable  element i hashes the 64-bit counter i: no piece of a draw needs another
     original       n words hash the counters 0 .. n-1, the first half paired with the second
 
-Each function stands here twice, `host_...` on NumPy arrays and `lax_...` on Arrays; the samples hold
-the two together. Keys may have leading dimensions, which come first in the result.
+Each function stands here twice, `host_...` on NumPy arrays and `lax_...` on Arrays; the samples
+hold the two together. Keys may have leading dimensions, which come first in the result.
 
 Source of the layouts: the behaviour of `jax.random` with `jax_threefry_partitionable` on and off.
 Neighbours: `hashing` and `threefry` hash, `drawing` has the primitives.

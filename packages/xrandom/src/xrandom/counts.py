@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from xnp import lax
+import xnp.lax
 from xprim import Array, as_array, dtypes
 from xrandom.arguments import (
     Shape,
@@ -26,6 +26,9 @@ from xrandom.arguments import (
 )
 from xrandom.keys import raw_split, words_of
 from xrandom.standard import raw_uniform
+
+# Operators are attached to arrays when they are imported, which types do not know.
+lax: Any = xnp.lax
 
 # Below this mean (number of successes), waiting times are counted.
 _SMALL = 10.0
@@ -65,7 +68,7 @@ def poisson(
     )
     counts = lax.select(small, counted, rejected)
     counts = lax.select(lax.eq(rate, 0.0), lax.full_like(counts, 0.0), counts)
-    return lax.convert_element_type(counts, exact)
+    return lax.convert_element_type(counts, exact)  # type: ignore[no-any-return]
 
 
 def _until(done: Callable[[Any], Any], step: Callable[..., Any], state: Any, limit: int) -> Any:
@@ -106,7 +109,7 @@ def _rejected_poisson(words: Any, rate: Any, shape: Shape, limit: int) -> Any:
 
     def step(words: Any, counts: Any, accepted: Any) -> Any:
         words, u_words, v_words = raw_split(words, 3)
-        u = raw_uniform(u_words, shape, dtypes.float32) - 0.5
+        u = lax.sub(raw_uniform(u_words, shape, dtypes.float32), 0.5)
         v = raw_uniform(v_words, shape, dtypes.float32)
         us = 0.5 - lax.abs(u)
         k = lax.floor((2.0 * a / us + b) * u + rate + 0.43)
@@ -143,7 +146,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
     trials = lax.convert_element_type(as_array(n, what="binomial: n"), chance.dtype)
     sizes = common_shape(shape, "binomial", trials, chance)
     counts = _binomial(words, filled(trials, sizes), filled(chance, sizes), sizes)
-    return lax.convert_element_type(counts, exact)
+    return lax.convert_element_type(counts, exact)  # type: ignore[no-any-return]
 
 
 def _binomial(words: Any, trials: Any, p: Any, shape: Shape) -> Any:
@@ -199,7 +202,7 @@ def _rejected_binomial(words: Any, n: Any, p: Any, shape: Shape, limit: int) -> 
 
     def step(words: Any, counts: Any, accepted: Any) -> Any:
         words, u_words, v_words = raw_split(words, 3)
-        u = raw_uniform(u_words, shape, p.dtype) - 0.5
+        u = lax.sub(raw_uniform(u_words, shape, p.dtype), 0.5)
         v = raw_uniform(v_words, shape, p.dtype)
         us = 0.5 - lax.abs(u)
         quick = (us >= 0.07) & (v <= v_accepted)
@@ -278,5 +281,5 @@ def multinomial(
     counts = lax.transpose(counts, (*range(1, len(lead) + 1), 0))
     exact = floating_dtype(None, "multinomial") if dtype is None else (
         dtypes.requested_dtype(dtype, "multinomial"))  # fmt: skip
-    return lax.convert_element_type(counts, exact)
+    return lax.convert_element_type(counts, exact)  # type: ignore[no-any-return]
 

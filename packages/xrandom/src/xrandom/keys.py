@@ -265,7 +265,7 @@ def _seeded(seed: Any, operation: str) -> Array:
         halves = [lax.convert_element_type(x, dtypes.uint32) for x in (high, array)]
     else:
         halves = [lax.full((), 0, dtypes.uint32), lax.convert_element_type(array, dtypes.uint32)]
-    return lax.concatenate([lax.reshape(w, (1,)) for w in halves], 0)  # type: ignore[no-any-return]
+    return lax.concatenate([lax.reshape(w, (1,)) for w in halves], 0)
 
 
 def _check_impl(operation: str, impl: Any, dtype: Any) -> None:
@@ -304,7 +304,7 @@ def key_data(keys: Any) -> Array:
     """Return the words of a key or an array of keys, uint32 of shape `(*keys.shape, 2)`."""
     words = keys.data if type(keys) is Key else as_array(keys, what="key_data: the key")
     _check_words(words, "key_data")
-    return words  # type: ignore[no-any-return]
+    return words
 
 
 def key_impl(keys: Any) -> str:

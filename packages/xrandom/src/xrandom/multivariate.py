@@ -59,7 +59,8 @@ def multivariate_normal(
     factor = filled(_factor(covariance, method), (*lead, n, n))
     z = raw_normal(words, (*lead, n), exact)
     row = filled(lax.reshape(z, (*lead, 1, n)), (*lead, n, n))
-    return lax.add(filled(centre, (*lead, n)), lax.reduce_sum(factor * row, (len(lead) + 1,)))
+    noise = lax.reduce_sum(lax.mul(factor, row), (len(lead) + 1,))
+    return lax.add(filled(centre, (*lead, n)), noise)
 
 
 class _Leading:
@@ -78,7 +79,8 @@ def _factor(covariance: Any, method: str) -> Any:
     else:
         vectors, values, _ = lax.linalg.svd(covariance)
     scale = lax.sqrt(values)
-    return vectors * lax.reshape(scale, (*scale.shape[:-1], 1, scale.shape[-1]))
+    row = lax.reshape(scale, (*scale.shape[:-1], 1, scale.shape[-1]))
+    return lax.mul(vectors, filled(row, vectors.shape))
 
 
 def orthogonal(

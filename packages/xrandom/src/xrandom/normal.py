@@ -54,7 +54,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None) -> Array:
 def _complex_normal(words: Any, shape: Shape, dtype: np.dtype[Any]) -> Array:
     part = dtypes.float32 if dtype == dtypes.complex64 else dtypes.float64
     re, im = [raw_normal(w, shape, part) for w in raw_split(words, 2)]
-    return lax.div(lax.complex(re, im), complex(math.sqrt(2)))  # type: ignore[no-any-return]
+    return lax.div(lax.complex(re, im), complex(math.sqrt(2)))
 
 
 def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None) -> Array:
@@ -72,7 +72,7 @@ def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None) 
     exact = floating_dtype(dtype, "lognormal")
     scale = parameter(sigma, exact, "lognormal: sigma")
     sizes = common_shape(shape, "lognormal", scale)
-    return lax.exp(lax.mul(raw_normal(words, sizes, exact), spread(scale, sizes)))  # type: ignore[no-any-return]
+    return lax.exp(lax.mul(raw_normal(words, sizes, exact), spread(scale, sizes)))
 
 
 def truncated_normal(
@@ -111,5 +111,5 @@ def truncated_normal(
         spread(lax.nextafter(lax.stop_gradient(bound), lax.full_like(bound, infinity)), sizes)
         for bound, infinity in ((low, math.inf), (high, -math.inf))
     ]
-    return lax.min(lax.max(x, inside_low), inside_high)  # type: ignore[no-any-return]
+    return lax.min(lax.max(x, inside_low), inside_high)
 

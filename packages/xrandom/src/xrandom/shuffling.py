@@ -79,7 +79,7 @@ def _shuffled(words: Any, x: Any, axis: int) -> Array:
     for _ in range(rounds):
         words, own = raw_split(words, 2)
         _, x = lax.sort_key_val(raw_bits(own, 32, x.shape), x, axis)
-    return x
+    return x  # type: ignore[no-any-return]
 
 
 def choice(

@@ -75,7 +75,7 @@ def uniform_between(
     if span != 1.0:
         u = lax.mul(u, span)
     u = lax.add(u, low)
-    return u if ordered else lax.max(u, low)  # type: ignore[no-any-return]
+    return u if ordered else lax.max(u, low)
 
 
 @functools.lru_cache(maxsize=256)

@@ -369,7 +369,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import a name of a module that is loaded late; from then on it is found at once."""
     if name == "linalg":
-        return importlib.import_module("xnp.lax.linalg")
+        return importlib.import_module(f"{__name__}.{name}")
     module = _MODULE_BY_NAME.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

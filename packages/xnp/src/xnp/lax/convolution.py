@@ -172,14 +172,19 @@ def conv_transpose(
     elif use_consistent_padding:
         pads = [(k - 1 - lo, k - 1 - hi) for k, (lo, hi) in zip(windows, padding, strict=True)]
     if transpose_kernel:
-        o, i, *space = numbers.rhs_spec
-        rhs = bind("rev", rhs, dimensions=tuple(space)) if space else rhs
-        low, high = min(o, i), max(o, i)
-        rhs = moved(moved(rhs, low, high), high - 1, low)
+        rhs = _transposed_kernel(rhs, numbers)
     return conv_general_dilated(
         lhs, rhs, ones, pads, strides, spread, numbers, precision=precision,
         preferred_element_type=preferred_element_type,
     )  # fmt: skip
+
+
+def _transposed_kernel(rhs: Any, numbers: ConvDimensionNumbers) -> Any:
+    """Reverse a kernel in space and exchange its in and out features."""
+    o, i, *space = numbers.rhs_spec
+    rhs = bind("rev", rhs, dimensions=tuple(space)) if space else rhs
+    low, high = min(o, i), max(o, i)
+    return moved(moved(rhs, low, high), high - 1, low)
 
 
 def conv_dimension_numbers(

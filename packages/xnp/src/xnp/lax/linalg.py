@@ -174,7 +174,7 @@ def svd(
     x = as_array(x, what="svd: x")
     if subset_by_index is not None and full_matrices and compute_uv:
         raise ValueError("svd: subset_by_index goes with full_matrices=False.")
-    results = svd_p.bind(x, full_matrices=bool(full_matrices), compute_uv=bool(compute_uv))
+    results: Any = svd_p.bind(x, full_matrices=bool(full_matrices), compute_uv=bool(compute_uv))
     if subset_by_index is not None:
         start, stop = _range("svd", subset_by_index, min(x.shape[-2:]))
         last = x.ndim - 1
@@ -208,12 +208,14 @@ def triangular_solve(
     is_vector = b.ndim == a.ndim - 1
     if is_vector:
         b = _with_dimension(b, b.ndim if left_side else b.ndim - 1)
-    x: Any = triangular_solve_p.bind(
+    x: Array = triangular_solve_p.bind(
         a, b, left_side=bool(left_side), lower=bool(lower), transpose_a=bool(transpose_a),
         conjugate_a=bool(conjugate_a) and dtypes.is_complex(a.dtype),
         unit_diagonal=bool(unit_diagonal),
     )[0]  # fmt: skip
-    return _without_dimension(x, x.ndim - 1 if left_side else x.ndim - 2) if is_vector else x
+    if is_vector:
+        x = _without_dimension(x, x.ndim - 1 if left_side else x.ndim - 2)
+    return x
 
 
 def _with_dimension(x: Any, dim: int) -> Any:

@@ -18,11 +18,11 @@ from xnp.primitives.shorthand import converted, reshaped, selected, summed
 from xprim import Array, dtypes
 
 
-def norm(  # NumPy's names
+def norm(
     x: Any,
-    ord: Any = None,
+    ord: Any = None,  # noqa: A002 - NumPy's name
     axis: Any = None,
-    keepdims: bool = False,  # noqa: A002
+    keepdims: bool = False,
 ) -> Array:
     """Return the norm of vectors or matrices.
 
@@ -44,8 +44,7 @@ def norm(  # NumPy's names
     (y,) = promoted("norm", x, inexact=True)
     if axis is None and ord is None:
         return vector_norm(y, keepdims=keepdims)
-    given = range(y.ndim) if axis is None else axis if isinstance(axis, tuple | list) else (axis,)
-    axes = tuple([axis_of("norm", a, y.ndim) for a in given])
+    axes = _axes_of(y, axis)
     if len(axes) == 1:
         return vector_norm(y, axis=axes[0], keepdims=keepdims, ord=2 if ord is None else ord)
     if len(axes) != 2 or axes[0] == axes[1]:
@@ -57,6 +56,13 @@ def norm(  # NumPy's names
     arranged = lax.transpose(y, (*kept, *axes))
     result = matrix_norm(arranged, ord="fro" if ord is None else ord)
     return _restored(result, y.shape, axes) if keepdims else result  # type: ignore[no-any-return]
+
+
+def _axes_of(y: Any, axis: Any) -> tuple[int, ...]:
+    if axis is None:
+        return tuple(range(y.ndim))
+    given = axis if isinstance(axis, tuple | list) else (axis,)
+    return tuple([axis_of("norm", a, y.ndim) for a in given])
 
 
 def vector_norm(

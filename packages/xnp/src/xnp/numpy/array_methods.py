@@ -13,8 +13,22 @@ from typing import Any
 import numpy as np
 
 import xnp.numpy as namespace
-from xnp.numpy import bits, contraction, creation, elementary, indexing, logic, printing, reductions
-from xnp.numpy import rearranging, rounding, selection, shaping, sorting, ufuncs
+from xnp.numpy import (
+    bits,
+    contraction,
+    creation,
+    elementary,
+    indexing,
+    logic,
+    printing,
+    rearranging,
+    reductions,
+    rounding,
+    selection,
+    shaping,
+    sorting,
+    ufuncs,
+)
 from xnp.numpy.dispatch import binary_operator
 from xnp.numpy.index_update import IndexUpdateHelper
 from xprim import Array, ConcreteArray, attach_methods, dtypes
@@ -22,7 +36,7 @@ from xprim import Array, ConcreteArray, attach_methods, dtypes
 _OPERANDS = (Array, np.ndarray, np.generic, int, float, complex)
 
 
-# --- operators ----------------------------------------------------------------------------------------
+# --- operators ------------------------------------------------------------------------------------
 
 
 def _forward(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -86,10 +100,10 @@ def _operators() -> dict[str, Any]:
     return table | {
         "__pow__": _pow,
         "__rpow__": _reflected(ufuncs.power),
-        "__neg__": lambda self: ufuncs.negative(self),
+        "__neg__": ufuncs.negative,
         "__pos__": lambda self: self,
-        "__abs__": lambda self: ufuncs.absolute(self),
-        "__invert__": lambda self: bits.invert(self),
+        "__abs__": ufuncs.absolute,
+        "__invert__": bits.invert,
         "__round__": lambda self, ndigits=None: rounding.round(self, ndigits or 0),
     }
 
@@ -103,7 +117,7 @@ def _concrete_operators() -> dict[str, Any]:
     return table
 
 
-# --- indexing and iteration ---------------------------------------------------------------------------
+# --- indexing and iteration -----------------------------------------------------------------------
 
 
 def _setitem(self: Any, index: Any, value: Any) -> None:
@@ -148,7 +162,7 @@ def _contains(self: Any, value: Any) -> bool:
     return bool(reductions.any(logic.equal(self, value)))
 
 
-# --- conversions of concrete arrays -------------------------------------------------------------------
+# --- conversions of concrete arrays ---------------------------------------------------------------
 
 
 def _item(self: Any, *args: int) -> Any:
@@ -226,7 +240,7 @@ def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
     return namespace
 
 
-# --- methods ------------------------------------------------------------------------------------------
+# --- methods --------------------------------------------------------------------------------------
 
 
 def _reshape(self: Any, *args: Any, order: str = "C") -> Any:
@@ -242,7 +256,7 @@ def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> An
     return shaping.astype(self, dtype, copy=copy, device=device)
 
 
-def _view(self: Any, dtype: Any = None, type: Any = None) -> Any:  # noqa: A002 - NumPy's name
+def _view(self: Any, dtype: Any = None, type: Any = None) -> Any:
     if type is not None:
         raise TypeError("view: type= is not supported.")
     return rearranging.bits_as(self, dtype)
@@ -289,11 +303,11 @@ def _methods() -> dict[str, Any]:
         "reshape": _reshape, "transpose": _transpose, "astype": _astype, "view": _view,
         "flatten": _flatten, "copy": _copy_method, "clone": _copy_method, "conj": _conj,
         "conjugate": _conj, "clip": _clip, "item": _item,
-        "T": property(lambda self: s.transpose(self)),
-        "mT": property(lambda self: s.matrix_transpose(self)),
+        "T": property(s.transpose),
+        "mT": property(s.matrix_transpose),
         "at": property(IndexUpdateHelper),
-        "real": property(lambda self: elementary.real(self)),
-        "imag": property(lambda self: elementary.imag(self)),
+        "real": property(elementary.real),
+        "imag": property(elementary.imag),
         "flat": property(lambda self: iter(s.ravel(self))),
     }  # fmt: skip
 

@@ -249,7 +249,7 @@ def cross(
     return moveaxis(joined, -1, axisc)
 
 
-# --- convolution --------------------------------------------------------------------------------------
+# --- convolution ----------------------------------------------------------------------------------
 
 
 def _convolved(operation: str, a: Any, v: Any, mode: str, precision: Any, preferred: Any) -> Any:

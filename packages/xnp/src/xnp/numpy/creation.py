@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import xtree
 
+import xtree
+from xnp.numpy.dispatch import host_aval
 from xnp.numpy.promoting import array_of, bind, broadcast_all, cast, filled, promoted, spread
 from xprim import (
     Array,
@@ -27,7 +28,6 @@ from xprim import (
     promotion,
     quiet,
     scalar_array,
-    shaped_array,
     state,
 )
 from xprim.eager import EAGER
@@ -38,6 +38,7 @@ __all__ = [
 ]  # fmt: skip
 
 _SCALARS = frozenset([bool, int, float, complex])
+_ONLY_FLOATS = {float}
 
 
 def array(
@@ -142,6 +143,10 @@ def _convert() -> Any:
 
 def _array_of_list(items: Sequence[Any], dtype: Any) -> Any:
     """Make an array of nested lists: at once when they hold plain numbers, else by stacking."""
+    if dtype is None and set(map(type, items)) == _ONLY_FLOATS:
+        target = dtypes.python_scalar_dtype(float)
+        host = quiet.run(np.array, items, target)
+        return ConcreteArray(host, host_aval(host.shape, target))
     try:
         host = np.array(items)
     except (TypeError, ValueError):  # ragged lists; tracers refuse to become NumPy's
@@ -161,12 +166,12 @@ def _array_of_list(items: Sequence[Any], dtype: Any) -> Any:
         if dtypes.is_integer(target) and kind == "i" and host.size:
             _check_fits(host, target)
         elif kind != "i" and not dtypes.is_inexact(target):
-            wide = ConcreteArray(host, shaped_array(host.shape, host.dtype))
+            wide = ConcreteArray(host, host_aval(host.shape, host.dtype))
             params = {"new_dtype": target, "weak_type": False}
             return EAGER.process(_convert(), (wide,), params)[0]
     if host.dtype != target:
         host = quiet.run(host.astype, target)
-    return ConcreteArray(host, shaped_array(host.shape, target))
+    return ConcreteArray(host, host_aval(host.shape, target))
 
 
 def _check_fits(host: Any, target: Any) -> None:
@@ -230,7 +235,7 @@ def copy(a: Any, order: str | None = None) -> Array:
     return array(a, copy=True, order=order)
 
 
-# --- filled arrays ------------------------------------------------------------------------------------
+# --- filled arrays --------------------------------------------------------------------------------
 
 
 def shape_of(shape: Any, operation: str) -> tuple[int, ...]:
@@ -257,7 +262,7 @@ def _constant(value: Any, shape: Any, dtype: Any, operation: str, device: Any) -
     shape = shape_of(shape, operation)
     dtype = dtypes.requested_dtype(dtype, operation)
     if state.trace is EAGER and math.prod(shape) <= 4096:
-        result: Any = ConcreteArray(np.full(shape, value, dtype), shaped_array(shape, dtype))
+        result: Any = ConcreteArray(np.full(shape, value, dtype), host_aval(shape, dtype))
     else:
         result = filled(value, shape, dtype)
     return result if device is None else on_device(result, device)
@@ -278,9 +283,8 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Array:
     """
     if dtype is None:
         dtype = dtypes.python_scalar_dtype(float)
-    if type(shape) is int and device is None and 0 <= shape <= 4096 and state.trace is EAGER:
-        dtype = dtypes.requested_dtype(dtype, "zeros")
-        return ConcreteArray(np.zeros(shape, dtype), shaped_array((shape,), dtype))
+        if device is None and type(shape) is int and 0 <= shape <= 4096 and state.trace is EAGER:
+            return ConcreteArray(np.zeros(shape, dtype), host_aval((shape,), dtype))
     return _constant(0, shape, dtype, "zeros", device)  # type: ignore[no-any-return]
 
 
@@ -349,7 +353,7 @@ def full_like(
     return full(shape, fill_value, dtype, device=device)
 
 
-# --- from other sources -------------------------------------------------------------------------------
+# --- from other sources ---------------------------------------------------------------------------
 
 
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Array:

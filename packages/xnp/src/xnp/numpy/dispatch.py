@@ -41,6 +41,10 @@ _SCALARS = frozenset([bool, int, float, complex])
 _INT32 = range(-(2**31), 2**31)
 
 
+# Abstract values of results made on the host: kept alive, because making one anew costs 2 us.
+host_aval = functools.lru_cache(maxsize=4096)(shaped_array)
+
+
 def new_table() -> Table:
     """Return an empty table of plans that is emptied whenever plans may have become wrong."""
     table: Table = {}

@@ -90,7 +90,7 @@ def einsum_path(
     return ["einsum_path", *path], text
 
 
-# --- the text -----------------------------------------------------------------------------------------
+# --- the text -------------------------------------------------------------------------------------
 
 
 def _parsed(subscripts: Any, operands: Sequence[Any]) -> tuple[list[str], str, list[Any]]:
@@ -181,7 +181,7 @@ def _sizes(terms: list[str], arrays: list[Any]) -> dict[str, int]:
     return sizes
 
 
-# --- the order ----------------------------------------------------------------------------------------
+# --- the order ------------------------------------------------------------------------------------
 
 
 def _path(optimize: Any, terms: list[str], result: str, sizes: dict[str, int]) -> list[Any]:
@@ -217,7 +217,7 @@ def _volume(labels: Any, sizes: dict[str, int]) -> int:
     return math.prod([sizes[c] for c in labels])
 
 
-# --- the products -------------------------------------------------------------------------------------
+# --- the products ---------------------------------------------------------------------------------
 
 
 def _wanted(i: int, terms: list[str], result: str) -> str:

@@ -93,7 +93,7 @@ degrees = rad2deg = unary_function(
 )
 
 
-# --- of two operands ----------------------------------------------------------------------------------
+# --- of two operands ------------------------------------------------------------------------------
 
 
 def _arctan2(y: Any, x: Any) -> Any:
@@ -187,7 +187,7 @@ def _spacing(x: Any) -> Any:
 spacing = unary_function("spacing", _spacing, "Return the distance to the next float of larger size.")
 
 
-# --- special forms ------------------------------------------------------------------------------------
+# --- special forms --------------------------------------------------------------------------------
 
 
 def _sinc(x: Any) -> Any:
@@ -288,7 +288,7 @@ def _integers(name: str, x1: Any, x2: Any) -> Any:
     return broadcast_all(name, x, y)
 
 
-# --- complex parts ------------------------------------------------------------------------------------
+# --- complex parts --------------------------------------------------------------------------------
 
 
 def _real(x: Any) -> Any:

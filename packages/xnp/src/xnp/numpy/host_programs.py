@@ -72,6 +72,10 @@ def _is_taken(backend: Any, eqn: Any) -> bool:
     return bool(backend.takes(eqn.primitive, stand_ins, avals_out))
 
 
+def _is_mask(atom: Any) -> bool:
+    return dtypes.is_bool(atom.aval.dtype)
+
+
 class _Writer:
     """Writes the text of the function; names of variables are numbers, constants are globals."""
 
@@ -100,7 +104,7 @@ class _Writer:
         results = [self.atom(v) for v in jaxpr.outvars]
         result = results[0] if len(results) == 1 else f"({', '.join(results)},)"
         body = "\n    ".join([*lines, f"return {result}"])
-        exec(f"def program({arguments}):\n    {body}", self.globals)  # noqa: S102
+        exec(f"def program({arguments}):\n    {body}", self.globals)
         function: Callable[..., Any] = self.globals["program"]
         return function
 
@@ -134,6 +138,11 @@ class _Writer:
             return f"{operands}.reshape({self.constant(aval.shape)})"
         if name == "squeeze":
             return f"{operands}.reshape({self.constant(aval.shape)})"
+        if name == "broadcast_in_dim" and eqn.inputs[0].aval.size == aval.size:
+            return f"{operands}.reshape({self.constant(aval.shape)})"
+        if name == "select_n" and len(eqn.inputs) == 3 and _is_mask(eqn.inputs[0]):
+            which, first, second = operands.split(", ")
+            return f"{self.constant(np.where)}({which}, {second}, {first})"
         if name == "transpose":
             return f"{operands}.transpose({self.constant(eqn.params['permutation'])})"
         return ""

@@ -184,7 +184,7 @@ def _mask_entries(mask: Any, axis: int, shape: Any) -> list[Entry]:
     return [Positions(from_numpy(p.astype(np.int32))) for p in np.nonzero(mask.to_host())]
 
 
-# --- integer arrays as index vectors ----------------------------------------------------------------
+# --- integer arrays as index vectors --------------------------------------------------------------
 
 
 def index_dtype(arrays: Sequence[Any]) -> np.dtype[Any]:

@@ -122,7 +122,7 @@ def ravel_multi_index(
     for p, n in zip(parts, sizes, strict=True):
         if mode == "raise":
             host = np.asarray(p)
-            if host.size and not (0 <= host.min() and host.max() < n):
+            if host.size and not (host.min() >= 0 and host.max() < n):
                 raise ValueError("ravel_multi_index: a position is out of bounds.")
         bounded.append(p % n if mode == "wrap" else p.clip(0, n - 1))
     pairs = list(zip(bounded, sizes, strict=True))

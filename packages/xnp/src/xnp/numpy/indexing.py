@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from xnp.numpy.creation import counting
-from xnp.numpy.dispatch import host_of
+from xnp.numpy.dispatch import host_aval, host_of
 from xnp.numpy.index_entries import (
     Entry,
     NewAxis,
@@ -66,9 +66,7 @@ def getitem(x: Any, index: Any) -> Any:
                 aval = x.aval
                 if type(result) is not np.ndarray:
                     result = np.asarray(result, aval.dtype)
-                return ConcreteArray(
-                    result, shaped_array(result.shape, aval.dtype, aval.weak_type)
-                )
+                return ConcreteArray(result, host_aval(result.shape, aval.dtype, aval.weak_type))
     return read(x, index)
 
 
@@ -244,7 +242,7 @@ def _fill_scalar(value: Any) -> Any:
     return None if isinstance(scalar, float) and scalar != scalar else scalar
 
 
-# --- functions ----------------------------------------------------------------------------------------
+# --- functions ------------------------------------------------------------------------------------
 
 
 def take(

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from xnp.numpy.creation import asarray
-from xnp.numpy.dispatch import host_of
+from xnp.numpy.dispatch import host_aval, host_of
 from xnp.numpy.indexing import no_out
 from xnp.numpy.promoting import array_of, axis_of, bind, cast, promoted, reshaped
 from xnp.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, moveaxis
-from xprim import Array, ConcreteArray, dtypes, shaped_array, state
+from xprim import Array, ConcreteArray, dtypes, state
 from xprim.eager import EAGER
 
 __all__ = [
@@ -72,7 +72,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
                 result = np.concatenate(hosts, axis)
             except (ValueError, np.exceptions.AxisError):
                 return _concatenate(arrays, axis, dtype)
-            return ConcreteArray(result, shaped_array(result.shape, first.dtype, first.weak_type))
+            return ConcreteArray(result, host_aval(result.shape, first.dtype, first.weak_type))
     return _concatenate(arrays, axis, dtype)
 
 
@@ -134,7 +134,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Ar
         hosts, first = found
         if -hosts[0].ndim - 1 <= axis <= hosts[0].ndim:
             result = np.stack(hosts, axis)
-            return ConcreteArray(result, shaped_array(result.shape, first.dtype, first.weak_type))
+            return ConcreteArray(result, host_aval(result.shape, first.dtype, first.weak_type))
     xs = promoted("stack", *parts)
     shapes = {x.aval.shape for x in xs}
     if len(shapes) > 1:
@@ -224,7 +224,7 @@ def _block(arrays: Any, depth: int, rank: int) -> Any:
     return concatenate([_block(x, depth - 1, rank) for x in arrays], -depth)
 
 
-# --- taking apart -------------------------------------------------------------------------------------
+# --- taking apart ---------------------------------------------------------------------------------
 
 
 def _split(operation: str, ary: Any, indices_or_sections: Any, axis: int, equal: bool) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from xnp.numpy.creation import array, counting, on_device, shape_of
+from xnp.numpy.dispatch import host_aval, planned
 from xnp.numpy.promoting import (
     array_of,
     bind,
@@ -26,7 +27,6 @@ from xnp.numpy.promoting import (
 )
 from xnp.numpy.shaping import moveaxis
 from xprim import Array, ConcreteArray, Tracer, dtypes, from_numpy, promotion, scalar_array, state
-from xprim.array import shaped_array
 from xprim.eager import EAGER
 from xprim.errors import ConcretizationTypeError
 
@@ -42,7 +42,7 @@ def _host(array: Any, dtype: Any) -> Any:
     """Return a new host array as an Array of a dtype."""
     if array.dtype != dtype:
         array = array.astype(dtype)
-    return ConcreteArray(array, shaped_array(array.shape, dtype))
+    return ConcreteArray(array, host_aval(array.shape, dtype))
 
 
 def arange(
@@ -68,6 +68,10 @@ def arange(
       Array([2, 5], dtype=int32)
     """
     del out_sharding
+    if type(start) is int and stop is None and step is None and dtype is None and device is None and (
+        0 <= start <= _SMALL
+    ):  # fmt: skip
+        return _host(np.arange(start), dtypes.python_scalar_dtype(int))  # type: ignore[no-any-return]
     given = [v for v in (start, stop, step) if v is not None]
     for v in given:
         if isinstance(v, Tracer):
@@ -136,28 +140,32 @@ def linspace(
     if num < 0:
         raise ValueError(f"linspace: num must not be negative, got {num}.")
     wanted = None if dtype is None else dtypes.requested_dtype(dtype, "linspace")
-    low, high = inexact("linspace", start, stop)
-    real = low.aval.dtype
-    low, high = broadcast_all("linspace", cast(low, real), cast(high, real))
+    result, step = _linspace(start, stop, num, bool(endpoint), operator.index(axis), wanted)
+    result = result if device is None else on_device(result, device)
+    return (result, step) if retstep else result
+
+
+@planned(2)
+def _linspace(start: Any, stop: Any, num: int, endpoint: bool, axis: int, wanted: Any) -> Any:
+    low, high = broadcast_all("linspace", *inexact("linspace", start, stop))
+    low, high = cast(low, low.aval.dtype), cast(high, low.aval.dtype)
     divisions = num - 1 if endpoint else num
     shape = low.aval.shape
     if num == 1 or divisions <= 0:
-        result = spread(reshaped(low, (1, *shape)), (min(num, 1), *shape)) if num else (
-            spread(scalar_like(0, low), (0, *shape)))  # fmt: skip
-        step = scalar_like(float("nan") if num < 2 and endpoint else 1, low)
-        if not endpoint and num == 1:
-            step = bind("sub", high, low)
+        one = bind("broadcast_in_dim", low, shape=(1, *shape),
+                   broadcast_dimensions=tuple(range(1, len(shape) + 1)))  # fmt: skip
+        result = one if num else spread(scalar_like(0, low), (0, *shape))
+        step = scalar_like(float("nan"), low) if endpoint or not num else bind("sub", high, low)
     else:
         step = bind("div", bind("sub", high, low), scalar_like(divisions, low))
         result = _between(low, high, divisions, num, endpoint)
     if axis:
-        result = moveaxis(result, 0, axis)
+        result = array_of(moveaxis(result, 0, axis), "linspace")
     if wanted is not None:
         if dtypes.is_integer(wanted):
             result = bind("floor", result)
         result = cast(result, wanted)
-    result = result if device is None else on_device(result, device)
-    return (result, step) if retstep else result
+    return result, step
 
 
 def _between(low: Any, high: Any, divisions: int, num: int, endpoint: bool) -> Any:
@@ -209,7 +217,7 @@ def geomspace(
     return result if dtype is None else cast(result, dtypes.requested_dtype(dtype, "geomspace"))  # type: ignore[no-any-return]
 
 
-# --- matrices -----------------------------------------------------------------------------------------
+# --- matrices -------------------------------------------------------------------------------------
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Array:
@@ -259,7 +267,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
     return bind("concatenate", *[reshaped(p, (x.aval.shape[0], 1)) for p in powers], dimension=1)  # type: ignore[no-any-return]
 
 
-# --- grids --------------------------------------------------------------------------------------------
+# --- grids ----------------------------------------------------------------------------------------
 
 
 def meshgrid(
@@ -350,7 +358,7 @@ mgrid = _Grid("mgrid", False)
 ogrid = _Grid("ogrid", True)
 
 
-# --- window functions ---------------------------------------------------------------------------------
+# --- window functions -----------------------------------------------------------------------------
 
 
 def _window(function: Any, M: int, *args: Any) -> Any:

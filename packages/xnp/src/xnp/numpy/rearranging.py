@@ -36,7 +36,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-# --- repeat -------------------------------------------------------------------------------------------
+# --- repeat ---------------------------------------------------------------------------------------
 
 
 def repeat(
@@ -133,7 +133,7 @@ def resize(a: Any, new_shape: Any) -> Array:
     return reshaped(flat[:size], shape)  # type: ignore[no-any-return]
 
 
-# --- roll, flip ---------------------------------------------------------------------------------------
+# --- roll, flip -----------------------------------------------------------------------------------
 
 
 def roll(a: Any, shift: Any, axis: Any = None) -> Array:
@@ -149,7 +149,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
         return reshaped(roll(reshaped(a, (a.aval.size,)), shift, 0), a.aval.shape)  # type: ignore[no-any-return]
     axes = axes_of(axis, a.aval.ndim, "roll") if isinstance(axis, int) else tuple(
         [axis_of(d, a.aval.ndim, "roll") for d in axis])  # fmt: skip
-    if isinstance(shift, Array) and shift.aval.ndim == 0 or isinstance(shift, int | np.integer):
+    if (isinstance(shift, Array) and shift.aval.ndim == 0) or isinstance(shift, int | np.integer):
         shifts = [shift] * len(axes)
     else:
         shifts = list(shift)
@@ -222,7 +222,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     return flip(permuted(m, tuple(order)), second)
 
 
-# --- diagonals and triangles --------------------------------------------------------------------------
+# --- diagonals and triangles ----------------------------------------------------------------------
 
 
 @planned(1)
@@ -353,7 +353,7 @@ def triu(m: Any, k: int = 0) -> Array:
     return _triu(m, operator.index(k))  # type: ignore[no-any-return]
 
 
-# --- bits ---------------------------------------------------------------------------------------------
+# --- bits -----------------------------------------------------------------------------------------
 
 
 def bits_as(x: Any, dtype: Any) -> Any:

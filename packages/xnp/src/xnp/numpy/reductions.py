@@ -69,7 +69,7 @@ def _with_where(operation: str, x: Any, where: Any, neutral: Any) -> Any:
     return select(mask, x, scalar_like(neutral, x))
 
 
-# --- sum and prod -------------------------------------------------------------------------------------
+# --- sum and prod ---------------------------------------------------------------------------------
 
 
 def accumulation_dtype(dtype: Any) -> Any:
@@ -146,7 +146,7 @@ def prod(
     return bind("mul", result, cast(array_of(initial, "prod"), result.aval.dtype))  # type: ignore[no-any-return]
 
 
-# --- max and min --------------------------------------------------------------------------------------
+# --- max and min ----------------------------------------------------------------------------------
 
 
 def _extremum(primitive: str, operation: str) -> Any:
@@ -225,7 +225,7 @@ def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> 
     return _ptp(a, _static_axis(axis), keepdims)  # type: ignore[no-any-return]
 
 
-# --- all and any --------------------------------------------------------------------------------------
+# --- all and any ----------------------------------------------------------------------------------
 
 
 def _truth(primitive: str, operation: str) -> Any:
@@ -272,7 +272,7 @@ def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Array:
     return _count_nonzero(a, _static_axis(axis), keepdims)  # type: ignore[no-any-return]
 
 
-# --- mean, var, std -----------------------------------------------------------------------------------
+# --- mean, var, std -------------------------------------------------------------------------------
 
 
 def computation_dtype(dtype: Any) -> Any:
@@ -445,7 +445,7 @@ def average(
     return (result, total) if returned else result
 
 
-# --- positions ----------------------------------------------------------------------------------------
+# --- positions ------------------------------------------------------------------------------------
 
 
 def _position(primitive: str, operation: str) -> Any:
@@ -489,7 +489,7 @@ def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool = F
     return _argmin(a, axis, keepdims)  # type: ignore[no-any-return]
 
 
-# --- running totals -----------------------------------------------------------------------------------
+# --- running totals -------------------------------------------------------------------------------
 
 
 def _running(primitive: str, operation: str) -> Any:

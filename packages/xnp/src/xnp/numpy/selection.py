@@ -20,16 +20,18 @@ from xnp.numpy.promoting import (
     array_of,
     axis_of,
     bind,
+    broadcast,
     broadcast_all,
     cast,
     filled,
     promoted,
     reshaped,
     scalar_like,
-    select as chosen,
     spread,
 )
-from xnp.numpy.reductions import sum as summed
+from xnp.numpy.promoting import (
+    select as chosen,
+)
 from xnp.numpy.shaping import broadcast_arrays
 from xprim import Array, ConcreteArray, dtypes, from_numpy
 from xprim.errors import ConcretizationTypeError
@@ -99,12 +101,12 @@ def _clip_both(x: Any, low: Any, high: Any) -> Any:
 
 @planned(2)
 def _greatest(x: Any, low: Any) -> Any:
-    return bind("max", *broadcast_all("clip", *promoted("clip", low, x)))
+    return bind("max", *broadcast("clip", *promoted("clip", low, x)))
 
 
 @planned(2)
 def _least(x: Any, high: Any) -> Any:
-    return bind("min", *broadcast_all("clip", *promoted("clip", high, x)))
+    return bind("min", *broadcast("clip", *promoted("clip", high, x)))
 
 
 def clip(arr: Any = None, /, min: Any = None, max: Any = None, *, a: Any = None, a_min: Any = None,
@@ -133,7 +135,7 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None, *, a: Any = None,
     return _clip_both(arr, low, high)  # type: ignore[no-any-return]
 
 
-# --- positions of true elements -----------------------------------------------------------------------
+# --- positions of true elements -------------------------------------------------------------------
 
 
 def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
@@ -252,7 +254,7 @@ def compress(
     return read(a, (*lead, places), mode="fill", fill_value=fill_value)  # type: ignore[no-any-return]
 
 
-# --- choices ------------------------------------------------------------------------------------------
+# --- choices --------------------------------------------------------------------------------------
 
 
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
@@ -306,7 +308,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array
                 which, "choose", "mode 'raise' looks at values; use 'wrap' or 'clip'."
             )
         host = which.to_host()
-        if host.size and not (0 <= host.min() and host.max() < count):
+        if host.size and not (host.min() >= 0 and host.max() < count):
             raise ValueError(f"choose: a number in a has no choice among {count}.")
     elif mode == "wrap":
         which = which % count

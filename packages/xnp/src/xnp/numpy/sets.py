@@ -213,7 +213,7 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)  # type: ignore[no-any-return]
 
 
-# --- sets ---------------------------------------------------------------------------------------------
+# --- sets -----------------------------------------------------------------------------------------
 
 
 def isin(
@@ -304,7 +304,7 @@ def setxor1d(
     return _filtered(values, keep, size, fill_value)  # type: ignore[no-any-return]
 
 
-# --- insert and delete --------------------------------------------------------------------------------
+# --- insert and delete ----------------------------------------------------------------------------
 
 
 def _static_positions(obj: Any, operation: str) -> Any:

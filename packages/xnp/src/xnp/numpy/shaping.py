@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.numpy.dispatch import host_of, planned
+from xnp.numpy.dispatch import host_aval, host_of, planned
 from xnp.numpy.promoting import (
     array_of,
     axes_of,
@@ -23,7 +23,7 @@ from xnp.numpy.promoting import (
     reshaped,
     spread,
 )
-from xprim import Array, ConcreteArray, Tracer, dtypes, shaped_array, state
+from xprim import Array, ConcreteArray, Tracer, dtypes, state
 from xprim.eager import EAGER
 from xprim.errors import ConcretizationTypeError
 
@@ -34,7 +34,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-# --- reshape ------------------------------------------------------------------------------------------
+# --- reshape --------------------------------------------------------------------------------------
 
 
 def reshape(
@@ -69,7 +69,7 @@ def reshape(
             except (TypeError, ValueError):
                 return _reshape(a, shape, order)
             aval = a.aval
-            return ConcreteArray(result, shaped_array(result.shape, aval.dtype, aval.weak_type))
+            return ConcreteArray(result, host_aval(result.shape, aval.dtype, aval.weak_type))
     return _reshape(a, shape, order)
 
 
@@ -128,7 +128,7 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Array:
     return reshape(a, -1 if getattr(a, "size", 1) else (0,), "C" if order in "KA" else order)
 
 
-# --- transpose ----------------------------------------------------------------------------------------
+# --- transpose ------------------------------------------------------------------------------------
 
 
 def permuted(x: Any, permutation: tuple[int, ...]) -> Any:
@@ -228,7 +228,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
     return moveaxis(a, axis, start - (axis < start))
 
 
-# --- dimensions of size 1 -----------------------------------------------------------------------------
+# --- dimensions of size 1 -------------------------------------------------------------------------
 
 
 @planned(1)
@@ -294,7 +294,7 @@ def atleast_3d(*arys: Any) -> Any:
     return _at_least(3, arys)
 
 
-# --- broadcasting -------------------------------------------------------------------------------------
+# --- broadcasting ---------------------------------------------------------------------------------
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
@@ -340,7 +340,7 @@ def broadcast_arrays(*args: Any) -> list[Array]:
     return [broadcast_to(a, common) for a in arrays]
 
 
-# --- what an array is ---------------------------------------------------------------------------------
+# --- what an array is -----------------------------------------------------------------------------
 
 
 def shape(a: Any) -> tuple[int, ...]:

@@ -27,8 +27,8 @@ from xnp.numpy.promoting import (
     spread,
 )
 from xnp.numpy.ranges import linspace
-from xnp.numpy.reductions import average, kept
 from xnp.numpy.reductions import any as any_
+from xnp.numpy.reductions import average, kept
 from xnp.numpy.reductions import max as max_
 from xnp.numpy.reductions import min as min_
 from xnp.numpy.reductions import sum as summed
@@ -174,7 +174,7 @@ def nanmedian(
     return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 
-# --- counts -------------------------------------------------------------------------------------------
+# --- counts ---------------------------------------------------------------------------------------
 
 
 def bincount(
@@ -310,7 +310,7 @@ def histogramdd(
     return result, edges
 
 
-# --- correlation --------------------------------------------------------------------------------------
+# --- correlation ----------------------------------------------------------------------------------
 
 
 def cov(

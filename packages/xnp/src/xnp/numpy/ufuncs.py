@@ -117,7 +117,7 @@ sign = unary_function("sign", _sign, "Return -1, 0 or 1 by the sign; x / |x| for
 square = unary_function("square", _square, "Return x^2.")
 
 
-# --- division ---------------------------------------------------------------------------------------
+# --- division -------------------------------------------------------------------------------------
 
 
 def _true_divide(x: Any, y: Any) -> Any:
@@ -217,7 +217,7 @@ def modf(x: Any, /) -> tuple[Array, Array]:
     return rest, whole
 
 
-# --- powers -----------------------------------------------------------------------------------------
+# --- powers ---------------------------------------------------------------------------------------
 
 
 @planned(1)
@@ -290,7 +290,7 @@ def float_power(x: Any, y: Any, /) -> Array:
     return bind("pow", *broadcast("float_power", x, y))  # type: ignore[no-any-return]
 
 
-# --- maximum and minimum ------------------------------------------------------------------------------
+# --- maximum and minimum --------------------------------------------------------------------------
 
 
 def _extremum_without_nan(name: str, primitive: str) -> Callable[[Any, Any], Any]:

@@ -223,12 +223,9 @@ def _abs_jvp(x_dot: Any, y: Any, x: Any) -> Any:
         # the derivative from the right at zero
         return selected(bind("ge", x, scalar_like(x, 0.0)), x_dot, neg_p.bind(x_dot)[0])
     # |x| = sqrt(x conj(x)), so d|x| = Re(conj(x) dx) / |x|; zero at zero
-    direction = div_p.bind(
-        bind("conj", x, input_dtype=x.aval.dtype),
-        in_dtype(
-            selected(bind("eq", y, scalar_like(y, 0.0)), scalar_like(y, 1.0), y), x.aval.dtype
-        ),
-    )[0]
+    size = selected(bind("eq", y, scalar_like(y, 0.0)), scalar_like(y, 1.0), y)
+    conjugate = bind("conj", x, input_dtype=x.aval.dtype)
+    direction = div_p.bind(conjugate, in_dtype(size, x.aval.dtype))[0]
     return bind("real", mul_p.bind(x_dot, direction)[0])
 
 

@@ -6,6 +6,7 @@ Semantics: StableHLO specification, section broadcast_in_dim.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ def _shape(
     aval: ShapedArray, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]
 ) -> tuple[ShapedArray, ...]:
     dims = broadcast_dimensions
-    if len(dims) != aval.ndim or any(a >= b for a, b in zip(dims, dims[1:], strict=False)):
+    if len(dims) != aval.ndim or any(a >= b for a, b in pairwise(dims)):
         raise TypeError(
             "broadcast_in_dim: broadcast_dimensions must name one dimension of the result for each "
             f"of the operand's, in increasing order.\n  got       {dims} for {aval.str_long()}"

@@ -197,12 +197,12 @@ def _complex_text(b: Any, operands: Any, avals: Any, out: ShapedArray, attribute
     ]  # fmt: skip
 
     def product(x: str, y: str) -> str:
-        result: Any = b.op("stablehlo.convolution", [x, y], halves, [real_out], attributes)[0]
+        result: str = b.op("stablehlo.convolution", [x, y], halves, [real_out], attributes)[0]
         return result
 
     re = b.same_type_op("stablehlo.subtract", [product(a, c), product(bb, d)], real_out)
     im = b.same_type_op("stablehlo.add", [product(a, d), product(bb, c)], real_out)
-    result: Any = b.op("stablehlo.complex", [re, im], [real_out, real_out], [out])[0]
+    result: str = b.op("stablehlo.complex", [re, im], [real_out, real_out], [out])[0]
     return result
 
 

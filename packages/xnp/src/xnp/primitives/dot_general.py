@@ -3,8 +3,9 @@
     out[batch, lhs free, rhs free] = sum over contracted of lhs[...] * rhs[...]
 
 `dimension_numbers` is ((lhs contracting, rhs contracting), (lhs batch, rhs batch)). With NumPy,
-each operand becomes a (batched) matrix by a transposition and a reshape, views where that is possible,
-and one call of the matrix product does the rest; the way there is worked out once for each shape.
+each operand becomes a (batched) matrix by a transposition and a reshape, views where that is
+possible, and one call of the matrix product does the rest; the way there is worked out once for
+each shape.
 Sums of dtypes of 16 bits and fewer are kept in float32 and rounded once.
 
 Semantics: StableHLO specification, section dot_general.

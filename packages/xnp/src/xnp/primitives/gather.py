@@ -64,24 +64,36 @@ def _problem(operand: ShapedArray, indices: ShapedArray, numbers: Any, slice_siz
         not 0 <= w <= n for w, n in zip(slice_sizes, operand.shape, strict=False)
     ):
         return "slice_sizes must give each operand dimension a size that fits into it"
+    return _problem_of_numbers(operand, indices, numbers, slice_sizes)
+
+
+def _problem_of_numbers(
+    operand: ShapedArray, indices: ShapedArray, numbers: Any, slice_sizes: Any
+) -> str:
     batching = numbers.operand_batching_dims
     dropped = (*numbers.collapsed_slice_dims, *batching)
-    if len({*dropped}) != len(dropped) or any(not 0 <= d < operand.ndim for d in dropped):
+    if not _are_distinct(dropped, operand.ndim):
         return "collapsed_slice_dims and operand_batching_dims must be distinct operand dimensions"
     if any(slice_sizes[d] > 1 for d in dropped):
         return "slices must have size 1 in collapsed_slice_dims and operand_batching_dims"
     mapped = (*numbers.start_index_map, *batching)
-    if len({*mapped}) != len(mapped) or any(not 0 <= d < operand.ndim for d in mapped):
+    if not _are_distinct(mapped, operand.ndim):
         return "start_index_map must name distinct operand dimensions that are not batching"
     rank = indices.ndim - 1 + operand.ndim - len(dropped)
     offset = numbers.offset_dims
-    if (
-        len(offset) != operand.ndim - len(dropped)
-        or list(offset) != sorted({*offset})
-        or any(not 0 <= d < rank for d in offset)
-    ):
-        return f"offset_dims must be {operand.ndim - len(dropped)} sorted dimensions of the result"
-    places = numbers.start_indices_batching_dims
+    count = operand.ndim - len(dropped)
+    if len(offset) != count or list(offset) != sorted(offset) or not _are_distinct(offset, rank):
+        return f"offset_dims must be {count} sorted dimensions of the result"
+    return _problem_of_batching(operand, indices, batching, numbers.start_indices_batching_dims)
+
+
+def _are_distinct(dims: Any, rank: int) -> bool:
+    return len({*dims}) == len(dims) and all(0 <= d < rank for d in dims)
+
+
+def _problem_of_batching(
+    operand: ShapedArray, indices: ShapedArray, batching: Any, places: Any
+) -> str:
     if len(places) != len(batching) or any(not 0 <= p < indices.ndim - 1 for p in places):
         return f"{_PARALLEL} must correspond"
     if any(operand.shape[d] != indices.shape[p] for d, p in zip(batching, places, strict=True)):
@@ -133,13 +145,7 @@ def _gather_in_bounds(plan: Plan, x: Any, indices: Any) -> Any:
         return found if plan.take_to_out is None else found.transpose(plan.take_to_out)
     starts = starts_in_dims(plan, indices)
     moving = [d for d, start in enumerate(starts) if type(start) is not int]
-    # a view with one dimension of window positions for each indexed dimension, then the window
-    view = strided(
-        x,
-        [plan.shape[d] - plan.window[d] + 1 for d in moving]
-        + [plan.window[d] for d in plan.window_dims],
-        [x.strides[d] for d in (*moving, *plan.window_dims)],
-    )
+    view = _windows_at(plan, x, moving)
     if moving:
         if not plan.index_map:  # batching dimensions alone may not span the batch
             starts[moving[0]] = np.broadcast_to(starts[moving[0]], plan.batch)
@@ -147,6 +153,14 @@ def _gather_in_bounds(plan: Plan, x: Any, indices: Any) -> Any:
     else:
         found = np.broadcast_to(view, (*plan.batch, *view.shape))
     return found if plan.to_out is None else found.transpose(plan.to_out)
+
+
+def _windows_at(plan: Plan, x: Any, moving: list[int]) -> Any:
+    """Return a view with one dimension of positions for each indexed dimension, then the window."""
+    positions = [plan.shape[d] - plan.window[d] + 1 for d in moving]
+    sizes = [plan.window[d] for d in plan.window_dims]
+    strides = [x.strides[d] for d in (*moving, *plan.window_dims)]
+    return strided(x, positions + sizes, strides)
 
 
 def _with_fill(plan: Plan, out: Any, valid: Any, fill_value: Any) -> Any:

@@ -49,7 +49,7 @@ def lapack_call(
         f"operand_layouts = {_layouts(avals_in, batch)}",
         f"result_layouts = {_layouts(avals_out, batch)}",
     ])  # fmt: skip
-    result: Any = b.op("stablehlo.custom_call", operands, avals_in, avals_out, attributes)
+    result: list[str] = b.op("stablehlo.custom_call", operands, avals_in, avals_out, attributes)
     return result
 
 
@@ -73,7 +73,7 @@ def compared(b: Any, direction: str, x: str, y: str, aval: ShapedArray) -> str:
     """Write a comparison of two arrays of one type."""
     attribute = f"comparison_direction = #stablehlo<comparison_direction {direction}>"
     truth = shaped_array(aval.shape, dtypes.bool_)
-    result: Any = b.op("stablehlo.compare", [x, y], [aval, aval], [truth], attribute)[0]
+    result: str = b.op("stablehlo.compare", [x, y], [aval, aval], [truth], attribute)[0]
     return result
 
 
@@ -124,5 +124,5 @@ def corner(b: Any, value: str, aval: ShapedArray, rows: int, columns: int) -> st
         f"limit_indices = array<i64: {', '.join(map(str, out.shape))}>, "
         f"strides = array<i64: {', '.join(['1'] * aval.ndim)}>"
     )
-    result: Any = b.op("stablehlo.slice", [value], [aval], [out], attributes)[0]
+    result: str = b.op("stablehlo.slice", [value], [aval], [out], attributes)[0]
     return result

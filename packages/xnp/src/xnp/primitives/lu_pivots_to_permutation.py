@@ -60,10 +60,7 @@ def permutation_text(b: Any, pivots: str, pivots_aval: Any, out: Any) -> str:
     count = pivots_aval.shape[-1]
     if out.size == 0 or count == 0:
         return order
-    index = shaped_array((), dtypes.int32)
-    column = shaped_array((*out.shape[:-1], 1), dtypes.int32)
-    truth = shaped_array((), dtypes.bool_)
-    positions = order  # the index along the last dimension: also the first permutation
+    index, truth = shaped_array((), dtypes.int32), shaped_array((), dtypes.bool_)
     zero, one, stop = [b.scalar(v, dtypes.int32) for v in (0, 1, count)]
     carried = [index, out]
 
@@ -72,35 +69,44 @@ def permutation_text(b: Any, pivots: str, pivots_aval: Any, out: Any) -> str:
 
     def body(inner: Any, names: Any) -> Any:
         i, permutation = names
-        sizes = f"slice_sizes = array<i64: {', '.join(map(str, column.shape))}>"
         starts = [*([zero] * last), i]
-        start_avals = [index] * out.ndim
-        wide = tuple(range(out.ndim))
-
-        def entry(x: str, aval: Any) -> str:
-            (found,) = inner.op("stablehlo.dynamic_slice", [x, *starts], [aval, *start_avals],
-                                [column], sizes)  # fmt: skip
-            return found  # type: ignore[no-any-return]
-
-        target = inner.broadcast(entry(pivots, pivots_aval), column, out.shape, wide)
-        hit = compared(inner, "EQ", positions, target, out)
-        masked = chosen(inner, hit, permutation, inner.full_like(0, out), out)
-        (moved,) = inner.op(
-            "stablehlo.reduce", [masked, inner.scalar(0, dtypes.int32)], [out, index],
-            [shaped_array(out.shape[:-1], dtypes.int32)], f"dimensions = array<i64: {last}>",
-            inner.reducer("stablehlo.add", np.dtype(np.int32)),
-        )  # fmt: skip
-        (moved,) = inner.op("stablehlo.reshape", [moved],
-                            [shaped_array(out.shape[:-1], dtypes.int32)], [column])  # fmt: skip
-        first = inner.broadcast(entry(permutation, out), column, out.shape, wide)
-        swapped = chosen(inner, hit, first, permutation, out)
-        (swapped,) = inner.op("stablehlo.dynamic_update_slice", [swapped, moved, *starts],
-                              [out, column, *start_avals], [out])  # fmt: skip
+        # `order`, the index along the last dimension, also is the first permutation
+        swapped = _swapped(inner, permutation, order, out, pivots, pivots_aval, starts)
         return [inner.same_type_op("stablehlo.add", [i, one], index), swapped]
 
     regions = b.regions(b.region(carried, condition, [truth]), b.region(carried, body, carried))
     result: str = b.op("stablehlo.while", [zero, order], carried, carried, regions=regions)[1]
     return result
+
+
+def _swapped(b: Any, permutation: str, positions: str, out: Any, pivots: str, pivots_aval: Any,
+             starts: list[str]) -> str:  # fmt: skip
+    """Write the exchange of entry i, where `starts` is, and the entry that pivot i names."""
+    column = shaped_array((*out.shape[:-1], 1), dtypes.int32)
+    rows = shaped_array(out.shape[:-1], dtypes.int32)
+    index = shaped_array((), dtypes.int32)
+    start_avals = [index] * out.ndim
+    wide = tuple(range(out.ndim))
+
+    def entry(x: str, aval: Any) -> Any:
+        sizes = f"slice_sizes = array<i64: {', '.join(map(str, column.shape))}>"
+        operands, avals = [x, *starts], [aval, *start_avals]
+        return b.op("stablehlo.dynamic_slice", operands, avals, [column], sizes)[0]
+
+    target = b.broadcast(entry(pivots, pivots_aval), column, out.shape, wide)
+    hit = compared(b, "EQ", positions, target, out)
+    masked = chosen(b, hit, permutation, b.full_like(0, out), out)
+    (moved,) = b.op(
+        "stablehlo.reduce", [masked, b.scalar(0, dtypes.int32)], [out, index], [rows],
+        f"dimensions = array<i64: {out.ndim - 1}>", b.reducer("stablehlo.add", dtypes.int32),
+    )  # fmt: skip
+    (moved,) = b.op("stablehlo.reshape", [moved], [rows], [column])
+    first = b.broadcast(entry(permutation, out), column, out.shape, wide)
+    (swapped,) = b.op(
+        "stablehlo.dynamic_update_slice", [chosen(b, hit, first, permutation, out), moved, *starts],
+        [out, column, *start_avals], [out],
+    )  # fmt: skip
+    return swapped  # type: ignore[no-any-return]
 
 
 def _batch(axis: Any, operands: Any, dims: Any, *, permutation_size: int) -> Any:

@@ -36,8 +36,8 @@ def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, full_mat
     *batch, m, n = aval.shape
     k, columns = min(m, n), q_aval.shape[-1]
     if aval.size == 0:
-        q = np.broadcast_to(np.eye(m, columns, dtype=aval.dtype), q_aval.shape)
-        return [b.constant(q if q.size else 0, q_aval), b.constant(0, r_aval)]
+        eye = np.broadcast_to(np.eye(m, columns, dtype=aval.dtype), q_aval.shape)
+        return [b.constant(eye if eye.size else 0, q_aval), b.constant(0, r_aval)]
     tau = shaped_array((*batch, k), aval.dtype)
     packed, taus = lapack_call(b, "qr", "geqrf", aval.dtype, operands, [aval], [aval, tau])
     r = triangle(b, corner(b, packed, aval, r_aval.shape[-2], n), r_aval, "LE")

@@ -98,6 +98,11 @@ def reduced_pairwise(closed: ClosedJaxpr, operands: Any, inits: Any, dimensions:
         full = firsts[0].aval.shape
         xs = [concatenated([broadcasted(y, full), *rest], last)
               for y, (_, _, rest) in zip(joined, pairs, strict=True)]  # fmt: skip
+    return _from_starts(closed, xs, inits, shape)
+
+
+def _from_starts(closed: ClosedJaxpr, xs: Any, inits: Any, shape: tuple[int, ...]) -> Any:
+    """Join the initial values with what the elements, one or none, came to."""
     starts = [broadcasted(i, shape, tuple(range(i.aval.ndim))) for i in inits]
     if xs[0].aval.shape[-1] == 0:
         return starts
@@ -110,7 +115,11 @@ def _numpy(*arrays: Any, jaxpr: ClosedJaxpr, dimensions: Any) -> Any:
     operands, inits = arrays[:count], arrays[count:]
     if is_elementwise(jaxpr):
         return tuple(reduced_pairwise(jaxpr, operands, inits, dimensions))
-    xs = [reduced_axis_last(x, dimensions) for x in operands]
+    return _one_by_one(jaxpr, [reduced_axis_last(x, dimensions) for x in operands], inits)
+
+
+def _one_by_one(jaxpr: ClosedJaxpr, xs: Any, inits: Any) -> Any:
+    """Reduce the last axis element after element, with a program of any kind."""
     shape, n = xs[0].aval.shape[:-1], xs[0].aval.shape[-1]
     size = xs[0].aval.size // n if n else 0
     rows = [reshaped(x, (size * n,)) for x in xs]
@@ -140,8 +149,9 @@ def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, jaxpr: C
 
 def _jvp(handle: Any, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, dimensions: Any) -> Any:
     outs = reduce_p.bind(*primals, jaxpr=jaxpr, dimensions=dimensions)
+    out_dots = [Zero(handle.tangent_aval(y)) for y in outs]
     if all(type(t) is Zero for t in tangents):
-        return outs, tuple([Zero(handle.tangent_aval(y)) for y in outs])
+        return outs, tuple(out_dots)
     count = len(outs)
     smooth = [dtypes.is_inexact(y.aval.dtype) for y in outs]
     program, _ = handle.jvp_jaxpr(jaxpr, [*smooth, *smooth], True)
@@ -157,9 +167,9 @@ def _jvp(handle: Any, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, dimens
     results = reduced_pairwise(
         arranged, [*primals[:count], *dots], [*primals[count:], *init_dots], dimensions
     )
-    out_dots = dict(zip(kept, results[count:], strict=True))
-    return outs, tuple([out_dots[i] if s else Zero(handle.tangent_aval(outs[i]))
-                        for i, s in enumerate(smooth)])  # fmt: skip
+    for i, dot in zip(kept, results[count:], strict=True):
+        out_dots[i] = dot
+    return outs, tuple(out_dots)
 
 
 def _dual_program(program: ClosedJaxpr, count: int, smooth: int) -> ClosedJaxpr:

@@ -9,6 +9,7 @@ Semantics: StableHLO specification, section reduce.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -143,19 +144,35 @@ def reduction_batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
 # ----------------------------------------------------------------------------------------- NumPy
 
 
-_MANY = 1 << 12
+_MANY_ROWS = 256
 
 
 def _sum_numpy(x: Any, *, axes: Any) -> Any:
     dtype = x.dtype
     if dtype in _NATIVE:
-        if x.size > _MANY and dtype == np.float32 and x.ndim - 1 not in axes:
-            # NumPy sums pairwise along the last axis only; along others it adds one by one, which
-            # loses digits that XLA keeps (2e-6 against 9e-8 for 10,000 rows)
-            return (np.add.reduce(x, axis=axes, dtype=np.float64).astype(np.float32),)
+        if len(axes) < x.ndim and axes and axes[-1] == len(axes) - 1 and x.flags.c_contiguous:
+            rows = math.prod(x.shape[: len(axes)])
+            if rows >= _MANY_ROWS:
+                return (_sum_of_rows(x.reshape(rows, -1)).reshape(x.shape[len(axes) :]),)
         return (np.add.reduce(x, axis=axes, dtype=dtype),)
     total = np.add.reduce(x, axis=axes, dtype=total_dtype(dtype))
     return (np.asarray(total).astype(dtype),)
+
+
+def _sum_of_rows(x: Any) -> Any:
+    """Sum a matrix over its rows in two steps of about the square root of their number.
+
+    NumPy adds rows one by one: that loses digits (for 10,000 rows 5e-6 of the sum, in two steps
+    3e-7; XLA 9e-8), and takes ten times as long where rows are short.
+    """
+    rows, columns = x.shape
+    block = 1 << (rows.bit_length() // 2)
+    whole = rows // block * block
+    partial = np.add.reduce(x[:whole].reshape(rows // block, block * columns), axis=0, dtype=x.dtype)
+    total = np.add.reduce(partial.reshape(block, columns), axis=0, dtype=x.dtype)
+    if whole < rows:
+        total += np.add.reduce(x[whole:], axis=0, dtype=x.dtype)
+    return total
 
 
 def _prod_numpy(x: Any, *, axes: Any) -> Any:

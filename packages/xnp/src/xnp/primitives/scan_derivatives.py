@@ -222,7 +222,9 @@ def _known_from_consts(jaxpr: Jaxpr, num_consts: int) -> set[Any]:
     return known
 
 
-def _shared_program(closed: ClosedJaxpr, atoms: Sequence[Any], invars: Sequence[Any]) -> ClosedJaxpr:
+def _shared_program(
+    closed: ClosedJaxpr, atoms: Sequence[Any], invars: Sequence[Any]
+) -> ClosedJaxpr:
     jaxpr = closed.jaxpr.replace(outvars=list(atoms))
     small, _ = closed_without_dead_code(ClosedJaxpr(jaxpr, closed.consts), keep_arguments=True)
     return ClosedJaxpr(small.jaxpr.replace(invars=list(invars)), small.consts)
@@ -273,8 +275,10 @@ def transpose_rule(
     const_cts = [next(found) if lin else Zero(x.aval)
                  for x, lin in zip(consts, const_linear, strict=True)]  # fmt: skip
     # a first carry that is known is a zero: its cotangent is not asked for
-    carry_results = [ct if type(x) is Linear else Zero(x.aval)
-                     for x, ct in zip(carry, [next(found) for _ in carry], strict=True)]  # fmt: skip
+    carry_results = [
+        ct if type(x) is Linear else Zero(x.aval)
+        for x, ct in zip(carry, [next(found) for _ in carry], strict=True)
+    ]
     x_results = [next(found) if lin else Zero(x.aval) for x, lin in zip(xs, x_linear, strict=True)]
     return (*const_cts, *carry_results, *x_results)
 

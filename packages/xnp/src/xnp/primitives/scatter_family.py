@@ -162,6 +162,13 @@ def _scatter_many(
     if plan.take_axis == 0 and out.ndim == 1 and kept is None:
         ufunc.at(out, indices[..., 0], updates)
         return
+    _scatter_elements(plan, out, indices, updates, kept, ufunc, unique)
+
+
+def _scatter_elements(
+    plan: Plan, out: Any, indices: Any, updates: Any, kept: Any, ufunc: Any, unique: bool
+) -> None:
+    """Scatter by the position of every single element."""
     flat = _flat_positions(plan, indices)
     if kept is not None:
         flat, updates = flat[kept], updates[kept]

@@ -181,5 +181,6 @@ zeta_p = binary(
     "zeta", FLOATING, numpy=in_float64(zeta64), stablehlo=in_float32_stablehlo("chlo.zeta"),
     # d/dq sum (q + k)^-s = -s zeta(s + 1, q)
     jvp=(unsupported("zeta", "x"),
-         lambda q_dot, z, s, q: mul(q_dot, mul(neg(s), bind("zeta", add(s, scalar_like(s, 1)), q)))),
+         lambda q_dot, z, s, q: mul(
+             q_dot, mul(neg(s), bind("zeta", add(s, scalar_like(s, 1)), q)))),
 )  # fmt: skip

@@ -20,7 +20,7 @@ _COLLECTIVES = (
 )  # fmt: skip
 
 __all__ = [  # noqa: PLE0604 - both are sequences of names
-    *(name for name in xnp.lax.__all__ if name != "linalg"),  # a submodule of ours
+    *xnp.lax.__all__,
     *_COLLECTIVES,
 ]
 
@@ -28,6 +28,8 @@ compiler_on_demand.install()
 
 
 def __getattr__(name: str) -> Any:
+    if name == "linalg":
+        return importlib.import_module(f"{__name__}.{name}")
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     owner = importlib.import_module("xpar.collectives") if name in _COLLECTIVES else xnp.lax

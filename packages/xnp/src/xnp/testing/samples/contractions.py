@@ -42,8 +42,9 @@ def _values(shape: tuple[int, ...], dtype: Any, seed: int) -> Any:
         return rng.integers(0, 2, shape).astype(bool)
     if dtypes.is_integer(dtype):
         low, high = int(dtypes.iinfo(dtype).min), int(dtypes.iinfo(dtype).max)
-        return rng.integers(low, high, shape, endpoint=True, dtype=np.int64).astype(dtype) if (
-            np.dtype(dtype) != np.uint64) else rng.integers(0, high, shape, dtype=np.uint64)  # fmt: skip
+        if np.dtype(dtype) == np.uint64:
+            return rng.integers(0, high, shape, dtype=np.uint64)
+        return rng.integers(low, high, shape, endpoint=True, dtype=np.int64).astype(dtype)
     if dtypes.is_complex(dtype):
         return (rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(dtype)
     return np.asarray(rng.normal(size=shape)).astype(dtype)

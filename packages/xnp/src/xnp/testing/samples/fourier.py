@@ -30,6 +30,7 @@ def _sample(kind: FftType, x: Any, lengths: tuple[int, ...], dtype: Any, note: s
 
 def _all() -> list[Sample]:
     samples = []
+    shape: tuple[int, ...]
     for kind in (FftType.FFT, FftType.IFFT):
         for shape, count in (((5,), 1), ((2, 4), 1), ((3, 4), 2), ((2, 2, 3, 2), 3), ((2, 1), 1)):
             samples.append(_sample(kind, _complex(shape), shape[-count:], "complex128"))

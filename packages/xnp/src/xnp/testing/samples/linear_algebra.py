@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives import cholesky, eig, eigh, lu, pinv, qr, solve, svd, triangular_solve  # noqa: F401
 from xprim.testing import EXACT, Sample, Tolerance
 
 FLOAT32 = Tolerance(1e-4, 1e-4, "LAPACK against LAPACK or NumPy loops, in another order")
@@ -127,13 +126,16 @@ TABLE: dict[str, list[Sample]] = {
     "eig": [
         *_samples(_matrix, _SQUARE, **_VALUES),
         # in float32 the signs of the vectors differ from one LAPACK to another
-        *_samples(_matrix, _SQUARE, lambda shape: False, dtypes=("float64", "complex128"), **_RIGHT),
+        *_samples(
+            _matrix, _SQUARE, lambda shape: False, dtypes=("float64", "complex128"), **_RIGHT
+        ),
     ],
     "pinv": [*_samples(_matrix, _SHAPES, rtol=1e-6), _nan(2, rtol=1e-6),
              Sample([np.diag([1.0, 1.0, 0.0])], {"rtol": 1e-6}, FLOAT64, smooth=False,
                     note="rank-2")],
     "solve": [
-        *[Sample([_matrix(shape, dtype), _matrix((*shape[:-1], 2), dtype, 8)], {}, _tolerance(dtype))
+        *[Sample([_matrix(shape, dtype), _matrix((*shape[:-1], 2), dtype, 8)], {},
+                 _tolerance(dtype))
           for shape in _SQUARE for dtype in ("float64", "complex128")],
         Sample([_matrix((3, 3), "float32"), _matrix((3, 1), "float32", 8)], {}, FLOAT32),
         Sample([np.diag([1.0, 0.0]), np.ones((2, 1))], {}, EXACT, smooth=False, note="singular"),

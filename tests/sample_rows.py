@@ -1,0 +1,108 @@
+"""The sample rows of all primitives: the table of `xnp`, and those of the other owners.
+
+An owner keeps its rows in `<package>.testing.samples`, in a `TABLE`; where a package has none, its
+rows are here, because it has few primitives. Collectives need an axis in scope: their rows are in
+`COLLECTIVES`, for one axis named "i" of `AXIS_SIZE` members, and operands are those of one member.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import xnp.testing.samples
+from xprim.testing import Sample, Tolerance
+
+AXIS_SIZE = 4
+
+_ULPS = Tolerance(4e-6, 4e-6, "erf_inv and log of XLA and of NumPy differ by a few ulp")
+
+
+def _words(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 2**32, shape, dtype=np.uint32)
+
+
+def _floats(*shape: int) -> np.ndarray:
+    return np.random.default_rng(1).normal(size=shape).astype(np.float32)
+
+
+_KEY = _words(2)
+_EXTREME_KEY = np.array([0, 2**32 - 1], np.uint32)
+
+
+def _draws(**params: object) -> list[Sample]:
+    """Return rows of a primitive that draws numbers from a key."""
+    return [
+        Sample([key], {"shape": shape, "partitionable": way, **params}, smooth=False)
+        for key in (_KEY, _EXTREME_KEY)
+        for shape in ((), (3,), (2, 3), (0,))
+        for way in (True, False)
+    ]
+
+
+def _toleranced(rows: list[Sample]) -> list[Sample]:
+    return [Sample(r.operands, r.params, _ULPS, smooth=False) for r in rows]
+
+
+RANDOM: dict[str, list[Sample]] = {
+    "threefry2x32": [
+        Sample([_words(4, seed=k) for k in range(4)]),
+        Sample([*_words(2), _words(2, 3), _words(2, 3, seed=1)], note="one key"),
+        Sample([np.zeros(3, np.uint32)] * 4, note="zeros"),
+        Sample([np.full(3, 2**32 - 1, np.uint32)] * 4, note="ones"),
+        Sample([np.zeros((0,), np.uint32)] * 4, note="empty"),
+    ],
+    "random_bits": [row for width in (8, 16, 32, 64) for row in _draws(bit_width=width)],
+    "random_uniform": _draws(dtype=np.dtype(np.float32)) + _draws(dtype=np.dtype(np.float64)),
+    "random_normal": _toleranced(_draws(dtype=np.dtype(np.float32))),
+    "random_split": _draws(),
+    "random_fold_in": [Sample([_KEY, np.uint32(7)]), Sample([_EXTREME_KEY, np.uint32(2**32 - 1)])],
+}
+
+DERIVATIVES: dict[str, list[Sample]] = {
+    "name": [
+        Sample([np.asarray(x)], {"name": "residual"})
+        for x in (np.float32(1), _floats(2, 3), np.arange(3), np.array([np.nan, -0.0]))
+    ],
+    "saved_value": [Sample([_floats(3), _floats(3)], smooth=False, note="the same value twice")],
+}
+
+_ALL = {"axes": ("i",), "axis_index_groups": None}
+_PAIRS = {"axes": ("i",), "axis_index_groups": ((0, 2), (3, 1))}
+_NAMED = {"axis_name": ("i",), "axis_size": AXIS_SIZE, "axis_index_groups": None}
+_INTS = np.array([-(2**31), 7], np.int32)
+
+COLLECTIVES: dict[str, list[Sample]] = {
+    "psum": [
+        *[Sample([x], _ALL) for x in (_floats(2, 3), _floats(), _INTS)],
+        Sample([_floats(3)], _PAIRS),
+    ],
+    "pmax": [*[Sample([x], _ALL) for x in (_floats(2, 3), _INTS)], Sample([_floats(3)], _PAIRS)],
+    "pmin": [*[Sample([x], _ALL) for x in (_floats(2, 3), _INTS)], Sample([_floats(3)], _PAIRS)],
+    "all_gather": [Sample([_floats(2, 3)], {"all_gather_dimension": d, **_NAMED}) for d in (0, 1)],
+    "all_to_all": [
+        Sample([_floats(4, 4)], {"split_axis": 1, "concat_axis": 1, **_NAMED}),
+        Sample([_floats(4, 2)], {"split_axis": 0, "concat_axis": 0, **_NAMED}),
+    ],
+    "ppermute": [
+        Sample([_floats(3)], {"axis_name": ("i",), "perm": ((0, 1), (1, 2), (2, 3), (3, 0))}),
+        Sample([_floats(3)], {"axis_name": ("i",), "perm": ((0, 3),)}, note="the others get zero"),
+    ],
+    "pbroadcast": [Sample([_floats(3)], {"axis_name": ("i",), "source": s}) for s in (0, 3)],
+    "reduce_scatter": [Sample([_floats(4, 2)], {"scatter_dimension": 0, **_NAMED})],
+    "axis_index": [Sample([], {"axis_name": ("i",)})],
+}
+
+# Rows of primitives of `xnp` that depend on what runs them, and so have no result of their own.
+PLACES: dict[str, list[Sample]] = {
+    "platform_index": [Sample([], {"platforms": (("cpu",),), "has_default": True})],
+}
+
+
+def all_rows() -> dict[str, list[Sample]]:
+    """Return every table merged; a name in two of them is an error."""
+    merged: dict[str, list[Sample]] = {}
+    for table in (xnp.testing.samples.TABLE, RANDOM, DERIVATIVES, COLLECTIVES, PLACES):
+        twice = merged.keys() & table.keys()
+        assert not twice, f"two tables have rows of {sorted(twice)}"
+        merged.update({name: list(rows) for name, rows in table.items()})
+    return merged

@@ -1,0 +1,114 @@
+"""A package of somebody else that needs `xstack-xprim` alone: its primitive gets every transformation.
+
+The package under `tests/stranger` is built and installed into a folder of its own (from its sources
+where the tool that builds it is missing), and passes the public checks of the family.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from xad import grad, hessian, jvp
+from xad.testing import check_derivatives
+from xbatch import vmap
+from xbatch.testing import check_batch
+from xjit import jit
+from xjit.testing import check_lowering
+from xnp import lax
+from xprim import errors, from_numpy, get_primitive, make_jaxpr
+from xprim.testing import check_shape
+
+FOLDER = Path(__file__).with_name("stranger")
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory):
+    """Install the package into a folder, put that on the path, and return the module."""
+    target = tmp_path_factory.mktemp("site")
+    if importlib.util.find_spec("hatchling") and importlib.util.find_spec("pip"):
+        copy = shutil.copytree(FOLDER, tmp_path_factory.mktemp("source") / "stranger")
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+        command += ["--no-build-isolation", "--disable-pip-version-check", "--target", str(target)]
+        subprocess.run([*command, str(copy)], check=True, capture_output=True)
+    else:
+        shutil.copytree(FOLDER / "src", target, dirs_exist_ok=True)
+    sys.path.insert(0, str(target))
+    try:
+        module = importlib.import_module("stranger")
+        importlib.import_module("stranger.samples")
+        assert Path(module.__file__).is_relative_to(target)
+        yield module
+    finally:
+        sys.path.remove(str(target))
+
+
+def test_it_depends_on_the_registry_alone():
+    project = tomllib.loads((FOLDER / "pyproject.toml").read_text())["project"]
+    assert project["dependencies"] == ["xstack-xprim>=0.1,<0.2"]
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import stranger, stranger.samples; " \
+           "print(*sorted({m.partition('.')[0] for m in sys.modules}))"  # fmt: skip
+    out = subprocess.run([sys.executable, "-c", code, str(FOLDER / "src")],
+                         check=True, capture_output=True, text=True).stdout.split()  # fmt: skip
+    assert "xprim" in out
+    assert not set(out) & {"xnp", "xad", "xbatch", "xjit", "xpar", "jaxlib", "jax"}
+
+
+def test_its_samples_pass_every_public_check(stranger):
+    for name, rows in stranger.samples.TABLE.items():
+        check_lowering(name, *rows)
+        for row in rows:
+            check_shape(name, row)
+            check_derivatives(name, row)
+            check_batch(name, row)
+
+
+def test_gradients_to_third_order(stranger):
+    def logistic(x):
+        return 1 / (1 + np.exp(-x))
+
+    p = logistic(0.5)
+    assert float(stranger.softplus(0.5)) == pytest.approx(np.log1p(np.exp(0.5)), rel=1e-6)
+    assert float(grad(stranger.softplus)(0.5)) == pytest.approx(p, rel=1e-6)
+    assert float(hessian(stranger.softplus)(0.5)) == pytest.approx(p * (1 - p), rel=1e-6)
+    third = grad(grad(grad(stranger.softplus)))(0.5)
+    assert float(third) == pytest.approx(p * (1 - p) * (1 - 2 * p), rel=1e-5)
+
+
+def test_all_transformations_together_in_a_scan(stranger):
+    xs = from_numpy(np.float32([[0.5, -1.0], [2.0, 3.0]]))
+
+    def loss(init, rows):
+        last, _ = lax.scan(lambda c, x: (stranger.softplus(lax.sub(c, x)), None), init, rows)
+        return last
+
+    found = jit(vmap(grad(loss, 1), (None, 1)))(0.25, xs)
+    for k in range(2):
+        row = from_numpy(np.asarray(xs)[:, k])
+        np.testing.assert_allclose(np.asarray(found)[k], grad(loss, 1)(0.25, row), rtol=1e-6)
+    value, slope = jit(lambda x: jvp(stranger.softplus, (x,), (1.0,)))(0.0)
+    assert (float(value), float(slope)) == pytest.approx((np.log(2), 0.5), rel=1e-6)
+
+
+def test_the_jaxpr_names_it_and_the_registry_knows_its_place(stranger):
+    assert "softplus" in str(make_jaxpr(stranger.softplus)(1.0))
+    assert "stranger" in get_primitive("softplus").defined_at
+
+
+def test_its_own_error_reaches_the_user_through_every_transformation(stranger):
+    for fun in (stranger.softplus, jit(stranger.softplus), vmap(stranger.softplus)):
+        with pytest.raises(TypeError, match="softplus: needs a floating dtype"):
+            fun(np.arange(3))
+
+
+def test_a_gap_that_it_declares_says_its_reason(stranger):
+    with pytest.raises(errors.MissingRuleError, match="softplus is not linear"):
+        get_primitive("softplus").rule("transpose")
