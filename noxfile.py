@@ -190,7 +190,7 @@ def install_editable(
 ) -> None:
     """Install all packages editable, what they need from others, and the groups."""
     needed = [requirement for name in groups for requirement in group(name)]
-    session.install(*third_party(PACKAGES, extras=extras), *needed, "hatchling>=1.27")
+    session.install(*third_party(PACKAGES, extras=extras), *needed, "hatchling>=1.27", "editables")
     editable = [part for package in PACKAGES for part in ("-e", f"packages/{package}")]
     session.install("--no-deps", "--no-build-isolation", *editable)
 

@@ -58,3 +58,11 @@ arctangent.defvjp(
 @pytest.mark.xfail(strict=True, reason="checkpoint asks its program for forward mode")
 def test_gradient_of_a_checkpointed_function_with_a_custom_vjp():
     assert float(grad(checkpoint(arctangent))(0.5)) == pytest.approx(0.8)
+
+
+@pytest.mark.xfail(strict=True, raises=TypeError, reason="the linear program of the scan is torn")
+def test_gradient_of_a_checkpointed_function_that_goes_on_after_a_scan():
+    def loss(x):
+        return lax.sin(lax.scan(lambda c, _: (lax.sin(c), None), x, None, length=2)[0])
+
+    assert float(grad(checkpoint(loss))(0.5)) == pytest.approx(float(grad(loss)(0.5)), rel=1e-6)

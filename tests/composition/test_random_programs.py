@@ -26,7 +26,7 @@ _ORDINARY = settings(
 @_ORDINARY
 @given(cases())
 def test_every_way_to_run_a_random_program_gives_the_same(case: Case):
-    check(case)
+    check(case, compiled_batch=case.seed % 2 == 0)
 
 
 @settings(_ORDINARY, max_examples=60)

@@ -277,6 +277,17 @@ def test_a_tracer_that_outlives_its_gradient_is_reported():
         grad(lambda y: mul(y, kept[0]))(1.0)
 
 
+def test_leaks_are_found_when_the_scope_ends_if_asked():
+    kept = []
+    with config.check_tracer_leaks(True):
+        with pytest.raises(UnexpectedTracerError, match="kept in a list of length 1"):
+            grad(lambda x: (kept.append(mul(x, x)), x)[1])(3.0)
+        kept.clear()
+        close(grad(lambda x: mul(x, x))(3.0), 6.0)
+        gradient, aux = grad(lambda x: (mul(x, x), {"x": x}), has_aux=True)(3.0)
+        close((gradient, aux["x"]), (6.0, 3.0))
+
+
 def test_values_are_not_there_under_staging_even_inside_grad():
     with pytest.raises(TracerBoolConversionError):
         make_jaxpr(grad(lambda x: x or sin(x)))(1.0)

@@ -29,16 +29,16 @@ def times(x, factor):
 
 
 def test_a_right_primitive_passes():
-    p = primitive("test_right", jvp=LINEAR, transpose=lambda cts, x: times(cts[0], 2.0))
+    p = primitive("test_xad_right", jvp=LINEAR, transpose=lambda cts, x: times(cts[0], 2.0))
     for sample in (Sample([X]), Sample([X.astype("f4")]), Sample([np.zeros((0,))])):
         check_derivatives(p, sample)
         check_transpose(p, sample)
 
 
 def test_a_wrong_derivative_is_found():
-    p = primitive("test_wrong_jvp", jvp=lambda xs, dots: (p.bind(*xs), times(dots[0], 2.001)))
+    p = primitive("test_xad_wrong_jvp", jvp=lambda xs, dots: (p.bind(*xs), times(dots[0], 2.001)))
     with pytest.raises(
-        AssertionError, match=r"test_wrong_jvp .*the jvp rule and finite differences"
+        AssertionError, match=r"test_xad_wrong_jvp .*the jvp rule and finite differences"
     ):
         check_derivatives(p, Sample([X]))
     check_derivatives(p, Sample([X], smooth=False))
@@ -46,14 +46,15 @@ def test_a_wrong_derivative_is_found():
 
 def test_a_wrong_primal_result_is_found():
     p = primitive(
-        "test_wrong_primal", jvp=lambda xs, dots: (times(xs[0], 2.1), times(dots[0], 2.0))
+        "test_xad_wrong_primal", jvp=lambda xs, dots: (times(xs[0], 2.1), times(dots[0], 2.0))
     )
     with pytest.raises(AssertionError, match="the result of the jvp rule"):
         check_derivatives(p, Sample([X]))
 
 
 def test_a_wrong_transpose_is_found():
-    p = primitive("test_wrong_transpose", jvp=LINEAR, transpose=lambda cts, x: times(cts[0], 3.0))
+    transpose = lambda cts, x: times(cts[0], 3.0)  # noqa: E731
+    p = primitive("test_xad_wrong_transpose", jvp=LINEAR, transpose=transpose)
     with pytest.raises(AssertionError, match="forward and reverse mode differ"):
         check_derivatives(p, Sample([X]))
     with pytest.raises(AssertionError, match=r"the transpose in operands \(0,\) is wrong"):
@@ -61,19 +62,19 @@ def test_a_wrong_transpose_is_found():
 
 
 def test_a_wrong_dtype_or_shape_of_a_tangent_is_found():
-    p = primitive("test_wrong_tangent", jvp=lambda xs, dots: (p.bind(*xs), (total(dots[0]),)))
+    p = primitive("test_xad_wrong_tangent", jvp=lambda xs, dots: (p.bind(*xs), (total(dots[0]),)))
     with pytest.raises(AssertionError, match=r"the tangent is float64\[\], not float64\[3\]"):
         check_derivatives(p, Sample([X]))
 
 
 def test_a_wrong_second_derivative_is_found():
     q = primitive(
-        "test_wrong_second_derivative_inner",
+        "test_xad_wrong_second_derivative_inner",
         numpy=lambda x: (np.cos(x),),
         jvp=lambda xs, dots: (q.bind(*xs), (sin(mul(xs[0], dots[0])),)),
     )
     p = primitive(
-        "test_wrong_second_derivative",
+        "test_xad_wrong_second_derivative",
         numpy=lambda x: (np.sin(x),),
         jvp=lambda xs, dots: (p.bind(*xs), (mul(q.bind(*xs)[0], dots[0]),)),
     )
@@ -82,7 +83,7 @@ def test_a_wrong_second_derivative_is_found():
 
 
 def test_primitives_without_derivative_are_passed_over():
-    check_derivatives(primitive("test_no_jvp", jvp=undefined("a test")), Sample([X]))
+    check_derivatives(primitive("test_xad_no_jvp", jvp=undefined("a test")), Sample([X]))
     check_transpose("floor", Sample([X]))
     check_derivatives("add", Sample([np.arange(3), np.arange(3)]))
 
@@ -91,7 +92,7 @@ def test_primitives_without_derivative_are_passed_over():
             raise ValueError("no derivative by x")
         return p.bind(*xs), (dots[1],)
 
-    p = primitive("test_partly", numpy=lambda x, y: (x + y,), jvp=refuses_first)
+    p = primitive("test_xad_partly", numpy=lambda x, y: (x + y,), jvp=refuses_first)
     check_derivatives(p, Sample([X, X]))
 
 

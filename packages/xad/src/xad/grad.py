@@ -136,7 +136,7 @@ def active_cotangents_of(
     """Return the cotangents of the primals that were differentiated, as arrays."""
     given = [ct for ct, nz in zip(cotangents, program.nonzero_out, strict=True) if nz]
     args = [Linear(a) for a, nz in zip(in_avals, program.nonzero_in, strict=True) if nz]
-    results = backward_pass(program.jaxpr, program.residuals, args, given)
+    results = backward_pass(program.jaxpr, program.residuals, args, given, all_linear=True)
     return [instantiate(r) for r in results]
 
 

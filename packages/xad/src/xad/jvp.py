@@ -49,7 +49,7 @@ class JVPTracer(Tracer):
     __slots__ = ("primal", "tangent")
 
     def __init__(self, trace: Trace, primal: Any, tangent: Any) -> None:
-        self.trace = trace
+        self._trace = trace
         self.primal = primal
         self.tangent = tangent
         self.aval = primal.aval
@@ -64,7 +64,7 @@ class JVPTracer(Tracer):
         return getattr(self.primal, "origin", str)()
 
     def __repr__(self) -> str:
-        kind = self.trace.name.capitalize()
+        kind = self._trace.name.capitalize()
         return f"{kind}Tracer<{self.aval.str_short()}>(primal={self.primal!r})"
 
 
@@ -83,7 +83,7 @@ class JVPTrace(Trace):
         tangents: list[Tangent] = []
         active = False
         for x in operands:  # `split` written out, on the hottest path
-            if type(x) is JVPTracer and x.trace is self:
+            if type(x) is JVPTracer and x._trace is self:
                 primals.append(x.primal)
                 tangents.append(x.tangent)
                 active = True
@@ -113,13 +113,13 @@ class JVPTrace(Trace):
 
     def primal_of(self, value: Any) -> Any:
         """Return the primal of a tracer of this trace; anything else unchanged."""
-        return value.primal if type(value) is JVPTracer and value.trace is self else value
+        return value.primal if type(value) is JVPTracer and value._trace is self else value
 
     def split(self, values: Sequence[Any]) -> tuple[list[Any], list[Tangent]]:
         """Return the primals and the tangents of values."""
         primals, tangents = [], []
         for x in values:
-            own = type(x) is JVPTracer and x.trace is self
+            own = type(x) is JVPTracer and x._trace is self
             primals.append(x.primal if own else x)
             tangents.append(x.tangent if own else Zero(tangent_aval(x)))
         return primals, tangents

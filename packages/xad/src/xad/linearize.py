@@ -51,7 +51,7 @@ class TapeTrace(JaxprTrace):
     ) -> tuple[Any, ...]:
         """Record what depends on a tangent, hand the rest to the parent."""
         for x in operands:
-            if type(x) is JaxprTracer and x.trace is self:
+            if type(x) is JaxprTracer and x._trace is self:
                 break
         else:
             if not self.records_all:

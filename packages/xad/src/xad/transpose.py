@@ -29,7 +29,11 @@ Env = dict[Any, Any]
 
 
 def backward_pass(
-    jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cotangents: Sequence[Tangent]
+    jaxpr: Jaxpr,
+    consts: Sequence[Any],
+    args: Sequence[Any],
+    cotangents: Sequence[Tangent],
+    all_linear: bool = False,
 ) -> list[Tangent]:
     """Return the cotangents of the arguments that are `Linear`, in their order.
 
@@ -38,6 +42,7 @@ def backward_pass(
       consts: the values of its constants.
       args: for each argument its value, or `Linear(aval)`.
       cotangents: for each result its cotangent, an Array or a `Zero`.
+      all_linear: whether every equation is known to depend on a linear argument, as on a tape.
     """
     env: Env = dict(zip(jaxpr.constvars, consts, strict=True))
     linear_vars: list[Var] = []
@@ -50,7 +55,7 @@ def backward_pass(
     for out, ct in zip(jaxpr.outvars, cotangents, strict=True):
         if type(out) is Var and out not in env and type(ct) is not Zero:
             cts[out] = added(cts[out], ct) if out in cts else ct
-    _run_backwards(_linear_equations(jaxpr, env), env, cts)
+    _run_backwards(jaxpr.eqns if all_linear else _linear_equations(jaxpr, env), env, cts)
     return [cts[v] if v in cts else Zero(v.aval) for v in linear_vars]
 
 
@@ -98,8 +103,11 @@ def _cotangents_of_results(eqn: Equation, cts: Env) -> Sequence[Tangent] | None:
 def _transpose_equation(eqn: Equation, given: Sequence[Tangent], env: Env, cts: Env) -> None:
     """Add the cotangents of an equation's linear operands to `cts`."""
     inputs, primitive = eqn.inputs, eqn.primitive
-    operands = [x.value if type(x) is Literal else env[x] if x in env else Linear(x.aval)
-                for x in inputs]  # fmt: skip
+    operands = [
+        x.value if type(x) is Literal
+        else Linear(x.aval) if (value := env.get(x)) is None else value
+        for x in inputs
+    ]  # fmt: skip
     rule = primitive.rules["transpose"]
     if type(rule) is Undefined:
         rule = primitive.rule("transpose")  # raises with the reason

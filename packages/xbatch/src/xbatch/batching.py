@@ -42,10 +42,10 @@ class BatchTracer(Tracer):
 
     __slots__ = ("dim", "value")
 
-    trace: BatchTrace
+    _trace: BatchTrace
 
     def __init__(self, trace: BatchTrace, value: Any, dim: int) -> None:
-        self.trace = trace
+        self._trace = trace
         self.value = value
         self.dim = dim
         aval = value.aval
@@ -59,7 +59,7 @@ class BatchTracer(Tracer):
         return getattr(self.value, "origin", str)()
 
     def __repr__(self) -> str:
-        axis = self.trace.axis
+        axis = self._trace.axis
         name = "" if axis.name is None else f" {axis.name!r}"
         return (
             f"BatchTracer<{self.aval.str_short()}>(batch axis{name} of size {axis.size} at "
@@ -100,7 +100,7 @@ class BatchTrace(Trace):
         """Apply the batch rule of a primitive, or hand it to the parent trace."""
         values, dims, mapped, axis = [], [], False, self.axis
         for x in operands:
-            if type(x) is BatchTracer and x.trace.axis is axis:
+            if type(x) is BatchTracer and x._trace.axis is axis:
                 values.append(x.value)
                 dims.append(x.dim)
                 mapped = True
@@ -149,7 +149,7 @@ class BatchTrace(Trace):
         """Return the arrays behind results of a batched function, and their batch dimensions."""
         values, dims, axis = [], [], self.axis
         for x in results:
-            if type(x) is BatchTracer and x.trace.axis is axis:
+            if type(x) is BatchTracer and x._trace.axis is axis:
                 values.append(x.value)
                 dims.append(x.dim)
             else:

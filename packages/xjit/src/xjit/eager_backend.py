@@ -91,6 +91,10 @@ class EagerBackend:
             return True
         return _is_large.get(primitive.name, _default)(operands, avals_out)
 
+    def on_host(self, x: ConcreteArray) -> bool:
+        """Return whether the buffer of an array lies where NumPy can stand for its device."""
+        return not (_away[0] and _any_away((x,)))
+
     def evaluate(
         self,
         primitive: Primitive,

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from xprim.primitive import Primitive, get_primitive, primitives
+from xprim.primitive import Primitive, get_primitive, load_primitives, primitives
 from xprim.rules import Kind, LinearIn, MultiLinear, Symbol, Undefined, kinds
 
 _OWNERS = ("xnp", "xrandom", "xad", "xbatch", "xjit", "xpar")
@@ -49,8 +49,8 @@ def import_owners() -> None:
     """Import the installed packages that own primitives, and what they leave for later."""
     for name in _OWNERS:
         if importlib.util.find_spec(name) is not None:
-            owner = importlib.import_module(name)
-            getattr(owner, "load_primitives", lambda: None)()
+            importlib.import_module(name)
+    load_primitives()
 
 
 def describe(primitive: Primitive, shown: Sequence[Kind]) -> str:

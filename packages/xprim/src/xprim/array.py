@@ -15,7 +15,7 @@ view handed out by `np.asarray(x)` is read-only. Buffers belong to whichever pac
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +23,13 @@ from xprim import dtypes
 from xprim.avals import ShapedArray, shaped_array
 
 
-class Array:
+if TYPE_CHECKING:
+    from xprim.array_interface import ArrayInterface
+else:
+    ArrayInterface = object
+
+
+class Array(ArrayInterface):
     """An n-dimensional array: a concrete one, or a tracer that stands for one.
 
     `isinstance(x, Array)` holds for every array value, also inside `jit`, `grad` and `vmap`.

@@ -29,7 +29,7 @@ def check_no_leaks(trace: Trace) -> None:
       UnexpectedTracerError: naming the operation that made the value and what holds it.
     """
     gc.collect()
-    leaked = [x for x in gc.get_objects() if isinstance(x, Tracer) and x.trace is trace]
+    leaked = [x for x in gc.get_objects() if isinstance(x, Tracer) and x._trace is trace]
     if not leaked:
         return
     tracer = leaked[0]

@@ -97,9 +97,8 @@ def stage(
     """Stage a function of pytrees; returns its closed jaxpr and the structure of its result."""
     fixed = {i: args[i] for i in static_positions(static_argnums, len(args), operation)}
     dynamic = [a for i, a in enumerate(args) if i not in fixed]
-    leaves_with_path, in_tree = xtree.flatten_with_path((dynamic, kwargs))
-    avals = [typeof(leaf) for _, leaf in leaves_with_path]
-    names = [xtree.keystr(path) for path, _ in leaves_with_path]
+    leaves, in_tree = xtree.flatten((dynamic, kwargs))
+    avals = [typeof(leaf) for leaf in leaves]
     out_tree: list[Any] = []
 
     def flat_fun(*leaves: Array) -> list[Array]:
@@ -112,9 +111,23 @@ def stage(
                 for i, r in enumerate(results)]  # fmt: skip
 
     jaxpr, consts = trace_to_jaxpr(
-        flat_fun, avals, name=getattr(fun, "__name__", ""), arg_names=names
+        flat_fun, avals, name=getattr(fun, "__name__", ""), arg_names=_KeyPaths(in_tree)
     )
     return ClosedJaxpr(jaxpr, consts), out_tree[0]
+
+
+class _KeyPaths(Sequence[str]):
+    """The key paths of the leaves of a tree, found when an error asks for one."""
+
+    def __init__(self, tree: Any) -> None:
+        self._tree = tree
+
+    def __len__(self) -> int:
+        return int(self._tree.num_leaves)
+
+    def __getitem__(self, index: Any) -> Any:
+        leaves = xtree.leaves_with_path(xtree.unflatten(self._tree, range(len(self))))
+        return xtree.keystr(leaves[index][0])
 
 
 def static_positions(static_argnums: Sequence[int], count: int, operation: str) -> tuple[int, ...]:
@@ -137,8 +150,7 @@ def _entered(result: Any, index: int, tree: Any, operation: str) -> Array:
     try:
         return as_array(result)
     except (TypeError, OverflowError):
-        paths = xtree.leaves_with_path(xtree.unflatten(tree, range(tree.num_leaves)))
-        path = xtree.keystr(paths[index][0])
+        path = _KeyPaths(tree)[index]
         as_array(result, what=f"{operation}: the result{' at ' + path if path else ''}")
         raise
 

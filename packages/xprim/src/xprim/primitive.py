@@ -24,6 +24,7 @@ _MAX_MEMO = 8192
 
 _registry: dict[str, Primitive] = {}
 _finders: list[Callable[[str], None]] = []
+_loaders: list[Callable[[], None]] = []
 _state = _trace.state
 
 
@@ -173,13 +174,26 @@ def get_primitive(name: str) -> Primitive:
         raise KeyError(f"no primitive is named {name!r}") from None
 
 
-def add_finder(find: Callable[[str], None]) -> None:
-    """Have `find(name)` import the module of a primitive that is asked for and not yet defined."""
+def add_finder(find: Callable[[str], None], load_all: Callable[[], None]) -> None:
+    """Say how primitives are found whose modules are imported late.
+
+    Args:
+      find: imports the module that defines the primitive of a name; it is asked for names that
+        `get_primitive` does not know, and does nothing for a name that it does not know either.
+      load_all: imports all modules that it knows.
+    """
     _finders.append(find)
+    _loaders.append(load_all)
+
+
+def load_primitives() -> None:
+    """Import all primitives of the packages that are imported, for who walks over the registry."""
+    for load_all in _loaders:
+        load_all()
 
 
 def primitives() -> Iterator[Primitive]:
-    """Yield all registered primitives in order of their names."""
+    """Yield all primitives imported so far in order of their names; see `load_primitives`."""
     for name in sorted(_registry):
         yield _registry[name]
 

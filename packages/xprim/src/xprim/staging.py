@@ -27,17 +27,17 @@ class JaxprTracer(Tracer):
 
     __slots__ = ("variable",)  # not `var`, which is an array method
 
-    trace: JaxprTrace
+    _trace: JaxprTrace
     variable: Var
 
     def __init__(self, trace: JaxprTrace, var: Var) -> None:
-        self.trace = trace
+        self._trace = trace
         self.variable = var
         self.aval = var.aval
 
     def origin(self) -> str:
         """Say which equation or argument this value comes from."""
-        return self.trace.origin_of(self.variable)
+        return self._trace.origin_of(self.variable)
 
 
 class JaxprTrace(Trace):
@@ -74,7 +74,7 @@ class JaxprTrace(Trace):
     ) -> tuple[Any, ...]:
         """Add an equation and return tracers for its results."""
         inputs = [
-            x.variable if type(x) is JaxprTracer and x.trace is self else self.constant(x)
+            x.variable if type(x) is JaxprTracer and x._trace is self else self.constant(x)
             for x in operands
         ]
         avals_out = primitive.infer(tuple([x.aval for x in inputs]), params)
@@ -84,6 +84,8 @@ class JaxprTrace(Trace):
             self.eqns.append(Equation(primitive, inputs, outputs, params, source, state.name_stack))
         else:
             self.eqns.append(Equation(primitive, inputs, outputs, params))
+        if len(outputs) == 1:
+            return (JaxprTracer(self, outputs[0]),)
         return tuple([JaxprTracer(self, v) for v in outputs])
 
     def argument(self, aval: ShapedArray) -> JaxprTracer:
@@ -105,7 +107,7 @@ class JaxprTrace(Trace):
                 return Literal(value)
         elif not isinstance(value, Tracer):
             raise foreign_operand("bind", value)
-        elif value.trace.closed:
+        elif value._trace.closed:
             raise_leaked(value)
         var = Var(value.aval)
         self.constvars.append(var)
@@ -114,7 +116,7 @@ class JaxprTrace(Trace):
 
     def atom(self, value: Array) -> Atom:
         """Return the atom of a result: a variable of this trace, or a constant."""
-        if type(value) is JaxprTracer and value.trace is self:
+        if type(value) is JaxprTracer and value._trace is self:
             return value.variable
         return self.constant(value)
 
@@ -122,7 +124,7 @@ class JaxprTrace(Trace):
         """Return the jaxpr with these results, and the values of its constants."""
         outvars = [self.atom(x) for x in results]
         for value in self.consts:
-            if isinstance(value, Tracer) and value.trace.closed:
+            if isinstance(value, Tracer) and value._trace.closed:
                 raise_leaked(value)
         jaxpr = Jaxpr(self.constvars, self.invars, outvars, self.eqns, self.fun_name)
         return jaxpr, self.consts

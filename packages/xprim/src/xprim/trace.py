@@ -3,7 +3,7 @@
 The current trace is a thread-local slot. `bind` gives each operation to it. A transformation puts
 its own trace there for the time of a call; that trace remembers its parent, handles the operands
 that are its own tracers, and hands everything else to the parent. There are no levels and nothing
-is lifted: a tracer belongs to exactly one trace, and `tracer.trace is self` is the whole test.
+is lifted: a tracer belongs to exactly one trace, and `tracer._trace is self` is the whole test.
 
     state = current slot ->  BatchTrace -> LinearizeTrace -> JaxprTrace -> evaluation
 
@@ -56,7 +56,7 @@ class Trace:
     def process(
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
     ) -> tuple[Any, ...]:
-        """Apply a primitive to operands, of which those with `.trace is self` are this trace's own.
+        """Apply a primitive to operands, of which those with `._trace is self` are this trace's own.
 
         May be called whatever the current trace is; rules are run with the parent as the current
         one.
@@ -71,9 +71,9 @@ class Trace:
 class Tracer(Array):
     """A value under transformation: it has an abstract value, and a trace it belongs to."""
 
-    __slots__ = ("__weakref__", "aval", "trace")
+    __slots__ = ("__weakref__", "_trace", "aval")
 
-    trace: Trace
+    _trace: Trace
 
     def origin(self) -> str:
         """Say which operation of the user's program produced this value, if that is known."""
@@ -188,7 +188,7 @@ def named_scope(name: str) -> Iterator[None]:
 
 def raise_leaked(tracer: Tracer) -> NoReturn:
     """Raise the error for a tracer used where its transformation does not reach."""
-    if tracer.trace.closed:
+    if tracer._trace.closed:
         raise UnexpectedTracerError(tracer)
     raise UnexpectedTracerError(
         tracer,

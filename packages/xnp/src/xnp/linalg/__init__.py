@@ -9,83 +9,93 @@ Matrices are the last two dimensions of an array; all leading ones are a batch. 
 booleans are converted to the default float dtype where a function needs division. Nothing raises
 for a singular matrix or a factorisation that does not exist: results then hold inf or NaN.
 
+The functions are imported when the first of a module is used: most programs need none.
+
 Neighbours: `xnp.lax.linalg` is the strict interface below this one.
 """
 
-from xnp.linalg.factorisations import (
-    EighResult,
-    EigResult,
-    QRResult,
-    SVDResult,
-    cholesky,
-    eig,
-    eigh,
-    eigvals,
-    eigvalsh,
-    qr,
-    svd,
-    svdvals,
-)
-from xnp.linalg.norms import cond, matrix_norm, matrix_rank, norm, vector_norm
-from xnp.linalg.products import (
-    cross,
-    diagonal,
-    matmul,
-    matrix_power,
-    matrix_transpose,
-    multi_dot,
-    outer,
-    tensordot,
-    trace,
-    vecdot,
-)
-from xnp.linalg.systems import (
-    SlogdetResult,
-    det,
-    inv,
-    lstsq,
-    pinv,
-    slogdet,
-    solve,
-    tensorinv,
-    tensorsolve,
-)
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from xnp.linalg.factorisations import (
+        EighResult,
+        EigResult,
+        QRResult,
+        SVDResult,
+        cholesky,
+        eig,
+        eigh,
+        eigvals,
+        eigvalsh,
+        qr,
+        svd,
+        svdvals,
+    )
+    from xnp.linalg.norms import cond, matrix_norm, matrix_rank, norm, vector_norm
+    from xnp.linalg.products import (
+        cross,
+        diagonal,
+        matmul,
+        matrix_power,
+        matrix_transpose,
+        multi_dot,
+        outer,
+        tensordot,
+        trace,
+        vecdot,
+    )
+    from xnp.linalg.systems import (
+        SlogdetResult,
+        det,
+        inv,
+        lstsq,
+        pinv,
+        slogdet,
+        solve,
+        tensorinv,
+        tensorsolve,
+    )
+
+_LATE = {
+    "xnp.linalg.factorisations": (
+        "EigResult", "EighResult", "QRResult", "SVDResult", "cholesky", "eig", "eigh", "eigvals",
+        "eigvalsh", "qr", "svd", "svdvals",
+    ),
+    "xnp.linalg.norms": (
+        "cond", "matrix_norm", "matrix_rank", "norm", "vector_norm",
+    ),
+    "xnp.linalg.products": (
+        "cross", "diagonal", "matmul", "matrix_power", "matrix_transpose", "multi_dot", "outer",
+        "tensordot", "trace", "vecdot",
+    ),
+    "xnp.linalg.systems": (
+        "SlogdetResult", "det", "inv", "lstsq", "pinv", "slogdet", "solve", "tensorinv",
+        "tensorsolve",
+    ),
+}  # fmt: skip
+
+_MODULE_BY_NAME = {name: module for module, names in _LATE.items() for name in names}
 
 __all__ = [
-    "EighResult",
-    "EigResult",
-    "QRResult",
-    "SVDResult",
-    "cholesky",
-    "eig",
-    "eigh",
-    "eigvals",
-    "eigvalsh",
-    "qr",
-    "svd",
-    "svdvals",
-    "cond",
-    "matrix_norm",
-    "matrix_rank",
-    "norm",
-    "vector_norm",
-    "cross",
-    "diagonal",
-    "matmul",
-    "matrix_power",
-    "matrix_transpose",
-    "multi_dot",
-    "outer",
-    "tensordot",
-    "trace",
-    "vecdot",
-    "SlogdetResult",
-    "det",
-    "inv",
-    "lstsq",
-    "pinv",
-    "slogdet",
-    "solve",
-    "tensorinv",
-    "tensorsolve",
-]
+    "EighResult", "EigResult", "QRResult", "SVDResult", "cholesky", "eig", "eigh", "eigvals",
+    "eigvalsh", "qr", "svd", "svdvals", "cond", "matrix_norm", "matrix_rank", "norm",
+    "vector_norm", "cross", "diagonal", "matmul", "matrix_power", "matrix_transpose", "multi_dot",
+    "outer", "tensordot", "trace", "vecdot", "SlogdetResult", "det", "inv", "lstsq", "pinv",
+    "slogdet", "solve", "tensorinv", "tensorsolve",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Import a function's module at its first use; from then on the name is found at once."""
+    module = _MODULE_BY_NAME.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(module), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -55,7 +55,7 @@ def norm(
     kept = [i for i in range(y.ndim) if i not in axes]
     arranged = lax.transpose(y, (*kept, *axes))
     result = matrix_norm(arranged, ord="fro" if ord is None else ord)
-    return _restored(result, y.shape, axes) if keepdims else result  # type: ignore[no-any-return]
+    return _restored(result, y.shape, axes) if keepdims else result
 
 
 def _axes_of(y: Any, axis: Any) -> tuple[int, ...]:

@@ -165,7 +165,7 @@ def det(a: Any) -> Array:
     x = matrix("det", a, square=True)
     n = x.shape[-1]
     if n and n <= 3:
-        return _small_det(x, n)
+        return _small_det(x, n)  # type: ignore[no-any-return]
     sign, values = _pivots(x)
     return lax.mul(sign, lax.reduce_prod(values, (values.ndim - 1,)))
 

@@ -1,29 +1,37 @@
 """The NumPy API: the functions that `import xnp` shows, in modules by subject."""
 
-from xnp.numpy.bits import *
-from xnp.numpy.calculus import *
-from xnp.numpy.contraction import *
-from xnp.numpy.creation import *
-from xnp.numpy.einsum import *
-from xnp.numpy.elementary import *
-from xnp.numpy.files import *
-from xnp.numpy.functional import *
-from xnp.numpy.index_tricks import *
-from xnp.numpy.indexing import *
-from xnp.numpy.joining import *
-from xnp.numpy.logic import *
-from xnp.numpy.nan_reductions import *
-from xnp.numpy.padding import *
-from xnp.numpy.polynomials import *
-from xnp.numpy.printing import *
-from xnp.numpy.ranges import *
-from xnp.numpy.rearranging import *
-from xnp.numpy.reductions import *
-from xnp.numpy.rounding import *
-from xnp.numpy.scalar_types import *
-from xnp.numpy.selection import *
-from xnp.numpy.sets import *
-from xnp.numpy.shaping import *
-from xnp.numpy.sorting import *
-from xnp.numpy.statistics import *
-from xnp.numpy.ufuncs import *
+from xnp.numpy.bits import *  # noqa: F403
+from xnp.numpy.calculus import *  # noqa: F403
+from xnp.numpy.contraction import *  # noqa: F403
+from xnp.numpy.creation import *  # noqa: F403
+from xnp.numpy.einsum import *  # noqa: F403
+from xnp.numpy.elementary import *  # noqa: F403
+from xnp.numpy.files import *  # noqa: F403
+from xnp.numpy.functional import *  # noqa: F403
+from xnp.numpy.index_tricks import *  # noqa: F403
+from xnp.numpy.indexing import *  # noqa: F403
+from xnp.numpy.joining import *  # noqa: F403
+from xnp.numpy.logic import *  # noqa: F403
+from xnp.numpy.nan_reductions import *  # noqa: F403
+from xnp.numpy.padding import *  # noqa: F403
+from xnp.numpy.polynomials import *  # noqa: F403
+from xnp.numpy.printing import *  # noqa: F403
+from xnp.numpy.ranges import *  # noqa: F403
+from xnp.numpy.rearranging import *  # noqa: F403
+from xnp.numpy.reductions import *  # noqa: F403
+from xnp.numpy.rounding import *  # noqa: F403
+from xnp.numpy.scalar_types import *  # noqa: F403
+from xnp.numpy.selection import *  # noqa: F403
+from xnp.numpy.sets import *  # noqa: F403
+from xnp.numpy.shaping import *  # noqa: F403
+from xnp.numpy.sorting import *  # noqa: F403
+from xnp.numpy.statistics import *  # noqa: F403
+from xnp.numpy.ufuncs import *  # noqa: F403
+
+
+def public_names() -> list[str]:
+    """Return the names of the functions, types and constants of the NumPy API."""
+    return [
+        name for name, value in globals().items()
+        if name[0] != "_" and name != "public_names" and type(value).__name__ != "module"
+    ]

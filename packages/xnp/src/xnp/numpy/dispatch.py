@@ -30,6 +30,7 @@ from xprim.errors import XStackError
 from xprim.staging import trace_to_jaxpr
 
 MAX_PLANS = 2048  # in one table
+_LARGE = 4096  # elements
 
 Plan = tuple[Callable[..., Any], Any]
 Table = dict[Any, Any]
@@ -71,10 +72,13 @@ def host_of(x: ConcreteArray) -> Any:
     """Return the host elements of an array if NumPy may compute with them, else None.
 
     An array that has a buffer belongs to the device of that buffer: the compiler backend says
-    whether that is the host's own memory, in which case its elements are read in place.
+    whether that is the host's own memory, in which case its elements are read in place. Large ones
+    are left to it, for they may still be in the making.
     """
     if x._buffer is None:
         return x._host
+    if x.aval.size > _LARGE:
+        return None
     backend = EAGER.backend
     if backend is None:
         return x.to_host()
@@ -94,7 +98,8 @@ def planned(count: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
     def decorate(written: Callable[..., Any]) -> Callable[..., Any]:
         table = new_table()
-        fast = _unary_front(written, table) if count == 1 else _front(written, table, count)
+        fronts = {1: _unary_front, 2: _binary_front}
+        fast = fronts[count](written, table) if count in fronts else _front(written, table, count)
         functools.update_wrapper(fast, written)
         return fast
 
@@ -121,6 +126,27 @@ def _unary_front(written: Callable[..., Any], table: Table) -> Callable[..., Any
                         return _wrapped(result, aval)
                     return ConcreteArray(result, aval)
         return written(x, *statics)
+
+    return planned_function
+
+
+def _binary_front(written: Callable[..., Any], table: Table) -> Callable[..., Any]:
+    general = _front(written, table, 2)
+
+    def planned_function(x: Any, y: Any, *statics: Any) -> Any:
+        if type(x) is ConcreteArray and type(y) is ConcreteArray and state.trace is EAGER:
+            a, b = x._host, y._host
+            if a is not None and b is not None and x._buffer is None and y._buffer is None:
+                try:
+                    plan = table.get((x.aval, y.aval, statics, _values.cached_context))
+                except TypeError:
+                    plan = None
+                if plan is not None and plan[1] is not None:
+                    result, aval = quiet.run(plan[0], a, b), plan[1]
+                    if type(result) is not _ndarray:
+                        return _wrapped(result, aval)
+                    return ConcreteArray(result, aval)
+        return general(x, y, *statics)
 
     return planned_function
 
@@ -282,6 +308,9 @@ def _remember_binary(table: Table, written: Any, direct: Any, x: Any, y: Any) ->
     kinds = [type(v) for v in (x, y)]
     if not all([k is ConcreteArray or k in _SCALARS for k in kinds]) or ConcreteArray not in kinds:
         return
+    keys = [v.aval if k is ConcreteArray else k for v, k in zip((x, y), kinds, strict=True)]
+    if (*keys, _values.cached_context) in table:
+        return
     strong = [
         (v.aval.dtype, v.aval.weak_type) if k is ConcreteArray
         else (dtypes.python_scalar_dtype(k), k is not bool)
@@ -294,6 +323,7 @@ def _remember_binary(table: Table, written: Any, direct: Any, x: Any, y: Any) ->
     ])  # fmt: skip
     plan = plan_of(written, avals)
     if plan is None:
+        remember(table, keys, None)
         return
     run, aval = plan
     if direct is not None and dtype in NATIVE and all([
@@ -305,7 +335,6 @@ def _remember_binary(table: Table, written: Any, direct: Any, x: Any, y: Any) ->
         run = _with_scalar_second(run, dtype)
     elif kinds[0] is not ConcreteArray:
         run = _with_scalar_first(run, dtype)
-    keys = [v.aval if k is ConcreteArray else k for v, k in zip((x, y), kinds, strict=True)]
     remember(table, keys, (run, aval))
 
 

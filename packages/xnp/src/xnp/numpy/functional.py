@@ -149,7 +149,7 @@ def _joined(results: list[Any], shape: tuple[int, ...]) -> Any:
     return reshaped(joined, (*shape, *joined.shape[1:]))
 
 
-class ufunc:
+class ufunc:  # noqa: N801 - the name users know
     """A function of scalars applied element by element, as `frompyfunc` makes it.
 
     Attributes:
@@ -181,7 +181,7 @@ class ufunc:
         x = moveaxis(asarray(a), axis, 0)
         parts = [x[i] for i in range(x.shape[0])]
         if self.identity is not None:
-            parts = parts if parts else [array(self.identity), *parts]
+            parts = parts or [array(self.identity)]
         if not parts:
             raise ValueError(f"{self.__name__}.reduce: there are no elements and no identity.")
         total = functools.reduce(self._function, parts)

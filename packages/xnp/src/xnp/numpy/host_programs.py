@@ -143,6 +143,9 @@ class _Writer:
         if name == "select_n" and len(eqn.inputs) == 3 and _is_mask(eqn.inputs[0]):
             which, first, second = operands.split(", ")
             return f"{self.constant(np.where)}({which}, {second}, {first})"
+        if name == "reduce_sum" and not aval.shape:  # the rule sums many rows in another way
+            axes, dtype = self.constant(eqn.params["axes"]), self.constant(aval.dtype)
+            return f"{self.constant(np.add.reduce)}({operands}, {axes}, {dtype})"
         if name == "transpose":
             return f"{operands}.transpose({self.constant(eqn.params['permutation'])})"
         return ""

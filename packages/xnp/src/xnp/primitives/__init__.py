@@ -5,17 +5,18 @@
 - `broadcast_in_dim`, `gather`, ...: one module for each primitive that is no row of a table.
 - `shorthand`, `positions`, `narrow_dtypes`: what rules are written with.
 
-Families that few programs need are imported when one of their primitives is first asked for by its
-name; `load_all` imports everything, for those who walk over the registry.
+`xnp.lax` imports most of them. Families that few programs need are imported when one of their
+primitives is first asked for by its name, or all of them by `load_all`, for who walks over the
+registry.
 """
 
 from __future__ import annotations
 
 import importlib
-import pkgutil
 
 from xprim.primitive import add_finder
 
+# The primitives that are imported late, by the module that defines them.
 _LATE = {
     "cholesky": ("cholesky",),
     "cond": ("cond",),
@@ -50,14 +51,14 @@ _MODULE_BY_PRIMITIVE = {name: module for module, names in _LATE.items() for name
 
 
 def load_all() -> None:
-    """Import every module of this folder, so that the registry has all array primitives.
+    """Import what is imported late, so that the registry has all array primitives.
 
     Example:
       >>> from xnp.primitives import load_all
       >>> load_all()
     """
-    for module in pkgutil.iter_modules(__path__):
-        importlib.import_module(f"{__name__}.{module.name}")
+    for module in _LATE:
+        importlib.import_module(f"{__name__}.{module}")
 
 
 def _import_module_of(name: str) -> None:
@@ -66,4 +67,4 @@ def _import_module_of(name: str) -> None:
         importlib.import_module(f"{__name__}.{module}")
 
 
-add_finder(_import_module_of)
+add_finder(_import_module_of, load_all)

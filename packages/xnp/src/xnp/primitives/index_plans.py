@@ -16,8 +16,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,8 +26,7 @@ Shape = tuple[int, ...]
 Ndarray = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """The analysed dimension numbers of a gather, or of the gather that inverts a scatter.
 
     Attributes:

@@ -168,7 +168,9 @@ def _sum_of_rows(x: Any) -> Any:
     rows, columns = x.shape
     block = 1 << (rows.bit_length() // 2)
     whole = rows // block * block
-    partial = np.add.reduce(x[:whole].reshape(rows // block, block * columns), axis=0, dtype=x.dtype)
+    partial = np.add.reduce(
+        x[:whole].reshape(rows // block, block * columns), axis=0, dtype=x.dtype
+    )
     total = np.add.reduce(partial.reshape(block, columns), axis=0, dtype=x.dtype)
     if whole < rows:
         total += np.add.reduce(x[whole:], axis=0, dtype=x.dtype)

@@ -2,8 +2,8 @@
 
     erf(x) = 2/sqrt(pi) int_0^x exp(-t^2) dt,   erfc = 1 - erf,   erf_inv(erf(x)) = x
 
-On the host they are computed in float64, to a few ulp, but for erf_inv of float32 and narrower, which
-has the polynomials that the compiler uses. Semantics: CHLO, ops erf, erfc, erf_inv.
+On the host they are computed in float64, to a few ulp, but for erf_inv of float32 and narrower,
+which has the polynomials that the compiler uses. Semantics: CHLO, ops erf, erfc, erf_inv.
 """
 
 from __future__ import annotations

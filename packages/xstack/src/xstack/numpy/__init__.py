@@ -1,7 +1,10 @@
 """The NumPy functions."""
 
-from xnp import *  # noqa: F403 - the whole public namespace, by its __all__
 from xnp import __all__ as __all__
+from xnp import nn as _nn  # noqa: F401 - part of what `xnp` shows
+from xnp.numpy import *  # noqa: F403 - the whole public namespace
+from xprim import Array as Array
+from xprim import Array as ndarray
 from xstack import compiler_on_demand
 
 compiler_on_demand.install()

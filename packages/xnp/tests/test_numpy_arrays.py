@@ -1,0 +1,189 @@
+"""Arrays as users meet them: conversions, operators with foreign values, printing, refusals."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xnp
+from xprim import Array, config, errors, make_jaxpr
+
+
+def test_numpy_input_takes_32_bits_unless_a_dtype_is_asked_for() -> None:
+    assert xnp.array(np.arange(3.0)).dtype == np.float32
+    assert xnp.array(1, dtype="float64").dtype == np.float64
+    assert xnp.asarray(np.arange(3)).dtype == np.int32
+    with config.enable_x64(True):
+        assert xnp.array(1.5).dtype == np.float64
+        assert (xnp.array(1.5) * 2).dtype == np.float64
+    assert (xnp.array(1.5) * 2).dtype == np.float32
+
+
+def test_an_array_does_not_share_memory_that_the_user_can_write() -> None:
+    host = np.ones(3, np.float32)
+    x = xnp.array(host)
+    host[0] = 7
+    assert x[0] == 1
+    view = np.asarray(x)
+    with pytest.raises(ValueError, match="read-only"):
+        view[0] = 5
+
+
+def test_operators_with_numpy_arrays_give_our_arrays() -> None:
+    x = xnp.ones(3)
+    for result in (np.ones(3) + x, x + np.ones(3), np.float32(2) * x, x @ np.ones(3)):
+        assert isinstance(result, Array)
+        assert result.dtype == np.float32
+
+
+def test_scalar_types_make_arrays_and_serve_as_dtypes() -> None:
+    x = xnp.float32(1.5)
+    assert isinstance(x, Array)
+    assert x.dtype == xnp.float32
+    assert np.dtype(xnp.int8) == np.int8
+    assert xnp.zeros(2, xnp.bfloat16).dtype == xnp.bfloat16
+
+
+def test_python_scalars_take_part_as_weak_types() -> None:
+    assert (xnp.ones(2, "int8") + 1).dtype == np.int8
+    assert xnp.array(2.0).weak_type
+    assert not xnp.array([2.0]).weak_type
+    assert not (xnp.array(2.0) * xnp.ones(2)).weak_type
+
+
+def test_the_text_of_arrays() -> None:
+    assert repr(xnp.array([1.0, 2.0])) == "Array([1., 2.], dtype=float32)"
+    assert repr(xnp.array(1.0)) == "Array(1., dtype=float32, weak_type=True)"
+    assert repr(xnp.zeros((0, 3))) == "Array([], shape=(0, 3), dtype=float32)"
+    assert f"{xnp.array(1.25):.1f}" == "1.2"
+    assert str(xnp.arange(3)) == "[0 1 2]"
+
+
+def test_the_jaxpr_of_operators_has_literals() -> None:
+    x = xnp.ones(3)
+    assert "integer_pow[y=2] a" in str(make_jaxpr(lambda v: v**2)(x))
+    assert "mul a 2.0:f32[]" in str(make_jaxpr(lambda v: v * 2.0)(x))
+    assert len(make_jaxpr(lambda v: v[1:] + 1)(x).eqns) == 2
+
+
+def test_methods_work_on_traced_values() -> None:
+    def f(x: Any) -> Any:
+        return x.sum(), x.var(), x.T, x.at[0].set(1.0), x.reshape(-1), x.astype("int32"), len(x)
+
+    assert len(make_jaxpr(f)(xnp.ones((2, 3))).out_avals) == 7
+
+
+def test_arrays_are_copied_pickled_iterated_and_converted() -> None:
+    x = xnp.arange(3)
+    assert pickle.loads(pickle.dumps(x)).tolist() == [0, 1, 2]
+    assert copy.deepcopy(x).tolist() == [0, 1, 2]
+    assert [int(v) for v in x] == [0, 1, 2]
+    assert [int(v) for v in reversed(x)] == [2, 1, 0]
+    assert 2 in x
+    assert 5 not in x
+    assert x[1].item() == 1
+    assert [10, 20, 30][x[2]] == 30
+    assert complex(xnp.array(2.0)) == 2
+    assert np.from_dlpack(x).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("trace", [False, True])
+@pytest.mark.parametrize(
+    ("function", "error", "text"),
+    [
+        (lambda x: x + xnp.ones(4), TypeError, r"add: incompatible shapes for .*\(2,3\) and \(4,\)"),
+        (lambda x: x @ x, TypeError, "matmul: the contracted dimensions differ: 3 and 2"),
+        (lambda x: xnp.dot(x, x), TypeError, r"dot: .*\n  got .*\n.*\n  hint      y.T has shape"),
+        (lambda x: x[5], IndexError, "index: 5 is out of bounds for axis 0 with size 2"),
+        (lambda x: x[0, -4], IndexError, "-4 is out of bounds for axis 1 with size 3"),
+        (lambda x: x[0, 0, 0], IndexError, "too many indices: 3 for an array of 2"),
+        (lambda x: x.at[7].set(0.0), IndexError, "7 is out of bounds for axis 0"),
+        (lambda x: x[1.5], TypeError, "a float is no index"),
+        (lambda x: x[xnp.ones(2)], TypeError, "of integers or booleans"),
+        (lambda x: x + [1, 2, 3], TypeError, "a list is not an array"),
+        (lambda x: x + "a", TypeError, "unsupported operand"),
+        (lambda x: xnp.sin("a"), TypeError, "sin: a value of type builtins.str"),
+        (lambda x: x.astype("uint8") + 300, OverflowError, "300 does not fit in uint8"),
+        (lambda x: x.reshape(4, 2), TypeError, "the number of elements changes from 6"),
+        (lambda x: x.reshape(4, -1), TypeError, "6 elements do not divide into shape"),
+        (lambda x: xnp.concatenate([x, x[:, :2]]), TypeError, "array 1 does not fit the first"),
+        (lambda x: xnp.where(x > 0, x, xnp.ones(4)), TypeError, "where: incompatible shapes"),
+        (lambda x: x.sum(axis=5), ValueError, "sum: axis 5 is out of bounds"),
+        (lambda x: x[:0].max(), ValueError, "max: there is no max of no elements"),
+        (lambda x: x.astype("int32") ** -1, ValueError, "negative integer powers"),
+        (lambda x: xnp.einsum("ij,jk", x, x), ValueError, "label 'j' have sizes"),
+        (lambda x: x.at[0].set(xnp.ones(4)), ValueError, "do not broadcast to the elements"),
+        (lambda x: xnp.broadcast_to(x, (2, 2)), ValueError, "does not broadcast to shape"),
+        (lambda x: xnp.split(x, 2, axis=1), ValueError, "does not divide into 2 equal parts"),
+    ],
+)
+def test_refusals_say_what_is_wrong(function: Any, error: Any, text: str, trace: bool) -> None:
+    x = xnp.ones((2, 3))
+    for _ in range(2):  # the second call finds what the first one left
+        with pytest.raises(error, match=text):
+            make_jaxpr(function)(x) if trace else function(x)
+
+
+def test_assignment_names_at_set() -> None:
+    with pytest.raises(TypeError, match=r"x\.at\[0, 1:2\]\.set\(5\)"):
+        xnp.ones((2, 3))[0, 1:2] = 5
+
+
+def test_the_truth_of_several_elements_is_refused() -> None:
+    with pytest.raises(ValueError, match="ambiguous"):
+        bool(xnp.ones(2))
+    assert xnp.ones(1)
+
+
+@pytest.mark.parametrize(
+    ("function", "error"),
+    [
+        (lambda x: x[x > 0], errors.NonConcreteBooleanIndexError),
+        (lambda x: xnp.nonzero(x), errors.ConcretizationTypeError),
+        (lambda x: xnp.unique(x), errors.ConcretizationTypeError),
+        (lambda x: x.reshape(xnp.array(2) * x[0].astype("int32")), errors.ConcretizationTypeError),
+        (lambda x: xnp.arange(x[0]), errors.ConcretizationTypeError),
+    ],
+)
+def test_shapes_that_depend_on_values_are_refused_while_tracing(function: Any, error: Any) -> None:
+    with pytest.raises(error):
+        make_jaxpr(function)(xnp.ones(3))
+
+
+def test_lists_hold_numbers_or_traced_values() -> None:
+    (aval,) = make_jaxpr(lambda x: xnp.array([[x[0], 1], [2, x[1]]]))(xnp.ones(2)).out_avals
+    assert aval.shape == (2, 2)
+    with pytest.raises(TypeError, match="different lengths"):
+        xnp.array([[1, 2], [3]])
+    with pytest.raises(OverflowError, match="does not fit in int32"):
+        xnp.array([2**40])
+
+
+def test_every_pair_of_dtypes_gives_the_same_written_out_and_by_plan() -> None:
+    names = ["bool", "int8", "uint8", "int32", "uint32", "float16", "bfloat16", "float32",
+             "complex64", "int4", "float8_e5m2"]  # fmt: skip
+    functions = [xnp.add, xnp.multiply, xnp.true_divide, xnp.maximum, xnp.less, xnp.equal]
+    for function in functions:
+        for one in names:
+            for other in [*names, 3, 2.5, True]:
+                x = xnp.array([0, 1, 1], dtype=one)
+                y = xnp.array([1, 1, 0], dtype=other) if isinstance(other, str) else other
+                try:
+                    first = function(x, y)
+                except TypeError:
+                    continue
+                second = function(x, y)
+                assert first.aval is second.aval, (function, one, other)
+                assert second._host.dtype == second.dtype, (function, one, other)
+                assert np.array_equal(np.asarray(first, np.complex64),
+                                      np.asarray(second, np.complex64), equal_nan=True)  # fmt: skip
+
+
+def test_names_are_public_and_exist() -> None:
+    assert "sin" in xnp.__all__
+    for name in xnp.__all__:
+        assert hasattr(xnp, name)
