@@ -199,7 +199,7 @@ def test_transfer_guard_sets_its_three_directions():
 
 def test_every_option_has_a_typed_attribute_a_default_it_takes_and_a_doc():
     own = {n: o for n, o in config.options().items() if hasattr(config, n)}
-    assert len(own) > 20  # the others were defined by packages that are imported already
+    assert len(own) >= 20  # the others were defined by packages that are imported already
     for name, option in own.items():
         assert getattr(config, name) is option
         assert name in config._Values.__annotations__

@@ -36,7 +36,7 @@ def program_of(jaxpr: ClosedJaxpr, params: dict[str, Any]) -> ReplicatedProgram:
             jaxpr, params["name"], {params["axis_name"]: params["axis_size"]}, params["devices"],
             params["in_axes"], params["out_axes"], params["donated"],
         )  # fmt: skip
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _shape(*avals: Any, jaxpr: ClosedJaxpr, axis_size: int, out_axes: Any, **_: Any) -> Any:
@@ -65,7 +65,7 @@ def on_batch(
     axis = BatchAxis(axis_size, axis_name)
     mapped = tuple([a is not None for a in in_axes])
     with extended_axes({axis_name: axis_size}):
-        batched, _ = axis.batch_jaxpr(jaxpr, mapped, True)
+        batched, _mapped_out = axis.batch_jaxpr(jaxpr, mapped, True)
         fronts = [x if a is None else axis.to_front(x, a) for x, a in zip(xs, in_axes, strict=True)]
         outs = eval_closed(batched, *fronts)
     return [

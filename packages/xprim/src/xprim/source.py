@@ -31,9 +31,14 @@ def is_hidden(filename: str) -> bool:
     return _classify(filename) if found is None else found
 
 
-def capture() -> Source | None:
-    """Return the innermost frame of the caller's stack that belongs to the user."""
-    frame: FrameType | None = sys._getframe(1)
+def capture(skip: int = 1) -> Source | None:
+    """Return the innermost frame of the caller's stack that belongs to the user.
+
+    Args:
+      skip: how many frames, from this one outwards, are known to be hidden: looking at a frame
+        costs as much as appending an equation's parts.
+    """
+    frame: FrameType | None = sys._getframe(skip)
     while frame is not None:
         code = frame.f_code
         try:

@@ -23,7 +23,7 @@ _NAMES_BY_MODULE = {
     ),
     "xprim.config": (
         "check_tracer_leaks", "debug_infs", "debug_key_reuse", "debug_nans", "default_device",
-        "default_matmul_precision", "default_prng_impl", "enable_checks", "enable_x64",
+        "default_matmul_precision", "default_prng_impl", "disable_jit", "enable_checks", "enable_x64",
         "explain_cache_misses", "log_compiles", "numpy_dtype_promotion", "numpy_rank_promotion",
         "threefry_partitionable", "transfer_guard", "transfer_guard_device_to_device",
         "transfer_guard_device_to_host", "transfer_guard_host_to_device",
@@ -36,27 +36,20 @@ _NAMES_BY_MODULE = {
     "xbatch": ("vmap",),
     "xjit": (
         "Device", "block_until_ready", "clear_caches", "copy_to_host_async", "default_backend",
-        "device_count", "device_get", "device_put", "devices", "disable_jit", "effects_barrier",
-        "jit", "live_arrays", "local_device_count", "local_devices", "named_call",
-        "print_environment_info", "process_count", "process_index", "process_indices",
-        "pure_callback",
+        "device_count", "device_get", "device_put", "devices", "jit", "local_device_count",
+        "local_devices", "process_count", "process_index", "process_indices",
     ),
-    "xpar": (
-        "NamedSharding", "P", "get_mesh", "make_array_from_callback",
-        "make_array_from_process_local_data", "make_array_from_single_device_arrays", "make_mesh",
-        "pmap", "reshard", "set_mesh", "shard_map",
-    ),
-    "xnp": ("ds",),
+    "xpar": ("pmap",),
 }  # fmt: skip
 
 _SUBMODULES = (
-    "ad_checkpoint", "custom_batching", "custom_derivatives", "debug", "distributed", "dlpack",
-    "dtypes", "errors", "experimental", "export", "ffi", "flatten_util", "image", "lax", "nn",
-    "numpy", "ops", "profiler", "random", "scipy", "sharding", "stages", "test_util", "tree",
-    "tree_util", "typing",
+    "ad_checkpoint", "custom_batching", "custom_derivatives", "dtypes", "errors", "lax", "nn",
+    "numpy", "random", "sharding", "stages", "test_util", "tree", "tree_util", "typing",
 )  # fmt: skip
 
 _MODULE_BY_NAME = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
+
+__all__ = ["config", *_MODULE_BY_NAME, *_SUBMODULES]  # noqa: PLE0604 - all are names
 
 
 def __getattr__(name: str) -> Any:

@@ -123,9 +123,8 @@ def lu(x: Any) -> tuple[Array, Array, Array]:
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
     """Return the order of `permutation_size` rows that a sequence of row exchanges leads to."""
     pivots = converted(as_array(pivots, what="lu_pivots_to_permutation: pivots"), dtypes.int32)
-    result: Array = lu_pivots_to_permutation_p.bind(pivots, permutation_size=int(permutation_size))[
-        0
-    ]
+    size = int(permutation_size)
+    result: Array = lu_pivots_to_permutation_p.bind(pivots, permutation_size=size)[0]
     return result
 
 

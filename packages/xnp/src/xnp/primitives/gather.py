@@ -28,7 +28,7 @@ from xnp.primitives.index_plans import (
     window_slices,
 )
 from xnp.primitives.positions import bumped
-from xnp.primitives.shorthand import bind, broadcasted, filled, selected
+from xnp.primitives.shorthand import bind, broadcasted, concatenated, filled, selected
 from xprim import (
     Primitive,
     ShapedArray,
@@ -236,9 +236,7 @@ def fits(indices: Any, bounds: Any) -> Any:
     columns = [filled((*shape[:-1], 1), int(m), dtype) for m in bounds]
     if not columns:
         return filled(shape[:-1], True, np.dtype(bool))
-    limit = columns[0] if len(columns) == 1 else bind(
-        "concatenate", *columns, dimension=len(shape) - 1
-    )  # fmt: skip
+    limit = concatenated(columns, len(shape) - 1)
     valid = bind("le", indices, limit)
     if dtypes.is_signed_integer(dtype):
         valid = bind("and", bind("ge", indices, filled(shape, 0, dtype)), valid)

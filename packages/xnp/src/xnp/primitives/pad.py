@@ -103,11 +103,8 @@ def _batch(axis: Any, operands: Any, dims: Any, *, padding_config: Any) -> Any:
     if d_value is not_mapped:
         return pad_p.bind(x, value, padding_config=inserted(padding_config, d, (0, 0, 0))), (d,)
     x = axis.to_front(x, d)
-    zero, no, yes = (
-        filled((), 0, x.aval.dtype),
-        filled((), False, np.dtype(bool)),
-        filled((), True, np.dtype(bool)),
-    )
+    truth = np.dtype(bool)
+    zero, no, yes = filled((), 0, x.aval.dtype), filled((), False, truth), filled((), True, truth)
     config = ((0, 0, 0), *padding_config)
     padded = pad_p.bind(x, zero, padding_config=config)[0]
     inside = broadcasted(no, x.aval.shape[1:], ())

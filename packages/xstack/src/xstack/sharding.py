@@ -1,0 +1,5 @@
+"""How arrays are spread over devices."""
+
+from xjit import Sharding, SingleDeviceSharding
+
+__all__ = ["Sharding", "SingleDeviceSharding"]

@@ -1,0 +1,140 @@
+"""What importing and tracing cost, in counts that do not depend on the machine.
+
+Times are for `benchmarks/`; these counts are what makes the times what they are, and a change of
+them is a change that somebody should have meant.
+"""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import xnp
+from xad import grad
+from xjit import jit
+from xprim import make_jaxpr
+
+
+def run(code: str) -> str:
+    """Run a program in a fresh process and return what it printed."""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr[-3000:]
+    return result.stdout
+
+
+def modules_after(code: str) -> set[str]:
+    """Return the modules that a fresh process has after running some code."""
+    return set(run(f"{code}\nimport sys; print(*sys.modules)").split())
+
+
+def test_importing_xstack_imports_neither_numpy_nor_jaxlib():
+    tops = {m.partition(".")[0] for m in modules_after("import xstack")}
+    assert not tops & {"numpy", "ml_dtypes", "jaxlib", "jax", "xprim", "xnp", "xjit"}
+
+
+def test_importing_xtree_imports_nothing_but_the_standard_library():
+    tops = {m.partition(".")[0] for m in modules_after("import xtree")}
+    baseline = {m.partition(".")[0] for m in modules_after("")}
+    assert {t for t in tops - baseline if t not in sys.stdlib_module_names} == {"xtree"}
+
+
+@pytest.mark.parametrize("module", ["xstack.numpy", "xstack.lax", "xnp", "xad", "xbatch"])
+def test_array_and_transformation_packages_import_no_compiler(module):
+    tops = {m.partition(".")[0] for m in modules_after(f"import {module}")}
+    assert not tops & {"jaxlib", "jax", "scipy", "xjit"}
+
+
+@pytest.mark.parametrize("module", ["xstack.numpy", "xjit", "xpar"])
+def test_importing_starts_no_thread_no_client_and_writes_no_file(module, tmp_path):
+    out = run(
+        "import os, threading\n"
+        f"os.environ['XDG_CACHE_HOME'] = {str(tmp_path)!r}\n"
+        f"import {module}\n"
+        "print(threading.active_count(), len(os.listdir('/proc/self/task'))"
+        " if os.path.exists('/proc/self/task') else 1)\n"
+    ).split()
+    assert out[0] == "1"
+    assert list(tmp_path.iterdir()) == []
+    if module == "xstack.numpy":  # NumPy's BLAS may have threads of its own
+        alone = run("import os, numpy\nprint(len(os.listdir('/proc/self/task'))"
+                    " if os.path.exists('/proc/self/task') else 1)")  # fmt: skip
+        assert int(out[1]) <= int(alone)
+
+
+# The family has about 250 modules in all; a namespace that needs them all at once has lost its
+# laziness. NumPy and ml_dtypes alone load about 130 modules of their own.
+MOST_MODULES = {"xstack": 5, "xtree": 25, "xprim": 45, "xstack.numpy": 230, "xad": 230}
+
+
+@pytest.mark.parametrize("module", MOST_MODULES)
+def test_an_import_loads_a_bounded_number_of_our_modules(module):
+    ours = ("xtree", "xprim", "xnp", "xrandom", "xad", "xbatch", "xjit", "xpar", "xstack")
+    found = [m for m in modules_after(f"import {module}") if m.partition(".")[0] in ours]
+    assert len(found) <= MOST_MODULES[module], sorted(found)
+
+
+SMALL_OPERATIONS = """
+import xstack.numpy as xnp, xjit
+from xprim import EAGER
+x = xnp.arange(8.0)
+unary = ("sin cos tan exp log1p sqrt square abs negative sign floor ceil tanh sinh cosh arctan "
+         "arcsinh expm1 exp2 cbrt rint trunc isnan isinf isfinite sum prod mean std var max min "
+         "argmax argmin cumsum cumprod sort argsort median ptp any all flip ravel diff "
+         "count_nonzero nanmax nanmin nansum unique atleast_2d positive reciprocal").split()
+binary = ("add subtract multiply divide maximum minimum power arctan2 hypot equal not_equal less "
+          "greater logical_and logical_or logaddexp dot outer inner concatenate_ where_").split()
+run = 0
+for value in (x, x.astype("int32"), x.reshape(2, 4)):
+    for name in unary:
+        getattr(xnp, name)(value)
+        run += 1
+    for name in binary:
+        if hasattr(xnp, name):
+            if name in ("dot", "inner") and value.ndim == 2:
+                value = value[:, :2]
+            getattr(xnp, name)(value, value)
+            run += 1
+for k in range(8):
+    x[k], x[k:], x.at[k].set(1.0), x.at[k].add(1.0)
+    run += 4
+assert run >= 200, run
+print(xjit.statistics.compiled)
+"""
+
+
+def test_importing_and_two_hundred_small_operations_compile_nothing():
+    assert run(SMALL_OPERATIONS).split() == ["0"]
+
+
+LAYERS = 10
+
+
+def mlp_loss(params, x, y):
+    for weight, bias in params:
+        x = xnp.tanh(xnp.dot(x, weight) + bias)
+    return xnp.mean((x - y) ** 2)
+
+
+def mlp_arguments():
+    rng = np.random.default_rng(0)
+    layer = (rng.normal(size=(8, 8)).astype(np.float32), np.zeros(8, np.float32))
+    return [layer] * LAYERS, np.ones((4, 8), np.float32), np.zeros((4, 8), np.float32)
+
+
+def test_the_gradient_of_an_mlp_has_a_bounded_number_of_equations():
+    forward = len(make_jaxpr(mlp_loss)(*mlp_arguments()).eqns)
+    backward = len(make_jaxpr(grad(mlp_loss))(*mlp_arguments()).eqns)
+    # A layer: dot, broadcast of the bias (a reshape and a repetition), add, tanh.
+    assert forward <= 5 * LAYERS + 6
+    # Reverse mode adds to each: 1 - y^2, its product, two dots and a transposition or two, the sum
+    # over rows; three times the forward pass is the usual cost of a gradient.
+    assert backward <= 3.2 * forward
+
+
+def test_the_text_of_that_gradient_is_short():
+    text = jit(grad(mlp_loss)).lower(*mlp_arguments()).as_text()
+    # About 130 bytes an operation, 15 operations a layer; parsing costs 2.5 us each.
+    assert len(text) <= 2500 * LAYERS + 2000
+    assert text.count("stablehlo.dot_general") <= 3 * LAYERS
+    assert text.count("stablehlo.tanh") == LAYERS, "the forward pass is computed twice"

@@ -1,0 +1,56 @@
+"""Public names stay: each name of the kept list resolves through `xstack`, and only when asked for."""
+
+import subprocess
+import sys
+
+import pytest
+
+import xstack
+from tests.public_names import grown, kept, missing, resolve
+
+NAMES = kept()
+
+
+@pytest.mark.parametrize("holder", NAMES)
+def test_every_kept_name_resolves(holder):
+    absent = missing(holder, NAMES[holder])
+    assert not absent, f"{holder} no longer answers to {', '.join(absent)}"
+
+
+def test_the_list_is_sorted_and_without_repeats():
+    for names in NAMES.values():
+        assert names == sorted(set(names))
+
+
+def test_names_of_modules_are_found_by_dir():
+    for holder in ("xstack", "xstack.numpy", "xstack.lax", "xstack.tree", "xstack.errors"):
+        private = [n for n in NAMES[holder] if n.startswith("_")]
+        assert set(NAMES[holder]) - set(private) <= set(dir(resolve(holder))), holder
+
+
+def test_a_name_that_goes_away_is_found_and_a_list_only_grows():
+    assert missing("xstack.tree", ["map", "no_such_name"]) == ["no_such_name"]
+    assert missing("xstack.no_such_module", ["a"]) == ["a"]
+    more = grown({"xstack.tree": ["gone"]}, {"xstack.tree": ["map", "no_such_name"], "xstack.x": ["a"]})
+    assert more == {"xstack.tree": ["gone", "map"]}
+
+
+def test_an_unknown_name_is_an_attribute_error_that_names_the_module():
+    with pytest.raises(AttributeError, match="module 'xstack' has no attribute 'no_such_name'"):
+        xstack.no_such_name  # noqa: B018
+
+
+def test_a_name_imports_its_own_package_and_no_other():
+    code = (
+        "import sys, xstack\n"
+        "def loaded(): return {m for m in sys.modules if m in ('xad', 'xbatch', 'xjit', 'xpar')}\n"
+        "assert loaded() == set(), loaded()\n"
+        "xstack.grad\n"
+        "assert loaded() == {'xad'}, loaded()\n"
+        "xstack.vmap\n"
+        "assert loaded() == {'xad', 'xbatch'}, loaded()\n"
+        "xstack.jit\n"
+        "assert loaded() == {'xad', 'xbatch', 'xjit'}, loaded()\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
