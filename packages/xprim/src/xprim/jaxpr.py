@@ -41,11 +41,20 @@ class Var:
 class Literal:
     """A scalar constant among the inputs of an equation."""
 
-    __slots__ = ("aval", "value")
+    __slots__ = ("_key", "aval", "value")
 
     def __init__(self, value: ConcreteArray) -> None:
         self.value = value
         self.aval = value.aval
+        self._key: tuple[ShapedArray, bytes] | None = None
+
+    @property
+    def key(self) -> tuple[ShapedArray, bytes]:
+        """What literals of the same type and bits have in common."""
+        key = self._key
+        if key is None:
+            key = self._key = (self.aval, self.value.to_host().tobytes())
+        return key
 
     @property
     def val(self) -> Any:

@@ -25,13 +25,21 @@ def dead_code_removed(jaxpr: Jaxpr, used: Sequence[bool] | None = None) -> tuple
     """
     outvars = [v for v, u in zip(jaxpr.outvars, used, strict=True) if u] if used is not None else (
         list(jaxpr.outvars))  # fmt: skip
-    live = {v for v in outvars if type(v) is not Literal}
+    live: set[Any] = set(outvars)  # literals among them do no harm
     eqns: list[Equation] = []
     for eqn in reversed(jaxpr.eqns):
-        kept = _live_part(eqn, live)
-        if kept is not None:
-            eqns.append(kept)
-            live.update(x for x in kept.inputs if type(x) is not Literal)
+        outputs, rules = eqn.outputs, eqn.primitive.rules
+        if len(outputs) == 1 and "effects" not in rules:
+            if outputs[0] not in live:
+                continue
+            kept = eqn
+        else:
+            part = _live_part(eqn, live)
+            if part is None:
+                continue
+            kept = part
+        eqns.append(kept)
+        live.update(kept.inputs)
     eqns.reverse()
     needed = [v in live for v in jaxpr.invars]
     invars = [v for v, n in zip(jaxpr.invars, needed, strict=True) if n]
@@ -80,33 +88,31 @@ def _used_constants(jaxpr: Jaxpr, consts: Sequence[Any]) -> ClosedJaxpr:
 
 def common_subexpressions_merged(jaxpr: Jaxpr) -> Jaxpr:
     """Compute each repeated equation (same primitive, inputs and params) once."""
-    renamed: dict[Var, Atom] = {}
+    renamed: dict[Any, Atom] = {}
     seen: dict[Any, Sequence[Var]] = {}
     eqns: list[Equation] = []
     for eqn in jaxpr.eqns:
-        inputs = [_renamed(x, renamed) for x in eqn.inputs] if renamed else eqn.inputs
-        if "effects" in eqn.primitive.rules and eqn.effects:
-            eqns.append(eqn.replace(inputs=inputs))
+        kept = eqn if not renamed else _with_renamed_inputs(eqn, renamed)
+        primitive, params, outputs = kept.primitive, kept.params, kept.outputs
+        if "effects" in primitive.rules and kept.effects:
+            eqns.append(kept)
             continue
-        key = _equation_key(eqn, inputs)
-        first = seen.get(key)
-        if first is None:
-            seen[key] = eqn.outputs
-            eqns.append(eqn.replace(inputs=inputs) if inputs is not eqn.inputs else eqn)
+        atoms = [x.key if type(x) is Literal else x for x in kept.inputs]
+        key = (primitive, *atoms, *params.items()) if params else (primitive, *atoms)
+        first = seen.setdefault(key, outputs)
+        if first is outputs:
+            eqns.append(kept)
         else:
-            renamed.update(zip(eqn.outputs, first, strict=True))
-    outvars = [_renamed(x, renamed) for x in jaxpr.outvars]
+            renamed.update(zip(outputs, first, strict=True))
+    outvars = [renamed.get(x, x) for x in jaxpr.outvars]
     return jaxpr.replace(outvars=outvars, eqns=eqns)
 
 
-def _equation_key(eqn: Equation, inputs: Sequence[Atom]) -> Any:
-    return (eqn.primitive, *map(_identity, inputs), *eqn.params.items())
-
-
-def _identity(atom: Atom) -> Any:
-    if type(atom) is Literal:
-        return atom.aval, atom.value.to_host().tobytes()
-    return atom
+def _with_renamed_inputs(eqn: Equation, renamed: dict[Any, Atom]) -> Equation:
+    for x in eqn.inputs:
+        if x in renamed:
+            return eqn.replace(inputs=[renamed.get(y, y) for y in eqn.inputs])
+    return eqn
 
 
 def _renamed(atom: Atom, renamed: dict[Var, Atom]) -> Atom:

@@ -22,6 +22,9 @@ from xprim.source import capture, describe
 from xprim.trace import Trace, Tracer, foreign_operand, raise_leaked, state
 
 
+_HIDDEN_CALLERS = 3  # `capture`, `append`, and the `process` or `stage` rule that called it
+
+
 class JaxprTracer(Tracer):
     """A value inside a function that is being staged: shape and dtype are known, the rest not."""
 
@@ -77,10 +80,11 @@ class JaxprTrace(Trace):
             x.variable if type(x) is JaxprTracer and x._trace is self else self.constant(x)
             for x in operands
         ]
-        avals_out = primitive.infer(tuple([x.aval for x in inputs]), params)
+        avals = tuple([x.aval for x in inputs])
+        avals_out = (not params and primitive._memo.get(avals)) or primitive.infer(avals, params)
         outputs = [Var(aval) for aval in avals_out]
         if self.keeps_sources:
-            source = state.source or capture()
+            source = state.source or capture(_HIDDEN_CALLERS)
             self.eqns.append(Equation(primitive, inputs, outputs, params, source, state.name_stack))
         else:
             self.eqns.append(Equation(primitive, inputs, outputs, params))

@@ -23,19 +23,20 @@ from xprim import (
     get_primitive,
     promotion,
     scalar_array,
+    state,
 )
 from xprim.eager import EAGER
 
 _SCALARS = frozenset([bool, int, float, complex])
-_bound: dict[str, Any] = {}
+_primitives: dict[str, Any] = {}
 
 
 def bind(name: str, *operands: Any, **params: Any) -> Any:
     """Apply the primitive of that name and return its one result."""
-    function = _bound.get(name)
-    if function is None:
-        function = _bound[name] = get_primitive(name).bind
-    return function(*operands, **params)[0]
+    primitive = _primitives.get(name)
+    if primitive is None:
+        primitive = _primitives[name] = get_primitive(name)
+    return state.trace.process(primitive, operands, params)[0]
 
 
 def array_of(x: Any, operation: str) -> Any:
