@@ -1,6 +1,6 @@
 """The list of public names that `xstack` answers to, and the command that lets it grow.
 
-    python -m tests.public_names LIST.json    add those names of a list (module -> names) that resolve
+    python -m tests.public_names LIST.json    add the names of a list (module -> names) that resolve
 
 A name stays on `public_names.json` for good; `test_public_names` holds that each still resolves.
 """

@@ -18,7 +18,9 @@ from xprim import make_jaxpr
 
 def run(code: str) -> str:
     """Run a program in a fresh process and return what it printed."""
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
     assert result.returncode == 0, result.stderr[-3000:]
     return result.stdout
 

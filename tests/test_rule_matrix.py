@@ -32,7 +32,8 @@ CALLS = {
     "checkpoint": "packages/xad/tests", "custom_jvp_call": "packages/xad/tests",
     "custom_vjp_call": "packages/xad/tests", "custom_vjp_linear": "packages/xad/tests",
     "custom_vmap_call": "packages/xbatch/tests", "jit": "packages/xjit/tests",
-    "linear_call": "packages/xad/tests", "pmap": "packages/xpar/tests", "cond": "packages/xnp/tests",
+    "linear_call": "packages/xad/tests", "pmap": "packages/xpar/tests",
+    "cond": "packages/xnp/tests",
     "random_gamma": "packages/xrandom/tests", "scan": "packages/xnp/tests",
     "while": "packages/xnp/tests", "reduce": "packages/xnp/tests",
 }  # fmt: skip
@@ -85,7 +86,7 @@ def test_a_primitive_prints_each_rule_with_its_place(name, capsys):
     assert main(["no_such_primitive"]) == 2
 
 
-# ---------------------------------------------------------------- the rows that live with these tests
+# -------------------------------------------------------------- the rows that live with these tests
 
 SMALL = [(name, row) for table in (RANDOM, DERIVATIVES) for name in table for row in table[name]]
 IDS = [f"{name}-{k}" for k, (name, _) in enumerate(SMALL)]

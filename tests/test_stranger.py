@@ -1,4 +1,4 @@
-"""A package of somebody else that needs `xstack-xprim` alone: its primitive gets every transformation.
+"""A package of somebody else that needs `xstack-xprim` alone gets every transformation.
 
 The package under `tests/stranger` is built and installed into a folder of its own (from its sources
 where the tool that builds it is missing), and passes the public checks of the family.

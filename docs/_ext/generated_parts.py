@@ -26,11 +26,17 @@ _DECLARES_ALL = re.compile(r"^__all__\b", re.MULTILINE)
 
 
 def reference_of(package: str) -> str:
-    """Return the sections of a package's public modules, the package's own first."""
+    """Return the sections of a package's public modules, the package's own first.
+
+    Each object is described once, under the first module that shows it; what comes from another
+    package is named with its home.
+    """
     modules = list(public_modules(package))
     if not modules:
         raise LookupError(f"{package} declares no public names: it has no __all__")
-    return "\n".join(_section(module) for module in modules)
+    described: set[int] = set()
+    sections = [_section(package, module, described) for module in modules]
+    return "\n".join(section for section in sections if section)
 
 
 def public_modules(package: str) -> Iterator[str]:
@@ -82,11 +88,33 @@ def setup(app: Any) -> dict[str, bool]:
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
-def _section(module: str) -> str:
-    return (
-        f"## `{module}`\n\n```{{eval-rst}}\n.. automodule:: {module}\n"
-        "   :members:\n   :show-inheritance:\n```\n"
-    )
+def _section(package: str, name: str, described: set[int]) -> str:
+    module = importlib.import_module(name)
+    directives, elsewhere = [], []
+    for member in module.__all__:
+        value = getattr(module, member)
+        if inspect.ismodule(value) or id(value) in described:
+            continue
+        described.add(id(value))
+        home = getattr(value, "__module__", None) or ""
+        is_class, is_function = inspect.isclass(value), inspect.isroutine(value)
+        if not (is_class or is_function):
+            elsewhere.append(f"`{member}` (a `{type(value).__name__}`)")
+        elif home.partition(".")[0] != package:
+            elsewhere.append(f"`{member}` (from `{home}`)")
+        else:
+            kind = "autoclass" if is_class else "autofunction"
+            options = "   :members:\n   :show-inheritance:\n" if is_class else ""
+            directives.append(f".. {kind}:: {name}.{member}\n{options}")
+    if not directives and not elsewhere:
+        return ""
+    summary = inspect.getdoc(module) or ""
+    parts = [f"## `{name}`", f"```text\n{summary}\n```"]
+    if directives:
+        parts.append("```{eval-rst}\n" + "\n".join(directives) + "```")
+    if elsewhere:
+        parts.append("Also: " + ", ".join(elsewhere) + ".")
+    return "\n\n".join(parts) + "\n"
 
 
 def _home(value: object) -> str:

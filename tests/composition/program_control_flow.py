@@ -15,8 +15,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tests.composition.program_data import (
-    ULPS,
     EPS,
+    ULPS,
     Operation,
     Program,
     Step,

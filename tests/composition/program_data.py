@@ -201,8 +201,8 @@ def argument_values(case: Case) -> list[Value]:
 def arguments_of(case: Case, example: int = 0) -> list[np.ndarray[Any, Any]]:
     """Return the elements of the arguments; every `example` has others.
 
-    Floats are quarters between -2 and 2 for one example in three (so that ties and zeros occur), and
-    uniform there for the others. Integers are small, and extreme ones among them.
+    Floats are quarters between -2 and 2 for one example in three (so that ties and zeros occur),
+    and uniform there for the others. Integers are small, and extreme ones among them.
     """
     rng = np.random.default_rng([case.seed, example])
     coarse = (case.seed + example) % 3 == 0

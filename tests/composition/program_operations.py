@@ -213,7 +213,7 @@ for _name in ("add", "sub", "mul", "max", "min", "bitwise_and", "bitwise_or",
               "bitwise_xor", "shift_left", "shift_right_logical",
               "shift_right_arithmetic"):  # fmt: skip
     simple(f"int_{_name}", _ints, getattr(lax, _name), _whole)
-# Division by zero is the implementation's choice, and XLA's depends on what it knows of the operands.
+# Division by zero is the implementation's choice, and XLA's depends on what it knows of operands.
 simple("int_div", _ints, lambda x, y: lax.div(x, _odd(y)), _whole)
 simple("int_rem", _ints, lambda x, y: lax.rem(x, _odd(y)), _whole)
 for _name in ("neg", "abs", "sign", "bitwise_not", "population_count", "clz"):

@@ -41,9 +41,7 @@ def moving(
             raise UnfitError
         return [result.with_zero() if adds_zero and x.kind == "f" else result]
 
-    register(
-        Operation(name, draw_operands, bound, lambda run, xs, params: [fun(xs[0], *params)])
-    )
+    register(Operation(name, draw_operands, bound, lambda run, xs, params: [fun(xs[0], *params)]))
 
 
 def _factors(size: int) -> list[tuple[int, ...]]:
@@ -147,7 +145,7 @@ register(
 )  # fmt: skip
 
 
-# ----------------------------------------------------------------------- reductions, scans, products
+# --------------------------------------------------------------------- reductions, scans, products
 
 
 def along(

@@ -1,8 +1,8 @@
 """A hypothesis strategy of random programs of up to 30 steps.
 
 Steps are drawn one after the other over what is known of the values so far; a choice that does not
-fit (shapes, domain, magnitude) is left out. Choices are ordered so that shrinking goes to few steps,
-to the simplest operations, and to the latest values.
+fit (shapes, domain, magnitude) is left out. Choices are ordered so that shrinking goes to few
+steps, to the simplest operations, and to the latest values.
 """
 
 from __future__ import annotations
@@ -31,11 +31,19 @@ SHAPES: tuple[tuple[int, ...], ...] = ((), (3,), (2, 3), (3, 2), (2,), (2, 2), (
 _CONTROL = ("jit", "checkpoint", "vmap", "cond", "switch", "scan", "fori_loop", "while_loop")
 assert program_operations and program_shapes  # they register the operations
 
-_NAMES = (
-    [name for name in operations if name not in _CONTROL]
-    + ["add", "mul", "sub", "dot_general", "gather", "scatter_add", "dynamic_slice", "concatenate",
-       "reduce_sum", "reshape", "select_n"] * 3
-)
+_NAMES = [name for name in operations if name not in _CONTROL] + [
+    "add",
+    "mul",
+    "sub",
+    "dot_general",
+    "gather",
+    "scatter_add",
+    "dynamic_slice",
+    "concatenate",
+    "reduce_sum",
+    "reshape",
+    "select_n",
+] * 3
 _NAMES_WITH_PROGRAMS = _NAMES + [*_CONTROL] * 3
 
 

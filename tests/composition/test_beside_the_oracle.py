@@ -35,7 +35,9 @@ THEIRS = "import jax, jax.numpy as jnp\n"
 
 def run(code: str) -> str:
     """Run a program in a process of its own; return what it printed."""
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
     assert result.returncode == 0, result.stderr[-3000:]
     return result.stdout
 
@@ -54,11 +56,15 @@ def test_both_work_on_the_same_data_in_either_order(first):
     run(first + WORK + "check()\n")
 
 
-ARRAYS = OURS + THEIRS + """
+ARRAYS = (
+    OURS
+    + THEIRS
+    + """
 mine = xstack.jit(lambda x: x * 2)(np.arange(64, dtype=np.float32))
 theirs = jax.jit(lambda x: x * 2)(np.arange(64, dtype=np.float32))
 address = lambda host: host.__array_interface__["data"][0]
 """
+)
 
 
 def test_numpy_views_are_the_memory_of_the_array_and_each_takes_the_views_of_the_other():

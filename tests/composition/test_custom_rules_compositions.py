@@ -1,4 +1,4 @@
-"""Functions with rules of their own under all transformations, and rules made of transformations."""
+"""Functions with rules of their own under all transformations, and rules made of these."""
 
 import numpy as np
 import pytest

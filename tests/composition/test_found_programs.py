@@ -60,9 +60,17 @@ def test_gradient_of_a_checkpointed_function_with_a_custom_vjp():
     assert float(grad(checkpoint(arctangent))(0.5)) == pytest.approx(0.8)
 
 
-@pytest.mark.xfail(strict=True, raises=TypeError, reason="the linear program of the scan is torn")
-def test_gradient_of_a_checkpointed_function_that_goes_on_after_a_scan():
+INNER_CALLS = {
+    "jit": jit(lax.sin),
+    "cond": lambda x: lax.cond(lax.gt(x, 0.0), lax.sin, lax.cos, x),
+    "scan": lambda x: lax.scan(lambda c, _: (lax.sin(c), None), x, None, length=2)[0],
+}
+
+
+@pytest.mark.xfail(strict=True, raises=TypeError, reason="the linear part of the call is torn")
+@pytest.mark.parametrize("name", INNER_CALLS)
+def test_gradient_of_a_checkpointed_function_that_goes_on_after_a_call(name):
     def loss(x):
-        return lax.sin(lax.scan(lambda c, _: (lax.sin(c), None), x, None, length=2)[0])
+        return lax.sin(INNER_CALLS[name](x))
 
     assert float(grad(checkpoint(loss))(0.5)) == pytest.approx(float(grad(loss)(0.5)), rel=1e-6)

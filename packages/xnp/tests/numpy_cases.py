@@ -178,6 +178,7 @@ def cases(*tables: str) -> list[str]:
              for part in line.split(";")]  # fmt: skip
     return [text for text in texts if text]
 
+
 MORE = """
 ns.pad(row, 1); ns.pad(f, ((1, 2), (0, 1)), constant_values=2.0); ns.pad(f, 2, mode="edge")
 ns.pad(f, 2, mode="reflect"); ns.pad(f, 5, mode="reflect"); ns.pad(f, 2, mode="symmetric"); ns.pad(f, 7, mode="symmetric")

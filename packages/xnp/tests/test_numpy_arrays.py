@@ -95,7 +95,11 @@ def test_arrays_are_copied_pickled_iterated_and_converted() -> None:
 @pytest.mark.parametrize(
     ("function", "error", "text"),
     [
-        (lambda x: x + xnp.ones(4), TypeError, r"add: incompatible shapes for .*\(2,3\) and \(4,\)"),
+        (
+            lambda x: x + xnp.ones(4),
+            TypeError,
+            r"add: incompatible shapes for .*\(2,3\) and \(4,\)",
+        ),
         (lambda x: x @ x, TypeError, "matmul: the contracted dimensions differ: 3 and 2"),
         (lambda x: xnp.dot(x, x), TypeError, r"dot: .*\n  got .*\n.*\n  hint      y.T has shape"),
         (lambda x: x[5], IndexError, "index: 5 is out of bounds for axis 0 with size 2"),

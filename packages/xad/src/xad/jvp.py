@@ -41,6 +41,7 @@ from xprim import (
     state,
     trace_to_jaxpr,
 )
+from xprim.source import capture
 
 
 class JVPTracer(Tracer):
@@ -79,6 +80,12 @@ class JVPTrace(Trace):
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
     ) -> tuple[Any, ...]:
         """Apply the jvp rule, or hand the primitive to the parent."""
+        if self.keeps_sources and state.source is None and not primitive.call_like:
+            state.source = capture(2)  # once for all operations of the rule
+            try:
+                return self.process(primitive, operands, params)
+            finally:
+                state.source = None
         primals: list[Any] = []
         tangents: list[Tangent] = []
         active = False

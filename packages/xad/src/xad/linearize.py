@@ -44,6 +44,7 @@ class TapeTrace(JaxprTrace):
 
     def __init__(self, parent: Trace) -> None:
         super().__init__(parent)
+        self.keeps_sources = parent.keeps_sources  # the tape itself is run at once
         self.records_all = False
 
     def process(
@@ -105,7 +106,6 @@ def linearize_flat(
     """
     parent = state.trace
     tape = TapeTrace(parent)
-    tape.keeps_sources = _stages(parent)
     dots = [tape.argument(p.aval) if nz else Zero(p.aval)
             for p, nz in zip(primals, nonzero, strict=True)]  # fmt: skip
     outs, out_dots = jvp_flat(fun, primals, dots, LinearizeTrace, tape)
@@ -128,15 +128,6 @@ def _recorded_zero(tape: TapeTrace, zero: Zero) -> Any:
         return instantiate(zero)
     finally:
         state.trace, tape.records_all = previous, False
-
-
-def _stages(trace: Trace | None) -> bool:
-    """Return whether operations end up in a jaxpr, which keeps the user's source lines."""
-    while trace is not None:
-        if isinstance(trace, JaxprTrace) and not isinstance(trace, TapeTrace):
-            return True
-        trace = trace.parent
-    return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = 
 
     Args:
       fun: a linear function of pytrees of arrays.
-      *primals: arrays or `ShapeDtypeStruct`s of the arguments' shapes and dtypes.
+      *primals: arrays or `ShapeDtypeStruct` objects of the arguments' shapes and dtypes.
       reduce_axes: must be empty (JAX's experimental argument).
 
     Returns:

@@ -15,8 +15,6 @@ from xbatch.custom_vmap import custom_vmap, custom_vmap_call_p, sequential_vmap
 from xbatch.vmap import vmap
 from xprim import source
 
-source.hide(__file__)
-
 __version__ = "0.1.0"
 
 __all__ = [
@@ -29,3 +27,5 @@ __all__ = [
     "batch_flat",
     "custom_vmap_call_p",
 ]
+
+source.hide(__file__)  # errors and equations show the user's lines, not ours

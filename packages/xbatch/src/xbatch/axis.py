@@ -114,7 +114,7 @@ class BatchAxis:
         """Return a function on whole batches, all of its results with the batch dimension in front.
 
         Args:
-          fun: takes and returns flat sequences of Arrays and `Zero`s.
+          fun: takes and returns flat sequences of Arrays and `Zero` objects.
           dims: for each argument its batch dimension, or `not_mapped`.
         """
 

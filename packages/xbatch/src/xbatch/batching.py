@@ -28,6 +28,7 @@ from xprim import (
     shaped_array,
     state,
 )
+from xprim.source import capture
 
 if TYPE_CHECKING:
     from xbatch.axis import BatchAxis
@@ -90,14 +91,19 @@ class BatchTrace(Trace):
     name = "vmap"
 
     def __init__(self, parent: Trace, axis: BatchAxis) -> None:
-        self.parent = parent
-        self.closed = False
+        super().__init__(parent)
         self.axis = axis
 
     def process(
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
     ) -> tuple[Any, ...]:
         """Apply the batch rule of a primitive, or hand it to the parent trace."""
+        if self.keeps_sources and state.source is None and not primitive.call_like:
+            state.source = capture(2)  # once for all operations of the rule
+            try:
+                return self.process(primitive, operands, params)
+            finally:
+                state.source = None
         values, dims, mapped, axis = [], [], False, self.axis
         for x in operands:
             if type(x) is BatchTracer and x._trace.axis is axis:

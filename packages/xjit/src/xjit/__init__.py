@@ -9,15 +9,11 @@ Importing this lets eager evaluation compile large operations, too, and gives ar
 that concern devices. It starts no device.
 """
 
-from xprim import install_backend, register_buffer_reader, source
-
-source.hide(__file__)
-
-from xjit import stages  # noqa: E402 - frames of this package are hidden first
-from xjit.array_methods import attach  # noqa: E402
-from xjit.calls import clear_functions  # noqa: E402
-from xjit.compile import clear_executables, statistics  # noqa: E402
-from xjit.devices import (  # noqa: E402
+from xjit import stages
+from xjit.array_methods import attach
+from xjit.calls import clear_functions
+from xjit.compile import clear_executables, statistics
+from xjit.devices import (
     Device,
     default_backend,
     default_device,
@@ -30,19 +26,20 @@ from xjit.devices import (  # noqa: E402
     process_indices,
     set_num_cpu_devices,
 )
-from xjit.eager_backend import EagerBackend, compile_and_run  # noqa: E402
-from xjit.jaxlib_gateway import XlaError  # noqa: E402
-from xjit.jit import jit  # noqa: E402
-from xjit.jit_primitive import jit_p  # noqa: E402
-from xjit.lowering import LoweredProgram, lower  # noqa: E402
-from xjit.placement import read_buffer  # noqa: E402
-from xjit.shardings import Sharding, SingleDeviceSharding  # noqa: E402
-from xjit.transfer import (  # noqa: E402
+from xjit.eager_backend import EagerBackend, compile_and_run
+from xjit.jaxlib_gateway import XlaError
+from xjit.jit import jit
+from xjit.jit_primitive import jit_p
+from xjit.lowering import LoweredProgram, lower
+from xjit.placement import read_buffer
+from xjit.shardings import Sharding, SingleDeviceSharding
+from xjit.transfer import (
     block_until_ready,
     copy_to_host_async,
     device_get,
     device_put,
 )
+from xprim import install_backend, register_buffer_reader, source
 
 register_buffer_reader(read_buffer)
 install_backend(EagerBackend())
@@ -85,3 +82,5 @@ __all__ = [
     "stages",
     "statistics",
 ]
+
+source.hide(__file__)  # errors and equations show the user's lines, not ours

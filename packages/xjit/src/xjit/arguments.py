@@ -182,9 +182,7 @@ class Arguments:
             return fun(*args, **kwargs)
         fixed = dict(self.fixed)
         rest = iter(args)
-        everything = [
-            fixed[i] if i in fixed else next(rest) for i in range(self.num_args)
-        ]
+        everything = [fixed[i] if i in fixed else next(rest) for i in range(self.num_args)]
         named = {key: value for key, value in self.fixed if isinstance(key, str)}
         return fun(*everything, **kwargs, **named)
 
@@ -215,9 +213,7 @@ class Arguments:
 
     def with_leaves(self, leaves: list[Any]) -> Arguments:
         """Return the same call of other leaves."""
-        return Arguments(
-            self.signature, leaves, self.tree, self.fixed, self.statics, self.num_args
-        )
+        return Arguments(self.signature, leaves, self.tree, self.fixed, self.statics, self.num_args)
 
     def avals(self) -> list[Any]:
         """Return the abstract values of the leaves, which may be arrays or only describe some."""

@@ -277,9 +277,7 @@ class Calls:
             out_trees.append(tree)
             return [as_array(r, what=f"jit: a result of {name}") for r in results]
 
-        jaxpr, consts = trace_to_jaxpr(
-            flat, avals, name=name, arg_names=LazyNames(arguments.names)
-        )
+        jaxpr, consts = trace_to_jaxpr(flat, avals, name=name, arg_names=LazyNames(arguments.names))
         if _values.enable_checks:
             check_jaxpr(jaxpr)
         closed, captured = close_over(jaxpr, consts)
@@ -333,9 +331,7 @@ def _chosen_placement(options: dict[str, Any]) -> Any:
         device = device_named_by(options["backend"], "jit(backend)")
     if asked is not None:
         if device is not None and device is not asked:
-            raise ValueError(
-                f"jit: the program cannot run on {device} with arguments on {asked}."
-            )
+            raise ValueError(f"jit: the program cannot run on {device} with arguments on {asked}.")
         device = asked
     return None if device is None else committed_to(device)
 

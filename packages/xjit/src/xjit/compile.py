@@ -80,9 +80,7 @@ def clear_executables() -> None:
     _executables.clear()
 
 
-def _compiled(
-    lowered: LoweredProgram, device: Any, options: Options | None
-) -> gateway.Executable:
+def _compiled(lowered: LoweredProgram, device: Any, options: Options | None) -> gateway.Executable:
     text = lowered.text
     if "lapack_" in text:  # the routines must be known before a program with them is loaded
         gateway.register_lapack()

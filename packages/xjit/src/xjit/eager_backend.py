@@ -79,11 +79,7 @@ class EagerBackend:
     ) -> bool:
         """Return whether an operation is compiled rather than run by NumPy."""
         try:
-            if (
-                avals_out[0].size < _SMALL
-                and operands[0].aval.size < _SMALL
-                and not _away[0]
-            ):
+            if avals_out[0].size < _SMALL and operands[0].aval.size < _SMALL and not _away[0]:
                 return False
         except IndexError:  # no operands, or no results
             pass

@@ -83,9 +83,7 @@ def jit(
 
 def _jitted(fun: Callable[..., Any], options: dict[str, Any]) -> Any:
     calls = Calls(fun, options)
-    jitted: Any = fast_function(
-        fun, calls.signature.static_nums, calls.fast, calls, calls.failed
-    )
+    jitted: Any = fast_function(fun, calls.signature.static_nums, calls.fast, calls, calls.failed)
     functools.update_wrapper(jitted, fun, updated=())
     jitted.lower = calls.lower
     jitted.trace = calls.trace

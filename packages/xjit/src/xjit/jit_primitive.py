@@ -73,9 +73,7 @@ def _linearize(handle: Any, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, 
         return outs, _filled(handle, outs, (), split.nonzero_out)
     residuals = split.residuals(primals, results)
     dots = [t for t in tangents if type(t) is not Zero]
-    out_dots = jit_p.bind(
-        *residuals, *dots, jaxpr=split.linear, name=f"linear_{name}", **options
-    )
+    out_dots = jit_p.bind(*residuals, *dots, jaxpr=split.linear, name=f"linear_{name}", **options)
     return outs, _filled(handle, outs, out_dots, split.nonzero_out)
 
 

@@ -150,13 +150,16 @@ def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[st
         if rule is None or type(rule) is Undefined:
             raise _missing_rule(eqn)
         start = len(builder.lines)
-        operands = _named(builder, inputs, names)
+        operands = [
+            names[x] if x in names else builder.constant(x.value.to_host(), x.aval) for x in inputs
+        ]
         results = rule(
             builder, operands, [x.aval for x in inputs], [v.aval for v in outputs], **eqn.params
         )
         if len(results) != len(outputs):
             raise _wrong_results(eqn, len(results))
-        names.update(zip(outputs, results, strict=True))
+        for v, result in zip(outputs, results, strict=True):
+            names[v] = result
         if located:
             _locate(builder.lines, start, eqn)
     return _named(builder, jaxpr.outvars, names)

@@ -77,9 +77,7 @@ def buffers_of(leaves: Sequence[Any], avals: Sequence[ShapedArray], where: Any) 
 
 
 def _put(x: ConcreteArray, where: Any) -> Any:
-    buffer = gateway.put(
-        x.to_host(), device_at(where), may_alias=True, committed=where.committed
-    )
+    buffer = gateway.put(x.to_host(), device_at(where), may_alias=True, committed=where.committed)
     if not where.committed:
         x._buffer = buffer
     return buffer

@@ -11,6 +11,7 @@ Neighbours: `lowering` drives this over the equations of a jaxpr.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -45,7 +46,20 @@ _ELEMENT_TYPES = {
 LARGE_CONSTANT = 16
 
 _MAX_TYPES = 8192
-_types: dict[ShapedArray, str] = {}
+
+
+class _Types(dict[ShapedArray, str]):
+    """The tensor type of each abstract value, written when it is first asked for."""
+
+    def __missing__(self, aval: ShapedArray) -> str:
+        if len(self) >= _MAX_TYPES:
+            self.clear()
+        dims = "".join([f"{d}x" for d in aval.shape])
+        text = self[aval] = f"tensor<{dims}{element_type(aval.dtype)}>"
+        return text
+
+
+_types = _Types()
 
 
 def element_type(dtype: np.dtype[Any]) -> str:
@@ -58,13 +72,7 @@ def element_type(dtype: np.dtype[Any]) -> str:
 
 def type_text(aval: ShapedArray) -> str:
     """Return the MLIR tensor type of an abstract value, as `tensor<2x3xf32>`."""
-    text = _types.get(aval)
-    if text is None:
-        if len(_types) >= _MAX_TYPES:
-            _types.clear()
-        dims = "".join([f"{d}x" for d in aval.shape])
-        text = _types[aval] = f"tensor<{dims}{element_type(aval.dtype)}>"
-    return text
+    return _types[aval]
 
 
 def optimised(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -91,9 +99,7 @@ class Builder:
 
     __slots__ = ("_broadcasts", "_constants", "_scalars", "captured", "lines", "module", "prelude")
 
-    def __init__(
-        self, module: Module, captured: dict[int, tuple[str, Any]] | None = None
-    ) -> None:
+    def __init__(self, module: Module, captured: dict[int, tuple[str, Any]] | None = None) -> None:
         self.module = module
         self.prelude: list[str] = []  # constants: they dominate every use, inside regions too
         self.lines: list[str] = []
@@ -135,9 +141,9 @@ class Builder:
           attributes: the inside of the attribute dictionary, `dimension = 0 : i64`.
           regions: the text of regions in parentheses, as `region` returns it.
         """
-        types_in = ", ".join([type_text(a) for a in avals_in])
+        types_in = ", ".join([_types[a] for a in avals_in])
         if len(avals_out) == 1:
-            result, types_out = self.fresh(), type_text(avals_out[0])
+            result, types_out = self.fresh(), _types[avals_out[0]]
             results = [result]
         else:
             results = [self.fresh() for _ in avals_out]
@@ -153,8 +159,10 @@ class Builder:
 
     def same_type_op(self, name: str, operands: Names, aval: ShapedArray) -> str:
         """Append an operation whose operands and result all have one type: `stablehlo.add`."""
-        result = self.fresh()
-        self.lines.append(f"{result} = {name} {', '.join(operands)} : {type_text(aval)}")
+        module = self.module
+        module.count += 1
+        result = f"%{module.count}"
+        self.lines.append(f"{result} = {name} {', '.join(operands)} : {_types[aval]}")
         return result
 
     def constant(self, value: Any, aval: ShapedArray) -> str:
@@ -201,9 +209,7 @@ class Builder:
         """Convert an operand to another element type (numerically)."""
         if aval.dtype == dtype:
             return operand
-        (name,) = self.op(
-            "stablehlo.convert", [operand], [aval], [shaped_array(aval.shape, dtype)]
-        )
+        (name,) = self.op("stablehlo.convert", [operand], [aval], [shaped_array(aval.shape, dtype)])
         return name
 
     def region(
@@ -235,10 +241,7 @@ class Builder:
 
     def reducer(self, name: str, dtype: np.dtype[Any]) -> str:
         """Return the region of a reduction by one operation on two scalars."""
-        scalar = shaped_array((), dtype)
-        return self.region(
-            [scalar, scalar], lambda b, xs: [b.same_type_op(name, xs, scalar)], [scalar]
-        )
+        return _reducer(name, dtype)
 
     def inline(self, closed: ClosedJaxpr, operands: Names) -> list[str]:
         """Write the equations of a program here and return the names of its results."""
@@ -282,6 +285,16 @@ class Builder:
           key: hashable; equal keys (with equal `avals_in`) promise the same program.
         """
         return self.inline(self.module.staged(fun, tuple(avals_in), key), operands)
+
+
+@functools.lru_cache(maxsize=1024)
+def _reducer(name: str, dtype: np.dtype[Any]) -> str:
+    """Return the region's text; its names are no numbers, so they are new in every program."""
+    scalar = type_text(shaped_array((), dtype))
+    return (
+        f"({{\n^bb0(%a: {scalar}, %b: {scalar}):\n%r = {name} %a, %b : {scalar}\n"
+        f"stablehlo.return %r : {scalar}\n}})"
+    )
 
 
 class Module:
@@ -420,8 +433,11 @@ def _float(value: Any) -> str:
     """Return a float exactly: by its bits in hexadecimal, which also covers NaN and infinities."""
     host = np.asarray(value)
     short = repr(float(value))
-    if host.dtype in (np.float32, np.float64) and "e" not in short and short[-1].isdigit() and (
-        len(short) <= 8
+    if (
+        host.dtype in (np.float32, np.float64)
+        and "e" not in short
+        and short[-1].isdigit()
+        and (len(short) <= 8)
     ):
         return short
     digits = max(1, (dtypes.itemsize_bits(host.dtype) + 3) // 4)

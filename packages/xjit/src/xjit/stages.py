@@ -202,4 +202,3 @@ class Compiled:
 
     def __repr__(self) -> str:
         return f"Compiled({self._traced.fun_name})"
-

@@ -36,7 +36,7 @@ tanh = xn.tanh
 
 def identity(x: Any) -> Array:
     """Return x."""
-    return array_of(x, "identity")  # type: ignore[no-any-return]
+    return array_of(x, "identity")
 
 
 @planned(1)
@@ -45,7 +45,7 @@ def relu(x: Any) -> Array:
     (x,) = promoted("relu", x)
     zero = scalar_like(0, x)
     positive = bind("gt", x, zero)
-    return select(bind("or", positive, bind("ne", x, x)), x, zero)  # type: ignore[no-any-return]
+    return select(bind("or", positive, bind("ne", x, x)), x, zero)
 
 
 @planned(1)
@@ -53,13 +53,13 @@ def relu6(x: Any) -> Array:
     """Return min(max(x, 0), 6)."""
     (x,) = promoted("relu6", x)
     six = scalar_like(6, x)
-    return select(bind("ge", x, six), six, relu(x))  # type: ignore[no-any-return]
+    return select(bind("ge", x, six), six, relu(x))
 
 
 @planned(1)
 def sigmoid(x: Any) -> Array:
     """Return 1 / (1 + e^-x)."""
-    return bind("logistic", *inexact("sigmoid", x))  # type: ignore[no-any-return]
+    return bind("logistic", *inexact("sigmoid", x))
 
 
 @planned(1)
@@ -78,7 +78,7 @@ def log_sigmoid(x: Any) -> Array:
 def silu(x: Any) -> Array:
     """Return x sigmoid(x)."""
     (x,) = inexact("silu", x)
-    return bind("mul", x, bind("logistic", x))  # type: ignore[no-any-return]
+    return bind("mul", x, bind("logistic", x))
 
 
 swish = silu
@@ -109,7 +109,7 @@ def hard_tanh(x: Any) -> Array:
 def hard_sigmoid(x: Any) -> Array:
     """Return relu6(x + 3) / 6."""
     (x,) = inexact("hard_sigmoid", x)
-    return relu6(x + 3) / 6  # type: ignore[no-any-return]
+    return relu6(x + 3) / 6
 
 
 @planned(1)
@@ -122,20 +122,20 @@ def hard_silu(x: Any) -> Array:
 hard_swish = hard_silu
 
 
-def _expm1_below_zero(x: Any) -> Any:
+def _expm1_below_zero(x: Any) -> Array:
     """Return e^x - 1 for x < 0; where x is above zero, the value at 0, so that none overflows."""
     return bind("expm1", select(bind("gt", x, scalar_like(0, x)), scalar_like(0, x), x))
 
 
 @planned(2)
-def _elu(x: Any, alpha: Any) -> Any:
+def _elu(x: Any, alpha: Any) -> Array:
     (x,) = inexact("elu", x)
     return xn.where(x > 0, x, alpha * _expm1_below_zero(x))
 
 
 def elu(x: Any, alpha: Any = 1.0) -> Array:
     """Return x above 0 and alpha (e^x - 1) below."""
-    return _elu(x, alpha)  # type: ignore[no-any-return]
+    return _elu(x, alpha)
 
 
 def celu(x: Any, alpha: Any = 1.0) -> Array:
@@ -150,22 +150,22 @@ def selu(x: Any) -> Array:
 
     Source: Klambauer et al., Self-Normalizing Neural Networks, 2017.
     """
-    return 1.0507009873554804934193349852946 * _elu(x, 1.6732632423543772848170429916717)  # type: ignore[no-any-return]
+    return 1.0507009873554804934193349852946 * _elu(x, 1.6732632423543772848170429916717)
 
 
 @planned(2)
-def _leaky_relu(x: Any, slope: Any) -> Any:
+def _leaky_relu(x: Any, slope: Any) -> Array:
     (x,) = inexact("leaky_relu", x)
     return xn.where(x >= 0, x, slope * x)
 
 
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
     """Return x above 0 and negative_slope x below."""
-    return _leaky_relu(x, negative_slope)  # type: ignore[no-any-return]
+    return _leaky_relu(x, negative_slope)
 
 
 @planned(1)
-def _gelu(x: Any, approximate: bool) -> Any:
+def _gelu(x: Any, approximate: bool) -> Array:
     (x,) = inexact("gelu", x)
     if approximate:
         inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x**3))
@@ -178,7 +178,7 @@ def gelu(x: Any, approximate: bool = True) -> Array:
 
     Source: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016.
     """
-    return _gelu(x, bool(approximate))  # type: ignore[no-any-return]
+    return _gelu(x, bool(approximate))
 
 
 def glu(x: Any, axis: int = -1) -> Array:
@@ -192,14 +192,14 @@ def glu(x: Any, axis: int = -1) -> Array:
 
 
 @planned(2)
-def _squareplus(x: Any, b: Any) -> Any:
+def _squareplus(x: Any, b: Any) -> Array:
     (x,) = inexact("squareplus", x)
     return (x + xn.sqrt(xn.square(x) + b)) / 2
 
 
 def squareplus(x: Any, b: Any = 4) -> Array:
     """Return (x + sqrt(x^2 + b)) / 2."""
-    return _squareplus(x, b)  # type: ignore[no-any-return]
+    return _squareplus(x, b)
 
 
 @planned(1)
@@ -236,16 +236,16 @@ def _static(axis: Any) -> Any:
     return tuple(axis) if isinstance(axis, list) else axis
 
 
-def _constant_of(x: Any) -> Any:
+def _constant_of(x: Any) -> Array:
     return get_primitive("stop_gradient").bind(array_of(x, "stop_gradient"))[0]
 
 
-def _masked(x: Any, where: Any, value: float) -> Any:
+def _masked(x: Any, where: Any, value: float) -> Array:
     return x if where is None else xn.where(where, x, scalar_like(value, x))
 
 
 @planned(1)
-def _softmax(x: Any, axis: Any) -> Any:
+def _softmax(x: Any, axis: Any) -> Array:
     (x,) = inexact("softmax", x)
     shifted = xn.exp(x - _constant_of(xn.max(x, axis, keepdims=True, initial=-math.inf)))
     return shifted / shifted.sum(axis, keepdims=True)
@@ -260,14 +260,14 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
       where: a mask of the elements that take part; the others are 0.
     """
     if where is None:
-        return _softmax(x, _static(axis))  # type: ignore[no-any-return]
+        return _softmax(x, _static(axis))
     (x,) = inexact("softmax", x)
     result = _softmax(_masked(x, where, -math.inf), _static(axis))
     return xn.where(where, result, 0)  # type: ignore[no-any-return]
 
 
 @planned(1)
-def _log_softmax(x: Any, axis: Any) -> Any:
+def _log_softmax(x: Any, axis: Any) -> Array:
     (x,) = inexact("log_softmax", x)
     shifted = x - _constant_of(xn.max(x, axis, keepdims=True, initial=-math.inf))
     return shifted - xn.log(xn.exp(shifted).sum(axis, keepdims=True))
@@ -276,14 +276,14 @@ def _log_softmax(x: Any, axis: Any) -> Any:
 def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
     """Return the logarithm of `softmax`. Arguments as of `softmax`; left out elements are -inf."""
     if where is None:
-        return _log_softmax(x, _static(axis))  # type: ignore[no-any-return]
+        return _log_softmax(x, _static(axis))
     (x,) = inexact("log_softmax", x)
     result = _log_softmax(_masked(x, where, -math.inf), _static(axis))
     return xn.where(where, result, -math.inf)  # type: ignore[no-any-return]
 
 
 @planned(1)
-def _logsumexp(a: Any, axis: Any, keepdims: bool) -> Any:
+def _logsumexp(a: Any, axis: Any, keepdims: bool) -> Array:
     (a,) = inexact("logsumexp", a)
     real = a.real if dtypes.is_complex(a.dtype) else a
     high = xn.max(real, axis, keepdims=True, initial=-math.inf)
@@ -376,5 +376,4 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     kept = tuple([d for d in range(len(shape)) if d != axis])
     x = bind("broadcast_in_dim", x, shape=shape, broadcast_dimensions=kept)
     classes = bind("iota", dtype=x.aval.dtype, shape=shape, dimension=axis)
-    return cast(bind("eq", x, classes), wanted)  # type: ignore[no-any-return]
-
+    return cast(bind("eq", x, classes), wanted)

@@ -22,7 +22,6 @@ import numpy as np
 from xprim import dtypes
 from xprim.avals import ShapedArray, shaped_array
 
-
 if TYPE_CHECKING:
     from xprim.array_interface import ArrayInterface
 else:

@@ -8,7 +8,7 @@ sees them; this class declares them. It is never used at run time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -20,6 +20,8 @@ Axis = int | Sequence[int] | None
 
 class ArrayInterface:
     """The methods of arrays, declared."""
+
+    __hash__: ClassVar[None]  # type: ignore[assignment]
 
     def __add__(self, other: Any) -> Array: ...
     def __radd__(self, other: Any) -> Array: ...

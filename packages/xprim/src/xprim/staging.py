@@ -21,7 +21,6 @@ from xprim.primitive import Primitive
 from xprim.source import capture, describe
 from xprim.trace import Trace, Tracer, foreign_operand, raise_leaked, state
 
-
 _HIDDEN_CALLERS = 3  # `capture`, `append`, and the `process` or `stage` rule that called it
 
 
@@ -46,8 +45,9 @@ class JaxprTracer(Tracer):
 class JaxprTrace(Trace):
     """Appends each primitive to a growing jaxpr."""
 
-    __slots__ = ("_atom_by_id", "arg_names", "constvars", "consts", "eqns", "fun_name", "invars",
-                 "keeps_sources")  # fmt: skip
+    __slots__ = (
+        "_atom_by_id", "arg_names", "constvars", "consts", "eqns", "fun_name", "invars",
+    )  # fmt: skip
 
     name = "jit"
 

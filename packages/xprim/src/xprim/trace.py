@@ -45,18 +45,20 @@ if TYPE_CHECKING:
 class Trace:
     """An interpreter of primitives. Subclasses define `process`."""
 
-    __slots__ = ("closed", "parent")
+    __slots__ = ("closed", "keeps_sources", "parent")
 
     name = "trace"
 
     def __init__(self, parent: Trace | None) -> None:
         self.parent = parent
         self.closed = False
+        # whether operations end up in a jaxpr, which remembers the user's lines
+        self.keeps_sources: bool = parent is not None and parent.keeps_sources
 
     def process(
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
     ) -> tuple[Any, ...]:
-        """Apply a primitive to operands, of which those with `._trace is self` are this trace's own.
+        """Apply a primitive to operands; those with `._trace is self` are this trace's own.
 
         May be called whatever the current trace is; rules are run with the parent as the current
         one.

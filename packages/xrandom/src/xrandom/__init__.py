@@ -11,14 +11,11 @@ Families that few programs need are imported when one of their names is first us
 import importlib
 from typing import Any
 
-from xprim.source import hide
-
-hide(__file__)
-
-from xrandom.bits import bits  # noqa: E402 - frames of this package are hidden first
-from xrandom.categorical import categorical, gumbel  # noqa: E402
-from xrandom.integers import bernoulli, geometric, rademacher, randint  # noqa: E402
-from xrandom.keys import (  # noqa: E402
+from xprim import source
+from xrandom.bits import bits
+from xrandom.categorical import categorical, gumbel
+from xrandom.integers import bernoulli, geometric, rademacher, randint
+from xrandom.keys import (
     Key,
     PRNGKey,
     clone,
@@ -30,9 +27,9 @@ from xrandom.keys import (  # noqa: E402
     split,
     wrap_key_data,
 )
-from xrandom.normal import lognormal, normal, truncated_normal  # noqa: E402
-from xrandom.shuffling import choice, permutation  # noqa: E402
-from xrandom.uniform import uniform  # noqa: E402
+from xrandom.normal import lognormal, normal, truncated_normal
+from xrandom.shuffling import choice, permutation
+from xrandom.uniform import uniform
 
 _LATE = {
     "continuous": (
@@ -73,3 +70,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+source.hide(__file__)  # errors and equations show the user's lines, not ours

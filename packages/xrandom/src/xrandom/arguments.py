@@ -109,5 +109,3 @@ def filled(x: Any, shape: Shape) -> Any:
     if x.shape == shape:
         return x
     return lax.broadcast_in_dim(x, shape, tuple(range(len(shape) - x.ndim, len(shape))))
-
-

@@ -112,9 +112,7 @@ def categorical(
         own = list(sizes[len(lead) :])
         own.insert(axis, scores.shape[axis])
         noise = raw_gumbel(words, (*lead, *own), scores.dtype, exact_mode)
-        full = lax.broadcast_in_dim(
-            scores, noise.shape, tuple(range(len(lead), noise.ndim))
-        )
+        full = lax.broadcast_in_dim(scores, noise.shape, tuple(range(len(lead), noise.ndim)))
         return lax.argmax(lax.add(noise, full), len(lead) + axis, dtypes.int32)
     return _without_replacement(words, scores, axis, lead, sizes, exact_mode)
 

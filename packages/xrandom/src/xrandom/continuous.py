@@ -194,9 +194,7 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None) -> Array:
     z = raw_uniform(uniform_words, sizes, exact)
     square = lax.square(m)
     root = lax.sqrt(lax.add(lax.mul(lax.mul(m, 4.0), y), lax.mul(square, lax.square(y))))
-    x = lax.sub(
-        lax.add(m, lax.div(lax.mul(square, y), 2.0)), lax.mul(lax.div(m, 2.0), root)
-    )
+    x = lax.sub(lax.add(m, lax.div(lax.mul(square, y), 2.0)), lax.mul(lax.div(m, 2.0), root))
     smaller = lax.le(z, lax.div(m, lax.add(m, x)))
     return lax.select(smaller, x, lax.div(square, x))
 

@@ -27,7 +27,10 @@ from xrandom.threefry import threefry2x32_p
 Shape = tuple[int, ...]
 
 UINT_BY_WIDTH: dict[int, np.dtype[Any]] = {
-    8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64,
+    8: dtypes.uint8,
+    16: dtypes.uint16,
+    32: dtypes.uint32,
+    64: dtypes.uint64,
 }
 
 # The original layout counts in 32 bits.
@@ -157,9 +160,7 @@ def _lax_blocks(key: Any, shape: Shape) -> Any:
             step = place if stride == 1 else lax.mul(place, stride)
             counter = lax.add(counter, step)
     if wide == dtypes.uint64:
-        x0 = lax.convert_element_type(
-            lax.shift_right_logical(counter, 32), dtypes.uint32
-        )
+        x0 = lax.convert_element_type(lax.shift_right_logical(counter, 32), dtypes.uint32)
         x1 = lax.convert_element_type(counter, dtypes.uint32)
     else:
         x0, x1 = lax.full((), 0, dtypes.uint32), counter
@@ -174,9 +175,7 @@ def _lax_hash(key: Any, x0: Any, x1: Any, shape: Shape) -> Any:
         whole, lead = batch + shape, tuple(range(len(batch)))
         trail = tuple(range(len(batch), len(whole)))
         k0, k1 = [lax.broadcast_in_dim(k, whole, lead) for k in (k0, k1)]
-        x0, x1 = [
-            lax.broadcast_in_dim(x, whole, trail) if x.ndim else x for x in (x0, x1)
-        ]
+        x0, x1 = [lax.broadcast_in_dim(x, whole, trail) if x.ndim else x for x in (x0, x1)]
     return threefry2x32_p.bind(k0, k1, x0, x1)
 
 
@@ -224,9 +223,7 @@ def _lax_original_bits(key: Any, bit_width: int, size: int) -> Any:
     parts = 32 // bit_width
     whole = (*words.shape, parts)
     spread = lax.broadcast_in_dim(words, whole, tuple(range(words.ndim)))
-    shifts = lax.mul(
-        lax.broadcasted_iota(dtypes.uint32, whole, words.ndim), bit_width
-    )
+    shifts = lax.mul(lax.broadcasted_iota(dtypes.uint32, whole, words.ndim), bit_width)
     small = lax.convert_element_type(
         lax.shift_right_logical(spread, shifts), UINT_BY_WIDTH[bit_width]
     )

@@ -282,4 +282,3 @@ def multinomial(
     exact = floating_dtype(None, "multinomial") if dtype is None else (
         dtypes.requested_dtype(dtype, "multinomial"))  # fmt: skip
     return lax.convert_element_type(counts, exact)  # type: ignore[no-any-return]
-

@@ -61,9 +61,7 @@ def _samples(key: Any, a: Any, log_space: bool, partitionable: bool) -> Any:
         lead = key.shape[:-1]
         count = math.prod(a.shape[len(lead) :])
         (keys,) = random_split_p.bind(key, shape=(count,), partitionable=partitionable)
-        flat = _drawn(
-            lax.reshape(keys, (a.size, 2)), lax.reshape(a, (a.size,)), log_space
-        )
+        flat = _drawn(lax.reshape(keys, (a.size, 2)), lax.reshape(a, (a.size,)), log_space)
         return lax.reshape(flat, a.shape)
 
 
@@ -90,9 +88,7 @@ def _accepted(keys: Any, d: Any, c: Any) -> Any:
 
     def waiting(x_square: Any, v: Any, u: Any) -> Any:
         not_quick = lax.ge(u, lax.sub(1.0, lax.mul(lax.mul(x_square, x_square), _SQUEEZE)))
-        bound = lax.add(
-            lax.mul(x_square, 0.5), lax.mul(d, lax.add(lax.sub(1.0, v), lax.log(v)))
-        )
+        bound = lax.add(lax.mul(x_square, 0.5), lax.mul(d, lax.add(lax.sub(1.0, v), lax.log(v))))
         return lax.bitwise_and(not_quick, lax.ge(lax.log(u), bound))
 
     def propose(state: Any) -> Any:

@@ -22,9 +22,7 @@ from xrandom.keys import words_of
 from xrandom.standard import raw_uniform
 
 
-def randint(
-    key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None
-) -> Array:
+def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -> Array:
     """Draw integers uniformly from [minval, maxval).
 
     The remainder of twice as many random bits as the dtype has: where `maxval - minval` is no power
@@ -65,9 +63,7 @@ def _two_draws(words: Any, shape: Shape, dtype: np.dtype[Any]) -> tuple[Any, Any
     partitionable = config.values.threefry_partitionable
     (keys,) = random_split_p.bind(words, shape=(2,), partitionable=partitionable)
     width = int(dtypes.iinfo(dtype).bits)
-    (both,) = random_bits_p.bind(
-        keys, bit_width=width, shape=shape, partitionable=partitionable
-    )
+    (both,) = random_bits_p.bind(keys, bit_width=width, shape=shape, partitionable=partitionable)
     return (
         lax.index_in_dim(both, 0, 0, keepdims=False),
         lax.index_in_dim(both, 1, 0, keepdims=False),
@@ -187,9 +183,7 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None) -> Array:
         exact = dtypes.requested_dtype(dtype, "rademacher")
     sizes = checked_shape(shape, "rademacher")
     heads = lax.lt(raw_uniform(words, sizes, dtypes.python_scalar_dtype(float)), 0.5)
-    one, minus_one = [
-        filled(lax.convert_element_type(as_array(v), exact), sizes) for v in (1, -1)
-    ]
+    one, minus_one = [filled(lax.convert_element_type(as_array(v), exact), sizes) for v in (1, -1)]
     return lax.select(heads, one, minus_one)
 
 

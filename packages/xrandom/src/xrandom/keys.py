@@ -409,5 +409,3 @@ def raw_split(words: Any, num: int) -> list[Any]:
         words, shape=(num,), partitionable=config.values.threefry_partitionable
     )
     return [lax.index_in_dim(out, i, 0, keepdims=False) for i in range(num)]
-
-

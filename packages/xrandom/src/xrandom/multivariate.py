@@ -83,9 +83,7 @@ def _factor(covariance: Any, method: str) -> Any:
     return lax.mul(vectors, filled(row, vectors.shape))
 
 
-def orthogonal(
-    key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None
-) -> Array:
+def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None) -> Array:
     """Draw orthogonal matrices, uniformly (by the Haar measure).
 
     Args:

@@ -112,4 +112,3 @@ def truncated_normal(
         for bound, infinity in ((low, math.inf), (high, -math.inf))
     ]
     return lax.min(lax.max(x, inside_low), inside_high)
-

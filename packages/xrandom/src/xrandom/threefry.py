@@ -46,9 +46,7 @@ def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     def constant(value: int) -> str:
         return b.constant(np.uint32(value), out)  # type: ignore[no-any-return]
 
-    k0, k1, x0, x1 = [
-        b.broadcast(x, a, out.shape) for x, a in zip(operands, avals_in, strict=True)
-    ]
+    k0, k1, x0, x1 = [b.broadcast(x, a, out.shape) for x, a in zip(operands, avals_in, strict=True)]
     keys = (k0, k1, both("xor", both("xor", k0, k1), constant(PARITY)))
     x0, x1 = both("add", x0, keys[0]), both("add", x1, keys[1])
     for i in range(5):

@@ -23,8 +23,9 @@ _NAMES_BY_MODULE = {
     ),
     "xprim.config": (
         "check_tracer_leaks", "debug_infs", "debug_key_reuse", "debug_nans", "default_device",
-        "default_matmul_precision", "default_prng_impl", "disable_jit", "enable_checks", "enable_x64",
-        "explain_cache_misses", "log_compiles", "numpy_dtype_promotion", "numpy_rank_promotion",
+        "default_matmul_precision", "default_prng_impl", "disable_jit", "enable_checks",
+        "enable_x64", "explain_cache_misses", "log_compiles", "numpy_dtype_promotion",
+        "numpy_rank_promotion",
         "threefry_partitionable", "transfer_guard", "transfer_guard_device_to_device",
         "transfer_guard_device_to_host", "transfer_guard_host_to_device",
     ),

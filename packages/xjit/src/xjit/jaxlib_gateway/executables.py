@@ -90,7 +90,8 @@ class Executable:
                 whoever reads an output.
         """
         try:
-            return self._run(buffers).consume_with_handlers(self._handlers)  # type: ignore[no-any-return]
+            outputs: list[Buffer] = self._run(buffers).consume_with_handlers(self._handlers)
+            return outputs
         except RuntimeFailure as error:
             fail("execute", "the program could not be started", error)
 

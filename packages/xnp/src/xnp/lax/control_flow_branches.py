@@ -126,8 +126,7 @@ def switch(
     array = as_array(index, what="switch: the index")
     if array.ndim or not dtypes.is_integer(array.dtype):
         raise TypeError(
-            "switch: the index must be an integer scalar."
-            f"\n  got       {array.aval.str_long()}"
+            f"switch: the index must be an integer scalar.\n  got       {array.aval.str_long()}"
         )
     if len(functions) == 1:
         return functions[0](*operands)
@@ -154,9 +153,7 @@ def _with_operand(operation: str, operands: tuple[Any, ...], operand: Any) -> tu
     if operand is _NO_OPERAND:
         return operands
     if operands:
-        raise TypeError(
-            f"{operation}: give the operands by position or as operand=, not both."
-        )
+        raise TypeError(f"{operation}: give the operands by position or as operand=, not both.")
     return (operand,)
 
 
@@ -214,9 +211,7 @@ def _with_common_captures(bodies: Sequence[Staged]) -> tuple[list[Any], list[Clo
         spare = iter(invars[: len(missing)])
         lead = [own[i] if i in own else next(spare) for i in captured]
         rest = invars[len(captured) :]
-        branches.append(
-            ClosedJaxpr(extended.jaxpr.replace(invars=[*lead, *rest]), extended.consts)
-        )
+        branches.append(ClosedJaxpr(extended.jaxpr.replace(invars=[*lead, *rest]), extended.consts))
     return list(captured.values()), branches
 
 
@@ -267,4 +262,3 @@ def platform_dependent(
     if len(functions) == 1:
         return functions[0](*args)
     return switch(index, functions, *args)
-

@@ -75,12 +75,8 @@ def _repeated(cond_fun: Any, body_fun: Any, init_val: Any, operation: str, what:
         if any(a is not b for a, b in zip(promoted, carry, strict=True)):
             carry = promoted
             body = stage()
-    check_carry(
-        tree, body.out_tree, [x.aval for x in carry], body.out_avals, operation, what
-    )
-    test = staged(
-        cond_fun, in_tree, [x.aval for x in carry], operation=operation, what="cond_fun"
-    )
+    check_carry(tree, body.out_tree, [x.aval for x in carry], body.out_avals, operation, what)
+    test = staged(cond_fun, in_tree, [x.aval for x in carry], operation=operation, what="cond_fun")
     _check_test(test)
     outs = while_p.bind(
         *test.captured, *body.captured, *carry, cond_jaxpr=test.closed, body_jaxpr=body.closed,
@@ -217,4 +213,3 @@ def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, np.dtype[Any]]:
         for x in known
     ]  # fmt: skip
     return converted[0], converted[1], dtype
-

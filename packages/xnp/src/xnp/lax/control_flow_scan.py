@@ -183,9 +183,7 @@ def _stacked(rows: list[Any]) -> Any:
     return concatenated([reshaped(r, (1, *r.shape)) for r in rows], 0)
 
 
-def map(
-    f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None
-) -> Any:
+def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """Apply a function to each element along the leading axes of arrays, one after the other.
 
     As `vmap(f)(xs)`, but in the memory of one element (or of `batch_size` of them).
@@ -258,9 +256,7 @@ def associative_scan(
       [ 1  3  6 10]
     """
     if not callable(fn):
-        raise TypeError(
-            f"associative_scan: fn must be a function, got a {type(fn).__name__}."
-        )
+        raise TypeError(f"associative_scan: fn must be a function, got a {type(fn).__name__}.")
     leaves, tree = arrays_of(elems, "associative_scan: an array of elems")
     if not leaves:
         return elems

@@ -73,9 +73,9 @@ def vector_norm(
     keepdims: bool = False,
     ord: Any = 2,  # noqa: A002
 ) -> Array:
-    """Return (sum |x|^ord)^(1/ord) over an axis, several, or all elements.
+    """Return `(sum |x|^ord)^(1/ord)` over an axis, several, or all elements.
 
-    `ord` inf and -inf give the greatest and the least |x|, 0 the number of elements not zero.
+    `ord` inf and -inf give the greatest and the least `|x|`, 0 the number of elements not zero.
     """
     (y,) = promoted("vector_norm", x, inexact=True)
     if axis is None:
@@ -150,7 +150,7 @@ def matrix_norm(
 
 
 def _by_sums(pick: Callable[..., Any], axis: int) -> Callable[[Any], Any]:
-    """Return the norm that picks among the sums of |x| along one of the last two axes."""
+    """Return the norm that picks among the sums of `|x|` along one of the last two axes."""
     return lambda x: pick(summed(lax.abs(x), (x.ndim + axis,)), (x.ndim - 2,))
 
 

@@ -32,6 +32,7 @@ from xnp.numpy.ufuncs import *  # noqa: F403
 def public_names() -> list[str]:
     """Return the names of the functions, types and constants of the NumPy API."""
     return [
-        name for name, value in globals().items()
+        name
+        for name, value in globals().items()
         if name[0] != "_" and name != "public_names" and type(value).__name__ != "module"
     ]

@@ -31,7 +31,7 @@ from xnp.numpy import (
 )
 from xnp.numpy.dispatch import binary_operator
 from xnp.numpy.index_update import IndexUpdateHelper
-from xprim import Array, ConcreteArray, attach_methods, dtypes
+from xprim import Array, ConcreteArray, Tracer, attach_methods, dtypes
 
 _OPERANDS = (Array, np.ndarray, np.generic, int, float, complex)
 
@@ -39,27 +39,33 @@ _OPERANDS = (Array, np.ndarray, np.generic, int, float, complex)
 # --- operators ------------------------------------------------------------------------------------
 
 
-def _forward(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _forward(function: Callable[[Any, Any], Any], route: Any = None) -> Callable[[Any, Any], Any]:
+    route = route or function
+
     def operation(self: Any, other: Any) -> Any:
         if isinstance(other, _OPERANDS):
-            return function(self, other)
+            return route(self, other)
         return _of_foreign(function, self, other, False)
 
     return operation
 
 
-def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _reflected(function: Callable[[Any, Any], Any], route: Any = None) -> Callable[[Any, Any], Any]:
+    route = route or function
+
     def operation(self: Any, other: Any) -> Any:
         if isinstance(other, _OPERANDS):
-            return function(other, self)
+            return route(other, self)
         return _of_foreign(function, self, other, True)
 
     return operation
 
 
 def _of_foreign(function: Any, self: Any, other: Any, reflected: bool) -> Any:
-    if hasattr(other, "__jax_array__") or hasattr(other, "__xstack_array__") or (
-        hasattr(other, "__array__") and not isinstance(other, list | tuple)
+    if (
+        hasattr(other, "__jax_array__")
+        or hasattr(other, "__xstack_array__")
+        or (hasattr(other, "__array__") and not isinstance(other, list | tuple))
     ):
         other = creation.asarray(other)
         return function(other, self) if reflected else function(self, other)
@@ -114,6 +120,17 @@ def _concrete_operators() -> dict[str, Any]:
     for name, function in (_BINARY | _COMPARISONS).items():
         if hasattr(function, "routes"):
             table[f"__{name}__"] = binary_operator(*function.routes, _forward(function))
+    return table
+
+
+def _tracer_operators() -> dict[str, Any]:
+    """Return operators that take the written route, for no plan is ever found for a tracer."""
+    table: dict[str, Any] = {}
+    for name, function in (_BINARY | _COMPARISONS).items():
+        if hasattr(function, "routes"):
+            table[f"__{name}__"] = _forward(function, function.routes[0])
+            if name in _BINARY:
+                table[f"__r{name}__"] = _reflected(function, function.routes[0])
     return table
 
 
@@ -256,7 +273,7 @@ def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> An
     return shaping.astype(self, dtype, copy=copy, device=device)
 
 
-def _view(self: Any, dtype: Any = None, type: Any = None) -> Any:
+def _view(self: Any, dtype: Any = None, type: Any = None) -> Any:  # noqa: A002 - NumPy's name
     if type is not None:
         raise TypeError("view: type= is not supported.")
     return rearranging.bits_as(self, dtype)
@@ -274,7 +291,7 @@ def _conj(self: Any) -> Any:
     return elementary.conjugate(self)
 
 
-def _clip(self: Any, min: Any = None, max: Any = None) -> Any:
+def _clip(self: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002 - NumPy's names
     return selection.clip(self, min, max)
 
 
@@ -329,3 +346,4 @@ def _concrete_methods() -> dict[str, Any]:
 
 attach_methods(_operators() | _methods())
 attach_methods(_concrete_methods() | _concrete_operators(), to=ConcreteArray)
+attach_methods(_tracer_operators(), to=Tracer)

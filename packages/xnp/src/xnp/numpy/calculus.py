@@ -151,7 +151,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
     y = array_of(moveaxis(y, axis, -1), "trapezoid")
     both = bind("add", read(y, (..., slice(1, None))), read(y, (..., slice(None, -1))))
     both, step = broadcast_all("trapezoid", both, array_of(step, "trapezoid"))
-    return summed(bind("mul", both, step), -1) * 0.5  # type: ignore[no-any-return]
+    return summed(bind("mul", both, step), -1) * 0.5
 
 
 def interp(
@@ -186,7 +186,7 @@ def interp(
                  f0.aval.dtype)  # fmt: skip
     result = select(flat, f0, bind("add", f0, bind("mul", slope, bind("sub", f1, f0))))
     if period is not None:
-        return result  # type: ignore[no-any-return]
+        return result
     for value, end, primitive in ((left, 0, "lt"), (right, size - 1, "gt")):
         if isinstance(value, str):
             if value != "extrapolate":
@@ -195,7 +195,7 @@ def interp(
         outer = read(fp, end) if value is None else cast(array_of(value, "interp"), fp.aval.dtype)
         beyond = bind(primitive, x, spread(read(xp, end), x.aval.shape))
         result = select(beyond, spread(outer, x.aval.shape), result)
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 def _one_period(x: Any, xp: Any, fp: Any, period: Any) -> Any:
@@ -235,7 +235,9 @@ def cross(
     a, b = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
     sizes = a.shape[-1], b.shape[-1]
     if not {*sizes} <= {2, 3}:
-        raise ValueError(f"cross: vectors must have 2 or 3 elements, got {sizes[0]} and {sizes[1]}.")
+        raise ValueError(
+            f"cross: vectors must have 2 or 3 elements, got {sizes[0]} and {sizes[1]}."
+        )
     a1, a2, b1, b2 = a[..., 0], a[..., 1], b[..., 0], b[..., 1]
     third = a1 * b2 - a2 * b1
     if sizes == (2, 2):
@@ -314,4 +316,3 @@ def correlate(
         return full[start : start + n]
     return convolve(a, backwards, mode, precision=precision,
                     preferred_element_type=preferred_element_type)  # fmt: skip
-

@@ -57,7 +57,7 @@ def _mismatch(operation: str, x: Any, y: Any, sizes: tuple[int, int], rule: str)
 
 
 @planned(2)
-def _dot(a: Any, b: Any, precision: Any, preferred: Any) -> Any:
+def _dot(a: Any, b: Any, precision: Any, preferred: Any) -> Array:
     a, b = promoted("dot", a, b)
     ranks = a.aval.ndim, b.aval.ndim
     if 0 in ranks:
@@ -91,11 +91,11 @@ def dot(
       Array(11., dtype=float32)
     """
     del out_sharding
-    return _dot(a, b, precision, _requested(preferred_element_type, "dot"))  # type: ignore[no-any-return]
+    return _dot(a, b, precision, _requested(preferred_element_type, "dot"))
 
 
 @planned(2)
-def _matmul(a: Any, b: Any, precision: Any, preferred: Any) -> Any:
+def _matmul(a: Any, b: Any, precision: Any, preferred: Any) -> Array:
     a, b = promoted("matmul", a, b)
     for x in (a, b):
         if not x.aval.ndim:
@@ -122,7 +122,7 @@ def _matmul(a: Any, b: Any, precision: Any, preferred: Any) -> Any:
     return _batched_matmul(a, b, precision, preferred)
 
 
-def _batched_matmul(a: Any, b: Any, precision: Any, preferred: Any) -> Any:
+def _batched_matmul(a: Any, b: Any, precision: Any, preferred: Any) -> Array:
     lead = [x.aval.shape[:-2] for x in (a, b)]
     batch = common_shape("matmul", [shaped_array(s, dtypes.int32) for s in lead])
     if lead[0] != lead[1]:
@@ -147,7 +147,7 @@ def matmul(
       out_sharding: has no effect outside of sharded programs.
     """
     del out_sharding
-    return _matmul(a, b, precision, _requested(preferred_element_type, "matmul"))  # type: ignore[no-any-return]
+    return _matmul(a, b, precision, _requested(preferred_element_type, "matmul"))
 
 
 def matvec(x1: Any, x2: Any, /) -> Array:
@@ -161,7 +161,7 @@ def vecmat(x1: Any, x2: Any, /) -> Array:
     x1 = _conjugated(array_of(x1, "vecmat"))
     shape = x1.aval.shape
     product = matmul(reshaped(x1, (*shape[:-1], 1, shape[-1])), x2)
-    return reshaped(product, (*product.shape[:-2], product.shape[-1]))  # type: ignore[no-any-return]
+    return reshaped(product, (*product.shape[:-2], product.shape[-1]))
 
 
 def reshaped_last(x: Any) -> Any:
@@ -190,8 +190,7 @@ def vecdot(
     x, y = [_last(v, axis) for v in (x, y)]
     if x.aval.shape[-1] != y.aval.shape[-1]:
         raise ValueError(
-            "vecdot: the contracted dimensions differ: "
-            f"{x.aval.shape[-1]} and {y.aval.shape[-1]}."
+            f"vecdot: the contracted dimensions differ: {x.aval.shape[-1]} and {y.aval.shape[-1]}."
         )
     shape = common_shape("vecdot", [x.aval, y.aval])
     x, y = spread(_conjugated(x), shape), spread(y, shape)
@@ -246,7 +245,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
     """Return the sum of products over the last dimensions."""
     a, b = promoted("inner", a, b)
     if not a.aval.ndim or not b.aval.ndim:
-        return bind("mul", a, b)  # type: ignore[no-any-return]
+        return bind("mul", a, b)
     if a.aval.shape[-1] != b.aval.shape[-1]:
         sizes = a.aval.shape[-1], b.aval.shape[-1]
         raise _mismatch("inner", a, b, sizes, "x.shape[-1] == y.shape[-1]")
@@ -263,7 +262,7 @@ def outer(a: Any, b: Any, out: None = None) -> Array:
     rows, columns = a.aval.size, b.aval.size
     a = bind("broadcast_in_dim", reshaped(a, (rows,)), shape=(rows, columns),
              broadcast_dimensions=(0,))  # fmt: skip
-    return bind("mul", a, spread(reshaped(b, (columns,)), (rows, columns)))  # type: ignore[no-any-return]
+    return bind("mul", a, spread(reshaped(b, (columns,)), (rows, columns)))
 
 
 def kron(a: Any, b: Any) -> Array:
@@ -277,4 +276,4 @@ def kron(a: Any, b: Any) -> Array:
              broadcast_dimensions=tuple(range(0, 2 * rank, 2))) if rank else a  # fmt: skip
     b = bind("broadcast_in_dim", reshaped(b, shapes[1]), shape=full,
              broadcast_dimensions=tuple(range(1, 2 * rank, 2))) if rank else b  # fmt: skip
-    return reshaped(bind("mul", a, b), tuple([m * n for m, n in pairs]))  # type: ignore[no-any-return]
+    return reshaped(bind("mul", a, b), tuple([m * n for m, n in pairs]))

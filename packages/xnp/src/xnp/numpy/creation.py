@@ -42,9 +42,14 @@ _ONLY_FLOATS = {float}
 
 
 def array(
-    object: Any, dtype: Any = None, copy: bool = True, order: str | None = None, ndmin: int = 0,
-    *, device: Any = None,
-) -> Array:  # fmt: skip
+    object: Any,  # noqa: A002 - NumPy's name
+    dtype: Any = None,
+    copy: bool = True,
+    order: str | None = None,
+    ndmin: int = 0,
+    *,
+    device: Any = None,
+) -> Array:
     """Return an array of the elements of an object.
 
     Args:
@@ -114,7 +119,7 @@ def asarray(
     return array(a, dtype, copy is not False, order, device=device)
 
 
-def _array_of_value(value: Any, dtype: Any, copy: bool) -> Any:
+def _array_of_value(value: Any, dtype: Any, copy: bool) -> Array:
     if isinstance(value, Array):
         return value if dtype is None else cast(value, dtype)
     if type(value) in _SCALARS:
@@ -141,7 +146,7 @@ def _convert() -> Any:
     return get_primitive("convert_element_type")
 
 
-def _array_of_list(items: Sequence[Any], dtype: Any) -> Any:
+def _array_of_list(items: Sequence[Any], dtype: Any) -> Array:
     """Make an array of nested lists: at once when they hold plain numbers, else by stacking."""
     if dtype is None and set(map(type, items)) == _ONLY_FLOATS:
         target = dtypes.python_scalar_dtype(float)
@@ -219,7 +224,7 @@ def _as_strong_array(part: Any) -> Any:
     return scalar_array(part) if type(part) in _SCALARS else part
 
 
-def on_device(x: Any, device: Any) -> Any:
+def on_device(x: Any, device: Any) -> Array:
     """Put an array where `device` says; that is for the compiler backend to do."""
     backend = EAGER.backend
     put = getattr(backend, "device_put", None)
@@ -314,7 +319,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
         wanted is None))  # fmt: skip
     broadcast_all("full", value, filled(0, shape, dtypes.int8)) if value.aval.ndim else None
     result = spread(value, shape)
-    return result if device is None else on_device(result, device)  # type: ignore[no-any-return]
+    return result if device is None else on_device(result, device)
 
 
 def _like(value: Any, a: Any, dtype: Any, shape: Any, operation: str, device: Any) -> Any:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from xprim.staging import trace_to_jaxpr
 MAX_PLANS = 2048  # in one table
 _LARGE = 4096  # elements
 
+F = TypeVar("F", bound=Callable[..., Any])
 Plan = tuple[Callable[..., Any], Any]
 Table = dict[Any, Any]
 
@@ -86,7 +87,7 @@ def host_of(x: ConcreteArray) -> Any:
     return x.to_host() if near is not None and near(x) else None
 
 
-def planned(count: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def planned(count: int) -> Callable[[F], F]:
     """Return a decorator that puts a table of plans in front of an array function.
 
     Args:
@@ -96,12 +97,11 @@ def planned(count: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     The function must bind the same primitives whatever the values of its arrays are.
     """
 
-    def decorate(written: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(written: F) -> F:
         table = new_table()
         fronts = {1: _unary_front, 2: _binary_front}
         fast = fronts[count](written, table) if count in fronts else _front(written, table, count)
-        functools.update_wrapper(fast, written)
-        return fast
+        return cast(F, functools.update_wrapper(fast, written))
 
     return decorate
 
@@ -197,7 +197,7 @@ def _wrapped(result: Any, aval: Any) -> Any:
     )
 
 
-_SEEN: Plan = (None, None)  # type: ignore[assignment] - the written route is taken
+_SEEN: Any = (None, None)  # the written route is taken
 
 
 def _first_call(
@@ -218,13 +218,11 @@ def _first_call(
 
 def _scalars_keep_their_values(operands: Any) -> bool:
     """Whether a Python int among the operands can go through int32 without harm."""
-    if not any([type(x) is int for x in operands]):
+    if not any(type(x) is int for x in operands):
         return True
-    return all([
-        type(x) is not ConcreteArray or not dtypes.is_integer(x.aval.dtype)
+    return all(type(x) is not ConcreteArray or not dtypes.is_integer(x.aval.dtype)
         or x.aval.dtype in (dtypes.int32, dtypes.int64)
-        for x in operands
-    ])  # fmt: skip
+        for x in operands)  # fmt: skip
 
 
 def plan_of(function: Callable[..., Any], avals: tuple[Any, ...]) -> Plan | None:
@@ -266,6 +264,8 @@ def binary_operator(
     written_route, otherwise = written, otherwise or written
 
     def operator(x: Any, y: Any, /) -> Any:
+        key_x: Any
+        key_y: Any
         if state.trace is EAGER:
             if type(x) is ConcreteArray:
                 a, key_x = x._host, x.aval
@@ -306,9 +306,9 @@ NATIVE = frozenset([
 
 def _remember_binary(table: Table, written: Any, direct: Any, x: Any, y: Any) -> None:
     kinds = [type(v) for v in (x, y)]
-    if not all([k is ConcreteArray or k in _SCALARS for k in kinds]) or ConcreteArray not in kinds:
+    if not all(k is ConcreteArray or k in _SCALARS for k in kinds) or ConcreteArray not in kinds:
         return
-    keys = [v.aval if k is ConcreteArray else k for v, k in zip((x, y), kinds, strict=True)]
+    keys: list[Any] = [v.aval if k is ConcreteArray else k for v, k in zip((x, y), kinds, strict=True)]
     if (*keys, _values.cached_context) in table:
         return
     strong = [
@@ -326,10 +326,8 @@ def _remember_binary(table: Table, written: Any, direct: Any, x: Any, y: Any) ->
         remember(table, keys, None)
         return
     run, aval = plan
-    if direct is not None and dtype in NATIVE and all([
-        d == dtype if k is ConcreteArray else _passes_directly(k, dtype)
-        for (d, _), k in zip(strong, kinds, strict=True)
-    ]):  # fmt: skip
+    if direct is not None and dtype in NATIVE and all(d == dtype if k is ConcreteArray else _passes_directly(k, dtype)
+        for (d, _), k in zip(strong, kinds, strict=True)):  # fmt: skip
         run = direct
     elif kinds[1] is not ConcreteArray:
         run = _with_scalar_second(run, dtype)

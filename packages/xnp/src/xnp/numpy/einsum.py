@@ -123,7 +123,7 @@ def _parsed(subscripts: Any, operands: Sequence[Any]) -> tuple[list[str], str, l
 def _of_lists(items: Sequence[Any]) -> tuple[str, list[Any]]:
     """Return the text form of operands with lists of labels."""
     count = len(items) // 2
-    labels = {}
+    labels: dict[int, int] = {}
 
     def text(part: Any) -> str:
         names = []
@@ -282,5 +282,3 @@ def _arranged(labels: str, x: Any, result: str, sizes: dict[str, int], preferred
     if preferred is not None and x.aval.dtype != preferred:
         x = bind("convert_element_type", x, new_dtype=preferred, weak_type=False)
     return x
-
-

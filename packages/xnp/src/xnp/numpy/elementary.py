@@ -184,7 +184,9 @@ def _spacing(x: Any) -> Any:
     return bind("sub", bind("nextafter", x, away), x)
 
 
-spacing = unary_function("spacing", _spacing, "Return the distance to the next float of larger size.")
+spacing = unary_function(
+    "spacing", _spacing, "Return the distance to the next float of larger size."
+)
 
 
 # --- special forms --------------------------------------------------------------------------------
@@ -278,7 +280,7 @@ def lcm(x1: Any, x2: Any, /) -> Array:
     none = bind("eq", divisor, scalar_like(0, divisor))
     safe = select(none, scalar_like(1, divisor), divisor)
     product = bind("mul", bind("div", x, safe), y)
-    return bind("abs", product) if dtypes.is_signed_integer(x.aval.dtype) else product  # type: ignore[no-any-return]
+    return bind("abs", product) if dtypes.is_signed_integer(x.aval.dtype) else product
 
 
 def _integers(name: str, x1: Any, x2: Any) -> Any:
@@ -315,7 +317,7 @@ conjugate = conj = unary_function("conjugate", _conjugate, "Return the complex c
 
 
 @planned(1)
-def _angle(z: Any, deg: bool) -> Any:
+def _angle(z: Any, deg: bool) -> Array:
     (z,) = inexact("angle", z)
     if dtypes.is_complex(z.aval.dtype):
         re, im = bind("real", z), bind("imag", z)
@@ -328,6 +330,4 @@ def _angle(z: Any, deg: bool) -> Any:
 
 def angle(z: Any, deg: bool = False) -> Array:
     """Return the angle of complex numbers with the real axis, in radians or degrees."""
-    return _angle(z, bool(deg))  # type: ignore[no-any-return]
-
-
+    return _angle(z, bool(deg))

@@ -22,7 +22,7 @@ def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
 
 def savez(file: Any, *args: Any, **kwds: Any) -> None:
     """Write arrays to a file in NumPy's `.npz` format."""
-    named = {name: np.asarray(a) for name, a in kwds.items()}
+    named: dict[str, Any] = {name: np.asarray(a) for name, a in kwds.items()}
     np.savez(file, *[np.asarray(a) for a in args], **named)
 
 

@@ -96,10 +96,14 @@ def vectorize(
         arrays = [asarray(args[i]) for i in places]
         named = [name for name in kwargs if name not in left_out]
         if named:
-            raise ValueError(f"vectorize: the argument {named[0]!r} must be excluded or positional.")
+            raise ValueError(
+                f"vectorize: the argument {named[0]!r} must be excluded or positional."
+            )
         ranks = [0] * len(arrays) if core is None else [len(dims) for dims in core[0]]
         if len(ranks) != len(arrays):
-            raise TypeError(f"vectorize: {signature!r} takes {len(ranks)} arrays, got {len(arrays)}.")
+            raise TypeError(
+                f"vectorize: {signature!r} takes {len(ranks)} arrays, got {len(arrays)}."
+            )
         _check_core(core, arrays)
 
         def call(*slices: Any) -> Any:
@@ -122,7 +126,9 @@ def _check_core(core: Any, arrays: Any) -> None:
             raise ValueError(f"vectorize: {x.aval.str_long()} has no core dimensions {dims}.")
         for name, n in zip(dims, x.shape[x.ndim - len(dims) :], strict=True):
             if sizes.setdefault(name, n) != n:
-                raise ValueError(f"vectorize: the dimension {name!r} has sizes {sizes[name]} and {n}.")
+                raise ValueError(
+                    f"vectorize: the dimension {name!r} has sizes {sizes[name]} and {n}."
+                )
 
 
 def _mapped(call: Callable[..., Any], arrays: list[Any], ranks: list[int]) -> Any:

@@ -152,8 +152,7 @@ def _entries(part: Any, axis: int, shape: Any, checks: bool) -> list[Entry]:
         return _mask_entries(part, axis, shape)
     if not dtypes.is_integer(part.aval.dtype):
         raise TypeError(
-            f"index: arrays that index must be of integers or booleans, got "
-            f"{part.aval.str_long()}."
+            f"index: arrays that index must be of integers or booleans, got {part.aval.str_long()}."
         )
     return [Positions(part)]
 
@@ -190,7 +189,7 @@ def _mask_entries(mask: Any, axis: int, shape: Any) -> list[Entry]:
 def index_dtype(arrays: Sequence[Any]) -> np.dtype[Any]:
     """Return the dtype of index vectors: int32 but where an index array is wider."""
     wide = (dtypes.int64, dtypes.uint64, dtypes.uint32)
-    return dtypes.int64 if any([a.aval.dtype in wide for a in arrays]) else dtypes.int32
+    return dtypes.int64 if any(a.aval.dtype in wide for a in arrays) else dtypes.int32
 
 
 def from_front(array: Any, size: int, dtype: Any) -> Any:

@@ -101,9 +101,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
     return tuple(results[::-1])
 
 
-def ravel_multi_index(
-    multi_index: Any, dims: Any, mode: str = "raise", order: str = "C"
-) -> Array:
+def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: str = "C") -> Array:
     """Return flat positions into a shape from positions in each dimension.
 
     Args:
@@ -117,7 +115,9 @@ def ravel_multi_index(
     if len(parts) != len(sizes):
         raise ValueError(f"ravel_multi_index: {len(parts)} positions for {len(sizes)} dimensions.")
     if mode not in ("raise", "wrap", "clip"):
-        raise ValueError(f"ravel_multi_index: mode must be 'raise', 'wrap' or 'clip', got {mode!r}.")
+        raise ValueError(
+            f"ravel_multi_index: mode must be 'raise', 'wrap' or 'clip', got {mode!r}."
+        )
     bounded = []
     for p, n in zip(parts, sizes, strict=True):
         if mode == "raise":

@@ -77,7 +77,7 @@ class IndexUpdateRef:
     def get(self, *, indices_are_sorted: bool = False, unique_indices: bool = False,
             mode: Any = None, fill_value: Any = None) -> Array:  # fmt: skip
         """Return the elements; positions out of bounds read `fill_value` with mode "fill"."""
-        return read(  # type: ignore[no-any-return]
+        return read(
             self._array, self._index, indices_are_sorted=indices_are_sorted,
             unique_indices=unique_indices, mode=mode, fill_value=fill_value,
         )  # fmt: skip
@@ -90,7 +90,7 @@ class IndexUpdateRef:
             if updated is not None:
                 return updated
         return written(self._array, self._index, values, "scatter", indices_are_sorted,
-                       unique_indices, mode)  # type: ignore[no-any-return]  # fmt: skip
+                       unique_indices, mode)  # fmt: skip
 
     def apply(self, func: Callable[[Array], Array], *, indices_are_sorted: bool = False,
               unique_indices: bool = False, mode: Any = None) -> Array:  # fmt: skip
@@ -139,7 +139,7 @@ class IndexUpdateRef:
         divisors = IndexUpdateRef(ones_like(self._array), self._index).multiply(
             values, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode
         )
-        return cast(divide(self._array, divisors), self._array.aval.dtype)  # type: ignore[no-any-return]
+        return cast(divide(self._array, divisors), self._array.aval.dtype)
 
     def power(self, values: Any, *, indices_are_sorted: bool = False,
               unique_indices: bool = False, mode: Any = None) -> Array:  # fmt: skip
@@ -154,7 +154,7 @@ class IndexUpdateRef:
             updated = _updated_on_host(self._array, self._index, values, ufunc)
             if updated is not None:
                 return updated
-        return written(self._array, self._index, values, primitive, are_sorted, unique, mode)  # type: ignore[no-any-return]
+        return written(self._array, self._index, values, primitive, are_sorted, unique, mode)
 
 
 def _reading(mode: Any) -> Any:
@@ -164,7 +164,7 @@ def _reading(mode: Any) -> Any:
 _NUMPY_KINDS = frozenset("biufc")
 
 
-def _updated_on_host(x: Any, index: Any, values: Any, ufunc: Any) -> Any:
+def _updated_on_host(x: Any, index: Any, values: Any, ufunc: Any) -> Array | None:
     """Update a copy of a host array by NumPy, or return None when that cannot be."""
     if type(x) is not ConcreteArray or state.trace is not EAGER:
         return None
@@ -173,7 +173,7 @@ def _updated_on_host(x: Any, index: Any, values: Any, ufunc: Any) -> Any:
     if kind is ConcreteArray:
         new = host_of(values)
         if new is not None and new.dtype != aval.dtype:
-            new = cast(values, aval.dtype)._host
+            new = host_of(cast(values, aval.dtype))
         weak = values.aval.weak_type
     elif kind is float or kind is int:
         new, weak = values, True
@@ -203,7 +203,7 @@ def _updated_on_host(x: Any, index: Any, values: Any, ufunc: Any) -> Any:
 
 def written(
     x: Any, index: Any, values: Any, primitive: str, are_sorted: bool, unique: bool, mode: Any
-) -> Any:
+) -> Array:
     """Return the updated array by a scatter, under any trace."""
     x = array_of(x, "at[]")
     if type(values) in (bool, int, float, complex):
@@ -229,8 +229,10 @@ def _scalar_of(value: Any, aval: Any) -> Any:
 
 def _mask_of(index: Any, shape: Any) -> Any:
     """Return a traced mask of the array's own shape: then the update is a choice."""
-    if isinstance(index, Array) and not isinstance(index, ConcreteArray) and (
-        index.aval.dtype == dtypes.bool_ and index.aval.shape == shape
+    if (
+        isinstance(index, Array)
+        and not isinstance(index, ConcreteArray)
+        and (index.aval.dtype == dtypes.bool_ and index.aval.shape == shape)
     ):
         return index
     return None
@@ -238,7 +240,7 @@ def _mask_of(index: Any, shape: Any) -> Any:
 
 def _scattered(
     x: Any, entries: Any, values: Any, primitive: str, are_sorted: bool, unique: bool, mode: Any
-) -> Any:
+) -> Array:
     shape = x.aval.shape
     x = with_new_axes(x, entries)
     wide = x.aval.shape
@@ -268,15 +270,13 @@ def _scattered(
     return reshaped(result, shape)
 
 
-def _fitted(values: Any, shape: tuple[int, ...]) -> Any:
+def _fitted(values: Array, shape: tuple[int, ...]) -> Array:
     """Drop leading dimensions of size 1 that the place of the values does not have; check."""
     own = values.aval.shape
     while len(own) > len(shape) and own[0] == 1:
         own = own[1:]
     values = reshaped(values, own)
-    fits = len(own) <= len(shape) and all([
-        n in (1, m) for n, m in zip(reversed(own), reversed(shape), strict=False)
-    ])  # fmt: skip
+    fits = len(own) <= len(shape) and all(n in (1, m) for n, m in zip(reversed(own), reversed(shape), strict=False))  # fmt: skip
     if not fits:
         raise ValueError(
             f"at[]: values of shape {values.aval.shape} do not broadcast to the elements that the "
@@ -305,7 +305,7 @@ class _Layout:
 
     def __init__(self, entries: Any, shape: tuple[int, ...]) -> None:
         dims = range(len(entries))
-        self.has_arrays = any([type(e) is Positions for e in entries])
+        self.has_arrays = any(type(e) is Positions for e in entries)
         # static ints join the index arrays, if there are any; alone they only drop their dimension
         joined = [d for d in dims if type(entries[d]) is Positions or (
             type(entries[d]) is Position)]  # fmt: skip
@@ -360,5 +360,3 @@ def _array_of(entry: Any) -> Any:
 def at(x: Any) -> IndexUpdateHelper:
     """Return the helper behind the property `x.at`."""
     return IndexUpdateHelper(x)
-
-

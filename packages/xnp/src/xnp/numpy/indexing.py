@@ -50,7 +50,7 @@ _BASIC = frozenset([int, slice, NoneType, EllipsisType, bool])
 _PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
 
 
-def getitem(x: Any, index: Any) -> Any:
+def getitem(x: Any, index: Any) -> Array:
     """Return `x[index]`."""
     if type(x) is ConcreteArray and state.trace is EAGER:
         host = x._host
@@ -105,7 +105,7 @@ def is_not_plain(index: Any) -> bool:
 def read(
     x: Any, index: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
     mode: Any = None, fill_value: Any = None,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return `x[index]` by primitives, under any trace; the options are those of a gather."""
     x = array_of(x, "index")
     if mode is None and fill_value is not None:
@@ -114,13 +114,13 @@ def read(
     arrays = [e.array for e in entries if type(e) is Positions]
     if not arrays:
         return _basic(x, entries)
-    if mode is None and all([not a.aval.ndim for a in arrays]):
+    if mode is None and all(not a.aval.ndim for a in arrays):
         return _windows_of_one(x, entries)
     x, entries = _spans_taken(x, entries)
     return _gathered(x, entries, indices_are_sorted, unique_indices, mode, fill_value)
 
 
-def _basic(x: Any, entries: list[Entry]) -> Any:
+def _basic(x: Array, entries: list[Entry]) -> Array:
     """Read ints, slices and new axes."""
     x, entries = _spans_taken(x, entries, with_positions=True)
     ones = tuple([
@@ -129,7 +129,7 @@ def _basic(x: Any, entries: list[Entry]) -> Any:
     ])  # fmt: skip
     if ones:
         x = bind("squeeze", x, dimensions=ones)
-    if any([type(e) is NewAxis for e in entries]):
+    if any(type(e) is NewAxis for e in entries):
         x = with_new_axes(x, [e for e in entries if type(e) is not Position])
     return x
 
@@ -159,8 +159,8 @@ def _spans_taken(x: Any, entries: list[Entry], *, with_positions: bool = False) 
         steps.append(step if high - low > 1 else 1)
         rest.append(e)
         d += 1
-    if any(starts) or tuple(limits) != shape or any([s != 1 for s in steps]):
-        strides = None if all([s == 1 for s in steps]) else tuple(steps)
+    if any(starts) or tuple(limits) != shape or any(s != 1 for s in steps):
+        strides = None if all(s == 1 for s in steps) else tuple(steps)
         x = bind("slice", x, start_indices=tuple(starts), limit_indices=tuple(limits),
                  strides=strides)  # fmt: skip
     if reversed_dims:
@@ -168,7 +168,7 @@ def _spans_taken(x: Any, entries: list[Entry], *, with_positions: bool = False) 
     return x, rest
 
 
-def _windows_of_one(x: Any, entries: list[Entry]) -> Any:
+def _windows_of_one(x: Any, entries: list[Entry]) -> Array:
     """Read at one traced position in some dimensions."""
     x, entries = _spans_taken(x, entries)
     x = with_new_axes(x, entries)
@@ -198,7 +198,7 @@ def _check_not_empty(shape: Any, dims: Any) -> None:
 
 def _gathered(
     x: Any, entries: list[Entry], are_sorted: bool, unique: bool, mode: Any, fill_value: Any
-) -> Any:
+) -> Array:
     """Read the elements that index arrays name; the slices are taken already."""
     x = with_new_axes(x, entries)
     shape = x.aval.shape
@@ -212,7 +212,7 @@ def _gathered(
     offset = tuple([
         i for i in range(len(batch) + len(others)) if not front <= i < front + len(batch)
     ])  # fmt: skip
-    if any([not shape[d] for d in dims]):
+    if any(not shape[d] for d in dims):
         if 0 not in batch:
             _check_not_empty(shape, dims)
         sizes = [shape[d] for d in others]
@@ -263,7 +263,7 @@ def take(
       fill_value: a scalar; None for NaN, the least signed, the greatest unsigned integer, True.
 
     Returns:
-      An array of shape `a.shape[:axis] + indices.shape + a.shape[axis + 1:]`.
+      An array of the shape of `a` with the dimension `axis` replaced by the shape of `indices`.
 
     Example:
       >>> import xnp
@@ -288,7 +288,7 @@ def take(
     if chosen == "clip":
         positions = _limited(positions, x.aval.shape[axis])
     index = (*[slice(None)] * axis, positions)
-    return read(  # type: ignore[no-any-return]
+    return read(
         x, index, unique_indices=unique_indices, indices_are_sorted=indices_are_sorted,
         mode=chosen, fill_value=fill_value,
     )  # fmt: skip
@@ -339,9 +339,7 @@ def take_along_axis(
             f"{x.aval.ndim}, got {positions.aval.ndim}."
         )
     axis = axis_of(axis, x.aval.ndim, "take_along_axis")
-    sizes = [
-        1 if d == axis else n for d, n in enumerate(positions.aval.shape)
-    ]
+    sizes = [1 if d == axis else n for d, n in enumerate(positions.aval.shape)]
     shape = common_shape("take_along_axis", [
         shaped_array(tuple(sizes), dtypes.int32),
         shaped_array(tuple([1 if d == axis else n for d, n in enumerate(x.aval.shape)]),
@@ -358,7 +356,7 @@ def take_along_axis(
             parts.append(reshaped(counting((n,), 0, dtypes.int32), ones))
     full = tuple([positions.aval.shape[axis] if d == axis else n for d, n in enumerate(shape)])
     chosen = _full_shape(parts, axis, full)
-    return read(x, chosen, mode="fill" if mode is None else mode, fill_value=fill_value)  # type: ignore[no-any-return]
+    return read(x, chosen, mode="fill" if mode is None else mode, fill_value=fill_value)
 
 
 def _full_shape(parts: list[Any], axis: int, shape: Any) -> tuple[Any, ...]:

@@ -76,7 +76,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
     return _concatenate(arrays, axis, dtype)
 
 
-def _concatenate(arrays: Any, axis: Any, dtype: Any) -> Any:
+def _concatenate(arrays: Any, axis: Any, dtype: Any) -> Array:
     parts = list(arrays)
     if not parts:
         raise ValueError("concatenate: needs one array at least.")
@@ -101,9 +101,7 @@ def _check_alike(xs: Any, axis: int) -> None:
     first = xs[0].aval.shape
     for i, x in enumerate(xs):
         shape = x.aval.shape
-        if len(shape) != len(first) or any([
-            m != n for d, (m, n) in enumerate(zip(shape, first, strict=True)) if d != axis
-        ]):  # fmt: skip
+        if len(shape) != len(first) or any(m != n for d, (m, n) in enumerate(zip(shape, first, strict=True)) if d != axis):  # fmt: skip
             raise TypeError(
                 f"concatenate: array {i} does not fit the first one along axis {axis}."
                 f"\n  got       {xs[0].aval.str_long()} and {x.aval.str_long()}"
@@ -146,7 +144,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Ar
     kept = tuple([d for d in range(len(shape) + 1) if d != axis])
     wide = (*shape[:axis], 1, *shape[axis:])
     xs = [bind("broadcast_in_dim", x, shape=wide, broadcast_dimensions=kept) for x in xs]
-    return _concatenate(xs, axis, dtype)  # type: ignore[no-any-return]
+    return _concatenate(xs, axis, dtype)
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
@@ -248,9 +246,7 @@ def _split(operation: str, ary: Any, indices_or_sections: Any, axis: int, equal:
         bounds = list(np.cumsum(sizes[:-1]).tolist())
     starts, stops = [0, *bounds], [*bounds, size]
     lead = (slice(None),) * axis
-    return [
-        x[(*lead, slice(a, max(a, b)))] for a, b in zip(starts, stops, strict=True)
-    ]
+    return [x[(*lead, slice(a, max(a, b)))] for a, b in zip(starts, stops, strict=True)]
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:

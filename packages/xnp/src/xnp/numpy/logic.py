@@ -49,12 +49,8 @@ def _comparison(name: str, primitive: str) -> Callable[[Any, Any], Any]:
 
 def _lexicographic(primitive: str, x: Any, y: Any) -> Any:
     x, y = broadcast_all(primitive, x, y)
-    (re_x, re_y), (im_x, im_y) = [
-        [bind(part, v) for v in (x, y)] for part in ("real", "imag")
-    ]
-    return select(
-        bind("eq", re_x, re_y), bind(primitive, im_x, im_y), bind(primitive, re_x, re_y)
-    )
+    (re_x, re_y), (im_x, im_y) = [[bind(part, v) for v in (x, y)] for part in ("real", "imag")]
+    return select(bind("eq", re_x, re_y), bind(primitive, im_x, im_y), bind(primitive, re_x, re_y))
 
 
 equal = binary_function("equal", _comparison("equal", "eq"), "Return whether x == y.", np.equal)
@@ -133,9 +129,7 @@ def _isinf(x: Any) -> Any:
     x = array_of(x, "isinf")
     if not dtypes.is_inexact(x.aval.dtype):
         return _nothing(x, False)
-    tests = [
-        bind("eq", bind("abs", part), scalar_like(float("inf"), part)) for part in _parts(x)
-    ]
+    tests = [bind("eq", bind("abs", part), scalar_like(float("inf"), part)) for part in _parts(x)]
     return tests[0] if len(tests) == 1 else bind("or", *tests)
 
 
@@ -221,7 +215,9 @@ def isscalar(element: Any) -> bool:
     """Return whether `element` is a Python or NumPy scalar, or an array of rank 0."""
     if isinstance(element, Array):
         return element.ndim == 0
-    return bool(np.isscalar(element)) or (hasattr(element, "__jax_array__") and np.ndim(element) == 0)
+    return bool(np.isscalar(element)) or (
+        hasattr(element, "__jax_array__") and np.ndim(element) == 0
+    )
 
 
 def iterable(y: Any) -> bool:
@@ -235,7 +231,7 @@ def iterable(y: Any) -> bool:
 
 
 @planned(4)
-def _isclose(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any:
+def _isclose(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Array:
     a, b = broadcast_all("isclose", *promoted("isclose", a, b))
     if not dtypes.is_inexact(a.aval.dtype):
         a, b = inexact("isclose", a, b)
@@ -250,9 +246,7 @@ def _isclose(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any:
     return result
 
 
-def isclose(
-    a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False
-) -> Array:
+def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Array:
     """Return whether |a - b| <= atol + rtol |b|, element by element; infinities only if equal.
 
     Args:
@@ -262,7 +256,7 @@ def isclose(
       atol: the absolute tolerance.
       equal_nan: whether NaN is close to NaN.
     """
-    return _isclose(a, b, rtol, atol, bool(equal_nan))  # type: ignore[no-any-return]
+    return _isclose(a, b, rtol, atol, bool(equal_nan))
 
 
 def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Array:

@@ -96,7 +96,7 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepd
     if not dtypes.is_inexact(a.aval.dtype):
         return r.mean(a, axis, dtype, out, keepdims, where=where)
     total = nansum(a, axis, dtype, None, keepdims, None, where)
-    return bind("div", total, _counts(a, axis, keepdims, where, total.dtype))  # type: ignore[no-any-return]
+    return bind("div", total, _counts(a, axis, keepdims, where, total.dtype))
 
 
 def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0,
@@ -113,14 +113,14 @@ def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: 
     divisor = bind("sub", count, scalar_like(ddof, count))
     enough = bind("gt", divisor, scalar_like(0, divisor))
     result = select(enough, bind("div", total, divisor), scalar_like(math.nan, total))
-    return result if dtype is None else cast(result, dtypes.requested_dtype(dtype, "nanvar"))  # type: ignore[no-any-return]
+    return result if dtype is None else cast(result, dtypes.requested_dtype(dtype, "nanvar"))
 
 
 def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0,
            keepdims: bool = False, where: Any = None, mean: Any = None,
            correction: Any = None) -> Array:  # fmt: skip
     """Return the standard deviation over axes of what is not NaN."""
-    return bind("sqrt", nanvar(a, axis, dtype, out, ddof, keepdims, where, mean, correction))  # type: ignore[no-any-return]
+    return bind("sqrt", nanvar(a, axis, dtype, out, ddof, keepdims, where, mean, correction))
 
 
 def _position(operation: str, function: Callable[..., Any], neutral: float) -> Callable[..., Any]:
@@ -139,15 +139,11 @@ _nanargmax = _position("nanargmax", r.argmax, -math.inf)
 _nanargmin = _position("nanargmin", r.argmin, math.inf)
 
 
-def nanargmax(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool = False
-) -> Array:
+def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Array:
     """Return the position of the greatest element that is not NaN; -1 where all are."""
     return _nanargmax(a, axis, out, keepdims)  # type: ignore[no-any-return]
 
 
-def nanargmin(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool = False
-) -> Array:
+def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Array:
     """Return the position of the least element that is not NaN; -1 where all are."""
     return _nanargmin(a, axis, out, keepdims)  # type: ignore[no-any-return]

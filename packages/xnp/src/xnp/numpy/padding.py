@@ -40,7 +40,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
     """
     x = array_of(array, "pad")
     widths = _pairs(pad_width, x.aval.ndim, "pad_width", x.aval.shape)
-    if any([n < 0 for pair in widths for n in pair]):
+    if any(n < 0 for pair in widths for n in pair):
         raise ValueError(f"pad: pad_width must not be negative, got {pad_width}.")
     if callable(mode):
         return _by_function(x, widths, mode, kwargs)  # type: ignore[no-any-return]
@@ -57,7 +57,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
     for d in range(x.aval.ndim):
         if widths[d] != (0, 0):
             x = _MODES[mode](x, d, *widths[d], **kwargs)
-    return x  # type: ignore[no-any-return]
+    return x
 
 
 _OPTIONS: dict[str, tuple[str, ...]] = {
@@ -74,11 +74,17 @@ def _pairs(value: Any, ndim: int, name: str, shape: Any) -> list[tuple[Any, Any]
         return [_pair(given.get(d, 0)) for d in range(ndim)]
     if isinstance(value, Array) and not isinstance(value, ConcreteArray):
         if name == "pad_width":
-            raise ConcretizationTypeError(value, "pad", "pad_width is traced, but shapes are static.")
+            raise ConcretizationTypeError(
+                value, "pad", "pad_width is traced, but shapes are static."
+            )
         return [(value, value)] * ndim if not value.ndim else [
             (value[..., 0] if value.ndim == 1 else value[d, 0],
              value[..., 1] if value.ndim == 1 else value[d, 1]) for d in range(ndim)]  # fmt: skip
-    if isinstance(value, list | tuple | np.ndarray) and name != "pad_width" and not _is_static(value):
+    if (
+        isinstance(value, list | tuple | np.ndarray)
+        and name != "pad_width"
+        and not _is_static(value)
+    ):
         return [_pair(v) for v in value] if len(value) == ndim else [_pair(value)] * ndim
     host = np.asarray(value)
     if name == "pad_width" and host.dtype.kind not in "iu":
@@ -92,13 +98,11 @@ def _pairs(value: Any, ndim: int, name: str, shape: Any) -> list[tuple[Any, Any]
 
 
 def _is_static(value: Any) -> bool:
-    return all([
-        _is_static(v) if isinstance(v, list | tuple) else not isinstance(v, Array) for v in value
-    ])  # fmt: skip
+    return all(_is_static(v) if isinstance(v, list | tuple) else not isinstance(v, Array) for v in value)  # fmt: skip
 
 
 def _pair(value: Any) -> tuple[Any, Any]:
-    return tuple(value) if isinstance(value, list | tuple) else (value, value)  # type: ignore[return-value]
+    return tuple(value) if isinstance(value, list | tuple) else (value, value)
 
 
 def _constant(x: Any, widths: Any, values: Any) -> Any:
@@ -247,4 +251,4 @@ def trim_zeros(filt: Any, trim: str = "fb") -> Array:
     stop = nonzero[-1] + 1 if "b" in trim.lower() and len(nonzero) else len(host)
     if not len(nonzero):
         start, stop = 0, 0
-    return array_of(filt, "trim_zeros")[int(start) : int(stop)]  # type: ignore[no-any-return]
+    return array_of(filt, "trim_zeros")[int(start) : int(stop)]

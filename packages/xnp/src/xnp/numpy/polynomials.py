@@ -37,7 +37,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
     result = filled(0, x.aval.shape, x.aval.dtype)
     for k in range(p.aval.shape[0]):
         result = bind("add", bind("mul", result, x), read(p, k))
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 def _of_one_length(a1: Any, a2: Any) -> Any:
@@ -51,12 +51,12 @@ def _of_one_length(a1: Any, a2: Any) -> Any:
 
 def polyadd(a1: Any, a2: Any) -> Array:
     """Return the sum of two polynomials."""
-    return bind("add", *_of_one_length(a1, a2))  # type: ignore[no-any-return]
+    return bind("add", *_of_one_length(a1, a2))
 
 
 def polysub(a1: Any, a2: Any) -> Array:
     """Return the difference of two polynomials."""
-    return bind("sub", *_of_one_length(a1, a2))  # type: ignore[no-any-return]
+    return bind("sub", *_of_one_length(a1, a2))
 
 
 def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Array:
@@ -124,7 +124,7 @@ def poly(seq_of_zeros: Any) -> Array:
     for k in range(zeros.size):
         factor = concatenate([filled(1, (1,), zeros.dtype), -zeros[k].reshape(1)])
         result = convolve(result, factor)
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 def _eigenvalues(matrix: Any) -> Any:
@@ -147,7 +147,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
         host = np.asarray(p)
         nonzero = np.flatnonzero(host)
         if not len(nonzero):
-            return filled(0, (0,), dtypes.to_complex_dtype(p.dtype))  # type: ignore[no-any-return]
+            return filled(0, (0,), dtypes.to_complex_dtype(p.dtype))
         trailing = len(host) - 1 - int(nonzero[-1])
         p = p[int(nonzero[0]) : int(nonzero[-1]) + 1]
     else:
@@ -156,7 +156,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
     complex_dtype = dtypes.to_complex_dtype(p.dtype)
     count = p.shape[0] - 1
     if count < 1:
-        return filled(0, (trailing,), complex_dtype)  # type: ignore[no-any-return]
+        return filled(0, (trailing,), complex_dtype)
     companion = eye(count, k=-1, dtype=p.dtype).at[0].set(-p[1:] / p[0])
     found = _eigenvalues(companion).astype(complex_dtype)
     return concatenate([found, filled(0, (trailing,), complex_dtype)])

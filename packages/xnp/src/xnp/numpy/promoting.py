@@ -29,23 +29,36 @@ from xprim.eager import EAGER
 
 _SCALARS = frozenset([bool, int, float, complex])
 _primitives: dict[str, Any] = {}
+_MAX_SHAPES = 4096
+_shapes: dict[tuple[Any, ...], tuple[int, ...]] = {}  # the common shapes of abstract values
 
 
-def bind(name: str, *operands: Any, **params: Any) -> Any:
+def bind(name: str, *operands: Any, **params: Any) -> Array:
     """Apply the primitive of that name and return its one result."""
     primitive = _primitives.get(name)
     if primitive is None:
         primitive = _primitives[name] = get_primitive(name)
-    return state.trace.process(primitive, operands, params)[0]
+    result: Array = state.trace.process(primitive, operands, params)[0]
+    return result
 
 
-def array_of(x: Any, operation: str) -> Any:
+def array_of(x: Any, operation: str) -> Array:
     """Return a value as an Array; errors name the operation."""
     return x if isinstance(x, Array) else as_array(x, what=operation)
 
 
-def promoted(operation: str, *operands: Any) -> list[Any]:
+def promoted(operation: str, *operands: Any) -> list[Array]:
     """Return the operands as Arrays of the one dtype that they promote to."""
+    first = None
+    for x in operands:  # the usual case: arrays of one dtype
+        if not isinstance(x, Array) or x.aval.weak_type:
+            break
+        if first is None:
+            first = x.aval.dtype
+        elif x.aval.dtype is not first:
+            break
+    else:
+        return list(operands)
     metas = []
     arrays: list[Any] = []
     for x in operands:
@@ -72,24 +85,24 @@ def _common(operation: str, metas: list[Any]) -> Any:
         raise
 
 
-def _scalar(value: Any, dtype: Any, weak: bool) -> Any:
+def _scalar(value: Any, dtype: Any, weak: bool) -> Array:
     if weak:
         return converted(scalar_array(value), dtype, True)
     return scalar_array(value, dtype)
 
 
-def inexact(operation: str, *operands: Any) -> list[Any]:
+def inexact(operation: str, *operands: Any) -> list[Array]:
     """Return the operands as Arrays of one floating or complex dtype."""
     arrays = promoted(operation, *operands)
     aval = arrays[0].aval
     if dtypes.is_inexact(aval.dtype):
         return arrays
     dtype = dtypes.to_inexact_dtype(aval.dtype)
-    weak = all([x.aval.weak_type for x in arrays])
+    weak = all(x.aval.weak_type for x in arrays)
     return [converted(x, dtype, weak) for x in arrays]
 
 
-def converted(x: Any, dtype: Any, weak: bool = False) -> Any:
+def converted(x: Array, dtype: Any, weak: bool = False) -> Array:
     """Return an Array in a dtype; one that has it stays, even when it is weak."""
     aval = x.aval
     if aval.dtype == dtype and (aval.weak_type or not weak):
@@ -99,7 +112,7 @@ def converted(x: Any, dtype: Any, weak: bool = False) -> Any:
     return cast(x, dtype, weak)
 
 
-def cast(x: Any, dtype: Any, weak: bool = False) -> Any:
+def cast(x: Array, dtype: Any, weak: bool = False) -> Array:
     """Return an Array with exactly this dtype and weak type; constants are converted at once."""
     aval = x.aval
     if aval.dtype == dtype and aval.weak_type == weak:
@@ -107,11 +120,14 @@ def cast(x: Any, dtype: Any, weak: bool = False) -> Any:
     params = {"new_dtype": dtype, "weak_type": weak}
     primitive = get_primitive("convert_element_type")
     if type(x) is ConcreteArray:
-        return EAGER.process(primitive, (x,), params)[0]
-    return primitive.bind(x, **params)[0]
+        results = EAGER.process(primitive, (x,), params)
+    else:
+        results = primitive.bind(x, **params)
+    result: Array = results[0]
+    return result
 
 
-def broadcast(operation: str, *arrays: Any) -> list[Any]:
+def broadcast(operation: str, *arrays: Any) -> list[Array]:
     """Return the Arrays in their common shape, but for those of rank 0, which stay."""
     first = arrays[0].aval.shape
     for x in arrays:
@@ -119,11 +135,16 @@ def broadcast(operation: str, *arrays: Any) -> list[Any]:
             break
     else:
         return list(arrays)
-    shape = common_shape(operation, [x.aval for x in arrays])
+    avals = tuple([x.aval for x in arrays])
+    shape = _shapes.get(avals)
+    if shape is None or config.values.numpy_rank_promotion != "allow":
+        if len(_shapes) >= _MAX_SHAPES:
+            _shapes.clear()
+        shape = _shapes[avals] = common_shape(operation, avals)
     return [x if not x.aval.shape else spread(x, shape) for x in arrays]
 
 
-def broadcast_all(operation: str, *arrays: Any) -> list[Any]:
+def broadcast_all(operation: str, *arrays: Any) -> list[Array]:
     """Return the Arrays in their common shape, all of them."""
     shape = common_shape(operation, [x.aval for x in arrays])
     return [spread(x, shape) for x in arrays]
@@ -169,7 +190,7 @@ def _check_ranks(operation: str, shapes: Sequence[Any]) -> None:
     warnings.warn(text, stacklevel=4)
 
 
-def spread(x: Any, shape: tuple[int, ...]) -> Any:
+def spread(x: Array, shape: tuple[int, ...]) -> Array:
     """Return an Array broadcast to a shape that it fits, by NumPy's rules."""
     old = x.aval.shape
     if old == shape:
@@ -181,24 +202,24 @@ def spread(x: Any, shape: tuple[int, ...]) -> Any:
     )  # fmt: skip
 
 
-def reshaped(x: Any, shape: tuple[int, ...]) -> Any:
+def reshaped(x: Array, shape: tuple[int, ...]) -> Array:
     """Return an Array in a shape of the same number of elements."""
     if x.aval.shape == shape:
         return x
     return bind("reshape", x, new_sizes=shape, dimensions=None)
 
 
-def scalar_like(value: Any, x: Any) -> Any:
+def scalar_like(value: Any, x: Any) -> Array:
     """Return a Python number as a constant of the dtype of an Array."""
     return scalar_array(value, x.aval.dtype)
 
 
-def filled(value: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def filled(value: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     """Return a Python number repeated to a shape."""
     return spread(scalar_array(value, dtype), shape)
 
 
-def select(mask: Any, on_true: Any, on_false: Any) -> Any:
+def select(mask: Any, on_true: Any, on_false: Any) -> Array:
     """Choose between Arrays of one dtype by a mask; operands of rank 0 are repeated."""
     return bind("select_n", mask, on_false, on_true)
 

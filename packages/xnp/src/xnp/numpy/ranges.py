@@ -101,7 +101,7 @@ def arange(
     else:
         # as NumPy: in float64, each number from its own position
         result = _host(first + by * np.arange(count, dtype=np.float64), dtype)
-    return result if device is None else on_device(result, device)  # type: ignore[no-any-return]
+    return result if device is None else on_device(result, device)
 
 
 def _range(start: Any, stop: Any = None, step: Any = None) -> tuple[int, Any, Any]:
@@ -196,7 +196,7 @@ def logspace(
     exponents = linspace(start, stop, num, endpoint, False, None, axis)
     base_array, exponents = broadcast_all("logspace", *inexact("logspace", base, exponents))
     result = bind("pow", base_array, exponents)
-    return result if dtype is None else cast(result, dtypes.requested_dtype(dtype, "logspace"))  # type: ignore[no-any-return]
+    return result if dtype is None else cast(result, dtypes.requested_dtype(dtype, "logspace"))
 
 
 def geomspace(
@@ -205,8 +205,8 @@ def geomspace(
     """Return `num` numbers from `start` to `stop` whose quotients are equal."""
     low, high = broadcast_all("geomspace", *inexact("geomspace", start, stop))
     sign = bind("sign", low)
-    logs = [bind("log", bind("div", v, sign)) for v in (low, high)]
-    exponents = linspace(*logs, num, endpoint, False, None, 0)
+    first, last = [bind("log", bind("div", v, sign)) for v in (low, high)]
+    exponents = linspace(first, last, num, endpoint, False, None, 0)
     result = bind("mul", spread(sign, exponents.shape), bind("exp", exponents))
     if num > 0:
         result = result.at[0].set(low)
@@ -214,13 +214,15 @@ def geomspace(
             result = result.at[-1].set(high)
     if axis:
         result = moveaxis(result, 0, axis)
-    return result if dtype is None else cast(result, dtypes.requested_dtype(dtype, "geomspace"))  # type: ignore[no-any-return]
+    return result if dtype is None else cast(result, dtypes.requested_dtype(dtype, "geomspace"))
 
 
 # --- matrices -------------------------------------------------------------------------------------
 
 
-def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Array:
+def eye(
+    N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None
+) -> Array:
     """Return a matrix of ones on diagonal `k` and zeros elsewhere.
 
     Args:
@@ -242,7 +244,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: 
         shape = (rows, columns)
         i = bind("add", counting(shape, 0, dtypes.int32), scalar_array(k, dtypes.int32))
         result = cast(bind("eq", i, counting(shape, 1, dtypes.int32)), wanted)
-    return result if device is None else on_device(result, device)  # type: ignore[no-any-return]
+    return result if device is None else on_device(result, device)
 
 
 def identity(n: int, dtype: Any = None) -> Array:
@@ -263,8 +265,8 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
     powers = [x**i for i in range(columns)]
     powers = powers if increasing else powers[::-1]
     if not powers:
-        return spread(scalar_like(0, x), (x.aval.shape[0], 0))  # type: ignore[no-any-return]
-    return bind("concatenate", *[reshaped(p, (x.aval.shape[0], 1)) for p in powers], dimension=1)  # type: ignore[no-any-return]
+        return spread(scalar_like(0, x), (x.aval.shape[0], 0))
+    return bind("concatenate", *[reshaped(p, (x.aval.shape[0], 1)) for p in powers], dimension=1)
 
 
 # --- grids ----------------------------------------------------------------------------------------
@@ -388,5 +390,3 @@ def hanning(M: int) -> Array:
 def kaiser(M: int, beta: Any) -> Array:
     """Return the Kaiser window of `M` points with a concrete shape parameter."""
     return _window(np.kaiser, M, float(beta))  # type: ignore[no-any-return]
-
-

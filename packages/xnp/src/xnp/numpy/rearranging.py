@@ -64,7 +64,7 @@ def repeat(
         a, axis = reshaped(a, (a.aval.size,)), 0
     axis = axis_of(axis, a.aval.ndim, "repeat")
     if isinstance(repeats, int) and total_repeat_length is None:
-        return _repeat_each(a, repeats, axis)  # type: ignore[no-any-return]
+        return _repeat_each(a, repeats, axis)
     if isinstance(repeats, Array) and not isinstance(repeats, ConcreteArray):
         if total_repeat_length is None:
             raise ConcretizationTypeError(
@@ -78,11 +78,11 @@ def repeat(
     if total_repeat_length is not None:
         missing = max(total_repeat_length - len(places), 0)
         places = np.concatenate([places, np.full(missing, max(size - 1, 0))])[:total_repeat_length]
-    return read(a, (*[slice(None)] * axis, places.astype(np.int32)))  # type: ignore[no-any-return]
+    return read(a, (*[slice(None)] * axis, places.astype(np.int32)))
 
 
 @planned(1)
-def _repeat_each(a: Any, repeats: int, axis: int) -> Any:
+def _repeat_each(a: Any, repeats: int, axis: int) -> Array:
     a = array_of(a, "repeat")
     shape = a.aval.shape
     wide = (*shape[: axis + 1], repeats, *shape[axis + 1 :])
@@ -103,7 +103,7 @@ def _repeat_traced(a: Any, repeats: Any, axis: int, total: int) -> Any:
 
 
 @planned(1)
-def _tile(a: Any, reps: tuple[int, ...]) -> Any:
+def _tile(a: Any, reps: tuple[int, ...]) -> Array:
     a = array_of(a, "tile")
     rank = max(len(reps), a.aval.ndim)
     reps = (*(1,) * (rank - len(reps)), *reps)
@@ -117,7 +117,7 @@ def _tile(a: Any, reps: tuple[int, ...]) -> Any:
 def tile(A: Any, reps: Any) -> Array:
     """Return `A` repeated as a whole, `reps` times along each axis (counted from the last)."""
     parts = (reps,) if isinstance(reps, int) else tuple([operator.index(r) for r in reps])
-    return _tile(A, parts)  # type: ignore[no-any-return]
+    return _tile(A, parts)
 
 
 def resize(a: Any, new_shape: Any) -> Array:
@@ -125,12 +125,12 @@ def resize(a: Any, new_shape: Any) -> Array:
     a = array_of(a, "resize")
     shape = (new_shape,) if isinstance(new_shape, int) else tuple(new_shape)
     size = int(np.prod(shape, dtype=np.int64))
-    if any([n < 0 for n in shape]):
+    if any(n < 0 for n in shape):
         raise ValueError(f"resize: dimensions must not be negative, got {shape}.")
     if not size or not a.aval.size:
-        return filled(0, shape, a.aval.dtype)  # type: ignore[no-any-return]
+        return filled(0, shape, a.aval.dtype)
     flat = tile(reshaped(a, (a.aval.size,)), -(-size // a.aval.size))
-    return reshaped(flat[:size], shape)  # type: ignore[no-any-return]
+    return reshaped(flat[:size], shape)
 
 
 # --- roll, flip -----------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
     """
     a = array_of(a, "roll")
     if axis is None:
-        return reshaped(roll(reshaped(a, (a.aval.size,)), shift, 0), a.aval.shape)  # type: ignore[no-any-return]
+        return reshaped(roll(reshaped(a, (a.aval.size,)), shift, 0), a.aval.shape)
     axes = axes_of(axis, a.aval.ndim, "roll") if isinstance(axis, int) else tuple(
         [axis_of(d, a.aval.ndim, "roll") for d in axis])  # fmt: skip
     if (isinstance(shift, Array) and shift.aval.ndim == 0) or isinstance(shift, int | np.integer):
@@ -179,21 +179,21 @@ def _rolled(a: Any, by: Any, d: int) -> Any:
 
 
 @planned(1)
-def _rolled_static(a: Any, start: int, d: int) -> Any:
+def _rolled_static(a: Any, start: int, d: int) -> Array:
     lead = (slice(None),) * d
     tail, head = read(a, (*lead, slice(start, None))), read(a, (*lead, slice(None, start)))
     return bind("concatenate", tail, head, dimension=d)
 
 
 @planned(1)
-def _flip(m: Any, axis: Any) -> Any:
+def _flip(m: Any, axis: Any) -> Array:
     m = array_of(m, "flip")
     return bind("rev", m, dimensions=axes_of(axis, m.aval.ndim, "flip"))
 
 
 def flip(m: Any, axis: Any = None) -> Array:
     """Return `m` with the order of elements reversed along axes; None reverses all."""
-    return _flip(m, tuple(axis) if isinstance(axis, list) else axis)  # type: ignore[no-any-return]
+    return _flip(m, tuple(axis) if isinstance(axis, list) else axis)
 
 
 def fliplr(m: Any) -> Array:
@@ -218,7 +218,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     order = list(range(m.aval.ndim))
     order[first], order[second] = second, first
     if k == 1:
-        return permuted(flip(m, second), tuple(order))  # type: ignore[no-any-return]
+        return permuted(flip(m, second), tuple(order))
     return flip(permuted(m, tuple(order)), second)
 
 
@@ -226,7 +226,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 
 
 @planned(1)
-def _diagonal(a: Any, offset: int, axis1: int, axis2: int) -> Any:
+def _diagonal(a: Any, offset: int, axis1: int, axis2: int) -> Array:
     a = array_of(a, "diagonal")
     first, second = axes_of((axis1, axis2), a.aval.ndim, "diagonal")
     a = moveaxis(a, (first, second), (-2, -1))
@@ -245,7 +245,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
       axis1: the axis of rows.
       axis2: the axis of columns.
     """
-    return _diagonal(a, operator.index(offset), axis1, axis2)  # type: ignore[no-any-return]
+    return _diagonal(a, operator.index(offset), axis1, axis2)
 
 
 def trace(
@@ -264,11 +264,11 @@ def diag(v: Any, k: int = 0) -> Array:
         return diagonal(v, k)
     if v.aval.ndim != 1:
         raise ValueError(f"diag: takes a vector or a matrix, got {v.aval.str_long()}.")
-    return _diag(v, operator.index(k))  # type: ignore[no-any-return]
+    return _diag(v, operator.index(k))
 
 
 @planned(1)
-def _diag(v: Any, k: int) -> Any:
+def _diag(v: Any, k: int) -> Array:
     size = v.aval.shape[0] + abs(k)
     zero = scalar_like(0, v)
     padded = bind("pad", v, zero, padding_config=((max(k, 0), max(-k, 0), 0),))
@@ -315,10 +315,10 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
     columns = N if M is None else M
     wanted = dtypes.python_scalar_dtype(float) if dtype is None else (
         dtypes.requested_dtype(dtype, "tri"))  # fmt: skip
-    return cast(_below(N, columns, k), wanted)  # type: ignore[no-any-return]
+    return cast(_below(N, columns, k), wanted)
 
 
-def _below(rows: int, columns: int, k: int) -> Any:
+def _below(rows: int, columns: int, k: int) -> Array:
     """Return the mask of the elements on and below a diagonal."""
     if rows * columns <= 4096:
         return from_numpy(np.tri(rows, columns, k, bool), copy=False)
@@ -329,11 +329,12 @@ def _below(rows: int, columns: int, k: int) -> Any:
 
 def _triangle(operation: str, keeps_below: bool) -> Any:
     @planned(1)
-    def written(m: Any, k: int) -> Any:
+    def written(m: Any, k: int) -> Array:
         m = array_of(m, operation)
         if m.aval.ndim < 2:
             raise ValueError(f"{operation}: takes matrices, got {m.aval.str_long()}.")
-        mask = spread(_below(*m.aval.shape[-2:], k if keeps_below else k - 1), m.aval.shape)
+        rows, columns = m.aval.shape[-2:]
+        mask = spread(_below(rows, columns, k if keeps_below else k - 1), m.aval.shape)
         zero = scalar_like(0, m)
         return select(mask, m, zero) if keeps_below else select(mask, zero, m)
 
@@ -386,5 +387,3 @@ def bits_as(x: Any, dtype: Any) -> Any:
         )
     x = reshaped(x, (*shape[:-1], shape[-1] // count, count))
     return bind("bitcast_convert_type", x, new_dtype=wanted)
-
-

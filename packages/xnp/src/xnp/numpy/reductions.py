@@ -10,6 +10,7 @@ Neighbours: `nan_reductions` for those that skip NaN, `statistics` for quantiles
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from xnp.numpy.dispatch import planned
@@ -50,19 +51,19 @@ def _requested(dtype: Any, operation: str) -> Any:
     return None if dtype is None else dtypes.requested_dtype(dtype, operation)
 
 
-def kept(x: Any, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> Any:
+def kept(x: Array, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> Array:
     """Put reduced dimensions back with size 1 if they are to be kept."""
     if not keepdims:
         return x
     return reshaped(x, tuple([1 if d in axes else n for d, n in enumerate(shape)]))
 
 
-def reduced(primitive: str, x: Any, axes: tuple[int, ...]) -> Any:
+def reduced(primitive: str, x: Array, axes: tuple[int, ...]) -> Array:
     """Bind a reduction, or return `x` when there is nothing to reduce."""
     return bind(primitive, x, axes=tuple(sorted(axes))) if axes else x
 
 
-def _with_where(operation: str, x: Any, where: Any, neutral: Any) -> Any:
+def _with_where(operation: str, x: Any, where: Any, neutral: Any) -> Array:
     """Put the neutral element where the mask does not hold."""
     (mask,) = [cast(array_of(where, operation), dtypes.bool_)]
     x, mask = broadcast_all(operation, x, mask)
@@ -85,9 +86,9 @@ def accumulation_dtype(dtype: Any) -> Any:
     return wide
 
 
-def _accumulate(primitive: str, operation: str) -> Any:
+def _accumulate(primitive: str, operation: str) -> Callable[..., Array]:
     @planned(1)
-    def written(a: Any, axis: Any, dtype: Any, keepdims: bool, promotes: bool) -> Any:
+    def written(a: Any, axis: Any, dtype: Any, keepdims: bool, promotes: bool) -> Array:
         a = array_of(a, operation)
         axes = axes_of(axis, a.aval.ndim, operation)
         if dtype is not None:
@@ -128,8 +129,8 @@ def sum(
         a = _with_where("sum", array_of(a, "sum"), where, 0)
     result = _sum(a, _static_axis(axis), _requested(dtype, "sum"), keepdims, promote_integers)
     if initial is None:
-        return result  # type: ignore[no-any-return]
-    return bind("add", result, cast(array_of(initial, "sum"), result.aval.dtype))  # type: ignore[no-any-return]
+        return result
+    return bind("add", result, cast(array_of(initial, "sum"), result.aval.dtype))
 
 
 def prod(
@@ -142,16 +143,16 @@ def prod(
         a = _with_where("prod", array_of(a, "prod"), where, 1)
     result = _prod(a, _static_axis(axis), _requested(dtype, "prod"), keepdims, promote_integers)
     if initial is None:
-        return result  # type: ignore[no-any-return]
-    return bind("mul", result, cast(array_of(initial, "prod"), result.aval.dtype))  # type: ignore[no-any-return]
+        return result
+    return bind("mul", result, cast(array_of(initial, "prod"), result.aval.dtype))
 
 
 # --- max and min ----------------------------------------------------------------------------------
 
 
-def _extremum(primitive: str, operation: str) -> Any:
+def _extremum(primitive: str, operation: str) -> Callable[..., Array]:
     @planned(1)
-    def written(a: Any, axis: Any, keepdims: bool, may_be_empty: bool) -> Any:
+    def written(a: Any, axis: Any, keepdims: bool, may_be_empty: bool) -> Array:
         a = array_of(a, operation)
         axes = axes_of(axis, a.aval.ndim, operation)
         if not may_be_empty and 0 in [a.aval.shape[d] for d in axes]:
@@ -168,7 +169,7 @@ def _extremum(primitive: str, operation: str) -> Any:
 _max, _min = _extremum("reduce_max", "max"), _extremum("reduce_min", "min")
 
 
-def _extreme(which: str, a: Any, axis: Any, keepdims: Any, initial: Any, where: Any) -> Any:
+def _extreme(which: str, a: Any, axis: Any, keepdims: Any, initial: Any, where: Any) -> Array:
     if where is not None:
         if initial is None:
             raise ValueError(f"{which}: where= needs initial=, the result where nothing is taken.")
@@ -199,7 +200,7 @@ def max(
       where: a mask of the elements to take; needs `initial`.
     """
     no_out("max", out)
-    return _extreme("max", a, axis, keepdims, initial, where)  # type: ignore[no-any-return]
+    return _extreme("max", a, axis, keepdims, initial, where)
 
 
 def min(
@@ -208,29 +209,29 @@ def min(
 ) -> Array:  # fmt: skip
     """Return the least element over axes; NaN if one is. Arguments as of `max`."""
     no_out("min", out)
-    return _extreme("min", a, axis, keepdims, initial, where)  # type: ignore[no-any-return]
+    return _extreme("min", a, axis, keepdims, initial, where)
 
 
 amax, amin = max, min
 
 
 @planned(1)
-def _ptp(a: Any, axis: Any, keepdims: bool) -> Any:
+def _ptp(a: Any, axis: Any, keepdims: bool) -> Array:
     return bind("sub", max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
 
 
 def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """Return the difference of the greatest and the least element over axes."""
     no_out("ptp", out)
-    return _ptp(a, _static_axis(axis), keepdims)  # type: ignore[no-any-return]
+    return _ptp(a, _static_axis(axis), keepdims)
 
 
 # --- all and any ----------------------------------------------------------------------------------
 
 
-def _truth(primitive: str, operation: str) -> Any:
+def _truth(primitive: str, operation: str) -> Callable[..., Array]:
     @planned(1)
-    def written(a: Any, axis: Any, keepdims: bool) -> Any:
+    def written(a: Any, axis: Any, keepdims: bool) -> Array:
         a = cast(array_of(a, operation), dtypes.bool_)
         axes = axes_of(axis, a.aval.ndim, operation)
         return kept(reduced(primitive, a, axes), a.aval.shape, axes, keepdims)
@@ -248,7 +249,7 @@ def all(
     no_out("all", out)
     if where is not None:
         a = _with_where("all", cast(array_of(a, "all"), dtypes.bool_), where, True)
-    return _all(a, _static_axis(axis), keepdims)  # type: ignore[no-any-return]
+    return _all(a, _static_axis(axis), keepdims)
 
 
 def any(
@@ -258,18 +259,18 @@ def any(
     no_out("any", out)
     if where is not None:
         a = _with_where("any", cast(array_of(a, "any"), dtypes.bool_), where, False)
-    return _any(a, _static_axis(axis), keepdims)  # type: ignore[no-any-return]
+    return _any(a, _static_axis(axis), keepdims)
 
 
 @planned(1)
-def _count_nonzero(a: Any, axis: Any, keepdims: bool) -> Any:
+def _count_nonzero(a: Any, axis: Any, keepdims: bool) -> Array:
     truth = cast(array_of(a, "count_nonzero"), dtypes.bool_)
     return _sum(truth, axis, dtypes.python_scalar_dtype(int), keepdims, True)
 
 
 def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Array:
     """Return how many elements over axes are not zero."""
-    return _count_nonzero(a, _static_axis(axis), keepdims)  # type: ignore[no-any-return]
+    return _count_nonzero(a, _static_axis(axis), keepdims)
 
 
 # --- mean, var, std -------------------------------------------------------------------------------
@@ -285,7 +286,7 @@ def _count(shape: Any, axes: Any) -> int:
 
 
 @planned(1)
-def _mean(a: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
+def _mean(a: Any, axis: Any, dtype: Any, keepdims: bool) -> Array:
     a = cast(array_of(a, "mean"), dtype) if dtype is not None else inexact("mean", a)[0]
     axes, aval = axes_of(axis, a.aval.ndim, "mean"), a.aval
     wide = converted(a, computation_dtype(aval.dtype), aval.weak_type)
@@ -318,19 +319,19 @@ def mean(
     no_out("mean", out)
     dtype, axis = _requested(dtype, "mean"), _static_axis(axis)
     if where is None:
-        return _mean(a, axis, dtype, keepdims)  # type: ignore[no-any-return]
+        return _mean(a, axis, dtype, keepdims)
     (a,) = inexact("mean", a)
     total = sum(a, axis, dtype, keepdims=keepdims, where=where)
-    return bind("div", total, _taken(a, axis, keepdims, where, total.aval.dtype))  # type: ignore[no-any-return]
+    return bind("div", total, _taken(a, axis, keepdims, where, total.aval.dtype))
 
 
-def _taken(a: Any, axis: Any, keepdims: bool, where: Any, dtype: Any) -> Any:
+def _taken(a: Any, axis: Any, keepdims: bool, where: Any, dtype: Any) -> Array:
     mask = spread(cast(array_of(where, "where"), dtypes.bool_), a.aval.shape)
     return sum(mask, axis, dtype, keepdims=keepdims)
 
 
 @planned(1)
-def _var(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, root: bool) -> Any:
+def _var(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, root: bool) -> Array:
     (a,) = inexact("var", a)
     aval = a.aval
     axes = axes_of(axis, aval.ndim, "var")
@@ -346,14 +347,14 @@ def _var(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, root: bool) -
     return _in_result_dtype(result, aval, dtype)
 
 
-def _in_result_dtype(x: Any, aval: Any, dtype: Any) -> Any:
+def _in_result_dtype(x: Any, aval: Any, dtype: Any) -> Array:
     if dtype is None:
         real = dtypes.to_floating_dtype(aval.dtype)
         return converted(x, real, aval.weak_type)
     return cast(x, dtype)
 
 
-def squared_distance(a: Any, center: Any) -> Any:
+def squared_distance(a: Any, center: Any) -> Array:
     """Return |a - center|^2, real."""
     centered = bind("sub", *broadcast_all("var", a, center))
     if not dtypes.is_complex(a.aval.dtype):
@@ -365,11 +366,13 @@ def squared_distance(a: Any, center: Any) -> Any:
 def _spread_measure(
     operation: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: bool, where: Any,
     mean: Any, correction: Any, root: bool,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     no_out(operation, out)
     if correction is not None:
         if ddof:
-            raise ValueError(f"{operation}: give ddof or correction, which mean the same, not both.")
+            raise ValueError(
+                f"{operation}: give ddof or correction, which mean the same, not both."
+            )
         ddof = correction
     dtype, axis = _requested(dtype, operation), _static_axis(axis)
     if where is None and mean is None:
@@ -387,7 +390,7 @@ def var(
     a: Any, axis: Axis = None, dtype: Any = None, out: None = None, ddof: float = 0,
     keepdims: bool = False, *, where: Any = None, mean: Any = None, correction: Any = None,
 ) -> Array:  # fmt: skip
-    """Return the variance over axes: the mean of |a - mean(a)|^2.
+    """Return the variance over axes: the mean of `|a - mean(a)|^2`.
 
     Args:
       a: an array.
@@ -401,7 +404,7 @@ def var(
       correction: another name of `ddof`.
     """
     return _spread_measure("var", a, axis, dtype, out, ddof, keepdims, where, mean, correction,
-                           False)  # type: ignore[no-any-return]  # fmt: skip
+                           False)  # fmt: skip
 
 
 def std(
@@ -410,7 +413,7 @@ def std(
 ) -> Array:  # fmt: skip
     """Return the standard deviation over axes, the root of `var`. Arguments as of `var`."""
     return _spread_measure("std", a, axis, dtype, out, ddof, keepdims, where, mean, correction,
-                           True)  # type: ignore[no-any-return]  # fmt: skip
+                           True)  # fmt: skip
 
 
 def average(
@@ -448,9 +451,9 @@ def average(
 # --- positions ------------------------------------------------------------------------------------
 
 
-def _position(primitive: str, operation: str) -> Any:
+def _position(primitive: str, operation: str) -> Callable[..., Array]:
     @planned(1)
-    def written(a: Any, axis: Any, keepdims: bool) -> Any:
+    def written(a: Any, axis: Any, keepdims: bool) -> Array:
         a = array_of(a, operation)
         shape = a.aval.shape
         if axis is None:
@@ -480,21 +483,21 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool = F
       keepdims: whether the reduced axis stays with size 1.
     """
     no_out("argmax", out)
-    return _argmax(a, axis, keepdims)  # type: ignore[no-any-return]
+    return _argmax(a, axis, keepdims)
 
 
 def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Array:
     """Return the position of the first least element along an axis; that of a NaN if there is."""
     no_out("argmin", out)
-    return _argmin(a, axis, keepdims)  # type: ignore[no-any-return]
+    return _argmin(a, axis, keepdims)
 
 
 # --- running totals -------------------------------------------------------------------------------
 
 
-def _running(primitive: str, operation: str) -> Any:
+def _running(primitive: str, operation: str) -> Callable[..., Array]:
     @planned(1)
-    def written(a: Any, axis: Any, dtype: Any, promotes: bool) -> Any:
+    def written(a: Any, axis: Any, dtype: Any, promotes: bool) -> Array:
         a = array_of(a, operation)
         if axis is None:
             a, dim = reshaped(a, (a.aval.size,)), 0
@@ -515,16 +518,16 @@ _cumsum, _cumprod = _running("cumsum", "cumsum"), _running("cumprod", "cumprod")
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
     """Return the sums of all elements up to each along an axis; None runs over all, flattened."""
     no_out("cumsum", out)
-    return _cumsum(a, axis, _requested(dtype, "cumsum"), False)  # type: ignore[no-any-return]
+    return _cumsum(a, axis, _requested(dtype, "cumsum"), False)
 
 
 def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
     """Return the products of all elements up to each along an axis; None runs over all."""
     no_out("cumprod", out)
-    return _cumprod(a, axis, _requested(dtype, "cumprod"), False)  # type: ignore[no-any-return]
+    return _cumprod(a, axis, _requested(dtype, "cumprod"), False)
 
 
-def _cumulative(front: Any, x: Any, axis: Any, dtype: Any, include_initial: bool, one: int) -> Any:
+def _cumulative(front: Callable[..., Array], x: Any, axis: Any, dtype: Any, include_initial: bool, one: int) -> Array:
     x = array_of(x, "cumulative_sum")
     if axis is None:
         if x.aval.ndim != 1:
@@ -545,11 +548,11 @@ def cumulative_sum(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Array:
     """Return the sums of all elements up to each along an axis, with a 0 in front if asked for."""
-    return _cumulative(_cumsum, x, axis, dtype, include_initial, 0)  # type: ignore[no-any-return]
+    return _cumulative(_cumsum, x, axis, dtype, include_initial, 0)
 
 
 def cumulative_prod(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Array:
     """Return the products of all elements up to each along an axis, with a 1 in front if asked."""
-    return _cumulative(_cumprod, x, axis, dtype, include_initial, 1)  # type: ignore[no-any-return]
+    return _cumulative(_cumprod, x, axis, dtype, include_initial, 1)

@@ -47,12 +47,12 @@ fix = trunc
 
 
 @planned(1)
-def _round(a: Any, decimals: int) -> Any:
+def _round(a: Any, decimals: int) -> Array:
     a = array_of(a, "round")
     dtype = a.aval.dtype
     if dtypes.is_bool(dtype) or dtypes.is_integer(dtype):
         if decimals >= 0:
-            return a
+            return array_of(a, "round")
         wide = cast(a, dtypes.float64 if dtype.itemsize > 4 else dtypes.float32)
         return cast(_round(wide, decimals), dtype)
     if dtypes.is_complex(dtype):
@@ -74,7 +74,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Array:
     """
     if out is not None:
         raise TypeError("round: out= is not supported, for arrays do not change.")
-    return _round(a, decimals.__index__())  # type: ignore[no-any-return]
+    return _round(a, decimals.__index__())
 
 
 around = round
@@ -99,7 +99,7 @@ def nan_to_num(
         return x  # type: ignore[no-any-return]
     if dtypes.is_complex(dtype):
         parts = [nan_to_num(bind(p, x), True, nan, posinf, neginf) for p in ("real", "imag")]
-        return bind("complex", *parts)  # type: ignore[no-any-return]
+        return bind("complex", *parts)
     info = dtypes.finfo(dtype)
     posinf = float(info.max) if posinf is None else posinf
     neginf = float(info.min) if neginf is None else neginf

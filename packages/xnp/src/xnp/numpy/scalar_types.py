@@ -6,6 +6,7 @@ A scalar type is usable wherever a dtype is, equals its dtype, and makes arrays:
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ class ScalarType(type):
 
     dtype: np.dtype[Any]
 
-    def __call__(cls, x: Any = 0) -> Array:  # type: ignore[override]
+    def __call__(cls, x: Any = 0) -> Array:
         """Return `x` as an array of this dtype."""
         return asarray(x, dtype=cls.dtype)
 
@@ -43,8 +44,10 @@ class ScalarType(type):
         return hash(cls.dtype.type)
 
     def __eq__(cls, other: object) -> Any:
-        return cls is other or cls.dtype.type == other or (
-            isinstance(other, np.dtype | str) and cls.dtype == other
+        return (
+            cls is other
+            or cls.dtype.type == other
+            or (isinstance(other, np.dtype | str) and cls.dtype == other)
         )
 
     def __ne__(cls, other: object) -> Any:
@@ -118,9 +121,9 @@ def isdtype(dtype: Any, kind: Any) -> Any:
         "complex floating", "numeric", or a dtype.
     """
     if isinstance(kind, tuple):
-        return any([isdtype(dtype, k) for k in kind])
+        return any(isdtype(dtype, k) for k in kind)
     exact = dtypes.requested_dtype(dtype, "isdtype")
-    questions = {
+    questions: dict[str, Callable[[Any], bool]] = {
         "bool": dtypes.is_bool, "signed integer": dtypes.is_signed_integer,
         "unsigned integer": dtypes.is_unsigned_integer, "integral": dtypes.is_integer,
         "real floating": dtypes.is_floating, "complex floating": dtypes.is_complex,

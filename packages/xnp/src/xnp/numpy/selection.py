@@ -43,7 +43,7 @@ __all__ = [
 
 
 @planned(3)
-def _where(condition: Any, x: Any, y: Any) -> Any:
+def _where(condition: Any, x: Any, y: Any) -> Array:
     mask = truth_of(condition, "where")
     x, y = promoted("where", x, y)
     if mask.aval.ndim and (x.aval.shape not in ((), mask.aval.shape)
@@ -91,26 +91,34 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     *choices, result = promoted("select", *choicelist, default)
     for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
         result = where(condition, choice, result)
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 @planned(3)
-def _clip_both(x: Any, low: Any, high: Any) -> Any:
+def _clip_both(x: Any, low: Any, high: Any) -> Array:
     return _least(_greatest(x, low), high)
 
 
 @planned(2)
-def _greatest(x: Any, low: Any) -> Any:
+def _greatest(x: Any, low: Any) -> Array:
     return bind("max", *broadcast("clip", *promoted("clip", low, x)))
 
 
 @planned(2)
-def _least(x: Any, high: Any) -> Any:
+def _least(x: Any, high: Any) -> Array:
     return bind("min", *broadcast("clip", *promoted("clip", high, x)))
 
 
-def clip(arr: Any = None, /, min: Any = None, max: Any = None, *, a: Any = None, a_min: Any = None,
-         a_max: Any = None) -> Array:  # fmt: skip
+def clip(
+    arr: Any = None,
+    /,
+    min: Any = None,  # noqa: A002 - NumPy's names
+    max: Any = None,  # noqa: A002
+    *,
+    a: Any = None,
+    a_min: Any = None,
+    a_max: Any = None,
+) -> Array:
     """Return elements moved into the interval from `min` to `max`.
 
     Args:
@@ -129,10 +137,10 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None, *, a: Any = None,
     if low is None and high is None:
         return arr
     if low is None:
-        return _least(arr, high)  # type: ignore[no-any-return]
+        return _least(arr, high)
     if high is None:
-        return _greatest(arr, low)  # type: ignore[no-any-return]
-    return _clip_both(arr, low, high)  # type: ignore[no-any-return]
+        return _greatest(arr, low)
+    return _clip_both(arr, low, high)
 
 
 # --- positions of true elements -------------------------------------------------------------------
@@ -204,15 +212,13 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Arra
     a = array_of(a, "argwhere")
     if not a.aval.ndim:
         found = nonzero(reshaped(a, (1,)), size=size, fill_value=fill_value)[0]
-        return filled(0, (found.shape[0], 0), found.dtype)  # type: ignore[no-any-return]
+        return filled(0, (found.shape[0], 0), found.dtype)
     columns = nonzero(a, size=size, fill_value=fill_value)
     count = columns[0].shape[0]
-    return bind("concatenate", *[reshaped(c, (count, 1)) for c in columns], dimension=1)  # type: ignore[no-any-return]
+    return bind("concatenate", *[reshaped(c, (count, 1)) for c in columns], dimension=1)
 
 
-def extract(
-    condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0
-) -> Array:
+def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Array:
     """Return the elements of `arr` where the condition holds, in one dimension."""
     return compress(reshaped_flat(condition), arr, size=size, fill_value=fill_value)
 
@@ -250,8 +256,8 @@ def compress(
     (places,) = nonzero(mask, size=size, fill_value=beyond) if size is not None else nonzero(mask)
     lead = (slice(None),) * axis
     if size is None:
-        return read(a, (*lead, places))  # type: ignore[no-any-return]
-    return read(a, (*lead, places), mode="fill", fill_value=fill_value)  # type: ignore[no-any-return]
+        return read(a, (*lead, places))
+    return read(a, (*lead, places), mode="fill", fill_value=fill_value)
 
 
 # --- choices --------------------------------------------------------------------------------------
@@ -285,7 +291,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     result = values[-1]
     for condition, value in zip(reversed(condlist), reversed(values[:-1]), strict=True):
         result = where(condition, value, result)
-    return spread(result, x.aval.shape)  # type: ignore[no-any-return]
+    return spread(result, x.aval.shape)
 
 
 def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array:
@@ -317,12 +323,10 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array
     else:
         raise ValueError(f"choose: mode must be 'raise', 'wrap' or 'clip', got {mode!r}.")
     which, *arrays = broadcast_arrays(which, *promoted("choose", *choices))
-    return bind("select_n", cast(which, dtypes.int32), *arrays)  # type: ignore[no-any-return]
+    return bind("select_n", cast(which, dtypes.int32), *arrays)
 
 
-def put(
-    a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True
-) -> Array:
+def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Array:
     """Return `a` with elements at flat positions replaced; `inplace` must be False."""
     if inplace:
         raise ValueError("put: arrays do not change; pass inplace=False and use the result.")
@@ -340,7 +344,7 @@ def put(
         positions = positions % a.aval.size
     elif mode is not None:
         raise ValueError(f"put: mode must be None, 'clip' or 'wrap', got {mode!r}.")
-    return reshaped(flat.at[positions].set(read(values, places)), a.aval.shape)  # type: ignore[no-any-return]
+    return reshaped(flat.at[positions].set(read(values, places)), a.aval.shape)
 
 
 def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Array:
@@ -356,7 +360,7 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Array:
     order = bind("cumsum", cast(chosen_mask, dtypes.int32), axis=0, reverse=False)
     turn = (order - 1) % values.aval.size
     new = cast(read(values, turn), arr.aval.dtype)
-    return reshaped(chosen(chosen_mask, new, reshaped_flat(arr)), arr.aval.shape)  # type: ignore[no-any-return]
+    return reshaped(chosen(chosen_mask, new, reshaped_flat(arr)), arr.aval.shape)
 
 
 def put_along_axis(
@@ -371,7 +375,7 @@ def put_along_axis(
     arr, positions = array_of(arr, "put_along_axis"), array_of(indices, "put_along_axis")
     if axis is None:
         flat = put_along_axis(reshaped_flat(arr), reshaped_flat(positions), values, 0, False)
-        return reshaped(flat, arr.aval.shape)  # type: ignore[no-any-return]
+        return reshaped(flat, arr.aval.shape)
     axis = axis_of(axis, arr.aval.ndim, "put_along_axis")
     sizes = [1 if d == axis else n for d, n in enumerate(arr.aval.shape)]
     full = np.broadcast_shapes(positions.aval.shape, tuple(sizes))
@@ -381,5 +385,3 @@ def put_along_axis(
     ])  # fmt: skip
     new = spread(array_of(values, "put_along_axis"), full)
     return arr.at[index].set(new, mode=mode)  # type: ignore[no-any-return]
-
-

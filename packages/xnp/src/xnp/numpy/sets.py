@@ -62,7 +62,7 @@ class UniqueInverseResult(NamedTuple):
     inverse_indices: Array
 
 
-def _flat(x: Any, operation: str) -> Any:
+def _flat(x: Any, operation: str) -> Array:
     x = asarray(x) if isinstance(x, list | tuple) else array_of(x, operation)
     return reshaped(x, (x.aval.size,))
 
@@ -235,11 +235,11 @@ def isin(
     tests = reshaped(tests, (tests.aval.size,))
     count = tests.aval.size
     if not count:
-        return filled(bool(invert), element.aval.shape, dtypes.bool_)  # type: ignore[no-any-return]
+        return filled(bool(invert), element.aval.shape, dtypes.bool_)
     ordered = array_of(sort(tests), "isin")
     place = searchsorted(ordered, element).clip(0, count - 1)
     found = bind("eq", spread(read(ordered, place), element.aval.shape), element)
-    return bind("not", found) if invert else found  # type: ignore[no-any-return]
+    return bind("not", found) if invert else found
 
 
 def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
@@ -313,7 +313,9 @@ def _static_positions(obj: Any, operation: str) -> Any:
     return obj if isinstance(obj, slice) else np.asarray(obj)
 
 
-def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False) -> Array:
+def delete(
+    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
+) -> Array:
     """Return `arr` without elements along an axis; `obj` is an int, a slice, positions or a mask."""
     del assume_unique_indices
     arr = array_of(arr, "delete")
@@ -321,7 +323,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
         arr, axis = reshaped(arr, (arr.aval.size,)), 0
     axis = axis_of(axis, arr.aval.ndim, "delete")
     kept = np.delete(np.arange(arr.aval.shape[axis]), _static_positions(obj, "delete"))
-    return read(arr, (*[slice(None)] * axis, kept.astype(np.int32)))  # type: ignore[no-any-return]
+    return read(arr, (*[slice(None)] * axis, kept.astype(np.int32)))
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
@@ -350,7 +352,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     fresh = read(values, (*[slice(None)] * axis,
                           np.where(source < 0, -1 - source, 0).astype(np.int32)))  # fmt: skip
     if old is None:
-        return fresh  # type: ignore[no-any-return]
+        return fresh
     line = tuple([len(source) if d == axis else 1 for d in range(len(shape))])
     is_new = reshaped(asarray(source < 0), line)
-    return select(spread(is_new, shape), fresh, old)  # type: ignore[no-any-return]
+    return select(spread(is_new, shape), fresh, old)

@@ -73,7 +73,7 @@ def reshape(
     return _reshape(a, shape, order)
 
 
-def _reshape(a: Any, shape: Any, order: str) -> Any:
+def _reshape(a: Any, shape: Any, order: str) -> Array:
     a = array_of(a, "reshape")
     sizes = static_shape(shape, "reshape", a.aval)
     if order == "F":
@@ -84,7 +84,7 @@ def _reshape(a: Any, shape: Any, order: str) -> Any:
     return reshaped(a, sizes)
 
 
-def _reversed_dims(x: Any) -> Any:
+def _reversed_dims(x: Any) -> Array:
     return permuted(x, tuple(range(x.aval.ndim))[::-1])
 
 
@@ -113,7 +113,7 @@ def static_shape(shape: Any, operation: str, aval: Any) -> tuple[int, ...]:
                 f"\n  got       {aval.str_long()}"
             )
         sizes[sizes.index(-1)] = aval.size // rest
-    if math.prod(sizes) != aval.size or any([n < 0 for n in sizes]):
+    if math.prod(sizes) != aval.size or any(n < 0 for n in sizes):
         raise TypeError(
             f"{operation}: the number of elements changes from {aval.size}."
             f"\n  got       {aval.str_long()} to shape {tuple(sizes)}"
@@ -131,7 +131,7 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Array:
 # --- transpose ------------------------------------------------------------------------------------
 
 
-def permuted(x: Any, permutation: tuple[int, ...]) -> Any:
+def permuted(x: Array, permutation: tuple[int, ...]) -> Array:
     """Bind `transpose`, but for the identity."""
     if permutation == tuple(range(len(permutation))):
         return x
@@ -139,7 +139,7 @@ def permuted(x: Any, permutation: tuple[int, ...]) -> Any:
 
 
 @planned(1)
-def _transpose(a: Any, axes: Any) -> Any:
+def _transpose(a: Any, axes: Any) -> Array:
     a = array_of(a, "transpose")
     rank = a.aval.ndim
     if axes is None:
@@ -159,7 +159,7 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Array:
       a: an array.
       axes: the dimensions of `a` in the order of the result; None reverses them.
     """
-    return _transpose(a, None if axes is None else tuple(axes))  # type: ignore[no-any-return]
+    return _transpose(a, None if axes is None else tuple(axes))
 
 
 permute_dims = transpose
@@ -174,11 +174,11 @@ def matrix_transpose(x: Any, /) -> Array:
         raise ValueError(
             f"matrix_transpose: takes arrays of 2 dimensions and more, got {x.aval.str_long()}."
         )
-    return permuted(x, (*range(rank - 2), rank - 1, rank - 2))  # type: ignore[no-any-return]
+    return permuted(x, (*range(rank - 2), rank - 1, rank - 2))
 
 
 @planned(1)
-def _swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+def _swapaxes(a: Any, axis1: int, axis2: int) -> Array:
     a = array_of(a, "swapaxes")
     order = list(range(a.aval.ndim))
     i, j = axis_of(axis1, len(order), "swapaxes"), axis_of(axis2, len(order), "swapaxes")
@@ -188,11 +188,11 @@ def _swapaxes(a: Any, axis1: int, axis2: int) -> Any:
 
 def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
     """Return `a` with two dimensions exchanged."""
-    return _swapaxes(a, operator.index(axis1), operator.index(axis2))  # type: ignore[no-any-return]
+    return _swapaxes(a, operator.index(axis1), operator.index(axis2))
 
 
 @planned(1)
-def _moveaxis(a: Any, source: Any, destination: Any) -> Any:
+def _moveaxis(a: Any, source: Any, destination: Any) -> Array:
     a = array_of(a, "moveaxis")
     rank = a.aval.ndim
     sources = axes_of(source, rank, "moveaxis: source")
@@ -210,7 +210,7 @@ def _moveaxis(a: Any, source: Any, destination: Any) -> Any:
 
 def moveaxis(a: Any, source: Any, destination: Any) -> Array:
     """Return `a` with dimensions moved to other places; the others keep their order."""
-    return _moveaxis(a, _static(source), _static(destination))  # type: ignore[no-any-return]
+    return _moveaxis(a, _static(source), _static(destination))
 
 
 def _static(axis: Any) -> Any:
@@ -232,7 +232,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
 
 
 @planned(1)
-def _expand_dims(a: Any, axis: Any) -> Any:
+def _expand_dims(a: Any, axis: Any) -> Array:
     a = array_of(a, "expand_dims")
     axes = axis if isinstance(axis, tuple) else (axis,)
     rank = a.aval.ndim + len(axes)
@@ -245,11 +245,11 @@ def _expand_dims(a: Any, axis: Any) -> Any:
 
 def expand_dims(a: Any, axis: Any) -> Array:
     """Return `a` with dimensions of size 1 at the places that `axis` names in the result."""
-    return _expand_dims(a, _static(axis))  # type: ignore[no-any-return]
+    return _expand_dims(a, _static(axis))
 
 
 @planned(1)
-def _squeeze(a: Any, axis: Any) -> Any:
+def _squeeze(a: Any, axis: Any) -> Array:
     a = array_of(a, "squeeze")
     if axis is None:
         dims = tuple([d for d, n in enumerate(a.aval.shape) if n == 1])
@@ -260,7 +260,7 @@ def _squeeze(a: Any, axis: Any) -> Any:
 
 def squeeze(a: Any, axis: Any = None) -> Array:
     """Return `a` without dimensions of size 1: all of them, or those of `axis`."""
-    return _squeeze(a, None if axis is None else _static(axis))  # type: ignore[no-any-return]
+    return _squeeze(a, None if axis is None else _static(axis))
 
 
 def _at_least(rank: int, arys: Any) -> Any:
@@ -314,12 +314,10 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 
 
 @planned(1)
-def _broadcast_to(array: Any, shape: tuple[int, ...]) -> Any:
+def _broadcast_to(array: Any, shape: tuple[int, ...]) -> Array:
     x = array_of(array, "broadcast_to")
     own = x.aval.shape
-    if len(own) > len(shape) or any([
-        n not in (1, m) for n, m in zip(reversed(own), reversed(shape), strict=False)
-    ]):  # fmt: skip
+    if len(own) > len(shape) or any(n not in (1, m) for n, m in zip(reversed(own), reversed(shape), strict=False)):  # fmt: skip
         raise ValueError(
             f"broadcast_to: an array of shape {own} does not broadcast to shape {shape}."
         )
@@ -330,7 +328,7 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
     """Return `array` repeated to a shape by NumPy's rules."""
     del out_sharding
     sizes = (shape,) if isinstance(shape, int) else tuple([operator.index(n) for n in shape])
-    return _broadcast_to(array, sizes)  # type: ignore[no-any-return]
+    return _broadcast_to(array, sizes)
 
 
 def broadcast_arrays(*args: Any) -> list[Array]:
@@ -374,9 +372,9 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     del copy
     if device is not None:
         raise TypeError("astype: device= is for device_put.")
-    return _astype(x, dtypes.requested_dtype(dtype, "astype"))  # type: ignore[no-any-return]
+    return _astype(x, dtypes.requested_dtype(dtype, "astype"))
 
 
 @planned(1)
-def _astype(x: Any, dtype: Any) -> Any:
+def _astype(x: Any, dtype: Any) -> Array:
     return cast(array_of(x, "astype"), dtype)

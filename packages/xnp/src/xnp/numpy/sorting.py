@@ -36,7 +36,7 @@ def _check_kind(operation: str, kind: Any, order: Any) -> None:
 
 
 @planned(1)
-def _sort(a: Any, axis: Any, descending: bool) -> Any:
+def _sort(a: Any, axis: Any, descending: bool) -> Array:
     a = array_of(a, "sort")
     if axis is None:
         a, axis = reshaped(a, (a.aval.size,)), 0
@@ -63,11 +63,11 @@ def sort(
     """
     del stable
     _check_kind("sort", kind, order)
-    return _sort(a, axis, bool(descending))  # type: ignore[no-any-return]
+    return _sort(a, axis, bool(descending))
 
 
 @planned(1)
-def _argsort(a: Any, axis: Any, descending: bool) -> Any:
+def _argsort(a: Any, axis: Any, descending: bool) -> Array:
     a = array_of(a, "argsort")
     if axis is None:
         a, axis = reshaped(a, (a.aval.size,)), 0
@@ -96,7 +96,7 @@ def argsort(
     """Return the positions of elements in order along an axis; arguments as of `sort`."""
     del stable
     _check_kind("argsort", kind, order)
-    return _argsort(a, axis, bool(descending))  # type: ignore[no-any-return]
+    return _argsort(a, axis, bool(descending))
 
 
 def sort_complex(a: Any) -> Array:
@@ -181,11 +181,11 @@ def searchsorted(
         raise ValueError(f"searchsorted: a must have one dimension, got {a.aval.str_long()}.")
     if sorter is not None:
         a = a[asarray(sorter)]
-    return _searchsorted(a, v, side == "right")  # type: ignore[no-any-return]
+    return _searchsorted(a, v, side == "right")
 
 
 @planned(2)
-def _searchsorted(a: Any, v: Any, right: bool) -> Any:
+def _searchsorted(a: Any, v: Any, right: bool) -> Array:
     """Halve the interval, in as many steps as the size has bits."""
     size = a.aval.shape[0]
     dtype = dtypes.python_scalar_dtype(int)
@@ -235,10 +235,8 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
         raise ValueError(f"digitize: bins must have one dimension, got {bins.ndim}.")
     method = "scan" if method is None else method
     if not bins.size:
-        return spread(scalar_array(0, dtypes.python_scalar_dtype(int)), x.aval.shape)  # type: ignore[no-any-return]
+        return spread(scalar_array(0, dtypes.python_scalar_dtype(int)), x.aval.shape)
     side, other = ("left", "right") if right else ("right", "left")
     up = searchsorted(bins, x, side, method=method)
     down = bins.size - searchsorted(bins[::-1], x, other, method=method)
-    return select(array_of(bins[-1] >= bins[0], "digitize"), up, down)  # type: ignore[no-any-return]
-
-
+    return select(array_of(bins[-1] >= bins[0], "digitize"), up, down)

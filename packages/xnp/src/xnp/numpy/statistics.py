@@ -51,7 +51,9 @@ def _quantile(
 ) -> Any:
     no_out(operation, out)
     if method not in _METHODS:
-        raise ValueError(f"{operation}: method must be one of {', '.join(_METHODS)}, got {method!r}.")
+        raise ValueError(
+            f"{operation}: method must be one of {', '.join(_METHODS)}, got {method!r}."
+        )
     a, q = inexact(operation, a, q)
     if dtypes.is_complex(a.aval.dtype):
         raise ValueError(f"{operation}: complex numbers have no order.")
@@ -353,7 +355,7 @@ def cov(
         scaled = centered * weights
     other = centered.conj() if dtypes.is_complex(x.aval.dtype) else centered
     result = dot(scaled, other.T) / divisor
-    return result.squeeze()  # type: ignore[no-any-return]
+    return result.squeeze()
 
 
 def _weights(fweights: Any, aweights: Any, count: int) -> Any:
@@ -377,7 +379,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Array:
     limited = _within_one(c.real)
     if not dtypes.is_complex(c.dtype):
         return limited  # type: ignore[no-any-return]
-    return bind("complex", limited, _within_one(c.imag))  # type: ignore[no-any-return]
+    return bind("complex", limited, _within_one(c.imag))
 
 
 def _within_one(x: Any) -> Any:

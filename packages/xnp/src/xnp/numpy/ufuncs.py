@@ -63,8 +63,9 @@ def promoting(name: str, primitive: str) -> Callable[[Any, Any], Any]:
     """Return the written route of a primitive of two operands of one dtype."""
 
     def written(x: Any, y: Any) -> Any:
-        x, y = promoted(name, x, y)
-        x, y = broadcast(name, x, y)
+        if not (isinstance(x, Array) and isinstance(y, Array) and x.aval is y.aval):
+            x, y = promoted(name, x, y)
+            x, y = broadcast(name, x, y)
         return bind(primitive, x, y)
 
     return written
@@ -221,7 +222,7 @@ def modf(x: Any, /) -> tuple[Array, Array]:
 
 
 @planned(1)
-def _static_power(x: Any, y: int) -> Any:
+def _static_power(x: Any, y: int) -> Array:
     (x,) = promoted("power", x)
     if dtypes.is_bool(x.aval.dtype):
         x = converted(x, dtypes.int32)
@@ -277,7 +278,7 @@ def power(x: Any, y: Any, /) -> Array:
       Array([1., 4., 9.], dtype=float32)
     """
     if type(y) is int:
-        return _static_power(x, y)  # type: ignore[no-any-return]
+        return _static_power(x, y)
     return _traced_power(x, y)  # type: ignore[no-any-return]
 
 
@@ -287,7 +288,7 @@ pow = power
 def float_power(x: Any, y: Any, /) -> Array:
     """Return x to the power y in a floating dtype."""
     x, y = inexact("float_power", x, y)
-    return bind("pow", *broadcast("float_power", x, y))  # type: ignore[no-any-return]
+    return bind("pow", *broadcast("float_power", x, y))
 
 
 # --- maximum and minimum --------------------------------------------------------------------------

@@ -47,9 +47,7 @@ Branches = tuple[ClosedJaxpr, ...]
 
 def _shape(index: ShapedArray, *avals: ShapedArray, branches: Branches) -> Any:
     if index.shape or index.dtype != dtypes.int32:
-        raise TypeError(
-            f"cond: the index must be an int32 scalar.\n  got       {index.str_long()}"
-        )
+        raise TypeError(f"cond: the index must be an int32 scalar.\n  got       {index.str_long()}")
     expected = [a.strong() for a in branches[0].in_avals]
     if [a.strong() for a in avals] != expected:
         raise TypeError(

@@ -262,28 +262,34 @@ def _stablehlo(
     b: Any, operands: Any, avals_in: Any, avals_out: Any, *, dimension_numbers: Any, precision: Any,
     preferred_element_type: Any,
 ) -> Any:  # fmt: skip
-    (lc, rc), (lb, rb) = dimension_numbers
     lhs, rhs = avals_in
     (out,) = avals_out
     if lhs.dtype != rhs.dtype or not dtypes.is_floating(lhs.dtype) or b.platform == "cpu":
         # XLA for the CPU knows products of one dtype throughout only
         total = out.dtype if lhs.dtype == rhs.dtype == out.dtype else (
             accumulation_dtype(lhs.dtype, rhs.dtype, out.dtype))  # fmt: skip
-        operands = [b.convert(x, a, total) for x, a in zip(operands, avals_in, strict=True)]
-        avals_in = [shaped_array(a.shape, total) for a in avals_in]
-        result_aval = shaped_array(out.shape, total)
+        if not lhs.dtype == rhs.dtype == total:
+            operands = [b.convert(x, a, total) for x, a in zip(operands, avals_in, strict=True)]
+            avals_in = [shaped_array(a.shape, total) for a in avals_in]
+        result_aval = out if total == out.dtype else shaped_array(out.shape, total)
     else:
         result_aval = out
+    attributes = _attributes(dimension_numbers, precision, lhs.dtype, rhs.dtype, out.dtype)
+    (result,) = b.op("stablehlo.dot_general", operands, avals_in, [result_aval], attributes)
+    return [b.convert(result, result_aval, out.dtype)]
+
+
+@functools.lru_cache(maxsize=4096)
+def _attributes(dimension_numbers: Any, precision: Any, lhs: Any, rhs: Any, out: Any) -> str:
+    (lc, rc), (lb, rb) = dimension_numbers
     numbers = (
         f"#stablehlo.dot<lhs_batching_dimensions = {list(lb)}, "
         f"rhs_batching_dimensions = {list(rb)}, lhs_contracting_dimensions = {list(lc)}, "
         f"rhs_contracting_dimensions = {list(rc)}>"
     )
     attributes = [f"dot_dimension_numbers = {numbers}", precision_attribute(precision),
-                  _algorithm_attribute(precision, lhs.dtype, rhs.dtype, out.dtype)]  # fmt: skip
-    (result,) = b.op("stablehlo.dot_general", operands, avals_in, [result_aval],
-                     ", ".join([a for a in attributes if a]))  # fmt: skip
-    return [b.convert(result, result_aval, out.dtype)]
+                  _algorithm_attribute(precision, lhs, rhs, out)]  # fmt: skip
+    return ", ".join([a for a in attributes if a])
 
 
 def _algorithm_attribute(precision: Any, lhs: Any, rhs: Any, out: Any) -> str:

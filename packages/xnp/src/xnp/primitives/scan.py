@@ -117,8 +117,7 @@ def _dce(used: Sequence[bool], eqn: Equation) -> Equation:
     return eqn.replace(
         inputs=taken(eqn.inputs, keep),
         outputs=taken(eqn.outputs, [*live, *used_ys]),
-        params=params
-        | {"jaxpr": smaller, "num_consts": sum(consts_keep), "num_carry": sum(live)},
+        params=params | {"jaxpr": smaller, "num_consts": sum(consts_keep), "num_carry": sum(live)},
     )
 
 
@@ -218,9 +217,7 @@ class _Step:
     def _placed(self, b: Any, stack: str, y: str, aval: ShapedArray, i: str) -> str:
         zero, index = b.scalar(0, dtypes.int32), shaped_array((), dtypes.int32)
         row = shaped_array((1, *aval.shape[1:]), aval.dtype)
-        (piece,) = b.op(
-            "stablehlo.reshape", [y], [shaped_array(aval.shape[1:], aval.dtype)], [row]
-        )
+        (piece,) = b.op("stablehlo.reshape", [y], [shaped_array(aval.shape[1:], aval.dtype)], [row])
         (out,) = b.op(
             "stablehlo.dynamic_update_slice", [stack, piece, i, *[zero] * (aval.ndim - 1)],
             [aval, row, *[index] * aval.ndim], [aval],

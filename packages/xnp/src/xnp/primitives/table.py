@@ -120,8 +120,12 @@ def elementwise_stablehlo(op: str) -> Callable[..., list[str]]:
     def stablehlo_rule(b: Any, operands: Any, avals_in: Any, avals_out: Any, **_: Any) -> list[str]:
         (out,) = avals_out
         shape = out.shape
-        names = [b.broadcast(x, a, shape) for x, a in zip(operands, avals_in, strict=True)]
-        return [b.same_type_op(op, names, out)]
+        for a in avals_in:
+            if a.shape != shape:
+                operands = [b.broadcast(x, a, shape)
+                            for x, a in zip(operands, avals_in, strict=True)]  # fmt: skip
+                break
+        return [b.same_type_op(op, operands, out)]
 
     return stablehlo_rule
 

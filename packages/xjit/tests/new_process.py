@@ -1,0 +1,20 @@
+"""Run a program in a process of its own, without the settings of this one."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+
+def run_in_new_process(program, **environment):
+    """Run a Python program and return what it prints; fail where it fails."""
+    variables = {
+        k: v for k, v in os.environ.items() if not k.startswith(("XSTACK_", "XLA_", "TF_"))
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        env=variables | environment, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stderr == ""
+    return done.stdout.strip()
