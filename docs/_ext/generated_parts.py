@@ -82,9 +82,21 @@ def fill_page(app: object, docname: str, source: list[str]) -> None:
     source[0] = _PART.sub(lambda found: MAKER_BY_PART[found[1]](found[2]), source[0])
 
 
+def escape_bars(
+    app: object, what: str, name: str, obj: object, options: object, lines: list[str]
+) -> None:
+    """Keep `|x|` in docstrings from being read as a substitution (`autodoc-process-docstring`)."""
+    del app, what, name, obj, options
+    for i, line in enumerate(lines):
+        outside = line.split("`")
+        outside[::2] = [part.replace("|", "\\|") for part in outside[::2]]
+        lines[i] = "`".join(outside)
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx."""
     app.connect("source-read", fill_page)
+    app.connect("autodoc-process-docstring", escape_bars)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 

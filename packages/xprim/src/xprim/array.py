@@ -37,7 +37,7 @@ class Array(ArrayInterface):
 
     __slots__ = ()
     __array_priority__ = 100  # NumPy's binary operators then defer to ours
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     aval: ShapedArray
 

@@ -122,13 +122,7 @@ def choice(
     if not draws:
         rest = array.shape[axis + 1 :] if array.ndim else ()
         return lax.full((*array.shape[:axis], *sizes, *rest), 0, array.dtype)
-    if count <= 0:
-        raise ValueError("choice: there is nothing to choose from, a is empty.")
-    if not replace and draws > count:
-        raise ValueError(
-            "choice: more elements are to be drawn without replacement than there are."
-            f"\n  got       {draws} draws of {count} elements"
-        )
+    _check_draws(draws, count, replace)
     if p is None and not replace:
         order = permutation(words, count if not array.ndim else array, axis if array.ndim else 0)
         result = lax.slice_in_dim(order, 0, draws, axis=axis if array.ndim else 0)
@@ -138,6 +132,16 @@ def choice(
     if not array.ndim:
         return lax.reshape(result, sizes)
     return lax.reshape(result, (*array.shape[:axis], *sizes, *array.shape[axis + 1 :]))
+
+
+def _check_draws(draws: int, count: int, replace: bool) -> None:
+    if count <= 0:
+        raise ValueError("choice: there is nothing to choose from, a is empty.")
+    if not replace and draws > count:
+        raise ValueError(
+            "choice: more elements are to be drawn without replacement than there are."
+            f"\n  got       {draws} draws of {count} elements"
+        )
 
 
 def _drawn_indices(

@@ -119,7 +119,8 @@ def _concrete_operators() -> dict[str, Any]:
     table: dict[str, Any] = {}
     for name, function in (_BINARY | _COMPARISONS).items():
         if hasattr(function, "routes"):
-            table[f"__{name}__"] = binary_operator(*function.routes, _forward(function))
+            written, direct = function.routes
+            table[f"__{name}__"] = binary_operator(written, direct, _forward(function))
     return table
 
 

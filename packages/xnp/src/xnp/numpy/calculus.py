@@ -29,11 +29,12 @@ from xnp.numpy.sorting import searchsorted
 from xprim import Array, dtypes
 
 __all__ = [
-    "convolve", "correlate", "cross", "diff", "ediff1d", "gradient", "interp", "trapezoid", "unwrap",
+    "convolve", "correlate", "cross", "diff", "ediff1d", "gradient", "interp", "trapezoid",
+    "unwrap",
 ]  # fmt: skip
 
 
-def _along(x: Any, axis: int, start: int | None, stop: int | None) -> Any:
+def _along(x: Any, axis: int, start: int | None, stop: int | None) -> Array:
     return read(x, (*[slice(None)] * axis, slice(start, stop)))
 
 
@@ -105,7 +106,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
     return results[0] if len(axes) == 1 and (axis is None or isinstance(axis, int)) else results
 
 
-def _slope(f: Any, d: int, step: Any) -> Any:
+def _slope(f: Any, d: int, step: Any) -> Array:
     size = f.aval.shape[d]
     if size < 2:
         raise ValueError(f"gradient: axis {d} must have two elements at least, got {size}.")
@@ -119,7 +120,7 @@ def _slope(f: Any, d: int, step: Any) -> Any:
     return bind("div", bind("concatenate", first, middle, last, dimension=d), h)
 
 
-def _slope_of_coordinates(f: Any, d: int, x: Any, first: Any, last: Any) -> Any:
+def _slope_of_coordinates(f: Any, d: int, x: Any, first: Any, last: Any) -> Array:
     """Return the derivative of the parabola through three neighbours."""
     rank = f.aval.ndim
     h = diff(x)
@@ -254,7 +255,7 @@ def cross(
 # --- convolution ----------------------------------------------------------------------------------
 
 
-def _convolved(operation: str, a: Any, v: Any, mode: str, precision: Any, preferred: Any) -> Any:
+def _convolved(operation: str, a: Any, v: Any, mode: str, precision: Any, preferred: Any) -> Array:
     """Sum products of `a` with `v` running backwards."""
     a, v = inexact(operation, a, v)
     if a.aval.ndim != 1 or v.aval.ndim != 1:
@@ -299,7 +300,7 @@ def convolve(
       precision: how exactly hardware with a choice computes.
       preferred_element_type: the dtype of the result.
     """
-    return _convolved("convolve", a, v, mode, precision, preferred_element_type)  # type: ignore[no-any-return]
+    return _convolved("convolve", a, v, mode, precision, preferred_element_type)
 
 
 def correlate(

@@ -33,7 +33,7 @@ __all__ = [
 def dot_general(
     x: Any, y: Any, contracting: Any, batch: Any = ((), ()), precision: Any = None,
     preferred: Any = None,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """Bind `dot_general` for Arrays of one dtype."""
     return bind(
         "dot_general", x, y, dimension_numbers=(contracting, batch),
@@ -197,7 +197,7 @@ def vecdot(
     n = len(shape) - 1
     dims = tuple(range(n))
     preferred = _requested(preferred_element_type, "vecdot")
-    return dot_general(x, y, ((n,), (n,)), (dims, dims), precision, preferred)  # type: ignore[no-any-return]
+    return dot_general(x, y, ((n,), (n,)), (dims, dims), precision, preferred)
 
 
 def _last(x: Any, axis: int) -> Any:
@@ -238,7 +238,7 @@ def tensordot(
             f"\n  got       x: {a.aval.str_long()}, y: {b.aval.str_long()}, axes {axes}"
         )
     preferred = _requested(preferred_element_type, "tensordot")
-    return dot_general(a, b, (first, second), ((), ()), precision, preferred)  # type: ignore[no-any-return]
+    return dot_general(a, b, (first, second), ((), ()), precision, preferred)
 
 
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
@@ -251,7 +251,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
         raise _mismatch("inner", a, b, sizes, "x.shape[-1] == y.shape[-1]")
     preferred = _requested(preferred_element_type, "inner")
     dims = ((a.aval.ndim - 1,), (b.aval.ndim - 1,))
-    return dot_general(a, b, dims, ((), ()), precision, preferred)  # type: ignore[no-any-return]
+    return dot_general(a, b, dims, ((), ()), precision, preferred)
 
 
 def outer(a: Any, b: Any, out: None = None) -> Array:

@@ -133,17 +133,19 @@ def _array_of_value(value: Any, dtype: Any, copy: bool) -> Array:
     return _array_of_value(as_array(value, dtype, what="array"), dtype, copy)
 
 
-def _array_of_numpy(value: Any, dtype: Any, copy: bool) -> Any:
+def _array_of_numpy(value: Any, dtype: Any, copy: bool) -> Array:
     if dtype is None or dtype == value.dtype:
         return from_numpy(value, copy=copy, canonical=dtype is None)
     if value.dtype.kind in "OUSMm":
         return from_numpy(value)  # raises
     wide = from_numpy(value, copy=False, canonical=False)
-    return EAGER.process(_convert(), (wide,), {"new_dtype": dtype, "weak_type": False})[0]
+    return _converted_now(wide, dtype)
 
 
-def _convert() -> Any:
-    return get_primitive("convert_element_type")
+def _converted_now(x: Array, dtype: Any) -> Array:
+    params = {"new_dtype": dtype, "weak_type": False}
+    result: Array = EAGER.process(get_primitive("convert_element_type"), (x,), params)[0]
+    return result
 
 
 def _array_of_list(items: Sequence[Any], dtype: Any) -> Array:
@@ -172,8 +174,7 @@ def _array_of_list(items: Sequence[Any], dtype: Any) -> Array:
             _check_fits(host, target)
         elif kind != "i" and not dtypes.is_inexact(target):
             wide = ConcreteArray(host, host_aval(host.shape, host.dtype))
-            params = {"new_dtype": target, "weak_type": False}
-            return EAGER.process(_convert(), (wide,), params)[0]
+            return _converted_now(wide, target)
     if host.dtype != target:
         host = quiet.run(host.astype, target)
     return ConcreteArray(host, host_aval(host.shape, target))
@@ -195,7 +196,7 @@ def _all_plain(items: Any) -> bool:
     return True
 
 
-def _stacked(items: Sequence[Any], dtype: Any) -> Any:
+def _stacked(items: Sequence[Any], dtype: Any) -> Array:
     """Stack the items of nested lists, which may be traced."""
     if not items:
         return from_numpy(np.zeros((0,), dtype or dtypes.python_scalar_dtype(float)))
@@ -224,7 +225,7 @@ def _as_strong_array(part: Any) -> Any:
     return scalar_array(part) if type(part) in _SCALARS else part
 
 
-def on_device(x: Any, device: Any) -> Array:
+def on_device(x: Array, device: Any) -> Array:
     """Put an array where `device` says; that is for the compiler backend to do."""
     backend = EAGER.backend
     put = getattr(backend, "device_put", None)
@@ -232,7 +233,8 @@ def on_device(x: Any, device: Any) -> Array:
         if getattr(device, "platform", device) == "cpu":
             return x
         raise ValueError(f"array: there is no device {device!r} without a compiler (xjit).")
-    return put(x, device)
+    result: Array = put(x, device)
+    return result
 
 
 def copy(a: Any, order: str | None = None) -> Array:

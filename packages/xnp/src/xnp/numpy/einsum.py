@@ -126,13 +126,13 @@ def _of_lists(items: Sequence[Any]) -> tuple[str, list[Any]]:
     labels: dict[int, int] = {}
 
     def text(part: Any) -> str:
-        names = []
+        names = ""
         for label in part:
             if label is Ellipsis:
-                names.append("...")
+                names += "..."
             else:
-                names.append(labels.setdefault(operator.index(label), len(labels)))
-        return "".join([n if isinstance(n, str) else _LETTERS[n] for n in names])
+                names += _LETTERS[labels.setdefault(operator.index(label), len(labels))]
+        return names
 
     terms = [text(items[2 * i + 1]) for i in range(count)]
     arrow = f"->{text(items[-1])}" if len(items) % 2 else ""

@@ -261,7 +261,7 @@ def frexp(x: Any, /) -> tuple[Array, Array]:
 
 
 def gcd(x1: Any, x2: Any, /) -> Array:
-    """Return the greatest common divisor of integers, not negative; gcd(0, 0) = 0."""
+    """Return the greatest common divisor of integers, not negative; 0 if both are 0."""
     x, y = _integers("gcd", x1, x2)
     # Euclid's algorithm takes at most log_phi of the largest number: 1.44 bits steps
     x, y = [bind("abs", v) if dtypes.is_signed_integer(v.aval.dtype) else v for v in (x, y)]

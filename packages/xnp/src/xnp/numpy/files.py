@@ -37,7 +37,7 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-    """Return an array of the elements that another library exports by DLPack (copied on the host)."""
+    """Return an array of what another library exports by DLPack, copied on the host."""
     del copy
     return array(np.array(np.from_dlpack(x)), device=device)
 

@@ -24,7 +24,7 @@ __all__ = ["apply_along_axis", "apply_over_axes", "frompyfunc", "ufunc", "vector
 def apply_along_axis(
     func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
 ) -> Array:
-    """Return `func1d` of every line of an array along an axis; its dimensions stand at that axis."""
+    """Return `func1d` of every line along an axis; its dimensions stand at that axis."""
     arr = array_of(arr, "apply_along_axis")
     axis = axis_of(axis, arr.aval.ndim, "apply_along_axis")
     moved = moveaxis(arr, axis, -1)
@@ -75,7 +75,7 @@ def _core_dims(signature: str) -> tuple[list[tuple[str, ...]], list[tuple[str, .
 def vectorize(
     pyfunc: Callable[..., Any], *, excluded: Any = frozenset(), signature: str | None = None
 ) -> Callable[..., Any]:
-    """Return a function that applies `pyfunc` to each element, or each core array, of its arguments.
+    """Return a function that applies `pyfunc` to each element, or core array, of its arguments.
 
     Args:
       pyfunc: a function of scalars, or of arrays as the signature says.
@@ -132,7 +132,7 @@ def _check_core(core: Any, arrays: Any) -> None:
 
 
 def _mapped(call: Callable[..., Any], arrays: list[Any], ranks: list[int]) -> Any:
-    """Apply a function to each slice of the leading dimensions, which broadcast, and join results."""
+    """Apply a function to each slice of the leading dimensions, which broadcast; join results."""
     leads = [x.shape[: x.ndim - r] for x, r in zip(arrays, ranks, strict=True)]
     shape = broadcast_shapes(*leads)
     if not shape:

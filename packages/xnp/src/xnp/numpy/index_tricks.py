@@ -1,4 +1,4 @@
-"""Positions: ix_, index expressions, r_ and c_, indices of diagonals and triangles, flat indices."""
+"""Positions: ix_, index expressions, r_ and c_, diagonals, triangles, flat indices."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ def _updated_on_host(x: Any, index: Any, values: Any, ufunc: Any) -> Array | Non
     if kind is ConcreteArray:
         new = host_of(values)
         if new is not None and new.dtype != aval.dtype:
-            new = host_of(cast(values, aval.dtype))
+            new = np.asarray(cast(values, aval.dtype))
         weak = values.aval.weak_type
     elif kind is float or kind is int:
         new, weak = values, True
@@ -276,8 +276,8 @@ def _fitted(values: Array, shape: tuple[int, ...]) -> Array:
     while len(own) > len(shape) and own[0] == 1:
         own = own[1:]
     values = reshaped(values, own)
-    fits = len(own) <= len(shape) and all(n in (1, m) for n, m in zip(reversed(own), reversed(shape), strict=False))  # fmt: skip
-    if not fits:
+    pairs = zip(reversed(own), reversed(shape), strict=False)
+    if len(own) > len(shape) or any(n not in (1, m) for n, m in pairs):
         raise ValueError(
             f"at[]: values of shape {values.aval.shape} do not broadcast to the elements that the "
             f"index names, of shape {shape}."

@@ -135,7 +135,7 @@ def _basic(x: Array, entries: list[Entry]) -> Array:
 
 
 def _spans_taken(x: Any, entries: list[Entry], *, with_positions: bool = False) -> Any:
-    """Apply the slices (and static ints, as slices of one element); they become whole dimensions."""
+    """Apply the slices (and static ints, as slices of one element): whole dimensions stay."""
     shape = x.aval.shape
     starts, limits, steps, reversed_dims = [], [], [], []
     rest: list[Entry] = []

@@ -101,7 +101,7 @@ def _check_alike(xs: Any, axis: int) -> None:
     first = xs[0].aval.shape
     for i, x in enumerate(xs):
         shape = x.aval.shape
-        if len(shape) != len(first) or any(m != n for d, (m, n) in enumerate(zip(shape, first, strict=True)) if d != axis):  # fmt: skip
+        if shape[:axis] != first[:axis] or shape[axis + 1 :] != first[axis + 1 :]:
             raise TypeError(
                 f"concatenate: array {i} does not fit the first one along axis {axis}."
                 f"\n  got       {xs[0].aval.str_long()} and {x.aval.str_long()}"

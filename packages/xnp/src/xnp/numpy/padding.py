@@ -98,7 +98,9 @@ def _pairs(value: Any, ndim: int, name: str, shape: Any) -> list[tuple[Any, Any]
 
 
 def _is_static(value: Any) -> bool:
-    return all(_is_static(v) if isinstance(v, list | tuple) else not isinstance(v, Array) for v in value)  # fmt: skip
+    return all(
+        _is_static(v) if isinstance(v, list | tuple) else not isinstance(v, Array) for v in value
+    )
 
 
 def _pair(value: Any) -> tuple[Any, Any]:

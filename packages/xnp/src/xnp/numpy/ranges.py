@@ -38,7 +38,7 @@ __all__ = [
 _SMALL = 4096  # elements that may be a constant of a staged program
 
 
-def _host(array: Any, dtype: Any) -> Any:
+def _host(array: Any, dtype: Any) -> Array:
     """Return a new host array as an Array of a dtype."""
     if array.dtype != dtype:
         array = array.astype(dtype)
@@ -71,7 +71,7 @@ def arange(
     if type(start) is int and stop is None and step is None and dtype is None and device is None and (
         0 <= start <= _SMALL
     ):  # fmt: skip
-        return _host(np.arange(start), dtypes.python_scalar_dtype(int))  # type: ignore[no-any-return]
+        return _host(np.arange(start), dtypes.python_scalar_dtype(int))
     given = [v for v in (start, stop, step) if v is not None]
     for v in given:
         if isinstance(v, Tracer):
@@ -168,7 +168,7 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, axis: int, wanted
     return result, step
 
 
-def _between(low: Any, high: Any, divisions: int, num: int, endpoint: bool) -> Any:
+def _between(low: Any, high: Any, divisions: int, num: int, endpoint: bool) -> Array:
     """Return low (1 - t) + high t for t = 0, 1/divisions, ..., exact at both ends."""
     shape = low.aval.shape
     dtype = low.aval.dtype

@@ -527,7 +527,9 @@ def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None
     return _cumprod(a, axis, _requested(dtype, "cumprod"), False)
 
 
-def _cumulative(front: Callable[..., Array], x: Any, axis: Any, dtype: Any, include_initial: bool, one: int) -> Array:
+def _cumulative(
+    front: Callable[..., Array], x: Any, axis: Any, dtype: Any, include_initial: bool, one: int
+) -> Array:
     x = array_of(x, "cumulative_sum")
     if axis is None:
         if x.aval.ndim != 1:

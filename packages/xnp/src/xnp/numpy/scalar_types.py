@@ -123,7 +123,7 @@ def isdtype(dtype: Any, kind: Any) -> Any:
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
     exact = dtypes.requested_dtype(dtype, "isdtype")
-    questions: dict[str, Callable[[Any], bool]] = {
+    questions: dict[str, Callable[[Any], Any]] = {
         "bool": dtypes.is_bool, "signed integer": dtypes.is_signed_integer,
         "unsigned integer": dtypes.is_unsigned_integer, "integral": dtypes.is_integer,
         "real floating": dtypes.is_floating, "complex floating": dtypes.is_complex,

@@ -129,18 +129,17 @@ def clip(
       a_min: another name of `min`.
       a_max: another name of `max`.
     """
-    arr = a if arr is None else arr
     low, high = a_min if min is None else min, a_max if max is None else max
-    arr = asarray(arr)
-    if dtypes.is_complex(arr.dtype):
+    x = asarray(a if arr is None else arr)
+    if dtypes.is_complex(x.dtype):
         raise ValueError("clip: complex numbers have no order.")
     if low is None and high is None:
-        return arr
+        return x
     if low is None:
-        return _least(arr, high)
+        return _least(x, high)
     if high is None:
-        return _greatest(arr, low)
-    return _clip_both(arr, low, high)
+        return _greatest(x, low)
+    return _clip_both(x, low, high)
 
 
 # --- positions of true elements -------------------------------------------------------------------
@@ -301,7 +300,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array
       a: integers.
       choices: arrays that broadcast with `a`.
       out: not supported, must be None.
-      mode: for numbers that have no choice: "wrap", "clip", or "raise", which needs concrete values.
+      mode: for numbers that have no choice: "wrap", "clip", or "raise" (of concrete values only).
     """
     no_out("choose", out)
     which = array_of(a, "choose")

@@ -70,7 +70,8 @@ def _flat(x: Any, operation: str) -> Array:
 def unique(
     ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
     axis: int | None = None, *, equal_nan: bool = True, size: int | None = None,
-    fill_value: Any = None, sorted: bool = True,
+    fill_value: Any = None,
+    sorted: bool = True,  # noqa: A002 - NumPy's name
 ) -> Any:  # fmt: skip
     """Return the distinct elements in order.
 
@@ -160,8 +161,9 @@ class _Distinct:
 
     def counts(self, number: int) -> Any:
         positions = self.positions(number)
-        ends = concatenate([positions[1:], filled(self.size, (1,), positions.dtype)]) if number else (
-            positions)  # fmt: skip
+        if not number:
+            return positions
+        ends = concatenate([positions[1:], filled(self.size, (1,), positions.dtype)])
         return ends - positions
 
     def inverse(self) -> Any:
@@ -169,7 +171,7 @@ class _Distinct:
         return filled(0, (self.size,), self.dtype).at[self.order].set(numbers, unique_indices=True)
 
 
-def _values(found: _Distinct, lines: Any, number: int, fill_value: Any, size: Any) -> Any:
+def _values(found: _Distinct, lines: Any, number: int, fill_value: Any, size: Any) -> Array:
     if not found.size:
         if number:
             fill = array_of(0 if fill_value is None else fill_value, "unique")
@@ -248,7 +250,7 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
     return unique(joined, size=size, fill_value=fill_value)  # type: ignore[no-any-return]
 
 
-def _filtered(values: Any, keep: Any, size: int | None, fill_value: Any) -> Any:
+def _filtered(values: Any, keep: Any, size: int | None, fill_value: Any) -> Array:
     if size is None:
         return values[keep]
     (places,) = nonzero(keep, size=size, fill_value=values.shape[0])
@@ -267,15 +269,15 @@ def setdiff1d(
     elif not assume_unique:
         first, _, counts = unique(first, False, True, True, size=first.aval.size)
         keep = isin(first, ar2, invert=True) & (counts > 0)
-        return _filtered(first, keep, size, fill_value)  # type: ignore[no-any-return]
-    return _filtered(first, isin(first, ar2, invert=True), size, fill_value)  # type: ignore[no-any-return]
+        return _filtered(first, keep, size, fill_value)
+    return _filtered(first, isin(first, ar2, invert=True), size, fill_value)
 
 
 def intersect1d(
     ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False, *,
     size: int | None = None, fill_value: Any = None,
 ) -> Any:  # fmt: skip
-    """Return the distinct elements that both arrays have, and if asked for where they occur first."""
+    """Return the distinct elements that both arrays have, and if asked where they occur first."""
     del assume_unique
     first, second = promoted("intersect1d", _flat(ar1, "intersect1d"), _flat(ar2, "intersect1d"))
     limit = None if size is None else first.aval.size
@@ -301,7 +303,7 @@ def setxor1d(
     limit = None if size is None else joined.shape[0]
     values, counts = unique(joined, False, False, True, size=limit)
     keep = (isin(values, first) != isin(values, second)) & (counts > 0)
-    return _filtered(values, keep, size, fill_value)  # type: ignore[no-any-return]
+    return _filtered(values, keep, size, fill_value)
 
 
 # --- insert and delete ----------------------------------------------------------------------------
@@ -316,7 +318,7 @@ def _static_positions(obj: Any, operation: str) -> Any:
 def delete(
     arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
 ) -> Array:
-    """Return `arr` without elements along an axis; `obj` is an int, a slice, positions or a mask."""
+    """Return `arr` without the elements at an int, a slice, positions or a mask along an axis."""
     del assume_unique_indices
     arr = array_of(arr, "delete")
     if axis is None:

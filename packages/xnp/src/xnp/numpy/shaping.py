@@ -317,7 +317,8 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 def _broadcast_to(array: Any, shape: tuple[int, ...]) -> Array:
     x = array_of(array, "broadcast_to")
     own = x.aval.shape
-    if len(own) > len(shape) or any(n not in (1, m) for n, m in zip(reversed(own), reversed(shape), strict=False)):  # fmt: skip
+    pairs = zip(reversed(own), reversed(shape), strict=False)
+    if len(own) > len(shape) or any(n not in (1, m) for n, m in pairs):
         raise ValueError(
             f"broadcast_to: an array of shape {own} does not broadcast to shape {shape}."
         )

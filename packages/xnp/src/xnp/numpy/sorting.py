@@ -106,7 +106,7 @@ def sort_complex(a: Any) -> Array:
 
 
 def partition(a: Any, kth: int, axis: int = -1) -> Array:
-    """Return elements such that the `kth` along an axis is where sorting puts it (all are sorted)."""
+    """Return elements with the `kth` along an axis where sorting puts it (all are sorted)."""
     _check_kth("partition", a, kth, axis)
     return sort(a, axis)
 

@@ -48,7 +48,7 @@ _METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 def _quantile(
     operation: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepdims: bool, skip_nan: bool
-) -> Any:
+) -> Array:
     no_out(operation, out)
     if method not in _METHODS:
         raise ValueError(
@@ -77,7 +77,7 @@ def _quantile(
     return bind("concatenate", *[reshaped(x, (1, *x.aval.shape)) for x in results], dimension=0)
 
 
-def _at_quantile(lines: Any, q: Any, count: int, method: str, skip_nan: bool) -> Any:
+def _at_quantile(lines: Any, q: Any, count: int, method: str, skip_nan: bool) -> Array:
     """Return one quantile of sorted lines; NaN stands at their ends."""
     dtype, outer = lines.aval.dtype, lines.aval.shape[:-1]
     is_nan = bind("ne", lines, lines)
@@ -104,7 +104,7 @@ def _at_quantile(lines: Any, q: Any, count: int, method: str, skip_nan: bool) ->
     return select(spoiled, scalar_like(math.nan, result), result)
 
 
-def _picked(lines: Any, place: Any) -> Any:
+def _picked(lines: Any, place: Any) -> Array:
     """Return the element of each line at a whole number."""
     rank = lines.aval.ndim
     index = [counting(place.aval.shape, d, dtypes.int32) for d in range(rank - 1)]
@@ -127,7 +127,7 @@ def quantile(
       keepdims: whether reduced axes stay with size 1.
     """
     del overwrite_input
-    return _quantile("quantile", a, q, axis, out, method, keepdims, False)  # type: ignore[no-any-return]
+    return _quantile("quantile", a, q, axis, out, method, keepdims, False)
 
 
 def nanquantile(
@@ -136,7 +136,7 @@ def nanquantile(
 ) -> Array:  # fmt: skip
     """Return quantiles of the elements that are not NaN. Arguments as of `quantile`."""
     del overwrite_input
-    return _quantile("nanquantile", a, q, axis, out, method, keepdims, True)  # type: ignore[no-any-return]
+    return _quantile("nanquantile", a, q, axis, out, method, keepdims, True)
 
 
 def _of_percent(q: Any) -> Any:
@@ -208,7 +208,12 @@ def bincount(
         spread(weights, x.aval.shape), mode="drop")  # fmt: skip
 
 
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Array:
+def histogram_bin_edges(
+    a: Any,
+    bins: Any = 10,
+    range: Any = None,  # noqa: A002 - NumPy's name
+    weights: Any = None,
+) -> Array:
     """Return the bounds of bins of equal width: `bins` of them over a range, or those given."""
     del weights
     if isinstance(bins, str):
@@ -240,7 +245,11 @@ def _bin_numbers(a: Any, edges: Any) -> Any:
 
 
 def histogram(
-    a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+    a: Any,
+    bins: Any = 10,
+    range: Any = None,  # noqa: A002 - NumPy's name
+    weights: Any = None,
+    density: bool | None = None,
 ) -> tuple[Array, Array]:
     """Return how many elements lie in each bin, and the bounds of the bins.
 
@@ -265,9 +274,13 @@ def histogram(
 
 
 def histogram2d(
-    x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None,
+    x: Any,
+    y: Any,
+    bins: Any = 10,
+    range: Any = None,  # noqa: A002 - NumPy's name
+    weights: Any = None,
     density: bool | None = None,
-) -> tuple[Array, Array, Array]:  # fmt: skip
+) -> tuple[Array, Array, Array]:
     """Return how many points (x, y) lie in each bin of a grid, and the bounds in x and y."""
     counts = bins if isinstance(bins, list | tuple) and len(bins) == 2 else [bins, bins]
     x, y = promoted("histogram2d", x, y)
@@ -278,9 +291,12 @@ def histogram2d(
 
 
 def histogramdd(
-    sample: Any, bins: Any = 10, range: Any = None, weights: Any = None,
+    sample: Any,
+    bins: Any = 10,
+    range: Any = None,  # noqa: A002 - NumPy's name
+    weights: Any = None,
     density: bool | None = None,
-) -> tuple[Array, list[Array]]:  # fmt: skip
+) -> tuple[Array, list[Array]]:
     """Return how many points lie in each bin of a grid, and the bounds in each dimension.
 
     Args:
