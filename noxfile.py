@@ -99,7 +99,7 @@ def bench(session: nox.Session) -> None:
 @nox.session
 def docs(session: nox.Session) -> None:
     """Build the site with warnings as errors, and run every example of it."""
-    install_editable(session, groups=["docs", "isolated"])
+    install_editable(session, extras=["demo"], groups=["docs", "isolated"])
     source, target = ROOT / "docs", ROOT / "docs" / "_build" / "html"
     session.run("sphinx-build", "-W", "--keep-going", "-E", "-q", "-b", "html", source, target)
     run_examples(session)

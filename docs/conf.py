@@ -29,7 +29,7 @@ autodoc_typehints = "none"  # the signature shows them; the Args section says wh
 autodoc_class_signature = "separated"
 python_maximum_signature_line_length = 88
 
-# Classes are shown under the short name of their package and live in a module: two names, one class.
+# Classes are shown under the short name of their package and live in a module: two names for one.
 suppress_warnings = ["ref.python"]
 
 html_theme = "furo"

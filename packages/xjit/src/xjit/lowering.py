@@ -145,7 +145,8 @@ def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[st
     names: dict[Any, str] = dict(zip((*jaxpr.constvars, *jaxpr.invars), operands, strict=True))
     located = source_locations.value
     for eqn in jaxpr.eqns:
-        inputs, outputs = eqn.inputs, eqn.outputs
+        inputs: Sequence[Any] = eqn.inputs
+        outputs = eqn.outputs
         rule = eqn.primitive.rules.get("stablehlo")
         if rule is None or type(rule) is Undefined:
             raise _missing_rule(eqn)
@@ -158,8 +159,7 @@ def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[st
         )
         if len(results) != len(outputs):
             raise _wrong_results(eqn, len(results))
-        for v, result in zip(outputs, results, strict=True):
-            names[v] = result
+        names.update(zip(outputs, results, strict=True))
         if located:
             _locate(builder.lines, start, eqn)
     return _named(builder, jaxpr.outvars, names)

@@ -34,6 +34,11 @@ __all__ = [
 tanh = xn.tanh
 
 
+def _where(condition: Any, x: Any, y: Any) -> Array:
+    result: Array = xn.where(condition, x, y)
+    return result
+
+
 def identity(x: Any) -> Array:
     """Return x."""
     return array_of(x, "identity")
@@ -102,7 +107,7 @@ def soft_sign(x: Any) -> Array:
 def hard_tanh(x: Any) -> Array:
     """Return x moved into [-1, 1]."""
     x = array_of(x, "hard_tanh")
-    return xn.where(x > 1, 1, xn.where(x < -1, -1, x))  # type: ignore[no-any-return]
+    return _where(x > 1, 1, xn.where(x < -1, -1, x))
 
 
 @planned(1)
@@ -130,7 +135,7 @@ def _expm1_below_zero(x: Any) -> Array:
 @planned(2)
 def _elu(x: Any, alpha: Any) -> Array:
     (x,) = inexact("elu", x)
-    return xn.where(x > 0, x, alpha * _expm1_below_zero(x))
+    return _where(x > 0, x, alpha * _expm1_below_zero(x))
 
 
 def elu(x: Any, alpha: Any = 1.0) -> Array:
@@ -141,7 +146,8 @@ def elu(x: Any, alpha: Any = 1.0) -> Array:
 def celu(x: Any, alpha: Any = 1.0) -> Array:
     """Return x above 0 and alpha (e^(x / alpha) - 1) below."""
     (x,) = inexact("celu", x)
-    return xn.where(x > 0, x, alpha * _expm1_below_zero(array_of(x / alpha, "celu")))  # type: ignore[no-any-return]
+    scaled = array_of(x / alpha, "celu")
+    return _where(x > 0, x, alpha * _expm1_below_zero(scaled))
 
 
 @planned(1)
@@ -156,7 +162,7 @@ def selu(x: Any) -> Array:
 @planned(2)
 def _leaky_relu(x: Any, slope: Any) -> Array:
     (x,) = inexact("leaky_relu", x)
-    return xn.where(x >= 0, x, slope * x)
+    return _where(x >= 0, x, slope * x)
 
 
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
@@ -169,8 +175,10 @@ def _gelu(x: Any, approximate: bool) -> Array:
     (x,) = inexact("gelu", x)
     if approximate:
         inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x**3))
-        return x * (0.5 * (1.0 + xn.tanh(inner)))
-    return 0.5 * x * bind("erfc", -x * math.sqrt(0.5))
+        factor = 0.5 * (1.0 + xn.tanh(inner))
+        return bind("mul", x, factor)
+    half: Array = 0.5 * x
+    return half * bind("erfc", -x * math.sqrt(0.5))
 
 
 def gelu(x: Any, approximate: bool = True) -> Array:
@@ -194,7 +202,8 @@ def glu(x: Any, axis: int = -1) -> Array:
 @planned(2)
 def _squareplus(x: Any, b: Any) -> Array:
     (x,) = inexact("squareplus", x)
-    return (x + xn.sqrt(xn.square(x) + b)) / 2
+    root: Array = xn.sqrt(xn.square(x) + b)
+    return (x + root) / 2
 
 
 def squareplus(x: Any, b: Any = 4) -> Array:
@@ -206,7 +215,7 @@ def squareplus(x: Any, b: Any = 4) -> Array:
 def sparse_plus(x: Any) -> Array:
     """Return 0 below -1, x above 1, and (x + 1)^2 / 4 between."""
     (x,) = inexact("sparse_plus", x)
-    return xn.where(x <= -1, 0, xn.where(x >= 1, x, (x + 1) ** 2 / 4))  # type: ignore[no-any-return]
+    return _where(x <= -1, 0, xn.where(x >= 1, x, (x + 1) ** 2 / 4))
 
 
 @planned(1)
@@ -226,7 +235,7 @@ def log1mexp(x: Any) -> Array:
     small = x < math.log(2)
     low = xn.log(-xn.expm1(-xn.where(small, x, 1)))
     high = xn.log1p(-xn.exp(-xn.where(small, 1, x)))
-    return xn.where(small, low, high)  # type: ignore[no-any-return]
+    return _where(small, low, high)
 
 
 # --- softmax and kin ------------------------------------------------------------------------------
@@ -263,7 +272,7 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
         return _softmax(x, _static(axis))
     (x,) = inexact("softmax", x)
     result = _softmax(_masked(x, where, -math.inf), _static(axis))
-    return xn.where(where, result, 0)  # type: ignore[no-any-return]
+    return _where(where, result, 0)
 
 
 @planned(1)
@@ -279,7 +288,7 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
         return _log_softmax(x, _static(axis))
     (x,) = inexact("log_softmax", x)
     result = _log_softmax(_masked(x, where, -math.inf), _static(axis))
-    return xn.where(where, result, -math.inf)  # type: ignore[no-any-return]
+    return _where(where, result, -math.inf)
 
 
 @planned(1)
@@ -329,9 +338,10 @@ def logsumexp(
 def logmeanexp(a: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Array:
     """Return log(mean(e^a)) over axes, without overflow."""
     (a,) = inexact("logmeanexp", a)
-    count = xn.sum(spread(cast(array_of(True if where is None else where, "logmeanexp"),
-                               dtypes.bool_), a.aval.shape), axis, a.dtype, keepdims=keepdims)  # fmt: skip
-    return logsumexp(a, axis, keepdims=keepdims, where=where) - xn.log(count)  # type: ignore[no-any-return]
+    mask = cast(array_of(True if where is None else where, "logmeanexp"), dtypes.bool_)
+    count = xn.sum(spread(mask, a.aval.shape), axis, a.dtype, keepdims=keepdims)
+    total: Array = logsumexp(a, axis, keepdims=keepdims, where=where)
+    return total - xn.log(count)
 
 
 def standardize(
@@ -355,7 +365,9 @@ def standardize(
     if variance is None:
         square = xn.square(abs(x))
         variance = xn.mean(square, axis, keepdims=True, where=where) - xn.square(abs(mean))
-    return (x - mean) * bind("rsqrt", array_of(variance + epsilon, "standardize"))  # type: ignore[no-any-return]
+    factor = bind("rsqrt", array_of(variance + epsilon, "standardize"))
+    result: Array = (x - mean) * factor
+    return result
 
 
 def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Array:

@@ -308,7 +308,9 @@ def _remember_binary(table: Table, written: Any, direct: Any, x: Any, y: Any) ->
     kinds = [type(v) for v in (x, y)]
     if not all(k is ConcreteArray or k in _SCALARS for k in kinds) or ConcreteArray not in kinds:
         return
-    keys: list[Any] = [v.aval if k is ConcreteArray else k for v, k in zip((x, y), kinds, strict=True)]
+    keys: list[Any] = [
+        v.aval if k is ConcreteArray else k for v, k in zip((x, y), kinds, strict=True)
+    ]
     if (*keys, _values.cached_context) in table:
         return
     strong = [

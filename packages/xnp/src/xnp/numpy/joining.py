@@ -101,7 +101,8 @@ def _check_alike(xs: Any, axis: int) -> None:
     first = xs[0].aval.shape
     for i, x in enumerate(xs):
         shape = x.aval.shape
-        if shape[:axis] != first[:axis] or shape[axis + 1 :] != first[axis + 1 :]:
+        rest = (*shape[:axis], *shape[axis + 1 :])
+        if len(shape) != len(first) or rest != (*first[:axis], *first[axis + 1 :]):
             raise TypeError(
                 f"concatenate: array {i} does not fit the first one along axis {axis}."
                 f"\n  got       {xs[0].aval.str_long()} and {x.aval.str_long()}"
@@ -225,7 +226,9 @@ def _block(arrays: Any, depth: int, rank: int) -> Any:
 # --- taking apart ---------------------------------------------------------------------------------
 
 
-def _split(operation: str, ary: Any, indices_or_sections: Any, axis: int, equal: bool) -> Any:
+def _split(
+    operation: str, ary: Any, indices_or_sections: Any, axis: int, equal: bool
+) -> list[Array]:
     x = array_of(ary, operation)
     axis = axis_of(axis, x.aval.ndim, operation)
     size = x.aval.shape[axis]
@@ -251,25 +254,25 @@ def _split(operation: str, ary: Any, indices_or_sections: Any, axis: int, equal:
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Return an array taken apart along an axis, in a number of equal parts or before indices."""
-    return _split("split", ary, indices_or_sections, axis, True)  # type: ignore[no-any-return]
+    return _split("split", ary, indices_or_sections, axis, True)
 
 
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Return an array taken apart along an axis; the first parts may be larger by one."""
-    return _split("array_split", ary, indices_or_sections, axis, False)  # type: ignore[no-any-return]
+    return _split("array_split", ary, indices_or_sections, axis, False)
 
 
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
     """Return an array taken apart along its first axis."""
-    return _split("vsplit", ary, indices_or_sections, 0, True)  # type: ignore[no-any-return]
+    return _split("vsplit", ary, indices_or_sections, 0, True)
 
 
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
     """Return an array taken apart along its second axis; a vector along its only one."""
     axis = 0 if array_of(ary, "hsplit").ndim == 1 else 1
-    return _split("hsplit", ary, indices_or_sections, axis, True)  # type: ignore[no-any-return]
+    return _split("hsplit", ary, indices_or_sections, axis, True)
 
 
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
     """Return an array taken apart along its third axis."""
-    return _split("dsplit", ary, indices_or_sections, 2, True)  # type: ignore[no-any-return]
+    return _split("dsplit", ary, indices_or_sections, 2, True)
