@@ -11,6 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import xad
+import xbatch
+import xjit
+import xnp
+import xpar
+import xprim
+import xrandom
 from tests.sample_rows import AXIS_SIZE, COLLECTIVES, DERIVATIVES, PLACES, RANDOM, all_rows
 from xad.testing import check_derivatives
 from xbatch import vmap
@@ -21,9 +28,10 @@ from xprim.__main__ import import_owners, main
 from xprim.testing import check_shape
 
 import_owners()
-_OWNERS = ("xprim", "xnp", "xrandom", "xad", "xbatch", "xjit", "xpar")
+_OWNERS = (xprim, xnp, xrandom, xad, xbatch, xjit, xpar)
+_FOLDERS = tuple([str(Path(owner.__file__).parent) for owner in _OWNERS])
 # Other tests of the same process may have registered primitives of their own.
-OURS = [p for p in primitives() if any(f"/{owner}/" in p.defined_at for owner in _OWNERS)]
+OURS = [p for p in primitives() if p.defined_at.startswith(_FOLDERS)]
 ROWS = all_rows()
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -177,17 +177,6 @@ def has_forward_mode(case: Case) -> bool:
     return all(step.op != "custom_vjp" for step in all_steps(case.program))
 
 
-# What a checkpointed program cannot hold at present, see `test_found_programs`.
-_NOT_IN_CHECKPOINT = {"custom_vjp", "scan", "fori_loop", "jit", "cond", "switch", "custom_jvp"}
-
-
-def has_reverse_mode(case: Case) -> bool:
-    """Say whether vjp knows all operations where they stand."""
-    steps = all_steps(case.program)
-    inside = [all_steps(s.params[0]) for s in steps if s.op == "checkpoint"]
-    return not any(step.op in _NOT_IN_CHECKPOINT for found in inside for step in found)
-
-
 def is_smooth(case: Case) -> bool:
     """Say whether a program has a derivative at almost all points that differences can show."""
     return not any(operations[step.op].kinked for step in all_steps(case.program))
@@ -224,8 +213,6 @@ def split_arguments(case: Case, example: int = 0) -> tuple[list[Any], list[Any]]
 
 def check_derivatives(case: Case, *, compiled: bool = True) -> None:
     """Check forward against differences, reverse against forward, and the compiled batch."""
-    if not has_reverse_mode(case):
-        return
     loss = loss_of(case)
     floats, others = split_arguments(case)
     directions = [_tangent(x, k) for k, x in enumerate(floats)]

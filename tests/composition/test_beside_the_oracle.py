@@ -84,14 +84,12 @@ np.testing.assert_array_equal(np.asarray(xnp.from_dlpack(theirs)), np.asarray(th
 """)  # fmt: skip
 
 
-@pytest.mark.xfail(strict=True, reason="__dlpack__ copies, because the host array is read-only")
 def test_theirs_borrow_our_memory_by_dlpack():
     run(ARRAYS + """
 assert jax.dlpack.from_dlpack(mine).unsafe_buffer_pointer() == mine.unsafe_buffer_pointer()
 """)  # fmt: skip
 
 
-@pytest.mark.xfail(strict=True, reason="from_dlpack copies whatever is asked for")
 def test_ours_borrow_their_memory_by_dlpack():
     run(ARRAYS + """
 borrowed = xnp.from_dlpack(theirs, copy=False)

@@ -55,7 +55,6 @@ arctangent.defvjp(
 )
 
 
-@pytest.mark.xfail(strict=True, reason="checkpoint asks its program for forward mode")
 def test_gradient_of_a_checkpointed_function_with_a_custom_vjp():
     assert float(grad(checkpoint(arctangent))(0.5)) == pytest.approx(0.8)
 
@@ -67,7 +66,6 @@ INNER_CALLS = {
 }
 
 
-@pytest.mark.xfail(strict=True, raises=TypeError, reason="the linear part of the call is torn")
 @pytest.mark.parametrize("name", INNER_CALLS)
 def test_gradient_of_a_checkpointed_function_that_goes_on_after_a_call(name):
     def loss(x):

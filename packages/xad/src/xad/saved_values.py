@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from xad.checkpoint_policies import Policy, is_saved
-from xad.jvp import JVPHandle
+from xad.jvp import tangent_avals
+from xad.linearize import LinearizeHandle
 from xprim import (
     ELEMENTWISE,
     ClosedJaxpr,
@@ -48,9 +49,12 @@ def with_results(jaxpr: ClosedJaxpr, extra: Sequence[Var]) -> ClosedJaxpr:
 
 
 def derivative_given(
-    handle: JVPHandle, jaxpr: ClosedJaxpr, saved: Sequence[Var], nonzero: tuple[bool, ...]
+    handle: LinearizeHandle, jaxpr: ClosedJaxpr, saved: Sequence[Var], nonzero: tuple[bool, ...]
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
-    """Return the forward derivative of a program that is given some of its values.
+    """Return the derivative of a program that is given some of its values.
+
+    Every equation of it either computes with primals alone or is linear in the tangents, those of
+    calls inside included; so it can be transposed.
 
     Args:
       handle: differentiates a program.
@@ -59,16 +63,38 @@ def derivative_given(
       nonzero: for each argument of the program, whether it has a tangent that is not zero.
 
     Returns:
-      As `handle.jvp_jaxpr` does.
+      A program from the saved values, the primals and the nonzero tangents to the results and their
+      nonzero tangents, and for each result whether its tangent is among them.
     """
     if not saved:
-        return handle.jvp_jaxpr(jaxpr, nonzero)
+        return _in_two_parts(handle, jaxpr, nonzero)
     key = ("given", tuple(saved), nonzero)
     if key not in jaxpr.memo:
         joined = _with_saved_values(jaxpr, saved)
-        derived, nonzero_out = handle.jvp_jaxpr(joined, (False,) * len(saved) + nonzero)
+        derived, nonzero_out = _in_two_parts(handle, joined, (False,) * len(saved) + nonzero)
         jaxpr.memo[key] = _computations_replaced(derived), nonzero_out
     return jaxpr.memo[key]  # type: ignore[no-any-return]
+
+
+def _in_two_parts(
+    handle: LinearizeHandle, closed: ClosedJaxpr, nonzero: tuple[bool, ...]
+) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+    """Return the primal program followed by the linear one, as one program."""
+    key = ("in two parts", nonzero)
+    if key not in closed.memo:
+        split = handle.linearize_jaxpr(closed, nonzero)
+        count = len(closed.in_avals)
+
+        def both(*args: Any) -> list[Any]:
+            results = eval_closed(split.primal, *args[:count])
+            residuals = split.residuals(args[:count], results)
+            dots = eval_closed(split.linear, *residuals, *args[count:])
+            return [*results[: split.num_results], *dots]
+
+        avals = [*closed.in_avals, *tangent_avals(closed.in_avals, nonzero)]
+        jaxpr, consts = trace_to_jaxpr(both, avals, name=closed.jaxpr.name)
+        closed.memo[key] = ClosedJaxpr(jaxpr, consts), split.nonzero_out
+    return closed.memo[key]  # type: ignore[no-any-return]
 
 
 def _with_saved_values(jaxpr: ClosedJaxpr, saved: Sequence[Var]) -> ClosedJaxpr:

@@ -124,6 +124,10 @@ class Calls:
         """Call the function, by whatever way the moment asks for."""
         if _values.disable_jit:
             return self.fun(*args, **kwargs)
+        if not kwargs and state.trace is EAGER and not self.signature.has_static:
+            found = self._flat(args)
+            if found is not _NOTHING:
+                return found
         leaves, tree, fixed, statics = self.signature.split(args, kwargs)
         if state.trace is EAGER:
             found = self._quick(leaves, tree, statics)
@@ -153,12 +157,24 @@ class Calls:
             results = _moved(results, self.out_placement)
         return results
 
+    def _flat(self, args: tuple[Any, ...]) -> Any:
+        """As the fast case, with NumPy arrays and Python numbers among the arguments."""
+        leaves = list(args)
+        avals = avals_of(leaves, self.signature.donates)
+        if avals is None:
+            return _NOTHING
+        return self._started(self.fast.get((*avals, config.trace_context())), leaves, avals)
+
     def _quick(self, leaves: list[Any], tree: Any, statics: Any) -> Any:
         """Run what an equal call ran, or return `_NOTHING`; as the fast case, but for any tree."""
         avals = avals_of(leaves, self.signature.donates)
         if avals is None:
             return _NOTHING
-        found = self.quick.get((tree, statics, config.trace_context(), *avals))
+        key = (tree, statics, config.trace_context(), *avals)
+        return self._started(self.quick.get(key), leaves, avals)
+
+    def _started(self, found: Any, leaves: list[Any], avals: list[ShapedArray]) -> Any:
+        """Run a program that was found, on these leaves."""
         if found is None:
             return _NOTHING
         where, start, handlers, _, finish = found

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from xjit import jaxlib_gateway as gateway
+from xjit.placement import buffers_at, common_placement
 from xjit.program import program_of
 from xprim import (
     ClosedJaxpr,
@@ -90,6 +91,11 @@ class EagerBackend:
     def on_host(self, x: ConcreteArray) -> bool:
         """Return whether the buffer of an array lies where NumPy can stand for its device."""
         return not (_away[0] and _any_away((x,)))
+
+    def dlpack(self, x: ConcreteArray, stream: int | None = None) -> Any:
+        """Lend the memory of an array to another library, which must not write to it."""
+        (buffer,) = buffers_at(common_placement([x], "__dlpack__"), [x])
+        return gateway.to_dlpack(buffer, stream)
 
     def evaluate(
         self,

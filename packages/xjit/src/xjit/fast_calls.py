@@ -18,6 +18,7 @@ from typing import Any
 
 from xjit import jaxlib_gateway as gateway
 from xjit.arguments import static_key
+from xjit.operands import avals_of
 from xprim import EAGER, ConcreteArray, config, state
 
 _MAX_PARAMETERS = 12
@@ -86,10 +87,11 @@ def fast_key(args: Sequence[Any], static: Sequence[int], context: Any) -> tuple[
     for i, x in enumerate(args):
         if i in static:
             parts.append(static_key(x))
-        elif type(x) is ConcreteArray:
-            parts.append(x.aval)
         else:
-            return None
+            avals = avals_of([x])
+            if avals is None:
+                return None
+            parts.append(avals[0])
     return (*parts, context)
 
 

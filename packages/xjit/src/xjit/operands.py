@@ -20,6 +20,7 @@ from xprim import ConcreteArray, ShapedArray, config, dtypes, from_numpy, scalar
 _ONLY_ARRAYS = frozenset([ConcreteArray])
 _ONLY_BUFFERS = frozenset([gateway.BufferType])
 _MAX_TYPES = 4096
+_FEW = 8
 _aval_by_type: dict[Any, ShapedArray | None] = {}
 _values = config.values
 
@@ -31,10 +32,11 @@ def avals_of(leaves: list[Any], only_arrays: bool = False) -> list[ShapedArray] 
       leaves: Python numbers among them are replaced by their (shared) arrays.
       only_arrays: whether leaves that are not Arrays yet need a closer look.
     """
-    if _ONLY_ARRAYS.issuperset(map(type, leaves)):
-        return [x.aval for x in leaves]
-    if only_arrays:
-        return None
+    if only_arrays or len(leaves) > _FEW:
+        if _ONLY_ARRAYS.issuperset(map(type, leaves)):
+            return [x.aval for x in leaves]
+        if only_arrays:
+            return None
     avals = []
     for i, x in enumerate(leaves):
         kind = type(x)
@@ -69,7 +71,7 @@ def buffers_of(leaves: Sequence[Any], avals: Sequence[ShapedArray], where: Any) 
             elif several and buffer._sharding is not where:
                 return None
         elif x.dtype is aval.dtype or x.dtype == aval.dtype:
-            buffer = gateway.put(x, device_at(where), committed=where.committed)
+            buffer = gateway.put(x, where._device, committed=where.committed)
         else:
             buffer = _put(from_numpy(x), where)
         buffers.append(buffer)

@@ -202,8 +202,8 @@ def glu(x: Any, axis: int = -1) -> Array:
 @planned(2)
 def _squareplus(x: Any, b: Any) -> Array:
     (x,) = inexact("squareplus", x)
-    root: Array = xn.sqrt(xn.square(x) + b)
-    return (x + root) / 2
+    doubled: Array = x + xn.sqrt(xn.square(x) + b)
+    return doubled / 2
 
 
 def squareplus(x: Any, b: Any = 4) -> Array:
@@ -246,11 +246,11 @@ def _static(axis: Any) -> Any:
 
 
 def _constant_of(x: Any) -> Array:
-    return get_primitive("stop_gradient").bind(array_of(x, "stop_gradient"))[0]
+    return bind("stop_gradient", array_of(x, "stop_gradient"))
 
 
-def _masked(x: Any, where: Any, value: float) -> Array:
-    return x if where is None else xn.where(where, x, scalar_like(value, x))
+def _masked(x: Array, where: Any, value: float) -> Array:
+    return x if where is None else _where(where, x, scalar_like(value, x))
 
 
 @planned(1)
@@ -278,7 +278,7 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
 @planned(1)
 def _log_softmax(x: Any, axis: Any) -> Array:
     (x,) = inexact("log_softmax", x)
-    shifted = x - _constant_of(xn.max(x, axis, keepdims=True, initial=-math.inf))
+    shifted: Array = x - _constant_of(xn.max(x, axis, keepdims=True, initial=-math.inf))
     return shifted - xn.log(xn.exp(shifted).sum(axis, keepdims=True))
 
 

@@ -44,6 +44,9 @@ class _Mantissa(NamedTuple):
     shift: int  # to the right, to leave as many bits as the mantissa has
     one: int  # the bits of 1.0
     above_minus_one: float
+    host: tuple[Any, ...]
+    """Arrays of rank 0, with which NumPy is quicker than with scalars: the shift, the bits of 1.0,
+    1.0, 2.0, the number above -1 and the root of two."""
 
 
 @functools.lru_cache(maxsize=64)
@@ -58,7 +61,10 @@ def _mantissa(dtype: np.dtype[Any]) -> _Mantissa:
     unsigned = UINT_BY_WIDTH[width]
     one = int(np.ones((), dtype).view(unsigned))
     lowest = np.nextafter(np.array(-1, dtype), np.array(0, dtype), dtype=dtype)
-    return _Mantissa(drawn, unsigned, drawn - mantissa, one, float(lowest))
+    shift = drawn - mantissa
+    words = [np.array(n, unsigned) for n in (shift, one)]
+    numbers = [np.array(x, dtype) for x in (1, 2, lowest, _ROOT_TWO)]
+    return _Mantissa(drawn, unsigned, shift, one, float(lowest), (*words, *numbers))
 
 
 def _shape(key: ShapedArray, *, dtype: np.dtype[Any], shape: Shape, partitionable: bool) -> Any:
@@ -72,8 +78,12 @@ def _shape(key: ShapedArray, *, dtype: np.dtype[Any], shape: Shape, partitionabl
 def _host_uniform(key: Any, dtype: np.dtype[Any], shape: Shape, partitionable: bool) -> Any:
     plan = _mantissa(dtype)
     bits = host_bits(key, plan.drawn, shape, partitionable).astype(plan.unsigned, copy=False)
-    bits = bits >> plan.unsigned.type(plan.shift) | plan.unsigned.type(plan.one)
-    return bits.view(dtype) - np.ones((), dtype)
+    shift, one_bits, one = plan.host[:3]
+    bits = bits >> shift
+    bits |= one_bits
+    u = bits.view(dtype)
+    u -= one
+    return u
 
 
 def _lax_uniform(key: Any, dtype: np.dtype[Any], shape: Shape, partitionable: bool) -> Any:
@@ -105,10 +115,11 @@ random_uniform_p = Primitive(
 
 def _normal_numpy(key: Any, *, dtype: np.dtype[Any], **params: Any) -> Any:
     u = _host_uniform(key, dtype, **params)
-    scalar = dtype.type
-    symmetric = u * scalar(2) + scalar(_mantissa(dtype).above_minus_one)
-    (z,) = get_primitive("erf_inv").rules["numpy"](symmetric)
-    return (z * scalar(_ROOT_TWO),)
+    two, above_minus_one, root_two = _mantissa(dtype).host[3:]
+    u *= two
+    u += above_minus_one
+    (z,) = get_primitive("erf_inv").rules["numpy"](u)
+    return (z * root_two,)
 
 
 def _lax_normal(key: Any, dtype: np.dtype[Any], shape: Shape, partitionable: bool) -> Any:

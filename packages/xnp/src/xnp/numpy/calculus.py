@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -34,6 +35,9 @@ __all__ = [
 ]  # fmt: skip
 
 
+_FEW = 16  # products that are written out; more are a product of matrices
+
+
 def _along(x: Any, axis: int, start: int | None, stop: int | None) -> Array:
     return read(x, (*[slice(None)] * axis, slice(start, stop)))
 
@@ -56,19 +60,20 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     axis = axis_of(axis, a.aval.ndim, "diff")
     if n == 0:
         return a  # type: ignore[no-any-return]
-    parts = [a]
-    for value, place in ((prepend, 0), (append, 2)):
-        if value is not None:
-            value = array_of(value, "diff")
-            if not value.aval.ndim:
-                value = spread(value, tuple([1 if d == axis else m
-                                             for d, m in enumerate(a.aval.shape)]))  # fmt: skip
-            parts.insert(place, value)
-    a = array_of(concatenate(parts, axis), "diff") if len(parts) > 1 else a
+    ends = [_end_of_diff(value, a.aval.shape, axis) for value in (prepend, append)]
+    a = concatenate([*ends[0], a, *ends[1]], axis) if ends != [[], []] else a
     primitive = "ne" if dtypes.is_bool(a.aval.dtype) else "sub"
     for _ in range(n):
         a = bind(primitive, _along(a, axis, 1, None), _along(a, axis, None, -1))
     return a  # type: ignore[no-any-return]
+
+
+def _end_of_diff(value: Any, shape: tuple[int, ...], axis: int) -> list[Array]:
+    """Return what is put before or behind the array: a number is spread over a slice of it."""
+    if value is None:
+        return []
+    value = array_of(value, "diff")
+    return [value if value.aval.ndim else spread(value, (*shape[:axis], 1, *shape[axis + 1 :]))]
 
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
@@ -258,12 +263,7 @@ def cross(
 def _convolved(operation: str, a: Any, v: Any, mode: str, precision: Any, preferred: Any) -> Array:
     """Sum products of `a` with `v` running backwards."""
     a, v = inexact(operation, a, v)
-    if a.aval.ndim != 1 or v.aval.ndim != 1:
-        raise ValueError(
-            f"{operation}: takes vectors, got {a.aval.str_long()} and {v.aval.str_long()}."
-        )
-    if not a.aval.size or not v.aval.size:
-        raise ValueError(f"{operation}: the vectors must not be empty.")
+    _check_vectors(operation, a, v)
     if mode not in ("full", "same", "valid"):
         raise ValueError(f"{operation}: mode must be 'full', 'same' or 'valid', got {mode!r}.")
     if a.aval.size < v.aval.size:
@@ -273,18 +273,25 @@ def _convolved(operation: str, a: Any, v: Any, mode: str, precision: Any, prefer
                  "same": (m - 1 - (m - 1) // 2, (m - 1) // 2)}[mode]  # fmt: skip
     padded = bind("pad", a, scalar_like(0, a), padding_config=((low, high, 0),))
     count = n + low + high - m + 1
-    windows = [_along(padded, 0, k, k + count) for k in range(m)] if m <= 16 else None
     backwards = bind("rev", v, dimensions=(0,))
-    if windows is not None:
-        total = None
-        for k, window in enumerate(windows):
-            term = bind("mul", window, read(backwards, k))
-            total = term if total is None else bind("add", total, term)
-        result = total
+    if m <= _FEW:
+        terms = [
+            bind("mul", _along(padded, 0, k, k + count), read(backwards, k)) for k in range(m)
+        ]
+        result = functools.reduce(lambda total, term: bind("add", total, term), terms)
     else:
         place = asarray(range(count)).reshape(-1, 1) + asarray(range(m))
         result = matmul(read(padded, place), backwards, precision=precision)
     return result if preferred is None else cast(result, dtypes.requested_dtype(preferred))
+
+
+def _check_vectors(operation: str, a: Array, v: Array) -> None:
+    if a.aval.ndim != 1 or v.aval.ndim != 1:
+        raise ValueError(
+            f"{operation}: takes vectors, got {a.aval.str_long()} and {v.aval.str_long()}."
+        )
+    if not a.aval.size or not v.aval.size:
+        raise ValueError(f"{operation}: the vectors must not be empty.")
 
 
 def convolve(

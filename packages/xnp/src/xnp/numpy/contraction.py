@@ -153,7 +153,8 @@ def matmul(
 def matvec(x1: Any, x2: Any, /) -> Array:
     """Return the products of matrices (last two dimensions) with vectors (last dimension)."""
     x2 = array_of(x2, "matvec")
-    return reshaped_last(matmul(x1, reshaped(x2, (*x2.aval.shape, 1))))  # type: ignore[no-any-return]
+    columns = matmul(x1, reshaped(x2, (*x2.aval.shape, 1)))
+    return reshaped_last(columns)  # type: ignore[no-any-return]
 
 
 def vecmat(x1: Any, x2: Any, /) -> Array:

@@ -8,6 +8,7 @@ Neighbours: `contraction` has the products that have names.
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Sequence
@@ -197,20 +198,21 @@ def _path(optimize: Any, terms: list[str], result: str, sizes: dict[str, int]) -
 def _greedy_path(sets: list[Any], result: Any, sizes: dict[str, int]) -> list[Any]:
     path = []
     while len(sets) > 1:
-        best: Any = None
-        for i in range(len(sets)):
-            for j in range(i + 1, len(sets)):
-                joined = sets[i] | sets[j]
-                others = result.union(*[s for k, s in enumerate(sets) if k not in (i, j)])
-                kept = joined & others
-                growth = _volume(kept, sizes) - _volume(sets[i], sizes) - _volume(sets[j], sizes)
-                cost = (growth, _volume(joined, sizes), i, j, kept)
-                if best is None or cost[:4] < best[:4]:
-                    best = cost
-        _, _, i, j, kept = best
+        pairs = itertools.combinations(range(len(sets)), 2)
+        steps = [_contraction(sets, i, j, result, sizes) for i, j in pairs]
+        cost, kept = min(steps, key=operator.itemgetter(0))
+        i, j = cost[2:]
         path.append((i, j))
         sets = [*[s for k, s in enumerate(sets) if k not in (i, j)], kept]
     return path
+
+
+def _contraction(sets: list[Any], i: int, j: int, result: Any, sizes: dict[str, int]) -> Any:
+    """Return the cost of contracting two operands, and the labels that are kept."""
+    joined = sets[i] | sets[j]
+    kept = joined & result.union(*[s for k, s in enumerate(sets) if k not in (i, j)])
+    growth = _volume(kept, sizes) - _volume(sets[i], sizes) - _volume(sets[j], sizes)
+    return (growth, _volume(joined, sizes), i, j), kept
 
 
 def _volume(labels: Any, sizes: dict[str, int]) -> int:

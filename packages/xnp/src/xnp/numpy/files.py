@@ -37,9 +37,18 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-    """Return an array of what another library exports by DLPack, copied on the host."""
-    del copy
-    return array(np.array(np.from_dlpack(x)), device=device)
+    """Return an array of what another library exports by DLPack.
+
+    Args:
+      x: an object with `__dlpack__` and `__dlpack_device__`, in memory of the CPU.
+      device: where the array shall be; None for the default.
+      copy: False shares the memory, on the promise that nobody writes to it any more; True and None
+        copy it, since arrays do not change.
+    """
+    host = np.from_dlpack(x)
+    if copy is False:
+        return asarray(from_numpy(host, copy=False, canonical=False, what="from_dlpack"), device=device)
+    return array(np.array(host), device=device)
 
 
 def _check_order(operation: str, order: str) -> None:

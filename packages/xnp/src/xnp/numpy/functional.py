@@ -204,7 +204,8 @@ class ufunc:  # noqa: N801 - the name users know
     def outer(self, a: Any, b: Any) -> Array:
         """Return the function of every element of `a` with every element of `b`."""
         a, b = asarray(a), asarray(b)
-        return self._function(reshaped(a, (*a.shape, *(1,) * b.ndim)), b)  # type: ignore[no-any-return]
+        rows = reshaped(a, (*a.shape, *(1,) * b.ndim))
+        return self._function(rows, b)  # type: ignore[no-any-return]
 
 
 def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:

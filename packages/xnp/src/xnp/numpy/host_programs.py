@@ -134,9 +134,7 @@ class _Writer:
             return f"{self.constant(_UFUNCS[name])}({operands})"
         if name == "div" and dtypes.is_inexact(aval.dtype):
             return f"{self.constant(np.true_divide)}({operands})"
-        if name == "reshape":
-            return f"{operands}.reshape({self.constant(aval.shape)})"
-        if name == "squeeze":
+        if name in ("reshape", "squeeze"):
             return f"{operands}.reshape({self.constant(aval.shape)})"
         if name == "broadcast_in_dim" and eqn.inputs[0].aval.size == aval.size:
             return f"{operands}.reshape({self.constant(aval.shape)})"

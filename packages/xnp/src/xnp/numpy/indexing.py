@@ -39,6 +39,7 @@ from xnp.numpy.promoting import (
     reshaped,
     scalar_like,
     select,
+    spread,
 )
 from xnp.primitives.index_modes import GatherDimensionNumbers, GatherScatterMode
 from xprim import Array, ConcreteArray, dtypes, scalar_array, shaped_array, state
@@ -75,22 +76,22 @@ _NOT_PLAIN = object()
 
 def host_index(index: Any) -> Any:
     """Return an index as NumPy takes it, or `_NOT_PLAIN` when it is for the written way."""
-    kind = type(index)
-    if kind is tuple:
-        parts = []
-        for part in index:
-            if type(part) in _BASIC:
-                parts.append(part)
-                continue
-            part = host_index(part) if type(part) is not tuple else _NOT_PLAIN
+    if type(index) is not tuple:
+        return _host_part(index)
+    parts = []
+    for part in index:
+        if type(part) not in _BASIC:
+            part = _host_part(part)
             if part is _NOT_PLAIN:
                 return _NOT_PLAIN
-            parts.append(part)
-        return tuple(parts)
+        parts.append(part)
+    return tuple(parts)
+
+
+def _host_part(index: Any) -> Any:
+    kind = type(index)
     if kind is ConcreteArray:
-        host = index._host
-        if host is None or index._buffer is not None:
-            host = host_of(index)
+        host = host_of(index)
         return _NOT_PLAIN if host is None or host.dtype.kind not in "iub" else host
     if kind is np.ndarray and index.dtype.kind in "iub":
         return index
@@ -137,35 +138,28 @@ def _basic(x: Array, entries: list[Entry]) -> Array:
 def _spans_taken(x: Any, entries: list[Entry], *, with_positions: bool = False) -> Any:
     """Apply the slices (and static ints, as slices of one element): whole dimensions stay."""
     shape = x.aval.shape
-    starts, limits, steps, reversed_dims = [], [], [], []
-    rest: list[Entry] = []
-    d = 0
-    for e in entries:
-        if type(e) is NewAxis:
-            rest.append(e)
-            continue
-        low, high, step = 0, shape[d], 1
-        if type(e) is Span:
-            last = e.start + (e.size - 1) * e.step
-            step = e.step if e.step > 0 else -e.step
-            low, high = (min(e.start, last), max(e.start, last) + 1) if e.size else (0, 0)
-            if e.step < 0 and e.size > 1:
-                reversed_dims.append(d)
-            e = Span(0, 1, e.size)
-        elif type(e) is Position and with_positions:
-            low, high = e.value, e.value + 1
-        starts.append(low)
-        limits.append(high)
-        steps.append(step if high - low > 1 else 1)
-        rest.append(e)
-        d += 1
-    if any(starts) or tuple(limits) != shape or any(s != 1 for s in steps):
-        strides = None if all(s == 1 for s in steps) else tuple(steps)
-        x = bind("slice", x, start_indices=tuple(starts), limit_indices=tuple(limits),
-                 strides=strides)  # fmt: skip
-    if reversed_dims:
-        x = bind("rev", x, dimensions=tuple(reversed_dims))
-    return x, rest
+    own = [e for e in entries if type(e) is not NewAxis]  # those of the dimensions
+    bounds = [_bounds(e, n, with_positions) for e, n in zip(own, shape, strict=True)]
+    starts, limits, steps = [tuple([b[i] for b in bounds]) for i in range(3)]
+    if any(starts) or limits != shape or not set(steps) <= {1}:
+        x = bind("slice", x, start_indices=starts, limit_indices=limits,
+                 strides=None if set(steps) <= {1} else steps)  # fmt: skip
+    backwards = [d for d, e in enumerate(own) if type(e) is Span and e.step < 0 and e.size > 1]
+    if backwards:
+        x = bind("rev", x, dimensions=tuple(backwards))
+    return x, [Span(0, 1, e.size) if type(e) is Span else e for e in entries]
+
+
+def _bounds(entry: Entry, size: int, with_positions: bool) -> tuple[int, int, int]:
+    """Return the start, limit and step of the elements that an entry names, in ascending order."""
+    if type(entry) is Position and with_positions:
+        return entry.value, entry.value + 1, 1
+    if type(entry) is not Span:
+        return 0, size, 1
+    if entry.size < 2:
+        return (entry.start, entry.start + 1, 1) if entry.size else (0, 0, 1)
+    last = entry.start + (entry.size - 1) * entry.step
+    return min(entry.start, last), max(entry.start, last) + 1, abs(entry.step)
 
 
 def _windows_of_one(x: Any, entries: list[Entry]) -> Array:
@@ -205,18 +199,15 @@ def _gathered(
     dims = [d for d, e in enumerate(entries) if type(e) in (Position, Positions)]
     arrays = [_array_of(entries[d]) for d in dims]
     batch = common_shape("index", [a.aval for a in arrays])
-    others = [d for d in range(len(shape)) if d not in dims]
+    sizes = [n for d, n in enumerate(shape) if d not in dims]
     # NumPy: together where the first index array stood if all stand side by side, else in front
     side_by_side = dims[-1] - dims[0] == len(dims) - 1
     front = dims[0] if side_by_side else 0
-    offset = tuple([
-        i for i in range(len(batch) + len(others)) if not front <= i < front + len(batch)
-    ])  # fmt: skip
-    if any(not shape[d] for d in dims):
+    if 0 in [shape[d] for d in dims]:
         if 0 not in batch:
             _check_not_empty(shape, dims)
-        sizes = [shape[d] for d in others]
         return filled(0, (*sizes[:front], *batch, *sizes[front:]), x.aval.dtype)
+    offset = (*range(front), *range(front + len(batch), len(batch) + len(sizes)))
     dtype = index_dtype(arrays)
     arrays = [from_front(a, shape[d], dtype) for a, d in zip(arrays, dims, strict=True)]
     return bind(
@@ -280,7 +271,7 @@ def take(
     if mode == "wrap":
         positions = _wrapped_positions(positions, x.aval.shape[axis])
     elif mode == "raise":
-        raise NotImplementedError(
+        raise ValueError(
             "take: mode 'raise' cannot be, for errors do not depend on values."
             "\n  expected  'fill', 'clip', 'wrap' or 'promise_in_bounds'"
         )
@@ -338,34 +329,27 @@ def take_along_axis(
             "take_along_axis: indices must have the rank of the array, "
             f"{x.aval.ndim}, got {positions.aval.ndim}."
         )
-    axis = axis_of(axis, x.aval.ndim, "take_along_axis")
-    sizes = [1 if d == axis else n for d, n in enumerate(positions.aval.shape)]
-    shape = common_shape("take_along_axis", [
-        shaped_array(tuple(sizes), dtypes.int32),
-        shaped_array(tuple([1 if d == axis else n for d, n in enumerate(x.aval.shape)]),
-                     dtypes.int32),
-    ])  # fmt: skip
-    parts: list[Any] = []
-    for d, n in enumerate(shape):
-        if d == axis:
-            parts.append(positions)
-        elif x.aval.shape[d] == 1:
-            parts.append(scalar_array(0, dtypes.int32))
-        else:
-            ones = tuple([n if i == d else 1 for i in range(len(shape))])
-            parts.append(reshaped(counting((n,), 0, dtypes.int32), ones))
-    full = tuple([positions.aval.shape[axis] if d == axis else n for d, n in enumerate(shape)])
-    chosen = _full_shape(parts, axis, full)
-    return read(x, chosen, mode="fill" if mode is None else mode, fill_value=fill_value)
+    index = _index_along(x, positions, axis_of(axis, x.aval.ndim, "take_along_axis"))
+    return read(x, index, mode="fill" if mode is None else mode, fill_value=fill_value)
 
 
-def _full_shape(parts: list[Any], axis: int, shape: Any) -> tuple[Any, ...]:
-    """Return index arrays of which one has the shape of the result."""
-    spread_one = bind(
-        "broadcast_in_dim", parts[axis], shape=shape,
-        broadcast_dimensions=tuple(range(len(shape))),
-    ) if parts[axis].aval.shape != shape else parts[axis]  # fmt: skip
-    return (*parts[:axis], spread_one, *parts[axis + 1 :])
+def _index_along(x: Array, positions: Array, axis: int) -> tuple[Array, ...]:
+    """Return index arrays: the positions along the axis, elsewhere each element's own place."""
+    lines = [
+        shaped_array((*a.aval.shape[:axis], 1, *a.aval.shape[axis + 1 :]), dtypes.int32)
+        for a in (x, positions)
+    ]
+    outer = common_shape("take_along_axis", lines)
+    shape = (*outer[:axis], positions.aval.shape[axis], *outer[axis + 1 :])
+    places = [_own_places(d, n, len(shape), x.aval.shape[d]) for d, n in enumerate(shape)]
+    return (*places[:axis], spread(positions, shape), *places[axis + 1 :])
+
+
+def _own_places(d: int, count: int, rank: int, size: int) -> Array:
+    if size == 1:
+        return scalar_array(0, dtypes.int32)
+    shape = tuple([count if i == d else 1 for i in range(rank)])
+    return reshaped(counting((count,), 0, dtypes.int32), shape)
 
 
 def no_out(operation: str, out: Any) -> None:

@@ -44,20 +44,24 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
         raise ValueError(f"pad: pad_width must not be negative, got {pad_width}.")
     if callable(mode):
         return _by_function(x, widths, mode, kwargs)  # type: ignore[no-any-return]
-    options = _OPTIONS.get(mode)
-    if options is None:
-        raise ValueError(
-            f"pad: there is no mode {mode!r}.\n  expected  one of {', '.join(_OPTIONS)}"
-        )
-    for name in kwargs:
-        if name not in options:
-            raise ValueError(f"pad: mode {mode!r} takes no argument {name!r}.")
+    _check_options(mode, kwargs)
     if mode in ("constant", "empty"):
         return _constant(x, widths, kwargs.get("constant_values", 0))  # type: ignore[no-any-return]
     for d in range(x.aval.ndim):
         if widths[d] != (0, 0):
             x = _MODES[mode](x, d, *widths[d], **kwargs)
     return x
+
+
+def _check_options(mode: str, given: dict[str, Any]) -> None:
+    options = _OPTIONS.get(mode)
+    if options is None:
+        raise ValueError(
+            f"pad: there is no mode {mode!r}.\n  expected  one of {', '.join(_OPTIONS)}"
+        )
+    for name in given:
+        if name not in options:
+            raise ValueError(f"pad: mode {mode!r} takes no argument {name!r}.")
 
 
 _OPTIONS: dict[str, tuple[str, ...]] = {
@@ -72,20 +76,10 @@ def _pairs(value: Any, ndim: int, name: str, shape: Any) -> list[tuple[Any, Any]
     if isinstance(value, dict):
         given = {d % ndim: v for d, v in value.items()}
         return [_pair(given.get(d, 0)) for d in range(ndim)]
+    if name != "pad_width" and not _is_static(value):
+        return _traced_pairs(value, ndim)
     if isinstance(value, Array) and not isinstance(value, ConcreteArray):
-        if name == "pad_width":
-            raise ConcretizationTypeError(
-                value, "pad", "pad_width is traced, but shapes are static."
-            )
-        return [(value, value)] * ndim if not value.ndim else [
-            (value[..., 0] if value.ndim == 1 else value[d, 0],
-             value[..., 1] if value.ndim == 1 else value[d, 1]) for d in range(ndim)]  # fmt: skip
-    if (
-        isinstance(value, list | tuple | np.ndarray)
-        and name != "pad_width"
-        and not _is_static(value)
-    ):
-        return [_pair(v) for v in value] if len(value) == ndim else [_pair(value)] * ndim
+        raise ConcretizationTypeError(value, "pad", f"{name} is traced, but shapes are static.")
     host = np.asarray(value)
     if name == "pad_width" and host.dtype.kind not in "iu":
         raise TypeError(f"pad: pad_width must be of ints, got {value!r}.")
@@ -97,10 +91,20 @@ def _pairs(value: Any, ndim: int, name: str, shape: Any) -> list[tuple[Any, Any]
         ) from None
 
 
+def _traced_pairs(value: Any, ndim: int) -> list[tuple[Any, Any]]:
+    if isinstance(value, list | tuple):
+        return [_pair(v) for v in value] if len(value) == ndim else [_pair(value)] * ndim
+    if not value.ndim:
+        return [(value, value)] * ndim
+    rows = [value] * ndim if value.ndim == 1 else [value[d] for d in range(ndim)]
+    return [(row[..., 0], row[..., 1]) for row in rows]
+
+
 def _is_static(value: Any) -> bool:
-    return all(
-        _is_static(v) if isinstance(v, list | tuple) else not isinstance(v, Array) for v in value
-    )
+    """Whether numbers are known: a concrete array's are, but not those of arrays in a list."""
+    if isinstance(value, list | tuple):
+        return not any(isinstance(v, Array) or not _is_static(v) for v in value)
+    return not isinstance(value, Array) or isinstance(value, ConcreteArray)
 
 
 def _pair(value: Any) -> tuple[Any, Any]:
@@ -202,25 +206,27 @@ def _as(values: Any, x: Any) -> Any:
 
 
 def _statistic(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a mode that repeats a statistic of the elements next to an end."""
+
+    def repeated(x: Any, d: int, count: int, part: slice) -> list[Any]:
+        if not count:
+            return []
+        value = function(read(x, (*(slice(None),) * d, part)), axis=d, keepdims=True)
+        if not dtypes.is_inexact(x.aval.dtype):
+            value = round_(value)
+        shape = (*value.aval.shape[:d], count, *value.aval.shape[d + 1 :])
+        return [spread(cast(value, x.aval.dtype), shape)]
+
     def added(x: Any, d: int, low: int, high: int, stat_length: Any = None) -> Any:
         size = x.aval.shape[d]
         lengths = (size, size) if stat_length is None else (
             _pairs(stat_length, x.aval.ndim, "stat_length", x.aval.shape)[d])  # fmt: skip
-        lead = (slice(None),) * d
-        parts = [x]
         first, last = [min(operator.index(n), size) for n in lengths]
         if min(first, last) < 1:
             raise ValueError("pad: stat_length must be 1 at least.")
-        ends = [(low, slice(0, first), True), (high, slice(size - last, size), False)]
-        for count, part, in_front in ends:
-            if count:
-                value = function(read(x, (*lead, part)), axis=d, keepdims=True)
-                if not dtypes.is_inexact(x.aval.dtype):
-                    value = round_(value)
-                value = cast(value, x.aval.dtype)
-                shape = tuple([count if i == d else n for i, n in enumerate(value.aval.shape)])
-                parts.insert(0 if in_front else len(parts), spread(value, shape))
-        return bind("concatenate", *parts, dimension=d) if len(parts) > 1 else x
+        before = repeated(x, d, low, slice(0, first))
+        after = repeated(x, d, high, slice(size - last, size))
+        return bind("concatenate", *before, x, *after, dimension=d) if before or after else x
 
     return added
 

@@ -137,4 +137,5 @@ def isdtype(dtype: Any, kind: Any) -> Any:
 def can_cast(from_: Any, to: Any, casting: str = "safe") -> Any:
     """Return whether elements of one dtype may become another; see `numpy.can_cast`."""
     source = dtypes.dtype(from_)
-    return np.can_cast(source, dtypes.requested_dtype(to, "can_cast"), casting=casting)  # type: ignore[arg-type]
+    kind: Any = casting
+    return np.can_cast(source, dtypes.requested_dtype(to, "can_cast"), casting=kind)

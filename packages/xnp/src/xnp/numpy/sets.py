@@ -30,7 +30,7 @@ from xnp.numpy.reductions import any as any_
 from xnp.numpy.selection import nonzero
 from xnp.numpy.shaping import moveaxis
 from xnp.numpy.sorting import argsort, lexsort, searchsorted, sort
-from xprim import Array, ConcreteArray, dtypes
+from xprim import Array, ConcreteArray, ShapedArray, dtypes
 from xprim.errors import ConcretizationTypeError
 
 __all__ = [
@@ -92,32 +92,32 @@ def unique(
     """
     del sorted
     ar = array_of(ar, "unique") if not isinstance(ar, list | tuple) else asarray(ar)
-    shape, own_axis = ar.aval.shape, axis
-    if axis is None:
-        rows = reshaped(ar, (ar.aval.size, 1))
-        lines = reshaped(ar, (ar.aval.size,))
-    else:
-        axis = axis_of(axis, ar.aval.ndim, "unique")
-        lines = array_of(moveaxis(ar, axis, 0), "unique")
-        count = lines.aval.shape[0]
-        rows = reshaped(lines, (count, lines.aval.size // count if count else 0))
     if size is None and not isinstance(ar, ConcreteArray):
         raise ConcretizationTypeError(
             ar, "unique", "how many elements are distinct depends on traced values; give size=."
         )
+    lines, rows = _lines_and_rows(ar, axis)
     found = _Distinct(rows, equal_nan)
     number = int(found.total()) if size is None else operator.index(size)
-    results = [_values(found, lines, number, fill_value, size)]
-    if axis is not None:
-        results[0] = moveaxis(results[0], 0, axis)
+    values = _values(found, lines, number, fill_value, size)
+    results = [values if axis is None else moveaxis(values, 0, axis)]
     if return_index:
         results.append(found.first_places(number))
     if return_inverse:
         inverse = found.inverse()
-        results.append(inverse if own_axis is not None else reshaped(inverse, shape))
+        results.append(inverse if axis is not None else reshaped(inverse, ar.aval.shape))
     if return_counts:
         results.append(found.counts(number))
     return results[0] if len(results) == 1 else tuple(results)
+
+
+def _lines_and_rows(x: Array, axis: int | None) -> tuple[Array, Array]:
+    """Return what is compared, along the first dimension, and the same as a matrix."""
+    if axis is None:
+        return reshaped(x, (x.aval.size,)), reshaped(x, (x.aval.size, 1))
+    lines = moveaxis(x, axis_of(axis, x.aval.ndim, "unique"), 0)
+    count = lines.aval.shape[0]
+    return lines, reshaped(lines, (count, lines.aval.size // count if count else 0))
 
 
 class _Distinct:
@@ -171,7 +171,7 @@ class _Distinct:
         return filled(0, (self.size,), self.dtype).at[self.order].set(numbers, unique_indices=True)
 
 
-def _values(found: _Distinct, lines: Any, number: int, fill_value: Any, size: Any) -> Array:
+def _values(found: _Distinct, lines: Array, number: int, fill_value: Any, size: Any) -> Array:
     if not found.size:
         if number:
             fill = array_of(0 if fill_value is None else fill_value, "unique")
@@ -212,7 +212,8 @@ def unique_inverse(
 
 def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Array:
     """Return distinct elements."""
-    return unique(x, equal_nan=False, size=size, fill_value=fill_value)  # type: ignore[no-any-return]
+    values: Array = unique(x, equal_nan=False, size=size, fill_value=fill_value)
+    return values
 
 
 # --- sets -----------------------------------------------------------------------------------------
@@ -250,9 +251,9 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
     return unique(joined, size=size, fill_value=fill_value)  # type: ignore[no-any-return]
 
 
-def _filtered(values: Any, keep: Any, size: int | None, fill_value: Any) -> Array:
+def _filtered(values: Array, keep: Any, size: int | None, fill_value: Any) -> Array:
     if size is None:
-        return values[keep]
+        return read(values, keep)
     (places,) = nonzero(keep, size=size, fill_value=values.shape[0])
     fill = 0 if fill_value is None else fill_value
     return read(values, places, mode="fill", fill_value=fill)
@@ -336,25 +337,31 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     axis = axis_of(axis, arr.aval.ndim, "insert")
     size = arr.aval.shape[axis]
     places = _static_positions(obj, "insert")
-    scalar = not isinstance(places, slice) and places.ndim == 0
-    if scalar and values.ndim == arr.aval.ndim and values.ndim:
-        count = values.shape[axis]
-    elif scalar:
-        count = values.shape[0] if arr.aval.ndim == 1 and values.ndim == 1 else 1
-    else:
-        count = len(np.arange(size)[places]) if isinstance(places, slice) else places.size
+    count = _number_of_new(places, values, arr.aval, axis)
     # NumPy says where each element of the result comes from: new ones are numbered -1, -2, ...
     new = -1 - np.arange(count)
     source = np.insert(np.arange(size), places, new)
-    old = read(arr, (*[slice(None)] * axis, np.maximum(source, 0).astype(np.int32))) if size else (
-        None)  # fmt: skip
-    shape = tuple([len(source) if d == axis else n for d, n in enumerate(arr.aval.shape)])
-    full = tuple([count if d == axis else n for d, n in enumerate(arr.aval.shape)])
-    values = spread(cast(values, arr.aval.dtype), full)
-    fresh = read(values, (*[slice(None)] * axis,
-                          np.where(source < 0, -1 - source, 0).astype(np.int32)))  # fmt: skip
-    if old is None:
+    values = spread(cast(values, arr.aval.dtype), _with_size(arr.aval.shape, axis, count))
+    lead = [slice(None)] * axis
+    fresh = read(values, (*lead, np.where(source < 0, -1 - source, 0).astype(np.int32)))
+    if not size:
         return fresh
-    line = tuple([len(source) if d == axis else 1 for d in range(len(shape))])
+    old = read(arr, (*lead, np.maximum(source, 0).astype(np.int32)))
+    line = _with_size((1,) * arr.aval.ndim, axis, len(source))
     is_new = reshaped(asarray(source < 0), line)
-    return select(spread(is_new, shape), fresh, old)
+    return select(spread(is_new, old.aval.shape), fresh, old)
+
+
+def _number_of_new(places: Any, values: Array, aval: ShapedArray, axis: int) -> int:
+    """Return how many elements `insert` puts in: one for each place, but all at a single one."""
+    if isinstance(places, slice):
+        return len(range(*places.indices(aval.shape[axis])))
+    if places.ndim:
+        return int(places.size)
+    if not values.ndim or values.ndim != aval.ndim:
+        return 1
+    return values.shape[axis]
+
+
+def _with_size(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
+    return (*shape[:axis], size, *shape[axis + 1 :])

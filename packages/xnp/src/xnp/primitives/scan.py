@@ -170,7 +170,8 @@ def _loop(b: Any, step: _Step, values: list[str], turns: int, unroll: int) -> li
         b.region(avals, test, [shaped_array((), dtypes.bool_)]), b.region(avals, body, avals)
     )
     start = b.scalar(0, dtypes.int32)
-    return b.op("stablehlo.while", [start, *values], avals, avals, regions=regions)[1:]  # type: ignore[no-any-return]
+    results = b.op("stablehlo.while", [start, *values], avals, avals, regions=regions)
+    return results[1:]  # type: ignore[no-any-return]
 
 
 class _Step:
