@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 import threading
+from importlib.util import find_spec
 
 import ml_dtypes
 import numpy as np
@@ -108,6 +109,7 @@ def test_the_client_is_made_once_by_many_threads():
     assert run_in_new_process(program) == "8 1"
 
 
+@pytest.mark.skipif(find_spec("jax") is None, reason="jax is not installed")
 @pytest.mark.parametrize("jax_first", [True, False])
 def test_jax_lives_in_the_same_process(jax_first):
     ours = f"""

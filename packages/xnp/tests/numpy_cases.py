@@ -9,7 +9,7 @@ import numpy as np
 
 
 def operands() -> dict[str, np.ndarray]:
-    """Return the arrays that expressions speak of: f* float32, i* int32, u uint8, b bool, c complex."""
+    """Return the arrays that expressions speak of: f* float32, i* int32, b bool, c complex."""
     rng = np.random.default_rng(0)
     return {
         "f": rng.standard_normal((3, 4)).astype(np.float32),
@@ -63,11 +63,13 @@ ns.cbrt(f); ns.sin(c); ns.exp(c); ns.log(c); ns.sqrt(c); ns.sin(b); ns.exp(h); n
 ns.degrees(f); ns.deg2rad(i); ns.arctan2(f, g); ns.hypot(f, g); ns.logaddexp(f, g)
 ns.logaddexp2(f, g); ns.logaddexp(special, special); ns.heaviside(z, 0.5); ns.copysign(f, g)
 ns.nextafter(f, g); ns.sinc(z); ns.sinc(f); ns.i0(f); ns.ldexp(f, i); ns.frexp(f)[0]
-ns.frexp(f)[1]; ns.gcd(i, j); ns.lcm(i, j); ns.real(c); ns.imag(c); ns.real(f); ns.conj(c); ns.conj(f)
+ns.frexp(f)[1]; ns.gcd(i, j); ns.lcm(i, j); ns.real(c); ns.imag(c); ns.real(f); ns.conj(c)
+ns.conj(f)
 ns.angle(c); ns.angle(f); ns.angle(c, deg=True); ns.spacing(fpos)
 ns.logical_and(f > 0, i); ns.logical_or(b, False); ns.logical_xor(b, i); ns.logical_not(f)
 ns.isnan(special); ns.isinf(special); ns.isfinite(special); ns.isposinf(special)
-ns.isneginf(special); ns.isnan(i); ns.signbit(z); ns.iscomplex(c); ns.isreal(c); ns.isclose(f, f + 1e-9)
+ns.isneginf(special); ns.isnan(i); ns.signbit(z); ns.iscomplex(c); ns.isreal(c)
+ns.isclose(f, f + 1e-9)
 ns.isclose(special, special, equal_nan=True); ns.allclose(f, g); ns.array_equal(f, f)
 ns.array_equiv(f, f[0]); ns.array_equal(special, special, equal_nan=True)
 ns.floor(f * 3); ns.ceil(f * 3); ns.trunc(f * 3); ns.rint(z); ns.round(f, 1)
@@ -89,7 +91,8 @@ ns.hstack([row, row]); ns.hstack([f, g]); ns.dstack([f, g]); ns.column_stack([ro
 ns.append(f, g); ns.append(f, g, axis=0); ns.block([[f, g], [g, f]]); ns.split(f, 2, axis=1)[1]
 ns.array_split(f1, 3)[1]; ns.split(f1, [2, 5])[1]; ns.hsplit(f, 2)[0]; ns.vsplit(sq, 2)[1]
 ns.unstack(f)[1]; ns.repeat(f, 2); ns.repeat(f, 3, axis=1); ns.repeat(row, ns.array([1, 0, 2, 1]))
-ns.tile(row, 3); ns.tile(f, (2, 1, 2)); ns.resize(row, (3, 3)); ns.roll(f, 1); ns.roll(f, -1, axis=1)
+ns.tile(row, 3); ns.tile(f, (2, 1, 2)); ns.resize(row, (3, 3)); ns.roll(f, 1)
+ns.roll(f, -1, axis=1)
 ns.roll(f, (1, 2), axis=(0, 1)); ns.flip(f); ns.flip(f, 1); ns.fliplr(f); ns.flipud(f); ns.rot90(f)
 ns.rot90(f, 2); ns.rot90(f, 3); ns.rot90(cube, 1, (1, 2)); ns.diagonal(sq); ns.diagonal(f, 1)
 ns.diagonal(cube, 0, 1, 2); ns.trace(sq); ns.diag(row); ns.diag(row, -1); ns.diag(sq, 1)
@@ -112,7 +115,8 @@ INDEXING = """
 f[0]; f[-1]; f[1, 2]; f[1:]; f[:, 1]; f[:, ::-1]; f[::2, 1:3]; f[..., 0]; f[None]; f[:, None, 1]
 f[idx]; f[idx, 0]; f[idx, idx]; f[:, idx2]; f[idx[:, None], idx]; cube[0, idx, 1]; cube[:, idx, 1]
 cube[0, :, idx]; cube[idx[:2] % 2, :, idx[:2]]; cube[..., idx2]; cube[None, :, idx]
-cube[k0 % 2]; f[k0]; f[k0, k0]; f[:, k0]; f[k0, 1:3]; f[b]; f[b1[:3]]; f[:, b1[:4]]; f[f > 0]; e0[0:0]
+cube[k0 % 2]; f[k0]; f[k0, k0]; f[:, k0]; f[k0, 1:3]; f[b]; f[b1[:3]]; f[:, b1[:4]]; f[f > 0]
+e0[0:0]
 f[1:1]; f[::-2, ::-1]; f1[7:2:-2]; f1[-3:]; f[ns.array([], dtype="int32")]; s0[...]; s0[None]
 cube[:, 1:, idx2[0]]; cube[1, ..., ::2]; f[True]; f[idx2 % 3].shape == (2, 2, 4)
 f.at[0].set(1.0); f.at[1, 2].set(5); f.at[:, 1].set(0.0); f.at[1:, ::2].set(2.0); f.at[idx].set(row)
@@ -132,12 +136,18 @@ ns.take_along_axis(f, idx[None] % 3, axis=0) if False else f; f.take(idx)
 ns.put_along_axis(f, i[:, :1] % 4, 9.0, 1, inplace=False); ns.put(f, idx, 7.0, inplace=False)
 ns.place(f, f > 0, ns.array([1.0, 2.0]), inplace=False)
 ns.where(f > 0, f, g); ns.where(b, f, 0); ns.where(b, i, 2.5); ns.where(b[0], f, row)
-ns.where(f > 0)[0]; ns.nonzero(i)[1]; ns.nonzero(b, size=5)[0]; ns.nonzero(b, size=12, fill_value=-1)[1]
-ns.flatnonzero(b); ns.argwhere(b); ns.argwhere(b, size=4); ns.extract(b, f); ns.compress(b1[:3], f, axis=0)
-ns.select([f > 1, f > 0], [f, g], 5.0); ns.clip(f, -0.5, 0.5); ns.clip(f, None, 0.1); ns.clip(i, 0, 3)
-ns.clip(f, row, 2.0); f.clip(0); ns.choose(idx % 2, [idx, idx + 5]); ns.piecewise(f, [f < 0, f >= 0], [-1.0, 1.0])
-ns.sort(f); ns.sort(f, axis=0); ns.sort(f, axis=None); ns.sort(special); ns.argsort(f); ns.argsort(i, axis=0)
-ns.sort(f, descending=True); ns.argsort(i1, descending=True); ns.lexsort((i1, i1 % 2)); ns.partition(f1, 3)[3]
+ns.where(f > 0)[0]; ns.nonzero(i)[1]; ns.nonzero(b, size=5)[0]
+ns.nonzero(b, size=12, fill_value=-1)[1]
+ns.flatnonzero(b); ns.argwhere(b); ns.argwhere(b, size=4); ns.extract(b, f)
+ns.compress(b1[:3], f, axis=0)
+ns.select([f > 1, f > 0], [f, g], 5.0); ns.clip(f, -0.5, 0.5); ns.clip(f, None, 0.1)
+ns.clip(i, 0, 3)
+ns.clip(f, row, 2.0); f.clip(0); ns.choose(idx % 2, [idx, idx + 5])
+ns.piecewise(f, [f < 0, f >= 0], [-1.0, 1.0])
+ns.sort(f); ns.sort(f, axis=0); ns.sort(f, axis=None); ns.sort(special); ns.argsort(f)
+ns.argsort(i, axis=0)
+ns.sort(f, descending=True); ns.argsort(i1, descending=True); ns.lexsort((i1, i1 % 2))
+ns.partition(f1, 3)[3]
 ns.searchsorted(sorted, f1); ns.searchsorted(sorted, f, side="right"); ns.digitize(f1, sorted)
 ns.searchsorted(sorted, special); ns.sort(c); ns.sort_complex(f1)
 """.strip()
@@ -165,8 +175,10 @@ ns.vdot(c, c); ns.tensordot(f, g, 2); ns.tensordot(cube, f, ((1, 2), (0, 1)))
 ns.tensordot(f, sq, 1); ns.tensordot(row, row, 0); ns.kron(f, idx); ns.vecdot(f, g); ns.vecdot(c, c)
 ns.matvec(sq, row); ns.vecmat(row, sq); ns.einsum("ij,jk->ik", f, sq); ns.einsum("ij,kj", f, g)
 ns.einsum("ii", sq); ns.einsum("ii->i", sq); ns.einsum("ij->ji", f); ns.einsum("ij->", f)
-ns.einsum("...ij,...jk->...ik", cube, sq); ns.einsum("ij,ij->i", f, g); ns.einsum("i,j,k->ijk", row, idx, row)
-ns.einsum("ij,jk,kl->il", f, sq, sq); ns.einsum("bij,bjk,kl->bil", cube, cube.mT, idx[:, None] + 0.0)
+ns.einsum("...ij,...jk->...ik", cube, sq); ns.einsum("ij,ij->i", f, g)
+ns.einsum("i,j,k->ijk", row, idx, row)
+ns.einsum("ij,jk,kl->il", f, sq, sq)
+ns.einsum("bij,bjk,kl->bil", cube, cube.mT, idx[:, None] + 0.0)
 ns.einsum(f, [0, 1], sq, [1, 2], [0, 2]); ns.einsum("ij,j", f, row); ns.einsum("ij,ik->ijk", f, g)
 ns.einsum("a,a,a->a", row, row, row); ns.einsum("i...->...", f); f.dot(row); ns.cumsum(f @ sq)
 """.strip()
@@ -181,52 +193,84 @@ def cases(*tables: str) -> list[str]:
 
 MORE = """
 ns.pad(row, 1); ns.pad(f, ((1, 2), (0, 1)), constant_values=2.0); ns.pad(f, 2, mode="edge")
-ns.pad(f, 2, mode="reflect"); ns.pad(f, 5, mode="reflect"); ns.pad(f, 2, mode="symmetric"); ns.pad(f, 7, mode="symmetric")
-ns.pad(f, 3, mode="wrap"); ns.pad(f, 2, mode="linear_ramp", end_values=1.0); ns.pad(f, 1, mode="mean")
-ns.pad(f, 1, mode="maximum"); ns.pad(f, (2, 1), mode="minimum", stat_length=2); ns.pad(row, 2, mode="reflect", reflect_type="odd")
+ns.pad(f, 2, mode="reflect"); ns.pad(f, 5, mode="reflect"); ns.pad(f, 2, mode="symmetric")
+ns.pad(f, 7, mode="symmetric")
+ns.pad(f, 3, mode="wrap"); ns.pad(f, 2, mode="linear_ramp", end_values=1.0)
+ns.pad(f, 1, mode="mean")
+ns.pad(f, 1, mode="maximum"); ns.pad(f, (2, 1), mode="minimum", stat_length=2)
+ns.pad(row, 2, mode="reflect", reflect_type="odd")
 ns.pad(i, 1, mode="mean"); ns.pad(row, 2, mode="symmetric", reflect_type="odd")
 ns.nansum(nans); ns.nansum(nans, 0); ns.nanprod(nans, 1); ns.nanmax(nans, 0); ns.nanmin(nans)
 ns.nanmean(nans, 1); ns.nanvar(nans); ns.nanstd(nans, 0); ns.nancumsum(nans); ns.nancumprod(nans, 1)
 ns.nanargmax(nans, 0); ns.nanargmin(nans); ns.nanmax(nans * ns.nan); ns.nanmedian(nans, 1)
 ns.nanpercentile(nans, 30.0); ns.nanquantile(nans, 0.4, axis=0)
-ns.median(f); ns.median(f, axis=0); ns.median(i); ns.quantile(f, 0.3); ns.quantile(f, ns.array([0.1, 0.9]), axis=1)
-ns.percentile(f, 25.0, axis=0, keepdims=True); ns.quantile(f, 0.3, method="lower"); ns.quantile(f, 0.3, method="nearest")
-ns.quantile(f, 0.37, method="midpoint"); ns.quantile(f, 0.3, method="higher"); ns.quantile(special, 0.5)
+ns.median(f); ns.median(f, axis=0); ns.median(i); ns.quantile(f, 0.3)
+ns.quantile(f, ns.array([0.1, 0.9]), axis=1)
+ns.percentile(f, 25.0, axis=0, keepdims=True); ns.quantile(f, 0.3, method="lower")
+ns.quantile(f, 0.3, method="nearest")
+ns.quantile(f, 0.37, method="midpoint"); ns.quantile(f, 0.3, method="higher")
+ns.quantile(special, 0.5)
 ns.bincount(pattern); ns.bincount(pattern, weights=row[pattern]); ns.bincount(pattern, length=3)
-ns.histogram(f)[0]; ns.histogram(f, 5)[1]; ns.histogram(f, ns.array([-1.0, 0.0, 2.0]))[0]; ns.histogram(f, density=True)[0]
-ns.histogram2d(f1, g1, 3)[0]; ns.histogramdd(f, 2)[0]; ns.cov(f); ns.cov(f, rowvar=False); ns.cov(f1, g1); ns.corrcoef(f)
-ns.cov(f, aweights=fpos[0]); ns.cov(f, fweights=j[0]); ns.corrcoef(f1, g1); ns.diff(f); ns.diff(f, 2, axis=0); ns.diff(f1, prepend=0.0)
-ns.ediff1d(f); ns.ediff1d(i, to_begin=1); ns.gradient(f)[0]; ns.gradient(f, 2.0, axis=1); ns.gradient(f1, sorted[:8])
-ns.trapezoid(f); ns.trapezoid(f1, sorted[:8]); ns.trapezoid(f, dx=0.5, axis=0); ns.interp(f1, sorted, sorted * 2)
-ns.interp(f1, sorted, sorted ** 2, left=-1.0, right=5.0); ns.unwrap(f1 * 5); ns.cross(f[:, :3], g[:, :3])
-ns.convolve(f1, row); ns.convolve(f1, row, mode="same"); ns.convolve(row, f1, mode="valid"); ns.correlate(f1, row); ns.correlate(f1, row, mode="full")
-ns.correlate(row, f1, mode="same"); ns.correlate(f1, row, mode="same"); ns.convolve(i1, idx); ns.interp(f1, sorted, sorted, period=1.5)
+ns.histogram(f)[0]; ns.histogram(f, 5)[1]; ns.histogram(f, ns.array([-1.0, 0.0, 2.0]))[0]
+ns.histogram(f, density=True)[0]
+ns.histogram2d(f1, g1, 3)[0]; ns.histogramdd(f, 2)[0]; ns.cov(f); ns.cov(f, rowvar=False)
+ns.cov(f1, g1); ns.corrcoef(f)
+ns.cov(f, aweights=fpos[0]); ns.cov(f, fweights=j[0]); ns.corrcoef(f1, g1); ns.diff(f)
+ns.diff(f, 2, axis=0); ns.diff(f1, prepend=0.0)
+ns.ediff1d(f); ns.ediff1d(i, to_begin=1); ns.gradient(f)[0]; ns.gradient(f, 2.0, axis=1)
+ns.gradient(f1, sorted[:8])
+ns.trapezoid(f); ns.trapezoid(f1, sorted[:8]); ns.trapezoid(f, dx=0.5, axis=0)
+ns.interp(f1, sorted, sorted * 2)
+ns.interp(f1, sorted, sorted ** 2, left=-1.0, right=5.0); ns.unwrap(f1 * 5)
+ns.cross(f[:, :3], g[:, :3])
+ns.convolve(f1, row); ns.convolve(f1, row, mode="same"); ns.convolve(row, f1, mode="valid")
+ns.correlate(f1, row); ns.correlate(f1, row, mode="full")
+ns.correlate(row, f1, mode="same"); ns.correlate(f1, row, mode="same"); ns.convolve(i1, idx)
+ns.interp(f1, sorted, sorted, period=1.5)
 """.strip()
 
 SETS = """
-ns.unique(pattern); ns.unique(pattern, return_index=True)[1]; ns.unique(pattern, return_inverse=True)[1]
+ns.unique(pattern); ns.unique(pattern, return_index=True)[1]
+ns.unique(pattern, return_inverse=True)[1]
 ns.unique(pattern, return_counts=True)[1]; ns.unique(pattern, size=5); ns.unique(pattern, size=2)
 ns.unique(pattern, size=5, fill_value=-1); ns.unique(pattern, return_counts=True, size=5)[1]
 ns.unique(i % 3, axis=0); ns.unique(special); ns.unique(i % 3); ns.unique_counts(pattern).counts
-ns.unique(i % 3, return_inverse=True)[1]; ns.isin(i, idx); ns.isin(i, idx, invert=True); ns.union1d(pattern, idx)
-ns.intersect1d(pattern, i1); ns.setdiff1d(pattern, idx); ns.setxor1d(pattern, idx); ns.union1d(pattern, idx, size=6)
-ns.intersect1d(pattern, i1, return_indices=True)[1]; ns.delete(f1, 2); ns.delete(f, 1, axis=0); ns.insert(f1, 2, 9.0)
-ns.delete(f1, ns.array([0, 3])); ns.insert(f, 1, 5.0, axis=1); ns.insert(f1, ns.array([1, 4]), ns.array([7.0, 8.0]))
-ns.ix_(idx, idx)[0]; f[ns.ix_(idx, idx)]; ns.diag_indices(3)[0]; ns.tril_indices(3)[1]; ns.triu_indices(3, 1, 4)[0]
-ns.unravel_index(idx, (2, 3))[0]; ns.ravel_multi_index((idx % 2, idx), (2, 3)); ns.r_[f1, 1.0, 2:5]; ns.c_[row, row]
-ns.r_[0:1:3j]; ns.polyval(row, f); ns.polyadd(row, idx); ns.polysub(row, idx); ns.polymul(row, row); ns.polyder(row)
-ns.polyint(row); ns.polyint(row, 2, k=1.0); ns.poly(row); ns.polydiv(f1, row)[0]; ns.polyfit(f1, g1, 2)
-ns.packbits(b); ns.packbits(b, axis=1, bitorder="little"); ns.unpackbits(u); ns.unpackbits(u, axis=1, count=5)
-ns.vectorize(lambda a, b: a * b + 1)(col, row); ns.apply_along_axis(lambda v: v.sum(), 0, f); ns.apply_over_axes(ns.sum, cube, (0, 2))
-ns.vectorize(lambda a: a / a.sum(), signature="(n)->(n)")(f); ns.apply_along_axis(lambda v: v * 2, 1, f)
-ns.frompyfunc(lambda a, b: a + b, 2, 1)(row, 1.0); ns.frompyfunc(lambda a, b: a + b, 2, 1, identity=0).reduce(f1)
+ns.unique(i % 3, return_inverse=True)[1]; ns.isin(i, idx); ns.isin(i, idx, invert=True)
+ns.union1d(pattern, idx)
+ns.intersect1d(pattern, i1); ns.setdiff1d(pattern, idx); ns.setxor1d(pattern, idx)
+ns.union1d(pattern, idx, size=6)
+ns.intersect1d(pattern, i1, return_indices=True)[1]; ns.delete(f1, 2); ns.delete(f, 1, axis=0)
+ns.insert(f1, 2, 9.0)
+ns.delete(f1, ns.array([0, 3])); ns.insert(f, 1, 5.0, axis=1)
+ns.insert(f1, ns.array([1, 4]), ns.array([7.0, 8.0]))
+ns.ix_(idx, idx)[0]; f[ns.ix_(idx, idx)]; ns.diag_indices(3)[0]; ns.tril_indices(3)[1]
+ns.triu_indices(3, 1, 4)[0]
+ns.unravel_index(idx, (2, 3))[0]; ns.ravel_multi_index((idx % 2, idx), (2, 3)); ns.r_[f1, 1.0, 2:5]
+ns.c_[row, row]
+ns.r_[0:1:3j]; ns.polyval(row, f); ns.polyadd(row, idx); ns.polysub(row, idx); ns.polymul(row, row)
+ns.polyder(row)
+ns.polyint(row); ns.polyint(row, 2, k=1.0); ns.poly(row); ns.polydiv(f1, row)[0]
+ns.polyfit(f1, g1, 2)
+ns.packbits(b); ns.packbits(b, axis=1, bitorder="little"); ns.unpackbits(u)
+ns.unpackbits(u, axis=1, count=5)
+ns.vectorize(lambda a, b: a * b + 1)(col, row); ns.apply_along_axis(lambda v: v.sum(), 0, f)
+ns.apply_over_axes(ns.sum, cube, (0, 2))
+ns.vectorize(lambda a: a / a.sum(), signature="(n)->(n)")(f)
+ns.apply_along_axis(lambda v: v * 2, 1, f)
+ns.frompyfunc(lambda a, b: a + b, 2, 1)(row, 1.0)
+ns.frompyfunc(lambda a, b: a + b, 2, 1, identity=0).reduce(f1)
 """.strip()
 
 NN = """
-ns.relu(f); ns.relu6(f * 9); ns.sigmoid(f); ns.softplus(f); ns.log_sigmoid(f); ns.silu(f); ns.mish(f); ns.soft_sign(f)
-ns.hard_tanh(f); ns.hard_sigmoid(f * 3); ns.hard_silu(f); ns.elu(f); ns.elu(f, 0.5); ns.celu(f, 2.0); ns.selu(f); ns.leaky_relu(f)
-ns.gelu(f); ns.gelu(f, approximate=False); ns.glu(f); ns.squareplus(f); ns.sparse_plus(f); ns.sparse_sigmoid(f); ns.log1mexp(fpos)
-ns.softmax(f); ns.softmax(f, axis=0); ns.softmax(f, where=b | (f > 0)); ns.log_softmax(f); ns.logsumexp(f); ns.logsumexp(f, axis=1, keepdims=True)
-ns.logsumexp(f, b=g * g); ns.logsumexp(special[1:]); ns.logmeanexp(f, axis=0); ns.standardize(f); ns.one_hot(idx, 4); ns.one_hot(i1, 3, axis=0)
+ns.relu(f); ns.relu6(f * 9); ns.sigmoid(f); ns.softplus(f); ns.log_sigmoid(f); ns.silu(f)
+ns.mish(f); ns.soft_sign(f)
+ns.hard_tanh(f); ns.hard_sigmoid(f * 3); ns.hard_silu(f); ns.elu(f); ns.elu(f, 0.5)
+ns.celu(f, 2.0); ns.selu(f); ns.leaky_relu(f)
+ns.gelu(f); ns.gelu(f, approximate=False); ns.glu(f); ns.squareplus(f); ns.sparse_plus(f)
+ns.sparse_sigmoid(f); ns.log1mexp(fpos)
+ns.softmax(f); ns.softmax(f, axis=0); ns.softmax(f, where=b | (f > 0)); ns.log_softmax(f)
+ns.logsumexp(f); ns.logsumexp(f, axis=1, keepdims=True)
+ns.logsumexp(f, b=g * g); ns.logsumexp(special[1:]); ns.logmeanexp(f, axis=0); ns.standardize(f)
+ns.one_hot(idx, 4); ns.one_hot(i1, 3, axis=0)
 ns.relu(i); ns.softmax(h); ns.standardize(f, axis=0); ns.relu(special); ns.logsumexp(f, where=b)
 """.strip()

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import xad
 import xnp
 from xprim import eval_closed, make_jaxpr
 
@@ -45,3 +46,58 @@ def test_a_function_gives_what_jax_nn_gives_along_every_route(text: str) -> None
         np.testing.assert_allclose(
             np.asarray(found), np.asarray(expected), rtol=tolerance, atol=tolerance
         )
+
+
+OPTIONS: list[dict[str, Any]] = [
+    {}, {"is_causal": True}, {"scale": 0.3, "bias": True}, {"mask": True},
+    {"local_window_size": (2, 1)}, {"local_window_size": 1},
+    {"key_value_seq_lengths": [2, 5], "query_seq_lengths": [3, 4]}, {"return_residual": True},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("heads", [4, 2])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_attention_and_its_derivative_are_those_of_jax(
+    options: dict[str, Any], heads: int, dtype: str
+) -> None:
+    rng = np.random.default_rng(0)
+    arrays = [
+        rng.standard_normal((2, 4, 4, 8)).astype(dtype),
+        rng.standard_normal((2, 5, heads, 8)).astype(dtype),
+        rng.standard_normal((2, 5, heads, 8)).astype(dtype),
+    ]
+    given = dict(options)
+    if "bias" in given:
+        given["bias"] = rng.standard_normal((2, 4, 4, 5)).astype(dtype)
+    if "mask" in given:
+        given["mask"] = rng.uniform(size=(2, 1, 4, 5)) < 0.7
+    for name in ("key_value_seq_lengths", "query_seq_lengths"):
+        if name in given:
+            given[name] = np.array(given[name], np.int32)
+
+    def outputs(nn: Any, *qkv: Any) -> Any:
+        results = nn.dot_product_attention(*qkv, **given)
+        return results if isinstance(results, tuple) else (results,)
+
+    tolerance = 5e-3 if dtype == "float16" else 3e-5
+    expected = outputs(jax.nn, *arrays)
+    found = outputs(xnp.nn, *arrays)
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_allclose(
+            np.asarray(ours), np.asarray(theirs), rtol=tolerance, atol=tolerance
+        )
+    argnums = (0, 1, 2)
+    ours = xad.grad(lambda *qkv: (outputs(xnp.nn, *qkv)[0] ** 2).sum(), argnums)(*arrays)
+    theirs = jax.grad(lambda *qkv: (outputs(jax.nn, *qkv)[0] ** 2).sum(), argnums)(*arrays)
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(
+            np.asarray(a), np.asarray(b), rtol=10 * tolerance, atol=10 * tolerance
+        )
+
+
+def test_attention_refuses_shapes_that_do_not_go_together() -> None:
+    q, k = xnp.zeros((3, 3, 2)), xnp.zeros((3, 2, 2))
+    with pytest.raises(ValueError, match="the shapes do not go together"):
+        xnp.nn.dot_product_attention(q, k, k)

@@ -1,7 +1,7 @@
 """Every expression of `numpy_cases` gives what jax.numpy gives: value, dtype and weak type.
 
-And it gives the same along each of our routes: written out (first call), by its dispatch plan (second
-call), and staged as a jaxpr.
+And it gives the same along each of our routes: written out (first call), by its dispatch plan
+(second call), and staged as a jaxpr.
 """
 
 from __future__ import annotations
@@ -37,9 +37,12 @@ CASES = numpy_cases.cases(
 )  # fmt: skip
 
 # Names in an expression that has to know values, so that it cannot be staged.
-VALUE_DEPENDENT = ("f[b]", "f[b1", "f[:, b1", "f[f > 0]", "ns.where(f > 0)[0]", "ns.nonzero(i)",
-                   "flatnonzero(b)", "argwhere(b)", "extract(", "compress(", "repeat(row, ns",
-                   "choose(", "bincount(pattern)", "weights=row", "unique", "intersect1d", "union1d", "set", "insert(", "delete(", "ravel_multi", "packbits", "at[b]", "f[True]", "!")  # fmt: skip
+VALUE_DEPENDENT = (
+    "f[b]", "f[b1", "f[:, b1", "f[f > 0]", "ns.where(f > 0)[0]", "ns.nonzero(i)", "flatnonzero(b)",
+    "argwhere(b)", "extract(", "compress(", "repeat(row, ns", "choose(", "bincount(pattern)",
+    "weights=row", "unique", "intersect1d", "union1d", "set", "insert(", "delete(", "ravel_multi",
+    "packbits", "at[b]", "f[True]", "!",
+)  # fmt: skip
 # NumPy rounds, adds and multiplies in another order than XLA.
 TOLERANCE = {"float16": 2e-3, "float32": 3e-5, "complex64": 3e-5}
 

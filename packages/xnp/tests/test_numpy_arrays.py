@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
 from typing import Any
 
 import numpy as np
@@ -189,5 +190,38 @@ def test_every_pair_of_dtypes_gives_the_same_written_out_and_by_plan() -> None:
 
 def test_names_are_public_and_exist() -> None:
     assert "sin" in xnp.__all__
+    modules = [m for name, m in sys.modules.items() if name.startswith("xnp.numpy.")]
+    shown = {name for m in modules for name in getattr(m, "__all__", ())}
+    assert shown == {*xnp.__all__} - {"Array", "lax", "linalg", "ndarray", "nn", "numpy"}
     for name in xnp.__all__:
         assert hasattr(xnp, name)
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (7, 3), (5, 2), (2, 2, 2)])
+@pytest.mark.parametrize("wrap", [False, True])
+@pytest.mark.parametrize("value", [5.0, [1.0, 2.0]])
+def test_fill_diagonal_is_that_of_numpy(shape: Any, wrap: bool, value: Any) -> None:
+    expected = np.zeros(shape, np.float32)
+    np.fill_diagonal(expected, value, wrap)
+    found = xnp.fill_diagonal(xnp.zeros(shape), xnp.array(value), wrap, inplace=False)
+    assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("edge_order", [1, 2])
+def test_gradient_is_that_of_numpy_also_at_the_ends(edge_order: int) -> None:
+    f = np.random.default_rng(0).standard_normal((6, 5)).astype(np.float32)
+    x = np.array([0.0, 0.5, 0.75, 2.0, 2.5, 4.0], np.float32)
+    for found, expected in zip(
+        [*xnp.gradient(f, 0.3, edge_order=edge_order),
+         xnp.gradient(f, x, axis=0, edge_order=edge_order)],
+        [*np.gradient(f, 0.3, edge_order=edge_order),
+         np.gradient(f, x, axis=0, edge_order=edge_order)], strict=True,
+    ):  # fmt: skip
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    with pytest.raises(ValueError, match="edge_order must be 1 or 2"):
+        xnp.gradient(f, edge_order=3)
+
+
+def test_take_refuses_to_raise_for_values() -> None:
+    with pytest.raises(ValueError, match="mode 'raise' cannot be"):
+        xnp.take(xnp.arange(3), xnp.array([5]), mode="raise")

@@ -80,12 +80,6 @@ class JVPTrace(Trace):
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
     ) -> tuple[Any, ...]:
         """Apply the jvp rule, or hand the primitive to the parent."""
-        if self.keeps_sources and state.source is None and not primitive.call_like:
-            state.source = capture(2)  # once for all operations of the rule
-            try:
-                return self.process(primitive, operands, params)
-            finally:
-                state.source = None
         primals: list[Any] = []
         tangents: list[Tangent] = []
         active = False
@@ -101,6 +95,9 @@ class JVPTrace(Trace):
         if not active:
             return parent.process(primitive, operands, params)
         previous = state.trace
+        located = self.keeps_sources and state.source is None and not primitive.call_like
+        if located:
+            state.source = capture(2)  # once for all operations of the rule
         state.trace = parent
         try:
             if primitive.call_like:
@@ -110,6 +107,8 @@ class JVPTrace(Trace):
                 outs, dots = jvp_rule(primitive)(primals, tangents, **params)
         finally:
             state.trace = previous
+            if located:
+                state.source = None
         if len(outs) == 1:
             out, dot = outs[0], dots[0]
             return (out if type(dot) is Zero else JVPTracer(self, out, dot),)

@@ -98,12 +98,6 @@ class BatchTrace(Trace):
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
     ) -> tuple[Any, ...]:
         """Apply the batch rule of a primitive, or hand it to the parent trace."""
-        if self.keeps_sources and state.source is None and not primitive.call_like:
-            state.source = capture(2)  # once for all operations of the rule
-            try:
-                return self.process(primitive, operands, params)
-            finally:
-                state.source = None
         values, dims, mapped, axis = [], [], False, self.axis
         for x in operands:
             if type(x) is BatchTracer and x._trace.axis is axis:
@@ -121,6 +115,9 @@ class BatchTrace(Trace):
         if not callable(rule):
             rule = resolved(primitive)
         previous = state.trace
+        located = self.keeps_sources and state.source is None and not primitive.call_like
+        if located:
+            state.source = capture(2)  # once for all operations of the rule
         state.trace = parent
         try:
             results, out_dims = rule(axis, values, dims, **params)
@@ -130,6 +127,8 @@ class BatchTrace(Trace):
             raise
         finally:
             state.trace = previous
+            if located:
+                state.source = None
         return tuple([
             r if d is not_mapped else BatchTracer(self, r, d)
             for r, d in zip(results, out_dims, strict=True)

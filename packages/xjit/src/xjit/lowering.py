@@ -151,9 +151,7 @@ def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[st
         if rule is None or type(rule) is Undefined:
             raise _missing_rule(eqn)
         start = len(builder.lines)
-        operands = [
-            names[x] if x in names else builder.constant(x.value.to_host(), x.aval) for x in inputs
-        ]
+        operands = [names[x] if x in names else _literal(builder, x, names) for x in inputs]
         results = rule(
             builder, operands, [x.aval for x in inputs], [v.aval for v in outputs], **eqn.params
         )
@@ -162,15 +160,13 @@ def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[st
         names.update(zip(outputs, results, strict=True))
         if located:
             _locate(builder.lines, start, eqn)
-    return _named(builder, jaxpr.outvars, names)
+    return [names[x] if x in names else _literal(builder, x, names) for x in jaxpr.outvars]
 
 
-def _named(builder: Builder, atoms: Sequence[Any], names: dict[Any, str]) -> list[str]:
-    """Return the names of variables and literals."""
-    return [
-        builder.constant(x.value.to_host(), x.aval) if type(x) is Literal else names[x]
-        for x in atoms
-    ]
+def _literal(builder: Builder, literal: Literal, names: dict[Any, str]) -> str:
+    """Return the name of a literal, from now on among the names."""
+    name = names[literal] = builder.constant(literal.value.to_host(), literal.aval)
+    return name
 
 
 def _staged_program(

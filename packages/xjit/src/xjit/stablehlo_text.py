@@ -192,11 +192,12 @@ class Builder:
         """Repeat an operand to a shape; `dims` says where its dimensions go."""
         if aval.shape == shape:
             return operand
-        if operand in self._scalars:
-            return self.constant(self._scalars[operand], shaped_array(shape, aval.dtype))
         key = (operand, shape, tuple(dims))
         name = self._broadcasts.get(key)
-        if name is None:
+        if name is None and operand in self._scalars:
+            name = self.constant(self._scalars[operand], shaped_array(shape, aval.dtype))
+            self._broadcasts[key] = name
+        elif name is None:
             out = shaped_array(shape, aval.dtype)
             (name,) = self.op(
                 "stablehlo.broadcast_in_dim", [operand], [aval], [out],

@@ -118,9 +118,10 @@ class ConcreteArray(Array):
             return host.astype(dtype)
         if copy:
             return host.copy()
-        view = host.view()
-        view.flags.writeable = False
-        return view
+        if host.flags.writeable:  # the first time: views of the one kept are read-only too
+            host = self._host = host.view()
+            host.flags.writeable = False
+        return host.view()
 
     # What follows is plain; the package that owns the array functions may attach its own form.
 

@@ -115,13 +115,7 @@ def _pair_of(body: Staged) -> tuple[Any, Any]:
 
 def _length(xs: list[Array], tree: Any, length: int | None) -> int:
     """Return how many steps there are."""
-    if length is not None:
-        try:
-            length = operator.index(length)
-        except TypeError:
-            raise TypeError(
-                f"scan: length must be an integer, got {type(length).__name__}."
-            ) from None
+    given = set() if length is None else {_integer_length(length)}
     paths = xtree.leaves_with_path(xtree.unflatten(tree, range(len(xs))))
     named = [(f"xs{xtree.keystr(path)}", xs[i]) for path, i in paths]
     for name, x in named:
@@ -130,7 +124,7 @@ def _length(xs: list[Array], tree: Any, length: int | None) -> int:
                 f"scan: every array of xs needs a leading dimension to go along."
                 f"\n  got       {name}: {x.aval.str_long()}"
             )
-    sizes = {x.shape[0] for x in xs} | (set() if length is None else {length})
+    sizes = given.union([x.shape[0] for x in xs])
     if len(sizes) > 1:
         shown = ", ".join([f"{name}: {x.aval.str_long()}" for name, x in named[:4]])
         raise ValueError(
@@ -143,6 +137,13 @@ def _length(xs: list[Array], tree: Any, length: int | None) -> int:
             "\n  got       no arrays in xs, and length=None"
         )
     return sizes.pop()
+
+
+def _integer_length(length: Any) -> int:
+    try:
+        return operator.index(length)
+    except TypeError:
+        raise TypeError(f"scan: length must be an integer, got {type(length).__name__}.") from None
 
 
 def unroll_count(unroll: Any, length: int, operation: str) -> int:
@@ -260,18 +261,7 @@ def associative_scan(
     leaves, tree = arrays_of(elems, "associative_scan: an array of elems")
     if not leaves:
         return elems
-    ndim = leaves[0].ndim
-    if not -ndim <= axis < ndim:
-        raise ValueError(
-            f"associative_scan: axis {axis} is out of range for arrays of {ndim} dimensions."
-        )
-    axis %= ndim
-    sizes = {x.shape[axis] if x.ndim > axis else -1 for x in leaves}
-    if len(sizes) > 1:
-        raise ValueError(
-            "associative_scan: all arrays must have one size along the axis."
-            f"\n  got       {', '.join([x.aval.str_long() for x in leaves])}, axis={axis}"
-        )
+    axis = _common_axis(leaves, axis)
 
     def combine(a: list[Any], b: list[Any]) -> list[Any]:
         result = fn(xtree.unflatten(tree, a), xtree.unflatten(tree, b))
@@ -285,19 +275,37 @@ def associative_scan(
     return xtree.unflatten(tree, results)
 
 
+def _common_axis(xs: list[Array], axis: int) -> int:
+    """Return the axis counted from the front, along which all arrays have one size."""
+    ndim = xs[0].ndim
+    if not -ndim <= axis < ndim:
+        raise ValueError(
+            f"associative_scan: axis {axis} is out of range for arrays of {ndim} dimensions."
+        )
+    axis %= ndim
+    sizes = {x.shape[axis] if x.ndim > axis else -1 for x in xs}
+    if len(sizes) > 1:
+        raise ValueError(
+            "associative_scan: all arrays must have one size along the axis."
+            f"\n  got       {', '.join([x.aval.str_long() for x in xs])}, axis={axis}"
+        )
+    return axis
+
+
 def _prefixes(combine: Callable[..., list[Any]], xs: list[Any], axis: int) -> list[Any]:
     """Combine pairs of neighbours, take the prefixes of those, and fill in the ones between."""
     size = xs[0].shape[axis]
     if size < 2:
         return xs
-    firsts = [sliced(x, axis, 0, size - 1, 2) for x in xs]
-    seconds = [sliced(x, axis, 1, size, 2) for x in xs]
-    odd = _prefixes(combine, combine(firsts, seconds), axis)
-    later = [sliced(x, axis, 2, size, 2) for x in xs]
-    before = odd if size % 2 else [sliced(x, axis, 0, size // 2 - 1) for x in odd]
+
+    def part(values: list[Any], start: int, stop: int, step: int = 1) -> list[Any]:
+        return [sliced(x, axis, start, stop, step) for x in values]
+
+    odd = _prefixes(combine, combine(part(xs, 0, size - 1, 2), part(xs, 1, size, 2)), axis)
+    later = part(xs, 2, size, 2)
+    before = odd if size % 2 else part(odd, 0, size // 2 - 1)
     even = combine(before, later) if size > 2 else later
-    starts = [sliced(x, axis, 0, 1) for x in xs]
-    even = [concatenated([a, b], axis) for a, b in zip(starts, even, strict=True)]
+    even = [concatenated([a, b], axis) for a, b in zip(part(xs, 0, 1), even, strict=True)]
     return [_interleaved(a, b, axis) for a, b in zip(even, odd, strict=True)]
 
 

@@ -1,5 +1,6 @@
 """The NumPy API: the functions that `import xnp` shows, in modules by subject."""
 
+from xnp.numpy.averages import *  # noqa: F403
 from xnp.numpy.bits import *  # noqa: F403
 from xnp.numpy.calculus import *  # noqa: F403
 from xnp.numpy.contraction import *  # noqa: F403
@@ -27,12 +28,3 @@ from xnp.numpy.shaping import *  # noqa: F403
 from xnp.numpy.sorting import *  # noqa: F403
 from xnp.numpy.statistics import *  # noqa: F403
 from xnp.numpy.ufuncs import *  # noqa: F403
-
-
-def public_names() -> list[str]:
-    """Return the names of the functions, types and constants of the NumPy API."""
-    return [
-        name
-        for name, value in globals().items()
-        if name[0] != "_" and name != "public_names" and type(value).__name__ != "module"
-    ]

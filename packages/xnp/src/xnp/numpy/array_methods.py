@@ -14,6 +14,7 @@ import numpy as np
 
 import xnp.numpy as namespace
 from xnp.numpy import (
+    averages,
     bits,
     contraction,
     creation,
@@ -31,7 +32,7 @@ from xnp.numpy import (
 )
 from xnp.numpy.dispatch import binary_operator
 from xnp.numpy.index_update import IndexUpdateHelper
-from xprim import Array, ConcreteArray, Tracer, attach_methods, dtypes
+from xprim import EAGER, Array, ConcreteArray, Tracer, attach_methods, dtypes
 
 _OPERANDS = (Array, np.ndarray, np.generic, int, float, complex)
 
@@ -307,8 +308,8 @@ def _methods() -> dict[str, Any]:
     r, s = reductions, shaping
     functions = {
         "all": r.all, "any": r.any, "argmax": r.argmax, "argmin": r.argmin, "cumprod": r.cumprod,
-        "cumsum": r.cumsum, "max": r.max, "mean": r.mean, "min": r.min, "prod": r.prod,
-        "ptp": r.ptp, "std": r.std, "sum": r.sum, "var": r.var, "ravel": s.ravel,
+        "cumsum": r.cumsum, "max": r.max, "mean": averages.mean, "min": r.min, "prod": r.prod,
+        "ptp": r.ptp, "std": averages.std, "sum": r.sum, "var": averages.var, "ravel": s.ravel,
         "squeeze": s.squeeze, "swapaxes": s.swapaxes, "repeat": rearranging.repeat,
         "round": rounding.round, "argsort": sorting.argsort, "sort": sorting.sort,
         "argpartition": sorting.argpartition, "searchsorted": sorting.searchsorted,

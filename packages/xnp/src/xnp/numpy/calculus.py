@@ -95,37 +95,53 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
       f: values on a grid.
       *varargs: the distance of grid points, one for all axes or one for each; or coordinates.
       axis: the axes; None for all.
-      edge_order: 1, the order of the differences at the ends.
+      edge_order: 1 for differences of two elements at the ends, 2 for parabolas through three.
 
     Returns:
       An array for one axis, else a list of them.
     """
-    if edge_order not in (None, 1):
-        raise ValueError("gradient: edge_order must be 1.")
+    order = 1 if edge_order is None else edge_order
+    if order not in (1, 2):
+        raise ValueError(f"gradient: edge_order must be 1 or 2, got {edge_order!r}.")
     (f,) = inexact("gradient", f)
     axes = axes_of(axis, f.aval.ndim, "gradient")
     if len(varargs) not in (0, 1, len(axes)):
         raise TypeError(f"gradient: {len(varargs)} distances do not go with {len(axes)} axes.")
     steps = list(varargs) * len(axes) if len(varargs) == 1 else list(varargs) or [1.0] * len(axes)
-    results = [_slope(f, d, h) for d, h in zip(axes, steps, strict=True)]
+    results = [_slope(f, d, h, order) for d, h in zip(axes, steps, strict=True)]
     return results[0] if len(axes) == 1 and (axis is None or isinstance(axis, int)) else results
 
 
-def _slope(f: Any, d: int, step: Any) -> Array:
+def _slope(f: Any, d: int, step: Any, order: int) -> Array:
     size = f.aval.shape[d]
-    if size < 2:
-        raise ValueError(f"gradient: axis {d} must have two elements at least, got {size}.")
-    first = bind("sub", _along(f, d, 1, 2), _along(f, d, 0, 1))
-    last = bind("sub", _along(f, d, size - 1, size), _along(f, d, size - 2, size - 1))
+    if size <= order:
+        raise ValueError(f"gradient: axis {d} must have {order + 1} elements at least, got {size}.")
     h = cast(array_of(step, "gradient"), f.aval.dtype)
     if h.aval.ndim:
-        return _slope_of_coordinates(f, d, h, first, last)
+        return _slope_of_coordinates(f, d, h, order)
+    steps = diff(f, axis=d)
+    first, last = _along(steps, d, 0, 1), _along(steps, d, size - 2, size - 1)
+    if order == 2:
+        first = _at_end(first, _along(steps, d, 1, 2), 0.5)
+        last = _at_end(last, _along(steps, d, size - 3, size - 2), 0.5)
     middle = bind("mul", bind("sub", _along(f, d, 2, None), _along(f, d, None, -2)),
                   scalar_like(0.5, f))  # fmt: skip
     return bind("div", bind("concatenate", first, middle, last, dimension=d), h)
 
 
-def _slope_of_coordinates(f: Any, d: int, x: Any, first: Any, last: Any) -> Array:
+def _at_end(near: Any, far: Any, share: Any) -> Array:
+    """Return the slope of a parabola at its end, from the two slopes next to it.
+
+    Args:
+      near: the slope of the line through the end and its neighbour.
+      far: the slope of the line through the next two points.
+      share: the distance that `near` spans, as a part of the sum of both.
+    """
+    result: Array = near + share * (near - far)
+    return result
+
+
+def _slope_of_coordinates(f: Any, d: int, x: Any, order: int) -> Array:
     """Return the derivative of the parabola through three neighbours."""
     rank = f.aval.ndim
     h = diff(x)
@@ -136,8 +152,14 @@ def _slope_of_coordinates(f: Any, d: int, x: Any, first: Any, last: Any) -> Arra
     total = low + high
     middle = (before * (-high / (low * total)) + here * ((high - low) / (low * high))
               + after * (low / (high * total)))  # fmt: skip
-    size = h.shape[d]
-    return concatenate([first / _along(h, d, 0, 1), middle, last / _along(h, d, size - 1, size)], d)
+    slopes, size = diff(f, axis=d) / h, h.shape[d]
+    first, last = _along(slopes, d, 0, 1), _along(slopes, d, size - 1, size)
+    if order == 2:
+        share = _along(h, d, 0, 1) / _along(total, d, 0, 1)
+        first = _at_end(first, _along(slopes, d, 1, 2), share)
+        share = _along(h, d, size - 1, size) / _along(total, d, size - 2, size - 1)
+        last = _at_end(last, _along(slopes, d, size - 2, size - 1), share)
+    return concatenate([first, middle, last], d)
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
@@ -275,9 +297,7 @@ def _convolved(operation: str, a: Any, v: Any, mode: str, precision: Any, prefer
     count = n + low + high - m + 1
     backwards = bind("rev", v, dimensions=(0,))
     if m <= _FEW:
-        terms = [
-            bind("mul", _along(padded, 0, k, k + count), read(backwards, k)) for k in range(m)
-        ]
+        terms = [bind("mul", _along(padded, 0, k, k + count), read(backwards, k)) for k in range(m)]
         result = functools.reduce(lambda total, term: bind("add", total, term), terms)
     else:
         place = asarray(range(count)).reshape(-1, 1) + asarray(range(m))

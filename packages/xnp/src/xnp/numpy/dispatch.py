@@ -305,44 +305,44 @@ NATIVE = frozenset([
 
 
 def _remember_binary(table: Table, written: Any, direct: Any, x: Any, y: Any) -> None:
-    kinds = [type(v) for v in (x, y)]
-    if not all(k is ConcreteArray or k in _SCALARS for k in kinds) or ConcreteArray not in kinds:
+    kinds = {type(x), type(y)}
+    if ConcreteArray not in kinds or kinds - _SCALARS != {ConcreteArray}:
         return
-    keys: list[Any] = [
-        v.aval if k is ConcreteArray else k for v, k in zip((x, y), kinds, strict=True)
-    ]
+    keys: list[Any] = [v.aval if type(v) is ConcreteArray else type(v) for v in (x, y)]
     if (*keys, _values.cached_context) in table:
         return
-    strong = [
-        (v.aval.dtype, v.aval.weak_type) if k is ConcreteArray
-        else (dtypes.python_scalar_dtype(k), k is not bool)
-        for v, k in zip((x, y), kinds, strict=True)
-    ]  # fmt: skip
-    dtype, _ = promotion.promote(*strong)
-    avals = tuple([
-        v.aval if k is ConcreteArray else shaped_array((), dtype, True)
-        for v, k in zip((x, y), kinds, strict=True)
-    ])  # fmt: skip
-    plan = plan_of(written, avals)
-    if plan is None:
-        remember(table, keys, None)
-        return
-    run, aval = plan
-    if direct is not None and dtype in NATIVE and all(d == dtype if k is ConcreteArray else _passes_directly(k, dtype)
-        for (d, _), k in zip(strong, kinds, strict=True)):  # fmt: skip
-        run = direct
-    elif kinds[1] is not ConcreteArray:
-        run = _with_scalar_second(run, dtype)
-    elif kinds[0] is not ConcreteArray:
-        run = _with_scalar_first(run, dtype)
-    remember(table, keys, (run, aval))
+    dtype, _ = promotion.promote(*[_dtype_and_weakness(v) for v in (x, y)])
+    scalar = shaped_array((), dtype, True)
+    plan = plan_of(written, tuple([v.aval if type(v) is ConcreteArray else scalar for v in (x, y)]))
+    if plan is not None:
+        plan = _on_host_operands(plan[0], direct, x, y, dtype), plan[1]
+    remember(table, keys, plan)
 
 
-def _passes_directly(kind: type, dtype: Any) -> bool:
-    """Whether NumPy makes of a Python scalar, beside an array of `dtype`, what we do."""
-    if kind is float:
+def _dtype_and_weakness(x: Any) -> tuple[Any, bool]:
+    if type(x) is ConcreteArray:
+        return x.aval.dtype, x.aval.weak_type
+    return dtypes.python_scalar_dtype(type(x)), type(x) is not bool
+
+
+def _on_host_operands(run: Any, direct: Any, x: Any, y: Any, dtype: Any) -> Any:
+    """Return what computes from NumPy arrays and Python scalars: the direct function if it may."""
+    if direct is not None and dtype in NATIVE and all(
+        _passes_directly(v, dtype) for v in (x, y)
+    ):  # fmt: skip
+        return direct
+    if type(y) is not ConcreteArray:
+        return _with_scalar_second(run, dtype)
+    return run if type(x) is ConcreteArray else _with_scalar_first(run, dtype)
+
+
+def _passes_directly(x: Any, dtype: Any) -> bool:
+    """Whether NumPy does with an operand, where the result is of `dtype`, what we do."""
+    if type(x) is ConcreteArray:
+        return bool(x.aval.dtype == dtype)
+    if type(x) is float:
         return dtypes.is_inexact(dtype)
-    return kind is int and dtypes.is_integer(dtype)
+    return type(x) is int and dtypes.is_integer(dtype)
 
 
 def _with_scalar_second(run: Any, dtype: Any) -> Any:

@@ -47,7 +47,9 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     """
     host = np.from_dlpack(x)
     if copy is False:
-        return asarray(from_numpy(host, copy=False, canonical=False, what="from_dlpack"), device=device)
+        return asarray(
+            from_numpy(host, copy=False, canonical=False, what="from_dlpack"), device=device
+        )
     return array(np.array(host), device=device)
 
 

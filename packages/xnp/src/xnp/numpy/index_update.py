@@ -162,31 +162,18 @@ def _reading(mode: Any) -> Any:
 
 
 _NUMPY_KINDS = frozenset("biufc")
+_UFUNC_KINDS = frozenset("biuf")
 
 
 def _updated_on_host(x: Any, index: Any, values: Any, ufunc: Any) -> Array | None:
     """Update a copy of a host array by NumPy, or return None when that cannot be."""
     if type(x) is not ConcreteArray or state.trace is not EAGER:
         return None
-    host, aval = host_of(x), x.aval
-    kind = type(values)
-    if kind is ConcreteArray:
-        new = host_of(values)
-        if new is not None and new.dtype != aval.dtype:
-            new = np.asarray(cast(values, aval.dtype))
-        weak = values.aval.weak_type
-    elif kind is float or kind is int:
-        new, weak = values, True
-        if kind is float and not dtypes.is_inexact(aval.dtype):
-            return None
-        if aval.dtype.kind not in _NUMPY_KINDS:
-            new = scalar_array(values, aval.dtype)._host
-    else:
-        return None
-    plain = host_index(index)
+    host, aval, plain = host_of(x), x.aval, host_index(index)
+    new, weak = _host_values(values, aval.dtype)
     if host is None or new is None or is_not_plain(plain):
         return None
-    if ufunc is not None and (aval.dtype.kind not in _NUMPY_KINDS or aval.dtype.kind == "c"):
+    if ufunc is not None and aval.dtype.kind not in _UFUNC_KINDS:
         return None
     result = host.copy()
     try:
@@ -199,6 +186,19 @@ def _updated_on_host(x: Any, index: Any, values: Any, ufunc: Any) -> Array | Non
     if aval.weak_type and not weak:
         aval = shaped_array(aval.shape, aval.dtype)
     return ConcreteArray(result, aval)
+
+
+def _host_values(values: Any, dtype: Any) -> tuple[Any, bool]:
+    """Return what NumPy may write into an array of a dtype, or None; and whether it is weak."""
+    kind = type(values)
+    if kind is ConcreteArray:
+        new = host_of(values)
+        if new is not None and new.dtype != dtype:
+            new = np.asarray(cast(values, dtype))
+        return new, values.aval.weak_type
+    if kind is not int and (kind is not float or not dtypes.is_inexact(dtype)):
+        return None, True
+    return (values if dtype.kind in _NUMPY_KINDS else scalar_array(values, dtype)._host), True
 
 
 def written(
@@ -307,14 +307,13 @@ class _Layout:
         dims = range(len(entries))
         self.has_arrays = any(type(e) is Positions for e in entries)
         # static ints join the index arrays, if there are any; alone they only drop their dimension
-        joined = [d for d in dims if type(entries[d]) is Positions or (
-            type(entries[d]) is Position)]  # fmt: skip
+        joined = [d for d in dims if type(entries[d]) in (Position, Positions)]
         arrays = {d: _array_of(entries[d]) for d in joined}
         common = common_shape("index", [a.aval for a in arrays.values()]) if arrays else ()
-        stepped = [d for d in dims if type(entries[d]) is Span and entries[d].step != 1]
-        windows = [d for d in dims if d not in joined and d not in stepped]
         spans = {d: entries[d] for d in dims if type(entries[d]) is Span}
-        sizes = {d: spans[d].size if d in spans else shape[d] for d in (*stepped, *windows)}
+        stepped = [d for d, span in spans.items() if span.step != 1]
+        windows = sorted({*dims}.difference(joined, stepped))
+        sizes = dict(enumerate(shape)) | {d: span.size for d, span in spans.items()}
         self.batch = (*common, *[sizes[d] for d in stepped])
         self.collapsed = sorted([*joined, *stepped])
         self.columns = self._columns(arrays, stepped, windows, spans, len(common), shape)

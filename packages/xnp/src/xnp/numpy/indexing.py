@@ -144,10 +144,14 @@ def _spans_taken(x: Any, entries: list[Entry], *, with_positions: bool = False) 
     if any(starts) or limits != shape or not set(steps) <= {1}:
         x = bind("slice", x, start_indices=starts, limit_indices=limits,
                  strides=None if set(steps) <= {1} else steps)  # fmt: skip
-    backwards = [d for d, e in enumerate(own) if type(e) is Span and e.step < 0 and e.size > 1]
+    backwards = tuple([d for d, e in enumerate(own) if _is_backwards(e)])
     if backwards:
-        x = bind("rev", x, dimensions=tuple(backwards))
+        x = bind("rev", x, dimensions=backwards)
     return x, [Span(0, 1, e.size) if type(e) is Span else e for e in entries]
+
+
+def _is_backwards(entry: Entry) -> bool:
+    return type(entry) is Span and entry.step < 0 and entry.size > 1
 
 
 def _bounds(entry: Entry, size: int, with_positions: bool) -> tuple[int, int, int]:
@@ -196,10 +200,10 @@ def _gathered(
     """Read the elements that index arrays name; the slices are taken already."""
     x = with_new_axes(x, entries)
     shape = x.aval.shape
-    dims = [d for d, e in enumerate(entries) if type(e) in (Position, Positions)]
-    arrays = [_array_of(entries[d]) for d in dims]
+    named = {d: _array_of(e) for d, e in enumerate(entries) if type(e) in (Position, Positions)}
+    dims, arrays = list(named), list(named.values())
     batch = common_shape("index", [a.aval for a in arrays])
-    sizes = [n for d, n in enumerate(shape) if d not in dims]
+    sizes = [n for d, n in enumerate(shape) if d not in named]
     # NumPy: together where the first index array stood if all stand side by side, else in front
     side_by_side = dims[-1] - dims[0] == len(dims) - 1
     front = dims[0] if side_by_side else 0
@@ -213,7 +217,7 @@ def _gathered(
     return bind(
         "gather", x, index_vectors(arrays, batch),
         dimension_numbers=GatherDimensionNumbers(offset, tuple(dims), tuple(dims)),
-        slice_sizes=tuple([1 if d in dims else n for d, n in enumerate(shape)]),
+        slice_sizes=tuple([1 if d in named else n for d, n in enumerate(shape)]),
         indices_are_sorted=are_sorted, unique_indices=unique,
         mode=_PROMISE if mode is None else GatherScatterMode.from_any(mode),
         fill_value=_fill_scalar(fill_value),
@@ -341,8 +345,10 @@ def _index_along(x: Array, positions: Array, axis: int) -> tuple[Array, ...]:
     ]
     outer = common_shape("take_along_axis", lines)
     shape = (*outer[:axis], positions.aval.shape[axis], *outer[axis + 1 :])
-    places = [_own_places(d, n, len(shape), x.aval.shape[d]) for d, n in enumerate(shape)]
-    return (*places[:axis], spread(positions, shape), *places[axis + 1 :])
+    return tuple([
+        spread(positions, shape) if d == axis else _own_places(d, n, len(shape), x.aval.shape[d])
+        for d, n in enumerate(shape)
+    ])  # fmt: skip
 
 
 def _own_places(d: int, count: int, rank: int, size: int) -> Array:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from xnp.numpy import averages
 from xnp.numpy import reductions as r
 from xnp.numpy.indexing import no_out
 from xnp.numpy.promoting import array_of, bind, cast, inexact, scalar_like, select, spread
@@ -94,7 +95,7 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepd
     no_out("nanmean", out)
     a = array_of(a, "nanmean")
     if not dtypes.is_inexact(a.aval.dtype):
-        return r.mean(a, axis, dtype, out, keepdims, where=where)
+        return averages.mean(a, axis, dtype, out, keepdims, where=where)
     total = nansum(a, axis, dtype, None, keepdims, None, where)
     return bind("div", total, _counts(a, axis, keepdims, where, total.dtype))
 
@@ -107,7 +108,7 @@ def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: 
     (a,) = inexact("nanvar", a)
     ddof = ddof if correction is None else correction
     center = nanmean(a, axis, None, None, True, where) if mean is None else mean
-    squares = r.squared_distance(a, array_of(center, "nanvar"))
+    squares = averages.squared_distance(a, array_of(center, "nanvar"))
     total = nansum(squares, axis, None, None, keepdims, None, where)
     count = _counts(a, axis, keepdims, where, total.dtype)
     divisor = bind("sub", count, scalar_like(ddof, count))

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from xnp.numpy.averages import mean
 from xnp.numpy.indexing import read
 from xnp.numpy.promoting import array_of, bind, cast, reshaped, scalar_like, spread
 from xnp.numpy.ranges import linspace
 from xnp.numpy.reductions import max as max_
-from xnp.numpy.reductions import mean
 from xnp.numpy.reductions import min as min_
 from xnp.numpy.rounding import round as round_
 from xprim import Array, ConcreteArray, dtypes

@@ -156,12 +156,12 @@ def common_shape(operation: str, avals: Sequence[Any]) -> tuple[int, ...]:
     rank = max([len(s) for s in shapes])
     result = [1] * rank
     for shape in shapes:
-        offset = rank - len(shape)
-        for i, n in enumerate(shape):
-            if n != 1 and result[offset + i] != n:
-                if result[offset + i] != 1:
-                    raise _incompatible(operation, avals)
-                result[offset + i] = n
+        for i, n in enumerate(shape, rank - len(shape)):
+            if n == 1 or result[i] == n:
+                continue
+            if result[i] != 1:
+                raise _incompatible(operation, avals)
+            result[i] = n
     if config.values.numpy_rank_promotion != "allow":
         _check_ranks(operation, shapes)
     return tuple(result)

@@ -68,40 +68,43 @@ def arange(
       Array([2, 5], dtype=int32)
     """
     del out_sharding
-    if type(start) is int and stop is None and step is None and dtype is None and device is None and (
-        0 <= start <= _SMALL
-    ):  # fmt: skip
+    if type(start) is int and stop is step is dtype is device is None and 0 <= start <= _SMALL:
         return _host(np.arange(start), dtypes.python_scalar_dtype(int))
     given = [v for v in (start, stop, step) if v is not None]
-    for v in given:
-        if isinstance(v, Tracer):
-            raise ConcretizationTypeError(
-                v, "arange", "a bound is a traced value, but the shape depends on it."
-            )
-    if dtype is None:
-        dtype = promotion.result_type(*given)
-        if dtypes.is_bool(dtype):
-            dtype = dtypes.python_scalar_dtype(int)
-    else:
-        dtype = dtypes.requested_dtype(dtype, "arange")
-    plain = [np.asarray(v)[()] if isinstance(v, Array | np.ndarray) else v for v in given]
-    count, first, by = _range(*plain)
+    dtype = _range_dtype(given) if dtype is None else dtypes.requested_dtype(dtype, "arange")
+    count, first, by = _range(*[_known_bound(v) for v in given])
+    result = _counted(count, first, by, dtype)
+    return result if device is None else on_device(result, device)
+
+
+def _known_bound(bound: Any) -> Any:
+    if isinstance(bound, Tracer):
+        raise ConcretizationTypeError(
+            bound, "arange", "a bound is a traced value, but the shape depends on it."
+        )
+    return np.asarray(bound)[()] if isinstance(bound, Array | np.ndarray) else bound
+
+
+def _range_dtype(bounds: Any) -> Any:
+    dtype = promotion.result_type(*bounds)
+    return dtypes.python_scalar_dtype(int) if dtypes.is_bool(dtype) else dtype
+
+
+def _counted(count: int, first: Any, by: Any, dtype: Any) -> Array:
+    """Return `count` numbers: large arrays are counted where they shall be, small ones here."""
     if (state.trace is not EAGER or EAGER.backend is not None) and count > _SMALL and (
         dtypes.is_integer(dtype) or (first == 0 and by == 1)
     ):  # fmt: skip
         result = counting((count,), 0, dtype)
         if by != 1:
             result = bind("mul", result, scalar_array(by, dtype))
-        if first != 0:
-            result = bind("add", result, scalar_array(first, dtype))
-    elif dtypes.is_integer(dtype):
+        return result if first == 0 else bind("add", result, scalar_array(first, dtype))
+    if dtypes.is_integer(dtype):
         for bound in (first, first + by * max(count - 1, 0)):
             promotion.check_scalar_fits(int(bound), dtype, "arange")
-        result = _host(np.arange(count) * by + first, dtype)
-    else:
-        # as NumPy: in float64, each number from its own position
-        result = _host(first + by * np.arange(count, dtype=np.float64), dtype)
-    return result if device is None else on_device(result, device)
+        return _host(np.arange(count) * by + first, dtype)
+    # as NumPy: in float64, each number from its own position
+    return _host(first + by * np.arange(count, dtype=np.float64), dtype)
 
 
 def _range(start: Any, stop: Any = None, step: Any = None) -> tuple[int, Any, Any]:
@@ -286,22 +289,27 @@ def meshgrid(
     del copy
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}.")
-    vectors = [array_of(x, "meshgrid") for x in xi]
-    for v in vectors:
-        if v.aval.ndim > 1:
-            raise ValueError(f"meshgrid: takes vectors, got {v.aval.str_long()}.")
-    vectors = [reshaped(v, (v.aval.size,)) for v in vectors]
+    vectors = [_vector_of(x, "meshgrid") for x in xi]
     places = list(range(len(vectors)))
     if indexing == "xy" and len(vectors) > 1:
         places[0], places[1] = 1, 0
-    full = [0] * len(vectors)
-    for v, d in zip(vectors, places, strict=True):
-        full[d] = v.aval.size
-    results = []
-    for v, d in zip(vectors, places, strict=True):
-        shape = tuple([n if i == d else 1 for i, n in enumerate(full)]) if sparse else tuple(full)
-        results.append(bind("broadcast_in_dim", v, shape=shape, broadcast_dimensions=(d,)))
-    return results
+    full = tuple([vectors[d].aval.size for d in places])  # exchanging two is its own inverse
+    shapes = [_line(full, d) if sparse else full for d in places]
+    return [
+        bind("broadcast_in_dim", v, shape=shape, broadcast_dimensions=(d,))
+        for v, d, shape in zip(vectors, places, shapes, strict=True)
+    ]
+
+
+def _vector_of(x: Any, operation: str) -> Array:
+    x = array_of(x, operation)
+    if x.aval.ndim > 1:
+        raise ValueError(f"{operation}: takes vectors, got {x.aval.str_long()}.")
+    return reshaped(x, (x.aval.size,))
+
+
+def _line(shape: tuple[int, ...], d: int) -> tuple[int, ...]:
+    return tuple([n if i == d else 1 for i, n in enumerate(shape)])
 
 
 def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:

@@ -296,18 +296,22 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
         raise ValueError(
             "fill_diagonal: arrays do not change; pass inplace=False and use the result."
         )
-    if wrap:
-        raise ValueError("fill_diagonal: wrap=True is not supported.")
     a = array_of(a, "fill_diagonal")
     if a.aval.ndim < 2 or (a.aval.ndim > 2 and len(set(a.aval.shape)) > 1):
         raise ValueError(
             f"fill_diagonal: takes matrices, or arrays of equal sizes, got {a.aval.str_long()}."
         )
     values = array_of(val, "fill_diagonal")
-    size = min(a.aval.shape)
-    values = values if not values.aval.ndim else resize(reshaped(values, (values.aval.size,)), size)
-    places = np.arange(size, dtype=np.int32)
-    return a.at[(places,) * a.aval.ndim].set(values)  # type: ignore[no-any-return]
+    rows, columns = a.aval.shape[:2]
+    if wrap and a.aval.ndim == 2:  # a row is left out after each square
+        places = [
+            p.astype(np.int32) for p in divmod(np.arange(0, a.aval.size, columns + 1), columns)
+        ]
+    else:
+        places = [np.arange(min(rows, columns), dtype=np.int32)] * a.aval.ndim
+    if values.aval.ndim:
+        values = resize(reshaped(values, (values.aval.size,)), len(places[0]))
+    return a.at[tuple(places)].set(values)
 
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:

@@ -1,15 +1,14 @@
-"""Reductions over axes: sum, prod, max, min, mean, var, std, all, any, argmax, cumsum, ...
+"""Reductions over axes: sum, prod, max, min, all, any, argmax, cumsum, ...
 
 Each takes `axis` (an int, a tuple, or None for all), `keepdims`, and where NumPy has them `dtype`,
 `initial` and `where`. Sums and products of integers of fewer than 32 bits (and of booleans) are
-taken in the default integer dtype; means of integers in float32; those of 16-bit floats are
-computed in float32 and rounded once.
-Neighbours: `nan_reductions` for those that skip NaN, `statistics` for quantiles and histograms.
+taken in the default integer dtype.
+Neighbours: `averages` for mean, variance and kin, `nan_reductions` for those that skip NaN,
+`statistics` for quantiles and histograms.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -25,29 +24,28 @@ from xnp.numpy.promoting import (
     cast,
     converted,
     filled,
-    inexact,
     promoted,
     reshaped,
     scalar_like,
     select,
-    spread,
 )
 from xprim import Array, dtypes
 
 __all__ = [
-    "all", "amax", "amin", "any", "argmax", "argmin", "average", "count_nonzero", "cumprod",
-    "cumsum", "cumulative_prod", "cumulative_sum", "max", "mean", "min", "prod", "ptp", "std",
-    "sum", "var",
+    "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "cumprod", "cumsum",
+    "cumulative_prod", "cumulative_sum", "max", "min", "prod", "ptp", "sum",
 ]  # fmt: skip
 
 Axis = int | tuple[int, ...] | None
 
 
-def _static_axis(axis: Any) -> Any:
+def static_axis(axis: Any) -> Any:
+    """Return axes as something hashable."""
     return tuple(axis) if type(axis) is list else axis
 
 
-def _requested(dtype: Any, operation: str) -> Any:
+def requested(dtype: Any, operation: str) -> Any:
+    """Return the dtype that a caller asks for, if any."""
     return None if dtype is None else dtypes.requested_dtype(dtype, operation)
 
 
@@ -127,7 +125,7 @@ def sum(
     no_out("sum", out)
     if where is not None:
         a = _with_where("sum", array_of(a, "sum"), where, 0)
-    result = _sum(a, _static_axis(axis), _requested(dtype, "sum"), keepdims, promote_integers)
+    result = _sum(a, static_axis(axis), requested(dtype, "sum"), keepdims, promote_integers)
     if initial is None:
         return result
     return bind("add", result, cast(array_of(initial, "sum"), result.aval.dtype))
@@ -141,7 +139,7 @@ def prod(
     no_out("prod", out)
     if where is not None:
         a = _with_where("prod", array_of(a, "prod"), where, 1)
-    result = _prod(a, _static_axis(axis), _requested(dtype, "prod"), keepdims, promote_integers)
+    result = _prod(a, static_axis(axis), requested(dtype, "prod"), keepdims, promote_integers)
     if initial is None:
         return result
     return bind("mul", result, cast(array_of(initial, "prod"), result.aval.dtype))
@@ -179,7 +177,7 @@ def _extreme(which: str, a: Any, axis: Any, keepdims: Any, initial: Any, where: 
         a, mask = broadcast_all(which, a, mask)
         a = select(mask, a, start)
     front, primitive = (_max, "max") if which == "max" else (_min, "min")
-    result = front(a, _static_axis(axis), keepdims, initial is not None)
+    result = front(a, static_axis(axis), keepdims, initial is not None)
     if initial is None:
         return result
     return bind(primitive, *broadcast(which, *promoted(which, result, initial)))
@@ -223,7 +221,7 @@ def _ptp(a: Any, axis: Any, keepdims: bool) -> Array:
 def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """Return the difference of the greatest and the least element over axes."""
     no_out("ptp", out)
-    return _ptp(a, _static_axis(axis), keepdims)
+    return _ptp(a, static_axis(axis), keepdims)
 
 
 # --- all and any ----------------------------------------------------------------------------------
@@ -249,7 +247,7 @@ def all(
     no_out("all", out)
     if where is not None:
         a = _with_where("all", cast(array_of(a, "all"), dtypes.bool_), where, True)
-    return _all(a, _static_axis(axis), keepdims)
+    return _all(a, static_axis(axis), keepdims)
 
 
 def any(
@@ -259,7 +257,7 @@ def any(
     no_out("any", out)
     if where is not None:
         a = _with_where("any", cast(array_of(a, "any"), dtypes.bool_), where, False)
-    return _any(a, _static_axis(axis), keepdims)
+    return _any(a, static_axis(axis), keepdims)
 
 
 @planned(1)
@@ -270,182 +268,7 @@ def _count_nonzero(a: Any, axis: Any, keepdims: bool) -> Array:
 
 def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Array:
     """Return how many elements over axes are not zero."""
-    return _count_nonzero(a, _static_axis(axis), keepdims)
-
-
-# --- mean, var, std -------------------------------------------------------------------------------
-
-
-def computation_dtype(dtype: Any) -> Any:
-    """Return the dtype in which averages of an inexact dtype are computed: float32 at least."""
-    return dtypes.float32 if dtypes.is_floating(dtype) and dtype.itemsize < 4 else dtype
-
-
-def _count(shape: Any, axes: Any) -> int:
-    return math.prod([shape[d] for d in axes])
-
-
-@planned(1)
-def _mean(a: Any, axis: Any, dtype: Any, keepdims: bool) -> Array:
-    a = cast(array_of(a, "mean"), dtype) if dtype is not None else inexact("mean", a)[0]
-    axes, aval = axes_of(axis, a.aval.ndim, "mean"), a.aval
-    wide = converted(a, computation_dtype(aval.dtype), aval.weak_type)
-    total = kept(reduced("reduce_sum", wide, axes), aval.shape, axes, keepdims)
-    if not dtypes.is_inexact(aval.dtype):
-        total = inexact("mean", total)[0]
-    mean = bind("div", total, scalar_like(_count(aval.shape, axes), total))
-    return converted(mean, aval.dtype, aval.weak_type)
-
-
-def mean(
-    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-    *, where: Any = None,
-) -> Array:  # fmt: skip
-    """Return the mean over axes; NaN for no elements.
-
-    Args:
-      a: an array.
-      axis: the axes to average over; None for all.
-      dtype: of the result; None for that of `a`, float32 for integers.
-      out: not supported, must be None.
-      keepdims: whether reduced axes stay with size 1.
-      where: a mask of the elements to take.
-
-    Example:
-      >>> import xnp
-      >>> xnp.mean(xnp.array([[1., 2.], [3., 4.]]), axis=1)
-      Array([1.5, 3.5], dtype=float32)
-    """
-    no_out("mean", out)
-    dtype, axis = _requested(dtype, "mean"), _static_axis(axis)
-    if where is None:
-        return _mean(a, axis, dtype, keepdims)
-    (a,) = inexact("mean", a)
-    total = sum(a, axis, dtype, keepdims=keepdims, where=where)
-    return bind("div", total, _taken(a, axis, keepdims, where, total.aval.dtype))
-
-
-def _taken(a: Any, axis: Any, keepdims: bool, where: Any, dtype: Any) -> Array:
-    mask = spread(cast(array_of(where, "where"), dtypes.bool_), a.aval.shape)
-    return sum(mask, axis, dtype, keepdims=keepdims)
-
-
-@planned(1)
-def _var(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, root: bool) -> Array:
-    (a,) = inexact("var", a)
-    aval = a.aval
-    axes = axes_of(axis, aval.ndim, "var")
-    wide = computation_dtype(aval.dtype if dtype is None else dtype)
-    if not dtypes.is_complex(aval.dtype) or dtypes.is_complex(wide):
-        a = converted(a, wide, aval.weak_type)
-    squares = squared_distance(a, _mean(a, axes, None, True))
-    total = kept(reduced("reduce_sum", squares, axes), aval.shape, axes, keepdims)
-    count = _count(aval.shape, axes) - ddof
-    result = bind("div", total, scalar_like(float(count) if count > 0 else float("nan"), total))
-    if root:
-        result = bind("sqrt", result)
-    return _in_result_dtype(result, aval, dtype)
-
-
-def _in_result_dtype(x: Any, aval: Any, dtype: Any) -> Array:
-    if dtype is None:
-        real = dtypes.to_floating_dtype(aval.dtype)
-        return converted(x, real, aval.weak_type)
-    return cast(x, dtype)
-
-
-def squared_distance(a: Any, center: Any) -> Array:
-    """Return |a - center|^2, real."""
-    centered = bind("sub", *broadcast_all("var", a, center))
-    if not dtypes.is_complex(a.aval.dtype):
-        return bind("integer_pow", centered, y=2)
-    re, im = bind("real", centered), bind("imag", centered)
-    return bind("add", bind("mul", re, re), bind("mul", im, im))
-
-
-def _spread_measure(
-    operation: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: bool, where: Any,
-    mean: Any, correction: Any, root: bool,
-) -> Array:  # fmt: skip
-    no_out(operation, out)
-    if correction is not None:
-        if ddof:
-            raise ValueError(
-                f"{operation}: give ddof or correction, which mean the same, not both."
-            )
-        ddof = correction
-    dtype, axis = _requested(dtype, operation), _static_axis(axis)
-    if where is None and mean is None:
-        return _var(a, axis, dtype, ddof, keepdims, root)
-    (a,) = inexact(operation, a)
-    center = globals()["mean"](a, axis, keepdims=True, where=where) if mean is None else mean
-    squares = squared_distance(a, *promoted(operation, center))
-    total = sum(squares, axis, keepdims=keepdims, where=where)
-    count = _taken(a, axis, keepdims, True if where is None else where, total.aval.dtype)
-    result = bind("div", total, bind("sub", count, scalar_like(ddof, count)))
-    return _in_result_dtype(bind("sqrt", result) if root else result, a.aval, dtype)
-
-
-def var(
-    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, ddof: float = 0,
-    keepdims: bool = False, *, where: Any = None, mean: Any = None, correction: Any = None,
-) -> Array:  # fmt: skip
-    """Return the variance over axes: the mean of `|a - mean(a)|^2`.
-
-    Args:
-      a: an array.
-      axis: the axes to reduce; None for all.
-      dtype: of the result; None for the real dtype of `a`, float32 for integers.
-      out: not supported, must be None.
-      ddof: what is taken from the number of elements in the divisor; NaN where none are left.
-      keepdims: whether reduced axes stay with size 1.
-      where: a mask of the elements to take.
-      mean: the mean, if it is known already, with its axes kept.
-      correction: another name of `ddof`.
-    """
-    return _spread_measure("var", a, axis, dtype, out, ddof, keepdims, where, mean, correction,
-                           False)  # fmt: skip
-
-
-def std(
-    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, ddof: float = 0,
-    keepdims: bool = False, *, where: Any = None, mean: Any = None, correction: Any = None,
-) -> Array:  # fmt: skip
-    """Return the standard deviation over axes, the root of `var`. Arguments as of `var`."""
-    return _spread_measure("std", a, axis, dtype, out, ddof, keepdims, where, mean, correction,
-                           True)  # fmt: skip
-
-
-def average(
-    a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, keepdims: bool = False
-) -> Any:
-    """Return the weighted mean over axes.
-
-    Args:
-      a: an array.
-      axis: the axes to average over; None for all.
-      weights: of the shape of `a`, or of its shape in the axes; None weighs all alike.
-      returned: whether to return the sum of weights as well.
-      keepdims: whether reduced axes stay with size 1.
-    """
-    if weights is None:
-        result = mean(a, axis, keepdims=keepdims)
-        aval = array_of(a, "average").aval
-        count = _count(aval.shape, axes_of(_static_axis(axis), aval.ndim, "average"))
-        return (result, filled(count, result.aval.shape, result.aval.dtype)) if returned else result
-    a, weights = inexact("average", a, weights)
-    axes = axes_of(_static_axis(axis), a.aval.ndim, "average")
-    if weights.aval.shape != a.aval.shape:
-        expected = tuple([a.aval.shape[d] for d in axes])
-        if weights.aval.shape != expected:
-            raise ValueError(
-                "average: the weights must have the shape of the array, or of its axes."
-                f"\n  got       a: {a.aval.str_long()}, weights: {weights.aval.str_long()}"
-            )
-        weights = bind("broadcast_in_dim", weights, shape=a.aval.shape, broadcast_dimensions=axes)
-    total = sum(weights, axes, keepdims=keepdims)
-    result = bind("div", sum(bind("mul", a, weights), axes, keepdims=keepdims), total)
-    return (result, total) if returned else result
+    return _count_nonzero(a, static_axis(axis), keepdims)
 
 
 # --- positions ------------------------------------------------------------------------------------
@@ -518,13 +341,13 @@ _cumsum, _cumprod = _running("cumsum", "cumsum"), _running("cumprod", "cumprod")
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
     """Return the sums of all elements up to each along an axis; None runs over all, flattened."""
     no_out("cumsum", out)
-    return _cumsum(a, axis, _requested(dtype, "cumsum"), False)
+    return _cumsum(a, axis, requested(dtype, "cumsum"), False)
 
 
 def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
     """Return the products of all elements up to each along an axis; None runs over all."""
     no_out("cumprod", out)
-    return _cumprod(a, axis, _requested(dtype, "cumprod"), False)
+    return _cumprod(a, axis, requested(dtype, "cumprod"), False)
 
 
 def _cumulative(
@@ -538,7 +361,7 @@ def _cumulative(
             )
         axis = 0
     axis = axis_of(axis, x.aval.ndim, "cumulative_sum")
-    result = front(x, axis, _requested(dtype, "cumulative_sum"), True)
+    result = front(x, axis, requested(dtype, "cumulative_sum"), True)
     if not include_initial:
         return result
     shape = tuple([1 if d == axis else n for d, n in enumerate(x.aval.shape)])

@@ -90,6 +90,19 @@ def _reversed_dims(x: Any) -> Array:
 
 def static_shape(shape: Any, operation: str, aval: Any) -> tuple[int, ...]:
     """Return a shape as a tuple of ints, with -1 replaced by what is left of the elements."""
+    sizes = _static_sizes(shape, operation)
+    if sizes.count(-1) == 1:
+        sizes[sizes.index(-1)] = _size_left(sizes, operation, aval)
+    if math.prod(sizes) != aval.size or (sizes and min(sizes) < 0):
+        raise TypeError(
+            f"{operation}: the number of elements changes from {aval.size}."
+            f"\n  got       {aval.str_long()} to shape {tuple(sizes)}"
+            f"\n  expected  a shape of {aval.size} elements"
+        )
+    return tuple(sizes)
+
+
+def _static_sizes(shape: Any, operation: str) -> list[int]:
     if isinstance(shape, Tracer):
         raise ConcretizationTypeError(
             shape, operation, "the shape is a traced value, but shapes are static."
@@ -102,24 +115,20 @@ def static_shape(shape: Any, operation: str, aval: Any) -> tuple[int, ...]:
             raise ConcretizationTypeError(
                 n, operation, "a dimension is a traced value, but shapes are static."
             )
-    sizes = [operator.index(n) for n in parts]
-    if sizes.count(-1) == 1:
-        rest = math.prod([n for n in sizes if n != -1])
-        if rest <= 0 or aval.size % rest:
-            if rest == 0 and aval.size == 0:
-                return tuple([0 if n == -1 else n for n in sizes])
-            raise TypeError(
-                f"{operation}: {aval.size} elements do not divide into shape {tuple(sizes)}."
-                f"\n  got       {aval.str_long()}"
-            )
-        sizes[sizes.index(-1)] = aval.size // rest
-    if math.prod(sizes) != aval.size or any(n < 0 for n in sizes):
+    return [operator.index(n) for n in parts]
+
+
+def _size_left(sizes: list[int], operation: str, aval: Any) -> int:
+    """Return the size that -1 stands for."""
+    rest = math.prod([n for n in sizes if n != -1])
+    if rest == 0 and aval.size == 0:
+        return 0
+    if rest <= 0 or aval.size % rest:
         raise TypeError(
-            f"{operation}: the number of elements changes from {aval.size}."
-            f"\n  got       {aval.str_long()} to shape {tuple(sizes)}"
-            f"\n  expected  a shape of {aval.size} elements"
+            f"{operation}: {aval.size} elements do not divide into shape {tuple(sizes)}."
+            f"\n  got       {aval.str_long()}"
         )
-    return tuple(sizes)
+    return int(aval.size // rest)
 
 
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Array:

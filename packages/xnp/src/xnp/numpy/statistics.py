@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xnp.numpy.averages import average, mean
 from xnp.numpy.contraction import dot
 from xnp.numpy.creation import asarray, counting
 from xnp.numpy.indexing import no_out, read
-from xnp.numpy.joining import concatenate
+from xnp.numpy.joining import concatenate, unstack
 from xnp.numpy.promoting import (
     array_of,
     axes_of,
@@ -28,7 +29,7 @@ from xnp.numpy.promoting import (
 )
 from xnp.numpy.ranges import linspace
 from xnp.numpy.reductions import any as any_
-from xnp.numpy.reductions import average, kept
+from xnp.numpy.reductions import kept
 from xnp.numpy.reductions import max as max_
 from xnp.numpy.reductions import min as min_
 from xnp.numpy.reductions import sum as summed
@@ -42,7 +43,6 @@ __all__ = [
     "histogramdd", "median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile",
 ]  # fmt: skip
 
-builtin_range = range  # two functions have an argument of that name
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
@@ -50,22 +50,14 @@ def _quantile(
     operation: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepdims: bool, skip_nan: bool
 ) -> Array:
     no_out(operation, out)
-    if method not in _METHODS:
-        raise ValueError(
-            f"{operation}: method must be one of {', '.join(_METHODS)}, got {method!r}."
-        )
     a, q = inexact(operation, a, q)
-    if dtypes.is_complex(a.aval.dtype):
-        raise ValueError(f"{operation}: complex numbers have no order.")
-    if q.aval.ndim > 1:
-        raise ValueError(f"{operation}: q must be a number or a vector, got {q.aval.str_long()}.")
+    _check_quantile(operation, a, q, method)
     shape = a.aval.shape
-    axes = axes_of(tuple(axis) if isinstance(axis, list) else axis, len(shape), operation)
-    others = [d for d in range(len(shape)) if d not in axes]
+    axes = axes_of(axis, len(shape), operation)
+    outer = tuple([n for d, n in enumerate(shape) if d not in axes])
     count = math.prod([shape[d] for d in axes])
-    lines = reshaped(moveaxis(a, axes, tuple(range(len(others), len(shape)))),
-                     (*[shape[d] for d in others], count))  # fmt: skip
-    lines = array_of(sort(lines, -1), operation)
+    lines = reshaped(moveaxis(a, axes, tuple(range(len(outer), len(shape)))), (*outer, count))
+    lines = sort(lines, -1)
     places = reshaped(q, (q.aval.size,))
     results = [
         _at_quantile(lines, read(places, i), count, method, skip_nan)
@@ -75,6 +67,17 @@ def _quantile(
     if not q.aval.ndim:
         return results[0]
     return bind("concatenate", *[reshaped(x, (1, *x.aval.shape)) for x in results], dimension=0)
+
+
+def _check_quantile(operation: str, a: Array, q: Array, method: str) -> None:
+    if method not in _METHODS:
+        raise ValueError(
+            f"{operation}: method must be one of {', '.join(_METHODS)}, got {method!r}."
+        )
+    if dtypes.is_complex(a.aval.dtype):
+        raise ValueError(f"{operation}: complex numbers have no order.")
+    if q.aval.ndim > 1:
+        raise ValueError(f"{operation}: q must be a number or a vector, got {q.aval.str_long()}.")
 
 
 def _at_quantile(lines: Any, q: Any, count: int, method: str, skip_nan: bool) -> Array:
@@ -312,7 +315,7 @@ def histogramdd(
     count, rank = sample.aval.shape
     each = list(bins) if isinstance(bins, list | tuple) else [bins] * rank
     ranges = [None] * rank if range is None else list(range)
-    columns = [sample[:, d] for d in builtin_range(rank)]
+    columns = unstack(sample, axis=1)
     edges = [histogram_bin_edges(c, b, g) for c, b, g in zip(columns, each, ranges, strict=True)]
     shape = tuple([e.shape[0] - 1 for e in edges])
     numbers = tuple([_bin_numbers(c, e) for c, e in zip(columns, edges, strict=True)])
@@ -320,12 +323,16 @@ def histogramdd(
         weights = filled(1, (count,), dtypes.python_scalar_dtype(int))
     weights = array_of(weights, "histogramdd")
     result = filled(0, shape, weights.aval.dtype).at[numbers].add(weights, mode="drop")
-    if density:
-        result = result / result.sum()
-        for d, e in enumerate(edges):
-            width = e[1:] - e[:-1]
-            result = result / width.reshape([-1 if i == d else 1 for i in builtin_range(rank)])
-    return result, edges
+    return (_density(result, edges) if density else result), edges
+
+
+def _density(counts: Any, edges: list[Array]) -> Any:
+    """Divide counts in a grid by their sum and the volumes of the bins."""
+    result = counts / counts.sum()
+    for d, e in enumerate(edges):
+        width = e[1:] - e[:-1]
+        result = result / width.reshape(-1, *(1,) * (len(edges) - 1 - d))
+    return result
 
 
 # --- correlation ----------------------------------------------------------------------------------
@@ -346,32 +353,36 @@ def cov(
       fweights: how often each observation is counted.
       aweights: how much each observation weighs.
     """
-    given = [m] if y is None else [m, y]
-    parts = []
-    for x in inexact("cov", *given):
-        if x.aval.ndim > 2:
-            raise ValueError(f"cov: takes vectors and matrices, got {x.aval.str_long()}.")
-        rows = reshaped(x, (1, x.aval.size)) if x.aval.ndim < 2 else x
-        parts.append(rows if rowvar or x.aval.ndim < 2 else rows.T)
-    x = array_of(concatenate(parts, 0) if len(parts) > 1 else parts[0], "cov")
-    ddof = (0 if bias else 1) if ddof is None else ddof
+    given = inexact("cov", m) if y is None else inexact("cov", m, y)
+    x = concatenate([_variables(v, rowvar) for v in given], 0)
+    ddof = int(not bias) if ddof is None else ddof
     weights = _weights(fweights, aweights, x.aval.shape[1])
     if weights is None:
-        center, total = average(x, axis=1, returned=True)
+        center = mean(x, axis=1)
         divisor = x.aval.shape[1] - ddof
         scaled = centered = x - center[:, None]
     else:
         center, totals = average(x, axis=1, weights=weights, returned=True)
-        total = totals[0]
-        if aweights is None:
-            divisor = total - ddof
-        else:
-            divisor = total - ddof * (weights * asarray(aweights)).sum() / total
+        divisor = totals[0] - ddof * _mean_weight(weights, aweights, totals[0])
         centered = x - center[:, None]
         scaled = centered * weights
     other = centered.conj() if dtypes.is_complex(x.aval.dtype) else centered
     result = dot(scaled, other.T) / divisor
     return result.squeeze()
+
+
+def _variables(x: Array, rowvar: bool) -> Array:
+    """Return a matrix with a variable in each row."""
+    if x.aval.ndim > 2:
+        raise ValueError(f"cov: takes vectors and matrices, got {x.aval.str_long()}.")
+    if x.aval.ndim < 2:
+        return reshaped(x, (1, x.aval.size))
+    return x if rowvar else x.T
+
+
+def _mean_weight(weights: Any, aweights: Any, total: Any) -> Any:
+    """Return the mean of `aweights`, each counted as often as it weighs."""
+    return 1 if aweights is None else (weights * asarray(aweights)).sum() / total
 
 
 def _weights(fweights: Any, aweights: Any, count: int) -> Any:

@@ -151,23 +151,11 @@ def _split_branches(handle: Any, branches: Branches, mask: list[bool]) -> Any:
 
     Residuals of equal type share a slot among the branches, as only one of them runs.
     """
-    each = [handle.linearize_jaxpr(br, mask).nonzero_out for br in branches]
-    joint = [any(flags) for flags in zip(*each, strict=True)]
+    joint = _joint([handle.linearize_jaxpr(br, mask).nonzero_out for br in branches])
     splits = [handle.linearize_jaxpr(br, mask, joint) for br in branches]
     count = len(joint)
     slots: list[ShapedArray] = []
-    places = []
-    for split in splits:
-        free = list(range(len(slots)))
-        own = []
-        for aval in split.primal.out_avals[count:]:
-            slot = next((s for s in free if slots[s] is aval.strong()), len(slots))
-            if slot == len(slots):
-                slots.append(aval.strong())
-            else:
-                free.remove(slot)
-            own.append(slot)
-        places.append(own)
+    places = [_slots_taken(slots, split.primal.out_avals[count:]) for split in splits]
     forwarded = sorted({k for split in splits for k in split.forwarded if k >= 0})
     primal = tuple([_primal_branch(s, slots, own) for s, own in zip(splits, places, strict=True)])
     lead = [branches[0].in_avals[k] for k in forwarded] + slots
@@ -177,6 +165,25 @@ def _split_branches(handle: Any, branches: Branches, mask: list[bool]) -> Any:
         for s, own in zip(splits, places, strict=True)
     ])  # fmt: skip
     return primal, linear, forwarded, joint
+
+
+def _joint(masks: Sequence[Sequence[bool]]) -> list[bool]:
+    """Return for each result whether it is marked in any branch."""
+    return [any(flags) for flags in zip(*masks, strict=True)]
+
+
+def _slots_taken(slots: list[ShapedArray], avals: Sequence[ShapedArray]) -> list[int]:
+    """Return a slot of its type for each residual of a branch; new ones are added to `slots`."""
+    free = list(range(len(slots)))
+    own = []
+    for aval in avals:
+        slot = next((s for s in free if slots[s] is aval.strong()), len(slots))
+        if slot == len(slots):
+            slots.append(aval.strong())
+        else:
+            free.remove(slot)
+        own.append(slot)
+    return own
 
 
 def _primal_branch(split: Any, slots: list[ShapedArray], own: list[int]) -> ClosedJaxpr:
@@ -232,8 +239,7 @@ def _batch(axis: Any, operands: Any, dims: Any, *, branches: Branches) -> Any:
               for x, d, m in zip(rest, rest_dims, mapped, strict=True)]  # fmt: skip
     if index_dim is not not_mapped:
         return _batch_by_selection(axis, index, fronts, mapped, branches)
-    each = [axis.batch_jaxpr(br, mapped, False)[1] for br in branches]
-    joint = tuple([any(flags) for flags in zip(*each, strict=True)])
+    joint = tuple(_joint([axis.batch_jaxpr(br, mapped, False)[1] for br in branches]))
     batched = tuple([axis.batch_jaxpr(br, mapped, joint)[0] for br in branches])
     outs = cond_p.bind(index, *fronts, branches=batched)
     return outs, tuple([0 if m else not_mapped for m in joint])

@@ -8,6 +8,7 @@ Neighbours: `cond`, `while_loop`, `scan`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
@@ -65,6 +66,23 @@ def with_zeros(handle: Any, outs: Sequence[Any], dots: Sequence[Any], mask: Sequ
         next(given) if m else Zero(handle.tangent_aval(out))
         for out, m in zip(outs, mask, strict=True)
     ])  # fmt: skip
+
+
+def grown_mask(
+    transformed: Callable[[list[bool]], tuple[Any, Sequence[bool]]], carry: list[bool]
+) -> tuple[Any, list[bool], list[bool]]:
+    """Grow the mask of the carry until the body keeps it; return what the body became, and masks.
+
+    Args:
+      transformed: from a mask of the carry to the transformed body and the mask of its results.
+      carry: the mask at the start.
+    """
+    while True:
+        result, out = transformed(carry)
+        joint = [a or b for a, b in zip(carry, out[: len(carry)], strict=True)]
+        if joint == carry:
+            return result, carry, list(out[len(carry) :])
+        carry = joint
 
 
 def rearranged(
@@ -127,12 +145,13 @@ def _count(jaxpr: Jaxpr) -> int:
     total = 0
     for eqn in jaxpr.eqns:
         times = eqn.params.get("length", 1)
-        for value in eqn.params.values():
-            for inner in value if isinstance(value, tuple) else (value,):
-                if isinstance(inner, ClosedJaxpr):
-                    total += times * count_equations(inner)
-        total += 1
+        total += 1 + times * sum([count_equations(inner) for inner in _inner_programs(eqn)])
     return total
+
+
+def _inner_programs(eqn: Equation) -> list[ClosedJaxpr]:
+    values = [v if isinstance(v, tuple) else (v,) for v in eqn.params.values()]
+    return [inner for inner in itertools.chain(*values) if isinstance(inner, ClosedJaxpr)]
 
 
 def compiler() -> Callable[[ClosedJaxpr, Sequence[Any]], Sequence[Any]] | None:

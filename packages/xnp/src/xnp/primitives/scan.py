@@ -23,6 +23,7 @@ from xnp.primitives.inner_programs import (
     as_program,
     compiler,
     count_equations,
+    grown_mask,
     narrowed,
     needed_arguments,
     split_at,
@@ -234,14 +235,13 @@ def _batch(axis: Any, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr, num_const
     mapped = [d is not not_mapped for d in dims]
     consts_mapped, carry_mapped, xs_mapped = split_at(mapped, num_consts, num_carry)
     num_ys = len(jaxpr.out_avals) - num_carry
-    while True:
-        batched, out_mapped = axis.batch_jaxpr(
-            jaxpr, (*consts_mapped, *carry_mapped, *xs_mapped), [*carry_mapped, *[False] * num_ys]
+
+    def batched(mask: list[bool]) -> Any:
+        return axis.batch_jaxpr(
+            jaxpr, (*consts_mapped, *mask, *xs_mapped), [*mask, *[False] * num_ys]
         )
-        joint = [a or b for a, b in zip(carry_mapped, out_mapped[:num_carry], strict=True)]
-        if joint == carry_mapped:
-            break
-        carry_mapped = joint
+
+    body, carry_mapped, ys_mapped = grown_mask(batched, carry_mapped)
     lead = [
         axis.to_front(x, d) if m else x
         for x, d, m in zip(operands[: num_consts + num_carry], dims[: num_consts + num_carry],
@@ -251,10 +251,10 @@ def _batch(axis: Any, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr, num_const
     xs = [axis.move(x, d, 1) if d is not not_mapped else x
           for x, d in zip(operands[len(lead) :], dims[len(lead) :], strict=True)]  # fmt: skip
     outs = scan_p.bind(
-        *lead, *xs, jaxpr=batched, num_consts=num_consts, num_carry=num_carry, **options
+        *lead, *xs, jaxpr=body, num_consts=num_consts, num_carry=num_carry, **options
     )
-    places = [*[0] * num_carry, *[1] * num_ys]
-    return outs, tuple([p if m else not_mapped for p, m in zip(places, out_mapped, strict=True)])
+    carry_dims = [0 if m else not_mapped for m in carry_mapped]
+    return outs, (*carry_dims, *[1 if m else not_mapped for m in ys_mapped])
 
 
 scan_p = Primitive(

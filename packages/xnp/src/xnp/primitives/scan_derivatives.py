@@ -12,12 +12,13 @@ ones grows until a step does not change it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from xnp.primitives.inner_programs import (
     derived,
+    grown_mask,
     narrowed,
     nonzero,
     rearranged,
@@ -32,7 +33,6 @@ from xprim import (
     Jaxpr,
     Linear,
     Literal,
-    ShapedArray,
     Zero,
     closed_without_dead_code,
     eval_closed,
@@ -42,23 +42,6 @@ from xprim import (
 
 def _bind(*operands: Any, **params: Any) -> tuple[Any, ...]:
     return get_primitive("scan").bind(*operands, **params)
-
-
-def _fixpoint(
-    transformed: Callable[[list[bool]], tuple[Any, Sequence[bool]]], carry: list[bool]
-) -> tuple[Any, list[bool], list[bool]]:
-    """Grow the mask of the carry until the body keeps it; return what the body became, and masks.
-
-    Args:
-      transformed: from a mask of the carry to the transformed body and the mask of its results.
-      carry: the mask at the start.
-    """
-    while True:
-        result, out = transformed(carry)
-        joint = [a or b for a, b in zip(carry, out[: len(carry)], strict=True)]
-        if joint == carry:
-            return result, carry, list(out[len(carry) :])
-        carry = joint
 
 
 # --- forward mode ------------------------------------------------------------------------------
@@ -76,7 +59,7 @@ def jvp_rule(handle: Any, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, nu
         wanted = [*mask, *[False] * num_ys]
         return handle.jvp_jaxpr(jaxpr, [*const_mask, *mask, *x_mask], wanted)
 
-    forward, mask, y_mask = _fixpoint(body_jvp, nonzero(carry_dots))
+    forward, mask, y_mask = grown_mask(body_jvp, nonzero(carry_dots))
     counts = (sum(const_mask), sum(mask))
     body = derived(
         forward, ("scan", num_consts, num_carry),
@@ -177,40 +160,61 @@ def _split_body(
         split = handle.linearize_jaxpr(jaxpr, [*const_mask, *mask, *x_mask], wanted)
         return split, split.nonzero_out
 
-    split, carry_mask, y_mask = _fixpoint(linearized, start)
-    count = split.num_results
+    split, carry_mask, y_mask = grown_mask(linearized, start)
     primal = split.primal.jaxpr
-    extra = iter(primal.outvars[count:])
+    extra = iter(primal.outvars[split.num_results :])
     atoms = [primal.invars[k] if k >= 0 else next(extra) for k in split.forwarded]
+    consts, _, xs = split_at(primal.invars, num_consts, num_carry)
+    const_place, x_place = [{v: i for i, v in enumerate(part)} for part in (consts, xs)]
     known = _known_from_consts(primal, num_consts)
-    const_place = {v: i for i, v in enumerate(primal.invars[:num_consts])}
-    x_place = {v: i for i, v in enumerate(primal.invars[num_consts + num_carry :])}
-    by_kind: dict[str, list[int]] = {"const": [], "shared": [], "x": [], "stacked": []}
-    for r, atom in enumerate(atoms):
-        kind = ("const" if atom in const_place else "x" if atom in x_place
-                else "shared" if type(atom) is Literal or atom in known else "stacked")  # fmt: skip
-        by_kind[kind].append(r)
-    stacked = [atoms[r] for r in by_kind["stacked"]]
-    keep = primal.replace(outvars=[*primal.outvars[:count], *stacked])
-    body, _ = closed_without_dead_code(ClosedJaxpr(keep, split.primal.consts), keep_arguments=True)
-    shared = _shared_program(
-        split.primal, [atoms[r] for r in by_kind["shared"]], primal.invars[:num_consts]
-    )
-    total = len(atoms)
+    kinds = _kinds_of_residuals(atoms, const_place, x_place, known)
+    # the linear body takes the residuals in front, in the order of their atoms
     const_dots, dots, x_dots = split_at(
-        range(total, len(split.linear.in_avals)), sum(const_mask), sum(carry_mask)
+        range(len(atoms), len(split.linear.in_avals)), sum(const_mask), sum(carry_mask)
     )
-    order = [*by_kind["const"], *by_kind["shared"], *const_dots, *dots, *by_kind["x"],
-             *by_kind["stacked"], *x_dots]  # fmt: skip
+    order = [*kinds.const, *kinds.shared, *const_dots, *dots, *kinds.x, *kinds.stacked, *x_dots]
+    results = [*primal.outvars[: split.num_results], *[atoms[r] for r in kinds.stacked]]
     return _Split(
-        primal=body,
-        shared=shared,
+        primal=_with_results(split.primal, results),
+        shared=_shared_program(split.primal, [atoms[r] for r in kinds.shared], consts),
         linear=rearranged(split.linear, order),
-        const_args=[const_place[atoms[r]] for r in by_kind["const"]],
-        x_args=[x_place[atoms[r]] for r in by_kind["x"]],
+        const_args=[const_place[atoms[r]] for r in kinds.const],
+        x_args=[x_place[atoms[r]] for r in kinds.x],
         carry_mask=carry_mask,
         y_mask=y_mask,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Kinds:
+    """The numbers of the residuals of a body, by where they come from."""
+
+    const: list[int]
+    shared: list[int]
+    x: list[int]
+    stacked: list[int]
+
+
+def _kinds_of_residuals(
+    atoms: Sequence[Any], consts: Container[Any], xs: Container[Any], known: set[Any]
+) -> _Kinds:
+    """Sort residuals: a const, known from consts, an element of an xs, or new with each step."""
+    kinds = _Kinds([], [], [], [])
+    for r, atom in enumerate(atoms):
+        if atom in consts:
+            kinds.const.append(r)
+        elif atom in xs:
+            kinds.x.append(r)
+        elif type(atom) is Literal or atom in known:
+            kinds.shared.append(r)
+        else:
+            kinds.stacked.append(r)
+    return kinds
+
+
+def _with_results(closed: ClosedJaxpr, results: Sequence[Any]) -> ClosedJaxpr:
+    jaxpr = closed.jaxpr.replace(outvars=list(results))
+    return closed_without_dead_code(ClosedJaxpr(jaxpr, closed.consts), keep_arguments=True)[0]
 
 
 def _known_from_consts(jaxpr: Jaxpr, num_consts: int) -> set[Any]:
@@ -225,8 +229,7 @@ def _known_from_consts(jaxpr: Jaxpr, num_consts: int) -> set[Any]:
 def _shared_program(
     closed: ClosedJaxpr, atoms: Sequence[Any], invars: Sequence[Any]
 ) -> ClosedJaxpr:
-    jaxpr = closed.jaxpr.replace(outvars=list(atoms))
-    small, _ = closed_without_dead_code(ClosedJaxpr(jaxpr, closed.consts), keep_arguments=True)
+    small = _with_results(closed, atoms)
     return ClosedJaxpr(small.jaxpr.replace(invars=list(invars)), small.consts)
 
 
@@ -237,50 +240,54 @@ def transpose_rule(
     handle: Any, cts: Any, *operands: Any, jaxpr: ClosedJaxpr, length: int, reverse: bool,
     num_consts: int, num_carry: int, **options: Any,
 ) -> Any:  # fmt: skip
-    """Scan backwards with the transposed body."""
-    consts, carry, xs = split_at(operands, num_consts, num_carry)
-    const_linear, carry_linear, x_linear = split_at(
-        [type(x) is Linear for x in operands], num_consts, num_carry
+    """Scan backwards with the transposed body; a known part of the carry is run forward first."""
+    linear = split_at([type(x) is Linear for x in operands], num_consts, num_carry)
+    carry_linear = _carry_that_becomes_linear(jaxpr, *linear)
+    options |= {"length": length, "reverse": reverse}
+    if all(carry_linear):
+        return _transposed(handle, cts, operands, jaxpr, num_consts, num_carry, options)
+    _, carry, xs = split_at(operands, num_consts, num_carry)
+    others, jaxpr, num_consts, num_carry, cts = _carry_made_linear(
+        operands, cts, carry_linear, jaxpr, num_consts, num_carry, options
     )
-    carry_linear = _carry_that_becomes_linear(jaxpr, const_linear, carry_linear, x_linear)
-    linear = [*const_linear, *carry_linear, *x_linear]
-    if not all(carry_linear):
-        others, jaxpr, num_consts, num_carry, cts = _carry_made_linear(
-            operands, cts, carry_linear, jaxpr, num_consts, num_carry,
-            {"length": length, "reverse": reverse, **options},
-        )  # fmt: skip
-        results = transpose_rule(
-            handle, cts, *others, jaxpr=jaxpr, length=length, reverse=reverse,
-            num_consts=num_consts, num_carry=num_carry, **options,
-        )  # fmt: skip
-        return _with_carry_zeros(results, carry, carry_linear, num_consts, len(xs))
+    results = transpose_rule(
+        handle, cts, *others, jaxpr=jaxpr, num_consts=num_consts, num_carry=num_carry, **options
+    )
+    return _with_carry_zeros(results, carry, carry_linear, num_consts, len(xs))
+
+
+def _transposed(
+    handle: Any, cts: Any, operands: Sequence[Any], jaxpr: ClosedJaxpr, num_consts: int,
+    num_carry: int, options: dict[str, Any],
+) -> Any:  # fmt: skip
+    """Transpose a scan whose carry is linear throughout."""
+    consts, _, xs = split_at(operands, num_consts, num_carry)
+    const_linear, x_linear = [[type(x) is Linear for x in part] for part in (consts, xs)]
     carry_cts, y_cts = split_at(cts, num_carry)
     y_mask = nonzero(y_cts)
+    masks = (tuple(const_linear), tuple(x_linear), tuple(y_mask))
     backward = derived(
-        jaxpr, ("scan transpose", num_carry, num_consts, tuple(linear), tuple(y_mask)),
+        jaxpr, ("scan transpose", num_carry, num_consts, *masks),
         lambda: _backward_body(handle, jaxpr, const_linear, num_carry, x_linear, y_mask),
     )  # fmt: skip
-    const_avals = [x.aval for x in consts if type(x) is Linear]
+    const_avals = [x.aval for x in taken(consts, const_linear)]
     results = _bind(
-        *[x for x in consts if type(x) is not Linear],
+        *_others(consts, const_linear),
         *[handle.instantiate(Zero(a.strong())) for a in const_avals],
         *[handle.instantiate(ct) for ct in carry_cts],
-        *[x for x in xs if type(x) is not Linear],
+        *_others(xs, x_linear),
         *taken(y_cts, y_mask),
-        jaxpr=backward, length=length, reverse=not reverse,
-        num_consts=num_consts - len(const_avals), num_carry=len(const_avals) + num_carry,
-        **options,
+        jaxpr=backward, num_consts=num_consts - len(const_avals),
+        num_carry=len(const_avals) + num_carry, **options | {"reverse": not options["reverse"]},
     )  # fmt: skip
+    # a cotangent of each part of the carry is there, but that of a known one is not asked for
     found = iter(results)
-    const_cts = [next(found) if lin else Zero(x.aval)
-                 for x, lin in zip(consts, const_linear, strict=True)]  # fmt: skip
-    # a first carry that is known is a zero: its cotangent is not asked for
-    carry_results = [
+    there = [*const_linear, *[True] * num_carry, *x_linear]
+    cotangents = [next(found) if t else None for t in there]
+    return tuple([
         ct if type(x) is Linear else Zero(x.aval)
-        for x, ct in zip(carry, [next(found) for _ in carry], strict=True)
-    ]
-    x_results = [next(found) if lin else Zero(x.aval) for x, lin in zip(xs, x_linear, strict=True)]
-    return (*const_cts, *carry_results, *x_results)
+        for x, ct in zip(operands, cotangents, strict=True)
+    ])  # fmt: skip
 
 
 def _carry_that_becomes_linear(
@@ -329,8 +336,8 @@ def _backward_body(
     return traced(backward, avals, jaxpr.jaxpr.name)
 
 
-def _others(avals: Sequence[ShapedArray], mask: Sequence[bool]) -> list[ShapedArray]:
-    return [a for a, m in zip(avals, mask, strict=True) if not m]
+def _others(values: Sequence[Any], mask: Sequence[bool]) -> list[Any]:
+    return [x for x, m in zip(values, mask, strict=True) if not m]
 
 
 def _carry_made_linear(

@@ -10,22 +10,22 @@ Neighbours: `positions` has the bookkeeping of dimensions, `narrow_dtypes` what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from xprim import dtypes, get_primitive, scalar_array
+from xprim import Primitive, dtypes, get_primitive, scalar_array, state
 
-_bound: dict[str, Callable[..., Any]] = {}
+_primitives: dict[str, Primitive] = {}
 
 
 def bind(name: str, *operands: Any, **params: Any) -> Any:
     """Bind a primitive of one result by its name and return that result."""
-    function = _bound.get(name)
-    if function is None:
-        function = _bound[name] = get_primitive(name).bind
-    return function(*operands, **params)[0]
+    primitive = _primitives.get(name)
+    if primitive is None:
+        primitive = _primitives[name] = get_primitive(name)
+    return state.trace.process(primitive, operands, params)[0]
 
 
 def reshaped(x: Any, shape: Sequence[int]) -> Any:

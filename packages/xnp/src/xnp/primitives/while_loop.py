@@ -26,6 +26,7 @@ from xnp.primitives.inner_programs import (
     compiler,
     count_equations,
     derived,
+    grown_mask,
     narrowed,
     needed_arguments,
     nonzero,
@@ -171,12 +172,9 @@ def _body_jvp(
     A tangent of the carry that is zero at first may become nonzero by a step: the mask grows until
     a step does not change it.
     """
-    while True:
-        forward, nonzero_out = handle.jvp_jaxpr(body, [*const_mask, *mask], mask)
-        joint = [a or b for a, b in zip(mask, nonzero_out, strict=True)]
-        if joint == mask:
-            break
-        mask = joint
+    forward, mask, _ = grown_mask(
+        lambda carry: handle.jvp_jaxpr(body, [*const_mask, *carry], carry), mask
+    )
 
     def make() -> ClosedJaxpr:
         count, consts = len(mask), sum(const_mask)
@@ -202,12 +200,9 @@ def _batch(axis: Any, operands: Any, dims: Any, *, cond_jaxpr: ClosedJaxpr,
            body_jaxpr: ClosedJaxpr, cond_nconsts: int, body_nconsts: int) -> Any:  # fmt: skip
     mapped = [d is not not_mapped for d in dims]
     cond_mapped, body_mapped, carry_mapped = split_at(mapped, cond_nconsts, body_nconsts)
-    while True:
-        body, out_mapped = axis.batch_jaxpr(body_jaxpr, (*body_mapped, *carry_mapped), carry_mapped)
-        joint = [a or b for a, b in zip(carry_mapped, out_mapped, strict=True)]
-        if joint == carry_mapped:
-            break
-        carry_mapped = joint
+    body, carry_mapped, _ = grown_mask(
+        lambda mask: axis.batch_jaxpr(body_jaxpr, (*body_mapped, *mask), mask), carry_mapped
+    )
     cond, (test_mapped,) = axis.batch_jaxpr(cond_jaxpr, (*cond_mapped, *carry_mapped), False)
     if test_mapped:
         carry_mapped = [True] * len(carry_mapped)

@@ -1,0 +1,208 @@
+"""Averages over axes: mean, var, std, average.
+
+Those of integers are taken in float32; those of 16-bit floats are computed in float32 and rounded
+once. The variance goes over the elements twice: their mean first, then the distances from it.
+Neighbours: `reductions` for sums, `nan_reductions` for averages that skip NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xnp.numpy.dispatch import planned
+from xnp.numpy.indexing import no_out
+from xnp.numpy.promoting import (
+    array_of,
+    axes_of,
+    bind,
+    broadcast_all,
+    cast,
+    converted,
+    filled,
+    inexact,
+    promoted,
+    scalar_like,
+    spread,
+)
+from xnp.numpy.reductions import Axis, kept, reduced, requested, static_axis
+from xnp.numpy.reductions import sum as summed
+from xprim import Array, dtypes
+
+__all__ = ["average", "mean", "std", "var"]
+
+
+def computation_dtype(dtype: Any) -> Any:
+    """Return the dtype in which averages of an inexact dtype are computed: float32 at least."""
+    return dtypes.float32 if dtypes.is_floating(dtype) and dtype.itemsize < 4 else dtype
+
+
+def _count(shape: Any, axes: Any) -> int:
+    return math.prod([shape[d] for d in axes])
+
+
+@planned(1)
+def _mean(a: Any, axis: Any, dtype: Any, keepdims: bool) -> Array:
+    a = cast(array_of(a, "mean"), dtype) if dtype is not None else inexact("mean", a)[0]
+    axes, aval = axes_of(axis, a.aval.ndim, "mean"), a.aval
+    wide = converted(a, computation_dtype(aval.dtype), aval.weak_type)
+    total = kept(reduced("reduce_sum", wide, axes), aval.shape, axes, keepdims)
+    if not dtypes.is_inexact(aval.dtype):
+        total = inexact("mean", total)[0]
+    mean = bind("div", total, scalar_like(_count(aval.shape, axes), total))
+    return converted(mean, aval.dtype, aval.weak_type)
+
+
+def mean(
+    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False,
+    *, where: Any = None,
+) -> Array:  # fmt: skip
+    """Return the mean over axes; NaN for no elements.
+
+    Args:
+      a: an array.
+      axis: the axes to average over; None for all.
+      dtype: of the result; None for that of `a`, float32 for integers.
+      out: not supported, must be None.
+      keepdims: whether reduced axes stay with size 1.
+      where: a mask of the elements to take.
+
+    Example:
+      >>> import xnp
+      >>> xnp.mean(xnp.array([[1., 2.], [3., 4.]]), axis=1)
+      Array([1.5, 3.5], dtype=float32)
+    """
+    no_out("mean", out)
+    dtype, axis = requested(dtype, "mean"), static_axis(axis)
+    if where is None:
+        return _mean(a, axis, dtype, keepdims)
+    (a,) = inexact("mean", a)
+    total = summed(a, axis, dtype, keepdims=keepdims, where=where)
+    return bind("div", total, _taken(a, axis, keepdims, where, total.aval.dtype))
+
+
+def _center(a: Array, axis: Any, where: Any) -> Array:
+    return mean(a, axis, keepdims=True, where=where)
+
+
+def _taken(a: Any, axis: Any, keepdims: bool, where: Any, dtype: Any) -> Array:
+    mask = spread(cast(array_of(where, "where"), dtypes.bool_), a.aval.shape)
+    return summed(mask, axis, dtype, keepdims=keepdims)
+
+
+@planned(1)
+def _var(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, root: bool) -> Array:
+    (a,) = inexact("var", a)
+    aval = a.aval
+    axes = axes_of(axis, aval.ndim, "var")
+    wide = computation_dtype(aval.dtype if dtype is None else dtype)
+    if not dtypes.is_complex(aval.dtype) or dtypes.is_complex(wide):
+        a = converted(a, wide, aval.weak_type)
+    squares = squared_distance(a, _mean(a, axes, None, True))
+    total = kept(reduced("reduce_sum", squares, axes), aval.shape, axes, keepdims)
+    count = _count(aval.shape, axes) - ddof
+    result = bind("div", total, scalar_like(float(count) if count > 0 else float("nan"), total))
+    if root:
+        result = bind("sqrt", result)
+    return _in_result_dtype(result, aval, dtype)
+
+
+def _in_result_dtype(x: Any, aval: Any, dtype: Any) -> Array:
+    if dtype is None:
+        real = dtypes.to_floating_dtype(aval.dtype)
+        return converted(x, real, aval.weak_type)
+    return cast(x, dtype)
+
+
+def squared_distance(a: Any, center: Any) -> Array:
+    """Return |a - center|^2, real."""
+    centered = bind("sub", *broadcast_all("var", a, center))
+    if not dtypes.is_complex(a.aval.dtype):
+        return bind("integer_pow", centered, y=2)
+    re, im = bind("real", centered), bind("imag", centered)
+    return bind("add", bind("mul", re, re), bind("mul", im, im))
+
+
+def _spread_measure(
+    operation: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: bool, where: Any,
+    mean: Any, correction: Any, root: bool,
+) -> Array:  # fmt: skip
+    no_out(operation, out)
+    if correction is not None:
+        if ddof:
+            raise ValueError(
+                f"{operation}: give ddof or correction, which mean the same, not both."
+            )
+        ddof = correction
+    dtype, axis = requested(dtype, operation), static_axis(axis)
+    if where is None and mean is None:
+        return _var(a, axis, dtype, ddof, keepdims, root)
+    (a,) = inexact(operation, a)
+    center = _center(a, axis, where) if mean is None else mean
+    squares = squared_distance(a, *promoted(operation, center))
+    total = summed(squares, axis, keepdims=keepdims, where=where)
+    count = _taken(a, axis, keepdims, True if where is None else where, total.aval.dtype)
+    result = bind("div", total, bind("sub", count, scalar_like(ddof, count)))
+    return _in_result_dtype(bind("sqrt", result) if root else result, a.aval, dtype)
+
+
+def var(
+    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, ddof: float = 0,
+    keepdims: bool = False, *, where: Any = None, mean: Any = None, correction: Any = None,
+) -> Array:  # fmt: skip
+    """Return the variance over axes: the mean of `|a - mean(a)|^2`.
+
+    Args:
+      a: an array.
+      axis: the axes to reduce; None for all.
+      dtype: of the result; None for the real dtype of `a`, float32 for integers.
+      out: not supported, must be None.
+      ddof: what is taken from the number of elements in the divisor; NaN where none are left.
+      keepdims: whether reduced axes stay with size 1.
+      where: a mask of the elements to take.
+      mean: the mean, if it is known already, with its axes kept.
+      correction: another name of `ddof`.
+    """
+    return _spread_measure("var", a, axis, dtype, out, ddof, keepdims, where, mean, correction,
+                           False)  # fmt: skip
+
+
+def std(
+    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, ddof: float = 0,
+    keepdims: bool = False, *, where: Any = None, mean: Any = None, correction: Any = None,
+) -> Array:  # fmt: skip
+    """Return the standard deviation over axes, the root of `var`. Arguments as of `var`."""
+    return _spread_measure("std", a, axis, dtype, out, ddof, keepdims, where, mean, correction,
+                           True)  # fmt: skip
+
+
+def average(
+    a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, keepdims: bool = False
+) -> Any:
+    """Return the weighted mean over axes.
+
+    Args:
+      a: an array.
+      axis: the axes to average over; None for all.
+      weights: of the shape of `a`, or of its shape in the axes; None weighs all alike.
+      returned: whether to return the sum of weights as well.
+      keepdims: whether reduced axes stay with size 1.
+    """
+    if weights is None:
+        result = mean(a, axis, keepdims=keepdims)
+        aval = array_of(a, "average").aval
+        count = _count(aval.shape, axes_of(static_axis(axis), aval.ndim, "average"))
+        return (result, filled(count, result.aval.shape, result.aval.dtype)) if returned else result
+    a, weights = inexact("average", a, weights)
+    axes = axes_of(static_axis(axis), a.aval.ndim, "average")
+    if weights.aval.shape != a.aval.shape:
+        expected = tuple([a.aval.shape[d] for d in axes])
+        if weights.aval.shape != expected:
+            raise ValueError(
+                "average: the weights must have the shape of the array, or of its axes."
+                f"\n  got       a: {a.aval.str_long()}, weights: {weights.aval.str_long()}"
+            )
+        weights = bind("broadcast_in_dim", weights, shape=a.aval.shape, broadcast_dimensions=axes)
+    total = summed(weights, axes, keepdims=keepdims)
+    result = bind("div", summed(bind("mul", a, weights), axes, keepdims=keepdims), total)
+    return (result, total) if returned else result

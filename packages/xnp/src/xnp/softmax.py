@@ -1,0 +1,122 @@
+"""Softmax and kin: softmax, log_softmax, logsumexp, logmeanexp, without overflow.
+
+The greatest element is taken off before powers are taken; it is a constant of the derivative, for
+the result does not depend on it. Neighbours: `nn` shows these, `attention` uses them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import xnp.numpy as xn
+from xnp.numpy.dispatch import planned
+from xnp.numpy.promoting import array_of, bind, cast, inexact, scalar_like, spread
+from xnp.numpy.reductions import static_axis
+from xprim import Array, dtypes
+
+__all__ = ["log_softmax", "logmeanexp", "logsumexp", "softmax"]
+
+
+def _where(condition: Any, x: Any, y: Any) -> Array:
+    result: Array = xn.where(condition, x, y)
+    return result
+
+
+def _constant_of(x: Any) -> Array:
+    return bind("stop_gradient", array_of(x, "stop_gradient"))
+
+
+def _masked(x: Array, where: Any, value: float) -> Array:
+    return x if where is None else _where(where, x, scalar_like(value, x))
+
+
+@planned(1)
+def _softmax(x: Any, axis: Any) -> Array:
+    (x,) = inexact("softmax", x)
+    shifted = xn.exp(x - _constant_of(xn.max(x, axis, keepdims=True, initial=-math.inf)))
+    return shifted / shifted.sum(axis, keepdims=True)
+
+
+def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
+    """Return e^x divided by its sum along an axis.
+
+    Args:
+      x: an array.
+      axis: the axes to sum over.
+      where: a mask of the elements that take part; the others are 0.
+    """
+    if where is None:
+        return _softmax(x, static_axis(axis))
+    (x,) = inexact("softmax", x)
+    result = _softmax(_masked(x, where, -math.inf), static_axis(axis))
+    return _where(where, result, 0)
+
+
+@planned(1)
+def _log_softmax(x: Any, axis: Any) -> Array:
+    (x,) = inexact("log_softmax", x)
+    shifted: Array = x - _constant_of(xn.max(x, axis, keepdims=True, initial=-math.inf))
+    return shifted - xn.log(xn.exp(shifted).sum(axis, keepdims=True))
+
+
+def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
+    """Return the logarithm of `softmax`. Arguments as of `softmax`; left out elements are -inf."""
+    if where is None:
+        return _log_softmax(x, static_axis(axis))
+    (x,) = inexact("log_softmax", x)
+    result = _log_softmax(_masked(x, where, -math.inf), static_axis(axis))
+    return _where(where, result, -math.inf)
+
+
+@planned(1)
+def _logsumexp(a: Any, axis: Any, keepdims: bool) -> Array:
+    (a,) = inexact("logsumexp", a)
+    real = a.real if dtypes.is_complex(a.dtype) else a
+    high = xn.max(real, axis, keepdims=True, initial=-math.inf)
+    high = _constant_of(xn.where(xn.isfinite(high), high, 0))
+    total = xn.log(xn.exp(a - high).sum(axis, keepdims=keepdims))
+    return total + (high if keepdims else high.reshape(total.shape))
+
+
+def logsumexp(
+    a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False,
+    where: Any = None,
+) -> Any:  # fmt: skip
+    """Return log(sum(b e^a)) over axes, without overflow.
+
+    Args:
+      a: an array.
+      axis: the axes to sum over; None for all.
+      b: factors.
+      keepdims: whether reduced axes stay with size 1.
+      return_sign: whether to return the logarithm of the size of the sum, and its sign.
+      where: a mask of the elements to take.
+    """
+    if b is None and where is None and not return_sign:
+        return _logsumexp(a, static_axis(axis), keepdims)
+    if b is None:
+        (a,) = inexact("logsumexp", a)
+        factors = scalar_like(1, a)
+    else:
+        a, factors = inexact("logsumexp", a, b)
+    a, factors = xn.broadcast_arrays(_masked(a, where, -math.inf), factors)
+    a = xn.where(factors == 0, -math.inf, a)
+    axis = static_axis(axis)
+    real = a.real if dtypes.is_complex(a.dtype) else a
+    high = xn.max(real, axis, keepdims=True, initial=-math.inf)
+    high = _constant_of(xn.where(xn.isfinite(high), high, 0))
+    total = (factors * xn.exp(a - high)).sum(axis, keepdims=keepdims)
+    offset = high if keepdims else high.reshape(total.shape)
+    if not return_sign:
+        return xn.log(total) + offset
+    return xn.log(abs(total)) + offset, xn.sign(total)
+
+
+def logmeanexp(a: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Array:
+    """Return log(mean(e^a)) over axes, without overflow."""
+    (a,) = inexact("logmeanexp", a)
+    mask = cast(array_of(True if where is None else where, "logmeanexp"), dtypes.bool_)
+    count = xn.sum(spread(mask, a.aval.shape), axis, a.dtype, keepdims=keepdims)
+    total: Array = logsumexp(a, axis, keepdims=keepdims, where=where)
+    return total - xn.log(count)
