@@ -125,7 +125,7 @@ def _basic(x: Array, entries: list[Entry]) -> Array:
     """Read ints, slices and new axes."""
     x, entries = _spans_taken(x, entries, with_positions=True)
     ones = tuple([
-        d for d, e in enumerate([e for e in entries if type(e) is not NewAxis])
+        d for d, e in enumerate(_of_dimensions(entries))
         if type(e) is Position
     ])  # fmt: skip
     if ones:
@@ -138,7 +138,7 @@ def _basic(x: Array, entries: list[Entry]) -> Array:
 def _spans_taken(x: Any, entries: list[Entry], *, with_positions: bool = False) -> Any:
     """Apply the slices (and static ints, as slices of one element): whole dimensions stay."""
     shape = x.aval.shape
-    own = [e for e in entries if type(e) is not NewAxis]  # those of the dimensions
+    own = _of_dimensions(entries)
     bounds = [_bounds(e, n, with_positions) for e, n in zip(own, shape, strict=True)]
     starts, limits, steps = [tuple([b[i] for b in bounds]) for i in range(3)]
     if any(starts) or limits != shape or not set(steps) <= {1}:
@@ -148,6 +148,11 @@ def _spans_taken(x: Any, entries: list[Entry], *, with_positions: bool = False) 
     if backwards:
         x = bind("rev", x, dimensions=backwards)
     return x, [Span(0, 1, e.size) if type(e) is Span else e for e in entries]
+
+
+def _of_dimensions(entries: list[Entry]) -> list[Entry]:
+    """Return one entry for each dimension of the operand."""
+    return [e for e in entries if type(e) is not NewAxis]
 
 
 def _is_backwards(entry: Entry) -> bool:
@@ -188,9 +193,9 @@ def _windows_of_one(x: Any, entries: list[Entry]) -> Array:
     return bind("squeeze", x, dimensions=tuple(dropped))
 
 
-def _check_not_empty(shape: Any, dims: Any) -> None:
+def _check_not_empty(shape: Any, dims: Any, batch: tuple[int, ...] = ()) -> None:
     for d in dims:
-        if not shape[d]:
+        if not shape[d] and 0 not in batch:
             raise IndexError(f"index: dimension {d} of shape {shape} has no elements to read.")
 
 
@@ -200,7 +205,7 @@ def _gathered(
     """Read the elements that index arrays name; the slices are taken already."""
     x = with_new_axes(x, entries)
     shape = x.aval.shape
-    named = {d: _array_of(e) for d, e in enumerate(entries) if type(e) in (Position, Positions)}
+    named = _index_arrays(entries)
     dims, arrays = list(named), list(named.values())
     batch = common_shape("index", [a.aval for a in arrays])
     sizes = [n for d, n in enumerate(shape) if d not in named]
@@ -208,8 +213,7 @@ def _gathered(
     side_by_side = dims[-1] - dims[0] == len(dims) - 1
     front = dims[0] if side_by_side else 0
     if 0 in [shape[d] for d in dims]:
-        if 0 not in batch:
-            _check_not_empty(shape, dims)
+        _check_not_empty(shape, dims, batch)
         return filled(0, (*sizes[:front], *batch, *sizes[front:]), x.aval.dtype)
     offset = (*range(front), *range(front + len(batch), len(batch) + len(sizes)))
     dtype = index_dtype(arrays)
@@ -222,6 +226,11 @@ def _gathered(
         mode=_PROMISE if mode is None else GatherScatterMode.from_any(mode),
         fill_value=_fill_scalar(fill_value),
     )  # fmt: skip
+
+
+def _index_arrays(entries: list[Entry]) -> dict[int, Any]:
+    """Return the index arrays of the dimensions that have one; static ints are such of rank 0."""
+    return {d: _array_of(e) for d, e in enumerate(entries) if type(e) in (Position, Positions)}
 
 
 def _array_of(entry: Any) -> Any:

@@ -311,7 +311,8 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
         places = [np.arange(min(rows, columns), dtype=np.int32)] * a.aval.ndim
     if values.aval.ndim:
         values = resize(reshaped(values, (values.aval.size,)), len(places[0]))
-    return a.at[tuple(places)].set(values)
+    result: Array = a.at[tuple(places)].set(values)
+    return result
 
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
