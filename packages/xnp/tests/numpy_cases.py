@@ -154,7 +154,7 @@ ns.searchsorted(sorted, special); ns.sort(c); ns.sort_complex(f1)
 
 REDUCTIONS = """
 f.sum(); f.sum(0); f.sum(axis=1, keepdims=True); f.sum((0, 1)); cube.sum((0, 2)); i.sum(); i8.sum()
-u.sum(); b.sum(); c.sum(); h.sum(); f.sum(dtype="float16"); f.sum(where=b); f.sum(initial=3.0)
+u.sum(); b.sum(); c.sum(); h.sum(); f.sum(dtype="float16"); f.sum(where=b); ns.sum(f, initial=3.0)
 e0.sum(0); e0.sum(1); f.prod(); i.prod(1); u.prod(0); f.max(); f.max(1); i.min(0); f.min(axis=-1)
 ns.max(f, initial=9.0); ns.max(f, where=b, initial=-9.0); ns.max(special); b.all(); b.any(0)
 f.all(1); ns.any(f > 2); ns.all(b, where=b); f.mean(); f.mean(0); i.mean(); h.mean(); c.mean()
