@@ -72,3 +72,14 @@ def test_gradient_of_a_checkpointed_function_that_goes_on_after_a_call(name):
         return lax.sin(INNER_CALLS[name](x))
 
     assert float(grad(checkpoint(loss))(0.5)) == pytest.approx(float(grad(loss)(0.5)), rel=1e-6)
+
+
+def test_scatter_whose_indices_are_its_operand():
+    # XLA on the CPU overwrites the operand while it reads indices from the same memory
+    def added(x):
+        numbers = lax.ScatterDimensionNumbers((1,), (0,), (0,))
+        return lax.scatter_add(x, x, np.ones((3, 1), np.int32), numbers, mode="fill")
+
+    x = np.array([[1], [0], [0]], np.int32)
+    np.testing.assert_array_equal(jit(added)(x), [[3], [1], [0]])
+    np.testing.assert_array_equal(added(x), [[3], [1], [0]])

@@ -202,7 +202,7 @@ BY_REJECTION: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("poisson", (0.0,), {}),
     ("binomial", (np.array([5.0, 50.0, np.inf, np.nan, -1.0], np.float32), 0.7, (60, 5)), {}),
     ("binomial", (100.0, _A / 9, (50, 4)), {}),
-    ("multinomial", (30.0, np.array([0.2, 0.3, 0.5], np.float32)), {"shape": (20,)}),
+    ("multinomial", (30.0, np.array([0.2, 0.3, 0.5], np.float32)), {}),
     ("multivariate_normal", (np.ones(2, np.float32), _COV, (20,)), {}),
     ("multivariate_normal", (np.zeros((3, 1, 2), np.float32), _COV), {"method": "eigh"}),
     ("multivariate_normal", (np.zeros(2, np.float32), _COV), {"method": "svd"}),

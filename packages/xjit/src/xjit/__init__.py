@@ -9,6 +9,7 @@ Importing this lets eager evaluation compile large operations, too, and gives ar
 that concern devices. It starts no device.
 """
 
+import xnp  # noqa: F401 - gives tracers their operators, also where nobody else imports it
 from xjit import stages
 from xjit.array_methods import attach
 from xjit.calls import clear_functions

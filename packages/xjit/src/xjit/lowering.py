@@ -145,22 +145,28 @@ def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[st
     names: dict[Any, str] = dict(zip((*jaxpr.constvars, *jaxpr.invars), operands, strict=True))
     located = source_locations.value
     for eqn in jaxpr.eqns:
-        inputs: Sequence[Any] = eqn.inputs
-        outputs = eqn.outputs
-        rule = eqn.primitive.rules.get("stablehlo")
-        if rule is None or type(rule) is Undefined:
-            raise _missing_rule(eqn)
         start = len(builder.lines)
-        operands = [names[x] if x in names else _literal(builder, x, names) for x in inputs]
-        results = rule(
-            builder, operands, [x.aval for x in inputs], [v.aval for v in outputs], **eqn.params
-        )
-        if len(results) != len(outputs):
-            raise _wrong_results(eqn, len(results))
-        names.update(zip(outputs, results, strict=True))
+        results = _write_equation(builder, eqn, names)
+        names.update(zip(eqn.outputs, results, strict=True))
         if located:
             _locate(builder.lines, start, eqn)
-    return [names[x] if x in names else _literal(builder, x, names) for x in jaxpr.outvars]
+    outvars: Sequence[Any] = jaxpr.outvars
+    return [names[x] if x in names else _literal(builder, x, names) for x in outvars]
+
+
+def _write_equation(builder: Builder, eqn: Equation, names: dict[Any, str]) -> Sequence[str]:
+    inputs: Sequence[Any] = eqn.inputs
+    outputs = eqn.outputs
+    rule = eqn.primitive.rules.get("stablehlo")
+    if rule is None or type(rule) is Undefined:
+        raise _missing_rule(eqn)
+    operands = [names[x] if x in names else _literal(builder, x, names) for x in inputs]
+    results: Sequence[str] = rule(
+        builder, operands, [x.aval for x in inputs], [v.aval for v in outputs], **eqn.params
+    )
+    if len(results) != len(outputs):
+        raise _wrong_results(eqn, len(results))
+    return results
 
 
 def _literal(builder: Builder, literal: Literal, names: dict[Any, str]) -> str:

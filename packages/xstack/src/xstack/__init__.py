@@ -293,6 +293,8 @@ def __getattr__(name: str) -> Any:
         module = _MODULE_BY_NAME[name]
     except KeyError:
         raise AttributeError(f"module 'xstack' has no attribute {name!r}") from None
+    if module != "xprim.config":
+        importlib.import_module(f"{__name__}.numpy")  # gives arrays and tracers their operators
     value = globals()[name] = getattr(importlib.import_module(module), name)
     return value
 

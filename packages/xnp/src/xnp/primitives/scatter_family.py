@@ -36,7 +36,7 @@ from xnp.primitives.index_plans import (
 from xnp.primitives.positions import bumped
 from xnp.primitives.shorthand import bind, filled
 from xnp.primitives.table import Kinds, common_dtype
-from xprim import Primitive, ShapedArray, not_mapped, shaped_array
+from xprim import Primitive, ShapedArray, dtypes, not_mapped, shaped_array
 
 
 def gather_numbers(numbers: ScatterDimensionNumbers) -> GatherDimensionNumbers:
@@ -192,6 +192,15 @@ def _flat_positions(plan: Plan, indices: Any) -> Any:
     return base[..., None] + window_offsets(plan.shape, plan.window)
 
 
+def _may_be_one_buffer(operand: ShapedArray, indices: ShapedArray) -> bool:
+    """Whether the operand of a scatter and its indices can be the same memory, reshaped."""
+    return (
+        operand.size == indices.size
+        and operand.dtype.itemsize == indices.dtype.itemsize
+        and indices.dtype != dtypes.int64
+    )
+
+
 def scatter_stablehlo(op: str | None) -> Callable[..., Any]:
     """Return the lowering of a scatter that combines by an operation, or assigns (None)."""
 
@@ -202,6 +211,10 @@ def scatter_stablehlo(op: str | None) -> Callable[..., Any]:
         x, where, values = operands
         if mode is CLIP:
             where = _clamped_text(b, where, operand, indices, updates, dimension_numbers)
+        if _may_be_one_buffer(operand, indices):
+            # XLA on the CPU writes the result over the operand while it still reads indices there
+            where = b.convert(where, indices, dtypes.int64)
+            indices = shaped_array(indices.shape, dtypes.int64)
         n = dimension_numbers
         fields = [
             f"update_window_dims = {list(n.update_window_dims)}",
@@ -218,7 +231,8 @@ def scatter_stablehlo(op: str | None) -> Callable[..., Any]:
         region = b.region([scalar, scalar], lambda _, xs: [xs[1]], [scalar]) if op is None else (
             b.reducer(op, operand.dtype))  # fmt: skip
         return b.op(
-            "stablehlo.scatter", [x, where, values], avals_in, avals_out,
+            "stablehlo.scatter", [x, where, values],
+            [operand, indices, updates], avals_out,
             f"scatter_dimension_numbers = #stablehlo.scatter<{', '.join(fields)}>, "
             f"indices_are_sorted = {_boolean(indices_are_sorted)}, "
             f"unique_indices = {_boolean(unique_indices)}",
