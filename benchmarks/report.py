@@ -60,7 +60,7 @@ def table(kept: dict[str, Any]) -> str:
     for group, figures in kept["groups"].items():
         peers = [p for p in PEERS if figures["ratios"].get(p)]
         means = ", ".join(f"{p} {figures['geometric_mean'][p]:.3f}" for p in peers)
-        lines += [f"### {group}", "", f"Geometric mean of xstack / peer: {means} "
+        lines += [f"## {group}", "", f"Geometric mean of xstack / peer: {means} "
                   f"(to reach against jax: {TARGETS[group]}).", ""]  # fmt: skip
         lines += ["| workload | " + " | ".join(f"/ {p}" for p in peers) + " | xstack |"]
         lines += ["|---|" + "---|" * (len(peers) + 1)]
