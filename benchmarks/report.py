@@ -108,7 +108,7 @@ def plot(kept: dict[str, Any], path: Path) -> None:
     axes.set_ylim(-0.6, len(rows) - 0.4)
     axes.set_xlabel("time of xstack / time of JAX (below 1 is faster)")
     handles = [plt.Rectangle((0, 0), 1, 1, color=colors(i % 10)) for i in range(len(groups))]
-    axes.legend(handles, groups, fontsize=7, loc="lower left")
+    axes.legend(handles, groups, fontsize=7, loc="upper left")
     axes.grid(axis="x", alpha=0.3, which="both")
     figure.savefig(path, dpi=110)
     plt.close(figure)
