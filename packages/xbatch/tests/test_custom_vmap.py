@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from xbatch import custom_vmap, sequential_vmap, vmap
-from xnp import lax
 from xnp.primitives import arithmetic, broadcast_in_dim, reductions, transpose  # noqa: F401
 from xprim import as_array, eval_closed, get_primitive, make_jaxpr
 from xprim.errors import MissingRuleError
@@ -144,7 +143,6 @@ def test_closing_over_a_value_of_the_batch_is_refused():
         vmap(outer)(X)
 
 
-@pytest.mark.skipif(not hasattr(lax, "map"), reason="loops are not there")
 def test_sequential_vmap_runs_one_example_after_the_other():
     shapes = []
 

@@ -24,10 +24,10 @@ from xad.saved_values import derivative_given, saved_values, with_calls_inlined,
 from xad.transpose import TransposeHandle
 from xprim import (
     ClosedJaxpr,
-    Equation,
     Linear,
     Primitive,
     Zero,
+    call_without_dead_code,
     close_over,
     closed_without_dead_code,
     eval_closed,
@@ -179,15 +179,6 @@ def _effects(*, jaxpr: ClosedJaxpr, **_: Any) -> Any:
     return jaxpr.effects
 
 
-def _dce(used: Sequence[bool], eqn: Equation) -> Equation:
-    closed, needed = closed_without_dead_code(eqn.params["jaxpr"], used)
-    return eqn.replace(
-        inputs=[x for x, n in zip(eqn.inputs, needed, strict=True) if n],
-        outputs=[v for v, u in zip(eqn.outputs, used, strict=True) if u],
-        params=eqn.params | {"jaxpr": closed},
-    )
-
-
 checkpoint_p = Primitive(
     "checkpoint",
     call_like=True,
@@ -199,5 +190,5 @@ checkpoint_p = Primitive(
     transpose=_transpose,
     batch=_batch,
     effects=_effects,
-    dce=_dce,
+    dce=call_without_dead_code,
 )

@@ -15,11 +15,10 @@ from typing import Any
 from xjit.program import program_of
 from xprim import (
     ClosedJaxpr,
-    Equation,
     Linear,
     Primitive,
     Zero,
-    closed_without_dead_code,
+    call_without_dead_code,
     not_mapped,
 )
 
@@ -105,15 +104,6 @@ def _effects(*, jaxpr: ClosedJaxpr, **_options: Any) -> Any:
     return jaxpr.effects
 
 
-def _dce(used: Sequence[bool], eqn: Equation) -> Equation:
-    smaller, needed = closed_without_dead_code(eqn.params["jaxpr"], used)
-    return eqn.replace(
-        inputs=[x for x, n in zip(eqn.inputs, needed, strict=True) if n],
-        outputs=[v for v, u in zip(eqn.outputs, used, strict=True) if u],
-        params=eqn.params | {"jaxpr": smaller},
-    )
-
-
 jit_p = Primitive(
     "jit",
     call_like=True,
@@ -125,5 +115,5 @@ jit_p = Primitive(
     transpose=_transpose,
     batch=_batch,
     effects=_effects,
-    dce=_dce,
+    dce=call_without_dead_code,
 )

@@ -24,6 +24,7 @@ from xprim import (
     eval_closed,
     extended_axes,
     not_mapped,
+    trace_to_jaxpr,
 )
 
 
@@ -51,10 +52,12 @@ def _numpy(*operands: Any, jaxpr: ClosedJaxpr, **params: Any) -> Any:
 
 def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, jaxpr: ClosedJaxpr,
                **params: Any) -> Any:  # fmt: skip
-    def as_batch(*xs: Any) -> list[Any]:
-        return on_batch(xs, jaxpr, **params)
-
-    return b.traced(as_batch, operands, avals_in, ("pmap", id(jaxpr), *params.values()))
+    key = ("on batch", *params.values())
+    found = jaxpr.memo.get(key)
+    if found is None:
+        inner, consts = trace_to_jaxpr(lambda *xs: on_batch(xs, jaxpr, **params), avals_in)
+        found = jaxpr.memo[key] = ClosedJaxpr(inner, consts)
+    return b.inline(found, operands)
 
 
 def on_batch(

@@ -39,6 +39,7 @@ from xprim.jaxpr import (
     eval_jaxpr,
 )
 from xprim.jaxpr_passes import (
+    call_without_dead_code,
     closed_without_dead_code,
     common_subexpressions_merged,
     dead_code_removed,
@@ -117,6 +118,7 @@ __all__ = [
     "as_array",
     "attach_methods",
     "axis_size",
+    "call_without_dead_code",
     "check_jaxpr",
     "check_no_leaks",
     "close_over",
