@@ -22,9 +22,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--noise", action="store_true", help="JAX on both sides: shows the noise")
     parser.add_argument("--check", action="store_true",
                         help="compare with the kept results; fail on a loss over 15%%")  # fmt: skip
-    parser.add_argument(
-        "--keep", action="store_true", help="keep the results under docs/benchmarks"
-    )
+    parser.add_argument("--keep", action="store_true",
+                        help="keep the results under docs/benchmarks (noise: in its own folder)")  # fmt: skip
     parser.add_argument("--out", type=Path, default=Path("bench-out"), metavar="FOLDER")
     args = parser.parse_args(argv)
     rounds = args.rounds or (1 if args.quick else 3)
@@ -38,7 +37,7 @@ def main(argv: list[str]) -> int:
     print("\n" + text)
     _write(args.out, kept, text)
     if args.keep:
-        _write(KEPT.parent, kept, text)
+        _write(KEPT.parent / "noise" if args.noise else KEPT.parent, kept, text)
     if args.check:
         losses = report.losses(kept, report.read(KEPT))
         print("\n".join(losses) or "no group lost more than 15% against the kept results")

@@ -7,6 +7,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -40,9 +41,12 @@ def as_json(results: Sequence[GroupResult]) -> dict[str, Any]:
     groups = {}
     for result in results:
         ours = "xstack" if "xstack" in result.seconds else "jax-again"
-        ratios = {p: result.ratios(ours, p) for p in PEERS if p in result.seconds}
+        of_rounds = {p: result.ratios(ours, p) for p in PEERS if p in result.seconds}
+        ratios = {p: {n: statistics.median(v) for n, v in r.items()} for p, r in of_rounds.items()}
         groups[result.group] = {
+            "ours": ours,
             "ratios": ratios,
+            "ranges_to_jax": {n: [min(v), max(v)] for n, v in of_rounds.get("jax", {}).items()},
             "geometric_mean": {p: geometric_mean(list(r.values())) for p, r in ratios.items() if r},
             "seconds": {
                 side: {name: min(values) for name, values in by_name.items()}
@@ -53,28 +57,38 @@ def as_json(results: Sequence[GroupResult]) -> dict[str, Any]:
 
 
 def table(kept: dict[str, Any]) -> str:
-    """Return the ratios as Markdown: a section for each group, its worst three first."""
+    """Return the ratios as Markdown: a section for each group, its worst first.
+
+    A ratio is the median over the rounds; where there were several, their range stands beside it.
+    """
     run = kept["run"]
     versions = ", ".join(f"{name} {v}" for name, v in run["versions"].items())
     lines = [f"{run['date']}, Python {run['python']}, {versions}, {run['cores']} cores", ""]
     for group, figures in kept["groups"].items():
         peers = [p for p in PEERS if figures["ratios"].get(p)]
         means = ", ".join(f"{p} {figures['geometric_mean'][p]:.3f}" for p in peers)
-        lines += [f"## {group}", "", f"Geometric mean of xstack / peer: {means} "
+        ours = figures["ours"]
+        lines += [f"## {group}", "", f"Geometric mean of {ours} / peer: {means} "
                   f"(to reach against jax: {TARGETS[group]}).", ""]  # fmt: skip
-        lines += ["| workload | " + " | ".join(f"/ {p}" for p in peers) + " | xstack |"]
+        lines += [f"| workload | {' | '.join(f'/ {p}' for p in peers)} | {ours} |"]
         lines += ["|---|" + "---|" * (len(peers) + 1)]
-        against = figures["ratios"].get("jax", {})
-        ours = figures["seconds"].get("xstack", {})
-        for name in sorted(ours, key=lambda n: -against.get(n, 0.0)):
+        against, ranges = figures["ratios"].get("jax", {}), figures["ranges_to_jax"]
+        seconds = figures["seconds"][ours]
+        for name in sorted(seconds, key=lambda n: -against.get(n, 0.0)):
             cells = [_ratio(figures["ratios"][p].get(name)) for p in peers]
-            lines.append(f"| {name} | {' | '.join(cells)} | {_time(name, ours[name])} |")
+            if "jax" in peers and name in ranges:
+                cells[peers.index("jax")] += _range(*ranges[name])
+            lines.append(f"| {name} | {' | '.join(cells)} | {_time(name, seconds[name])} |")
         lines.append("")
     return "\n".join(lines)
 
 
 def _ratio(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
+
+
+def _range(low: float, high: float) -> str:
+    return f" ({low:.2f} to {high:.2f})" if low < high else ""
 
 
 def _time(name: str, seconds: float) -> str:

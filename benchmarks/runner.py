@@ -38,11 +38,11 @@ class GroupResult:
     group: str
     seconds: dict[str, dict[str, list[float]]] = field(default_factory=dict)
 
-    def ratios(self, a: str, b: str) -> dict[str, float]:
-        """Return, for each workload of both, the median over the rounds of seconds a / b."""
+    def ratios(self, a: str, b: str) -> dict[str, list[float]]:
+        """Return, for each workload of both, seconds a / b of every round."""
         ours, theirs = self.seconds.get(a, {}), self.seconds.get(b, {})
         return {
-            name: statistics.median(x / y for x, y in zip(ours[name], theirs[name], strict=False))
+            name: [x / y for x, y in zip(ours[name], theirs[name], strict=False)]
             for name in ours
             if theirs.get(name)
         }
