@@ -12,6 +12,7 @@ used, so `import xstack` costs next to nothing and no compiler is started before
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -19,53 +20,21 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:  # what the names are, for type checkers and editors
     from xad import (
         checkpoint as checkpoint,
-    )
-    from xad import (
         checkpoint_policies as checkpoint_policies,
-    )
-    from xad import (
         custom_gradient as custom_gradient,
-    )
-    from xad import (
         custom_jvp as custom_jvp,
-    )
-    from xad import (
         custom_vjp as custom_vjp,
-    )
-    from xad import (
         float0 as float0,
-    )
-    from xad import (
         grad as grad,
-    )
-    from xad import (
         hessian as hessian,
-    )
-    from xad import (
         jacfwd as jacfwd,
-    )
-    from xad import (
         jacobian as jacobian,
-    )
-    from xad import (
         jacrev as jacrev,
-    )
-    from xad import (
         jvp as jvp,
-    )
-    from xad import (
         linear_transpose as linear_transpose,
-    )
-    from xad import (
         linearize as linearize,
-    )
-    from xad import (
         remat as remat,
-    )
-    from xad import (
         value_and_grad as value_and_grad,
-    )
-    from xad import (
         vjp as vjp,
     )
     from xbatch import (
@@ -73,47 +42,19 @@ if TYPE_CHECKING:  # what the names are, for type checkers and editors
     )
     from xjit import (
         Device as Device,
-    )
-    from xjit import (
         block_until_ready as block_until_ready,
-    )
-    from xjit import (
         clear_caches as clear_caches,
-    )
-    from xjit import (
         copy_to_host_async as copy_to_host_async,
-    )
-    from xjit import (
         default_backend as default_backend,
-    )
-    from xjit import (
         device_count as device_count,
-    )
-    from xjit import (
         device_get as device_get,
-    )
-    from xjit import (
         device_put as device_put,
-    )
-    from xjit import (
         devices as devices,
-    )
-    from xjit import (
         jit as jit,
-    )
-    from xjit import (
         local_device_count as local_device_count,
-    )
-    from xjit import (
         local_devices as local_devices,
-    )
-    from xjit import (
         process_count as process_count,
-    )
-    from xjit import (
         process_index as process_index,
-    )
-    from xjit import (
         process_indices as process_indices,
     )
     from xpar import (
@@ -121,129 +62,52 @@ if TYPE_CHECKING:  # what the names are, for type checkers and editors
     )
     from xprim import (
         Array as Array,
-    )
-    from xprim import (
         ShapeDtypeStruct as ShapeDtypeStruct,
-    )
-    from xprim import (
         closure_convert as closure_convert,
-    )
-    from xprim import config as config
-    from xprim import (
+        config as config,
         ensure_compile_time_eval as ensure_compile_time_eval,
-    )
-    from xprim import (
         eval_shape as eval_shape,
-    )
-    from xprim import (
         make_jaxpr as make_jaxpr,
-    )
-    from xprim import (
         named_scope as named_scope,
-    )
-    from xprim import (
         typeof as typeof,
     )
     from xprim.config import (
         check_tracer_leaks as check_tracer_leaks,
-    )
-    from xprim.config import (
         debug_infs as debug_infs,
-    )
-    from xprim.config import (
         debug_key_reuse as debug_key_reuse,
-    )
-    from xprim.config import (
         debug_nans as debug_nans,
-    )
-    from xprim.config import (
         default_device as default_device,
-    )
-    from xprim.config import (
         default_matmul_precision as default_matmul_precision,
-    )
-    from xprim.config import (
         default_prng_impl as default_prng_impl,
-    )
-    from xprim.config import (
         disable_jit as disable_jit,
-    )
-    from xprim.config import (
         enable_checks as enable_checks,
-    )
-    from xprim.config import (
         enable_x64 as enable_x64,
-    )
-    from xprim.config import (
         explain_cache_misses as explain_cache_misses,
-    )
-    from xprim.config import (
         log_compiles as log_compiles,
-    )
-    from xprim.config import (
         numpy_dtype_promotion as numpy_dtype_promotion,
-    )
-    from xprim.config import (
         numpy_rank_promotion as numpy_rank_promotion,
-    )
-    from xprim.config import (
         threefry_partitionable as threefry_partitionable,
-    )
-    from xprim.config import (
         transfer_guard as transfer_guard,
-    )
-    from xprim.config import (
         transfer_guard_device_to_device as transfer_guard_device_to_device,
-    )
-    from xprim.config import (
         transfer_guard_device_to_host as transfer_guard_device_to_host,
-    )
-    from xprim.config import (
         transfer_guard_host_to_device as transfer_guard_host_to_device,
     )
     from xstack import (
         ad_checkpoint as ad_checkpoint,
-    )
-    from xstack import (
         custom_batching as custom_batching,
-    )
-    from xstack import (
         custom_derivatives as custom_derivatives,
-    )
-    from xstack import (
         dtypes as dtypes,
-    )
-    from xstack import (
         errors as errors,
-    )
-    from xstack import (
+        flatten_util as flatten_util,
         lax as lax,
-    )
-    from xstack import (
         nn as nn,
-    )
-    from xstack import (
         numpy as numpy,
-    )
-    from xstack import (
         random as random,
-    )
-    from xstack import (
         sharding as sharding,
-    )
-    from xstack import (
         stages as stages,
-    )
-    from xstack import (
         test_util as test_util,
-    )
-    from xstack import (
         tree as tree,
-    )
-    from xstack import (
         tree_util as tree_util,
-    )
-    from xstack import (
         typing as typing,
     )
 
@@ -275,7 +139,8 @@ _NAMES_BY_MODULE = {
 }  # fmt: skip
 
 _SUBMODULES = (
-    "ad_checkpoint", "custom_batching", "custom_derivatives", "dtypes", "errors", "lax", "nn",
+    "ad_checkpoint", "custom_batching", "custom_derivatives", "dtypes", "errors", "flatten_util",
+    "lax", "nn",
     "numpy", "random", "sharding", "stages", "test_util", "tree", "tree_util", "typing",
 )  # fmt: skip
 
@@ -292,7 +157,9 @@ def __getattr__(name: str) -> Any:
     try:
         module = _MODULE_BY_NAME[name]
     except KeyError:
-        raise AttributeError(f"module 'xstack' has no attribute {name!r}") from None
+        raise AttributeError(
+            f"module 'xstack' has no attribute {name!r}", name=name, obj=sys.modules[__name__]
+        ) from None
     if module != "xprim.config":
         importlib.import_module(f"{__name__}.numpy")  # gives arrays and tracers their operators
     value = globals()[name] = getattr(importlib.import_module(module), name)

@@ -9,8 +9,15 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from xprim import EAGER, Array, ConcreteArray, Primitive, ShapedArray, attach_methods
-from xprim import install_backend as _install_backend
+from xprim import (
+    EAGER,
+    Array,
+    ConcreteArray,
+    Primitive,
+    ShapedArray,
+    attach_methods,
+    install_backend as _install_backend,
+)
 
 # Work of fewer elements than this never goes to the compiler.
 _SMALL = 1 << 13

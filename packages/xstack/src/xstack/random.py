@@ -1,5 +1,6 @@
 """Random numbers from splittable keys: the names of `xrandom`, each taken when it is first used."""
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import xrandom
@@ -14,7 +15,9 @@ compiler_on_demand.install()
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__]
+        )
     value = globals()[name] = getattr(xrandom, name)
     return value
 

@@ -5,6 +5,7 @@ imports late is imported late here, too.
 """
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 import xnp.lax
@@ -31,7 +32,9 @@ def __getattr__(name: str) -> Any:
     if name == "linalg":
         return importlib.import_module(f"{__name__}.{name}")
     if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__]
+        )
     owner = importlib.import_module("xpar.collectives") if name in _COLLECTIVES else xnp.lax
     value = globals()[name] = getattr(owner, name)
     return value

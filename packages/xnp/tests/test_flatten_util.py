@@ -1,0 +1,62 @@
+"""Trees as vectors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import xnp
+from xnp.flatten_util import ravel_pytree
+from xprim import make_jaxpr
+
+TREE = {"a": np.arange(3, dtype=np.int32), "b": [np.float32(2.5), np.ones((2, 1), np.float16)]}
+
+
+def test_a_tree_goes_through_one_vector_and_back():
+    flat, unravel = ravel_pytree(TREE)
+    assert flat.dtype == np.float32
+    np.testing.assert_array_equal(flat, [0, 1, 2, 2.5, 1, 1])
+    back = unravel(flat + 1)
+    np.testing.assert_array_equal(back["a"], [1, 2, 3])
+    assert back["a"].dtype == np.int32
+    assert back["b"][0].shape == () and float(back["b"][0]) == 3.5
+    assert back["b"][1].shape == (2, 1) and back["b"][1].dtype == np.float16
+
+
+def test_it_is_the_oracles():
+    oracle = pytest.importorskip("jax.flatten_util")
+    wanted, _ = oracle.ravel_pytree(TREE)
+    flat, _ = ravel_pytree(TREE)
+    assert flat.dtype == wanted.dtype
+    np.testing.assert_array_equal(flat, np.asarray(wanted))
+
+
+def test_real_leaves_beside_complex_ones_come_back_real():
+    tree = [xnp.ones(2), xnp.ones(1, "complex64") * 1j]
+    flat, unravel = ravel_pytree(tree)
+    assert flat.dtype == np.complex64
+    assert [x.dtype for x in unravel(flat)] == [np.float32, np.complex64]
+
+
+def test_a_tree_without_leaves_is_an_empty_vector():
+    flat, unravel = ravel_pytree({"a": None})
+    assert flat.shape == (0,) and flat.dtype == np.float32
+    assert unravel(flat) == {"a": None}
+
+
+def test_it_can_be_traced():
+    def f(tree):
+        flat, unravel = ravel_pytree(tree)
+        return unravel(flat * 2)
+
+    assert "concatenate" in str(make_jaxpr(f)(TREE))
+
+
+def test_another_vector_is_refused():
+    flat, unravel = ravel_pytree(TREE)
+    with pytest.raises(ValueError, match=r"another shape(.|\n)*got +float32\[2\]"):
+        unravel(flat[:2])
+    with pytest.raises(TypeError, match=r"another dtype(.|\n)*expected +float32\[6\]"):
+        unravel(flat.astype("int32"))
+    with pytest.raises(TypeError, match="ravel_pytree"):
+        ravel_pytree({"a": "text"})

@@ -1,0 +1,309 @@
+"""Initial weights of neural networks: functions `init(key, shape, dtype) -> Array`.
+
+The scaled ones keep the variance of signals from layer to layer: a weight has the variance
+`scale / fan`, where the fan counts the units that a unit reads from (`fan_in`), feeds
+(`fan_out`), or the mean of both (`fan_avg`).
+
+Sources: Glorot and Bengio, AISTATS 2010 (`glorot`, also `xavier`); LeCun et al., Efficient
+BackProp, 1998 (`lecun`); He et al., ICCV 2015 (`he`, also `kaiming`); Saxe et al., ICLR 2014
+(`orthogonal`); Xiao et al., ICML 2018 (`delta_orthogonal`).
+
+Neighbours: `uniform`, `normal` and `multivariate` have the samplers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol
+
+import xnp
+from xprim import Array
+from xrandom.arguments import checked_shape, floating_dtype
+from xrandom.multivariate import orthogonal as random_orthogonal
+from xrandom.normal import normal as random_normal, truncated_normal as random_truncated_normal
+from xrandom.uniform import uniform as random_uniform
+
+__all__ = [
+    "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal",
+    "he_uniform", "kaiming_normal", "kaiming_uniform", "lecun_normal", "lecun_uniform", "normal",
+    "ones", "orthogonal", "truncated_normal", "uniform", "variance_scaling", "xavier_normal",
+    "xavier_uniform", "zeros",
+]  # fmt: skip
+
+Axes = int | Sequence[int]
+Mode = Literal["fan_in", "fan_out", "fan_avg"]
+Distribution = Literal["truncated_normal", "normal", "uniform"]
+
+# The standard deviation of the standard normal distribution cut at -2 and 2:
+# sqrt(1 - 4 phi(2) / (2 Phi(2) - 1)).
+_STDDEV_CUT_AT_2 = 0.87962566103423978
+
+
+class Initializer(Protocol):
+    """A function that makes initial weights from a key, a shape and a dtype."""
+
+    def __call__(self, key: Any, shape: Any, dtype: Any = None) -> Array:
+        """Return an array of the shape; without a dtype, of the initializer's own."""
+        ...
+
+
+def zeros(key: Any, shape: Any, dtype: Any = None) -> Array:
+    """Return zeros; the key is not used."""
+    return xnp.zeros(shape, dtype)
+
+
+def ones(key: Any, shape: Any, dtype: Any = None) -> Array:
+    """Return ones; the key is not used."""
+    return xnp.ones(shape, dtype)
+
+
+def constant(value: Any, dtype: Any = None) -> Initializer:
+    """Return an initializer that fills arrays with a value, or one that broadcasts to the shape."""
+    own = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None) -> Array:
+        return xnp.full(shape, value, own if dtype is None else dtype)
+
+    return init
+
+
+def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
+    """Return an initializer that draws uniformly from `[0, scale)`."""
+    own = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None) -> Array:
+        kind = floating_dtype(own if dtype is None else dtype, "initializers.uniform")
+        return random_uniform(key, shape, kind) * xnp.asarray(scale, kind)
+
+    return init
+
+
+def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
+    """Return an initializer that draws normally, with mean 0 and a standard deviation."""
+    own = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None) -> Array:
+        sample = random_normal(key, shape, own if dtype is None else dtype)
+        return sample * xnp.asarray(stddev, sample.dtype)
+
+    return init
+
+
+def truncated_normal(
+    stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
+) -> Initializer:
+    """Return an initializer that draws normally, cut at `lower * stddev` and `upper * stddev`.
+
+    Args:
+      stddev: the standard deviation before the cut.
+      dtype: a real floating dtype, used where the call names none.
+      lower: the lower end, in standard deviations.
+      upper: the upper end, in standard deviations.
+    """
+    own = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None) -> Array:
+        kind = floating_dtype(own if dtype is None else dtype, "initializers.truncated_normal")
+        sample = random_truncated_normal(key, lower, upper, shape, kind)
+        return sample * xnp.asarray(stddev, kind)
+
+    return init
+
+
+def variance_scaling(
+    scale: Any, mode: Mode, distribution: Distribution, in_axis: Axes = -2, out_axis: Axes = -1,
+    batch_axis: Axes = (), dtype: Any = None,
+) -> Initializer:  # fmt: skip
+    """Return an initializer whose weights have mean 0 and the variance `scale / fan`.
+
+    Args:
+      scale: the factor of the variance.
+      mode: `"fan_in"`, `"fan_out"` or `"fan_avg"`: which units are counted. Axes that are neither
+        input, output nor batch belong to a receptive field and count for both.
+      distribution: `"truncated_normal"` (cut at two standard deviations of the normal that is cut),
+        `"normal"` or `"uniform"`.
+      in_axis: the axis or axes of the units that are read.
+      out_axis: the axis or axes of the units that are fed.
+      batch_axis: axes over which independent weights lie side by side.
+      dtype: a real floating dtype, used where the call names none.
+
+    Raises:
+      ValueError: for an unknown mode or distribution, a shape that lacks the axes, or no units.
+
+    Example:
+      >>> from xrandom import initializers, key
+      >>> init = initializers.variance_scaling(1.0, "fan_in", "uniform")
+      >>> weights = init(key(0), (300, 100))
+      >>> bool(abs(weights).max() <= (3 / 300) ** 0.5)
+      True
+    """
+    _one_of("mode", mode, ("fan_in", "fan_out", "fan_avg"))
+    _one_of("distribution", distribution, ("truncated_normal", "normal", "uniform"))
+    own = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None) -> Array:
+        kind = floating_dtype(own if dtype is None else dtype, "initializers.variance_scaling")
+        sizes = checked_shape(shape, "initializers.variance_scaling")
+        fan_in, fan_out = _fans(sizes, in_axis, out_axis, batch_axis)
+        fan = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}[mode]
+        if fan == 0:
+            raise ValueError(
+                "initializers.variance_scaling: there is no unit to divide the variance by."
+                f"\n  got       the shape {sizes}, where {mode} is 0"
+            )
+        variance = xnp.asarray(scale / fan, kind)
+        if distribution == "normal":
+            return random_normal(key, sizes, kind) * xnp.sqrt(variance)
+        if distribution == "uniform":
+            return random_uniform(key, sizes, kind, -1) * xnp.sqrt(3 * variance)
+        stddev = xnp.sqrt(variance) / xnp.asarray(_STDDEV_CUT_AT_2, kind)
+        return random_truncated_normal(key, -2, 2, sizes, kind) * stddev
+
+    return init
+
+
+def glorot_uniform(
+    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
+) -> Initializer:
+    """Return `variance_scaling(1, "fan_avg", "uniform")`; also called `xavier_uniform`."""
+    return variance_scaling(1.0, "fan_avg", "uniform", in_axis, out_axis, batch_axis, dtype)
+
+
+def glorot_normal(
+    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
+) -> Initializer:
+    """Return `variance_scaling(1, "fan_avg", "truncated_normal")`; also called `xavier_normal`."""
+    return variance_scaling(
+        1.0, "fan_avg", "truncated_normal", in_axis, out_axis, batch_axis, dtype
+    )
+
+
+def lecun_uniform(
+    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
+) -> Initializer:
+    """Return `variance_scaling(1, "fan_in", "uniform")`."""
+    return variance_scaling(1.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype)
+
+
+def lecun_normal(
+    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
+) -> Initializer:
+    """Return `variance_scaling(1, "fan_in", "truncated_normal")`."""
+    return variance_scaling(1.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
+
+
+def he_uniform(
+    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
+) -> Initializer:
+    """Return `variance_scaling(2, "fan_in", "uniform")`; also called `kaiming_uniform`."""
+    return variance_scaling(2.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype)
+
+
+def he_normal(
+    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
+) -> Initializer:
+    """Return `variance_scaling(2, "fan_in", "truncated_normal")`; also called `kaiming_normal`."""
+    return variance_scaling(2.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
+
+
+xavier_uniform = glorot_uniform
+xavier_normal = glorot_normal
+kaiming_uniform = he_uniform
+kaiming_normal = he_normal
+
+
+def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+    """Return an initializer of matrices with orthonormal rows or columns, whichever are fewer.
+
+    Args:
+      scale: a factor.
+      column_axis: the axis of the columns; all the others together are the rows.
+      dtype: a real floating dtype, used where the call names none.
+
+    Example:
+      >>> import numpy as np
+      >>> from xrandom import initializers, key
+      >>> q = np.asarray(initializers.orthogonal()(key(0), (2, 3, 4)).reshape(6, 4))
+      >>> bool(np.allclose(q.T @ q, np.eye(4), atol=1e-5))
+      True
+    """
+    own = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None) -> Array:
+        sizes = checked_shape(shape, "initializers.orthogonal")
+        if len(sizes) < 2:
+            raise ValueError(
+                f"initializers.orthogonal: the shape must have two axes or more, got {sizes}."
+            )
+        columns = sizes[column_axis]
+        others = sizes[:column_axis] + sizes[column_axis:][1:]
+        kind = own if dtype is None else dtype
+        matrix = random_orthogonal(key, math.prod(others), (), kind, columns)
+        moved = xnp.moveaxis(matrix.reshape(*others, columns), -1, column_axis)
+        return moved * xnp.asarray(scale, matrix.dtype)
+
+    return init
+
+
+def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+    """Return an initializer of kernels that are zero but for an orthogonal matrix in the middle.
+
+    The shape is `(*window, inputs, outputs)` with a window of one to three axes and no more inputs
+    than outputs, so that the convolution keeps the norm of what goes through it.
+
+    Args:
+      scale: a factor.
+      column_axis: the axis of the columns of the matrix.
+      dtype: a real floating dtype, used where the call names none.
+    """
+    own = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None) -> Array:
+        sizes = checked_shape(shape, "initializers.delta_orthogonal")
+        if len(sizes) not in (3, 4, 5) or sizes[-2] > sizes[-1]:
+            raise ValueError(
+                "initializers.delta_orthogonal: the shape cannot hold an orthogonal kernel."
+                f"\n  got       {sizes}"
+                "\n  expected  three to five axes, the last of them at least as long as the one "
+                "before"
+            )
+        kind = own if dtype is None else dtype
+        matrix = orthogonal(scale, column_axis, kind)(key, sizes[-2:])
+        middle = tuple([(n - 1) // 2 for n in sizes[:-2]])
+        return xnp.zeros(sizes, matrix.dtype).at[middle].set(matrix)
+
+    return init
+
+
+def _fans(shape: tuple[int, ...], in_axis: Axes, out_axis: Axes, batch_axis: Axes) -> Any:
+    """Return how many units a unit reads from, and how many it feeds."""
+    if len(shape) < 2:
+        raise ValueError(
+            f"initializers.variance_scaling: the shape must have two axes or more, got {shape}."
+            "\n  hint      biases are usually zeros, or normal(stddev)"
+        )
+    inputs, outputs, batch = [_product(shape, axes) for axes in (in_axis, out_axis, batch_axis)]
+    total = math.prod(shape)
+    if total == 0:
+        return 0, 0
+    field = total / (inputs * outputs * batch)
+    return inputs * field, outputs * field
+
+
+def _product(shape: tuple[int, ...], axes: Axes) -> int:
+    chosen = (axes,) if isinstance(axes, int) else axes
+    for axis in chosen:
+        if not -len(shape) <= axis < len(shape):
+            raise ValueError(
+                f"initializers.variance_scaling: the shape {shape} has no axis {axis}."
+            )
+    return math.prod([shape[axis] for axis in chosen])
+
+
+def _one_of(what: str, value: Any, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ValueError(
+            f"initializers.variance_scaling: unknown {what} {value!r}."
+            f"\n  expected  one of {', '.join(known)}"
+        )
