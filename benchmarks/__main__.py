@@ -23,7 +23,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--check", action="store_true",
                         help="compare with the kept results; fail on a loss over 15%%")  # fmt: skip
     parser.add_argument("--keep", action="store_true",
-                        help="keep the results under docs/benchmarks (noise: in noise/)")  # fmt: skip
+                        help="keep the results in docs/benchmarks (noise: in noise/)")  # fmt: skip
     parser.add_argument("--out", type=Path, default=Path("bench-out"), metavar="FOLDER")
     args = parser.parse_args(argv)
     rounds = args.rounds or (1 if args.quick else 3)
