@@ -1,8 +1,13 @@
-"""Calls of compiled functions that do next to nothing."""
+"""Calls of compiled functions that do next to nothing.
+
+Host values are new at each call, as batches and step counts are; "Python scalar again" passes the
+same few, as a schedule of learning rates does.
+"""
 
 from __future__ import annotations
 
 import functools
+import itertools
 from typing import Any
 
 import numpy as np
@@ -21,6 +26,9 @@ def workloads(ns: Any) -> dict[str, Any]:
     leaves = ns.jit(lambda t: {k: v + 1 for k, v in t.items()})
     static = functools.partial(ns.jit, static_argnums=1)(lambda a, n: a * n)
     keyword = ns.jit(lambda a, b: a + b)
+    with_host = ns.jit(lambda a, b: a + b)
+    with_number = ns.jit(lambda a, b: a + b)
+    with_rate = ns.jit(lambda a, b: a + b)
     donated = ns.jit(lambda a: a + 1, donate_argnums=0)
     state = {"x": ns.device_put(host)}
 
@@ -28,6 +36,9 @@ def workloads(ns: Any) -> dict[str, Any]:
         state["x"] = donated(state["x"])
         return state["x"]
 
+    batches = itertools.cycle([np.full(8, float(i), np.float32) for i in range(64)])
+    rates = itertools.cycle([0.1, 0.03, 0.01, 0.003])
+    numbers = itertools.count(1.0, 0.5)
     args = [x] * 10
     calls = {
         "1 array": lambda: one(x),
@@ -36,8 +47,9 @@ def workloads(ns: Any) -> dict[str, Any]:
         "dict of 100": lambda: leaves(tree),
         "static": lambda: static(x, 3),
         "keyword": lambda: keyword(x, b=x),
-        "NumPy argument": lambda: two(x, host),
-        "Python scalar": lambda: two(x, 1.0),
+        "NumPy argument": lambda: with_host(x, next(batches)),
+        "Python scalar": lambda: with_number(x, next(numbers)),
+        "Python scalar again": lambda: with_rate(x, next(rates)),
         "donated": donate,
     }
     return {name: _timed(ns, call) for name, call in calls.items()}
