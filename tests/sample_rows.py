@@ -7,9 +7,13 @@ rows are here, because it has few primitives. Collectives need an axis in scope:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 import xnp.testing.samples
+from xnp.testing.samples.edges import edge_rows, shape_rule_accepts
+from xprim import extended_axes
 from xprim.testing import Sample, Tolerance
 
 AXIS_SIZE = 4
@@ -61,7 +65,7 @@ RANDOM: dict[str, list[Sample]] = {
 DERIVATIVES: dict[str, list[Sample]] = {
     "name": [
         Sample([np.asarray(x)], {"name": "residual"})
-        for x in (np.float32(1), _floats(2, 3), np.arange(3), np.array([np.nan, -0.0]))
+        for x in (np.float32(1), _floats(2, 3), np.arange(3), _floats(0))
     ],
     "saved_value": [Sample([_floats(3), _floats(3)], smooth=False, note="the same value twice")],
 }
@@ -74,21 +78,46 @@ _INTS = np.array([-(2**31), 7], np.int32)
 COLLECTIVES: dict[str, list[Sample]] = {
     "psum": [
         *[Sample([x], _ALL) for x in (_floats(2, 3), _floats(), _INTS)],
+        Sample([_floats(0, 2)], _ALL),
         Sample([_floats(3)], _PAIRS),
     ],
-    "pmax": [*[Sample([x], _ALL) for x in (_floats(2, 3), _INTS)], Sample([_floats(3)], _PAIRS)],
-    "pmin": [*[Sample([x], _ALL) for x in (_floats(2, 3), _INTS)], Sample([_floats(3)], _PAIRS)],
-    "all_gather": [Sample([_floats(2, 3)], {"all_gather_dimension": d, **_NAMED}) for d in (0, 1)],
+    **{
+        name: [
+            *[Sample([x], _ALL) for x in (_floats(2, 3), _floats(), _floats(0, 2), _INTS)],
+            Sample([_floats(3)], _PAIRS),
+        ]
+        for name in ("pmax", "pmin")
+    },
+    "all_gather": [
+        *[Sample([_floats(2, 3)], {"all_gather_dimension": d, **_NAMED}) for d in (0, 1)],
+        Sample([_floats(2, 0)], {"all_gather_dimension": 1, **_NAMED}),
+    ],
     "all_to_all": [
         Sample([_floats(4, 4)], {"split_axis": 1, "concat_axis": 1, **_NAMED}),
         Sample([_floats(4, 2)], {"split_axis": 0, "concat_axis": 0, **_NAMED}),
+        Sample([_floats(4, 0)], {"split_axis": 0, "concat_axis": 0, **_NAMED}),
     ],
     "ppermute": [
         Sample([_floats(3)], {"axis_name": ("i",), "perm": ((0, 1), (1, 2), (2, 3), (3, 0))}),
         Sample([_floats(3)], {"axis_name": ("i",), "perm": ((0, 3),)}, note="the others get zero"),
+        *[
+            Sample([x], {"axis_name": ("i",), "perm": ((0, 3),)})
+            for x in (_floats(), _floats(0), _floats(9))
+        ],
     ],
-    "pbroadcast": [Sample([_floats(3)], {"axis_name": ("i",), "source": s}) for s in (0, 3)],
-    "reduce_scatter": [Sample([_floats(4, 2)], {"scatter_dimension": 0, **_NAMED})],
+    "pbroadcast": [
+        Sample([x], {"axis_name": ("i",), "source": s})
+        for x, s in (
+            (_floats(3), 0),
+            (_floats(3), 3),
+            (_floats(), 1),
+            (_floats(0), 1),
+            (_floats(3, 3), 2),
+        )
+    ],
+    "reduce_scatter": [
+        Sample([x], {"scatter_dimension": 0, **_NAMED}) for x in (_floats(4, 2), _floats(4, 0))
+    ],
     "axis_index": [Sample([], {"axis_name": ("i",)})],
 }
 
@@ -96,6 +125,17 @@ COLLECTIVES: dict[str, list[Sample]] = {
 PLACES: dict[str, list[Sample]] = {
     "platform_index": [Sample([], {"platforms": (("cpu",),), "has_default": True})],
 }
+
+
+def _collective_accepts(name: str, operands: Sequence[np.ndarray], params: object) -> bool:
+    with extended_axes({"i": AXIS_SIZE}):
+        return shape_rule_accepts(name, operands, params)
+
+
+for _name, _rows in COLLECTIVES.items():
+    COLLECTIVES[_name] = [*_rows, *edge_rows(_name, _rows, _collective_accepts)]
+for _name, _rows in DERIVATIVES.items():
+    DERIVATIVES[_name] = [*_rows, *edge_rows(_name, _rows)]
 
 
 def all_rows() -> dict[str, list[Sample]]:

@@ -14,7 +14,7 @@ import pytest
 import xad
 import xbatch
 import xjit
-import xnp
+import xnp.testing.samples
 import xpar
 import xprim
 import xrandom
@@ -23,9 +23,17 @@ from xad.testing import check_derivatives
 from xbatch import vmap
 from xbatch.testing import check_batch
 from xjit.testing import check_lowering
+from xnp.testing.samples.edges import (
+    LEFT_OUT,
+    MAIN_OPERAND,
+    OWN_ROWS_ONLY,
+    edges_of,
+    lacking_edges,
+    shape_rule_accepts,
+)
 from xprim import Undefined, extended_axes, from_numpy, get_primitive, kinds, primitives
 from xprim.__main__ import import_owners, main
-from xprim.testing import check_shape
+from xprim.testing import EXACT, check_shape
 
 import_owners()
 _OWNERS = (xprim, xnp, xrandom, xad, xbatch, xjit, xpar)
@@ -94,6 +102,14 @@ def test_a_primitive_prints_each_rule_with_its_place(name, capsys):
     assert main(["no_such_primitive"]) == 2
 
 
+@pytest.mark.parametrize("name", sorted(xnp.testing.samples.TABLE))
+def test_the_numpy_rule_gives_what_the_shape_rule_says(name):
+    if get_primitive(name).call_like:
+        return  # its rule takes Arrays; the tests of xnp run it
+    for row in ROWS[name]:
+        check_shape(name, row)
+
+
 # -------------------------------------------------------------- the rows that live with these tests
 
 SMALL = [(name, row) for table in (RANDOM, DERIVATIVES) for name in table for row in table[name]]
@@ -120,7 +136,7 @@ def test_a_collective_gives_what_its_shape_rule_says_under_vmap(name):
         arrays = row.arrays()
         with extended_axes({"i": AXIS_SIZE}):
             (aval,) = primitive.infer(tuple(x.aval for x in arrays), dict(row.params))
-        batches = [from_numpy(np.stack([np.asarray(x)] * AXIS_SIZE)) for x in arrays]
+        batches = [from_numpy(np.stack([x.to_host()] * AXIS_SIZE), canonical=False) for x in arrays]
         mapped = vmap(
             lambda *xs, p=primitive, row=row: p.bind(*xs, **row.params)[0],
             axis_name="i", axis_size=AXIS_SIZE,
@@ -142,7 +158,126 @@ def test_every_primitive_that_holds_programs_is_named_with_the_place_of_its_test
         assert any((ROOT / folder).glob("test_*.py")), f"{name}: {folder} has no tests"
 
 
-def test_the_samples_cover_every_dtype_that_a_sum_supports():
-    seen = {np.asarray(row.operands[0]).dtype.name for row in ROWS["add"]}
-    assert seen >= {"bool", "int8", "uint8", "int32", "uint32", "float16", "bfloat16", "float32",
-                    "float64", "complex64", "complex128"} - {"bool"}  # fmt: skip
+# --------------------------------------------------------------------- what the rows must hold
+
+# Written here once more, so that a dtype that falls out of the lists of the samples is missed.
+FORMATS = """
+bool int2 int4 int8 int16 int32 int64 uint2 uint4 uint8 uint16 uint32 uint64 float4_e2m1fn
+float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz
+float8_e8m0fnu bfloat16 float16 float32 float64 complex64 complex128
+"""
+EDGES = {
+    "float32": {"nan", "inf", "-inf", "-0.0", "denormal", "max"},
+    "float8_e4m3fn": {"nan", "-0.0", "denormal", "max"},
+    "complex64": {"nan", "inf", "-inf", "-0.0", "denormal", "max"},
+    "int8": {"min", "max"}, "uint64": {"min", "max"}, "bool": set(),
+}  # fmt: skip
+SHOWN = [p.name for p in OURS if not p.call_like and p.name not in (*RANDOM, *PLACES)
+         and any(row.operands for row in ROWS[p.name])]  # fmt: skip
+
+# {primitive: reason}: no operand of rank 0, or none without elements.
+_AXIS = "it works along an axis"
+_MATRIX = "it takes matrices"
+NO_SCALARS = {
+    **dict.fromkeys("argmax argmin cumlogsumexp cummax cummin cumprod cumsum top_k sort "
+                    "concatenate split gather scatter scatter_add scatter_mul scatter_min "
+                    "scatter_max fft all_gather all_to_all reduce_scatter".split(), _AXIS),
+    **dict.fromkeys("cholesky eig eigh lu pinv qr solve svd triangular_solve "
+                    "lu_pivots_to_permutation".split(), _MATRIX),
+    "conv_general_dilated": "its operands have a batch and a feature dimension",
+    "saved_value": "it holds what a policy keeps, and looks at nothing",
+}  # fmt: skip
+NOT_EMPTY = {"saved_value": NO_SCALARS["saved_value"]}
+
+
+def _accepts(name, operands, params):
+    with extended_axes({"i": AXIS_SIZE}):
+        return shape_rule_accepts(name, operands, params)
+
+
+def _variants(name, dtype):
+    """Yield rows with the operands of the main dtype, and params that name it, in another one."""
+    for row in ROWS[name]:
+        main = row.operands[MAIN_OPERAND.get(name, 0)] if row.operands else None
+        if main is not None and main.size:
+            old = main.dtype
+            operands = [np.zeros(x.shape, dtype) if x.dtype == old else x for x in row.operands]
+            yield operands, row.params
+            yield operands, {k: dtype if isinstance(v, np.dtype) and v == old else v
+                             for k, v in row.params.items()}  # fmt: skip
+            return
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_the_rows_of_a_primitive_hold_every_dtype_that_it_takes_and_the_edges_of_each(name):
+    own_only = name in OWN_ROWS_ONLY
+    for dtype in [xprim.dtypes.dtype(f) for f in FORMATS.split()]:
+        lacking = lacking_edges(name, ROWS[name], dtype)
+        if lacking is not None and any(_accepts(name, *v) for v in _variants(name, dtype)):
+            shown = any(_main_dtype(name, row) == dtype for row in ROWS[name])
+            assert shown or own_only, f"{name} takes {dtype}, and no row of samples has it"
+            assert not lacking or own_only, f"{name}: no row of {dtype} has {lacking}"
+
+
+def _main_dtype(name, row):
+    main = MAIN_OPERAND.get(name, 0)
+    return row.operands[main].dtype if len(row.operands) > main else None
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_the_rows_of_a_primitive_hold_a_scalar_and_an_empty_operand(name):
+    operands = [np.asarray(x) for row in ROWS[name] for x in row.operands]
+    assert any(x.ndim == 0 for x in operands) != (name in NO_SCALARS), "scalars"
+    assert any(x.size == 0 for x in operands) != (name in NOT_EMPTY), "empty operands"
+
+
+@pytest.mark.parametrize("dtype", EDGES)
+def test_the_edges_of_a_dtype_are_all_that_it_has(dtype):
+    assert edges_of(xprim.dtypes.dtype(dtype)) == EDGES[dtype]
+
+
+def test_conversions_are_shown_from_every_dtype_and_to_every_dtype():
+    rows = ROWS["convert_element_type"]
+    every = {xprim.dtypes.dtype(f) for f in FORMATS.split()}
+    assert {row.operands[0].dtype for row in rows} == every
+    assert {row.params["new_dtype"] for row in rows} == every
+
+
+@pytest.mark.parametrize("name", ["gather", "scatter", "scatter_add", "dynamic_slice",
+                                  "dynamic_update_slice", "select_n"])  # fmt: skip
+def test_indices_of_the_rows_are_negative_and_out_of_range_too(name):
+    found = set()
+    for row in ROWS[name]:
+        main = MAIN_OPERAND.get(name, 0)
+        bound = max((*row.operands[main].shape, len(row.operands) - 1))
+        for k, x in enumerate(row.operands):
+            if k != main and x.dtype == np.int32:
+                found |= {"negative"} if (x < 0).any() else set()
+                found |= {"beyond"} if (x >= bound).any() else set()
+    assert found == {"negative", "beyond"}
+
+
+def test_what_the_rows_leave_out_is_said_with_a_reason_and_exists():
+    edges = {*EDGES["float32"], *EDGES["int8"], "complex edges"}
+    known = edges | {d.name for d in xprim.dtypes.ALL}
+    for name, reasons in LEFT_OUT.items():
+        assert name in ROWS
+        assert set(reasons) <= known, name
+        assert all(len(reason.split()) >= 4 for reason in reasons.values()), name
+
+
+def test_every_tolerance_says_why():
+    for name, rows in ROWS.items():
+        for row in rows:
+            if row.tolerance != EXACT:
+                assert len(row.tolerance.reason.split()) >= 3, f"{name}: {row.label()}"
+
+
+def test_a_dtype_or_an_edge_that_falls_out_of_the_rows_is_missed():
+    """The test above is itself tried: on the rows of `abs` without some of them."""
+    rows, bfloat16 = ROWS["abs"], xprim.dtypes.bfloat16
+    assert lacking_edges("abs", rows, bfloat16) is None
+    without = [row for row in rows if row.operands[0].dtype != bfloat16]
+    assert lacking_edges("abs", without, bfloat16) == EDGES["float32"]
+    finite = [row for row in rows if np.isfinite(row.operands[0].astype(np.complex128)).all()]
+    assert {"nan", "inf"} <= lacking_edges("abs", finite, bfloat16)

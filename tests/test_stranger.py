@@ -1,7 +1,8 @@
 """A package of somebody else that needs `xstack-xprim` alone gets every transformation.
 
-The package under `tests/stranger` is built and installed into a folder of its own (from its sources
-where the tool that builds it is missing), and passes the public checks of the family.
+The package under `tests/stranger` is built and installed into a folder of its own, and passes the
+public checks of the family. The sessions of nox bring what builds it (the group `test`); where that
+is missing, a copy of its sources stands for the installation.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ def stranger(tmp_path_factory):
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
         command += ["--no-build-isolation", "--disable-pip-version-check", "--target", str(target)]
         subprocess.run([*command, str(copy)], check=True, capture_output=True)
+        assert list(target.glob("stranger-*.dist-info")), "it was not installed as a distribution"
     else:
         shutil.copytree(FOLDER / "src", target, dirs_exist_ok=True)
     sys.path.insert(0, str(target))

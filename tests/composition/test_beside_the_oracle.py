@@ -84,16 +84,16 @@ np.testing.assert_array_equal(np.asarray(xnp.from_dlpack(theirs)), np.asarray(th
 """)  # fmt: skip
 
 
-def test_theirs_borrow_our_memory_by_dlpack():
-    run(ARRAYS + """
-assert jax.dlpack.from_dlpack(mine).unsafe_buffer_pointer() == mine.unsafe_buffer_pointer()
-""")  # fmt: skip
-
-
-def test_ours_borrow_their_memory_by_dlpack():
-    run(ARRAYS + """
-borrowed = xnp.from_dlpack(theirs, copy=False)
-assert address(np.asarray(borrowed)) == theirs.unsafe_buffer_pointer()
+@pytest.mark.parametrize("first", [OURS + THEIRS, THEIRS + OURS], ids=["ours", "theirs"])
+def test_compiled_programs_of_each_take_the_arrays_of_the_other(first):
+    run(first + """
+x = xstack.jit(lambda v: v * 2)(np.arange(8, dtype=np.float32))
+y = jax.jit(lambda v: v * 2)(np.arange(8, dtype=np.float32))
+np.testing.assert_array_equal(xstack.jit(lambda v: v + 1)(y), np.asarray(y) + 1)
+np.testing.assert_array_equal(jax.jit(lambda v: v + 1)(np.asarray(x)), np.asarray(x) + 1)
+np.testing.assert_array_equal(jax.jit(lambda v: v + 1)(jnp.from_dlpack(x)), np.asarray(x) + 1)
+borrowed = xnp.from_dlpack(y, copy=False)
+np.testing.assert_array_equal(xstack.grad(lambda v: xnp.sum(v * v))(borrowed), 2 * np.asarray(y))
 """)  # fmt: skip
 
 

@@ -117,3 +117,75 @@ def test_stop_gradient_inside_every_transformation():
     for g in (grad(f), grad(jit(f)), jit(grad(f)), grad(checkpoint(f))):
         assert float(g(3.0)) == 3.0
     close(vmap(grad(f))(XS), XS)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["plain", "jit"])
+@pytest.mark.parametrize("rule", ["custom_jvp", "custom_vjp"])
+def test_what_is_the_same_for_all_examples_has_one_derivative(rule, wrap):
+    """`f(w)` inside vmap is computed once; its gradient is that of the sum over the examples."""
+    if rule == "custom_jvp":
+        f = custom_jvp(lambda w: w * w)
+        f.defjvp(lambda primals, tangents: (f(*primals), 3.0 * primals[0] * tangents[0]))
+    else:
+        f = custom_vjp(lambda w: w * w)
+        f.defvjp(lambda w: (f(w), w), lambda w, bar: (3.0 * w * bar,))
+
+    def loss(w, out_axes):
+        xs, same = vmap(wrap(lambda x: (x * w, f(w))), out_axes=(0, out_axes))(XS)
+        return xnp.sum(xs) + xnp.sum(same)
+
+    close(wrap(lambda w: loss(w, None))(2.0), 7.0 + 4.0)
+    close(wrap(grad(lambda w: loss(w, None)))(2.0), 3.5 + 6.0)
+    close(grad(wrap(lambda w: loss(w, 0)))(2.0), 3.5 + 3 * 6.0)
+    close(vmap(grad(lambda w: loss(w, None)))(np.float32([2.0, 1.0])), np.float32([9.5, 6.5]))
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["plain", "jit"])
+def test_a_rule_may_send_the_derivative_past_a_result_that_is_constant(wrap):
+    straight = custom_jvp(lambda x, y: y)
+    straight.defjvp(lambda primals, tangents: (straight(*primals), tangents[0]))
+    bars = np.float32([1.0, 2.0, 3.0])
+
+    def loss(x, y):
+        return xnp.sum(bars * vmap(straight, in_axes=(0, None))(x, y))
+
+    close(grad(wrap(loss))(XS, 5.0), bars)
+    close(jvp(wrap(loss), (XS, 5.0), (XS, 0.0)), (30.0, np.sum(bars * XS)))
+
+
+def test_residuals_that_all_examples_share_are_kept_once():
+    shapes = []
+    product = custom_vjp(lambda x, w: x @ w)
+
+    def bwd(kept, bar):
+        shapes.extend(k.shape for k in kept)
+        return bar @ kept[1].T, xnp.outer(kept[0], bar)
+
+    product.defvjp(lambda x, w: (x @ w, (x, w)), bwd)
+    rng = np.random.default_rng(0)
+    xs, w = rng.normal(size=(4, 2)).astype("f"), rng.normal(size=(2, 3)).astype("f")
+    rows, matrix = grad(lambda x, w: xnp.sum(vmap(product, (0, None))(x, w)), (0, 1))(xs, w)
+    close(matrix, np.repeat(xs.sum(0)[:, None], 3, 1), rtol=1e-5)
+    close(rows, np.repeat(w.sum(1)[None], 4, 0), rtol=1e-5)
+    assert shapes == [(2,), (2, 3)]
+
+
+def test_a_rule_that_alone_sees_the_batch_is_refused():
+    scaled = custom_vjp(lambda x, scale: x, nondiff_argnums=(1,))
+    scaled.defvjp(lambda x, scale: (x, None), lambda scale, kept, bar: (bar * scale,))
+    close(grad(lambda x: vmap(lambda s: scaled(x * s, s))(XS).sum())(1.0), np.sum(XS * XS))
+    with pytest.raises(ValueError, match="a custom derivative rule depends on a value of the b"):
+        grad(lambda x: vmap(lambda s: scaled(x, s))(XS).sum())(1.0)
+
+
+def test_symbolic_zeros_reach_the_rules_of_a_batch():
+    seen = []
+    f = custom_jvp(lambda x, y: x * y)
+
+    def rule(primals, tangents):
+        seen.append([type(t).__name__ for t in tangents])
+        return f(*primals), tangents[0] * primals[1]
+
+    f.defjvp(rule, symbolic_zeros=True)
+    close(grad(lambda x: vmap(f, (0, None))(x, 2.0).sum())(XS), np.float32([2, 2, 2]))
+    assert len(seen) == 1 and seen[0][1] == "SymbolicZero"

@@ -20,8 +20,7 @@ import xjit
 import xnp
 from xad import grad
 from xbatch import vmap
-from xjit import calls, eager_backend, jit
-from xjit import compile as compiling
+from xjit import calls, compile as compiling, eager_backend, jit
 from xnp import lax
 from xprim import ClosedJaxpr, Jaxpr, make_jaxpr
 

@@ -16,6 +16,7 @@ from tests.composition.program_strategy import cases
 
 _QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much,
           HealthCheck.large_base_example]  # fmt: skip
+_PARTS = 8
 # The same programs at every run: a test that fails now and then blames the wrong change.
 _ORDINARY = settings(
     max_examples=300, derandomize=True, database=None, suppress_health_check=_QUIET,
@@ -37,11 +38,13 @@ def test_each_equation_of_a_random_program_is_the_same_compiled_alone(case: Case
 
 @pytest.mark.fuzz
 @pytest.mark.skipif("FUZZ_PROGRAMS" not in os.environ, reason="FUZZ_PROGRAMS is not set")
+@pytest.mark.parametrize("part", range(_PARTS))  # so that several processes share the work
 @settings(
-    max_examples=int(os.environ.get("FUZZ_PROGRAMS", "0")) or 1,
+    max_examples=-(-int(os.environ.get("FUZZ_PROGRAMS", "1")) // _PARTS),
     suppress_health_check=_QUIET,
     phases=[Phase.generate, Phase.shrink],
+    database=None,
 )
-@given(cases())
-def test_many_random_programs(case: Case):
+@given(case=cases())
+def test_many_random_programs(part: int, case: Case):
     check(case, each_equation=case.seed % 8 == 0)

@@ -18,11 +18,12 @@ import numpy as np
 import pytest
 
 import xnp
-from xad import grad, jvp
+from xad import checkpoint, custom_jvp, grad, hessian, jvp, linearize, vjp
 from xbatch import vmap
 from xjit import jit
 from xnp import lax
-from xprim import EAGER, current_trace, errors, make_jaxpr, state
+from xpar import pmap
+from xprim import EAGER, current_trace, errors, eval_shape, make_jaxpr, state
 
 THREADS = 16
 SECONDS = 2.0
@@ -168,11 +169,29 @@ TRANSFORMED = {
     "scan": lambda f: lax.scan(lambda c, x: (f(c), x), 1.0, XS),
     "cond": lambda f: jit(lambda x: lax.cond(x > 0, f, f, x))(1.0),
     "while": lambda f: lax.while_loop(lambda c: c < 3, f, 1.0),
+    "fori_loop": lambda f: lax.fori_loop(0, 3, lambda _, c: f(c), 1.0),
+    "map": lambda f: lax.map(f, XS),
+    "linearize": lambda f: linearize(f, 1.0),
+    "vjp": lambda f: vjp(f, 1.0),
+    "hessian": lambda f: hessian(f)(1.0),
+    "checkpoint": lambda f: grad(checkpoint(f))(1.0),
+    "pmap": lambda f: pmap(f, axis_name="i")(XS),
+    "grad of pmap": lambda f: grad(lambda x: xnp.sum(pmap(f)(x)))(XS),
+    "lower": lambda f: jit(f).lower(1.0),
+    "eval_shape": lambda f: eval_shape(f, 1.0),
+    "rule of a derivative": lambda f: grad(_with_failing_rule(f))(1.0),
 }
 
 
 class _OwnError(Exception):
     pass
+
+
+def _with_failing_rule(f: Callable[[Any], Any]) -> Any:
+    """Return a function that is fine by itself; its derivative raises."""
+    fine = custom_jvp(lambda x: x * 2.0)
+    fine.defjvp(lambda primals, tangents: (f(primals[0]), tangents[0]))
+    return fine
 
 
 @pytest.mark.parametrize("how", TRANSFORMED)

@@ -6,13 +6,16 @@ result is known to be.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, assert_type
 
 import xtree
 from xad import checkpoint, custom_jvp, custom_vjp, grad, jvp, value_and_grad, vjp
 from xbatch import vmap
 from xjit import jit
+from xjit.stages import Compiled, Lowered
 from xnp import lax
+from xpar import pmap
 from xprim import (
     Array,
     ClosedJaxpr,
@@ -40,6 +43,51 @@ def vmap_keeps_the_signature(x: Array) -> None:
     vmap(loss, in_axis=0)  # type: ignore[call-arg]
 
 
+def jit_keeps_the_signature(x: Array) -> None:
+    """The compiled function takes and gives what the function does, and has its stages."""
+    compiled = jit(loss)
+    assert_type(compiled(x), Array)
+    assert_type(compiled(x, bias=1.0), Array)
+    compiled(x, bias="a")  # type: ignore[arg-type]
+    compiled(x, scale=1.0)  # type: ignore[call-arg]
+    assert_type(jit(loss, donate_argnums=0)(x), Array)
+    assert_type(jit(static_argnames="bias")(loss)(x, 2.0), Array)
+    assert_type(compiled.lower(ShapeDtypeStruct((2,), "float32")), Lowered)
+    assert_type(compiled.trace(x).lower().compile(), Compiled)
+    assert_type(compiled.eval_shape(x), Any)
+    assert_type(compiled.clear_cache(), None)
+    assert_type(vmap(compiled)(x), Array)
+    assert_type(jit(vmap(loss))(x), Array)
+    jit(loss)(x).no_such_method()  # type: ignore[attr-defined]
+
+
+def pmap_keeps_the_signature(x: Array) -> None:
+    """So does a function on several devices."""
+    assert_type(pmap(loss)(x, bias=1.0), Array)
+    assert_type(pmap(axis_name="i")(loss)(x), Array)
+    pmap(loss)(x, scale=1.0)  # type: ignore[call-arg]
+
+
+class Model:
+    """Methods may be compiled."""
+
+    @jit
+    def double(self, x: Array) -> Array:
+        """Bound like any other function."""
+        return lax.add(x, x)
+
+    @partial(jit, static_argnames="n")
+    def scaled(self, x: Array, n: int) -> Array:
+        """`partial` keeps what it can."""
+        return lax.mul(x, n)
+
+
+def methods_are_bound(model: Model, x: Array) -> None:
+    """The instance is not among their arguments."""
+    assert_type(model.double(x), Array)
+    model.double(1, 2)  # type: ignore[arg-type, call-arg]
+
+
 def decorated_functions_keep_what_they_are(x: Array) -> None:
     """Decorators without arguments give callables."""
 
@@ -47,7 +95,18 @@ def decorated_functions_keep_what_they_are(x: Array) -> None:
     def mapped(v: Array) -> Array:
         return lax.sin(v)
 
+    @jit
+    def compiled(v: Array) -> tuple[Array, Array]:
+        return v, v
+
+    @jit(static_argnums=1)
+    def chosen(v: Array, n: int) -> Array:
+        return lax.mul(v, n)
+
     assert_type(mapped(x), Array)
+    assert_type(compiled(x), tuple[Array, Array])
+    assert_type(chosen(x, 2), Array)
+    chosen(x, "2")  # type: ignore[arg-type]
 
 
 def transformations_refuse_options_that_they_do_not_have() -> None:

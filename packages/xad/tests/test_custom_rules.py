@@ -207,7 +207,7 @@ def test_wrong_custom_jvp_rules_are_named():
         match="the jvp rule of <lambda> returned a result of another structure than the function",
     ):
         grad(lambda x: eval_closed(closed, x)[0])(1.0)
-    with pytest.raises(TypeError, match="custom_jvp: expected a function, got a int"):
+    with pytest.raises(TypeError, match="custom_jvp: expected a function, got an int"):
         custom_jvp(3)
     with pytest.raises(TypeError, match=r"custom_jvp: <lambda>: the argument at \[0\]"):
         f("text")
@@ -265,7 +265,7 @@ def test_hessians_go_through_custom_vjp_rules_forward_over_reverse():
 def test_custom_vjp_has_no_forward_mode_and_says_so():
     f = tripled_product()
     with pytest.raises(
-        MissingRuleError, match="no forward-mode derivative; give it a custom_jvp rule"
+        MissingRuleError, match=r"has no forward mode\.\n.*a custom_jvp rule serves both"
     ):
         jvp(f, (1.0, 2.0), (1.0, 0.0))
     with pytest.raises(MissingRuleError, match="no forward-mode derivative"):
@@ -337,7 +337,8 @@ def test_wrong_custom_vjp_rules_are_named():
     f.defvjp(lambda x, y: (mul(x, y), None), lambda kept, ct: (ct,))
     with pytest.raises(TypeError, match="a cotangent for each differentiable argument") as e:
         grad(f)(1.0, 2.0)
-    assert "got       1" in str(e.value) and "expected  2" in str(e.value)
+    assert "got       a tuple of length 1" in str(e.value)
+    assert "expected  a tuple of length 2" in str(e.value)
     f.defvjp(lambda x, y: (mul(x, y), None), lambda kept, ct: ct)
     with pytest.raises(TypeError, match="must return a tuple"):
         grad(f)(1.0, 2.0)
@@ -352,7 +353,7 @@ def test_wrong_custom_vjp_rules_are_named():
     f.defvjp(lambda x, y: (mul(x, y), "text"), lambda kept, ct: (ct, ct))
     with pytest.raises(
         TypeError,
-        match=r"custom_vjp: the fwd rule of <lambda>: the residual: a value of type builtins.str",
+        match=r"custom_vjp: the fwd rule of <lambda>: the residual: a str is not an array",
     ):
         grad(f)(1.0, 2.0)
 
@@ -453,7 +454,7 @@ def test_linear_transpose_stages_and_runs_backwards():
     ):
         linear_transpose(to_float, 1)
     with pytest.raises(
-        TypeError, match="transpose: the program is not linear: its arguments meet in mul"
+        TypeError, match="linear_transpose: the program is not linear: its arguments meet in mul"
     ):
         linear_transpose(lambda x: mul(x, x), 1.0)(1.0)
     with pytest.raises(ValueError, match="reduce_axes"):

@@ -8,7 +8,7 @@ import pytest
 import xtree
 from xbatch import vmap
 from xnp.primitives import arithmetic, broadcast_in_dim, reductions, transpose  # noqa: F401
-from xprim import Array, as_array, axis_size, get_primitive, make_jaxpr, state
+from xprim import Array, as_array, axis_size, config, get_primitive, make_jaxpr, state
 from xprim.errors import TracerBoolConversionError, UnexpectedTracerError
 
 RNG = np.random.default_rng(0)
@@ -103,7 +103,7 @@ def test_a_structure_given_by_position_and_by_keyword_is_told_apart():
     x = floats(3)
     equal(f((x,), {"y": x})["y"], np.stack([x] * 3))
     message = refused(f, x, y=x)
-    assert "1 arguments" in message
+    assert "1 argument" in message
 
 
 def test_out_axes_may_be_a_prefix_of_the_result():
@@ -230,6 +230,34 @@ def test_a_leaked_tracer_is_refused_when_it_is_used():
         vmap(lambda x: mul(x, kept[0]))(floats(3))
 
 
+def test_leaks_are_found_when_the_scope_ends_if_asked():
+    kept, results = [], []
+    with config.check_tracer_leaks(True):
+        with pytest.raises(UnexpectedTracerError) as e:
+            vmap(lambda x: (kept.append(mul(x, x)), x)[1])(floats(3))
+        text = str(e.value)
+        assert "a traced value is still alive when its transformation ends, kept in a list" in text
+        assert "of length 1." in text.splitlines()[0] and "got       a traced f32[]" in text
+        assert "hint      return the value from the transformed function instead" in text
+        kept.clear()
+        with pytest.raises(UnexpectedTracerError, match="kept in a dict under 'x'"):
+            vmap(lambda x: (kept.append({"x": x}), x)[1])(floats(3))
+        kept.clear()
+        results.append(vmap(lambda x: {"a": mul(x, x), "b": (x, 1.0)})(floats(3)))
+        results.append(vmap(vmap(mul, (0, None)), (None, 0))(floats(3), floats(2)))
+        results.append(make_jaxpr(vmap(mul))(floats(3), floats(3)))
+    vmap(lambda x: (kept.append(x), x)[1])(floats(3))  # not asked, not found
+    assert len(results) == 3
+
+
+def test_the_name_of_a_mesh_axis_is_refused():
+    with pytest.raises(ValueError, match="vmap: spmd_axis_name has nothing to act on") as e:
+        vmap(mul, spmd_axis_name="data")
+    assert "got       'data'" in str(e.value)
+    equal = vmap(mul, spmd_axis_name=None)(floats(3), floats(3))
+    assert equal.shape == (3,)
+
+
 def test_threads_do_not_see_each_others_traces():
     failures = []
 
@@ -303,7 +331,7 @@ def test_a_scalar_cannot_be_mapped():
 
 def test_the_number_of_in_axes_must_fit():
     message = refused(vmap(add, in_axes=(0,)), floats(3), floats(3))
-    assert "1 entries in in_axes=(0,), 2 arguments" in message
+    assert "1 entry in in_axes=(0,), 2 arguments" in message
 
 
 def test_in_axes_of_another_structure_name_the_place():
@@ -336,7 +364,8 @@ def test_without_any_mapped_argument_the_size_is_unknown():
 
 def test_things_that_are_no_functions_or_arrays_are_refused():
     assert "not a function" in refused(vmap, 3, error=TypeError)
-    assert "vmap: x" in refused(vmap(lambda x: x), "text", error=TypeError)
+    message = refused(vmap(lambda x: x), "text", error=TypeError)
+    assert "vmap: the argument x: a str is not an array" in message
     assert "a result of the function" in refused(vmap(lambda x: "text"), floats(2), error=TypeError)
     assert "axis_size" in refused(vmap, add, axis_size="4", error=TypeError)
     assert "negative" in refused(vmap, add, axis_size=-1)

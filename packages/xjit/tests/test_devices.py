@@ -62,7 +62,7 @@ def test_one_process_is_number_zero_of_one():
 
 
 def test_an_unknown_platform_is_named_in_the_error():
-    with pytest.raises(ValueError, match="'abacus' is not the name of a platform"):
+    with pytest.raises(RuntimeError, match="'abacus' is not the name of a platform"):
         xd.devices("abacus")
 
 

@@ -226,6 +226,7 @@ ns.cross(f[:, :3], g[:, :3])
 ns.convolve(f1, row); ns.convolve(f1, row, mode="same"); ns.convolve(row, f1, mode="valid")
 ns.correlate(f1, row); ns.correlate(f1, row, mode="full")
 ns.correlate(row, f1, mode="same"); ns.correlate(f1, row, mode="same"); ns.convolve(i1, idx)
+ns.convolve(ns.linspace(0, 1, 40), ns.linspace(-1, 1, 20), mode="same")
 ns.interp(f1, sorted, sorted, period=1.5)
 """.strip()
 

@@ -51,8 +51,7 @@ def widened(x):
 @functools.cache
 def oracle(name):
     jax = pytest.importorskip("jax")
-    from jax._src.lax import lax as jax_lax
-    from jax._src.lax import special
+    from jax._src.lax import lax as jax_lax, special
 
     for module in (jax_lax, special):
         found = getattr(module, f"{name}_p", None)

@@ -110,18 +110,18 @@ def test_arrays_are_copied_pickled_iterated_and_converted() -> None:
         (lambda x: x[1.5], TypeError, "a float is no index"),
         (lambda x: x[xnp.ones(2)], TypeError, "of integers or booleans"),
         (lambda x: x + [1, 2, 3], TypeError, "a list is not an array"),
-        (lambda x: x + "a", TypeError, "unsupported operand"),
-        (lambda x: xnp.sin("a"), TypeError, "sin: a value of type builtins.str"),
+        (lambda x: x + "a", TypeError, "add: a str is not an array"),
+        (lambda x: xnp.sin("a"), TypeError, "sin: a str is not an array"),
         (lambda x: x.astype("uint8") + 300, OverflowError, "300 does not fit in uint8"),
-        (lambda x: x.reshape(4, 2), TypeError, "the number of elements changes from 6"),
-        (lambda x: x.reshape(4, -1), TypeError, "6 elements do not divide into shape"),
+        (lambda x: x.reshape(4, 2), TypeError, "has 8 elements, the array has 6"),
+        (lambda x: x.reshape(4, -1), TypeError, "6 elements do not divide into the shape"),
         (lambda x: xnp.concatenate([x, x[:, :2]]), TypeError, "array 1 does not fit the first"),
         (lambda x: xnp.where(x > 0, x, xnp.ones(4)), TypeError, "where: incompatible shapes"),
         (lambda x: x.sum(axis=5), ValueError, "sum: axis 5 is out of bounds"),
         (lambda x: x[:0].max(), ValueError, "max: there is no max of no elements"),
         (lambda x: x.astype("int32") ** -1, ValueError, "negative integer powers"),
         (lambda x: xnp.einsum("ij,jk", x, x), ValueError, "label 'j' have sizes"),
-        (lambda x: x.at[0].set(xnp.ones(4)), ValueError, "do not broadcast to the elements"),
+        (lambda x: x.at[0].set(xnp.ones(4)), ValueError, "do not broadcast to the shape"),
         (lambda x: xnp.broadcast_to(x, (2, 2)), ValueError, "does not broadcast to shape"),
         (lambda x: xnp.split(x, 2, axis=1), ValueError, "does not divide into 2 equal parts"),
     ],
@@ -162,7 +162,7 @@ def test_shapes_that_depend_on_values_are_refused_while_tracing(function: Any, e
 def test_lists_hold_numbers_or_traced_values() -> None:
     (aval,) = make_jaxpr(lambda x: xnp.array([[x[0], 1], [2, x[1]]]))(xnp.ones(2)).out_avals
     assert aval.shape == (2, 2)
-    with pytest.raises(TypeError, match="different lengths"):
+    with pytest.raises(TypeError, match="pad the rows to one length"):
         xnp.array([[1, 2], [3]])
     with pytest.raises(OverflowError, match="does not fit in int32"):
         xnp.array([2**40])

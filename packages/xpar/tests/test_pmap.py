@@ -1,5 +1,7 @@
 """`pmap` on eight virtual CPU devices, against NumPy and against the same function under `vmap`."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -168,3 +170,19 @@ def test_nothing_mapped_is_an_error():
 def test_unhashable_static_argument_is_an_error(x):
     with pytest.raises(ValueError, match="hashable, got list"):
         pmap(lambda v, n: v, static_broadcasted_argnums=1, devices=CPUS)(x, [1])
+
+
+def test_static_values_of_other_types_that_compare_equal_are_kept_apart():
+    f = pmap(lambda x, n: x * n, static_broadcasted_argnums=1)
+    x = np.ones((1, 2), np.int32)
+    assert [f(x, n).dtype.name for n in (1, 1.0, True, 1)] == ["int32", "float32", "int32", "int32"]
+
+
+def test_the_axes_of_arguments_are_worked_out_once_for_each_signature(monkeypatch):
+    f = pmap(lambda x, y: x + y, in_axes=(0, None))
+    x, y = np.ones((1, 2), np.float32), np.float32(2)
+    f(x, y)
+    monkeypatch.setattr(sys.modules["xpar.pmap"]._Calls, "_argument_axes", None)
+    np.testing.assert_array_equal(f(x, y), [[3, 3]])
+    with pytest.raises(TypeError):
+        f(np.ones((1, 3), np.float32), y)

@@ -101,7 +101,7 @@ def test_values_that_do_not_fit_are_refused():
 
 
 def test_values_that_are_no_arrays_are_refused_by_name():
-    with pytest.raises(TypeError, match=r"loss: a value of type builtins.str is not an array") as e:
+    with pytest.raises(TypeError, match=r"loss: a str is not an array") as e:
         as_array("text", what="loss")
     assert "'text'" in str(e.value)
     with pytest.raises(TypeError, match="make an array of it first"):

@@ -6,8 +6,7 @@ import sys
 import pytest
 
 from packages.xprim.tests import operations
-from xprim import __main__ as command
-from xprim import kinds, providers, source
+from xprim import __main__ as command, kinds, providers, source
 from xprim.rules import LINEAR
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import xprim
 from packages.xprim.tests.operations import call_p, divide_p, plus, plus_p, scale
-from xprim import EAGER, ConcreteArray, as_array, install_backend, make_jaxpr, quiet, state
+from xprim import EAGER, ConcreteArray, as_array, config, install_backend, make_jaxpr, quiet, state
 from xprim.errors import UnexpectedTracerError
 
 
@@ -76,6 +76,47 @@ def test_leaked_tracers_are_named_among_operands_of_calls():
     closed = make_jaxpr(lambda x: x)(1.0)
     with pytest.raises(UnexpectedTracerError, match="the argument"):
         call_p.bind(kept[0], jaxpr=closed)
+
+
+@pytest.mark.parametrize(
+    ("option", "x", "y", "text"),
+    [("debug_nans", 0.0, 0.0, "a NaN"), ("debug_infs", 1.0, 0.0, "an infinity")],
+)
+def test_a_result_that_an_option_forbids_names_the_operation(option, x, y, text):
+    def divide(x, y):
+        return divide_p.bind(as_array(x), as_array(y))[0]
+
+    divide(x, y)
+    with config.options()[option](True):
+        with pytest.raises(FloatingPointError) as e:
+            divide(x, y)
+        first, got, where = str(e.value).split("\n")
+        assert first == f"test_divide: {text} was computed."
+        assert got == "  got       test_divide(~float32[], ~float32[])"
+        assert where.startswith("  where     ") and "test_eager.py" in where
+        assert float(divide(1.0, 2.0)) == 0.5 and int(plus(1, 2)) == 3
+        closed = make_jaxpr(lambda v: divide_p.bind(v, as_array(y))[0])(1.0)
+        with pytest.raises(FloatingPointError, match="test_divide"):
+            call_p.bind(as_array(x), jaxpr=closed)
+    divide(x, y)
+
+
+def test_large_results_of_a_backend_are_looked_at_too():
+    class Backend:
+        def takes(self, primitive, operands, avals_out):
+            return True
+
+        def evaluate(self, primitive, operands, params, avals_out):
+            return (as_array(np.full(2, np.nan, np.float32)),)
+
+    previous = EAGER.backend
+    install_backend(Backend())
+    try:
+        plus(1.0, 2.0)
+        with config.debug_nans(True), pytest.raises(FloatingPointError, match="test_plus: a NaN"):
+            plus(1.0, 2.0)
+    finally:
+        install_backend(previous)
 
 
 def test_concrete_arrays_are_python_numbers_when_they_are_scalars():

@@ -133,7 +133,7 @@ def test_a_tracer_error_says_what_where_and_the_remedy(error):
     [
         (errors.ConcretizationTypeError, r"compute it from x\.shape with math or NumPy"),
         (errors.TracerBoolConversionError, r"choose with xnp\.where or lax\.cond"),
-        (errors.TracerIntegerConversionError, r"loop with lax\.fori_loop instead of range"),
+        (errors.TracerIntegerConversionError, r"loop with lax\.fori_loop;"),
         (errors.TracerArrayConversionError, "call the xnp function of the same name"),
         (errors.NonConcreteBooleanIndexError, r"xnp\.nonzero\(mask, size=n"),
         (errors.UnexpectedTracerError, "return the value from the transformed function"),

@@ -32,6 +32,7 @@ from xprim import (
 )
 from xprim.errors import (
     ConcretizationTypeError,
+    JaxprTypeError,
     TracerArrayConversionError,
     TracerBoolConversionError,
     TracerIntegerConversionError,
@@ -77,11 +78,9 @@ def test_make_jaxpr_takes_static_arguments_and_returns_shapes():
     assert shape == {"r": ShapeDtypeStruct((3,), "float32")}
     assert len(make_jaxpr(lambda x, m: x, static_argnums=(-1,))(X, "m").in_avals) == 1
     assert make_jaxpr(f, 0).__name__ == "f"
-    with pytest.raises(TypeError, match="make_jaxpr: expected a function, got a int"):
+    with pytest.raises(TypeError, match="make_jaxpr: expected a function, got an int"):
         make_jaxpr(3)
-    with pytest.raises(
-        TypeError, match=r"make_jaxpr: the result at \['a'\]: a value of type builtins.str"
-    ):
+    with pytest.raises(TypeError, match=r"the result at \['a'\]: a str is not an array"):
         make_jaxpr(lambda x: {"a": "text"})(X)
     with pytest.raises(
         ValueError, match="static_argnums names argument 2, but the function was called with 1"
@@ -115,7 +114,7 @@ def test_typeof_knows_everything_with_a_type():
         shape, dtype = (3,), np.dtype("float32")
 
     assert typeof(Shaped()) is typeof(X)
-    with pytest.raises(TypeError, match=r"typeof: a value of type builtins.str"):
+    with pytest.raises(TypeError, match=r"typeof: a str is not an array"):
         typeof("text")
 
 
@@ -171,9 +170,9 @@ def test_compile_time_evaluation_inside_a_staged_function():
     ("use", "error", "text"),
     [
         (bool, TracerBoolConversionError, "a traced value has no truth value"),
-        (int, ConcretizationTypeError, "a traced value stands where a concrete value is needed"),
-        (float, ConcretizationTypeError, "a traced value stands where"),
-        (complex, ConcretizationTypeError, "a traced value stands where"),
+        (int, ConcretizationTypeError, "int: a traced value cannot become a Python number"),
+        (float, ConcretizationTypeError, "float: a traced value cannot become a Python number"),
+        (complex, ConcretizationTypeError, "complex: a traced value cannot become"),
         (range, TracerIntegerConversionError, "a traced value cannot become a Python integer"),
         (np.asarray, TracerArrayConversionError, "a traced value cannot become a NumPy array"),
     ],
@@ -222,6 +221,22 @@ def test_leaks_are_found_at_the_end_of_the_scope_when_asked():
         closed = make_jaxpr(lambda x: {"a": scale(x, 2.0), "b": plus(x, 1.0)})(1.0)
         assert len(closed.eqns) == 2
     make_jaxpr(lambda x: (kept.append(x), x)[1])(1.0)
+
+
+def test_every_jaxpr_is_checked_as_it_is_built_when_asked():
+    def wrong(x):
+        """Leave behind what a wrong rule might: an equation that binds a variable twice."""
+        out = scale(x, 2.0)
+        trace = state.trace
+        trace.eqns.append(trace.eqns[-1])
+        return out
+
+    make_jaxpr(wrong)(1.0)
+    with config.enable_checks(True):
+        with pytest.raises(JaxprTypeError, match=r"check_jaxpr: the variable .* is bound tw"):
+            make_jaxpr(wrong)(1.0)
+        make_jaxpr(lambda x: scale(x, 2.0))(1.0)
+    make_jaxpr(wrong)(1.0)
 
 
 def test_foreign_operands_are_refused_while_staging():

@@ -15,6 +15,7 @@ from typing import Any
 import xtree
 from xad.tangents import path_of
 from xprim import Array, as_array, dtypes, state
+from xprim.wording import described, place_of
 
 ArgNums = int | Sequence[int]
 Rebuild = Callable[[Sequence[Any]], tuple[Sequence[Any], dict[str, Any]]]
@@ -58,14 +59,14 @@ class FlatFunction:
             return result[0], result[1]
         raise TypeError(
             f"{self._operation}: with has_aux=True the function must return a pair (result, "
-            f"auxiliary).\n  got       {_kind(result)}"
+            f"auxiliary).\n  got       {described(result)}\n  where     {place_of(self._fun)}"
         )
 
 
 def check_callable(fun: Any, operation: str) -> None:
     """Raise a TypeError unless `fun` can be called."""
     if not callable(fun):
-        raise TypeError(f"{operation}: expected a function, got a {type(fun).__name__}.")
+        raise TypeError(f"{operation}: expected a function, got {described(fun)}.")
 
 
 def flat_arguments(
@@ -127,10 +128,12 @@ def as_arrays(
     try:
         return [x if isinstance(x, Array) else as_array(x) for x in leaves]
     except (TypeError, OverflowError):
-        for i, x in enumerate(leaves):
-            path = "" if tree is None else path_of(tree, i, " at ")
-            as_array(x, what=f"{operation}: {what}{path}")
-        raise
+        pass
+    paths = ["" if tree is None else path_of(tree, i, " at ") for i in range(len(leaves))]
+    return [
+        as_array(x, what=f"{operation}: {what}{path}")
+        for x, path in zip(leaves, paths, strict=True)
+    ]
 
 
 def normalized_argnums(
@@ -177,7 +180,7 @@ def check_reverse_arguments(
                 f"{path_of(tree, i, ' at ')}."
                 "\n  expected  a floating or complex dtype"
                 "\n  hint      pass 3.0 instead of 3, convert with x.astype('float32'), or leave "
-                "the argument out of argnums; allow_int=True gives float0 zeros"
+                "it out of\n            argnums; allow_int=True gives float0 zeros"
             )
 
 
@@ -207,9 +210,3 @@ def _check_holomorphic(dtype: Any, tree: Any, index: int, operation: str) -> Non
             f"{operation}: holomorphic=True needs complex arguments, got {dtype.name}"
             f"{path_of(tree, index, ' at ')}."
         )
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, tuple | list):
-        return f"a {type(value).__name__} of length {len(value)}"
-    return f"a {type(value).__name__}"

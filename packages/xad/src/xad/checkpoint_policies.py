@@ -196,4 +196,13 @@ class checkpoint_policies:  # noqa: N801 - a namespace, named as users know it
         return policy
 
 
+POLICY_MAKERS: tuple[Any, ...] = (
+    checkpoint_policies.save_only_these_names,
+    checkpoint_policies.save_anything_except_these_names,
+    checkpoint_policies.save_any_names_but_these,
+    checkpoint_policies.save_and_offload_only_these_names,
+    checkpoint_policies.offload_dot_with_no_batch_dims,
+    checkpoint_policies.save_from_both_policies,
+)
+
 _CONTRACTIONS = ("dot_general", "conv_general_dilated", "ragged_dot_general")

@@ -14,6 +14,7 @@ import xtree
 from xad.arguments import as_arrays
 from xad.tangents import Tangent, checked_tangents, is_differentiable, tangent_aval
 from xprim import ShapedArray, Zero, as_array
+from xprim.wording import described
 
 _LEAF = xtree.structure(0)
 
@@ -115,8 +116,8 @@ class CustomCall:
         if isinstance(pair, tuple | list) and len(pair) == 2:
             return pair[0], pair[1]
         raise TypeError(
-            f"{self.operation}: {source} of {self.name} must return a pair (result, {second}), "
-            f"got a {type(pair).__name__}."
+            f"{self.operation}: {source} of {self.name} must return a pair (result, {second})."
+            f"\n  got       {described(pair)}"
         )
 
     def flat_jvp_result(self, pair: Any) -> tuple[list[Any], list[Tangent]]:
@@ -139,13 +140,12 @@ class CustomCall:
         """Return the cotangents that a bwd rule gave, one for each leaf; None is zero."""
         expected = xtree.treedef_children(self._in_tree)
         if not isinstance(cotangents, tuple | list) or len(cotangents) != len(expected):
-            got = (
-                f"{len(cotangents)}" if isinstance(cotangents, tuple | list)
-                else f"a {type(cotangents).__name__}"
-            )  # fmt: skip
+            hint = "" if len(expected) != 1 else "\n  hint      one argument: return (cotangent,)"
             raise TypeError(
-                f"custom_vjp: the bwd rule of {self.name} must return a tuple with a cotangent for "
-                f"each differentiable argument.\n  got       {got}\n  expected  {len(expected)}"
+                f"custom_vjp: the bwd rule of {self.name} must return a tuple of cotangents."
+                f"\n  got       {described(cotangents)}"
+                f"\n  expected  a tuple of length {len(expected)}, a cotangent for each "
+                f"differentiable argument{hint}"
             )
         flat: list[Tangent] = []
         avals = iter(self._in_avals)

@@ -16,6 +16,7 @@ from xad.custom_calls import CustomCall, SymbolicZero
 from xad.tangents import added, float0_zeros, instantiate, tangent_aval, zeros_of
 from xnp.primitives.identity import stop_gradient_p
 from xprim import Zero, as_array, closure_convert, custom_jvp_call_p, custom_vjp_call_p, dtypes
+from xprim.wording import place_of
 
 
 class custom_jvp:  # noqa: N801 - used as a decorator
@@ -66,6 +67,12 @@ class custom_jvp:  # noqa: N801 - used as a decorator
             raise TypeError("custom_jvp.defjvps: not with nondiff_argnums; use defjvp.")
 
         def jvp(primals: Any, tangents: Any) -> Any:
+            if len(jvps) != len(primals):
+                raise TypeError(
+                    "custom_jvp: defjvps takes one rule for each argument, or None."
+                    f"\n  got       {len(jvps)} for {len(primals)} arguments"
+                    f"\n  where     {place_of(self.fun)}"
+                )
             result = self(*primals)
             total = None
             for rule, tangent in zip(jvps, tangents, strict=True):

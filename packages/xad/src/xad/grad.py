@@ -18,6 +18,10 @@ from xad.linearize import LinearProgram, linearize_flat
 from xad.tangents import Tangent, float0_zeros, instantiate, is_differentiable
 from xad.transpose import backward_pass
 from xprim import Array, ConcreteArray, Linear, ShapedArray, dtypes, scalar_array
+from xprim.tracebacks import boundary, shorten
+from xprim.wording import place_of
+
+_NOTHING = xtree.structure(None)
 
 
 def grad(
@@ -56,7 +60,11 @@ def grad(
 
     @functools.wraps(fun)
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        value, grads = value_and_gradient(*args, **kwargs)
+        try:
+            value, grads = value_and_gradient(*args, **kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
         return (grads, value[1]) if has_aux else grads
 
     return gradient
@@ -83,9 +91,10 @@ def value_and_grad(
       >>> float(value), float(gradient)
       (9.0, 6.0)
     """
-    return functools.wraps(fun)(
-        _value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, "value_and_grad")
+    value_and_gradient = _value_and_grad(
+        fun, argnums, has_aux, holomorphic, allow_int, "value_and_grad"
     )
+    return boundary(functools.wraps(fun)(value_and_gradient))
 
 
 def _value_and_grad(
@@ -107,7 +116,7 @@ def _value_and_grad(
         )
         avals = [x.aval for x in primals]
         outs, program = linearize_flat(flat, primals, [is_differentiable(a) for a in avals])
-        _check_scalar(outs, flat, operation, holomorphic)
+        _check_scalar(outs, flat, operation, holomorphic, fun)
         cts = cotangents_of(program, avals, [_one(outs[0].aval)])
         grads = xtree.unflatten(tree, cts)
         value = xtree.unflatten(flat.out_tree, outs)
@@ -140,25 +149,34 @@ def active_cotangents_of(
     return [instantiate(r) for r in results]
 
 
-def _check_scalar(outs: list[Array], flat: FlatFunction, operation: str, holomorphic: bool) -> None:
+def _check_scalar(
+    outs: list[Array], flat: FlatFunction, operation: str, holomorphic: bool, fun: Any
+) -> None:
+    where = f"\n  where     {place_of(fun)}"
     if len(outs) != 1 or not xtree.treedef_is_leaf(flat.out_tree):
+        nothing = flat.out_tree == _NOTHING
+        count = f"a tree of {len(outs)} array{'' if len(outs) == 1 else 's'}"
         raise TypeError(
-            f"{operation}: the function must return a scalar, but returned a tree of "
-            f"{len(outs)} arrays.\n  got       {flat.out_tree}"
-            "\n  hint      has_aux=True lets the function return a pair (scalar, auxiliary)"
-        )
+            f"{operation}: the function must return a scalar, but returned "
+            + ("None." if nothing else f"{count}.\n  got       {flat.out_tree}")
+            + where
+            + "\n  hint      "
+            + ("a function without a return statement returns None" if nothing else
+               "has_aux=True lets the function return a pair (scalar, auxiliary)")
+        )  # fmt: skip
     aval = outs[0].aval
     if aval.shape != ():
         raise TypeError(
             f"{operation}: the function must return a scalar, but returned an array of shape "
             f"{list(aval.shape)}."
-            f"\n  got       {aval.str_long()}\n  expected  shape []"
+            f"\n  got       {aval.str_long()}\n  expected  shape []{where}"
             "\n  hint      sum or average it, use jacrev or jacfwd, or vmap the gradient"
         )
     if holomorphic:
         if not dtypes.is_complex(aval.dtype):
             raise TypeError(
                 f"{operation}: holomorphic=True needs a complex result, got {aval.dtype.name}."
+                + where
             )
     elif not dtypes.is_floating(aval.dtype):
         hint = (
@@ -168,5 +186,5 @@ def _check_scalar(outs: list[Array], flat: FlatFunction, operation: str, holomor
         )
         raise TypeError(
             f"{operation}: the function must return a real floating scalar, got "
-            f"{aval.dtype.name}.\n  hint      {hint}"
+            f"{aval.dtype.name}.{where}\n  hint      {hint}"
         )

@@ -30,16 +30,15 @@ from xnp.primitives.reshape import reshape_p
 from xnp.primitives.transpose import transpose_p
 from xprim import (
     Array,
-    ClosedJaxpr,
     ShapedArray,
     Zero,
-    closed_without_dead_code,
     dtypes,
     eval_closed,
     from_numpy,
     providers,
     shaped_array,
 )
+from xprim.tracebacks import boundary
 
 
 def jacfwd(
@@ -129,6 +128,7 @@ def _jacobian(
 ) -> Callable[..., Any]:
     check_callable(fun, operation)
 
+    @boundary
     @functools.wraps(fun)
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
         flat, primals, tree = differentiated(
@@ -168,9 +168,7 @@ def _by_columns(
     program: LinearProgram, in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]
 ) -> list[list[Any]]:
     """Return, for each result, its derivative by each primal: one tangent for each element."""
-    closed, _ = closed_without_dead_code(
-        ClosedJaxpr(program.jaxpr, program.residuals), keep_arguments=True
-    )
+    closed = program.closed()
 
     def columns_of(k: int) -> list[Any]:
         def push(dot: Any) -> list[Any]:

@@ -26,7 +26,10 @@ from xad.tangents import (
     tangent_aval,
     zeros_of,
 )
+from xnp.numpy.dispatch import host_of, new_table, plan_of_repeated
+from xnp.numpy.host_programs import HostProgram, compiled_program
 from xprim import (
+    EAGER,
     Array,
     ClosedJaxpr,
     ConcreteArray,
@@ -38,10 +41,15 @@ from xprim import (
     check_no_leaks,
     config,
     eval_closed,
+    quiet,
     state,
     trace_to_jaxpr,
 )
 from xprim.source import capture
+from xprim.tracebacks import boundary
+from xprim.wording import described
+
+_plans = new_table()  # by primitive, abstract values of primals and tangents, and params
 
 
 class JVPTracer(Tracer):
@@ -140,6 +148,43 @@ class JVPTrace(Trace):
         return primitive.rule("jvp")  # type: ignore[no-any-return]
 
 
+class PlannedJVPTrace(JVPTrace):
+    """Forward mode while everything is evaluated at once: a rule used often becomes a plan."""
+
+    __slots__ = ()
+
+    def process(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """Run the plan of the primitive where there is one, else apply its rule."""
+        if primitive.call_like:
+            return super().process(primitive, operands, params)
+        primals: list[Any] = []
+        dots: list[Any] = []
+        key: list[Any] = [primitive]
+        for x in operands:
+            if type(x) is JVPTracer and x._trace is self:
+                primals.append(x.primal)
+                dots.append(x.tangent)
+                key += x.aval, x.tangent.aval
+            else:
+                primals.append(x)
+                key += x.aval, None
+        hosts = _hosts_of((*primals, *dots))
+        plan = plan_of_repeated(_plans, key, params, _plan_of) if dots and hosts else None
+        if plan is None:
+            return super().process(primitive, operands, params)
+        run, avals_out, dot_numbers, dot_avals = plan
+        results = quiet.run(run, *hosts)
+        outs = [ConcreteArray(host, aval) for host, aval in zip(results, avals_out, strict=False)]
+        dots = results[len(outs) :]
+        return tuple([
+            out if k is None else JVPTracer(self, out, ConcreteArray(dots[k], dot_avals[k]))
+            for out, k in zip(outs, dot_numbers, strict=True)
+        ])  # fmt: skip
+
+
+@boundary
 def jvp(
     fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> Any:
@@ -169,7 +214,7 @@ def jvp(
     for name, value in (("primals", primals), ("tangents", tangents)):
         if not isinstance(value, tuple | list):
             raise TypeError(
-                f"jvp: {name} must be a tuple or list of arguments, got a {type(value).__name__}."
+                f"jvp: {name} must be a tuple or list of arguments, got {described(value)}."
                 f"\n  hint      jvp(f, (x,), (x_dot,)) for a function of one argument"
             )
     flat, leaves, in_tree = flat_arguments(fun, primals, operation="jvp", has_aux=has_aux)
@@ -185,11 +230,14 @@ def jvp(
 
 def jvp_flat(
     fun: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Tangent],
-    trace_class: type[JVPTrace] = JVPTrace, parent: Trace | None = None,
+    trace_class: type[JVPTrace] | None = None, parent: Trace | None = None,
 ) -> tuple[list[Any], list[Tangent]]:  # fmt: skip
     """Run a function of flat lists forward on primals and tangents (arrays or `Zero`)."""
     previous = state.trace
-    trace = trace_class(previous if parent is None else parent)
+    parent = previous if parent is None else parent
+    if trace_class is None:
+        trace_class = PlannedJVPTrace if parent is EAGER else JVPTrace
+    trace = trace_class(parent)
     args = [p if type(t) is Zero else JVPTracer(trace, p, t)
             for p, t in zip(primals, tangents, strict=True)]  # fmt: skip
     state.trace = trace
@@ -203,6 +251,56 @@ def jvp_flat(
         del args, results
         check_no_leaks(trace)
     return primals_out, tangents_out
+
+
+# --- plans ----------------------------------------------------------------------------------------
+
+
+def _hosts_of(values: Sequence[Any]) -> list[Any]:
+    """Return the elements of arrays if NumPy may compute with all of them, else nothing."""
+    hosts = []
+    for x in values:
+        host = host_of(x) if type(x) is ConcreteArray else None
+        if host is None:
+            return []
+        hosts.append(host)
+    return hosts
+
+
+def _plan_of(primitive: Primitive, key: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Return a primitive with its derivative as one function of ndarrays, or None.
+
+    Args:
+      primitive: what is differentiated.
+      key: for each operand its abstract value and that of its tangent, None for zero.
+      params: of the primitive.
+
+    Returns:
+      The function; the abstract values of the results; for each of them the number of its tangent
+      among the results that follow, None for zero; and the abstract values of those.
+    """
+    avals, dot_avals = key[::2], key[1::2]
+    dot_numbers: list[int | None] = []
+
+    def forward(*values: Any) -> list[Any]:
+        given = iter(values[len(avals) :])
+        dots = [Zero(a) if d is None else next(given)
+                for a, d in zip(avals, dot_avals, strict=True)]  # fmt: skip
+        outs, out_dots = jvp_flat(
+            lambda *xs: primitive.bind(*xs, **params), values[: len(avals)], dots
+        )
+        nonzero = [d for d in out_dots if type(d) is not Zero]
+        numbers = iter(range(len(nonzero)))
+        dot_numbers.extend([None if type(d) is Zero else next(numbers) for d in out_dots])
+        return [*outs, *nonzero]
+
+    jaxpr, consts = trace_to_jaxpr(forward, [*avals, *[d for d in dot_avals if d is not None]])
+    run = compiled_program(HostProgram(jaxpr, consts), EAGER.backend, bare=False)
+    if run is None:
+        return None
+    count = len(dot_numbers)
+    avals_out = tuple([v.aval for v in jaxpr.outvars])
+    return run, avals_out[:count], dot_numbers, avals_out[count:]
 
 
 class JVPHandle:

@@ -25,6 +25,7 @@ from xprim import (
     not_mapped,
     stage,
 )
+from xprim.calls import nonzero, taken, with_zeros
 
 
 def linear_call(
@@ -114,15 +115,16 @@ def _jvp(handle: JVPHandle, primals: Any, tangents: Any, *, call: ClosedJaxpr,
     outs = linear_call_p.bind(*primals, **params)
     dots = [Zero(handle.tangent_aval(out)) for out in outs]
     residuals, linear_dots = primals[:num_residuals], tangents[num_residuals:]
-    if any(type(t) is not Zero for t in linear_dots):
+    if any(nonzero(linear_dots)):
         arrays = [handle.instantiate(t) for t in linear_dots]
         dots = list(linear_call_p.bind(*residuals, *arrays, **params))
-    nonzero = [type(t) is not Zero for t in tangents[:num_residuals]]
-    if any(nonzero):
-        forward, nonzero_out = handle.jvp_jaxpr(call, [*nonzero, *[False] * len(linear_dots)])
-        given = [t for t in tangents[:num_residuals] if type(t) is not Zero]
-        more = iter(eval_closed(forward, *primals, *given)[len(outs) :])
-        dots = [added(d, next(more)) if nz else d for d, nz in zip(dots, nonzero_out, strict=True)]
+    residual_dots = tangents[:num_residuals]
+    mask = nonzero(residual_dots)
+    if any(mask):
+        forward, mask_out = handle.jvp_jaxpr(call, [*mask, *[False] * len(linear_dots)])
+        results = eval_closed(forward, *primals, *taken(residual_dots, mask))
+        more = with_zeros(handle, outs, results[len(outs) :], mask_out)
+        dots = [added(a, b) for a, b in zip(dots, more, strict=True)]
     return outs, dots
 
 

@@ -12,14 +12,20 @@ and extra arguments of the linear one.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from xad.jvp import JVPHandle, JVPTrace, jvp_flat
+from xad.jvp import JVPHandle, JVPTrace, JVPTracer, jvp_flat
+from xad.steps import Plan, Step, with_steps_written_out
 from xad.tangents import instantiate, is_differentiable
+from xnp.numpy.dispatch import host_of, new_table, plan_of_repeated
+from xnp.numpy.host_programs import HostProgram, compiled_program
 from xprim import (
+    EAGER,
     ClosedJaxpr,
+    ConcreteArray,
     Jaxpr,
     JaxprTrace,
     JaxprTracer,
@@ -30,9 +36,13 @@ from xprim import (
     close_over,
     closed_without_dead_code,
     eval_closed,
+    quiet,
     state,
+    substituted,
     trace_to_jaxpr,
 )
+
+_plans = new_table()  # by primitive, tangents, abstract values and params
 
 
 class TapeTrace(JaxprTrace):
@@ -68,6 +78,66 @@ class LinearizeTrace(JVPTrace):
     __slots__ = ()
 
     name = "grad"
+    parent: TapeTrace
+
+    def process(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """Run the plan of the primitive where there is one, else apply its rule."""
+        if self.parent.parent is EAGER and not primitive.call_like:
+            results = self._planned(primitive, operands, params)
+            if results is not None:
+                return results
+        return super().process(primitive, operands, params)
+
+    def _planned(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
+    ) -> tuple[Any, ...] | None:
+        """Evaluate a primitive by its plan and record its step; None when that cannot be."""
+        tape = self.parent
+        hosts: list[Any] = []
+        key: list[Any] = [primitive]
+        dots: list[Var] = []  # each once
+        for x in operands:
+            number = -1
+            if type(x) is JVPTracer and x._trace is self:
+                dot, x = x.tangent, x.primal
+                if type(dot) is not JaxprTracer or dot._trace is not tape:
+                    return None
+                v = dot.variable
+                if v in dots:
+                    number = dots.index(v)
+                else:
+                    number = len(dots)
+                    dots.append(v)
+            if type(x) is not ConcreteArray:
+                return None
+            host = x._host if x._buffer is None else host_of(x)
+            if host is None:
+                return None
+            hosts.append(host)
+            key += number, x.aval
+        if not dots:
+            return EAGER.process(primitive, operands, params)
+        plan = plan_of_repeated(_plans, key, params, _plan_of)
+        return None if plan is None else self._step(plan, primitive, hosts, dots)
+
+    def _step(
+        self, plan: Plan, primitive: Primitive, hosts: list[Any], dots: list[Var]
+    ) -> tuple[Any, ...]:
+        results = quiet.run(plan.run, *hosts)
+        tape = self.parent
+        if plan.linear.outvars:
+            outputs = [Var(v.aval) for v in plan.linear.outvars]
+            known = (*plan.constants, *hosts, *results)
+            residuals = [known[k] for k in plan.picked]
+            tape.eqns.append(Step(primitive, dots, outputs, plan, residuals))
+            dots = dots + outputs
+        outs = []
+        for aval, k, host in zip(plan.avals_out, plan.dots_out, results, strict=False):
+            out = ConcreteArray(host, aval)
+            outs.append(out if k is None else JVPTracer(self, out, JaxprTracer(tape, dots[k])))
+        return tuple(outs)
 
     @property
     def handle(self) -> JVPHandle:
@@ -82,12 +152,17 @@ class LinearizeTrace(JVPTrace):
 
 @dataclass(frozen=True, slots=True)
 class LinearProgram:
-    """The derivative of a function at a point: a jaxpr between the tangents that are not zero."""
+    """The derivative of a function at a point: a tape between the tangents that are not zero."""
 
     jaxpr: Jaxpr
     residuals: Sequence[Any]
     nonzero_in: tuple[bool, ...]
     nonzero_out: tuple[bool, ...]
+
+    def closed(self) -> ClosedJaxpr:
+        """Return the tape as a program of plain equations without dead code."""
+        closed = ClosedJaxpr(*with_steps_written_out(self.jaxpr, self.residuals))
+        return closed_without_dead_code(closed, keep_arguments=True)[0]
 
 
 def linearize_flat(
@@ -213,6 +288,65 @@ def _linearized(
 
 def _linear_part(program: LinearProgram) -> tuple[ClosedJaxpr, list[Any]]:
     """Close a linear program; residuals that are traced become its leading arguments."""
-    live = ClosedJaxpr(program.jaxpr, program.residuals)
-    live, _ = closed_without_dead_code(live, keep_arguments=True)
+    live = program.closed()
     return close_over(live.jaxpr, live.consts)
+
+
+# --- plans ----------------------------------------------------------------------------------------
+
+
+def _plan_of(primitive: Primitive, key: list[Any], params: dict[str, Any]) -> Plan | None:
+    """Return the plan for operands with tangents of given numbers and abstract values, or None."""
+    numbers, avals = key[::2], key[1::2]
+    evaluated = trace_to_jaxpr(lambda *xs: primitive.bind(*xs, **params), avals)
+    split = LINEARIZE_HANDLE.linearize_jaxpr(ClosedJaxpr(*evaluated), [k >= 0 for k in numbers])
+    primal = HostProgram(split.primal.jaxpr, split.primal.consts)
+    run = compiled_program(primal, EAGER.backend, bare=False)
+    if run is None or any(type(c) is not ConcreteArray for c in split.linear.consts):
+        return None
+    linear, dots_out = _with_shared_tangents(split, [k for k in numbers if k >= 0])
+    if linear is None:
+        return None
+    constants = [c.to_host() for c in split.linear.consts]
+    first = len(constants)
+    extra = itertools.count(first + len(avals) + split.num_results)
+    picked = [*range(first), *[first + k if k >= 0 else next(extra) for k in split.forwarded]]
+    avals_out = split.primal.out_avals[: split.num_results]
+    return Plan(run, avals_out, dots_out, linear, picked, constants)
+
+
+def _with_shared_tangents(
+    split: Linearized, numbers: list[int]
+) -> tuple[Jaxpr | None, list[int | None]]:
+    """Return the linear part with the residuals as constants and each tangent as one argument.
+
+    Args:
+      split: the program of one primitive.
+      numbers: for each tangent that is not zero, which of the distinct ones it is.
+
+    Returns:
+      The program, its results without those that are tangents of operands; and for each result of
+      the primitive which tangent is its own, counted from the operands' on, or None.
+    """
+    jaxpr = split.linear.jaxpr
+    residuals, dots = jaxpr.invars[: -len(numbers)], jaxpr.invars[-len(numbers) :]
+    firsts = [dots[numbers.index(k)] for k in numbers]
+    jaxpr = substituted(jaxpr, dict(zip(dots, firsts, strict=True)))
+    distinct = list(dict.fromkeys(firsts))
+    made = {v for eqn in jaxpr.eqns for v in eqn.outputs}
+    results: list[Any] = []
+    dots_out: list[int | None] = []
+    outvars = iter(jaxpr.outvars)
+    for nonzero in split.nonzero_out:
+        v = next(outvars) if nonzero else None
+        if v in distinct:
+            dots_out.append(distinct.index(v))
+        elif v is None:
+            dots_out.append(None)
+        else:
+            if v not in made or v in results:
+                return None, []
+            dots_out.append(len(distinct) + len(results))
+            results.append(v)
+    constvars = [*jaxpr.constvars, *residuals]
+    return jaxpr.replace(constvars=constvars, invars=distinct, outvars=results), dots_out

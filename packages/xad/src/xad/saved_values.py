@@ -157,8 +157,11 @@ saved_value_p = Primitive(
 
 
 def with_calls_inlined(jaxpr: ClosedJaxpr) -> ClosedJaxpr:
-    """Return the program with its plain calls (`jit`) written out, so that policies see inside."""
-    if not any(eqn.primitive.name == "jit" for eqn in jaxpr.eqns):
+    """Return the program with its plain calls written out, so that policies see inside.
+
+    A plain call is a primitive with an `inline` rule, such as `jit`.
+    """
+    if not any("inline" in eqn.primitive.rules for eqn in jaxpr.eqns):
         return jaxpr
     if "inlined" not in jaxpr.memo:
 
@@ -180,7 +183,7 @@ def _eval_inlined(jaxpr: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
 
 
 class InliningTrace(Trace):
-    """Hands every primitive to its parent, but the equations of a `jit` one by one."""
+    """Hands every primitive to its parent, but the equations of a plain call one by one."""
 
     __slots__ = ()
 
@@ -190,7 +193,8 @@ class InliningTrace(Trace):
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
     ) -> tuple[Any, ...]:
         """Apply a primitive, or the program that a call holds."""
-        if primitive.name == "jit":
-            return tuple(eval_closed(params["jaxpr"], *operands))
+        inline = primitive.rules.get("inline")
+        if inline is not None:
+            return inline(*operands, **params)  # type: ignore[no-any-return]
         assert self.parent is not None
         return self.parent.process(primitive, operands, params)

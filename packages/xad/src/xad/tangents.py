@@ -31,6 +31,7 @@ from xprim import (
     shaped_array,
     state,
 )
+from xprim.wording import described
 
 Tangent = Any  # an Array or a Zero
 JvpRule = Callable[..., tuple[Sequence[Any], Sequence[Tangent]]]
@@ -225,5 +226,5 @@ def type_text(value: Any) -> str:
         return aval.str_long()
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
     if dtype is None or shape is None:
-        return f"a {type(value).__name__}"
+        return described(value)
     return f"{dtype.name if dtype != dtypes.float0 else 'float0'}[{','.join(map(str, shape))}]"

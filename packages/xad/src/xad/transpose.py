@@ -11,9 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from xad.steps import Plan, Step
 from xad.tangents import Tangent, added, instantiate, tangent_aval
+from xnp.numpy.dispatch import host_of
+from xnp.numpy.host_programs import HostProgram, compiled_program
 from xprim import (
+    EAGER,
     ClosedJaxpr,
+    ConcreteArray,
     Equation,
     Jaxpr,
     Linear,
@@ -21,9 +26,13 @@ from xprim import (
     Undefined,
     Var,
     Zero,
+    config,
+    quiet,
     state,
     trace_to_jaxpr,
 )
+
+_values = config.values
 
 Env = dict[Any, Any]
 
@@ -64,6 +73,9 @@ def _run_backwards(eqns: Sequence[Equation], env: Env, cts: Env) -> None:
     outer = state.source
     try:
         for eqn in reversed(eqns):
+            if type(eqn) is Step:
+                _run_step_backwards(eqn, env, cts)
+                continue
             given = _cotangents_of_results(eqn, cts)
             if given is None:
                 continue
@@ -119,6 +131,79 @@ def _transpose_equation(eqn: Equation, given: Sequence[Tangent], env: Env, cts: 
         if type(operand) is Linear and type(result) is not Zero:
             old = cts.get(x)
             cts[x] = result if old is None else added(old, result)
+
+
+# --- steps ----------------------------------------------------------------------------------------
+
+
+def _run_step_backwards(step: Step, env: Env, cts: Env) -> None:
+    """Add the cotangents of a step's arguments to `cts`, by one function where that may be."""
+    plan = step.plan
+    values = [*step.residuals]
+    key: list[Any] = []
+    for v in (*step.outputs, *step.inputs):
+        ct = cts.get(v)
+        if ct is None:
+            key.append(None)
+            continue
+        if type(ct) is not ConcreteArray:
+            return _run_written_out(step, env, cts)
+        host = ct._host if ct._buffer is None else host_of(ct)
+        if host is None:
+            return _run_written_out(step, env, cts)
+        key.append(ct.aval)
+        values.append(host)
+    known_as = (*key, _values.cached_context)
+    found = plan.backward.get(known_as)
+    if found is None:
+        found = plan.remember_backward(known_as, _backward_of(plan, key))
+    run, numbers, avals = found
+    if run is None:
+        return _run_written_out(step, env, cts)
+    for v in step.outputs:
+        cts.pop(v, None)
+    for k, aval, result in zip(numbers, avals, quiet.run(run, *values), strict=True):
+        cts[step.inputs[k]] = ConcreteArray(result, aval)
+    return None
+
+
+def _run_written_out(step: Step, env: Env, cts: Env) -> None:
+    eqns, values = step.written_out()
+    env.update(values)
+    _run_backwards(eqns, env, cts)
+
+
+def _backward_of(plan: Plan, key: Sequence[Any]) -> tuple[Any, Sequence[int], Sequence[Any]]:
+    """Return the way back for some cotangents as a function of ndarrays, and what it returns.
+
+    Args:
+      plan: of a primitive.
+      key: for each result, then for each argument of `plan.linear`, the abstract value of its
+        cotangent, or None for zero.
+
+    Returns:
+      The function, from the residuals and the cotangents given to those of arguments, or None; the
+      numbers of these arguments; and the abstract values of their cotangents.
+    """
+    linear = plan.linear
+    count = len(linear.constvars)
+    given = [v for v, a in zip((*linear.outvars, *linear.invars), key, strict=True) if a]
+    numbers: list[int] = []
+
+    def backward(*values: Any) -> list[Any]:
+        env = dict(zip(linear.constvars, values[:count], strict=True))
+        cts = dict(zip(given, values[count:], strict=True))
+        _run_backwards(linear.eqns, env, cts)
+        numbers.extend([k for k, v in enumerate(linear.invars) if v in cts])
+        return [cts[linear.invars[k]] for k in numbers]
+
+    avals = [*[v.aval for v in linear.constvars], *[a for a in key if a]]
+    try:
+        jaxpr, consts = trace_to_jaxpr(backward, avals)
+    except Exception:  # a rule looks at values, or is missing and will be named
+        return None, (), ()
+    run = compiled_program(HostProgram(jaxpr, consts), EAGER.backend, bare=False)
+    return run, numbers, [v.aval for v in jaxpr.outvars]
 
 
 class TransposeHandle:

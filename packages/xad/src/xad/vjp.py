@@ -15,13 +15,14 @@ from xprim import (
     ClosedJaxpr,
     Linear,
     ShapedArray,
-    closed_without_dead_code,
     eval_closed,
     stage,
     typeof,
 )
+from xprim.tracebacks import boundary
 
 
+@boundary
 def vjp(
     fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()
 ) -> Any:
@@ -53,6 +54,7 @@ def vjp(
     outs, program = linearize_flat(flat, leaves, [is_differentiable(a) for a in in_avals])
     out_tree, out_avals = flat.out_tree, [x.aval for x in outs]
 
+    @boundary
     def vjp_fun(cotangents: Any) -> Any:
         cts = checked_tangents(cotangents, out_tree, out_avals, "vjp", "cotangent")
         return xtree.unflatten(in_tree, cotangents_of(program, in_avals, cts))
@@ -61,6 +63,7 @@ def vjp(
     return (result, vjp_fun, flat.aux) if has_aux else (result, vjp_fun)
 
 
+@boundary
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Evaluate a function and return its result with its derivative as a linear function.
 
@@ -82,11 +85,10 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     flat, leaves, in_tree = flat_arguments(fun, primals, operation="linearize", has_aux=has_aux)
     in_avals = [x.aval for x in leaves]
     outs, program = linearize_flat(flat, leaves, [is_differentiable(a) for a in in_avals])
-    closed, _ = closed_without_dead_code(
-        ClosedJaxpr(program.jaxpr, program.residuals), keep_arguments=True
-    )
+    closed = program.closed()
     out_tree, out_avals = flat.out_tree, [x.aval for x in outs]
 
+    @boundary
     def jvp_fun(*tangents: Any) -> Any:
         dots = checked_tangents(tangents, in_tree, in_avals, "linearize")
         return xtree.unflatten(out_tree, _pushed_forward(closed, program, dots, out_avals))
@@ -107,6 +109,7 @@ def _pushed_forward(
             for a, nz in zip(out_avals, program.nonzero_out, strict=True)]  # fmt: skip
 
 
+@boundary
 def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = ()) -> Any:
     """Return the transpose of a function that is linear in all of its arguments.
 
@@ -137,6 +140,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = 
             )
     closed, out_tree = stage(fun, primals, {}, operation="linear_transpose")
 
+    @boundary
     def transposed(cotangents: Any) -> Any:
         cts = checked_tangents(
             cotangents, out_tree, closed.out_avals, "linear_transpose", "cotangent"

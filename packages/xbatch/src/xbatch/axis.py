@@ -2,8 +2,8 @@
 
 A rule receives arrays, the position of the batch dimension in each, and this object. Rules of
 ordinary primitives need `size` and `to_front`; those of primitives that hold programs transform
-them with `batch_jaxpr`, those that hold Python functions with `batched`. By means of this handle
-the owner of a primitive writes its batch rule without importing this package.
+them with `batch_jaxpr`, those that hold Python functions run them with `run`. By means of this
+handle the owner of a primitive writes its batch rule without importing this package.
 """
 
 from __future__ import annotations
@@ -16,11 +16,9 @@ from xprim import (
     ClosedJaxpr,
     ShapedArray,
     Zero,
-    dtypes,
     eval_closed,
     get_primitive,
     not_mapped,
-    scalar_array,
     shaped_array,
     trace_to_jaxpr,
 )
@@ -32,16 +30,13 @@ class BatchAxis:
     Attributes:
       size: how many examples there are.
       name: the axis name that collectives use, or None.
-      spmd_name: names of the mesh axes that the batch dimension is sharded over, for rules of
-        primitives that speak of sharding; a tuple, empty when unknown.
     """
 
-    __slots__ = ("name", "size", "spmd_name")
+    __slots__ = ("name", "size")
 
-    def __init__(self, size: int, name: Any = None, spmd_name: tuple[Any, ...] = ()) -> None:
+    def __init__(self, size: int, name: Any = None) -> None:
         self.size = size
         self.name = name
-        self.spmd_name = spmd_name
 
     def __repr__(self) -> str:
         return f"BatchAxis(size={self.size}, name={self.name!r})"
@@ -76,22 +71,6 @@ class BatchAxis:
         """Return the abstract value of a batch (dimension in front) of such values."""
         return shaped_array((self.size, *aval.shape), aval.dtype, aval.weak_type)
 
-    # --- tangents and cotangents ---
-
-    def instantiate(self, tangent: Any) -> Any:
-        """Return a tangent as an array; a `Zero` that has no array form (`float0`) stays."""
-        if type(tangent) is not Zero or tangent.aval.dtype == dtypes.float0:
-            return tangent
-        return _zeros(tangent.aval)
-
-    def instantiate_like(self, tangent: Any, primal: Any) -> Any:
-        """Return the tangent of an array as an array; that of an integer stays a `Zero`."""
-        if type(tangent) is not Zero:
-            return tangent
-        if not dtypes.is_inexact(primal.aval.dtype):
-            return Zero(shaped_array(primal.aval.shape, dtypes.float0))
-        return _zeros(primal.aval.strong())
-
     def cotangent_for(self, ct: Any, dim: Any) -> Any:
         """Bring a cotangent, its batch dimension in front, to the layout of its operand.
 
@@ -110,27 +89,17 @@ class BatchAxis:
 
     # --- functions and programs ---
 
-    def batched(self, fun: Callable[..., Sequence[Any]], dims: Sequence[Any]) -> Callable[..., Any]:
-        """Return a function on whole batches, all of its results with the batch dimension in front.
+    def run(
+        self, fun: Callable[..., Sequence[Any]], values: Sequence[Any], dims: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """Run a function on batches and return its results with their batch dimensions.
 
         Args:
           fun: takes and returns flat sequences of Arrays and `Zero` objects.
-          dims: for each argument its batch dimension, or `not_mapped`.
+          values: its arguments; the `Zero` of a batch is that of an example inside.
+          dims: for each its batch dimension, or `not_mapped`. A `Zero` among the results has none:
+            it is that of an example.
         """
-
-        def batched_fun(*values: Any) -> tuple[Any, ...]:
-            outs, out_dims = self._run(fun, values, dims)
-            return tuple([
-                Zero(self.batched_aval(x.aval)) if type(x) is Zero else self.to_front(x, d)
-                for x, d in zip(outs, out_dims, strict=True)
-            ])  # fmt: skip
-
-        return batched_fun
-
-    def _run(
-        self, fun: Callable[..., Sequence[Any]], values: Sequence[Any], dims: Sequence[Any]
-    ) -> tuple[list[Any], list[Any]]:
-        """Run a function on batches; a `Zero` has no batch dimension to carry."""
         if not any(type(x) is Zero for x in values):
             return batch_flat(self, fun, values, dims)
         elements = [
@@ -158,7 +127,7 @@ class BatchAxis:
         """
         wanted = (instantiate,) * len(closed.out_avals) if isinstance(instantiate, bool) else (
             tuple(instantiate))  # fmt: skip
-        key = ("batch", self.size, self.name, self.spmd_name, tuple(mapped), wanted)
+        key = ("batch", self.size, self.name, tuple(mapped), wanted)
         found = closed.memo.get(key)
         if found is None:
             found = closed.memo[key] = self._batched_jaxpr(closed, tuple(mapped), wanted)
@@ -184,11 +153,3 @@ class BatchAxis:
                  for a, m in zip(closed.in_avals, mapped, strict=True)]  # fmt: skip
         jaxpr, consts = trace_to_jaxpr(on_batches, avals, name=closed.jaxpr.name)
         return ClosedJaxpr(jaxpr, consts), tuple(mapped_out)
-
-
-def _zeros(aval: ShapedArray) -> Any:
-    zero = scalar_array(0, aval.dtype)
-    if not aval.shape:
-        return zero
-    repeat = get_primitive("broadcast_in_dim")
-    return repeat.bind(zero, shape=aval.shape, broadcast_dimensions=())[0]

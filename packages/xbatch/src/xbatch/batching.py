@@ -24,6 +24,8 @@ from xprim import (
     ShapedArray,
     Trace,
     Tracer,
+    check_no_leaks,
+    config,
     not_mapped,
     shaped_array,
     state,
@@ -193,7 +195,11 @@ def batch_flat(
         state.trace = previous
         state.axis_sizes = outer_sizes
         trace.closed = True
-    return trace.split(results)
+    split = trace.split(results)
+    if config.values.check_tracer_leaks:
+        del args, results
+        check_no_leaks(trace)
+    return split
 
 
 def closed_jaxprs(params: dict[str, Any]) -> list[ClosedJaxpr]:

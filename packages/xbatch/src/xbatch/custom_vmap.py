@@ -21,14 +21,13 @@ from xnp import lax
 from xprim import (
     ClosedJaxpr,
     Primitive,
-    Zero,
     as_array,
     close_over,
     eval_closed,
-    not_mapped,
     trace_to_jaxpr,
     undefined,
 )
+from xprim.calls import front_dims, fronts, nonzero, taken, with_zeros
 from xprim.errors import MissingRuleError, message
 
 FlatRule = Callable[[Any, Sequence[Any], Sequence[bool]], tuple[Sequence[Any], Sequence[bool]]]
@@ -231,41 +230,28 @@ def _effects(*, call: ClosedJaxpr, rule: Any) -> Any:
 
 
 def _batch(axis: Any, operands: Any, dims: Any, *, call: ClosedJaxpr, rule: FlatRule) -> Any:
-    mapped = [d is not not_mapped for d in dims]
-    fronts = [axis.to_front(x, d) if m else x
-              for x, d, m in zip(operands, dims, mapped, strict=True)]  # fmt: skip
-    results, mapped_out = rule(axis, fronts, mapped)
-    return results, [0 if m else not_mapped for m in mapped_out]
+    results, mapped_out = rule(axis, *fronts(axis, operands, dims))
+    return results, front_dims(mapped_out)
 
 
 def _jvp(handle: Any, primals: Any, tangents: Any, *, call: ClosedJaxpr, rule: FlatRule) -> Any:
-    nonzero = [type(t) is not Zero for t in tangents]
-    jvp_call, nonzero_out = handle.jvp_jaxpr(call, nonzero, True)
-    dots = [t for t in tangents if type(t) is not Zero]
+    mask = nonzero(tangents)
+    jvp_call, mask_out = handle.jvp_jaxpr(call, mask, True)
     results = custom_vmap_call_p.bind(
-        *primals, *dots, call=jvp_call, rule=_jvp_of_rule(handle, rule, nonzero)
+        *primals, *taken(tangents, mask), call=jvp_call, rule=_jvp_of_rule(handle, rule, mask)
     )
-    return _with_zeros(handle, results, nonzero_out)
+    outs = results[: len(mask_out)]
+    return outs, with_zeros(handle, outs, results[len(mask_out) :], mask_out)
 
 
-def _with_zeros(handle: Any, results: Any, nonzero_out: Any) -> Any:
-    count = len(nonzero_out)
-    outs, given = results[:count], iter(results[count:])
-    out_dots = [
-        next(given) if nz else Zero(handle.tangent_aval(out))
-        for out, nz in zip(outs, nonzero_out, strict=True)
-    ]
-    return outs, out_dots
-
-
-def _jvp_of_rule(handle: Any, rule: FlatRule, nonzero: Sequence[bool]) -> FlatRule:
+def _jvp_of_rule(handle: Any, rule: FlatRule, mask: Sequence[bool]) -> FlatRule:
     """Return the rule of the derivative: the derivative of the rule."""
-    count = len(nonzero)
+    count = len(mask)
 
     def rule_of_jvp(axis: Any, values: Sequence[Any], mapped: Sequence[bool]) -> Any:
         dots, dots_mapped = iter(values[count:]), iter(mapped[count:])
         primals, tangents, both_mapped = [], [], []
-        for x, m, nz in zip(values[:count], mapped[:count], nonzero, strict=True):
+        for x, m, nz in zip(values[:count], mapped[:count], mask, strict=True):
             dot, dot_mapped = (next(dots), next(dots_mapped)) if nz else (None, m)
             either = m or dot_mapped
             primals.append(axis.broadcast(x) if either and not m else x)
@@ -280,22 +266,22 @@ def _jvp_of_rule(handle: Any, rule: FlatRule, nonzero: Sequence[bool]) -> FlatRu
             return outs
 
         program = ClosedJaxpr(*trace_to_jaxpr(on_batches, [x.aval for x in primals]))
-        jvp_program, nonzero_out = handle.jvp_jaxpr(program, nonzero, True)
+        jvp_program, mask_out = handle.jvp_jaxpr(program, mask, True)
         results = eval_closed(jvp_program, *primals, *tangents)
-        dots_out = [m for m, nz in zip(mapped_out, nonzero_out, strict=True) if nz]
-        return results, [*mapped_out, *dots_out]
+        return results, [*mapped_out, *taken(mapped_out, mask_out)]
 
     return rule_of_jvp
 
 
 def _linearize(handle: Any, primals: Any, tangents: Any, *, call: ClosedJaxpr,
                rule: FlatRule) -> Any:  # fmt: skip
-    split = handle.linearize_jaxpr(call, [type(t) is not Zero for t in tangents])
+    mask = nonzero(tangents)
+    split = handle.linearize_jaxpr(call, mask)
     results = eval_closed(split.primal, *primals)
     residuals = split.residuals(primals, results)
-    dots = [t for t in tangents if type(t) is not Zero]
-    out_dots = eval_closed(split.linear, *residuals, *dots)
-    return _with_zeros(handle, [*results[: split.num_results], *out_dots], split.nonzero_out)
+    out_dots = eval_closed(split.linear, *residuals, *taken(tangents, mask))
+    outs = results[: split.num_results]
+    return outs, with_zeros(handle, outs, out_dots, split.nonzero_out)
 
 
 custom_vmap_call_p = Primitive(

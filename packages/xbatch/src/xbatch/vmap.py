@@ -19,6 +19,8 @@ from xbatch import vmap_errors as errors
 from xbatch.axis import BatchAxis
 from xbatch.batching import batch_flat
 from xprim import Array, as_array, not_mapped
+from xprim.tracebacks import shorten
+from xprim.wording import argument_names
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,8 +49,7 @@ def vmap(
         None says that a result is the same for all examples.
       axis_name: a name for the axis, for collectives inside `fun`.
       axis_size: the number of examples; needed only where no argument is mapped.
-      spmd_axis_name: the mesh axis, or tuple of mesh axes, over which the examples are sharded;
-        sharding constraints inside `fun` are extended by it.
+      spmd_axis_name: must be None: there are no sharding constraints that it could extend.
 
     Returns:
       A function of the same arguments, with one more axis in those that are mapped and in the
@@ -73,13 +74,17 @@ def vmap(
     errors.check_out_axes(out_axes)
     if axis_size is not None:
         axis_size = errors.checked_size(axis_size)
-    spmd_name = spmd_axis_name if isinstance(spmd_axis_name, tuple) else (
-        () if spmd_axis_name is None else (spmd_axis_name,))  # fmt: skip
-    run = _Mapping(fun, in_axes, out_axes, axis_name, axis_size, spmd_name).run
+    if spmd_axis_name is not None:
+        raise errors.spmd_axis_name_given(spmd_axis_name)
+    run = _Mapping(fun, in_axes, out_axes, axis_name, axis_size).run
 
     @functools.wraps(fun)
     def vmapped(*args: Any, **kwargs: Any) -> Any:
-        return run(args, kwargs)
+        try:
+            return run(args, kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
 
     return cast("F", vmapped)
 
@@ -87,19 +92,17 @@ def vmap(
 class _Mapping:
     """A function and how to map it, with what was worked out for the structures it met."""
 
-    __slots__ = ("axis_name", "axis_size", "fun", "in_axes", "in_memo", "out_axes", "out_memo",
-                 "spmd_name")  # fmt: skip
+    __slots__ = ("axis_name", "axis_size", "fun", "in_axes", "in_memo", "out_axes", "out_memo")
 
     def __init__(
         self, fun: Callable[..., Any], in_axes: Any, out_axes: Any, axis_name: Any,
-        axis_size: int | None, spmd_name: tuple[Any, ...],
+        axis_size: int | None,
     ) -> None:  # fmt: skip
         self.fun = fun
         self.in_axes = in_axes
         self.out_axes = out_axes
         self.axis_name = axis_name
         self.axis_size = axis_size
-        self.spmd_name = spmd_name
         self.in_memo: AxesByStructure = {}
         self.out_memo: AxesByStructure = {}
 
@@ -146,7 +149,7 @@ class _Mapping:
         size, dims = _dims(values, axes, self.axis_size)
         if dims is None or size is None:
             raise errors.bad_arguments(self.fun, args, kwargs, values, axes, self.axis_size)
-        return BatchAxis(size, self.axis_name, self.spmd_name), values, dims
+        return BatchAxis(size, self.axis_name), values, dims
 
 
 def _remember(memo: AxesByStructure, structure: Any, axes: list[Any]) -> list[Any]:
@@ -190,7 +193,8 @@ def _argument(fun: Any, args: Any, kwargs: Any, i: int, value: Any) -> Array:
     try:
         return as_array(value)
     except (TypeError, OverflowError):
-        return as_array(value, what=f"vmap: {errors.argument_names(fun, args, kwargs)[i]}")
+        pass
+    return as_array(value, what=f"vmap: the argument {argument_names(fun, args, kwargs)[i]}")
 
 
 def _dims(

@@ -6,7 +6,6 @@ from the function's signature, and sizes that differ are listed argument by argu
 
 from __future__ import annotations
 
-import inspect
 import operator
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ from typing import Any
 import xtree
 from xprim import Array
 from xprim.errors import message
+from xprim.wording import argument_names, described
 
 RESULT = "vmap: a result of the function"
 
@@ -23,9 +23,11 @@ _MAX_LISTED = 20
 
 def not_callable(fun: Any) -> TypeError:
     """Return the error for something that is not a function."""
-    return TypeError(
-        message("vmap", "the first argument is not a function.", got=f"a {type(fun).__qualname__}")
-    )
+    return TypeError(message("vmap", "the first argument is not a function.", got=described(fun)))
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
 
 
 def check_in_axes(in_axes: Any) -> None:
@@ -71,6 +73,19 @@ def checked_size(axis_size: Any) -> int:
     return size
 
 
+def spmd_axis_name_given(name: Any) -> ValueError:
+    """Return the error for the name of a mesh axis, of which nothing here would take notice."""
+    return ValueError(
+        message(
+            "vmap",
+            "spmd_axis_name has nothing to act on: there are no sharding constraints to extend.",
+            got=repr(name),
+            expected="None",
+            hint="axis_name= gives the axis a name for collectives",
+        )
+    )
+
+
 def in_axes_mismatch(in_axes: Any, args: Any, mismatch: Any) -> Exception:
     """Return the error for `in_axes` that is no prefix of the arguments."""
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):
@@ -81,7 +96,8 @@ def in_axes_mismatch(in_axes: Any, args: Any, mismatch: Any) -> Exception:
             message(
                 "vmap",
                 "in_axes must have one entry for each positional argument.",
-                got=f"{len(in_axes)} entries in in_axes={in_axes!r}, {len(args)} arguments",
+                got=f"{_counted(len(in_axes), 'entry', 'entries')} in in_axes={in_axes!r}, "
+                + _counted(len(args), "argument", "arguments"),
                 hint=hint,
             )
         )
@@ -107,7 +123,8 @@ def bad_arguments(
             message(
                 "vmap",
                 "no argument is mapped, so the number of examples is unknown.",
-                got=f"{len(names)} arrays among the arguments, none with an axis in in_axes",
+                got=f"{_counted(len(names), 'array', 'arrays')} among the arguments, none with an "
+                "axis in in_axes",
                 expected="an axis in in_axes that is not None, or axis_size=",
             )
         )
@@ -119,12 +136,17 @@ def bad_arguments(
 
 def _axis_out_of_range(name: str, x: Array, axis: int) -> ValueError:
     rank = axis + 1 if axis >= 0 else -axis
-    hint = "in_axes=None for an argument that all examples share" if x.ndim == 0 else ""
+    hint = ""
+    if x.ndim == 0:
+        hint = "in_axes=None for an argument that all examples share" + (
+            ";\na list or tuple is a tree of arguments: xnp.array(...) makes one array of numbers"
+            if name.endswith("]") else ""
+        )  # fmt: skip
     return ValueError(
         message(
             "vmap",
             f"the argument {name} has no axis {axis}.",
-            got=f"{name}: {x.aval.str_long()}",
+            got=f"{name}: {x.aval.strong().str_long()}",
             expected=f"an array with at least {rank} dimension{'s' if rank != 1 else ''}",
             hint=hint,
         )
@@ -182,7 +204,7 @@ def out_axis_out_of_range(x: Any, axis: int, ndim: int, i: int, out_tree: Any) -
         message(
             "vmap",
             f"out_axes places the axis of the examples at {axis}, which {name} does not have.",
-            got=f"{name}: {ndim} dimensions with that of the examples",
+            got=f"{name}: {_counted(ndim, 'dimension', 'dimensions')} with that of the examples",
             expected=f"an int from {-ndim} to {ndim - 1}",
         )
     )
@@ -192,29 +214,3 @@ def _result_name(i: int, out_tree: Any) -> str:
     numbered = xtree.unflatten(out_tree, list(range(out_tree.num_leaves)))
     path = xtree.leaves_with_path(numbered)[i][0]
     return f"the result{xtree.keystr(path)}"
-
-
-def argument_names(fun: Callable[..., Any], args: Any, kwargs: Any) -> list[str]:
-    """Return what to call each leaf of the arguments: `x`, `y['a']`, `args[2]`."""
-    names = _parameter_names(fun, len(args))
-    found = []
-    for i, arg in enumerate(args):
-        found += [names[i] + xtree.keystr(p) for p, _ in xtree.leaves_with_path(arg)]
-    for key in sorted(kwargs):
-        found += [key + xtree.keystr(p) for p, _ in xtree.leaves_with_path(kwargs[key])]
-    return found
-
-
-def _parameter_names(fun: Callable[..., Any], count: int) -> list[str]:
-    names: list[str] = []
-    try:
-        parameters = list(inspect.signature(fun).parameters.values())
-    except (TypeError, ValueError):
-        parameters = []
-    for p in parameters:
-        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
-            names.append(p.name)
-        elif p.kind is p.VAR_POSITIONAL:
-            names += [f"{p.name}[{k}]" for k in range(max(0, count - len(names)))]
-            break
-    return names[:count] + [f"args[{i}]" for i in range(len(names), count)]

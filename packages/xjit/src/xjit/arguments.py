@@ -15,6 +15,7 @@ from typing import Any
 
 import xtree
 from xprim import Array, as_array, shaped_array
+from xprim.wording import brief, described
 
 Names = Callable[[], Sequence[str]]
 
@@ -27,8 +28,8 @@ class Signature:
       options: the keyword arguments of `jit`.
     """
 
-    __slots__ = ("donate_names", "donate_nums", "donates", "has_static", "name", "parameters",
-                 "static_names", "static_nums")  # fmt: skip
+    __slots__ = ("counts_from_the_end", "donate_names", "donate_nums", "donates", "has_static",
+                 "name", "parameters", "static_names", "static_nums")  # fmt: skip
 
     def __init__(self, fun: Callable[..., Any], options: dict[str, Any]) -> None:
         self.name = getattr(fun, "__name__", None) or type(fun).__name__
@@ -42,6 +43,8 @@ class Signature:
         )
         self.donates = bool(self.donate_nums or self.donate_names)
         self.has_static = bool(self.static_nums or self.static_names)
+        # positions are only resolved where the parameters are known
+        self.counts_from_the_end = min((0, *self.static_nums, *self.donate_nums)) < 0
         both = (self.static_names & self.donate_names) or (
             set(self.static_nums) & set(self.donate_nums))  # fmt: skip
         if both:
@@ -79,7 +82,9 @@ class Signature:
     def _checked_position(self, kind: str, i: int, count: int) -> int:
         if not -count <= i < count and not self._takes_more(i):
             raise ValueError(
-                f"jit: {kind}_argnums has {i}, but {self.name} takes {count} positional arguments."
+                f"jit: {kind}_argnums has {i}, but {self.name} takes {count} positional "
+                f"argument{'' if count == 1 else 's'}."
+                f"\n  expected  an int from {-count} to {count - 1}"
             )
         return i + count if i < 0 else i
 
@@ -125,12 +130,12 @@ class Signature:
             if not isinstance(value, Array):
                 return static_key(value)
         name = self.argument_name(where)
-        hint = "pass a tuple instead of a list, or make it a traced argument"
-        if isinstance(value, Array):
-            hint = "leave it out of static_argnums: arrays are traced"
+        hint = "pass a tuple instead of a list or dict, or make it a traced argument"
+        if hasattr(value, "__array__"):
+            hint = "leave it out of the static arguments: arrays are traced"
         raise ValueError(
             f"jit: the static argument {name} of {self.name} is not hashable."
-            f"\n  got       a {type(value).__name__}\n  hint      {hint}"
+            f"\n  got       {described(value)}\n  hint      {hint}"
         )
 
     def argument_name(self, where: Any) -> str:
@@ -236,13 +241,14 @@ class Arguments:
     def _not_an_array(self, i: int, leaf: Any) -> TypeError:
         name, fun = self.names()[i], self.signature.name
         argument = name.split("[")[0].split(".")[0]
-        text = repr(leaf).splitlines()[0][:60] if repr(leaf) else ""
+        hint = f"if it is an option, make it static: static_argnames={argument!r}"
+        if hasattr(leaf, "dtype"):
+            hint = "NumPy arrays of numbers and booleans can be traced; convert it with .astype"
         return TypeError(
-            f"jit: the argument {name} of {fun} is not an array."
-            f"\n  got       {type(leaf).__name__}: {text}"
+            f"jit: the argument {name} of {fun} is not an array of numbers."
+            f"\n  got       {described(leaf)}: {brief(leaf)}"
             "\n  expected  an Array, a NumPy array or a number, or a tree of them"
-            f"\n  hint      if it chooses what is computed, make it static: "
-            f"static_argnames={argument!r}"
+            f"\n  hint      {hint}"
         )
 
     def names(self) -> list[str]:
@@ -318,7 +324,7 @@ def _shown(statics: Any) -> str:
 def _integers(value: Any, option: str) -> tuple[int, ...]:
     if value is None:
         return ()
-    found = (value,) if isinstance(value, int) else tuple(value)
+    found = tuple(value) if isinstance(value, Iterable) else (value,)
     if not all(isinstance(i, int) and not isinstance(i, bool) for i in found):
         raise TypeError(f"jit: {option} must be an integer or several, got {value!r}.")
     return found
@@ -327,7 +333,8 @@ def _integers(value: Any, option: str) -> tuple[int, ...]:
 def _strings(value: Any, option: str) -> list[str]:
     if value is None:
         return []
-    found: Iterable[Any] = (value,) if isinstance(value, str) else tuple(value)
+    several = isinstance(value, Iterable) and not isinstance(value, str)
+    found: Iterable[Any] = tuple(value) if several else (value,)
     if not all(isinstance(word, str) for word in found):
         raise TypeError(f"jit: {option} must be a string or several, got {value!r}.")
     return list(found)

@@ -17,10 +17,11 @@ from xjit.placement import (
     buffers_at,
     default_placement,
     device_at,
+    give_up,
     raise_gone,
 )
 from xjit.shardings import SingleDeviceSharding
-from xjit.transfer import block_until_ready, copy_to_host_async
+from xjit.transfer import copy_to_host_async
 from xprim import ConcreteArray, attach_methods
 
 
@@ -56,7 +57,9 @@ def _buffer_of(x: ConcreteArray) -> Any:
 
 def _block_until_ready(self: ConcreteArray) -> ConcreteArray:
     """Wait until the elements are computed and return the array."""
-    return block_until_ready(self)  # type: ignore[no-any-return]
+    if self._host is None:  # not the function of trees: a program's results are waited for in turn
+        gateway.block_until_ready(_buffer_of(self))
+    return self
 
 
 def _copy_to_host_async(self: ConcreteArray) -> None:
@@ -98,8 +101,7 @@ def _committed(self: ConcreteArray) -> bool:
 def _delete(self: ConcreteArray) -> None:
     """Give up the memory; using the array afterwards is an error."""
     buffer = self._buffer
-    self._host = None
-    self._buffer = Gone("was deleted")
+    give_up(self, Gone("was deleted"))
     if buffer is not None and type(buffer) is not Gone:
         gateway.delete(buffer)
 

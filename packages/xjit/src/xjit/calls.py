@@ -19,13 +19,25 @@ import xtree
 from xjit.arguments import Arguments, LazyNames, Signature, explain_miss
 from xjit.cache_memory import Bounded
 from xjit.checks import check_finite
-from xjit.fast_calls import fast_key
+from xjit.fast_calls import Ways, key_of
 from xjit.jaxlib_gateway import RuntimeFailure, fail
 from xjit.jit_primitive import jit_p
-from xjit.operands import avals_of, buffers_of
-from xjit.placement import buffers_at, committed_to
+from xjit.operands import (
+    DICT,
+    NUMBER,
+    NUMPY,
+    STATIC,
+    TREE,
+    UNKNOWN,
+    avals_of,
+    buffers_of,
+    dict_reader,
+    host_placer,
+    kind_of,
+)
+from xjit.placement import Gone, buffers_at, committed_to
 from xjit.program import Program
-from xjit.results import finisher
+from xjit.results import finisher, give_up_all
 from xjit.shardings import device_named_by, one_device_in
 from xjit.stages import Lowered, TracedFunction
 from xprim import (
@@ -35,7 +47,6 @@ from xprim import (
     ShapedArray,
     Tracer,
     as_array,
-    check_jaxpr,
     close_over,
     config,
     eval_closed,
@@ -64,6 +75,28 @@ class Traced:
         self.captured = captured
         self.out_tree = out_tree
         self.program: Program | None = None
+
+
+class _Ready:
+    """What a call needs of a program, at the placement where it ran last."""
+
+    __slots__ = ("donated", "finish", "handlers", "offers", "out_aval", "start", "where")
+
+    def __init__(self, traced: Traced, program: Program) -> None:
+        loaded = program.loaded
+        assert loaded is not None
+        single = traced.out_tree.node_data() is None
+        self.where = loaded.where
+        self.start = program.starter(loaded)
+        self.handlers = loaded.handlers
+        self.out_aval = program.out_avals[0] if single else None
+        self.finish = finisher(traced.out_tree, program.out_avals)
+        self.donated = program.donated
+        self.offers = 8  # how often calls that find this may ask for a shorter way
+
+    def entry(self) -> tuple[Any, ...]:
+        """Return what the shortest ways look up."""
+        return self.where, self.start, self.handlers, self.out_aval, self.finish
 
 
 class FunctionCache:
@@ -116,21 +149,22 @@ class Calls:
         self.placement = _chosen_placement(options)
         out_device = one_device_in(options["out_shardings"], "jit(out_shardings)")
         self.out_placement = None if out_device is None else committed_to(out_device)
-        self.fast: dict[Any, tuple[Any, ...]] = {}
-        self.quick: dict[Any, tuple[Any, ...]] = {}
+        signature = self.signature
+        self.failed = functools.partial(_start_failed, self.name)
+        self.ways = Ways(
+            signature.static_nums, signature.donate_nums, self.failed,
+            Gone(f"was donated to {self.name}"),
+        )  # fmt: skip
+        self.quick: dict[Any, _Ready] = {}
         self._cache: FunctionCache | None = None
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function, by whatever way the moment asks for."""
         if _values.disable_jit:
             return self.fun(*args, **kwargs)
-        if not kwargs and state.trace is EAGER and not self.signature.has_static:
-            found = self._flat(args)
-            if found is not _NOTHING:
-                return found
         leaves, tree, fixed, statics = self.signature.split(args, kwargs)
         if state.trace is EAGER:
-            found = self._quick(leaves, tree, statics)
+            found = self._quick(leaves, tree, statics, args, kwargs)
             if found is not _NOTHING:
                 return found
         arguments = Arguments(self.signature, leaves, tree, fixed, statics, len(args))
@@ -157,54 +191,80 @@ class Calls:
             results = _moved(results, self.out_placement)
         return results
 
-    def _flat(self, args: tuple[Any, ...]) -> Any:
-        """As the fast case, with NumPy arrays and Python numbers among the arguments."""
-        leaves = list(args)
-        avals = avals_of(leaves, self.signature.donates)
+    def _quick(
+        self, leaves: list[Any], tree: Any, statics: Any, args: tuple[Any, ...], kwargs: Any
+    ) -> Any:
+        """Run what an equal call ran, or return `_NOTHING`; as the fast cases, but for any call."""
+        try:
+            avals = avals_of(leaves, self.signature.donates)
+        except OverflowError:  # which the longest way says in full
+            return _NOTHING
         if avals is None:
             return _NOTHING
-        return self._started(self.fast.get((*avals, config.trace_context())), leaves, avals)
-
-    def _quick(self, leaves: list[Any], tree: Any, statics: Any) -> Any:
-        """Run what an equal call ran, or return `_NOTHING`; as the fast case, but for any tree."""
-        avals = avals_of(leaves, self.signature.donates)
-        if avals is None:
-            return _NOTHING
-        key = (tree, statics, config.trace_context(), *avals)
-        return self._started(self.quick.get(key), leaves, avals)
-
-    def _started(self, found: Any, leaves: list[Any], avals: list[ShapedArray]) -> Any:
-        """Run a program that was found, on these leaves."""
+        context = config.trace_context()
+        found = self.quick.get((tree, statics, context, *avals))
         if found is None:
             return _NOTHING
-        where, start, handlers, _, finish = found
         try:
-            buffers = buffers_of(leaves, avals, where)
+            buffers = buffers_of(leaves, avals, found.where)
             if buffers is None:
                 return _NOTHING
-            outs = start(buffers).consume_with_handlers(handlers)
+            outs = found.start(buffers).consume_with_handlers(found.handlers)
         except (AttributeError, TypeError):  # a buffer that is none: its array is gone
             return _NOTHING
         except RuntimeFailure as error:
             self.failed(error)
-        return finish(outs, leaves)
+        if found.offers and not kwargs:
+            found.offers -= 1
+            self._offer(args, avals, context, found)
+        if found.donated:
+            give_up_all([leaves[i] for i in found.donated], self.ways.gone)
+        return found.finish(outs)
 
     def _install(self, given: Any, key: Any, traced: Traced, program: Program) -> None:
         """Let the next such call take a shorter way."""
         if len(self.quick) >= _MAX_PROGRAMS:
             self.quick.clear()
-            self.fast.clear()
+            self.ways.clear()
         tree, statics, avals, context = key
-        entry = _fast_entry(traced, program)
-        self.quick[(tree, statics, context, *avals)] = entry
         args, kwargs = given
-        key = None if kwargs else fast_key(args, self.signature.static_nums, context)
-        if key is not None:
-            self.fast[key] = entry
+        ready = self.quick[(tree, statics, context, *avals)] = _Ready(traced, program)
+        if not kwargs:
+            self._offer(args, avals, context, ready)
 
-    def failed(self, error: Exception) -> NoReturn:
-        """Raise the error for a program that could not be started."""
-        fail(self.name, "the program could not be started", error)
+    def _offer(
+        self, args: tuple[Any, ...], avals: Sequence[ShapedArray], context: Any, ready: _Ready
+    ) -> None:
+        """Let calls with such positional arguments take the shortest way, if there is one."""
+        cached = _values.cached_context
+        if self.signature.counts_from_the_end or cached[1] is not context:
+            return
+        static = self.signature.static_nums
+        kinds = [STATIC if i in static else kind_of(x) for i, x in enumerate(args)]
+        # the buffers of numbers are kept for later calls
+        if UNKNOWN in kinds or NUMBER in [kinds[i] for i in self.ways.donated if i < len(kinds)]:
+            return
+        readers = self._readers(args, kinds, avals, ready.where)
+        key = (*key_of(args, kinds), cached)
+        self.ways.add(args, tuple(kinds), key, ready.entry(), readers)
+
+    def _readers(
+        self, args: Sequence[Any], kinds: Sequence[Any], avals: Sequence[ShapedArray], where: Any
+    ) -> list[Any]:
+        """Return, for each dict and host value among the arguments, the function that reads it."""
+        readers: list[Any] = []
+        rest = iter(avals)
+        for x, kind in zip(args, kinds, strict=True):
+            if kind is DICT or kind is TREE:
+                for _ in xtree.leaves(x):
+                    next(rest)
+                if kind is DICT:
+                    readers.append(dict_reader(x))
+            elif kind is not STATIC:
+                aval = next(rest)
+                if kind is NUMPY or kind is NUMBER:
+                    readers.append(host_placer(x, aval, where))
+        return readers
 
     def program(self, traced: Traced, arguments: Arguments) -> Program:
         """Return the program of a trace; it compiles when it is first called."""
@@ -294,8 +354,6 @@ class Calls:
             return [as_array(r, what=f"jit: a result of {name}") for r in results]
 
         jaxpr, consts = trace_to_jaxpr(flat, avals, name=name, arg_names=LazyNames(arguments.names))
-        if _values.enable_checks:
-            check_jaxpr(jaxpr)
         closed, captured = close_over(jaxpr, consts)
         return Traced(closed, captured, out_trees[0])
 
@@ -328,7 +386,7 @@ class Calls:
 
     def clear_cache(self) -> None:
         """Forget what was traced and compiled of this function."""
-        self.fast.clear()
+        self.ways.clear()
         self.quick.clear()
         if self._cache is not None:
             self._cache.traced.clear()
@@ -355,15 +413,9 @@ def _chosen_placement(options: dict[str, Any]) -> Any:
 _NOTHING: Any = object()
 
 
-def _fast_entry(traced: Traced, program: Program) -> tuple[Any, ...]:
-    """Return what the fast cases need of a program, at the placement it was last called at."""
-    loaded = program.loaded
-    assert loaded is not None
-    avals, tree = program.out_avals, traced.out_tree
-    single = tree.node_data() is None and not program.donated
-    finish = finisher(tree, avals, program.donated, program.name)
-    out_aval = avals[0] if single else None
-    return loaded.where, program.starter(loaded), loaded.handlers, out_aval, finish
+def _start_failed(name: str, error: Exception) -> NoReturn:
+    """Raise the error for a program that could not be started."""
+    fail(name, "the program could not be started", error)
 
 
 def _owned(program: Program, call: Any, arrays: list[Any]) -> list[Any]:

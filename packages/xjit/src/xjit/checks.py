@@ -9,18 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from xprim import (
-    EAGER,
-    ClosedJaxpr,
-    ConcreteArray,
-    Literal,
-    config,
-    dtypes,
-    source,
-    state,
-)
+from xprim import EAGER, ClosedJaxpr, ConcreteArray, Literal, source, state
+from xprim.finite import fault_in
 
 
 def check_finite(name: str, results: Sequence[ConcreteArray], closed: ClosedJaxpr,
@@ -36,24 +26,12 @@ def check_finite(name: str, results: Sequence[ConcreteArray], closed: ClosedJaxp
     Raises:
       FloatingPointError: naming the operation that made the first bad value.
     """
-    found = next((f for f in map(_fault, results) if f), "")
+    found = next((f for x in results if (f := fault_in(x.to_host()))), "")
     if not found:
         return
     place = "" if arguments is None else _first_fault(closed, arguments)
     where = f"\n  where     {place}" if place else ""
     raise FloatingPointError(f"{name}: {found} was computed.{where}")
-
-
-def _fault(x: ConcreteArray) -> str:
-    if not dtypes.is_inexact(x.dtype):
-        return ""
-    host = x.to_host()
-    values = config.values
-    if values.debug_nans and np.isnan(host).any():
-        return "a NaN"
-    if values.debug_infs and np.isinf(host).any():
-        return "an infinity"
-    return ""
 
 
 def _first_fault(closed: ClosedJaxpr, arguments: Sequence[ConcreteArray]) -> str:
@@ -65,8 +43,9 @@ def _first_fault(closed: ClosedJaxpr, arguments: Sequence[ConcreteArray]) -> str
     try:
         for eqn in jaxpr.eqns:
             operands = tuple([x.value if type(x) is Literal else env[x] for x in eqn.inputs])
-            results = EAGER.process(eqn.primitive, operands, eqn.params)
-            if any(map(_fault, results)):
+            try:
+                results = EAGER.process(eqn.primitive, operands, eqn.params)
+            except FloatingPointError:
                 shapes = ", ".join([x.aval.str_long() for x in operands])
                 place = source.describe(eqn.source)
                 return f"{eqn.primitive.name}({shapes})" + (f" at {place}" if place else "")

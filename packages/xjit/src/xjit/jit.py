@@ -12,11 +12,52 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 from xjit.calls import Calls
-from xjit.fast_calls import fast_function
+from xjit.stages import Wrapped
 from xprim.function_keys import describe_function
+from xprim.tracebacks import boundary
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@boundary
+@overload
+def jit(
+    fun: Callable[P, R],
+    *,
+    in_shardings: Any = ...,
+    out_shardings: Any = ...,
+    static_argnums: int | Sequence[int] | None = ...,
+    static_argnames: str | Iterable[str] | None = ...,
+    donate_argnums: int | Sequence[int] | None = ...,
+    donate_argnames: str | Iterable[str] | None = ...,
+    keep_unused: bool = ...,
+    device: Any = ...,
+    backend: str | None = ...,
+    inline: bool = ...,
+    compiler_options: dict[str, Any] | None = ...,
+) -> Wrapped[P, R]: ...
+
+
+@overload
+def jit(
+    fun: None = None,
+    *,
+    in_shardings: Any = ...,
+    out_shardings: Any = ...,
+    static_argnums: int | Sequence[int] | None = ...,
+    static_argnames: str | Iterable[str] | None = ...,
+    donate_argnums: int | Sequence[int] | None = ...,
+    donate_argnames: str | Iterable[str] | None = ...,
+    keep_unused: bool = ...,
+    device: Any = ...,
+    backend: str | None = ...,
+    inline: bool = ...,
+    compiler_options: dict[str, Any] | None = ...,
+) -> Callable[[Callable[P, R]], Wrapped[P, R]]: ...
 
 
 def jit(
@@ -83,11 +124,11 @@ def jit(
 
 def _jitted(fun: Callable[..., Any], options: dict[str, Any]) -> Any:
     calls = Calls(fun, options)
-    jitted: Any = fast_function(fun, calls.signature.static_nums, calls.fast, calls, calls.failed)
+    jitted: Any = calls.ways.function(fun, boundary(calls.__call__))
     functools.update_wrapper(jitted, fun, updated=())
-    jitted.lower = calls.lower
-    jitted.trace = calls.trace
-    jitted.eval_shape = calls.eval_shape
+    jitted.lower = boundary(calls.lower)
+    jitted.trace = boundary(calls.trace)
+    jitted.eval_shape = boundary(calls.eval_shape)
     jitted.clear_cache = calls.clear_cache
     jitted._cache_size = calls.cache_size
     describe_function(jitted, calls.parts)

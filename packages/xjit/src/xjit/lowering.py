@@ -27,6 +27,8 @@ from xprim import (
     closed_without_dead_code,
     common_subexpressions_merged,
     config,
+    effects_text,
+    ordered_effects,
     source,
     trace_to_jaxpr,
 )
@@ -160,6 +162,8 @@ def _write_equation(builder: Builder, eqn: Equation, names: dict[Any, str]) -> S
     rule = eqn.primitive.rules.get("stablehlo")
     if rule is None or type(rule) is Undefined:
         raise _missing_rule(eqn)
+    if "effects" in eqn.primitive.rules and not eqn.primitive.call_like:
+        _check_no_order(eqn)
     operands = [names[x] if x in names else _literal(builder, x, names) for x in inputs]
     results: Sequence[str] = rule(
         builder, operands, [x.aval for x in inputs], [v.aval for v in outputs], **eqn.params
@@ -207,6 +211,21 @@ def _missing_rule(eqn: Equation) -> MissingRuleError:
         where = source.describe(eqn.source)
         return MissingRuleError(f"{error}\n  where     {where}" if where else str(error))
     raise AssertionError(eqn)
+
+
+def _check_no_order(eqn: Equation) -> None:
+    """Raise for an equation whose effects must happen in order: a compiled program has none."""
+    ordered = ordered_effects(eqn.effects)
+    if ordered:
+        where = source.describe(eqn.source)
+        raise TypeError(
+            f"{eqn.primitive.name}: it has side effects whose order a compiled program would not "
+            "keep."
+            f"\n  got       effects: {effects_text(ordered)}"
+            + (f"\n  where     {where}" if where else "")
+            + "\n  hint      run it outside of jit, or declare Effect(name, ordered=False) where "
+            "any order is right"
+        )
 
 
 def _wrong_results(eqn: Equation, count: int) -> TypeError:

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from xjit import jaxlib_gateway as gateway
 from xprim import ConcreteArray, config
+from xprim.array import is_shared
 
 Placement = Any
 
@@ -32,11 +33,22 @@ class Gone:
 
 def raise_gone(array_text: str, gone: Gone) -> NoReturn:
     """Raise the error for an array whose memory was given up."""
+    hint = (
+        "\n  hint      use what the call returns, x = f(x), or leave the argument out of "
+        "donate_argnums"
+    )
     raise RuntimeError(
         f"Array: this {array_text} {gone.why} and has no value any more."
-        "\n  hint      an argument named in donate_argnums or donate_argnames must not be used "
-        "after the call"
+        + (hint if "donated" in gone.why else "")
     )
+
+
+def give_up(x: ConcreteArray, gone: Gone) -> None:
+    """Take an array's value away, but not from one that stands for a number everywhere."""
+    if is_shared(x):
+        x._buffer = None
+    else:
+        x._host, x._buffer = None, gone
 
 
 def read_buffer(buffer: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 from xjit import jaxlib_gateway as gateway
 from xjit.compile import Options, executable_for
 from xjit.lowering import LoweredProgram, lower
-from xjit.placement import Gone, buffers_at, common_placement, device_at
+from xjit.placement import Gone, buffers_at, common_placement, device_at, give_up
 from xprim import ClosedJaxpr, ConcreteArray, config
 
 RuntimeFailure = gateway.RuntimeFailure
@@ -143,9 +143,7 @@ class Program:
 
     def _invalidate(self, arrays: Sequence[ConcreteArray]) -> None:
         for i in self.donated:
-            x = arrays[i]
-            x._host = None
-            x._buffer = Gone(f"was donated to {self.name}")
+            give_up(arrays[i], Gone(f"was donated to {self.name}"))
 
 
 def program_of(closed: ClosedJaxpr, name: str, placement: Any = None) -> Program:

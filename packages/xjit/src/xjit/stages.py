@@ -12,7 +12,16 @@ Neighbours: `calls` makes these, `program` holds what they share.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import (
+    Any,
+    Concatenate,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    overload,
+    runtime_checkable,
+)
 
 import xtree
 from xjit.arguments import Arguments
@@ -22,19 +31,44 @@ from xjit.placement import default_placement, device_at
 from xjit.program import Program
 from xprim import ClosedJaxpr, ShapeDtypeStruct
 
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R", covariant=True)
+S = TypeVar("S")
+
 
 @runtime_checkable
-class Wrapped(Protocol):
-    """A function that `jit` returned."""
+class Wrapped(Protocol[P, R]):
+    """A function that `jit` returned, with the parameters and the result of the one it was given.
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    The stages take shapes and dtypes in place of arrays, so their arguments may be of any type.
+    """
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the compiled function."""
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Wrapped[P, R]: ...
+
+    @overload
+    def __get__(
+        self: Wrapped[Concatenate[S, Q], R], instance: S, owner: type | None = None
+    ) -> Callable[Q, R]: ...
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """Bind it, as a method of a class."""
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Trace and lower it for arguments."""
 
     def trace(self, *args: Any, **kwargs: Any) -> TracedFunction:
         """Trace it for arguments."""
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the tree of shapes and dtypes of its result."""
+
+    def clear_cache(self) -> None:
+        """Forget what was traced and compiled of it."""
 
 
 class TracedFunction:

@@ -14,8 +14,16 @@ import numpy as np
 
 import xtree
 from xjit import jaxlib_gateway as gateway
-from xjit.placement import Gone, buffers_at, committed_to, default_placement, raise_gone
+from xjit.placement import (
+    Gone,
+    buffers_at,
+    committed_to,
+    default_placement,
+    give_up,
+    raise_gone,
+)
 from xjit.shardings import device_named_by
+from xjit.transfer_guards import Explicit
 from xprim import Array, ConcreteArray, Tracer, as_array
 
 
@@ -45,14 +53,15 @@ def device_put(
         places = [device] * len(leaves)
     else:
         places = xtree.broadcast_prefix(device, x, is_leaf=lambda d: d is None or _is_place(d))
-    moved = [
-        _put(leaf, device_named_by(place, "device_put"), may_alias)
-        for leaf, place in zip(leaves, places, strict=True)
-    ]
+    with Explicit():
+        moved = [
+            _put(leaf, device_named_by(place, "device_put"), may_alias)
+            for leaf, place in zip(leaves, places, strict=True)
+        ]
     if donate:
         for old, new in zip(leaves, moved, strict=True):
             if type(old) is ConcreteArray and old is not new:
-                old._host, old._buffer = None, Gone("was donated to device_put")
+                give_up(old, Gone("was donated to device_put"))
     return tree.unflatten(moved)
 
 
@@ -100,15 +109,17 @@ def device_get(x: Any) -> Any:
     """
     leaves, tree = xtree.flatten(x)
     copy_to_host_async(leaves)
-    return tree.unflatten([np.asarray(v) if isinstance(v, Array) else v for v in leaves])
+    with Explicit():
+        return tree.unflatten([np.asarray(v) if isinstance(v, Array) else v for v in leaves])
 
 
 def copy_to_host_async(x: Any) -> None:
     """Start copying a tree of arrays to the host, where `np.asarray` then finds them."""
-    for leaf in xtree.leaves(x):
-        buffer = getattr(leaf, "_buffer", None)
-        if buffer is not None and leaf._host is None and type(buffer) is not Gone:
-            gateway.copy_to_host_async(buffer)
+    with Explicit():
+        for leaf in xtree.leaves(x):
+            buffer = getattr(leaf, "_buffer", None)
+            if buffer is not None and leaf._host is None and type(buffer) is not Gone:
+                gateway.copy_to_host_async(buffer)
 
 
 def block_until_ready(x: Any) -> Any:

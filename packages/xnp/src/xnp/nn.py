@@ -25,6 +25,7 @@ from xnp.numpy.promoting import (
 from xnp.numpy.reductions import static_axis
 from xnp.softmax import log_softmax, logmeanexp, logsumexp, softmax
 from xprim import Array, dtypes
+from xprim.static_sizes import static_int
 
 __all__ = [
     "celu", "dot_product_attention", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu",
@@ -282,7 +283,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     x = array_of(x, "one_hot")
     wanted = dtypes.python_scalar_dtype(float) if dtype is None else (
         dtypes.requested_dtype(dtype, "one_hot"))  # fmt: skip
-    count = num_classes.__index__()
+    count = static_int(num_classes, "one_hot", "num_classes")
     axis = axis_of(axis, x.aval.ndim + 1, "one_hot")
     shape = (*x.aval.shape[:axis], count, *x.aval.shape[axis:])
     kept = tuple([d for d in range(len(shape)) if d != axis])

@@ -24,8 +24,7 @@ from xpar.exchange_collectives import (
 )
 from xpar.named_axes import axis_names, checked_groups, group_size, total_size
 from xpar.reduction_collectives import pmax_p, pmin_p, psum_p, reduce_scatter_p
-from xprim import Array, Primitive, as_array, dtypes
-from xprim import axis_size as _size_of
+from xprim import Array, Primitive, as_array, axis_size as _size_of, dtypes
 
 _PYTHON_NUMBERS = (bool, int, float, complex)
 
@@ -225,7 +224,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     Differentiable; the transpose sends back.
     """
     name = _one_name("ppermute", axis_name)
-    size = total_size(name)
+    size = total_size(name, "ppermute")
     pairs = tuple([(int(source), int(target)) for source, target in perm])
     for what, members in (("source", [s for s, _ in pairs]), ("target", [t for _, t in pairs])):
         if len(set(members)) != len(members) or any(not 0 <= m < size for m in members):
@@ -246,7 +245,7 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
       axis_name: one name.
       perm: a permutation of all members.
     """
-    size = total_size(_one_name("pshuffle", axis_name))
+    size = total_size(_one_name("pshuffle", axis_name), "pshuffle")
     if sorted(perm) != list(range(size)):
         raise ValueError(
             f"pshuffle: perm must be a permutation of the numbers from 0 to {size - 1}."
@@ -276,7 +275,7 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
       source: the number of the member whose value it is.
     """
     name = _one_name("pbroadcast", axis_name)
-    size = total_size(name)
+    size = total_size(name, "pbroadcast")
     if not 0 <= source < size:
         raise ValueError(
             f"pbroadcast: the source must lie within the axis of size {size}.\n  got       {source}"
@@ -296,7 +295,7 @@ def axis_index(axis_name: Any) -> Array:
       axis_name: a name, or a tuple of names, the first the slowest.
     """
     names = axis_names(axis_name)
-    total_size(names)
+    total_size(names, "axis_index")
     index: Any = None
     for name in names:
         (one,) = axis_index_p.bind(axis_name=(name,))
@@ -314,7 +313,6 @@ def _chosen(
 ) -> Any:
     names = axis_names(axis_name)
     groups = checked_groups(operation, axis_index_groups, names)
-    total_size(names)
     bind: Callable[..., Any] = primitive.bind
 
     def chosen(leaf: Any) -> Any:

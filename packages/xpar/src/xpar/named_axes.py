@@ -29,9 +29,9 @@ def axis_names(axis_name: Any) -> tuple[Any, ...]:
     return tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
 
 
-def total_size(names: Sequence[Any]) -> int:
+def total_size(names: Sequence[Any], operation: str = "collective") -> int:
     """Return the number of members of several axes together; `NameError` for an unbound one."""
-    return math.prod([axis_size(name) for name in names])
+    return math.prod([axis_size(name, operation) for name in names])
 
 
 def checked_groups(operation: str, groups: Any, names: Sequence[Any]) -> Groups:
@@ -39,6 +39,7 @@ def checked_groups(operation: str, groups: Any, names: Sequence[Any]) -> Groups:
 
     The groups must be equally large and hold each index of the one axis exactly once.
     """
+    total_size(names, operation)  # the names are bound
     if groups is None:
         return None
     rows = tuple([tuple([int(i) for i in row]) for row in groups])
@@ -67,7 +68,7 @@ def unbound(names: Sequence[Any]) -> NoReturn:
     for name in names:
         axis_size(name)
     raise NameError(
-        f"axis name {names[0]!r} is bound, but not around the values of this collective."
+        f"collective: the axis name {names[0]!r} is bound, but not around the values given to it."
         "\n  expected  a call inside the vmap or pmap that binds the name"
     )
 
@@ -161,10 +162,11 @@ def replica_groups(builder: Any, names: Sequence[Any], groups: Groups = None) ->
 def _require_replicas(names: Sequence[Any], sizes: Mapping[Any, int]) -> None:
     for name in names:
         if name not in sizes:
+            known = ", ".join([repr(n) for n in sizes]) or "none"
             raise NameError(
-                f"axis name {name!r} is not bound here."
-                "\n  expected  a name given as axis_name= by an enclosing pmap; in scope: "
-                + (", ".join([repr(n) for n in sizes]) or "none")
+                f"collective: the axis name {name!r} is not bound here."
+                f"\n  got       axis names in scope: {known}"
+                "\n  expected  a name given as axis_name= by an enclosing pmap"
             )
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 import xtree
 from xjit import devices as all_devices
+from xjit.arguments import static_key
 from xpar.pmap_primitive import pmap_p
 from xpar.replicas import Axis, without_axis
 from xprim import (
@@ -20,8 +21,42 @@ from xprim import (
     extended_axes,
     trace_to_jaxpr,
 )
+from xprim.tracebacks import shorten
 
 _MAX_PROGRAMS = 256
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@overload
+def pmap(
+    fun: Callable[P, R],
+    axis_name: Any = ...,
+    *,
+    in_axes: Any = ...,
+    out_axes: Any = ...,
+    static_broadcasted_argnums: int | Sequence[int] = ...,
+    devices: Sequence[Any] | None = ...,
+    backend: str | None = ...,
+    axis_size: int | None = ...,
+    donate_argnums: int | Sequence[int] = ...,
+) -> Callable[P, R]: ...
+
+
+@overload
+def pmap(
+    fun: None = None,
+    axis_name: Any = ...,
+    *,
+    in_axes: Any = ...,
+    out_axes: Any = ...,
+    static_broadcasted_argnums: int | Sequence[int] = ...,
+    devices: Sequence[Any] | None = ...,
+    backend: str | None = ...,
+    axis_size: int | None = ...,
+    donate_argnums: int | Sequence[int] = ...,
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
 
 def pmap(
@@ -35,7 +70,7 @@ def pmap(
     backend: str | None = None,
     axis_size: int | None = None,
     donate_argnums: int | Sequence[int] = (),
-) -> Callable[..., Any]:
+) -> Any:
     """Return a function that runs `fun` on several devices at once, one part of the data on each.
 
     Device `i` computes `fun` on the `i`-th slice of every mapped argument; the results are stacked.
@@ -87,7 +122,11 @@ def pmap(
 
     @functools.wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        return calls(args, kwargs)
+        try:
+            return calls(args, kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
 
     return mapped
 
@@ -106,28 +145,33 @@ class _Calls:
         self.devices = options["devices"]
         self.backend = options["backend"]
         self.axis_size = options["axis_size"]
+        self.argument = f"pmap({self.name}): an argument"
         self.traced: dict[Any, _Traced] = {}
         if self.axis_name is None:
             self.axis_name = _Unnamed()
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        static = {i % len(args) for i in self.static if -len(args) <= i < len(args)}
+        static = self._static_positions(len(args))
         dynamic = tuple([a for i, a in enumerate(args) if i not in static])
         leaves, tree = xtree.flatten((dynamic, kwargs))
-        arrays = [as_array(x, what=f"pmap({self.name}): an argument") for x in leaves]
-        fixed = tuple([(i, args[i]) for i in sorted(static)])
-        axes = self._argument_axes(dynamic, kwargs, tree, static, len(args))
-        avals = tuple([x.aval for x in arrays])
-        key = (tree, fixed, avals, axes, config.trace_context())
+        arrays = [as_array(x, what=self.argument) for x in leaves]
+        fixed = tuple([(i, args[i]) for i in static])
+        keys = tuple([(i, static_key(value)) for i, value in fixed])
+        key = (tree, keys, tuple([x.aval for x in arrays]), config.trace_context())
         traced = self._found(key, fixed)
         if traced is None:
+            axes = self._argument_axes(tree, arrays, set(static), len(args))
             traced = self._trace(tree, fixed, arrays, axes, len(args))
             if not traced.captured:
                 if len(self.traced) >= _MAX_PROGRAMS:
                     self.traced.clear()
                 self.traced[key] = traced
         outs = pmap_p.bind(*traced.captured, *arrays, jaxpr=traced.closed, **traced.params)
-        return xtree.unflatten(traced.out_tree, outs)
+        return traced.out_tree.unflatten(outs)
+
+    def _static_positions(self, count: int) -> list[int]:
+        """Return the positions of the static arguments of a call with so many positional ones."""
+        return sorted({i % count for i in self.static if -count <= i < count})
 
     def _found(self, key: Any, fixed: Any) -> _Traced | None:
         try:
@@ -170,7 +214,7 @@ class _Calls:
         return _Traced(closed, captured, out_tree[0], params)
 
     def _argument_axes(
-        self, dynamic: Any, kwargs: Any, tree: Any, static: set[int], count: int
+        self, tree: Any, arrays: Sequence[Array], static: set[int], count: int
     ) -> tuple[Axis, ...]:
         in_axes = self.in_axes
         if isinstance(in_axes, tuple | list):
@@ -181,10 +225,10 @@ class _Calls:
                 )
             in_axes = tuple([a for i, a in enumerate(in_axes) if i not in static])
         prefix = (in_axes, 0)
-        axes = xtree.broadcast_prefix(prefix, (dynamic, kwargs), is_leaf=lambda x: x is None)
+        axes = xtree.broadcast_prefix(prefix, tree.unflatten(arrays), is_leaf=lambda x: x is None)
         return tuple([
-            None if a is None else _normalized(a, x, self.name)
-            for a, x in zip(axes, xtree.leaves((dynamic, kwargs)), strict=True)
+            None if a is None else _within(operator.index(a), x.ndim, self.name, "in_axes")
+            for a, x in zip(axes, arrays, strict=True)
         ])  # fmt: skip
 
     def _size(self, arrays: Sequence[Array], axes: Sequence[Axis], tree: Any) -> int:
@@ -217,8 +261,8 @@ class _Calls:
                 raise ValueError(
                     f"pmap({self.name}): the mapped axis has size {size}, but there are only "
                     f"{len(devices)} devices."
-                    "\n  hint      XSTACK_NUM_CPU_DEVICES=8 in the environment makes eight virtual "
-                    "CPU devices; vmap needs none"
+                    f"\n  hint      XSTACK_NUM_CPU_DEVICES={size} in the environment makes as many "
+                    "virtual CPU devices;\n            vmap needs none"
                 )
             return tuple(devices[:size])
         if len(devices) != size:
@@ -277,11 +321,6 @@ def _argument_name(path: Any) -> str:
 
 def _numbers(argnums: int | Sequence[int]) -> tuple[int, ...]:
     return (argnums,) if isinstance(argnums, int) else tuple([operator.index(i) for i in argnums])
-
-
-def _normalized(axis: Any, leaf: Any, name: str) -> int:
-    ndim = leaf.ndim if hasattr(leaf, "ndim") else 0
-    return _within(operator.index(axis), ndim, name, "in_axes")
 
 
 def _within(axis: int, ndim: int, name: str, what: str) -> int:

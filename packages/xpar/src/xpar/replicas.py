@@ -17,7 +17,7 @@ import numpy as np
 
 from xjit import jaxlib_gateway as gateway
 from xjit.lowering import lower
-from xjit.placement import Gone, raise_gone
+from xjit.placement import Gone, give_up, raise_gone
 from xprim import ClosedJaxpr, ConcreteArray, ShapedArray, shaped_array
 
 Devices = tuple[Any, ...]
@@ -96,8 +96,7 @@ class ReplicatedProgram:
         except gateway.RuntimeFailure as error:
             gateway.fail(self.name, "the program could not be started", error)
         for i in self._donated:
-            arrays[i]._host = None
-            arrays[i]._buffer = Gone(f"was donated to {self.name}")
+            give_up(arrays[i], Gone(f"was donated to {self.name}"))
         return [
             ConcreteArray(None, aval, out) if axis is not None else self._first(out, aval)
             for out, aval, axis in zip(outs, self._out_avals, self._out_axes, strict=True)

@@ -21,12 +21,14 @@ from xprim.array import (
     scalar_array,
 )
 from xprim.avals import ShapedArray, ShapeDtypeStruct, shaped_array
+from xprim.calls import call_rules
 from xprim.custom_rules import (
     custom_jvp_call_p,
     custom_vjp_call_p,
     custom_vjp_linear_p,
 )
 from xprim.eager import EAGER, install_backend, quiet
+from xprim.effects import Effect, effects_text, ordered_effects
 from xprim.jaxpr import (
     Atom,
     ClosedJaxpr,
@@ -39,7 +41,6 @@ from xprim.jaxpr import (
     eval_jaxpr,
 )
 from xprim.jaxpr_passes import (
-    call_without_dead_code,
     closed_without_dead_code,
     common_subexpressions_merged,
     dead_code_removed,
@@ -96,6 +97,7 @@ __all__ = [
     "ConcreteArray",
     "EAGER",
     "ELEMENTWISE",
+    "Effect",
     "Equation",
     "Jaxpr",
     "JaxprTrace",
@@ -118,7 +120,7 @@ __all__ = [
     "as_array",
     "attach_methods",
     "axis_size",
-    "call_without_dead_code",
+    "call_rules",
     "check_jaxpr",
     "check_no_leaks",
     "close_over",
@@ -133,6 +135,7 @@ __all__ = [
     "dead_code_removed",
     "declare_kind",
     "dtypes",
+    "effects_text",
     "ensure_compile_time_eval",
     "errors",
     "eval_closed",
@@ -150,6 +153,7 @@ __all__ = [
     "named_scope",
     "not_mapped",
     "primitives",
+    "ordered_effects",
     "promotion",
     "providers",
     "quiet",

@@ -21,6 +21,7 @@ import numpy as np
 
 from xprim import dtypes
 from xprim.avals import ShapedArray, shaped_array
+from xprim.wording import brief, kind_name, with_article
 
 if TYPE_CHECKING:
     from xprim.array_interface import ArrayInterface
@@ -111,7 +112,9 @@ class ConcreteArray(Array):
         return host
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        host = self.to_host()
+        host = self._host
+        if host is None:
+            host = self.to_host()
         if dtype is not None and dtype != host.dtype:
             if copy is False:
                 raise ValueError("np.asarray: changing the dtype needs a copy, got copy=False.")
@@ -185,8 +188,13 @@ def buffer_to_host(buffer: Any) -> np.ndarray[Any, Any]:
     return _buffer_reader[0](buffer)
 
 
+_OBJECT_HINT = (
+    "\n  hint      rows of different lengths, or numbers mixed with other objects, make such;"
+    "\n            x.astype(float) converts one that holds numbers only"
+)
 _MAX_CACHED_SCALARS = 4096
 _scalars: dict[Any, ConcreteArray] = {}
+_scalar_ids: set[int] = set()
 
 
 def as_array(value: Any, dtype: np.dtype[Any] | None = None, *, what: str = "operand") -> Array:
@@ -224,9 +232,10 @@ def as_array(value: Any, dtype: np.dtype[Any] | None = None, *, what: str = "ope
     if isinstance(value, list | tuple):
         hint = "\n  hint      make an array of it first: xnp.array(...)"
     raise TypeError(
-        f"{what}: a value of type {kind.__module__}.{kind.__qualname__} is not an array."
-        f"\n  got       {_brief(value)}"
-        "\n  expected  an Array, a NumPy array or a Python scalar" + hint
+        f"{what}: {'None' if value is None else with_article(kind_name(value))} is not an array."
+        + ("" if value is None else f"\n  got       {brief(value)}")
+        + "\n  expected  an Array, a NumPy array or a Python scalar"
+        + hint
     )
 
 
@@ -245,9 +254,19 @@ def scalar_array(value: Any, dtype: np.dtype[Any] | None = None) -> ConcreteArra
         if found is None:
             if len(_scalars) >= _MAX_CACHED_SCALARS:
                 _scalars.clear()
+                _scalar_ids.clear()
             found = _scalars[key] = _make_scalar(value, dtype, weak_type)
+            _scalar_ids.add(id(found))
         return found
     return _make_scalar(value, dtype, weak_type)
+
+
+def is_shared(x: ConcreteArray) -> bool:
+    """Return whether an array stands for a Python number wherever that occurs in the process.
+
+    Such an array must never lose its value, also when a caller donates or deletes it.
+    """
+    return id(x) in _scalar_ids
 
 
 def _make_scalar(value: Any, dtype: np.dtype[Any], weak_type: bool) -> ConcreteArray:
@@ -260,8 +279,14 @@ def _make_scalar(value: Any, dtype: np.dtype[Any], weak_type: bool) -> ConcreteA
                 + ("\n  hint      xnp.array(value, dtype='int64') holds it"
                    if -(2**63) <= value < 2**63 else "")
             )  # fmt: skip
-    with np.errstate(all="ignore"):
-        host = np.array(value).astype(dtype)
+    try:
+        with np.errstate(all="ignore"):
+            host = np.array(value).astype(dtype)
+    except OverflowError:
+        raise OverflowError(
+            f"array: the Python integer of {value.bit_length()} bits does not fit in {dtype.name}."
+            "\n  expected  a magnitude of at most 1.8e308"
+        ) from None
     return ConcreteArray(host, shaped_array((), dtype, weak_type))
 
 
@@ -286,7 +311,7 @@ def from_numpy(
         raise TypeError(
             f"{what}: NumPy arrays of dtype {dtype} cannot be used."
             "\n  expected  a boolean, integer, floating or complex dtype"
-            + ("\n  hint      the rows may have different lengths" if dtype.kind == "O" else "")
+            + (_OBJECT_HINT if dtype.kind == "O" else "")
         )
     target = dtypes.canonicalize_dtype(dtype) if canonical else dtype
     if not dtype.isnative:
@@ -314,8 +339,3 @@ def _narrow(host: np.ndarray[Any, Any], target: np.dtype[Any], what: str) -> np.
 def _plain(value: Any) -> Any:
     kinds: tuple[Any, ...] = (bool, int, float, complex)
     return next(kind(value) for kind in kinds if isinstance(value, kind))
-
-
-def _brief(value: Any) -> str:
-    text = repr(value).splitlines()[0] if repr(value) else ""
-    return text if len(text) <= 80 else text[:77] + "..."

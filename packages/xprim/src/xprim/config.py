@@ -145,6 +145,8 @@ class Option(Generic[T]):
         default: the value without environment variable and `update`.
         doc: what the option does.
         in_cache_key: whether traced and compiled programs depend on it.
+        used: whether this process ever asked for another value than the default, so that hot paths
+            look at a seldom option only where somebody uses it.
 
     Example:
         >>> with enable_x64():
@@ -154,16 +156,8 @@ class Option(Generic[T]):
         False
     """
 
-    __slots__ = (
-        "choices",
-        "default",
-        "doc",
-        "in_cache_key",
-        "kind",
-        "name",
-        "spreads_to",
-        "validate",
-    )
+    __slots__ = ("choices", "default", "doc", "in_cache_key", "kind", "name", "spreads_to",
+                 "used", "validate")  # fmt: skip
 
     def __init__(
         self,
@@ -185,6 +179,7 @@ class Option(Generic[T]):
         self.in_cache_key = in_cache_key
         self.validate = validate
         self.spreads_to = spreads_to  # further options that every change of this one also sets
+        self.used = False
 
     @property
     def value(self) -> T:
@@ -213,6 +208,14 @@ class Option(Generic[T]):
 
     def check(self, value: object) -> T:
         """Return `value` if the option takes it, else raise TypeError or ValueError."""
+        checked = self._checked(value)
+        if checked != self.default:
+            self.used = True
+            for name in _option_by_name.keys() & self.spreads_to:  # those that are defined yet
+                _option_by_name[name].used = True
+        return checked
+
+    def _checked(self, value: object) -> T:
         if self.choices is not None:
             # By type too: 1 == True, but an option never holds a value of another type.
             if any(type(value) is type(choice) and value == choice for choice in self.choices):
@@ -449,15 +452,11 @@ default_prng_impl = _choice(
     ("threefry2x32", "rbg", "unsafe_rbg"),
     "The generator behind keys that are made without naming one.",
 )
-default_device = define(
-    Option[Any](
-        "default_device",
-        None,
-        "where new arrays go: None, the name of a platform such as 'cpu', or a device",
-        in_cache_key=True,
-        validate=_names_a_device,
-    )
-)
+default_device = define(Option[Any](
+    "default_device", None,
+    "where new arrays go: None, the name of a platform such as 'cpu', or a device",
+    in_cache_key=True, validate=_names_a_device,
+))  # fmt: skip
 disable_jit = _flag(
     "disable_jit", "Whether `jit` calls its function as it is, and control flow runs as Python."
 )
@@ -487,22 +486,26 @@ traceback_filtering = _choice(
 )
 
 _TRANSFER_LEVELS: Final = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
-_DIRECTIONS: Final = ("host_to_device", "device_to_host", "device_to_device")
+_GUARDS: Final = tuple(
+    f"transfer_guard_{way}" for way in ("host_to_device", "device_to_host", "device_to_device")
+)
 transfer_guard = _choice(
     "transfer_guard",
     _TRANSFER_LEVELS,
     "Which transfers are allowed, in all three directions at once.",
     in_cache_key=False,
-    spreads_to=tuple(f"transfer_guard_{direction}" for direction in _DIRECTIONS),
+    spreads_to=_GUARDS,
 )
-transfer_guard_host_to_device, transfer_guard_device_to_host, transfer_guard_device_to_device = (
-    define(
-        Option(
-            f"transfer_guard_{direction}",
-            transfer_guard.value,  # so that XSTACK_TRANSFER_GUARD reaches the three, too
-            f"Which transfers are allowed, {direction.replace('_', ' ')}.",
-            choices=_TRANSFER_LEVELS,
-        )
-    )
-    for direction in _DIRECTIONS
+
+
+def _guard(name: str) -> Option[str]:
+    """Define the option for one direction, so that XSTACK_TRANSFER_GUARD reaches it, too."""
+    doc = f"Which transfers are allowed, {name.removeprefix('transfer_guard_').replace('_', ' ')}."
+    option = Option(name, transfer_guard.value, doc, choices=_TRANSFER_LEVELS)
+    option.used = transfer_guard.used
+    return define(option)
+
+
+transfer_guard_host_to_device, transfer_guard_device_to_host, transfer_guard_device_to_device = map(
+    _guard, _GUARDS
 )

@@ -26,7 +26,7 @@ from typing import Any
 from xprim import dtypes
 from xprim.jaxpr import ClosedJaxpr, eval_closed
 from xprim.primitive import Primitive
-from xprim.rules import Linear, Zero, undefined
+from xprim.rules import Linear, Zero, not_mapped, undefined
 from xprim.staging import JaxprTrace, close_over, trace_to_jaxpr
 
 FlatFunction = Callable[..., Sequence[Any]]
@@ -75,6 +75,83 @@ def _staged_call(call: Any, operands: Any, name: str) -> tuple[ClosedJaxpr, list
     return close_over(jaxpr, consts)
 
 
+# --- batches -----------------------------------------------------------------------------------
+
+
+class _BatchedCall:
+    """A call for a whole batch: its function, and where the batch dimension of its results is.
+
+    Either all results have one, in front, or none: those of a function that nothing of the batch
+    enters, neither by its operands nor by what it closes over. Whatever runs first decides, the
+    function or a rule of it; when the call is staged, the rules run later, and must agree.
+    """
+
+    __slots__ = ("_call", "_dims", "axis", "mapped")
+
+    def __init__(self, axis: Any, call: Any, dims: Sequence[Any]) -> None:
+        self.axis = axis
+        self.mapped: bool | None = True if _any_mapped(dims) else None
+        self._call = call
+        self._dims = dims
+
+    def __call__(self, *operands: Any) -> tuple[Any, ...]:
+        """Run the function on whole batches."""
+        call = self._call
+        return self.placed(*self.axis.run(lambda *xs: run(call, *xs), operands, self._dims))
+
+    def placed(
+        self, values: Sequence[Any], dims: Sequence[Any], more_dims: Sequence[Any] = ()
+    ) -> tuple[Any, ...]:
+        """Return results as they leave the call; `more_dims` are those of residuals."""
+        if self.mapped is None:
+            self.mapped = _any_mapped(dims) or _any_mapped(more_dims)
+        if self.mapped:
+            return tuple([self._front(x, d) for x, d in zip(values, dims, strict=True)])
+        if _any_mapped(dims):
+            raise _depends_on_the_batch()
+        return tuple(values)
+
+    def dims(self, outs: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the batch dimensions of results, once something has run."""
+        return (0 if self.mapped else not_mapped,) * len(outs)
+
+    def transposed(self, bwd: Any, residual_dims: Sequence[Any]) -> Any:
+        """Return `bwd` on the cotangents of results that have left the call."""
+        axis, operand_dims = self.axis, self._dims
+
+        def batched_bwd(residuals: Any, cotangents: Any) -> list[Any]:
+            def flat(*both: Any) -> Any:
+                return bwd(both[: len(residuals)], both[len(residuals) :])
+
+            dims = (*residual_dims, *self.dims(cotangents))
+            cts, ct_dims = axis.run(flat, (*residuals, *cotangents), dims)
+            placed = self.placed(cts, ct_dims)
+            if not self.mapped:
+                return list(placed)
+            return [axis.cotangent_for(ct, d) for ct, d in zip(placed, operand_dims, strict=True)]
+
+        return batched_bwd
+
+    def _front(self, x: Any, dim: Any) -> Any:
+        if type(x) is Zero:
+            return Zero(self.axis.batched_aval(x.aval))
+        return self.axis.to_front(x, dim)
+
+
+def _any_mapped(dims: Sequence[Any]) -> bool:
+    return any(d is not not_mapped for d in dims)
+
+
+def _depends_on_the_batch() -> ValueError:
+    return ValueError(
+        "vmap: a custom derivative rule depends on a value of the batch that does not enter its "
+        "function."
+        "\n  expected  rules that close over nothing of the batch where the operands are the same "
+        "for all examples"
+        "\n  hint      make the value an argument of the function, outside of nondiff_argnums"
+    )
+
+
 # --- custom_jvp_call ---------------------------------------------------------------------------
 
 
@@ -95,19 +172,18 @@ def _jvp_of_jvp(handle: Any, primals: Any, tangents: Any, *, call: Any, jvp: Any
 
 
 def _batch_jvp(axis: Any, operands: Any, dims: Any, *, call: Any, jvp: Any) -> Any:
+    batch = _BatchedCall(axis, call, dims)
+
     def batched_rule(primals: Any, tangents: Any) -> Any:
         def flat(*both: Any) -> Any:
             outs, out_dots = jvp(both[: len(primals)], both[len(primals) :])
-            tangent_arrays = [axis.instantiate(t) for t in out_dots]
-            return (*outs, *tangent_arrays)
+            return (*outs, *out_dots)
 
-        arrays = [axis.instantiate_like(t, p) for t, p in zip(tangents, primals, strict=True)]
-        both = axis.batched(flat, (*dims, *dims))(*primals, *arrays)
+        both = batch.placed(*axis.run(flat, (*primals, *tangents), (*dims, *dims)))
         return both[: len(both) // 2], both[len(both) // 2 :]
 
-    batched_call = axis.batched(lambda *args: run(call, *args), dims)
-    outs = custom_jvp_call_p.bind(*operands, call=batched_call, jvp=batched_rule)
-    return outs, (0,) * len(outs)
+    outs = custom_jvp_call_p.bind(*operands, call=batch, jvp=batched_rule)
+    return outs, batch.dims(outs)
 
 
 custom_jvp_call_p = Primitive(
@@ -179,30 +255,24 @@ def _active_bwd(bwd: Any, perturbed: Sequence[bool], active: Sequence[bool],
 
 def _batch_vjp(axis: Any, operands: Any, dims: Any, *, call: Any, fwd: Any, bwd: Any,
                count_outs: Callable[[], int]) -> Any:  # fmt: skip
+    batch = _BatchedCall(axis, call, dims)
+    residual_dims: list[Any] = []  # those of the last run; every run has the same
+
+    def batched_fwd(perturbed: Sequence[bool]) -> FlatFunction:
+        def run_fwd(*primals: Any) -> list[Any]:
+            results, out_dims = axis.run(fwd(perturbed), primals, dims)
+            count = count_outs()
+            residual_dims[:] = out_dims[count:]
+            outs = batch.placed(results[:count], out_dims[:count], residual_dims)
+            return [*outs, *results[count:]]
+
+        return run_fwd
+
     outs = custom_vjp_call_p.bind(
-        *operands,
-        call=axis.batched(lambda *args: run(call, *args), dims),
-        fwd=lambda perturbed: axis.batched(fwd(perturbed), dims),
-        bwd=_batched_bwd(axis, bwd, dims),
+        *operands, call=batch, fwd=batched_fwd, bwd=batch.transposed(bwd, residual_dims),
         count_outs=count_outs,
-    )
-    return outs, (0,) * len(outs)
-
-
-def _batched_bwd(axis: Any, bwd: Any, dims: Any) -> Any:
-    """Return `bwd` on residuals and cotangents that all have their batch axis in front."""
-
-    def batched(residuals: Any, cotangents: Any) -> Any:
-        def flat(*both: Any) -> Any:
-            cts = bwd(both[: len(residuals)], both[len(residuals) :])
-            return [axis.instantiate(ct) for ct in cts]
-
-        fronts = (0,) * (len(residuals) + len(cotangents))
-        arrays = [axis.instantiate(ct) for ct in cotangents]
-        cts = axis.batched(flat, fronts)(*residuals, *arrays)
-        return [axis.cotangent_for(ct, dim) for ct, dim in zip(cts, dims, strict=True)]
-
-    return batched
+    )  # fmt: skip
+    return outs, batch.dims(outs)
 
 
 custom_vjp_call_p = Primitive(
@@ -212,8 +282,8 @@ custom_vjp_call_p = Primitive(
     numpy=_numpy,
     stablehlo=_stablehlo,
     jvp=undefined(
-        "a function with a custom_vjp rule has no forward-mode derivative; give it a "
-        "custom_jvp rule, which serves both modes"
+        "a function with a custom_vjp rule has no forward mode",
+        "a custom_jvp rule serves both modes",
     ),
     linearize=_linearize_vjp,
     transpose=_transpose_program,
@@ -244,11 +314,13 @@ def _linear_transpose(handle: Any, cotangents: Any, *operands: Any, bwd: Any, nu
 
 def _linear_batch(axis: Any, operands: Any, dims: Any, *, bwd: Any, num_residuals: int,
                   out_avals: Any) -> Any:  # fmt: skip
-    fronts = [axis.to_front(x, d) for x, d in zip(operands, dims, strict=True)]
-    tangent_dims = (0,) * (len(operands) - num_residuals)
+    dots = [axis.to_front(x, d) for x, d in zip(operands[num_residuals:], dims[num_residuals:],
+                                                strict=True)]  # fmt: skip
+    batch = _BatchedCall(axis, None, (0,) * len(dots))
     outs = custom_vjp_linear_p.bind(
-        *fronts,
-        bwd=_batched_bwd(axis, bwd, tangent_dims),
+        *operands[:num_residuals],
+        *dots,
+        bwd=batch.transposed(bwd, dims[:num_residuals]),
         num_residuals=num_residuals,
         out_avals=tuple([axis.batched_aval(a) for a in out_avals]),
     )

@@ -415,7 +415,8 @@ def _understood(dtype: DTypeLike, operation: str) -> Any:
             return float0
     problem = f"{dtype!r} is not a dtype." if exact is None else f"values cannot have {exact!r}."
     expected = "a boolean, integer, floating or complex dtype"
-    raise TypeError(message(operation, problem, expected=expected))
+    hint = "a shape of several dimensions is one tuple: (2, 3)" if type(dtype) is int else ""
+    raise TypeError(message(operation, problem, expected=expected, hint=hint))
 
 
 def _scalar_type(x: Any) -> type:

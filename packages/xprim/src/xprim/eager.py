@@ -19,6 +19,7 @@ import numpy as np
 
 from xprim import config
 from xprim.array import ConcreteArray
+from xprim.finite import check_finite
 from xprim.trace import ThreadState, Trace, Tracer, foreign_operand, raise_leaked, state
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
     from xprim.avals import ShapedArray
     from xprim.primitive import Primitive
+
+
+_nans, _infs = config.debug_nans, config.debug_infs
 
 
 class Backend(Protocol):
@@ -83,19 +87,35 @@ class EagerTrace(Trace):
                 primitive.infer(avals, params)
             )
             backend = self.backend
-            if backend is not None and backend.takes(primitive, operands, avals_out):
-                _require_concrete(primitive, operands)
-                return backend.evaluate(primitive, operands, params, avals_out)
+            if (
+                backend is not None
+                and backend.takes(primitive, operands, avals_out)
+                and "effects" not in primitive.rules
+            ):
+                return self._compiled(primitive, operands, params, avals_out)
             hosts = [x._host if x._host is not None else x.to_host() for x in operands]
         except AttributeError:  # of a tracer, or of what is no Array at all
             _require_concrete(primitive, operands)
             raise
         results = quiet.run(primitive.rules["numpy"], *hosts, **params)
+        if _nans.used or _infs.used:
+            check_finite(primitive.name, operands, results)
         if len(avals_out) != 1:
             return tuple(map(_wrapped, results, avals_out))
         (result,), (aval,) = results, avals_out
         return (ConcreteArray(result, aval) if type(result) is np.ndarray
                 else _wrapped(result, aval),)  # fmt: skip
+
+    def _compiled(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any],
+        avals_out: tuple[ShapedArray, ...],
+    ) -> tuple[Any, ...]:  # fmt: skip
+        _require_concrete(primitive, operands)
+        assert self.backend is not None
+        outs = self.backend.evaluate(primitive, operands, params, avals_out)
+        if _nans.used or _infs.used:
+            check_finite(primitive.name, operands, outs)
+        return outs
 
     def _call(
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
@@ -104,9 +124,12 @@ class EagerTrace(Trace):
         previous = state.trace
         state.trace = self
         try:
-            return primitive.rule("numpy")(*operands, **params)  # type: ignore[no-any-return]
+            outs: tuple[Any, ...] = primitive.rule("numpy")(*operands, **params)
         finally:
             state.trace = previous
+        if _nans.used or _infs.used:
+            check_finite(primitive.name, operands, outs)
+        return outs
 
 
 def _wrapped(result: Any, aval: ShapedArray) -> ConcreteArray:
@@ -131,4 +154,4 @@ def _require_concrete(primitive: Primitive, operands: tuple[Any, ...]) -> None:
         if not isinstance(x, ConcreteArray):
             if isinstance(x, Tracer):
                 raise_leaked(x)
-            raise foreign_operand(primitive.name, x)
+            raise foreign_operand(primitive.name, x) from None

@@ -147,8 +147,8 @@ class ConcretizationTypeError(_TracerError, XStackTypeError):
     operation = "concretize"
     problem = "a traced value stands where a concrete value is needed."
     hint = (
-        "a shape, axis or size must be known while tracing: compute it from x.shape with math or "
-        "NumPy,\nor make the argument static: jit(f, static_argnums=...) or static_argnames=..."
+        "compute it from x.shape with math or NumPy, or make that argument static:\n"
+        "jit(f, static_argnums=...) or jit(f, static_argnames=...)"
     )
 
 
@@ -177,8 +177,9 @@ class TracerBoolConversionError(ConcretizationTypeError):
     operation = "bool"
     problem = "a traced value has no truth value: its elements are not known while tracing."
     hint = (
-        "choose with xnp.where or lax.cond, loop with lax.while_loop, and write & | ~ for "
-        "and, or, not;\nif the condition is an option and not data, make that argument static: "
+        "choose with xnp.where or lax.cond, loop with lax.while_loop;\n"
+        "write & | ~ for and, or, not;\n"
+        "if it is an option and not data, make that argument static:\n"
         "jit(f, static_argnames=...)"
     )
 
@@ -205,9 +206,8 @@ class TracerIntegerConversionError(_TracerError, XStackTypeError):
     operation = "int"
     problem = "a traced value cannot become a Python integer: it is not known while tracing."
     hint = (
-        "index arrays (xnp.array(a_list)[i]) instead of lists, loop with lax.fori_loop instead of "
-        "range;\nif the number shapes the program, make that argument static: "
-        "jit(f, static_argnums=...)"
+        "index arrays, not lists: xnp.array(a_list)[i]; loop with lax.fori_loop;\n"
+        "if it shapes the program, make that argument static: jit(f, static_argnums=...)"
     )
 
 
@@ -227,14 +227,13 @@ class TracerArrayConversionError(_TracerError, XStackTypeError):
             return xnp.sin(x)
 
     Wrong, `table` being a NumPy array and `i` traced: `table[i]`. Right: `xnp.asarray(table)[i]`.
-    Code that must run in NumPy goes into `pure_callback`.
     """
 
     operation = "numpy.asarray"
     problem = "a traced value cannot become a NumPy array: it is not known while tracing."
     hint = (
         "call the xnp function of the same name instead of NumPy's;\nto index a NumPy array with a "
-        "traced value, write xnp.asarray(table)[i];\npure_callback runs NumPy code inside a program"
+        "traced value, write xnp.asarray(table)[i]"
     )
 
 
@@ -289,7 +288,7 @@ class UnexpectedTracerError(_TracerError, XStackTypeError):
         y, doubled = f(1.0)
 
     The same holds for attributes (`self.state = ...`), globals and closures.
-    `config.check_tracer_leaks(True)` finds the place where a traced value escapes.
+    A call within `with config.check_tracer_leaks(True):` says what keeps a traced value.
     """
 
     operation = "trace"
@@ -297,7 +296,7 @@ class UnexpectedTracerError(_TracerError, XStackTypeError):
     hint = (
         "return the value from the transformed function instead of keeping it elsewhere\n"
         "(in a list, an attribute, a global);\n"
-        "config.check_tracer_leaks(True) reports where it escapes"
+        "a call within `with config.check_tracer_leaks(True):` reports what keeps it"
     )
 
 
@@ -342,6 +341,19 @@ class JaxprTypeError(XStackTypeError):
     """
 
 
+class ShapeError(XStackTypeError, ValueError):
+    """Operands have shapes that do not go together.
+
+    Caught as a `ValueError`, as of NumPy, and as a `TypeError`, as of JAX. Wrong::
+
+        xnp.ones((3, 2)) + xnp.ones(3)
+
+    Right, if each row shall get its own number::
+
+        xnp.ones((3, 2)) + xnp.ones(3)[:, None]
+    """
+
+
 class TypePromotionError(XStackTypeError, ValueError):
     """Operands have dtypes that do not promote to a common one.
 
@@ -375,6 +387,19 @@ class MissingRuleError(XStackError, NotImplementedError):
     """
 
 
+class UndefinedRuleError(MissingRuleError, TypeError, ValueError):
+    """A transformation met a primitive whose owner declared that there can be no such rule.
+
+    Wrong: how often the body runs is not known, so what reverse mode needs cannot be kept::
+
+        grad(lambda x: lax.while_loop(lambda v: v < 10, lambda v: v * 2, x))(1.0)
+
+    Right: a known number of steps::
+
+        grad(lambda x: lax.fori_loop(0, 4, lambda i, v: v * 2, x))(1.0)
+    """
+
+
 class DuplicateRuleError(XStackError, ValueError):
     """A primitive, a rule kind or a rule was defined twice.
 
@@ -384,6 +409,17 @@ class DuplicateRuleError(XStackError, ValueError):
 
     Right: define a primitive of your own under another name, or use `custom_jvp` around `sin`.
     """
+
+
+def number_wanted(tracer: Any, conversion: str) -> ConcretizationTypeError:
+    """Return the error for a tracer that shall become a Python number by `int`, `item`, ..."""
+    return ConcretizationTypeError(
+        tracer,
+        conversion,
+        "a traced value cannot become a Python number: it is not known while tracing.",
+        "stay with arrays: xnp functions for those of math, x.astype(int) for int(x);\n"
+        "if it shapes the program, make that argument static: jit(f, static_argnums=...)",
+    )
 
 
 JAXTypeError = XStackTypeError

@@ -78,19 +78,6 @@ def closed_without_dead_code(
     return found
 
 
-def call_without_dead_code(used: Sequence[bool], eqn: Equation) -> Equation:
-    """Return an equation that calls its param `jaxpr`, with the wanted results and what they need.
-
-    The `dce` rule of plain calls, such as `jit` and `checkpoint`.
-    """
-    smaller, needed = closed_without_dead_code(eqn.params["jaxpr"], used)
-    return eqn.replace(
-        inputs=[x for x, n in zip(eqn.inputs, needed, strict=True) if n],
-        outputs=[v for v, u in zip(eqn.outputs, used, strict=True) if u],
-        params=eqn.params | {"jaxpr": smaller},
-    )
-
-
 def _used_constants(jaxpr: Jaxpr, consts: Sequence[Any]) -> ClosedJaxpr:
     if not consts:
         return ClosedJaxpr(jaxpr, ())

@@ -13,6 +13,8 @@ from xprim.eager import EAGER
 from xprim.jaxpr import ClosedJaxpr, eval_jaxpr
 from xprim.staging import close_over, trace_to_jaxpr
 from xprim.trace import extended_axes, state
+from xprim.tracebacks import boundary
+from xprim.wording import LazyNames, argument_names, described
 
 
 def typeof(value: Any) -> ShapedArray:
@@ -55,9 +57,10 @@ def make_jaxpr(
       { lambda ; a:f32[]. let in (a,) }
     """
     if not callable(fun):
-        raise TypeError(f"make_jaxpr: expected a function, got a {type(fun).__name__}.")
+        raise TypeError(f"make_jaxpr: expected a function, got {described(fun)}.")
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
+    @boundary
     @functools.wraps(fun)
     def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
         with extended_axes(dict(axis_env)):
@@ -70,6 +73,7 @@ def make_jaxpr(
     return jaxpr_of
 
 
+@boundary
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Return the shapes and dtypes of `fun(*args, **kwargs)` without computing it.
 
@@ -98,7 +102,8 @@ def stage(
     fixed = {i: args[i] for i in static_positions(static_argnums, len(args), operation)}
     dynamic = [a for i, a in enumerate(args) if i not in fixed]
     leaves, in_tree = xtree.flatten((dynamic, kwargs))
-    avals = [typeof(leaf) for leaf in leaves]
+    names = LazyNames(lambda: _names(fun, args, kwargs, fixed))
+    avals = [_aval_of(x, i, names, operation) for i, x in enumerate(leaves)]
     out_tree: list[Any] = []
 
     def flat_fun(*leaves: Array) -> list[Array]:
@@ -111,23 +116,24 @@ def stage(
                 for i, r in enumerate(results)]  # fmt: skip
 
     jaxpr, consts = trace_to_jaxpr(
-        flat_fun, avals, name=getattr(fun, "__name__", ""), arg_names=_KeyPaths(in_tree)
+        flat_fun, avals, name=getattr(fun, "__name__", ""), arg_names=names
     )
     return ClosedJaxpr(jaxpr, consts), out_tree[0]
 
 
-class _KeyPaths(Sequence[str]):
-    """The key paths of the leaves of a tree, found when an error asks for one."""
+def _names(fun: Any, args: Sequence[Any], kwargs: Any, fixed: Any) -> list[str]:
+    """Return what to call the leaves of the arguments that are not static."""
+    shown = [None if i in fixed else a for i, a in enumerate(args)]  # None has no leaves
+    return argument_names(fun, shown, kwargs)
 
-    def __init__(self, tree: Any) -> None:
-        self._tree = tree
 
-    def __len__(self) -> int:
-        return int(self._tree.num_leaves)
-
-    def __getitem__(self, index: Any) -> Any:
-        leaves = xtree.leaves_with_path(xtree.unflatten(self._tree, range(len(self))))
-        return xtree.keystr(leaves[index][0])
+def _aval_of(value: Any, index: int, names: Sequence[str], operation: str) -> ShapedArray:
+    """Return the abstract value of an argument; an error names it."""
+    try:
+        return typeof(value)
+    except (TypeError, OverflowError):
+        as_array(value, what=f"{operation}: the argument {names[index]}")
+        raise
 
 
 def static_positions(static_argnums: Sequence[int], count: int, operation: str) -> tuple[int, ...]:
@@ -150,7 +156,8 @@ def _entered(result: Any, index: int, tree: Any, operation: str) -> Array:
     try:
         return as_array(result)
     except (TypeError, OverflowError):
-        path = _KeyPaths(tree)[index]
+        numbered = xtree.unflatten(tree, range(tree.num_leaves))
+        path = xtree.keystr(xtree.leaves_with_path(numbered)[index][0])
         as_array(result, what=f"{operation}: the result{' at ' + path if path else ''}")
         raise
 

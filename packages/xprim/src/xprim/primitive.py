@@ -17,7 +17,7 @@ from typing import Any
 
 from xprim import trace as _trace
 from xprim.avals import ShapedArray
-from xprim.errors import DuplicateRuleError, MissingRuleError
+from xprim.errors import DuplicateRuleError, MissingRuleError, UndefinedRuleError
 from xprim.rules import Undefined, kinds
 
 _MAX_MEMO = 8192
@@ -107,14 +107,15 @@ class Primitive:
         except KeyError:
             raise self._missing(kind) from None
         if type(rule) is Undefined:
-            raise self._missing(kind, rule.reason)
+            raise self._missing(kind, rule)
         return rule
 
-    def _missing(self, kind: str, reason: str = "") -> MissingRuleError:
+    def _missing(self, kind: str, gap: Undefined | None = None) -> MissingRuleError:
         declared = kinds.get(kind)
         consumer = declared.consumer if declared else "an unknown package"
-        if reason:
-            return MissingRuleError(f"{self.name}: has no {kind} rule: {reason}.")
+        if gap is not None:
+            hint = f"\n  hint      {gap.hint}" if gap.hint else ""
+            return UndefinedRuleError(f"{self.name}: has no {kind} rule: {gap.reason}.{hint}")
         return MissingRuleError(
             f"{self.name}: has no {kind} rule."
             f"\n  expected  a rule {declared.signature if declared else ''}, which {consumer} "

@@ -257,16 +257,19 @@ def _dtype_and_weakness(operand: Any) -> tuple[Any, bool]:
 
 def _no_promotion(nodes: frozenset[Any], strict: bool) -> TypePromotionError:
     names = sorted(_name(node) for node in nodes)
+    hint = "convert one of them first, such as x.astype('float32')"
+    reason = ""
     if strict:
         reason = " while numpy_dtype_promotion is 'strict'"
     elif any(dtypes.is_extended(node) for node in nodes):
         reason = ", and dtypes such as those of random keys never promote"
     else:
-        reason = "; floats of 4, 6, 8 bits and integers of 1, 2, 4 bits never promote by themselves"
+        hint = (
+            "floats of 4, 6, 8 bits and integers of 1, 2, 4 bits never promote by themselves:\n"
+            + hint
+        )
     problem = f"{' and '.join(names)} have no dtype in common{reason}."
-    return TypePromotionError(
-        message("promote", problem, hint="convert one of them first, such as x.astype('float32')")
-    )
+    return TypePromotionError(message("promote", problem, hint=hint))
 
 
 def _name(node: Any) -> str:

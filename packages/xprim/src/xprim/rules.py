@@ -126,7 +126,7 @@ declare_kind(
     "effects",
     signature="(**params) -> frozenset of effects",
     consumer="xprim",
-    doc="the effects of an equation, which keep it in order and alive",
+    doc="the effects of an equation, which keep it in order and alive (see `xprim.effects`)",
 )
 declare_kind(
     "print",
@@ -136,9 +136,16 @@ declare_kind(
 )
 declare_kind(
     "dce",
-    signature="(used outputs, equation) -> (used inputs, equation or None)",
+    signature="(used outputs, equation) -> equation",
     consumer="xprim",
     doc="what of a call-like equation is left when some of its results are not used",
+)
+declare_kind(
+    "inline",
+    signature="(*operands, **params) -> results",
+    consumer="xad",
+    doc="a plain call written out: what runs its program's equations one by one, so that policies "
+    "see them",
 )
 
 
@@ -194,11 +201,17 @@ class Undefined:
     """A deliberate gap among the rules of a primitive; the reason reaches the user."""
 
     reason: str
+    hint: str = ""
 
 
-def undefined(reason: str) -> Undefined:
-    """Say that a primitive has no rule of a kind, and why (`argmax is piecewise constant`)."""
-    return Undefined(reason)
+def undefined(reason: str, hint: str = "") -> Undefined:
+    """Say that a primitive has no rule of a kind, and why (`argmax is piecewise constant`).
+
+    Args:
+      reason: why there can be none; users see it.
+      hint: what they can do instead.
+    """
+    return Undefined(reason, hint)
 
 
 class Zero:

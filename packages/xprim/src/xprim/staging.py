@@ -15,7 +15,7 @@ from typing import Any
 from xprim import config
 from xprim.array import Array, ConcreteArray
 from xprim.avals import ShapedArray
-from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var
+from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, check_jaxpr
 from xprim.leaks import check_no_leaks
 from xprim.primitive import Primitive
 from xprim.source import capture, describe
@@ -179,6 +179,8 @@ def trace_to_jaxpr(
         state.trace = previous
         state.source = outer_source
         trace.closed = True
+    if config.enable_checks.used and config.values.enable_checks:
+        check_jaxpr(finished[0])
     if config.values.check_tracer_leaks:
         del args
         check_no_leaks(trace)

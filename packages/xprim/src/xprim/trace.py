@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from xprim.array import Array
+from xprim.array import Array, ConcreteArray
 from xprim.avals import ShapedArray
 from xprim.errors import (
     ConcretizationTypeError,
@@ -34,6 +34,7 @@ from xprim.errors import (
     TracerBoolConversionError,
     TracerIntegerConversionError,
     UnexpectedTracerError,
+    number_wanted,
 )
 from xprim.rules import Linear
 from xprim.source import Source, capture, describe
@@ -92,26 +93,55 @@ class Tracer(Array):
         return bool(self._value_or(TracerBoolConversionError))
 
     def __int__(self) -> int:
-        return int(self._value_or(ConcretizationTypeError))
+        return int(self._value_or(ConcretizationTypeError, "int"))
 
     def __float__(self) -> float:
-        return float(self._value_or(ConcretizationTypeError))
+        return float(self._value_or(ConcretizationTypeError, "float"))
 
     def __complex__(self) -> complex:
-        return complex(self._value_or(ConcretizationTypeError))
+        return complex(self._value_or(ConcretizationTypeError, "complex"))
 
     def __index__(self) -> int:
         index: int = self._value_or(TracerIntegerConversionError).__index__()
         return index
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        if self._trace.closed:
+            raise_leaked(self)
         raise TracerArrayConversionError(self)
 
-    def _value_or(self, error: type[Exception]) -> Any:
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return str(self)
+        return format(self._value_or(ConcretizationTypeError, "format"), spec)
+
+    def item(self, *index: int) -> Any:
+        """Return the one element as a Python number, where it is known while tracing."""
+        return self._value_or(ConcretizationTypeError, "item").item(*index)
+
+    def tolist(self) -> Any:
+        """Return the elements as nested lists, where they are known while tracing."""
+        return self._value_or(ConcretizationTypeError, "tolist").tolist()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__") or not hasattr(ConcreteArray, name):
+            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+        else:
+            text = (
+                f"{name}: only concrete arrays have it, a traced value has no place in memory."
+                f"\n  got       {self!r}"
+                "\n  hint      ask the array that goes into the transformed function, or the result"
+            )
+        raise AttributeError(text, name=name, obj=self)
+
+    def _value_or(self, error: type[Exception], number: str = "") -> Any:
+        """Return the concrete value, or raise; `number` names the conversion to Python numbers."""
         value = self.concrete()
-        if value is None:
-            raise error(self)
-        return value
+        if value is not None:
+            return value
+        if self._trace.closed:
+            raise_leaked(self)
+        raise number_wanted(self, number) if number else error(self)
 
 
 class ThreadState(threading.local):
@@ -153,8 +183,12 @@ def extended_axes(sizes: dict[Any, int]) -> Iterator[None]:
         state.axis_sizes = previous
 
 
-def axis_size(name: Any) -> int:
+def axis_size(name: Any, operation: str = "axis_size") -> int:
     """Return the size of a named axis that is in scope.
+
+    Args:
+      name: of the axis.
+      operation: what asks, for the error.
 
     Raises:
       NameError: when no enclosing `vmap`, `pmap` or `shard_map` binds that name.
@@ -164,9 +198,9 @@ def axis_size(name: Any) -> int:
     except (KeyError, TypeError):
         known = ", ".join(map(repr, state.axis_sizes)) or "none"
         raise NameError(
-            f"axis name {name!r} is not bound here."
-            f"\n  expected  a name given as axis_name= by an enclosing vmap or pmap; in scope: "
-            f"{known}"
+            f"{operation}: the axis name {name!r} is not bound here."
+            f"\n  got       axis names in scope: {known}"
+            "\n  expected  a name given as axis_name= by an enclosing vmap or pmap"
         ) from None
 
 
@@ -191,21 +225,21 @@ def named_scope(name: str) -> Iterator[None]:
 def raise_leaked(tracer: Tracer) -> NoReturn:
     """Raise the error for a tracer used where its transformation does not reach."""
     if tracer._trace.closed:
-        raise UnexpectedTracerError(tracer)
+        raise UnexpectedTracerError(tracer) from None
     raise UnexpectedTracerError(
         tracer,
         problem="a traced value is used where its transformation does not reach.",
-        hint="a function with custom derivatives closes over it, or another thread uses it, or it "
-        "is\ninside ensure_compile_time_eval: pass it as an argument instead",
-    )
+        hint="a function with custom derivatives closes over it, or another thread uses it,\n"
+        "or it is inside ensure_compile_time_eval: pass it as an argument instead",
+    ) from None
 
 
 def foreign_operand(operation: str, value: Any) -> TypeError:
     """Return the error for a value that is no Array among the operands of a primitive."""
     if type(value) is Linear:
         return TypeError(
-            f"transpose: the program is not linear: its arguments meet in {operation} with each "
-            "other."
+            f"linear_transpose: the program is not linear: its arguments meet in {operation} with "
+            "each other."
             "\n  expected  a function that is linear in all of its arguments together"
         )
     return TypeError(

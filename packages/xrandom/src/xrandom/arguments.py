@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
 from xnp import lax
 from xprim import as_array, config, dtypes
+from xprim.static_sizes import static_shape
 
 Shape = tuple[int, ...]
 
 
 def checked_shape(shape: Any, operation: str) -> Shape:
     """Return a shape as a tuple of non-negative ints."""
-    if type(shape) is int:
-        shape = (shape,)
-    try:
-        sizes = tuple([operator.index(n) for n in shape])
-    except TypeError:
-        raise TypeError(
-            f"{operation}: the shape must be a tuple of integers."
-            f"\n  got       {shape!r}"
-            "\n  expected  sizes known while tracing, such as x.shape or (3, 4)"
-        ) from None
+    sizes = static_shape(shape, operation)
     for n in sizes:
         if n < 0:
             raise ValueError(f"{operation}: sizes must not be negative, got {sizes}.")
@@ -39,7 +30,7 @@ def floating_dtype(dtype: Any, operation: str) -> np.dtype[Any]:
     if not dtypes.is_floating(exact):
         raise ValueError(
             f"{operation}: the dtype must be a real floating one."
-            f"\n  got       {dtypes.short_name(exact)}\n  expected  float32, float64, ..."
+            f"\n  got       {exact.name}\n  expected  float32, float64, ..."
         )
     return exact  # type: ignore[no-any-return]
 
@@ -52,7 +43,7 @@ def integer_dtype(dtype: Any, operation: str) -> np.dtype[Any]:
     if not dtypes.is_integer(exact):
         raise TypeError(
             f"{operation}: the dtype must be an integer one."
-            f"\n  got       {dtypes.short_name(exact)}\n  expected  int32, uint8, ..."
+            f"\n  got       {exact.name}\n  expected  int32, uint8, ..."
         )
     return exact  # type: ignore[no-any-return]
 

@@ -271,7 +271,8 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
         kind = own if dtype is None else dtype
         matrix = orthogonal(scale, column_axis, kind)(key, sizes[-2:])
         middle = tuple([(n - 1) // 2 for n in sizes[:-2]])
-        return xnp.zeros(sizes, matrix.dtype).at[middle].set(matrix)
+        kernel: Array = xnp.zeros(sizes, matrix.dtype).at[middle].set(matrix)
+        return kernel
 
     return init
 

@@ -21,6 +21,8 @@ import xtree
 from xnp import lax
 from xprim import Array, ConcreteArray, as_array, config, dtypes, shaped_array
 from xprim.errors import KeyReuseError, message
+from xprim.wording import described
+from xrandom.arguments import checked_shape
 from xrandom.drawing import random_fold_in_p, random_split_p
 
 THREEFRY: Final = "threefry2x32"
@@ -86,6 +88,12 @@ class Key:
     def size(self) -> int:
         """How many keys there are."""
         return int(np.prod(self.shape, dtype=int))
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(
+            "numpy.asarray: a random key is not an array of numbers."
+            "\n  hint      key_data(key) gives the words of a key, which are"
+        )
 
     def __len__(self) -> int:
         if not self.shape:
@@ -164,10 +172,22 @@ def words_of(key: Any, operation: str) -> Any:
     elif isinstance(key, Array):
         words = key
     else:
-        words = as_array(key, what=f"{operation}: the key")
+        words = _entered(key, operation)
     if words.aval is not _SINGLE:
         _check_single(words, operation)
     return words
+
+
+def _entered(key: Any, operation: str) -> Any:
+    try:
+        return as_array(key)
+    except TypeError:
+        raise TypeError(
+            f"{operation}: the value is not a random key."
+            f"\n  got       {described(key)}"
+            "\n  expected  a Key, or the two words of one: uint32[2]"
+            f"\n  hint      {operation}(key, ...) takes the key first, and key(seed) makes one"
+        ) from None
 
 
 _SINGLE: Final = shaped_array((2,), dtypes.uint32)
@@ -189,7 +209,7 @@ def _check_words(words: Any, operation: str) -> None:
     if aval.dtype != dtypes.uint32 or not aval.shape or aval.shape[-1] != 2:
         raise TypeError(
             f"{operation}: the value is not a random key."
-            f"\n  got       {aval.str_long()}"
+            f"\n  got       {aval.strong().str_long()}"
             "\n  expected  a Key, or the two words of one: uint32[2]"
             "\n  hint      key(seed) makes a key"
         )
@@ -248,6 +268,11 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
 def _seeded(seed: Any, operation: str) -> Array:
     """Return the words `(seed >> 32, seed)`, of a 32-bit seed with a zero in front."""
     if type(seed) is int:
+        if not -(2**63) <= seed < 2**64:
+            raise OverflowError(
+                f"{operation}: the seed {seed} does not fit in 64 bits."
+                "\n  expected  a value from -2**63 to 2**64 - 1"
+            )
         wide = config.values.enable_x64
         words = np.array([seed >> 32 & 0xFFFFFFFF if wide else 0, seed & 0xFFFFFFFF], np.uint32)
         return ConcreteArray(words, _SINGLE)
@@ -279,7 +304,7 @@ def _check_impl(operation: str, impl: Any, dtype: Any) -> None:
     if not isinstance(wanted, str):
         raise TypeError(
             f"{operation}: the generator must be given by its name."
-            f"\n  got       a {type(wanted).__name__}\n  expected  {THREEFRY!r}"
+            f"\n  got       {described(wanted)}\n  expected  {THREEFRY!r}"
         )
     raise ValueError(
         f"{operation}: there is no generator {wanted!r}."
@@ -357,14 +382,7 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Any:
 
 
 def _split_shape(num: Any) -> tuple[int, ...]:
-    try:
-        if isinstance(num, Sequence):
-            return tuple([operator.index(n) for n in num])
-        return (operator.index(num),)
-    except TypeError:
-        raise TypeError(
-            f"split: num must be an integer or a shape, got a {type(num).__name__}."
-        ) from None
+    return checked_shape(num, "split")
 
 
 def fold_in(key: Any, data: Any) -> Any:

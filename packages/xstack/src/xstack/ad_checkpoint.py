@@ -1,5 +1,25 @@
 """Rematerialization: names and policies."""
 
-from xad import checkpoint, checkpoint_name, checkpoint_policies, name_p
+from xad import (
+    Offloadable,
+    Recompute,
+    Saveable,
+    checkpoint,
+    checkpoint_name,
+    checkpoint_name_fwd,
+    checkpoint_policies,
+    name_p,
+    print_saved_residuals,
+)
 
-__all__ = ["checkpoint", "checkpoint_name", "checkpoint_policies", "name_p"]
+__all__ = [
+    "Offloadable",
+    "Recompute",
+    "Saveable",
+    "checkpoint",
+    "checkpoint_name",
+    "checkpoint_name_fwd",
+    "checkpoint_policies",
+    "name_p",
+    "print_saved_residuals",
+]

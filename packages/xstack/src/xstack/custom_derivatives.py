@@ -8,6 +8,8 @@ from xad import (
     custom_jvp,
     custom_vjp,
     custom_vjp_primal_tree_values,
+    linear_call,
+    remat_opt_p,
     zero_from_primal,
 )
 from xprim import custom_jvp_call_p, custom_vjp_call_p
@@ -22,5 +24,7 @@ __all__ = [
     "custom_vjp",
     "custom_vjp_call_p",
     "custom_vjp_primal_tree_values",
+    "linear_call",
+    "remat_opt_p",
     "zero_from_primal",
 ]

@@ -10,10 +10,14 @@ from xprim.errors import (
     KeyReuseError,
     MissingRuleError,
     NonConcreteBooleanIndexError,
+    ShapeError,
     TracerArrayConversionError,
     TracerBoolConversionError,
     TracerIntegerConversionError,
+    TypePromotionError,
+    UndefinedRuleError,
     UnexpectedTracerError,
+    XStackError,
 )
 
 __all__ = [
@@ -26,8 +30,12 @@ __all__ = [
     "KeyReuseError",
     "MissingRuleError",
     "NonConcreteBooleanIndexError",
+    "ShapeError",
     "TracerArrayConversionError",
     "TracerBoolConversionError",
     "TracerIntegerConversionError",
+    "TypePromotionError",
+    "UndefinedRuleError",
     "UnexpectedTracerError",
+    "XStackError",
 ]

@@ -18,28 +18,20 @@ from xtree.errors import (
     RegistrationError,
     StructureMismatchError,
 )
+
+# isort: off  (the order is the one in which a reader learns)
 from xtree.flattening import (
     all_leaves,
     flatten_one_level,
     flatten_one_level_with_keys,
     is_tree_node,
     tree_flatten,
-    tree_leaves,
-    tree_structure,
-    tree_unflatten,
-)
-
-# isort: off  (the order is the one in which a reader learns)
-from xtree.flattening import (
     tree_flatten as flatten,
-)
-from xtree.flattening import (
+    tree_leaves,
     tree_leaves as leaves,
-)
-from xtree.flattening import (
+    tree_structure,
     tree_structure as structure,
-)
-from xtree.flattening import (
+    tree_unflatten,
     tree_unflatten as unflatten,
 )
 from xtree.key_paths import (
@@ -58,16 +50,10 @@ from xtree.mismatch import (
 from xtree.partial import Partial
 from xtree.paths import (
     tree_flatten_with_path,
-    tree_leaves_with_path,
-    tree_map_with_path,
-)
-from xtree.paths import (
     tree_flatten_with_path as flatten_with_path,
-)
-from xtree.paths import (
+    tree_leaves_with_path,
     tree_leaves_with_path as leaves_with_path,
-)
-from xtree.paths import (
+    tree_map_with_path,
     tree_map_with_path as map_with_path,
 )
 from xtree.prefix import (
@@ -87,28 +73,16 @@ from xtree.registry import (
 )
 from xtree.transforms import (
     tree_all,
-    tree_broadcast,
-    tree_map,
-    tree_reduce,
-    tree_reduce_associative,
-    tree_transpose,
-)
-from xtree.transforms import (
     tree_all as all,
-)
-from xtree.transforms import (
+    tree_broadcast,
     tree_broadcast as broadcast,
-)
-from xtree.transforms import (
+    tree_map,
     tree_map as map,
-)
-from xtree.transforms import (
+    tree_reduce,
     tree_reduce as reduce,
-)
-from xtree.transforms import (
+    tree_reduce_associative,
     tree_reduce_associative as reduce_associative,
-)
-from xtree.transforms import (
+    tree_transpose,
     tree_transpose as transpose,
 )
 from xtree.treedef import (

@@ -107,7 +107,19 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
         >>> tree_unflatten(tree_structure({"a": 0, "b": (0, 0)}), [1, 2, 3])
         {'a': 1, 'b': (2, 3)}
     """
-    return treedef.unflatten(leaves)
+    try:
+        return treedef.unflatten(leaves)
+    except AttributeError:
+        if hasattr(treedef, "unflatten"):
+            raise
+    raise TypeError(
+        error_text(
+            "unflatten",
+            "the first argument is not a structure.",
+            got=f"a value of type {type(treedef).__name__}",
+            expected="unflatten(treedef, leaves)",
+        )
+    )
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None) -> bool:

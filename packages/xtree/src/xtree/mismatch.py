@@ -230,7 +230,7 @@ def _described(kind: type, count: int) -> str:
         return "None"
     if kind is tuple or kind is list:
         return f"a {kind.__name__} of length {count}"
-    return f"a {kind.__qualname__}"
+    return f"{'an' if kind.__qualname__[:1] in 'aeiouAEIOU' else 'a'} {kind.__qualname__}"
 
 
 def _described_value(value: Any) -> str:

@@ -62,6 +62,11 @@ def tree_map(
         >>> tree_map(lambda x, y: x + y, (1, [2]), (10, [20]))
         (11, [22])
     """
+    if not callable(f):
+        raise TypeError(
+            error_text("map", "the first argument is not a function.",
+                       got=f"a value of type {type(f).__name__}", expected="map(f, tree, *rest)")
+        )  # fmt: skip
     leaves, treedef = tree_flatten(tree, is_leaf)
     if not rest:
         return treedef.unflatten([f(leaf) for leaf in leaves])

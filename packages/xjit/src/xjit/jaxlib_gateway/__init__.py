@@ -55,6 +55,7 @@ from .dlpack import dlpack_device
 from .executables import Executable, compile_program, deserialize_program
 from .foreign import CALLBACK_TARGET, python_callback, register_ffi_target, register_lapack
 from .gpu_plugin import GpuPlugin, find_gpu_plugin
+from .host_values import PassingSharding, placer
 from .processes import join_processes, leave_processes
 
 __all__ = [
@@ -65,6 +66,7 @@ __all__ = [
     "Device",
     "Executable",
     "GpuPlugin",
+    "PassingSharding",
     "RuntimeFailure",
     "StackedPieces",
     "XlaError",
@@ -99,6 +101,7 @@ __all__ = [
     "nbytes_on_device",
     "placement",
     "placement_of",
+    "placer",
     "platforms",
     "put",
     "put_pieces",

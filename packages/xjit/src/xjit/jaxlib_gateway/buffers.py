@@ -19,6 +19,8 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 
+from xjit import transfer_guards as guards
+
 from .clients import client, default_device
 from .dlpack import data_pointer, export_capsule, host_array, import_capsule
 from .runtime import RuntimeFailure, XlaError, _jax, fail, xla_client
@@ -242,6 +244,8 @@ def put(
     if device is None:
         device = default_device()
     kind = array_type(array.shape, array.dtype)
+    if guards.to_device.used and not _in_host_memory(device):
+        guards.check(guards.to_device, kind, "the host", device)
     alias = may_alias and (array.flags.owndata or not array.flags.writeable)
     try:
         return _jax.batched_device_put(
@@ -279,6 +283,10 @@ def to_numpy(buffer: Buffer) -> np.ndarray[Any, Any]:
     return _to_numpy_slowly(buffer)
 
 
+def _in_host_memory(device: Any) -> bool:
+    return bool(device.platform == "cpu")
+
+
 def is_ready(buffer: Buffer) -> bool:
     """Say whether the elements are computed, without waiting; a failure counts as ready."""
     if buffer.is_deleted():
@@ -297,8 +305,10 @@ def block_until_ready(buffer: Buffer) -> Buffer:
 
 def copy_to_host_async(buffer: Buffer) -> None:
     """Start a copy to the host, which `to_numpy` then waits for; nothing to do on a CPU."""
-    if device_of(buffer).platform == "cpu":
+    if _in_host_memory(device_of(buffer)):
         return
+    if guards.to_host.used:
+        guards.check(guards.to_host, buffer.aval, device_of(buffer), "the host")
     try:
         buffer._copy_single_device_array_to_host_async()
     except RuntimeFailure as error:
@@ -342,8 +352,11 @@ def copy_to_device(buffer: Buffer, device: Any) -> Buffer:
     here = device_of(buffer)
     if here is device or here == device:
         return buffer
+    if guards.between_devices.used:
+        guards.check(guards.between_devices, buffer.aval, here, device)
     if here.client is not device.client:  # from one platform to another: through the host
-        return put(to_numpy(buffer), device, may_alias=True)
+        with guards.Explicit():
+            return put(to_numpy(buffer), device, may_alias=True)
     try:
         return _jax.batched_device_put(
             buffer.aval, placement((device,)), [buffer], [device], True, False, _COPY, True
@@ -447,6 +460,8 @@ def _to_numpy_slowly(buffer: Buffer) -> np.ndarray[Any, Any]:
         )
     if buffer.is_deleted():
         raise XlaError("to_numpy: the buffer has been deleted or donated.")
+    if guards.to_host.used and not _in_host_memory(devices[0]):
+        guards.check(guards.to_host, kind, devices[0], "the host")
     block_until_ready(buffer)
     try:
         if hasattr(buffer, "_to_np_array_did_copy"):  # since 0.12, and it imports nothing

@@ -131,8 +131,8 @@ def canonical_platform(platform: str) -> str:
     """Return `"cpu"` or `"gpu"` for a name or its alias."""
     name = _NAME_BY_ALIAS.get(platform.strip().lower())
     if name is None:
-        raise ValueError(
-            f"platform: {platform!r} is not the name of a platform."
+        raise RuntimeError(  # the class that JAX's users catch when they look for a GPU
+            f"devices: {platform!r} is not the name of a platform."
             f"\n  expected  one of {', '.join(_NAME_BY_ALIAS)}"
         )
     return name

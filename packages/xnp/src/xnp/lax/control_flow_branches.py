@@ -20,6 +20,8 @@ from xprim import (
     get_primitive,
     scalar_array,
 )
+from xprim.tracebacks import boundary
+from xprim.wording import described, place_of
 
 __all__ = ["cond", "platform_dependent", "switch"]
 
@@ -32,6 +34,7 @@ class _NoOperand:
 _NO_OPERAND = _NoOperand()
 
 
+@boundary
 def cond(
     pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any,
     operand: Any = _NO_OPERAND,
@@ -93,6 +96,7 @@ def _predicate(pred: Any) -> Any:
     return get_primitive("ne").bind(array, scalar_array(0, array.dtype))[0]
 
 
+@boundary
 def switch(
     index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _NO_OPERAND
 ) -> Any:
@@ -120,13 +124,20 @@ def switch(
       9
     """
     operands = _with_operand("switch", operands, operand)
+    if callable(branches):
+        raise TypeError(
+            "switch: the branches must be a sequence of functions."
+            f"\n  got       {described(branches)}"
+            "\n  expected  switch(index, [f, g, ...], *operands)"
+        )
     functions = tuple(branches)
     if not functions:
         raise ValueError("switch: there must be at least one branch.")
     array = as_array(index, what="switch: the index")
     if array.ndim or not dtypes.is_integer(array.dtype):
         raise TypeError(
-            f"switch: the index must be an integer scalar.\n  got       {array.aval.str_long()}"
+            "switch: the index must be an integer scalar."
+            f"\n  got       {array.aval.strong().str_long()}"
         )
     if len(functions) == 1:
         return functions[0](*operands)
@@ -167,20 +178,24 @@ def _chosen(
         staged(fun, in_tree, avals, operation=operation, what=name)
         for fun, name in zip(functions, names, strict=True)
     ]
-    check_branches(bodies, names, operation)
+    check_branches(bodies, names, operation, functions)
     captured, branches = _with_common_captures(bodies)
     outs = cond_p.bind(index, *captured, *values, branches=_weak_types_joined(branches))
     return xtree.unflatten(bodies[0].out_tree, outs)
 
 
-def check_branches(bodies: Sequence[Staged], names: Sequence[str], operation: str) -> None:
+def check_branches(
+    bodies: Sequence[Staged], names: Sequence[str], operation: str,
+    functions: Sequence[Callable[..., Any]],
+) -> None:  # fmt: skip
     """Check that all branches give results of the same structure and types."""
     first = bodies[0]
-    for body, name in zip(bodies[1:], names[1:], strict=True):
+    for body, name, fun in zip(bodies[1:], names[1:], functions[1:], strict=True):
+        where = f"\n  where     {place_of(functions[0])}, {place_of(fun)}"
         if body.out_tree != first.out_tree:
             raise TypeError(
                 f"{operation}: the branches must return results of the same structure."
-                f"\n  got       {names[0]}: {first.out_tree}, {name}: {body.out_tree}"
+                f"\n  got       {names[0]}: {first.out_tree}, {name}: {body.out_tree}{where}"
             )
         pairs = list(zip(first.out_avals, body.out_avals, strict=True))
         wrong = [i for i, (a, b) in enumerate(pairs) if not same_type(a, b)]
@@ -193,7 +208,7 @@ def check_branches(bodies: Sequence[Staged], names: Sequence[str], operation: st
             ])  # fmt: skip
             raise TypeError(
                 f"{operation}: the branches must return results of the same types."
-                f"\n  got       {shown}"
+                f"\n  got       {shown}{where}"
             )
 
 

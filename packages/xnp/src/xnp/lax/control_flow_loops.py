@@ -20,10 +20,13 @@ from xnp.primitives.scan import scan_p
 from xnp.primitives.while_loop import while_p
 from xprim import Array, ConcreteArray, as_array, config, dtypes, get_primitive, scalar_array
 from xprim.promotion import result_type
+from xprim.tracebacks import boundary
+from xprim.wording import place_of
 
 __all__ = ["fori_loop", "while_loop"]
 
 
+@boundary
 def while_loop(
     cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
 ) -> Any:
@@ -59,15 +62,20 @@ def while_loop(
         while bool(as_array(cond_fun(val)).to_host()):  # type: ignore[attr-defined]
             val = body_fun(val)
         return val
-    return _repeated(cond_fun, body_fun, init_val, "while_loop", "body_fun")
+    return _repeated(cond_fun, body_fun, init_val, "while_loop", body_fun)
 
 
-def _repeated(cond_fun: Any, body_fun: Any, init_val: Any, operation: str, what: str) -> Any:
+def _repeated(
+    cond_fun: Any, body_fun: Any, init_val: Any, operation: str, users: Any, own: int = 0
+) -> Any:
+    """Run a loop; `users` is the user's function, `own` how many leading carries are not theirs."""
     carry, tree = arrays_of(init_val, f"{operation}: a value of the carry")
     in_tree = xtree.treedef_tuple((tree,))
 
     def stage() -> Staged:
-        return staged(body_fun, in_tree, [x.aval for x in carry], operation=operation, what=what)
+        return staged(
+            body_fun, in_tree, [x.aval for x in carry], operation=operation, what="body_fun"
+        )
 
     body = stage()
     if body.out_tree == tree:
@@ -75,9 +83,11 @@ def _repeated(cond_fun: Any, body_fun: Any, init_val: Any, operation: str, what:
         if any(a is not b for a, b in zip(promoted, carry, strict=True)):
             carry = promoted
             body = stage()
-    check_carry(tree, body.out_tree, [x.aval for x in carry], body.out_avals, operation, what)
+    theirs, returned = [xtree.treedef_children(t)[own] if own else t for t in (tree, body.out_tree)]
+    check_carry(theirs, returned, [x.aval for x in carry[own:]], body.out_avals[own:], operation,
+                "body_fun", users)  # fmt: skip
     test = staged(cond_fun, in_tree, [x.aval for x in carry], operation=operation, what="cond_fun")
-    _check_test(test)
+    _check_test(test, cond_fun)
     outs = while_p.bind(
         *test.captured, *body.captured, *carry, cond_jaxpr=test.closed, body_jaxpr=body.closed,
         cond_nconsts=len(test.captured), body_nconsts=len(body.captured),
@@ -85,21 +95,22 @@ def _repeated(cond_fun: Any, body_fun: Any, init_val: Any, operation: str, what:
     return xtree.unflatten(tree, outs)
 
 
-def _check_test(test: Staged) -> None:
+def _check_test(test: Staged, cond_fun: Any) -> None:
     if len(test.out_avals) != 1 or not xtree.treedef_is_leaf(test.out_tree):
         raise TypeError(
             "while_loop: cond_fun must return a boolean scalar."
-            f"\n  got       the structure {test.out_tree}"
+            f"\n  got       the structure {test.out_tree}\n  where     {place_of(cond_fun)}"
         )
     (aval,) = test.out_avals
     if aval.shape or not dtypes.is_bool(aval.dtype):
         raise TypeError(
             "while_loop: cond_fun must return a boolean scalar."
-            f"\n  got       {aval.str_long()}"
-            + ("\n  hint      compare with 0, or reduce with all() or any()")
+            f"\n  got       {aval.strong().str_long()}\n  where     {place_of(cond_fun)}"
+            "\n  hint      compare with 0, or reduce with all() or any()"
         )
 
 
+@boundary
 def fori_loop(
     lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any, *,
     unroll: int | bool | None = None,
@@ -157,7 +168,7 @@ def fori_loop(
         i, stop, val = state
         return get_primitive("add").bind(i, scalar_array(1, dtype))[0], stop, body_fun(i, val)
 
-    return _repeated(test, step, (low, high, init_val), "fori_loop", "body_fun")[2]
+    return _repeated(test, step, (low, high, init_val), "fori_loop", body_fun, own=2)[2]
 
 
 def _counted(
@@ -184,7 +195,7 @@ def _counted(
             carry = promoted
             body = stage()
     check_carry(tree, out_tree, [x.aval for x in carry], body.out_avals[1:], "fori_loop",
-                "body_fun")  # fmt: skip
+                "body_fun", body_fun)  # fmt: skip
     outs = scan_p.bind(
         *body.captured, counter, *carry, jaxpr=body.closed, length=length, reverse=False,
         num_consts=len(body.captured), num_carry=1 + len(carry),
@@ -203,7 +214,8 @@ def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, np.dtype[Any]]:
     for x, name in zip(arrays, ("lower", "upper"), strict=True):
         if x.ndim or not dtypes.is_integer(x.dtype):
             raise TypeError(
-                f"fori_loop: {name} must be an integer scalar.\n  got       {x.aval.str_long()}"
+                f"fori_loop: {name} must be an integer scalar."
+                f"\n  got       {x.aval.strong().str_long()}"
             )
     dtype = result_type(*arrays)
     known = [int(x.to_host()) if type(x) is ConcreteArray else x for x in arrays]

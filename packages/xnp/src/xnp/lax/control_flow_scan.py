@@ -18,10 +18,13 @@ from xnp.primitives.scan import scan_p
 from xnp.primitives.shorthand import concatenated, moved, reshaped, sliced
 from xprim import Array, ShapedArray, as_array, config, get_primitive, shaped_array
 from xprim.providers import find
+from xprim.tracebacks import boundary
+from xprim.wording import described, place_of
 
 __all__ = ["associative_scan", "map", "scan"]
 
 
+@boundary
 def scan(
     f: Callable[[Any, Any], Any], init: Any, xs: Any = None, length: int | None = None,
     reverse: bool = False, unroll: int | bool = 1,
@@ -90,7 +93,7 @@ def _staged_body(
         return staged(f, in_tree, avals, operation="scan", what="the body")
 
     body = stage()
-    carry_tree, y_tree = _pair_of(body)
+    carry_tree, y_tree = _pair_of(body, f)
     count = carry_tree.num_leaves
     if carry_tree == tree:
         promoted = weak_carry_promoted(carry, body.out_avals[:count])
@@ -98,17 +101,18 @@ def _staged_body(
             carry = promoted
             body = stage()
     check_carry(tree, carry_tree, [x.aval for x in carry], body.out_avals[:count], "scan",
-                "the body")  # fmt: skip
+                "the body", f)  # fmt: skip
     return carry, body, y_tree
 
 
-def _pair_of(body: Staged) -> tuple[Any, Any]:
+def _pair_of(body: Staged, f: Any) -> tuple[Any, Any]:
     """Return the structures of the carry and the ys that a body returned."""
     result = body.result_leaves()
     if not isinstance(result, tuple | list) or len(result) != 2:
         raise TypeError(
             "scan: the body must return a pair (carry, y)."
-            f"\n  got       {body.out_tree}\n  hint      (carry, None) if there is no y"
+            f"\n  got       {body.out_tree}\n  where     {place_of(f)}"
+            "\n  hint      return carry, None if there is no y"
         )
     return xtree.structure(result[0]), xtree.structure(result[1])
 
@@ -143,7 +147,7 @@ def _integer_length(length: Any) -> int:
     try:
         return operator.index(length)
     except TypeError:
-        raise TypeError(f"scan: length must be an integer, got {type(length).__name__}.") from None
+        raise TypeError(f"scan: length must be an integer, got {described(length)}.") from None
 
 
 def unroll_count(unroll: Any, length: int, operation: str) -> int:
@@ -184,6 +188,7 @@ def _stacked(rows: list[Any]) -> Any:
     return concatenated([reshaped(r, (1, *r.shape)) for r in rows], 0)
 
 
+@boundary
 def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """Apply a function to each element along the leading axes of arrays, one after the other.
 
@@ -205,6 +210,8 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
       >>> print(np.asarray(lax.map(lambda x: x + 1, np.arange(3))))
       [1 2 3]
     """
+    if not callable(f):
+        raise TypeError(f"map: f must be a function, got {described(f)}.")
     if batch_size is None:
         return scan(lambda _, x: ((), f(x)), (), xs)[1]
     size = operator.index(batch_size)
@@ -231,6 +238,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     return xtree.map(lambda *parts: concatenated(parts, 0), *pieces)
 
 
+@boundary
 def associative_scan(
     fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
 ) -> Any:
@@ -257,15 +265,23 @@ def associative_scan(
       [ 1  3  6 10]
     """
     if not callable(fn):
-        raise TypeError(f"associative_scan: fn must be a function, got a {type(fn).__name__}.")
+        raise TypeError(f"associative_scan: fn must be a function, got {described(fn)}.")
     leaves, tree = arrays_of(elems, "associative_scan: an array of elems")
     if not leaves:
         return elems
     axis = _common_axis(leaves, axis)
 
     def combine(a: list[Any], b: list[Any]) -> list[Any]:
-        result = fn(xtree.unflatten(tree, a), xtree.unflatten(tree, b))
-        return [as_array(x) for x in xtree.leaves(result)]
+        results, given = xtree.flatten(fn(xtree.unflatten(tree, a), xtree.unflatten(tree, b)))
+        arrays = [as_array(x, what="associative_scan: a result of fn") for x in results]
+        if given != tree or [x.shape for x in arrays] != [x.shape for x in a]:
+            raise ValueError(
+                "associative_scan: fn must return a tree like its arguments, of the same shapes."
+                f"\n  got       {given} of {', '.join([x.aval.str_long() for x in arrays])}"
+                f"\n  expected  {tree} of {', '.join([x.aval.str_long() for x in a])}"
+                f"\n  where     {place_of(fn)}"
+            )
+        return arrays
 
     if reverse:
         leaves = [_reversed(x, axis) for x in leaves]

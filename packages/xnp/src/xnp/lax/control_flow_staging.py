@@ -27,6 +27,7 @@ from xprim import (
     trace_to_jaxpr,
 )
 from xprim.function_keys import function_key, is_by_identity
+from xprim.wording import LazyNames, argument_names, described, place_of
 
 _MAX_KEPT = 1024
 _kept: dict[Any, Staged] = {}
@@ -70,9 +71,7 @@ def staged(
       what: how errors call the function: `the body`.
     """
     if not callable(fun):
-        raise TypeError(
-            f"{operation}: {what} must be a function.\n  got       a {type(fun).__name__}"
-        )
+        raise TypeError(f"{operation}: {what} must be a function.\n  got       {described(fun)}")
     key = _key_of(fun, in_tree, avals)
     found = _kept.get(key) if key is not None else None
     if found is None:
@@ -101,8 +100,7 @@ def _traced(
         out_trees.append(tree)
         return [as_array(r, what=f"{operation}: a result of {what}") for r in results]
 
-    paths = xtree.leaves_with_path(xtree.unflatten(in_tree, range(len(avals))))
-    names = [xtree.keystr(path) for path, _ in paths]
+    names = LazyNames(lambda: argument_names(fun, xtree.unflatten(in_tree, range(len(avals))), {}))
     name = getattr(fun, "__name__", operation)
     jaxpr, consts = trace_to_jaxpr(flat, avals, name=name, arg_names=names)
     closed, captured = close_over(jaxpr, consts)
@@ -133,7 +131,7 @@ def weak_carry_promoted(carry: Sequence[Array], out_avals: Sequence[ShapedArray]
 
 def check_carry(
     carry_in: Any, carry_out: Any, in_avals: Sequence[ShapedArray],
-    out_avals: Sequence[ShapedArray], operation: str, what: str,
+    out_avals: Sequence[ShapedArray], operation: str, what: str, fun: Callable[..., Any],
 ) -> None:  # fmt: skip
     """Check that a body returns a carry of the structure and types of the one it gets.
 
@@ -144,6 +142,7 @@ def check_carry(
       out_avals: those of what the body returned.
       operation: what errors name.
       what: how errors call the function: `the body`.
+      fun: the function, whose place errors tell.
 
     Raises:
       TypeError: naming the key path, what the body returned and what it got.
@@ -151,7 +150,7 @@ def check_carry(
     if carry_in != carry_out:
         raise TypeError(
             f"{operation}: {what} must return a carry of the structure that it gets."
-            f"\n  got       {carry_out}\n  expected  {carry_in}"
+            f"\n  got       {carry_out}\n  expected  {carry_in}\n  where     {place_of(fun)}"
         )
     wrong = [i for i, (a, b) in enumerate(zip(in_avals, out_avals, strict=True))
              if not same_type(a, b)]  # fmt: skip
@@ -160,11 +159,15 @@ def check_carry(
     paths = leaf_names(carry_in)
     got = ", ".join([f"carry{paths[i]}: {out_avals[i].strong().str_long()}" for i in wrong[:3]])
     expected = ", ".join([f"carry{paths[i]}: {in_avals[i].strong().str_long()}" for i in wrong[:3]])
-    differs = any(in_avals[i].shape == out_avals[i].shape for i in wrong)
-    hint = "\n  hint      .astype(...) in the function, or on the first carry" if differs else ""
+    hint = (
+        ".astype(...) in the function, or on the first carry, makes the dtypes equal"
+        if any(in_avals[i].shape == out_avals[i].shape for i in wrong)
+        else "a carry keeps its shape from step to step: start with an array of the final size"
+    )
     raise TypeError(
         f"{operation}: {what} must return a carry of the types that it gets."
-        f"\n  got       {got}\n  expected  {expected}{hint}"
+        f"\n  got       {got}\n  expected  {expected}"
+        f"\n  where     {place_of(fun)}\n  hint      {hint}"
     )
 
 

@@ -8,6 +8,7 @@ operand's class may answer; lists and tuples are refused with a hint.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -32,9 +33,13 @@ from xnp.numpy import (
 )
 from xnp.numpy.dispatch import binary_operator
 from xnp.numpy.index_update import IndexUpdateHelper
-from xprim import EAGER, Array, ConcreteArray, Tracer, attach_methods, dtypes
+from xprim import EAGER, Array, ConcreteArray, Tracer, as_array, attach_methods, dtypes
+from xprim.tracebacks import shorten
+from xprim.wording import kind_name, with_article
 
 _OPERANDS = (Array, np.ndarray, np.generic, int, float, complex)
+_FOREIGN = (str, bytes, dict, set, frozenset, NoneType)  # they know nothing of arrays either
+_EQUALITIES = (logic.equal, logic.not_equal)
 
 
 # --- operators ------------------------------------------------------------------------------------
@@ -44,9 +49,13 @@ def _forward(function: Callable[[Any, Any], Any], route: Any = None) -> Callable
     route = route or function
 
     def operation(self: Any, other: Any) -> Any:
-        if isinstance(other, _OPERANDS):
-            return route(self, other)
-        return _of_foreign(function, self, other, False)
+        try:
+            if isinstance(other, _OPERANDS):
+                return route(self, other)
+            return _of_foreign(function, self, other, False)
+        except Exception as error:
+            shorten(error)
+            raise
 
     return operation
 
@@ -55,9 +64,13 @@ def _reflected(function: Callable[[Any, Any], Any], route: Any = None) -> Callab
     route = route or function
 
     def operation(self: Any, other: Any) -> Any:
-        if isinstance(other, _OPERANDS):
-            return route(other, self)
-        return _of_foreign(function, self, other, True)
+        try:
+            if isinstance(other, _OPERANDS):
+                return route(other, self)
+            return _of_foreign(function, self, other, True)
+        except Exception as error:
+            shorten(error)
+            raise
 
     return operation
 
@@ -72,9 +85,11 @@ def _of_foreign(function: Any, self: Any, other: Any, reflected: bool) -> Any:
         return function(other, self) if reflected else function(self, other)
     if isinstance(other, list | tuple):
         raise TypeError(
-            f"{function.__name__}: a {type(other).__name__} is not an array."
+            f"{function.__name__}: {with_article(kind_name(other))} is not an array."
             "\n  hint      make an array of it first: xnp.array(...)"
         )
+    if isinstance(other, _FOREIGN) and function not in _EQUALITIES:
+        return as_array(other, what=function.__name__)  # raises
     return NotImplemented
 
 
@@ -148,6 +163,13 @@ def _setitem(self: Any, index: Any, value: Any) -> None:
     )
 
 
+def _delitem(self: Any, index: Any) -> None:
+    raise TypeError(
+        "array: arrays do not change, so elements cannot be deleted."
+        f"\n  hint      xnp.delete(x, {_index_text(index)}) makes a new array"
+    )
+
+
 def _index_text(index: Any) -> str:
     if isinstance(index, tuple):
         return ", ".join(map(_index_text, index))
@@ -185,7 +207,12 @@ def _contains(self: Any, value: Any) -> bool:
 
 
 def _item(self: Any, *args: int) -> Any:
-    host = self.to_host() if isinstance(self, ConcreteArray) else np.asarray(self)
+    if not args and self.aval.size != 1:
+        raise ValueError(
+            f"item: only an array of one element is a Python number, got {self.aval.str_long()}."
+            "\n  hint      x.item(i) or x[i].item() for one element, x.tolist() for all"
+        )
+    host = self.to_host()
     if host.dtype.kind == "V":
         host = host.astype(np.float64 if dtypes.is_floating(host.dtype) else np.int64)
     return host.item(*args)
@@ -318,7 +345,8 @@ def _methods() -> dict[str, Any]:
         "choose": selection.choose, "compress": _compress,
     }  # fmt: skip
     return functions | {
-        "__getitem__": indexing.getitem, "__setitem__": _setitem, "__len__": _len,
+        "__getitem__": indexing.getitem, "__setitem__": _setitem, "__delitem__": _delitem,
+        "__len__": _len,
         "__iter__": _iter, "__reversed__": _reversed, "__contains__": _contains,
         "__array_namespace__": _array_namespace, "__copy__": lambda self: self,
         "__deepcopy__": lambda self, memo: _copy_method(self),

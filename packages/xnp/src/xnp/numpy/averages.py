@@ -25,8 +25,7 @@ from xnp.numpy.promoting import (
     scalar_like,
     spread,
 )
-from xnp.numpy.reductions import Axis, kept, reduced, requested, static_axis
-from xnp.numpy.reductions import sum as summed
+from xnp.numpy.reductions import Axis, kept, reduced, requested, static_axis, sum as summed
 from xprim import Array, dtypes
 
 __all__ = ["average", "mean", "std", "var"]

@@ -6,6 +6,8 @@ import functools
 import math
 from typing import Any
 
+import numpy as np
+
 from xnp.numpy.contraction import matmul
 from xnp.numpy.creation import asarray
 from xnp.numpy.indexing import read
@@ -300,7 +302,7 @@ def _convolved(operation: str, a: Any, v: Any, mode: str, precision: Any, prefer
         terms = [bind("mul", _along(padded, 0, k, k + count), read(backwards, k)) for k in range(m)]
         result = functools.reduce(lambda total, term: bind("add", total, term), terms)
     else:
-        place = asarray(range(count)).reshape(-1, 1) + asarray(range(m))
+        place = asarray(np.arange(count)[:, None] + np.arange(m))
         result = matmul(read(padded, place), backwards, precision=precision)
     return result if preferred is None else cast(result, dtypes.requested_dtype(preferred))
 

@@ -24,6 +24,7 @@ from xnp.numpy.promoting import (
 from xnp.numpy.shaping import permuted
 from xnp.primitives.precision import normal_precision
 from xprim import Array, dtypes, shaped_array
+from xprim.errors import ShapeError
 
 __all__ = [
     "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "vdot", "vecdot", "vecmat",
@@ -49,7 +50,7 @@ def _mismatch(operation: str, x: Any, y: Any, sizes: tuple[int, int], rule: str)
     hint = ""
     if x.aval.ndim == y.aval.ndim == 2 and x.aval.shape[1] == y.aval.shape[1]:
         hint = f"\n  hint      y.T has shape {list(y.aval.shape[::-1])}"
-    return TypeError(
+    return ShapeError(
         f"{operation}: the contracted dimensions differ: {sizes[0]} and {sizes[1]}."
         f"\n  got       x: {x.aval.str_long()}, y: {y.aval.str_long()}"
         f"\n  expected  {rule}" + hint
@@ -124,7 +125,14 @@ def _matmul(a: Any, b: Any, precision: Any, preferred: Any) -> Array:
 
 def _batched_matmul(a: Any, b: Any, precision: Any, preferred: Any) -> Array:
     lead = [x.aval.shape[:-2] for x in (a, b)]
-    batch = common_shape("matmul", [shaped_array(s, dtypes.int32) for s in lead])
+    try:
+        batch = common_shape("matmul", [shaped_array(s, dtypes.int32) for s in lead])
+    except ShapeError:
+        raise ShapeError(
+            f"matmul: the batch dimensions do not broadcast: {lead[0]} and {lead[1]}."
+            f"\n  got       x: {a.aval.str_long()}, y: {b.aval.str_long()}"
+            "\n  expected  all dimensions but the last two equal or 1"
+        ) from None
     if lead[0] != lead[1]:
         a = spread(a, (*batch, *a.aval.shape[-2:]))
         b = spread(b, (*batch, *b.aval.shape[-2:]))
@@ -190,8 +198,9 @@ def vecdot(
     x, y = promoted("vecdot", x1, x2)
     x, y = [_last(v, axis) for v in (x, y)]
     if x.aval.shape[-1] != y.aval.shape[-1]:
-        raise ValueError(
+        raise ShapeError(
             f"vecdot: the contracted dimensions differ: {x.aval.shape[-1]} and {y.aval.shape[-1]}."
+            f"\n  got       x: {x.aval.str_long()}, y: {y.aval.str_long()}"
         )
     shape = common_shape("vecdot", [x.aval, y.aval])
     x, y = spread(_conjugated(x), shape), spread(y, shape)
@@ -234,7 +243,7 @@ def tensordot(
         first, second = tuple(range(ranks[0] - count, ranks[0])), tuple(range(count))
     sizes = [tuple([x.aval.shape[d] for d in dims]) for x, dims in ((a, first), (b, second))]
     if sizes[0] != sizes[1]:
-        raise ValueError(
+        raise ShapeError(
             f"tensordot: the contracted dimensions differ: {sizes[0]} and {sizes[1]}."
             f"\n  got       x: {a.aval.str_long()}, y: {b.aval.str_long()}, axes {axes}"
         )

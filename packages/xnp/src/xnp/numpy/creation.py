@@ -9,7 +9,6 @@ ones become `broadcast_in_dim` and `iota` in a staged program, so that it holds 
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,6 +30,7 @@ from xprim import (
     state,
 )
 from xprim.eager import EAGER
+from xprim.static_sizes import static_shape
 
 __all__ = [
     "array", "asarray", "copy", "empty", "empty_like", "frombuffer", "fromfile", "fromfunction",
@@ -108,7 +108,8 @@ def asarray(
     """
     if type(a) is ConcreteArray and dtype is None and not copy and device is None:
         return a
-    if copy is False and isinstance(a, np.ndarray):
+    if copy is False and not isinstance(a, Array) and hasattr(a, "__array__"):
+        a = np.asarray(a)  # a view of the memory of whoever owns it
         wanted = dtypes.canonicalize_dtype(a.dtype) if dtype is None else (
             dtypes.requested_dtype(dtype, "asarray"))  # fmt: skip
         if wanted != a.dtype:
@@ -208,7 +209,7 @@ def _stacked(items: Sequence[Any], dtype: Any) -> Array:
         raise TypeError(
             "array: the items of a list must all have one shape."
             f"\n  got       shapes {', '.join(map(str, sorted(shapes)))}"
-            "\n  hint      the rows may have different lengths"
+            "\n  hint      pad the rows to one length, or keep them as a list"
         )
     arrays = promoted("array", *parts)
     arrays = [bind("reshape", a, new_sizes=(1, *a.aval.shape), dimensions=None) for a in arrays]
@@ -251,13 +252,10 @@ def shape_of(shape: Any, operation: str) -> tuple[int, ...]:
     if kind is int:
         shape = (shape,)
     elif kind is not tuple:
-        try:
-            shape = (operator.index(shape),)
-        except TypeError:
-            shape = tuple(shape)
+        shape = static_shape(shape, operation)
     for n in shape:
         if type(n) is not int:
-            shape = tuple([operator.index(n) for n in shape])
+            shape = static_shape(shape, operation)
             break
     for n in shape:
         if n < 0:

@@ -69,6 +69,52 @@ def remember(table: Table, key: Any, plan: Any) -> None:
     table[*key, _values.cached_context] = plan
 
 
+def plan_of_repeated(
+    table: Table, key: list[Any], params: dict[str, Any], make: Callable[..., Any]
+) -> Any:
+    """Return the plan of a primitive, which is made when it was asked for several times.
+
+    Args:
+      table: of plans.
+      key: the primitive, then what else the plan depends on.
+      params: of the primitive, a part of the key.
+      make: called with the primitive, the rest of the key and the params under evaluation; None or
+        an error (a rule may look at values while they are there) mean that there is no plan.
+
+    Returns:
+      The plan, or None: the primitive must go by its rules.
+    """
+    whole = [*key, *params.items()] if params else key
+    try:
+        plan = table.get((*whole, _values.cached_context), 0)
+    except TypeError:  # an unhashable param: the rules say which
+        return None
+    if type(plan) is int:
+        if plan < USES_BEFORE_PLAN:
+            remember(table, whole, plan + 1)
+            return None
+        plan = _made(make, key, params)
+        remember(table, whole, plan)
+    return None if plan is _NO_PLAN else plan
+
+
+# A plan costs about 0.13 ms for each direction and saves some 4 us at each use.
+USES_BEFORE_PLAN = 16
+_NO_PLAN = object()
+
+
+def _made(make: Callable[..., Any], key: list[Any], params: dict[str, Any]) -> Any:
+    previous = state.trace
+    state.trace = EAGER
+    try:
+        plan = make(key[0], key[1:], params)
+    except Exception:
+        return _NO_PLAN
+    finally:
+        state.trace = previous
+    return _NO_PLAN if plan is None else plan
+
+
 def host_of(x: ConcreteArray) -> Any:
     """Return the host elements of an array if NumPy may compute with them, else None.
 

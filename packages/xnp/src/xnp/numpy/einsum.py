@@ -20,6 +20,7 @@ from xnp.numpy.rearranging import diagonal
 from xnp.numpy.reductions import sum as summed
 from xnp.numpy.shaping import permuted
 from xprim import Array, dtypes
+from xprim.errors import ShapeError
 
 __all__ = ["einsum", "einsum_path"]
 
@@ -104,7 +105,7 @@ def _parsed(subscripts: Any, operands: Sequence[Any]) -> tuple[list[str], str, l
     terms = left.split(",")
     if len(terms) != len(arrays):
         raise ValueError(
-            f"einsum: {len(terms)} terms in {subscripts!r} do not go with {len(arrays)} operands."
+            f"einsum: {subscripts!r} has terms for {len(terms)} operands, but {len(arrays)} came."
         )
     used = set(text)
     spare = [c for c in _LETTERS if c not in used]
@@ -175,8 +176,12 @@ def _sizes(terms: list[str], arrays: list[Any]) -> dict[str, int]:
         for label, n in zip(term, x.aval.shape, strict=True):
             known = sizes.get(label, 1)
             if known != 1 and n not in (1, known):
-                raise ValueError(
+                shown = ", ".join(
+                    f"{t}: {a.aval.str_long()}" for t, a in zip(terms, arrays, strict=True)
+                )
+                raise ShapeError(
                     f"einsum: the dimensions with label {label!r} have sizes {known} and {n}."
+                    f"\n  got       {shown}"
                 )
             sizes[label] = n if known == 1 else known
     return sizes

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from xnp.numpy.creation import array, asarray, counting
+from xnp.numpy.creation import asarray, counting
 from xnp.numpy.promoting import array_of, axis_of, bind, cast, reshaped, scalar_like, spread
 from xnp.numpy.reductions import sum as summed
 from xnp.numpy.shaping import moveaxis
-from xprim import Array, dtypes, from_numpy
+from xprim import EAGER, Array, dtypes, from_numpy
 
 __all__ = ["from_dlpack", "load", "packbits", "save", "savez", "unpackbits"]
 
@@ -40,17 +40,24 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     """Return an array of what another library exports by DLPack.
 
     Args:
-      x: an object with `__dlpack__` and `__dlpack_device__`, in memory of the CPU.
-      device: where the array shall be; None for the default.
+      x: an object with `__dlpack__` and `__dlpack_device__`. NumPy reads memory of the CPU and its
+        own dtypes; with `xjit` loaded, bfloat16, 8-bit floats and memory of a GPU are read too.
+      device: where the array shall be; None for where the data is.
       copy: False shares the memory, on the promise that nobody writes to it any more; True and None
-        copy it, since arrays do not change.
+        copy it, since arrays do not change. Memory of a GPU is shared in any case.
+
+    Returns:
+      The array; where the memory is shared, 64-bit dtypes stay what they are.
     """
-    host = np.from_dlpack(x)
-    if copy is False:
-        return asarray(
-            from_numpy(host, copy=False, canonical=False, what="from_dlpack"), device=device
-        )
-    return array(np.array(host), device=device)
+    borrow = getattr(EAGER.backend, "borrow", None)
+    if borrow is not None:
+        found = borrow(x, share=copy is False)
+    else:
+        host = np.from_dlpack(x)
+        host = host if copy is False else np.array(host)
+        found = from_numpy(host, copy=False, canonical=False, what="from_dlpack")
+    dtype = None if copy is False else dtypes.canonicalize_dtype(found.dtype)
+    return asarray(found, dtype=dtype, device=device)
 
 
 def _check_order(operation: str, order: str) -> None:

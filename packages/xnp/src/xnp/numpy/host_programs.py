@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xprim import ConcreteArray, Jaxpr, Literal, dead_code_removed, dtypes
+from xprim import ConcreteArray, Jaxpr, Literal, config, dead_code_removed, dtypes
 
 MAX_EQUATIONS = 64
 
@@ -40,17 +40,24 @@ class HostProgram(NamedTuple):
     consts: Sequence[Any]
 
 
-def compiled_program(program: HostProgram, backend: Any) -> Callable[..., Any] | None:
+def compiled_program(
+    program: HostProgram, backend: Any, *, bare: bool = True
+) -> Callable[..., Any] | None:
     """Return a function of ndarrays, or None when the program must go through the traces.
 
     That is so for programs that are long, have effects, hold calls, or have an equation that the
-    compiler backend takes.
+    compiler backend takes; and for all where each operation's result is to be looked at.
+
+    Args:
+      program: a jaxpr with its constants.
+      backend: the compiler that eager evaluation asks, or None.
+      bare: whether one result is returned as such, not in a tuple.
 
     Returns:
-      A function from the arguments to the result, or to a tuple of results when there are several.
+      A function from the arguments to the result, or to a tuple of results.
     """
     jaxpr = program.jaxpr
-    if jaxpr.effects:
+    if jaxpr.effects or config.values.debug_nans or config.values.debug_infs:
         return None
     smaller = dead_code_removed(jaxpr)[0]
     if len(smaller.eqns) > MAX_EQUATIONS:
@@ -63,7 +70,7 @@ def compiled_program(program: HostProgram, backend: Any) -> Callable[..., Any] |
         if type(value) is not ConcreteArray:
             return None
         writer.bind_constant(var, value.to_host())
-    return writer.function(jaxpr.invars, smaller)
+    return writer.function(jaxpr.invars, smaller, bare)
 
 
 def _is_taken(backend: Any, eqn: Any) -> bool:
@@ -98,11 +105,12 @@ class _Writer:
         name = self.names[var] = f"v{len(self.names)}"
         return name
 
-    def function(self, invars: Any, jaxpr: Jaxpr) -> Callable[..., Any]:
+    def function(self, invars: Any, jaxpr: Jaxpr, bare: bool) -> Callable[..., Any]:
         arguments = ", ".join([self.fresh(v) for v in invars])
         lines = [line for eqn in jaxpr.eqns for line in self.lines(eqn)]
         results = [self.atom(v) for v in jaxpr.outvars]
-        result = results[0] if len(results) == 1 else f"({', '.join(results)},)"
+        result = results[0] if bare and len(results) == 1 else (
+            f"({', '.join(results)},)" if results else "()")  # fmt: skip
         body = "\n    ".join([*lines, f"return {result}"])
         exec(f"def program({arguments}):\n    {body}", self.globals)
         function: Callable[..., Any] = self.globals["program"]

@@ -21,8 +21,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from xnp.numpy.promoting import bind, cast, reshaped, scalar_like, select, spread
-from xprim import Array, ConcreteArray, as_array, dtypes, from_numpy, scalar_array
-from xprim.errors import NonConcreteBooleanIndexError
+from xprim import Array, ConcreteArray, Tracer, as_array, dtypes, from_numpy, scalar_array
+from xprim.errors import ConcretizationTypeError, NonConcreteBooleanIndexError
+from xprim.static_sizes import static_int
+from xprim.wording import described
 
 
 class Position(NamedTuple):
@@ -106,7 +108,7 @@ def _plain(part: Any) -> Any:
     if hasattr(part, "__array__") or hasattr(part, "__jax_array__"):
         return as_array(part, what="index")
     raise TypeError(
-        f"index: a {type(part).__name__} is no index."
+        f"index: {described(part)} is no index."
         "\n  expected  ints, slices, None, ..., integer or boolean arrays"
     )
 
@@ -159,12 +161,25 @@ def _entries(part: Any, axis: int, shape: Any, checks: bool) -> list[Entry]:
 
 def _span(part: slice, size: int) -> Span:
     bounds = [_static_bound(b) for b in (part.start, part.stop, part.step)]
+    if bounds[2] == 0:
+        raise ValueError("index: the step of a slice must not be 0.")
     start, stop, step = slice(*bounds).indices(size)
     return Span(start, step, len(range(start, stop, step)))
 
 
 def _static_bound(bound: Any) -> int | None:
-    return None if bound is None else operator.index(bound)
+    if bound is None or type(bound) is int:
+        return bound
+    if isinstance(bound, Tracer) and bound.concrete() is None:
+        raise ConcretizationTypeError(
+            bound,
+            "index",
+            "a bound of a slice is a traced value, but the shape of the result depends on it.",
+            "lax.dynamic_slice(x, (start,), (size,)) takes a slice of fixed size at a traced\n"
+            "start; if the bound is an option, make that argument static:\n"
+            "jit(f, static_argnums=...)",
+        )
+    return static_int(bound, "index", "a bound of a slice")
 
 
 def _mask_entries(mask: Any, axis: int, shape: Any) -> list[Entry]:

@@ -31,7 +31,17 @@ from xnp.numpy.indexing import host_index, is_not_plain, read
 from xnp.numpy.promoting import array_of, bind, cast, common_shape, reshaped, spread
 from xnp.numpy.ufuncs import divide, power
 from xnp.primitives.index_modes import GatherScatterMode, ScatterDimensionNumbers
-from xprim import Array, ConcreteArray, dtypes, from_numpy, quiet, scalar_array, shaped_array, state
+from xprim import (
+    Array,
+    ConcreteArray,
+    config,
+    dtypes,
+    from_numpy,
+    quiet,
+    scalar_array,
+    shaped_array,
+    state,
+)
 from xprim.eager import EAGER
 
 
@@ -169,6 +179,8 @@ def _updated_on_host(x: Any, index: Any, values: Any, ufunc: Any) -> Array | Non
     """Update a copy of a host array by NumPy, or return None when that cannot be."""
     if type(x) is not ConcreteArray or state.trace is not EAGER:
         return None
+    if config.values.debug_nans or config.values.debug_infs:
+        return None
     host, aval, plain = host_of(x), x.aval, host_index(index)
     new, weak = _host_values(values, aval.dtype)
     if host is None or new is None or is_not_plain(plain):
@@ -194,11 +206,14 @@ def _host_values(values: Any, dtype: Any) -> tuple[Any, bool]:
     if kind is ConcreteArray:
         new = host_of(values)
         if new is not None and new.dtype != dtype:
+            _check_kind(new.dtype, dtype)
             new = np.asarray(cast(values, dtype))
         return new, values.aval.weak_type
-    if kind is not int and (kind is not float or not dtypes.is_inexact(dtype)):
-        return None, True
-    return (values if dtype.kind in _NUMPY_KINDS else scalar_array(values, dtype)._host), True
+    if kind is float and dtypes.is_inexact(dtype):
+        return (values if dtype.kind in _NUMPY_KINDS else scalar_array(values, dtype)._host), True
+    if kind is int and dtype.kind != "b":
+        return scalar_array(values, dtype)._host, True
+    return None, True
 
 
 def written(
@@ -210,6 +225,7 @@ def written(
         values = _scalar_of(values, x.aval)
     values = array_of(values, "at[]: values")
     if values.aval.dtype != x.aval.dtype:
+        _check_kind(values.aval.dtype, x.aval.dtype)
         values = cast(values, x.aval.dtype)
     mask = _mask_of(index, x.aval.shape)
     if mask is not None and primitive == "scatter" and not values.aval.ndim:
@@ -219,12 +235,30 @@ def written(
 
 
 def _scalar_of(value: Any, aval: Any) -> Any:
+    """Return a Python scalar in the dtype of the array, or in its own where that is refused."""
+    own = scalar_array(value)
+    if _rank(own.aval.dtype) > _rank(aval.dtype):
+        return own
     if aval.weak_type:
-        return cast(scalar_array(value), aval.dtype, True)
-    if type(value) is float and not dtypes.is_inexact(aval.dtype):
-        return cast(scalar_array(value), aval.dtype)
-    return scalar_array(value, aval.dtype) if type(value) is not complex else (
-        cast(scalar_array(value), aval.dtype))  # fmt: skip
+        return cast(own, aval.dtype, True)
+    return scalar_array(value, aval.dtype)
+
+
+def _check_kind(values: Any, dtype: Any) -> None:
+    """Refuse values of a kind that the array cannot hold: it would lose parts without a word."""
+    if _rank(values) > _rank(dtype):
+        raise TypeError(
+            f"at[]: {values.name} values do not fit in an array of dtype {dtype.name}."
+            f"\n  hint      convert the array, x.astype('{values.name}').at[...], or the values, "
+            f"values.astype('{dtype.name}')"
+        )
+
+
+def _rank(dtype: Any) -> int:
+    """Return 0 for boolean, 1 for integer, 2 for floating and 3 for complex dtypes."""
+    if dtypes.is_inexact(dtype):
+        return 3 if dtypes.is_complex(dtype) else 2
+    return int(dtype != dtypes.bool_)
 
 
 def _mask_of(index: Any, shape: Any) -> Any:
@@ -279,8 +313,8 @@ def _fitted(values: Array, shape: tuple[int, ...]) -> Array:
     pairs = zip(reversed(own), reversed(shape), strict=False)
     if len(own) > len(shape) or any(n not in (1, m) for n, m in pairs):
         raise ValueError(
-            f"at[]: values of shape {values.aval.shape} do not broadcast to the elements that the "
-            f"index names, of shape {shape}."
+            f"at[]: values of shape {values.aval.shape} do not broadcast to the shape {shape} that "
+            "the index names."
         )
     return values
 

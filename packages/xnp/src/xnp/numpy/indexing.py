@@ -11,6 +11,8 @@ Neighbours: `index_entries` analyses the index, `index_update` writes.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from types import EllipsisType, NoneType
 from typing import Any
 
@@ -44,10 +46,12 @@ from xnp.numpy.promoting import (
 from xnp.primitives.index_modes import GatherDimensionNumbers, GatherScatterMode
 from xprim import Array, ConcreteArray, dtypes, scalar_array, shaped_array, state
 from xprim.eager import EAGER
+from xprim.tracebacks import boundary
 
 __all__ = ["take", "take_along_axis"]
 
 _BASIC = frozenset([int, slice, NoneType, EllipsisType, bool])
+_BOUNDS = frozenset([int, NoneType])
 _PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
 
 
@@ -58,12 +62,16 @@ def getitem(x: Any, index: Any) -> Array:
         if host is None or x._buffer is not None:
             host = host_of(x)
         if host is not None:
-            plain = index if type(index) in _BASIC else host_index(index)
+            kind = type(index)
+            if kind is int:
+                plain: Any = (index, ...)  # an array of rank 0; without, a scalar to be wrapped
+            else:
+                plain = index if kind in _BASIC else host_index(index)
             if plain is not _NOT_PLAIN:
                 try:
                     result = host[plain]
-                except (IndexError, TypeError):
-                    return read(x, index)
+                except (IndexError, TypeError, ValueError):
+                    return _read_or_refused(x, index)
                 aval = x.aval
                 if type(result) is not np.ndarray:
                     result = np.asarray(result, aval.dtype)
@@ -111,43 +119,95 @@ def read(
     x = array_of(x, "index")
     if mode is None and fill_value is not None:
         mode = "fill"
+    if mode is None:
+        parts = _plain_parts(index)
+        if parts is not None:
+            return _applied(x, _operations_of_parts(x.aval.shape, parts))
     entries = entries_of(index, x.aval.shape, checks=mode is None)
     arrays = [e.array for e in entries if type(e) is Positions]
     if not arrays:
-        return _basic(x, entries)
+        return _applied(x, _operations(x.aval.shape, entries))
     if mode is None and all(not a.aval.ndim for a in arrays):
         return _windows_of_one(x, entries)
     x, entries = _spans_taken(x, entries)
     return _gathered(x, entries, indices_are_sorted, unique_indices, mode, fill_value)
 
 
-def _basic(x: Array, entries: list[Entry]) -> Array:
-    """Read ints, slices and new axes."""
-    x, entries = _spans_taken(x, entries, with_positions=True)
+_read_or_refused = boundary(read)  # where NumPy has refused already, so that its words do not show
+
+
+# --- basic indices --------------------------------------------------------------------------------
+
+Operation = tuple[str, dict[str, Any]]  # the name of a primitive of one operand, and its params
+
+
+def _applied(x: Array, operations: Sequence[Operation]) -> Array:
+    for name, params in operations:
+        x = bind(name, x, **params)
+    return x
+
+
+def _plain_parts(index: Any) -> tuple[Any, ...] | None:
+    """Return an index of ints, slices, None and ... as something hashable, others as None."""
+    parts: list[Any] = []
+    for part in index if type(index) is tuple else (index,):
+        if type(part) is slice:
+            bounds = (part.start, part.stop, part.step)
+            if not _BOUNDS.issuperset(map(type, bounds)):
+                return None
+            parts.append(bounds)
+        elif type(part) is int or part is None or part is Ellipsis:
+            parts.append(part)
+        else:
+            return None
+    return tuple(parts)
+
+
+@functools.lru_cache(maxsize=4096)
+def _operations_of_parts(shape: tuple[int, ...], parts: tuple[Any, ...]) -> list[Operation]:
+    index = tuple([slice(*part) if type(part) is tuple else part for part in parts])
+    return _operations(shape, entries_of(index, shape))
+
+
+def _operations(shape: tuple[int, ...], entries: list[Entry]) -> list[Operation]:
+    """Return what reads ints, slices and new axes from an operand of a shape."""
+    operations, entries = _span_operations(shape, entries, with_positions=True)
     ones = tuple([
         d for d, e in enumerate(_of_dimensions(entries))
         if type(e) is Position
     ])  # fmt: skip
     if ones:
-        x = bind("squeeze", x, dimensions=ones)
+        operations.append(("squeeze", {"dimensions": ones}))
     if any(type(e) is NewAxis for e in entries):
-        x = with_new_axes(x, [e for e in entries if type(e) is not Position])
-    return x
+        kept = [e for e in entries if type(e) is not Position]
+        sizes = tuple([e.size if type(e) is Span else 1 for e in kept])
+        operations.append(("reshape", {"new_sizes": sizes, "dimensions": None}))
+    return operations
 
 
-def _spans_taken(x: Any, entries: list[Entry], *, with_positions: bool = False) -> Any:
-    """Apply the slices (and static ints, as slices of one element): whole dimensions stay."""
-    shape = x.aval.shape
+def _spans_taken(x: Any, entries: list[Entry]) -> Any:
+    """Apply the slices: whole dimensions stay."""
+    operations, entries = _span_operations(x.aval.shape, entries)
+    return _applied(x, operations), entries
+
+
+def _span_operations(
+    shape: tuple[int, ...], entries: list[Entry], *, with_positions: bool = False
+) -> tuple[list[Operation], list[Entry]]:
+    """Return what takes the slices (and static ints, as slices of one element), and what stays."""
+    operations: list[Operation] = []
     own = _of_dimensions(entries)
     bounds = [_bounds(e, n, with_positions) for e, n in zip(own, shape, strict=True)]
     starts, limits, steps = [tuple([b[i] for b in bounds]) for i in range(3)]
     if any(starts) or limits != shape or not set(steps) <= {1}:
-        x = bind("slice", x, start_indices=starts, limit_indices=limits,
-                 strides=None if set(steps) <= {1} else steps)  # fmt: skip
+        strides = None if set(steps) <= {1} else steps
+        operations.append(
+            ("slice", {"start_indices": starts, "limit_indices": limits, "strides": strides})
+        )
     backwards = tuple([d for d, e in enumerate(own) if _is_backwards(e)])
     if backwards:
-        x = bind("rev", x, dimensions=backwards)
-    return x, [Span(0, 1, e.size) if type(e) is Span else e for e in entries]
+        operations.append(("rev", {"dimensions": backwards}))
+    return operations, [Span(0, 1, e.size) if type(e) is Span else e for e in entries]
 
 
 def _of_dimensions(entries: list[Entry]) -> list[Entry]:
@@ -342,17 +402,35 @@ def take_along_axis(
             "take_along_axis: indices must have the rank of the array, "
             f"{x.aval.ndim}, got {positions.aval.ndim}."
         )
-    index = _index_along(x, positions, axis_of(axis, x.aval.ndim, "take_along_axis"))
-    return read(x, index, mode="fill" if mode is None else mode, fill_value=fill_value)
+    axis = axis_of(axis, x.aval.ndim, "take_along_axis")
+    mode = "fill" if mode is None else mode
+    if _lines(x, axis) is _lines(positions, axis) and x.aval.size:
+        return _gathered_along(x, positions, axis, mode, fill_value)
+    return read(x, _index_along(x, positions, axis), mode=mode, fill_value=fill_value)
+
+
+def _lines(x: Array, axis: int) -> Any:
+    """Return the type that stands for the dimensions but the axis."""
+    shape = x.aval.shape
+    return shaped_array((*shape[:axis], 1, *shape[axis + 1 :]), dtypes.int32)
+
+
+def _gathered_along(x: Array, positions: Array, axis: int, mode: Any, fill_value: Any) -> Array:
+    """Read along an axis where nothing is broadcast: the other dimensions walk together."""
+    shape = positions.aval.shape
+    places = from_front(positions, x.aval.shape[axis], index_dtype([positions]))
+    others = tuple([d for d in range(len(shape)) if d != axis])
+    return bind(
+        "gather", x, reshaped(places, (*shape, 1)),
+        dimension_numbers=GatherDimensionNumbers((), (axis,), (axis,), others, others),
+        slice_sizes=(1,) * len(shape), indices_are_sorted=False, unique_indices=False,
+        mode=GatherScatterMode.from_any(mode), fill_value=_fill_scalar(fill_value),
+    )  # fmt: skip
 
 
 def _index_along(x: Array, positions: Array, axis: int) -> tuple[Array, ...]:
     """Return index arrays: the positions along the axis, elsewhere each element's own place."""
-    lines = [
-        shaped_array((*a.aval.shape[:axis], 1, *a.aval.shape[axis + 1 :]), dtypes.int32)
-        for a in (x, positions)
-    ]
-    outer = common_shape("take_along_axis", lines)
+    outer = common_shape("take_along_axis", [_lines(x, axis), _lines(positions, axis)])
     shape = (*outer[:axis], positions.aval.shape[axis], *outer[axis + 1 :])
     return tuple([
         spread(positions, shape) if d == axis else _own_places(d, n, len(shape), x.aval.shape[d])

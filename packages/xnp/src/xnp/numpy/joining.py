@@ -5,7 +5,6 @@ Neighbours: `shaping` changes shapes, `rearranging` moves elements within one ar
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +17,9 @@ from xnp.numpy.promoting import array_of, axis_of, bind, cast, promoted, reshape
 from xnp.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, moveaxis
 from xprim import Array, ConcreteArray, dtypes, state
 from xprim.eager import EAGER
+from xprim.errors import ShapeError
+from xprim.static_sizes import static_int
+from xprim.wording import described
 
 __all__ = [
     "append", "array_split", "block", "column_stack", "concat", "concatenate", "dsplit", "dstack",
@@ -71,13 +73,26 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
             try:
                 result = np.concatenate(hosts, axis)
             except (ValueError, np.exceptions.AxisError):
-                return _concatenate(arrays, axis, dtype)
-            return ConcreteArray(result, host_aval(result.shape, first.dtype, first.weak_type))
+                pass  # below is said what is wrong
+            else:
+                return ConcreteArray(result, host_aval(result.shape, first.dtype, first.weak_type))
     return _concatenate(arrays, axis, dtype)
 
 
+def _parts_of(arrays: Any, operation: str, axis: Any) -> list[Any]:
+    """Return the arrays to join; an error says what was given in place of a sequence."""
+    if not hasattr(arrays, "__iter__") or getattr(arrays, "shape", (1,)) == ():
+        raise TypeError(f"{operation}: takes a sequence of arrays, got {described(arrays)}.")
+    if getattr(axis, "shape", ()):
+        raise TypeError(
+            f"{operation}: the axis must be an integer, got {described(axis)}."
+            f"\n  hint      the arrays go in one sequence: {operation}([x, y])"
+        )
+    return list(arrays)
+
+
 def _concatenate(arrays: Any, axis: Any, dtype: Any) -> Array:
-    parts = list(arrays)
+    parts = _parts_of(arrays, "concatenate", axis)
     if not parts:
         raise ValueError("concatenate: needs one array at least.")
     xs = promoted("concatenate", *parts)
@@ -103,7 +118,7 @@ def _check_alike(xs: Any, axis: int) -> None:
         shape = x.aval.shape
         rest = (*shape[:axis], *shape[axis + 1 :])
         if len(shape) != len(first) or rest != (*first[:axis], *first[axis + 1 :]):
-            raise TypeError(
+            raise ShapeError(
                 f"concatenate: array {i} does not fit the first one along axis {axis}."
                 f"\n  got       {xs[0].aval.str_long()} and {x.aval.str_long()}"
                 f"\n  expected  equal shapes but for axis {axis}"
@@ -125,7 +140,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Ar
       dtype: of the result; None for the one the arrays promote to.
     """
     no_out("stack", out)
-    parts = list(arrays)
+    parts = _parts_of(arrays, "stack", axis)
     if not parts:
         raise ValueError("stack: needs one array at least.")
     found = _host_parts(parts) if dtype is None else None
@@ -135,17 +150,25 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Ar
             result = np.stack(hosts, axis)
             return ConcreteArray(result, host_aval(result.shape, first.dtype, first.weak_type))
     xs = promoted("stack", *parts)
-    shapes = {x.aval.shape for x in xs}
-    if len(shapes) > 1:
-        raise ValueError(
-            f"stack: all arrays must have one shape, got {', '.join(map(str, sorted(shapes)))}."
-        )
-    shape = xs[0].aval.shape
+    shape = _one_shape(xs)
     axis = axis_of(axis, len(shape) + 1, "stack")
     kept = tuple([d for d in range(len(shape) + 1) if d != axis])
     wide = (*shape[:axis], 1, *shape[axis:])
     xs = [bind("broadcast_in_dim", x, shape=wide, broadcast_dimensions=kept) for x in xs]
     return _concatenate(xs, axis, dtype)
+
+
+def _one_shape(xs: Sequence[Any]) -> tuple[int, ...]:
+    """Return the shape that all arrays to be stacked have."""
+    shapes: set[tuple[int, ...]] = {x.aval.shape for x in xs}
+    if len(shapes) > 1:
+        raise ShapeError(
+            "stack: all arrays must have one shape."
+            f"\n  got       {', '.join([x.aval.str_long() for x in xs[:8]])}"
+            "\n  hint      concatenate joins arrays of different lengths along an axis they have"
+        )
+    (shape,) = shapes
+    return shape
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
@@ -232,11 +255,11 @@ def _split(
     x = array_of(ary, operation)
     axis = axis_of(axis, x.aval.ndim, operation)
     size = x.aval.shape[axis]
-    if isinstance(indices_or_sections, Sequence | np.ndarray | Array):
-        bounds = [operator.index(i) for i in indices_or_sections]
+    if isinstance(indices_or_sections, Sequence) or np.ndim(indices_or_sections):
+        bounds = [static_int(i, operation, "an index") for i in indices_or_sections]
         bounds = [min(max(i + size if i < 0 else i, 0), size) for i in bounds]
     else:
-        count = operator.index(indices_or_sections)
+        count = static_int(indices_or_sections, operation, "the number of parts")
         if count <= 0:
             raise ValueError(f"{operation}: the number of parts must be positive, got {count}.")
         part, rest = divmod(size, count)

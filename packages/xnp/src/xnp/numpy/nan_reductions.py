@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from xnp.numpy import averages
-from xnp.numpy import reductions as r
+from xnp.numpy import averages, reductions as r
 from xnp.numpy.indexing import no_out
 from xnp.numpy.promoting import array_of, bind, cast, inexact, scalar_like, select, spread
 from xprim import Array, dtypes

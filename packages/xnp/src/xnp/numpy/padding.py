@@ -13,8 +13,7 @@ from xnp.numpy.averages import mean
 from xnp.numpy.indexing import read
 from xnp.numpy.promoting import array_of, bind, cast, reshaped, scalar_like, spread
 from xnp.numpy.ranges import linspace
-from xnp.numpy.reductions import max as max_
-from xnp.numpy.reductions import min as min_
+from xnp.numpy.reductions import max as max_, min as min_
 from xnp.numpy.rounding import round as round_
 from xprim import Array, ConcreteArray, dtypes
 from xprim.errors import ConcretizationTypeError
@@ -130,14 +129,53 @@ def _by_positions(positions: Callable[[int, int, int], Any]) -> Callable[..., An
         if not size:
             raise ValueError(f"pad: axis {d} has no elements to copy from; use mode 'constant'.")
         places = np.asarray(positions(size, low, high), np.int32)
-        lead = (slice(None),) * d
         if reflect_type == "even":
-            return read(x, (*lead, places))
+            return _copied(x, d, places, low)
         if reflect_type != "odd":
             raise ValueError(f"pad: reflect_type must be 'even' or 'odd', got {reflect_type!r}.")
         return _odd(x, d, low, high, positions)
 
     return added
+
+
+def _copied(x: Any, d: int, places: np.ndarray[Any, Any], low: int) -> Any:
+    """Copy the elements at positions along an axis: a few runs of neighbours as slices.
+
+    From position `low` on stands the whole array, which is copied as it is.
+    """
+    size = x.aval.shape[d]
+    runs = [*_runs(places[:low]), (0, size, 1), *_runs(places[low + size :])]
+    if len(runs) > _MAX_RUNS:
+        return read(x, (*(slice(None),) * d, places))
+    parts = []
+    for first, count, step in runs:
+        starts, stops = [0] * x.aval.ndim, list(x.aval.shape)
+        starts[d] = first - count + 1 if step < 0 else first
+        stops[d] = starts[d] + count if step else first + 1
+        part = bind("slice", x, start_indices=tuple(starts), limit_indices=tuple(stops),
+                    strides=None)  # fmt: skip
+        if step < 0:
+            part = bind("rev", part, dimensions=(d,))
+        if not step:
+            part = spread(part, (*part.aval.shape[:d], count, *part.aval.shape[d + 1 :]))
+        parts.append(part)
+    return bind("concatenate", *parts, dimension=d) if len(parts) > 1 else parts[0]
+
+
+_MAX_RUNS = 8
+
+
+def _runs(places: np.ndarray[Any, Any]) -> list[tuple[int, int, int]]:
+    """Cut positions into runs `(first, count, step)` whose neighbours are 1, -1 or 0 apart."""
+    runs: list[tuple[int, int, int]] = []
+    start, steps = 0, np.diff(places)
+    while start < places.size and len(runs) <= _MAX_RUNS:
+        step = int(steps[start]) if start < steps.size else 1
+        changes = np.flatnonzero(steps[start:] != step)
+        count = 1 if abs(step) > 1 else 1 + int(changes[0] if changes.size else steps.size - start)
+        runs.append((int(places[start]), count, step if count > 1 else 1))
+        start += count
+    return runs
 
 
 def _odd(x: Any, d: int, low: int, high: int, positions: Any) -> Any:

@@ -26,6 +26,8 @@ from xprim import (
     state,
 )
 from xprim.eager import EAGER
+from xprim.errors import ShapeError
+from xprim.static_sizes import static_int
 
 _SCALARS = frozenset([bool, int, float, complex])
 _primitives: dict[str, Any] = {}
@@ -70,10 +72,14 @@ def promoted(operation: str, *operands: Any) -> list[Array]:
             metas.append((x.aval.dtype, x.aval.weak_type))
         arrays.append(x)
     dtype, weak = _common(operation, metas)
-    return [
-        _scalar(x, dtype, weak) if type(x) in _SCALARS else converted(x, dtype, weak)
-        for x in arrays
-    ]
+    try:
+        return [
+            _scalar(x, dtype, weak) if type(x) in _SCALARS else converted(x, dtype, weak)
+            for x in arrays
+        ]
+    except OverflowError as error:
+        problem = str(error).removeprefix("array: ")
+        raise OverflowError(f"{operation}: {problem}") from None
 
 
 def _common(operation: str, metas: list[Any]) -> Any:
@@ -151,7 +157,7 @@ def broadcast_all(operation: str, *arrays: Any) -> list[Array]:
 
 
 def common_shape(operation: str, avals: Sequence[Any]) -> tuple[int, ...]:
-    """Return the shape that shapes broadcast to by NumPy's rules, or raise a TypeError."""
+    """Return the shape that shapes broadcast to by NumPy's rules, or raise a ShapeError."""
     shapes = [a.shape for a in avals]
     rank = max([len(s) for s in shapes])
     result = [1] * rank
@@ -167,9 +173,9 @@ def common_shape(operation: str, avals: Sequence[Any]) -> tuple[int, ...]:
     return tuple(result)
 
 
-def _incompatible(operation: str, avals: Sequence[Any]) -> TypeError:
+def _incompatible(operation: str, avals: Sequence[Any]) -> ShapeError:
     shapes = " and ".join([str(a.shape).replace(" ", "") for a in avals if a.shape])
-    return TypeError(
+    return ShapeError(
         f"{operation}: incompatible shapes for broadcasting: {shapes}."
         f"\n  got       {', '.join([a.str_long() for a in avals])}"
         "\n  expected  sizes that are equal or 1, counted from the last dimension"
@@ -226,16 +232,12 @@ def select(mask: Any, on_true: Any, on_false: Any) -> Array:
 
 def axis_of(axis: Any, ndim: int, operation: str) -> int:
     """Return a dimension counted from the front, or raise a ValueError."""
-    try:
-        index = axis.__index__()
-    except (AttributeError, TypeError):
-        raise TypeError(
-            f"{operation}: the axis must be an int, got {type(axis).__name__}."
-        ) from None
+    index = axis if type(axis) is int else static_int(axis, operation, "the axis")
     if -ndim <= index < ndim:
         return int(index) % ndim if ndim else 0
     raise ValueError(
-        f"{operation}: axis {index} is out of bounds for an array of {ndim} dimensions."
+        f"{operation}: axis {index} is out of bounds for an array of {ndim} "
+        f"dimension{'' if ndim == 1 else 's'}."
     )
 
 

@@ -29,6 +29,8 @@ from xnp.numpy.shaping import moveaxis
 from xprim import Array, ConcreteArray, Tracer, dtypes, from_numpy, promotion, scalar_array, state
 from xprim.eager import EAGER
 from xprim.errors import ConcretizationTypeError
+from xprim.static_sizes import static_int
+from xprim.wording import described
 
 __all__ = [
     "arange", "bartlett", "blackman", "eye", "geomspace", "hamming", "hanning", "identity",
@@ -71,13 +73,16 @@ def arange(
     if type(start) is int and stop is step is dtype is device is None and 0 <= start <= _SMALL:
         return _host(np.arange(start), dtypes.python_scalar_dtype(int))
     given = [v for v in (start, stop, step) if v is not None]
+    known = [_known_bound(v) for v in given or [start]]
     dtype = _range_dtype(given) if dtype is None else dtypes.requested_dtype(dtype, "arange")
-    count, first, by = _range(*[_known_bound(v) for v in given])
+    count, first, by = _range(*known)
     result = _counted(count, first, by, dtype)
     return result if device is None else on_device(result, device)
 
 
 def _known_bound(bound: Any) -> Any:
+    if not isinstance(bound, Array | np.ndarray | np.generic | int | float | complex):
+        raise TypeError(f"arange: the bounds must be numbers, got {described(bound)}.")
     if isinstance(bound, Tracer):
         raise ConcretizationTypeError(
             bound, "arange", "a bound is a traced value, but the shape depends on it."
@@ -139,7 +144,7 @@ def linspace(
       >>> xnp.linspace(0, 1, 3)
       Array([0. , 0.5, 1. ], dtype=float32)
     """
-    num = operator.index(num)
+    num = static_int(num, "linspace", "num")
     if num < 0:
         raise ValueError(f"linspace: num must not be negative, got {num}.")
     wanted = None if dtype is None else dtypes.requested_dtype(dtype, "linspace")
@@ -235,8 +240,9 @@ def eye(
       dtype: of the result; None for the default floating dtype.
       device: where the array shall be; None for the default.
     """
-    rows, columns = operator.index(N), operator.index(N if M is None else M)
-    k = operator.index(k)
+    rows = static_int(N, "eye", "the number of rows")
+    columns = rows if M is None else static_int(M, "eye", "the number of columns")
+    k = static_int(k, "eye", "k")
     wanted = dtypes.python_scalar_dtype(float) if dtype is None else (
         dtypes.requested_dtype(dtype, "eye"))  # fmt: skip
     if rows < 0 or columns < 0:

@@ -6,6 +6,7 @@ Neighbours: `shaping` changes only shapes, `padding` adds elements around an arr
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from xnp.numpy.reductions import sum as summed
 from xnp.numpy.shaping import moveaxis, permuted
 from xprim import Array, ConcreteArray, dtypes, from_numpy, scalar_array
 from xprim.errors import ConcretizationTypeError
+from xprim.static_sizes import static_int
 
 __all__ = [
     "diag", "diagflat", "diagonal", "fill_diagonal", "flip", "fliplr", "flipud", "repeat", "resize",
@@ -68,9 +70,11 @@ def repeat(
     if isinstance(repeats, Array) and not isinstance(repeats, ConcreteArray):
         if total_repeat_length is None:
             raise ConcretizationTypeError(
-                repeats, "repeat", "the size of the result depends on traced repeats; give "
-                "total_repeat_length= the size."
-            )  # fmt: skip
+                repeats,
+                "repeat",
+                "the size of the result depends on traced repeats.",
+                "give total_repeat_length=, the size of the result",
+            )
         return _repeat_traced(a, repeats, axis, total_repeat_length)  # type: ignore[no-any-return]
     size = a.aval.shape[axis]
     counts = np.broadcast_to(np.asarray(repeats), (size,))
@@ -116,8 +120,8 @@ def _tile(a: Any, reps: tuple[int, ...]) -> Array:
 
 def tile(A: Any, reps: Any) -> Array:
     """Return `A` repeated as a whole, `reps` times along each axis (counted from the last)."""
-    parts = (reps,) if isinstance(reps, int) else tuple([operator.index(r) for r in reps])
-    return _tile(A, parts)
+    given = reps if isinstance(reps, Sequence) or np.ndim(reps) else (reps,)
+    return _tile(A, tuple([static_int(r, "tile", "a number of repetitions") for r in given]))
 
 
 def resize(a: Any, new_shape: Any) -> Array:

@@ -27,10 +27,8 @@ from xnp.numpy.promoting import (
     promoted,
     reshaped,
     scalar_like,
-    spread,
-)
-from xnp.numpy.promoting import (
     select as chosen,
+    spread,
 )
 from xnp.numpy.shaping import broadcast_arrays
 from xprim import Array, ConcreteArray, dtypes, from_numpy
@@ -169,9 +167,11 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
         return tuple([from_numpy(p.astype(dtype), copy=False) for p in found])
     if size is None:
         raise ConcretizationTypeError(
-            mask, "nonzero", "how many elements are not zero depends on traced values; give size= "
-            "the number of positions to return."
-        )  # fmt: skip
+            mask,
+            "nonzero",
+            "the size of the result depends on traced values.",
+            "give size=, the number of positions to return; xnp.where(mask, x, y) needs none",
+        )
     return _nonzero_of_size(mask, operator.index(size), fill_value)
 
 

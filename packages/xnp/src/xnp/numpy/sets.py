@@ -32,6 +32,7 @@ from xnp.numpy.shaping import moveaxis
 from xnp.numpy.sorting import argsort, lexsort, searchsorted, sort
 from xprim import Array, ConcreteArray, ShapedArray, dtypes
 from xprim.errors import ConcretizationTypeError
+from xprim.wording import brief
 
 __all__ = [
     "delete", "insert", "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique",
@@ -94,7 +95,10 @@ def unique(
     ar = array_of(ar, "unique") if not isinstance(ar, list | tuple) else asarray(ar)
     if size is None and not isinstance(ar, ConcreteArray):
         raise ConcretizationTypeError(
-            ar, "unique", "how many elements are distinct depends on traced values; give size=."
+            ar,
+            "unique",
+            "the size of the result depends on traced values.",
+            "give size=, the number of elements to return",
         )
     lines, rows = _lines_and_rows(ar, axis)
     found = _Distinct(rows, equal_nan)
@@ -316,6 +320,13 @@ def _static_positions(obj: Any, operation: str) -> Any:
     return obj if isinstance(obj, slice) else np.asarray(obj)
 
 
+def _outside(operation: str, obj: Any, axis: int, size: int) -> IndexError:
+    return IndexError(
+        f"{operation}: a position is out of bounds for axis {axis} with size {size}."
+        f"\n  got       {brief(obj)}"
+    )
+
+
 def delete(
     arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
 ) -> Array:
@@ -325,7 +336,11 @@ def delete(
     if axis is None:
         arr, axis = reshaped(arr, (arr.aval.size,)), 0
     axis = axis_of(axis, arr.aval.ndim, "delete")
-    kept = np.delete(np.arange(arr.aval.shape[axis]), _static_positions(obj, "delete"))
+    size = arr.aval.shape[axis]
+    try:
+        kept = np.delete(np.arange(size), _static_positions(obj, "delete"))
+    except IndexError as error:
+        raise _outside("delete", obj, axis, size) from error
     return read(arr, (*[slice(None)] * axis, kept.astype(np.int32)))
 
 
@@ -340,7 +355,10 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     count = _number_of_new(places, values, arr.aval, axis)
     # NumPy says where each element of the result comes from: new ones are numbered -1, -2, ...
     new = -1 - np.arange(count)
-    source = np.insert(np.arange(size), places, new)
+    try:
+        source = np.insert(np.arange(size), places, new)
+    except IndexError as error:
+        raise _outside("insert", obj, axis, size) from error
     values = spread(cast(values, arr.aval.dtype), _with_size(arr.aval.shape, axis, count))
     lead = [slice(None)] * axis
     fresh = read(values, (*lead, np.where(source < 0, -1 - source, 0).astype(np.int32)))

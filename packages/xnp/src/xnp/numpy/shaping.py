@@ -7,7 +7,6 @@ Nothing here changes an element. Neighbours: `joining` puts arrays together and 
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,9 +22,10 @@ from xnp.numpy.promoting import (
     reshaped,
     spread,
 )
-from xprim import Array, ConcreteArray, Tracer, dtypes, state
+from xprim import Array, ConcreteArray, dtypes, state
 from xprim.eager import EAGER
-from xprim.errors import ConcretizationTypeError
+from xprim.errors import ShapeError
+from xprim.static_sizes import static_int, static_shape as checked_shape
 
 __all__ = [
     "astype", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_shapes",
@@ -67,9 +67,10 @@ def reshape(
             try:
                 result = host.reshape(shape)
             except (TypeError, ValueError):
-                return _reshape(a, shape, order)
-            aval = a.aval
-            return ConcreteArray(result, host_aval(result.shape, aval.dtype, aval.weak_type))
+                pass  # below is said what is wrong
+            else:
+                aval = a.aval
+                return ConcreteArray(result, host_aval(result.shape, aval.dtype, aval.weak_type))
     return _reshape(a, shape, order)
 
 
@@ -91,31 +92,23 @@ def _reversed_dims(x: Any) -> Array:
 def static_shape(shape: Any, operation: str, aval: Any) -> tuple[int, ...]:
     """Return a shape as a tuple of ints, with -1 replaced by what is left of the elements."""
     sizes = _static_sizes(shape, operation)
+    if sizes.count(-1) > 1:
+        raise ShapeError(f"{operation}: one dimension can be -1, got the shape {tuple(sizes)}.")
     if sizes.count(-1) == 1:
         sizes[sizes.index(-1)] = _size_left(sizes, operation, aval)
     if math.prod(sizes) != aval.size or (sizes and min(sizes) < 0):
-        raise TypeError(
-            f"{operation}: the number of elements changes from {aval.size}."
-            f"\n  got       {aval.str_long()} to shape {tuple(sizes)}"
-            f"\n  expected  a shape of {aval.size} elements"
+        raise ShapeError(
+            f"{operation}: the shape {tuple(sizes)} has {math.prod(sizes)} elements, the array has "
+            f"{aval.size}."
+            f"\n  got       {aval.str_long()}"
+            f"\n  expected  a shape of {aval.size} elements; -1 is the size that is left over"
         )
     return tuple(sizes)
 
 
 def _static_sizes(shape: Any, operation: str) -> list[int]:
-    if isinstance(shape, Tracer):
-        raise ConcretizationTypeError(
-            shape, operation, "the shape is a traced value, but shapes are static."
-        )
-    if isinstance(shape, Array | np.ndarray):
-        shape = np.asarray(shape).tolist()
-    parts = shape if isinstance(shape, tuple | list) else (shape,)
-    for n in parts:
-        if isinstance(n, Tracer):
-            raise ConcretizationTypeError(
-                n, operation, "a dimension is a traced value, but shapes are static."
-            )
-    return [operator.index(n) for n in parts]
+    parts = shape if isinstance(shape, tuple | list) else checked_shape(shape, operation)
+    return [static_int(n, operation) for n in parts]
 
 
 def _size_left(sizes: list[int], operation: str, aval: Any) -> int:
@@ -124,9 +117,10 @@ def _size_left(sizes: list[int], operation: str, aval: Any) -> int:
     if rest == 0 and aval.size == 0:
         return 0
     if rest <= 0 or aval.size % rest:
-        raise TypeError(
-            f"{operation}: {aval.size} elements do not divide into shape {tuple(sizes)}."
+        raise ShapeError(
+            f"{operation}: {aval.size} elements do not divide into the shape {tuple(sizes)}."
             f"\n  got       {aval.str_long()}"
+            f"\n  expected  a multiple of {rest} elements"
         )
     return int(aval.size // rest)
 
@@ -197,7 +191,8 @@ def _swapaxes(a: Any, axis1: int, axis2: int) -> Array:
 
 def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
     """Return `a` with two dimensions exchanged."""
-    return _swapaxes(a, operator.index(axis1), operator.index(axis2))
+    axes = [static_int(axis, "swapaxes", "an axis") for axis in (axis1, axis2)]
+    return _swapaxes(a, *axes)
 
 
 @planned(1)
@@ -223,7 +218,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Array:
 
 
 def _static(axis: Any) -> Any:
-    return operator.index(axis) if not isinstance(axis, list | tuple) else tuple(axis)
+    return tuple(axis) if isinstance(axis, list | tuple) else static_int(axis, "axis", "the axis")
 
 
 def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
@@ -337,7 +332,7 @@ def _broadcast_to(array: Any, shape: tuple[int, ...]) -> Array:
 def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
     """Return `array` repeated to a shape by NumPy's rules."""
     del out_sharding
-    sizes = (shape,) if isinstance(shape, int) else tuple([operator.index(n) for n in shape])
+    sizes = checked_shape(shape, "broadcast_to")
     return _broadcast_to(array, sizes)
 
 

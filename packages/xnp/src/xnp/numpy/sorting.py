@@ -20,6 +20,7 @@ from xnp.numpy.promoting import (
     select,
     spread,
 )
+from xnp.primitives.index_modes import CLIP, GatherDimensionNumbers
 from xprim import Array, dtypes, get_primitive, scalar_array
 
 __all__ = [
@@ -186,21 +187,28 @@ def searchsorted(
 
 @planned(2)
 def _searchsorted(a: Any, v: Any, right: bool) -> Array:
-    """Halve the interval, in as many steps as the size has bits."""
+    """Find the count of elements before `v` bit by bit, from the highest: one read for each."""
     size = a.aval.shape[0]
     dtype = dtypes.python_scalar_dtype(int)
     shape = v.aval.shape
-    low = spread(scalar_array(0, dtype), shape)
-    high = spread(scalar_array(size, dtype), shape)
-    for _ in range(size.bit_length()):
-        middle = bind("div", bind("add", low, high), scalar_array(2, dtype))
-        element = a[middle]
-        beyond = _comes_before(element, v, right)
-        going = bind("lt", low, high)
-        after = bind("add", middle, scalar_array(1, dtype))
-        low = select(bind("and", going, beyond), after, low)
-        high = select(bind("and", going, bind("not", beyond)), middle, high)
-    return low
+    count = spread(scalar_array(0, dtype), shape)
+    for bit in range(size.bit_length() - 1, -1, -1):
+        more = bind("add", count, scalar_array(1 << bit, dtype))
+        last = bind("sub", more, scalar_array(1, dtype))
+        beyond = _comes_before(_element_at(a, last), v, right)  # of the last where there is none
+        there = bind("lt", last, scalar_array(size, dtype))
+        count = select(bind("and", there, beyond), more, count)
+    return count
+
+
+def _element_at(a: Any, places: Any) -> Array:
+    """Return elements of a vector, places behind the end taken for the last one."""
+    shape = places.aval.shape
+    numbers = GatherDimensionNumbers((), (0,), (0,))
+    return bind(
+        "gather", a, reshaped(places, (*shape, 1)), dimension_numbers=numbers, slice_sizes=(1,),
+        indices_are_sorted=False, unique_indices=False, mode=CLIP, fill_value=None,
+    )  # fmt: skip
 
 
 def _comes_before(element: Any, v: Any, right: bool) -> Any:

@@ -28,11 +28,7 @@ from xnp.numpy.promoting import (
     spread,
 )
 from xnp.numpy.ranges import linspace
-from xnp.numpy.reductions import any as any_
-from xnp.numpy.reductions import kept
-from xnp.numpy.reductions import max as max_
-from xnp.numpy.reductions import min as min_
-from xnp.numpy.reductions import sum as summed
+from xnp.numpy.reductions import any as any_, kept, max as max_, min as min_, sum as summed
 from xnp.numpy.shaping import moveaxis
 from xnp.numpy.sorting import searchsorted, sort
 from xprim import Array, ConcreteArray, dtypes, scalar_array
@@ -199,7 +195,10 @@ def bincount(
     if length is None:
         if not isinstance(x, ConcreteArray):
             raise ConcretizationTypeError(
-                x, "bincount", "the size of the result depends on traced values; give length=."
+                x,
+                "bincount",
+                "the size of the result depends on traced values.",
+                "give length=, the number of bins",
             )
         host = x.to_host()
         length = max(int(host.max()) + 1 if host.size else 0, minlength, 0)

@@ -47,6 +47,7 @@ def named(function: Any, name: str, doc: str) -> Any:
 
 def unary_function(name: str, written: Callable[[Any], Any], doc: str) -> Unary:
     """Return the public function of one operand that `written` says for every trace."""
+    written.__name__ = written.__qualname__ = name  # Python names it when arguments do not fit
     return named(planned(1)(written), name, doc)  # type: ignore[no-any-return]
 
 

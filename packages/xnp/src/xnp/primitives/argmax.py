@@ -15,7 +15,7 @@ argmax_p: Primitive = Primitive(
     "argmax",
     shape=arg_shape("argmax"),
     numpy=arg_numpy(np.argmax),
-    stablehlo=arg_stablehlo("GT", least),
+    stablehlo=arg_stablehlo("GT", least, "reduce_max"),
     jvp=ZERO,
     transpose=undefined("it is piecewise constant"),
     batch=arg_batch(lambda: argmax_p),

@@ -15,7 +15,7 @@ argmin_p: Primitive = Primitive(
     "argmin",
     shape=arg_shape("argmin"),
     numpy=arg_numpy(np.argmin),
-    stablehlo=arg_stablehlo("LT", greatest),
+    stablehlo=arg_stablehlo("LT", greatest, "reduce_min"),
     jvp=ZERO,
     transpose=undefined("it is piecewise constant"),
     batch=arg_batch(lambda: argmin_p),

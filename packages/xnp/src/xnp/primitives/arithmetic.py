@@ -24,6 +24,7 @@ from xnp.primitives.table import (
     SIGNED,
     binary,
     elementwise_stablehlo,
+    repeated,
     retyped_stablehlo,
     unary,
 )
@@ -97,11 +98,22 @@ def _div_transpose(ct: Any, x: Any, y: Any) -> Any:
     return div_p.bind(ct, y)[0], Zero(y.aval)
 
 
+def _div_jvp(primals: Any, tangents: Any) -> Any:
+    x, y = primals
+    x_dot, y_dot = tangents
+    outs = div_p.bind(x, y)
+    z = outs[0]
+    if type(y_dot) is Zero:
+        dot = Zero(z.aval) if type(x_dot) is Zero else div_p.bind(x_dot, y)[0]
+    elif type(x_dot) is Zero:  # d(x/y) = -(x/y)/y dy, the factor computed once for all dy
+        dot = mul_p.bind(y_dot, neg_p.bind(div_p.bind(z, y)[0])[0])[0]
+    else:  # d(x/y) = (dx - (x/y) dy)/y: in reverse mode one division serves both
+        dot = div_p.bind(sub_p.bind(x_dot, mul_p.bind(z, y_dot)[0])[0], y)[0]
+    return outs, (dot if type(dot) is Zero else repeated(dot, z.aval.shape),)
+
+
 div_p: Primitive = binary(
-    "div", NUMBER, numpy=_div_numpy, stablehlo="stablehlo.divide",
-    jvp=(lambda x_dot, z, x, y: div_p.bind(x_dot, y)[0],
-         # d(x/y) = -(x/y)/y dy
-         lambda y_dot, z, x, y: mul_p.bind(y_dot, neg_p.bind(div_p.bind(z, y)[0])[0])[0]),
+    "div", NUMBER, numpy=_div_numpy, stablehlo="stablehlo.divide", jvp=_div_jvp,
     transpose=_div_transpose,
 )  # fmt: skip
 

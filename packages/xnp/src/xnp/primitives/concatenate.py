@@ -11,6 +11,7 @@ import numpy as np
 
 from xnp.primitives.shorthand import bind
 from xnp.primitives.table import common_dtype
+from xnp.primitives.widened import TWO_BITS, widened
 from xprim import LINEAR, Linear, Primitive, ShapedArray, Zero, not_mapped, shaped_array
 
 
@@ -84,7 +85,7 @@ concatenate_p: Primitive = Primitive(
     "concatenate",
     shape=_shape,
     numpy=_numpy,
-    stablehlo=_stablehlo,
+    stablehlo=widened(_stablehlo, TWO_BITS, np.int8),
     jvp=LINEAR,
     transpose=_transpose,
     batch=_batch,

@@ -22,10 +22,7 @@ from xnp.primitives.inner_programs import (
     derived,
     narrowed,
     needed_arguments,
-    nonzero,
-    taken,
     traced,
-    with_zeros,
 )
 from xnp.primitives.shorthand import broadcasted, filled
 from xprim import (
@@ -41,6 +38,7 @@ from xprim import (
     get_primitive,
     not_mapped,
 )
+from xprim.calls import front_dims, fronts, nonzero, taken, with_zeros
 
 Branches = tuple[ClosedJaxpr, ...]
 
@@ -234,26 +232,23 @@ def _transpose(handle: Any, cts: Any, index: Any, *operands: Any, branches: Bran
 
 def _batch(axis: Any, operands: Any, dims: Any, *, branches: Branches) -> Any:
     (index, *rest), (index_dim, *rest_dims) = operands, dims
-    mapped = tuple([d is not not_mapped for d in rest_dims])
-    fronts = [axis.to_front(x, d) if m else x
-              for x, d, m in zip(rest, rest_dims, mapped, strict=True)]  # fmt: skip
+    values, mapped = fronts(axis, rest, rest_dims)
     if index_dim is not not_mapped:
-        return _batch_by_selection(axis, index, fronts, mapped, branches)
+        return _batch_by_selection(axis, index, values, mapped, branches)
     joint = tuple(_joint([axis.batch_jaxpr(br, mapped, False)[1] for br in branches]))
     batched = tuple([axis.batch_jaxpr(br, mapped, joint)[0] for br in branches])
-    outs = cond_p.bind(index, *fronts, branches=batched)
-    return outs, tuple([0 if m else not_mapped for m in joint])
+    return cond_p.bind(index, *values, branches=batched), front_dims(joint)
 
 
 def _batch_by_selection(
-    axis: Any, index: Any, fronts: list[Any], mapped: tuple[bool, ...], branches: Branches
+    axis: Any, index: Any, operands: list[Any], mapped: list[bool], branches: Branches
 ) -> Any:
     if any(br.effects for br in branches):
         raise TypeError(
             "cond: branches with side effects cannot run for a batch of predicates."
             "\n  hint      under vmap every branch runs, and its results are selected"
         )
-    cases = [eval_closed(axis.batch_jaxpr(br, mapped, True)[0], *fronts) for br in branches]
+    cases = [eval_closed(axis.batch_jaxpr(br, mapped, True)[0], *operands) for br in branches]
     outs = []
     for values in zip(*cases, strict=True):
         shape = values[0].aval.shape

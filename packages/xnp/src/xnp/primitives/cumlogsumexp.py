@@ -13,10 +13,33 @@ import numpy as np
 
 from xnp.primitives.along import linear_recurrence, shifted
 from xnp.primitives.cumulative import cumulative_batch, cumulative_shape, cumulative_stablehlo
-from xnp.primitives.shorthand import bind, filled, selected
+from xnp.primitives.inner_programs import traced
+from xnp.primitives.reductions import total_dtype
+from xnp.primitives.shorthand import (
+    bind,
+    broadcasted,
+    converted,
+    filled,
+    moved,
+    reshaped,
+    selected,
+    sliced,
+)
 from xnp.primitives.sort import compare_text
 from xnp.primitives.table import FLOATING
-from xprim import Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
+from xprim import (
+    Primitive,
+    ShapedArray,
+    Zero,
+    dtypes,
+    get_primitive,
+    shaped_array,
+    undefined,
+)
+
+# Elements that one loop goes through: few, since errors add up along it, but enough that the loops
+# over the sums of blocks are short. Measured for 512 and 1,000,000 elements.
+_BLOCK = 32
 
 
 def _numpy(x: Any, *, axis: int, reverse: bool) -> Any:
@@ -70,11 +93,76 @@ def _weight(part: Any, whole: Any) -> Any:
     return selected(none, filled(shape, 0, dtype), ratio)
 
 
+# --- on a CPU ----------------------------------------------------------------------------------
+
+_by_windows = cumulative_stablehlo(_reducer, lambda dtype: -np.inf)
+
+
+def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, axis: int,
+               reverse: bool) -> Any:  # fmt: skip
+    """Loop over blocks on a CPU, where XLA takes windows element by element."""
+    if b.platform != "cpu" or not avals_in[0].size:
+        return _by_windows(b, operands, avals_in, avals_out, axis=axis, reverse=reverse)
+    return b.traced(
+        lambda x: (_in_blocks(x, axis, reverse),), operands, avals_in,
+        ("cumlogsumexp", axis, reverse),
+    )  # fmt: skip
+
+
+def _in_blocks(x: Any, axis: int, reverse: bool) -> Any:
+    dtype = x.aval.dtype
+    front = moved(converted(x, total_dtype(dtype)), axis, 0)
+    front = bind("rev", front, dimensions=(0,)) if reverse else front
+    sums = _sums(front)
+    sums = bind("rev", sums, dimensions=(0,)) if reverse else sums
+    return converted(moved(sums, 0, axis), dtype)
+
+
+def _sums(x: Any) -> Any:
+    """Sum along axis 0 inside of blocks, all at once; add to each the sum of those before it."""
+    size, *rest = x.aval.shape
+    if size <= _BLOCK:
+        return _looped(x)
+    count = -(-size // _BLOCK)
+    config = [(0, count * _BLOCK - size, 0), *[(0, 0, 0)] * len(rest)]
+    padded = bind("pad", x, filled((), -np.inf, x.aval.dtype), padding_config=tuple(config))
+    blocks = moved(reshaped(padded, (count, _BLOCK, *rest)), 1, 0)
+    inside = _looped(blocks)
+    totals = reshaped(sliced(inside, 0, _BLOCK - 1, _BLOCK), (count, *rest))
+    before = broadcasted(
+        shifted(_sums(totals), 0, -np.inf), inside.aval.shape, range(1, inside.aval.ndim)
+    )
+    whole = reshaped(moved(_logaddexp(before, inside), 0, 1), padded.aval.shape)
+    return sliced(whole, 0, 0, size)
+
+
+def _looped(x: Any) -> Any:
+    """Sum along axis 0, one element after the other."""
+    size, *rest = x.aval.shape
+    element = shaped_array(tuple(rest), x.aval.dtype)
+
+    def step(total: Any, row: Any) -> list[Any]:
+        return [_logaddexp(total, row)] * 2
+
+    return get_primitive("scan").bind(
+        filled(rest, -np.inf, x.aval.dtype), x, jaxpr=traced(step, [element] * 2, "logaddexp"),
+        length=size, reverse=False, num_consts=0, num_carry=1, unroll=1,
+    )[1]  # fmt: skip
+
+
+def _logaddexp(x: Any, y: Any) -> Any:
+    """Return max + log1p(exp(-|x - y|)), as the windows do."""
+    apart = bind("abs", bind("sub", x, y))
+    same = bind("eq", x, y)
+    apart = selected(same, filled(apart.aval.shape, 0, apart.aval.dtype), apart)
+    return bind("add", bind("max", x, y), bind("log1p", bind("exp", bind("neg", apart))))
+
+
 cumlogsumexp_p: Primitive = Primitive(
     "cumlogsumexp",
     shape=cumulative_shape("cumlogsumexp", FLOATING),
     numpy=_numpy,
-    stablehlo=cumulative_stablehlo(_reducer, lambda dtype: -np.inf),
+    stablehlo=_stablehlo,
     jvp=_jvp,
     transpose=undefined("it is not linear"),
     batch=cumulative_batch(lambda: cumlogsumexp_p),

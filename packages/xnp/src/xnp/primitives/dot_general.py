@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.precision import DotAlgorithm, DotAlgorithmPreset, precision_attribute
+from xnp.primitives.widened import TWO_BITS, widened
 from xprim import (
     Linear,
     Primitive,
@@ -417,7 +418,7 @@ dot_general_p: Primitive = Primitive(
     "dot_general",
     shape=_shape,
     numpy=_numpy,
-    stablehlo=_stablehlo,
+    stablehlo=widened(_stablehlo, TWO_BITS, np.int8),
     jvp=multilinear(0, 1),
     transpose=_transpose,
     batch=_batch,

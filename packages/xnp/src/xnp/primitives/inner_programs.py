@@ -3,7 +3,7 @@
 A rule that derives a program keeps it in the memo of the program it came from, so that a second
 call only dispatches. `derived` does that; the other functions rewrite arguments and results.
 
-Neighbours: `cond`, `while_loop`, `scan`.
+Neighbours: `cond`, `while_loop`, `scan`; `xprim.calls` has the bookkeeping of tangents and masks.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from xprim import (
     Primitive,
     ShapedArray,
     Var,
-    Zero,
     closed_without_dead_code,
     trace_to_jaxpr,
 )
+from xprim.calls import taken
 
 T = TypeVar("T")
 
@@ -47,25 +47,6 @@ def split_at(values: Sequence[T], *counts: int) -> list[list[T]]:
         pieces.append(list(values[start : start + count]))
         start += count
     return [*pieces, list(values[start:])]
-
-
-def taken(values: Sequence[T], mask: Sequence[bool]) -> list[T]:
-    """Return the values where the mask holds."""
-    return [x for x, keep in zip(values, mask, strict=True) if keep]
-
-
-def nonzero(tangents: Sequence[Any]) -> list[bool]:
-    """Return for each tangent or cotangent whether it is not a `Zero`."""
-    return [type(t) is not Zero for t in tangents]
-
-
-def with_zeros(handle: Any, outs: Sequence[Any], dots: Sequence[Any], mask: Sequence[bool]) -> Any:
-    """Return a tangent for each result: the next of `dots` where the mask holds, else a `Zero`."""
-    given = iter(dots)
-    return tuple([
-        next(given) if m else Zero(handle.tangent_aval(out))
-        for out, m in zip(outs, mask, strict=True)
-    ])  # fmt: skip
 
 
 def grown_mask(

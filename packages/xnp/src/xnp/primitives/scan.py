@@ -27,7 +27,6 @@ from xnp.primitives.inner_programs import (
     narrowed,
     needed_arguments,
     split_at,
-    taken,
 )
 from xnp.primitives.scan_derivatives import jvp_rule, linearize_rule, transpose_rule
 from xprim import (
@@ -41,6 +40,7 @@ from xprim import (
     not_mapped,
     shaped_array,
 )
+from xprim.calls import taken
 
 
 def _shape(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int,
@@ -73,7 +73,8 @@ def stacked_aval(aval: ShapedArray, length: int) -> ShapedArray:
 def _numpy(*operands: Any, jaxpr: ClosedJaxpr, length: int, reverse: bool, num_consts: int,
            num_carry: int, unroll: int) -> Any:  # fmt: skip
     run = compiler()
-    if run is not None and length * (1 + count_equations(jaxpr)) > EQUATIONS_WORTH_COMPILING:
+    work = length * (1 + count_equations(jaxpr))
+    if run is not None and work > EQUATIONS_WORTH_COMPILING and not jaxpr.effects:
         params = {
             "jaxpr": jaxpr, "length": length, "reverse": reverse, "num_consts": num_consts,
             "num_carry": num_carry, "unroll": unroll,

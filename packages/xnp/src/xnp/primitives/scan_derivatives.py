@@ -20,12 +20,9 @@ from xnp.primitives.inner_programs import (
     derived,
     grown_mask,
     narrowed,
-    nonzero,
     rearranged,
     split_at,
-    taken,
     traced,
-    with_zeros,
 )
 from xnp.primitives.shorthand import add
 from xprim import (
@@ -38,6 +35,7 @@ from xprim import (
     eval_closed,
     get_primitive,
 )
+from xprim.calls import nonzero, taken, with_zeros
 
 
 def _bind(*operands: Any, **params: Any) -> tuple[Any, ...]:
@@ -229,7 +227,10 @@ def _known_from_consts(jaxpr: Jaxpr, num_consts: int) -> set[Any]:
 def _shared_program(
     closed: ClosedJaxpr, atoms: Sequence[Any], invars: Sequence[Any]
 ) -> ClosedJaxpr:
-    small = _with_results(closed, atoms)
+    jaxpr = closed.jaxpr
+    if jaxpr.effects:  # they happen in the steps; what is shared depends on none
+        jaxpr = jaxpr.replace(eqns=[eqn for eqn in jaxpr.eqns if not eqn.effects])
+    small = _with_results(ClosedJaxpr(jaxpr, closed.consts), atoms)
     return ClosedJaxpr(small.jaxpr.replace(invars=list(invars)), small.consts)
 
 

@@ -43,6 +43,8 @@ def _shape(
 
 
 def _numpy(source: Any, operand: Any, *, select_prim: Any, **params: Any) -> Any:
+    if not operand.ndim:
+        return (source,)
     chosen = selected(operand, select_prim, _full(params))
     offsets = np.unravel_index(chosen, params["window_dimensions"])
     positions, inside = [], np.ones(chosen.shape, bool)

@@ -15,6 +15,7 @@ import numpy as np
 from xnp.primitives.along import take_along
 from xnp.primitives.positions import index_dtype_for
 from xnp.primitives.shorthand import bind
+from xnp.primitives.widened import NAN_AS_NEGATIVE_ZERO, TWO_BITS, widened
 from xprim import Primitive, ShapedArray, Zero, dtypes, not_mapped, shaped_array, undefined
 
 
@@ -150,7 +151,7 @@ sort_p: Primitive = Primitive(
     "sort",
     shape=_shape,
     numpy=_numpy,
-    stablehlo=_stablehlo,
+    stablehlo=widened(widened(_stablehlo, TWO_BITS, np.int8), NAN_AS_NEGATIVE_ZERO, np.float32),
     jvp=_jvp,
     transpose=undefined("it is not linear"),
     batch=_batch,

@@ -17,10 +17,10 @@ import numpy as np
 from xnp.primitives.chebyshev import ERF_SMALL, ERFC_LARGE, chebyshev
 from xnp.primitives.shorthand import bind, mul, neg, scalar_like, scaled
 from xnp.primitives.table import FLOATING, retyped_stablehlo, unary
+from xnp.primitives.widened import widened
 from xprim import dtypes
 
 _SLOPE = 2 / math.sqrt(math.pi)  # of erf at 0
-_NARROW = frozenset([*dtypes.SMALL_FLOATS])
 
 
 def in_float64(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -34,18 +34,7 @@ def in_float64(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def in_float32_stablehlo(op: str) -> Callable[..., list[str]]:
     """Return the rule of an operation that XLA has not for floats of 8 bits and fewer."""
-    plain = retyped_stablehlo(op)
-
-    def rule(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
-        (out,) = avals_out
-        if out.dtype not in _NARROW:
-            return plain(b, operands, avals_in, avals_out)
-        wide = [a.update(dtype=dtypes.float32) for a in avals_in]
-        names = [b.convert(x, a, dtypes.float32) for x, a in zip(operands, avals_in, strict=True)]
-        wide_out = out.update(dtype=dtypes.float32)
-        return [b.convert(plain(b, names, wide, [wide_out])[0], wide_out, out.dtype)]
-
-    return rule
+    return widened(retyped_stablehlo(op), dtypes.SMALL_FLOATS, np.float32)
 
 
 def erf64(x: Any) -> Any:

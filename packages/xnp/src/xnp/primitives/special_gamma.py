@@ -72,7 +72,7 @@ def _lgamma_positive(x: Any) -> Any:
 
 
 def digamma64(x: Any) -> Any:
-    """Return digamma of float64 values; NaN at 0, -1, -2, ..."""
+    """Return digamma of float64 values; -inf at 0 of either sign, NaN at -1, -2, ..."""
     reflected = x < 0.5
     y = np.where(reflected, 1.0 - x, x)
     near_zero = reflected & (np.abs(x) < 0.5)
@@ -90,7 +90,7 @@ def digamma64(x: Any) -> Any:
     fraction = x - np.round(x)
     mirrored = value - math.pi / np.tan(math.pi * fraction)
     value = np.where(near_zero, value - 1.0 / x, np.where(reflected, mirrored, value))
-    return np.where((x <= 0) & (x == np.floor(x)), np.nan, value)
+    return np.where((x <= 0) & (x == np.floor(x)), np.where(x == 0, -np.inf, np.nan), value)
 
 
 def zeta64(s: Any, q: Any) -> Any:

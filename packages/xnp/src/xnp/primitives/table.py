@@ -32,6 +32,7 @@ from xprim import (
     state,
     undefined,
 )
+from xprim.errors import ShapeError
 
 Formula = Callable[..., Any]
 Kinds = frozenset[np.dtype[Any]]
@@ -90,28 +91,43 @@ def common_dtype(name: str, avals: Sequence[ShapedArray]) -> np.dtype[Any]:
     for aval in avals:
         if aval.dtype != dtype:
             raise TypeError(
-                f"lax.{name} requires operands of equal dtypes, got "
+                f"lax.{name}: requires operands of equal dtypes, got "
                 f"{', '.join(a.dtype.name for a in avals)}."
-                "\n  hint      convert with lax.convert_element_type, or use the xnp function of "
-                "that name, which promotes"
+                f"\n  hint      convert with lax.convert_element_type, or use {_promoting(name)}, "
+                "which promotes"
             )
     return dtype
 
 
 def common_shape(name: str, avals: Sequence[ShapedArray]) -> tuple[int, ...]:
-    """Return the one shape of all operands of rank above 0, or raise a TypeError."""
+    """Return the one shape of all operands of rank above 0, or raise a ShapeError."""
     shape: tuple[int, ...] = ()
     for aval in avals:
         if aval.shape:
             if shape and aval.shape != shape:
-                raise TypeError(
+                raise ShapeError(
                     f"lax.{name}: the operands' shapes differ."
                     f"\n  got       {', '.join(a.str_long() for a in avals)}"
                     "\n  expected  equal shapes, or rank 0"
-                    "\n  hint      the xnp function of that name broadcasts"
+                    f"\n  hint      {_promoting(name)} broadcasts"
                 )
             shape = aval.shape
     return shape
+
+
+_PROMOTING = {
+    "sub": "subtract", "mul": "multiply", "div": "divide", "rem": "remainder", "pow": "power",
+    "max": "maximum", "min": "minimum", "and": "bitwise_and", "or": "bitwise_or",
+    "xor": "bitwise_xor", "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal",
+    "gt": "greater", "ge": "greater_equal", "atan2": "arctan2", "select_n": "where",
+    "clamp": "clip", "shift_left": "left_shift", "shift_right_arithmetic": "right_shift",
+    "add": "add", "nextafter": "nextafter",
+}  # fmt: skip
+
+
+def _promoting(name: str) -> str:
+    """Return what to call the function that promotes and broadcasts."""
+    return f"xnp.{_PROMOTING[name]}" if name in _PROMOTING else "the xnp function of that name"
 
 
 def elementwise_stablehlo(op: str) -> Callable[..., list[str]]:

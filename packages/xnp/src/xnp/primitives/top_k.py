@@ -16,6 +16,7 @@ from xnp.primitives.along import take_along
 from xnp.primitives.comparison import total_order_key
 from xnp.primitives.sort import comparable
 from xnp.primitives.table import BOOL, REAL
+from xnp.primitives.widened import FOUR_BITS, TWO_BITS, widened
 from xprim import Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
 
 
@@ -33,7 +34,10 @@ def _shape(aval: ShapedArray, *, k: int, axis: int) -> tuple[ShapedArray, ...]:
 
 
 def _numpy(x: Any, *, k: int, axis: int) -> Any:
-    key = total_order_key(x) if dtypes.is_floating(x.dtype) else comparable(x)[0]
+    values = x
+    if x.dtype in dtypes.SMALL_FLOATS:  # some have one NaN only, with the bits of -0.0
+        values = np.where(np.isnan(x), np.float32(np.nan), x.astype(np.float32))
+    key = total_order_key(values) if dtypes.is_floating(x.dtype) else comparable(x)[0]
     # inverting the bits of integers turns their order round, and equal ones stay in place
     order = np.argsort(np.invert(key), axis=axis, kind="stable")
     order = order[(slice(None),) * axis + (slice(k),)]
@@ -75,7 +79,9 @@ top_k_p: Primitive = Primitive(
     "top_k",
     shape=_shape,
     numpy=_numpy,
-    stablehlo=_stablehlo,
+    stablehlo=widened(
+        widened(_stablehlo, TWO_BITS + FOUR_BITS, np.int8), dtypes.SMALL_FLOATS, np.float32
+    ),
     jvp=_jvp,
     transpose=undefined("it is not linear"),
     batch=_batch,

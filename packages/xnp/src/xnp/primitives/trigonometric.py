@@ -7,6 +7,7 @@ XLA's.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,16 @@ import numpy as np
 from xnp.primitives.arithmetic import mul_p, neg_p
 from xnp.primitives.shorthand import add, bind, div, mul, neg, scalar_like, sub
 from xnp.primitives.table import FLOATING, INEXACT, binary, retyped_stablehlo, unary
-from xprim import Primitive
+from xnp.primitives.widened import widened
+from xprim import Primitive, dtypes
+
+
+def _formula(op: str) -> Callable[..., Any]:
+    """Return the rule of an operation that is a formula, with numbers beyond the 8-bit floats.
+
+    XLA's compiler does not end on asinh of some of these.
+    """
+    return widened(retyped_stablehlo(op), dtypes.SMALL_FLOATS, np.float32)
 
 
 def _squared(x: Any) -> Any:
@@ -38,15 +48,15 @@ tan_p = unary(
     jvp=lambda x_dot, y, x: mul(x_dot, _one_plus_square(y)),
 )  # fmt: skip
 asin_p = unary(
-    "asin", INEXACT, numpy=np.arcsin, stablehlo=retyped_stablehlo("chlo.asin"),
+    "asin", INEXACT, numpy=np.arcsin, stablehlo=_formula("chlo.asin"),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("rsqrt", bind("one_minus_square", x))),
 )  # fmt: skip
 acos_p = unary(
-    "acos", INEXACT, numpy=np.arccos, stablehlo=retyped_stablehlo("chlo.acos"),
+    "acos", INEXACT, numpy=np.arccos, stablehlo=_formula("chlo.acos"),
     jvp=lambda x_dot, y, x: mul(x_dot, neg(bind("rsqrt", bind("one_minus_square", x)))),
 )  # fmt: skip
 atan_p = unary(
-    "atan", INEXACT, numpy=np.arctan, stablehlo=retyped_stablehlo("chlo.atan"),
+    "atan", INEXACT, numpy=np.arctan, stablehlo=_formula("chlo.atan"),
     jvp=lambda x_dot, y, x: div(x_dot, _one_plus_square(x)),
 )  # fmt: skip
 
@@ -58,11 +68,11 @@ atan2_p = binary(
 )  # fmt: skip
 
 sinh_p = unary(
-    "sinh", INEXACT, numpy=np.sinh, stablehlo=retyped_stablehlo("chlo.sinh"),
+    "sinh", INEXACT, numpy=np.sinh, stablehlo=_formula("chlo.sinh"),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("cosh", x)),
 )  # fmt: skip
 cosh_p = unary(
-    "cosh", INEXACT, numpy=np.cosh, stablehlo=retyped_stablehlo("chlo.cosh"),
+    "cosh", INEXACT, numpy=np.cosh, stablehlo=_formula("chlo.cosh"),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("sinh", x)),
 )  # fmt: skip
 # (1 - y)(1 + y) and not 1 - y^2: y is near 1 for most large x
@@ -71,16 +81,16 @@ tanh_p = unary(
     jvp=lambda x_dot, y, x: mul(x_dot, bind("one_minus_square", y)),
 )  # fmt: skip
 asinh_p = unary(
-    "asinh", INEXACT, numpy=np.arcsinh, stablehlo=retyped_stablehlo("chlo.asinh"),
+    "asinh", INEXACT, numpy=np.arcsinh, stablehlo=_formula("chlo.asinh"),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("rsqrt", _one_plus_square(x))),
 )  # fmt: skip
 # sqrt(x - 1) sqrt(x + 1) has the branch cuts of acosh, sqrt(x^2 - 1) has not
 acosh_p = unary(
-    "acosh", INEXACT, numpy=np.arccosh, stablehlo=retyped_stablehlo("chlo.acosh"),
+    "acosh", INEXACT, numpy=np.arccosh, stablehlo=_formula("chlo.acosh"),
     jvp=lambda x_dot, y, x: mul(x_dot, mul(bind("rsqrt", sub(x, scalar_like(x, 1))),
                                            bind("rsqrt", add(x, scalar_like(x, 1))))),
 )  # fmt: skip
 atanh_p = unary(
-    "atanh", INEXACT, numpy=np.arctanh, stablehlo=retyped_stablehlo("chlo.atanh"),
+    "atanh", INEXACT, numpy=np.arctanh, stablehlo=_formula("chlo.atanh"),
     jvp=lambda x_dot, y, x: div(x_dot, bind("one_minus_square", x)),
 )  # fmt: skip

@@ -29,13 +29,10 @@ from xnp.primitives.inner_programs import (
     grown_mask,
     narrowed,
     needed_arguments,
-    nonzero,
     rearranged,
     split_at,
-    taken,
     traced,
     with_ignored_arguments,
-    with_zeros,
 )
 from xnp.primitives.shorthand import broadcasted, selected
 from xprim import (
@@ -44,12 +41,14 @@ from xprim import (
     Primitive,
     ShapedArray,
     dtypes,
+    effects_text,
     eval_closed,
     get_primitive,
     not_mapped,
     shaped_array,
     undefined,
 )
+from xprim.calls import nonzero, taken, with_zeros
 
 
 def _shape(*avals: ShapedArray, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr,
@@ -69,7 +68,7 @@ def _numpy(*operands: Any, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, con
            body_nconsts: int) -> Any:  # fmt: skip
     cond_consts, body_consts, carry = split_at(operands, cond_nconsts, body_nconsts)
     budget = EQUATIONS_WORTH_COMPILING
-    run = compiler()
+    run = None if _effects(cond_jaxpr=cond_jaxpr, body_jaxpr=body_jaxpr) else compiler()
     each = 2 + count_equations(cond_jaxpr) + count_equations(body_jaxpr)
     while eval_closed(cond_jaxpr, *cond_consts, *carry)[0].to_host():
         carry = eval_closed(body_jaxpr, *body_consts, *carry)
@@ -189,8 +188,17 @@ def _linearize(handle: Any, primals: Any, tangents: Any, **params: Any) -> Any:
     """Run the loop now, and leave on the tape the loop that carries tangents along."""
     outs, dots = _jvp(handle, primals, tangents, **params)
     if any(nonzero(dots)):
+        if _effects(**params):
+            raise _effects_refused("be linearized, which runs it twice", params)
         outs = while_p.bind(*primals, **params)  # those of the joint loop are on the tape
     return outs, dots
+
+
+def _effects_refused(what: str, params: dict[str, Any]) -> TypeError:
+    return TypeError(
+        f"while_loop: a loop with side effects cannot {what}."
+        f"\n  got       effects: {effects_text(_effects(**params))}"
+    )
 
 
 # --- batching ----------------------------------------------------------------------------------
@@ -205,6 +213,10 @@ def _batch(axis: Any, operands: Any, dims: Any, *, cond_jaxpr: ClosedJaxpr,
     )
     cond, (test_mapped,) = axis.batch_jaxpr(cond_jaxpr, (*cond_mapped, *carry_mapped), False)
     if test_mapped:
+        programs: dict[str, Any] = {"cond_jaxpr": cond_jaxpr, "body_jaxpr": body_jaxpr}
+        if _effects(**programs):
+            raise _effects_refused("run for a batch of conditions: all examples take part until "
+                                   "the last is done", programs)  # fmt: skip
         carry_mapped = [True] * len(carry_mapped)
         body, _ = axis.batch_jaxpr(body_jaxpr, (*body_mapped, *carry_mapped), True)
         cond, _ = axis.batch_jaxpr(cond_jaxpr, (*cond_mapped, *carry_mapped), True)
@@ -266,8 +278,8 @@ while_p = Primitive(
     jvp=_jvp,
     linearize=_linearize,
     transpose=undefined(
-        "reverse-mode differentiation needs the values of every step, and a while loop of unknown "
-        "length cannot keep them; use scan, or fori_loop with bounds that are Python integers"
+        "reverse mode needs the values of all steps, which are not kept",
+        "use scan, or fori_loop with bounds that are Python integers",
     ),
     batch=_batch,
     effects=_effects,

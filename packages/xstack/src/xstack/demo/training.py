@@ -118,8 +118,8 @@ def train_data_parallel(data: Dataset, settings: Settings, report: Progress) -> 
     params = replicated
     try:
         for step, (xs, ys) in enumerate(batches(data, settings), 1):
-            parts = [a.reshape(n, len(a) // n, *a.shape[1:]) for a in (xs, ys)]
-            params, value = update(params, *parts, rate)
+            images, labels = [a.reshape(n, len(a) // n, *a.shape[1:]) for a in (xs, ys)]
+            params, value = update(params, images, labels, rate)
             run.losses.append(value)
             if step % 50 == 0 or step == settings.steps:
                 run.losses = [_first(v) for v in run.losses]

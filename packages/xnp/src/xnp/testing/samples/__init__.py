@@ -1,6 +1,7 @@
 """The sample tables of all families of primitives, merged: `TABLE[primitive name]`.
 
-Each module of this folder describes one family and has a `TABLE` of its own.
+Each module of this folder describes one family and has a `TABLE` of its own; `edges` adds, to every
+primitive's rows, the dtypes and the values at their edges that these do not have.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import importlib
 import pkgutil
 
 from xnp.primitives import load_all
+from xnp.testing.samples.edges import edge_rows
 from xprim.testing import Sample
 
 TABLE: dict[str, list[Sample]] = {}
@@ -20,4 +22,4 @@ for _module in sorted(pkgutil.iter_modules(__path__), key=lambda m: m.name):
     for _name, _samples in _family.items():
         if _name in TABLE:
             raise ValueError(f"samples: two families have samples of {_name!r}.")
-        TABLE[_name] = list(_samples)
+        TABLE[_name] = [*_samples, *edge_rows(_name, _samples)]

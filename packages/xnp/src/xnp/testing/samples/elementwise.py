@@ -114,7 +114,7 @@ _POWERS = {
                 smooth_values((2, 3), dtype, lambda x: x, 5)], {}, rounding(dtype, 20.0),
                smooth=np.dtype(dtype).itemsize > 3)
         for dtype in INEXACT
-    ],
+    ] + [Sample([np.zeros(0, np.float32)] * 4, note="empty")],
 }  # fmt: skip
 
 _EXPONENTIAL = {

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import xnp.lax  # noqa: F401 - defines the primitives
+from xnp.testing.samples.edges import DTYPES, edge_values
 from xnp.testing.samples.elementwise_values import (
     COMPLEX,
     FLOATS,
@@ -55,8 +56,22 @@ def _conversions() -> list[Sample]:
             samples.append(_conversion(x, new, smooth=False))
     samples += [_conversion(_far_floats(old), new, smooth=False)
                 for old in ("float32", "float64") for new in (*INTEGERS, "bool")]  # fmt: skip
+    samples += _rare_conversions()
     smooth = smooth_values((2, 3), "float64", lambda x: x)
     return [*samples, *[_conversion(smooth, new) for new in ("float64", "complex128")]]
+
+
+def _rare_conversions() -> list[Sample]:
+    """Return conversions of the formats that few programs have."""
+    samples = []
+    for other in [d for d in DTYPES if d not in map(np.dtype, _ANY)]:
+        # XLA for the CPU converts the greatest float4_e2m1fn, 6, to the greatest integer
+        integer = "bool" if other == dtypes.float4_e2m1fn else "int32"
+        for old, new in ((other, "float32"), ("float32", other), (other, integer), ("int8", other),
+                         (other, other)):  # fmt: skip
+            x = _no_nan_for_formats_without(values_of(old), new)
+            samples.append(_conversion(x, new, smooth=False))
+    return [*samples, *[_conversion(edge_values(d), d, smooth=False) for d in DTYPES]]
 
 
 def _bitcast(x: Any, dtype: Any) -> Sample:
@@ -75,7 +90,12 @@ def _bitcasts() -> list[Sample]:
                 _bitcast(np.zeros((0,), np.float16), "int16"),
                 _bitcast(array([[1, -2]], dtypes.int4), "uint8"),
                 _bitcast(array([1, -2, 7], dtypes.int4), dtypes.uint4)]  # fmt: skip
-    return samples
+    words_by_bits = {dtypes.itemsize_bits(d): d for d in dtypes.UNSIGNED}
+    real = [d for d in DTYPES if not dtypes.is_bool(d) and not dtypes.is_complex(d)]
+    return [*samples,
+            *[_bitcast(edge_values(d), words_by_bits[dtypes.itemsize_bits(d)]) for d in real],
+            *[_bitcast(np.arange(4).astype(words_by_bits[dtypes.itemsize_bits(d)]), d)
+              for d in real]]  # fmt: skip
 
 
 def _reduced() -> list[Sample]:
@@ -87,14 +107,17 @@ def _reduced() -> list[Sample]:
             params = {"exponent_bits": exponent_bits, "mantissa_bits": mantissa_bits}
             x = array(values, dtype)
             samples.append(Sample([x], params, smooth=False))
-    return [*samples, Sample([array(1.3, "float32")], {"exponent_bits": 8, "mantissa_bits": 7},
-                             smooth=False)]  # fmt: skip
+    params = {"exponent_bits": 8, "mantissa_bits": 7}
+    return [*samples, Sample([array(1.3, "float32")], params, smooth=False),
+            Sample([np.zeros((0, 2), np.float32)], params, smooth=False)]  # fmt: skip
 
 
 def _conjugates() -> list[Sample]:
     samples = []
     for dtype in (*COMPLEX, "float32", "float64"):
         samples += unary_samples((dtype,), input_dtype=np.dtype(dtype))
+        samples.append(Sample([edge_values(dtype)], {"input_dtype": np.dtype(dtype)}, smooth=False,
+                              note="edges"))  # fmt: skip
     return samples
 
 
@@ -135,7 +158,7 @@ def _limited() -> list[Sample]:
 
 def _barriers() -> list[Sample]:
     x = smooth_values((2, 3), "float32", lambda v: v)
-    return [Sample([x]), Sample([x, np.arange(3), np.array(2.0)])]
+    return [Sample([x]), Sample([x, np.arange(3), np.array(2.0)]), Sample([x[:0]], note="empty")]
 
 
 TABLE: dict[str, list[Sample]] = {

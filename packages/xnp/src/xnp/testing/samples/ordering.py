@@ -94,6 +94,7 @@ TABLE: dict[str, list[Sample]] = {
     "top_k": [
         _top(numbers((6,)), 2, 0), _top(numbers((3, 5)), 3, 1), _top(numbers((5, 3)), 2, 0),
         _top(numbers((4,)), 0, 0), _top(numbers((2, 4)), 4, 1),
+        _top(numbers((0, 3)), 2, 1),
         _top(small_numbers((2, 9), np.int32), 5, 1, note="equals"),
         _top(_NAN, 4, 1, smooth=False, note="NaN"),
         *[_top(numbers((2, 6), dtype), 3, 1) for dtype in (*FLOATS, *INTEGERS)],
@@ -105,6 +106,9 @@ TABLE: dict[str, list[Sample]] = {
     "cumlogsumexp": [
         *_cumulative(TRANSCENDENTAL), _nan(TRANSCENDENTAL),
         _run((6,), 0, dtype=np.float32, tolerance=SINGLE),
+        # more than one of the blocks that compiled programs go through
+        _run((70,), 0, tolerance=TRANSCENDENTAL),
+        _run((2, 40), 1, reverse=True, tolerance=TRANSCENDENTAL),
         *[_run((6,), 0, dtype=dtype, tolerance=WITHIN_16_BITS)
           for dtype in (np.float16, dtypes.bfloat16)],
     ],

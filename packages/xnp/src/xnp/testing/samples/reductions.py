@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives import reduce as _reduce  # noqa: F401 - defines the primitive
-from xnp.primitives import reductions as _rules  # noqa: F401 - defines the primitives
+from xnp.primitives import (
+    reduce as _reduce,  # noqa: F401 - defines the primitive
+    reductions as _rules,  # noqa: F401 - defines the primitives
+)
 from xnp.primitives.arithmetic import add_p, mul_p
 from xprim import ClosedJaxpr, dtypes, shaped_array, trace_to_jaxpr
 from xprim.testing import EXACT, Sample, Tolerance
@@ -108,6 +110,9 @@ def _general() -> list[Sample]:
     return [
         one((2, 3, 4), (1,)), one((5,), (0,)), one((0, 2), (0,)), one((3,), ()),
         one((2, 4), (0, 1), "float32", FLOAT32), one((3, 3), (1,), "int32", EXACT),
+        *[one((2, 3), (1,), dtype, EXACT) for dtype in ("int8", "uint8", "int64", "uint32")],
+        one((2, 3), (1,), "complex64", FLOAT32), one((2, 3), (1,), "float16", SMALL),
+        one((2, 3), (1,), dtypes.bfloat16, SMALL),
         Sample(pair, {"jaxpr": _program(composed, "float64", 2), "dimensions": (1,)}, FLOAT64,
                note="two-operands"),
     ]  # fmt: skip

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from xnp.lax import indexed as _more  # noqa: F401 - defines gather
-from xnp.lax import slicing as _functions  # noqa: F401 - defines the slices
+from xnp.lax import (
+    indexed as _more,  # noqa: F401 - defines gather
+    slicing as _functions,  # noqa: F401 - defines the slices
+)
 from xnp.primitives.index_modes import (
     CLIP,
     FILL_OR_DROP,
@@ -94,7 +96,7 @@ TABLE: dict[str, list[Sample]] = {
     "dynamic_slice": [
         _dynamic((5,), (2,), 1), _dynamic((5,), (2,), 4), _dynamic((5,), (2,), -3),
         _dynamic((3, 4), (2, 4), 1, 0), _dynamic((3, 4), (1, 2), 9, 1), _dynamic((), ()),
-        _dynamic((3,), (0,), 2),
+        _dynamic((3,), (0,), 2), _dynamic((0, 3), (0, 2), 1, 5),
         *[_dynamic((3, 4), (2, 2), 1, 1, dtype=dtype) for dtype in EVERY],
         *[_dynamic((5,), (2,), 2, index=dtype) for dtype in INTEGERS],
     ],

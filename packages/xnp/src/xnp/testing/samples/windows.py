@@ -29,6 +29,7 @@ _PLAIN: list[tuple[Shape, dict[str, Any]]] = [
     ((5,), _params((2,))), ((6,), _params((3,), (2,))), ((4, 5), _params((2, 2), (2, 1))),
     ((5,), _params((3,), (2,), ((1, 1),))), ((4, 5), _params((2, 3), (1, 2), ((0, 1), (2, 1)))),
     ((3,), _params((1,))), ((2, 3, 3), _params((1, 2, 2), (1, 2, 2), ((0, 0), (1, 1), (1, 1)))),
+    ((), _params(())), ((0, 3), _params((1, 2))),
 ]  # fmt: skip
 _DILATED: list[tuple[Shape, dict[str, Any]]] = [
     ((5,), _params((2,), (1,), ((1, 1),), (2,), (1,))), ((6,), _params((2,), dilation=(3,))),

@@ -1,0 +1,216 @@
+"""Primitives that are differentiated again, by functions of ndarrays, give the same numbers."""
+
+import numpy as np
+import pytest
+
+import xnp
+from xad import grad, jacfwd, jacrev, jvp, linearize, value_and_grad, vjp
+from xad.linearize import linearize_flat
+from xad.steps import Step
+from xnp import lax
+from xnp.numpy import dispatch
+from xnp.testing.samples import TABLE
+from xprim import (
+    ELEMENTWISE,
+    Primitive,
+    Undefined,
+    config,
+    dtypes,
+    get_primitive,
+    scalar_array,
+    undefined,
+)
+from xprim.errors import MissingRuleError
+
+X = np.linspace(0.5, 1.5, 8).astype(np.float32)
+
+
+@pytest.fixture(autouse=True)
+def _plans_at_the_second_use(monkeypatch):
+    monkeypatch.setattr(dispatch, "USES_BEFORE_PLAN", 1)
+    dispatch.forget_plans()
+
+
+def bits(tree):
+    """Return what tells two results apart: types and bytes of all arrays."""
+    if isinstance(tree, tuple | list):
+        return [bits(item) for item in tree]
+    if isinstance(tree, np.ndarray):  # float0
+        return tree.dtype, tree.shape
+    return tree.aval, np.asarray(tree).tobytes()
+
+
+def assert_repeats(compute):
+    first = bits(compute())
+    for _ in range(2):  # the second time makes the plan
+        assert bits(compute()) == first
+
+
+def steps_of(fun, *primals):
+    """Return the primitives of the steps that a third evaluation records."""
+    arrays = [xnp.asarray(x) for x in primals]
+    for _ in range(3):
+        _, program = linearize_flat(fun, arrays, [True] * len(arrays))
+    return [eqn.primitive.name for eqn in program.jaxpr.eqns if type(eqn) is Step]
+
+
+NAMES = [n for n in sorted(TABLE) if not isinstance(get_primitive(n).rules["jvp"], Undefined)]
+
+
+def samples_of(name):
+    """Return about twelve samples of all kinds: plans are about types and params, not values."""
+    return TABLE[name][:: max(1, len(TABLE[name]) // 12)]
+
+
+def function_of(name, sample):
+    """Return a sample as a function of the operands to differentiate by, and these."""
+    primitive, operands = get_primitive(name), sample.arrays()
+    inexact = [i for i, x in enumerate(operands) if dtypes.is_inexact(x.dtype)]
+    active = [i for i in inexact if sample.unit_tangents is None or i in sample.unit_tangents]
+
+    def fun(*xs):
+        given = list(operands)
+        for i, x in zip(active, xs, strict=True):
+            given[i] = x
+        return list(primitive.bind(*given, **sample.params))
+
+    return fun, [operands[i] for i in active]
+
+
+def assert_repeats_if_defined(compute):
+    try:
+        assert_repeats(compute)
+    except (MissingRuleError, ValueError) as error:  # it has none: other tests look at that
+        if "rule" not in str(error) and "derivative" not in str(error):
+            raise
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tangents_of_a_primitive_are_the_same_by_its_plan(name):
+    for sample in samples_of(name):
+        fun, point = function_of(name, sample)
+        ones = tuple([xnp.ones_like(x) for x in point])
+        assert_repeats_if_defined(lambda f=fun, xs=point, v=ones: jvp(f, xs, v))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_cotangents_of_a_primitive_are_the_same_by_its_plan(name):
+    for sample in samples_of(name):
+        fun, point = function_of(name, sample)
+
+        def compute(fun=fun, point=point):
+            outs, pull = vjp(fun, *point)
+            return outs, pull([_ones_like(out) for out in outs])
+
+        assert_repeats_if_defined(compute)
+
+
+def _ones_like(out):
+    if dtypes.is_inexact(out.dtype):
+        return xnp.ones_like(out)
+    return np.zeros(out.shape, dtypes.float0)
+
+
+def rosenbrock(x):
+    return xnp.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+
+
+def shared(x):
+    y = x + 1.0  # its tangent is that of x
+    return xnp.sum(x * y * x + y * y * xnp.sin(y * x))
+
+
+def several_results(x):
+    a, b = xnp.split(x, 2)
+    return xnp.sum(xnp.sort(a * b) * xnp.tanh(b))
+
+
+@pytest.mark.parametrize("fun", [rosenbrock, shared, several_results])
+def test_a_gradient_is_the_same_at_every_call(fun):
+    assert_repeats(lambda: value_and_grad(fun)(X))
+
+
+def test_the_second_call_records_steps():
+    assert steps_of(lambda x: [xnp.sin(x) * x], X) == ["sin", "mul"]
+
+
+def test_the_sum_with_a_constant_records_nothing():
+    assert steps_of(lambda x: [x + 1.0], X) == []
+
+
+def test_cotangents_of_weak_type_stay_weak():
+    for _ in range(3):
+        assert grad(lambda x: x * x * 2.0)(3.0).weak_type
+        assert not grad(lambda x: x * x * 2.0)(np.float32(3.0)).weak_type
+
+
+def test_tangents_of_weak_type_stay_weak():
+    for _ in range(3):
+        assert jvp(lambda x: x * x * 2.0, (3.0,), (1.0,))[1].weak_type
+        assert not jvp(lambda x: x * x * 2.0, (np.float32(3.0),), (np.float32(1.0),))[1].weak_type
+
+
+def test_a_pull_back_by_steps_can_be_called_again():
+    for _ in range(3):
+        y, pull = vjp(lambda x: xnp.sin(x) * x, X)
+    assert bits(pull(y)) == bits(pull(y))
+
+
+@pytest.mark.parametrize("transformed", [jacfwd, jacrev])
+def test_jacobians_of_steps_are_right(transformed):
+    for _ in range(3):
+        found = transformed(lambda x: xnp.sin(x) * x[0])(X)
+    expected = np.diag(np.cos(X) * X[0]) + np.outer(np.sin(X), np.eye(8)[0])
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_a_linear_function_from_steps_is_right():
+    for _ in range(3):
+        _, push = linearize(lambda x: (xnp.sin(x) * x[0]).sum(), X)
+    expected = np.cos(X).sum() * X[0] + np.sin(X).sum()
+    np.testing.assert_allclose(push(np.ones(8, np.float32)), expected, rtol=1e-6)
+
+
+def test_second_derivatives_through_steps_are_right():
+    for _ in range(3):
+        found = grad(lambda x: xnp.sum(grad(lambda y: xnp.sum(y**3))(x) * x))(X)
+    np.testing.assert_allclose(found, 9 * X**2, rtol=1e-6)
+
+
+def test_a_result_that_nothing_needs_has_no_cotangent():
+    def fun(x):
+        xnp.sin(x)
+        a, _ = xnp.split(xnp.cos(x), 2)
+        return xnp.sum(a)
+
+    assert_repeats(lambda: grad(fun)(X))
+
+
+def _value_of(primals, tangents):
+    (x,), (x_dot,) = primals, tangents
+    slope = scalar_array(float(x.to_host()[0]), x.dtype)  # needs an array that has a value
+    return doubled_p.bind(x), (lax.mul(x_dot, lax.broadcast(slope, x.shape)),)
+
+
+doubled_p = Primitive(
+    "doubled_for_test_steps",
+    shape=lambda x: (x,),
+    numpy=lambda x: (x + x,),
+    stablehlo=undefined("a test"),
+    jvp=_value_of,
+    transpose=undefined("it is not linear"),
+    batch=ELEMENTWISE,
+)
+
+
+def test_a_rule_that_looks_at_values_is_called_each_time():
+    for k in (1, 2, 3):
+        gradient = grad(lambda x: xnp.sum(doubled_p.bind(x)[0]))(k * X)
+        np.testing.assert_allclose(gradient, np.full(8, k * X[0]))
+
+
+def test_an_option_of_this_thread_has_plans_of_its_own():
+    for _ in range(3):
+        assert grad(rosenbrock)(X).dtype == np.float32
+        with config.enable_x64(True):
+            assert grad(rosenbrock)(X.astype(np.float64)).dtype == np.float64

@@ -1,0 +1,245 @@
+"""Primitives that call a program: the rules they share, and the bookkeeping of tangents.
+
+A call holds a closed jaxpr in its param `jaxpr`. Whatever is done to it, the pattern is one: ask
+the transformation's handle for the derived program, call that, put the results where they belong.
+`call_rules(name)` are these rules, so the owner of a call (`jit`, `checkpoint`, `pmap`, a stranger)
+writes what is its own: evaluation, lowering, and the params of the derived calls:
+
+    kind        operands                            results
+    jvp         primals, nonzero tangents           results, their nonzero tangents
+    primal      primals                             results, residuals
+    linear      residuals, nonzero tangents         nonzero tangents of the results
+    transpose   known operands, given cotangents    nonzero cotangents of the linear operands
+    batched     the same, some with a batch dimension in front
+    dce         what is needed                      what is used
+
+Neighbours: `rules` declares the kinds of rules; `xnp.primitives` has loops and branches, which do
+more with their programs and take only the bookkeeping from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from itertools import compress
+from typing import Any, TypeVar
+
+from xprim.jaxpr import ClosedJaxpr, Equation, eval_closed
+from xprim.jaxpr_passes import closed_without_dead_code
+from xprim.primitive import Primitive, get_primitive
+from xprim.rules import Linear, Zero, not_mapped
+from xprim.trace import state
+
+T = TypeVar("T")
+Params = dict[str, Any]
+Entries = Callable[[Sequence[Any], Sequence[Any], Any, Callable[[Any], Any]], tuple[Any, Any]]
+Derived = Callable[[str, Params, Entries], Params]
+Scope = Callable[[Params], AbstractContextManager[Any]]
+
+
+def _same_params(kind: str, params: Params, entries: Entries) -> Params:
+    return _NO_CHANGES
+
+
+_NO_CHANGES: Params = {}
+
+
+def call_rules(
+    name: str, *, derived: Derived = _same_params, scope: Scope | None = None, **own: Any
+) -> dict[str, Any]:
+    """Return the rules of a primitive that calls its param `jaxpr` with its operands.
+
+    Args:
+      name: of the primitive.
+      derived: `derived(kind, params, entries)` gives the params of a derived call that differ from
+        those of the call, but for `jaxpr`; without it none does. A primitive with something in its
+        params for each operand and result asks `entries(of_operands, of_results, residual,
+        batched)` what the derived call has: `residual` is the entry of a new value,
+        `batched(entry)` that of a value that gets a batch dimension in front.
+      scope: `scope(params)` is the context in which its program is transformed, if it needs one.
+      **own: rules of the primitive's own, beside or in place of the shared ones.
+
+    Example:
+      >>> from xprim import Primitive, as_array, get_primitive, make_jaxpr
+      >>> twice_p = Primitive("example_call", call_like=True, **call_rules("example_call"))
+      >>> closed = make_jaxpr(lambda x: x)(1.0)
+      >>> float(twice_p.bind(as_array(3.0), jaxpr=closed)[0])
+      3.0
+    """
+    rules = _CallRules(name, derived, scope)
+    shared = {
+        "shape": _shape, "numpy": call_in_place, "stablehlo": write_in_place, "jvp": rules.jvp,
+        "linearize": rules.linearize, "transpose": rules.transpose, "batch": rules.batch,
+        "effects": _effects, "dce": rules.dce,
+    }  # fmt: skip
+    return shared | own
+
+
+def _shape(*avals: Any, jaxpr: ClosedJaxpr, **_params: Any) -> Any:
+    return jaxpr.out_avals
+
+
+def _effects(*, jaxpr: ClosedJaxpr, **_params: Any) -> Any:
+    return jaxpr.effects
+
+
+def call_in_place(*operands: Any, jaxpr: ClosedJaxpr, **_params: Any) -> tuple[Any, ...]:
+    """Run the program of a call equation by equation: its `numpy` rule, and its `inline` rule."""
+    return tuple(eval_closed(jaxpr, *operands))
+
+
+def write_in_place(builder: Any, operands: Any, avals_in: Any, avals_out: Any, *,
+                   jaxpr: ClosedJaxpr, **_params: Any) -> Any:  # fmt: skip
+    """Write the operations of a call's program where the call is: its `stablehlo` rule."""
+    return builder.inline(jaxpr, operands)
+
+
+class _CallRules:
+    """The rules that transform the program of a call and call what comes of it."""
+
+    __slots__ = ("derived", "name", "primitive", "scope")
+
+    def __init__(self, name: str, derived: Derived, scope: Scope | None) -> None:
+        self.name = name
+        self.derived = derived
+        self.scope = scope
+        self.primitive: Primitive | None = None  # is made with these rules
+
+    def transformed(self, transform: Callable[..., Any], params: Params, *args: Any) -> Any:
+        """Return what a method of a handle makes of a program."""
+        if self.scope is None:
+            return transform(*args)
+        with self.scope(params):
+            return transform(*args)
+
+    def bind(
+        self, kind: str, jaxpr: ClosedJaxpr, operands: Sequence[Any], params: Params,
+        entries: Entries,
+    ) -> tuple[Any, ...]:  # fmt: skip
+        """Call a derived program."""
+        primitive = self.primitive
+        if primitive is None:
+            primitive = self.primitive = get_primitive(self.name)
+        changed = {"jaxpr": jaxpr, **params, **self.derived(kind, params, entries)}
+        return state.trace.process(primitive, tuple(operands), changed)
+
+    def jvp(self, handle: Any, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr,
+            **params: Any) -> Any:  # fmt: skip
+        """Call the forward derivative."""
+        mask = nonzero(tangents)
+        forward, mask_out = self.transformed(handle.jvp_jaxpr, params, jaxpr, mask)
+        results = self.bind(
+            "jvp", forward, [*primals, *taken(tangents, mask)], params,
+            lambda ins, outs, *_: ([*ins, *taken(ins, mask)], [*outs, *taken(outs, mask_out)]),
+        )  # fmt: skip
+        count = len(mask_out)
+        return results[:count], with_zeros(handle, results[:count], results[count:], mask_out)
+
+    def linearize(self, handle: Any, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr,
+                  **params: Any) -> Any:  # fmt: skip
+        """Call the primal part now, and the linear part with its residuals on the tape."""
+        mask = nonzero(tangents)
+        split = self.transformed(handle.linearize_jaxpr, params, jaxpr, mask)
+        count, mask_out = split.num_results, split.nonzero_out
+        num_new = len(split.primal.out_avals) - count
+        results = self.bind(
+            "primal", split.primal, primals, params,
+            lambda ins, outs, residual, _: (ins, [*outs, *[residual] * num_new]),
+        )  # fmt: skip
+        outs, out_dots = results[:count], ()
+        if any(mask_out):
+            out_dots = self.bind(
+                "linear", split.linear,
+                [*split.residuals(primals, results), *taken(tangents, mask)], params,
+                lambda ins, outs, residual, _: (
+                    [*split.residuals(ins, [*outs, *[residual] * num_new]), *taken(ins, mask)],
+                    taken(outs, mask_out),
+                ),
+            )  # fmt: skip
+        return outs, with_zeros(handle, outs, out_dots, mask_out)
+
+    def transpose(self, handle: Any, cts: Any, *operands: Any, jaxpr: ClosedJaxpr,
+                  **params: Any) -> Any:  # fmt: skip
+        """Call the transposed program."""
+        linear = [type(x) is Linear for x in operands]
+        known, given = [not lin for lin in linear], nonzero(cts)
+        backward, mask_out = self.transformed(handle.transpose_jaxpr, params, jaxpr, linear, given)
+        results = self.bind(
+            "transpose", backward, [*taken(operands, known), *taken(cts, given)], params,
+            lambda ins, outs, *_: (
+                [*taken(ins, known), *taken(outs, given)], taken(taken(ins, linear), mask_out)
+            ),
+        )  # fmt: skip
+        found, present = iter(results), iter(mask_out)
+        return tuple([
+            next(found) if lin and next(present) else Zero(x.aval)
+            for x, lin in zip(operands, linear, strict=True)
+        ])  # fmt: skip
+
+    def batch(self, axis: Any, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr,
+              **params: Any) -> Any:  # fmt: skip
+        """Call the program for whole batches."""
+        values, mapped = fronts(axis, operands, dims)
+        batched, mapped_out = self.transformed(axis.batch_jaxpr, params, jaxpr, mapped, False)
+        results = self.bind(
+            "batched", batched, values, params,
+            lambda ins, outs, _, shift: (
+                _changed(shift, ins, mapped), _changed(shift, outs, mapped_out)
+            ),
+        )  # fmt: skip
+        return results, front_dims(mapped_out)
+
+    def dce(self, used: Sequence[bool], eqn: Equation) -> Equation:
+        """Keep of a call the wanted results and what they need."""
+        smaller, needed = closed_without_dead_code(eqn.params["jaxpr"], used)
+        changes = self.derived(
+            "dce", eqn.params, lambda ins, outs, *_: (taken(ins, needed), taken(outs, used))
+        )
+        return eqn.replace(
+            inputs=taken(eqn.inputs, needed),
+            outputs=taken(eqn.outputs, used),
+            params=eqn.params | changes | {"jaxpr": smaller},
+        )
+
+
+def _changed(
+    change: Callable[[Any], Any], entries: Sequence[Any], mask: Sequence[bool]
+) -> list[Any]:
+    return [change(e) if m else e for e, m in zip(entries, mask, strict=True)]
+
+
+# --- bookkeeping -------------------------------------------------------------------------------
+
+
+def nonzero(tangents: Sequence[Any]) -> list[bool]:
+    """Return for each tangent or cotangent whether it is not a `Zero`."""
+    return [type(t) is not Zero for t in tangents]
+
+
+def taken(values: Sequence[T], mask: Sequence[bool]) -> list[T]:
+    """Return the values where the mask holds."""
+    return list(compress(values, mask))
+
+
+def with_zeros(
+    handle: Any, outs: Sequence[Any], dots: Sequence[Any], mask: Sequence[bool]
+) -> tuple[Any, ...]:
+    """Return a tangent for each result: the next of `dots` where the mask holds, else a `Zero`."""
+    given = iter(dots)
+    return tuple([
+        next(given) if m else Zero(handle.tangent_aval(out))
+        for out, m in zip(outs, mask, strict=True)
+    ])  # fmt: skip
+
+
+def fronts(axis: Any, operands: Sequence[Any], dims: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+    """Return operands with their batch dimension in front, and for each whether it has one."""
+    mapped = [d is not not_mapped for d in dims]
+    values = [axis.to_front(x, d) if m else x
+              for x, d, m in zip(operands, dims, mapped, strict=True)]  # fmt: skip
+    return values, mapped
+
+
+def front_dims(mapped: Sequence[bool]) -> tuple[Any, ...]:
+    """Return the batch dimensions of results: in front where they are mapped."""
+    return tuple([0 if m else not_mapped for m in mapped])

@@ -1,0 +1,54 @@
+"""`debug_nans` and `debug_infs`: refuse a result that holds a NaN or an infinity.
+
+Evaluation asks here about every result once one of these options was used in the process; before,
+it costs two attribute look-ups. So the error names the first operation that made a bad value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xprim import config, dtypes
+from xprim.array import ConcreteArray
+from xprim.source import capture, describe
+from xprim.trace import state
+
+_values = config.values
+
+
+def fault_in(x: np.ndarray[Any, Any]) -> str:
+    """Return what the options forbid and an array holds: a NaN, an infinity or nothing."""
+    if not dtypes.is_inexact(x.dtype):
+        return ""
+    if _values.debug_nans and np.isnan(x).any():
+        return "a NaN"
+    if _values.debug_infs and np.isinf(x).any():
+        return "an infinity"
+    return ""
+
+
+def check_finite(name: str, operands: Sequence[Any], results: Sequence[Any]) -> None:
+    """Raise where a result of an operation holds what the options forbid.
+
+    Args:
+      name: of the operation.
+      operands: concrete arrays.
+      results: concrete arrays or ndarrays.
+
+    Raises:
+      FloatingPointError: naming the operation, its operands and the user's line.
+    """
+    if not (_values.debug_nans or _values.debug_infs):
+        return
+    for x in results:
+        fault = fault_in(x.to_host() if isinstance(x, ConcreteArray) else x)
+        if fault:
+            shapes = ", ".join([x.aval.str_long() for x in operands])
+            where = describe(state.source or capture())
+            raise FloatingPointError(
+                f"{name}: {fault} was computed.\n  got       {name}({shapes})"
+                + (f"\n  where     {where}" if where else "")
+            )

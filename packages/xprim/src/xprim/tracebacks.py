@@ -1,0 +1,97 @@
+"""Tracebacks that show the user's frames: those of the library are left out.
+
+Between the user's call of a transformation and the user's own function lie ten and more frames of
+these packages, which help nobody to find the mistake. `shorten` cuts them out of the traceback of
+an error that is about to leave the library; `boundary` does that for a public function. The option
+`traceback_filtering` chooses how, and "off" keeps all frames.
+
+A `try` that nothing leaves costs nothing, so a boundary may stand on hot paths.
+
+Neighbour: `source` knows which files are the library's.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar
+
+from xprim import config
+from xprim.source import is_hidden
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_NOTE = (
+    "(The library's own frames are left out; XSTACK_TRACEBACK_FILTERING=off in the environment, or "
+    "config.update('traceback_filtering', 'off'), shows them.)"
+)
+
+
+def shorten(error: BaseException) -> None:
+    """Cut the frames of the library out of the traceback of an error that is about to leave it.
+
+    To be followed by a bare `raise`, which adds no frame of its own.
+    """
+    mode = config.values.traceback_filtering
+    if mode == "off":
+        return
+    if mode == "tracebackhide" or (mode == "auto" and _hides_marked_frames()):
+        _mark(error.__traceback__)
+        return
+    error.__traceback__ = _without_hidden(error.__traceback__)
+    context = error.__context__
+    if context is not None and _without_hidden(context.__traceback__) is None:
+        error.__suppress_context__ = True  # a detour of the library, of which users know nothing
+    if mode == "remove_frames" and _NOTE not in getattr(error, "__notes__", ()):
+        error.add_note(_NOTE)
+
+
+def boundary(fun: Callable[P, R]) -> Callable[P, R]:
+    """Let errors leave a public function without the frames of the library.
+
+    Example:
+      >>> @boundary
+      ... def apply(fun, x):
+      ...     return fun(x)
+      >>> apply(abs, -1)
+      1
+    """
+
+    @functools.wraps(fun)
+    def bounded(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return fun(*args, **kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
+
+    return bounded
+
+
+def _without_hidden(traceback: TracebackType | None) -> TracebackType | None:
+    kept = []
+    while traceback is not None:
+        if not is_hidden(traceback.tb_frame.f_code.co_filename):
+            kept.append(traceback)
+        traceback = traceback.tb_next
+    following = None
+    for tb in reversed(kept):
+        following = TracebackType(following, tb.tb_frame, tb.tb_lasti, tb.tb_lineno)
+    return following
+
+
+def _mark(traceback: TracebackType | None) -> None:
+    """Mark the library's frames as ones that IPython and pytest leave out."""
+    while traceback is not None:
+        frame = traceback.tb_frame
+        if is_hidden(frame.f_code.co_filename):
+            frame.f_locals["__tracebackhide__"] = True
+        traceback = traceback.tb_next
+
+
+def _hides_marked_frames() -> bool:
+    ipython: Any = sys.modules.get("IPython")
+    return ipython is not None and ipython.get_ipython() is not None

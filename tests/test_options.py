@@ -1,0 +1,85 @@
+"""Every option of the configuration means something: some package reads it."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import xnp
+from xad import grad
+from xjit import jit
+from xprim import config
+from xprim.errors import TypePromotionError
+
+ROOT = Path(__file__).parent.parent
+SOURCES = [
+    path.read_text()
+    for path in sorted(ROOT.glob("packages/*/src/**/*.py"))
+    if path.name != "config.py" and path.parts[-2:] != ("xstack", "__init__.py")
+]
+
+
+@pytest.mark.parametrize("name", [n for n in config.options() if n != "transfer_guard"])
+def test_every_option_is_read_by_some_package(name):
+    read = re.compile(rf"(values|_values|options|config)\.{name}\b|\b{name}\.value\b")
+    assert any(read.search(text) for text in SOURCES)
+
+
+def test_transfer_guard_is_read_through_its_three_directions():
+    assert config.transfer_guard.spreads_to
+    for name in config.transfer_guard.spreads_to:
+        assert name in config.options()
+
+
+def test_numpy_rank_promotion_is_allowed_warned_of_or_refused():
+    x, row = xnp.ones((2, 3)), xnp.ones(3)
+    for _ in range(2):  # whether or not the operation is known by its types
+        assert (x + row).shape == (2, 3)
+        with config.numpy_rank_promotion("raise"):
+            assert (x + 1.0).shape == (2, 3)
+            for f in (lambda: x + row, lambda: xnp.add(x, row), lambda: jit(xnp.add)(x, row)):
+                with pytest.raises(ValueError, match="rank"):
+                    f()
+        with config.numpy_rank_promotion("warn"), pytest.warns(UserWarning, match="rank"):
+            assert (x + row).shape == (2, 3)
+
+
+def test_strict_promotion_of_dtypes_refuses_what_standard_promotion_joins():
+    x, n = xnp.ones(3), xnp.arange(3)
+    for _ in range(2):
+        assert (x + n).dtype == np.float32
+        with config.numpy_dtype_promotion("strict"):
+            assert (x + 1).dtype == np.float32
+            for f in (lambda: x + n, lambda: jit(xnp.add)(x, n)):
+                with pytest.raises(TypePromotionError):
+                    f()
+
+
+def test_debug_nans_finds_the_operation_wherever_it_runs():
+    def f(x):
+        return xnp.log(x) * x
+
+    for _ in range(2):
+        assert np.isnan(float(f(-1.0)))
+        for compute in (f, jit(f), grad(f), grad(jit(f)), jit(grad(f))):
+            with config.debug_nans(True):
+                for _ in range(4):  # often enough for every table of known operations
+                    compute(xnp.asarray(2.0))
+                with pytest.raises(FloatingPointError, match=r"log\(") as e:
+                    compute(xnp.asarray(-2.0))
+            assert "test_options.py" in str(e.value)
+        with config.debug_nans(True):
+            assert np.isfinite(float(grad(f)(2.0)))
+        with config.debug_nans(True), pytest.raises(FloatingPointError, match="scatter"):
+            xnp.zeros(3).at[1].set(np.nan)
+
+
+def test_options_of_a_scope_also_decorate():
+    @config.debug_infs(True)
+    def reciprocal(x):
+        return 1.0 / x
+
+    with pytest.raises(FloatingPointError, match="div: an infinity was computed"):
+        reciprocal(xnp.zeros(2))
+    assert np.isinf(np.asarray(1.0 / xnp.zeros(2))).all()
