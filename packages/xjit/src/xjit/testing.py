@@ -149,8 +149,11 @@ def _bits_equal(got: Any, want: Any) -> Any:
 def _near(got: Any, want: Any, rtol: float, atol: float) -> Any:
     if dtypes.is_complex(got.dtype):
         with np.errstate(all="ignore"):
-            return np.isclose(got, want, rtol=rtol, atol=atol, equal_nan=True) | (
-                _near(got.real, want.real, rtol, atol) & _near(got.imag, want.imag, rtol, atol)
+            return (
+                np.isclose(got, want, rtol=rtol, atol=atol, equal_nan=True)
+                | (_near(got.real, want.real, rtol, atol) & _near(got.imag, want.imag, rtol, atol))
+                # one infinite part makes an infinity, whatever the other (C99, annex G.3)
+                | (np.isinf(got) & np.isinf(want))
             )
     with np.errstate(all="ignore"):
         a, b = got.astype(np.float64), want.astype(np.float64)

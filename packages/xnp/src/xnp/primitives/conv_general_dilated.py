@@ -28,6 +28,7 @@ from xnp.primitives.conv_dimensions import (
 from xnp.primitives.dot_general import accumulation_dtype, product_dtype
 from xnp.primitives.precision import DotAlgorithm, DotAlgorithmPreset, precision_attribute
 from xnp.primitives.shorthand import bind, filled, reshaped, transposed
+from xnp.primitives.widened import TWO_BITS, widened
 from xprim import (
     Linear,
     Primitive,
@@ -368,7 +369,7 @@ conv_general_dilated_p: Primitive = Primitive(
     "conv_general_dilated",
     shape=_shape,
     numpy=_numpy,
-    stablehlo=_stablehlo,
+    stablehlo=widened(_stablehlo, TWO_BITS, np.int8),
     jvp=multilinear(0, 1),
     transpose=_transpose,
     batch=_batch,
