@@ -10,6 +10,9 @@ Neighbours: `pmap` takes calls apart, `pmap_primitive` has the rules of a call.
 
 from __future__ import annotations
 
+import contextlib
+import re
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -39,6 +42,38 @@ def without_axis(aval: ShapedArray, axis: Axis) -> ShapedArray:
     return shaped_array(shape, aval.dtype, aval.weak_type)
 
 
+_COLLECTIVE = re.compile(r"stablehlo\.(all_|collective_|reduce_scatter)")
+
+
+class _Turn:
+    """Has programs with collectives run one after another on the virtual devices of a CPU.
+
+    The runtime has one thread for each device. A replica that waits for the others keeps its
+    thread, so two such programs at once can each hold threads that the other needs, for good.
+    """
+
+    __slots__ = ("_lock", "last")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.last: Any = None  # one result of the last program, spread over all its devices
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *exception: object) -> None:
+        self._lock.release()
+
+    def wait_for_last(self) -> None:
+        """Wait until the last program has ended; how it ended is told by its results."""
+        if self.last is not None:
+            with contextlib.suppress(gateway.RuntimeFailure, RuntimeError):
+                self.last.block_until_ready()
+
+
+_turn = _Turn()
+
+
 class ReplicatedProgram:
     """A closed jaxpr, compiled for one replica on each device.
 
@@ -52,8 +87,10 @@ class ReplicatedProgram:
       donated: for each argument, whether its memory may be reused.
     """
 
-    __slots__ = ("_constants", "_donated", "_executable", "_handlers", "_in_axes", "_kept",
-                 "_out_axes", "_out_avals", "devices", "name")  # fmt: skip
+    __slots__ = (
+        "_constants", "_donated", "_executable", "_handlers", "_in_axes", "_kept", "_out_avals",
+        "_out_axes", "_smallest", "_takes_turns", "devices", "name",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -81,6 +118,11 @@ class ReplicatedProgram:
         self._executable = gateway.compile_program(
             lowered.text, devices, num_replicas=len(devices), outputs=lowered.out_avals
         )
+        sizes = [a.size for a in self._out_avals]
+        self._smallest = sizes.index(min(sizes)) if sizes else 0
+        self._takes_turns = (
+            devices[0].platform == "cpu" and _COLLECTIVE.search(lowered.text) is not None
+        )
         self._handlers = self._executable.handlers_at(
             [gateway.stacked(devices, axis or 0) for axis in out_axes]
         )
@@ -89,18 +131,28 @@ class ReplicatedProgram:
     def __call__(self, arrays: Sequence[ConcreteArray]) -> list[ConcreteArray]:
         """Start the program and return its results, which may still be in the making."""
         buffers = [self._spread(arrays[i], self._in_axes[i]) for i in self._kept]
-        try:
-            outs = self._executable.starter([*self._constants, *buffers]).consume_with_handlers(
-                self._handlers
-            )
-        except gateway.RuntimeFailure as error:
-            gateway.fail(self.name, "the program could not be started", error)
+        if self._takes_turns:
+            with _turn:
+                _turn.wait_for_last()
+                outs = self._start(buffers)
+                _turn.last = outs[self._smallest] if outs else None
+        else:
+            outs = self._start(buffers)
         for i in self._donated:
             give_up(arrays[i], Gone(f"was donated to {self.name}"))
         return [
             ConcreteArray(None, aval, out) if axis is not None else self._first(out, aval)
             for out, aval, axis in zip(outs, self._out_avals, self._out_axes, strict=True)
         ]
+
+    def _start(self, buffers: Sequence[Any]) -> list[Any]:
+        try:
+            outs: list[Any] = self._executable.starter(
+                [*self._constants, *buffers]
+            ).consume_with_handlers(self._handlers)
+        except gateway.RuntimeFailure as error:
+            gateway.fail(self.name, "the program could not be started", error)
+        return outs
 
     def hlo_text(self) -> str:
         """Return the optimised program in XLA's own notation."""
