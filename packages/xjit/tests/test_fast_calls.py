@@ -26,11 +26,12 @@ def _slow_calls(f: Any, calls: Callable[[], Any]) -> int:
         nonlocal count
         count += event == "call" and frame.f_code is long_way
 
+    previous = sys.getprofile()
     sys.setprofile(profile)
     try:
         calls()
     finally:
-        sys.setprofile(None)
+        sys.setprofile(previous)
     return count
 
 
@@ -256,11 +257,12 @@ def _counted(call: Callable[[], Any]) -> tuple[int, int]:
         call()
     for _ in range(2):  # the first time, some Pythons do not count all
         instructions = 0
+        previous = sys.gettrace()  # that of a measurement of coverage
         sys.settrace(trace)
         try:
             call()
         finally:
-            sys.settrace(None)
+            sys.settrace(previous)
     sys.setprofile(profile)
     try:
         call()
