@@ -5,7 +5,6 @@ Neighbours: `xtree` takes trees apart; `xnp.concatenate` joins what comes out.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -65,7 +64,7 @@ def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
             )
         parts, start = [], 0
         for aval in avals:
-            stop = start + math.prod(aval.shape)
+            stop = start + aval.size
             part = vector[start:stop].reshape(aval.shape)
             if dtypes.is_complex(part.dtype) and not dtypes.is_complex(aval.dtype):
                 part = xnp.real(part)

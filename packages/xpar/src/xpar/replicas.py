@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,33 +45,31 @@ def without_axis(aval: ShapedArray, axis: Axis) -> ShapedArray:
 _COLLECTIVE = re.compile(r"stablehlo\.(all_|collective_|reduce_scatter)")
 
 
-class _Turn:
+class _Turns:
     """Has programs with collectives run one after another on the virtual devices of a CPU.
 
     The runtime has one thread for each device. A replica that waits for the others keeps its
     thread, so two such programs at once can each hold threads that the other needs, for good.
     """
 
-    __slots__ = ("_lock", "last")
+    __slots__ = ("_last", "_lock")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self.last: Any = None  # one result of the last program, spread over all its devices
+        self._last: Any = None  # one result of the last program, spread over all its devices
 
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *exception: object) -> None:
-        self._lock.release()
-
-    def wait_for_last(self) -> None:
-        """Wait until the last program has ended; how it ended is told by its results."""
-        if self.last is not None:
-            with contextlib.suppress(gateway.RuntimeFailure, RuntimeError):
-                self.last.block_until_ready()
+    def take(self, start: Callable[[], list[Any]], kept: int) -> list[Any]:
+        """Start a program when the last one has ended; `kept` is the result to wait for next."""
+        with self._lock:
+            if self._last is not None:
+                with contextlib.suppress(RuntimeError):  # how it ended is told by its results
+                    self._last.block_until_ready()
+            outs = start()
+            self._last = outs[kept] if outs else None
+        return outs
 
 
-_turn = _Turn()
+_turns = _Turns()
 
 
 class ReplicatedProgram:
@@ -132,10 +130,7 @@ class ReplicatedProgram:
         """Start the program and return its results, which may still be in the making."""
         buffers = [self._spread(arrays[i], self._in_axes[i]) for i in self._kept]
         if self._takes_turns:
-            with _turn:
-                _turn.wait_for_last()
-                outs = self._start(buffers)
-                _turn.last = outs[self._smallest] if outs else None
+            outs = _turns.take(lambda: self._start(buffers), self._smallest)
         else:
             outs = self._start(buffers)
         for i in self._donated:
