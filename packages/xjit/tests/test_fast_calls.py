@@ -89,11 +89,72 @@ def test_numbers_that_compare_equal_are_kept_apart() -> None:
     assert dtypes == ["int32", "float32", "bool", "int32"]
 
 
-def test_more_numbers_than_are_kept_are_all_passed() -> None:
-    f = jit(lambda x, n: x + n)
-    zero = as_array(np.int32(0))
-    assert [int(f(zero, n)) for n in range(-5, 1500)] == list(range(-5, 1500))
-    assert int(f(zero, 7)) == 7
+def test_results_keep_their_values_when_later_calls_write_to_the_same_memory() -> None:
+    f = jit(lambda a, b, n: (a, b, n))
+    calls = [(np.full(3, i, np.float32), np.arange(i, i + 2), i) for i in range(-5, 300)]
+    results = [f(*call) for call in calls]
+    for call, result in zip(calls, results, strict=True):
+        for given, got in zip(call, result, strict=True):
+            np.testing.assert_array_equal(np.asarray(got), given)
+
+
+@pytest.mark.parametrize("host", [np.float32([1, 2, 3]), 2.5, 3, np.bool_(True)], ids=repr)
+def test_short_programs_read_host_values_from_the_memory_of_the_call_before(host: Any) -> None:
+    where = gateway.placement((gateway.default_device("cpu"),))
+    x = as_array(host)
+    carry, give_back = gateway.carrier(x.aval.shape, x.aval.dtype, where)
+    first = carry(host)
+    give_back(first)
+    assert carry(host) is first
+    assert carry(host) is not first  # which is still in use
+    np.testing.assert_array_equal(gateway.to_numpy(first[1]), host)
+
+
+@pytest.mark.parametrize("shape", [(0,), (1 << 20,)], ids=["no elements", "many elements"])
+def test_values_of_other_sizes_are_copied(shape: tuple[int, ...]) -> None:
+    where = gateway.placement((gateway.default_device("cpu"),))
+    carry, give_back = gateway.carrier(shape, np.dtype("float32"), where)
+    host = np.ones(shape, np.float32)
+    cell = carry(host)
+    give_back(cell)
+    assert carry(host) is not cell
+    np.testing.assert_array_equal(gateway.to_numpy(cell[1]), host)
+
+
+def test_a_program_that_takes_its_time_keeps_the_memory_it_reads() -> None:
+    @jit
+    def f(big: Any, small: Any, number: Any) -> Any:
+        for _ in range(12):  # small and number are read at the end
+            big = big @ big
+        return big[0, 0] * 0 + small + number
+
+    big = as_array(np.zeros((300, 300), np.float32))
+    results = [f(big, np.full(2, i, np.float32), float(i)) for i in range(20)]
+    assert [np.asarray(r).tolist() for r in results] == [[2.0 * i] * 2 for i in range(20)]
+
+
+def test_threads_that_pass_host_values_to_one_program_do_not_see_each_other_s() -> None:
+    f = jit(lambda a, n: a + n)
+    f(np.zeros(4, np.float32), 0.0)
+
+    def work(thread: int) -> bool:
+        host = np.empty(4, np.float32)
+        for i in range(500):
+            host[:] = thread
+            if np.asarray(f(host, float(i))).tolist() != [float(thread + i)] * 4:
+                return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(0, 8000, 1000)))
+
+
+def test_donated_host_values_are_not_written_to_again() -> None:
+    f = jit(lambda a, n: (a * 1, n * 1), donate_argnums=(0, 1))
+    results = [f(np.full(64, i, np.float32), float(i)) for i in range(20)]
+    for i, (a, n) in enumerate(results):
+        np.testing.assert_array_equal(np.asarray(a), np.full(64, i, np.float32))
+        assert float(n) == i
 
 
 def test_an_integer_that_does_not_fit_is_named_at_later_calls_too() -> None:

@@ -32,7 +32,7 @@ from xjit.operands import (
     avals_of,
     buffers_of,
     dict_reader,
-    host_placer,
+    host_carrier,
     kind_of,
 )
 from xjit.placement import Gone, buffers_at, committed_to
@@ -241,8 +241,7 @@ class Calls:
             return
         static = self.signature.static_nums
         kinds = [STATIC if i in static else kind_of(x) for i, x in enumerate(args)]
-        # the buffers of numbers are kept for later calls
-        if UNKNOWN in kinds or NUMBER in [kinds[i] for i in self.ways.donated if i < len(kinds)]:
+        if UNKNOWN in kinds:
             return
         readers = self._readers(args, kinds, avals, ready.where)
         key = (*key_of(args, kinds), cached)
@@ -251,10 +250,10 @@ class Calls:
     def _readers(
         self, args: Sequence[Any], kinds: Sequence[Any], avals: Sequence[ShapedArray], where: Any
     ) -> list[Any]:
-        """Return, for each dict and host value among the arguments, the function that reads it."""
+        """Return what reads the dicts and host values among the arguments, for `Ways.add`."""
         readers: list[Any] = []
         rest = iter(avals)
-        for x, kind in zip(args, kinds, strict=True):
+        for i, (x, kind) in enumerate(zip(args, kinds, strict=True)):
             if kind is DICT or kind is TREE:
                 for _ in xtree.leaves(x):
                     next(rest)
@@ -263,7 +262,7 @@ class Calls:
             elif kind is not STATIC:
                 aval = next(rest)
                 if kind is NUMPY or kind is NUMBER:
-                    readers.append(host_placer(x, aval, where))
+                    readers += host_carrier(x, aval, where, kept=i in self.ways.donated)
         return readers
 
     def program(self, traced: Traced, arguments: Arguments) -> Program:

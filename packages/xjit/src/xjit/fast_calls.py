@@ -43,6 +43,7 @@ def make(fast, last, special_by_types, slow, failed, gone):
             context = _values.cached_context
 {flatten}
 {look_up}
+{written}
             buffers = [{buffers}]
             if _several[0] and _elsewhere(buffers, where):
                 return slow({arguments}, {{}})
@@ -52,6 +53,7 @@ def make(fast, last, special_by_types, slow, failed, gone):
         except _RuntimeFailure as error:
             failed(error)
         else:
+{given_back}
 {donated}
             if out_aval is None:
                 return finish(outs)
@@ -72,7 +74,14 @@ _SPECIALS = """
 """
 
 _LOOK_UP = """
-            where, start, handlers, out_aval, finish{placers} = fast[{key}context,]
+            where, start, handlers, out_aval, finish{readers} = fast[{key}context,]
+"""
+
+# The memory that host values were written to is free again when the program is over: where a result
+# is ready, as those of short programs are at once.
+_GIVEN_BACK = """
+            if outs and outs[0].is_ready():
+{given_back}
 """
 
 # Most functions are called with one kind of arrays: what the last call found is tried first.
@@ -151,7 +160,7 @@ class Ways:
 
     def add(
         self, args: Sequence[Any], kinds: tuple[str, ...], key: tuple[Any, ...],
-        entry: tuple[Any, ...], placers: Sequence[Any],
+        entry: tuple[Any, ...], readers: Sequence[Any],
     ) -> None:  # fmt: skip
         """Have calls with such positional arguments take a short way.
 
@@ -160,7 +169,8 @@ class Ways:
           kinds: their kinds.
           key: what stands for their values, as `key_of` gives it, and the options.
           entry: as the values of `fast`.
-          placers: for each host value among them, the function that places it.
+          readers: what reads those that are dicts (a function to the leaves) and host values (two:
+            to a cell, and one that takes it back).
         """
         in_arrays = _PLAIN if self.is_plain else _GENERAL
         if in_arrays.issuperset(kinds) and (self.is_plain or not self.donated):
@@ -175,7 +185,7 @@ class Ways:
             fast = {}
             self.fast_by_types[types] = kinds, fast
             self.special_by_types[types] = self._made(names, kinds, fast, False, self._go_on)
-        fast[key] = (*entry, *placers)
+        fast[key] = (*entry, *readers)
 
     @property
     def _go_on(self) -> Slow:
@@ -284,7 +294,7 @@ def _plain_parameters(fun: Callable[..., Any]) -> tuple[str, ...] | None:
     return names if plain and 0 < len(names) <= _MAX_PARAMETERS else None
 
 
-_PREFIXES = ("last_", "place_", "keys_", "tree_", "leaves_")
+_PREFIXES = ("last_", "carry_", "back_", "cell_", "read_", "keys_", "tree_", "leaves_")
 _RESERVED = frozenset(
     ("fast", "special_by_types", "special", "slow", "failed", "gone", "context", "where", "start",
      "handlers", "out_aval", "finish", "buffers", "outs", "error", "result", "type", "last")
@@ -314,6 +324,10 @@ def _maker(
         arguments=arguments,
         specials=_SPECIALS.format(types=types, names=all_names) if has_specials else "",
         flatten=textwrap.indent(code["flatten"], " " * 12),
+        written=textwrap.indent(code["written"], " " * 12),
+        given_back=_GIVEN_BACK.format(given_back=textwrap.indent(code["given_back"], " " * 16))
+        if code["given_back"]
+        else "",
         look_up=(_LOOK_AT_LAST if has_specials else _LOOK_UP).format(**code),
         buffers=code["buffers"],
         donated=textwrap.indent(code["donated"], " " * 12),
@@ -326,9 +340,15 @@ def _maker(
 
 
 # What the template says about a parameter of each kind; `{x}` is its name.
-_FIELDS = ("buffers", "donated", "flatten", "found", "key", "last", "placers", "same")
+_FIELDS = ("buffers", "donated", "flatten", "found", "given_back", "key", "last", "readers",
+           "same", "written")  # fmt: skip
 _NOTHING = dict.fromkeys(_FIELDS, "")
-_PLACED = {"buffers": "place_{x}({x}), ", "placers": ", place_{x}"}
+_CARRIED = {
+    "written": "cell_{x} = carry_{x}({x})\n",
+    "buffers": "cell_{x}[1], ",
+    "readers": ", carry_{x}, back_{x}",
+    "given_back": "back_{x}(cell_{x})\n",
+}
 _CODE = {
     ARRAY: _NOTHING | {
         "key": "{x}.aval, ",
@@ -363,12 +383,12 @@ if not _are_strings(map(type, keys_{x})):
     return slow({arguments}, {{}})
 """,
         "key": "keys_{x}, *[leaf.aval for leaf in {x}.values()], ",
-        "buffers": "*[leaf._buffer for leaf in place_{x}({x})], ",
-        "placers": ", place_{x}",
+        "buffers": "*[leaf._buffer for leaf in read_{x}({x})], ",
+        "readers": ", read_{x}",
         "donated": "_give_up({x}.values(), gone)\n",
     },
-    NUMPY: _NOTHING | _PLACED | {"key": "{x}.dtype, {x}.shape, "},
-    NUMBER: _NOTHING | _PLACED,
+    NUMPY: _NOTHING | _CARRIED | {"key": "{x}.dtype, {x}.shape, "},
+    NUMBER: _NOTHING | _CARRIED,
 }  # fmt: skip
 
 

@@ -1,16 +1,13 @@
 """Operands of programs from the arguments of a call: abstract values first, then buffers.
 
 NumPy arrays and Python numbers are looked up by their type and shape without becoming arrays; only
-when the program is known are they copied to its device. The number of a Python float, int or bool
-keeps its buffer for a while: the same few are passed again and again.
+when the program is known are they brought to its device.
 
 Neighbours: `calls` and `fast_calls` use both halves around their look-ups.
 """
 
 from __future__ import annotations
 
-import functools
-import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -31,7 +28,6 @@ _STR_ONLY = frozenset([str])
 _ONLY_BUFFERS = frozenset([gateway.BufferType])
 _NUMBERS = frozenset([float, int, bool])
 _MAX_TYPES = 4096
-_MAX_NUMBERS = 1024
 _FEW = 8
 _aval_by_type: dict[Any, ShapedArray | None] = {}
 _values = config.values
@@ -53,54 +49,25 @@ def kind_of(x: Any) -> str:
     return UNKNOWN
 
 
-def host_placer(x: Any, aval: ShapedArray, where: Any) -> Callable[[Any], Any]:
-    """Return a function from a host value to its buffer at a placement.
+def host_carrier(x: Any, aval: ShapedArray, where: Any, *, kept: bool) -> gateway.Carrier:
+    """Return what brings a host value to a placement, and what takes its memory back.
 
     Args:
-      x: a NumPy array or a number; the function is for values of its type, shape and dtype.
+      x: a NumPy array or a number; the functions are for values of its type, shape and dtype.
       aval: the abstract value of its array.
       where: the placement.
+      kept: whether the program may keep the memory (see `gateway.carrier`).
     """
-    if type(x) in _NUMBERS:
-        kind: Any = type(x)
-        return _number_placer(kind, aval.dtype, where)
-    place = gateway.placer(aval.shape, aval.dtype, where)
-    if x.dtype != aval.dtype or not x.dtype.isnative:
-        return lambda value: place(from_numpy(value).to_host())
-    if type(x) is np.ndarray:
-        return place
-    return lambda value: place(np.asarray(value))
+    carry, give_back = gateway.carrier(aval.shape, aval.dtype, where, kept=kept)
+    if type(x) in _NUMBERS or (x.dtype == aval.dtype and x.dtype.isnative):
+        return carry, give_back
+    return lambda value: carry(from_numpy(value).to_host()), give_back
 
 
 def dict_reader(x: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
     """Return a function from a dict with the same keys to its values in the order of its leaves."""
     keys = sorted(x)
     return dict.values if keys == list(x) else operator.itemgetter(*keys)
-
-
-@functools.lru_cache(maxsize=256)
-def _number_placer(kind: type, dtype: np.dtype[Any], where: Any) -> Callable[[Any], Any]:
-    """Return the function for numbers of one type, which keeps the buffers of the last ones."""
-    place = gateway.placer((), dtype, where)
-    buffers: dict[Any, Any] = {}
-    first, last = -math.inf, math.inf
-    if kind is int:
-        first, last = dtypes.iinfo(dtype).min, dtypes.iinfo(dtype).max
-
-    def find_or_place(value: Any) -> Any:
-        buffer = buffers.get(value)
-        if buffer is None:
-            if first <= value <= last and (value or kind is not float):
-                if len(buffers) >= _MAX_NUMBERS:
-                    buffers.clear()
-                buffer = buffers[value] = place(value)
-            elif kind is int:
-                raise OverflowError  # and the slow case says it in full
-            else:  # 0.0 == -0.0 would share an entry, and NaN never finds its own
-                buffer = place(value)
-        return buffer
-
-    return find_or_place
 
 
 def avals_of(leaves: list[Any], only_arrays: bool = False) -> list[ShapedArray] | None:

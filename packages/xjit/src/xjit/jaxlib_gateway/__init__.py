@@ -55,7 +55,7 @@ from .dlpack import dlpack_device
 from .executables import Executable, compile_program, deserialize_program
 from .foreign import CALLBACK_TARGET, python_callback, register_ffi_target, register_lapack
 from .gpu_plugin import GpuPlugin, find_gpu_plugin
-from .host_values import PassingSharding, placer
+from .host_values import Carrier, PassingSharding, carrier
 from .processes import join_processes, leave_processes
 
 __all__ = [
@@ -63,6 +63,7 @@ __all__ = [
     "ArrayType",
     "Buffer",
     "BufferType",
+    "Carrier",
     "Device",
     "Executable",
     "GpuPlugin",
@@ -76,6 +77,7 @@ __all__ = [
     "away_from_host",
     "block_until_ready",
     "canonical_platform",
+    "carrier",
     "client",
     "compile_program",
     "configure_cpu_client",
@@ -101,7 +103,6 @@ __all__ = [
     "nbytes_on_device",
     "placement",
     "placement_of",
-    "placer",
     "platforms",
     "put",
     "put_pieces",

@@ -1,9 +1,13 @@
-"""Copies of small host values for programs that start at once.
+"""Small host values for programs that start at once: NumPy arrays and Python numbers.
 
-What: `placer`, which makes the function that puts arrays of one type at one placement.
-Idea: where a program is called with NumPy arrays or Python numbers, placing them costs as much as
-starting it, so everything that depends on the type alone is found beforehand.
-Neighbours: `buffers` has `put`, which takes any array and asks all questions.
+What: `carrier`, which makes the functions that bring values of one type to one placement.
+Idea: where a program is called with host values, making buffers of them costs as much as starting
+it. A CPU program reads its arguments where they are, so a few *cells*, pieces of memory that the
+runtime was given once, are written anew for each call. A cell is written by one call at a time,
+and only when the program that read it last is over; a call that finds none makes one.
+Whoever adds programs that hand their arguments to Python must copy them there: the next call
+overwrites a cell.
+Neighbours: `buffers` has `put`, which takes any array, copies it for good, and asks all questions.
 """
 
 from __future__ import annotations
@@ -16,38 +20,108 @@ import numpy as np
 
 from xjit import transfer_guards as guards
 
-from .buffers import Buffer, array_type
-from .runtime import _jax, xla_client
+from .buffers import Buffer, array_type, unsafe_pointer
+from .runtime import RuntimeFailure, _jax, xla_client
 
 _COPY = xla_client.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+_IN_PLACE = xla_client.HostBufferSemantics.ZERO_COPY
 
 PassingSharding = _jax.SingleDeviceSharding
-"""The class of the shardings of buffers from a `placer`, which no array keeps."""
+"""The class of the shardings of buffers from a `carrier`, which no array keeps."""
+
+# A multiple of what any vector instruction wants; memory less aligned is copied by the runtime.
+_ALIGNMENT = 64
+# Above it, copying costs more than the runtime's call, and the memory is better given back.
+_MAX_BYTES = 1 << 16
+
+Cell = tuple[Any, Buffer]
+"""What is written to (an array of NumPy, or its memory), and the buffer that shows it."""
+
+Carrier = tuple[Callable[[Any], Cell], Callable[[Cell], None]]
 
 
-def placer(
-    shape: tuple[int, ...], dtype: np.dtype[Any], where: Any
-) -> Callable[[np.ndarray[Any, Any] | complex], Buffer]:
-    """Return a function from a host value of this type to a buffer with a copy of it.
+def carrier(
+    shape: tuple[int, ...], dtype: np.dtype[Any], where: Any, *, kept: bool = False
+) -> Carrier:
+    """Return two functions: from a host value of this type to a cell, and one that takes it back.
 
-    The buffers are for the arguments of a program and for nothing else: their sharding is none of
-    those that `placement` gives. A value that does not fit is the runtime's error.
+    A cell that is taken back is written again by a later call, so it may be given back only when
+    the program that read it is over; it need not be given back at all. A value that does not fit
+    is the runtime's or NumPy's error.
 
     Args:
         shape: of the values.
         dtype: of NumPy arrays among the values, in the machine's byte order; Python numbers, which
             cost less than arrays of rank 0, are brought to it.
         where: the placement, on one device.
+        kept: whether the program may keep the memory, so that each value needs its own.
 
     Example:
         >>> from xjit.jaxlib_gateway import default_device, placement, to_numpy
-        >>> place = placer((2,), np.dtype("float32"), placement((default_device(),)))
-        >>> to_numpy(place(np.float32([1, 2])))
+        >>> carry, give_back = carrier((2,), np.dtype("float32"), placement((default_device(),)))
+        >>> cell = carry(np.float32([1, 2]))
+        >>> to_numpy(cell[1])
         array([1., 2.], dtype=float32)
+        >>> give_back(cell)
     """
+    make = None if kept else _cell_maker(shape, dtype, where)
+    if make is None:
+        place = _placer(shape, dtype, where)
+        return lambda value: (None, place(value)), _drop
+    free = [make()]
+    take, new = free.pop, make
+
+    def carry(value: Any) -> Cell:
+        try:
+            cell = take()
+        except IndexError:  # several threads, or a program that takes its time
+            cell = new()
+        cell[0][...] = value
+        return cell
+
+    return carry, free.append
+
+
+def _drop(cell: Cell) -> None:
+    """Take back a cell that is not used again."""
+
+
+def _cell_maker(
+    shape: tuple[int, ...], dtype: np.dtype[Any], where: Any
+) -> Callable[[], Cell] | None:
+    """Return a function that makes cells, or None where the runtime would not read in place."""
+    device = where._device
+    nbytes = dtype.itemsize
+    for n in shape:
+        nbytes *= n
+    if device.platform != "cpu" or not 0 < nbytes <= _MAX_BYTES:
+        return None
+    kind, devices, sharding = array_type(shape, dtype), [device], _sharding(where)
+
+    def make() -> Cell:
+        memory = np.empty(nbytes + _ALIGNMENT, np.uint8)
+        start = -memory.ctypes.data % _ALIGNMENT
+        host = memory[start : start + nbytes].view(dtype).reshape(shape)
+        buffer = _jax.batched_device_put(
+            kind, sharding, [host], devices, True, False, _IN_PLACE, True
+        )
+        # Python's own writing of a float32 is quicker, and makes infinity of 1e300 without a word.
+        return memoryview(host) if not shape and dtype.char in "fd" else host, buffer
+
+    written, buffer = make()
+    try:
+        in_place = unsafe_pointer(buffer) == np.asarray(written).ctypes.data
+    except RuntimeFailure:
+        return None
+    return make if in_place else None
+
+
+def _placer(
+    shape: tuple[int, ...], dtype: np.dtype[Any], where: Any
+) -> Callable[[np.ndarray[Any, Any] | complex], Buffer]:
+    """Return a function from a host value of this type to a buffer with a copy of it."""
     kind, device = array_type(shape, dtype), where._device
-    put_all, copy, devices = _jax.batched_device_put, _COPY, [device]
-    sharding = _passing_sharding(device) or where
+    put_all, copy, devices, sharding = _jax.batched_device_put, _COPY, [device], _sharding(where)
     # Without this the runtime makes 64-bit elements narrow, with it all Python numbers wide.
     keeps_64_bits = dtype.itemsize // (2 if dtype.kind == "c" else 1) == 8
 
@@ -60,6 +134,10 @@ def placer(
         return place(value)
 
     return place if device.platform == "cpu" else ask_and_place
+
+
+def _sharding(where: Any) -> Any:
+    return _passing_sharding(where._device) or where
 
 
 @functools.lru_cache(maxsize=4096)
