@@ -10,7 +10,7 @@ import pytest
 
 from xnp import lax
 from xnp.testing.samples.elementwise_values import values_of
-from xprim import as_array, dtypes, get_primitive, primitives, quiet, shaped_array
+from xprim import as_array, dtypes, get_primitive, primitives, shaped_array, state
 from xprim.errors import MissingRuleError
 from xprim.testing import Sample, check_shape
 
@@ -38,7 +38,7 @@ def test_numpy_rule_does_not_write_to_its_operands(name):
         hosts = [np.array(x) for x in sample.operands]
         for host in hosts:
             host.flags.writeable = False
-        quiet.run(primitive.rule("numpy"), *hosts, **dict(sample.params))
+        state.run_quietly(primitive.rule("numpy"), *hosts, **dict(sample.params))
 
 
 def widened(x):
@@ -100,7 +100,9 @@ def test_numpy_rule_agrees_with_the_oracle(name):
                 params["rounding_method"] = jax.lax.RoundingMethod(params["rounding_method"])
             expected = primitive.bind(*map(jax.numpy.asarray, operands), **params, **extra)
             hosts = [np.asarray(x) for x in sample.operands]
-            (found,) = quiet.run(get_primitive(name).rule("numpy"), *hosts, **dict(sample.params))
+            (found,) = state.run_quietly(
+                get_primitive(name).rule("numpy"), *hosts, **dict(sample.params)
+            )
             assert np.asarray(found).dtype == expected.dtype
             np.testing.assert_allclose(
                 widened(found), widened(expected), rtol=sample.tolerance.rtol,
@@ -132,7 +134,7 @@ def test_conversion_of_floats_agrees_with_the_compiled_oracle(old, new):
     with jax.enable_x64(True):
         expected = jax.jit(lambda v: jax.lax.convert_element_type(v, new))(x)
     rule = get_primitive("convert_element_type").rule("numpy")
-    (found,) = quiet.run(rule, x, new_dtype=np.dtype(new), weak_type=False)
+    (found,) = state.run_quietly(rule, x, new_dtype=np.dtype(new), weak_type=False)
     np.testing.assert_array_equal(found, expected)
 
 

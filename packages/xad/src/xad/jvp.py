@@ -41,7 +41,6 @@ from xprim import (
     check_no_leaks,
     config,
     eval_closed,
-    quiet,
     state,
     trace_to_jaxpr,
 )
@@ -102,11 +101,12 @@ class JVPTrace(Trace):
         parent: Trace = self.parent  # type: ignore[assignment]
         if not active:
             return parent.process(primitive, operands, params)
-        previous = state.trace
-        located = self.keeps_sources and state.source is None and not primitive.call_like
+        now = state.__dict__
+        previous = now["trace"]
+        located = self.keeps_sources and now["source"] is None and not primitive.call_like
         if located:
-            state.source = capture(2)  # once for all operations of the rule
-        state.trace = parent
+            now["source"] = capture(2)  # once for all operations of the rule
+        now["trace"] = parent
         try:
             if primitive.call_like:
                 rule = self.call_rule(primitive)
@@ -114,9 +114,9 @@ class JVPTrace(Trace):
             else:
                 outs, dots = jvp_rule(primitive)(primals, tangents, **params)
         finally:
-            state.trace = previous
+            now["trace"] = previous
             if located:
-                state.source = None
+                now["source"] = None
         if len(outs) == 1:
             out, dot = outs[0], dots[0]
             return (out if type(dot) is Zero else JVPTracer(self, out, dot),)
@@ -175,7 +175,7 @@ class PlannedJVPTrace(JVPTrace):
         if plan is None:
             return super().process(primitive, operands, params)
         run, avals_out, dot_numbers, dot_avals = plan
-        results = quiet.run(run, *hosts)
+        results = state.run_quietly(run, *hosts)
         outs = [ConcreteArray(host, aval) for host, aval in zip(results, avals_out, strict=False)]
         dots = results[len(outs) :]
         return tuple([

@@ -36,7 +36,6 @@ from xprim import (
     close_over,
     closed_without_dead_code,
     eval_closed,
-    quiet,
     state,
     substituted,
     trace_to_jaxpr,
@@ -125,7 +124,7 @@ class LinearizeTrace(JVPTrace):
     def _step(
         self, plan: Plan, primitive: Primitive, hosts: list[Any], dots: list[Var]
     ) -> tuple[Any, ...]:
-        results = quiet.run(plan.run, *hosts)
+        results = state.run_quietly(plan.run, *hosts)
         tape = self.parent
         if plan.linear.outvars:
             outputs = [Var(v.aval) for v in plan.linear.outvars]

@@ -27,7 +27,6 @@ from xprim import (
     Var,
     Zero,
     config,
-    quiet,
     state,
     trace_to_jaxpr,
 )
@@ -70,7 +69,8 @@ def backward_pass(
 
 def _run_backwards(eqns: Sequence[Equation], env: Env, cts: Env) -> None:
     """Transpose equations from the last to the first; their own operations keep their lines."""
-    outer = state.source
+    now = state.__dict__
+    outer = now["source"]
     try:
         for eqn in reversed(eqns):
             if type(eqn) is Step:
@@ -80,10 +80,10 @@ def _run_backwards(eqns: Sequence[Equation], env: Env, cts: Env) -> None:
             if given is None:
                 continue
             if eqn.source is not None:
-                state.source = eqn.source
+                now["source"] = eqn.source
             _transpose_equation(eqn, given, env, cts)
     finally:
-        state.source = outer
+        now["source"] = outer
 
 
 def _linear_equations(jaxpr: Jaxpr, env: Env) -> list[Equation]:
@@ -153,7 +153,7 @@ def _run_step_backwards(step: Step, env: Env, cts: Env) -> None:
             return _run_written_out(step, env, cts)
         key.append(ct.aval)
         values.append(host)
-    known_as = (*key, _values.cached_context)
+    known_as = (*key, _values.__dict__["cached_context"])
     found = plan.backward.get(known_as)
     if found is None:
         found = plan.remember_backward(known_as, _backward_of(plan, key))
@@ -162,7 +162,7 @@ def _run_step_backwards(step: Step, env: Env, cts: Env) -> None:
         return _run_written_out(step, env, cts)
     for v in step.outputs:
         cts.pop(v, None)
-    for k, aval, result in zip(numbers, avals, quiet.run(run, *values), strict=True):
+    for k, aval, result in zip(numbers, avals, state.run_quietly(run, *values), strict=True):
         cts[step.inputs[k]] = ConcreteArray(result, aval)
     return None
 

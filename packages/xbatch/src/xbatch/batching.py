@@ -116,11 +116,12 @@ class BatchTrace(Trace):
         rule = primitive.rules["batch"]
         if not callable(rule):
             rule = resolved(primitive)
-        previous = state.trace
-        located = self.keeps_sources and state.source is None and not primitive.call_like
+        now = state.__dict__
+        previous = now["trace"]
+        located = self.keeps_sources and now["source"] is None and not primitive.call_like
         if located:
-            state.source = capture(2)  # once for all operations of the rule
-        state.trace = parent
+            now["source"] = capture(2)  # once for all operations of the rule
+        now["trace"] = parent
         try:
             results, out_dims = rule(axis, values, dims, **params)
         except (TypeError, ValueError):
@@ -128,9 +129,9 @@ class BatchTrace(Trace):
                 primitive.infer(tuple([x.aval for x in operands]), params)
             raise
         finally:
-            state.trace = previous
+            now["trace"] = previous
             if located:
-                state.source = None
+                now["source"] = None
         return tuple([
             r if d is not_mapped else BatchTracer(self, r, d)
             for r, d in zip(results, out_dims, strict=True)

@@ -57,8 +57,12 @@ def _buffer_of(x: ConcreteArray) -> Any:
 
 def _block_until_ready(self: ConcreteArray) -> ConcreteArray:
     """Wait until the elements are computed and return the array."""
-    if self._host is None:  # not the function of trees: a program's results are waited for in turn
-        gateway.block_until_ready(_buffer_of(self))
+    # A program's results are waited for in turn, so this asks the buffer itself.
+    if self._host is None:
+        try:
+            self._buffer.block_until_ready()
+        except (AttributeError, gateway.RuntimeFailure):  # none, gone, or failed: says so
+            gateway.block_until_ready(_buffer_of(self))
     return self
 
 

@@ -163,7 +163,7 @@ class Calls:
         if _values.disable_jit:
             return self.fun(*args, **kwargs)
         leaves, tree, fixed, statics = self.signature.split(args, kwargs)
-        if state.trace is EAGER:
+        if state.__dict__["trace"] is EAGER:
             found = self._quick(leaves, tree, statics, args, kwargs)
             if found is not _NOTHING:
                 return found

@@ -135,7 +135,7 @@ def compile_and_run(
       The results, which may still be in the making.
     """
     avals = tuple([x.aval for x in operands])
-    key = (primitive, avals, _values.cached_context, *params.items())
+    key = (primitive, avals, _values.__dict__["cached_context"], *params.items())
     found = _ready.get(key)
     if found is not None and not gateway.several_devices[0]:
         start, handlers, out_avals = found
@@ -164,7 +164,7 @@ def compile_and_run(
 def _keep_ready(key: tuple[Any, ...], program: Program) -> None:
     """Let the next such operation start its program with one look-up."""
     primitive, avals, context, *params = key
-    cached, loaded = _values.cached_context, program.loaded
+    cached, loaded = _values.__dict__["cached_context"], program.loaded
     if cached[1] is context and loaded is not None:
         start = program.starter(loaded)
         _ready[primitive, avals, cached, *params] = start, loaded.handlers, program.out_avals

@@ -37,10 +37,10 @@ _TEMPLATE = """
 def make(fast, last, special_by_types, slow, failed, gone):
     def jitted({parameters}):
 {specials}
-        if _state.trace is not _EAGER:
+        if _state.__dict__["trace"] is not _EAGER:
             return slow({arguments}, {{}})
         try:
-            context = _values.cached_context
+            context = _values.__dict__["cached_context"]
 {flatten}
 {look_up}
 {written}
@@ -400,14 +400,14 @@ def _general(ways: Ways, slow: Slow) -> Callable[..., Any]:
     failed = ways.failed
 
     def jitted(*args: Any, **kwargs: Any) -> Any:
-        if kwargs or state.trace is not EAGER:
+        if kwargs or state.__dict__["trace"] is not EAGER:
             return slow(args, kwargs)
         if special_by_types:
             special = special_by_types.get(tuple(map(type, args)))
             if special is not None:
                 return special(*args)
         try:
-            key = (*[x.aval for x in args], values.cached_context)
+            key = (*[x.aval for x in args], values.__dict__["cached_context"])
             where, start, handlers, out_aval, finish = fast[key]
             buffers = [x._buffer for x in args]
             if several[0] and _elsewhere(buffers, where):

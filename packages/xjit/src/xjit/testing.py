@@ -21,7 +21,6 @@ from xprim import (
     Var,
     dtypes,
     get_primitive,
-    quiet,
     state,
 )
 from xprim.testing import Sample
@@ -64,8 +63,8 @@ def _expected(primitive: Primitive, rule: Any, sample: Sample) -> tuple[list[Any
         return results, results
     hosts = [x.to_host() for x in sample.arrays()]
     flushed = [_flushed(x) for x in hosts]
-    return ([np.asarray(x) for x in quiet.run(rule, *hosts, **params)],
-            [np.asarray(x) for x in quiet.run(rule, *flushed, **params)])  # fmt: skip
+    return ([np.asarray(x) for x in state.run_quietly(rule, *hosts, **params)],
+            [np.asarray(x) for x in state.run_quietly(rule, *flushed, **params)])  # fmt: skip
 
 
 def _program_of_samples(primitive: Primitive, samples: Sequence[Sample]) -> ClosedJaxpr:

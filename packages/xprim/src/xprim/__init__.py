@@ -27,7 +27,7 @@ from xprim.custom_rules import (
     custom_vjp_call_p,
     custom_vjp_linear_p,
 )
-from xprim.eager import EAGER, install_backend, quiet
+from xprim.eager import EAGER, install_backend
 from xprim.effects import Effect, effects_text, ordered_effects
 from xprim.jaxpr import (
     Atom,
@@ -156,7 +156,6 @@ __all__ = [
     "ordered_effects",
     "promotion",
     "providers",
-    "quiet",
     "raise_leaked",
     "register_buffer_reader",
     "scalar_array",

@@ -108,7 +108,7 @@ def when_changed(callback: Callable[[], None]) -> Callable[[], None]:
     """Have `callback` called after each process-wide change of an option or of the eager backend.
 
     Overrides of a thread are not announced: what depends on options is keyed by `trace_context()`
-    or, on hot paths, by `values.cached_context`, and thrown away when this calls.
+    or, on hot paths, by `values.__dict__["cached_context"]`, and thrown away when this calls.
     """
     _callbacks.append(callback)
     return callback
@@ -308,7 +308,7 @@ class Override:
         self._previous_by_thread.setdefault(threading.get_ident(), []).append(previous)
         for name in self._names:
             setattr(values, name, self._value)
-        own.pop("cached_context", None)
+        own["cached_context"] = _STALE
 
     def __exit__(self, *exception: object) -> None:
         thread = threading.get_ident()
@@ -319,7 +319,7 @@ class Override:
                 own.pop(name, None)
             else:
                 setattr(values, name, previous)
-        own.pop("cached_context", None)
+        own["cached_context"] = _STALE
         if not previous_of_thread:
             del self._previous_by_thread[thread]
 
@@ -335,10 +335,7 @@ class Override:
 
 
 class _Values(threading.local):
-    """The values of all options.
-
-    Class attributes hold for the process, the instance attributes of a thread are its overrides.
-    """
+    """The values of all options: the class's for the process, an instance's for its thread."""
 
     check_tracer_leaks: bool
     debug_infs: bool
@@ -361,10 +358,14 @@ class _Values(threading.local):
     transfer_guard_device_to_host: str
     transfer_guard_host_to_device: str
 
-    # Counts the process-wide changes, so that a thread sees that its cached context is stale.
-    epoch: int = 0
-    cached_context: tuple[int, TraceContext] = (-1, TraceContext())
+    epoch: int = 0  # counts the process-wide changes: a thread sees that its context is stale
+    cached_context: tuple[int, TraceContext]
 
+    def __init__(self) -> None:
+        self.cached_context = _STALE
+
+
+_STALE = (-1, TraceContext())
 
 _definition_lock = threading.Lock()
 _option_by_name: dict[str, Option[Any]] = {}
@@ -377,8 +378,7 @@ _BOOLEAN_BY_TEXT: Final = {
 values = _Values()
 
 
-# Two contexts of equal values, one of them dropped from the cache meanwhile, only cost a cache
-# miss elsewhere.
+# Two contexts of equal values, one dropped meanwhile, only cost a cache miss elsewhere.
 @functools.lru_cache(maxsize=256)
 def _interned(context: tuple[object, ...]) -> TraceContext:
     return TraceContext(context)
@@ -388,14 +388,10 @@ def _option_named(name: str, operation: str) -> Option[Any]:
     option = _option_by_name.get(name.removeprefix("jax_")) if isinstance(name, str) else None
     if option is None:
         similar = difflib.get_close_matches(str(name).removeprefix("jax_"), _option_by_name)
-        raise AttributeError(
-            message(
-                operation,
-                f"there is no option {name!r}.",
-                hint=f"did you mean {' or '.join(similar)}?" if similar else "",
-                expected="" if similar else ", ".join(_option_by_name),
-            )
-        )
+        problem = f"there is no option {name!r}."
+        hint = f"did you mean {' or '.join(similar)}?" if similar else ""
+        known = "" if similar else ", ".join(_option_by_name)
+        raise AttributeError(message(operation, problem, hint=hint, expected=known))
     return option
 
 

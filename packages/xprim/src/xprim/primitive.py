@@ -125,7 +125,8 @@ class Primitive:
 
     def bind(self, *operands: Any, **params: Any) -> tuple[Any, ...]:
         """Apply the primitive to Arrays under the current trace."""
-        return _state.trace.process(self, operands, params)
+        results: tuple[Any, ...] = _state.__dict__["trace"].process(self, operands, params)
+        return results
 
     def infer(
         self, avals: tuple[ShapedArray, ...], params: dict[str, Any]

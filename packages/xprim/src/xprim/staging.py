@@ -84,8 +84,11 @@ class JaxprTrace(Trace):
         avals_out = (not params and primitive._memo.get(avals)) or primitive.infer(avals, params)
         outputs = [Var(aval) for aval in avals_out]
         if self.keeps_sources:
-            source = state.source or capture(_HIDDEN_CALLERS)
-            self.eqns.append(Equation(primitive, inputs, outputs, params, source, state.name_stack))
+            now = state.__dict__
+            source = now["source"] or capture(_HIDDEN_CALLERS)
+            self.eqns.append(
+                Equation(primitive, inputs, outputs, params, source, now["name_stack"])
+            )
         else:
             self.eqns.append(Equation(primitive, inputs, outputs, params))
         if len(outputs) == 1:

@@ -17,8 +17,8 @@ import numpy as np
 from xprim import dtypes
 from xprim.array import ConcreteArray
 from xprim.avals import shaped_array
-from xprim.eager import quiet
 from xprim.primitive import Primitive, get_primitive
+from xprim.trace import state
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def check_shape(primitive: Primitive | str, sample: Sample) -> None:
     params = dict(sample.params)
     avals = primitive.infer(tuple([x.aval for x in arrays]), params)
     hosts = [x.to_host() for x in arrays]
-    results = quiet.run(primitive.rule("numpy"), *hosts, **params)
+    results = state.run_quietly(primitive.rule("numpy"), *hosts, **params)
     assert len(results) == len(avals), f"{primitive}: {len(results)} results, {len(avals)} avals"
     for i, (result, aval) in enumerate(zip(results, avals, strict=True)):
         found = np.asarray(result)

@@ -20,11 +20,14 @@ Neighbours: `eager` is the bottom trace, `staging` the one that builds jaxprs.
 
 from __future__ import annotations
 
+import contextvars
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
 
 from xprim.array import Array, ConcreteArray
 from xprim.avals import ShapedArray
@@ -145,12 +148,30 @@ class Tracer(Array):
 
 
 class ThreadState(threading.local):
-    """What a thread is doing now: its trace, named axes, name scopes and source override."""
+    """What a thread is doing now: its trace, named axes, name scopes and source override.
 
-    trace: Trace
-    axis_sizes: Mapping[Any, int] = MappingProxyType({})  # replaced by `extended_axes`
-    name_stack: tuple[str, ...] = ()
-    source: Source | None = None
+    Hot code takes `now = state.__dict__` and reads and writes `now["trace"]`: a thread's attribute
+    costs 60 ns, its dictionary 28 ns and each item of it 10 ns.
+
+    Attributes:
+      run_quietly: calls a function with NumPy's floating-point warnings off, which rules expect. A
+        `contextvars` context of the thread costs 0.1 us, `np.errstate` 0.5 us.
+    """
+
+    trace: Trace  # that of the class is where threads start
+    axis_sizes: Mapping[Any, int]  # replaced by `extended_axes`
+    name_stack: tuple[str, ...]
+    source: Source | None
+    run_quietly: Callable[..., Any]
+
+    def __init__(self) -> None:
+        self.trace = getattr(type(self), "trace", None)  # type: ignore[assignment]
+        self.axis_sizes = MappingProxyType({})
+        self.name_stack = ()
+        self.source = None
+        context = contextvars.Context()
+        context.run(np.seterr, all="ignore")
+        self.run_quietly = context.run
 
 
 state = ThreadState()

@@ -106,7 +106,7 @@ def _cell_maker(
             kind, sharding, [host], devices, True, False, _IN_PLACE, True
         )
         # Python's own writing of a float32 is quicker, and makes infinity of 1e300 without a word.
-        return memoryview(host) if not shape and dtype.char in "fd" else host, buffer
+        return host.data if not shape and dtype.char in "fd" else host, buffer
 
     written, buffer = make()
     try:

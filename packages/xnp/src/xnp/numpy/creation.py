@@ -25,7 +25,6 @@ from xprim import (
     from_numpy,
     get_primitive,
     promotion,
-    quiet,
     scalar_array,
     state,
 )
@@ -153,7 +152,7 @@ def _array_of_list(items: Sequence[Any], dtype: Any) -> Array:
     """Make an array of nested lists: at once when they hold plain numbers, else by stacking."""
     if dtype is None and set(map(type, items)) == _ONLY_FLOATS:
         target = dtypes.python_scalar_dtype(float)
-        host = quiet.run(np.array, items, target)
+        host = state.run_quietly(np.array, items, target)
         return ConcreteArray(host, host_aval(host.shape, target))
     try:
         host = np.array(items)
@@ -177,7 +176,7 @@ def _array_of_list(items: Sequence[Any], dtype: Any) -> Array:
             wide = ConcreteArray(host, host_aval(host.shape, host.dtype))
             return _converted_now(wide, target)
     if host.dtype != target:
-        host = quiet.run(host.astype, target)
+        host = state.run_quietly(host.astype, target)
     return ConcreteArray(host, host_aval(host.shape, target))
 
 

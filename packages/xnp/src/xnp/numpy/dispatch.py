@@ -24,7 +24,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from xnp.numpy.host_programs import HostProgram, compiled_program
-from xprim import ConcreteArray, config, dtypes, promotion, quiet, scalar_array, shaped_array, state
+from xprim import ConcreteArray, config, dtypes, promotion, scalar_array, shaped_array, state
 from xprim.eager import EAGER
 from xprim.errors import XStackError
 from xprim.staging import trace_to_jaxpr
@@ -66,7 +66,7 @@ def remember(table: Table, key: Any, plan: Any) -> None:
     config.trace_context()
     if len(table) >= MAX_PLANS:
         table.clear()
-    table[*key, _values.cached_context] = plan
+    table[*key, _values.__dict__["cached_context"]] = plan
 
 
 def plan_of_repeated(
@@ -86,7 +86,7 @@ def plan_of_repeated(
     """
     whole = [*key, *params.items()] if params else key
     try:
-        plan = table.get((*whole, _values.cached_context), 0)
+        plan = table.get((*whole, _values.__dict__["cached_context"]), 0)
     except TypeError:  # an unhashable param: the rules say which
         return None
     if type(plan) is int:
@@ -154,20 +154,21 @@ def planned(count: int) -> Callable[[F], F]:
 
 def _unary_front(written: Callable[..., Any], table: Table) -> Callable[..., Any]:
     def planned_function(x: Any, *statics: Any) -> Any:
-        if type(x) is ConcreteArray and state.trace is EAGER:
+        now = state.__dict__
+        if type(x) is ConcreteArray and now["trace"] is EAGER:
             host = x._host
             if host is None or x._buffer is not None:
                 host = host_of(x)
             if host is not None:
                 try:
-                    plan = table.get((x.aval, statics, _values.cached_context))
+                    plan = table.get((x.aval, statics, _values.__dict__["cached_context"]))
                 except TypeError:  # an unhashable static argument
                     return written(x, *statics)
                 if plan is None:
                     return _first_call(written, table, (x,), statics)
                 run, aval = plan
                 if aval is not None:
-                    result = quiet.run(run, host)
+                    result = now["run_quietly"](run, host)
                     if type(result) is not _ndarray:
                         return _wrapped(result, aval)
                     return ConcreteArray(result, aval)
@@ -180,15 +181,16 @@ def _binary_front(written: Callable[..., Any], table: Table) -> Callable[..., An
     general = _front(written, table, 2)
 
     def planned_function(x: Any, y: Any, *statics: Any) -> Any:
-        if type(x) is ConcreteArray and type(y) is ConcreteArray and state.trace is EAGER:
+        now = state.__dict__
+        if type(x) is ConcreteArray and type(y) is ConcreteArray and now["trace"] is EAGER:
             a, b = x._host, y._host
             if a is not None and b is not None and x._buffer is None and y._buffer is None:
                 try:
-                    plan = table.get((x.aval, y.aval, statics, _values.cached_context))
+                    plan = table.get((x.aval, y.aval, statics, _values.__dict__["cached_context"]))
                 except TypeError:
                     plan = None
                 if plan is not None and plan[1] is not None:
-                    result, aval = quiet.run(plan[0], a, b), plan[1]
+                    result, aval = now["run_quietly"](plan[0], a, b), plan[1]
                     if type(result) is not _ndarray:
                         return _wrapped(result, aval)
                     return ConcreteArray(result, aval)
@@ -199,7 +201,7 @@ def _binary_front(written: Callable[..., Any], table: Table) -> Callable[..., An
 
 def _front(written: Callable[..., Any], table: Table, count: int) -> Callable[..., Any]:
     def planned_function(*args: Any) -> Any:
-        if state.trace is not EAGER:
+        if state.__dict__["trace"] is not EAGER:
             return written(*args)
         hosts, key = [], []
         for x in args[:count]:
@@ -218,7 +220,7 @@ def _front(written: Callable[..., Any], table: Table, count: int) -> Callable[..
             else:
                 return written(*args)
         try:
-            plan = table.get((*key, args[count:], _values.cached_context))
+            plan = table.get((*key, args[count:], _values.__dict__["cached_context"]))
         except TypeError:
             return written(*args)
         if plan is None:
@@ -226,7 +228,7 @@ def _front(written: Callable[..., Any], table: Table, count: int) -> Callable[..
         run, aval = plan
         if aval is None:
             return written(*args)
-        result = quiet.run(run, *hosts)
+        result = state.run_quietly(run, *hosts)
         return _wrapped(result, aval) if type(result) is not _ndarray else (
             ConcreteArray(result, aval))  # fmt: skip
 
@@ -312,7 +314,8 @@ def binary_operator(
     def operator(x: Any, y: Any, /) -> Any:
         key_x: Any
         key_y: Any
-        if state.trace is EAGER:
+        now = state.__dict__
+        if now["trace"] is EAGER:
             if type(x) is ConcreteArray:
                 a, key_x = x._host, x.aval
                 if a is None or x._buffer is not None:
@@ -325,18 +328,17 @@ def binary_operator(
                     b = host_of(y)
             else:
                 b, key_y = y, type(y)
-            plan = table.get((key_x, key_y, _values.cached_context))
+            plan = table.get((key_x, key_y, _values.__dict__["cached_context"]))
             if plan is not None and a is not None and b is not None:
                 run, aval = plan
                 try:
-                    result = quiet.run(run, a, b)
+                    result = now["run_quietly"](run, a, b)
                 except OverflowError:  # a Python integer: the written route says it better
                     return otherwise(x, y)
-                if type(result) is not _ndarray:
-                    result = np.asarray(result, aval.dtype)
-                return ConcreteArray(result, aval)
+                return (ConcreteArray(result, aval) if type(result) is _ndarray
+                        else _wrapped(result, aval))  # fmt: skip
         result = otherwise(x, y)
-        if state.trace is EAGER:
+        if now["trace"] is EAGER:
             _remember_binary(table, written_route, direct, x, y)
         return result
 
@@ -355,7 +357,7 @@ def _remember_binary(table: Table, written: Any, direct: Any, x: Any, y: Any) ->
     if ConcreteArray not in kinds or kinds - _SCALARS != {ConcreteArray}:
         return
     keys: list[Any] = [v.aval if type(v) is ConcreteArray else type(v) for v in (x, y)]
-    if (*keys, _values.cached_context) in table:
+    if (*keys, _values.__dict__["cached_context"]) in table:
         return
     dtype, _ = promotion.promote(*[_dtype_and_weakness(v) for v in (x, y)])
     scalar = shaped_array((), dtype, True)

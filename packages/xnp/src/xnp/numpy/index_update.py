@@ -37,7 +37,6 @@ from xprim import (
     config,
     dtypes,
     from_numpy,
-    quiet,
     scalar_array,
     shaped_array,
     state,
@@ -177,7 +176,7 @@ _UFUNC_KINDS = frozenset("biuf")
 
 def _updated_on_host(x: Any, index: Any, values: Any, ufunc: Any) -> Array | None:
     """Update a copy of a host array by NumPy, or return None when that cannot be."""
-    if type(x) is not ConcreteArray or state.trace is not EAGER:
+    if type(x) is not ConcreteArray or state.__dict__["trace"] is not EAGER:
         return None
     if config.values.debug_nans or config.values.debug_infs:
         return None
@@ -190,9 +189,9 @@ def _updated_on_host(x: Any, index: Any, values: Any, ufunc: Any) -> Array | Non
     result = host.copy()
     try:
         if ufunc is None:
-            quiet.run(result.__setitem__, plain, new)
+            state.run_quietly(result.__setitem__, plain, new)
         else:
-            quiet.run(ufunc.at, result, plain, new)
+            state.run_quietly(ufunc.at, result, plain, new)
     except (IndexError, ValueError, OverflowError, TypeError):
         return None  # the written way says what is wrong, or leaves updates out
     if aval.weak_type and not weak:

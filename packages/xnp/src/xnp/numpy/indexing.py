@@ -57,7 +57,7 @@ _PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
 
 def getitem(x: Any, index: Any) -> Array:
     """Return `x[index]`."""
-    if type(x) is ConcreteArray and state.trace is EAGER:
+    if type(x) is ConcreteArray and state.__dict__["trace"] is EAGER:
         host = x._host
         if host is None or x._buffer is not None:
             host = host_of(x)

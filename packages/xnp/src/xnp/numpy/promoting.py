@@ -40,7 +40,7 @@ def bind(name: str, *operands: Any, **params: Any) -> Array:
     primitive = _primitives.get(name)
     if primitive is None:
         primitive = _primitives[name] = get_primitive(name)
-    result: Array = state.trace.process(primitive, operands, params)[0]
+    result: Array = state.__dict__["trace"].process(primitive, operands, params)[0]
     return result
 
 

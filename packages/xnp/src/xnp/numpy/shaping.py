@@ -59,7 +59,7 @@ def reshape(
       (2, 3)
     """
     del copy, out_sharding
-    if type(a) is ConcreteArray and order == "C" and state.trace is EAGER:
+    if type(a) is ConcreteArray and order == "C" and state.__dict__["trace"] is EAGER:
         host = a._host
         if host is None or a._buffer is not None:
             host = host_of(a)

@@ -25,7 +25,7 @@ def bind(name: str, *operands: Any, **params: Any) -> Any:
     primitive = _primitives.get(name)
     if primitive is None:
         primitive = _primitives[name] = get_primitive(name)
-    return state.trace.process(primitive, operands, params)[0]
+    return state.__dict__["trace"].process(primitive, operands, params)[0]
 
 
 def reshaped(x: Any, shape: Sequence[int]) -> Any:
