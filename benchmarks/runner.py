@@ -1,4 +1,9 @@
-"""Alternates worker processes of the namespaces and joins their figures."""
+"""Alternates worker processes of the namespaces and joins their figures.
+
+The workers of a round live side by side and are asked in turn, workload by workload: what is
+compared was measured within seconds, so that a machine that changes its speed, as shared ones do,
+changes it for both sides.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +12,10 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 GROUPS = {
     "processes": ("numpy",),
@@ -38,6 +45,13 @@ class GroupResult:
     group: str
     seconds: dict[str, dict[str, list[float]]] = field(default_factory=dict)
 
+    def measure(self, name: str, workers: Sequence[Worker]) -> None:
+        """Ask the workers for a workload, in this order, and add what they say."""
+        for worker in workers:
+            seconds = worker.seconds(name) if name in worker.names else None
+            if seconds is not None:
+                self.seconds.setdefault(worker.side, {}).setdefault(name, []).append(seconds)
+
     def ratios(self, a: str, b: str) -> dict[str, list[float]]:
         """Return, for each workload of both, seconds a / b of every round."""
         ours, theirs = self.seconds.get(a, {}), self.seconds.get(b, {})
@@ -56,7 +70,7 @@ def geometric_mean(ratios: Sequence[float]) -> float:
 def run_group(
     group: str, sides: Sequence[str], rounds: int, quick: bool, say: Callable[[str], None]
 ) -> GroupResult:
-    """Run the workers of a group in turn, several rounds of all sides.
+    """Run the workers of a group, several rounds of all sides, each round with new processes.
 
     Args:
       group: a key of `GROUPS`.
@@ -68,13 +82,55 @@ def run_group(
     result = GroupResult(group)
     present = [s for s in sides if s in ("xstack", "numpy") or _installed(_module(s))]
     for number in range(rounds):
-        order = present if number % 2 == 0 else present[::-1]
-        for side in order:
-            seconds = _worker(_module(side), group, quick, say)
-            side_name = result.seconds.setdefault(side, {})
-            for workload, value in seconds.items():
-                side_name.setdefault(workload, []).append(value)
+        workers = [Worker(side, group, quick) for side in present]
+        names = dict.fromkeys(name for worker in workers for name in worker.names)
+        for turn, name in enumerate(names, number):
+            result.measure(name, workers if turn % 2 == 0 else workers[::-1])
+        for worker in workers:
+            worker.close(say)
     return result
+
+
+class Worker:
+    """A process that measures the workloads of one side when it is asked."""
+
+    def __init__(self, side: str, group: str, quick: bool) -> None:
+        command = [sys.executable, "-m", "benchmarks.worker", _module(side), group]
+        self.side = side
+        self.group = group
+        self._errors = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115 (`close` closes it)
+        self._process = subprocess.Popen(
+            [*command, "--quick"] if quick else command, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=self._errors, text=True, env=_environment(),
+        )  # fmt: skip
+        self.names: list[str] = self._answer() or []
+
+    def seconds(self, name: str) -> float | None:
+        """Return the seconds of a workload, None where it failed."""
+        assert self._process.stdin is not None
+        try:
+            print(name, file=self._process.stdin, flush=True)
+        except BrokenPipeError:
+            return None
+        seconds: float | None = self._answer()
+        return seconds
+
+    def close(self, say: Callable[[str], None]) -> None:
+        """End the process and say what troubled it."""
+        self._process.communicate()
+        self._errors.seek(0)
+        errors = self._errors.read()
+        self._errors.close()
+        for line in errors.splitlines():
+            if ": " in line and line.startswith(_module(self.side)):
+                say(line)
+        if self._process.returncode:
+            say(f"{self.side} {self.group}: exit {self._process.returncode}: {errors[-500:]}")
+
+    def _answer(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        return json.loads(line) if line else None
 
 
 def _module(side: str) -> str:
@@ -85,21 +141,6 @@ def _module(side: str) -> str:
 def _installed(name: str) -> bool:
     code = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({name!r}) is None)"
     return subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def _worker(side: str, group: str, quick: bool, say: Callable[[str], None]) -> dict[str, float]:
-    command = [sys.executable, "-m", "benchmarks.worker", side, group]
-    if quick:
-        command.append("--quick")
-    done = subprocess.run(command, capture_output=True, text=True, env=_environment(), check=False)
-    for line in done.stderr.splitlines():
-        if ": " in line and line.startswith(side):
-            say(line)
-    if done.returncode:
-        say(f"{side} {group}: exit {done.returncode}: {done.stderr[-500:]}")
-        return {}
-    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return figures
 
 
 def _environment() -> dict[str, str]:

@@ -1,7 +1,8 @@
 """One process of a benchmark: `python -m benchmarks.worker NAMESPACE GROUP [--quick]`.
 
-NAMESPACE is `xstack`, `jax`, `numpy`, `autograd` or `torch`; the last line printed is a JSON object
-of seconds by workload. A workload that a namespace does not have is left out.
+NAMESPACE is `xstack`, `jax`, `numpy`, `autograd` or `torch`. The first line printed is a JSON list
+of the workloads; then each line read names one, and is answered by its seconds, or by null where
+the namespace does not have it.
 """
 
 from __future__ import annotations
@@ -14,18 +15,20 @@ from benchmarks.namespaces import load
 
 
 def main(argv: list[str]) -> int:
-    """Time every workload of a group; returns the exit status."""
+    """Time the workloads that are asked for; returns the exit status."""
     name, group = argv[:2]
     quick = "--quick" in argv
     module = importlib.import_module(f"benchmarks.workloads.{group}")
-    namespace = load(name)
-    seconds = {}
-    for workload, measure in module.workloads(namespace).items():
+    measures = module.workloads(load(name))
+    answers, sys.stdout = sys.stdout, sys.stderr  # whatever a workload prints is no answer
+    print(json.dumps(list(measures)), file=answers, flush=True)
+    for line in sys.stdin:
+        workload, seconds = line.strip(), None
         try:
-            seconds[workload] = measure(quick)
+            seconds = measures[workload](quick)
         except Exception as error:  # a missing feature must not hide the other figures
             print(f"{name} {group} {workload}: {type(error).__name__}: {error}", file=sys.stderr)
-    print(json.dumps(seconds))
+        print(json.dumps(seconds), file=answers, flush=True)
     return 0
 
 

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
-import numpy as np
+import sys
 
-from xjit import compile_and_run, statistics
+import numpy as np
+import pytest
+
+import xnp.numpy as xnp
+from xjit import compile_and_run, device_put, statistics
 from xnp import lax
-from xprim import EAGER, as_array, get_primitive
+from xprim import EAGER, as_array, config, get_primitive
 
 
 def test_small_operations_compile_nothing():
@@ -60,3 +64,65 @@ def test_numpy_and_xla_agree_on_large_inputs():
     x = np.random.default_rng(0).normal(size=1 << 14).astype(np.float32)
     small = np.concatenate([np.asarray(lax.erf(as_array(c))) for c in np.split(x, 16)])
     np.testing.assert_allclose(lax.erf(as_array(x)), small, rtol=1e-5, atol=1e-7)
+
+
+# --- array functions that amount to one large operation -----------------------------------------
+
+LARGE = np.random.default_rng(1).normal(size=(600, 600)).astype(np.float32)
+
+
+def _python_calls(call):
+    """Return how many functions of Python a call enters."""
+    count = 0
+
+    def profile(frame, event, argument):
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(profile)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize(
+    ("function", "statics"),
+    [(xnp.dot, ()), (xnp.matmul, ()), (lambda a, b: xnp.dot(b, a), ())],
+    ids=["dot", "matmul", "dot of the other order"],
+)
+def test_a_large_operation_that_comes_again_is_started_at_once(function, statics):
+    x, y = device_put(LARGE), device_put(LARGE.T.copy())
+    first = function(x, y, *statics)
+    again = function(x, y, *statics)
+    assert first.aval is again.aval
+    np.testing.assert_array_equal(first, again)
+    with config.debug_nans(True):
+        assert _python_calls(lambda: function(x, y, *statics)) > 20  # the long way
+    assert _python_calls(lambda: function(x, y, *statics)) <= 14
+
+
+def test_started_operations_follow_options_and_refuse_what_is_gone():
+    x = device_put(np.ones((600, 600), np.float32))
+    for _ in range(3):
+        product = xnp.dot(x, x)
+    with config.enable_x64(True):
+        assert xnp.dot(x, x).dtype == np.float32
+    bad = device_put(np.full((600, 600), np.nan, np.float32))
+    np.testing.assert_array_equal(xnp.dot(bad, bad), np.full((600, 600), np.nan))
+    with config.debug_nans(True), pytest.raises(FloatingPointError):
+        xnp.dot(bad, x)
+    gone = device_put(np.ones((600, 600), np.float32))
+    gone.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        xnp.dot(gone, x)
+    np.testing.assert_array_equal(product, np.full((600, 600), 600))
+
+
+def test_operations_on_several_primitives_take_their_written_route():
+    x = device_put(LARGE)
+    for _ in range(3):
+        np.testing.assert_allclose(xnp.var(x), LARGE.var(), rtol=1e-5)
+        np.testing.assert_allclose(xnp.mean(x, 0), LARGE.mean(0), atol=1e-6)
+        np.testing.assert_allclose(xnp.sum(x * 0 + 1, axis=1), np.full(600, 600))

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,7 @@ _PRODUCTS = "dot_general conv_general_dilated"
 _BLAS_DTYPES = frozenset((np.dtype(np.float32), np.dtype(np.float64), *dtypes.COMPLEX))
 
 _values = config.values
+_nans, _infs = config.debug_nans, config.debug_infs
 _programs: dict[Any, ClosedJaxpr] = {}
 # From (primitive, abstract values, cached context, params) to the function that starts the program
 # on the default device, the handlers of its results, and their abstract values.
@@ -118,6 +119,32 @@ class EagerBackend:
     ) -> tuple[ConcreteArray, ...]:
         """Compile and run one primitive."""
         return compile_and_run(primitive, operands, params)
+
+    def started(
+        self, primitive: Primitive, operands: Sequence[ConcreteArray], params: dict[str, Any]
+    ) -> Callable[[Sequence[ConcreteArray]], ConcreteArray | None] | None:
+        """Return what starts an operation that ran on such operands before, or None.
+
+        The function takes operands of the same abstract values, and returns the result, or None
+        where they are not all where they were.
+        """
+        avals = tuple([x.aval for x in operands])
+        key = (primitive, avals, _values.__dict__["cached_context"], *params.items())
+        found = _ready.get(key)
+        if found is None or not self.takes(primitive, tuple(operands), found[2]):
+            return None
+        begin, handlers, (out_aval,) = found
+
+        def start(arrays: Sequence[ConcreteArray]) -> ConcreteArray | None:
+            if gateway.several_devices[0] or _results_are_checked():
+                return None
+            try:
+                outs = begin([x._buffer for x in arrays]).consume_with_handlers(handlers)
+            except (TypeError, gateway.RuntimeFailure):  # of what is not placed yet, or is gone
+                return None
+            return ConcreteArray(None, out_aval, outs[0])
+
+        return start
 
 
 def compile_and_run(
@@ -191,6 +218,10 @@ def _single_equation(
     outvars = [Var(a) for a in primitive.infer(avals, params)]
     eqn = Equation(primitive, invars, outvars, params)
     return ClosedJaxpr(Jaxpr([], invars, outvars, [eqn], primitive.name))
+
+
+def _results_are_checked() -> bool:
+    return (_nans.used or _infs.used) and (_values.debug_nans or _values.debug_infs)
 
 
 _away = gateway.away_from_host

@@ -37,7 +37,7 @@ _REPLICATED = xla_client.HloSharding.replicate()
 
 # What Python's buffer protocol knows, so that NumPy can look at the memory of a CPU buffer.
 _PLAIN_DTYPES = frozenset(map(np.dtype, "?bhilqBHILQefdFD"))
-_SUB_BYTE_DTYPES = frozenset(
+SUB_BYTE_DTYPES = frozenset(
     np.dtype(scalar)
     for scalar in (
         ml_dtypes.int2,
@@ -47,7 +47,7 @@ _SUB_BYTE_DTYPES = frozenset(
         ml_dtypes.float4_e2m1fn,
     )
 )
-_EXTENDED_DTYPES = _SUB_BYTE_DTYPES | frozenset(
+_EXTENDED_DTYPES = SUB_BYTE_DTYPES | frozenset(
     np.dtype(scalar)
     for scalar in (
         ml_dtypes.bfloat16,
@@ -368,7 +368,7 @@ def copy_to_device(buffer: Buffer, device: Any) -> Buffer:
 def unsafe_pointer(buffer: Buffer) -> int:
     """Return the address of the buffer's memory on its device, which may vanish with the buffer."""
     block_until_ready(buffer)
-    if buffer.aval.dtype in _SUB_BYTE_DTYPES:
+    if buffer.aval.dtype in SUB_BYTE_DTYPES:
         return int(buffer.unsafe_buffer_pointer())  # DLPack has no such elements
     return data_pointer(export_capsule(buffer))
 
@@ -466,7 +466,7 @@ def _to_numpy_slowly(buffer: Buffer) -> np.ndarray[Any, Any]:
     try:
         if hasattr(buffer, "_to_np_array_did_copy"):  # since 0.12, and it imports nothing
             host: np.ndarray[Any, Any] = buffer._to_np_array_did_copy()[0]
-        elif buffer.platform() == "cpu" and kind.dtype not in _SUB_BYTE_DTYPES:
+        elif buffer.platform() == "cpu" and kind.dtype not in SUB_BYTE_DTYPES:
             host = _copy_of_memory(buffer)
         else:
             host = buffer._single_device_array_to_np_array_did_copy()[0]

@@ -20,7 +20,7 @@ import numpy as np
 
 from xjit import transfer_guards as guards
 
-from .buffers import Buffer, array_type, unsafe_pointer
+from .buffers import SUB_BYTE_DTYPES, Buffer, array_type, unsafe_pointer
 from .runtime import RuntimeFailure, _jax, xla_client
 
 _COPY = xla_client.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
@@ -94,7 +94,7 @@ def _cell_maker(
     nbytes = dtype.itemsize
     for n in shape:
         nbytes *= n
-    if device.platform != "cpu" or not 0 < nbytes <= _MAX_BYTES:
+    if device.platform != "cpu" or not 0 < nbytes <= _MAX_BYTES or dtype in SUB_BYTE_DTYPES:
         return None
     kind, devices, sharding = array_type(shape, dtype), [device], _sharding(where)
 

@@ -23,7 +23,9 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from xnp.numpy.crosswise import in_strips
 from xnp.numpy.host_programs import HostProgram, compiled_program
+from xnp.numpy.started import start
 from xprim import ConcreteArray, config, dtypes, promotion, scalar_array, shaped_array, state
 from xprim.eager import EAGER
 from xprim.errors import XStackError
@@ -153,32 +155,35 @@ def planned(count: int) -> Callable[[F], F]:
 
 
 def _unary_front(written: Callable[..., Any], table: Table) -> Callable[..., Any]:
+    starts = new_table()
+
     def planned_function(x: Any, *statics: Any) -> Any:
         now = state.__dict__
         if type(x) is ConcreteArray and now["trace"] is EAGER:
             host = x._host
             if host is None or x._buffer is not None:
                 host = host_of(x)
-            if host is not None:
-                try:
-                    plan = table.get((x.aval, statics, _values.__dict__["cached_context"]))
-                except TypeError:  # an unhashable static argument
-                    return written(x, *statics)
-                if plan is None:
-                    return _first_call(written, table, (x,), statics)
-                run, aval = plan
-                if aval is not None:
-                    result = now["run_quietly"](run, host)
-                    if type(result) is not _ndarray:
-                        return _wrapped(result, aval)
-                    return ConcreteArray(result, aval)
+            if host is None:
+                return start(written, starts, (x, *statics), 1)
+            try:
+                plan = table.get((x.aval, statics, _values.__dict__["cached_context"]))
+            except TypeError:  # an unhashable static argument
+                return written(x, *statics)
+            if plan is None:
+                return _first_call(written, table, (x,), statics)
+            run, aval = plan
+            if aval is not None:
+                result = now["run_quietly"](run, host)
+                if type(result) is not _ndarray:
+                    return _wrapped(result, aval)
+                return ConcreteArray(result, aval)
         return written(x, *statics)
 
     return planned_function
 
 
 def _binary_front(written: Callable[..., Any], table: Table) -> Callable[..., Any]:
-    general = _front(written, table, 2)
+    general, starts = _front(written, table, 2), new_table()
 
     def planned_function(x: Any, y: Any, *statics: Any) -> Any:
         now = state.__dict__
@@ -194,12 +199,16 @@ def _binary_front(written: Callable[..., Any], table: Table) -> Callable[..., An
                     if type(result) is not _ndarray:
                         return _wrapped(result, aval)
                     return ConcreteArray(result, aval)
+            elif x._buffer is not None and x.aval.size > _LARGE:  # then `host_of` gives None
+                return start(written, starts, (x, y, *statics), 2)
         return general(x, y, *statics)
 
     return planned_function
 
 
 def _front(written: Callable[..., Any], table: Table, count: int) -> Callable[..., Any]:
+    starts = new_table()
+
     def planned_function(*args: Any) -> Any:
         if state.__dict__["trace"] is not EAGER:
             return written(*args)
@@ -211,7 +220,7 @@ def _front(written: Callable[..., Any], table: Table, count: int) -> Callable[..
                 if host is None or x._buffer is not None:
                     host = host_of(x)
                 if host is None:
-                    return written(*args)
+                    return start(written, starts, args, count)
                 hosts.append(host)
                 key.append(x.aval)
             elif kind in _SCALARS and (kind is not int or x in _INT32):
@@ -363,7 +372,11 @@ def _remember_binary(table: Table, written: Any, direct: Any, x: Any, y: Any) ->
     scalar = shaped_array((), dtype, True)
     plan = plan_of(written, tuple([v.aval if type(v) is ConcreteArray else scalar for v in (x, y)]))
     if plan is not None:
-        plan = _on_host_operands(plan[0], direct, x, y, dtype), plan[1]
+        run, aval = plan
+        if direct is not None and _is_direct(x, y, dtype):
+            plan = in_strips(direct, aval), aval
+        else:
+            plan = _on_host_operands(run, x, y, dtype), aval
     remember(table, keys, plan)
 
 
@@ -373,12 +386,13 @@ def _dtype_and_weakness(x: Any) -> tuple[Any, bool]:
     return dtypes.python_scalar_dtype(type(x)), type(x) is not bool
 
 
-def _on_host_operands(run: Any, direct: Any, x: Any, y: Any, dtype: Any) -> Any:
-    """Return what computes from NumPy arrays and Python scalars: the direct function if it may."""
-    if direct is not None and dtype in NATIVE and all(
-        _passes_directly(v, dtype) for v in (x, y)
-    ):  # fmt: skip
-        return direct
+def _is_direct(x: Any, y: Any, dtype: Any) -> bool:
+    """Return whether NumPy's own function does the same with these operands."""
+    return dtype in NATIVE and _passes_directly(x, dtype) and _passes_directly(y, dtype)
+
+
+def _on_host_operands(run: Any, x: Any, y: Any, dtype: Any) -> Any:
+    """Return what computes from NumPy arrays and Python scalars by the program of Arrays."""
     if type(y) is not ConcreteArray:
         return _with_scalar_second(run, dtype)
     return run if type(x) is ConcreteArray else _with_scalar_first(run, dtype)
