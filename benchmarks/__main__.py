@@ -16,7 +16,7 @@ KEPT = Path("docs/benchmarks/results.json")
 def main(argv: list[str]) -> int:
     """Run the groups asked for; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one round of short measurements")
+    parser.add_argument("--quick", action="store_true", help="one round, one turn of each side")
     parser.add_argument("--rounds", type=int, help="rounds of A B A B (default: 3, quick: 1)")
     parser.add_argument("--groups", nargs="+", choices=list(GROUPS), default=list(GROUPS))
     parser.add_argument("--noise", action="store_true", help="JAX on both sides: shows the noise")
@@ -31,7 +31,9 @@ def main(argv: list[str]) -> int:
     for group in args.groups:
         sides = ["jax", "jax-again"] if args.noise else ["xstack", "jax", *GROUPS[group]]
         print(f"{group}: {' '.join(sides)}, {rounds} rounds", flush=True)
-        results.append(run_group(group, sides, rounds, args.quick, lambda line: print("  " + line)))
+        results.append(
+            run_group(group, sides, rounds, 1 if args.quick else 4, lambda line: print("  " + line))
+        )
     kept = report.as_json(results)
     text = report.table(kept)
     print("\n" + text)

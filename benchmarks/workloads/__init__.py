@@ -1,1 +1,1 @@
-"""The groups of workloads: each module has `workloads(ns) -> {name: measure(quick) -> seconds}`."""
+"""The groups of workloads: each module has `workloads(ns) -> {name: measure() -> seconds}`."""

@@ -30,13 +30,13 @@ def workloads(ns: Any) -> dict[str, Any]:
 
 
 def _timed(ns: Any, make: Any, args: Any) -> Any:
-    def measure(quick: bool) -> float:
+    def measure() -> float:
         def fresh() -> Any:
             fun = make()
             salt = object()  # seen by the function: no cache can take it for an earlier one
             compiled = ns.jit(lambda *a: (salt, fun(*a))[1])
             return lambda: ns.wait(compiled(*args))
 
-        return best_of_fresh(fresh, repetitions=2 if quick else 3)
+        return best_of_fresh(fresh, repetitions=2)
 
     return measure

@@ -93,9 +93,9 @@ def _loop_programs(ns: Any) -> dict[str, Any]:
 
 
 def _timed(ns: Any, fun: Any, args: Any) -> Any:
-    def measure(quick: bool) -> float:
+    def measure() -> float:
         compiled = ns.jit(fun)
         ns.wait(compiled(*args))
-        return best(lambda: ns.wait(compiled(*args)), seconds=0.2 if quick else 0.8)
+        return best(lambda: ns.wait(compiled(*args)), seconds=0.2)
 
     return measure

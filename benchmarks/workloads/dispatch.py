@@ -56,8 +56,8 @@ def workloads(ns: Any) -> dict[str, Any]:
 
 
 def _timed(ns: Any, call: Any) -> Any:
-    def measure(quick: bool) -> float:
+    def measure() -> float:
         ns.wait(call())
-        return best(call, seconds=0.1 if quick else 0.4)
+        return best(call, seconds=0.1)
 
     return measure

@@ -27,9 +27,9 @@ def workloads(ns: Any) -> dict[str, Any]:
         x = x - x.mean(0)
         return x / x.std(0)
 
-    def until_it_returns(quick: bool) -> float:
+    def until_it_returns() -> float:
         times = []
-        for _ in range(5 if quick else 20):
+        for _ in range(5):
             ns.wait(xnp.dot(square, square))
             start = time.perf_counter()
             pending = xnp.dot(square, square)
@@ -43,7 +43,7 @@ def workloads(ns: Any) -> dict[str, Any]:
         "dot 1000x1000": lambda: ns.wait(xnp.dot(square, square)),
     }
     measures: dict[str, Any] = {
-        name: (lambda quick, call=call: best(call, seconds=0.5 if quick else 2.0, repetitions=4))
+        name: (lambda call=call: best(call, seconds=0.5, repetitions=4))
         for name, call in calls.items()
     }
     measures["dot 1000x1000 returns"] = until_it_returns

@@ -50,8 +50,8 @@ def workloads(ns: Any) -> dict[str, Any]:
 
 
 def _timed(ns: Any, call: Any) -> Any:
-    def measure(quick: bool) -> float:
+    def measure() -> float:
         ns.wait(call())
-        return best(call, seconds=0.05 if quick else 0.2)
+        return best(call, seconds=0.05)
 
     return measure

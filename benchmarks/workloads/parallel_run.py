@@ -14,7 +14,7 @@ from benchmarks.workloads import models
 def workloads(ns: Any) -> dict[str, Any]:
     """Return the measurements by name (the namespace is loaded anew, with eight devices)."""
 
-    def pmap_step(quick: bool) -> float:
+    def pmap_step() -> float:
         eight = namespaces.load(ns.name, devices=8)
         loss = models.mlp_loss(eight)
         params = models.mlp_params(4)
@@ -28,6 +28,6 @@ def workloads(ns: Any) -> dict[str, Any]:
         step = eight.pmap(update, axis_name="i")
         state = step(stacked, batch)
         eight.wait(state)
-        return best(lambda: eight.wait(step(state, batch)), seconds=0.3 if quick else 1.0)
+        return best(lambda: eight.wait(step(state, batch)), seconds=0.3)
 
     return {"pmap step over 8": pmap_step}

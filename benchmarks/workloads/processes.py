@@ -49,9 +49,9 @@ def workloads(ns: Any) -> dict[str, Any]:
 
 
 def _seconds(code: str) -> Any:
-    def measure(quick: bool) -> float:
+    def measure() -> float:
         times = []
-        for _ in range(3 if quick else 7):
+        for _ in range(2):
             start = time.perf_counter()
             subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
             times.append(time.perf_counter() - start)
@@ -63,7 +63,7 @@ def _seconds(code: str) -> Any:
 def _peak_memory(code: str) -> Any:
     tail = "\nimport resource\nprint(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
 
-    def measure(quick: bool) -> float:
+    def measure() -> float:
         out = subprocess.run(
             [sys.executable, "-c", code + tail], check=True, capture_output=True, text=True
         ).stdout

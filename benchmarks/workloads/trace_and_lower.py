@@ -65,13 +65,13 @@ def _nested(ns: Any) -> Any:
 
 
 def _timed(ns: Any, make: Any, args: Any) -> Any:
-    def measure(quick: bool) -> float:
+    def measure() -> float:
         def fresh() -> Any:
             fun = make()
             salt = object()  # seen by the function: no cache can take it for an earlier one
             compiled = ns.jit(lambda *a: (salt, fun(*a))[1])
             return lambda: compiled.lower(*args)
 
-        return best_of_fresh(fresh, repetitions=3 if quick else 7)
+        return best_of_fresh(fresh, repetitions=3)
 
     return measure

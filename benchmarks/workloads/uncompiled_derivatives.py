@@ -34,8 +34,8 @@ def workloads(ns: Any) -> dict[str, Any]:
 
 
 def _timed(ns: Any, call: Any) -> Any:
-    def measure(quick: bool) -> float:
+    def measure() -> float:
         ns.wait(call())
-        return best(lambda: ns.wait(call()), seconds=0.3 if quick else 1.0, repetitions=5)
+        return best(lambda: ns.wait(call()), seconds=0.3, repetitions=5)
 
     return measure
