@@ -23,7 +23,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--check", action="store_true",
                         help="compare with the kept results; fail on a loss over 15%%")  # fmt: skip
     parser.add_argument("--keep", action="store_true",
-                        help="keep the results in docs/benchmarks (noise: in noise/)")  # fmt: skip
+                        help="keep the results in docs/benchmarks (noise: in noise/), beside "
+                        "those of other groups of the same day and versions")  # fmt: skip
     parser.add_argument("--out", type=Path, default=Path("bench-out"), metavar="FOLDER")
     args = parser.parse_args(argv)
     rounds = args.rounds or (1 if args.quick else 3)
@@ -32,14 +33,16 @@ def main(argv: list[str]) -> int:
         sides = ["jax", "jax-again"] if args.noise else ["xstack", "jax", *GROUPS[group]]
         print(f"{group}: {' '.join(sides)}, {rounds} rounds", flush=True)
         results.append(
-            run_group(group, sides, rounds, 1 if args.quick else 4, lambda line: print("  " + line))
+            run_group(group, sides, rounds, 1 if args.quick else 3, lambda line: print("  " + line))
         )
     kept = report.as_json(results)
     text = report.table(kept)
     print("\n" + text)
     _write(args.out, kept, text)
     if args.keep:
-        _write(KEPT.parent / "noise" if args.noise else KEPT.parent, kept, text)
+        folder = KEPT.parent / "noise" if args.noise else KEPT.parent
+        whole = report.completed(kept, folder / "results.json")
+        _write(folder, whole, report.table(whole))
     if args.check:
         losses = report.losses(kept, report.read(KEPT))
         print("\n".join(losses) or "no group lost more than 15% against the kept results")

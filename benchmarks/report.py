@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.runner import TARGETS, GroupResult, geometric_mean
+from benchmarks.runner import GROUPS, TARGETS, GroupResult, geometric_mean
 
 PEERS = ("jax", "numpy", "autograd", "torch")
 ALLOWED_LOSS = 1.15
@@ -54,6 +54,20 @@ def as_json(results: Sequence[GroupResult]) -> dict[str, Any]:
             },
         }
     return {"run": machine(), "groups": groups}
+
+
+def completed(kept: dict[str, Any], earlier: Path) -> dict[str, Any]:
+    """Return results with the other groups of an earlier run of the same day, machine and versions.
+
+    Results of several days or machines are not joined: what the new run lacks is then gone.
+    """
+    if not earlier.exists():
+        return kept
+    old = read(earlier)
+    if old["run"] != kept["run"]:
+        return kept
+    groups = {g: kept["groups"].get(g, old["groups"].get(g)) for g in GROUPS}
+    return {"run": kept["run"], "groups": {g: figures for g, figures in groups.items() if figures}}
 
 
 def table(kept: dict[str, Any]) -> str:

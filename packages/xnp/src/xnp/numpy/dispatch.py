@@ -23,8 +23,8 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from xnp.numpy.crosswise import in_strips
 from xnp.numpy.host_programs import HostProgram, compiled_program
+from xnp.numpy.layouts import arranged
 from xnp.numpy.started import start
 from xprim import ConcreteArray, config, dtypes, promotion, scalar_array, shaped_array, state
 from xprim.eager import EAGER
@@ -374,7 +374,7 @@ def _remember_binary(table: Table, written: Any, direct: Any, x: Any, y: Any) ->
     if plan is not None:
         run, aval = plan
         if direct is not None and _is_direct(x, y, dtype):
-            plan = in_strips(direct, aval), aval
+            plan = arranged(direct, x, y, aval), aval
         else:
             plan = _on_host_operands(run, x, y, dtype), aval
     remember(table, keys, plan)
