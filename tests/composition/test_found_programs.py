@@ -5,6 +5,8 @@ Each is the case of a defect; `test_random_programs` finds them, these keep them
 
 from __future__ import annotations
 
+from importlib.metadata import version
+
 import numpy as np
 import pytest
 
@@ -34,6 +36,25 @@ INNER_JIT = Case(
 @pytest.mark.parametrize("case", [CAPTURED_BOOLEANS, INNER_JIT], ids=["booleans", "inner-jit"])
 def test_a_program_that_once_failed_passes_all_checks(case):
     check(case, each_equation=True)
+
+
+def _jaxlib_is_before_0_11() -> bool:
+    return tuple(map(int, version("jaxlib").split(".")[:2])) < (0, 11)
+
+
+@pytest.mark.xfail(
+    _jaxlib_is_before_0_11(), strict=True,
+    reason="its XLA takes the barrier away before it merges loops, as it does for JAX",
+)  # fmt: skip
+def test_an_update_made_of_the_array_itself_is_read_before_it_is_written():
+    def f(x):
+        x = lax.bitwise_not(lax.cumsum(x, 0))
+        update = lax.rev(lax.slice_in_dim(x, 0, 2), (0,))
+        return lax.dynamic_update_slice_in_dim(x, update, lax.reduce_sum(x, (0,)), 0)
+
+    x = from_numpy(np.array([1, 3, -3], np.int32))
+    np.testing.assert_array_equal(f(x), [-5, -2, -2])
+    np.testing.assert_array_equal(jit(f)(x), [-5, -2, -2])
 
 
 @pytest.mark.parametrize("shape", [(4,), (9,), (2, 1, 2), (1,), (0,), (16,)])

@@ -32,7 +32,13 @@ def _numpy(x: Any, update: Any, *starts: Any) -> Any:
 def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     if not avals_in[0].ndim:
         return [operands[1]]
-    return b.op("stablehlo.dynamic_update_slice", operands, avals_in, avals_out)
+    x, update, *starts = operands
+    if b.platform == "cpu" and avals_in[1].size > 1:
+        # XLA would merge the update into a loop that writes over the array, and, where it is made
+        # of that array (reversed, say), read elements that are written already. The barrier holds
+        # from jaxlib 0.11 on; jaxlib 0.10 takes it away too early.
+        (update,) = b.op("stablehlo.optimization_barrier", [update], [avals_in[1]], [avals_in[1]])
+    return b.op("stablehlo.dynamic_update_slice", [x, update, *starts], avals_in, avals_out)
 
 
 def _transpose(cts: Any, x: Any, update: Any, *starts: Any) -> Any:
