@@ -53,7 +53,8 @@ def main(argv: list[str]) -> int:
 def _write(folder: Path, kept: dict[str, object], text: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "results.json").write_text(json.dumps(kept, indent=1) + "\n")
-    (folder / "results.md").write_text("# Results of the benchmarks\n\n" + text + "\n")
+    title = "The noise: JAX beside itself" if folder.name == "noise" else "The benchmarks' results"
+    (folder / "results.md").write_text(f"# {title}\n\n{text}\n")
     report.plot(kept, folder / "ratios.png")
 
 
