@@ -1,5 +1,6 @@
 """The messages about traced values that are used where their transformation does not reach."""
 
+import gc
 import threading
 
 import numpy as np
@@ -206,3 +207,18 @@ def test_a_leaked_tracer_can_still_be_looked_at():
     leaked = leaked_from(jit, 1.0)
     assert repr(leaked) == "JaxprTracer<f32[]>"
     assert leaked.shape == ()
+
+
+class Touchy:
+    """An object that does not like to be asked for its class."""
+
+    @property
+    def __class__(self):
+        raise RuntimeError("asked for its class")
+
+
+def test_the_search_for_leaks_does_not_disturb_objects_of_others():
+    touchy = Touchy()
+    assert gc.is_tracked(touchy)
+    with xstack.check_tracer_leaks(True):
+        assert float(jit(lambda x: x + 1)(1.0)) == 2.0

@@ -29,7 +29,8 @@ def check_no_leaks(trace: Trace) -> None:
       UnexpectedTracerError: naming the operation that made the value and what holds it.
     """
     gc.collect()
-    leaked = [x for x in gc.get_objects() if isinstance(x, Tracer) and x._trace is trace]
+    # Their types: `isinstance` would ask other libraries' objects for `__class__`, and some warn.
+    leaked = [x for x in gc.get_objects() if issubclass(type(x), Tracer) and x._trace is trace]
     if not leaked:
         return
     tracer = leaked[0]
