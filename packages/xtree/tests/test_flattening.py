@@ -69,6 +69,27 @@ def test_a_compiled_structure_is_not_mistaken_for_another():
         assert xtree.flatten(usual)[1] is treedef
 
 
+@pytest.mark.parametrize("name", TREES)
+def test_a_flattener_agrees_with_flatten_however_often_it_met_the_structure(name):
+    flatten = xtree.flattener()
+    for _ in range(200):
+        assert flatten(TREES[name]) == xtree.flatten(TREES[name])
+    for other in TREES.values():
+        assert flatten(other) == xtree.flatten(other)
+    assert flatten(TREES[name]) == xtree.flatten(TREES[name])
+
+
+def test_a_flattener_compiles_the_structure_of_its_place():
+    layers = [(1, 2), (3, 4)]
+    flatten = xtree.flattener()
+    before = flatten(layers)[1]
+    assert before.match is None
+    for _ in range(100):
+        leaves, treedef = flatten(layers)
+    assert (leaves, treedef) == ([1, 2, 3, 4], before)
+    assert treedef.match is not None
+
+
 def test_a_nested_dict_with_other_keys_is_not_mistaken_for_the_compiled_one():
     for _ in range(100):
         xtree.flatten({"outer": {"a": 1, "b": 2}, "x": 1})
@@ -257,11 +278,14 @@ def test_a_leaf_type_that_is_registered_later_becomes_a_node():
         pass
 
     trees = [[Late()] * 8, {"a": Late(), "b": [1]}, Late()]
-    for tree in trees:
+    flatteners = [xtree.flattener() for _ in trees]
+    for tree, flatten in zip(trees, flatteners, strict=True):
         for _ in range(100):
             assert any(isinstance(leaf, Late) for leaf in xtree.leaves(tree))
+            flatten(tree)
     xtree.register_static(Late)
     assert [xtree.leaves(tree) for tree in trees] == [[], [1], []]
+    assert [f(tree)[0] for f, tree in zip(flatteners, trees, strict=True)] == [[], [1], []]
 
 
 def test_equal_metadata_comes_back_as_itself():

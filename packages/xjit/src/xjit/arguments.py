@@ -28,8 +28,8 @@ class Signature:
       options: the keyword arguments of `jit`.
     """
 
-    __slots__ = ("counts_from_the_end", "donate_names", "donate_nums", "donates", "has_static",
-                 "name", "parameters", "static_names", "static_nums")  # fmt: skip
+    __slots__ = ("counts_from_the_end", "donate_names", "donate_nums", "donates", "flatten",
+                 "has_static", "name", "parameters", "static_names", "static_nums")  # fmt: skip
 
     def __init__(self, fun: Callable[..., Any], options: dict[str, Any]) -> None:
         self.name = getattr(fun, "__name__", None) or type(fun).__name__
@@ -43,6 +43,7 @@ class Signature:
         )
         self.donates = bool(self.donate_nums or self.donate_names)
         self.has_static = bool(self.static_nums or self.static_names)
+        self.flatten = xtree.flattener()
         # positions are only resolved where the parameters are known
         self.counts_from_the_end = min((0, *self.static_nums, *self.donate_nums)) < 0
         both = (self.static_names & self.donate_names) or (
@@ -101,7 +102,7 @@ class Signature:
           of the static arguments, and a hashable key of these.
         """
         if not self.has_static:
-            leaves, tree = xtree.flatten((args, kwargs))
+            leaves, tree = self.flatten((args, kwargs))
             return leaves, tree, (), ()
         nums = {i + len(args) if i < 0 else i for i in self.static_nums}
         fixed: list[tuple[Any, Any]] = []
@@ -118,7 +119,7 @@ class Signature:
             else:
                 named[key] = value
         statics = tuple([(where, self._static_key(where, value)) for where, value in fixed])
-        leaves, tree = xtree.flatten((tuple(dynamic), named))
+        leaves, tree = self.flatten((tuple(dynamic), named))
         return leaves, tree, tuple(fixed), statics
 
     def _static_key(self, where: Any, value: Any) -> Hashable:

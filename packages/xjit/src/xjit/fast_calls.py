@@ -35,6 +35,7 @@ _MAX_PARAMETERS = 12
 
 _TEMPLATE = """
 def make(fast, last, special_by_types, slow, failed, gone):
+{prepared}
     def jitted({parameters}):
 {specials}
         if _state.__dict__["trace"] is not _EAGER:
@@ -266,7 +267,7 @@ _NAMESPACE = {
     "_static_key": static_key,
     "_CONSTANT": _CONSTANT,
     "_NEVER": object(),
-    "_flatten": xtree.flatten,
+    "_flattener": xtree.flattener,
     "_are_strings": frozenset([str]).issuperset,
     "_give_up": give_up_all,
     "_is_shared": is_shared,
@@ -294,7 +295,7 @@ def _plain_parameters(fun: Callable[..., Any]) -> tuple[str, ...] | None:
     return names if plain and 0 < len(names) <= _MAX_PARAMETERS else None
 
 
-_PREFIXES = ("last_", "carry_", "back_", "cell_", "read_", "keys_", "tree_", "leaves_")
+_PREFIXES = ("last_", "carry_", "back_", "cell_", "read_", "keys_", "tree_", "leaves_", "flatten_")
 _RESERVED = frozenset(
     ("fast", "special_by_types", "special", "slow", "failed", "gone", "context", "where", "start",
      "handlers", "out_aval", "finish", "buffers", "outs", "error", "result", "type", "last")
@@ -323,6 +324,7 @@ def _maker(
         parameters=all_names,
         arguments=arguments,
         specials=_SPECIALS.format(types=types, names=all_names) if has_specials else "",
+        prepared=textwrap.indent(code["prepared"], " " * 4),
         flatten=textwrap.indent(code["flatten"], " " * 12),
         written=textwrap.indent(code["written"], " " * 12),
         given_back=_GIVEN_BACK.format(given_back=textwrap.indent(code["given_back"], " " * 16))
@@ -340,8 +342,8 @@ def _maker(
 
 
 # What the template says about a parameter of each kind; `{x}` is its name.
-_FIELDS = ("buffers", "donated", "flatten", "found", "given_back", "key", "last", "readers",
-           "same", "written")  # fmt: skip
+_FIELDS = ("buffers", "donated", "flatten", "found", "given_back", "key", "last", "prepared",
+           "readers", "same", "written")  # fmt: skip
 _NOTHING = dict.fromkeys(_FIELDS, "")
 _CARRIED = {
     "written": "cell_{x} = carry_{x}({x})\n",
@@ -371,7 +373,8 @@ else:
         "found": "{x} if type({x}) in _CONSTANT else _NEVER, ",
     },
     TREE: _NOTHING | {
-        "flatten": "leaves_{x}, tree_{x} = _flatten({x})\n",
+        "prepared": "flatten_{x} = _flattener()\n",
+        "flatten": "leaves_{x}, tree_{x} = flatten_{x}({x})\n",
         "key": "tree_{x}, *[leaf.aval for leaf in leaves_{x}], ",
         "buffers": "*[leaf._buffer for leaf in leaves_{x}], ",
         "donated": "_give_up(leaves_{x}, gone)\n",

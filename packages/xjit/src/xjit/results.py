@@ -40,16 +40,52 @@ def finisher(out_tree: Any, avals: Sequence[ShapedArray]) -> Finish:
 
 
 def wrapped(outs: Sequence[Any], avals: Sequence[ShapedArray]) -> list[ConcreteArray]:
-    """Return arrays of these buffers."""
+    """Return arrays of these buffers, as many as there are abstract values."""
+    count = len(outs)
+    straight = _straight_by_count.get(count)
+    if straight is not None:
+        return straight(outs, avals)
+    _note_use(count)
     new, kind = _new, ConcreteArray
     results = []
-    for out, aval in zip(outs, avals, strict=False):
+    for out, aval in zip(outs, avals, strict=True):
         x = new(kind)
         x.aval = aval
         x._host = None
         x._buffer = out
         results.append(x)
     return results
+
+
+# Code without a loop saves a third of the time. To compile it takes 40 us for each array.
+_USES_BEFORE_COMPILING = 128
+_MOST_ARRAYS = 256
+_straight_by_count: dict[int, Callable[..., list[ConcreteArray]]] = {}
+_uses_by_count: dict[int, int] = {}
+
+
+def _note_use(count: int) -> None:
+    uses = _uses_by_count[count] = _uses_by_count.get(count, 0) + 1
+    if uses == _USES_BEFORE_COMPILING and 1 < count <= _MOST_ARRAYS:
+        _straight_by_count[count] = _straight(count)
+
+
+def _straight(count: int) -> Callable[..., list[ConcreteArray]]:
+    """Return `wrapped` for so many arrays, without a loop."""
+    buffers, kinds, arrays = [[f"{c}{i}" for i in range(count)] for c in "bax"]
+    lines = [
+        "def straight(outs, avals):",
+        f" [{', '.join(buffers)}], [{', '.join(kinds)}] = outs, avals",
+        *[
+            f" {x} = new(kind); {x}.aval = {aval}; {x}._host = None; {x}._buffer = {buffer}"
+            for x, aval, buffer in zip(arrays, kinds, buffers, strict=True)
+        ],
+        f" return [{', '.join(arrays)}]",
+    ]
+    namespace: dict[str, Any] = {"new": _new, "kind": ConcreteArray}
+    exec(compile("\n".join(lines), "<xjit.results>", "exec"), namespace)
+    straight: Callable[..., list[ConcreteArray]] = namespace["straight"]
+    return straight
 
 
 def give_up_all(arrays: Sequence[Any], gone: Gone) -> None:
@@ -60,26 +96,21 @@ def give_up_all(arrays: Sequence[Any], gone: Gone) -> None:
 
 
 def _dict(keys: Sequence[Any], avals: Sequence[ShapedArray]) -> Finish:
-    new, kind = _new, ConcreteArray
-
-    def finish(outs: list[Any]) -> dict[Any, ConcreteArray]:
-        results = {}
-        for key, out, aval in zip(keys, outs, avals, strict=False):
-            results[key] = x = new(kind)
-            x.aval = aval
-            x._host = None
-            x._buffer = out
-        return results
-
-    return finish
+    return lambda outs: dict(zip(keys, wrapped(outs, avals), strict=True))
 
 
 def _one(aval: ShapedArray) -> Finish:
     return lambda outs: ConcreteArray(None, aval, outs[0])
 
 
-def _pair(first: ShapedArray, second: ShapedArray) -> Finish:
-    return lambda outs: (
-        ConcreteArray(None, first, outs[0]),
-        ConcreteArray(None, second, outs[1]),
-    )
+def _pair(aval_x: ShapedArray, aval_y: ShapedArray) -> Finish:
+    new, kind = _new, ConcreteArray
+
+    def finish(outs: list[Any]) -> tuple[ConcreteArray, ConcreteArray]:
+        x, y = new(kind), new(kind)
+        x.aval, y.aval = aval_x, aval_y
+        x._host = y._host = None
+        x._buffer, y._buffer = outs
+        return x, y
+
+    return finish

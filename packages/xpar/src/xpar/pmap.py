@@ -146,6 +146,7 @@ class _Calls:
         self.backend = options["backend"]
         self.axis_size = options["axis_size"]
         self.argument = f"pmap({self.name}): an argument"
+        self.flatten = xtree.flattener()
         self.traced: dict[Any, _Traced] = {}
         if self.axis_name is None:
             self.axis_name = _Unnamed()
@@ -153,7 +154,7 @@ class _Calls:
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         static = self._static_positions(len(args))
         dynamic = tuple([a for i, a in enumerate(args) if i not in static])
-        leaves, tree = xtree.flatten((dynamic, kwargs))
+        leaves, tree = self.flatten((dynamic, kwargs))
         arrays = [as_array(x, what=self.argument) for x in leaves]
         fixed = tuple([(i, args[i]) for i in static])
         keys = tuple([(i, static_key(value)) for i, value in fixed])
