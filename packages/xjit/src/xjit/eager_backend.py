@@ -24,7 +24,7 @@ import numpy as np
 
 from xjit import jaxlib_gateway as gateway
 from xjit.placement import buffers_at, common_placement
-from xjit.program import Program, program_of
+from xjit.program import Loaded, Program, program_of
 from xjit.results import wrapped
 from xprim import (
     ClosedJaxpr,
@@ -71,10 +71,13 @@ _BLAS_DTYPES = frozenset((np.dtype(np.float32), np.dtype(np.float64), *dtypes.CO
 
 _values = config.values
 _nans, _infs = config.debug_nans, config.debug_infs
+# From operands to the buffers of the results; None where an operand is not placed yet, or is gone.
+_Start = Callable[[Sequence[ConcreteArray]], list[Any] | None]
+
 _programs: dict[Any, ClosedJaxpr] = {}
-# From (primitive, abstract values, cached context, params) to the function that starts the program
-# on the default device, the handlers of its results, and their abstract values.
-_ready: dict[Any, tuple[Any, Any, tuple[ShapedArray, ...]]] = {}
+# From (primitive, abstract values, cached context, params) to what starts the program on the
+# default device, and the abstract values of its results.
+_ready: dict[Any, tuple[_Start, tuple[ShapedArray, ...]]] = {}
 
 
 class EagerBackend:
@@ -131,20 +134,17 @@ class EagerBackend:
         avals = tuple([x.aval for x in operands])
         key = (primitive, avals, _values.__dict__["cached_context"], *params.items())
         found = _ready.get(key)
-        if found is None or not self.takes(primitive, tuple(operands), found[2]):
+        if found is None or not self.takes(primitive, tuple(operands), found[1]):
             return None
-        begin, handlers, (out_aval,) = found
+        begin, (out_aval,) = found
 
         def start(arrays: Sequence[ConcreteArray]) -> ConcreteArray | None:
             if gateway.several_devices[0] or (
                 (_nans.used or _infs.used) and (_values.debug_nans or _values.debug_infs)
             ):
                 return None
-            try:
-                outs = begin([x._buffer for x in arrays]).consume_with_handlers(handlers)
-            except (TypeError, gateway.RuntimeFailure):  # of what is not placed yet, or is gone
-                return None
-            return ConcreteArray(None, out_aval, outs[0])
+            outs = begin(arrays)
+            return None if outs is None else ConcreteArray(None, out_aval, outs[0])
 
         return start
 
@@ -167,12 +167,9 @@ def compile_and_run(
     key = (primitive, avals, _values.__dict__["cached_context"], *params.items())
     found = _ready.get(key)
     if found is not None and not gateway.several_devices[0]:
-        start, handlers, out_avals = found
-        try:
-            outs = start([x._buffer for x in operands]).consume_with_handlers(handlers)
-        except (TypeError, gateway.RuntimeFailure):  # of what is not placed yet, or is gone
-            pass
-        else:
+        start, out_avals = found
+        outs = start(operands)
+        if outs is not None:
             return tuple(wrapped(outs, out_avals))
     key = (primitive, avals, config.trace_context(), *params.items())
     programs = _memo_of_jaxpr(params) if primitive.call_like else _programs
@@ -195,8 +192,21 @@ def _keep_ready(key: tuple[Any, ...], program: Program) -> None:
     primitive, avals, context, *params = key
     cached, loaded = _values.__dict__["cached_context"], program.loaded
     if cached[1] is context and loaded is not None:
-        start = program.starter(loaded)
-        _ready[primitive, avals, cached, *params] = start, loaded.handlers, program.out_avals
+        start = _start_of(program, loaded)
+        _ready[primitive, avals, cached, *params] = start, program.out_avals
+
+
+def _start_of(program: Program, loaded: Loaded) -> _Start:
+    begin, handlers = program.starter(loaded), loaded.handlers
+
+    def start(arrays: Sequence[ConcreteArray]) -> list[Any] | None:
+        try:
+            outs: list[Any] = begin([x._buffer for x in arrays]).consume_with_handlers(handlers)
+        except (TypeError, gateway.RuntimeFailure):
+            return None
+        return outs
+
+    return start
 
 
 @config.when_changed

@@ -64,12 +64,12 @@ def carrier(
         array([1., 2.], dtype=float32)
         >>> give_back(cell)
     """
-    make = None if kept else _cell_maker(shape, dtype, where)
-    if make is None:
+    cells = None if kept else _cells(shape, dtype, where)
+    if cells is None:
         place = _placer(shape, dtype, where)
         return lambda value: (None, place(value)), _drop
-    free = [make()]
-    take, new = free.pop, make
+    new, free = cells
+    take = free.pop
 
     def carry(value: Any) -> Cell:
         try:
@@ -86,10 +86,10 @@ def _drop(cell: Cell) -> None:
     """Take back a cell that is not used again."""
 
 
-def _cell_maker(
+def _cells(
     shape: tuple[int, ...], dtype: np.dtype[Any], where: Any
-) -> Callable[[], Cell] | None:
-    """Return a function that makes cells, or None where the runtime would not read in place."""
+) -> tuple[Callable[[], Cell], list[Cell]] | None:
+    """Return what makes cells, and the first; None where the runtime would not read in place."""
     device = where._device
     nbytes = dtype.itemsize
     for n in shape:
@@ -108,12 +108,12 @@ def _cell_maker(
         # Python's own writing of a float32 is quicker, and makes infinity of 1e300 without a word.
         return host.data if not shape and dtype.char in "fd" else host, buffer
 
-    written, buffer = make()
+    written, buffer = first = make()
     try:
         in_place = unsafe_pointer(buffer) == np.asarray(written).ctypes.data
     except RuntimeFailure:
         return None
-    return make if in_place else None
+    return (make, [first]) if in_place else None
 
 
 def _placer(

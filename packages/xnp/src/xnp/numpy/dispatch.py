@@ -23,13 +23,11 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from xnp.numpy.host_programs import HostProgram, compiled_program
+from xnp.numpy.host_programs import compiled_program, program_of
 from xnp.numpy.layouts import arranged
 from xnp.numpy.started import start
 from xprim import ConcreteArray, config, dtypes, promotion, scalar_array, shaped_array, state
 from xprim.eager import EAGER
-from xprim.errors import XStackError
-from xprim.staging import trace_to_jaxpr
 
 MAX_PLANS = 2048  # in one table
 _LARGE = 4096  # elements
@@ -291,14 +289,13 @@ def plan_of(function: Callable[..., Any], avals: tuple[Any, ...]) -> Plan | None
         several[0] = isinstance(results, tuple | list)
         return results if several[0] else (results,)
 
-    try:
-        jaxpr, consts = trace_to_jaxpr(flat, avals)
-    except XStackError:  # it looks at values
+    staged = program_of(flat, avals)
+    if staged is None:
         return None
-    program = compiled_program(HostProgram(jaxpr, consts), EAGER.backend)
+    program = compiled_program(staged, EAGER.backend)
     if program is None:
         return None
-    out = tuple([v.aval for v in jaxpr.outvars])
+    out = tuple([v.aval for v in staged.jaxpr.outvars])
     if several[0]:
         return program, out
     return (lambda *hosts: program(*hosts)[0]) if len(out) != 1 else program, out[0]

@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from xnp.numpy.host_programs import program_of
 from xprim import ConcreteArray, Equation, Var, config
 from xprim.eager import EAGER
-from xprim.errors import XStackError
-from xprim.staging import trace_to_jaxpr
 
 Start = Callable[[tuple[Any, ...]], Any]
 
@@ -73,12 +72,10 @@ def _single_equation(
     function: Callable[..., Any], operands: tuple[Any, ...]
 ) -> tuple[Equation, list[int]] | None:
     """Return the one equation that a function amounts to, and which operands it takes."""
-    try:
-        jaxpr, consts = trace_to_jaxpr(function, [x.aval for x in operands])
-    except XStackError:  # it looks at values
+    staged = program_of(function, [x.aval for x in operands])
+    if staged is None or len(staged.jaxpr.eqns) != 1 or staged.consts:
         return None
-    if len(jaxpr.eqns) != 1 or consts:
-        return None
+    jaxpr = staged.jaxpr
     (eqn,) = jaxpr.eqns
     if not all(type(x) is Var for x in eqn.inputs) or [*eqn.outputs] != [*jaxpr.outvars]:
         return None
