@@ -70,6 +70,31 @@ def test_axes_of_arguments_and_results(x):
     np.testing.assert_allclose(total, x.sum(0), rtol=1e-5)
 
 
+LAYOUTS = {"rows": lambda a: a, "columns": np.asfortranarray, "backwards": lambda a: a[::-1]}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.complex64, np.bool_, np.float16])
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [((N, 3), 0), ((3, N), 1), ((N,), 0), ((2, 3, N), 2), ((2, N, 0), 1), ((N, 0, 3), 0)],
+)
+def test_host_arrays_reach_the_devices_whatever_their_layout(shape, axis, dtype, layout):
+    given = LAYOUTS[layout]((np.arange(np.prod(shape)) % 7).reshape(shape).astype(dtype))
+    both = pmap(lambda a, b: (a, b), in_axes=(axis, None), out_axes=(axis, None), devices=CPUS)
+    cut, whole = both(given, given)
+    for result in (cut, whole):
+        assert result.dtype == dtype
+        np.testing.assert_array_equal(result, given)
+
+
+def test_a_host_array_may_be_written_to_after_the_call(x):
+    expected = x + 0
+    result = pmap(lambda v: lax.add(v, lax.full_like(v, 0)), devices=CPUS)(x)
+    x[...] = -1
+    np.testing.assert_array_equal(result, expected)
+
+
 def test_trees_and_keyword_arguments(x):
     result = pmap(lambda p, *, v: {"sum": lax.add(p["a"], v)}, devices=CPUS)({"a": x}, v=x)
     np.testing.assert_array_equal(result["sum"], 2 * x)

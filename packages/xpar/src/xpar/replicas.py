@@ -164,9 +164,8 @@ class ReplicatedProgram:
             return self._repeated(x.to_host())
         if buffer is not None and buffer._sharding is gateway.stacked(self.devices, axis):
             return buffer
-        host = np.moveaxis(x.to_host(), axis, 0)
-        pieces = [np.ascontiguousarray(piece).reshape(piece.shape) for piece in host]
-        return gateway.put_pieces(pieces, self.devices, axis)
+        pieces = list(np.moveaxis(x.to_host(), axis, 0))
+        return gateway.put_pieces(pieces, self.devices)
 
     def _repeated(self, host: np.ndarray[Any, Any]) -> Any:
-        return gateway.put_pieces([host] * len(self.devices), self.devices, 0)
+        return gateway.put_everywhere(host, self.devices)

@@ -30,7 +30,6 @@ from .buffers import (
     placement,
     placement_of,
     put,
-    put_pieces,
     several_devices,
     shards,
     stacked,
@@ -57,6 +56,7 @@ from .foreign import CALLBACK_TARGET, python_callback, register_ffi_target, regi
 from .gpu_plugin import GpuPlugin, find_gpu_plugin
 from .host_values import Carrier, PassingSharding, carrier
 from .processes import join_processes, leave_processes
+from .spread import put_everywhere, put_pieces
 
 __all__ = [
     "CALLBACK_TARGET",
@@ -105,6 +105,7 @@ __all__ = [
     "placement_of",
     "platforms",
     "put",
+    "put_everywhere",
     "put_pieces",
     "python_callback",
     "register_ffi_target",

@@ -151,24 +151,6 @@ def stacked(devices: tuple[Any, ...], axis: int) -> Any:
     return StackedPieces(devices, axis)
 
 
-def put_pieces(
-    arrays: Sequence[np.ndarray[Any, Any]], devices: tuple[Any, ...], axis: int
-) -> Buffer:
-    """Return one buffer with a host array on each device, the pieces of an array along `axis`.
-
-    The arrays must be equal in shape and dtype; their memory may be used by the runtime, on the
-    caller's promise that nothing writes to it any more.
-    """
-    # One call for all of them would give every device the first array: the runtime takes a
-    # placement of whole pieces for a replicated one.
-    pieces = [put(a, d, may_alias=True) for a, d in zip(arrays, devices, strict=True)]
-    kind = pieces[0].aval
-    try:
-        return _jax.ArrayImpl(kind, stacked(devices, axis), pieces, True, _skip_checks=True)
-    except RuntimeFailure as error:
-        fail("put_pieces", f"{kind} could not be placed on {len(devices)} devices", error)
-
-
 # Whether data may be at more than one place by now; until then calls need not look where it is.
 several_devices = [False]
 _devices_seen: set[Any] = set()

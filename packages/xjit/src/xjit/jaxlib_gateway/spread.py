@@ -1,0 +1,80 @@
+"""Host arrays on several devices at once, for programs that run on all of them.
+
+One call of the runtime places all pieces. It takes pieces of an array for its rows, so the type of
+such a buffer is that of all pieces in a row: the program reads it, and no array keeps it.
+
+Neighbours: `buffers` has buffers that arrays keep, `stacked` among them for results.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xjit import transfer_guards as guards
+
+from .buffers import Buffer, ManyDevices, array_type, put, stacked
+from .runtime import RuntimeFailure, _jax, fail, xla_client
+
+_COPY = xla_client.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+_IN_PLACE = xla_client.HostBufferSemantics.ZERO_COPY
+
+
+class PiecesInARow(ManyDevices):
+    """Placement of an array that is cut along its first axis, one piece on each device."""
+
+    __slots__ = ()
+    committed = False
+
+    def _to_xla_hlo_sharding(self, ndim: int) -> Any:
+        tiles = [len(self.devices), *[1] * (ndim - 1)]
+        return xla_client.HloSharding.iota_tile(tiles, tiles, list(range(ndim)))
+
+    def shard_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of a piece."""
+        return (shape[0] // len(self.devices), *shape[1:])
+
+
+_in_a_row = functools.lru_cache(maxsize=4096)(PiecesInARow)
+
+
+def put_pieces(arrays: Sequence[np.ndarray[Any, Any]], devices: tuple[Any, ...]) -> Buffer:
+    """Return one buffer with a host array on each device, for a program that runs on all of them.
+
+    The arrays must be equal in shape and dtype, in native byte order; their memory may be used by
+    the runtime, on the caller's promise that nothing writes to it any more.
+    """
+    first = arrays[0]
+    if not first.ndim or not first.size:  # nothing to lie along in a row
+        pieces = [put(a, d, may_alias=True) for a, d in zip(arrays, devices, strict=True)]
+        where = stacked(devices, 0)
+        return _jax.ArrayImpl(pieces[0].aval, where, pieces, True, _skip_checks=True)
+    shape = (len(arrays) * first.shape[0], *first.shape[1:])
+    return _put_at_once("put_pieces", shape, arrays, _in_a_row(devices))
+
+
+def put_everywhere(array: np.ndarray[Any, Any], devices: tuple[Any, ...]) -> Buffer:
+    """Return one buffer with the whole host array on each device; otherwise as `put_pieces`."""
+    arrays = [array] * len(devices)
+    return _put_at_once("put_everywhere", array.shape, arrays, _everywhere(devices))
+
+
+_everywhere = functools.lru_cache(maxsize=4096)(ManyDevices)
+
+
+def _put_at_once(
+    operation: str, shape: tuple[int, ...], arrays: Sequence[np.ndarray[Any, Any]], where: Any
+) -> Buffer:
+    kind, devices = array_type(shape, arrays[0].dtype), where.devices
+    if guards.to_device.used and devices[0].platform != "cpu":
+        guards.check(guards.to_device, kind, "the host", devices[0])
+    alias = all(a.flags.owndata or not a.flags.writeable for a in arrays)
+    try:
+        return _jax.batched_device_put(
+            kind, where, arrays, devices, True, False, _IN_PLACE if alias else _COPY, True
+        )
+    except RuntimeFailure as error:
+        fail(operation, f"{kind} could not be placed on {len(devices)} devices", error)
