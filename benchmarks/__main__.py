@@ -17,7 +17,7 @@ def main(argv: list[str]) -> int:
     """Run the groups asked for; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one round, one turn of each side")
-    parser.add_argument("--rounds", type=int, help="rounds of A B A B (default: 3, quick: 1)")
+    parser.add_argument("--rounds", type=int, help="rounds of A B A B (default: 5, quick: 1)")
     parser.add_argument("--groups", nargs="+", choices=list(GROUPS), default=list(GROUPS))
     parser.add_argument("--noise", action="store_true", help="JAX on both sides: shows the noise")
     parser.add_argument("--check", action="store_true",
@@ -27,13 +27,13 @@ def main(argv: list[str]) -> int:
                         "those of other groups of the same day and versions")  # fmt: skip
     parser.add_argument("--out", type=Path, default=Path("bench-out"), metavar="FOLDER")
     args = parser.parse_args(argv)
-    rounds = args.rounds or (1 if args.quick else 3)
+    rounds = args.rounds or (1 if args.quick else 5)
     results = []
     for group in args.groups:
         sides = ["jax", "jax-again"] if args.noise else ["xstack", "jax", *GROUPS[group]]
         print(f"{group}: {' '.join(sides)}, {rounds} rounds", flush=True)
         results.append(
-            run_group(group, sides, rounds, 1 if args.quick else 3, lambda line: print("  " + line))
+            run_group(group, sides, rounds, 1 if args.quick else 2, lambda line: print("  " + line))
         )
     kept = report.as_json(results)
     text = report.table(kept)

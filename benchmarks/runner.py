@@ -1,9 +1,10 @@
 """Alternates worker processes of the namespaces and joins their figures.
 
-The workers of a round live side by side and are asked in turn, a fraction of a second each, several
-times for each workload; the least of a side counts. A shared machine changes its speed by a half
-from one second to the next: so both sides see it at its best, and the same rounds of workers that
-ran one after the other gave ratios of 0.7 to 1.5 for equal work.
+The workers of a round live side by side and are asked in turn, a fraction of a second each; when
+all workloads were asked for, they are asked for again, several times, and the least of a side
+counts. A shared machine changes its speed by a half, from one second to the next or for some
+seconds: so both sides see it at its best. The same rounds of workers that ran one after the other
+gave ratios of 0.7 to 1.5 for equal work.
 """
 
 from __future__ import annotations
@@ -46,16 +47,17 @@ class GroupResult:
     group: str
     seconds: dict[str, dict[str, list[float]]] = field(default_factory=dict)
 
-    def measure(self, name: str, workers: Sequence[Worker], turns: int) -> None:
-        """Ask the workers for a workload in turn, and add the least that each of them says."""
-        found: dict[str, list[float]] = {}
-        having = [worker for worker in workers if name in worker.names]
+    def measure(self, workers: Sequence[Worker], turns: int) -> None:
+        """Ask the workers for each workload in turn, and so on; the least that each says counts."""
+        names = dict.fromkeys(name for worker in workers for name in worker.names)
+        found: dict[tuple[str, str], list[float]] = {}
         for turn in range(turns):
-            for worker in having if turn % 2 == 0 else having[::-1]:
-                seconds = worker.seconds(name)
-                if seconds is not None:
-                    found.setdefault(worker.side, []).append(seconds)
-        for side, figures in found.items():
+            for name in names:
+                for worker in workers if turn % 2 == 0 else workers[::-1]:
+                    seconds = worker.seconds(name) if name in worker.names else None
+                    if seconds is not None:
+                        found.setdefault((worker.side, name), []).append(seconds)
+        for (side, name), figures in found.items():
             self.seconds.setdefault(side, {}).setdefault(name, []).append(min(figures))
 
     def ratios(self, a: str, b: str) -> dict[str, list[float]]:
@@ -89,9 +91,7 @@ def run_group(
     present = [s for s in sides if s in ("xstack", "numpy") or _installed(_module(s))]
     for number in range(rounds):
         workers = [Worker(side, group) for side in present]
-        names = dict.fromkeys(name for worker in workers for name in worker.names)
-        for name in names:
-            result.measure(name, workers if number % 2 == 0 else workers[::-1], turns)
+        result.measure(workers if number % 2 == 0 else workers[::-1], turns)
         for worker in workers:
             worker.close(say)
     return result

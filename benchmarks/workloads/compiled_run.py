@@ -93,9 +93,10 @@ def _loop_programs(ns: Any) -> dict[str, Any]:
 
 
 def _timed(ns: Any, fun: Any, args: Any) -> Any:
+    compiled = ns.jit(fun)
+
     def measure() -> float:
-        compiled = ns.jit(fun)
         ns.wait(compiled(*args))
-        return best(lambda: ns.wait(compiled(*args)), seconds=0.2)
+        return best(lambda: ns.wait(compiled(*args)), seconds=0.15)
 
     return measure

@@ -29,7 +29,7 @@ def workloads(ns: Any) -> dict[str, Any]:
 
     def until_it_returns() -> float:
         times = []
-        for _ in range(5):
+        for _ in range(20):
             ns.wait(xnp.dot(square, square))
             start = time.perf_counter()
             pending = xnp.dot(square, square)
@@ -43,7 +43,7 @@ def workloads(ns: Any) -> dict[str, Any]:
         "dot 1000x1000": lambda: ns.wait(xnp.dot(square, square)),
     }
     measures: dict[str, Any] = {
-        name: (lambda call=call: best(call, seconds=0.5, repetitions=4))
+        name: (lambda call=call: best(call, seconds=0.5, repetitions=16))
         for name, call in calls.items()
     }
     measures["dot 1000x1000 returns"] = until_it_returns
