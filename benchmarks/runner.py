@@ -9,6 +9,7 @@ gave ratios of 0.7 to 1.5 for equal work.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import statistics
@@ -52,11 +53,12 @@ class GroupResult:
         names = dict.fromkeys(name for worker in workers for name in worker.names)
         found: dict[tuple[str, str], list[float]] = {}
         for turn in range(turns):
-            for name in names:
-                for worker in workers if turn % 2 == 0 else workers[::-1]:
-                    seconds = worker.seconds(name) if name in worker.names else None
-                    if seconds is not None:
-                        found.setdefault((worker.side, name), []).append(seconds)
+            for name, worker in itertools.product(
+                names, workers if turn % 2 == 0 else workers[::-1]
+            ):
+                seconds = worker.seconds(name) if name in worker.names else None
+                if seconds is not None:
+                    found.setdefault((worker.side, name), []).append(seconds)
         for (side, name), figures in found.items():
             self.seconds.setdefault(side, {}).setdefault(name, []).append(min(figures))
 

@@ -1,6 +1,8 @@
 """`pmap` on eight virtual CPU devices, against NumPy and against the same function under `vmap`."""
 
+import functools
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -93,6 +95,57 @@ def test_a_host_array_may_be_written_to_after_the_call(x):
     result = pmap(lambda v: lax.add(v, lax.full_like(v, 0)), devices=CPUS)(x)
     x[...] = -1
     np.testing.assert_array_equal(result, expected)
+
+
+def test_results_keep_their_values_when_later_calls_write_to_the_same_memory(x):
+    same = pmap(lambda v: (v, lax.add(v, v)), devices=CPUS)
+    given = [x + k for k in range(20)]
+    results = [same(v) for v in given]
+    for (first, double), v in zip(results, given, strict=True):
+        np.testing.assert_array_equal(first, v)
+        np.testing.assert_array_equal(double, 2 * v)
+
+
+def test_programs_that_take_their_time_keep_the_memory_they_read(x):
+    @functools.partial(pmap, devices=CPUS)
+    def late(v):
+        done = lax.fori_loop(0, 20_000, lambda i, w: lax.sin(w), lax.full((64,), 1.0))
+        return lax.add(v, lax.mul(lax.full_like(v, 0), done[:3]))
+
+    late(x).block_until_ready()  # now there is memory to write to
+    given = [x + k for k in range(4)]
+    results = [late(v) for v in given]
+    for result, v in zip(results, given, strict=True):
+        np.testing.assert_array_equal(result, v)
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_a_result_that_is_gone_does_no_harm_to_later_calls(x, keeps):
+    double = pmap(lambda v: lax.add(v, v), devices=CPUS)
+    again = pmap(lambda v: lax.mul(v, v), devices=CPUS, donate_argnums=0)
+    for k in range(4):
+        y = double(x + k)
+        if keeps:
+            np.testing.assert_array_equal(again(y), 4 * (x + k) ** 2)
+        else:
+            y.delete()
+    np.testing.assert_array_equal(double(x), 2 * x)
+
+
+def test_threads_that_pass_host_arrays_do_not_see_each_other_s(x):
+    double = pmap(lambda v: lax.add(v, v), devices=CPUS)
+    double(x).block_until_ready()
+
+    def work(k):
+        return all(np.array_equal(double(x + k + i), 2 * (x + k + i)) for i in range(20))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, range(0, 400, 100)))
+
+
+def test_a_program_without_results_takes_host_arrays(x):
+    seen = pmap(lambda v: {}, devices=CPUS)
+    assert seen(x) == {} == seen(x)
 
 
 def test_trees_and_keyword_arguments(x):

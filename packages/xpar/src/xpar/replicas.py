@@ -86,8 +86,8 @@ class ReplicatedProgram:
     """
 
     __slots__ = (
-        "_constants", "_donated", "_executable", "_handlers", "_in_axes", "_kept", "_out_avals",
-        "_out_axes", "_smallest", "_takes_turns", "devices", "name",
+        "_cells", "_constants", "_donated", "_executable", "_handlers", "_has_cell", "_in_axes",
+        "_kept", "_out_avals", "_out_axes", "_smallest", "_takes_turns", "devices", "name",
     )  # fmt: skip
 
     def __init__(
@@ -116,6 +116,10 @@ class ReplicatedProgram:
         self._executable = gateway.compile_program(
             lowered.text, devices, num_replicas=len(devices), outputs=lowered.out_avals
         )
+        # For arguments from the host, by position: memory, the buffer that shows it, and a result
+        # of the program that read it last. A call takes a cell out, and puts it back.
+        self._cells: dict[int, tuple[Any, Any, Any]] = {}
+        self._has_cell = [bool(self._out_avals) and not d for d in donated]
         sizes = [a.size for a in self._out_avals]
         self._smallest = sizes.index(min(sizes)) if sizes else 0
         self._takes_turns = (
@@ -128,11 +132,14 @@ class ReplicatedProgram:
 
     def __call__(self, arrays: Sequence[ConcreteArray]) -> list[ConcreteArray]:
         """Start the program and return its results, which may still be in the making."""
-        buffers = [self._spread(arrays[i], self._in_axes[i]) for i in self._kept]
+        written: dict[int, Any] = {}
+        buffers = [self._spread(i, arrays[i], written) for i in self._kept]
         if self._takes_turns:
             outs = _turns.take(lambda: self._start(buffers), self._smallest)
         else:
             outs = self._start(buffers)
+        for i, cell in written.items():
+            self._cells[i] = (*cell, outs[self._smallest])
         for i in self._donated:
             give_up(arrays[i], Gone(f"was donated to {self.name}"))
         return [
@@ -156,8 +163,9 @@ class ReplicatedProgram:
     def _first(self, out: Any, aval: ShapedArray) -> ConcreteArray:
         return ConcreteArray(None, aval, gateway.shards(out)[0])
 
-    def _spread(self, x: ConcreteArray, axis: Axis) -> Any:
-        buffer = x._buffer
+    def _spread(self, i: int, x: ConcreteArray, written: dict[int, Any]) -> Any:
+        """Return the buffer of an argument; cells that were written for it are added."""
+        buffer, axis = x._buffer, self._in_axes[i]
         if type(buffer) is Gone:
             raise_gone(x.aval.str_long(), buffer)
         if axis is None:
@@ -165,7 +173,31 @@ class ReplicatedProgram:
         if buffer is not None and buffer._sharding is gateway.stacked(self.devices, axis):
             return buffer
         pieces = list(np.moveaxis(x.to_host(), axis, 0))
-        return gateway.put_pieces(pieces, self.devices)
+        cell = self._free_cell(i, pieces[0])
+        if cell is None:
+            return gateway.put_pieces(pieces, self.devices)
+        written[i] = memory, buffer = cell
+        for place, piece in zip(memory, pieces, strict=True):
+            place[...] = piece
+        return buffer
+
+    def _free_cell(self, i: int, piece: np.ndarray[Any, Any]) -> Any:
+        """Return a cell for an argument that no program reads, or None: the pieces are copied."""
+        if not self._has_cell[i]:
+            return None
+        cell = self._cells.pop(i, None)
+        if cell is None:
+            found = gateway.pieces_cell(piece.shape, piece.dtype, self.devices)
+            self._has_cell[i] = found is not None
+            return found
+        memory, buffer, reader = cell
+        if gateway.is_deleted(reader):  # nobody can tell any more whether the program is over
+            self._has_cell[i] = False
+        elif gateway.is_ready(reader):
+            return memory, buffer
+        else:
+            self._cells[i] = cell
+        return None
 
     def _repeated(self, host: np.ndarray[Any, Any]) -> Any:
         return gateway.put_everywhere(host, self.devices)

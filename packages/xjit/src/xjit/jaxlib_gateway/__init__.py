@@ -56,7 +56,7 @@ from .foreign import CALLBACK_TARGET, python_callback, register_ffi_target, regi
 from .gpu_plugin import GpuPlugin, find_gpu_plugin
 from .host_values import Carrier, PassingSharding, carrier
 from .processes import join_processes, leave_processes
-from .spread import put_everywhere, put_pieces
+from .spread import pieces_cell, put_everywhere, put_pieces
 
 __all__ = [
     "CALLBACK_TARGET",
@@ -101,6 +101,7 @@ __all__ = [
     "leave_processes",
     "local_devices",
     "nbytes_on_device",
+    "pieces_cell",
     "placement",
     "placement_of",
     "platforms",

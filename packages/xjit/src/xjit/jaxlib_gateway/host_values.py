@@ -64,11 +64,11 @@ def carrier(
         array([1., 2.], dtype=float32)
         >>> give_back(cell)
     """
-    cells = None if kept else _cells(shape, dtype, where)
-    if cells is None:
+    found = None if kept else cells(shape, dtype, where)
+    if found is None:
         place = _placer(shape, dtype, where)
         return lambda value: (None, place(value)), _drop
-    new, free = cells
+    new, free = found
     take = free.pop
 
     def carry(value: Any) -> Cell:
@@ -86,7 +86,7 @@ def _drop(cell: Cell) -> None:
     """Take back a cell that is not used again."""
 
 
-def _cells(
+def cells(
     shape: tuple[int, ...], dtype: np.dtype[Any], where: Any
 ) -> tuple[Callable[[], Cell], list[Cell]] | None:
     """Return what makes cells, and the first; None where the runtime would not read in place."""

@@ -1,9 +1,11 @@
 """Host arrays on several devices at once, for programs that run on all of them.
 
 One call of the runtime places all pieces. It takes pieces of an array for its rows, so the type of
-such a buffer is that of all pieces in a row: the program reads it, and no array keeps it.
+such a buffer is that of all pieces in a row: the program reads it, and no array keeps it. Small
+pieces are written to memory that the devices have already (`pieces_cell`).
 
-Neighbours: `buffers` has buffers that arrays keep, `stacked` among them for results.
+Neighbours: `buffers` has buffers that arrays keep, `stacked` among them for results; `host_values`
+has cells for programs on one device.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ import numpy as np
 
 from xjit import transfer_guards as guards
 
-from .buffers import Buffer, ManyDevices, array_type, put, stacked
+from .buffers import Buffer, ManyDevices, array_type, placement, put, stacked
+from .host_values import Cell, cells
 from .runtime import RuntimeFailure, _jax, fail, xla_client
 
 _COPY = xla_client.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
@@ -49,11 +52,37 @@ def put_pieces(arrays: Sequence[np.ndarray[Any, Any]], devices: tuple[Any, ...])
     """
     first = arrays[0]
     if not first.ndim or not first.size:  # nothing to lie along in a row
-        pieces = [put(a, d, may_alias=True) for a, d in zip(arrays, devices, strict=True)]
-        where = stacked(devices, 0)
-        return _jax.ArrayImpl(pieces[0].aval, where, pieces, True, _skip_checks=True)
+        return _joined([put(a, d, may_alias=True) for a, d in zip(arrays, devices, strict=True)])
     shape = (len(arrays) * first.shape[0], *first.shape[1:])
     return _put_at_once("put_pieces", shape, arrays, _in_a_row(devices))
+
+
+def pieces_cell(
+    shape: tuple[int, ...], dtype: np.dtype[Any], devices: tuple[Any, ...]
+) -> Cell | None:
+    """Return memory for a piece on each device, and one buffer that shows it to a program.
+
+    Whoever writes to it must know that the program that read it last is over.
+
+    Args:
+        shape: of a piece.
+        dtype: of a piece, in the machine's byte order.
+        devices: each holds one piece.
+
+    Returns:
+        A list of what is written to, one for each device, and the buffer; None where the runtime
+        would not read in place (accelerators, large pieces).
+    """
+    found = [cells(shape, dtype, placement((device,))) for device in devices]
+    if None in found:
+        return None
+    firsts = [first for cell in found if cell is not None for first in cell[1]]
+    return [memory for memory, _ in firsts], _joined([buffer for _, buffer in firsts])
+
+
+def _joined(pieces: list[Buffer]) -> Buffer:
+    devices = tuple([piece._sharding._device for piece in pieces])
+    return _jax.ArrayImpl(pieces[0].aval, stacked(devices, 0), pieces, True, _skip_checks=True)
 
 
 def put_everywhere(array: np.ndarray[Any, Any], devices: tuple[Any, ...]) -> Buffer:
