@@ -53,24 +53,61 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
 }
 
 
+# How two values are passed, and how the function takes them.
+PLACES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "positions": (lambda a, b: (a, b), lambda f: lambda a, b: f(a, b)),
+    "a tuple": (lambda a, b: ((a, b),), lambda f: lambda t: f(*t)),
+    "a dict": (lambda a, b: ({"b": b, "a": a},), lambda f: lambda t: f(t["a"], t["b"])),
+    "lists of dicts, and a position": (
+        lambda a, b: ([{"a": a}, {"b": b}], b),
+        lambda f: lambda t, other: f(t[0]["a"], (t[1]["b"] + other) / 2),
+    ),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("kind", ARGUMENTS)
-def test_each_kind_of_argument_gives_the_same_at_each_call(kind: str) -> None:
+def test_each_kind_of_argument_gives_the_same_at_each_call(kind: str, place: str) -> None:
     def divide(a: Any, b: Any) -> Any:
         return a / b, (a * b).sum()
 
-    expected = jit(divide)(*map(as_array, ARGUMENTS[kind]))
-    f = jit(divide)
+    passed, taken = PLACES[place]
+    expected = jit(taken(divide))(*passed(*map(as_array, ARGUMENTS[kind])))
+    f = jit(taken(divide))
     for _ in range(3):
-        for got, value in zip(f(*ARGUMENTS[kind]), expected, strict=True):
+        for got, value in zip(f(*passed(*ARGUMENTS[kind])), expected, strict=True):
             assert got.aval is value.aval
             np.testing.assert_array_equal(np.asarray(got), np.asarray(value))
 
 
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("kind", [k for k in ARGUMENTS if k != "a complex number"])
-def test_the_second_call_with_values_of_one_kind_is_short(kind: str) -> None:
-    f = jit(lambda a, b: a + b)
-    f(*ARGUMENTS[kind])
-    assert _slow_calls(f, lambda: f(*ARGUMENTS[kind])) == 0
+def test_the_second_call_with_values_of_one_kind_is_short(kind: str, place: str) -> None:
+    passed, taken = PLACES[place]
+    args = passed(*ARGUMENTS[kind])
+    f = jit(taken(lambda a, b: a + b))
+    f(*args)
+    assert _slow_calls(f, lambda: f(*args)) == 0
+
+
+def test_leaves_of_other_kinds_at_one_place_of_a_tree_are_told_apart() -> None:
+    f = jit(lambda t: (t["a"] / 2, t["b"]))
+    leaves = [as_array(X), X, X.astype(np.float64), np.arange(4), np.float32(3), 3, 3.0, True, -0.0]
+    for _ in range(3):
+        for a in leaves:
+            for b in leaves:
+                half, same = f({"a": a, "b": b})
+                np.testing.assert_array_equal(np.asarray(half), np.asarray(as_array(a)) / 2)
+                assert same.aval is as_array(b).aval
+                assert np.asarray(same).tobytes() == np.asarray(as_array(b)).tobytes()
+
+
+def test_an_integer_in_a_tree_that_does_not_fit_is_named_at_later_calls_too() -> None:
+    f = jit(lambda t: t["n"] + t["x"])
+    for value in (1, 2):
+        f({"n": value, "x": X})
+        with pytest.raises(OverflowError, match="4294967296"):
+            f({"n": 2**32, "x": X})
 
 
 def test_a_call_of_numbers_alone_is_short() -> None:
@@ -92,8 +129,10 @@ def test_numbers_that_compare_equal_are_kept_apart() -> None:
 def test_results_keep_their_values_when_later_calls_write_to_the_same_memory() -> None:
     f = jit(lambda a, b, n: (a, b, n))
     calls = [(np.full(3, i, np.float32), np.arange(i, i + 2), i) for i in range(-5, 300)]
+    in_a_tree = jit(lambda t: (t["a"], t["b"], t["n"]))
     results = [f(*call) for call in calls]
-    for call, result in zip(calls, results, strict=True):
+    results += [in_a_tree(dict(zip("abn", call, strict=True))) for call in calls]
+    for call, result in zip(calls * 2, results, strict=True):
         for given, got in zip(call, result, strict=True):
             np.testing.assert_array_equal(np.asarray(got), given)
 
@@ -129,7 +168,11 @@ def test_a_program_that_takes_its_time_keeps_the_memory_it_reads() -> None:
         return big[0, 0] * 0 + small + number
 
     big = as_array(np.zeros((300, 300), np.float32))
-    results = [f(big, np.full(2, i, np.float32), float(i)) for i in range(20)]
+    in_a_tree = jit(lambda t: f(t["big"], *t["small"]))
+    trees = [{"big": big, "small": (np.full(2, i, np.float32), float(i))} for i in range(20)]
+    results = [f(big, *tree["small"]) for tree in trees]
+    assert [np.asarray(r).tolist() for r in results] == [[2.0 * i] * 2 for i in range(20)]
+    results = [in_a_tree(tree) for tree in trees]
     assert [np.asarray(r).tolist() for r in results] == [[2.0 * i] * 2 for i in range(20)]
 
 
@@ -152,6 +195,8 @@ def test_threads_that_pass_host_values_to_one_program_do_not_see_each_other_s() 
 def test_donated_host_values_are_not_written_to_again() -> None:
     f = jit(lambda a, n: (a * 1, n * 1), donate_argnums=(0, 1))
     results = [f(np.full(64, i, np.float32), float(i)) for i in range(20)]
+    in_a_tree = jit(lambda t: (t[0] * 1, t[1] * 1), donate_argnums=0)
+    results += [in_a_tree([np.full(64, i, np.float32), float(i)]) for i in range(20, 40)]
     for i, (a, n) in enumerate(results):
         np.testing.assert_array_equal(np.asarray(a), np.full(64, i, np.float32))
         assert float(n) == i
@@ -205,7 +250,7 @@ def test_trees_of_one_type_may_have_several_structures() -> None:
             assert type(f(tree)) is type(tree)
             if isinstance(tree, dict):
                 assert list(f(tree)) == list(tree)
-    assert _slow_calls(f, lambda: (f({"a": {"b": x}}), f([x, x]), f((x,)))) == 0
+    assert _slow_calls(f, lambda: [f(tree) for tree in trees if tree is not None]) == 0
 
 
 def test_donated_arguments_of_every_kind_are_given_up() -> None:

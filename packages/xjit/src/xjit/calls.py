@@ -11,6 +11,7 @@ Neighbours: `jit` has the fast case, `arguments` takes calls apart, `program` ru
 from __future__ import annotations
 
 import functools
+import itertools
 import logging
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -24,16 +25,17 @@ from xjit.jaxlib_gateway import RuntimeFailure, fail
 from xjit.jit_primitive import jit_p
 from xjit.operands import (
     DICT,
+    HOST_TREE,
     NUMBER,
     NUMPY,
     STATIC,
-    TREE,
     UNKNOWN,
     avals_of,
     buffers_of,
     dict_reader,
     host_carrier,
     kind_of,
+    tree_carrier,
 )
 from xjit.placement import Gone, buffers_at, committed_to
 from xjit.program import Program
@@ -243,9 +245,9 @@ class Calls:
         kinds = [STATIC if i in static else kind_of(x) for i, x in enumerate(args)]
         if UNKNOWN in kinds:
             return
-        readers = self._readers(args, kinds, avals, ready.where)
-        key = (*key_of(args, kinds), cached)
-        self.ways.add(args, tuple(kinds), key, ready.entry(), readers)
+        wide = self.ways.widened(args, kinds)
+        readers = self._readers(args, wide, avals, ready.where)
+        self.ways.add(args, wide, (*key_of(args, wide), cached), ready.entry(), readers)
 
     def _readers(
         self, args: Sequence[Any], kinds: Sequence[Any], avals: Sequence[ShapedArray], where: Any
@@ -254,15 +256,16 @@ class Calls:
         readers: list[Any] = []
         rest = iter(avals)
         for i, (x, kind) in enumerate(zip(args, kinds, strict=True)):
-            if kind is DICT or kind is TREE:
-                for _ in xtree.leaves(x):
-                    next(rest)
-                if kind is DICT:
-                    readers.append(dict_reader(x))
-            elif kind is not STATIC:
-                aval = next(rest)
-                if kind is NUMPY or kind is NUMBER:
-                    readers += host_carrier(x, aval, where, kept=i in self.ways.donated)
+            if kind is STATIC:
+                continue
+            leaves, kept = xtree.leaves(x), i in self.ways.donated
+            own = list(itertools.islice(rest, len(leaves)))
+            if kind is DICT:
+                readers.append(dict_reader(x))
+            elif kind is HOST_TREE:
+                readers += tree_carrier(leaves, own, where, kept=kept)
+            elif kind is NUMPY or kind is NUMBER:
+                readers += host_carrier(x, own[0], where, kept=kept)
         return readers
 
     def program(self, traced: Traced, arguments: Arguments) -> Program:

@@ -25,7 +25,7 @@ from typing import Any
 import xtree
 from xjit import jaxlib_gateway as gateway
 from xjit.arguments import static_key
-from xjit.operands import ARRAY, DICT, NUMBER, NUMPY, STATIC, TREE
+from xjit.operands import ARRAY, DICT, HOST_TREE, NUMBER, NUMPY, STATIC, TREE, leaf_key
 from xjit.placement import Gone
 from xjit.results import give_up_all
 from xprim import EAGER, ConcreteArray, config, state
@@ -159,6 +159,14 @@ class Ways:
         self.last[0] = (None,) * (len(names) + 6)
         return self._made(names, kinds, self.fast, True, slow)
 
+    def widened(self, args: Sequence[Any], kinds: Sequence[str]) -> tuple[str, ...]:
+        """Return kinds for arguments that also fit those of such types that are known already."""
+        known = self.fast_by_types.get(tuple(map(type, args)))
+        if known is None:
+            return tuple(kinds)
+        return tuple([max(pair, key=_GENERALITY.index) if pair[0] in _GENERALITY else pair[1]
+                      for pair in zip(known[0], kinds, strict=True)])  # fmt: skip
+
     def add(
         self, args: Sequence[Any], kinds: tuple[str, ...], key: tuple[Any, ...],
         entry: tuple[Any, ...], readers: Sequence[Any],
@@ -167,11 +175,11 @@ class Ways:
 
         Args:
           args: the arguments.
-          kinds: their kinds.
+          kinds: their kinds, `widened`.
           key: what stands for their values, as `key_of` gives it, and the options.
           entry: as the values of `fast`.
-          readers: what reads those that are dicts (a function to the leaves) and host values (two:
-            to a cell, and one that takes it back).
+          readers: what reads those that are dicts (a function to the leaves), host values (two: to
+            a cell, and one that takes it back) and trees with host values (two, for all leaves).
         """
         in_arrays = _PLAIN if self.is_plain else _GENERAL
         if in_arrays.issuperset(kinds) and (self.is_plain or not self.donated):
@@ -220,6 +228,7 @@ def _forget() -> None:
 _lock = threading.Lock()
 _all_ways: weakref.WeakSet[Ways] = weakref.WeakSet()
 _MAX_SPECIALS = 64
+_GENERALITY = (DICT, TREE, HOST_TREE)
 _PLAIN, _GENERAL = frozenset((ARRAY, STATIC)), frozenset((ARRAY,))
 
 
@@ -238,6 +247,9 @@ def key_of(args: Sequence[Any], kinds: Sequence[str]) -> list[Any]:
         elif kind is TREE:
             leaves, tree = xtree.flatten(x)
             parts += (tree, *[leaf.aval for leaf in leaves])
+        elif kind is HOST_TREE:
+            leaves, tree = xtree.flatten(x)
+            parts += (tree, *map(leaf_key, leaves))
     return parts
 
 
@@ -268,6 +280,7 @@ _NAMESPACE = {
     "_CONSTANT": _CONSTANT,
     "_NEVER": object(),
     "_flattener": xtree.flattener,
+    "_leaf_key": leaf_key,
     "_are_strings": frozenset([str]).issuperset,
     "_give_up": give_up_all,
     "_is_shared": is_shared,
@@ -295,7 +308,8 @@ def _plain_parameters(fun: Callable[..., Any]) -> tuple[str, ...] | None:
     return names if plain and 0 < len(names) <= _MAX_PARAMETERS else None
 
 
-_PREFIXES = ("last_", "carry_", "back_", "cell_", "read_", "keys_", "tree_", "leaves_", "flatten_")
+_PREFIXES = ("last_", "carry_", "back_", "cell_", "cells_", "read_", "keys_", "tree_", "leaves_",
+             "flatten_")  # fmt: skip
 _RESERVED = frozenset(
     ("fast", "special_by_types", "special", "slow", "failed", "gone", "context", "where", "start",
      "handlers", "out_aval", "finish", "buffers", "outs", "error", "result", "type", "last")
@@ -351,6 +365,11 @@ _CARRIED = {
     "readers": ", carry_{x}, back_{x}",
     "given_back": "back_{x}(cell_{x})\n",
 }
+_FLATTENED = {
+    "prepared": "flatten_{x} = _flattener()\n",
+    "flatten": "leaves_{x}, tree_{x} = flatten_{x}({x})\n",
+    "donated": "_give_up(leaves_{x}, gone)\n",
+}
 _CODE = {
     ARRAY: _NOTHING | {
         "key": "{x}.aval, ",
@@ -372,12 +391,15 @@ else:
         "same": "{x} is last_{x} and ",
         "found": "{x} if type({x}) in _CONSTANT else _NEVER, ",
     },
-    TREE: _NOTHING | {
-        "prepared": "flatten_{x} = _flattener()\n",
-        "flatten": "leaves_{x}, tree_{x} = flatten_{x}({x})\n",
+    TREE: _NOTHING | _FLATTENED | {
         "key": "tree_{x}, *[leaf.aval for leaf in leaves_{x}], ",
         "buffers": "*[leaf._buffer for leaf in leaves_{x}], ",
-        "donated": "_give_up(leaves_{x}, gone)\n",
+    },
+    HOST_TREE: _NOTHING | _FLATTENED | _CARRIED | {
+        "key": "tree_{x}, *map(_leaf_key, leaves_{x}), ",
+        "written": "cells_{x} = carry_{x}(leaves_{x})\n",
+        "buffers": "*[cell[1] for cell in cells_{x}], ",
+        "given_back": "back_{x}(cells_{x})\n",
     },
     DICT: _NOTHING | {
         "flatten": """\

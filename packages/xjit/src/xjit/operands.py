@@ -20,7 +20,7 @@ from xjit.placement import device_at
 from xprim import ConcreteArray, ShapedArray, config, dtypes, from_numpy, scalar_array, shaped_array
 
 # The kinds of arguments that the fast cases of calls know.
-ARRAY, STATIC, DICT, TREE = "array", "static", "dict", "tree"
+ARRAY, STATIC, DICT, TREE, HOST_TREE = "array", "static", "dict", "tree", "host tree"
 NUMPY, NUMBER, UNKNOWN = "numpy", "number", "unknown"
 
 _ONLY_ARRAYS = frozenset([ConcreteArray])
@@ -44,9 +44,58 @@ def kind_of(x: Any) -> str:
         return NUMPY
     if kind is dict and x and _ONLY_ARRAYS.issuperset(map(type, x.values())):
         return DICT if _STR_ONLY.issuperset(map(type, x)) else TREE
-    if xtree.is_tree_node(kind) and _ONLY_ARRAYS.issuperset(map(type, xtree.leaves(x))):
+    if not xtree.is_tree_node(kind):
+        return UNKNOWN
+    kinds = set(map(type, xtree.leaves(x)))
+    if kinds <= _ONLY_ARRAYS:
         return TREE
-    return UNKNOWN
+    of_host = all(
+        k is ConcreteArray or k in _NUMBERS or k is np.ndarray or issubclass(k, np.generic)
+        for k in kinds
+    )
+    return HOST_TREE if of_host else UNKNOWN
+
+
+def leaf_key(x: Any) -> Any:
+    """Return what stands for the type of a leaf: arrays, NumPy arrays and numbers never agree."""
+    kind = type(x)
+    if kind is ConcreteArray:
+        return x.aval
+    if kind is np.ndarray or issubclass(kind, np.generic):
+        return x.dtype, x.shape
+    return kind
+
+
+def tree_carrier(
+    leaves: Sequence[Any], avals: Sequence[ShapedArray], where: Any, *, kept: bool
+) -> tuple[Callable[[list[Any]], list[gateway.Cell]], Callable[[list[gateway.Cell]], None]]:
+    """Return what brings the leaves of a tree to a placement, and what takes their memory back.
+
+    Args:
+      leaves: arrays and host values; the functions are for trees of such leaves.
+      avals: the abstract values of their arrays.
+      where: the placement.
+      kept: as for `host_carrier`.
+    """
+    ways = [
+        (_present, None) if type(x) is ConcreteArray else host_carrier(x, aval, where, kept=kept)
+        for x, aval in zip(leaves, avals, strict=True)
+    ]
+    carries = [carry for carry, _ in ways]
+    from_host = [(i, give_back) for i, (_, give_back) in enumerate(ways) if give_back is not None]
+
+    def carry_all(leaves: list[Any]) -> list[gateway.Cell]:
+        return [carry(x) for carry, x in zip(carries, leaves, strict=True)]
+
+    def give_all_back(cells: list[gateway.Cell]) -> None:
+        for i, give_back in from_host:
+            give_back(cells[i])
+
+    return carry_all, give_all_back
+
+
+def _present(x: ConcreteArray) -> gateway.Cell:
+    return None, x._buffer
 
 
 def host_carrier(x: Any, aval: ShapedArray, where: Any, *, kept: bool) -> gateway.Carrier:

@@ -54,7 +54,7 @@ from .dlpack import dlpack_device
 from .executables import Executable, compile_program, deserialize_program
 from .foreign import CALLBACK_TARGET, python_callback, register_ffi_target, register_lapack
 from .gpu_plugin import GpuPlugin, find_gpu_plugin
-from .host_values import Carrier, PassingSharding, carrier
+from .host_values import Carrier, Cell, PassingSharding, carrier
 from .processes import join_processes, leave_processes
 from .spread import pieces_cell, put_everywhere, put_pieces
 
@@ -64,6 +64,7 @@ __all__ = [
     "Buffer",
     "BufferType",
     "Carrier",
+    "Cell",
     "Device",
     "Executable",
     "GpuPlugin",
