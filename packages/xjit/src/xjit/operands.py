@@ -46,14 +46,10 @@ def kind_of(x: Any) -> str:
         return DICT if _STR_ONLY.issuperset(map(type, x)) else TREE
     if not xtree.is_tree_node(kind):
         return UNKNOWN
-    kinds = set(map(type, xtree.leaves(x)))
-    if kinds <= _ONLY_ARRAYS:
+    kinds = set(map(kind_of, xtree.leaves(x)))
+    if kinds <= {ARRAY}:
         return TREE
-    of_host = all(
-        k is ConcreteArray or k in _NUMBERS or k is np.ndarray or issubclass(k, np.generic)
-        for k in kinds
-    )
-    return HOST_TREE if of_host else UNKNOWN
+    return HOST_TREE if kinds <= {ARRAY, NUMPY, NUMBER} else UNKNOWN
 
 
 def leaf_key(x: Any) -> Any:

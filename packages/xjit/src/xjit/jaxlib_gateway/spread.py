@@ -18,12 +18,9 @@ import numpy as np
 
 from xjit import transfer_guards as guards
 
-from .buffers import Buffer, ManyDevices, array_type, placement, put, stacked
+from .buffers import _ALIAS, _COPY, Buffer, ManyDevices, array_type, assemble, placement, put
 from .host_values import Cell, cells
 from .runtime import RuntimeFailure, _jax, fail, xla_client
-
-_COPY = xla_client.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
-_IN_PLACE = xla_client.HostBufferSemantics.ZERO_COPY
 
 
 class PiecesInARow(ManyDevices):
@@ -52,9 +49,9 @@ def put_pieces(arrays: Sequence[np.ndarray[Any, Any]], devices: tuple[Any, ...])
     """
     first = arrays[0]
     if not first.ndim or not first.size:  # nothing to lie along in a row
-        return _joined([put(a, d, may_alias=True) for a, d in zip(arrays, devices, strict=True)])
+        return assemble([put(a, d, may_alias=True) for a, d in zip(arrays, devices, strict=True)])
     shape = (len(arrays) * first.shape[0], *first.shape[1:])
-    return _put_at_once("put_pieces", shape, arrays, _in_a_row(devices))
+    return _put_at_once("put_pieces", shape, arrays, _in_a_row(devices), devices)
 
 
 def pieces_cell(
@@ -77,33 +74,26 @@ def pieces_cell(
     if None in found:
         return None
     firsts = [first for cell in found if cell is not None for first in cell[1]]
-    return [memory for memory, _ in firsts], _joined([buffer for _, buffer in firsts])
-
-
-def _joined(pieces: list[Buffer]) -> Buffer:
-    devices = tuple([piece._sharding._device for piece in pieces])
-    return _jax.ArrayImpl(pieces[0].aval, stacked(devices, 0), pieces, True, _skip_checks=True)
+    return [memory for memory, _ in firsts], assemble([buffer for _, buffer in firsts], devices)
 
 
 def put_everywhere(array: np.ndarray[Any, Any], devices: tuple[Any, ...]) -> Buffer:
     """Return one buffer with the whole host array on each device; otherwise as `put_pieces`."""
     arrays = [array] * len(devices)
-    return _put_at_once("put_everywhere", array.shape, arrays, _everywhere(devices))
-
-
-_everywhere = functools.lru_cache(maxsize=4096)(ManyDevices)
+    return _put_at_once("put_everywhere", array.shape, arrays, placement(devices), devices)
 
 
 def _put_at_once(
-    operation: str, shape: tuple[int, ...], arrays: Sequence[np.ndarray[Any, Any]], where: Any
-) -> Buffer:
-    kind, devices = array_type(shape, arrays[0].dtype), where.devices
+    operation: str, shape: tuple[int, ...], arrays: Sequence[np.ndarray[Any, Any]], where: Any,
+    devices: tuple[Any, ...],
+) -> Buffer:  # fmt: skip
+    kind = array_type(shape, arrays[0].dtype)
     if guards.to_device.used and devices[0].platform != "cpu":
         guards.check(guards.to_device, kind, "the host", devices[0])
     alias = all(a.flags.owndata or not a.flags.writeable for a in arrays)
     try:
         return _jax.batched_device_put(
-            kind, where, arrays, devices, True, False, _IN_PLACE if alias else _COPY, True
+            kind, where, arrays, devices, True, False, _ALIAS if alias else _COPY, True
         )
     except RuntimeFailure as error:
         fail(operation, f"{kind} could not be placed on {len(devices)} devices", error)
