@@ -223,3 +223,18 @@ def test_a_function_of_hermitian_eigenvectors_has_a_derivative():
     x_dot = hermitian @ hermitian
     found = xad.jvp(rebuilt, (hermitian,), (x_dot,))[1]
     np.testing.assert_allclose(np.asarray(found), x_dot, atol=1e-8)
+
+
+def test_matrix_rank_takes_a_bound_for_each_matrix():
+    x = np.stack([np.diag([1.0, 1e-3, 1e-6]), np.diag([2.0, 1.0, 1e-3])]).astype(np.float32)
+    for bounds in (1e-4, np.float32(1e-4), [1e-4, 1e-2], np.array([1e-2])):
+        rtol = np.asarray(bounds, np.float32)
+        found = linalg.matrix_rank(x, rtol=bounds)
+        np.testing.assert_array_equal(found, np.linalg.matrix_rank(x, rtol=rtol))
+        found = linalg.matrix_rank(x, tol=bounds)
+        np.testing.assert_array_equal(found, np.linalg.matrix_rank(x, tol=rtol))
+
+
+def test_matrix_rank_refuses_bounds_that_do_not_fit_the_matrices():
+    with pytest.raises(ValueError, match="one bound, or one for each matrix"):
+        linalg.matrix_rank(np.eye(3, dtype=np.float32), rtol=(1, 0))

@@ -106,7 +106,7 @@ def _zero_rule(primitive: Primitive) -> JvpRule:
 def _linear_rule(primitive: Primitive) -> JvpRule:
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:
         outs = state.trace.process(primitive, tuple(primals), params)
-        if not is_differentiable(outs[0].aval):
+        if not outs or not is_differentiable(outs[0].aval):  # a split of nothing has no parts
             return outs, _zeros(outs)
         return outs, primitive.bind(*[instantiate(t) for t in tangents], **params)
 

@@ -40,8 +40,8 @@ def check_batch(primitive: Primitive | str, sample: Sample, size: int = _SIZE) -
     operands = [np.asarray(x) for x in sample.operands]
     params = dict(sample.params)
     examples = [[_varied(x, k, params) for x in operands] for k in range(size)]
-    for dims in _layouts(operands):
-        _check_layout(primitive, sample, examples, dims)
+    for k, dims in enumerate(_layouts(operands)):
+        _check_layout(primitive, sample, examples, dims, weak=k == 0)
 
 
 def _layouts(operands: Sequence[np.ndarray[Any, Any]]) -> Iterator[tuple[Any, ...]]:
@@ -63,8 +63,14 @@ def _layouts(operands: Sequence[np.ndarray[Any, Any]]) -> Iterator[tuple[Any, ..
 
 
 def _check_layout(
-    primitive: Primitive, sample: Sample, examples: Sequence[Sequence[Any]], dims: tuple[Any, ...]
+    primitive: Primitive,
+    sample: Sample,
+    examples: Sequence[Sequence[Any]],
+    dims: tuple[Any, ...],
+    *,
+    weak: bool,
 ) -> None:
+    """Check one layout, and of weakly typed operands that the results are as weak as one by one."""
     params = dict(sample.params)
     size = len(examples)
     values = [
@@ -85,6 +91,21 @@ def _check_layout(
             host = np.asarray(out)
             found = host if d is not_mapped else np.take(host, k, axis=d)
             _compare(found, np.asarray(want), sample, f"{where}, example {k}, result {j}")
+    if weak:
+        _check_weak_types(primitive, params, values, dims, where)
+
+
+def _check_weak_types(
+    primitive: Primitive, params: Any, values: Sequence[Any], dims: Sequence[Any], where: str
+) -> None:
+    weak = [_array(x.to_host(), weak=True) for x in values]
+    firsts = [np.asarray(np.take(x.to_host(), 0, d)) for x, d in zip(weak, dims, strict=True)]
+    wanted = primitive.bind(*[_array(x, weak=True) for x in firsts], **params)
+    axis = BatchAxis(weak[0].aval.shape[dims[0]])
+    outs, _ = batch_flat(axis, lambda *xs: primitive.bind(*xs, **params), weak, dims)
+    for out, want in zip(outs, wanted, strict=True):
+        found, expected = out.aval.weak_type, want.aval.weak_type
+        assert found == expected, f"{where}: weak type {found}, not {expected}"
 
 
 def _compare(found: Any, want: Any, sample: Sample, where: str) -> None:
@@ -105,8 +126,8 @@ def _compare(found: Any, want: Any, sample: Sample, where: str) -> None:
     np.testing.assert_allclose(found, want, rtol=rtol, atol=atol, err_msg=where)
 
 
-def _array(host: np.ndarray[Any, Any]) -> ConcreteArray:
-    return ConcreteArray(host, shaped_array(host.shape, host.dtype))
+def _array(host: np.ndarray[Any, Any], *, weak: bool = False) -> ConcreteArray:
+    return ConcreteArray(host, shaped_array(host.shape, host.dtype, weak))
 
 
 def _varied(x: np.ndarray[Any, Any], k: int, params: Mapping[str, Any]) -> np.ndarray[Any, Any]:

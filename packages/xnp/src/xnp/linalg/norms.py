@@ -13,7 +13,7 @@ from typing import Any
 from xnp import lax
 from xnp.linalg.factorisations import svdvals
 from xnp.linalg.operands import axis_of, matrix, promoted
-from xnp.linalg.systems import inv, rank_of
+from xnp.linalg.systems import bounds_of, count_above, inv, rank_of
 from xnp.primitives.shorthand import converted, reshaped, selected, summed
 from xprim import Array, dtypes
 
@@ -195,15 +195,14 @@ def matrix_rank(M: Any, rtol: Any = None, *, tol: Any = None) -> Array:
 
     Args:
       M: matrices of shape (..., m, n).
-      rtol: the bound relative to the greatest singular value; None for max(m, n) times the
-        precision of the dtype.
+      rtol: the bound relative to the greatest singular value, a number or an array with one for
+        each matrix; None for max(m, n) times the precision of the dtype.
       tol: the absolute bound, instead of `rtol`.
     """
     x = matrix("matrix_rank", M)
     s = svdvals(x)
     if tol is not None:
-        bound = lax.full_like(s, tol)
-        result: Array = summed(converted(lax.gt(s, bound), dtypes.int32), (s.ndim - 1,))
+        result: Array = count_above(s, bounds_of(s, tol))
         return result
     if rtol is None:
         rtol = max(x.shape[-2:]) * float(dtypes.finfo(x.dtype).eps)

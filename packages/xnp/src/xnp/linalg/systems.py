@@ -9,14 +9,25 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from xnp import lax
 from xnp.linalg.operands import axis_of, broadcast_batches, matrix, promoted
 from xnp.linalg.products import diagonal, matmul
 from xnp.primitives.matrices import adjoint, eye
 from xnp.primitives.pinv import pinv_p
-from xnp.primitives.shorthand import converted, filled, moved, reshaped, scalar_like, sliced, summed
+from xnp.primitives.shorthand import (
+    broadcasted,
+    converted,
+    filled,
+    moved,
+    reshaped,
+    scalar_like,
+    sliced,
+    summed,
+)
 from xnp.primitives.solve import solve_p
-from xprim import Array, dtypes
+from xprim import Array, as_array, dtypes
 
 
 class SlogdetResult(NamedTuple):
@@ -131,8 +142,23 @@ def rank_of(s: Any, rtol: Any) -> Any:
     if not s.shape[-1]:
         return filled(s.shape[:-1], 0, dtypes.int32)
     largest = lax.broadcast_in_dim(sliced(s, last, 0, 1), s.shape, tuple(range(s.ndim)))
-    counted = lax.gt(s, lax.mul(largest, scalar_like(s, rtol)))
-    return summed(converted(counted, dtypes.int32), (last,))
+    return count_above(s, lax.mul(largest, bounds_of(s, rtol)))
+
+
+def bounds_of(s: Any, bound: Any) -> Any:
+    """Return a bound for each matrix, a number or an array, in the shape of its singular values."""
+    x, batch = converted(as_array(bound, what="bound"), s.dtype), s.shape[:-1]
+    if x.ndim > len(batch) or np.broadcast_shapes(x.shape, batch) != batch:
+        raise ValueError(
+            "matrix_rank: there must be one bound, or one for each matrix."
+            f"\n  got       {x.aval.str_long()}\n  expected  a shape that broadcasts to {batch}"
+        )
+    return broadcasted(x, s.shape, tuple(range(len(batch) - x.ndim, len(batch))))
+
+
+def count_above(s: Any, bounds: Any) -> Any:
+    """Return how many singular values of each matrix exceed their bounds."""
+    return summed(converted(lax.gt(s, bounds), dtypes.int32), (s.ndim - 1,))
 
 
 def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:

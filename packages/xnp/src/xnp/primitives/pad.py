@@ -104,7 +104,9 @@ def _batch(axis: Any, operands: Any, dims: Any, *, padding_config: Any) -> Any:
         return pad_p.bind(x, value, padding_config=inserted(padding_config, d, (0, 0, 0))), (d,)
     x = axis.to_front(x, d)
     truth = np.dtype(bool)
-    zero, no, yes = filled((), 0, x.aval.dtype), filled((), False, truth), filled((), True, truth)
+    no, yes = filled((), False, truth), filled((), True, truth)
+    # as weak as the array, or the result would not be
+    zero = bind("convert_element_type", no, new_dtype=x.aval.dtype, weak_type=x.aval.weak_type)
     config = ((0, 0, 0), *padding_config)
     padded = pad_p.bind(x, zero, padding_config=config)[0]
     inside = broadcasted(no, x.aval.shape[1:], ())

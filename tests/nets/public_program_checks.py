@@ -1,0 +1,327 @@
+"""What must hold for every random program of public functions.
+
+    check_refusals      what evaluation refuses, tracing refuses, with an error that users expect
+    check_compiled      jit == evaluation: shapes, dtypes, weak types; values within rounding
+    check_batched       vmap == the loop over the examples
+    check_derivatives   forward == reverse, element by element; gradients have their operands' types
+    check_wrapped       the calls inside jit, checkpoint, loops, branches, custom rules, closures,
+                        then all of it differentiated and compiled == the plain program
+
+The first four look at one call at a time, with equal operands on both sides: so no rounding of one
+call is an input of the next, and values, special ones too, are compared as tightly as the function
+allows. The last looks at a program as a whole, where its results do not hang on the last digit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import xnp
+from tests.nets.public_program_wrappers import WRAPPERS
+from tests.nets.public_programs import NEEDS_VALUES, Call, PublicProgram, Tried
+from xad import grad, jacfwd, jacrev
+from xbatch import vmap
+from xjit import jit
+from xprim import ConcreteArray, dtypes, shaped_array
+from xprim.errors import MissingRuleError
+
+REFUSALS = (TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError)
+# Values may be refused where they are known: an index out of range, an integer that does not fit.
+_OF_VALUES = (IndexError, OverflowError, ZeroDivisionError)
+# A few ulp of each format, times the length of the sums that the calls make of 8 elements or less.
+_RELATIVE = {2: 4e-3, 4: 4e-6, 8: 1e-13}
+_BFLOAT16 = 3e-2
+# Only the types of their results are compared.
+NOT_UNIQUE = {
+    "xnp.linalg.svd", "lax.linalg.svd", "lax.linalg.eig", "lax.linalg.eigh",
+    "xnp.linalg.eig", "xnp.linalg.eigh",
+}  # fmt: skip
+ILL_CONDITIONED = {"lax.random_gamma_grad", "lax.igammac", "lax.igamma", "lax.igamma_grad_a"}
+
+
+class Finding(AssertionError):  # noqa: N818 - a test that fails prints its name first
+    """Something that must hold for a call or a program does not."""
+
+
+def _show(x: Any) -> str:
+    return f"{x.aval.str_short()} {np.asarray(x).tolist()}"
+
+
+def _say(tried: Tried, what: str) -> Finding:
+    operands = "\n".join([f"    {_show(x)}" for x in tried.operands])
+    return Finding(f"{tried.call}: {what}\n  operands\n{operands}")
+
+
+# ------------------------------------------------------------------------------------ refusals
+
+
+def check_refusals(tried: Tried) -> None:
+    """Check that evaluation and tracing refuse the same calls, and how."""
+    for error in (tried.error, tried.traced):
+        if error is not None and not isinstance(error, REFUSALS):
+            raise _say(tried, f"an error of a kind that users do not expect: {error!r}") from error
+    if isinstance(tried.traced, NEEDS_VALUES) or "known while tracing" in str(tried.traced):
+        return
+    if isinstance(tried.error, _OF_VALUES):
+        return
+    if (tried.error is None) != (tried.traced is None):
+        who = "evaluation" if tried.traced is None else "tracing"
+        raise _say(tried, f"only {who} refuses: {tried.error or tried.traced}")
+
+
+# -------------------------------------------------------------------------------------- values
+
+
+def _tolerance(dtype: np.dtype[Any]) -> float:
+    if not dtypes.is_inexact(dtype):
+        return 0.0
+    if dtype == dtypes.bfloat16:
+        return _BFLOAT16
+    return _RELATIVE[np.zeros(0, dtype).real.dtype.itemsize]
+
+
+def differ(found: Any, wanted: Any, slack: float = 1.0, scale: float = 0.0) -> str:
+    """Return in what two arrays differ: type, the places of NaN and infinities, or a value.
+
+    Args:
+      found: the array that is tried.
+      wanted: the array that it shall be equal to.
+      slack: how many times the usual tolerance is allowed.
+      scale: the magnitude of what the elements are differences of, where they are smaller.
+    """
+    if found.aval is not wanted.aval:
+        return f"the type is {found.aval} and not {wanted.aval}"
+    f, w = np.asarray(found), np.asarray(wanted)
+    w_dtype = w.dtype
+    relative = slack * _tolerance(w.dtype)
+    if not relative:
+        return "" if np.array_equal(f, w) else f"{f.tolist()} and not {w.tolist()}"
+    wide = np.complex128 if w.dtype.kind == "c" else np.float64
+    f, w = f.astype(wide), w.astype(wide)
+    finite = np.isfinite(w)
+    scale = np.abs(w[finite]).max(initial=scale)
+    with np.errstate(all="ignore"):
+        # the compiler takes a subnormal result for zero
+        near = np.abs(f - w) <= relative * (scale + np.abs(w)) + float(dtypes.finfo(w_dtype).tiny)
+    same = (f == w) | (np.isnan(f) & np.isnan(w)) | (finite & near)
+    return "" if same.all() else f"{f.tolist()} and not {w.tolist()}"
+
+
+def _compare(tried: Tried, how: str, found: Sequence[Any], wanted: Sequence[Any]) -> None:
+    if len(found) != len(wanted):
+        raise _say(tried, f"{how}: {len(found)} results and not {len(wanted)}")
+    scale = _scale(tried)
+    for f, w in zip(found, wanted, strict=True):
+        if tried.call.path in NOT_UNIQUE or tried.call.path in ILL_CONDITIONED:
+            difference = "" if f.aval is w.aval else differ(f, w)
+        else:
+            difference = differ(f, w, scale=scale)
+        if difference:
+            raise _say(tried, f"{how}: {difference}")
+
+
+def _scale(tried: Tried) -> float:
+    """Return the magnitude of the operands, at most 1: results of zero are differences of it."""
+    found = [np.abs(np.asarray(x).astype(np.complex128)) for x in tried.operands]
+    return min(1.0, max([float(x[np.isfinite(x)].max(initial=0.0)) for x in found], default=0.0))
+
+
+def check_compiled(tried: Tried) -> None:
+    """Check that the call gives the same compiled, which may take subnormal numbers for zero."""
+    assert tried.results is not None
+    if any(_has_subnormals(x) for x in tried.operands):
+        return
+    found = jit(lambda *xs: tried.call(*xs))(*tried.operands)
+    _compare(tried, "compiled", found, tried.results)
+
+
+def _has_subnormals(x: Any) -> bool:
+    if not dtypes.is_inexact(x.dtype):
+        return False
+    host = np.asarray(x)
+    parts = [host.real, host.imag] if host.dtype.kind == "c" else [host]
+    tiny = float(dtypes.finfo(x.dtype).tiny)
+    return any(((p != 0) & (np.abs(p.astype(np.float64)) < tiny)).any() for p in parts)
+
+
+def check_batched(tried: Tried) -> None:
+    """Check that the call on a batch gives what it gives on each of its examples."""
+    if not tried.operands:
+        return
+    others = [xnp.flip(x) if x.ndim else x for x in tried.operands]
+    examples = [tried.operands, others]
+    batch = [_stacked(x, y) for x, y in zip(tried.operands, others, strict=True)]
+    found = vmap(lambda *xs: tried.call(*xs))(*batch)
+    for k, example in enumerate(examples):
+        wanted = tried.call(*example)
+        _compare(tried, f"example {k} of a batch", [x[k] for x in found], wanted)
+
+
+def _stacked(x: Any, y: Any) -> Any:
+    return _with_elements(x, np.stack([np.asarray(x), np.asarray(y)]))
+
+
+def _with_elements(x: Any, host: np.ndarray[Any, Any]) -> Any:
+    """Return an array of the dtype and weak type of another."""
+    with np.errstate(all="ignore"):
+        host = host.astype(x.dtype)
+    return ConcreteArray(host, shaped_array(host.shape, x.dtype, x.aval.weak_type))
+
+
+# --------------------------------------------------------------------------------- derivatives
+
+
+def check_derivatives(tried: Tried) -> None:
+    """Check forward against reverse mode, and the types of what they give."""
+    floats = [i for i, x in enumerate(tried.operands) if _is_real(x)]
+    if not floats or not any(_is_real(y) for y in tried.results or ()):
+        return
+
+    def of_floats(*xs: Any) -> list[Any]:
+        operands = list(tried.operands)
+        for i, x in zip(floats, xs, strict=True):
+            operands[i] = x
+        return [y for y in tried.call(*operands) if _is_real(y)]
+
+    xs, numbers = [tried.operands[i] for i in floats], tuple(range(len(floats)))
+    try:
+        forward = jacfwd(of_floats, numbers)(*xs)
+        reverse = jacrev(of_floats, numbers)(*xs)
+    except (MissingRuleError, ValueError) as error:
+        if _has_no_derivative(error):
+            return
+        raise
+    outputs = [y for y in tried.results if _is_real(y)]
+    for y, of_y, others in zip(outputs, forward, reverse, strict=True):
+        for x, f, r in zip(xs, of_y, others, strict=True):
+            if (f.dtype, r.dtype) != (y.dtype, x.dtype):
+                raise _say(tried, f"slopes of {f.dtype} and {r.dtype} for {y.dtype} by {x.dtype}")
+        difference = _slopes_differ(_matrix(of_y, y.size), _matrix(others, y.size), [y, *xs])
+        if difference:
+            raise _say(tried, f"forward and reverse mode: {difference}")
+
+
+def _matrix(parts: Sequence[Any], rows: int) -> np.ndarray[Any, Any]:
+    """Return the Jacobians with respect to several operands side by side."""
+    return np.hstack([np.asarray(p).astype(np.float64).reshape(rows, p.size // max(rows, 1))
+                      for p in parts])  # fmt: skip
+
+
+def _slopes_differ(f: Any, r: Any, values: Sequence[Any]) -> str:
+    """Return in what the Jacobians of forward and reverse mode differ.
+
+    Where one slope is infinite or NaN, forward mode has NaN along its row and reverse mode along
+    its column (zero times infinity): only the entries beside no other such entry are compared.
+    """
+    bad_f, bad_r = ~np.isfinite(f), ~np.isfinite(r)
+    poisoned = (bad_f.sum(1, keepdims=True) > bad_f) | (bad_r.sum(0, keepdims=True) > bad_r)
+    relative = 10 * max(_tolerance(v.dtype) for v in values)
+    scale = np.abs(r[~bad_r]).max(initial=0.0)
+    with np.errstate(all="ignore"):
+        near = np.abs(f - r) <= relative * (scale + np.abs(r))
+    same = (f == r) | (np.isnan(f) & np.isnan(r)) | near | poisoned
+    return "" if same.all() else f"{f.tolist()} and {r.tolist()}"
+
+
+def _has_no_derivative(error: Exception) -> bool:
+    return isinstance(error, MissingRuleError) or "is not available" in str(error)
+
+
+def _is_real(x: Any) -> bool:
+    return bool(dtypes.is_inexact(x.dtype)) and x.dtype.kind != "c"
+
+
+# ---------------------------------------------------------------------------- whole programs
+
+
+def check_wrapped(program: PublicProgram, *, compiled: bool = True) -> None:
+    """Check a program whose calls are inside of others, drawn by its seed, against the plain."""
+    plain = _loss(program, lambda k, call: call)
+    wrapped = _loss(program, lambda k, call: _wrapper(program, k)(call))
+    floats = [x for x in program.arguments if _is_real(x)]
+    if not floats or any(_has_subnormals(x) for x in program.arguments):
+        return
+    if {t.call.path for t in program.tried} & (NOT_UNIQUE | ILL_CONDITIONED):
+        return
+    ways: dict[str, Callable[..., Any]] = {"wrapped": grad(wrapped)}
+    if compiled:
+        ways["wrapped and compiled"] = jit(grad(wrapped))
+    try:
+        wanted = grad(plain)(floats)
+    except (MissingRuleError, ValueError) as error:
+        if _has_no_derivative(error):
+            return
+        raise
+    for how, way in ways.items():
+        _compare_gradients(program, how, way(floats), wanted, lambda xs: grad(plain)(xs))
+
+
+def wrapper_names(program: PublicProgram) -> list[str]:
+    """Return the names of the wrappers around the calls of a program."""
+    names = list(WRAPPERS)
+    return [names[(program.seed + 7 * k) % len(names)] for k in range(len(program.tried))]
+
+
+def _wrapper(program: PublicProgram, k: int) -> Callable[[Call], Callable[..., Any]]:
+    return WRAPPERS[wrapper_names(program)[k]]
+
+
+def _loss(program: PublicProgram, wrap: Callable[[int, Call], Any]) -> Callable[..., Any]:
+    def loss(floats: Sequence[Any]) -> Any:
+        given = iter(floats)
+        arguments = [next(given) if _is_real(x) else x for x in program.arguments]
+        values = program.run(arguments, wrap)
+        parts = [xnp.sum(v.astype(np.float32)) for v in values if _is_real(v)]
+        return sum(parts[1:], parts[0])
+
+    return loss
+
+
+def _compare_gradients(
+    program: PublicProgram, how: str, found: Any, wanted: Any, again: Callable[[Any], Any]
+) -> None:
+    for i, (f, w) in enumerate(zip(found, wanted, strict=True)):
+        if f.aval is not w.aval:
+            raise Finding(f"{how}: gradient {i} is {f.aval.str_short()}, not {w.aval.str_short()}")
+        difference = differ(f, w, slack=100)
+        # a slope that is infinite is zero times infinity to those who know of the zero no more
+        if not (np.isfinite(np.asarray(w)).all() and np.isfinite(np.asarray(f)).all()):
+            continue
+        if difference and _is_stable(program, again, i, w):
+            raise Finding(f"{how}: gradient {i}: {difference}\n  calls\n{_calls(program)}")
+
+
+def _calls(program: PublicProgram) -> str:
+    pairs = zip(wrapper_names(program), program.tried, strict=True)
+    return "\n".join([f"    {name}: {tried.call}" for name, tried in pairs])
+
+
+def _is_stable(program: PublicProgram, gradient: Callable[[Any], Any], i: int, wanted: Any) -> bool:
+    """Say whether the plain gradient stays where it is when its arguments move by a few ulp."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        moved = [_moved(x, rng) for x in program.arguments if _is_real(x)]
+        if differ(gradient(moved)[i], wanted, slack=10):
+            return False
+    return True
+
+
+def _moved(x: Any, rng: np.random.Generator) -> Any:
+    ulps = 8 * float(dtypes.finfo(x.dtype).eps) * rng.uniform(-1, 1, x.shape)
+    with np.errstate(all="ignore"):
+        return _with_elements(x, np.asarray(x).astype(np.float64) * (1 + ulps))
+
+
+def check_program(program: PublicProgram, *, compiled: bool = True) -> None:
+    """Check everything that must hold; `compiled` says whether to ask the compiler too."""
+    for tried in program.tried:
+        check_refusals(tried)
+        if tried.can_be_traced:
+            check_batched(tried)
+            check_derivatives(tried)
+            if compiled:
+                check_compiled(tried)
+    check_wrapped(program, compiled=compiled)

@@ -1,0 +1,117 @@
+"""Random programs of the whole public API: all ways to run them agree, as do their derivatives.
+
+`tests/composition/test_random_programs.py` draws operations of `lax` on float32, int32 and bool,
+within bounds that let it compare whole programs tightly. So it never met a special value, another
+dtype, a weak type, a function of `xnp` or `nn`, a Jacobian beside its transpose, a rule whose
+primal passes through a call, or two functions of equal code. Here all of these are drawn.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+import xnp
+from tests.nets import public_program_checks as checks
+from tests.nets.cells import IN_FULL
+from tests.nets.public_functions import NOT_DRAWN, forms_of, functions
+from tests.nets.public_program_wrappers import WRAPPERS
+from tests.nets.public_programs import Call, Tried, draw
+from xad.linear_call import linear_call
+from xbatch import custom_vmap
+
+_PARTS = 8
+_PROGRAMS = -(-int(os.environ.get("FUZZ_PROGRAMS", "160")) // _PARTS)
+# Other programs at each nightly run; the same at each ordinary one.
+_START = int.from_bytes(os.urandom(4)) if IN_FULL else 0
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("part", range(_PARTS))
+def test_every_way_to_run_a_program_of_public_functions_gives_the_same(part):
+    for k in range(_PROGRAMS):
+        seed = _START + part * _PROGRAMS + k
+        try:
+            checks.check_program(draw(seed), compiled=IN_FULL or k % 4 == 0)
+        except Exception as error:
+            error.add_note(f"the program is draw({seed})")
+            raise
+
+
+def test_the_functions_are_those_of_the_namespaces():
+    assert len(functions()) >= 490
+    assert sum(len(forms_of(path)) for path in functions()) >= 2000
+    without = [path for path in functions() if not forms_of(path)]
+    assert not without, f"no form fits them: name them in NOT_DRAWN, or add a form: {without}"
+    absent = [path for path in NOT_DRAWN if not hasattr(_module(path), path.rpartition(".")[2])]
+    assert not absent, f"no such functions: {absent}"
+
+
+def _module(path):
+    return xnp if path.startswith("xnp.") else xnp.lax
+
+
+# ------------------------------------------------------------------ the checks find what they shall
+
+X = xnp.asarray(np.array([0.5, -1.5, 2.0], np.float32))
+
+
+def _tried(function, monkeypatch, *operands):
+    monkeypatch.setitem(functions(), "planted", function)
+    call = Call("planted", "x y"[: 2 * len(operands) - 1], tuple(range(len(operands))), (0, 0))
+    return Tried(call, list(operands), call(*operands), None, None)
+
+
+def _wrong_in_reverse(x):
+    return linear_call(lambda _, x: 2 * x, lambda _, x_bar: 3 * x_bar, (), x)
+
+
+@custom_vmap
+def _wrong_in_a_batch(x):
+    return xnp.sin(x)
+
+
+_wrong_in_a_batch.def_vmap(lambda size, mapped, x: (xnp.cos(x), True))
+
+
+def test_a_wrong_batch_rule_is_found(monkeypatch):
+    with pytest.raises(checks.Finding, match="of a batch"):
+        checks.check_batched(_tried(_wrong_in_a_batch, monkeypatch, X))
+
+
+def test_a_wrong_transpose_is_found(monkeypatch):
+    with pytest.raises(checks.Finding, match="forward and reverse mode"):
+        checks.check_derivatives(_tried(_wrong_in_reverse, monkeypatch, X))
+
+
+def test_a_result_that_depends_on_compilation_is_found(monkeypatch):
+    def looks(x):
+        return xnp.sin(x) if isinstance(x, type(X)) else xnp.cos(x)
+
+    with pytest.raises(checks.Finding, match="compiled"):
+        checks.check_compiled(_tried(looks, monkeypatch, X))
+
+
+def test_a_weak_type_that_is_lost_is_found(monkeypatch):
+    def strong(x):
+        return x if isinstance(x, type(X)) else xnp.asarray(x, np.float32)
+
+    with pytest.raises(checks.Finding, match="the type is"):
+        checks.check_compiled(_tried(strong, monkeypatch, xnp.asarray(0.5)))
+
+
+def test_an_error_of_another_kind_is_found(monkeypatch):
+    call = Call("xnp.sin", "x", (0,), (0, 0))
+    with pytest.raises(checks.Finding, match="do not expect"):
+        checks.check_refusals(Tried(call, [X], None, AttributeError("lower"), None))
+    with pytest.raises(checks.Finding, match="only tracing refuses"):
+        checks.check_refusals(Tried(call, [X], (X,), None, ValueError("no")))
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_a_wrapper_gives_what_the_call_gives(name):
+    call = Call("xnp.multiply", "x y", (0, 1), (0, 0))
+    (found,) = WRAPPERS[name](call)(X, X)
+    assert not checks.differ(found, X * X)
