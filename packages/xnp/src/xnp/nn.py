@@ -53,8 +53,7 @@ def relu(x: Any) -> Array:
     """Return max(x, 0); the derivative at 0 is 0, and that at NaN too."""
     (x,) = promoted("relu", x)
     zero = scalar_like(0, x)
-    positive = bind("gt", x, zero)
-    return select(bind("or", positive, bind("ne", x, x)), x, zero)
+    return select(bind("gt", x, zero), x, bind("max", bind("stop_gradient", x), zero))
 
 
 @planned(1)
@@ -125,7 +124,9 @@ def hard_sigmoid(x: Any) -> Array:
 def hard_silu(x: Any) -> Array:
     """Return x hard_sigmoid(x)."""
     (x,) = inexact("hard_silu", x)
-    return x * hard_sigmoid(x)  # type: ignore[no-any-return]
+    inner = bind("lt", bind("abs", x), scalar_like(3, x))
+    middle = select(inner, x, scalar_like(0, x))  # which has no products of infinities and zeros
+    return select(inner, middle * hard_sigmoid(middle), relu(x))
 
 
 hard_swish = hard_silu
@@ -150,8 +151,8 @@ def elu(x: Any, alpha: Any = 1.0) -> Array:
 def celu(x: Any, alpha: Any = 1.0) -> Array:
     """Return x above 0 and alpha (e^(x / alpha) - 1) below."""
     (x,) = inexact("celu", x)
-    scaled = array_of(x / alpha, "celu")
-    return _where(x > 0, x, alpha * _expm1_below_zero(scaled))
+    below = xn.where(x > 0, 0, x)
+    return _where(x > 0, x, alpha * xn.expm1(below / alpha))
 
 
 @planned(1)
@@ -219,7 +220,8 @@ def squareplus(x: Any, b: Any = 4) -> Array:
 def sparse_plus(x: Any) -> Array:
     """Return 0 below -1, x above 1, and (x + 1)^2 / 4 between."""
     (x,) = inexact("sparse_plus", x)
-    return _where(x <= -1, 0, xn.where(x >= 1, x, (x + 1) ** 2 / 4))
+    middle = xn.where(abs(x) < 1, x, 0)
+    return _where(x <= -1, 0, xn.where(x >= 1, x, (middle + 1) ** 2 / 4))
 
 
 @planned(1)

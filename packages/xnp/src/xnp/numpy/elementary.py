@@ -25,6 +25,7 @@ from xnp.numpy.promoting import (
     select,
 )
 from xnp.numpy.ufuncs import binary_function, unary_function
+from xnp.primitives.special_bessel import bessel_i0
 from xprim import Array, dtypes
 
 __all__ = [
@@ -101,45 +102,52 @@ def _arctan2(y: Any, x: Any) -> Any:
 
 
 def _hypot(x: Any, y: Any) -> Any:
-    x, y = [bind("abs", v) for v in inexact("hypot", x, y)]
-    x, y = broadcast_all("hypot", x, y)
-    # scaled by the larger of the two: no overflow
-    high, low = bind("max", x, y), bind("min", x, y)
-    one = scalar_like(1, high)
-    divisor = select(bind("eq", high, scalar_like(0, high)), one, high)
-    ratio = bind("div", low, divisor)
-    length = bind("mul", high, bind("sqrt", bind("add", one, bind("mul", ratio, ratio))))
-    infinity = scalar_like(math.inf, high)
-    infinite = bind("or", bind("eq", x, infinity), bind("eq", y, infinity))
-    return select(infinite, infinity, length)
+    x, y = broadcast_all("hypot", *[_size(v) for v in inexact("hypot", x, y)])
+    zero, one = scalar_like(0, x), scalar_like(1, x)
+    sizes = [bind("abs", v) for v in (x, y)]
+    high = bind("max", *sizes)
+    x_infinite, y_infinite = [bind("eq", v, scalar_like(math.inf, x)) for v in sizes]
+    infinite = bind("or", x_infinite, y_infinite)
+    plain = bind("and", bind("is_finite", high), bind("gt", high, zero))
+    # scaled by the larger of the two: no overflow; what is left out is computed on harmless numbers
+    scale = bind("stop_gradient", select(plain, high, one))
+    squares = [bind("square", bind("div", select(plain, v, one), scale)) for v in (x, y)]
+    length = bind("mul", scale, bind("sqrt", bind("add", *squares)))
+    rest = select(infinite, zero, high)  # 0, whose derivative shall be 0, or NaN
+    rest = bind("mul", rest, bind("stop_gradient", rest))
+    ends = bind("abs", select(x_infinite, x, y))
+    return select(infinite, ends, select(plain, length, rest))
+
+
+def _size(x: Any) -> Any:
+    return bind("abs", x) if dtypes.is_complex(x.aval.dtype) else x
 
 
 def _logaddexp(name: str, base: float | None) -> Callable[[Any, Any], Any]:
     def written(x: Any, y: Any) -> Any:
         x, y = broadcast_all(name, *inexact(name, x, y))
-        high = bind("max", x, y)
-        difference = bind("sub", x, y)
-        # log(b^x + b^y) = max + log(1 + b^-|x - y|); equal infinities have no difference
-        size = bind("neg", bind("abs", difference))
+        # high + log(1 + b^(low - high)) is smooth, whichever of the two is called high; for equal
+        # infinities, which have no difference, `max` halves the derivative
+        ahead = bind("ge", _real(x), _real(y))
+        high, low = select(ahead, x, y), select(ahead, y, x)
+        infinite = bind("and", bind("eq", x, y), bind("not", bind("is_finite", _real(x))))
+        gap = select(infinite, scalar_like(0, x), bind("sub", low, high))
         if base is None:
-            rest = bind("log1p", bind("exp", size))
+            rest = bind("log1p", bind("exp", gap))
         else:
-            scale = scalar_like(math.log(base), size)
-            rest = bind("div", bind("log1p", bind("exp", bind("mul", size, scale))), scale)
-        same = bind("eq", x, y)
-        both_infinite = bind("and", same, bind("not", bind("is_finite", x)))
-        return select(both_infinite, x, bind("add", high, rest))
+            scale = scalar_like(math.log(base), gap)
+            rest = bind("div", bind("log1p", bind("exp", bind("mul", gap, scale))), scale)
+        return select(infinite, bind("max", x, y), bind("add", high, rest))
 
     return written
 
 
 def _heaviside(x: Any, y: Any) -> Any:
     x, y = broadcast_all("heaviside", *inexact("heaviside", x, y))
-    zero, one = scalar_like(0, x), scalar_like(1, x)
+    zero = scalar_like(0, x)
     positive = bind("convert_element_type", bind("gt", x, zero), new_dtype=x.aval.dtype,
                     weak_type=False)  # fmt: skip
     step = select(bind("eq", x, zero), y, positive)
-    del one
     return select(bind("ne", x, x), x, step)
 
 
@@ -238,9 +246,7 @@ sinc = unary_function("sinc", _sinc, "Return sin(pi x) / (pi x), and 1 at 0.")
 
 
 def _i0(x: Any) -> Any:
-    (x,) = inexact("i0", x)
-    size = bind("abs", x)
-    return bind("mul", bind("exp", size), bind("bessel_i0e", size))
+    return bessel_i0(*inexact("i0", x))
 
 
 i0 = unary_function("i0", _i0, "Return the modified Bessel function of the first kind of order 0.")
@@ -285,8 +291,13 @@ def frexp(x: Any, /) -> tuple[Array, Array]:
     mantissa = bind("bitcast_convert_type", halved, new_dtype=dtype)
     exponent = select(tiny, bind("sub", exponent, scalar_like(info.nmant + 2, exponent)), exponent)
     plain = bind("or", bind("eq", x, scalar_like(0, x)), bind("not", bind("is_finite", x)))
-    exponent = cast(exponent, dtypes.int32)
-    return select(plain, x, mantissa), select(plain, scalar_like(0, exponent), exponent)
+    exponent = select(plain, scalar_like(0, exponent), exponent)
+    # the exponent is constant, so the mantissa moves as x does, divided by 2^exponent
+    y = select(plain, scalar_like(1, x), y)
+    constant = bind("stop_gradient", y)
+    moved = bind("mul", bind("sub", y, constant), bind("div", mantissa, constant))
+    mantissa = bind("add", mantissa, moved)
+    return select(plain, x, mantissa), cast(exponent, dtypes.int32)
 
 
 def gcd(x1: Any, x2: Any, /) -> Array:

@@ -107,8 +107,11 @@ def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: 
     (a,) = inexact("nanvar", a)
     ddof = ddof if correction is None else correction
     center = nanmean(a, axis, None, None, True, where) if mean is None else mean
-    squares = averages.squared_distance(a, array_of(center, "nanvar"))
-    total = nansum(squares, axis, None, None, keepdims, None, where)
+    center = array_of(center, "nanvar")
+    # where NaN is left out the distance is 0, and so are its derivatives
+    numbers = select(_mask(a), spread(cast(center, a.aval.dtype), a.aval.shape), a)
+    squares = averages.squared_distance(numbers, center)
+    total = r.sum(squares, axis, None, None, keepdims, None, where)
     count = _counts(a, axis, keepdims, where, total.dtype)
     divisor = bind("sub", count, scalar_like(ddof, count))
     enough = bind("gt", divisor, scalar_like(0, divisor))

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from xnp.primitives.branch_operands import branch_operands_p
 from xnp.primitives.inner_programs import (
     derived,
     narrowed,
@@ -248,12 +249,23 @@ def _batch_by_selection(
             "cond: branches with side effects cannot run for a batch of predicates."
             "\n  hint      under vmap every branch runs, and its results are selected"
         )
-    cases = [eval_closed(axis.batch_jaxpr(br, mapped, True)[0], *operands) for br in branches]
+    cases = [
+        eval_closed(axis.batch_jaxpr(br, mapped, True)[0], *_seen_by(k, index, operands, mapped))
+        for k, br in enumerate(branches)
+    ]
     outs = []
     for values in zip(*cases, strict=True):
         shape = values[0].aval.shape
         outs.append(get_primitive("select_n").bind(broadcasted(index, shape, (0,)), *values)[0])
     return tuple(outs), (0,) * len(outs)
+
+
+def _seen_by(branch: int, index: Any, operands: list[Any], mapped: list[bool]) -> Any:
+    """Return the operands for a branch, whose derivatives see only examples that take it."""
+    if not any(dtypes.is_inexact(x.aval.dtype) for x in operands):
+        return operands
+    leading = tuple([int(is_mapped) for is_mapped in mapped])
+    return branch_operands_p.bind(index, *operands, branch=branch, leading=leading)
 
 
 cond_p = Primitive(

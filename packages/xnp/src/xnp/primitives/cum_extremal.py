@@ -1,6 +1,7 @@
-"""The derivative of cummax and cummin: the tangent of the element that holds the record.
+"""The derivative of cummax and cummin: the tangents of the elements that hold the record.
 
-Of equal elements the first holds it; the first NaN holds it to the end. Neighbours: `cumulative`.
+Equal elements hold it together and share alike, as they do in `reduce_max`; the first NaN holds it
+alone to the end. Neighbours: `cumulative`.
 """
 
 from __future__ import annotations
@@ -8,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xnp.primitives.along import shifted, take_along
-from xnp.primitives.positions import index_dtype_for
-from xnp.primitives.shorthand import bind, filled, selected
-from xprim import Primitive, Zero, get_primitive
+from xnp.primitives.along import linear_recurrence, shifted
+from xnp.primitives.shorthand import bind, div, filled, mul, selected
+from xprim import Primitive, Zero, dtypes
 
 
 def extremal_jvp(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
@@ -24,8 +24,8 @@ def extremal_jvp(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
             return outs, (Zero(outs[0].aval),)
         y = outs[0]
         if reverse:
-            y, x_dot = (bind("rev", v, dimensions=(axis,)) for v in (y, x_dot))
-        dot = take_along(x_dot, _holders(y, axis), axis)
+            x, y, x_dot = (bind("rev", v, dimensions=(axis,)) for v in (x, y, x_dot))
+        dot = _shared(x, y, x_dot, axis)
         if reverse:
             dot = bind("rev", dot, dimensions=(axis,))
         return outs, (dot,)
@@ -33,13 +33,16 @@ def extremal_jvp(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     return jvp_rule
 
 
-def _holders(y: Any, axis: int) -> Any:
-    """Return for each place the index of the element that holds the record there."""
-    shape = y.aval.shape
-    dtype = index_dtype_for(shape[axis])
+def _shared(x: Any, y: Any, x_dot: Any, axis: int) -> Any:
+    """Return for each place the mean tangent of the elements up to there that hold the record y."""
+    shape, dtype = y.aval.shape, x_dot.aval.dtype
     before = shifted(y, axis, 0)
+    first = bind("eq", bind("iota", dtype=dtypes.int32, shape=shape, dimension=axis),
+                 filled(shape, 0, dtypes.int32))  # fmt: skip
     # a new record differs from the one before, which is not NaN; place 0 counts in any case
-    broken = bind("and", bind("ne", y, before), bind("eq", before, before))
-    places = bind("iota", dtype=dtype, shape=shape, dimension=axis)
-    marks = selected(broken, places, filled(shape, 0, dtype))
-    return get_primitive("cummax").bind(marks, axis=axis, reverse=False)[0]
+    broken = bind("or", first, bind("and", bind("ne", y, before), bind("eq", before, before)))
+    holds = bind("or", broken, bind("eq", x, y))
+    one, zero = filled(shape, 1, dtype), filled(shape, 0, dtype)
+    goes_on, weight = selected(broken, zero, one), selected(holds, one, zero)
+    total = linear_recurrence(goes_on, mul(x_dot, weight), axis)
+    return div(total, linear_recurrence(goes_on, weight, axis))

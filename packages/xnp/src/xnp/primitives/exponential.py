@@ -14,7 +14,7 @@ import numpy as np
 from xnp.primitives.accuracy import Accuracy, accuracy_attribute
 from xnp.primitives.arithmetic import div_p, mul_p
 from xnp.primitives.narrow_dtypes import in_wider
-from xnp.primitives.shorthand import add, div, mul, scalar_like, scaled, sub
+from xnp.primitives.shorthand import add, bind, div, mul, scalar_like, scaled, sub
 from xnp.primitives.table import INEXACT, unary
 
 exp_p = unary(
@@ -40,7 +40,7 @@ exp2_p = unary(
 
 expm1_p = unary(
     "expm1", INEXACT, numpy=np.expm1, stablehlo="stablehlo.exponential_minus_one", tunable=True,
-    jvp=lambda x_dot, y, x: mul(x_dot, add(y, scalar_like(y, 1))),
+    jvp=lambda x_dot, y, x: mul(x_dot, bind("exp", x)),  # y + 1 cancels far below zero
 )  # fmt: skip
 
 log_p = unary(

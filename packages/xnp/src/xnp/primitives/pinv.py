@@ -71,12 +71,32 @@ def _jvp(primals: Any, tangents: Any, *, rtol: float) -> Any:
         return outs, (Zero(outs[0].aval),)
     p = outs[0]
     ph, dh = adjoint(p), adjoint(a_dot)
-    first = matmul(matmul(p, a_dot), p)
-    left = matmul(p, matmul(ph, dh))
-    right = matmul(dh, matmul(ph, p))
-    second = sub(left, matmul(matmul(left, a), p))
-    third = sub(right, matmul(p, matmul(a, right)))
-    return outs, (sub(add(second, third), first),)
+    # every product of three or four is taken so that its middle ones are n x n, for m >= n, or
+    # m x m: never the larger of the two
+    first = matmul(p, matmul(a_dot, p)) if _is_wide(a) else matmul(matmul(p, a_dot), p)
+    return outs, (sub(add(_in_rows(p, ph, dh, a), _in_columns(p, ph, dh, a)), first),)
+
+
+def _is_wide(a: Any) -> bool:
+    return bool(a.aval.shape[-2] < a.aval.shape[-1])
+
+
+def _in_rows(p: Any, ph: Any, dh: Any, a: Any) -> Any:
+    """Return P P^H dA^H (1 - A P)."""
+    if _is_wide(a):
+        left = matmul(p, matmul(ph, dh))
+        return sub(left, matmul(left, matmul(a, p)))
+    square = matmul(p, ph)
+    return sub(matmul(square, dh), matmul(matmul(square, matmul(dh, a)), p))
+
+
+def _in_columns(p: Any, ph: Any, dh: Any, a: Any) -> Any:
+    """Return (1 - P A) dA^H P^H P."""
+    if _is_wide(a):
+        square = matmul(ph, p)
+        return sub(matmul(dh, square), matmul(p, matmul(matmul(a, dh), square)))
+    right = matmul(matmul(dh, ph), p)
+    return sub(right, matmul(matmul(p, a), right))
 
 
 pinv_p: Primitive = Primitive(

@@ -73,21 +73,29 @@ def _pow_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> list
 
 
 def _pow_jvp(primals: Any, tangents: Any) -> Any:
-    """d(x^y) = y x^(y-1) dx + log(x) x^y dy, with 0 for the first where y = 0, log(0) as 0."""
+    """d(x^y) = y x^(y-1) dx + log(x) x^y dy, with log(0) as 0.
+
+    Where y = 0 and x^-1 is no number, the first factor 0 wins: x^0 is 1 for every x.
+    """
     (x, y), (x_dot, y_dot) = primals, tangents
     (z,) = state.trace.process(pow_p, (x, y), {})
     total = None
     if type(x_dot) is not Zero:
-        at_zero = bind("eq", y, scalar_like(y, 0))
-        less = selected(at_zero, scalar_like(y, 1), sub(y, scalar_like(y, 1)))
-        slope = mul(in_dtype(y, x.aval.dtype), bind("pow", x, less))
-        slope = selected(at_zero, scalar_like(x, 0), slope)
-        total = repeated(mul(x_dot, slope), z.aval.shape)
+        less = bind("pow", _powered(x, y, z.aval.shape), sub(y, scalar_like(y, 1)))
+        total = repeated(mul(x_dot, mul(in_dtype(y, x.aval.dtype), less)), z.aval.shape)
     if type(y_dot) is not Zero and y.aval.dtype in INEXACT:
         base = selected(bind("eq", x, scalar_like(x, 0)), scalar_like(x, 1), x)
         term = repeated(mul(y_dot, mul(bind("log", base), z)), z.aval.shape)
         total = term if total is None else add(total, term)
     return (z,), (Zero(z.aval) if total is None else total,)
+
+
+def _powered(x: Any, y: Any, shape: tuple[int, ...]) -> Any:
+    """Return the base of x^(y-1): x, but 1 where y = 0 and 1 / x is infinite or NaN."""
+    at_zero = bind("eq", y, scalar_like(y, 0))
+    tame = bind("is_finite", bind("abs", div(scalar_like(x, 1), x)))
+    usual = bind("or", bind("not", at_zero), tame)
+    return selected(repeated(usual, shape), repeated(x, shape), scalar_like(x, 1))
 
 
 pow_p = Primitive(

@@ -56,5 +56,5 @@ is_finite_p = unary(
 
 nextafter_p = binary(
     "nextafter", FLOATING, numpy=np.nextafter, stablehlo=retyped_stablehlo("chlo.next_after"),
-    jvp=ZERO,
+    jvp=(lambda x_dot, z, x, y: x_dot, None),  # it moves with x, whatever the direction y
 )  # fmt: skip

@@ -130,6 +130,8 @@ def _erf_inv_numpy(x: Any) -> Any:
 
 
 def _gauss(x: Any) -> Any:
+    # beyond 30 it is 0, and so are its derivatives, where x^2 would be infinite
+    x = bind("clamp", scalar_like(x, -30), x, scalar_like(x, 30))
     return bind("exp", neg(bind("square", x)))
 
 
