@@ -57,11 +57,11 @@ class TapeTrace(JaxprTrace):
         known = tuple([not self.owns(x) for x in operands])
         now, recorded = divided(primitive, [x.aval for x in operands], known, params)
         result_by_number: dict[int, Any] = {}
-        for part, process in ((recorded, self.append), (now, self.parent.process)):  # type: ignore[union-attr]
+        evaluate = self.parent.process  # type: ignore[union-attr]
+        for part, process in ((recorded, self.append), (now, evaluate)):
             if part.results:
-                results = process(
-                    primitive, tuple([operands[k] for k in part.operands]), part.params
-                )
+                needed = tuple([operands[k] for k in part.operands])
+                results = process(primitive, needed, part.params)
                 result_by_number.update(zip(part.results, results, strict=True))
         return tuple([result_by_number[k] for k in range(len(result_by_number))])
 
