@@ -295,4 +295,5 @@ custom_vmap_call_p = Primitive(
     transpose=undefined("it is never linear: differentiating it in reverse uses its program"),
     batch=_batch,
     effects=_effects,
+    in_parts=_numpy,
 )
