@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import xtree
-from xad.arguments import check_callable, flat_arguments
+from xad.arguments import flat_arguments
 from xad.grad import cotangents_of
 from xad.linearize import LinearProgram, linearize_flat
 from xad.tangents import checked_tangents, instantiate, is_differentiable, zeros_of
@@ -19,6 +19,7 @@ from xprim import (
     stage,
     typeof,
 )
+from xprim.callables import check_function
 from xprim.tracebacks import boundary
 
 
@@ -129,7 +130,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = 
     """
     if reduce_axes:
         raise ValueError("linear_transpose: reduce_axes is not supported.")
-    check_callable(fun, "linear_transpose")
+    check_function(fun, "linear_transpose")
     in_leaves, in_tree = xtree.flatten(primals)
     in_avals = [typeof(x) for x in in_leaves]
     for aval in in_avals:

@@ -88,7 +88,7 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 
     Differentiable in x.
     """
-    return regularized_incomplete_beta_p.bind(*several(a, b, x))[0]  # type: ignore[no-any-return]
+    return regularized_incomplete_beta_p.bind(*leveled(*several(a, b, x)))[0]  # type: ignore[no-any-return]
 
 
 def bessel_i0e(x: ArrayLike) -> Array:
