@@ -82,7 +82,8 @@ class Traced:
 class _Ready:
     """What a call needs of a program, at the placement where it ran last."""
 
-    __slots__ = ("donated", "donates_all", "finish", "handlers", "offers", "out_aval", "start", "where")
+    __slots__ = ("donated", "donates_all", "finish", "handlers", "offers", "out_aval", "start",
+                 "where")  # fmt: skip
 
     def __init__(self, traced: Traced, program: Program) -> None:
         loaded = program.loaded

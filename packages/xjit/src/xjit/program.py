@@ -50,8 +50,8 @@ class Program:
       options: settings of XLA by name.
     """
 
-    __slots__ = ("_lowered", "all_loaded", "arg_names", "asked", "closed", "donated", "kept", "keep_unused",
-                 "loaded", "name", "options", "out_avals", "placement")  # fmt: skip
+    __slots__ = ("_lowered", "all_loaded", "arg_names", "asked", "closed", "donated", "kept",
+                 "keep_unused", "loaded", "name", "options", "out_avals", "placement")  # fmt: skip
 
     def __init__(
         self,

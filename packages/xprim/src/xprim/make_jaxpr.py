@@ -8,7 +8,7 @@ from typing import Any
 import xtree
 from xprim.array import Array, as_array
 from xprim.avals import ShapedArray, ShapeDtypeStruct
-from xprim.callables import check_function, looking_like, name_of
+from xprim.callables import check_function, look_like, looking_like, name_of
 from xprim.eager import EAGER, FoldingTrace
 from xprim.jaxpr import ClosedJaxpr, eval_jaxpr
 from xprim.staging import close_over, trace_to_jaxpr
@@ -82,12 +82,22 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
       **kwargs: likewise.
 
     Returns:
-      The pytree of `ShapeDtypeStruct`.
+      The pytree of `ShapeDtypeStruct`; one that the function returns stays as it is.
     """
     check_function(fun, "eval_shape")
-    closed, out_tree = stage(fun, args, kwargs, (), operation="eval_shape")
+    described_leaves: dict[int, ShapeDtypeStruct] = {}
+
+    def with_arrays(*args: Any, **kwargs: Any) -> Any:
+        leaves, tree = xtree.flatten(fun(*args, **kwargs))
+        for i, leaf in enumerate(leaves):
+            if isinstance(leaf, ShapeDtypeStruct):  # the function says it itself
+                described_leaves[i], leaves[i] = leaf, 0
+        return tree.unflatten(leaves)
+
+    look_like(with_arrays, fun)
+    closed, out_tree = stage(with_arrays, args, kwargs, (), operation="eval_shape")
     shapes = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in closed.out_avals]
-    return xtree.unflatten(out_tree, shapes)
+    return xtree.unflatten(out_tree, [described_leaves.get(i, s) for i, s in enumerate(shapes)])
 
 
 def stage(

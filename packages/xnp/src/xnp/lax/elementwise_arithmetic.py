@@ -1,7 +1,7 @@
 """`xnp.lax`: elementwise arithmetic, powers, rounding.
 
-Operands have equal dtypes, and shapes that are equal but for sizes of 1, or rank 0 (see `operands`). Semantics: the StableHLO
-specification, in the section of the operation's name.
+Operands have equal dtypes, and shapes that are equal but for sizes of 1, or rank 0 (see
+`operands`). Semantics: the StableHLO specification, in the section of the operation's name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Operands of `xnp.lax` functions: what may be given where an array is expected.
 
-`lax` is strict: dtypes must be equal, and so must ranks. Three things are forgiven: NumPy arrays and
-Python scalars are accepted; a Python scalar beside arrays takes their dtype when it is of their
+`lax` is strict: dtypes must be equal, and so must ranks. Three things are forgiven: NumPy arrays
+and Python scalars are accepted; a Python scalar beside arrays takes their dtype when it is of their
 kind, so `add(x, 1.0)` works for `x` of any floating dtype, and `add(x, 1)` for any integer dtype;
 and a dimension of size 1 is repeated to the size that it has in the other operand.
 
