@@ -97,7 +97,7 @@ def a_deleted_array():
 @refused(
     TypeError,
     """
-    jit: expected a function, got 3.
+    jit: expected a function, got an int.
       hint      options go by keyword: jit(f, static_argnums=...)
     """,
 )

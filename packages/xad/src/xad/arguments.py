@@ -15,6 +15,7 @@ from typing import Any
 import xtree
 from xad.tangents import path_of
 from xprim import Array, as_array, dtypes, state
+from xprim.callables import check_function
 from xprim.wording import described, place_of
 
 ArgNums = int | Sequence[int]
@@ -63,12 +64,6 @@ class FlatFunction:
         )
 
 
-def check_callable(fun: Any, operation: str) -> None:
-    """Raise a TypeError unless `fun` can be called."""
-    if not callable(fun):
-        raise TypeError(f"{operation}: expected a function, got {described(fun)}.")
-
-
 def flat_arguments(
     fun: Callable[..., Any], args: Sequence[Any], *, operation: str, has_aux: bool = False
 ) -> tuple[FlatFunction, list[Array], Any]:
@@ -77,7 +72,7 @@ def flat_arguments(
     Returns:
       The flat function, the leaves as arrays, and the structure of `args`.
     """
-    check_callable(fun, operation)
+    check_function(fun, operation)
     leaves, in_tree = xtree.flatten(tuple(args))
     flat = FlatFunction(
         fun, lambda xs: (xtree.unflatten(in_tree, xs), {}), operation=operation, has_aux=has_aux

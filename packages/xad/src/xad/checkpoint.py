@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import xtree
-from xad.arguments import as_arrays, check_callable
+from xad.arguments import as_arrays
 from xad.checkpoint_policies import POLICY_MAKERS, Policy
 from xad.linearize import LinearizeHandle
 from xad.saved_values import derivative_given, saved_values, with_calls_inlined, with_results
@@ -30,6 +30,7 @@ from xprim import (
     stage,
     static_positions,
 )
+from xprim.callables import check_function, looking_like
 from xprim.calls import call_rules, nonzero, taken, with_zeros
 from xprim.wording import described
 
@@ -64,11 +65,11 @@ def checkpoint(
         return functools.partial(
             checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums
         )
-    check_callable(fun, "checkpoint")
+    check_function(fun, "checkpoint")
     _check_policy(policy)
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
-    @functools.wraps(fun)
+    @looking_like(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         fixed = static_positions(static, len(args), "checkpoint")
         closed, out_tree = stage(fun, args, kwargs, fixed, operation="checkpoint")

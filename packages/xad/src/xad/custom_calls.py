@@ -14,6 +14,7 @@ import xtree
 from xad.arguments import as_arrays
 from xad.tangents import Tangent, checked_tangents, is_differentiable, tangent_aval
 from xprim import ShapedArray, Zero, as_array
+from xprim.callables import name_of
 from xprim.wording import described
 
 _LEAF = xtree.structure(0)
@@ -76,7 +77,7 @@ class CustomCall:
         bound = positional_arguments(fun, args, kwargs, operation)
         fixed_at = {i % len(bound) for i in nondiff_argnums} if nondiff_argnums else set()
         self.operation = operation
-        self.name = getattr(fun, "__name__", "the function")
+        self.name = name_of(fun)
         self.fixed = [bound[i] for i in sorted(fixed_at)]
         self.out_tree: Any = None
         self._fun, self._count = fun, len(bound)
@@ -193,7 +194,7 @@ def positional_arguments(
     bound.apply_defaults()
     if bound.kwargs:
         raise TypeError(
-            f"{operation}: {getattr(fun, '__name__', 'the function')} has keyword-only arguments, "
+            f"{operation}: {name_of(fun)} has keyword-only arguments, "
             f"which rules cannot take: {', '.join(bound.kwargs)}."
             "\n  hint      rules take every argument by position"
         )

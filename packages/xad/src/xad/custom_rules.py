@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import xtree
-from xad.arguments import as_arrays, check_callable
+from xad.arguments import as_arrays
 from xad.custom_calls import CustomCall, SymbolicZero
 from xad.tangents import added, float0_zeros, instantiate, tangent_aval, zeros_of
 from xnp.primitives.identity import stop_gradient_p
 from xprim import Zero, as_array, closure_convert, custom_jvp_call_p, custom_vjp_call_p, dtypes
+from xprim.callables import check_function, look_like, looking_like, name_of
 from xprim.wording import place_of
 
 
@@ -40,8 +41,8 @@ class custom_jvp:  # noqa: N801 - used as a decorator
     """
 
     def __init__(self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> None:
-        check_callable(fun, "custom_jvp")
-        functools.update_wrapper(self, fun)
+        check_function(fun, "custom_jvp")
+        look_like(self, fun)
         self.fun = fun
         self.nondiff_argnums = tuple(nondiff_argnums)
         self.jvp: Callable[..., Any] | None = None
@@ -89,8 +90,8 @@ class custom_jvp:  # noqa: N801 - used as a decorator
         """Call the function; transformations see its rule."""
         if self.jvp is None:
             raise AttributeError(
-                f"custom_jvp: no rule is defined for {self.fun.__name__}."
-                f"\n  hint      decorate the rule with @{self.fun.__name__}.defjvp"
+                f"custom_jvp: no rule is defined for {name_of(self.fun)}."
+                f"\n  hint      decorate the rule with @{name_of(self.fun)}.defjvp"
             )
         call = CustomCall(self.fun, args, kwargs, self.nondiff_argnums, "custom_jvp")
         rule, symbolic_zeros = self.jvp, self.symbolic_zeros
@@ -124,8 +125,8 @@ class custom_vjp:  # noqa: N801 - used as a decorator
     """
 
     def __init__(self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> None:
-        check_callable(fun, "custom_vjp")
-        functools.update_wrapper(self, fun)
+        check_function(fun, "custom_vjp")
+        look_like(self, fun)
         self.fun = fun
         self.nondiff_argnums = tuple(nondiff_argnums)
         self.fwd: Callable[..., Any] | None = None
@@ -156,8 +157,8 @@ class custom_vjp:  # noqa: N801 - used as a decorator
         """Call the function; transformations see its rules."""
         if self.fwd is None or self.bwd is None:
             raise AttributeError(
-                f"custom_vjp: no rules are defined for {self.fun.__name__}."
-                f"\n  hint      {self.fun.__name__}.defvjp(fwd, bwd)"
+                f"custom_vjp: no rules are defined for {name_of(self.fun)}."
+                f"\n  hint      {name_of(self.fun)}.defvjp(fwd, bwd)"
             )
         call = CustomCall(self.fun, args, kwargs, self.nondiff_argnums, "custom_vjp")
         fwd, bwd, symbolic_zeros = self.fwd, self.bwd, self.symbolic_zeros
@@ -242,7 +243,7 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @custom_vjp
-    @functools.wraps(fun)
+    @looking_like(fun)
     def wrapped(*args: Any) -> Any:
         return fun(*args)[0]
 

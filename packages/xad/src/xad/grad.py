@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,7 +9,6 @@ import xtree
 from xad.arguments import (
     ArgNums,
     FlatFunction,
-    check_callable,
     check_reverse_arguments,
     differentiated,
 )
@@ -18,6 +16,7 @@ from xad.linearize import LinearProgram, linearize_flat
 from xad.tangents import Tangent, float0_zeros, instantiate, is_differentiable
 from xad.transpose import backward_pass
 from xprim import Array, ConcreteArray, Linear, ShapedArray, dtypes, scalar_array
+from xprim.callables import check_function, look_like, looking_like
 from xprim.tracebacks import boundary, shorten
 from xprim.wording import place_of
 
@@ -58,7 +57,7 @@ def grad(
     """
     value_and_gradient = _value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, "grad")
 
-    @functools.wraps(fun)
+    @looking_like(fun)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         try:
             value, grads = value_and_gradient(*args, **kwargs)
@@ -94,7 +93,7 @@ def value_and_grad(
     value_and_gradient = _value_and_grad(
         fun, argnums, has_aux, holomorphic, allow_int, "value_and_grad"
     )
-    return boundary(functools.wraps(fun)(value_and_gradient))
+    return boundary(look_like(value_and_gradient, fun))
 
 
 def _value_and_grad(
@@ -105,7 +104,7 @@ def _value_and_grad(
     allow_int: bool,
     operation: str,
 ) -> Callable[..., Any]:
-    check_callable(fun, operation)
+    check_function(fun, operation)
 
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         flat, primals, tree = differentiated(

@@ -17,7 +17,6 @@ import numpy as np
 import xtree
 from xad.arguments import (
     ArgNums,
-    check_callable,
     check_forward_arguments,
     check_reverse_arguments,
     differentiated,
@@ -38,6 +37,7 @@ from xprim import (
     providers,
     shaped_array,
 )
+from xprim.callables import check_function, looking_like
 from xprim.tracebacks import boundary
 
 
@@ -126,10 +126,10 @@ def _jacobian(
     method: Callable[..., list[list[Any]]],
     check_arguments: Callable[..., None],
 ) -> Callable[..., Any]:
-    check_callable(fun, operation)
+    check_function(fun, operation)
 
     @boundary
-    @functools.wraps(fun)
+    @looking_like(fun)
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
         flat, primals, tree = differentiated(
             fun, args, kwargs, argnums, operation=operation, has_aux=has_aux

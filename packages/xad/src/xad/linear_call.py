@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import xtree
-from xad.arguments import as_arrays, check_callable
+from xad.arguments import as_arrays
 from xad.jvp import JVPHandle
 from xad.tangents import added
 from xprim import (
@@ -25,6 +25,7 @@ from xprim import (
     not_mapped,
     stage,
 )
+from xprim.callables import check_function
 from xprim.calls import nonzero, taken, with_zeros
 
 
@@ -50,8 +51,8 @@ def linear_call(
       >>> float(grad(divide)(6.0, 2.0))
       0.5
     """
-    check_callable(fun, "linear_call")
-    check_callable(fun_transpose, "linear_call")
+    check_function(fun, "linear_call")
+    check_function(fun_transpose, "linear_call")
     residuals = as_arrays(xtree.leaves(residual_args), "linear_call")
     linear_leaves, linear_tree = xtree.flatten(linear_args)
     linear = as_arrays(linear_leaves, "linear_call", linear_tree)

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import xtree
-from xad.arguments import check_callable, flat_arguments
+from xad.arguments import flat_arguments
 from xad.linear_functions import PullBack, PushForward, Signature
 from xad.linearize import linearize_flat
 from xad.tangents import is_differentiable
 from xprim import stage, typeof
+from xprim.callables import check_function
 from xprim.tracebacks import boundary
 
 
@@ -99,7 +100,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = 
     """
     if reduce_axes:
         raise ValueError("linear_transpose: reduce_axes is not supported.")
-    check_callable(fun, "linear_transpose")
+    check_function(fun, "linear_transpose")
     in_leaves, in_tree = xtree.flatten(primals)
     in_avals = [typeof(x) for x in in_leaves]
     for aval in in_avals:

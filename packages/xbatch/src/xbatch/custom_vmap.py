@@ -11,7 +11,6 @@ derivatives still meets the rule; differentiating it in reverse differentiates t
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -27,6 +26,7 @@ from xprim import (
     trace_to_jaxpr,
     undefined,
 )
+from xprim.callables import check_function, look_like, name_of
 from xprim.calls import front_dims, fronts, nonzero, taken, with_zeros
 from xprim.errors import MissingRuleError, message
 
@@ -60,7 +60,8 @@ class custom_vmap:  # noqa: N801 - a decorator
     """
 
     def __init__(self, fun: Callable[..., Any]) -> None:
-        functools.update_wrapper(self, fun)
+        check_function(fun, "custom_vmap")
+        look_like(self, fun)
         self.fun = fun
         self.vmap_rule: Callable[..., Any] | None = None
 
@@ -72,16 +73,16 @@ class custom_vmap:  # noqa: N801 - a decorator
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
         leaves, in_tree = xtree.flatten(_positional(self.fun, args, kwargs))
-        operands = [as_array(x, what=f"{_name(self.fun)}: an argument") for x in leaves]
+        operands = [as_array(x, what=f"{name_of(self.fun)}: an argument") for x in leaves]
         out_tree: Any = None
 
         def flat_fun(*values: Any) -> list[Any]:
             nonlocal out_tree
             results, out_tree = xtree.flatten(self.fun(*xtree.unflatten(in_tree, values)))
-            return [as_array(x, what=f"{_name(self.fun)}: a result") for x in results]
+            return [as_array(x, what=f"{name_of(self.fun)}: a result") for x in results]
 
         avals = [x.aval for x in operands]
-        jaxpr, consts = trace_to_jaxpr(flat_fun, avals, name=_name(self.fun))
+        jaxpr, consts = trace_to_jaxpr(flat_fun, avals, name=name_of(self.fun))
         call, captured = close_over(jaxpr, consts)
         rule = self._flat_rule(in_tree, out_tree, len(captured), call)
         results = custom_vmap_call_p.bind(*captured, *operands, call=call, rule=rule)
@@ -155,12 +156,8 @@ def _positional(fun: Callable[..., Any], args: Any, kwargs: Any) -> list[Any]:
     return list(bound.args)
 
 
-def _name(fun: Callable[..., Any]) -> str:
-    return getattr(fun, "__name__", "the function")
-
-
 def _no_rule(fun: Callable[..., Any]) -> MissingRuleError:
-    name = _name(fun)
+    name = name_of(fun)
     return MissingRuleError(
         message(
             "vmap",
@@ -175,7 +172,7 @@ def _captures_mapped(fun: Callable[..., Any]) -> ValueError:
     return ValueError(
         message(
             "vmap",
-            f"the custom_vmap function {_name(fun)} closes over a value of the batch, which its "
+            f"the custom_vmap function {name_of(fun)} closes over a value of the batch, which its "
             "rule would not be told of.",
             hint="pass the value as an argument",
         )
@@ -184,7 +181,7 @@ def _captures_mapped(fun: Callable[..., Any]) -> ValueError:
 
 def _checked(fun: Any, answer: Any, out_tree: Any, axis: Any, out_avals: Any) -> Any:
     """Return the flat results of a rule and which are mapped, or say what is wrong with them."""
-    name = f"custom_vmap: the rule of {_name(fun)}"
+    name = f"custom_vmap: the rule of {name_of(fun)}"
     if not isinstance(answer, tuple) or len(answer) != 2:
         raise TypeError(
             f"{name} must return a pair (results, out_batched).\n  got       {type(answer)}"

@@ -10,7 +10,6 @@ Neighbours: `batching` interprets the operations, `vmap_errors` writes the error
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
@@ -19,6 +18,7 @@ from xbatch import vmap_errors as errors
 from xbatch.axis import BatchAxis
 from xbatch.batching import batch_flat
 from xprim import Array, as_array, not_mapped
+from xprim.callables import check_function, looking_like
 from xprim.tracebacks import shorten
 from xprim.wording import argument_names
 
@@ -66,8 +66,7 @@ def vmap(
       >>> vmap(lambda x, y: x + y, in_axes=(0, None))(np.array([1, 2]), 10)
       Array([11, 12], dtype=int32)
     """
-    if not callable(fun):
-        raise errors.not_callable(fun)
+    check_function(fun, "vmap")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     errors.check_in_axes(in_axes)
@@ -78,7 +77,7 @@ def vmap(
         raise errors.spmd_axis_name_given(spmd_axis_name)
     run = _Mapping(fun, in_axes, out_axes, axis_name, axis_size).run
 
-    @functools.wraps(fun)
+    @looking_like(fun)
     def vmapped(*args: Any, **kwargs: Any) -> Any:
         try:
             return run(args, kwargs)

@@ -14,16 +14,11 @@ from typing import Any
 import xtree
 from xprim import Array
 from xprim.errors import message
-from xprim.wording import argument_names, described
+from xprim.wording import argument_names
 
 RESULT = "vmap: a result of the function"
 
 _MAX_LISTED = 20
-
-
-def not_callable(fun: Any) -> TypeError:
-    """Return the error for something that is not a function."""
-    return TypeError(message("vmap", "the first argument is not a function.", got=described(fun)))
 
 
 def _counted(count: int, one: str, many: str) -> str:

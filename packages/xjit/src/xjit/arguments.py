@@ -15,6 +15,7 @@ from typing import Any
 
 import xtree
 from xprim import Array, as_array, shaped_array
+from xprim.callables import name_of
 from xprim.wording import brief, described
 
 Names = Callable[[], Sequence[str]]
@@ -32,7 +33,7 @@ class Signature:
                  "has_static", "name", "parameters", "static_names", "static_nums")  # fmt: skip
 
     def __init__(self, fun: Callable[..., Any], options: dict[str, Any]) -> None:
-        self.name = getattr(fun, "__name__", None) or type(fun).__name__
+        self.name = name_of(fun, type(fun).__name__)
         self.parameters = _positional_parameters(fun)
         everything = _all_parameters(fun)
         self.static_nums, self.static_names = self._resolved(

@@ -82,7 +82,8 @@ class Traced:
 class _Ready:
     """What a call needs of a program, at the placement where it ran last."""
 
-    __slots__ = ("donated", "finish", "handlers", "offers", "out_aval", "start", "where")
+    __slots__ = ("donated", "donates_all", "finish", "handlers", "offers", "out_aval", "start",
+                 "where")  # fmt: skip
 
     def __init__(self, traced: Traced, program: Program) -> None:
         loaded = program.loaded
@@ -94,6 +95,7 @@ class _Ready:
         self.out_aval = program.out_avals[0] if single else None
         self.finish = finisher(traced.out_tree, program.out_avals)
         self.donated = program.donated
+        self.donates_all = program.donated == program.asked
         self.offers = 8  # how often calls that find this may ask for a shorter way
 
     def entry(self) -> tuple[Any, ...]:
@@ -240,6 +242,8 @@ class Calls:
         """Let calls with such positional arguments take the shortest way, if there is one."""
         cached = _values.cached_context
         if self.signature.counts_from_the_end or cached[1] is not context:
+            return
+        if not ready.donates_all:  # the shortest ways give up all leaves of a donated argument
             return
         static = self.signature.static_nums
         kinds = [STATIC if i in static else kind_of(x) for i, x in enumerate(args)]

@@ -16,6 +16,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 from xjit.calls import Calls
 from xjit.stages import Wrapped
+from xprim.callables import check_function, look_like
 from xprim.function_keys import describe_function
 from xprim.tracebacks import boundary
 
@@ -114,18 +115,14 @@ def jit(
     }  # fmt: skip
     if fun is None:
         return functools.partial(jit, **options)
-    if not callable(fun):
-        raise TypeError(
-            f"jit: expected a function, got {fun!r}."
-            "\n  hint      options go by keyword: jit(f, static_argnums=...)"
-        )
+    check_function(fun, "jit", "options go by keyword: jit(f, static_argnums=...)")
     return _jitted(fun, options)
 
 
 def _jitted(fun: Callable[..., Any], options: dict[str, Any]) -> Any:
     calls = Calls(fun, options)
     jitted: Any = calls.ways.function(fun, boundary(calls.__call__))
-    functools.update_wrapper(jitted, fun, updated=())
+    look_like(jitted, fun, updated=())
     jitted.lower = boundary(calls.lower)
     jitted.trace = boundary(calls.trace)
     jitted.eval_shape = boundary(calls.eval_shape)

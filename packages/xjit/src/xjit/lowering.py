@@ -11,6 +11,7 @@ Neighbours: `stablehlo_text` formats, `compile` turns the text into an executabl
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -57,7 +58,8 @@ class LoweredProgram:
       body: the text of its functions.
       constants: Arrays to pass before the arguments.
       kept: the numbers of the arguments that the program takes.
-      donated: the numbers (among all arguments) of those whose memory it may reuse.
+      donated: the numbers (among all arguments) of those whose memory becomes that of results.
+      useless: the numbers of those that were donated, but no result can take their memory.
       in_avals: the abstract values of the kept arguments.
       out_avals: the abstract values of the results.
       callbacks: the Python functions that it calls.
@@ -68,6 +70,7 @@ class LoweredProgram:
     constants: tuple[ConcreteArray, ...]
     kept: tuple[int, ...]
     donated: tuple[int, ...]
+    useless: tuple[int, ...]
     in_avals: tuple[ShapedArray, ...]
     out_avals: tuple[ShapedArray, ...]
     callbacks: tuple[Callable[..., Any], ...]
@@ -109,37 +112,51 @@ def lower(
     module = Module(_write_jaxpr, _staged_program, platform)
     module.axis_sizes = dict(axis_sizes or {})
     module.num_replicas = math.prod(module.axis_sizes.values())
-    attributes = _donation_attributes(smaller, [given[i] for i in kept])
+    results = _results_in_place(smaller, [given[i] for i in kept])
+    attributes = ["" if r is None else f"tf.aliasing_output = {r} : i32" for r in results]
     constants = module.add_function("main", smaller, public=True, arg_attributes=attributes)
     return LoweredProgram(
         name=module.symbol(f"jit_{name}"),
         body="\n".join(module.functions),
         constants=tuple(constants),
         kept=kept,
-        donated=tuple([i for i in kept if given[i]]),
+        donated=tuple([i for i, r in zip(kept, results, strict=True) if r is not None]),
+        useless=tuple([i for i, r in zip(kept, results, strict=True) if r is None and given[i]]),
         in_avals=smaller.in_avals,
         out_avals=smaller.out_avals,
         callbacks=tuple(module.callbacks),
     )
 
 
-def _donation_attributes(closed: ClosedJaxpr, donated: Sequence[bool]) -> list[str]:
-    """Pair donated arguments with results of the same type; unpaired memory is scratch space."""
+def _results_in_place(closed: ClosedJaxpr, donated: Sequence[bool]) -> list[int | None]:
+    """Return for each argument the result of its type that takes its memory, if it is donated."""
     free: dict[ShapedArray, list[int]] = {}
     if any(donated):
         for i, aval in enumerate(closed.out_avals):
             free.setdefault(aval.strong(), []).append(i)
-    attributes = []
-    for aval, given in zip(closed.in_avals, donated, strict=True):
-        if not given:
-            attributes.append("")
-            continue
-        results = free.get(aval.strong())
-        attributes.append(
-            f"tf.aliasing_output = {results.pop(0)} : i32" if results else (
-                "jax.buffer_donor = true")
-        )  # fmt: skip
-    return attributes
+    return [
+        free[aval.strong()].pop(0) if given and free.get(aval.strong()) else None
+        for aval, given in zip(closed.in_avals, donated, strict=True)
+    ]
+
+
+def warn_of_useless_donations(
+    name: str, lowered: LoweredProgram, arg_names: Sequence[str] = ()
+) -> None:
+    """Say which donated arguments no result could take the memory of: they stay as they are."""
+    if not lowered.useless:
+        return
+    shown = [
+        f"{arg_names[i] if i < len(arg_names) else f'argument {i}'}: "
+        f"{lowered.in_avals[lowered.kept.index(i)].str_long()}"
+        for i in lowered.useless
+    ]
+    warnings.warn(
+        f"{name}: no result can take the memory of what was donated: {', '.join(shown)}."
+        "\n  expected  a result of the same shape and dtype for each donated array"
+        "\n  hint      leave it out of donate_argnums; it stays readable",
+        stacklevel=source.depth(),
+    )
 
 
 def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[str]:

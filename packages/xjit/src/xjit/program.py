@@ -14,7 +14,7 @@ from typing import Any
 
 from xjit import jaxlib_gateway as gateway
 from xjit.compile import Options, executable_for
-from xjit.lowering import LoweredProgram, lower
+from xjit.lowering import LoweredProgram, lower, warn_of_useless_donations
 from xjit.placement import Gone, buffers_at, common_placement, device_at, give_up
 from xprim import ClosedJaxpr, ConcreteArray, config
 
@@ -42,15 +42,16 @@ class Program:
     Args:
       closed: the program.
       name: of the function it comes from.
-      donated: for each argument, whether its memory may be reused.
+      donated: for each argument, whether a result may take its memory. Once the program is lowered
+        the attribute `donated` has the numbers of those of which one does; `asked` has all.
       keep_unused: whether arguments that nothing needs are passed on.
       placement: where it runs, whatever its arguments say; None asks them.
       arg_names: returns the key paths of the arguments, for errors.
       options: settings of XLA by name.
     """
 
-    __slots__ = ("_lowered", "all_loaded", "arg_names", "closed", "donated", "kept", "keep_unused",
-                 "loaded", "name", "options", "out_avals", "placement")  # fmt: skip
+    __slots__ = ("_lowered", "all_loaded", "arg_names", "asked", "closed", "donated", "kept",
+                 "keep_unused", "loaded", "name", "options", "out_avals", "placement")  # fmt: skip
 
     def __init__(
         self,
@@ -65,7 +66,7 @@ class Program:
     ) -> None:
         self.closed = closed
         self.name = name
-        self.donated = tuple([i for i, d in enumerate(donated) if d])
+        self.donated = self.asked = tuple([i for i, d in enumerate(donated) if d])
         self.keep_unused = keep_unused
         self.placement = placement
         self.arg_names = arg_names
@@ -78,7 +79,7 @@ class Program:
 
     def with_options(self, options: Options) -> Program:
         """Return the same program, to be compiled with other settings of XLA."""
-        flags = [i in self.donated for i in range(len(self.closed.in_avals))]
+        flags = [i in self.asked for i in range(len(self.closed.in_avals))]
         return Program(
             self.closed, self.name, donated=flags, keep_unused=self.keep_unused,
             placement=self.placement, arg_names=self.arg_names, options=options,
@@ -88,12 +89,14 @@ class Program:
         """Return the text of the program for a platform, written once."""
         found = self._lowered.get(platform)
         if found is None:
-            flags = [i in self.donated for i in range(len(self.closed.in_avals))]
+            flags = [i in self.asked for i in range(len(self.closed.in_avals))]
             found = self._lowered[platform] = lower(
                 self.closed, name=self.name, donated=flags, keep_unused=self.keep_unused,
                 platform=platform,
             )  # fmt: skip
             self.kept = found.kept
+            self.donated = found.donated
+            warn_of_useless_donations(self.name, found, self.arg_names())
         return found
 
     def load(self, where: Any) -> Loaded:

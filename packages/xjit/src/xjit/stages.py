@@ -152,7 +152,7 @@ class Lowered:
     @property
     def donate_argnums(self) -> tuple[int, ...]:
         """The numbers of the donated leaves."""
-        return self._program.donated
+        return self._program.asked
 
     def as_text(self, dialect: str | None = None) -> str:
         """Return the StableHLO text."""

@@ -178,7 +178,7 @@ def all_to_all(
 
     Args:
       x: a tree of arrays.
-      axis_name: one name.
+      axis_name: one name, or several: their members are numbered row by row.
       split_axis: the dimension that is cut.
       concat_axis: the dimension along which the pieces received stand.
       axis_index_groups: lists of members of equal length that exchange among themselves.
@@ -187,9 +187,11 @@ def all_to_all(
 
     Differentiable; the transpose is the exchange back.
     """
-    name = _one_name("all_to_all", axis_name)
-    groups = checked_groups("all_to_all", axis_index_groups, name)
-    count = group_size(name, groups)
+    names = axis_names(axis_name)
+    if axis_index_groups is not None:
+        names = _one_name("all_to_all", axis_name)
+    groups = checked_groups("all_to_all", axis_index_groups, names)
+    count = group_size(names, groups)
 
     def exchanged(leaf: Any) -> Any:
         value = _array("all_to_all", leaf)
@@ -204,12 +206,37 @@ def all_to_all(
                 )
             value = moved(value, split, concat)
             split = concat
+        if len(names) != 1:
+            return _exchanged_over(names, value, split, concat)
         return all_to_all_p.bind(
-            value, split_axis=split, concat_axis=concat, axis_name=name, axis_size=count,
+            value, split_axis=split, concat_axis=concat, axis_name=names, axis_size=count,
             axis_index_groups=groups,
         )[0]  # fmt: skip
 
     return xtree.map(exchanged, x)
+
+
+def _exchanged_over(names: tuple[Any, ...], x: Array, split: int, concat: int) -> Array:
+    """Exchange pieces over several axes: over one after the other, a dimension of `x` for each."""
+    sizes = [_size_of(name, "all_to_all") for name in names]
+    shape, total = x.aval.shape, math.prod(sizes)
+    if shape[split] % total:
+        raise ValueError(
+            "all_to_all: the dimension to split must be a multiple of the number of members."
+            f"\n  got       dimension {split} of {x.aval.str_long()}, {total} members"
+        )
+    x = reshaped(x, (*shape[:split], *sizes, shape[split] // total, *shape[split + 1 :]))
+    for k, (name, size) in enumerate(zip(names, sizes, strict=True), split):
+        (x,) = all_to_all_p.bind(
+            x, split_axis=k, concat_axis=k, axis_name=(name,), axis_size=size,
+            axis_index_groups=None,
+        )  # fmt: skip
+    for k in range(len(sizes)):  # the senders, row by row, stand before the pieces
+        x = moved(x, split + k, concat + k) if concat < split else moved(
+            x, split, concat + len(sizes) - 1)  # fmt: skip
+    shape = x.aval.shape
+    end = concat + len(sizes) + 1
+    return reshaped(x, (*shape[:concat], math.prod(shape[concat:end]), *shape[end:]))
 
 
 def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:

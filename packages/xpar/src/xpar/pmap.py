@@ -21,6 +21,7 @@ from xprim import (
     extended_axes,
     trace_to_jaxpr,
 )
+from xprim.callables import check_function, looking_like, name_of
 from xprim.tracebacks import shorten
 
 _MAX_PROGRAMS = 256
@@ -114,13 +115,12 @@ def pmap(
     }  # fmt: skip
     if fun is None:
         return functools.partial(pmap, **options)
-    if not callable(fun):
-        raise TypeError(f"pmap: expected a function, got {fun!r}.")
+    check_function(fun, "pmap")
     if devices is not None and backend is not None:
         raise ValueError("pmap: give devices or backend, not both.")
     calls = _Calls(fun, options)
 
-    @functools.wraps(fun)
+    @looking_like(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         try:
             return calls(args, kwargs)
@@ -136,7 +136,7 @@ class _Calls:
 
     def __init__(self, fun: Callable[..., Any], options: dict[str, Any]) -> None:
         self.fun = fun
-        self.name = getattr(fun, "__name__", "function")
+        self.name = name_of(fun, "function")
         self.axis_name = options["axis_name"]
         self.in_axes = options["in_axes"]
         self.out_axes = options["out_axes"]

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from xjit import jaxlib_gateway as gateway
-from xjit.lowering import lower
+from xjit.lowering import lower, warn_of_useless_donations
 from xjit.placement import Gone, give_up, raise_gone
 from xprim import ClosedJaxpr, ConcreteArray, ShapedArray, shaped_array
 
@@ -103,12 +103,13 @@ class ReplicatedProgram:
         lowered = lower(
             closed, name=name, donated=donated, platform=devices[0].platform, axis_sizes=axis_sizes
         )
+        warn_of_useless_donations(name, lowered)
         self.name = name
         self.devices = devices
         self._kept = lowered.kept
         self._in_axes = in_axes
         self._out_axes = out_axes
-        self._donated = [i for i, d in enumerate(donated) if d]
+        self._donated = lowered.donated
         self._out_avals = [
             with_axis(a, axis, len(devices))
             for a, axis in zip(closed.out_avals, out_axes, strict=True)

@@ -264,6 +264,9 @@ class Option(Generic[T]):
         problem = "the option does not take this value."
         return error(message(operation, problem, got=repr(value), expected=self.expected()))
 
+    def __bool__(self) -> bool:
+        return bool(self.value)  # `if config.enable_x64:` asks for the value
+
     def __repr__(self) -> str:
         return f"<option {self.name} = {self.value!r}>"
 

@@ -118,6 +118,23 @@ def _wrapped(result: Any, aval: ShapedArray) -> ConcreteArray:
     return ConcreteArray(result, aval)
 
 
+class FoldingTrace(Trace):
+    """Evaluates what depends on concrete arrays alone, and hands the rest to its parent."""
+
+    __slots__ = ()
+
+    name = "compile-time evaluation"
+    parent: Trace
+
+    def process(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """Compute a primitive now where its operands have values."""
+        if all(isinstance(x, ConcreteArray) for x in operands):
+            return EAGER.process(primitive, operands, params)
+        return self.parent.process(primitive, operands, params)
+
+
 EAGER = EagerTrace()
 ThreadState.trace = state.trace = EAGER
 

@@ -143,7 +143,7 @@ def _letters() -> Iterator[str]:
 def _value(value: Any) -> str:
     if isinstance(value, np.dtype):
         return value.name
-    if callable(value) and hasattr(value, "__name__"):
+    if callable(value) and isinstance(getattr(value, "__name__", None), str):
         return str(value.__name__)
     if isinstance(value, tuple) and type(value) is tuple:
         return _in_parentheses([_value(item) for item in value])

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import xtree
 from xprim.array import Array, as_array
 from xprim.avals import ShapedArray, ShapeDtypeStruct
-from xprim.eager import EAGER
+from xprim.callables import check_function, look_like, looking_like, name_of
+from xprim.eager import EAGER, FoldingTrace
 from xprim.jaxpr import ClosedJaxpr, eval_jaxpr
 from xprim.staging import close_over, trace_to_jaxpr
-from xprim.trace import extended_axes, state
+from xprim.trace import Trace, extended_axes, state
 from xprim.tracebacks import boundary
-from xprim.wording import LazyNames, argument_names, described
+from xprim.wording import LazyNames, argument_names
 
 
 def typeof(value: Any) -> ShapedArray:
@@ -56,12 +56,11 @@ def make_jaxpr(
       >>> make_jaxpr(lambda x: x)(1.0)
       { lambda ; a:f32[]. let in (a,) }
     """
-    if not callable(fun):
-        raise TypeError(f"make_jaxpr: expected a function, got {described(fun)}.")
+    check_function(fun, "make_jaxpr")
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
     @boundary
-    @functools.wraps(fun)
+    @looking_like(fun)
     def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
         with extended_axes(dict(axis_env)):
             closed, out_tree = stage(fun, args, kwargs, static, operation="make_jaxpr")
@@ -83,11 +82,22 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
       **kwargs: likewise.
 
     Returns:
-      The pytree of `ShapeDtypeStruct`.
+      The pytree of `ShapeDtypeStruct`; one that the function returns stays as it is.
     """
-    closed, out_tree = stage(fun, args, kwargs, (), operation="eval_shape")
+    check_function(fun, "eval_shape")
+    described_leaves: dict[int, ShapeDtypeStruct] = {}
+
+    def with_arrays(*args: Any, **kwargs: Any) -> Any:
+        leaves, tree = xtree.flatten(fun(*args, **kwargs))
+        for i, leaf in enumerate(leaves):
+            if isinstance(leaf, ShapeDtypeStruct):  # the function says it itself
+                described_leaves[i], leaves[i] = leaf, 0
+        return tree.unflatten(leaves)
+
+    look_like(with_arrays, fun)
+    closed, out_tree = stage(with_arrays, args, kwargs, (), operation="eval_shape")
     shapes = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in closed.out_avals]
-    return xtree.unflatten(out_tree, shapes)
+    return xtree.unflatten(out_tree, [described_leaves.get(i, s) for i, s in enumerate(shapes)])
 
 
 def stage(
@@ -115,9 +125,7 @@ def stage(
         return [r if isinstance(r, Array) else _entered(r, i, tree, operation)
                 for i, r in enumerate(results)]  # fmt: skip
 
-    jaxpr, consts = trace_to_jaxpr(
-        flat_fun, avals, name=getattr(fun, "__name__", ""), arg_names=names
-    )
+    jaxpr, consts = trace_to_jaxpr(flat_fun, avals, name=name_of(fun, ""), arg_names=names)
     return ClosedJaxpr(jaxpr, consts), out_tree[0]
 
 
@@ -195,23 +203,36 @@ def closure_convert(
 
 
 class ensure_compile_time_eval:  # noqa: N801 - named as users know it
-    """Evaluate the operations inside the block now, even while a function is being staged.
+    """Evaluate operations inside the block now, even while a function is being staged.
 
-    Works as a context manager and as a decorator. Operations on tracers still raise, because a
-    tracer has no value.
+    Works as a context manager and as a decorator. Operations on tracers, which have no values yet,
+    are staged as elsewhere.
+
+    Example:
+      >>> from xprim import make_jaxpr
+      >>> def scaled(x):
+      ...     with ensure_compile_time_eval():
+      ...         size = abs(as_array(-3.0))  # has a value: it could decide an `if`
+      ...     return abs(x), size
+      >>> make_jaxpr(scaled)(1.0)
+      { lambda ; a:f32[]. let b:f32[] = abs a in (b, 3.0:f32[]) }
     """
 
+    def __init__(self) -> None:
+        self._previous: list[Trace] = []
+
     def __enter__(self) -> None:
-        self._previous = state.trace
-        state.trace = EAGER
+        previous = state.trace
+        self._previous.append(previous)
+        state.trace = EAGER if previous is EAGER else FoldingTrace(previous)
 
     def __exit__(self, *exc: object) -> None:
-        state.trace = self._previous
+        state.trace = self._previous.pop()
 
     def __call__(self, fun: Callable[..., Any]) -> Callable[..., Any]:
         """Return `fun` with its operations evaluated at once."""
 
-        @functools.wraps(fun)
+        @looking_like(fun)
         def evaluated(*args: Any, **kwargs: Any) -> Any:
             with ensure_compile_time_eval():
                 return fun(*args, **kwargs)

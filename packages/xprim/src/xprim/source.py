@@ -25,6 +25,14 @@ def hide(module_file: str) -> None:
         _is_hidden.clear()
 
 
+def depth() -> int:
+    """Return how many frames the user's code is away from the caller: `stacklevel` of a warning."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and is_hidden(frame.f_code.co_filename):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
 def is_hidden(filename: str) -> bool:
     """Return whether a file belongs to a package whose frames are hidden."""
     found = _is_hidden.get(filename)

@@ -8,14 +8,17 @@ Neighbours: `errors` has the form of the messages, `source` the places of operat
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 from collections.abc import Callable, Sequence
+from types import CodeType, MethodType
 from typing import Any
 
 import xtree
 
 _LONGEST = 60
+_MOST_WRAPPERS = 100
 
 
 def described(value: Any) -> str:
@@ -64,14 +67,28 @@ def brief(value: Any) -> str:
 
 def place_of(fun: Callable[..., Any]) -> str:
     """Return `loss at train.py:41` for a function, or its name alone when its file is unknown."""
-    plain = inspect.unwrap(fun)
-    while hasattr(plain, "func"):  # a partial
-        plain = inspect.unwrap(plain.func)
-    name = getattr(plain, "__name__", type(plain).__qualname__)
+    plain = _unwrapped(fun)
+    name = getattr(plain, "__name__", None)
+    if not isinstance(name, str):
+        name = type(plain).__qualname__
     code = getattr(plain, "__code__", None)
-    if code is None:
-        return str(name)
+    if not isinstance(code, CodeType):
+        return name
     return f"{name} at {os.path.basename(code.co_filename)}:{code.co_firstlineno}"
+
+
+def _unwrapped(fun: Any) -> Any:
+    """Return the function inside partials and wrappers, as far as the way down has an end."""
+    for _ in range(_MOST_WRAPPERS):
+        if isinstance(fun, functools.partial):
+            fun = fun.func
+        elif isinstance(fun, MethodType):
+            fun = fun.__func__
+        elif callable(inner := getattr(fun, "__wrapped__", None)):
+            fun = inner
+        else:
+            break
+    return fun
 
 
 def argument_names(fun: Callable[..., Any], args: Sequence[Any], kwargs: Any) -> list[str]:

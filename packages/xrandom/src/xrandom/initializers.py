@@ -18,8 +18,10 @@ from collections.abc import Sequence
 from typing import Any, Literal, Protocol
 
 import xnp
-from xprim import Array
+from xnp import lax
+from xprim import Array, dtypes
 from xrandom.arguments import checked_shape, floating_dtype
+from xrandom.keys import split
 from xrandom.multivariate import orthogonal as random_orthogonal
 from xrandom.normal import normal as random_normal, truncated_normal as random_truncated_normal
 from xrandom.uniform import uniform as random_uniform
@@ -38,6 +40,9 @@ Distribution = Literal["truncated_normal", "normal", "uniform"]
 # The standard deviation of the standard normal distribution cut at -2 and 2:
 # sqrt(1 - 4 phi(2) / (2 Phi(2) - 1)).
 _STDDEV_CUT_AT_2 = 0.87962566103423978
+# That of the complex one whose modulus is cut at 2: |z|^2 is exponential, cut at 4, with the mean
+# 1 - 4 / (e^4 - 1).
+_COMPLEX_STDDEV_CUT_AT_2 = math.sqrt(1 - 4 / math.expm1(4))
 
 
 class Initializer(Protocol):
@@ -126,7 +131,8 @@ def variance_scaling(
       in_axis: the axis or axes of the units that are read.
       out_axis: the axis or axes of the units that are fed.
       batch_axis: axes over which independent weights lie side by side.
-      dtype: a real floating dtype, used where the call names none.
+      dtype: a floating or complex dtype, used where the call names none. The modulus of complex
+        weights is what is cut; the uniform ones fill a disk.
 
     Raises:
       ValueError: for an unknown mode or distribution, a shape that lacks the axes, or no units.
@@ -143,7 +149,7 @@ def variance_scaling(
     own = dtype
 
     def init(key: Any, shape: Any, dtype: Any = None) -> Array:
-        kind = floating_dtype(own if dtype is None else dtype, "initializers.variance_scaling")
+        kind = _inexact_dtype(own if dtype is None else dtype)
         sizes = checked_shape(shape, "initializers.variance_scaling")
         fan_in, fan_out = _fans(sizes, in_axis, out_axis, batch_axis)
         fan = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}[mode]
@@ -152,15 +158,52 @@ def variance_scaling(
                 "initializers.variance_scaling: there is no unit to divide the variance by."
                 f"\n  got       the shape {sizes}, where {mode} is 0"
             )
-        variance = xnp.asarray(scale / fan, kind)
-        if distribution == "normal":
-            return random_normal(key, sizes, kind) * xnp.sqrt(variance)
-        if distribution == "uniform":
-            return random_uniform(key, sizes, kind, -1) * xnp.sqrt(3 * variance)
-        stddev = xnp.sqrt(variance) / xnp.asarray(_STDDEV_CUT_AT_2, kind)
-        return random_truncated_normal(key, -2, 2, sizes, kind) * stddev
+        draw = _scaled_complex if dtypes.is_complex(kind) else _scaled_real
+        return draw(distribution, key, sizes, kind, scale / fan)
 
     return init
+
+
+def _inexact_dtype(dtype: Any) -> Any:
+    operation = "initializers.variance_scaling"
+    if dtype is not None and dtypes.is_complex(dtypes.requested_dtype(dtype, operation)):
+        return dtypes.requested_dtype(dtype, operation)
+    return floating_dtype(dtype, operation)
+
+
+def _scaled_real(
+    distribution: Distribution, key: Any, shape: Any, dtype: Any, variance: Any
+) -> Array:
+    """Draw real weights of a variance."""
+    variance = xnp.asarray(variance, dtype)
+    if distribution == "normal":
+        return random_normal(key, shape, dtype) * xnp.sqrt(variance)
+    if distribution == "uniform":
+        return random_uniform(key, shape, dtype, -1) * xnp.sqrt(3 * variance)
+    stddev = xnp.sqrt(variance) / xnp.asarray(_STDDEV_CUT_AT_2, dtype)
+    return random_truncated_normal(key, -2, 2, shape, dtype) * stddev
+
+
+def _scaled_complex(
+    distribution: Distribution, key: Any, shape: Any, dtype: Any, variance: Any
+) -> Array:
+    """Draw complex weights with `E |w|^2` equal to a variance, their angle uniform.
+
+    `"uniform"` is that on a disk, where `|w|^2` is uniform; the square of the modulus of a normal
+    one is exponential, and is drawn by the inverse of its distribution, cut at 4.
+    """
+    if distribution == "normal":
+        return random_normal(key, shape, dtype) * xnp.sqrt(xnp.asarray(variance, dtype))
+    part = dtypes.to_floating_dtype(dtype)
+    for_modulus, for_angle = split(key)
+    u, turns = random_uniform(for_modulus, shape, part), random_uniform(for_angle, shape, part)
+    if distribution == "uniform":
+        modulus = xnp.sqrt(2 * u)
+    else:
+        modulus = xnp.sqrt(-xnp.log1p(math.expm1(-4) * u)) / _COMPLEX_STDDEV_CUT_AT_2
+    modulus = modulus * xnp.sqrt(xnp.asarray(variance, part))
+    angle = 2 * math.pi * turns
+    return lax.complex(modulus * xnp.cos(angle), modulus * xnp.sin(angle))
 
 
 def glorot_uniform(
@@ -219,7 +262,7 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
     Args:
       scale: a factor.
       column_axis: the axis of the columns; all the others together are the rows.
-      dtype: a real floating dtype, used where the call names none.
+      dtype: a floating or complex dtype, used where the call names none.
 
     Example:
       >>> import numpy as np
@@ -255,7 +298,7 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
     Args:
       scale: a factor.
       column_axis: the axis of the columns of the matrix.
-      dtype: a real floating dtype, used where the call names none.
+      dtype: a floating or complex dtype, used where the call names none.
     """
     own = dtype
 

@@ -10,6 +10,7 @@ from xprim import Array, as_array, dtypes
 from xprim.promotion import result_type
 from xrandom.arguments import checked_shape, common_shape, filled, floating_dtype
 from xrandom.keys import words_of
+from xrandom.normal import drawn_normal
 from xrandom.standard import raw_normal
 
 _METHODS = ("cholesky", "eigh", "svd")
@@ -90,21 +91,21 @@ def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | No
       key: a single random key, of either form.
       n: the number of rows.
       shape: the leading dimensions of the result.
-      dtype: a real floating dtype; None takes the default.
+      dtype: a floating or complex dtype; None takes the default. Complex matrices are unitary.
       m: the number of columns; None takes `n`. Of a matrix that is not square, the rows or columns
         (the fewer of them) are orthonormal.
 
     Source: Mezzadri, "How to generate random matrices from the classical compact groups" (2007).
     """
     words = words_of(key, "orthogonal")
-    exact = floating_dtype(dtype, "orthogonal")
     rows = operator.index(n)
     columns = rows if m is None else operator.index(m)
     lead = checked_shape(shape, "orthogonal")
     tall, narrow = max(rows, columns), min(rows, columns)
-    q, r = lax.linalg.qr(raw_normal(words, (*lead, tall, narrow), exact), full_matrices=False)
+    gaussian = drawn_normal(words, (*lead, tall, narrow), dtype, "orthogonal")
+    q, r = lax.linalg.qr(gaussian, full_matrices=False)
     eye = lax.eq(*[lax.broadcasted_iota(dtypes.int32, (narrow, narrow), d) for d in (0, 1)])
-    on_diagonal = lax.select(filled(eye, r.shape), r, lax.full_like(r, 0.0))
+    on_diagonal = lax.select(filled(eye, r.shape), r, lax.full_like(r, 0))
     signs = lax.sign(lax.reduce_sum(on_diagonal, (len(lead),)))
     x = lax.mul(q, filled(lax.reshape(signs, (*lead, 1, narrow)), q.shape))
     if rows < columns:

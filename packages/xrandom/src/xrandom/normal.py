@@ -43,12 +43,16 @@ def normal(key: Any, shape: Any = (), dtype: Any = None) -> Array:
       (2, 3)
     """
     words = words_of(key, "normal")
-    sizes = checked_shape(shape, "normal")
+    return drawn_normal(words, checked_shape(shape, "normal"), dtype, "normal")
+
+
+def drawn_normal(words: Any, shape: Shape, dtype: Any, operation: str) -> Array:
+    """Draw from the words of a key what `normal` returns."""
     if dtype is not None:
-        exact = dtypes.requested_dtype(dtype, "normal")
+        exact = dtypes.requested_dtype(dtype, operation)
         if dtypes.is_complex(exact):
-            return _complex_normal(words, sizes, exact)
-    return raw_normal(words, sizes, floating_dtype(dtype, "normal"))
+            return _complex_normal(words, shape, exact)
+    return raw_normal(words, shape, floating_dtype(dtype, operation))
 
 
 def _complex_normal(words: Any, shape: Shape, dtype: np.dtype[Any]) -> Array:

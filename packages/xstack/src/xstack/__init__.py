@@ -64,7 +64,6 @@ if TYPE_CHECKING:  # what the names are, for type checkers and editors
         Array as Array,
         ShapeDtypeStruct as ShapeDtypeStruct,
         closure_convert as closure_convert,
-        config as config,
         ensure_compile_time_eval as ensure_compile_time_eval,
         eval_shape as eval_shape,
         make_jaxpr as make_jaxpr,
@@ -91,6 +90,9 @@ if TYPE_CHECKING:  # what the names are, for type checkers and editors
         transfer_guard_device_to_device as transfer_guard_device_to_device,
         transfer_guard_device_to_host as transfer_guard_device_to_host,
         transfer_guard_host_to_device as transfer_guard_host_to_device,
+    )
+    from xprim.config_object import (
+        config as config,
     )
     from xstack import (
         ad_checkpoint as ad_checkpoint,
@@ -124,6 +126,7 @@ _NAMES_BY_MODULE = {
         "threefry_partitionable", "transfer_guard", "transfer_guard_device_to_device",
         "transfer_guard_device_to_host", "transfer_guard_host_to_device",
     ),
+    "xprim.config_object": ("config",),
     "xad": (
         "checkpoint", "checkpoint_policies", "custom_gradient", "custom_jvp", "custom_vjp",
         "float0", "grad", "hessian", "jacfwd", "jacobian", "jacrev", "jvp", "linear_transpose",
@@ -146,25 +149,23 @@ _SUBMODULES = (
 
 _MODULE_BY_NAME = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
 
-__all__ = ["config", *_MODULE_BY_NAME, *_SUBMODULES]  # noqa: PLE0604 - all are names
+__all__ = [*_MODULE_BY_NAME, *_SUBMODULES]  # noqa: PLE0604 - all are names
 
 
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return importlib.import_module(f"{__name__}.{name}")
-    if name == "config":
-        return importlib.import_module("xprim.config")
     try:
         module = _MODULE_BY_NAME[name]
     except KeyError:
         raise AttributeError(
             f"module 'xstack' has no attribute {name!r}", name=name, obj=sys.modules[__name__]
         ) from None
-    if module != "xprim.config":
+    if not module.startswith("xprim.config"):
         importlib.import_module(f"{__name__}.numpy")  # gives arrays and tracers their operators
     value = globals()[name] = getattr(importlib.import_module(module), name)
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULE_BY_NAME, *_SUBMODULES, "config"})
+    return sorted({*globals(), *_MODULE_BY_NAME, *_SUBMODULES})

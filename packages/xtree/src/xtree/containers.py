@@ -30,39 +30,22 @@ def sorted_keys(mapping: Mapping[Any, Any]) -> tuple[Any, ...]:
         mapping: any dict.
 
     Returns:
-        The keys, sorted; where their types cannot be compared, sorted by the name of the type
-        first.
+        The keys, sorted.
 
     Raises:
-        KeyOrderError: keys of one type cannot be compared, or are sets, which are ordered only in
-            part.
+        KeyOrderError: keys cannot be compared, or are sets, which are ordered only in part.
 
     Example:
-        >>> sorted_keys({"b": 1, "a": 2}), sorted_keys({"a": 1, 3: 2, 1: 3})
-        (('a', 'b'), (1, 3, 'a'))
+        >>> sorted_keys({"b": 1, "a": 2}), sorted_keys({2: 1, 1.5: 2})
+        (('a', 'b'), (1.5, 2))
     """
     try:
         keys = sorted(mapping)
-    except TypeError:
-        keys = _sorted_by_type(mapping)
+    except TypeError as error:
+        raise _no_order(list(mapping), str(error)) from error
     if len(keys) > 1 and any(isinstance(key, frozenset) for key in keys):
         raise _no_order(keys, "sets are ordered only in part")
     return tuple(keys)
-
-
-def _sorted_by_type(mapping: Mapping[Any, Any]) -> list[Any]:
-    try:
-        return sorted(mapping, key=lambda key: (_type_name(key), key))
-    except TypeError as error:
-        raise _no_order(list(mapping), str(error)) from error
-
-
-def _type_name(key: Any) -> str:
-    # Numbers compare among themselves; one group keeps {1: ..., 2.5: ..., "a": ...} in numeric
-    # order.
-    if isinstance(key, (int, float)):
-        return ""
-    return f"{type(key).__module__}.{type(key).__qualname__}"
 
 
 def _no_order(keys: list[Any], reason: str) -> KeyOrderError:
@@ -71,7 +54,7 @@ def _no_order(keys: list[Any], reason: str) -> KeyOrderError:
             "flatten",
             "the keys of a dict cannot be sorted.",
             got=f"{shown(keys)}: {reason}",
-            expected="keys that compare with <, such as strings or integers",
+            expected="keys that compare with <: all of them strings, or all numbers",
             hint="an OrderedDict is flattened in its own order",
         )
     )

@@ -43,9 +43,8 @@ class DepthError(ValueError):
 class KeyOrderError(ValueError):
     """The keys of a dict have no order, so its leaves have none either.
 
-    The wrong program is `tree.flatten({1j: a, 2j: b})`. Use keys that can be sorted (strings,
-    integers, tuples of these; a mixture of types is fine), or an `OrderedDict`, whose order is its
-    own.
+    The wrong program is `tree.flatten({1: a, "b": b})`. Use keys that can be sorted (all strings,
+    all numbers, tuples of these), or an `OrderedDict`, whose order is its own.
     """
 
 

@@ -51,6 +51,8 @@ def cond(
       *operands: pytrees of arrays.
       operand: the operand, as one keyword argument.
 
+    The older form `cond(pred, x, true_fun, y, false_fun)` gives each function an operand of its own.
+
     Returns:
       The result of the function that was chosen.
 
@@ -65,6 +67,9 @@ def cond(
       3
     """
     operands = _with_operand("cond", operands, operand)
+    if len(operands) == 2 and callable(false_fun) and callable(operands[1]) and not (
+        callable(true_fun) and not isinstance(true_fun, Array)):  # fmt: skip
+        return _of_own_operands(pred, true_fun, false_fun, *operands)
     predicate = _predicate(pred)
     if config.values.disable_jit:
         return (true_fun if bool(predicate.to_host()) else false_fun)(*operands)
@@ -72,6 +77,13 @@ def cond(
         predicate, new_dtype=dtypes.int32, weak_type=False
     )[0]
     return _chosen(index, (false_fun, true_fun), ("false_fun", "true_fun"), operands, "cond")
+
+
+def _of_own_operands(
+    pred: Any, x: Any, true_fun: Callable[[Any], Any], y: Any, false_fun: Callable[[Any], Any]
+) -> Any:
+    """Apply `true_fun` to `x` or `false_fun` to `y`: the older form of `cond`."""
+    return cond(pred, lambda x, _: true_fun(x), lambda _, y: false_fun(y), x, y)
 
 
 def _predicate(pred: Any) -> Any:

@@ -48,7 +48,7 @@ def scan(
       xs: a pytree of arrays with one leading dimension, or None.
       length: how many steps; needed where `xs` has no arrays.
       reverse: whether to go from the last element to the first; ys keep the places of their xs.
-      unroll: how many steps one turn of the compiled loop holds; True for all.
+      unroll: how many steps one turn of the compiled loop holds; True or 0 for all.
 
     Returns:
       The last carry, and the pytree of stacked ys.
@@ -152,17 +152,16 @@ def _integer_length(length: Any) -> int:
 
 def unroll_count(unroll: Any, length: int, operation: str) -> int:
     """Return how many steps to write into one turn of a loop."""
-    if unroll is True:
-        return max(length, 1)
     if unroll is False:
         return 1
     try:
-        count = operator.index(unroll)
+        count = length if unroll is True else operator.index(unroll) or length
     except TypeError:
-        count = 0
-    if count < 1:
+        count = -1
+    if count < 0:
         raise ValueError(
-            f"{operation}: unroll must be a bool or a positive integer.\n  got       {unroll!r}"
+            f"{operation}: unroll must be a bool or an integer that is not negative."
+            f"\n  got       {unroll!r}"
         )
     return max(1, min(count, length))
 
@@ -197,7 +196,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     Args:
       f: from a slice of `xs` to a pytree of arrays.
       xs: a pytree of arrays with one leading dimension.
-      batch_size: how many elements to do at once with `vmap`; None does them one by one.
+      batch_size: how many elements to do at once with `vmap`; None or 0 does them one by one.
 
     Returns:
       The pytree of stacked results.
@@ -212,11 +211,11 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     """
     if not callable(f):
         raise TypeError(f"map: f must be a function, got {described(f)}.")
-    if batch_size is None:
+    size = 0 if batch_size is None else operator.index(batch_size)
+    if size < 0:
+        raise ValueError(f"map: batch_size must not be negative, got {batch_size}.")
+    if not size:
         return scan(lambda _, x: ((), f(x)), (), xs)[1]
-    size = operator.index(batch_size)
-    if size < 1:
-        raise ValueError(f"map: batch_size must be positive, got {batch_size}.")
     vmap = find("vmap")
     if vmap is None:
         raise ImportError(

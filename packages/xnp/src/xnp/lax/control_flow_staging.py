@@ -26,6 +26,7 @@ from xprim import (
     state,
     trace_to_jaxpr,
 )
+from xprim.callables import name_of
 from xprim.function_keys import function_key, is_by_identity
 from xprim.wording import LazyNames, argument_names, described, place_of
 
@@ -101,7 +102,7 @@ def _traced(
         return [as_array(r, what=f"{operation}: a result of {what}") for r in results]
 
     names = LazyNames(lambda: argument_names(fun, xtree.unflatten(in_tree, range(len(avals))), {}))
-    name = getattr(fun, "__name__", operation)
+    name = name_of(fun, operation)
     jaxpr, consts = trace_to_jaxpr(flat, avals, name=name, arg_names=names)
     closed, captured = close_over(jaxpr, consts)
     return Staged(closed, captured, out_trees[0])

@@ -1,7 +1,7 @@
 """`xnp.lax`: elementwise arithmetic, powers, rounding.
 
-Operands have equal dtypes, and equal shapes or rank 0 (see `operands`). Semantics: the StableHLO
-specification, in the section of the operation's name.
+Operands have equal dtypes, and shapes that are equal but for sizes of 1, or rank 0 (see
+`operands`). Semantics: the StableHLO specification, in the section of the operation's name.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from xnp.lax.operands import pair, several
+from xnp.lax.operands import leveled, pair, several
 from xnp.primitives.accuracy import Accuracy
 from xnp.primitives.arithmetic import (
     abs_p,
@@ -71,28 +71,28 @@ def add(x: ArrayLike, y: ArrayLike) -> Array:
       >>> add(2.0, 1.5).aval
       ShapedArray(~float32[])
     """
-    if type(x) is not ConcreteArray or type(y) is not ConcreteArray:
+    if type(x) is not ConcreteArray or type(y) is not ConcreteArray or x.aval is not y.aval:
         x, y = pair(x, y)
     return add_p.bind(x, y)[0]  # type: ignore[no-any-return]
 
 
 def sub(x: ArrayLike, y: ArrayLike) -> Array:
     """Return x - y. Numbers."""
-    if type(x) is not ConcreteArray or type(y) is not ConcreteArray:
+    if type(x) is not ConcreteArray or type(y) is not ConcreteArray or x.aval is not y.aval:
         x, y = pair(x, y)
     return sub_p.bind(x, y)[0]  # type: ignore[no-any-return]
 
 
 def mul(x: ArrayLike, y: ArrayLike) -> Array:
     """Return x y. Any dtype; `and` for booleans."""
-    if type(x) is not ConcreteArray or type(y) is not ConcreteArray:
+    if type(x) is not ConcreteArray or type(y) is not ConcreteArray or x.aval is not y.aval:
         x, y = pair(x, y)
     return mul_p.bind(x, y)[0]  # type: ignore[no-any-return]
 
 
 def div(x: ArrayLike, y: ArrayLike) -> Array:
     """Return x / y; integers round towards zero, and x / 0 is -1 (all bits set)."""
-    if type(x) is not ConcreteArray or type(y) is not ConcreteArray:
+    if type(x) is not ConcreteArray or type(y) is not ConcreteArray or x.aval is not y.aval:
         x, y = pair(x, y)
     return div_p.bind(x, y)[0]  # type: ignore[no-any-return]
 
@@ -107,14 +107,14 @@ def max(x: ArrayLike, y: ArrayLike) -> Array:
 
     Differentiable; where x equals y, each gets half of the derivative.
     """
-    if type(x) is not ConcreteArray or type(y) is not ConcreteArray:
+    if type(x) is not ConcreteArray or type(y) is not ConcreteArray or x.aval is not y.aval:
         x, y = pair(x, y)
     return max_p.bind(x, y)[0]  # type: ignore[no-any-return]
 
 
 def min(x: ArrayLike, y: ArrayLike) -> Array:
     """Return the lesser of x and y, NaN if one is; else as `max`."""
-    if type(x) is not ConcreteArray or type(y) is not ConcreteArray:
+    if type(x) is not ConcreteArray or type(y) is not ConcreteArray or x.aval is not y.aval:
         x, y = pair(x, y)
     return min_p.bind(x, y)[0]  # type: ignore[no-any-return]
 
@@ -191,7 +191,7 @@ def polynomial(x: ArrayLike, coeffs: Sequence[ArrayLike], *, unroll: int | None 
         raise ValueError(
             f"polynomial: unroll must be None: the scheme is always written out, got {unroll}."
         )
-    return polynomial_p.bind(*several(x, *coeffs))[0]  # type: ignore[no-any-return]
+    return polynomial_p.bind(*leveled(*several(x, *coeffs)))[0]  # type: ignore[no-any-return]
 
 
 def floor(x: ArrayLike) -> Array:

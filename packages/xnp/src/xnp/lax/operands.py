@@ -1,8 +1,9 @@
 """Operands of `xnp.lax` functions: what may be given where an array is expected.
 
-`lax` is strict: dtypes must be equal. Two things are forgiven: NumPy arrays and Python scalars are
-accepted, and a Python scalar beside arrays takes their dtype when it is of their kind, so
-`add(x, 1.0)` works for `x` of any floating dtype, and `add(x, 1)` for any integer dtype.
+`lax` is strict: dtypes must be equal, and so must ranks. Three things are forgiven: NumPy arrays
+and Python scalars are accepted; a Python scalar beside arrays takes their dtype when it is of their
+kind, so `add(x, 1.0)` works for `x` of any floating dtype, and `add(x, 1)` for any integer dtype;
+and a dimension of size 1 is repeated to the size that it has in the other operand.
 
     add(float32 array, 1.0)   float32
     add(float32 array, 1)     TypeError: float32, int32
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from xnp.primitives.broadcast_in_dim import broadcast_in_dim_p
 from xprim import Array, ConcreteArray, as_array, dtypes, scalar_array
 
 _IS_OF_KIND = {
@@ -25,8 +27,14 @@ _IS_OF_KIND = {
 
 def pair(x: Any, y: Any) -> tuple[Array, Array]:
     """Return two operands as Arrays."""
-    if type(x) is ConcreteArray and type(y) is ConcreteArray:
-        return x, y
+    if type(x) is not ConcreteArray or type(y) is not ConcreteArray:
+        x, y = _arrays(x, y)
+    if x.aval is not y.aval and x.aval.shape != y.aval.shape:
+        x, y = leveled(x, y)
+    return x, y
+
+
+def _arrays(x: Any, y: Any) -> tuple[Array, Array]:
     x_is_scalar, y_is_scalar = type(x) in _IS_OF_KIND, type(y) in _IS_OF_KIND
     if not x_is_scalar:
         x = as_array(x)
@@ -35,6 +43,24 @@ def pair(x: Any, y: Any) -> tuple[Array, Array]:
         return as_array(x), as_array(y)
     y = as_array(y)
     return _scalar_beside(x, y), y
+
+
+def leveled(*arrays: Array) -> list[Array]:
+    """Return arrays of one rank with dimensions of size 1 repeated; others stay for the errors."""
+    ranks = {x.aval.ndim for x in arrays if x.aval.shape}
+    if len(ranks) != 1:
+        return list(arrays)
+    sizes = [set(column) - {1} for column in zip(*[x.aval.shape for x in arrays if x.aval.shape],
+                                                 strict=True)]  # fmt: skip
+    if any(len(s) > 1 for s in sizes):
+        return list(arrays)
+    shape = tuple([s.pop() if s else 1 for s in sizes])
+    every = tuple(range(len(shape)))
+    return [
+        x if x.aval.shape in ((), shape) else
+        broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=every)[0]
+        for x in arrays
+    ]  # fmt: skip
 
 
 def several(*values: Any) -> list[Array]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from xnp.lax.elementwise_arithmetic import apply
-from xnp.lax.operands import pair, several
+from xnp.lax.operands import leveled, pair, several
 from xnp.primitives.special_bessel import bessel_i0e_p, bessel_i1e_p
 from xnp.primitives.special_error import erf_inv_p, erf_p, erfc_p
 from xnp.primitives.special_gamma import digamma_p, lgamma_p, polygamma_p, zeta_p
@@ -88,7 +88,8 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 
     Differentiable in x.
     """
-    return regularized_incomplete_beta_p.bind(*several(a, b, x))[0]  # type: ignore[no-any-return]
+    operands = leveled(*several(a, b, x))
+    return regularized_incomplete_beta_p.bind(*operands)[0]  # type: ignore[no-any-return]
 
 
 def bessel_i0e(x: ArrayLike) -> Array:

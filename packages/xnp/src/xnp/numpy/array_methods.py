@@ -1,8 +1,9 @@
 """The methods, properties and operators of arrays, attached to `Array` when this is imported.
 
 Operators are the functions of `ufuncs`, `logic` and `bits`: those of `ConcreteArray` go straight to
-the dispatch plans. A binary operator returns NotImplemented for what is no array, so that the other
-operand's class may answer; lists and tuples are refused with a hint.
+the dispatch plans. A binary operator returns NotImplemented for what is no array, also where NumPy
+could make one of it, so that the other operand's class may answer. Python's own containers and
+strings, which have no answer, are refused with a hint; classes derived from them may have one.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ from xprim.tracebacks import shorten
 from xprim.wording import kind_name, with_article
 
 _OPERANDS = (Array, np.ndarray, np.generic, int, float, complex)
-_FOREIGN = (str, bytes, dict, set, frozenset, NoneType)  # they know nothing of arrays either
+_SEQUENCES = frozenset([list, tuple])
+_FOREIGN = frozenset([str, bytes, dict, set, frozenset, NoneType])  # they know nothing of arrays
 _EQUALITIES = (logic.equal, logic.not_equal)
 
 
@@ -76,27 +78,29 @@ def _reflected(function: Callable[[Any, Any], Any], route: Any = None) -> Callab
 
 
 def _of_foreign(function: Any, self: Any, other: Any, reflected: bool) -> Any:
-    if (
-        hasattr(other, "__jax_array__")
-        or hasattr(other, "__xstack_array__")
-        or (hasattr(other, "__array__") and not isinstance(other, list | tuple))
-    ):
-        other = creation.asarray(other)
-        return function(other, self) if reflected else function(self, other)
-    if isinstance(other, list | tuple):
+    kind = type(other)
+    if kind in _SEQUENCES:
         raise TypeError(
             f"{function.__name__}: {with_article(kind_name(other))} is not an array."
             "\n  hint      make an array of it first: xnp.array(...)"
         )
-    if isinstance(other, _FOREIGN) and function not in _EQUALITIES:
+    if kind in _FOREIGN:
+        if function in _EQUALITIES:
+            return NotImplemented
         return as_array(other, what=function.__name__)  # raises
+    if hasattr(kind, "__jax_array__") or hasattr(kind, "__xstack_array__"):
+        other = creation.asarray(other)
+        return function(other, self) if reflected else function(self, other)
     return NotImplemented
 
 
 def _pow(self: Any, other: Any, modulo: Any = None) -> Any:
     if modulo is not None:
         raise TypeError("power: a third argument (a modulus) is not supported.")
-    return _forward(ufuncs.power)(self, other)
+    return _forward_power(self, other)
+
+
+_forward_power = _forward(ufuncs.power)
 
 
 _BINARY = {

@@ -17,6 +17,7 @@ from xnp.numpy.joining import stack
 from xnp.numpy.promoting import array_of, axis_of, reshaped, spread
 from xnp.numpy.shaping import broadcast_shapes, expand_dims, moveaxis
 from xprim import Array
+from xprim.callables import looking_like, name_of
 
 __all__ = ["apply_along_axis", "apply_over_axes", "frompyfunc", "ufunc", "vectorize"]
 
@@ -90,7 +91,7 @@ def vectorize(
     left_out = set(excluded)
     core = None if signature is None else _core_dims(signature)
 
-    @functools.wraps(pyfunc)
+    @looking_like(pyfunc)
     def vectorized(*args: Any, **kwargs: Any) -> Any:
         places = [i for i in range(len(args)) if i not in left_out]
         arrays = [asarray(args[i]) for i in places]
@@ -170,7 +171,7 @@ class ufunc:  # noqa: N801 - the name users know
     ) -> None:  # fmt: skip
         self.nin, self.nout, self.nargs = nin, nout, nin + nout
         self.identity = identity
-        self.__name__ = name or getattr(func, "__name__", "ufunc")
+        self.__name__ = name or name_of(func, "ufunc")
         self._function = vectorize(func)
 
     def __repr__(self) -> str:
