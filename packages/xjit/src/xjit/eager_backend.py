@@ -26,7 +26,9 @@ from xjit import jaxlib_gateway as gateway
 from xjit.placement import buffers_at, common_placement
 from xjit.program import Loaded, Program, program_of
 from xjit.results import wrapped
+from xjit.transfer import device_put
 from xprim import (
+    Array,
     ClosedJaxpr,
     ConcreteArray,
     Equation,
@@ -112,6 +114,10 @@ class EagerBackend:
         buffer = gateway.from_dlpack(source, may_alias=share)
         kind = buffer.aval
         return ConcreteArray(None, shaped_array(kind.shape, kind.dtype), buffer)
+
+    def device_put(self, x: Array, device: Any) -> Array:
+        """Put an array on a device, or where a sharding of one device or a platform says."""
+        return device_put(x, device)  # type: ignore[no-any-return]
 
     def evaluate(
         self,

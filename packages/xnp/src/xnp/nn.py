@@ -23,6 +23,7 @@ from xnp.numpy.promoting import (
     select,
 )
 from xnp.numpy.reductions import static_axis
+from xnp.placing import placed
 from xnp.softmax import log_softmax, logmeanexp, logsumexp, softmax
 from xprim import Array, dtypes
 from xprim.static_sizes import static_int
@@ -273,7 +274,9 @@ def standardize(
     return result
 
 
-def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Array:
+def one_hot(
+    x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1, out_sharding: Any = None
+) -> Array:
     """Return a vector for each number in `x` that is 1 at that position and 0 elsewhere.
 
     Args:
@@ -281,6 +284,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
       num_classes: the size of the vectors.
       dtype: of the result; None for the default floating dtype.
       axis: where the new dimension stands in the result.
+      out_sharding: where the result is placed: None, or a sharding of one device.
     """
     x = array_of(x, "one_hot")
     wanted = dtypes.python_scalar_dtype(float) if dtype is None else (
@@ -291,4 +295,4 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     kept = tuple([d for d in range(len(shape)) if d != axis])
     x = bind("broadcast_in_dim", x, shape=shape, broadcast_dimensions=kept)
     classes = bind("iota", dtype=x.aval.dtype, shape=shape, dimension=axis)
-    return cast(bind("eq", x, classes), wanted)
+    return placed(cast(bind("eq", x, classes), wanted), out_sharding, "one_hot")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from xnp.placing import placed
 from xprim import Array, config, dtypes
 from xrandom.arguments import Shape, checked_shape
 from xrandom.drawing import random_bits_p
 from xrandom.keys import words_of
 
 
-def bits(key: Any, shape: Any = (), dtype: Any = None) -> Array:
+def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Draw uniform random bits.
 
     Args:
@@ -18,6 +19,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = None) -> Array:
       shape: the shape of the result.
       dtype: an unsigned integer dtype of 8 to 64 bits; None takes uint32, or uint64 with
         `enable_x64`.
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Returns:
       An array whose every value of the dtype is equally likely.
@@ -41,7 +43,8 @@ def bits(key: Any, shape: Any = (), dtype: Any = None) -> Array:
             "\n  expected  uint8, uint16, uint32 or uint64"
         )
     words = words_of(key, "bits")
-    return raw_bits(words, dtypes.itemsize_bits(exact), checked_shape(shape, "bits"))
+    sample = raw_bits(words, dtypes.itemsize_bits(exact), checked_shape(shape, "bits"))
+    return placed(sample, out_sharding, "bits")
 
 
 def raw_bits(words: Any, bit_width: int, shape: Shape) -> Array:

@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from xnp import lax
+from xnp.placing import placed
 from xprim import Array, as_array, dtypes
 from xrandom.arguments import Shape, checked_shape, common_shape, floating_dtype
 from xrandom.keys import words_of
@@ -19,7 +20,14 @@ from xrandom.uniform import uniform_between
 _MODES = ("low", "high")
 
 
-def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None) -> Array:
+def gumbel(
+    key: Any,
+    shape: Any = (),
+    dtype: Any = None,
+    mode: str | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """Draw from the Gumbel distribution, of distribution function `exp(-exp(-x))`.
 
     Args:
@@ -28,13 +36,15 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
       dtype: a real floating dtype; None takes the default.
       mode: "low" (also None) uses one uniform number, which bounds the samples of float32 to about
         [-4.47, 16.6]; "high" uses two and reaches further at twice the cost.
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Raises:
       ValueError: there is no such mode.
     """
     words = words_of(key, "gumbel")
     exact = floating_dtype(dtype, "gumbel")
-    return raw_gumbel(words, checked_shape(shape, "gumbel"), exact, checked_mode(mode, "gumbel"))
+    sample = raw_gumbel(words, checked_shape(shape, "gumbel"), exact, checked_mode(mode, "gumbel"))
+    return placed(sample, out_sharding, "gumbel")
 
 
 def checked_mode(mode: str | None, operation: str) -> str:
@@ -66,7 +76,7 @@ def raw_gumbel(words: Any, shape: Shape, dtype: Any, mode: str) -> Array:
 
 def categorical(
     key: Any, logits: Any, axis: int = -1, shape: Any = None, replace: bool = True,
-    mode: str | None = None,
+    mode: str | None = None, *, out_sharding: Any = None,
 ) -> Array:  # fmt: skip
     """Draw indices with the probabilities `softmax(logits)`.
 
@@ -79,6 +89,7 @@ def categorical(
       replace: whether the samples of the leading dimensions of `shape` are independent; without
         replacement they are all different.
       mode: as for `gumbel`.
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Returns:
       int32 indices along `axis`.
@@ -113,8 +124,10 @@ def categorical(
         own.insert(axis, scores.shape[axis])
         noise = raw_gumbel(words, (*lead, *own), scores.dtype, exact_mode)
         full = lax.broadcast_in_dim(scores, noise.shape, tuple(range(len(lead), noise.ndim)))
-        return lax.argmax(lax.add(noise, full), len(lead) + axis, dtypes.int32)
-    return _without_replacement(words, scores, axis, lead, sizes, exact_mode)
+        sample = lax.argmax(lax.add(noise, full), len(lead) + axis, dtypes.int32)
+        return placed(sample, out_sharding, "categorical")
+    sample = _without_replacement(words, scores, axis, lead, sizes, exact_mode)
+    return placed(sample, out_sharding, "categorical")
 
 
 class _Shaped:

@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from xnp import lax
+from xnp.placing import placed
 from xprim import Array, dtypes
 from xrandom.arguments import (
     Shape,
@@ -26,17 +27,19 @@ from xrandom.standard import raw_normal, raw_uniform
 from xrandom.uniform import uniform_between
 
 
-def exponential(key: Any, shape: Any = (), dtype: Any = None) -> Array:
+def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Draw from the exponential distribution, of density `exp(-x)` for x >= 0.
 
     Args:
       key: a single random key, of either form.
       shape: the shape of the result.
       dtype: a real floating dtype; None takes the default.
+      out_sharding: where the result is placed: None, or a sharding of one device.
     """
     words = words_of(key, "exponential")
     sizes = checked_shape(shape, "exponential")
-    return raw_exponential(words, sizes, floating_dtype(dtype, "exponential"))
+    sample = raw_exponential(words, sizes, floating_dtype(dtype, "exponential"))
+    return placed(sample, out_sharding, "exponential")
 
 
 def raw_exponential(words: Any, shape: Shape, dtype: Any) -> Array:
@@ -44,52 +47,57 @@ def raw_exponential(words: Any, shape: Shape, dtype: Any) -> Array:
     return lax.neg(lax.log1p(lax.neg(raw_uniform(words, shape, dtype))))
 
 
-def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Array:
+def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Draw from the Laplace distribution, of density `exp(-|x|) / 2`.
 
     Args:
       key: a single random key, of either form.
       shape: the shape of the result.
       dtype: a real floating dtype; None takes the default.
+      out_sharding: where the result is placed: None, or a sharding of one device.
     """
     words = words_of(key, "laplace")
     exact = floating_dtype(dtype, "laplace")
     sizes = checked_shape(shape, "laplace")
     u = uniform_between(words, sizes, exact, -1.0 + float(dtypes.finfo(exact).epsneg), 1.0)
-    return lax.mul(lax.sign(u), lax.log1p(lax.neg(lax.abs(u))))
+    return placed(lax.mul(lax.sign(u), lax.log1p(lax.neg(lax.abs(u)))), out_sharding, "laplace")
 
 
-def logistic(key: Any, shape: Any = (), dtype: Any = None) -> Array:
+def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Draw from the logistic distribution, of distribution function `1 / (1 + exp(-x))`.
 
     Args:
       key: a single random key, of either form.
       shape: the shape of the result.
       dtype: a real floating dtype; None takes the default.
+      out_sharding: where the result is placed: None, or a sharding of one device.
     """
     words = words_of(key, "logistic")
     exact = floating_dtype(dtype, "logistic")
     sizes = checked_shape(shape, "logistic")
     u = uniform_between(words, sizes, exact, float(dtypes.finfo(exact).tiny), 1.0)
-    return lax.sub(lax.log(u), lax.log1p(lax.neg(u)))
+    return placed(lax.sub(lax.log(u), lax.log1p(lax.neg(u))), out_sharding, "logistic")
 
 
-def cauchy(key: Any, shape: Any = (), dtype: Any = None) -> Array:
+def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Draw from the Cauchy distribution, of density `1 / (pi (1 + x^2))`.
 
     Args:
       key: a single random key, of either form.
       shape: the shape of the result.
       dtype: a real floating dtype; None takes the default.
+      out_sharding: where the result is placed: None, or a sharding of one device.
     """
     words = words_of(key, "cauchy")
     exact = floating_dtype(dtype, "cauchy")
     sizes = checked_shape(shape, "cauchy")
     u = uniform_between(words, sizes, exact, float(dtypes.finfo(exact).eps), 1.0)
-    return lax.tan(lax.mul(lax.sub(u, 0.5), math.pi))
+    return placed(lax.tan(lax.mul(lax.sub(u, 0.5), math.pi)), out_sharding, "cauchy")
 
 
-def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None) -> Array:
+def pareto(
+    key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
     """Draw from the Pareto distribution, of density `b / x^(b + 1)` for x >= 1.
 
     Args:
@@ -97,15 +105,19 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None) -> Array:
       b: the exponent, positive.
       shape: the shape of the result; None takes that of `b`.
       dtype: a real floating dtype; None takes the default.
+      out_sharding: where the result is placed: None, or a sharding of one device.
     """
     words = words_of(key, "pareto")
     exact = floating_dtype(dtype, "pareto")
     exponent = parameter(b, exact, "pareto: b")
     sizes = common_shape(shape, "pareto", exponent)
-    return lax.exp(lax.div(raw_exponential(words, sizes, exact), spread(exponent, sizes)))
+    sample = lax.exp(lax.div(raw_exponential(words, sizes, exact), spread(exponent, sizes)))
+    return placed(sample, out_sharding, "pareto")
 
 
-def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None) -> Array:
+def rayleigh(
+    key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
     """Draw from the Rayleigh distribution, of density `x / s^2 exp(-x^2 / (2 s^2))` for x >= 0.
 
     Args:
@@ -113,13 +125,15 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None) -> Arra
       scale: the parameter s, positive.
       shape: the shape of the result; None takes that of `scale`.
       dtype: a real floating dtype; None takes the default.
+      out_sharding: where the result is placed: None, or a sharding of one device.
     """
     words = words_of(key, "rayleigh")
     exact = floating_dtype(dtype, "rayleigh")
     s = parameter(scale, exact, "rayleigh: scale")
     sizes = common_shape(shape, "rayleigh", s)
     u = raw_uniform(words, sizes, exact)
-    return lax.mul(spread(s, sizes), lax.sqrt(lax.mul(lax.log(u), -2.0)))
+    sample = lax.mul(spread(s, sizes), lax.sqrt(lax.mul(lax.log(u), -2.0)))
+    return placed(sample, out_sharding, "rayleigh")
 
 
 def weibull_min(
@@ -146,7 +160,14 @@ def weibull_min(
 
 
 def triangular(
-    key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None
+    key: Any,
+    left: Any,
+    mode: Any,
+    right: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     """Draw from the triangular distribution on [left, right] with its peak at `mode`.
 
@@ -157,6 +178,7 @@ def triangular(
       right: the right end.
       shape: the shape of the result; None takes that to which the corners broadcast.
       dtype: a real floating dtype; None takes the default.
+      out_sharding: where the result is placed: None, or a sharding of one device.
     """
     words = words_of(key, "triangular")
     exact = floating_dtype(dtype, "triangular")
@@ -169,10 +191,13 @@ def triangular(
     rising = lax.add(a, lax.sqrt(lax.mul(lax.mul(u, width), lax.sub(c, a))))
     rest = lax.sub(lax.full_like(u, 1.0), u)
     falling = lax.sub(b, lax.sqrt(lax.mul(lax.mul(rest, width), lax.sub(b, c))))
-    return lax.select(lax.lt(u, lax.div(lax.sub(c, a), width)), rising, falling)
+    sample = lax.select(lax.lt(u, lax.div(lax.sub(c, a), width)), rising, falling)
+    return placed(sample, out_sharding, "triangular")
 
 
-def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None) -> Array:
+def wald(
+    key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
     """Draw from the Wald (inverse Gaussian) distribution of scale 1.
 
     Args:
@@ -180,6 +205,7 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None) -> Array:
       mean: the mean, positive.
       shape: the shape of the result; None takes that of `mean`.
       dtype: a real floating dtype; None takes the default.
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Source: Michael, Schucany, Haas, "Generating random variates using transformations with multiple
     roots", The American Statistician 30 (1976).
@@ -196,20 +222,22 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None) -> Array:
     root = lax.sqrt(lax.add(lax.mul(lax.mul(m, 4.0), y), lax.mul(square, lax.square(y))))
     x = lax.sub(lax.add(m, lax.div(lax.mul(square, y), 2.0)), lax.mul(lax.div(m, 2.0), root))
     smaller = lax.le(z, lax.div(m, lax.add(m, x)))
-    return lax.select(smaller, x, lax.div(square, x))
+    return placed(lax.select(smaller, x, lax.div(square, x)), out_sharding, "wald")
 
 
-def maxwell(key: Any, shape: Any = (), dtype: Any = None) -> Array:
+def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Draw from the Maxwell distribution: the length of a vector of three normal samples.
 
     Args:
       key: a single random key, of either form.
       shape: the shape of the result.
       dtype: a real floating dtype; None takes the default.
+      out_sharding: where the result is placed: None, or a sharding of one device.
     """
     words = words_of(key, "maxwell")
     exact = floating_dtype(dtype, "maxwell")
-    return _raw_maxwell(words, checked_shape(shape, "maxwell"), exact)
+    sample = _raw_maxwell(words, checked_shape(shape, "maxwell"), exact)
+    return placed(sample, out_sharding, "maxwell")
 
 
 def _raw_maxwell(words: Any, shape: Shape, dtype: Any) -> Array:

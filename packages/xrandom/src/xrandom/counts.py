@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import xnp.lax
+from xnp.placing import placed
 from xprim import Array, as_array, dtypes
 from xrandom.arguments import (
     Shape,
@@ -35,7 +36,13 @@ _SMALL = 10.0
 
 
 def poisson(
-    key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, method: str = "exact"
+    key: Any,
+    lam: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    *,
+    method: str = "exact",
+    out_sharding: Any = None,
 ) -> Array:
     """Draw from the Poisson distribution, of probabilities `lam^k exp(-lam) / k!`.
 
@@ -45,6 +52,7 @@ def poisson(
       shape: the shape of the result; None takes that of `lam`.
       dtype: an integer dtype; None takes the default.
       method: only "exact".
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Example:
       >>> from xrandom import key, poisson
@@ -68,7 +76,7 @@ def poisson(
     )
     counts = lax.select(small, counted, rejected)
     counts = lax.select(lax.eq(rate, 0.0), lax.full_like(counts, 0.0), counts)
-    return lax.convert_element_type(counts, exact)  # type: ignore[no-any-return]
+    return placed(lax.convert_element_type(counts, exact), out_sharding, "poisson")
 
 
 def _until(done: Callable[[Any], Any], step: Callable[..., Any], state: Any, limit: int) -> Any:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from xnp import lax
+from xnp.placing import placed
 from xprim import (
     Array,
     Primitive,
@@ -178,7 +179,13 @@ random_gamma_p = Primitive(
 
 
 def gamma(
-    key: Any, a: Any, shape: Any = None, dtype: Any = None, *, method: str = "exact"
+    key: Any,
+    a: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    *,
+    method: str = "exact",
+    out_sharding: Any = None,
 ) -> Array:
     """Draw from the gamma distribution, of density proportional to `x^(a - 1) exp(-x)`.
 
@@ -188,6 +195,7 @@ def gamma(
       shape: the shape of the result; None takes that of `a`.
       dtype: a real floating dtype; None takes the default.
       method: only "exact", by rejection.
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Returns:
       Samples; for small `a` many of them are below the range of the dtype and 0: see `loggamma`.
@@ -199,11 +207,17 @@ def gamma(
       >>> gamma(key(0), 2.0, (3,)).shape
       (3,)
     """
-    return _gamma(key, a, shape, dtype, method, False, "gamma")
+    return placed(_gamma(key, a, shape, dtype, method, False, "gamma"), out_sharding, "gamma")
 
 
 def loggamma(
-    key: Any, a: Any, shape: Any = None, dtype: Any = None, *, method: str = "exact"
+    key: Any,
+    a: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    *,
+    method: str = "exact",
+    out_sharding: Any = None,
 ) -> Array:
     """Draw logarithms of gamma samples, which keep their precision for small `a`.
 
@@ -213,10 +227,11 @@ def loggamma(
       shape: the shape of the result; None takes that of `a`.
       dtype: a real floating dtype; None takes the default.
       method: only "exact", by rejection.
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Differentiable in: `a`.
     """
-    return _gamma(key, a, shape, dtype, method, True, "loggamma")
+    return placed(_gamma(key, a, shape, dtype, method, True, "loggamma"), out_sharding, "loggamma")
 
 
 def _gamma(
@@ -241,7 +256,14 @@ def raw_gamma(words: Any, a: Any, shape: Shape, log_space: bool) -> Array:
 
 
 def beta(
-    key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, method: str = "exact"
+    key: Any,
+    a: Any,
+    b: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    *,
+    method: str = "exact",
+    out_sharding: Any = None,
 ) -> Array:
     """Draw from the beta distribution, of density proportional to `x^(a - 1) (1 - x)^(b - 1)`.
 
@@ -252,6 +274,7 @@ def beta(
       shape: the shape of the result; None takes that to which `a` and `b` broadcast.
       dtype: a real floating dtype; None takes the default.
       method: only "exact", by rejection.
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Differentiable in: `a` and `b`.
     """
@@ -265,10 +288,12 @@ def beta(
             for w, p in zip(raw_split(words, 2), params, strict=True)]  # fmt: skip
     largest = lax.max(*logs)
     x, y = [lax.exp(lax.sub(g, largest)) for g in logs]
-    return lax.div(x, lax.add(x, y))
+    return placed(lax.div(x, lax.add(x, y)), out_sharding, "beta")
 
 
-def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Array:
+def dirichlet(
+    key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
     """Draw from the Dirichlet distribution: positive numbers that sum to 1 along the last axis.
 
     Args:
@@ -276,6 +301,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Arr
       alpha: the exponents, positive, of shape `(..., n)`.
       shape: the shape of the result without its last dimension; None takes that of `alpha`.
       dtype: a real floating dtype; None takes the default.
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Differentiable in: `alpha`.
     """
@@ -292,11 +318,18 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Arr
     largest = lax.stop_gradient(lax.reduce_max(logs, last))
     parts = lax.exp(lax.sub(logs, lax.broadcast_in_dim(largest, sizes, kept)))
     total = lax.reduce_sum(parts, last)
-    return lax.div(parts, lax.broadcast_in_dim(total, sizes, kept))
+    sample = lax.div(parts, lax.broadcast_in_dim(total, sizes, kept))
+    return placed(sample, out_sharding, "dirichlet")
 
 
 def chisquare(
-    key: Any, df: Any, shape: Any = None, dtype: Any = None, *, method: str = "exact"
+    key: Any,
+    df: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    *,
+    method: str = "exact",
+    out_sharding: Any = None,
 ) -> Array:
     """Draw from the chi-square distribution: sums of `df` squared normal samples.
 
@@ -306,13 +339,15 @@ def chisquare(
       shape: the shape of the result; None takes that of `df`.
       dtype: a real floating dtype; None takes the default.
       method: only "exact", by rejection.
+      out_sharding: where the result is placed: None, or a sharding of one device.
     """
     if method != "exact":
         raise ValueError(f"chisquare: the method must be 'exact', got {method!r}.")
     words = words_of(key, "chisquare")
     exact = floating_dtype(dtype, "chisquare")
     degrees = parameter(df, exact, "chisquare: df")
-    return _chisquare(words, degrees, common_shape(shape, "chisquare", degrees))
+    sample = _chisquare(words, degrees, common_shape(shape, "chisquare", degrees))
+    return placed(sample, out_sharding, "chisquare")
 
 
 def _chisquare(words: Any, df: Any, shape: Shape) -> Array:
@@ -320,7 +355,15 @@ def _chisquare(words: Any, df: Any, shape: Shape) -> Array:
     return lax.mul(lax.exp(logs), 2.0)
 
 
-def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) -> Array:
+def f(
+    key: Any,
+    dfnum: Any,
+    dfden: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """Draw from the F distribution: the quotient of two chi-square samples, each over its degrees.
 
     Args:
@@ -329,6 +372,7 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) ->
       dfden: those of the denominator, positive.
       shape: the shape of the result; None takes that to which they broadcast.
       dtype: a real floating dtype; None takes the default.
+      out_sharding: where the result is placed: None, or a sharding of one device.
     """
     words = words_of(key, "f")
     exact = floating_dtype(dtype, "f")
@@ -337,10 +381,12 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) ->
     below_words, above_words = raw_split(words, 2)
     parts = [lax.div(_chisquare(w, df, sizes), spread(df, sizes))
              for w, df in ((above_words, above), (below_words, below))]  # fmt: skip
-    return lax.div(*parts)
+    return placed(lax.div(*parts), out_sharding, "f")
 
 
-def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Array:
+def t(
+    key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
     """Draw from Student's t distribution.
 
     Args:
@@ -348,6 +394,7 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Array:
       df: the degrees of freedom, positive.
       shape: the shape of the result; None takes that of `df`.
       dtype: a real floating dtype; None takes the default.
+      out_sharding: where the result is placed: None, or a sharding of one device.
     """
     words = words_of(key, "t")
     exact = floating_dtype(dtype, "t")
@@ -356,10 +403,12 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Array:
     normal_words, gamma_words = raw_split(words, 2)
     z = raw_normal(normal_words, sizes, exact)
     g = raw_gamma(gamma_words, half, sizes, False)
-    return lax.mul(z, lax.sqrt(lax.div(spread(half, sizes), g)))
+    return placed(lax.mul(z, lax.sqrt(lax.div(spread(half, sizes), g))), out_sharding, "t")
 
 
-def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None) -> Array:
+def generalized_normal(
+    key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
     """Draw from the generalised normal distribution, of density proportional to `exp(-|x|^p)`.
 
     Args:
@@ -367,12 +416,14 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None) -> 
       p: the exponent, a positive number.
       shape: the shape of the result.
       dtype: a real floating dtype; None takes the default.
+      out_sharding: where the result is placed: None, or a sharding of one device.
     """
     words = words_of(key, "generalized_normal")
     exact = floating_dtype(dtype, "generalized_normal")
     exponent = parameter(p, exact, "generalized_normal: p")
     sizes = common_shape(checked_shape(shape, "generalized_normal"), "generalized_normal", exponent)
-    return _generalized_normal(words, exponent, sizes, exact)
+    sample = _generalized_normal(words, exponent, sizes, exact)
+    return placed(sample, out_sharding, "generalized_normal")
 
 
 def _generalized_normal(words: Any, p: Any, shape: Shape, dtype: np.dtype[Any]) -> Array:
@@ -382,7 +433,9 @@ def _generalized_normal(words: Any, p: Any, shape: Shape, dtype: np.dtype[Any]) 
     return lax.mul(rademacher(sign_words, shape, dtype), lax.pow(g, filled(inverse, shape)))
 
 
-def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None) -> Array:
+def ball(
+    key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
     """Draw uniformly from the unit ball of the p-norm in d dimensions.
 
     Args:
@@ -391,6 +444,7 @@ def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None) -> Ar
       p: the exponent of the norm, a positive number.
       shape: the shape of the result without its last dimension, which is `d`.
       dtype: a real floating dtype; None takes the default.
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Source: Barthe, Guedon, Mendelson, Naor, "A probabilistic approach to the geometry of the l_p^n
     ball", Annals of Probability 33 (2005).
@@ -407,4 +461,5 @@ def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None) -> Ar
     total = lax.add(lax.reduce_sum(powers, (len(sizes),)), e)
     inverse = lax.div(lax.full_like(exponent, 1.0), exponent)
     length = lax.pow(total, filled(inverse, sizes))
-    return lax.div(g, lax.broadcast_in_dim(length, full, tuple(range(len(sizes)))))
+    sample = lax.div(g, lax.broadcast_in_dim(length, full, tuple(range(len(sizes)))))
+    return placed(sample, out_sharding, "ball")

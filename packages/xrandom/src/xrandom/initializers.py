@@ -19,6 +19,7 @@ from typing import Any, Literal, Protocol
 
 import xnp
 from xnp import lax
+from xnp.placing import placed
 from xprim import Array, dtypes
 from xrandom.arguments import checked_shape, floating_dtype
 from xrandom.keys import split
@@ -53,14 +54,14 @@ class Initializer(Protocol):
         ...
 
 
-def zeros(key: Any, shape: Any, dtype: Any = None) -> Array:
+def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
     """Return zeros; the key is not used."""
-    return xnp.zeros(shape, dtype)
+    return placed(xnp.zeros(shape, dtype), out_sharding, "zeros")
 
 
-def ones(key: Any, shape: Any, dtype: Any = None) -> Array:
+def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
     """Return ones; the key is not used."""
-    return xnp.ones(shape, dtype)
+    return placed(xnp.ones(shape, dtype), out_sharding, "ones")
 
 
 def constant(value: Any, dtype: Any = None) -> Initializer:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from xnp import lax
+from xnp.placing import placed
 from xprim import Array, as_array, dtypes, scalar_array
 from xrandom.arguments import (
     Shape,
@@ -22,7 +23,9 @@ from xrandom.keys import raw_split, words_of
 from xrandom.standard import raw_uniform
 
 
-def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -> Array:
+def randint(
+    key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
     """Draw integers uniformly from [minval, maxval).
 
     The remainder of twice as many random bits as the dtype has: where `maxval - minval` is no power
@@ -36,6 +39,7 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -
       maxval: the value above the greatest one; where it is not above `minval`, the result is
         `minval`. Both must broadcast to `shape`; they are clipped to the range of the dtype.
       dtype: an integer dtype; None takes int32, or int64 with `enable_x64`.
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Raises:
       TypeError: the dtype is not an integer one.
@@ -55,7 +59,8 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -
         out = _between_numbers(words, sizes, drawn, minval, maxval, dtypes.iinfo(exact))
     else:
         out = _between_arrays(words, sizes, drawn, minval, maxval, exact)
-    return out if drawn == exact else lax.convert_element_type(out, exact)
+    sample = out if drawn == exact else lax.convert_element_type(out, exact)
+    return placed(sample, out_sharding, "randint")
 
 
 def _two_draws(words: Any, shape: Shape, dtype: np.dtype[Any]) -> list[Any]:
@@ -132,7 +137,9 @@ def _clipped(x: Any, dtype: np.dtype[Any], info: Any, beyond: int) -> Any:
     return lax.convert_element_type(lax.clamp(low, x, high), dtype)
 
 
-def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> Array:
+def bernoulli(
+    key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None
+) -> Array:
     """Draw booleans that are true with a given probability.
 
     Args:
@@ -141,6 +148,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> A
       shape: the shape of the result; None takes that of `p`.
       mode: "low" compares one uniform number with `p`, which is wrong for `p` below 1e-7 (float32);
         "high" compares two, and is right down to 1e-14.
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Example:
       >>> from xrandom import bernoulli, key
@@ -159,20 +167,21 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> A
     dtype = chance.dtype
     chance = spread(lax.convert_element_type(chance, dtype), sizes)
     if mode == "low":
-        return lax.lt(raw_uniform(words, sizes, dtype), chance)
+        return placed(lax.lt(raw_uniform(words, sizes, dtype), chance), out_sharding, "bernoulli")
     both = raw_uniform(words, (2, *sizes), dtype)
     coarse, fine = [lax.index_in_dim(both, i, 0, keepdims=False) for i in (0, 1)]
     fine = lax.mul(fine, 2.0 ** -int(dtypes.finfo(dtype).nmant))
-    return lax.lt(fine, lax.sub(chance, coarse))
+    return placed(lax.lt(fine, lax.sub(chance, coarse)), out_sharding, "bernoulli")
 
 
-def rademacher(key: Any, shape: Any = (), dtype: Any = None) -> Array:
+def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Draw -1 and 1, equally likely.
 
     Args:
       key: a single random key, of either form.
       shape: the shape of the result.
       dtype: an integer or floating dtype; None takes int32, or int64 with `enable_x64`.
+      out_sharding: where the result is placed: None, or a sharding of one device.
     """
     words = words_of(key, "rademacher")
     if dtype is None:
@@ -182,10 +191,12 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None) -> Array:
     sizes = checked_shape(shape, "rademacher")
     heads = lax.lt(raw_uniform(words, sizes, dtypes.python_scalar_dtype(float)), 0.5)
     one, minus_one = [filled(lax.convert_element_type(as_array(v), exact), sizes) for v in (1, -1)]
-    return lax.select(heads, one, minus_one)
+    return placed(lax.select(heads, one, minus_one), out_sharding, "rademacher")
 
 
-def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None) -> Array:
+def geometric(
+    key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
     """Draw from the geometric distribution: the number of trials up to the first success.
 
     Args:
@@ -193,6 +204,7 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None) -> Array:
       p: the probability of a success, in (0, 1].
       shape: the shape of the result; None takes that of `p`.
       dtype: an integer dtype; None takes the default.
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Returns:
       Integers from 1 on: `floor(log u / log(1 - p)) + 1`.
@@ -208,4 +220,4 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None) -> Array:
     u = lax.select(lax.eq(u, 0.0), lax.full_like(u, 1.0), u)
     tails = spread(lax.log1p(lax.neg(chance)), sizes)
     trials = lax.add(lax.floor(lax.div(lax.log(u), tails)), 1.0)
-    return lax.convert_element_type(trials, exact)
+    return placed(lax.convert_element_type(trials, exact), out_sharding, "geometric")

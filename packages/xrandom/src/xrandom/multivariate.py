@@ -6,6 +6,7 @@ import operator
 from typing import Any
 
 from xnp import lax
+from xnp.placing import placed
 from xprim import Array, as_array, dtypes
 from xprim.promotion import result_type
 from xrandom.arguments import checked_shape, common_shape, filled, floating_dtype
@@ -17,7 +18,14 @@ _METHODS = ("cholesky", "eigh", "svd")
 
 
 def multivariate_normal(
-    key: Any, mean: Any, cov: Any, shape: Any = None, dtype: Any = None, method: str = "cholesky"
+    key: Any,
+    mean: Any,
+    cov: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    method: str = "cholesky",
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     """Draw from a normal distribution of given mean and covariance: `mean + L z`, `L L^T = cov`.
 
@@ -29,6 +37,7 @@ def multivariate_normal(
         leading dimensions of `mean` and `cov` broadcast.
       dtype: a real floating dtype; None takes that of `mean` and `cov`.
       method: how `L` is found: "cholesky" (for positive definite matrices), "eigh" or "svd".
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Returns:
       Samples of shape `(*shape, n)`.
@@ -61,7 +70,7 @@ def multivariate_normal(
     z = raw_normal(words, (*lead, n), exact)
     row = filled(lax.reshape(z, (*lead, 1, n)), (*lead, n, n))
     noise = lax.reduce_sum(lax.mul(factor, row), (len(lead) + 1,))
-    return lax.add(filled(centre, (*lead, n)), noise)
+    return placed(lax.add(filled(centre, (*lead, n)), noise), out_sharding, "multivariate_normal")
 
 
 class _Leading:
@@ -84,7 +93,15 @@ def _factor(covariance: Any, method: str) -> Any:
     return lax.mul(vectors, filled(row, vectors.shape))
 
 
-def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None) -> Array:
+def orthogonal(
+    key: Any,
+    n: int,
+    shape: Any = (),
+    dtype: Any = None,
+    m: int | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """Draw orthogonal matrices, uniformly (by the Haar measure).
 
     Args:
@@ -94,6 +111,7 @@ def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | No
       dtype: a floating or complex dtype; None takes the default. Complex matrices are unitary.
       m: the number of columns; None takes `n`. Of a matrix that is not square, the rows or columns
         (the fewer of them) are orthonormal.
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Source: Mezzadri, "How to generate random matrices from the classical compact groups" (2007).
     """
@@ -110,4 +128,4 @@ def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | No
     x = lax.mul(q, filled(lax.reshape(signs, (*lead, 1, narrow)), q.shape))
     if rows < columns:
         x = lax.transpose(x, (*range(len(lead)), len(lead) + 1, len(lead)))
-    return x
+    return placed(x, out_sharding, "orthogonal")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from xnp import lax
+from xnp.placing import placed
 from xprim import Array, dtypes
 from xrandom.arguments import (
     Shape,
@@ -25,7 +26,7 @@ from xrandom.keys import raw_split, words_of
 from xrandom.standard import raw_normal, raw_uniform
 
 
-def normal(key: Any, shape: Any = (), dtype: Any = None) -> Array:
+def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     r"""Draw from the standard normal distribution, of density `exp(-x^2 / 2) / sqrt(2 pi)`.
 
     Args:
@@ -33,6 +34,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None) -> Array:
       shape: the shape of the result.
       dtype: a floating or complex dtype; None takes float32, or float64 with `enable_x64`. Complex
         samples have independent parts, each of variance 1/2.
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Returns:
       Samples; in float32 their magnitude is below 5.42, as 23 random bits make each.
@@ -43,7 +45,8 @@ def normal(key: Any, shape: Any = (), dtype: Any = None) -> Array:
       (2, 3)
     """
     words = words_of(key, "normal")
-    return drawn_normal(words, checked_shape(shape, "normal"), dtype, "normal")
+    found = drawn_normal(words, checked_shape(shape, "normal"), dtype, "normal")
+    return placed(found, out_sharding, "normal")
 
 
 def drawn_normal(words: Any, shape: Shape, dtype: Any, operation: str) -> Array:
@@ -61,7 +64,9 @@ def _complex_normal(words: Any, shape: Shape, dtype: np.dtype[Any]) -> Array:
     return lax.div(lax.complex(re, im), complex(math.sqrt(2)))
 
 
-def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None) -> Array:
+def lognormal(
+    key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
     """Draw from the log-normal distribution: `exp(sigma z)` with `z` standard normal.
 
     Args:
@@ -69,6 +74,7 @@ def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None) 
       sigma: the standard deviation of the logarithm.
       shape: the shape of the result; None takes that of `sigma`.
       dtype: a real floating dtype; None takes the default.
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Differentiable in `sigma`.
     """
@@ -76,11 +82,18 @@ def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None) 
     exact = floating_dtype(dtype, "lognormal")
     scale = parameter(sigma, exact, "lognormal: sigma")
     sizes = common_shape(shape, "lognormal", scale)
-    return lax.exp(lax.mul(raw_normal(words, sizes, exact), spread(scale, sizes)))
+    sample = lax.exp(lax.mul(raw_normal(words, sizes, exact), spread(scale, sizes)))
+    return placed(sample, out_sharding, "lognormal")
 
 
 def truncated_normal(
-    key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None
+    key: Any,
+    lower: Any,
+    upper: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     """Draw from the standard normal distribution, restricted to (lower, upper).
 
@@ -90,6 +103,7 @@ def truncated_normal(
       upper: the bound above.
       shape: the shape of the result; None takes that to which the bounds broadcast.
       dtype: a real floating dtype; None takes the default.
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Returns:
       Values strictly between the bounds.
@@ -115,4 +129,4 @@ def truncated_normal(
         spread(lax.nextafter(lax.stop_gradient(bound), lax.full_like(bound, infinity)), sizes)
         for bound, infinity in ((low, math.inf), (high, -math.inf))
     ]
-    return lax.min(lax.max(x, inside_low), inside_high)
+    return placed(lax.min(lax.max(x, inside_low), inside_high), out_sharding, "truncated_normal")

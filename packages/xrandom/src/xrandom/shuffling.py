@@ -12,6 +12,7 @@ from typing import Any
 
 from xnp import lax
 from xnp.numpy.indexing import take
+from xnp.placing import placed
 from xprim import Array, ConcreteArray, as_array, dtypes
 from xrandom.arguments import checked_shape
 from xrandom.bits import raw_bits
@@ -21,7 +22,9 @@ from xrandom.keys import raw_split, words_of
 from xrandom.standard import raw_uniform
 
 
-def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> Array:
+def permutation(
+    key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None
+) -> Array:
     """Bring the elements along an axis into a random order.
 
     Args:
@@ -29,6 +32,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> A
       x: an array, or an integer n for the numbers 0 .. n-1.
       axis: the axis to shuffle along.
       independent: whether to shuffle each vector along the axis by itself, not all alike.
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Returns:
       An array like `x`, or the n numbers in random order.
@@ -47,12 +51,13 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> A
     if not array.ndim:
         count = _known_integer(x, array, "permutation: x")
         _checked_axis(axis, 1, "permutation")
-        return _shuffled(words, lax.iota(dtypes.python_scalar_dtype(int), count), 0)
+        sample = _shuffled(words, lax.iota(dtypes.python_scalar_dtype(int), count), 0)
+        return placed(sample, out_sharding, "permutation")
     axis = _checked_axis(axis, array.ndim, "permutation")
     if independent or array.ndim == 1:
-        return _shuffled(words, array, axis)
+        return placed(_shuffled(words, array, axis), out_sharding, "permutation")
     order = _shuffled(words, lax.iota(dtypes.python_scalar_dtype(int), array.shape[axis]), 0)
-    return take(array, order, axis)
+    return placed(take(array, order, axis), out_sharding, "permutation")
 
 
 def _known_integer(x: Any, array: Any, what: str) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from xnp import lax
+from xnp.placing import placed
 from xprim import Array
 from xrandom.arguments import Shape, checked_shape, floating_dtype, parameter, spread
 from xrandom.keys import words_of
@@ -15,7 +16,13 @@ from xrandom.standard import raw_uniform
 
 
 def uniform(
-    key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0
+    key: Any,
+    shape: Any = (),
+    dtype: Any = None,
+    minval: Any = 0.0,
+    maxval: Any = 1.0,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     """Draw from the uniform distribution on [minval, maxval).
 
@@ -25,6 +32,7 @@ def uniform(
       dtype: a real floating dtype; None takes float32, or float64 with `enable_x64`.
       minval: the lower bound, of a shape that broadcasts to `shape`.
       maxval: the upper bound, likewise.
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Returns:
       Values `minval + u (maxval - minval)` with `u` a multiple of the dtype's epsilon in [0, 1).
@@ -42,14 +50,15 @@ def uniform(
     exact = floating_dtype(dtype, "uniform")
     sizes = checked_shape(shape, "uniform")
     if type(minval) is float and type(maxval) is float:
-        return uniform_between(words, sizes, exact, minval, maxval)
+        return placed(uniform_between(words, sizes, exact, minval, maxval), out_sharding, "uniform")
     low = parameter(minval, exact, "uniform: minval")
     high = parameter(maxval, exact, "uniform: maxval")
     for name, bound in (("minval", low), ("maxval", high)):
         _check_bound(name, bound.shape, sizes)
     low, high = spread(low, sizes), spread(high, sizes)
     u = raw_uniform(words, sizes, exact)
-    return lax.max(low, lax.add(lax.mul(u, lax.sub(high, low)), low))
+    sample = lax.max(low, lax.add(lax.mul(u, lax.sub(high, low)), low))
+    return placed(sample, out_sharding, "uniform")
 
 
 def _check_bound(name: str, shape: Shape, sizes: Shape) -> None:

@@ -9,6 +9,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from xnp.placing import placed
 from xnp.primitives.dot_general import dot_general_p
 from xnp.primitives.precision import (
     DotAlgorithm,
@@ -45,7 +46,8 @@ _VECTOR_PRODUCTS = {
 
 def dot_general(
     lhs: Any, rhs: Any, dimension_numbers: DotDimensionNumbers,
-    precision: PrecisionLike = None, preferred_element_type: Any = None,
+    precision: PrecisionLike = None, preferred_element_type: Any = None, *,
+    out_sharding: Any = None,
 ) -> Array:  # fmt: skip
     """Sum products of two arrays over contracted dimensions.
 
@@ -58,6 +60,7 @@ def dot_general(
       precision: how exactly hardware with a choice computes; None takes the option
         `default_matmul_precision`.
       preferred_element_type: the dtype of sums and result; None for that of the operands.
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Returns:
       An array whose dimensions are the batch dimensions, then the free dimensions of `lhs`, then
@@ -83,12 +86,13 @@ def dot_general(
         ) from None
     numbers = ((_dims(lc, lhs.ndim), _dims(rc, rhs.ndim)),
                (_dims(lb, lhs.ndim), _dims(rb, rhs.ndim)))  # fmt: skip
-    return _product(lhs, rhs, numbers, precision, preferred_element_type)
+    result = _product(lhs, rhs, numbers, precision, preferred_element_type)
+    return placed(result, out_sharding, "dot_general")
 
 
 def dot(
     lhs: Any, rhs: Any, *, dimension_numbers: DotDimensionNumbers | None = None,
-    precision: PrecisionLike = None, preferred_element_type: Any = None,
+    precision: PrecisionLike = None, preferred_element_type: Any = None, out_sharding: Any = None,
 ) -> Array:  # fmt: skip
     """Multiply vectors and matrices; with `dimension_numbers`, the same as `dot_general`.
 
@@ -98,6 +102,7 @@ def dot(
       dimension_numbers: see `dot_general`.
       precision: see `dot_general`.
       preferred_element_type: see `dot_general`.
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Example:
       >>> import numpy as np
@@ -105,12 +110,14 @@ def dot(
       11.0
     """
     if dimension_numbers is not None:
-        return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
+        result = dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
+        return placed(result, out_sharding, "dot")
     lhs, rhs = as_array(lhs, what="dot: lhs"), as_array(rhs, what="dot: rhs")
     numbers = _VECTOR_PRODUCTS.get((lhs.aval.ndim, rhs.aval.ndim))
     if numbers is None or lhs.aval.shape[-1] != rhs.aval.shape[0]:
         raise _bad_dot(lhs, rhs)
-    return _product(lhs, rhs, numbers, precision, preferred_element_type)
+    result = _product(lhs, rhs, numbers, precision, preferred_element_type)
+    return placed(result, out_sharding, "dot")
 
 
 def batch_matmul(lhs: Any, rhs: Any, precision: PrecisionLike = None) -> Array:

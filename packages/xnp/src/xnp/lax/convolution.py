@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xnp.lax.windows import padtype_to_pads
+from xnp.placing import placed
 from xnp.primitives.conv_dimensions import ConvDimensionNumbers, dilated, output_size
 from xnp.primitives.conv_general_dilated import conv_general_dilated_p
 from xnp.primitives.precision import PrecisionLike, normal_precision
@@ -48,6 +49,7 @@ def conv_general_dilated(
     lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None, feature_group_count: int = 1,
     batch_group_count: int = 1, precision: PrecisionLike = None, preferred_element_type: Any = None,
+    out_sharding: Any = None,
 ) -> Array:  # fmt: skip
     """Convolve (correlate) an input with a kernel over n dimensions of space.
 
@@ -66,6 +68,7 @@ def conv_general_dilated(
       batch_group_count: into how many groups the batch falls.
       precision: see `dot_general`.
       preferred_element_type: see `dot_general`.
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Returns:
       The output, laid out as `dimension_numbers` says.
@@ -102,7 +105,7 @@ def conv_general_dilated(
         batch_group_count=operator.index(batch_group_count),
         precision=normal_precision(precision, what), preferred_element_type=preferred_element_type,
     )[0]  # fmt: skip
-    return result
+    return placed(result, out_sharding, "conv_general_dilated")
 
 
 def conv(

@@ -12,6 +12,7 @@ from typing import Any
 
 from xnp.lax.elementwise_arithmetic import apply
 from xnp.lax.operands import pair
+from xnp.placing import placed
 from xnp.primitives.bitcast_convert_type import bitcast_convert_type_p
 from xnp.primitives.broadcast_in_dim import broadcast_in_dim_p
 from xnp.primitives.complex_parts import complex_p, conj_p, imag_p, real_p
@@ -125,19 +126,7 @@ def full(
     shape = tuple([operator.index(n) for n in shape])
     if shape:
         value = broadcast_in_dim_p.bind(value, shape=shape, broadcast_dimensions=())[0]
-    result: Array = value if sharding is None else _placed(value, sharding)
-    return result
-
-
-def _placed(value: Array, sharding: Any) -> Array:
-    move = getattr(value, "to_device", None)
-    if move is None:
-        raise ValueError(
-            "full: a sharding needs devices."
-            "\n  hint      import xjit first; without it arrays are on the host alone"
-        )
-    result: Array = move(sharding)
-    return result
+    return placed(value, sharding, "full")
 
 
 def _scalar_of(value: Any, dtype: Any) -> Array:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import xtree
+from xnp.placing import placed
 from xnp.primitives.reduce import reduce_p
 from xnp.primitives.reductions import (
     reduce_and_p,
@@ -52,12 +53,13 @@ __all__ = [
 ]
 
 
-def reduce_sum(operand: Any, axes: Sequence[int]) -> Array:
+def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """Sum over axes; integers wrap around, float16 and smaller are summed in float32.
 
     Args:
       operand: an array of numbers.
       axes: the axes to sum over.
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Returns:
       An array of the operand's dtype without those axes; 0 where there is no element.
@@ -67,7 +69,7 @@ def reduce_sum(operand: Any, axes: Sequence[int]) -> Array:
       >>> np.asarray(reduce_sum(np.float32([[1, 2], [3, 4]]), (1,)))
       array([3., 7.], dtype=float32)
     """
-    return _reduced(reduce_sum_p, operand, axes)
+    return placed(_reduced(reduce_sum_p, operand, axes), out_sharding, "reduce_sum")
 
 
 def reduce_prod(operand: Any, axes: Sequence[int]) -> Array:
@@ -75,18 +77,18 @@ def reduce_prod(operand: Any, axes: Sequence[int]) -> Array:
     return _reduced(reduce_prod_p, operand, axes)
 
 
-def reduce_max(operand: Any, axes: Sequence[int]) -> Array:
+def reduce_max(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """Take the greatest element along axes.
 
     NaN if there is one among them; -inf or the least integer where there is no element. Complex
     numbers are ordered by real, then imaginary part. Elements that tie share the derivative.
     """
-    return _reduced(reduce_max_p, operand, axes)
+    return placed(_reduced(reduce_max_p, operand, axes), out_sharding, "reduce_max")
 
 
-def reduce_min(operand: Any, axes: Sequence[int]) -> Array:
+def reduce_min(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """Take the least element along axes; see `reduce_max`."""
-    return _reduced(reduce_min_p, operand, axes)
+    return placed(_reduced(reduce_min_p, operand, axes), out_sharding, "reduce_min")
 
 
 def reduce_and(operand: Any, axes: Sequence[int]) -> Array:
@@ -106,7 +108,7 @@ def reduce_xor(operand: Any, axes: Sequence[int]) -> Array:
 
 def reduce(
     operands: Any, init_values: Any, computation: Callable[[Any, Any], Any],
-    dimensions: Sequence[int],
+    dimensions: Sequence[int], out_sharding: Any = None,
 ) -> Any:  # fmt: skip
     """Combine elements along dimensions by a computation.
 
@@ -117,6 +119,7 @@ def reduce(
       computation: an associative function of two scalars (or two such pytrees of scalars) that
         returns one. The order in which elements are joined is not specified.
       dimensions: the dimensions to reduce over.
+      out_sharding: where the results are placed: None, or a sharding of one device.
 
     Returns:
       The operands' structure with those dimensions gone.
@@ -154,13 +157,15 @@ def reduce(
     if known is not None:
         joined, reduction = known
         total = reduction.bind(xs[0], axes=axes)[0]
-        return xtree.unflatten(tree, [_joined(joined, inits[0], total)])
+        results = [_joined(joined, inits[0], total)]
+        return xtree.unflatten(tree, [placed(y, out_sharding, "reduce") for y in results])
     if captured:
         raise TypeError(
             "reduce: the computation uses a traced value from outside of it."
             "\n  hint      give that value as one more operand"
         )
-    return xtree.unflatten(tree, list(reduce_p.bind(*xs, *inits, jaxpr=jaxpr, dimensions=axes)))
+    results = list(reduce_p.bind(*xs, *inits, jaxpr=jaxpr, dimensions=axes))
+    return xtree.unflatten(tree, [placed(y, out_sharding, "reduce") for y in results])
 
 
 def _staged(computation: Any, xs: Any, tree: Any) -> tuple[ClosedJaxpr, list[Any]]:

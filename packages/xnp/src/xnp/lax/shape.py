@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.placing import placed
 from xnp.primitives.broadcast_in_dim import broadcast_in_dim_p
 from xnp.primitives.concatenate import concatenate_p
 from xnp.primitives.iota import iota_p
@@ -59,7 +60,11 @@ def dimension_of(dimension: int, ndim: int, what: str) -> int:
 
 
 def reshape(
-    operand: ArrayLike, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None
+    operand: ArrayLike,
+    new_sizes: Sequence[int],
+    dimensions: Sequence[int] | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     """Return the elements in row-major order under another shape.
 
@@ -67,6 +72,7 @@ def reshape(
       operand: any array.
       new_sizes: the shape of the result, with as many elements.
       dimensions: the order in which the operand's dimensions are read; None for their own.
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Raises:
       TypeError: when the number of elements differs.
@@ -81,14 +87,14 @@ def reshape(
     if type(new_sizes) is not tuple:
         new_sizes = ints(new_sizes, "reshape: new_sizes")
     if x.aval.shape == new_sizes:
-        return x
+        return placed(x, out_sharding, "reshape")
     result: Array
     try:
         (result,) = reshape_p.bind(x, new_sizes=new_sizes, dimensions=None)
     except TypeError:
         new_sizes = ints(new_sizes, "reshape: new_sizes")
         (result,) = reshape_p.bind(x, new_sizes=new_sizes, dimensions=None)
-    return result
+    return placed(result, out_sharding, "reshape")
 
 
 def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
@@ -106,7 +112,11 @@ def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
 
 
 def broadcast_in_dim(
-    operand: ArrayLike, shape: Sequence[int], broadcast_dimensions: Sequence[int]
+    operand: ArrayLike,
+    shape: Sequence[int],
+    broadcast_dimensions: Sequence[int],
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     """Repeat an array to a shape; its dimension i becomes `broadcast_dimensions[i]`.
 
@@ -118,12 +128,12 @@ def broadcast_in_dim(
     sizes = ints(shape, "broadcast_in_dim: shape")
     dims = ints(broadcast_dimensions, "broadcast_in_dim: broadcast_dimensions")
     if x.aval.shape == sizes and dims == tuple(range(len(sizes))):
-        return x
+        return placed(x, out_sharding, "broadcast_in_dim")
     result: Array = broadcast_in_dim_p.bind(x, shape=sizes, broadcast_dimensions=dims)[0]
-    return result
+    return placed(result, out_sharding, "broadcast_in_dim")
 
 
-def broadcast(operand: ArrayLike, sizes: Sequence[int]) -> Array:
+def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """Repeat an array along new leading dimensions of the given sizes.
 
     Example:
@@ -133,7 +143,7 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int]) -> Array:
     x = as_array(operand, what="broadcast")
     lead = ints(sizes, "broadcast: sizes")
     dims = tuple(range(len(lead), len(lead) + x.aval.ndim))
-    return broadcast_in_dim(x, (*lead, *x.aval.shape), dims)
+    return placed(broadcast_in_dim(x, (*lead, *x.aval.shape), dims), out_sharding, "broadcast")
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
@@ -172,18 +182,21 @@ def iota(dtype: Any, size: int) -> Array:
     return broadcasted_iota(dtype, (size,), 0)
 
 
-def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Array:
+def broadcasted_iota(
+    dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None
+) -> Array:
     """Return an array of a shape that counts from 0 along one dimension.
 
     Example:
       >>> np.asarray(broadcasted_iota("int32", (2, 2), 1)).tolist()
       [[0, 1], [0, 1]]
     """
-    return iota_p.bind(  # type: ignore[no-any-return]
+    (counted,) = iota_p.bind(
         dtype=dtypes.requested_dtype(dtype, "iota"),
         shape=ints(shape, "iota: shape"),
         dimension=operator.index(dimension),
-    )[0]
+    )
+    return placed(counted, out_sharding, "broadcasted_iota")
 
 
 def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:

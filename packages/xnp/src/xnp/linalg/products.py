@@ -11,6 +11,7 @@ from typing import Any
 
 from xnp import lax
 from xnp.linalg.operands import axis_of, broadcast_batches, promoted
+from xnp.placing import placed
 from xnp.primitives.matrices import eye, mt
 from xnp.primitives.shorthand import (
     concatenated,
@@ -99,7 +100,7 @@ def outer(x1: Any, x2: Any, /) -> Array:
 
 def tensordot(
     x1: Any, x2: Any, /, *, axes: Any = 2, precision: lax.PrecisionLike = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: Any = None, out_sharding: Any = None,
 ) -> Array:  # fmt: skip
     """Sum products over pairs of axes.
 
@@ -110,6 +111,7 @@ def tensordot(
         sequences of axes.
       precision: see `lax.dot_general`.
       preferred_element_type: see `lax.dot_general`.
+      out_sharding: where the result is placed: None, or a sharding of one device.
     """
     x, y = promoted("tensordot", x1, x2)
     if isinstance(axes, Sequence):
@@ -122,7 +124,8 @@ def tensordot(
         count = operator.index(axes)
         first, second = list(range(x.ndim - count, x.ndim)), list(range(count))
     numbers = ((tuple(first), tuple(second)), ((), ()))
-    return lax.dot_general(x, y, numbers, precision, preferred_element_type)
+    result = lax.dot_general(x, y, numbers, precision, preferred_element_type)
+    return placed(result, out_sharding, "tensordot")
 
 
 def multi_dot(arrays: Sequence[Any], *, precision: lax.PrecisionLike = None) -> Array:

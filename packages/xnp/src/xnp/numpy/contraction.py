@@ -22,6 +22,7 @@ from xnp.numpy.promoting import (
     spread,
 )
 from xnp.numpy.shaping import permuted
+from xnp.placing import placed
 from xnp.primitives.precision import normal_precision
 from xprim import Array, dtypes, shaped_array
 from xprim.errors import ShapeError
@@ -84,16 +85,16 @@ def dot(
       b: an array; of one dimension, that one is contracted.
       precision: how exactly hardware with a choice computes.
       preferred_element_type: the dtype of sums and result.
-      out_sharding: has no effect outside of sharded programs.
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Example:
       >>> import xnp
       >>> xnp.dot(xnp.array([1., 2.]), xnp.array([3., 4.]))
       Array(11., dtype=float32)
     """
-    del out_sharding
     preferred = preferred_element_type  # which few ask for: a call less for the others
-    return _dot(a, b, precision, None if preferred is None else _requested(preferred, "dot"))
+    result = _dot(a, b, precision, None if preferred is None else _requested(preferred, "dot"))
+    return result if out_sharding is None else placed(result, out_sharding, "dot")
 
 
 @planned(2)
@@ -153,10 +154,10 @@ def matmul(
       b: an array of one dimension (a column) or more.
       precision: how exactly hardware with a choice computes.
       preferred_element_type: the dtype of sums and result.
-      out_sharding: has no effect outside of sharded programs.
+      out_sharding: where the result is placed: None, or a sharding of one device.
     """
-    del out_sharding
-    return _matmul(a, b, precision, _requested(preferred_element_type, "matmul"))
+    result = _matmul(a, b, precision, _requested(preferred_element_type, "matmul"))
+    return result if out_sharding is None else placed(result, out_sharding, "matmul")
 
 
 def matvec(x1: Any, x2: Any, /) -> Array:
@@ -229,9 +230,8 @@ def tensordot(
         dimensions of each (ints or sequences).
       precision: how exactly hardware with a choice computes.
       preferred_element_type: the dtype of sums and result.
-      out_sharding: has no effect outside of sharded programs.
+      out_sharding: where the result is placed: None, or a sharding of one device.
     """
-    del out_sharding
     a, b = promoted("tensordot", a, b)
     ranks = a.aval.ndim, b.aval.ndim
     if isinstance(axes, list | tuple):
@@ -249,7 +249,8 @@ def tensordot(
             f"\n  got       x: {a.aval.str_long()}, y: {b.aval.str_long()}, axes {axes}"
         )
     preferred = _requested(preferred_element_type, "tensordot")
-    return dot_general(a, b, (first, second), ((), ()), precision, preferred)
+    result = dot_general(a, b, (first, second), ((), ()), precision, preferred)
+    return placed(result, out_sharding, "tensordot")
 
 
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:

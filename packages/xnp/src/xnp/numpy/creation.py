@@ -17,6 +17,7 @@ import numpy as np
 import xtree
 from xnp.numpy.dispatch import host_aval
 from xnp.numpy.promoting import array_of, bind, broadcast_all, cast, filled, promoted, spread
+from xnp.placing import on_device, placed
 from xprim import (
     Array,
     ConcreteArray,
@@ -43,11 +44,12 @@ _ONLY_FLOATS = {float}
 def array(
     object: Any,  # noqa: A002 - NumPy's name
     dtype: Any = None,
-    copy: bool = True,
-    order: str | None = None,
-    ndmin: int = 0,
     *,
+    copy: bool = True,
+    order: str | None = "K",
+    ndmin: int = 0,
     device: Any = None,
+    out_sharding: Any = None,
 ) -> Array:
     """Return an array of the elements of an object.
 
@@ -61,6 +63,7 @@ def array(
       order: "K", "C" or "A"; elements have no visible order in memory.
       ndmin: the least number of dimensions; ones are put in front.
       device: where the array shall be; None for the default.
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Raises:
       TypeError: what is no array of numbers; lists of different lengths.
@@ -82,12 +85,12 @@ def array(
     if ndmin > result.aval.ndim:
         shape = (1,) * (ndmin - result.aval.ndim) + result.aval.shape
         result = bind("reshape", result, new_sizes=shape, dimensions=None)
-    return result if device is None else on_device(result, device)
+    return placed(on_device(result, device, "array"), out_sharding, "array")
 
 
 def asarray(
     a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None,
-    device: Any = None,
+    device: Any = None, out_sharding: Any = None,
 ) -> Array:  # fmt: skip
     """Return an array of the elements of an object; an array that fits is returned as it is.
 
@@ -98,6 +101,7 @@ def asarray(
       copy: True makes a new array; False uses a NumPy array in place, or raises a ValueError if
         that cannot be; None copies NumPy arrays, which may be written to later.
       device: as for `array`.
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Example:
       >>> import xnp
@@ -106,7 +110,7 @@ def asarray(
       True
     """
     if type(a) is ConcreteArray and dtype is None and not copy and device is None:
-        return a
+        return a if out_sharding is None else placed(a, out_sharding, "asarray")
     if copy is False and not isinstance(a, Array) and hasattr(a, "__array__"):
         a = np.asarray(a)  # a view of the memory of whoever owns it
         wanted = dtypes.canonicalize_dtype(a.dtype) if dtype is None else (
@@ -116,7 +120,9 @@ def asarray(
                 f"asarray: {a.dtype.name} elements must be copied to become {wanted.name}, but "
                 "copy=False."
             )
-    return array(a, dtype, copy is not False, order, device=device)
+    return array(
+        a, dtype, copy=copy is not False, order=order, device=device, out_sharding=out_sharding
+    )
 
 
 def _array_of_value(value: Any, dtype: Any, copy: bool) -> Array:
@@ -225,18 +231,6 @@ def _as_strong_array(part: Any) -> Any:
     return scalar_array(part) if type(part) in _SCALARS else part
 
 
-def on_device(x: Array, device: Any) -> Array:
-    """Put an array where `device` says; that is for the compiler backend to do."""
-    backend = EAGER.backend
-    put = getattr(backend, "device_put", None)
-    if put is None:
-        if getattr(device, "platform", device) == "cpu":
-            return x
-        raise ValueError(f"array: there is no device {device!r} without a compiler (xjit).")
-    result: Array = put(x, device)
-    return result
-
-
 def copy(a: Any, order: str | None = None) -> Array:
     """Return an array of the elements of `a`."""
     return array(a, copy=True, order=order)
@@ -269,22 +263,25 @@ def _constant(value: Any, shape: Any, dtype: Any, operation: str, device: Any) -
         result: Any = ConcreteArray(np.full(shape, value, dtype), host_aval(shape, dtype))
     else:
         result = filled(value, shape, dtype)
-    return result if device is None else on_device(result, device)
+    return on_device(result, device, operation)
 
 
-def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Array:
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
     """Return an array of zeros.
 
     Args:
       shape: an int or a sequence of ints.
       dtype: of the result; None for the default floating dtype.
       device: where the array shall be; None for the default.
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Example:
       >>> import xnp
       >>> xnp.zeros(3)
       Array([0., 0., 0.], dtype=float32)
     """
+    if out_sharding is not None:
+        return placed(zeros(shape, dtype, device=device), out_sharding, "zeros")
     if dtype is None:
         dtype = dtypes.python_scalar_dtype(float)
         if device is None and type(shape) is int and 0 <= shape <= 4096 and state.trace is EAGER:
@@ -292,17 +289,19 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Array:
     return _constant(0, shape, dtype, "zeros", device)  # type: ignore[no-any-return]
 
 
-def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Array:
+def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
     """Return an array of ones; arguments as of `zeros`."""
-    return _constant(1, shape, dtype, "ones", device)  # type: ignore[no-any-return]
+    return placed(_constant(1, shape, dtype, "ones", device), out_sharding, "ones")
 
 
-def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Array:
+def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
     """Return an array of a shape; its elements are zeros."""
-    return zeros(shape, dtype, device=device)
+    return zeros(shape, dtype, device=device, out_sharding=out_sharding)
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Array:
+def full(
+    shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
     """Return an array of one repeated value.
 
     Args:
@@ -310,6 +309,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
       fill_value: a number, or an array that broadcasts to the shape.
       dtype: of the result; None for that of the value.
       device: where the array shall be; None for the default.
+      out_sharding: where the result is placed: None, or a sharding of one device.
     """
     wanted = None if dtype is None else dtypes.requested_dtype(dtype, "full")
     shape = shape_of(shape, "full")
@@ -318,7 +318,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
         wanted is None))  # fmt: skip
     broadcast_all("full", value, filled(0, shape, dtypes.int8)) if value.aval.ndim else None
     result = spread(value, shape)
-    return result if device is None else on_device(result, device)
+    return placed(on_device(result, device, "full"), out_sharding, "full")
 
 
 def _like(value: Any, a: Any, dtype: Any, shape: Any, operation: str, device: Any) -> Any:
@@ -331,30 +331,42 @@ def _like(value: Any, a: Any, dtype: Any, shape: Any, operation: str, device: An
     return cast(result, dtype, True) if weak else result
 
 
-def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Array:
+def zeros_like(
+    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
     """Return zeros of the shape and dtype of an array, or of those given."""
-    return _like(0, a, dtype, shape, "zeros_like", device)  # type: ignore[no-any-return]
+    return placed(_like(0, a, dtype, shape, "zeros_like", device), out_sharding, "zeros_like")
 
 
-def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Array:
+def ones_like(
+    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
     """Return ones of the shape and dtype of an array, or of those given."""
-    return _like(1, a, dtype, shape, "ones_like", device)  # type: ignore[no-any-return]
+    return placed(_like(1, a, dtype, shape, "ones_like", device), out_sharding, "ones_like")
 
 
-def empty_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Array:
+def empty_like(
+    prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
+) -> Array:
     """Return an array of the shape and dtype of another; its elements are zeros."""
-    return zeros_like(a, dtype, shape, device=device)
+    return zeros_like(prototype, dtype, shape, device=device)
 
 
 def full_like(
-    a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
 ) -> Array:
     """Return one repeated value in the shape and dtype of an array, or in those given."""
     if not hasattr(a, "shape") or not hasattr(a, "dtype"):
         a = array(a)
     dtype = dtypes.dtype(a) if dtype is None else dtype
     shape = tuple(a.shape) if shape is None else shape
-    return full(shape, fill_value, dtype, device=device)
+    return full(shape, fill_value, dtype, device=device, out_sharding=out_sharding)
 
 
 # --- from other sources ---------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from xnp.numpy.promoting import array_of, bind, promoted, spread
 from xnp.numpy.rearranging import diagonal
 from xnp.numpy.reductions import sum as summed
 from xnp.numpy.shaping import permuted
+from xnp.placing import placed
 from xprim import Array, dtypes
 from xprim.errors import ShapeError
 
@@ -45,14 +46,13 @@ def einsum(
       precision: how exactly hardware with a choice computes.
       preferred_element_type: the dtype of sums and result.
       _dot_general: must be None.
-      out_sharding: has no effect outside of sharded programs.
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Example:
       >>> import xnp
       >>> xnp.einsum("i,i->", xnp.array([1., 2.]), xnp.array([3., 4.]))
       Array(11., dtype=float32)
     """
-    del out_sharding
     if out is not None or _dot_general is not None:
         raise TypeError("einsum: out= and _dot_general= are not supported.")
     terms, result, arrays = _parsed(subscripts, operands)
@@ -73,7 +73,7 @@ def einsum(
             chosen = [_joined(left, x, right, y, rest, precision, preferred), *chosen[2:]]
         pairs.append(chosen[0])
     ((labels, x),) = pairs
-    return _arranged(labels, x, result, sizes, preferred)  # type: ignore[no-any-return]
+    return placed(_arranged(labels, x, result, sizes, preferred), out_sharding, "einsum")
 
 
 def einsum_path(

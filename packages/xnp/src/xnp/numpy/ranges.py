@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.numpy.creation import array, counting, on_device, shape_of
+from xnp.numpy.creation import array, counting, shape_of
 from xnp.numpy.dispatch import host_aval, planned
 from xnp.numpy.promoting import (
     array_of,
@@ -26,6 +26,7 @@ from xnp.numpy.promoting import (
     spread,
 )
 from xnp.numpy.shaping import moveaxis
+from xnp.placing import on_device, placed
 from xprim import Array, ConcreteArray, Tracer, dtypes, from_numpy, promotion, scalar_array, state
 from xprim.eager import EAGER
 from xprim.errors import ConcretizationTypeError
@@ -59,7 +60,7 @@ def arange(
       step: the distance; None for 1.
       dtype: of the result; None for the one that the arguments promote to.
       device: where the array shall be; None for the default.
-      out_sharding: has no effect outside of sharded programs.
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Raises:
       ConcretizationTypeError: for a traced bound, on which the shape would depend.
@@ -69,15 +70,15 @@ def arange(
       >>> xnp.arange(2, 8, 3)
       Array([2, 5], dtype=int32)
     """
-    del out_sharding
     if type(start) is int and stop is step is dtype is device is None and 0 <= start <= _SMALL:
-        return _host(np.arange(start), dtypes.python_scalar_dtype(int))
+        small = _host(np.arange(start), dtypes.python_scalar_dtype(int))
+        return small if out_sharding is None else placed(small, out_sharding, "arange")
     given = [v for v in (start, stop, step) if v is not None]
     known = [_known_bound(v) for v in given or [start]]
     dtype = _range_dtype(given) if dtype is None else dtypes.requested_dtype(dtype, "arange")
     count, first, by = _range(*known)
     result = _counted(count, first, by, dtype)
-    return result if device is None else on_device(result, device)
+    return placed(on_device(result, device, "arange"), out_sharding, "arange")
 
 
 def _known_bound(bound: Any) -> Any:
@@ -149,7 +150,7 @@ def linspace(
         raise ValueError(f"linspace: num must not be negative, got {num}.")
     wanted = None if dtype is None else dtypes.requested_dtype(dtype, "linspace")
     result, step = _linspace(start, stop, num, bool(endpoint), operator.index(axis), wanted)
-    result = result if device is None else on_device(result, device)
+    result = on_device(result, device, "linspace")
     return (result, step) if retstep else result
 
 
@@ -253,7 +254,7 @@ def eye(
         shape = (rows, columns)
         i = bind("add", counting(shape, 0, dtypes.int32), scalar_array(k, dtypes.int32))
         result = cast(bind("eq", i, counting(shape, 1, dtypes.int32)), wanted)
-    return result if device is None else on_device(result, device)
+    return on_device(result, device, "eye")
 
 
 def identity(n: int, dtype: Any = None) -> Array:

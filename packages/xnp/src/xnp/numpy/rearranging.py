@@ -28,6 +28,7 @@ from xnp.numpy.promoting import (
 )
 from xnp.numpy.reductions import sum as summed
 from xnp.numpy.shaping import moveaxis, permuted
+from xnp.placing import placed
 from xprim import Array, ConcreteArray, dtypes, from_numpy, scalar_array
 from xprim.errors import ConcretizationTypeError
 from xprim.static_sizes import static_int
@@ -53,15 +54,18 @@ def repeat(
       axis: the axis; None repeats the flattened elements.
       total_repeat_length: the size of the result along the axis, which a traced `repeats` needs;
         elements beyond it are left out, missing ones are the last again.
-      out_sharding: has no effect outside of sharded programs.
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Example:
       >>> import xnp
       >>> xnp.repeat(xnp.array([1, 2]), 2)
       Array([1, 1, 2, 2], dtype=int32)
     """
-    del out_sharding
-    a = array_of(a, "repeat")
+    repeated = _repeated(array_of(a, "repeat"), repeats, axis, total_repeat_length)
+    return placed(repeated, out_sharding, "repeat")
+
+
+def _repeated(a: Any, repeats: Any, axis: int | None, total_repeat_length: int | None) -> Array:
     if axis is None:
         a, axis = reshaped(a, (a.aval.size,)), 0
     axis = axis_of(axis, a.aval.ndim, "repeat")

@@ -22,6 +22,7 @@ from xnp.numpy.promoting import (
     reshaped,
     spread,
 )
+from xnp.placing import placed
 from xprim import Array, ConcreteArray, dtypes, state
 from xprim.eager import EAGER
 from xprim.errors import ShapeError
@@ -47,7 +48,7 @@ def reshape(
       shape: an int or a sequence of ints; one may be -1 and is found from the number of elements.
       order: "C" runs through the last dimension first, "F" through the first.
       copy: has no effect: arrays do not change.
-      out_sharding: has no effect outside of sharded programs.
+      out_sharding: where the result is placed: None, or a sharding of one device.
 
     Raises:
       TypeError: when the number of elements differs.
@@ -58,7 +59,9 @@ def reshape(
       >>> xnp.reshape(xnp.arange(6), (2, -1)).shape
       (2, 3)
     """
-    del copy, out_sharding
+    del copy
+    if out_sharding is not None:
+        return placed(reshape(a, shape, order), out_sharding, "reshape")
     if type(a) is ConcreteArray and order == "C" and state.__dict__["trace"] is EAGER:
         host = a._host
         if host is None or a._buffer is not None:
@@ -127,8 +130,8 @@ def _size_left(sizes: list[int], operation: str, aval: Any) -> int:
 
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Array:
     """Return the elements of `a` in one dimension; `order` as of `reshape`."""
-    del out_sharding
-    return reshape(a, -1 if getattr(a, "size", 1) else (0,), "C" if order in "KA" else order)
+    shape = -1 if getattr(a, "size", 1) else (0,)
+    return reshape(a, shape, "C" if order in "KA" else order, out_sharding=out_sharding)
 
 
 # --- transpose ------------------------------------------------------------------------------------
@@ -331,9 +334,8 @@ def _broadcast_to(array: Any, shape: tuple[int, ...]) -> Array:
 
 def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
     """Return `array` repeated to a shape by NumPy's rules."""
-    del out_sharding
     sizes = checked_shape(shape, "broadcast_to")
-    return _broadcast_to(array, sizes)
+    return placed(_broadcast_to(array, sizes), out_sharding, "broadcast_to")
 
 
 def broadcast_arrays(*args: Any) -> list[Array]:

@@ -31,6 +31,7 @@ from xnp.numpy.ranges import linspace
 from xnp.numpy.reductions import any as any_, kept, max as max_, min as min_, sum as summed
 from xnp.numpy.shaping import moveaxis
 from xnp.numpy.sorting import searchsorted, sort
+from xnp.placing import placed
 from xprim import Array, ConcreteArray, dtypes, scalar_array
 from xprim.errors import ConcretizationTypeError
 
@@ -179,7 +180,12 @@ def nanmedian(
 
 
 def bincount(
-    x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None
+    x: Any,
+    weights: Any = None,
+    minlength: int = 0,
+    *,
+    length: int | None = None,
+    out_sharding: Any = None,
 ) -> Array:
     """Return how often each number from 0 occurs, or the sum of the weights of its occurrences.
 
@@ -188,6 +194,7 @@ def bincount(
       weights: a weight for each.
       minlength: the least size of the result.
       length: the size of the result, which a traced `x` needs; larger numbers are left out.
+      out_sharding: where the result is placed: None, or a sharding of one device.
     """
     x = array_of(x, "bincount")
     if not dtypes.is_integer(x.aval.dtype) or x.aval.ndim != 1:
@@ -206,8 +213,9 @@ def bincount(
         weights = scalar_array(1, dtypes.python_scalar_dtype(int))
     weights = array_of(weights, "bincount")
     places = bind("max", x, scalar_like(0, x))
-    return filled(0, (length,), weights.aval.dtype).at[places].add(  # type: ignore[no-any-return]
-        spread(weights, x.aval.shape), mode="drop")  # fmt: skip
+    counts = filled(0, (length,), weights.aval.dtype)
+    counts = counts.at[places].add(spread(weights, x.aval.shape), mode="drop")
+    return placed(counts, out_sharding, "bincount")
 
 
 def histogram_bin_edges(
@@ -252,6 +260,7 @@ def histogram(
     range: Any = None,  # noqa: A002 - NumPy's name
     weights: Any = None,
     density: bool | None = None,
+    out_sharding: Any = None,
 ) -> tuple[Array, Array]:
     """Return how many elements lie in each bin, and the bounds of the bins.
 
@@ -261,6 +270,7 @@ def histogram(
       range: the bounds of all; None for the least and greatest element.
       weights: of the elements; then their sums are returned.
       density: whether to return a density, whose integral is 1.
+      out_sharding: where the counts are placed: None, or a sharding of one device.
     """
     (a,) = inexact("histogram", a)
     edges = histogram_bin_edges(a, bins, range, weights)
@@ -272,7 +282,7 @@ def histogram(
     if density:
         widths = edges[1:] - edges[:-1]
         counts = counts / widths / counts.sum()
-    return counts, edges
+    return placed(counts, out_sharding, "histogram"), edges
 
 
 def histogram2d(

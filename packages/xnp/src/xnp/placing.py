@@ -1,0 +1,60 @@
+"""Where results lie: what the arguments `device=`, `sharding=` and `out_sharding=` ask for.
+
+Placing is the compiler backend's work; without one there is host memory alone. A traced value lies
+where its program runs, so a place for it is refused here rather than forgotten.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xprim import Array, Tracer
+from xprim.eager import EAGER
+
+
+def placed(x: Array, sharding: Any, operation: str) -> Array:
+    """Return an array where a sharding says; None leaves it where it is.
+
+    Args:
+      x: an array.
+      sharding: None or a sharding of one device.
+      operation: what errors call the public function.
+
+    Raises:
+      TypeError: for what is no sharding.
+      ValueError: a sharding over several devices, or a place for a traced value.
+    """
+    if sharding is None:
+        return x
+    devices = getattr(sharding, "device_set", None)
+    if devices is None:
+        raise TypeError(
+            f"{operation}: out_sharding is no sharding."
+            f"\n  got       {sharding!r}\n  expected  None or a SingleDeviceSharding"
+        )
+    if len(devices) != 1:
+        raise ValueError(
+            f"{operation}: a sharding over {len(devices)} devices cannot be used here."
+            "\n  expected  None or a SingleDeviceSharding"
+            "\n  hint      pmap spreads work over several devices"
+        )
+    if isinstance(x, Tracer):
+        raise ValueError(
+            f"{operation}: a traced value lies where its program runs."
+            f"\n  got       {x.aval.str_long()}, to be placed by {sharding!r}"
+            "\n  hint      jit(f, out_shardings=...) places the results of a program"
+        )
+    return on_device(x, next(iter(devices)), operation)
+
+
+def on_device(x: Array, device: Any, operation: str) -> Array:
+    """Put an array where `device` says, unless it is None; the compiler backend does that."""
+    if device is None:
+        return x
+    put = getattr(EAGER.backend, "device_put", None)
+    if put is None:
+        if getattr(device, "platform", device) == "cpu":
+            return x
+        raise ValueError(f"{operation}: there is no device {device!r} without a compiler (xjit).")
+    result: Array = put(x, device)
+    return result
