@@ -175,8 +175,8 @@ WITHOUT_DERIVATIVE = {
     "gives truths, positions, counts or integers": """
 np.all np.allclose np.any np.argmax np.argmin np.argpartition np.argsort np.argwhere np.array_equal
 np.array_equiv np.count_nonzero np.digitize np.equal np.flatnonzero np.greater np.greater_equal
-np.isclose np.iscomplex np.iscomplexobj np.isfinite np.isin np.isinf np.isnan np.isneginf np.isposinf
-np.isreal np.isrealobj np.less np.less_equal np.lexsort np.logical_and np.logical_not np.logical_or
+np.isclose np.iscomplex np.iscomplexobj np.isfinite np.isin np.isinf np.isnan np.isneginf
+np.isposinf np.isreal np.isrealobj np.less np.less_equal np.lexsort np.logical_and np.logical_not np.logical_or
 np.logical_xor np.nanargmax np.nanargmin np.nonzero np.not_equal np.searchsorted np.signbit
 linalg.matrix_rank lax.argmax lax.argmin lax.eq lax.ge lax.gt lax.is_finite lax.le lax.lt lax.ne
 nn.one_hot""",

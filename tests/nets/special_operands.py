@@ -72,7 +72,8 @@ def matrices() -> dict[str, dict[str, np.ndarray]]:
     squares = {
         "plain": plain, "identity": np.eye(4), "zeros": np.zeros((4, 4)), "rank 3": zero_row,
         "rank 3 by equal rows": last_row_repeated, "rank 2": rank_two, "ones": np.ones((4, 4)),
-        "repeated eigenvalues": np.diag([2.0, 2.0, 3.0, 3.0]), "a NaN": nan, "an infinity": infinite,
+        "repeated eigenvalues": np.diag([2.0, 2.0, 3.0, 3.0]), "a NaN": nan,
+        "an infinity": infinite,
     }  # fmt: skip
     vector = np.array([1.0, 0.0, 0.0, 2.0], np.float32)
     return {
