@@ -18,6 +18,7 @@ from xnp.primitives.shorthand import (
     bind,
     div,
     filled,
+    in_dtype,
     mul,
     scalar_like,
     scaled,
@@ -114,10 +115,13 @@ def _unscaled64(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _unscaled_stablehlo(name: str, sign: Callable[[Any], Any]) -> Callable[..., Any]:
-    def unscaled(x: Any) -> list[Any]:
+    def unscaled(narrow: Any) -> list[Any]:
+        dtype = narrow.aval.dtype
+        wide = dtype if dtype in (dtypes.float32, dtypes.float64) else dtypes.float32
+        x = in_dtype(narrow, wide)
         scale, value = bind("exp", bind("abs", x)), bind(name, x)
         infinite = bind("eq", scale, scalar_like(x, float("inf")))
-        return [mul(scale, selected(infinite, sign(x), value))]
+        return [in_dtype(mul(scale, selected(infinite, sign(x), value)), dtype)]
 
     def stablehlo_rule(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> Any:
         return b.traced(unscaled, operands, avals_in, key=name)
