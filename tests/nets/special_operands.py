@@ -92,3 +92,25 @@ def empties() -> dict[str, np.ndarray]:
         "s": np.zeros((0, 0), np.float32), "t": np.zeros((0, 0), np.float32),
         "r": np.zeros((4, 0), np.float32),
     }  # fmt: skip
+
+
+def of_arrays(names: set[str]) -> dict[str, dict[str, np.ndarray]]:
+    """Return the points of an expression of arrays, by the operands that it names."""
+    return matrices() if names & set("str") else vectors()
+
+
+FILLS = {
+    "zeros": lambda x: np.zeros_like(x),
+    "negative zeros": lambda x: -np.zeros_like(x),
+    "ones": lambda x: np.ones_like(x),
+    "a NaN": lambda x: _with_first(x, np.nan),
+    "an infinity": lambda x: _with_first(x, np.inf),
+    "a negative infinity": lambda x: _with_first(x, -np.inf),
+    "a subnormal": lambda x: _with_first(x, np.finfo(x.dtype).smallest_subnormal),
+}
+
+
+def _with_first(x: np.ndarray, value: float) -> np.ndarray:
+    filled = x.copy()
+    filled.ravel()[:1] = value  # of a copy, which is contiguous
+    return filled
