@@ -78,7 +78,8 @@ def elementwise(library: Any, text: str, names: Sequence[str]) -> Callable[..., 
         def derivative(*xs: Any) -> list[Any]:
             count = len(f(*xs))
             cts = [
-                library.vjp(lambda x, k=k: f(*xs[:i], x, *xs[i + 1 :])[k], xs[i]) for k in range(count)
+                library.vjp(lambda x, k=k: f(*xs[:i], x, *xs[i + 1 :])[k], xs[i])
+                for k in range(count)
             ]
             return [pull(library.numpy.ones_like(out))[0] for out, pull in cts]
 
@@ -128,7 +129,9 @@ def jacobians(library: Any, text: str, names: Sequence[str]) -> Callable[..., An
     return derivatives
 
 
-def taken(library: Any, derivatives: Callable[..., Any], operands: Sequence[Any], jit: bool) -> Found:
+def taken(
+    library: Any, derivatives: Callable[..., Any], operands: Sequence[Any], jit: bool
+) -> Found:
     """Return derivatives at a point as NumPy arrays, by name and number of the result."""
     run = library.jit(derivatives) if jit else derivatives
     arrays = [library.numpy.asarray(x) for x in operands]

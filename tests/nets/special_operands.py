@@ -72,7 +72,8 @@ def matrices() -> dict[str, dict[str, np.ndarray]]:
     squares = {
         "plain": plain, "identity": np.eye(4), "zeros": np.zeros((4, 4)), "rank 3": zero_row,
         "rank 3 by equal rows": last_row_repeated, "rank 2": rank_two, "ones": np.ones((4, 4)),
-        "repeated eigenvalues": np.diag([2.0, 2.0, 3.0, 3.0]), "a NaN": nan, "an infinity": infinite,
+        "repeated eigenvalues": np.diag([2.0, 2.0, 3.0, 3.0]), "a NaN": nan,
+        "an infinity": infinite,
     }  # fmt: skip
     vector = np.array([1.0, 0.0, 0.0, 2.0], np.float32)
     return {
@@ -91,3 +92,25 @@ def empties() -> dict[str, np.ndarray]:
         "s": np.zeros((0, 0), np.float32), "t": np.zeros((0, 0), np.float32),
         "r": np.zeros((4, 0), np.float32),
     }  # fmt: skip
+
+
+def of_arrays(names: set[str]) -> dict[str, dict[str, np.ndarray]]:
+    """Return the points of an expression of arrays, by the operands that it names."""
+    return matrices() if names & set("str") else vectors()
+
+
+FILLS = {
+    "zeros": lambda x: np.zeros_like(x),
+    "negative zeros": lambda x: -np.zeros_like(x),
+    "ones": lambda x: np.ones_like(x),
+    "a NaN": lambda x: _with_first(x, np.nan),
+    "an infinity": lambda x: _with_first(x, np.inf),
+    "a negative infinity": lambda x: _with_first(x, -np.inf),
+    "a subnormal": lambda x: _with_first(x, np.finfo(x.dtype).smallest_subnormal),
+}
+
+
+def _with_first(x: np.ndarray, value: float) -> np.ndarray:
+    filled = x.copy()
+    filled.ravel()[:1] = value  # of a copy, which is contiguous
+    return filled

@@ -131,3 +131,10 @@ def test_check_grads_finds_wrong_custom_rules():
         check_jvp(h, (1.5,))
     with pytest.raises(ValueError, match="check_grads: modes are 'fwd' and 'rev', got 'forward'"):
         check_grads(sin, (1.0,), 1, modes=("forward",))
+
+
+def test_the_transposes_of_the_greatest_numbers_are_checked_without_a_warning():
+    p = primitive("test_xad_huge", jvp=LINEAR, transpose=lambda cts, x: times(cts[0], 1e300),
+                  numpy=lambda x: (1e300 * x,))  # fmt: skip
+    with np.errstate(over="raise"):
+        check_transpose(p, Sample([np.full(3, 1e300)]))

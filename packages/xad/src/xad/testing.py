@@ -453,7 +453,15 @@ def _inner(xs: Sequence[Any], ys: Sequence[Any]) -> float:
 
 
 def _norm(xs: Sequence[Any]) -> float:
-    return float(sum(np.linalg.norm(_in_double(x).ravel()) for x in xs))
+    """Return the sum of the norms, each scaled by its largest number: squares may overflow."""
+    total = 0.0
+    for x in xs:
+        with np.errstate(all="ignore"):  # of the greatest numbers |z| is infinite
+            sizes = np.abs(_in_double(x).ravel())
+        largest = float(sizes.max(initial=0.0))
+        scalable = 0 < largest < np.inf
+        total += largest * float(np.linalg.norm(sizes / largest)) if scalable else largest
+    return total
 
 
 def _assert_close(found: Any, expected: Any, rtol: float, atol: float, what: str) -> None:

@@ -13,7 +13,8 @@ import numpy as np
 
 from xnp import lax
 from xnp.linalg.operands import axis_of, broadcast_batches, matrix, promoted
-from xnp.linalg.products import diagonal, matmul
+from xnp.linalg.products import matmul
+from xnp.primitives.det import det_p, pivots_of
 from xnp.primitives.matrices import adjoint, eye
 from xnp.primitives.pinv import pinv_p
 from xnp.primitives.shorthand import (
@@ -176,7 +177,7 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     if method not in (None, "lu"):
         raise ValueError(f"slogdet: there is no method {method!r}.\n  expected  'lu'")
     x = matrix("slogdet", a, square=True)
-    sign, values = _pivots(x)
+    sign, values = pivots_of(x)
     sizes = lax.abs(values)
     last = (values.ndim - 1,)
     logs = summed(lax.log(sizes), last)
@@ -186,24 +187,14 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
 def det(a: Any) -> Array:
     """Return determinants of square matrices.
 
-    Differentiable in: a; of matrices with more than three rows where they are not singular.
+    Differentiable in: a, also where it is singular; to the second order there, of matrices with
+    more than three rows.
     """
     x = matrix("det", a, square=True)
     n = x.shape[-1]
     if n and n <= 3:
         return _small_det(x, n)  # type: ignore[no-any-return]
-    sign, values = _pivots(x)
-    return lax.mul(sign, lax.reduce_prod(values, (values.ndim - 1,)))
-
-
-def _pivots(x: Any) -> tuple[Any, Any]:
-    """Return the sign of the row exchanges and the diagonal of U of the LU factorisation."""
-    factors, pivots, _ = lax.linalg.lu(x)
-    last = pivots.ndim - 1
-    exchanged = lax.ne(pivots, lax.broadcasted_iota("int32", pivots.shape, last))
-    signs = lax.sub(filled(pivots.shape, 1, x.dtype),
-                    lax.mul(converted(exchanged, x.dtype), scalar_like(x, 2)))  # fmt: skip
-    return lax.reduce_prod(signs, (last,)), diagonal(factors)
+    return det_p.bind(x)[0]  # type: ignore[no-any-return]
 
 
 def _small_det(x: Any, n: int) -> Any:

@@ -92,7 +92,8 @@ def _at_quantile(lines: Any, q: Any, count: int, method: str, skip_nan: bool) ->
     if method == "linear":
         rest = bind("sub", scalar_like(1, weight), weight)
         result = bind("add", bind("mul", below, rest), bind("mul", above, weight))
-        result = select(bind("eq", below, above), below, result)
+        infinite = bind("and", bind("eq", below, above), bind("not", bind("is_finite", below)))
+        result = select(infinite, below, result)
     elif method == "midpoint":
         result = bind("mul", bind("add", below, above), scalar_like(0.5, below))
     elif method == "nearest":

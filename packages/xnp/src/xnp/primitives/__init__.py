@@ -18,9 +18,11 @@ from xprim.primitive import add_finder
 
 # The primitives that are imported late, by the module that defines them.
 _LATE = {
+    "branch_operands": ("branch_operands",),
     "cholesky": ("cholesky",),
     "cond": ("cond",),
     "conv_general_dilated": ("conv_general_dilated",),
+    "det": ("cofactors", "det"),
     "eig": ("eig",),
     "eigh": ("eigh",),
     "fft": ("fft",),
@@ -36,7 +38,7 @@ _LATE = {
     "select_and_gather_add": ("select_and_gather_add",),
     "select_and_scatter_add": ("select_and_scatter_add",),
     "solve": ("solve",),
-    "special_bessel": ("bessel_i0e", "bessel_i1e"),
+    "special_bessel": ("bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e"),
     "special_error": ("erf", "erf_inv", "erfc"),
     "special_gamma": ("digamma", "lgamma", "polygamma", "zeta"),
     "special_incomplete": (

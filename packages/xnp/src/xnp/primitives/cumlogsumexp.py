@@ -78,19 +78,32 @@ def _jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
     y = outs[0]
     if reverse:
         x, x_dot, y = (bind("rev", v, dimensions=(axis,)) for v in (x, x_dot, y))
-    keep = _weight(shifted(y, axis, -np.inf), y)
-    dot = linear_recurrence(keep, bind("mul", _weight(x, y), x_dot), axis)
+    own, keep = _weights(x, y, axis)
+    dot = linear_recurrence(keep, bind("mul", own, x_dot), axis)
     if reverse:
         dot = bind("rev", dot, dimensions=(axis,))
     return outs, (dot,)
 
 
-def _weight(part: Any, whole: Any) -> Any:
-    """Return exp(part - whole), 0 where part is -inf."""
-    shape, dtype = part.aval.shape, part.aval.dtype
-    none = bind("eq", part, filled(shape, -np.inf, dtype))
-    ratio = bind("exp", bind("sub", part, whole))
-    return selected(none, filled(shape, 0, dtype), ratio)
+def _weights(x: Any, y: Any, axis: int) -> tuple[Any, Any]:
+    """Return the derivatives of y_i = log(e^x_i + e^y_(i-1)) by x_i and by y_(i-1).
+
+    They are exp(x_i - y_i) and exp(y_(i-1) - y_i); of equal infinities they are halves.
+    """
+    shape, dtype = y.aval.shape, y.aval.dtype
+    zero, half, one = [filled(shape, v, dtype) for v in (0, 0.5, 1)]
+    places = bind("iota", dtype=dtypes.int32, shape=shape, dimension=axis)
+    later = bind("gt", places, filled(shape, 0, dtypes.int32))
+    before = shifted(y, axis, -np.inf)
+    infinite = bind("and", bind("not", bind("is_finite", y)), bind("eq", y, y))
+    own_ties = bind("and", infinite, bind("eq", x, y))
+    ties = bind("and", bind("and", infinite, later), bind("eq", before, y))
+    factor = selected(bind("and", own_ties, ties), half, one)
+    own, keep = [
+        bind("mul", factor, bind("exp", selected(tied, zero, bind("sub", part, y))))
+        for part, tied in ((x, own_ties), (before, bind("or", ties, bind("not", later))))
+    ]
+    return own, selected(later, keep, zero)
 
 
 # --- on a CPU ----------------------------------------------------------------------------------

@@ -289,7 +289,7 @@ def _prod_jvp(primals: Any, tangents: Any, *, axes: Any) -> Any:
 
 def _chooser_jvp(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     def jvp_rule(primals: Any, tangents: Any, *, axes: Any) -> Any:
-        # elements that tie for the extreme share the derivative equally
+        # elements that tie for the extreme share the derivative equally; so does NaN, which wins
         (x,), (x_dot,) = primals, tangents
         outs = primitive().bind(x, axes=axes)
         y = outs[0]
@@ -298,7 +298,8 @@ def _chooser_jvp(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
         if x.aval.size == 0:
             return outs, (filled(y.aval.shape, 0, y.aval.dtype),)
         kept = tuple([i for i in range(x.aval.ndim) if i not in axes])
-        chosen = converted(bind("eq", x, broadcasted(y, x.aval.shape, kept)), y.aval.dtype)
+        equal = bind("eq", x, broadcasted(y, x.aval.shape, kept))
+        chosen = converted(bind("or", equal, bind("ne", x, x)), y.aval.dtype)
         return outs, (div(summed(mul(x_dot, chosen), axes), summed(chosen, axes)),)
 
     return jvp_rule

@@ -1,8 +1,8 @@
 """scatter_min and scatter_max: take the smaller or greater of windows and updates.
 
 The derivative of an element is shared equally among all that attain its value: the updates that
-came to it, and the operand's own element. NaN wins, as in `min` and `max`; where it does, the
-derivative is NaN. Semantics: StableHLO specification, section scatter.
+came to it, and the operand's own element. NaN wins, as in `min` and `max`, and has the derivative.
+Semantics: StableHLO specification, section scatter.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def _shared(
     x: Any, x_dot: Any, indices: Any, updates: Any, updates_dot: Any, out: Any, params: Any
 ) -> Any:
     shape, small, dtype = x.aval.shape, updates.aval.shape, x.aval.dtype
-    attained = bind("eq", gathered(out, indices, updates.aval, params), updates)
-    kept = bind("eq", x, out)
+    attained = _equal_or_nan(updates, gathered(out, indices, updates.aval, params))
+    kept = _equal_or_nan(x, out)
     zeros, ones = filled(shape, 0, dtype), filled(shape, 1, dtype)
     small_zeros, small_ones = filled(small, 0, dtype), filled(small, 1, dtype)
     hits = added_into(shape, indices, selected(attained, small_ones, small_zeros), params)
@@ -45,3 +45,7 @@ def _shared(
         added = added_into(shape, indices, selected(attained, updates_dot, small_zeros), params)
         dot = added if dot is None else bind("add", dot, added)
     return bind("div", dot, sharers)
+
+
+def _equal_or_nan(x: Any, out: Any) -> Any:
+    return bind("or", bind("eq", x, out), bind("ne", x, x))

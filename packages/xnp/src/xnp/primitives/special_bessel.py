@@ -1,8 +1,8 @@
 """Modified Bessel functions, scaled: bessel_i0e = exp(-|x|) I0(x), bessel_i1e = exp(-|x|) I1(x).
 
 Computed by Chebyshev series in x up to 8, in 1/x beyond; on the host in float64. The functions
-that are not scaled, `bessel_i0` and `bessel_i1`, are products whose factors have kinks at 0 that
-cancel; their derivatives are each other's, by rules of their own: I0' = I1, I1' = I0 - I1 / x.
+that are not scaled, bessel_i0 and bessel_i1, are products whose factors have kinks at 0 that
+cancel, so they have rules of their own: I0' = I1, I1' = I0 - I1 / x.
 """
 
 from __future__ import annotations
@@ -13,10 +13,21 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.chebyshev import I0E_LARGE, I0E_SMALL, I1E_LARGE, I1E_SMALL, chebyshev
-from xnp.primitives.shorthand import add, bind, div, mul, scalar_like, scaled, selected, sub
+from xnp.primitives.shorthand import (
+    add,
+    bind,
+    div,
+    filled,
+    in_dtype,
+    mul,
+    scalar_like,
+    scaled,
+    selected,
+    sub,
+)
 from xnp.primitives.special_error import in_float32_stablehlo, in_float64
 from xnp.primitives.table import FLOATING, unary
-from xprim import custom_jvp_call_p, dtypes, shaped_array
+from xprim import dtypes, shaped_array
 
 
 def _i0e64(x: Any) -> Any:
@@ -93,31 +104,29 @@ bessel_i1e_p = unary(
 # --- not scaled -------------------------------------------------------------------------------
 
 
-def _with_slope(value: Callable[[Any], Any], slope: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return the function `value`, whose derivative is `slope`."""
+def _unscaled64(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def unscaled(x: Any) -> Any:
+        scale = np.exp(np.abs(x))
+        value = function(x)
+        # infinite where exp is, though the scaled function may be 0 there
+        return scale * np.where(np.isinf(scale), np.copysign(1.0, value), value)
 
-    def call(x: Any) -> list[Any]:
-        return [value(x)]
-
-    def jvp(primals: Any, tangents: Any) -> Any:
-        (x,), (x_dot,) = primals, tangents
-        return [bound(x)], [mul(x_dot, slope(x))]
-
-    def bound(x: Any) -> Any:
-        return custom_jvp_call_p.bind(x, call=call, jvp=jvp)[0]
-
-    return bound
+    return unscaled
 
 
-def _unscaled(name: str, x: Any) -> Any:
-    size = bind("abs", x)
-    scale = bind("exp", size)
-    # |I0| and |I1| are infinite where exp is: the scaled function may be 0 there
-    infinite = bind("eq", scale, scalar_like(x, float("inf")))
-    scaled_value = bind(name, x)
-    product = mul(selected(infinite, scalar_like(x, 1), scale), scaled_value)
-    sign = bind("sign", x) if name == "bessel_i1e" else scalar_like(x, 1)
-    return selected(infinite, mul(scale, sign), product)
+def _unscaled_stablehlo(name: str, sign: Callable[[Any], Any]) -> Callable[..., Any]:
+    def unscaled(narrow: Any) -> list[Any]:
+        dtype = narrow.aval.dtype
+        wide = dtype if dtype in (dtypes.float32, dtypes.float64) else dtypes.float32
+        x = in_dtype(narrow, wide)
+        scale, value = bind("exp", bind("abs", x)), bind(name, x)
+        infinite = bind("eq", scale, scalar_like(x, float("inf")))
+        return [in_dtype(mul(scale, selected(infinite, sign(x), value)), dtype)]
+
+    def stablehlo_rule(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+        return b.traced(unscaled, operands, avals_in, key=name)
+
+    return stablehlo_rule
 
 
 def _i1_slope(x: Any) -> Any:
@@ -126,8 +135,17 @@ def _i1_slope(x: Any) -> Any:
     near = bind("lt", bind("abs", x), scalar_like(x, limit))
     safe, square = selected(near, scalar_like(x, 1), x), bind("square", x)
     series = scaled(add(scalar_like(x, 1), scaled(square, 3 / 8)), 0.5)
-    return selected(near, series, sub(bessel_i0(safe), div(bessel_i1(safe), safe)))
+    return selected(near, series, sub(bind("bessel_i0", safe), div(bind("bessel_i1", safe), safe)))
 
 
-bessel_i1 = _with_slope(lambda x: _unscaled("bessel_i1e", x), _i1_slope)
-bessel_i0 = _with_slope(lambda x: _unscaled("bessel_i0e", x), lambda x: bessel_i1(x))
+bessel_i0_p = unary(
+    "bessel_i0", FLOATING, numpy=in_float64(_unscaled64(_i0e64)),
+    stablehlo=_unscaled_stablehlo("bessel_i0e", lambda x: filled(x.aval.shape, 1, x.aval.dtype)),
+    jvp=lambda x_dot, y, x: mul(x_dot, bind("bessel_i1", x)),
+)  # fmt: skip
+
+bessel_i1_p = unary(
+    "bessel_i1", FLOATING, numpy=in_float64(_unscaled64(_i1e64)),
+    stablehlo=_unscaled_stablehlo("bessel_i1e", lambda x: bind("sign", x)),
+    jvp=lambda x_dot, y, x: mul(x_dot, _i1_slope(x)),
+)  # fmt: skip

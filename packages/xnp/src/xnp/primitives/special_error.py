@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.chebyshev import ERF_SMALL, ERFC_LARGE, chebyshev
-from xnp.primitives.shorthand import bind, mul, neg, scalar_like, scaled
+from xnp.primitives.shorthand import bind, filled, mul, neg, scalar_like, scaled
 from xnp.primitives.table import FLOATING, retyped_stablehlo, unary
 from xnp.primitives.widened import widened
 from xprim import dtypes
@@ -131,7 +131,8 @@ def _erf_inv_numpy(x: Any) -> Any:
 
 def _gauss(x: Any) -> Any:
     # beyond 30 it is 0, and so are its derivatives, where x^2 would be infinite
-    x = bind("clamp", scalar_like(x, -30), x, scalar_like(x, 30))
+    limit = scalar_like(x, 30)
+    x = bind("select_n", bind("gt", bind("abs", x), limit), x, filled(x.aval.shape, 30, x.aval.dtype))
     return bind("exp", neg(bind("square", x)))
 
 

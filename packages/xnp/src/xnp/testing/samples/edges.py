@@ -90,7 +90,7 @@ def edges_of(dtype: Any) -> set[str]:
 # ------------------------------------------------------------------------------------------- rows
 
 # Which operand says the dtype, where it is not the first.
-MAIN_OPERAND = {"select_n": 1}
+MAIN_OPERAND = {"select_n": 1, "branch_operands": 1}
 
 # {primitive: {dtype, edge, or "complex edges": reason}}: what a primitive takes, but no row shows.
 _FORMULAS = {"complex edges": "the formulas of XLA and NumPy differ at infinities and NaN"}

@@ -161,6 +161,16 @@ def _barriers() -> list[Sample]:
     return [Sample([x]), Sample([x, np.arange(3), np.array(2.0)]), Sample([x[:0]], note="empty")]
 
 
+def _seen_by_a_branch() -> list[Sample]:
+    """Return rows in which all take the branch: differentiated, it is the identity for them only."""
+    params = {"branch": 1, "leading": (0,)}
+    plain = [Sample([np.array(1), *row.operands], params, row.tolerance, row.smooth)
+             for row in unary_samples(_ANY)]  # fmt: skip
+    x = smooth_values((2, 3), "float32", lambda v: v)
+    mapped = Sample([np.array([1, 1]), x, x[0]], {"branch": 1, "leading": (1, 0)})
+    return [*plain, mapped]
+
+
 TABLE: dict[str, list[Sample]] = {
     "convert_element_type": _conversions(),
     "bitcast_convert_type": _bitcasts(),
@@ -174,4 +184,5 @@ TABLE: dict[str, list[Sample]] = {
     "copy": unary_samples(_ANY),
     "stop_gradient": unary_samples(_ANY, smooth=False),
     "optimization_barrier": _barriers(),
+    "branch_operands": _seen_by_a_branch(),
 }

@@ -92,6 +92,15 @@ def _triangular() -> list[Sample]:
     return [*samples, Sample(singular, plain, EXACT, smooth=False, note="singular")]
 
 
+def _determinants(*, smooth: bool = True) -> list[Sample]:
+    singular = [np.diag(d) for d in ([0.0, 1, 2, 3], [0.0, 1, 0, 3])] + [np.zeros((4, 4))]
+    return [
+        *_samples(_matrix, _SQUARE),
+        *[Sample([a], {}, FLOAT64, smooth, note=f"rank-{np.linalg.matrix_rank(a)}") for a in singular],
+        _nan(2),
+    ]
+
+
 _VALUES = {"compute_left_eigenvectors": False, "compute_right_eigenvectors": False}
 _RIGHT = {"compute_left_eigenvectors": False, "compute_right_eigenvectors": True}
 _PIVOTS = np.array([[2, 2, 3], [0, 1, 2]], np.int32)
@@ -133,6 +142,8 @@ TABLE: dict[str, list[Sample]] = {
     "pinv": [*_samples(_matrix, _SHAPES, rtol=1e-6), _nan(2, rtol=1e-6),
              Sample([np.diag([1.0, 1.0, 0.0])], {"rtol": 1e-6}, FLOAT64, smooth=False,
                     note="rank-2")],
+    "det": _determinants(),
+    "cofactors": _determinants(smooth=False),  # of singular ones the third derivative of det
     "solve": [
         *[Sample([_matrix(shape, dtype), _matrix((*shape[:-1], 2), dtype, 8)], {},
                  _tolerance(dtype))

@@ -39,12 +39,15 @@ _POINTS = {
     "erf_inv": [0.0, 1e-3, -0.5, 0.99, -0.75, 0.25, 1.0, -1.0, 1.5, np.nan],
     "lgamma": [0.0, 0.3, 1.0, 2.0, -0.5, -2.3, 7.7, 33.0, -3.0, np.inf, np.nan],
     "digamma": [0.3, 1.0, 2.0, -0.5, -2.3, 7.7, 33.0, -3.0, np.inf, np.nan],
+    "bessel_i0": [0.0, 0.3, 1.0, -2.0, 7.9, 8.1, -50.0, np.nan],
+    "bessel_i1": [0.0, 0.3, 1.0, -2.0, 7.9, 8.1, -50.0, np.nan],
     "bessel_i0e": [0.0, 0.3, 1.0, -2.0, 7.9, 8.1, -50.0, np.nan],
     "bessel_i1e": [0.0, 0.3, 1.0, -2.0, 7.9, 8.1, -50.0, np.nan],
 }
 _DOMAINS = {
     "erf": lambda x: x, "erfc": lambda x: x, "erf_inv": _within_one, "lgamma": _positive,
-    "digamma": _positive, "bessel_i0e": _positive, "bessel_i1e": _positive,
+    "digamma": _positive, "bessel_i0": _positive, "bessel_i1": _positive,
+    "bessel_i0e": _positive, "bessel_i1e": _positive,
 }  # fmt: skip
 
 

@@ -1,0 +1,217 @@
+"""Derivatives at ties, zeros, infinities, NaN and singular matrices, against what they are."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import xnp
+from xad import grad, jacfwd, jacrev, jvp, vjp
+from xnp import lax, linalg, nn
+from xprim import config, make_jaxpr
+
+INF, NAN = math.inf, math.nan
+
+
+def both(function, *args):
+    """Return the gradient of a function of numbers, by forward and by reverse mode; they agree."""
+    count = len(args)
+    units = [tuple(1.0 if i == j else 0.0 for j in range(count)) for i in range(count)]
+    forward = [float(jvp(function, args, unit)[1]) for unit in units]
+    reverse = [float(x) for x in vjp(function, *args)[1](1.0)]
+    np.testing.assert_allclose(forward, reverse, rtol=1e-6)
+    return reverse
+
+
+@pytest.mark.parametrize("function", [xnp.logaddexp, xnp.logaddexp2])
+@pytest.mark.parametrize("x", [0.0, -0.0, 3.0, -80.0, INF, -INF])
+def test_logaddexp_of_equal_numbers_has_half_the_derivative_in_each(function, x):
+    assert both(function, x, x) == [0.5, 0.5]
+
+
+def test_logaddexp_of_equal_numbers_has_its_second_derivative():
+    second = float(grad(grad(xnp.logaddexp))(1.0, 1.0))
+    assert second == pytest.approx(0.25)
+    assert float(grad(grad(xnp.logaddexp), 1)(1.0, 1.0)) == pytest.approx(-0.25)
+    assert float(grad(grad(xnp.logaddexp2))(1.0, 1.0)) == pytest.approx(math.log(2) / 4)
+
+
+@pytest.mark.parametrize(("function", "first", "second"), [
+    (nn.softplus, 0.5, 0.25), (nn.log_sigmoid, 0.5, -0.25),
+    (nn.mish, 0.6, 0.64),
+])  # fmt: skip
+def test_softplus_and_its_kin_have_a_slope_at_zero(function, first, second):
+    assert both(function, 0.0) == pytest.approx([first])
+    assert both(grad(function), 0.0) == pytest.approx([second], abs=1e-6)
+
+
+def test_logistic_regression_learns_from_zero_weights():
+    x, y = np.float32([[1.0, 2.0], [-1.0, 0.5]]), np.float32([1.0, -1.0])
+    slope = grad(lambda w: xnp.sum(nn.softplus(-y * (x @ w))))(np.zeros(2, np.float32))
+    np.testing.assert_allclose(slope, -(y * 0.5) @ x, rtol=1e-6)
+
+
+def test_hypot_has_the_slope_of_its_limits_at_infinity_and_zero_at_zero():
+    assert both(xnp.hypot, 3.0, 4.0) == pytest.approx([0.6, 0.8])
+    assert both(xnp.hypot, 0.0, 0.0) == [0.0, 0.0]
+    assert both(xnp.hypot, INF, 1.0) == [1.0, 0.0]
+    assert both(xnp.hypot, 1.0, -INF) == [0.0, -1.0]
+
+
+def test_i0_is_smooth_at_zero():
+    found = [xnp.i0]
+    for _ in range(4):
+        found.append(grad(found[-1]))
+    assert [float(f(0.0)) for f in found] == pytest.approx([1.0, 0.0, 0.5, 0.0, 0.375])
+    assert float(found[1](1e-10)) == pytest.approx(5e-11)
+
+
+def test_i0_of_infinity_is_infinite():
+    np.testing.assert_array_equal(xnp.i0(np.float32([INF, -INF, 200.0])), [INF, INF, INF])
+
+
+def test_expm1_keeps_its_slope_far_below_zero():
+    assert both(xnp.expm1, -46.0) == pytest.approx([math.exp(-46)])
+
+
+def test_frexp_moves_its_mantissa_as_the_number_moves():
+    mantissa = lambda x: xnp.frexp(x)[0]  # noqa: E731
+    assert both(mantissa, 3.0) == [0.25]
+    assert both(mantissa, -0.3) == [2.0]
+    assert both(mantissa, 0.0) == [1.0]
+
+
+def test_nextafter_moves_with_its_first_operand():
+    assert both(xnp.nextafter, 1.0, 2.0) == [1.0, 0.0]
+    assert both(xnp.spacing, 1.0) == [0.0]
+
+
+def test_power_has_its_mixed_derivative_where_the_exponent_is_zero():
+    assert both(grad(xnp.power), 4.0, 0.0) == pytest.approx([0.0, 0.25])
+    assert both(grad(xnp.power, 1), 4.0, 0.0)[0] == pytest.approx(0.25)
+
+
+def test_power_to_zero_is_constant():
+    for x in (0.0, -0.0, 1e-40, 2.0, INF, NAN):
+        assert both(lambda x: xnp.power(x, 0.0), x) == [0.0]
+    assert both(xnp.power, 0.0, 0.0) == [0.0, 0.0]
+
+
+def test_equal_elements_share_the_record_of_cummax():
+    x = np.float32([1, 1, 1, 2, 2, 0])
+    third = 1 / 3
+    expected = [[1, 0, 0, 0, 0, 0], [0.5, 0.5, 0, 0, 0, 0], [third, third, third, 0, 0, 0],
+                [0, 0, 0, 1, 0, 0], [0, 0, 0, 0.5, 0.5, 0], [0, 0, 0, 0.5, 0.5, 0]]  # fmt: skip
+    for jacobian in (jacfwd, jacrev):
+        np.testing.assert_allclose(jacobian(lax.cummax)(x), expected)
+        np.testing.assert_allclose(jacobian(lax.cummin)(-x), expected)
+        backward = jacobian(lambda v: lax.cummax(v, reverse=True))(x[::-1])
+        np.testing.assert_allclose(backward, np.array(expected)[::-1, ::-1])
+
+
+def test_the_last_record_has_the_derivative_of_the_maximum():
+    for x in ([1, 3, 3, 2, 3], [0, -0.0, 0, 0, 0], [1, NAN, 2, 5, 5]):
+        x = np.float32(x)
+        np.testing.assert_allclose(grad(lambda v: lax.cummax(v)[-1])(x), grad(xnp.max)(x))
+
+
+def test_a_nan_that_is_the_maximum_has_its_derivative():
+    x = np.float32([1, NAN, 3])
+    for jacobian in (jacfwd, jacrev):
+        np.testing.assert_array_equal(jacobian(xnp.max)(x), [0, 1, 0])
+        np.testing.assert_array_equal(jacobian(xnp.min)(x), [0, 1, 0])
+
+
+@pytest.mark.parametrize("function", [xnp.fmax, xnp.fmin])
+def test_fmax_and_fmin_share_ties_and_leave_nan_out(function):
+    assert both(function, 1.0, 1.0) == [0.5, 0.5]
+    assert both(function, NAN, 1.0) == [0.0, 1.0]
+    assert both(function, 1.0, NAN) == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("function", [nn.relu, nn.relu6, nn.hard_sigmoid])
+def test_relu_and_its_kin_have_no_slope_at_nan(function):
+    assert both(function, NAN) == [0.0]
+    assert math.isnan(function(NAN))
+
+
+@pytest.mark.parametrize(("function", "above"), [(nn.hard_silu, 1.0), (nn.sparse_plus, 1.0)])
+def test_piecewise_activations_have_slopes_at_infinity(function, above):
+    assert both(function, INF) == [above]
+    assert both(function, -INF) == [0.0]
+
+
+def test_celu_has_a_slope_for_every_scale_far_above_zero():
+    assert both(lambda x: nn.celu(x, 1e-3), 1e38) == [1.0]
+
+
+@pytest.mark.parametrize(("function", "expected"), [(xnp.nanvar, [-1, 0, 1]),
+                                                    (xnp.nanstd, [-0.5, 0, 0.5])])  # fmt: skip
+def test_what_nanvar_leaves_out_has_no_slope_and_spoils_none(function, expected):
+    np.testing.assert_allclose(grad(function)(np.float32([1, NAN, 3])), expected)
+    np.testing.assert_allclose(jacfwd(function)(np.float32([1, NAN, 3])), expected)
+
+
+@pytest.mark.parametrize("function", [xnp.nanvar, xnp.nanstd])
+def test_nanvar_of_an_infinity_is_nan_and_so_is_its_slope(function):
+    x = np.float32([1, INF, 3])
+    assert math.isnan(function(x))
+    assert np.isnan(grad(function)(x)).all()
+
+
+def test_quantiles_of_ties_are_interpolated_in_the_derivative_too():
+    x = np.float32([2, 1, 1, 0])
+    np.testing.assert_allclose(grad(lambda v: xnp.quantile(v, 0.5))(x), [0, 0.5, 0.5, 0])
+
+
+# --- matrices -----------------------------------------------------------------------------------
+
+
+def minor(a, rows, columns):
+    return np.linalg.det(np.delete(np.delete(a, rows, 0), columns, 1))
+
+
+def cofactors(a):
+    n = len(a)
+    signs = (-1.0) ** np.add.outer(range(n), range(n))
+    return signs * [[minor(a, i, j) for j in range(n)] for i in range(n)]
+
+
+def second_cofactors(a):
+    """Return the second derivatives of det at a: determinants with two rows of unit vectors."""
+    n = len(a)
+    found = np.zeros((n,) * 4)
+    for i, j, k, m in itertools.product(range(n), repeat=4):
+        if i != k and j != m:
+            b = a.copy()
+            b[[i, k]] = 0
+            b[i, j] = b[k, m] = 1
+            found[i, j, k, m] = np.linalg.det(b)
+    return found
+
+
+SINGULAR = {
+    "rank 3": np.diag([0.0, 1, 2, 3]), "rank 2": np.diag([0.0, 1, 0, 3]),
+    "zeros": np.zeros((4, 4)), "ones": np.ones((4, 4)),
+    "equal rows": np.array([[1.0, 2, 3, 4], [2, 0, 1, 1], [1, 2, 3, 4], [0, 1, 0, 5]]),
+    "rank 4": np.random.default_rng(0).normal(size=(4, 4)),
+    "rank 4 of 5": np.outer(range(5), range(1, 6)) + np.diag([0.0, 1, 1, 1, 0]),
+}
+
+
+@pytest.mark.parametrize("name", SINGULAR)
+def test_the_derivatives_of_det_are_cofactors_at_singular_matrices_too(name):
+    a = SINGULAR[name]
+    with config.enable_x64(True):
+        for jacobian in (jacfwd, jacrev):
+            np.testing.assert_allclose(jacobian(linalg.det)(a), cofactors(a), atol=1e-10)
+            second = jacobian(grad(linalg.det))(a)
+            np.testing.assert_allclose(second, second_cofactors(a), atol=1e-9)
+
+
+def test_no_array_in_the_derivative_of_pinv_is_larger_than_its_operand():
+    for shape in ((50, 2), (2, 50)):
+        program = make_jaxpr(grad(lambda a: xnp.sum(linalg.pinv(a))))(np.ones(shape, np.float32))
+        largest = max(v.aval.size for eqn in program.jaxpr.eqns for v in eqn.outputs)
+        assert largest <= 100, shape

@@ -1,0 +1,108 @@
+"""Where the net of derivatives lets results differ, each with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+Points = Callable[..., np.ndarray]
+
+
+def ties(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return where the operands are equal."""
+    return x == y
+
+
+def infinite(*xs: np.ndarray) -> np.ndarray:
+    """Return where an operand is infinite."""
+    return np.any([np.isinf(x) for x in xs], axis=0)
+
+
+def nan(*xs: np.ndarray) -> np.ndarray:
+    """Return where an operand is NaN."""
+    return np.any([np.isnan(x) for x in xs], axis=0)
+
+
+def zero(*xs: np.ndarray) -> np.ndarray:
+    """Return where an operand is zero."""
+    return np.any([x == 0 for x in xs], axis=0)
+
+
+def not_finite(*xs: np.ndarray) -> np.ndarray:
+    """Return where an operand is infinite or NaN."""
+    return infinite(*xs) | nan(*xs)
+
+
+def zero_exponent(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return where both are zero, or x to the power zero has an infinite or NaN x."""
+    return (y == 0) & ((x == 0) | ~np.isfinite(x))
+
+
+def _negative(x: np.ndarray) -> np.ndarray:
+    return x < 0
+
+
+def _small(x: np.ndarray) -> np.ndarray:
+    return np.abs(x) < 1e-3
+
+
+def _far(x: np.ndarray) -> np.ndarray:
+    return np.abs(x) > 80
+
+
+_NO_CONTAGION = "a number, where the oracle multiplies 0 by infinity"
+_SHARES = "equal operands share the derivative, as they do in maximum and max"
+
+# (elementwise expressions as a pattern, the points, why ours is better)
+NUMBERS_BETTER_THAN_THE_ORACLE: list[tuple[str, Points, str]] = [
+    (r"np\.angle\(x\)", _small, "no overflow of 1 / x^2"),
+    (r"np\.i0\(x\)", lambda x: _far(x) | infinite(x), "its product with e^x overflows later"),
+    (r"np\.modf\(x\)", not_finite, "the fractional part of infinity is the constant 0"),
+    (r"np\.sinc\(x\)", infinite, "NaN or the limit 0, as the value is"),
+    (r"lax\.bessel_i1e\(x\)", nan, "the derivative at NaN is NaN"),
+    (r"nn\.celu\(x.*\)", lambda x: x == 0, "the second derivative from below, not a quarter of it"),
+    (r"nn\.hard_(silu|swish)\(x\)", not_finite, _NO_CONTAGION),
+    (r"nn\.sparse_plus\(x\)", not_finite, _NO_CONTAGION),
+    (r"nn\.log1mexp\(x\)", _negative, "log(1 - e^-x) of a negative x is NaN, and so is its slope"),
+    (r"np\.f(max|min)\(x, y\)", ties, _SHARES),
+    (r"np\.hypot\(x, y\)", lambda x, y: not_finite(x, y) | (x == 0) & (y == 0), _NO_CONTAGION),
+    (r"np\.hypot\(x, y\)", zero, "the second derivative at (x, 0) is 1 / |x|, without overflow"),
+    (r"np\.logaddexp2?\(x, y\)", infinite, _NO_CONTAGION),
+    (r"(np\.(float_power|pow|power)|lax\.pow)\(x, y\)", zero_exponent, "x^0 is 1 for every x"),
+    (r"np\.power\(x, 0\.\)", lambda x: zero(x) | nan(x), "x^0 is 1 for every x"),
+    (r"nn\.squareplus\(x, 0\)", _small, "the second derivative of |x| is 0, not rounding"),
+]
+
+_EQUAL = {"ties", "equal", "zeros", "negative zeros", "two zeros", "equal operands", "a NaN",
+          "NaNs", "zero operands", "two infinities", "negative infinities"}  # fmt: skip
+_ZEROS = {"zeros", "negative zeros", "zero operands", "a zero", "two zeros"}
+_EVERYWHERE = {"*"}
+
+# (expressions of arrays as a pattern, the names of points, why ours is better)
+ARRAYS_BETTER_THAN_THE_ORACLE: list[tuple[str, set[str], str]] = [
+    (r"np\.var\(v, ddof=4\)", _EVERYWHERE, "where the value is NaN the slope is NaN, not 0"),
+    (r"np\.partition\(v, 2\)", _EQUAL, "which of equal elements stands first is open"),
+    (r"np\.vander\(v\)", _ZEROS | {"a NaN", "NaNs"}, "x^0 is 1 for every x"),
+    (r"linalg\.(vector_|matrix_)?norm\(.*\)", _ZEROS, "the slope of |x| at 0 is 0, not NaN"),
+    (r"lax\.cum(max|min)\(.*\)", _EQUAL, "all equal elements share alike, as in max"),
+    (
+        r"(np\.(nan)?|lax\.)c?u?m?l?o?g?.*(max|min)\(.*\)",
+        {"a NaN", "NaNs"},
+        "the NaN that is the result has the slope",
+    ),
+    (
+        r".*(ptp|norm|pad|reduce_window|\.max|\.min).*",
+        {"a NaN", "NaNs"},
+        "the NaN that is the result has the slope",
+    ),
+    (r"nn\.standardize\(m, 0\)", {"equal operands"}, "rounding, of a variance of 0"),
+]
+
+# Expressions whose formulas overflow for numbers that are not large.
+OVERFLOW: dict[str, str] = {}
+
+# Expressions whose compiled derivatives are others than the eager ones.
+UNLIKE_COMPILED: dict[str, str] = {
+    "np.corrcoef(m)": "perfect correlation is 1 to rounding: clipped, or not",
+}
