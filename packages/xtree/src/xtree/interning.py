@@ -57,7 +57,7 @@ def equality_key(data: Any) -> Hashable:
     hashed is compared by its own `==`, whatever it has become.
     """
     kind = type(data)
-    if kind is tuple or kind is list:
+    if kind is list or isinstance(data, tuple):  # named ones too: P(1) is not P(True)
         return (kind, *[equality_key(item) for item in data])
     if kind is dict:
         return dict, frozenset([(equality_key(k), equality_key(v)) for k, v in data.items()])
