@@ -3,7 +3,8 @@
 `checkpoint(f)` stages `f` and binds the primitive `checkpoint`. Evaluated, it is a plain call. In
 reverse mode its derivative goes onto the tape as one equation, whose residuals are the arguments of
 `f` and whatever the policy lets it save; transposing that equation computes the rest again. So
-nothing of the inside of `f` is kept between the passes but what the policy names.
+nothing of the inside of `f` is kept between the passes but what the policy names. The program is
+kept for the next call of an equal function with equal types.
 
 Neighbours: `checkpoint_policies` has the policies and the names they speak of, `saved_values` the
 programs that make and use what is saved, `residuals` shows what is kept, `xprim.calls` the rules of
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import xtree
@@ -22,17 +24,22 @@ from xad.checkpoint_policies import POLICY_MAKERS, Policy
 from xad.linearize import LinearizeHandle
 from xad.saved_values import derivative_given, saved_values, with_calls_inlined, with_results
 from xprim import (
+    Array,
     ClosedJaxpr,
     Primitive,
     close_over,
     closed_without_dead_code,
+    config,
     effects_text,
     stage,
+    state,
     static_positions,
 )
 from xprim.callables import check_function, looking_like
 from xprim.calls import call_rules, nonzero, taken, with_zeros
+from xprim.function_keys import function_key, identities
 from xprim.wording import described
+from xtree.interning import equality_key
 
 
 def checkpoint(
@@ -72,17 +79,59 @@ def checkpoint(
     @looking_like(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         fixed = static_positions(static, len(args), "checkpoint")
-        closed, out_tree = stage(fun, args, kwargs, fixed, operation="checkpoint")
-        closed, captured = close_over(closed.jaxpr, closed.consts)
         dynamic = [a for i, a in enumerate(args) if i not in fixed]
-        leaves = as_arrays(xtree.leaves((dynamic, kwargs)), "checkpoint")
+        leaves, in_tree = xtree.flatten((dynamic, kwargs))
+        operands = as_arrays(leaves, "checkpoint", in_tree)
+        key = _key_of(fun, in_tree, operands, [(i, args[i]) for i in fixed])
+        program = _programs.get(key)
+        if program is None:
+            closed, out_tree = stage(fun, args, kwargs, fixed, operation="checkpoint")
+            program = _Program(*close_over(closed.jaxpr, closed.consts), out_tree)
+            _keep(key, program)
         outs = checkpoint_p.bind(
-            *captured, *leaves, jaxpr=closed, prevent_cse=prevent_cse, policy=policy,
-            differentiated=False,
+            *program.captured, *operands, jaxpr=program.closed, prevent_cse=prevent_cse,
+            policy=policy, differentiated=False,
         )  # fmt: skip
-        return xtree.unflatten(out_tree, outs)
+        return xtree.unflatten(program.out_tree, outs)
 
     return checkpointed
+
+
+# --- programs that are kept ----------------------------------------------------------------------
+
+_MAX_KEPT = 1024
+_programs: dict[Any, _Program] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """A function as a program; the traced values that it captured go before its operands."""
+
+    closed: ClosedJaxpr
+    captured: Sequence[Any]
+    out_tree: Any
+
+
+def _key_of(
+    fun: Callable[..., Any], in_tree: Any, operands: Sequence[Array], fixed: Sequence[Any]
+) -> Any:
+    """Return what a program of a function depends on; None where that cannot be told."""
+    if state.axis_sizes:
+        return None
+    statics = [(i, equality_key(value)) for i, value in fixed]
+    avals = [x.aval for x in operands]
+    return (function_key(fun), in_tree, *avals, *statics, config.trace_context())
+
+
+def _keep(key: Any, program: _Program) -> None:
+    """Keep a program for the next call, as long as its function lives."""
+    if key is None or program.captured:  # traced values are of this call alone
+        return
+    if len(_programs) >= _MAX_KEPT:
+        _programs.clear()
+    _programs[key] = program
+    for identity in identities(key[0]):
+        identity.when_dead(functools.partial(_programs.pop, key, None))
 
 
 def _check_policy(policy: Any) -> None:
