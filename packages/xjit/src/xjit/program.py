@@ -27,12 +27,13 @@ class Loaded:
     __slots__ = ("constants", "executable", "handlers", "start", "where")
 
     def __init__(
-        self, executable: gateway.Executable, where: Any, constants: Sequence[ConcreteArray]
-    ) -> None:
+        self, executable: gateway.Executable, where: Any, constants: Sequence[ConcreteArray],
+        name: str,
+    ) -> None:  # fmt: skip
         self.executable = executable
         self.where = where
         self.start: Callable[..., Any] = executable.starter
-        self.handlers = executable.handlers(where)
+        self.handlers = executable.handlers(where, name)
         self.constants = buffers_at(where, constants)
 
 
@@ -103,7 +104,7 @@ class Program:
             device = device_at(where)
             lowered = self.lowered(device.platform)
             executable = executable_for(lowered, device, self.options)
-            found = self.all_loaded[where] = Loaded(executable, where, lowered.constants)
+            found = self.all_loaded[where] = Loaded(executable, where, lowered.constants, self.name)
         self.loaded = found
         return found
 

@@ -126,7 +126,7 @@ class ReplicatedProgram:
             devices[0].platform == "cpu" and _COLLECTIVE.search(lowered.text) is not None
         )
         self._handlers = self._executable.handlers_at(
-            [gateway.stacked(devices, axis or 0) for axis in out_axes]
+            [gateway.stacked(devices, axis or 0) for axis in out_axes], name
         )
         self._constants = [self._repeated(c.to_host()) for c in lowered.constants]
 

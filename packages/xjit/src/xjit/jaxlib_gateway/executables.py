@@ -56,18 +56,21 @@ class Executable:
         self.outputs: tuple[ArrayType, ...] = types
         self._handlers = self.handlers(placement(devices))
 
-    def handlers(self, where: Any) -> list[Any]:
-        """Return what makes buffers with the sharding object `where` of the program's outputs."""
-        return [
-            _jax.array_result_handler(kind, where, True, **_HANDLER_OPTIONS)
-            for kind in self.outputs
-        ]
+    def handlers(self, where: Any, name: str = "") -> list[Any]:
+        """Return what makes buffers with the sharding object `where` of the program's outputs.
 
-    def handlers_at(self, places: Sequence[Any]) -> list[Any]:
+        Args:
+            where: the placement of all outputs.
+            name: of the program, for the error of an output that could not be computed.
+        """
+        return self.handlers_at([where] * len(self.outputs), name)
+
+    def handlers_at(self, places: Sequence[Any], name: str = "") -> list[Any]:
         """Return what makes buffers of the outputs, each with a sharding object of its own."""
+        kinds = [array_type(kind.shape, kind.dtype, name) for kind in self.outputs]
         return [
             _jax.array_result_handler(kind, where, True, **_HANDLER_OPTIONS)
-            for kind, where in zip(self.outputs, places, strict=True)
+            for kind, where in zip(kinds, places, strict=True)
         ]
 
     @property
