@@ -80,7 +80,7 @@ class EagerTrace(Trace):
         try:
             results = state.__dict__["run_quietly"](primitive.rules["numpy"], *hosts, **params)
         except (MemoryError, ValueError) as error:
-            raise refused(primitive.name, error, avals_out) or error from None
+            raise refused(primitive.name, error, avals_out) from None
         if _nans.used or _infs.used:
             check_finite(primitive.name, operands, results)
         if len(avals_out) != 1:

@@ -1,7 +1,8 @@
 """Say which operation asked for more memory than there is, and for how many bytes.
 
-`allocated` copies on the host. `out_of_memory` makes the error for whoever knows both; `refused` reads the bytes from what NumPy
-raised, and from the types of the results where no array can be so large.
+`out_of_memory` makes the error for whoever knows both. `refused` reads the bytes from what NumPy
+raised, and from the types of the results where no array can be so large; `allocated` is a copy that
+NumPy makes, with that error.
 Neighbours: `eager` asks about NumPy's failures, a compiler about those of its devices.
 """
 
@@ -26,10 +27,8 @@ def out_of_memory(operation: str, nbytes: int | None, got: str = "") -> OutOfMem
     return OutOfMemoryError(message(operation, f"out of memory: {asked} asked for.", got=got))
 
 
-def refused(
-    operation: str, error: Exception, results: Sequence[ShapedArray] = ()
-) -> OutOfMemoryError | None:
-    """Return the error for an operation that NumPy refused; None where that was no lack of memory.
+def refused(operation: str, error: Exception, results: Sequence[ShapedArray] = ()) -> Exception:
+    """Return the error for an operation that NumPy refused: `error` itself if memory was enough.
 
     Args:
       operation: what was to be done.
@@ -42,7 +41,7 @@ def refused(
         known = shape is not None and dtype is not None
         return out_of_memory(operation, math.prod(shape) * dtype.itemsize if known else None, got)
     largest = max([bytes_of(aval) for aval in results], default=0)
-    return out_of_memory(operation, largest, got) if largest > MOST_BYTES else None
+    return out_of_memory(operation, largest, got) if largest > MOST_BYTES else error
 
 
 def allocated(operation: str, make: Callable[..., Any], *args: Any) -> Any:
@@ -50,7 +49,7 @@ def allocated(operation: str, make: Callable[..., Any], *args: Any) -> Any:
     try:
         return make(*args)
     except MemoryError as error:
-        raise refused(operation, error) or error from None
+        raise refused(operation, error) from None
 
 
 def bytes_of(aval: ShapedArray) -> int:

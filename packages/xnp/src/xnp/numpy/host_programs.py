@@ -67,7 +67,8 @@ def compiled_program(
     """Return a function of ndarrays, or None when the program must go through the traces.
 
     That is so for programs that are long, have effects, hold calls, or have an equation that the
-    compiler backend takes or whose result is large; and for all where each operation's result is to be looked at.
+    compiler backend takes or whose result is large; and for all where each operation's result is
+    to be looked at.
 
     Args:
       program: a jaxpr with its constants.
