@@ -46,6 +46,7 @@ from xprim import (
     EAGER,
     ClosedJaxpr,
     ConcreteArray,
+    Jaxpr,
     ShapedArray,
     Tracer,
     as_array,
@@ -56,6 +57,7 @@ from xprim import (
     trace_to_jaxpr,
 )
 from xprim.function_keys import Identity, function_key, is_by_identity
+from xprim.tracebacks import shorten
 
 logger = logging.getLogger("xjit")
 
@@ -77,6 +79,29 @@ class Traced:
         self.captured = captured
         self.out_tree = out_tree
         self.program: Program | None = None
+
+
+class _Flat:
+    """A function of the leaves of its arguments, to be traced."""
+
+    __slots__ = ("arguments", "fun", "out_tree")
+
+    def __init__(self, fun: Callable[..., Any], arguments: Arguments) -> None:
+        self.fun = fun
+        self.arguments = arguments
+        self.out_tree: Any = None
+
+    def run(self, *leaves: Any) -> list[Any]:
+        """Call the function and return the leaves of its result."""
+        args, kwargs = self.arguments.filled(leaves)
+        results, self.out_tree = xtree.flatten(self.fun(*args, **kwargs))
+        what = f"jit: a result of {self.arguments.signature.name}"
+        return [as_array(r, what=what) for r in results]
+
+    def names(self) -> dict[str, Any]:
+        """Return what `trace_to_jaxpr` calls the program and its arguments."""
+        name = self.arguments.signature.name
+        return {"name": name, "arg_names": LazyNames(self.arguments.names)}
 
 
 class _Ready:
@@ -161,23 +186,34 @@ class Calls:
         self._cache: FunctionCache | None = None
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call the function, by whatever way the moment asks for."""
-        if _values.disable_jit:
-            return self.fun(*args, **kwargs)
-        leaves, tree, fixed, statics = self.signature.split(args, kwargs)
-        if state.__dict__["trace"] is EAGER:
-            found = self._quick(leaves, tree, statics, args, kwargs)
-            if found is not _NOTHING:
-                return found
-        arguments = Arguments(self.signature, leaves, tree, fixed, statics, len(args))
-        arrays = arguments.arrays()
-        if state.trace is not EAGER or any(isinstance(x, Tracer) for x in arrays):
-            return self._bound(arguments, arrays)
-        avals = tuple([x.aval for x in arrays])
-        key = (tree, statics, avals, config.trace_context())
-        traced = self._traced(key, arguments, avals)
-        results = self._run(key, traced, arguments, (args, kwargs), arrays)
-        return traced.out_tree.unflatten(results)
+        """Call the function, by whatever way the moment asks for.
+
+        A jitted function that is called in another is traced in it, so Python's limit of frames
+        bounds how deep they nest: the frames from here to the function are few, on purpose.
+        """
+        try:
+            if _values.disable_jit:
+                return self.fun(*args, **kwargs)
+            leaves, tree, fixed, statics = self.signature.split(args, kwargs)
+            if state.__dict__["trace"] is EAGER:
+                results = self._quick(leaves, tree, statics, args, kwargs)
+                if results is not _NOTHING:
+                    return results
+            arguments = Arguments(self.signature, leaves, tree, fixed, statics, len(args))
+            arrays = arguments.arrays()
+            is_eager = state.trace is EAGER and not any(isinstance(x, Tracer) for x in arrays)
+            key = arguments.key([x.aval for x in arrays], in_axes=not is_eager)
+            traced = self._found(key, arguments)
+            if traced is None:
+                flat = _Flat(self.fun, arguments)
+                traced = self._kept(key, flat, trace_to_jaxpr(flat.run, key[2], **flat.names()))
+            if not is_eager:
+                return self._bound(traced, arrays)
+            results = self._run(key, traced, arguments, (args, kwargs), arrays)
+            return traced.out_tree.unflatten(results)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def _run(
         self, key: Any, traced: Traced, arguments: Arguments, given: Any, arrays: list[Any]
@@ -282,12 +318,8 @@ class Calls:
             )
         return traced.program
 
-    def _bound(self, arguments: Arguments, arrays: list[Any]) -> Any:
+    def _bound(self, traced: Traced, arrays: list[Any]) -> Any:
         """Make the call one equation of the current trace."""
-        avals = tuple([x.aval for x in arrays])
-        key = (arguments.tree, arguments.statics, avals, config.trace_context(),
-               tuple(state.axis_sizes.items()))  # fmt: skip
-        traced = self._traced(key, arguments, avals)
         operands = [*traced.captured, *arrays]
         if self.inline:
             results: Sequence[Any] = eval_closed(traced.closed, *operands)
@@ -296,28 +328,34 @@ class Calls:
             results = jit_p.bind(*operands, jaxpr=traced.closed, name=self.name, **options)
         return traced.out_tree.unflatten(list(results))
 
-    def _traced(self, key: Any, arguments: Arguments, avals: tuple[ShapedArray, ...]) -> Traced:
-        """Return the trace of a key, made now if the function's cache has none."""
+    def _found(self, key: Any, arguments: Arguments) -> Traced | None:
+        """Return the trace of a key, or None if the function's cache has none."""
         cache = self._cache
         found = None if cache is None else cache.traced.get(key)
         if found is not None:
             return found
         cache = self._cache_of_function()
         found = cache.traced.get(key)
-        if found is not None:
-            return found
-        if _values.explain_cache_misses:
+        if found is None and _values.explain_cache_misses:
             reason = explain_miss(cache.last_key, key, arguments.names)
             logger.warning("jit(%s) is traced: %s", self.name, reason)
-        found = self._trace(arguments, avals)
-        if not found.captured:  # tracers of an enclosing transformation do not outlive it
-            cache.add(key, found)
-        cache.last_key = key
         return found
+
+    def _kept(self, key: Any, flat: _Flat, staged: tuple[Jaxpr, list[Any]]) -> Traced:
+        """Return the trace that was made for a key, in the function's cache from now on."""
+        traced = Traced(*close_over(*staged), flat.out_tree)
+        cache = self._cache_of_function()
+        if not traced.captured:  # tracers of an enclosing transformation do not outlive it
+            cache.add(key, traced)
+        cache.last_key = key
+        return traced
 
     def _cache_of_function(self) -> FunctionCache:
         """Return the cache for the function as it is now: what it captured may have changed."""
-        key = (function_key(self.fun), self._option_key())
+        try:
+            key = (function_key(self.fun), self._option_key())
+        except RecursionError:  # functions nested too deep to be compared share nothing
+            key = (Identity(self.fun), self._option_key())
         cache = self._cache
         if cache is not None and cache.key == key:
             return cache
@@ -346,28 +384,17 @@ class Calls:
         """Return what the jitted function is made of, for the keys of functions that see it."""
         return ("jit", self.fun, *self._option_key())
 
-    def _trace(self, arguments: Arguments, avals: tuple[ShapedArray, ...]) -> Traced:
-        fun, name = self.fun, self.name
-        out_trees: list[Any] = []
-
-        def flat(*leaves: Any) -> list[Any]:
-            results, tree = xtree.flatten(arguments.call(fun, leaves))
-            out_trees.append(tree)
-            return [as_array(r, what=f"jit: a result of {name}") for r in results]
-
-        jaxpr, consts = trace_to_jaxpr(flat, avals, name=name, arg_names=LazyNames(arguments.names))
-        closed, captured = close_over(jaxpr, consts)
-        return Traced(closed, captured, out_trees[0])
-
     # --- ahead of time -------------------------------------------------------------------------
 
     def trace(self, *args: Any, **kwargs: Any) -> TracedFunction:
         """Trace the function for arguments (arrays, or shapes and dtypes) and stop there."""
         leaves, tree, fixed, statics = self.signature.split(args, kwargs)
         arguments = Arguments(self.signature, leaves, tree, fixed, statics, len(args))
-        avals = tuple(arguments.avals())
-        key = (arguments.tree, arguments.statics, avals, config.trace_context())
-        traced = self._traced(key, arguments, avals)
+        key = arguments.key(arguments.avals())
+        traced = self._found(key, arguments)
+        if traced is None:
+            flat = _Flat(self.fun, arguments)
+            traced = self._kept(key, flat, trace_to_jaxpr(flat.run, key[2], **flat.names()))
         return TracedFunction(
             jaxpr=traced.closed,
             fun_name=self.name,
