@@ -17,11 +17,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import xtree
-from xjit.arguments import Arguments, LazyNames, Signature, explain_miss
-from xjit.cache_memory import Bounded
+from xjit.arguments import Arguments, Signature, explain_miss
 from xjit.checks import check_finite
 from xjit.fast_calls import Ways, key_of
-from xjit.jaxlib_gateway import RuntimeFailure, fail
+from xjit.jaxlib_gateway import RuntimeFailure, fail, startable
 from xjit.jit_primitive import jit_p
 from xjit.operands import (
     DICT,
@@ -42,14 +41,13 @@ from xjit.program import Program
 from xjit.results import finisher, give_up_all
 from xjit.shardings import device_named_by, one_device_in
 from xjit.stages import Lowered, TracedFunction
+from xjit.traces import MAX_PROGRAMS, Flat, FunctionCache, Traced, functions
 from xprim import (
     EAGER,
-    ClosedJaxpr,
     ConcreteArray,
     Jaxpr,
     ShapedArray,
     Tracer,
-    as_array,
     close_over,
     config,
     eval_closed,
@@ -63,51 +61,12 @@ logger = logging.getLogger("xjit")
 
 _values = config.values
 
-# Functions whose programs are kept although nobody holds the jitted function any more; a function
-# that captured arrays weighs one more for each MiB of them.
-_MAX_FUNCTIONS = 512
-_MAX_PROGRAMS = 2048
-
-
-class Traced:
-    """One trace of a function: its program, and how results are put together."""
-
-    __slots__ = ("captured", "closed", "out_tree", "program")
-
-    def __init__(self, closed: ClosedJaxpr, captured: list[Any], out_tree: Any) -> None:
-        self.closed = closed
-        self.captured = captured
-        self.out_tree = out_tree
-        self.program: Program | None = None
-
-
-class _Flat:
-    """A function of the leaves of its arguments, to be traced."""
-
-    __slots__ = ("arguments", "fun", "out_tree")
-
-    def __init__(self, fun: Callable[..., Any], arguments: Arguments) -> None:
-        self.fun = fun
-        self.arguments = arguments
-        self.out_tree: Any = None
-
-    def run(self, *leaves: Any) -> list[Any]:
-        """Call the function and return the leaves of its result."""
-        args, kwargs = self.arguments.filled(leaves)
-        results, self.out_tree = xtree.flatten(self.fun(*args, **kwargs))
-        what = f"jit: a result of {self.arguments.signature.name}"
-        return [as_array(r, what=what) for r in results]
-
-    def names(self) -> dict[str, Any]:
-        """Return what `trace_to_jaxpr` calls the program and its arguments."""
-        name = self.arguments.signature.name
-        return {"name": name, "arg_names": LazyNames(self.arguments.names)}
-
 
 class _Ready:
     """What a call needs of a program, at the placement where it ran last."""
 
-    __slots__ = ("donated", "finish", "handlers", "offers", "out_aval", "start", "where")
+    __slots__ = ("__weakref__", "donated", "finish", "handlers", "offers", "out_aval", "start",
+                 "where")  # fmt: skip
 
     def __init__(self, traced: Traced, program: Program) -> None:
         loaded = program.loaded
@@ -119,43 +78,12 @@ class _Ready:
         self.out_aval = program.out_avals[0] if single else None
         self.finish = finisher(traced.out_tree, program.out_avals)
         self.donated = program.donated
+        startable(self)
         self.offers = 8  # how often calls that find this may ask for a shorter way
 
     def entry(self) -> tuple[Any, ...]:
         """Return what the shortest ways look up."""
         return self.where, self.start, self.handlers, self.out_aval, self.finish
-
-
-class FunctionCache:
-    """What has been traced and compiled of one function with certain options."""
-
-    __slots__ = ("__weakref__", "key", "last_key", "traced")
-
-    def __init__(self, key: Any) -> None:
-        self.key = key
-        self.traced: dict[Any, Traced] = {}
-        self.last_key: Any = None
-
-    def weight(self) -> float:
-        """Return 1, and 1 more for each MiB of captured arrays."""
-        sizes = [c.nbytes for traced in self.traced.values() for c in traced.closed.consts]
-        return 1.0 + float(sum(sizes)) / 2**20
-
-    def add(self, key: Any, traced: Traced) -> None:
-        """Keep a trace."""
-        if len(self.traced) >= _MAX_PROGRAMS:
-            self.traced.pop(next(iter(self.traced)))
-        self.traced[key] = traced
-        if traced.closed.consts:
-            _functions.reweigh(self.key)
-
-
-_functions: Bounded[FunctionCache] = Bounded(_MAX_FUNCTIONS, FunctionCache.weight)
-
-
-def clear_functions() -> None:
-    """Forget the programs of all functions but those that a jitted function still holds."""
-    _functions.clear()
 
 
 class Calls:
@@ -205,7 +133,7 @@ class Calls:
             key = arguments.key([x.aval for x in arrays], in_axes=not is_eager)
             traced = self._found(key, arguments)
             if traced is None:
-                flat = _Flat(self.fun, arguments)
+                flat = Flat(self.fun, arguments)
                 traced = self._kept(key, flat, trace_to_jaxpr(flat.run, key[2], **flat.names()))
             if not is_eager:
                 return self._bound(traced, arrays)
@@ -261,7 +189,7 @@ class Calls:
 
     def _install(self, given: Any, key: Any, traced: Traced, program: Program) -> None:
         """Let the next such call take a shorter way."""
-        if len(self.quick) >= _MAX_PROGRAMS:
+        if len(self.quick) >= MAX_PROGRAMS:
             self.quick.clear()
             self.ways.clear()
         tree, statics, avals, context = key
@@ -341,7 +269,7 @@ class Calls:
             logger.warning("jit(%s) is traced: %s", self.name, reason)
         return found
 
-    def _kept(self, key: Any, flat: _Flat, staged: tuple[Jaxpr, list[Any]]) -> Traced:
+    def _kept(self, key: Any, flat: Flat, staged: tuple[Jaxpr, list[Any]]) -> Traced:
         """Return the trace that was made for a key, in the function's cache from now on."""
         traced = Traced(*close_over(*staged), flat.out_tree)
         cache = self._cache_of_function()
@@ -359,13 +287,13 @@ class Calls:
         cache = self._cache
         if cache is not None and cache.key == key:
             return cache
-        cache = _functions.get(key)
+        cache = functions.get(key)
         if cache is None:
             cache = FunctionCache(key)
-            _functions.put(key, cache)
+            functions.put(key, cache)
             if is_by_identity(key[0]):
                 Identity(getattr(self.fun, "__self__", self.fun)).when_dead(
-                    functools.partial(_functions.remove, key)
+                    functools.partial(functions.remove, key)
                 )
         self._cache = cache
         return cache
@@ -393,7 +321,7 @@ class Calls:
         key = arguments.key(arguments.avals())
         traced = self._found(key, arguments)
         if traced is None:
-            flat = _Flat(self.fun, arguments)
+            flat = Flat(self.fun, arguments)
             traced = self._kept(key, flat, trace_to_jaxpr(flat.run, key[2], **flat.names()))
         return TracedFunction(
             jaxpr=traced.closed,

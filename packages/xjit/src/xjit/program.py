@@ -24,7 +24,7 @@ RuntimeFailure = gateway.RuntimeFailure
 class Loaded:
     """An executable, ready to be called at one placement."""
 
-    __slots__ = ("constants", "executable", "handlers", "start", "where")
+    __slots__ = ("__weakref__", "constants", "executable", "handlers", "start", "where")
 
     def __init__(
         self, executable: gateway.Executable, where: Any, constants: Sequence[ConcreteArray],
@@ -35,6 +35,7 @@ class Loaded:
         self.start: Callable[..., Any] = executable.starter
         self.handlers = executable.handlers(where, name)
         self.constants = buffers_at(where, constants)
+        gateway.startable(self)
 
 
 class Program:

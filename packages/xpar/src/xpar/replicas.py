@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,6 +21,7 @@ from xjit import jaxlib_gateway as gateway
 from xjit.lowering import lower
 from xjit.placement import Gone, give_up, raise_gone
 from xprim import ClosedJaxpr, ConcreteArray, ShapedArray, shaped_array
+from xtree.locks import forkable_lock
 
 Devices = tuple[Any, ...]
 Axis = int | None
@@ -55,7 +55,7 @@ class _Turns:
     __slots__ = ("_last", "_lock")
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = forkable_lock()
         self._last: Any = None  # one result of the last program, spread over all its devices
 
     def take(self, start: Callable[[], list[Any]], kept: int) -> list[Any]:

@@ -23,6 +23,7 @@ from xjit import transfer_guards as guards
 
 from .clients import client, default_device
 from .dlpack import data_pointer, export_capsule, host_array, import_capsule
+from .forks import check, is_orphan, refuse
 from .runtime import RuntimeFailure, XlaError, _jax, fail, xla_client
 
 Buffer: TypeAlias = Any
@@ -229,6 +230,7 @@ def put(
         array = array.astype(array.dtype.newbyteorder("="))
     if device is None:
         device = default_device()
+    check()
     kind = array_type(array.shape, array.dtype)
     if guards.to_device.used and not _in_host_memory(device):
         guards.check(guards.to_device, kind, "the host", device)
@@ -262,6 +264,8 @@ def to_numpy(buffer: Buffer) -> np.ndarray[Any, Any]:
         return np.stack([to_numpy(piece) for piece in shards(buffer)], buffer._sharding.axis)
     if kind.plain:
         try:
+            if is_orphan[0]:
+                return _to_numpy_slowly(buffer)
             buffer.block_until_ready()  # to look at one that failed would end the process
             # Not `asarray(buffer)`, which asks `__array__` of `jax` where the protocol fails.
             return np.asarray(memoryview(buffer))
@@ -283,6 +287,8 @@ def is_ready(buffer: Buffer) -> bool:
 
 def block_until_ready(buffer: Buffer) -> Buffer:
     """Wait until the elements are computed and return the buffer."""
+    if is_orphan[0] and not buffer.is_ready():
+        refuse()
     try:
         buffer.block_until_ready()
     except RuntimeFailure as error:
@@ -342,6 +348,7 @@ def copy_to_device(buffer: Buffer, device: Any) -> Buffer:
     here = device_of(buffer)
     if here is device or here == device:
         return buffer
+    check()
     if guards.between_devices.used:
         guards.check(guards.between_devices, buffer.aval, here, device)
     if here.client is not device.client:  # from one platform to another: through the host
