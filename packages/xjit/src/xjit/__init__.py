@@ -12,7 +12,6 @@ that concern devices. It starts no device.
 import xnp  # noqa: F401 - gives tracers their operators, also where nobody else imports it
 from xjit import stages
 from xjit.array_methods import attach
-from xjit.calls import clear_functions
 from xjit.compile import clear_executables, statistics
 from xjit.devices import (
     Device,
@@ -27,13 +26,15 @@ from xjit.devices import (
     process_indices,
     set_num_cpu_devices,
 )
-from xjit.eager_backend import EagerBackend, compile_and_run
-from xjit.jaxlib_gateway import XlaError
+from xjit.eager_backend import EagerBackend, NoDevices, compile_and_run
+from xjit.exits import end_threads_at_exit
+from xjit.jaxlib_gateway import XlaError, guard_forks, when_orphaned
 from xjit.jit import jit
 from xjit.jit_primitive import jit_p
 from xjit.lowering import LoweredProgram, lower
 from xjit.placement import read_buffer
 from xjit.shardings import Sharding, SingleDeviceSharding
+from xjit.traces import clear_functions
 from xjit.transfer import (
     block_until_ready,
     copy_to_host_async,
@@ -44,7 +45,10 @@ from xprim import install_backend, register_buffer_reader, source
 
 register_buffer_reader(read_buffer)
 install_backend(EagerBackend())
+when_orphaned(lambda: install_backend(NoDevices()))
+guard_forks()
 attach()
+end_threads_at_exit()
 
 
 def clear_caches() -> None:

@@ -17,11 +17,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import xtree
-from xjit.arguments import Arguments, LazyNames, Signature, explain_miss
-from xjit.cache_memory import Bounded
+from xjit.arguments import Arguments, Signature, explain_miss
 from xjit.checks import check_finite
 from xjit.fast_calls import Ways, key_of
-from xjit.jaxlib_gateway import RuntimeFailure, fail
+from xjit.jaxlib_gateway import RuntimeFailure, fail, startable
 from xjit.jit_primitive import jit_p
 from xjit.operands import (
     DICT,
@@ -42,13 +41,13 @@ from xjit.program import Program
 from xjit.results import finisher, give_up_all
 from xjit.shardings import device_named_by, one_device_in
 from xjit.stages import Lowered, TracedFunction
+from xjit.traces import MAX_PROGRAMS, Flat, FunctionCache, Traced, functions
 from xprim import (
     EAGER,
-    ClosedJaxpr,
     ConcreteArray,
+    Jaxpr,
     ShapedArray,
     Tracer,
-    as_array,
     close_over,
     config,
     eval_closed,
@@ -56,34 +55,18 @@ from xprim import (
     trace_to_jaxpr,
 )
 from xprim.function_keys import Identity, function_key, is_by_identity
+from xprim.tracebacks import shorten
 
 logger = logging.getLogger("xjit")
 
 _values = config.values
 
-# Functions whose programs are kept although nobody holds the jitted function any more; a function
-# that captured arrays weighs one more for each MiB of them.
-_MAX_FUNCTIONS = 512
-_MAX_PROGRAMS = 2048
-
-
-class Traced:
-    """One trace of a function: its program, and how results are put together."""
-
-    __slots__ = ("captured", "closed", "out_tree", "program")
-
-    def __init__(self, closed: ClosedJaxpr, captured: list[Any], out_tree: Any) -> None:
-        self.closed = closed
-        self.captured = captured
-        self.out_tree = out_tree
-        self.program: Program | None = None
-
 
 class _Ready:
     """What a call needs of a program, at the placement where it ran last."""
 
-    __slots__ = ("donated", "donates_all", "finish", "handlers", "offers", "out_aval", "start",
-                 "where")  # fmt: skip
+    __slots__ = ("__weakref__", "donated", "donates_all", "finish", "handlers", "offers",
+                 "out_aval", "start", "where")  # fmt: skip
 
     def __init__(self, traced: Traced, program: Program) -> None:
         loaded = program.loaded
@@ -96,43 +79,12 @@ class _Ready:
         self.finish = finisher(traced.out_tree, program.out_avals)
         self.donated = program.donated
         self.donates_all = program.donated == program.asked
+        startable(self)
         self.offers = 8  # how often calls that find this may ask for a shorter way
 
     def entry(self) -> tuple[Any, ...]:
         """Return what the shortest ways look up."""
         return self.where, self.start, self.handlers, self.out_aval, self.finish
-
-
-class FunctionCache:
-    """What has been traced and compiled of one function with certain options."""
-
-    __slots__ = ("__weakref__", "key", "last_key", "traced")
-
-    def __init__(self, key: Any) -> None:
-        self.key = key
-        self.traced: dict[Any, Traced] = {}
-        self.last_key: Any = None
-
-    def weight(self) -> float:
-        """Return 1, and 1 more for each MiB of captured arrays."""
-        sizes = [c.nbytes for traced in self.traced.values() for c in traced.closed.consts]
-        return 1.0 + float(sum(sizes)) / 2**20
-
-    def add(self, key: Any, traced: Traced) -> None:
-        """Keep a trace."""
-        if len(self.traced) >= _MAX_PROGRAMS:
-            self.traced.pop(next(iter(self.traced)))
-        self.traced[key] = traced
-        if traced.closed.consts:
-            _functions.reweigh(self.key)
-
-
-_functions: Bounded[FunctionCache] = Bounded(_MAX_FUNCTIONS, FunctionCache.weight)
-
-
-def clear_functions() -> None:
-    """Forget the programs of all functions but those that a jitted function still holds."""
-    _functions.clear()
 
 
 class Calls:
@@ -163,23 +115,34 @@ class Calls:
         self._cache: FunctionCache | None = None
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call the function, by whatever way the moment asks for."""
-        if _values.disable_jit:
-            return self.fun(*args, **kwargs)
-        leaves, tree, fixed, statics = self.signature.split(args, kwargs)
-        if state.__dict__["trace"] is EAGER:
-            found = self._quick(leaves, tree, statics, args, kwargs)
-            if found is not _NOTHING:
-                return found
-        arguments = Arguments(self.signature, leaves, tree, fixed, statics, len(args))
-        arrays = arguments.arrays()
-        if state.trace is not EAGER or any(isinstance(x, Tracer) for x in arrays):
-            return self._bound(arguments, arrays)
-        avals = tuple([x.aval for x in arrays])
-        key = (tree, statics, avals, config.trace_context())
-        traced = self._traced(key, arguments, avals)
-        results = self._run(key, traced, arguments, (args, kwargs), arrays)
-        return traced.out_tree.unflatten(results)
+        """Call the function, by whatever way the moment asks for.
+
+        A jitted function that is called in another is traced in it, so Python's limit of frames
+        bounds how deep they nest: the frames from here to the function are few, on purpose.
+        """
+        try:
+            if _values.disable_jit:
+                return self.fun(*args, **kwargs)
+            leaves, tree, fixed, statics = self.signature.split(args, kwargs)
+            if state.__dict__["trace"] is EAGER:
+                results = self._quick(leaves, tree, statics, args, kwargs)
+                if results is not _NOTHING:
+                    return results
+            arguments = Arguments(self.signature, leaves, tree, fixed, statics, len(args))
+            arrays = arguments.arrays()
+            is_eager = state.trace is EAGER and not any(isinstance(x, Tracer) for x in arrays)
+            key = arguments.key([x.aval for x in arrays], in_axes=not is_eager)
+            traced = self._found(key, arguments)
+            if traced is None:
+                flat = Flat(self.fun, arguments)
+                traced = self._kept(key, flat, trace_to_jaxpr(flat.run, key[2], **flat.names()))
+            if not is_eager:
+                return self._bound(traced, arrays)
+            results = self._run(key, traced, arguments, (args, kwargs), arrays)
+            return traced.out_tree.unflatten(results)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def _run(
         self, key: Any, traced: Traced, arguments: Arguments, given: Any, arrays: list[Any]
@@ -227,7 +190,7 @@ class Calls:
 
     def _install(self, given: Any, key: Any, traced: Traced, program: Program) -> None:
         """Let the next such call take a shorter way."""
-        if len(self.quick) >= _MAX_PROGRAMS:
+        if len(self.quick) >= MAX_PROGRAMS:
             self.quick.clear()
             self.ways.clear()
         tree, statics, avals, context = key
@@ -286,12 +249,8 @@ class Calls:
             )
         return traced.program
 
-    def _bound(self, arguments: Arguments, arrays: list[Any]) -> Any:
+    def _bound(self, traced: Traced, arrays: list[Any]) -> Any:
         """Make the call one equation of the current trace."""
-        avals = tuple([x.aval for x in arrays])
-        key = (arguments.tree, arguments.statics, avals, config.trace_context(),
-               tuple(state.axis_sizes.items()))  # fmt: skip
-        traced = self._traced(key, arguments, avals)
         operands = [*traced.captured, *arrays]
         if self.inline:
             results: Sequence[Any] = eval_closed(traced.closed, *operands)
@@ -300,38 +259,44 @@ class Calls:
             results = jit_p.bind(*operands, jaxpr=traced.closed, name=self.name, **options)
         return traced.out_tree.unflatten(list(results))
 
-    def _traced(self, key: Any, arguments: Arguments, avals: tuple[ShapedArray, ...]) -> Traced:
-        """Return the trace of a key, made now if the function's cache has none."""
+    def _found(self, key: Any, arguments: Arguments) -> Traced | None:
+        """Return the trace of a key, or None if the function's cache has none."""
         cache = self._cache
         found = None if cache is None else cache.traced.get(key)
         if found is not None:
             return found
         cache = self._cache_of_function()
         found = cache.traced.get(key)
-        if found is not None:
-            return found
-        if _values.explain_cache_misses:
+        if found is None and _values.explain_cache_misses:
             reason = explain_miss(cache.last_key, key, arguments.names)
             logger.warning("jit(%s) is traced: %s", self.name, reason)
-        found = self._trace(arguments, avals)
-        if not found.captured:  # tracers of an enclosing transformation do not outlive it
-            cache.add(key, found)
-        cache.last_key = key
         return found
+
+    def _kept(self, key: Any, flat: Flat, staged: tuple[Jaxpr, list[Any]]) -> Traced:
+        """Return the trace that was made for a key, in the function's cache from now on."""
+        traced = Traced(*close_over(*staged), flat.out_tree)
+        cache = self._cache_of_function()
+        if not traced.captured:  # tracers of an enclosing transformation do not outlive it
+            cache.add(key, traced)
+        cache.last_key = key
+        return traced
 
     def _cache_of_function(self) -> FunctionCache:
         """Return the cache for the function as it is now: what it captured may have changed."""
-        key = (function_key(self.fun), self._option_key())
+        try:
+            key = (function_key(self.fun), self._option_key())
+        except RecursionError:  # functions nested too deep to be compared share nothing
+            key = (Identity(self.fun), self._option_key())
         cache = self._cache
         if cache is not None and cache.key == key:
             return cache
-        cache = _functions.get(key)
+        cache = functions.get(key)
         if cache is None:
             cache = FunctionCache(key)
-            _functions.put(key, cache)
+            functions.put(key, cache)
             if is_by_identity(key[0]):
                 Identity(getattr(self.fun, "__self__", self.fun)).when_dead(
-                    functools.partial(_functions.remove, key)
+                    functools.partial(functions.remove, key)
                 )
         self._cache = cache
         return cache
@@ -350,28 +315,17 @@ class Calls:
         """Return what the jitted function is made of, for the keys of functions that see it."""
         return ("jit", self.fun, *self._option_key())
 
-    def _trace(self, arguments: Arguments, avals: tuple[ShapedArray, ...]) -> Traced:
-        fun, name = self.fun, self.name
-        out_trees: list[Any] = []
-
-        def flat(*leaves: Any) -> list[Any]:
-            results, tree = xtree.flatten(arguments.call(fun, leaves))
-            out_trees.append(tree)
-            return [as_array(r, what=f"jit: a result of {name}") for r in results]
-
-        jaxpr, consts = trace_to_jaxpr(flat, avals, name=name, arg_names=LazyNames(arguments.names))
-        closed, captured = close_over(jaxpr, consts)
-        return Traced(closed, captured, out_trees[0])
-
     # --- ahead of time -------------------------------------------------------------------------
 
     def trace(self, *args: Any, **kwargs: Any) -> TracedFunction:
         """Trace the function for arguments (arrays, or shapes and dtypes) and stop there."""
         leaves, tree, fixed, statics = self.signature.split(args, kwargs)
         arguments = Arguments(self.signature, leaves, tree, fixed, statics, len(args))
-        avals = tuple(arguments.avals())
-        key = (arguments.tree, arguments.statics, avals, config.trace_context())
-        traced = self._traced(key, arguments, avals)
+        key = arguments.key(arguments.avals())
+        traced = self._found(key, arguments)
+        if traced is None:
+            flat = Flat(self.fun, arguments)
+            traced = self._kept(key, flat, trace_to_jaxpr(flat.run, key[2], **flat.names()))
         return TracedFunction(
             jaxpr=traced.closed,
             fun_name=self.name,

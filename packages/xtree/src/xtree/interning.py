@@ -13,13 +13,13 @@ Neighbours: `treedef` makes all of its objects through this table.
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 
 from xtree.errors import MalformedNodeError, error_text, shown
+from xtree.locks import forkable_rlock
 
 __all__ = ["InternTable", "equality_key", "is_hashable", "is_same", "value_key"]
 
@@ -145,7 +145,7 @@ class InternTable(Generic[T]):
     def __init__(self) -> None:
         self._entries: dict[Hashable, _Entry[T]] = {}
         self._dead: deque[_Entry[T]] = deque()
-        self._lock = threading.RLock()
+        self._lock = forkable_rlock()
 
     def __len__(self) -> int:
         return len(self._entries)
