@@ -216,7 +216,10 @@ def _sinc(x: Any) -> Any:
     half = bind("mul", n, scalar_like(0.5, wide))
     even = bind("eq", half, bind("floor", half))
     far = bind("mul", series, bind("div", r, select(near, scalar_like(1, wide), wide)))
-    return cast(select(near, series, select(even, far, bind("neg", far))), dtype)
+    signed = select(even, far, bind("neg", far))
+    infinite = bind("eq", bind("abs", wide), scalar_like(math.inf, wide))
+    signed = select(infinite, scalar_like(0, wide), signed)
+    return cast(select(near, series, signed), dtype)
 
 
 # The last term left out is below half an ulp for |r| <= 1/2.
@@ -234,7 +237,9 @@ def _complex_sinc(x: Any) -> Any:
     return select(at_zero, series, bind("div", bind("sin", safe), safe))
 
 
-sinc = unary_function("sinc", _sinc, "Return sin(pi x) / (pi x), and 1 at 0.")
+sinc = unary_function(
+    "sinc", _sinc, "Return sin(pi x) / (pi x): 1 at 0, 0 at the infinities, which are its limits."
+)
 
 
 def _i0(x: Any) -> Any:
@@ -308,8 +313,9 @@ def lcm(x1: Any, x2: Any, /) -> Array:
     divisor = array_of(gcd(x, y), "lcm")
     none = bind("eq", divisor, scalar_like(0, divisor))
     safe = select(none, scalar_like(1, divisor), divisor)
-    product = bind("mul", bind("div", x, safe), y)
-    return bind("abs", product) if dtypes.is_signed_integer(x.aval.dtype) else product
+    if dtypes.is_signed_integer(x.aval.dtype):
+        x, y = bind("abs", x), bind("abs", y)  # what does not fit wraps around, as in NumPy
+    return bind("mul", bind("div", x, safe), y)  # type: ignore[no-any-return]
 
 
 def _integers(name: str, x1: Any, x2: Any) -> Any:
