@@ -114,15 +114,22 @@ def reduce(
 
     Args:
       operands: an array, or a pytree of arrays of one shape.
-      init_values: a scalar for each operand, in the same structure. It must be neutral for the
-        computation: it may enter any number of times.
-      computation: an associative function of two scalars (or two such pytrees of scalars) that
-        returns one. The order in which elements are joined is not specified.
+      init_values: a scalar for each operand, in the same structure: what the first element is
+        joined to, and the result where there is none.
+      computation: a function of two scalars (or two such pytrees of scalars) that returns one. One
+        of elementwise operations is applied in the order below. One with control flow or
+        reductions must be associative and `init_values` neutral for it; compilers choose the order.
       dimensions: the dimensions to reduce over.
       out_sharding: where the results are placed: None, or a sharding of one device.
 
     Returns:
       The operands' structure with those dimensions gone.
+
+    Elements are joined from the left, in row-major order of the reduced dimensions: with `f`,
+    `f(f(f(init, x0), x1), x2)`. Where there are more than 32, each 32 neighbours are joined so
+    (without `init`), then the results: that is the same for an associative computation, quick, and
+    one order outside of `jit` and inside, on every device. Sums and products alone (and "max",
+    "min", "and", "or", "xor") are associative up to rounding, and joined in any order.
 
     Example:
       >>> import numpy as np

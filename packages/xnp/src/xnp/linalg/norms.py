@@ -94,9 +94,9 @@ def _power_norm(x: Any, axes: tuple[int, ...], order: Any) -> Any:
         return _root(summed(_squared_size(x), axes))
     sizes = lax.abs(x)
     if order == math.inf:
-        return lax.reduce_max(sizes, axes)
+        return _greatest(sizes, axes)
     if order == -math.inf:
-        return lax.reduce_min(sizes, axes)
+        return _least(sizes, axes)
     if order == 0:
         zero = lax.full_like(sizes, 0)
         return summed(converted(lax.ne(sizes, zero), sizes.dtype), axes)
@@ -105,6 +105,22 @@ def _power_norm(x: Any, axes: tuple[int, ...], order: Any) -> Any:
     power = lax.pow(sizes, lax.full_like(sizes, order))
     total = summed(power, axes)
     return lax.pow(total, lax.full_like(total, 1 / order))
+
+
+def _greatest(sizes: Any, axes: tuple[int, ...]) -> Any:
+    """Return the greatest of numbers that are not negative; 0 where there is none."""
+    if math.prod([sizes.shape[d] for d in axes]):
+        return lax.reduce_max(sizes, axes)
+    return summed(sizes, axes)
+
+
+def _least(sizes: Any, axes: tuple[int, ...]) -> Any:
+    if not math.prod([sizes.shape[d] for d in axes]):
+        raise ValueError(
+            "norm: the least of no elements is not defined."
+            f"\n  got       {sizes.aval.str_long()}, axes {axes}"
+        )
+    return lax.reduce_min(sizes, axes)
 
 
 def _squared_size(x: Any) -> Any:
@@ -161,12 +177,12 @@ def _by_values(pick: Callable[..., Any]) -> Callable[[Any], Any]:
 _MATRIX_NORMS: dict[Any, Callable[[Any], Any]] = {
     "fro": lambda x: _root(summed(_squared_size(x), (x.ndim - 2, x.ndim - 1))),
     "nuc": _by_values(summed),
-    1: _by_sums(lax.reduce_max, -2),
-    -1: _by_sums(lax.reduce_min, -2),
-    math.inf: _by_sums(lax.reduce_max, -1),
-    -math.inf: _by_sums(lax.reduce_min, -1),
-    2: _by_values(lax.reduce_max),
-    -2: _by_values(lax.reduce_min),
+    1: _by_sums(_greatest, -2),
+    -1: _by_sums(_least, -2),
+    math.inf: _by_sums(_greatest, -1),
+    -math.inf: _by_sums(_least, -1),
+    2: _by_values(_greatest),
+    -2: _by_values(_least),
 }
 
 

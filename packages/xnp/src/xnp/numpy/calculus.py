@@ -111,7 +111,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
         raise TypeError(f"gradient: {len(varargs)} distances do not go with {len(axes)} axes.")
     steps = list(varargs) * len(axes) if len(varargs) == 1 else list(varargs) or [1.0] * len(axes)
     results = [_slope(f, d, h, order) for d, h in zip(axes, steps, strict=True)]
-    return results[0] if len(axes) == 1 and (axis is None or isinstance(axis, int)) else results
+    return results[0] if len(axes) == 1 else results
 
 
 def _slope(f: Any, d: int, step: Any, order: int) -> Array:

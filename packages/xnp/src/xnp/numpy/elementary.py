@@ -224,7 +224,10 @@ def _sinc(x: Any) -> Any:
     half = bind("mul", n, scalar_like(0.5, wide))
     even = bind("eq", half, bind("floor", half))
     far = bind("mul", series, bind("div", r, select(near, scalar_like(1, wide), wide)))
-    return cast(select(near, series, select(even, far, bind("neg", far))), dtype)
+    signed = select(even, far, bind("neg", far))
+    infinite = bind("eq", bind("abs", wide), scalar_like(math.inf, wide))
+    signed = select(infinite, scalar_like(0, wide), signed)
+    return cast(select(near, series, signed), dtype)
 
 
 # The last term left out is below half an ulp for |r| <= 1/2.
@@ -242,7 +245,9 @@ def _complex_sinc(x: Any) -> Any:
     return select(at_zero, series, bind("div", bind("sin", safe), safe))
 
 
-sinc = unary_function("sinc", _sinc, "Return sin(pi x) / (pi x), and 1 at 0.")
+sinc = unary_function(
+    "sinc", _sinc, "Return sin(pi x) / (pi x): 1 at 0, 0 at the infinities, which are its limits."
+)
 
 
 def _i0(x: Any) -> Any:
@@ -253,19 +258,54 @@ i0 = unary_function("i0", _i0, "Return the modified Bessel function of the first
 
 
 def ldexp(x1: Any, x2: Any, /) -> Array:
-    """Return x1 2^x2 for integers x2."""
+    """Return x1 2^x2 for integers x2, rounded once, also where 2^x2 itself is out of range."""
     x1, x2 = array_of(x1, "ldexp"), array_of(x2, "ldexp")
     if not dtypes.is_integer(x2.aval.dtype):
         raise ValueError(f"ldexp: the exponent must be of integers, got {x2.aval.str_long()}.")
     (x1,) = inexact("ldexp", x1)
-    x1, x2 = broadcast_all("ldexp", x1, x2)
     dtype = x1.aval.dtype
-    # in two halves, so that neither factor over- or underflows before the product does
-    half = bind("div", x2, scalar_like(2, x2))
-    rest = bind("sub", x2, half)
-    for part in (half, rest):
-        x1 = bind("mul", x1, bind("exp2", cast(part, dtype)))
-    return x1  # type: ignore[no-any-return]
+    if dtypes.is_complex(dtype):
+        raise ValueError("ldexp: complex numbers have no exponent.")
+    x1, x2 = broadcast_all("ldexp", x1, x2)
+    if dtype not in _EXPONENT_BITS:  # exact in float32, and rounded where it is converted back
+        return cast(_scaled_by_power(cast(x1, dtypes.float32), x2), dtype)
+    return _scaled_by_power(x1, x2)
+
+
+_EXPONENT_BITS = {
+    dtypes.bfloat16: dtypes.int16, dtypes.float32: dtypes.int32, dtypes.float64: dtypes.int64
+}  # fmt: skip
+
+
+def _scaled_by_power(x: Any, n: Any) -> Array:
+    """Multiply by at most three powers of two that are normal numbers, so exactly.
+
+    Steps down stop short of the subnormal numbers by the digits of the mantissa: a product that one
+    step has rounded is rounded to zero by the next. Source: scalbn of the musl C library.
+    """
+    info, whole = dtypes.finfo(x.aval.dtype), _EXPONENT_BITS[x.aval.dtype]
+    high, low = info.maxexp - 1, info.minexp
+    bounds = dtypes.iinfo(n.aval.dtype)
+    least, most = max(4 * low, int(bounds.min)), min(4 * high, int(bounds.max))
+    n = bind("clamp", scalar_like(least, n), n, scalar_like(most, n))
+    n = cast(n, whole)
+    for _ in range(2):
+        up = bind("gt", n, scalar_like(high, n))
+        down = bind("lt", n, scalar_like(low, n))
+        step = select(down, scalar_like(low + info.nmant + 1, n), scalar_like(0, n))
+        step = select(up, scalar_like(high, n), step)
+        x, n = bind("mul", x, _power_of_two(step, x.aval.dtype)), bind("sub", n, step)
+    n = bind("clamp", scalar_like(low, n), n, scalar_like(high, n))
+    result: Array = bind("mul", x, _power_of_two(n, x.aval.dtype))
+    return result
+
+
+def _power_of_two(n: Any, dtype: Any) -> Any:
+    """Return 2^n by its bits, for n in the range of normal exponents."""
+    info = dtypes.finfo(dtype)
+    field = bind("add", n, scalar_like(info.maxexp - 1, n))
+    bits = bind("shift_left", field, scalar_like(info.nmant, n))
+    return bind("bitcast_convert_type", bits, new_dtype=dtype)
 
 
 def frexp(x: Any, /) -> tuple[Array, Array]:
@@ -328,8 +368,9 @@ def lcm(x1: Any, x2: Any, /) -> Array:
     divisor = array_of(gcd(x, y), "lcm")
     none = bind("eq", divisor, scalar_like(0, divisor))
     safe = select(none, scalar_like(1, divisor), divisor)
-    product = bind("mul", bind("div", x, safe), y)
-    return bind("abs", product) if dtypes.is_signed_integer(x.aval.dtype) else product
+    if dtypes.is_signed_integer(x.aval.dtype):
+        x, y = bind("abs", x), bind("abs", y)  # what does not fit wraps around, as in NumPy
+    return bind("mul", bind("div", x, safe), y)  # type: ignore[no-any-return]
 
 
 def _integers(name: str, x1: Any, x2: Any) -> Any:

@@ -13,6 +13,7 @@ from xnp.numpy.promoting import reshaped
 from xnp.numpy.ranges import arange, linspace
 from xnp.numpy.selection import nonzero
 from xprim import Array, dtypes, from_numpy
+from xprim.wording import brief
 
 __all__ = [
     "c_", "diag_indices", "diag_indices_from", "index_exp", "ix_", "mask_indices", "r_",
@@ -133,7 +134,12 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: s
 
 
 class _Joiner:
-    """The class of `r_` and `c_`: slices and arrays in brackets are joined."""
+    """The class of `r_` and `c_`: slices and arrays in brackets are joined.
+
+    A string in front gives up to three numbers, as in NumPy: the axis to join along, the least
+    number of dimensions, and where the dimensions of smaller arrays go; or "r" or "c", which make
+    of a vector a matrix of one row or one column.
+    """
 
     def __init__(self, name: str, axis: int, rank: int, one: int) -> None:
         self.name, self.axis, self.rank, self.one = name, axis, rank, one
@@ -141,11 +147,27 @@ class _Joiner:
     def __getitem__(self, key: Any) -> Array:
         parts = list(key) if isinstance(key, tuple) else [key]
         axis, rank, one = self.axis, self.rank, self.one
-        if parts and isinstance(parts[0], str):
-            numbers = [int(n) for n in parts.pop(0).split(",")]
-            axis, rank, one = (*numbers, *(axis, rank, -1)[len(numbers) :])
-        arrays = [self._part(p, rank, one) for p in parts]
-        return concatenate(arrays, axis)
+        directive = parts.pop(0) if parts and isinstance(parts[0], str) else ""
+        if directive and directive not in ("r", "c"):
+            axis, rank, one = self._numbers(directive)
+        if any(isinstance(p, str) for p in parts):
+            raise ValueError(f"{self.name}: a string must come first.\n  got       {brief(key)}")
+        joined = concatenate([self._part(p, rank, one) for p in parts], axis)
+        if directive in ("r", "c") and joined.ndim == 1:
+            joined = reshaped(joined, (1, joined.size) if directive == "r" else (joined.size, 1))
+        return joined
+
+    def _numbers(self, directive: str) -> tuple[int, int, int]:
+        words = directive.split(",")
+        try:
+            numbers = [int(n) for n in words[:3]]
+        except ValueError as error:
+            raise ValueError(
+                f"{self.name}: there is no directive {directive!r}."
+                "\n  expected  'r', 'c', or up to three integers: 'axis,ndim,place'"
+            ) from error
+        axis, rank, one = (*numbers, *(self.axis, self.rank, self.one)[len(numbers) :])
+        return axis, rank, one
 
     def _part(self, part: Any, rank: int, one: int) -> Any:
         if isinstance(part, slice):
@@ -161,11 +183,8 @@ class _Joiner:
         if x.ndim >= rank:
             return x
         missing = rank - x.ndim
-        place = one % (rank + 1) if one >= 0 else missing
-        shape = [1] * rank
-        first = place if one >= 0 else missing
-        shape[first : first + x.ndim] = list(x.shape)
-        return reshaped(x, tuple(shape[:rank]))
+        before = min(one if one >= 0 else one + missing + 1, missing)
+        return reshaped(x, (*(1,) * before, *x.shape, *(1,) * (missing - before)))
 
     def __repr__(self) -> str:
         return f"xnp.{self.name}"

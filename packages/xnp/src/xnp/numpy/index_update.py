@@ -17,6 +17,7 @@ import numpy as np
 
 from xnp.numpy.creation import ones_like
 from xnp.numpy.dispatch import host_of
+from xnp.numpy.index_apply import MODE_OF_READING, applied_in_turn, may_repeat
 from xnp.numpy.index_entries import (
     Position,
     Positions,
@@ -103,9 +104,16 @@ class IndexUpdateRef:
 
     def apply(self, func: Callable[[Array], Array], *, indices_are_sorted: bool = False,
               unique_indices: bool = False, mode: Any = None) -> Array:  # fmt: skip
-        """Return the array with `func` applied to the elements, once to each."""
+        """Return the array with `func` applied to the elements, as often as the index names each.
+
+        Traced positions are taken one after the other, unless `unique_indices` promises that none
+        is named twice.
+        """
+        if not unique_indices and may_repeat(self._array, self._index, mode):
+            return applied_in_turn(self._array, self._index, func, mode)
         old = read(self._array, self._index, indices_are_sorted=indices_are_sorted,
-                   unique_indices=unique_indices, mode=_reading(mode))  # fmt: skip
+                   unique_indices=unique_indices,
+                   mode=MODE_OF_READING.get(mode, mode))  # fmt: skip
         return self.set(func(old), indices_are_sorted=indices_are_sorted,
                         unique_indices=unique_indices, mode=mode)  # fmt: skip
 
@@ -153,7 +161,7 @@ class IndexUpdateRef:
     def power(self, values: Any, *, indices_are_sorted: bool = False,
               unique_indices: bool = False, mode: Any = None) -> Array:  # fmt: skip
         """Return the array with the elements raised to powers, once each."""
-        old = read(self._array, self._index, mode=_reading(mode))
+        old = read(self._array, self._index, mode=MODE_OF_READING.get(mode, mode))
         return self.set(power(old, values), indices_are_sorted=indices_are_sorted,
                         unique_indices=unique_indices, mode=mode)  # fmt: skip
 
@@ -164,10 +172,6 @@ class IndexUpdateRef:
             if updated is not None:
                 return updated
         return written(self._array, self._index, values, primitive, are_sorted, unique, mode)
-
-
-def _reading(mode: Any) -> Any:
-    return "fill" if mode == "drop" else mode
 
 
 _NUMPY_KINDS = frozenset("biufc")

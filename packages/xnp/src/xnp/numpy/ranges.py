@@ -353,12 +353,12 @@ class _Grid:
         if isinstance(key, slice):
             return self._axis(key)
         axes = [self._axis(k) for k in key]
-        dtype = promotion.result_type(*axes) if axes else dtypes.python_scalar_dtype(float)
+        dtype = promotion.result_type(*axes) if axes else dtypes.python_scalar_dtype(int)
         grids = meshgrid(*[cast(a, dtype) for a in axes], sparse=self.sparse, indexing="ij")
         if self.sparse:
             return tuple(grids)
         if not grids:
-            return array([])
+            return array([], dtype)
         return bind("concatenate", *[reshaped(g, (1, *g.shape)) for g in grids], dimension=0)
 
     def _axis(self, key: slice) -> Any:

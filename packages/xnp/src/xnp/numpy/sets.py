@@ -164,11 +164,8 @@ class _Distinct:
         return read(self.order, select(present, positions, scalar_like(0, positions)))
 
     def counts(self, number: int) -> Any:
-        positions = self.positions(number)
-        if not number:
-            return positions
-        ends = concatenate([positions[1:], filled(self.size, (1,), positions.dtype)])
-        return ends - positions
+        positions = self.positions(number + 1)  # the next one ends the last that is returned
+        return positions[1:] - positions[:-1]
 
     def inverse(self) -> Any:
         numbers = cast(self.starts, self.dtype).cumsum() - 1
@@ -178,7 +175,12 @@ class _Distinct:
 def _values(found: _Distinct, lines: Array, number: int, fill_value: Any, size: Any) -> Array:
     if not found.size:
         if number:
-            fill = array_of(0 if fill_value is None else fill_value, "unique")
+            if fill_value is None:
+                raise ValueError(
+                    f"unique: an empty array has no element to fill a result of size {number} with."
+                    "\n  hint      give fill_value="
+                )
+            fill = array_of(fill_value, "unique")
             return spread(cast(fill, lines.aval.dtype), (number, *lines.aval.shape[1:]))
         return lines
     positions = found.positions(number)
@@ -256,18 +258,27 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
 
 
 def _filtered(values: Array, keep: Any, size: int | None, fill_value: Any) -> Array:
+    """Return the values to keep; missing ones are `fill_value`, None for the first (or 0)."""
     if size is None:
         return read(values, keep)
-    (places,) = nonzero(keep, size=size, fill_value=values.shape[0])
-    fill = 0 if fill_value is None else fill_value
-    return read(values, places, mode="fill", fill_value=fill)
+    count = values.shape[0]
+    (places,) = nonzero(keep, size=size, fill_value=count)
+    if fill_value is not None or not size:
+        return read(values, places, mode="fill", fill_value=fill_value)
+    found = read(values, places, mode="fill", fill_value=0)
+    return select(array_of(places < count, "size"), found, found[0])
 
 
 def setdiff1d(
     ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None,
     fill_value: Any = None,
 ) -> Array:  # fmt: skip
-    """Return the distinct elements of the first array that are not in the second."""
+    """Return the distinct elements of the first array that are not in the second.
+
+    With `size`, missing elements are `fill_value`, by default 0.
+    """
+    if size is not None and fill_value is None:
+        fill_value = 0
     first = _flat(ar1, "setdiff1d")
     if not assume_unique and size is None:
         first = unique(first)
@@ -282,7 +293,11 @@ def intersect1d(
     ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False, *,
     size: int | None = None, fill_value: Any = None,
 ) -> Any:  # fmt: skip
-    """Return the distinct elements that both arrays have, and if asked where they occur first."""
+    """Return the distinct elements that both arrays have, and if asked where they occur first.
+
+    With `size`, missing elements are `fill_value`, by default the least element, and their places
+    are the sizes of the arrays.
+    """
     del assume_unique
     first, second = promoted("intersect1d", _flat(ar1, "intersect1d"), _flat(ar2, "intersect1d"))
     limit = None if size is None else first.aval.size
@@ -293,22 +308,33 @@ def intersect1d(
         return common
     where_first = _filtered(places, keep, size, first.aval.size)
     order = argsort(second)
-    where_second = order[searchsorted(second[order], common).clip(0, second.aval.size - 1)]
-    return common, where_first, where_second
+    places = order[searchsorted(second[order], common).clip(0, second.aval.size - 1)]
+    missing = array_of(where_first == first.aval.size, "intersect1d")
+    return common, where_first, select(missing, scalar_like(second.aval.size, places), places)
 
 
 def setxor1d(
     ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None,
     fill_value: Any = None,
 ) -> Array:  # fmt: skip
-    """Return the distinct elements that one of the arrays has and the other has not."""
+    """Return the distinct elements that one of the arrays has and the other has not, in order.
+
+    NaN is equal to nothing: each array that has one gives one. With `size`, missing elements are
+    `fill_value`, by default the least element.
+    """
     del assume_unique
     first, second = promoted("setxor1d", _flat(ar1, "setxor1d"), _flat(ar2, "setxor1d"))
-    joined = concatenate([first, second])
-    limit = None if size is None else joined.shape[0]
-    values, counts = unique(joined, False, False, True, size=limit)
-    keep = (isin(values, first) != isin(values, second)) & (counts > 0)
-    return _filtered(values, keep, size, fill_value)
+    halves = [_only_in(a, b, size) for a, b in ((first, second), (second, first))]
+    values, keep = [concatenate(list(parts)) for parts in zip(*halves, strict=True)]
+    order = argsort(values)
+    return _filtered(read(values, order), read(keep, order), size, fill_value)
+
+
+def _only_in(own: Array, other: Array, size: int | None) -> tuple[Array, Array]:
+    """Return distinct elements, and for each whether it is not in the other array."""
+    limit = own.aval.size if size is not None else None
+    values, counts = unique(own, False, False, True, size=limit)
+    return values, isin(values, other, invert=True) & (counts > 0)
 
 
 # --- insert and delete ----------------------------------------------------------------------------

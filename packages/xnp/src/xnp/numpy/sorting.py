@@ -235,7 +235,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     Args:
       x: an array.
       bins: bounds that ascend or descend.
-      right: whether a bound belongs to the bin below it.
+      right: whether a bin holds its right bound instead of its left one, as in NumPy.
       method: as of `searchsorted`.
     """
     x, bins = array_of(x, "digitize"), asarray(bins)
@@ -244,7 +244,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     method = "scan" if method is None else method
     if not bins.size:
         return spread(scalar_array(0, dtypes.python_scalar_dtype(int)), x.aval.shape)
-    side, other = ("left", "right") if right else ("right", "left")
+    side = "left" if right else "right"
     up = searchsorted(bins, x, side, method=method)
-    down = bins.size - searchsorted(bins[::-1], x, other, method=method)
+    down = bins.size - searchsorted(bins[::-1], x, side, method=method)
     return select(array_of(bins[-1] >= bins[0], "digitize"), up, down)

@@ -369,11 +369,11 @@ def cov(
     weights = _weights(fweights, aweights, x.aval.shape[1])
     if weights is None:
         center = mean(x, axis=1)
-        divisor = x.aval.shape[1] - ddof
+        divisor = max(x.aval.shape[1] - ddof, 0)  # 0 / 0: NaN where there are too few
         scaled = centered = x - center[:, None]
     else:
         center, totals = average(x, axis=1, weights=weights, returned=True)
-        divisor = totals[0] - ddof * _mean_weight(weights, aweights, totals[0])
+        divisor = (totals[0] - ddof * _mean_weight(weights, aweights, totals[0])).clip(0)
         centered = x - center[:, None]
         scaled = centered * weights
     other = centered.conj() if dtypes.is_complex(x.aval.dtype) else centered

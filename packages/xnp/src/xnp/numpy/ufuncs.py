@@ -135,7 +135,7 @@ def _reciprocal(x: Any) -> Any:
 def _floor_divide(x: Any, y: Any) -> Any:
     x, y = _both("floor_divide", x, y)
     if dtypes.is_floating(x.aval.dtype):
-        return _float_divmod(x, y)[0]
+        return _float_quotient(x, y)
     quotient = bind("div", x, y)
     if not dtypes.is_signed_integer(x.aval.dtype):
         return quotient
@@ -147,7 +147,7 @@ def _floor_divide(x: Any, y: Any) -> Any:
 
 def _remainder(x: Any, y: Any) -> Any:
     x, y = _both("remainder", x, y)
-    rest = bind("rem", x, y)
+    rest = _rest(x, y)
     if dtypes.is_unsigned_integer(x.aval.dtype):
         return rest
     zero = scalar_like(0, x)
@@ -165,19 +165,26 @@ def _both(name: str, x: Any, y: Any) -> Any:
     return broadcast(name, x, y)
 
 
-def _float_divmod(x: Any, y: Any) -> Any:
+def _rest(x: Any, y: Any) -> Any:
+    """Return x - y trunc(x / y); of integers by 0 it is 0, as in NumPy, not the dividend."""
+    if dtypes.is_integer(x.aval.dtype):
+        y = select(bind("eq", y, scalar_like(0, y)), scalar_like(1, y), y)
+    return bind("rem", x, y)
+
+
+def _float_quotient(x: Any, y: Any) -> Any:
     # CPython's float_divmod: (x - rem) is nearly a multiple of y, so that rounding finds it
     rest = bind("rem", x, y)
     quotient = bind("div", bind("sub", x, rest), y)
     zero = scalar_like(0, x)
     wrong = bind("and", bind("ne", rest, zero), bind("ne", bind("sign", y), bind("sign", rest)))
-    rest = select(wrong, bind("add", rest, y), rest)
     quotient = select(wrong, bind("sub", quotient, scalar_like(1, x)), quotient)
-    return bind("round", quotient, rounding_method=0), rest
+    by_zero = bind("eq", y, zero)  # an infinity, or NaN: there is no rest
+    return select(by_zero, bind("div", x, y), bind("round", quotient, rounding_method=0))
 
 
 def _fmod(x: Any, y: Any) -> Any:
-    return bind("rem", *_both("fmod", x, y))
+    return _rest(*_both("fmod", x, y))
 
 
 true_divide = binary_function(

@@ -62,8 +62,50 @@ log2_p = unary(
     jvp=lambda x_dot, y, x: div(x_dot, scaled(x, math.log(2))),
 )  # fmt: skip
 
+
+def _log1p_numpy(x: Any) -> Any:
+    if x.dtype.kind != "c":
+        return np.log1p(x)
+    # log(1 + z) = log(|1 + z|^2) / 2 + i angle, and |1 + z|^2 = 1 + (2 x + x^2 + y^2), whose sum
+    # cancels near the circle around -1: it is taken with the errors of its terms.
+    re, im = x.real.astype(np.float64), x.imag.astype(np.float64)
+    with_one = re + 1
+    excess = _sum_of_squares_more_than_one(re, im)
+    near = np.abs(excess) < 0.5
+    size = np.where(
+        near, np.log1p(np.where(near, excess, 0)) / 2, np.log(np.hypot(with_one, im))
+    )  # fmt: skip
+    result = np.empty(x.shape, x.dtype)
+    result.real, result.imag = size, np.arctan2(im, with_one)
+    return result
+
+
+def _sum_of_squares_more_than_one(x: Any, y: Any) -> Any:
+    """Return 2 x + x^2 + y^2 with the rounding errors of the products and sums added."""
+    (xx, xx_error), (yy, yy_error) = _exact_square(x), _exact_square(y)
+    first, first_error = _exact_sum(2 * x, yy)
+    total, total_error = _exact_sum(first, xx)
+    return total + (first_error + total_error + xx_error + yy_error)
+
+
+def _exact_sum(a: Any, b: Any) -> tuple[Any, Any]:
+    """Return a + b rounded, and its error. Source: Knuth's TwoSum."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def _exact_square(a: Any) -> tuple[Any, Any]:
+    """Return a^2 rounded, and its error. Source: Dekker's product with Veltkamp's splitting."""
+    scaled_up = a * (2.0**27 + 1)
+    high = scaled_up - (scaled_up - a)
+    low = a - high
+    square = a * a
+    return square, ((high * high - square) + 2 * high * low) + low * low
+
+
 log1p_p = unary(
-    "log1p", INEXACT, numpy=np.log1p, stablehlo="stablehlo.log_plus_one", tunable=True,
+    "log1p", INEXACT, numpy=_log1p_numpy, stablehlo="stablehlo.log_plus_one", tunable=True,
     jvp=lambda x_dot, y, x: div(x_dot, add(x, scalar_like(x, 1))),
 )  # fmt: skip
 

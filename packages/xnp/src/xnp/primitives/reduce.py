@@ -2,10 +2,12 @@
 
     computation(accumulators..., elements...) -> accumulators...
 
-The program must be associative, and `init_values` neutral. It is a jaxpr over scalars. A program of
-elementwise primitives joins all pairs of neighbours at once, then pairs of the results, and so on;
-that is how NumPy evaluates it and how it is differentiated: the derivative's program is reduced in
-the same way, over pairs (x, x_dot).
+It is a jaxpr over scalars. A program of elementwise primitives joins the elements in one order,
+evaluated or compiled: from the left, starting at `init_values`; where there are more than 32, each
+32 neighbours from the left first, and so on with the results, so that many are joined at once. The
+derivative's program is reduced in the same way, over pairs (x, x_dot).
+
+Any other program must be associative, and `init_values` neutral: compilers choose the order.
 
 Semantics: StableHLO specification, section reduce.
 """
@@ -14,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xnp.primitives.reductions import neighbours, reduced_axis_last
+from xnp.primitives.reductions import reduced_axis_last
 from xnp.primitives.shorthand import broadcasted, concatenated, reshaped, sliced
 from xprim import (
     ELEMENTWISE,
@@ -82,39 +84,57 @@ def _flat(closed: ClosedJaxpr, operands: Any) -> Any:
     return [read(x) for x in closed.jaxpr.outvars]
 
 
-def reduced_pairwise(closed: ClosedJaxpr, operands: Any, inits: Any, dimensions: Any) -> Any:
+BLOCK = 32  # elements that are joined from the left before the results are
+
+
+def reduced_in_order(closed: ClosedJaxpr, operands: Any, inits: Any, dimensions: Any) -> Any:
     """Reduce in terms of the primitives of an elementwise program.
 
-    The program gets elements 0, 2, 4, ... and 1, 3, 5, ...; `inits` may have leading dimensions (of
-    a batch), which are the operands' leading kept ones.
+    `inits` may have leading dimensions (of a batch), which are the operands' leading kept ones.
     """
     xs = [reduced_axis_last(x, dimensions) for x in operands]
     shape = xs[0].aval.shape[:-1]
-    last = len(shape)
-    while xs[0].aval.shape[-1] > 1:
-        pairs = [neighbours(x) for x in xs]
-        firsts, seconds = [a for a, _, _ in pairs], [b for _, b, _ in pairs]
-        joined = _flat(closed, [*firsts, *seconds])
-        full = firsts[0].aval.shape
-        xs = [concatenated([broadcasted(y, full), *rest], last)
-              for y, (_, _, rest) in zip(joined, pairs, strict=True)]  # fmt: skip
-    return _from_starts(closed, xs, inits, shape)
-
-
-def _from_starts(closed: ClosedJaxpr, xs: Any, inits: Any, shape: tuple[int, ...]) -> Any:
-    """Join the initial values with what the elements, one or none, came to."""
+    while xs[0].aval.shape[-1] > BLOCK:
+        xs = _joined_blocks(closed, xs)
     starts = [broadcasted(i, shape, tuple(range(i.aval.ndim))) for i in inits]
-    if xs[0].aval.shape[-1] == 0:
-        return starts
-    outs = _flat(closed, [*starts, *[reshaped(x, shape) for x in xs]])
-    return [broadcasted(y, shape) for y in outs]
+    return _from_the_left(closed, starts, xs, 0)
+
+
+def _joined_blocks(closed: ClosedJaxpr, xs: Any) -> Any:
+    """Join the elements of each block of the last axis; the last block may be smaller."""
+    shape, n = xs[0].aval.shape[:-1], xs[0].aval.shape[-1]
+    last = len(shape)
+    whole = n - n % BLOCK
+    blocks = [reshaped(sliced(x, last, 0, whole), (*shape, whole // BLOCK, BLOCK)) for x in xs]
+    joined = [_joined_elements(closed, blocks)]
+    if whole < n:
+        rest = _joined_elements(closed, [sliced(x, last, whole, n) for x in xs])
+        joined.append([reshaped(y, (*shape, 1)) for y in rest])
+    return [concatenated(list(parts), last) for parts in zip(*joined, strict=True)]
+
+
+def _joined_elements(closed: ClosedJaxpr, xs: Any) -> Any:
+    return _from_the_left(closed, [_element(x, 0) for x in xs], xs, 1)
+
+
+def _from_the_left(closed: ClosedJaxpr, totals: Any, xs: Any, first: int) -> Any:
+    """Join totals with the elements along the last axis, one after the other."""
+    shape = xs[0].aval.shape[:-1]
+    for k in range(first, xs[0].aval.shape[-1]):
+        totals = _flat(closed, [*totals, *[_element(x, k) for x in xs]])
+        totals = [broadcasted(y, shape) for y in totals]
+    return totals
+
+
+def _element(x: Any, k: int) -> Any:
+    return reshaped(sliced(x, x.aval.ndim - 1, k, k + 1), x.aval.shape[:-1])
 
 
 def _numpy(*arrays: Any, jaxpr: ClosedJaxpr, dimensions: Any) -> Any:
     count = len(arrays) // 2
     operands, inits = arrays[:count], arrays[count:]
     if is_elementwise(jaxpr):
-        return tuple(reduced_pairwise(jaxpr, operands, inits, dimensions))
+        return tuple(reduced_in_order(jaxpr, operands, inits, dimensions))
     return _one_by_one(jaxpr, [reduced_axis_last(x, dimensions) for x in operands], inits)
 
 
@@ -138,6 +158,11 @@ def _one_by_one(jaxpr: ClosedJaxpr, xs: Any, inits: Any) -> Any:
 def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, jaxpr: ClosedJaxpr,
                dimensions: Any) -> Any:  # fmt: skip
     count = len(operands) // 2
+    if is_elementwise(jaxpr):
+        return b.traced(
+            lambda *xs: reduced_in_order(jaxpr, xs[:count], xs[count:], dimensions),
+            operands, avals_in, ("reduce", jaxpr, dimensions),
+        )  # fmt: skip
     scalars = [shaped_array((), a.dtype) for a in avals_in[:count]]
     region = b.region(
         [*scalars, *scalars], lambda inner, names: inner.inline(jaxpr, names), scalars
@@ -164,7 +189,7 @@ def _jvp(handle: Any, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, dimens
     dots = [handle.instantiate(tangents[i]) for i in kept]
     init_dots = [handle.instantiate(tangents[count + i]) for i in kept]
     arranged = _dual_program(program, count, len(kept))
-    results = reduced_pairwise(
+    results = reduced_in_order(
         arranged, [*primals[:count], *dots], [*primals[count:], *init_dots], dimensions
     )
     for i, dot in zip(kept, results[count:], strict=True):
@@ -192,7 +217,7 @@ def _batch(axis: Any, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr, dimension
             "reduce: a batch of initial values needs a computation of elementwise operations."
             "\n  hint      write the reduction with lax.scan or lax.associative_scan"
         )
-    results = reduced_pairwise(jaxpr, xs, inits, shifted)
+    results = reduced_in_order(jaxpr, xs, inits, shifted)
     return tuple(results), (0,) * count
 
 
