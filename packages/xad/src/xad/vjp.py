@@ -9,7 +9,7 @@ import xtree
 from xad.arguments import check_callable, flat_arguments
 from xad.grad import cotangents_of
 from xad.linearize import LinearProgram, linearize_flat
-from xad.tangents import checked_tangents, instantiate, is_differentiable, zeros_of
+from xad.tangents import checked_tangents, is_differentiable, typed_as, zeros_of
 from xad.transpose import backward_pass
 from xprim import (
     ClosedJaxpr,
@@ -105,7 +105,7 @@ def _pushed_forward(
 ) -> list[Any]:
     operands = [d for d, nz in zip(dots, program.nonzero_in, strict=True) if nz]
     results = iter(eval_closed(closed, *operands))
-    return [next(results) if nz else zeros_of(a)
+    return [typed_as(next(results), a) if nz else zeros_of(a)
             for a, nz in zip(out_avals, program.nonzero_out, strict=True)]  # fmt: skip
 
 
@@ -147,6 +147,8 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = 
         )
         args = [Linear(a) for a in in_avals]
         results = backward_pass(closed.jaxpr, closed.consts, args, cts)
-        return xtree.unflatten(in_tree, [instantiate(r) for r in results])
+        return xtree.unflatten(
+            in_tree, [typed_as(r, a) for r, a in zip(results, in_avals, strict=True)]
+        )
 
     return transposed

@@ -15,6 +15,7 @@ from typing import Any
 
 import xtree
 from xprim import Array, as_array, shaped_array
+from xprim.host_memory import refuse_masked
 from xprim.wording import brief, described
 
 Names = Callable[[], Sequence[str]]
@@ -241,6 +242,7 @@ class Arguments:
 
     def _not_an_array(self, i: int, leaf: Any) -> TypeError:
         name, fun = self.names()[i], self.signature.name
+        refuse_masked(leaf, f"jit: the argument {name} of {fun}")
         argument = name.split("[")[0].split(".")[0]
         hint = f"if it is an option, make it static: static_argnames={argument!r}"
         if hasattr(leaf, "dtype"):

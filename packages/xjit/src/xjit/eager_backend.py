@@ -26,6 +26,7 @@ from xjit import jaxlib_gateway as gateway
 from xjit.placement import buffers_at, common_placement
 from xjit.program import Loaded, Program, program_of
 from xjit.results import wrapped
+from xjit.transfer import device_put
 from xprim import (
     ClosedJaxpr,
     ConcreteArray,
@@ -101,6 +102,10 @@ class EagerBackend:
     def on_host(self, x: ConcreteArray) -> bool:
         """Return whether the buffer of an array lies where NumPy can stand for its device."""
         return not (_away[0] and _any_away((x,)))
+
+    def device_put(self, x: ConcreteArray, device: Any) -> ConcreteArray:
+        """Return an array at the place that a `device=` argument names."""
+        return device_put(x, device)  # type: ignore[no-any-return]
 
     def dlpack(self, x: ConcreteArray, stream: int | None = None) -> Any:
         """Lend the memory of an array to another library, which must not write to it."""

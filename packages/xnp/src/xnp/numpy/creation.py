@@ -29,6 +29,7 @@ from xprim import (
     state,
 )
 from xprim.eager import EAGER
+from xprim.host_memory import refuse_masked
 from xprim.static_sizes import static_shape
 
 __all__ = [
@@ -43,7 +44,7 @@ _ONLY_FLOATS = {float}
 def array(
     object: Any,  # noqa: A002 - NumPy's name
     dtype: Any = None,
-    copy: bool = True,
+    copy: bool | None = True,
     order: str | None = None,
     ndmin: int = 0,
     *,
@@ -56,8 +57,9 @@ def array(
         and tuples of these (traced ones too).
       dtype: of the result; None takes that of the elements, 64-bit NumPy and Python ones in their
         32-bit default.
-      copy: False says that a NumPy array of the right dtype will not be written to any more, and
-        may be used in place.
+      copy: True makes an array of its own, also of an Array: donating one leaves the other. False
+        says that a NumPy array of the right dtype will not be written to any more, and may be used
+        in place. None copies NumPy arrays only.
       order: "K", "C" or "A"; elements have no visible order in memory.
       ndmin: the least number of dimensions; ones are put in front.
       device: where the array shall be; None for the default.
@@ -78,7 +80,9 @@ def array(
     if type(object) is list or type(object) is tuple:
         result = _array_of_list(object, dtype)
     else:
-        result = _array_of_value(object, dtype, copy)
+        result = _array_of_value(object, dtype, copy is not False)
+        if copy and result is object:
+            result = bind("copy", result)
     if ndmin > result.aval.ndim:
         shape = (1,) * (ndmin - result.aval.ndim) + result.aval.shape
         result = bind("reshape", result, new_sizes=shape, dimensions=None)
@@ -108,6 +112,7 @@ def asarray(
     if type(a) is ConcreteArray and dtype is None and not copy and device is None:
         return a
     if copy is False and not isinstance(a, Array) and hasattr(a, "__array__"):
+        refuse_masked(a, "asarray")
         a = np.asarray(a)  # a view of the memory of whoever owns it
         wanted = dtypes.canonicalize_dtype(a.dtype) if dtype is None else (
             dtypes.requested_dtype(dtype, "asarray"))  # fmt: skip
@@ -116,7 +121,7 @@ def asarray(
                 f"asarray: {a.dtype.name} elements must be copied to become {wanted.name}, but "
                 "copy=False."
             )
-    return array(a, dtype, copy is not False, order, device=device)
+    return array(a, dtype, copy, order, device=device)
 
 
 def _array_of_value(value: Any, dtype: Any, copy: bool) -> Array:
@@ -226,7 +231,12 @@ def _as_strong_array(part: Any) -> Any:
 
 
 def on_device(x: Array, device: Any) -> Array:
-    """Put an array where `device` says; that is for the compiler backend to do."""
+    """Put an array where `device` says; that is for the compiler backend to do.
+
+    While a function is traced nothing is moved: the program says where its values are.
+    """
+    if state.trace is not EAGER:
+        return x
     backend = EAGER.backend
     put = getattr(backend, "device_put", None)
     if put is None:
@@ -238,7 +248,7 @@ def on_device(x: Array, device: Any) -> Array:
 
 
 def copy(a: Any, order: str | None = None) -> Array:
-    """Return an array of the elements of `a`."""
+    """Return an array of the elements of `a` that shares nothing with it."""
     return array(a, copy=True, order=order)
 
 
