@@ -92,7 +92,7 @@ def test_the_number_of_cpu_devices_is_set_before_the_first_use():
     ]
 
 
-@pytest.mark.parametrize("count", [0, -1, 2.0, True, "8"])
+@pytest.mark.parametrize("count", [0, -1, 2.0, True, "8", 4097, 99999999999])
 def test_the_number_of_cpu_devices_is_a_positive_integer(count):
     with pytest.raises(ValueError, match="must be a positive integer"):
         xd.set_num_cpu_devices(count)

@@ -124,7 +124,7 @@ def test_arrays_leave_as_read_only_views():
         view[0] = 1
     assert not np.shares_memory(np.array(x, copy=True), x.to_host())
     assert np.asarray(x, dtype=np.int32).dtype == np.int32
-    with pytest.raises(ValueError, match="changing the dtype needs a copy"):
+    with pytest.raises(ValueError, match="copy"):  # NumPy says it where it reads the buffer
         np.array(x, dtype=np.int32, copy=False)
 
 

@@ -13,9 +13,9 @@ from xad.arguments import (
     differentiated,
 )
 from xad.linearize import LinearProgram, linearize_flat
-from xad.tangents import Tangent, float0_zeros, instantiate, is_differentiable
+from xad.tangents import Tangent, float0_zeros, is_differentiable, typed_as
 from xad.transpose import backward_pass
-from xprim import Array, ConcreteArray, Linear, ShapedArray, dtypes, scalar_array
+from xprim import Array, ConcreteArray, Linear, ShapedArray, Zero, dtypes, scalar_array
 from xprim.callables import check_function, look_like, looking_like
 from xprim.tracebacks import boundary, shorten
 from xprim.wording import place_of
@@ -141,11 +141,13 @@ def cotangents_of(
 def active_cotangents_of(
     program: LinearProgram, in_avals: Sequence[ShapedArray], cotangents: Sequence[Tangent]
 ) -> list[Any]:
-    """Return the cotangents of the primals that were differentiated, as arrays."""
+    """Return the cotangents of the primals that were differentiated, as arrays of their types."""
     given = [ct for ct, nz in zip(cotangents, program.nonzero_out, strict=True) if nz]
-    args = [Linear(a) for a, nz in zip(in_avals, program.nonzero_in, strict=True) if nz]
+    avals = [a for a, nz in zip(in_avals, program.nonzero_in, strict=True) if nz]
+    args = [Linear(a) for a in avals]
     results = backward_pass(program.jaxpr, program.residuals, args, given, all_linear=True)
-    return [instantiate(r) for r in results]
+    return [r if r.aval is a and type(r) is not Zero else typed_as(r, a)
+            for r, a in zip(results, avals, strict=True)]  # fmt: skip
 
 
 def _check_scalar(

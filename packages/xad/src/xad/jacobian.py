@@ -23,7 +23,7 @@ from xad.arguments import (
 )
 from xad.grad import active_cotangents_of
 from xad.linearize import LinearProgram, linearize_flat
-from xad.tangents import float0_zeros, instantiate, is_differentiable, zeros_of
+from xad.tangents import float0_zeros, instantiate, is_differentiable, typed_as, zeros_of
 from xnp.primitives.concatenate import concatenate_p
 from xnp.primitives.reshape import reshape_p
 from xnp.primitives.transpose import transpose_p
@@ -174,7 +174,7 @@ def _by_columns(
         def push(dot: Any) -> list[Any]:
             dots = [dot if i == k else instantiate(Zero(a)) for i, a in enumerate(in_avals)]
             results = iter(eval_closed(closed, *dots))
-            return [next(results) if nz else zeros_of(a)
+            return [typed_as(next(results), a) if nz else zeros_of(a)
                     for a, nz in zip(out_avals, program.nonzero_out, strict=True)]  # fmt: skip
 
         return _mapped(push, in_avals[k])
@@ -211,8 +211,9 @@ def _mapped(fun: Callable[[Any], list[Any]], aval: ShapedArray) -> list[Any]:
     eye = np.eye(aval.size, dtype=aval.dtype).reshape(aval.size, *aval.shape)
     if aval.size == 0:
         zero = instantiate(Zero(aval))
-        return [instantiate(Zero(shaped_array((0, *r.aval.shape), r.aval.dtype)))
-                for r in fun(zero)]  # fmt: skip
+        avals = [shaped_array((0, *r.aval.shape), r.aval.dtype, r.aval.weak_type)
+                 for r in fun(zero)]  # fmt: skip
+        return [typed_as(Zero(a), a) for a in avals]
     vmap = providers.find("vmap")
     if vmap is not None:
         mapped: list[Any] = vmap(fun)(from_numpy(eye, copy=False, canonical=False))

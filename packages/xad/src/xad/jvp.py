@@ -24,6 +24,7 @@ from xad.tangents import (
     is_differentiable,
     jvp_rule,
     tangent_aval,
+    typed_as,
     zeros_of,
 )
 from xnp.numpy.dispatch import host_of, new_table, plan_of_repeated
@@ -232,7 +233,10 @@ def jvp(
     result = xtree.unflatten(flat.out_tree, outs)
     tangent = xtree.unflatten(
         flat.out_tree,
-        [zeros_of(o.aval) if type(d) is Zero else d for o, d in zip(outs, out_dots, strict=True)],
+        [
+            zeros_of(o.aval) if type(d) is Zero else typed_as(d, o.aval)
+            for o, d in zip(outs, out_dots, strict=True)
+        ],
     )
     return (result, tangent, flat.aux) if has_aux else (result, tangent)
 

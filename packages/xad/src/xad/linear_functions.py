@@ -19,8 +19,8 @@ from xad.linearize import LinearProgram
 from xad.tangents import (
     checked_tangents,
     float0_zeros,
-    instantiate,
     is_differentiable,
+    typed_as,
     zeros_of,
 )
 from xad.transpose import backward_pass
@@ -146,7 +146,7 @@ class PullBack(_LinearFunction):
         is_tape = self._form is None
         results = iter(backward_pass(program.jaxpr, program.residuals, args, given, is_tape))
         return xtree.unflatten(signature.in_tree, [
-            instantiate(next(results)) if nz else float0_zeros(a.shape)
+            typed_as(next(results), a) if nz else float0_zeros(a.shape)
             for a, nz in zip(signature.in_avals, program.nonzero_in, strict=True)
         ])  # fmt: skip
 
@@ -168,6 +168,6 @@ class PushForward(_LinearFunction):
         operands = [d for d, nz in zip(dots, form.nonzero_in, strict=True) if nz]
         results = iter(eval_closed(ClosedJaxpr(form.jaxpr, residuals), *operands))
         return xtree.unflatten(signature.out_tree, [
-            next(results) if nz else zeros_of(a)
+            typed_as(next(results), a) if nz else zeros_of(a)
             for a, nz in zip(signature.out_avals, form.nonzero_out, strict=True)
         ])  # fmt: skip

@@ -15,6 +15,7 @@ import numpy as np
 import xtree
 from xnp.primitives.arithmetic import add_p
 from xnp.primitives.broadcast_in_dim import broadcast_in_dim_p
+from xnp.primitives.convert_element_type import convert_element_type_p
 from xprim import (
     LINEAR,
     ZERO,
@@ -59,6 +60,20 @@ def instantiate(tangent: Tangent) -> Any:
     if not aval.shape:
         return zero
     return broadcast_in_dim_p.bind(zero, shape=aval.shape, broadcast_dimensions=())[0]
+
+
+def typed_as(tangent: Tangent, aval: ShapedArray) -> Any:
+    """Return a tangent as an array that is weakly typed where values of type `aval` are.
+
+    Rules and derived programs keep no account of weak types, so this is asked at the end, of what
+    the user gets: the derivative at a Python number gives way in promotion as the number does.
+    """
+    array = instantiate(tangent)
+    if array.aval.weak_type == aval.weak_type:
+        return array
+    return convert_element_type_p.bind(array, new_dtype=array.aval.dtype, weak_type=aval.weak_type)[
+        0
+    ]
 
 
 def added(a: Tangent, b: Tangent) -> Tangent:
@@ -149,7 +164,7 @@ def zeros_of(aval: ShapedArray) -> Any:
     """Return a zero tangent as users see it: an array, of dtype `float0` for integers."""
     if not is_differentiable(aval):
         return float0_zeros(aval.shape)
-    return instantiate(Zero(aval))
+    return typed_as(Zero(aval), aval)
 
 
 def checked_tangents(

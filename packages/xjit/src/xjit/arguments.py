@@ -16,6 +16,7 @@ from typing import Any
 import xtree
 from xprim import Array, ShapedArray, as_array, config, shaped_array, state
 from xprim.callables import name_of
+from xprim.host_memory import refuse_masked
 from xprim.wording import brief, described
 
 Names = Callable[[], Sequence[str]]
@@ -252,6 +253,7 @@ class Arguments:
 
     def _not_an_array(self, i: int, leaf: Any) -> TypeError:
         name, fun = self.names()[i], self.signature.name
+        refuse_masked(leaf, f"jit: the argument {name} of {fun}")
         argument = name.split("[")[0].split(".")[0]
         hint = f"if it is an option, make it static: static_argnames={argument!r}"
         if hasattr(leaf, "dtype"):

@@ -6,8 +6,8 @@ attaches operators and methods to it once, at import, through `attach_methods`.
 
 A `ConcreteArray` holds its elements in a host NumPy array, in a device buffer, or in both. Host
 memory is never shared with memory that the user can write: NumPy input is copied on entry, and the
-view handed out by `np.asarray(x)` is read-only. Buffers belong to whichever package made them;
-`xprim.eager.backend` knows how to read them.
+views that `np.asarray(x)` and `memoryview(x)` hand out cannot be made writeable. Buffers belong to
+whichever package made them; `xprim.eager.backend` knows how to read them.
 
 `as_array` is the one door through which foreign values (Python scalars, NumPy arrays, lists) enter.
 """
@@ -21,6 +21,7 @@ import numpy as np
 
 from xprim import dtypes
 from xprim.avals import ShapedArray, shaped_array
+from xprim.host_memory import STRIDES, lent, refuse_masked, sealed
 from xprim.memory import allocated
 from xprim.wording import brief, kind_name, with_article
 
@@ -122,10 +123,18 @@ class ConcreteArray(Array):
             return allocated("np.asarray", host.astype, dtype)
         if copy:
             return allocated("np.asarray", host.copy)
-        if host.flags.writeable:  # the first time: views of the one kept are read-only too
-            host = self._host = host.view()
-            host.flags.writeable = False
+        self._host = host = sealed(host)
         return host.view()
+
+    def __buffer__(self, flags: int) -> memoryview:  # asked from Python 3.12 on
+        host = self._host
+        if host is None:
+            host = self.to_host()
+        base = host.base
+        if type(base) is memoryview and base.readonly and flags & STRIDES == STRIDES:
+            return memoryview(host)  # it was asked for before
+        self._host = host = sealed(host)
+        return lent(host, flags)
 
     # What follows is plain; the package that owns the array functions may attach its own form.
 
@@ -208,7 +217,8 @@ def as_array(value: Any, dtype: np.dtype[Any] | None = None, *, what: str = "ope
       what: how an error names the value.
 
     Raises:
-      TypeError: for values that are not array-like, and for NumPy object and string arrays.
+      TypeError: for values that are not array-like, for NumPy object and string arrays, and for
+        masked arrays.
       OverflowError: for integers that the result's dtype cannot hold.
 
     Example:
@@ -303,9 +313,11 @@ def from_numpy(
       what: how an error names the value.
 
     Raises:
-      TypeError: for object, string and other dtypes that are not numeric.
+      TypeError: for object, string and other dtypes that are not numeric; for masked arrays.
       OverflowError: for a 64-bit integer value that its 32-bit default dtype cannot hold.
     """
+    if type(value) is not np.ndarray:
+        refuse_masked(value, what)
     host = np.asarray(value)
     dtype = host.dtype
     if not dtypes.is_supported(dtype):

@@ -338,16 +338,21 @@ def issubdtype(a: Any, b: Any) -> bool:
     return issubclass(below, above)
 
 
-@functools.lru_cache(maxsize=256)
 def finfo(dtype: DTypeLike) -> Any:
     """Return the limits (`eps`, `max`, `tiny`, `bits`, ...) of a floating or complex dtype.
 
-    Those of a complex dtype are the limits of its real and imaginary parts.
+    Those of a complex dtype are the limits of its real and imaginary parts. An array stands for its
+    dtype.
 
     Example:
         >>> finfo("bfloat16").bits
         16
     """
+    return _float_limits(_own_dtype(dtype))
+
+
+@functools.lru_cache(maxsize=256)
+def _float_limits(dtype: DTypeLike) -> Any:
     exact = _understood(dtype, "finfo")
     if exact not in _INEXACT_SET:
         problem = f"{exact.name} is not a floating dtype."
@@ -356,19 +361,29 @@ def finfo(dtype: DTypeLike) -> Any:
     return ml_dtypes.finfo(real)  # type: ignore[no-untyped-call]
 
 
-@functools.lru_cache(maxsize=256)
 def iinfo(dtype: DTypeLike) -> Any:
-    """Return the limits (`min`, `max`, `bits`) of an integer dtype.
+    """Return the limits (`min`, `max`, `bits`) of an integer dtype, or of that of an array.
 
     Example:
         >>> iinfo("int4").max
         7
     """
+    return _integer_limits(_own_dtype(dtype))
+
+
+@functools.lru_cache(maxsize=256)
+def _integer_limits(dtype: DTypeLike) -> Any:
     exact = _understood(dtype, "iinfo")
     if exact not in _INTEGER_SET:
         hint = "finfo describes floating dtypes" if exact in _INEXACT_SET else ""
         raise ValueError(message("iinfo", f"{exact.name} is not an integer dtype.", hint=hint))
     return ml_dtypes.iinfo(exact)  # type: ignore[no-untyped-call]
+
+
+def _own_dtype(x: Any) -> Any:
+    """Return the dtype of an array; anything else as it is, as scalar types, which have one too."""
+    found = getattr(x, "dtype", None)
+    return x if found is None or isinstance(x, type) else found
 
 
 def itemsize_bits(dtype: DTypeLike) -> int:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import xtree
+from xprim import dtypes
 from xprim.array import Array, as_array
-from xprim.avals import ShapedArray, ShapeDtypeStruct
+from xprim.avals import ShapedArray, ShapeDtypeStruct, shaped_array
 from xprim.callables import check_function, look_like, looking_like, name_of
 from xprim.eager import EAGER, FoldingTrace
 from xprim.jaxpr import ClosedJaxpr, eval_jaxpr
@@ -29,6 +30,8 @@ def typeof(value: Any) -> ShapedArray:
         return aval
     if isinstance(value, ShapedArray):
         return value
+    if isinstance(getattr(value, "dtype", None), dtypes.ExtendedDType):  # random keys
+        return shaped_array(value.shape, value.dtype)
     if hasattr(value, "shape") and hasattr(value, "dtype") and not hasattr(value, "__array__"):
         return ShapedArray(value.shape, value.dtype)
     return as_array(value, what="typeof").aval

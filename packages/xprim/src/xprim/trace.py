@@ -113,6 +113,15 @@ class Tracer(Array):
             raise_leaked(self)
         raise TracerArrayConversionError(self)
 
+    def __buffer__(self, flags: int) -> NoReturn:  # asked from Python 3.12 on
+        self.__array__()
+
+    def __reduce__(self) -> NoReturn:
+        raise ConcretizationTypeError(
+            self, "pickle", "a traced value has no elements to write.",
+            "pickle what the transformed function returns",
+        )  # fmt: skip
+
     def __format__(self, spec: str) -> str:
         if not spec:
             return str(self)

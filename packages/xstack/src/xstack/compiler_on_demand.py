@@ -54,6 +54,10 @@ class CompilerOnDemand:
         """Hand an operation to the compiler."""
         return tuple(_loaded_backend().evaluate(primitive, operands, params, avals_out))
 
+    def device_put(self, x: ConcreteArray, device: Any) -> Any:
+        """Import the compiler for an array that somebody wants on a device."""
+        return _loaded_backend().device_put(x, device)
+
 
 class _OnDemand:
     """Stands in for an attribute until the compiler is imported, which puts its own in place.

@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from xprim.wording import brief
 from xtree.locks import forkable_rlock
 
 from . import forks
@@ -26,6 +27,9 @@ from .gpu_plugin import find_gpu_plugin, make_gpu_client
 from .runtime import RuntimeFailure, fail, version, xla_client
 
 _NAME_BY_ALIAS = {"cpu": "cpu", "gpu": "gpu", "cuda": "gpu"}
+
+MAX_CPU_DEVICES = 4096
+"""How many devices the CPU may show: each costs some 0.3 MB and a few threads, used or not."""
 
 _lock = forkable_rlock()
 _client_by_platform: dict[str, Any] = {}
@@ -94,14 +98,11 @@ def set_num_cpu_devices(count: int) -> None:
     first used; the environment variable `XSTACK_NUM_CPU_DEVICES` says the same without a call.
 
     Raises:
-        ValueError: `count` is not a positive integer.
+        ValueError: `count` is not an integer from 1 to 4096.
         RuntimeError: the client exists with another number of devices.
     """
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ValueError(
-            "set_num_cpu_devices: the number of devices must be a positive integer."
-            f"\n  got       {count!r}"
-        )
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_CPU_DEVICES:
+        raise _not_a_number_of_devices("set_num_cpu_devices: the number of devices", count)
     with _lock:
         made = _client_by_platform.get("cpu")
         if made is not None and len(made.local_devices()) != count:
@@ -213,11 +214,17 @@ def _num_devices_from_environment() -> int | None:
     text = os.environ.get("XSTACK_NUM_CPU_DEVICES", "").strip()
     if not text:
         return None
-    if not text.isdecimal() or int(text) < 1:
-        raise ValueError(
-            f"client: XSTACK_NUM_CPU_DEVICES must be a positive integer.\n  got       {text!r}"
-        )
-    return int(text)
+    digits = text.lstrip("0") if text.isdecimal() and text.isascii() else ""
+    if not 1 <= len(digits) <= len(str(MAX_CPU_DEVICES)) or int(digits) > MAX_CPU_DEVICES:
+        raise _not_a_number_of_devices("client: XSTACK_NUM_CPU_DEVICES", text)
+    return int(digits)
+
+
+def _not_a_number_of_devices(what: str, given: Any) -> ValueError:
+    return ValueError(
+        f"{what} must be a positive integer of at most {MAX_CPU_DEVICES}."
+        f"\n  got       {brief(given)}"
+    )
 
 
 @functools.cache

@@ -35,7 +35,7 @@ _CPU_DEVICE, _CUDA_DEVICE = 1, 2
 
 
 class _Header(ctypes.Structure):
-    """`DLTensor`: the start of what an unversioned capsule points to."""
+    """`DLTensor`: what an unversioned capsule points to begins with it."""
 
     _fields_ = (
         ("data", ctypes.c_void_p),
@@ -54,6 +54,11 @@ class _Header(ctypes.Structure):
 _pointer_of_capsule = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer_of_capsule.restype = ctypes.c_void_p
 _pointer_of_capsule.argtypes = (ctypes.py_object, ctypes.c_char_p)
+_is_capsule = ctypes.pythonapi.PyCapsule_IsValid
+_is_capsule.argtypes = (ctypes.py_object, ctypes.c_char_p)
+
+_VERSIONED = b"dltensor_versioned"
+_VERSIONED_PREFIX = 32  # bytes: the version, the owner, its deleter, flags
 
 
 def export_capsule(buffer: Any, stream: int | None = None) -> Any:
@@ -81,12 +86,19 @@ def data_pointer(capsule: Any) -> int:
 
 
 def host_array(source: Any) -> np.ndarray[Any, Any]:
-    """Return a view of the CPU memory that `source` offers through `__dlpack__`."""
+    """Return a view of the CPU memory that `source` offers through `__dlpack__`.
+
+    Raises:
+        ValueError: the capsule says that its memory is on another device, or has none.
+    """
     try:
-        return np.from_dlpack(source)
-    except (RuntimeError, TypeError, BufferError):  # NumPy knows only its own dtypes
+        capsule = source.__dlpack__(max_version=(1, 0))  # which read-only memory needs
+    except TypeError:  # older than the argument
         capsule = source.__dlpack__()
-        header = _header(capsule)
+    header = _checked_header(capsule, _CPU_DEVICE)
+    try:
+        return np.from_dlpack(_Offered(capsule))
+    except (RuntimeError, TypeError, BufferError):  # NumPy knows only its own dtypes
         dtype, shape = dtype_of(header), tuple(header.shape[: header.ndim])
         strides = tuple(header.strides[: header.ndim]) if header.strides else None
         memory = _ForeignMemory(capsule, shape, strides, dtype.itemsize)
@@ -97,7 +109,7 @@ def import_capsule(source: Any, device: Any) -> tuple[Any, tuple[int, ...], np.d
     """Return jaxlib's buffer over the device memory that `source` offers, its shape and dtype."""
     stream = device.get_stream_for_external_ready_events()
     capsule = source.__dlpack__(stream=stream)
-    header = _header(capsule)
+    header = _checked_header(capsule, _CUDA_DEVICE)
     shape, dtype = tuple(header.shape[: header.ndim]), dtype_of(header)
     try:
         return _jax.dlpack_managed_tensor_to_buffer(capsule, device, stream), shape, dtype
@@ -119,6 +131,21 @@ def dtype_of(header: _Header) -> np.dtype[Any]:
     return np.dtype(f"{name}{int(header.bits)}")
 
 
+class _Offered:
+    """A capsule of CPU memory that was looked at already, as NumPy takes it."""
+
+    __slots__ = ("_capsule",)
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return _CPU_DEVICE, 0
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._capsule
+
+
 class _ForeignMemory:
     """Memory of another library, kept alive by the capsule that shares it."""
 
@@ -138,5 +165,26 @@ class _ForeignMemory:
 
 
 def _header(capsule: Any) -> _Header:
-    address = _pointer_of_capsule(capsule, b"dltensor")
-    return _Header.from_address(int(address or 0))
+    if _is_capsule(capsule, _VERSIONED):
+        address = int(_pointer_of_capsule(capsule, _VERSIONED) or 0) + _VERSIONED_PREFIX
+    else:
+        address = int(_pointer_of_capsule(capsule, b"dltensor") or 0)
+    return _Header.from_address(address)
+
+
+def _checked_header(capsule: Any, device_type: int) -> _Header:
+    """Return the header of a foreign capsule, after comparing it with what its object said."""
+    header = _header(capsule)
+    shape = tuple(header.shape[: header.ndim])
+    if header.device_type != device_type:
+        raise ValueError(
+            "from_dlpack: the object and its capsule name different devices."
+            f"\n  got       __dlpack_device__ of type {device_type}, a capsule of type "
+            f"{header.device_type}"
+            "\n  expected  one device type: 1 is a CPU, 2 a CUDA device"
+        )
+    if any(n < 0 for n in shape):
+        raise ValueError(f"from_dlpack: the capsule has negative dimensions: {shape}.")
+    if not header.data and 0 not in shape:
+        raise ValueError(f"from_dlpack: the capsule of shape {shape} has no memory: null.")
+    return header

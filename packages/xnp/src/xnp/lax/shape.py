@@ -216,7 +216,8 @@ def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     shape = [1] * ndim
     for d, n in zip(kept, x.aval.shape, strict=True):
         shape[d] = n
-    return reshape(x, tuple(shape))
+    result: Array = reshape_p.bind(x, new_sizes=tuple(shape), dimensions=None)[0]
+    return result
 
 
 def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:

@@ -127,7 +127,7 @@ def _operators() -> dict[str, Any]:
         "__pow__": _pow,
         "__rpow__": _reflected(ufuncs.power),
         "__neg__": ufuncs.negative,
-        "__pos__": lambda self: self,
+        "__pos__": ufuncs.positive,
         "__abs__": ufuncs.absolute,
         "__invert__": bits.invert,
         "__round__": lambda self, ndigits=None: rounding.round(self, ndigits or 0),
@@ -316,7 +316,7 @@ def _view(self: Any, dtype: Any = None, type: Any = None) -> Any:  # noqa: A002 
 
 
 def _flatten(self: Any, order: str = "C") -> Any:
-    return shaping.ravel(self, order)
+    return shaping.reshape(self, -1 if self.aval.size else (0,), order, copy=True)
 
 
 def _copy_method(self: Any) -> Any:
@@ -352,7 +352,7 @@ def _methods() -> dict[str, Any]:
         "__getitem__": indexing.getitem, "__setitem__": _setitem, "__delitem__": _delitem,
         "__len__": _len,
         "__iter__": _iter, "__reversed__": _reversed, "__contains__": _contains,
-        "__array_namespace__": _array_namespace, "__copy__": lambda self: self,
+        "__array_namespace__": _array_namespace, "__copy__": _copy_method,
         "__deepcopy__": lambda self, memo: _copy_method(self),
         "reshape": _reshape, "transpose": _transpose, "astype": _astype, "view": _view,
         "flatten": _flatten, "copy": _copy_method, "clone": _copy_method, "conj": _conj,

@@ -30,6 +30,7 @@ from xprim import (
     state,
 )
 from xprim.eager import EAGER
+from xprim.host_memory import refuse_masked
 from xprim.static_sizes import static_shape
 
 __all__ = [
@@ -58,8 +59,9 @@ def array(
         and tuples of these (traced ones too).
       dtype: of the result; None takes that of the elements, 64-bit NumPy and Python ones in their
         32-bit default.
-      copy: False says that a NumPy array of the right dtype will not be written to any more, and
-        may be used in place.
+      copy: True makes an array of its own, also of an Array: donating one leaves the other. False
+        says that a NumPy array of the right dtype will not be written to any more, and may be used
+        in place. None copies NumPy arrays only.
       order: "K", "C" or "A"; elements have no visible order in memory.
       ndmin: the least number of dimensions; ones are put in front.
       device: where the array shall be; None for the default.
@@ -81,7 +83,9 @@ def array(
     if type(object) is list or type(object) is tuple:
         result = _array_of_list(object, dtype)
     else:
-        result = _array_of_value(object, dtype, copy)
+        result = _array_of_value(object, dtype, copy is not False)
+        if copy and result is object:
+            result = bind("copy", result)
     if ndmin > result.aval.ndim:
         shape = (1,) * (ndmin - result.aval.ndim) + result.aval.shape
         result = bind("reshape", result, new_sizes=shape, dimensions=None)
@@ -112,6 +116,7 @@ def asarray(
     if type(a) is ConcreteArray and dtype is None and not copy and device is None:
         return a if out_sharding is None else placed(a, out_sharding, "asarray")
     if copy is False and not isinstance(a, Array) and hasattr(a, "__array__"):
+        refuse_masked(a, "asarray")
         a = np.asarray(a)  # a view of the memory of whoever owns it
         wanted = dtypes.canonicalize_dtype(a.dtype) if dtype is None else (
             dtypes.requested_dtype(dtype, "asarray"))  # fmt: skip
@@ -232,7 +237,7 @@ def _as_strong_array(part: Any) -> Any:
 
 
 def copy(a: Any, order: str | None = None) -> Array:
-    """Return an array of the elements of `a`."""
+    """Return an array of the elements of `a` that shares nothing with it."""
     return array(a, copy=True, order=order)
 
 

@@ -25,6 +25,7 @@ import numpy as np
 
 from xnp.numpy.host_programs import compiled_program, program_of
 from xnp.numpy.layouts import arranged
+from xnp.numpy.promoting import apart
 from xnp.numpy.started import start
 from xprim import ConcreteArray, config, dtypes, promotion, scalar_array, shaped_array, state
 from xprim.eager import EAGER
@@ -162,11 +163,11 @@ def _unary_front(written: Callable[..., Any], table: Table) -> Callable[..., Any
             if host is None or x._buffer is not None:
                 host = host_of(x)
             if host is None:
-                return start(written, starts, (x, *statics), 1)
+                return apart(start(written, starts, (x, *statics), 1), x)
             try:
                 plan = table.get((x.aval, statics, _values.__dict__["cached_context"]))
             except TypeError:  # an unhashable static argument
-                return written(x, *statics)
+                return apart(written(x, *statics), x)
             if plan is None:
                 return _first_call(written, table, (x,), statics)
             run, aval = plan
@@ -175,6 +176,7 @@ def _unary_front(written: Callable[..., Any], table: Table) -> Callable[..., Any
                 if type(result) is not _ndarray:
                     return _wrapped(result, aval)
                 return ConcreteArray(result, aval)
+            return apart(written(x, *statics), x)
         return written(x, *statics)
 
     return planned_function
@@ -198,7 +200,7 @@ def _binary_front(written: Callable[..., Any], table: Table) -> Callable[..., An
                         return _wrapped(result, aval)
                     return ConcreteArray(result, aval)
             elif x._buffer is not None and x.aval.size > _LARGE:  # then `host_of` gives None
-                return start(written, starts, (x, y, *statics), 2)
+                return apart(start(written, starts, (x, y, *statics), 2), x, y)
         return general(x, y, *statics)
 
     return planned_function
@@ -218,7 +220,7 @@ def _front(written: Callable[..., Any], table: Table, count: int) -> Callable[..
                 if host is None or x._buffer is not None:
                     host = host_of(x)
                 if host is None:
-                    return start(written, starts, args, count)
+                    return apart(start(written, starts, args, count), *args[:count])
                 hosts.append(host)
                 key.append(x.aval)
             elif kind in _SCALARS and (kind is not int or x in _INT32):
@@ -234,7 +236,7 @@ def _front(written: Callable[..., Any], table: Table, count: int) -> Callable[..
             return _first_call(written, table, args[:count], args[count:])
         run, aval = plan
         if aval is None:
-            return written(*args)
+            return apart(written(*args), *args[:count])
         result = state.run_quietly(run, *hosts)
         return _wrapped(result, aval) if type(result) is not _ndarray else (
             ConcreteArray(result, aval))  # fmt: skip
@@ -259,7 +261,7 @@ def _first_call(
     written: Callable[..., Any], table: Table, operands: tuple[Any, ...], statics: Any
 ) -> Any:
     """Take the written route, which raises the errors, and leave a plan for the next call."""
-    results = written(*operands, *statics)
+    results = apart(written(*operands, *statics), *operands)
     key = (*[x.aval if type(x) is ConcreteArray else type(x) for x in operands], statics)
     plan = _SEEN
     if _scalars_keep_their_values(operands):

@@ -13,7 +13,7 @@ import numpy as np
 from xnp.numpy.creation import asarray
 from xnp.numpy.dispatch import host_aval, host_of
 from xnp.numpy.indexing import no_out
-from xnp.numpy.promoting import array_of, axis_of, bind, cast, promoted, reshaped
+from xnp.numpy.promoting import apart, array_of, axis_of, bind, cast, promoted, reshaped
 from xnp.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, moveaxis
 from xprim import Array, ConcreteArray, dtypes, state
 from xprim.eager import EAGER
@@ -76,7 +76,8 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
                 pass  # below is said what is wrong
             else:
                 return ConcreteArray(result, host_aval(result.shape, first.dtype, first.weak_type))
-    return _concatenate(arrays, axis, dtype)
+    parts = _parts_of(arrays, "concatenate", axis)
+    return apart(_concatenate(parts, axis, dtype), *parts)
 
 
 def _parts_of(arrays: Any, operation: str, axis: Any) -> list[Any]:
@@ -91,8 +92,7 @@ def _parts_of(arrays: Any, operation: str, axis: Any) -> list[Any]:
     return list(arrays)
 
 
-def _concatenate(arrays: Any, axis: Any, dtype: Any) -> Array:
-    parts = _parts_of(arrays, "concatenate", axis)
+def _concatenate(parts: list[Any], axis: Any, dtype: Any) -> Array:
     if not parts:
         raise ValueError("concatenate: needs one array at least.")
     xs = promoted("concatenate", *parts)
@@ -272,7 +272,7 @@ def _split(
         bounds = list(np.cumsum(sizes[:-1]).tolist())
     starts, stops = [0, *bounds], [*bounds, size]
     lead = (slice(None),) * axis
-    return [x[(*lead, slice(a, max(a, b)))] for a, b in zip(starts, stops, strict=True)]
+    return [apart(x[(*lead, slice(a, max(a, b)))], x) for a, b in zip(starts, stops, strict=True)]
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:

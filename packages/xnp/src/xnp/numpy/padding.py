@@ -11,7 +11,7 @@ import numpy as np
 
 from xnp.numpy.averages import mean
 from xnp.numpy.indexing import read
-from xnp.numpy.promoting import array_of, axes_of, bind, cast, reshaped, scalar_like, spread
+from xnp.numpy.promoting import apart, array_of, axes_of, bind, cast, reshaped, scalar_like, spread
 from xnp.numpy.ranges import linspace
 from xnp.numpy.reductions import max as max_, min as min_
 from xnp.numpy.rounding import round as round_
@@ -45,11 +45,12 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
         return _by_function(x, widths, mode, kwargs)  # type: ignore[no-any-return]
     _check_options(mode, kwargs)
     if mode in ("constant", "empty"):
-        return _constant(x, widths, kwargs.get("constant_values", 0))  # type: ignore[no-any-return]
+        return apart(_constant(x, widths, kwargs.get("constant_values", 0)), x)  # type: ignore[no-any-return]
+    result = x
     for d in range(x.aval.ndim):
         if widths[d] != (0, 0):
-            x = _MODES[mode](x, d, *widths[d], **kwargs)
-    return x
+            result = _MODES[mode](result, d, *widths[d], **kwargs)
+    return apart(result, x)  # type: ignore[no-any-return]
 
 
 def _check_options(mode: str, given: dict[str, Any]) -> None:

@@ -225,6 +225,18 @@ def filled(value: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     return spread(scalar_array(value, dtype), shape)
 
 
+def apart(result: Any, *operands: Any) -> Any:
+    """Return a result as an array of its own where it is one of the operands themselves.
+
+    A function that finds nothing to do would else give its operand back, and donating or deleting
+    the one would take the other. Eager views share memory, so this copies nothing on the host.
+    """
+    for x in operands:
+        if result is x and type(x) is ConcreteArray and state.trace is EAGER:
+            return bind("reshape", x, new_sizes=x.aval.shape, dimensions=None)
+    return result
+
+
 def select(mask: Any, on_true: Any, on_false: Any) -> Array:
     """Choose between Arrays of one dtype by a mask; operands of rank 0 are repeated."""
     return bind("select_n", mask, on_false, on_true)

@@ -15,6 +15,7 @@ from xnp.numpy.creation import array, counting
 from xnp.numpy.dispatch import planned
 from xnp.numpy.indexing import read
 from xnp.numpy.promoting import (
+    apart,
     array_of,
     axes_of,
     axis_of,
@@ -152,7 +153,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
       shift: how far, an int for all axes or one for each; may be traced.
       axis: the axes; None moves through the flattened array.
     """
-    a = array_of(a, "roll")
+    original = a = array_of(a, "roll")
     if axis is None:
         return reshaped(roll(reshaped(a, (a.aval.size,)), shift, 0), a.aval.shape)
     axes = axes_of(axis, a.aval.ndim, "roll") if isinstance(axis, int) else tuple(
@@ -167,7 +168,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
         raise ValueError(f"roll: {len(shifts)} shifts do not go with {len(axes)} axes.")
     for by, d in zip(shifts, axes, strict=True):
         a = _rolled(a, by, d)
-    return a  # type: ignore[no-any-return]
+    return apart(a, original)  # type: ignore[no-any-return]
 
 
 def _rolled(a: Any, by: Any, d: int) -> Any:

@@ -17,6 +17,7 @@ from xnp.numpy.dispatch import planned
 from xnp.numpy.indexing import no_out, read
 from xnp.numpy.logic import truth_of
 from xnp.numpy.promoting import (
+    apart,
     array_of,
     axis_of,
     bind,
@@ -132,7 +133,7 @@ def clip(
     if dtypes.is_complex(x.dtype):
         raise ValueError("clip: complex numbers have no order.")
     if low is None and high is None:
-        return x
+        return apart(x, arr, a)
     if low is None:
         return _least(x, high)
     if high is None:

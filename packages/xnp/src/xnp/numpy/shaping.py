@@ -14,6 +14,7 @@ import numpy as np
 
 from xnp.numpy.dispatch import host_aval, host_of, planned
 from xnp.numpy.promoting import (
+    apart,
     array_of,
     axes_of,
     axis_of,
@@ -22,7 +23,7 @@ from xnp.numpy.promoting import (
     reshaped,
     spread,
 )
-from xnp.placing import placed
+from xnp.placing import on_device, placed
 from xprim import Array, ConcreteArray, dtypes, state
 from xprim.eager import EAGER
 from xprim.errors import ShapeError
@@ -47,7 +48,7 @@ def reshape(
       a: an array.
       shape: an int or a sequence of ints; one may be -1 and is found from the number of elements.
       order: "C" runs through the last dimension first, "F" through the first.
-      copy: has no effect: arrays do not change.
+      copy: whether the result must not share memory with `a`.
       out_sharding: where the result is placed: None, or a sharding of one device.
 
     Raises:
@@ -59,9 +60,10 @@ def reshape(
       >>> xnp.reshape(xnp.arange(6), (2, -1)).shape
       (2, 3)
     """
-    del copy
     if out_sharding is not None:
-        return placed(reshape(a, shape, order), out_sharding, "reshape")
+        return placed(reshape(a, shape, order, copy=copy), out_sharding, "reshape")
+    if copy and isinstance(a, Array):
+        a = bind("copy", a)
     if type(a) is ConcreteArray and order == "C" and state.__dict__["trace"] is EAGER:
         host = a._host
         if host is None or a._buffer is not None:
@@ -74,7 +76,7 @@ def reshape(
             else:
                 aval = a.aval
                 return ConcreteArray(result, host_aval(result.shape, aval.dtype, aval.weak_type))
-    return _reshape(a, shape, order)
+    return apart(_reshape(a, shape, order), a)
 
 
 def _reshape(a: Any, shape: Any, order: str) -> Array:
@@ -282,7 +284,7 @@ def _at_least(rank: int, arys: Any) -> Any:
             else:
                 shape = (*(1,) * front, *shape)
             x = reshaped(x, shape)
-        results.append(x)
+        results.append(apart(x, *arys))
     return results[0] if len(results) == 1 else results
 
 
@@ -373,13 +375,13 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
       x: an array.
       dtype: the dtype; None for the default floating one. Complex numbers lose their imaginary
         part, floats become integers by rounding towards zero, anything but zero is True.
-      copy: has no effect: arrays do not change.
-      device: None; put the result elsewhere with `device_put`.
+      copy: whether the result must not share memory with `x`.
+      device: where the result shall be; None leaves it where it is.
     """
-    del copy
-    if device is not None:
-        raise TypeError("astype: device= is for device_put.")
-    return _astype(x, dtypes.requested_dtype(dtype, "astype"))
+    result = _astype(x, dtypes.requested_dtype(dtype, "astype"))
+    if copy and isinstance(x, Array) and x.aval.dtype == result.aval.dtype:
+        result = bind("copy", result)
+    return on_device(result, device, "astype")
 
 
 @planned(1)

@@ -1,0 +1,73 @@
+"""Host memory at the border: what NumPy may look at, and what NumPy's subclasses mean.
+
+An array never changes, so the views of its memory that go out must not be made writeable.
+`flags.writeable = False` is a wish that its owner can take back; a view through a read-only
+`memoryview` cannot be, nor can a view of that. `sealed` makes such views; an array keeps the one it
+made, so that the next costs nothing.
+
+What comes in as a subclass of `np.ndarray` is taken for its elements. A masked array is refused:
+its elements without the mask are other numbers.
+
+Neighbours: `array` has the doors, out (`__array__`, `__buffer__`) and in (`from_numpy`).
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+STRIDES = 0x18
+"""PyBUF_STRIDES: whoever asks for a buffer with this flag takes elements that lie apart."""
+
+
+def sealed(host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return a view of an array's memory that nobody can make writeable.
+
+    An array that is such a view already is returned itself.
+
+    Example:
+      >>> sealed(np.arange(3)).flags.writeable = True
+      Traceback (most recent call last):
+      ValueError: cannot set WRITEABLE flag to True of this array
+    """
+    base = host.base
+    if type(base) is np.ndarray:
+        base = base.base
+    if type(base) is memoryview and base.readonly:
+        return host
+    if host.dtype.isbuiltin == 1:
+        return np.asarray(memoryview(host).toreadonly())
+    raw = host.view(f"u{host.dtype.itemsize}")  # the buffer protocol has no bfloat16 and the like
+    return np.asarray(memoryview(raw).toreadonly()).view(host.dtype)
+
+
+def lent(host: np.ndarray[Any, Any], flags: int) -> memoryview:
+    """Return the memory of a sealed array as the buffer protocol asks for it with `flags`."""
+    if host.dtype.isbuiltin != 1:
+        raise BufferError(
+            f"memoryview: Python's buffer protocol has no {host.dtype.name} elements."
+            "\n  hint      np.asarray(x) shows them, x.view('uint8') has their bytes"
+        )
+    if flags & STRIDES != STRIDES and not host.flags.c_contiguous:
+        host = np.ascontiguousarray(host)
+    return memoryview(host).toreadonly()
+
+
+def refuse_masked(value: Any, what: str) -> None:
+    """Raise a TypeError for a masked array.
+
+    Args:
+      value: a NumPy array or scalar.
+      what: how the error names the value.
+    """
+    masked = sys.modules.get("numpy.ma")  # where it was never imported, none exist
+    if masked is not None and isinstance(value, masked.MaskedArray):
+        count = int(np.count_nonzero(masked.getmaskarray(value)))
+        raise TypeError(
+            f"{what}: a masked array would lose its mask."
+            f"\n  got       a masked array {value.dtype.name}[{','.join(map(str, value.shape))}], "
+            f"{count} of {value.size} elements masked"
+            "\n  hint      x.filled(0) puts numbers in their places; x.data and x.mask are arrays"
+        )
