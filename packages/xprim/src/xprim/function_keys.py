@@ -1,51 +1,50 @@
 """Keys that say when two Python functions are the same program.
 
-`function_key(fun)` is equal for functions of equal code, closure, defaults and referenced globals,
-so that a cache finds what it knows about a fresh `lambda`, `partial` or closure. Only immutable
-values enter by value. A function that can see anything else (a list, an object, its own state
-written with `global` or `nonlocal`) may act differently at each call: its key is its identity.
+`function_key(fun)` is equal for two functions only when *everything* that their code can reach is
+known to be constant and equal: code, defaults, enclosing variables, attributes (`__wrapped__` too),
+the globals it names, the attributes it reads of modules, the classes it uses, and so on from
+there. What is not known to be constant (a list, an object, a clock, a module handed on) is not
+guessed at: such a function is known by its identity, and `why_not_shared` names what it was.
 
-Identities are weak: a key keeps neither functions nor arrays alive, and a dead one equals nothing.
+Keys are made anew at each look-up, so a global that changed gives another key. Identities are weak:
+a key keeps neither functions nor arrays alive, and a dead one equals nothing.
 
-Neighbours: `source` says which packages are the family's own. Of their functions, the standard
-library's and NumPy's only the closures enter: their globals are no part of a user's program.
+Neighbours: `code_reach` says what code names, `library_code` which library functions are constant,
+`key_differences` in what two keys differ.
 """
 
 from __future__ import annotations
 
-import builtins
-import dis
+import collections
+import dataclasses
 import enum
+import fractions
 import functools
 import math
-import sys
 import types
 import weakref
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from xprim import source
+import xtree
 from xprim.array import ConcreteArray
+from xprim.avals import ShapedArray
+from xprim.code_reach import Chain, reach_of
+from xprim.jaxpr import ClosedJaxpr
+from xprim.library_code import (
+    is_at_home,
+    is_compiled_ufunc,
+    is_library_class,
+    is_library_function,
+    is_library_module,
+    is_pure_builtin,
+)
+from xprim.primitive import Primitive
 
-_MAX_DEPTH = 20
-_TRUSTED_PACKAGES = frozenset({*sys.stdlib_module_names, "numpy", "ml_dtypes", "jaxlib"})
-_VALUE_TYPES = (str, bytes, bool, int, type(None), type(...), np.dtype)
-_LASTING = (
-    ConcreteArray,
-    enum.Enum,
-    np.ufunc,
-    types.BuiltinFunctionType,
-    types.MethodDescriptorType,
-    types.WrapperDescriptorType,
-)
-# Through these a function reaches what its code does not name.
-_REFLECTION = frozenset({"getattr", "globals", "vars", "eval", "exec", "locals", "__import__"})
-_WRITES = frozenset(
-    [dis.opmap[n] for n in ("STORE_GLOBAL", "DELETE_GLOBAL", "IMPORT_NAME") if n in dis.opmap]
-)
-_STORE_DEREF = dis.opmap["STORE_DEREF"]
+_MAX_DEPTH = 40
+_MAX_VISITED = 5000
 
 
 class Identity:
@@ -53,7 +52,6 @@ class Identity:
 
     Args:
       value: the object.
-      on_death: called with this key when the object dies.
     """
 
     __slots__ = ("__weakref__", "_hash", "_ref", "_strong")
@@ -103,19 +101,42 @@ def describe_function(fun: Callable[..., Any], parts: Callable[[], tuple[Any, ..
     setattr(fun, _PARTS, (weakref.ref(fun), parts))
 
 
-class _NotByValueError(Exception):
-    """Something a function sees has no value that a key could hold."""
+_classes_of_constants: weakref.WeakSet[type] = weakref.WeakSet((fractions.Fraction,))
+_C = TypeVar("_C", bound=type)
 
 
-def function_key(fun: Callable[..., Any]) -> Hashable:
+def constant_by_attributes(cls: _C) -> _C:
+    """Say of a class that what an instance does depends on its attributes alone; return the class.
+
+    Instances then count by what they hold. It does not hold for subclasses.
+    """
+    _classes_of_constants.add(cls)
+    return cls
+
+
+class _NotConstantError(Exception):
+    """Something that a function reaches is not known to be constant.
+
+    Args:
+      reason: what it is.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.path: list[str] = []  # from the inside out
+
+
+def function_key(fun: Callable[..., Any], also: Iterable[Any] = ()) -> Hashable:
     """Return a key that is equal for functions that are the same program.
 
     Args:
       fun: a function, method, `functools.partial`, or any callable.
+      also: other things that a call of it reaches: static arguments, classes of arguments.
 
     Returns:
-      A hashable key: by value where all that the function sees is immutable, otherwise an
-      `Identity`, or a tuple with one.
+      A hashable key: by value where all that the function reaches is known to be constant,
+      otherwise an `Identity`, or a tuple with one.
 
     Example:
       >>> keys = [function_key(lambda x: x + 1) for _ in range(2)]
@@ -123,9 +144,26 @@ def function_key(fun: Callable[..., Any]) -> Hashable:
       True
     """
     try:
-        return _Walk().key(fun)
-    except _NotByValueError:
+        walk = _Walk()
+        key = walk.key(fun)
+        return ("with", key, *[walk.key(value) for value in also]) if also else key
+    except _NotConstantError:
         return _by_identity(fun)
+
+
+def why_not_shared(fun: Callable[..., Any], also: Iterable[Any] = ()) -> str:
+    """Say what a function reaches that is not known to be constant; empty if there is nothing.
+
+    Example:
+      >>> seen = []
+      >>> why_not_shared(lambda x: seen.append(x))
+      'global seen: a list may change'
+    """
+    try:
+        _Walk().key((fun, *also))
+    except _NotConstantError as error:
+        return ": ".join([*reversed(error.path), error.reason])
+    return ""
 
 
 def is_by_identity(key: Hashable) -> bool:
@@ -150,33 +188,78 @@ def _by_identity(fun: Any) -> Hashable:
     return Identity(fun)
 
 
+_ABSENT = "absent"
+# What Python and the standard library keep in a class for themselves.
+_BOOKKEEPING = frozenset(
+    "_abc_impl _field_defaults __abstractmethods__ __annotate__ __annotate_func__ __annotations__ "
+    "__annotations_cache__ __dataclass_fields__ __dataclass_params__ __dict__ __doc__ "
+    "__firstlineno__ __match_args__ __module__ __orig_bases__ __parameters__ __qualname__ "
+    "__slots__ __static_attributes__ __type_params__ __weakref__".split()
+)
+_ENUM_BOOKKEEPING = frozenset("_value_ _name_ _sort_order_ __objclass__".split())
+_COPIED = frozenset(("__annotations__", "__doc__", "__module__", "__type_params__"))
+_INERT_DESCRIPTORS = (
+    types.MemberDescriptorType,
+    types.GetSetDescriptorType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    type(vars(collections.namedtuple("_Sample", "field"))["field"]),  # noqa: PYI024 - for its type
+)
+
+
 class _Walk:
-    """Walks what a function sees; functions on the way down stand for themselves (recursion)."""
+    """One walk through what a function reaches.
+
+    Functions and classes are numbered as they are met, and stand for themselves when met again, so
+    that recursion ends; all is walked in one order, so equal numbers mean the same place.
+    """
 
     def __init__(self) -> None:
-        self._open: dict[int, int] = {}
+        self._number_by_id: dict[int, int] = {}
+        self._keep: list[Any] = []  # so that no id is given twice
+        self._depth = 0
 
     def key(self, value: Any) -> Hashable:
-        """Return the key of a value that a function sees."""
-        kind = type(value)
-        if kind in _VALUE_TYPES:
-            return (kind, value)
-        describe = self._by_kind.get(kind)
-        if describe is not None:
-            return describe(self, value)
-        if isinstance(value, functools.partial):
-            return self._partial(value)
-        if isinstance(value, types.ModuleType) and _is_trusted(value.__name__):
-            return Identity(value)
-        if isinstance(value, type):
-            if _is_trusted(value.__module__):
-                return Identity(value)
-            return self._nested(value, self._class)
-        if isinstance(value, np.generic):
-            return (kind, value.tobytes())
-        if isinstance(value, _LASTING):
-            return Identity(value)
-        raise _NotByValueError
+        """Return the key of a value that a function reaches.
+
+        Raises:
+          _NotConstantError: it is not known to be constant.
+        """
+        describe = self._by_kind.get(type(value))
+        if describe is None:
+            for kinds, describe in self._by_base:
+                if isinstance(value, kinds):
+                    break
+            else:
+                return self._instance(value)
+        return describe(self, value)
+
+    def _named(self, name: str, value: Any) -> Hashable:
+        """Return a name and the key of what it stands for; errors then tell the name."""
+        try:
+            return (name, self.key(value))
+        except _NotConstantError as error:
+            error.path.append(name)
+            raise
+
+    def _visited(self, value: Any, describe: Callable[[Any], Hashable]) -> Hashable:
+        """Describe a function or class, or say that it is the n-th that was met."""
+        number = self._number_by_id.setdefault(id(value), len(self._number_by_id))
+        if number < len(self._keep):
+            return ("again", number)
+        self._keep.append(value)
+        if self._depth >= _MAX_DEPTH or number >= _MAX_VISITED:
+            raise _NotConstantError("it reaches too much to look at")
+        self._depth += 1
+        try:
+            return describe(value)
+        finally:
+            self._depth -= 1
+
+    # --- plain values --------------------------------------------------------------------------
+
+    def _plain(self, value: Any) -> Hashable:
+        return (type(value), value)
 
     def _float(self, value: float) -> Hashable:
         return (float, "nan" if math.isnan(value) else value.hex())  # -0.0 is not 0.0
@@ -184,158 +267,289 @@ class _Walk:
     def _complex(self, value: complex) -> Hashable:
         return (complex, self._float(value.real), self._float(value.imag))
 
-    def _items_of(self, value: Any) -> Hashable:
-        kind = type(value)
-        return (kind, kind([self.key(v) for v in value]))
+    def _tuple(self, value: tuple[Any, ...]) -> Hashable:
+        return (tuple, *[self.key(v) for v in value])
 
-    def _plain_function(self, value: types.FunctionType) -> Hashable:
-        return self._nested(value, self._function)
+    def _frozenset(self, value: frozenset[Any]) -> Hashable:
+        if not all(
+            type(v) in _HAVE_ORDER for v in value
+        ):  # walked in no order: numbers would differ
+            raise _NotConstantError("a frozenset of more than plain values")
+        return (frozenset, frozenset([self.key(v) for v in value]))
 
-    def _method(self, value: types.MethodType) -> Hashable:
-        return ("method", self.key(value.__func__), self._self_of(value))
+    def _slice(self, value: Any) -> Hashable:
+        return (type(value), self.key(value.start), self.key(value.stop), self.key(value.step))
 
-    def _identity(self, value: Identity) -> Hashable:
-        return value
+    def _scalar(self, value: np.generic) -> Hashable:
+        if isinstance(value, np.void | np.object_):
+            raise _NotConstantError(f"{_a(value)} may change")
+        return (type(value), value.dtype.str, value.tobytes())
 
-    _by_kind: ClassVar[dict[type, Callable[[Any, Any], Hashable]]] = {
-        float: _float,
-        complex: _complex,
-        tuple: _items_of,
-        frozenset: _items_of,
-        types.FunctionType: _plain_function,
-        types.MethodType: _method,
-        Identity: _identity,
-    }
+    def _dtype(self, value: np.dtype[Any]) -> Hashable:
+        if value.metadata is not None:
+            raise _NotConstantError("a dtype with metadata may change")
+        return (np.dtype, type(value), value.str if value.names is None else repr(value))
 
-    def _nested(self, value: Any, describe: Callable[[Any], Hashable]) -> Hashable:
-        depth = self._open.get(id(value))
-        if depth is not None:  # a function that refers to itself
-            return ("again", depth)
-        if len(self._open) >= _MAX_DEPTH:
-            raise _NotByValueError
-        self._open[id(value)] = len(self._open)
-        try:
-            return describe(value)
-        finally:
-            del self._open[id(value)]
+    def _constant(self, value: Any) -> Hashable:
+        return Identity(value)
 
-    def _self_of(self, method: Any) -> Hashable:
-        owner = method.__self__
-        return self.key(owner) if isinstance(owner, type) else Identity(owner)
-
-    def _partial(self, value: functools.partial[Any]) -> Hashable:
-        named = tuple(sorted((k, self.key(v)) for k, v in value.keywords.items())) if all(
-            type(k) is str for k in value.keywords) else None  # fmt: skip
-        if named is None or vars(value):
-            raise _NotByValueError
-        return (type(value), self.key(value.func), self.key(tuple(value.args)), named)
+    # --- functions -----------------------------------------------------------------------------
 
     def _function(self, fun: types.FunctionType) -> Hashable:
         own = fun.__dict__.get(_PARTS)
         if own is not None and own[0]() is fun:
             return ("own", self.key(own[1]()))
-        code = fun.__code__
-        parts: list[Hashable] = [
-            "function", code, self.key(fun.__defaults__ or ()),
-            self._items(fun.__kwdefaults__ or {}), self._closure(fun),
-        ]  # fmt: skip
-        if fun.__dict__:
-            attributes = {k: v for k, v in fun.__dict__.items() if k not in ("__wrapped__", _PARTS)}
-            parts.append(self._items(attributes))
-        if not _is_trusted(fun.__module__ or ""):
-            parts.append(self._globals(fun))
-        return tuple(parts)
+        is_library = is_library_function(fun)
+        if is_library and is_at_home(fun):
+            return Identity(fun)
+        return self._visited(fun, self._library_wrapper if is_library else self._user_function)
 
-    def _closure(self, fun: types.FunctionType) -> Hashable:
-        code = fun.__code__
-        if fun.__closure__ is None:
-            return ()
-        written = _written_cells(code)
-        cells = []
-        for name, cell in zip(code.co_freevars, fun.__closure__, strict=True):
-            if name in written:
-                raise _NotByValueError
-            try:
-                cells.append(self.key(cell.cell_contents))
-            except ValueError:  # an empty cell
-                raise _NotByValueError from None
-        return tuple(cells)
+    def _user_function(self, fun: types.FunctionType) -> Hashable:
+        reach = reach_of(fun.__code__)
+        if reach.obstacle:
+            raise _NotConstantError(reach.obstacle)
+        return (*self._own(fun), self._globals(fun, reach.globals), self._cells(fun, reach.cells))
 
-    def _globals(self, fun: types.FunctionType) -> Hashable:
-        names = _names_used(fun.__code__)
-        if names is None:
-            raise _NotByValueError
-        values = fun.__globals__
-        return self._named_values(names, values)
+    def _library_wrapper(self, fun: types.FunctionType) -> Hashable:
+        """Return the key of a function made inside a library: what it holds may be the user's."""
+        return (*self._own(fun), (), self._cells(fun, None))
 
-    def _named_values(self, names: frozenset[str], values: Any) -> Hashable:
+    def _own(self, fun: types.FunctionType) -> tuple[Hashable, ...]:
+        attributes = [item for item in sorted(fun.__dict__.items()) if item[0] != _PARTS]
+        return (
+            "function", fun.__code__, fun.__name__,
+            tuple([self._named("a default", v) for v in fun.__defaults__ or ()]),
+            tuple([self._named(f"the default of {k}", v)
+                   for k, v in sorted((fun.__kwdefaults__ or {}).items())]),
+            tuple([self._named(f"attribute {k}", v) for k, v in attributes]),
+        )  # fmt: skip
+
+    def _cells(self, fun: types.FunctionType, chains: tuple[Chain, ...] | None) -> Hashable:
         found = []
-        for name in names:
-            if name in values:
-                value = values[name]
-                if isinstance(value, types.ModuleType) and not _is_trusted(value.__name__):
-                    found.append((name, self._module(value, names)))
-                else:
-                    found.append((name, self.key(value)))
-            elif name in _REFLECTION and hasattr(builtins, name):
-                raise _NotByValueError
-        return frozenset(found)
+        names = fun.__code__.co_freevars
+        for name, cell in zip(names, fun.__closure__ or (), strict=True):
+            try:
+                value = cell.cell_contents
+            except ValueError:
+                found.append((name, _ABSENT))
+                continue
+            if chains is None and name == "repr_running":  # guards a `__repr__` against recursion
+                continue
+            if isinstance(value, types.ModuleType) and chains is not None:
+                found += [self._chain(value, chain, "enclosing variable")
+                          for chain in chains if chain[0] == name]  # fmt: skip
+            else:
+                found.append(self._named(f"enclosing variable {name}", value))
+        return tuple(found)
 
-    def _module(self, module: types.ModuleType, names: frozenset[str]) -> Hashable:
-        """Return what a user's module holds under the names that the function uses."""
-        return self._nested(
-            module, lambda m: ("module", Identity(m), self._named_values(names, vars(m)))
-        )
+    def _globals(self, fun: types.FunctionType, chains: tuple[Chain, ...]) -> Hashable:
+        known, builtin = fun.__globals__, fun.__builtins__
+        found = []
+        for chain in chains:
+            name = chain[0]
+            value = known.get(name, _MISSING)
+            if value is _MISSING:
+                value = builtin.get(name, _MISSING)
+            if value is _MISSING:  # NameError when it runs, unless it is defined by then
+                found.append((name, _ABSENT))
+            else:
+                found.append(self._chain(value, chain, "global"))
+        return tuple(found)
+
+    def _chain(self, value: Any, chain: Chain, what: str) -> Hashable:
+        """Return the key of what `a.b.c` is, as far as it leads through modules."""
+        count = 1
+        while isinstance(value, types.ModuleType) and count < len(chain):
+            value = _attribute_of_module(value, chain[count])
+            count += 1
+        return self._named(f"{what} {'.'.join(chain[:count])}", value)
+
+    def _method(self, value: types.MethodType) -> Hashable:
+        return ("method", self.key(value.__func__), self._named("its object", value.__self__))
+
+    def _builtin(self, value: types.BuiltinFunctionType) -> Hashable:
+        owner = value.__self__
+        if is_pure_builtin(value):
+            return Identity(value)
+        if owner is None or isinstance(owner, types.ModuleType):
+            raise _NotConstantError(f"{value.__name__} may give something else at each call")
+        # made anew at each access: "abc".join
+        return ("builtin method", value.__name__, self._named("its object", owner))
+
+    def _ufunc(self, value: np.ufunc) -> Hashable:
+        if not is_compiled_ufunc(value):
+            raise _NotConstantError("a ufunc of Python's may do anything")
+        return Identity(value)
+
+    def _dispatcher(self, value: Any) -> Hashable:
+        if not is_library_function(value._implementation):
+            self.key(value._implementation)
+        return Identity(value)
+
+    def _remembering(self, value: Any) -> Hashable:
+        """Return the key of a function of `functools.lru_cache`; a user's may hold what was."""
+        inner = value.__wrapped__
+        if isinstance(inner, types.FunctionType) and is_library_function(inner):
+            return Identity(value)
+        raise _NotConstantError("functools.lru_cache keeps what was computed before")
+
+    def _structure(self, value: xtree.PyTreeDef) -> Hashable:
+        if value.node is not None and value.node.type not in _CONTAINERS:
+            self._named("its node", value.node.type)
+        for child in value.children():
+            self._structure(child)
+        return Identity(value)
+
+    def _partial(self, value: functools.partial[Any]) -> Hashable:
+        if not is_library_class(type(value)):
+            return self._instance(value)
+        return (
+            type(value), self._named("its function", value.func),
+            tuple([self._named(f"argument {i}", v) for i, v in enumerate(value.args)]),
+            tuple([self._named(f"argument {k}", v) for k, v in sorted(value.keywords.items())]),
+            tuple([self._named(f"attribute {k}", v) for k, v in sorted(vars(value).items())]),
+        )  # fmt: skip
+
+    def _module(self, value: types.ModuleType) -> Hashable:
+        name = value.__name__
+        raise _NotConstantError(f"the module {name} is used as a value, not by its attributes")
+
+    # --- classes and their instances -----------------------------------------------------------
 
     def _class(self, cls: type) -> Hashable:
+        if is_library_class(cls):
+            return Identity(cls)
+        return self._visited(cls, self._user_class)
+
+    def _user_class(self, cls: type) -> Hashable:
         """Return what a user's class holds: its methods may see changing globals, too."""
-        found = []
+        found: list[Hashable] = [("metaclass", self.key(type(cls)))]
         for base in cls.__mro__:
-            if _is_trusted(base.__module__):
+            if is_library_class(base):
                 continue
-            for name, value in vars(base).items():
-                if not (name.startswith("__") and name.endswith("__")) or callable(value):
-                    plain = value.__func__ if isinstance(value, staticmethod | classmethod) else (
-                        value.fget if isinstance(value, property) else value)  # fmt: skip
-                    found.append((name, self.key(plain)))
-        return ("class", Identity(cls), frozenset(found))
+            if not base.__flags__ & (1 << 9):
+                raise _NotConstantError(f"the class {base.__qualname__} is not known")
+            if isinstance(base, enum.EnumMeta):
+                found += self._attributes(base.__members__)
+            found += self._attributes(
+                {k: v for k, v in vars(base).items() if _is_looked_at(base, k, v)}
+            )
+        return ("class", Identity(cls), tuple(found))
 
-    def _items(self, values: dict[str, Any]) -> Hashable:
-        return frozenset([(name, self.key(value)) for name, value in values.items()])
+    def _attributes(self, values: Any) -> list[Hashable]:
+        return [self._named(f"attribute {k}", v) for k, v in sorted(values.items())]
+
+    def _static_method(self, value: Any) -> Hashable:
+        return (type(value), self.key(value.__func__))
+
+    def _property(self, value: property) -> Hashable:
+        return (type(value), self.key(value.fget), self.key(value.fset), self.key(value.fdel))
+
+    def _cached_property(self, value: functools.cached_property[Any]) -> Hashable:
+        return (type(value), self.key(value.func))
+
+    def _member(self, value: enum.Enum) -> Hashable:
+        own = {k: v for k, v in vars(value).items() if k not in _ENUM_BOOKKEEPING}
+        return self._visited(value, lambda _: (
+            "member", self.key(type(value)), value._name_, self._named("value", value._value_),
+            *self._attributes(own),
+        ))  # fmt: skip
+
+    def _instance(self, value: Any) -> Hashable:
+        """Return the key of an object whose class says that it does not change."""
+        cls = type(value)
+        if isinstance(value, tuple) and cls.__iter__ is tuple.__iter__:
+            own = self._attributes(getattr(value, "__dict__", {}))
+            return (self.key(cls), *[self.key(v) for v in value], *own)
+        parameters = cls.__dict__.get("__dataclass_params__")
+        if parameters is not None and parameters.frozen:
+            fields = {f.name: getattr(value, f.name, _MISSING) for f in dataclasses.fields(value)}
+            return (self.key(cls), *self._attributes(fields | getattr(value, "__dict__", {})))
+        if cls in _classes_of_constants:
+            slots = [name for base in cls.__mro__ for name in vars(base).get("__slots__", ())]
+            held = {name: getattr(value, name, _MISSING) for name in slots if name[:2] != "__"}
+            held |= {k: v for k, v in getattr(value, "__dict__", {}).items() if k not in _COPIED}
+            return (self.key(cls), *self._attributes(held))
+        raise _NotConstantError(f"{_a(value)} may change")
+
+    def _missing(self, value: Any) -> Hashable:
+        return _ABSENT
+
+    _by_kind: ClassVar[dict[type, Callable[[Any, Any], Hashable]]]
+    _by_base: ClassVar[tuple[tuple[Any, Callable[[Any, Any], Hashable]], ...]]
 
 
-@functools.lru_cache(maxsize=4096)
-def _names_used(code: types.CodeType) -> frozenset[str] | None:
-    """Return the global and attribute names in a code object, or None when it writes globals."""
-    if _WRITES.intersection(code.co_code[::2]):
-        return None
-    names = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            inner = _names_used(constant)
-            if inner is None:
-                return None
-            names |= inner
-    return frozenset(names)
+class _Missing:
+    """Stands for what is not there."""
 
 
-@functools.lru_cache(maxsize=4096)
-def _written_cells(code: types.CodeType) -> frozenset[str]:
-    """Return the names of enclosing variables that a code object, or one inside it, assigns."""
-    written = {
-        i.argval for i in dis.get_instructions(code) if i.opcode == _STORE_DEREF
-    } if _STORE_DEREF in code.co_code[::2] else set()  # fmt: skip
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            written |= _written_cells(constant)
-    return frozenset(written & set(code.co_freevars))
+_MISSING = _Missing()
+_HAVE_ORDER = frozenset((str, bytes, bool, int, float, complex, type(None)))
+_CONTAINERS = (tuple, list, dict, type(None))
+_DISPATCHER = type(np.sum)
+_Walk._by_kind = {
+    **dict.fromkeys(
+        (str, bytes, bool, int, type(None), type(...), type(NotImplemented)), _Walk._plain
+    ),
+    **dict.fromkeys(_INERT_DESCRIPTORS, _Walk._constant),
+    **dict.fromkeys((slice, range), _Walk._slice),
+    **dict.fromkeys((staticmethod, classmethod), _Walk._static_method),
+    ConcreteArray: _Walk._constant,
+    Primitive: _Walk._constant,
+    ShapedArray: _Walk._constant,
+    Identity: lambda walk, value: value,
+    ClosedJaxpr: _Walk._constant,
+    xtree.PyTreeDef: _Walk._structure,
+    type(functools.lru_cache(len)): _Walk._remembering,
+    object: _Walk._constant,
+    type(dataclasses._HAS_DEFAULT_FACTORY): _Walk._constant,  # type: ignore[attr-defined]
+    _Missing: _Walk._missing,
+    float: _Walk._float,
+    complex: _Walk._complex,
+    tuple: _Walk._tuple,
+    frozenset: _Walk._frozenset,
+    property: _Walk._property,
+    functools.cached_property: _Walk._cached_property,
+    types.FunctionType: _Walk._function,
+    types.MethodType: _Walk._method,
+    types.BuiltinFunctionType: _Walk._builtin,
+    types.MethodWrapperType: _Walk._builtin,
+    np.ufunc: _Walk._ufunc,
+    **({} if _DISPATCHER is types.FunctionType else {_DISPATCHER: _Walk._dispatcher}),
+}
+_Walk._by_base = (
+    (functools.partial, _Walk._partial),
+    (enum.Enum, _Walk._member),
+    (type, _Walk._class),
+    (types.ModuleType, _Walk._module),
+    (np.dtype, _Walk._dtype),
+    (np.generic, _Walk._scalar),
+)
 
 
-@functools.lru_cache(maxsize=4096)
-def _is_trusted(module_name: str) -> bool:
-    """Return whether a module's globals are no part of a user's program."""
-    if module_name.partition(".")[0] in _TRUSTED_PACKAGES and module_name != "__main__":
-        return True
-    module = sys.modules.get(module_name)
-    file = getattr(module, "__file__", None)
-    return file is not None and source.is_hidden(file)
+def _is_looked_at(cls: type, name: str, value: Any) -> bool:
+    if name in _BOOKKEEPING:
+        return False
+    if isinstance(cls, enum.EnumMeta) and (
+        name.startswith("_") or name in cls.__members__ or isinstance(value, types.DynamicClassAttribute)
+    ):  # fmt: skip
+        return isinstance(value, types.FunctionType)
+    return True
+
+
+def _attribute_of_module(module: types.ModuleType, name: str) -> Any:
+    if type(module) is not types.ModuleType and not is_library_class(type(module)):
+        raise _NotConstantError(f"the module {module.__name__} computes its attributes")
+    found = vars(module).get(name, _MISSING)
+    if found is not _MISSING:
+        return found
+    if is_library_module(module):
+        return getattr(module, name, _MISSING)
+    if "__getattr__" in vars(module):
+        raise _NotConstantError(f"the module {module.__name__} computes its attribute {name}")
+    return _MISSING
+
+
+def _a(value: Any) -> str:
+    name = type(value).__name__
+    return f"an {name}" if name[0] in "aeiouAEIOU" else f"a {name}"
