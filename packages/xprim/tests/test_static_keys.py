@@ -41,7 +41,7 @@ class Own:
         return hash(self.value)
 
 
-class Word(str, enum.Enum):
+class Word(enum.StrEnum):
     A = "a"
 
 

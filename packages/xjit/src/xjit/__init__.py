@@ -12,7 +12,6 @@ that concern devices. It starts no device.
 import xnp  # noqa: F401 - gives tracers their operators, also where nobody else imports it
 from xjit import stages
 from xjit.array_methods import attach
-from xjit.calls import clear_functions
 from xjit.compile import clear_executables, statistics
 from xjit.devices import (
     Device,
@@ -28,6 +27,7 @@ from xjit.devices import (
     set_num_cpu_devices,
 )
 from xjit.eager_backend import EagerBackend, compile_and_run
+from xjit.function_caches import clear_functions
 from xjit.jaxlib_gateway import XlaError
 from xjit.jit import jit
 from xjit.jit_primitive import jit_p

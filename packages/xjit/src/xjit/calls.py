@@ -18,9 +18,9 @@ from typing import Any, NoReturn
 
 import xtree
 from xjit.arguments import Arguments, LazyNames, Signature, explain_miss
-from xjit.cache_memory import Bounded
 from xjit.checks import check_finite
 from xjit.fast_calls import Ways, key_of
+from xjit.function_caches import FunctionCache, Traced, cache_for
 from xjit.jaxlib_gateway import RuntimeFailure, fail
 from xjit.jit_primitive import jit_p
 from xjit.operands import (
@@ -44,7 +44,6 @@ from xjit.shardings import device_named_by, one_device_in
 from xjit.stages import Lowered, TracedFunction
 from xprim import (
     EAGER,
-    ClosedJaxpr,
     ConcreteArray,
     ShapedArray,
     Tracer,
@@ -55,28 +54,17 @@ from xprim import (
     state,
     trace_to_jaxpr,
 )
-from xprim.function_keys import Identity, function_key, is_by_identity
+from xprim.argument_keys import arguments_key
+from xprim.function_keys import Identity, why_not_shared
+from xprim.wording import place_of
 
 logger = logging.getLogger("xjit")
 
 _values = config.values
 
-# Functions whose programs are kept although nobody holds the jitted function any more; a function
-# that captured arrays weighs one more for each MiB of them.
-_MAX_FUNCTIONS = 512
 _MAX_PROGRAMS = 2048
-
-
-class Traced:
-    """One trace of a function: its program, and how results are put together."""
-
-    __slots__ = ("captured", "closed", "out_tree", "program")
-
-    def __init__(self, closed: ClosedJaxpr, captured: list[Any], out_tree: Any) -> None:
-        self.closed = closed
-        self.captured = captured
-        self.out_tree = out_tree
-        self.program: Program | None = None
+# A function that sees something new at every trace (a counter) is not traced anew for it for ever.
+_MAX_CHANGES = 16
 
 
 class _Ready:
@@ -99,38 +87,6 @@ class _Ready:
     def entry(self) -> tuple[Any, ...]:
         """Return what the shortest ways look up."""
         return self.where, self.start, self.handlers, self.out_aval, self.finish
-
-
-class FunctionCache:
-    """What has been traced and compiled of one function with certain options."""
-
-    __slots__ = ("__weakref__", "key", "last_key", "traced")
-
-    def __init__(self, key: Any) -> None:
-        self.key = key
-        self.traced: dict[Any, Traced] = {}
-        self.last_key: Any = None
-
-    def weight(self) -> float:
-        """Return 1, and 1 more for each MiB of captured arrays."""
-        sizes = [c.nbytes for traced in self.traced.values() for c in traced.closed.consts]
-        return 1.0 + float(sum(sizes)) / 2**20
-
-    def add(self, key: Any, traced: Traced) -> None:
-        """Keep a trace."""
-        if len(self.traced) >= _MAX_PROGRAMS:
-            self.traced.pop(next(iter(self.traced)))
-        self.traced[key] = traced
-        if traced.closed.consts:
-            _functions.reweigh(self.key)
-
-
-_functions: Bounded[FunctionCache] = Bounded(_MAX_FUNCTIONS, FunctionCache.weight)
-
-
-def clear_functions() -> None:
-    """Forget the programs of all functions but those that a jitted function still holds."""
-    _functions.clear()
 
 
 class Calls:
@@ -159,6 +115,8 @@ class Calls:
         )  # fmt: skip
         self.quick: dict[Any, _Ready] = {}
         self._cache: FunctionCache | None = None
+        self._also: dict[Any, Any] = {}  # what a call reaches through its arguments, by its key
+        self._changes = 0
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function, by whatever way the moment asks for."""
@@ -299,38 +257,49 @@ class Calls:
     def _traced(self, key: Any, arguments: Arguments, avals: tuple[ShapedArray, ...]) -> Traced:
         """Return the trace of a key, made now if the function's cache has none."""
         cache = self._cache
-        found = None if cache is None else cache.traced.get(key)
-        if found is not None:
-            return found
-        cache = self._cache_of_function()
-        found = cache.traced.get(key)
+        if cache is not None and key in self._also:
+            found = cache.traced.get((key, self._also[key]))
+            if found is not None:
+                return found
+        cache, change = self._cache_of_function()
+        statics = tuple([value for _, value in arguments.fixed])
+        also = self._also[key] = arguments_key(arguments.tree, statics)
+        found = cache.traced.get((key, also))
         if found is not None:
             return found
         if _values.explain_cache_misses:
-            reason = explain_miss(cache.last_key, key, arguments.names)
-            logger.warning("jit(%s) is traced: %s", self.name, reason)
+            self._explain(cache, key, arguments, change)
         found = self._trace(arguments, avals)
+        cache.note_state(self.fun)
         if not found.captured:  # tracers of an enclosing transformation do not outlive it
-            cache.add(key, found)
+            cache.add((key, also), found)
         cache.last_key = key
         return found
 
-    def _cache_of_function(self) -> FunctionCache:
-        """Return the cache for the function as it is now: what it captured may have changed."""
-        key = (function_key(self.fun), self._option_key())
-        cache = self._cache
-        if cache is not None and cache.key == key:
-            return cache
-        cache = _functions.get(key)
-        if cache is None:
-            cache = FunctionCache(key)
-            _functions.put(key, cache)
-            if is_by_identity(key[0]):
-                Identity(getattr(self.fun, "__self__", self.fun)).when_dead(
-                    functools.partial(_functions.remove, key)
-                )
+    def _cache_of_function(self) -> tuple[FunctionCache, str]:
+        """Return the cache for the function as it is now, and what has changed since the last.
+
+        What was traced before a change is forgotten, so that old and new never stand side by side.
+        """
+        previous = self._cache
+        cache, change = cache_for(self.fun, self._option_key(), previous)
+        if previous is not None and cache is not previous:
+            if self._changes >= _MAX_CHANGES:
+                return previous, ""
+            self._changes += 1
+            self.ways.clear()
+            self.quick.clear()
+            self._also.clear()
         self._cache = cache
-        return cache
+        return cache, change
+
+    def _explain(self, cache: FunctionCache, key: Any, arguments: Arguments, change: str) -> None:
+        """Log why a call is traced, and why another function does not find what is traced."""
+        reason = change or explain_miss(cache.last_key, key, arguments.names)
+        own = why_not_shared(self.fun)
+        if own:
+            reason += f". Only this function finds the program: {own}"
+        logger.warning("jit(%s) is traced: %s (%s)", self.name, reason, place_of(self.fun))
 
     def _option_key(self) -> tuple[Any, ...]:
         s = self.signature
@@ -390,6 +359,7 @@ class Calls:
         """Forget what was traced and compiled of this function."""
         self.ways.clear()
         self.quick.clear()
+        self._also.clear()
         if self._cache is not None:
             self._cache.traced.clear()
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import dis
 import functools
-from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType
 
@@ -45,11 +44,13 @@ class Reach:
     Attributes:
       globals: the chains that start at a global or builtin name, sorted.
       cells: the chains that start at an enclosing variable, sorted.
+      attributes: the names of all attributes that it reads.
       obstacle: why this is not all that it reaches, or an empty string.
     """
 
     globals: tuple[Chain, ...]
     cells: tuple[Chain, ...]
+    attributes: frozenset[str]
     obstacle: str
 
 
@@ -63,13 +64,15 @@ def reach_of(code: CodeType) -> Reach:
     """
     found = _Scan(code)
     globals_, cells, obstacle = found.globals, found.cells, found.obstacle
+    attributes = found.attributes
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             inner = reach_of(constant)
             globals_ |= set(inner.globals)
             cells |= {chain for chain in inner.cells if chain[0] not in code.co_cellvars}
+            attributes |= inner.attributes
             obstacle = obstacle or _obstacle_outside(inner.obstacle, code)
-    return Reach(tuple(sorted(globals_)), tuple(sorted(cells)), obstacle)
+    return Reach(tuple(sorted(globals_)), tuple(sorted(cells)), frozenset(attributes), obstacle)
 
 
 _ASSIGNS = "it assigns the enclosing variable "
@@ -87,13 +90,14 @@ class _Scan:
     def __init__(self, code: CodeType) -> None:
         self.globals: set[Chain] = set()
         self.cells: set[Chain] = set()
+        self.attributes: set[str] = set()
         self.obstacle = ""
         self._outer = frozenset(code.co_freevars)
         named = set()
         instructions = [i for i in dis.get_instructions(code) if i.opname not in _PADDING]
         for position, instruction in enumerate(instructions):
             if instruction.opcode in dis.hasname:
-                named.add(_name_of(instruction))
+                named.add(str(instruction.argval))
             self._look_at(instructions, position)
         if not named.issuperset(code.co_names):  # an instruction that this module does not know
             self._obstruct(f"it uses names in a way unknown here: {sorted(code.co_names)}")
@@ -107,6 +111,7 @@ class _Scan:
             if name in self._outer:
                 self.cells.add(self._chain(instructions, position))
         elif operation in _ATTRIBUTE_LOADS:
+            self.attributes.add(name)
             if name in _REFLECTION:
                 self._obstruct(f"it reads {name}")
         elif operation in _WRITES:
@@ -123,7 +128,7 @@ class _Scan:
         """Return the name at a position with the attributes that are read from it at once."""
         first = instructions[position]
         chain = [str(first.argval)]
-        for following in self._after(instructions, position):
+        for following in instructions[position + 1 :]:
             if following.opname in _ATTRIBUTE_LOADS:
                 chain.append(str(following.argval))
                 continue
@@ -132,15 +137,5 @@ class _Scan:
             break
         return tuple(chain)
 
-    def _after(
-        self, instructions: list[dis.Instruction], position: int
-    ) -> Iterator[dis.Instruction]:
-        for i in range(position + 1, len(instructions)):
-            yield instructions[i]
-
     def _obstruct(self, why: str) -> None:
         self.obstacle = self.obstacle or why
-
-
-def _name_of(instruction: dis.Instruction) -> str:
-    return str(instruction.argval)

@@ -53,8 +53,8 @@ _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: the class was made at run time, its 
 _BUILTINS = {
     id(getattr(builtins, name)): getattr(builtins, name)
     for name in (
-        "abs all any anext aiter ascii bin callable chr divmod format hash hex isinstance issubclass "
-        "iter len max min next oct ord pow print repr round sorted sum"
+        "abs all any anext aiter ascii bin callable chr divmod format hash hex isinstance "
+        "issubclass iter len max min next oct ord pow print repr round sorted sum"
     ).split()
 }
 

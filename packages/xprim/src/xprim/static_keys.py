@@ -5,7 +5,7 @@
 of what it holds - in tuples and their subclasses, frozensets, slices, dataclasses and objects with
 an equality of their own. A key may say that two are different that are not: that costs a trace.
 
-Neighbours: `function_keys` is about functions; `jit`, `pmap` and the like key static arguments here.
+Neighbours: `function_keys` is about functions; `jit` and `pmap` key static arguments here.
 """
 
 from __future__ import annotations
@@ -81,16 +81,18 @@ def _unseen(value: Any, depth: int) -> Hashable:
         return kind
     if isinstance(value, np.generic) or (kind in _by_kind and kind is not frozenset):
         return static_key(value)
-    if isinstance(value, tuple | list):
-        return (kind, *[_unseen(v, depth + 1) for v in value])
-    if isinstance(value, dict):
-        items = [(_unseen(k, depth + 1), _unseen(v, depth + 1)) for k, v in value.items()]
-        return (kind, *items)
-    if isinstance(value, set | frozenset):
-        return (kind, frozenset([_unseen(v, depth + 1) for v in value]))
+    if isinstance(value, tuple | list | dict | set | frozenset):
+        return (kind, _unseen_items(value, depth + 1))
     if kind.__eq__ is object.__eq__ or isinstance(value, type | np.ndarray):
         return kind
     return (kind, _unseen_in_attributes(value, depth + 1))
+
+
+def _unseen_items(value: Any, depth: int) -> Hashable:
+    if isinstance(value, dict):
+        return tuple([(_unseen(k, depth), _unseen(v, depth)) for k, v in value.items()])
+    items = [_unseen(v, depth) for v in value]
+    return tuple(items) if isinstance(value, tuple | list) else frozenset(items)
 
 
 def _unseen_in_attributes(value: Any, depth: int) -> Hashable:
