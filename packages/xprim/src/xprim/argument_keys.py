@@ -83,8 +83,11 @@ def _parts_of_value(value: Any) -> Iterator[Any]:
         yield from _parts_of_value(tuple(value.values()))
     if isinstance(value, types.FunctionType | types.MethodType | functools.partial | type):
         yield value
-    elif not is_library_class(kind):
-        yield kind
+    elif is_library_class(kind):
+        if callable(value):
+            yield value
+    else:  # an equality of its own says what counts; without one it is all that the object holds
+        yield kind if kind.__eq__ is not object.__eq__ else value
 
 
 _CONTAINERS = (tuple, list, dict, type(None))

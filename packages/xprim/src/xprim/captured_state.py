@@ -95,8 +95,9 @@ class _StateWalk(Walk):
         held = getattr(value, "__dict__", None)
         if type(held) is not dict or isinstance(value, types.ModuleType):
             return _weakly(value)
+        kind = self.key(type(value))  # what its methods read is known after that
         read = [name for name in sorted(held) if name in self._read]
-        return ("object", _weakly(value), *[self.named(f".{n}", held[n]) for n in read])
+        return ("object", _weakly(value), kind, *[self.named(f".{n}", held[n]) for n in read])
 
 
 _PLAIN = frozenset((str, bytes, bool, int, float, type(None)))

@@ -9,9 +9,12 @@ Neighbours: `function_keys` and `key_walk` use these.
 from __future__ import annotations
 
 import fractions
+import functools
 import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
+
+import xtree
 
 
 class Identity:
@@ -73,7 +76,10 @@ def describe_function(fun: Callable[..., Any], parts: Callable[[], tuple[Any, ..
     setattr(fun, PARTS, (weakref.ref(fun), parts))
 
 
-classes_of_constants: weakref.WeakSet[type] = weakref.WeakSet((fractions.Fraction,))
+classes_of_constants: weakref.WeakSet[type] = weakref.WeakSet((
+    fractions.Fraction,
+    type(xtree.Partial(functools.partial(len)).func),  # a partial that is metadata
+))  # fmt: skip
 _C = TypeVar("_C", bound=type)
 
 

@@ -303,6 +303,7 @@ class Walk:
         return ("class", Identity(cls), tuple(found))
 
     def attributes(self, values: Any) -> list[Hashable]:
+        """Return the keys of named values, in the order of the names."""
         return [self.named(f"attribute {k}", v) for k, v in sorted(values.items())]
 
     def _static_method(self, value: Any) -> Hashable:
@@ -414,7 +415,7 @@ def _attribute_of_module(module: types.ModuleType, name: str) -> Any:
         return found
     if is_library_module(module):
         return getattr(module, name, _MISSING)
-    if "__getattr__" in vars(module):
+    if "__getattr__" in vars(module) or hasattr(types.ModuleType, name):
         raise NotConstantError(f"the module {module.__name__} computes its attribute {name}")
     return _MISSING
 

@@ -37,7 +37,6 @@ _IMPURE = tuple(
     "numpy._core.memmap numpy._core._ufunc_config numpy._core.printoptions numpy.core "
     "numpy.lib._npyio_impl numpy.lib._datasource numpy.lib._format_impl numpy.lib.npyio".split()
 )
-_IMPURE_BUILTINS = frozenset("fromfile set_typeDict _get_promotion_state".split())
 _LIBRARY_FOLDERS = tuple(
     os.path.join(os.path.dirname(os.path.abspath(str(module.__file__))), "")
     for module in (np, ml_dtypes)
@@ -151,7 +150,8 @@ def is_pure_builtin(value: types.BuiltinFunctionType) -> bool:
     return (
         isinstance(owner, types.ModuleType)
         and is_library_module(owner)
-        and value.__name__ not in _IMPURE_BUILTINS
+        and value.__name__ != "fromfile"
+        and not value.__name__.startswith("_")  # such read or set the state of NumPy
     )
 
 
