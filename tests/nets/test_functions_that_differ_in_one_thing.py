@@ -7,17 +7,24 @@ Once with fresh function objects, and once with one object that is transformed a
 
 from __future__ import annotations
 
+import dataclasses
+import enum
 import functools
+import math
+import types
+import zlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
+import hypothesis
+import hypothesis.strategies as st
 import numpy as np
 import pytest
-from tests.nets.cells import drawn
-from tests.nets.functions_that_differ import KINDS, NOT_SEEN_IN_ONE_OBJECT, Function, Maker
+from tests.nets.cells import IN_FULL, drawn
+from tests.nets.functions_that_differ import KINDS, NOT_SEEN_IN_ONE_OBJECT, Function, Maker, defined
 
 import xstack.numpy as xnp
-from xstack import checkpoint, grad, jit, jvp, lax, linearize, pmap, tree_util, vjp, vmap
+from xstack import checkpoint, custom_jvp, grad, jit, jvp, lax, linearize, pmap, tree_util, vjp, vmap
 
 X = 1.5
 
@@ -133,3 +140,258 @@ def _seeded(make: Maker, f: Function, way: str) -> Function:
     return make() if way == "fresh functions" else f
 
 
+
+
+# --- drawn paths: how the function that differs is reached ---------------------------------------
+
+
+def _in_a_module(f: Function) -> Function:
+    module = types.ModuleType("user_module_on_the_way")
+    module.g = f  # type: ignore[attr-defined]
+    return defined("def f(x): return m.g(x)", m=module)[0]  # type: ignore[no-any-return]
+
+
+def _in_a_class(f: Function) -> Function:
+    config = type("Config", (), {"g": staticmethod(f)})
+    return lambda x: config.g(x)
+
+
+def _in_a_property(f: Function) -> Function:
+    config = type("Config", (), {"g": property(lambda self: f)})
+    return lambda x: config().g(x)
+
+
+def _in_a_default(f: Function) -> Function:
+    def g(x: Any, h: Function = f) -> Any:
+        return h(x)
+
+    return g
+
+
+def _wrapped(f: Function) -> Function:
+    @functools.wraps(f)
+    def g(x: Any) -> Any:
+        return f(x)
+
+    return g
+
+
+def _in_an_attribute(f: Function) -> Function:
+    def g(x: Any) -> Any:
+        return g.inner(x)  # type: ignore[attr-defined]
+
+    g.inner = f  # type: ignore[attr-defined]
+    return g
+
+
+@dataclasses.dataclass(frozen=True)
+class Holder:
+    inner: Any
+
+    def apply(self, x: Any) -> Any:
+        return self.inner(x)
+
+
+class Pair(NamedTuple):
+    inner: Any
+    number: int
+
+
+WAYS: dict[str, Callable[[Function], Function]] = {
+    "a closure": lambda f: lambda x: f(x),
+    "a closure with a tuple": lambda f: (lambda t: lambda x: t[0](x))((f, 1)),
+    "a closure with a list": lambda f: (lambda t: lambda x: t[0](x))([f, 1]),
+    "a closure with a dict": lambda f: (lambda t: lambda x: t["f"](x))({"f": f}),
+    "a closure with a named tuple": lambda f: (lambda t: lambda x: t.inner(x))(Pair(f, 1)),
+    "a method of a frozen dataclass": lambda f: Holder(f).apply,
+    "a global": lambda f: defined("def f(x): return g(x)", g=f)[0],
+    "a global of a helper": lambda f: defined("def h(x): return g(x)\ndef f(x): return h(x)", g=f)[0],
+    "a module": _in_a_module,
+    "a static method": _in_a_class,
+    "a property": _in_a_property,
+    "a default": _in_a_default,
+    "functools.wraps": _wrapped,
+    "an attribute of the function": _in_an_attribute,
+    "a partial": lambda f: functools.partial(_apply, f),
+    "a nested function": lambda f: lambda x: (lambda y: f(y))(x),
+    "a comprehension": lambda f: lambda x: [f(y) for y in (x,)][0],  # noqa: RUF015
+    "jit": jit,
+    "checkpoint": checkpoint,
+    "a branch": _through_branches,
+    "vmap": lambda f: lambda x: vmap(f)(xnp.stack([x]))[0],
+}
+# Kinds that show the change through whatever holds the function.
+SHOWN = sorted(set(KINDS) - {"the_string_behind_a_bound_builtin"})
+
+
+@pytest.mark.fuzz
+@hypothesis.settings(
+    max_examples=5000 if IN_FULL else 150, deadline=None, derandomize=True, database=None
+)
+@hypothesis.given(
+    name=st.sampled_from(SHOWN),
+    ways=st.lists(st.sampled_from(sorted(WAYS)), min_size=1, max_size=3),
+    through=st.sampled_from(sorted(TRANSFORMATIONS)),
+)
+def test_a_difference_is_seen_however_the_function_is_reached(
+    name: str, ways: list[str], through: str
+) -> None:
+    x = xnp.asarray(X)
+    expected, found = [], []
+    for make in KINDS[name]():
+        expected.append(X * _number(make))
+        f = make()
+        for way in ways:
+            f = WAYS[way](f)
+        found.append(float(TRANSFORMATIONS[through](f)(x)))
+    assert expected[0] != expected[1]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+# --- functions that are equal share --------------------------------------------------------------
+
+# Lists and dicts may change; the classes and modules are made anew each time.
+CONSTANT_WAYS = sorted(set(WAYS) - {
+    "a closure with a list", "a closure with a dict", "a static method", "a property",
+})  # fmt: skip
+
+
+def _printing(scale: float) -> Function:
+    def f(x: Any) -> Any:
+        print("traced")
+        return x * scale + math.pi * np.float32(2) + len("ab")
+
+    return f
+
+
+@pytest.mark.parametrize("through", ["jit", "jit of grad", "scan", "a bare body"])
+@pytest.mark.parametrize(
+    "way", ["nothing", *CONSTANT_WAYS]
+)
+def test_functions_that_are_equal_are_traced_once(
+    way: str, through: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    transform = TRANSFORMATIONS.get(through) or DERIVATIVES[through]
+    x = xnp.asarray(X)
+    times = []
+    for _ in range(4):
+        transform(WAYS.get(way, lambda f: f)(_printing(2.25)))(x)
+        times.append(capsys.readouterr().out.count("traced"))
+    assert times[1:] == [0, 0, 0]
+
+
+# --- static values, and what a call reaches through its arguments --------------------------------
+
+
+class P(NamedTuple):
+    value: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class D:
+    value: Any
+
+
+class Word(enum.StrEnum):
+    A = "a"
+
+
+VALUES: list[list[Any]] = [
+    [1, 1.0, True, np.float32(1), np.int32(1)],
+    [0.0, -0.0, 0, False],
+    ["a", Word.A],
+    [2, 3],
+    [float("nan"), 1.0],
+]
+HOLDERS: dict[str, Callable[[Any], Any]] = {
+    "bare": lambda v: v,
+    "a named tuple": P,
+    "a frozen dataclass": D,
+    "a tuple": lambda v: (v,),
+    "a named tuple in a tuple": lambda v: (P(v), 1),
+    "a tuple in a dataclass": lambda v: D((v,)),
+    "a frozenset": lambda v: frozenset([v]),
+}
+
+
+def _tell(value: Any, x: Any) -> Any:
+    """Return x times a number that tells values apart that compare equal."""
+    while isinstance(value, tuple | frozenset | D):
+        value = value.value if isinstance(value, D) else next(iter(value))
+    return x * (zlib.crc32(f"{type(value)} {value!r}".encode()) % 1000 + 1)
+
+
+def _nondiff(c: Any, x: Any) -> Any:
+    f = custom_jvp(_tell, nondiff_argnums=(0,))
+    f.defjvp(lambda v, p, t: (_tell(v, *p), _tell(v, *t)))
+    return f(c, x)
+
+
+_JITTED_BY_NUMBER = jit(_tell, static_argnums=0)
+_JITTED_BY_NAME = jit(_tell, static_argnames="value")
+_PMAPPED = pmap(_tell, static_broadcasted_argnums=0)
+_CHECKPOINTED = checkpoint(_tell, static_argnums=0)
+PLACES: dict[str, Callable[[Any, Any], Any]] = {
+    "static_argnums": _JITTED_BY_NUMBER,
+    "static_argnums of a fresh jit": lambda c, x: jit(_tell, static_argnums=0)(c, x),
+    "static_argnames": lambda c, x: _JITTED_BY_NAME(value=c, x=x),
+    "static_argnums under vmap": lambda c, x: vmap(
+        lambda v: _JITTED_BY_NUMBER(c, v))(xnp.stack([x]))[0],
+    "static_argnums under grad": lambda c, x: x * grad(lambda v: _JITTED_BY_NUMBER(c, v))(x),
+    "ahead of time": lambda c, x: _JITTED_BY_NUMBER.lower(c, x).compile()(x),
+    "pmap": lambda c, x: _PMAPPED(c, xnp.stack([x]))[0],
+    "checkpoint": _CHECKPOINTED,
+    "jit of checkpoint": lambda c, x: jit(lambda v: _CHECKPOINTED(c, v))(x),
+    "nondiff_argnums": _nondiff,
+    "a closure": lambda c, x: jit(lambda v: _tell(c, v))(x),
+    "a default": lambda c, x: jit(lambda v, d=c: _tell(d, v), static_argnums=1)(x),
+    "a partial": lambda c, x: jit(functools.partial(_tell, c))(x),
+    "a body of scan": lambda c, x: lax.scan(lambda s, _: (s, _tell(c, s)), x, None, 1)[1][0],
+    "a branch": lambda c, x: lax.cond(True, lambda v: _tell(c, v), lambda v: v, x),
+}  # fmt: skip
+STATIC_CELLS = [
+    (place, holder, k) for place in PLACES for holder in HOLDERS for k in range(len(VALUES))
+]
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("cell", drawn(STATIC_CELLS, 150), ids=str)
+def test_static_values_that_only_compare_equal_are_different(cell: tuple[str, str, int]) -> None:
+    place, holder, k = cell
+    x = xnp.asarray(X)
+    for value in (*VALUES[k], *VALUES[k]):
+        held = HOLDERS[holder](value)
+        assert float(PLACES[place](held, x)) == float(_tell(held, x)), repr(held)
+
+
+@pytest.mark.parametrize("way", ["a node", "the metadata", "a static value"])
+def test_a_global_of_a_method_of_an_argument_is_seen_by_a_fresh_jit(way: str) -> None:
+    source = "class A:\n def __init__(self, x): self.x = x\n def scaled(self): return self.x * scale"
+    cls, space = defined(source, "A", scale=2.0)
+    if way == "a node":
+        tree_util.register_pytree_node(cls, lambda a: ((a.x,), None), lambda _, c: cls(*c))
+        call = lambda: jit(lambda a: a.scaled())(cls(1.0))  # noqa: E731
+    elif way == "the metadata":
+        call = lambda: jit(lambda p: p(1.0))(  # noqa: E731
+            tree_util.Partial(lambda x: cls(x).scaled())
+        )
+    else:
+        call = lambda: jit(lambda a, x: x * a.scaled(), static_argnums=0)(cls(1.0), 1.0)  # noqa: E731
+    assert float(call()) == 2.0
+    space["scale"] = 3.0
+    assert float(call()) == 3.0
+
+
+def test_metadata_that_only_compares_equal_is_different() -> None:
+    @functools.partial(tree_util.register_dataclass, data_fields=["x"], meta_fields=["c"])
+    @dataclasses.dataclass
+    class C:
+        x: Any
+        c: Any
+
+    f = jit(lambda a: _tell(a.c, a.x))
+    for hold in HOLDERS.values():
+        for values in VALUES:
+            for value in (*values, *values):
+                argument = C(xnp.asarray(X), hold(value))
+                assert float(f(argument)) == float(_tell(argument.c, X)), repr(argument)

@@ -10,13 +10,16 @@ Neighbours: `calls` asks `cache_for`; `cache_memory` is the table.
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Hashable
 from typing import Any
 
 from xjit.cache_memory import Bounded
-from xprim import ClosedJaxpr
+from xprim import ClosedJaxpr, config
 from xprim.captured_state import captured_state, difference
 from xprim.function_keys import Identity, function_key, is_by_identity
+from xprim.source import capture, describe_full
+from xprim.wording import place_of
 
 # Functions whose programs are kept although nobody holds the jitted function any more; a function
 # that captured arrays weighs one more for each MiB of them.
@@ -112,3 +115,19 @@ def cache_for(
                 functools.partial(_functions.remove, key)
             )
     return found, change
+
+
+def check_captured(name: str, fun: Callable[..., Any], cache: FunctionCache) -> None:
+    """Warn or raise when a function sees something else than when it was traced."""
+    change = cache.change_since(fun)
+    if not change:
+        return
+    text = (
+        f"jit: what {name} sees has changed since it was traced; the program is the old one."
+        f"\n  changed   {change}\n  where     {place_of(fun)}"
+        f"\n  hint      pass it as an argument, or call jit({name}) anew: that looks again"
+    )
+    if config.values.check_captured_values == "raise":
+        raise RuntimeError(text)
+    source = capture()
+    warnings.warn_explicit(text, UserWarning, *describe_full(source)[:2])

@@ -40,7 +40,7 @@ def captured_state(fun: Callable[..., Any]) -> Hashable:
     """
     try:
         return _StateWalk().key(fun)
-    except NotConstantError:
+    except (NotConstantError, RecursionError):
         return None
 
 

@@ -53,7 +53,7 @@ def function_key(fun: Callable[..., Any], also: Iterable[Any] = ()) -> Hashable:
         walk = Walk()
         key = walk.key(fun)
         return ("with", key, *[walk.key(value) for value in also]) if also else key
-    except NotConstantError:
+    except (NotConstantError, RecursionError):
         return _by_identity(fun)
 
 
@@ -69,6 +69,8 @@ def why_not_shared(fun: Callable[..., Any], also: Iterable[Any] = ()) -> str:
         Walk().key((fun, *also))
     except NotConstantError as error:
         return ": ".join([*reversed(error.path), error.reason])
+    except RecursionError:
+        return "it reaches too much to look at"
     return ""
 
 

@@ -72,6 +72,7 @@ if TYPE_CHECKING:  # what the names are, for type checkers and editors
         typeof as typeof,
     )
     from xprim.config import (
+        check_captured_values as check_captured_values,
         check_tracer_leaks as check_tracer_leaks,
         debug_infs as debug_infs,
         debug_key_reuse as debug_key_reuse,
@@ -117,7 +118,8 @@ _NAMES_BY_MODULE = {
         "make_jaxpr", "named_scope", "typeof",
     ),
     "xprim.config": (
-        "check_tracer_leaks", "debug_infs", "debug_key_reuse", "debug_nans", "default_device",
+        "check_captured_values", "check_tracer_leaks", "debug_infs", "debug_key_reuse",
+        "debug_nans", "default_device",
         "default_matmul_precision", "default_prng_impl", "disable_jit", "enable_checks",
         "enable_x64", "explain_cache_misses", "log_compiles", "numpy_dtype_promotion",
         "numpy_rank_promotion",
