@@ -20,11 +20,30 @@ import hypothesis
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from tests.nets.cells import IN_FULL, drawn
-from tests.nets.functions_that_differ import KINDS, NOT_SEEN_IN_ONE_OBJECT, Function, Maker, defined
 
+import tests.nets.differences  # noqa: F401 - fills the table
 import xstack.numpy as xnp
-from xstack import checkpoint, custom_jvp, grad, jit, jvp, lax, linearize, pmap, tree_util, vjp, vmap
+from tests.nets.cells import IN_FULL, drawn
+from tests.nets.differences.table import (
+    KINDS,
+    NOT_SEEN_IN_ONE_OBJECT,
+    Function,
+    Maker,
+    defined,
+)
+from xstack import (
+    checkpoint,
+    custom_jvp,
+    grad,
+    jit,
+    jvp,
+    lax,
+    linearize,
+    pmap,
+    tree_util,
+    vjp,
+    vmap,
+)
 
 X = 1.5
 
@@ -47,7 +66,9 @@ TRANSFORMATIONS: dict[str, Callable[[Function], Function]] = {
     "jit of a lambda": lambda f: jit(lambda x: f(x)),
     "jit of a partial": lambda f: jit(functools.partial(f)),
     "a static argument of jit": _static,
-    "a partial among the arguments of jit": lambda f: lambda x: jit(_apply)(tree_util.Partial(f), x),
+    "a partial among the arguments of jit": lambda f: (
+        lambda x: jit(_apply)(tree_util.Partial(f), x)
+    ),
     "ahead of time": lambda f: lambda x: jit(f).lower(x).compile()(x),
     "vmap of jit": lambda f: lambda x: vmap(jit(f))(xnp.stack([x, x]))[0],
     "jit of vmap": lambda f: lambda x: jit(vmap(f))(xnp.stack([x, x]))[0],
@@ -55,13 +76,15 @@ TRANSFORMATIONS: dict[str, Callable[[Function], Function]] = {
     "jit of checkpoint": lambda f: jit(checkpoint(f)),
     "pmap": lambda f: lambda x: pmap(f)(xnp.stack([x]))[0],
     "scan": lambda f: lambda x: lax.scan(lambda c, _: (c, f(c)), x, None, 2)[1][1],
-    "the body of scan": lambda f: lambda x: lax.scan(lambda c, v: (c, f(v)), 0.0, xnp.stack([x]))[1][0],
+    "the body of scan": lambda f: (
+        lambda x: lax.scan(lambda c, v: (c, f(v)), 0.0, xnp.stack([x]))[1][0]
+    ),
     "a bare body": lambda f: lambda x: lax.map(f, xnp.stack([x]))[0],
     "cond": _through_branches,
     "a bare branch": lambda f: lambda x: lax.switch(0, [f], x),
-    "while_loop": lambda f: lambda x: lax.while_loop(
-        lambda s: s[0] < 1, lambda s: (s[0] + 1, f(s[1])), (0, x)
-    )[1],
+    "while_loop": lambda f: (
+        lambda x: lax.while_loop(lambda s: s[0] < 1, lambda s: (s[0] + 1, f(s[1])), (0, x))[1]
+    ),
     "fori_loop": lambda f: lambda x: lax.fori_loop(0, 1, lambda _, v: f(v), x),
 }
 # These give the derivative, which for `x * number` is the number.
@@ -140,8 +163,6 @@ def _seeded(make: Maker, f: Function, way: str) -> Function:
     return make() if way == "fresh functions" else f
 
 
-
-
 # --- drawn paths: how the function that differs is reached ---------------------------------------
 
 
@@ -205,7 +226,9 @@ WAYS: dict[str, Callable[[Function], Function]] = {
     "a closure with a named tuple": lambda f: (lambda t: lambda x: t.inner(x))(Pair(f, 1)),
     "a method of a frozen dataclass": lambda f: Holder(f).apply,
     "a global": lambda f: defined("def f(x): return g(x)", g=f)[0],
-    "a global of a helper": lambda f: defined("def h(x): return g(x)\ndef f(x): return h(x)", g=f)[0],
+    "a global of a helper": lambda f: defined("def h(x): return g(x)\ndef f(x): return h(x)", g=f)[
+        0
+    ],
     "a module": _in_a_module,
     "a static method": _in_a_class,
     "a property": _in_a_property,
@@ -265,9 +288,7 @@ def _printing(scale: float) -> Function:
 
 
 @pytest.mark.parametrize("through", ["jit", "jit of grad", "scan", "a bare body"])
-@pytest.mark.parametrize(
-    "way", ["nothing", *CONSTANT_WAYS]
-)
+@pytest.mark.parametrize("way", ["nothing", *CONSTANT_WAYS])
 def test_functions_that_are_equal_are_traced_once(
     way: str, through: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -366,7 +387,9 @@ def test_static_values_that_only_compare_equal_are_different(cell: tuple[str, st
 
 @pytest.mark.parametrize("way", ["a node", "the metadata", "a static value"])
 def test_a_global_of_a_method_of_an_argument_is_seen_by_a_fresh_jit(way: str) -> None:
-    source = "class A:\n def __init__(self, x): self.x = x\n def scaled(self): return self.x * scale"
+    source = (
+        "class A:\n def __init__(self, x): self.x = x\n def scaled(self): return self.x * scale"
+    )
     cls, space = defined(source, "A", scale=2.0)
     if way == "a node":
         tree_util.register_pytree_node(cls, lambda a: ((a.x,), None), lambda _, c: cls(*c))
@@ -376,7 +399,8 @@ def test_a_global_of_a_method_of_an_argument_is_seen_by_a_fresh_jit(way: str) ->
             tree_util.Partial(lambda x: cls(x).scaled())
         )
     else:
-        call = lambda: jit(lambda a, x: x * a.scaled(), static_argnums=0)(cls(1.0), 1.0)  # noqa: E731
+        f = lambda a, x: x * a.scaled()  # noqa: E731
+        call = lambda: jit(f, static_argnums=0)(cls(1.0), 1.0)  # noqa: E731
     assert float(call()) == 2.0
     space["scale"] = 3.0
     assert float(call()) == 3.0

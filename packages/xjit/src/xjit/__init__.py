@@ -27,7 +27,7 @@ from xjit.devices import (
     set_num_cpu_devices,
 )
 from xjit.eager_backend import EagerBackend, compile_and_run
-from xjit.function_caches import clear_functions
+from xjit.function_caches import check_captured_values, clear_functions
 from xjit.jaxlib_gateway import XlaError
 from xjit.jit import jit
 from xjit.jit_primitive import jit_p
@@ -62,6 +62,7 @@ __all__ = [
     "SingleDeviceSharding",
     "XlaError",
     "block_until_ready",
+    "check_captured_values",
     "clear_caches",
     "compile_and_run",
     "copy_to_host_async",

@@ -20,7 +20,13 @@ import xtree
 from xjit.arguments import Arguments, LazyNames, Signature, explain_miss
 from xjit.checks import check_finite
 from xjit.fast_calls import Ways, key_of
-from xjit.function_caches import FunctionCache, Traced, cache_for, check_captured
+from xjit.function_caches import (
+    FunctionCache,
+    Traced,
+    cache_for,
+    check_captured,
+    check_captured_values,
+)
 from xjit.jaxlib_gateway import RuntimeFailure, fail
 from xjit.jit_primitive import jit_p
 from xjit.operands import (
@@ -145,7 +151,7 @@ class Calls:
         results = program.call(_owned(program, given, arrays))
         if _values.debug_nans or _values.debug_infs:
             check_finite(self.name, results, traced.closed, None if program.donated else arrays)
-        elif self.out_placement is None and _values.check_captured_values == "off":
+        elif self.out_placement is None and check_captured_values.value == "off":
             self._install(given, key, traced, program)
         if self.out_placement is not None:
             results = _moved(results, self.out_placement)
@@ -260,7 +266,7 @@ class Calls:
         if cache is not None and key in self._also:
             found = cache.traced.get((key, self._also[key]))
             if found is not None:
-                if _values.check_captured_values != "off":
+                if check_captured_values.value != "off":
                     check_captured(self.name, self.fun, cache)
                 return found
         cache, change = self._cache_of_function()

@@ -21,6 +21,17 @@ from xprim.function_keys import Identity, function_key, is_by_identity
 from xprim.source import capture, describe_full
 from xprim.wording import place_of
 
+check_captured_values = config.define(
+    config.Option(
+        "check_captured_values",
+        "off",
+        "What a call does when its function sees other values than when it was traced (slow: each "
+        "call looks).",
+        choices=("off", "warn", "raise"),
+        in_cache_key=True,
+    )
+)
+
 # Functions whose programs are kept although nobody holds the jitted function any more; a function
 # that captured arrays weighs one more for each MiB of them.
 _MAX_FUNCTIONS = 512
@@ -127,7 +138,7 @@ def check_captured(name: str, fun: Callable[..., Any], cache: FunctionCache) -> 
         f"\n  changed   {change}\n  where     {place_of(fun)}"
         f"\n  hint      pass it as an argument, or call jit({name}) anew: that looks again"
     )
-    if config.values.check_captured_values == "raise":
+    if check_captured_values.value == "raise":
         raise RuntimeError(text)
     source = capture()
     warnings.warn_explicit(text, UserWarning, *describe_full(source)[:2])

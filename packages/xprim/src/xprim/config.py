@@ -337,7 +337,6 @@ class Override:
 class _Values(threading.local):
     """The values of all options: the class's for the process, an instance's for its thread."""
 
-    check_captured_values: str
     check_tracer_leaks: bool
     debug_infs: bool
     debug_key_reuse: bool
@@ -463,12 +462,6 @@ debug_key_reuse = _flag("debug_key_reuse", "Whether using a random key twice is 
 check_tracer_leaks = _flag(
     "check_tracer_leaks",
     "Whether a traced value that outlives its transformation is reported as that ends.",
-)
-check_captured_values = _choice(
-    "check_captured_values",
-    ("off", "warn", "raise"),
-    "What happens when a compiled function is called that sees other values than when it was "
-    "traced (slow: each call looks).",
 )
 enable_checks = _flag(
     "enable_checks", "Whether every jaxpr is checked as it is built (slow; finds errors in rules)."

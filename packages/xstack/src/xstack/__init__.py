@@ -43,6 +43,7 @@ if TYPE_CHECKING:  # what the names are, for type checkers and editors
     from xjit import (
         Device as Device,
         block_until_ready as block_until_ready,
+        check_captured_values as check_captured_values,
         clear_caches as clear_caches,
         copy_to_host_async as copy_to_host_async,
         default_backend as default_backend,
@@ -72,7 +73,6 @@ if TYPE_CHECKING:  # what the names are, for type checkers and editors
         typeof as typeof,
     )
     from xprim.config import (
-        check_captured_values as check_captured_values,
         check_tracer_leaks as check_tracer_leaks,
         debug_infs as debug_infs,
         debug_key_reuse as debug_key_reuse,
@@ -118,8 +118,7 @@ _NAMES_BY_MODULE = {
         "make_jaxpr", "named_scope", "typeof",
     ),
     "xprim.config": (
-        "check_captured_values", "check_tracer_leaks", "debug_infs", "debug_key_reuse",
-        "debug_nans", "default_device",
+        "check_tracer_leaks", "debug_infs", "debug_key_reuse", "debug_nans", "default_device",
         "default_matmul_precision", "default_prng_impl", "disable_jit", "enable_checks",
         "enable_x64", "explain_cache_misses", "log_compiles", "numpy_dtype_promotion",
         "numpy_rank_promotion",
@@ -133,9 +132,10 @@ _NAMES_BY_MODULE = {
     ),
     "xbatch": ("vmap",),
     "xjit": (
-        "Device", "block_until_ready", "clear_caches", "copy_to_host_async", "default_backend",
-        "device_count", "device_get", "device_put", "devices", "jit", "local_device_count",
-        "local_devices", "process_count", "process_index", "process_indices",
+        "Device", "block_until_ready", "check_captured_values", "clear_caches",
+        "copy_to_host_async", "default_backend", "device_count", "device_get", "device_put",
+        "devices", "jit", "local_device_count", "local_devices", "process_count", "process_index",
+        "process_indices",
     ),
     "xpar": ("pmap",),
 }  # fmt: skip
