@@ -1,7 +1,8 @@
 """Random programs: evaluation, compilation, batching and differentiation agree on all of them.
 
 Operations of `lax` within bounds that allow tight comparisons; the public functions, special values
-and all dtypes are drawn by `tests/nets`. `FUZZ_PROGRAMS` says how many programs the test marked `fuzz` draws (`nox -s fuzz` asks for 10,000).
+and all dtypes are drawn by `tests/nets`. `FUZZ_PROGRAMS` says how many programs the test marked
+`fuzz` draws (`nox -s fuzz` asks for 10,000).
 """
 
 from __future__ import annotations

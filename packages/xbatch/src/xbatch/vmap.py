@@ -19,6 +19,7 @@ from xbatch.axis import BatchAxis
 from xbatch.batching import batch_flat
 from xprim import Array, as_array, not_mapped
 from xprim.callables import check_function, looking_like
+from xprim.function_keys import describe_function
 from xprim.tracebacks import shorten
 from xprim.wording import argument_names
 
@@ -85,6 +86,7 @@ def vmap(
             shorten(error)
             raise
 
+    describe_function(vmapped, lambda: ("vmap", fun, in_axes, out_axes, axis_name, axis_size))
     return cast("F", vmapped)
 
 

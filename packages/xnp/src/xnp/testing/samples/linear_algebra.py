@@ -96,7 +96,10 @@ def _determinants(*, smooth: bool = True) -> list[Sample]:
     singular = [np.diag(d) for d in ([0.0, 1, 2, 3], [0.0, 1, 0, 3])] + [np.zeros((4, 4))]
     return [
         *_samples(_matrix, _SQUARE),
-        *[Sample([a], {}, FLOAT64, smooth, note=f"rank-{np.linalg.matrix_rank(a)}") for a in singular],
+        *[
+            Sample([a], {}, FLOAT64, smooth, note=f"rank-{np.linalg.matrix_rank(a)}")
+            for a in singular
+        ],
         _nan(2),
     ]
 
