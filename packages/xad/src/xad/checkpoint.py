@@ -24,22 +24,19 @@ from xad.checkpoint_policies import POLICY_MAKERS, Policy
 from xad.linearize import LinearizeHandle
 from xad.saved_values import derivative_given, saved_values, with_calls_inlined, with_results
 from xprim import (
-    Array,
     ClosedJaxpr,
     Primitive,
     close_over,
     closed_without_dead_code,
-    config,
     effects_text,
     stage,
-    state,
     static_positions,
 )
+from xprim.argument_keys import program_key
 from xprim.callables import check_function, looking_like
 from xprim.calls import call_rules, nonzero, taken, with_zeros
-from xprim.function_keys import function_key, identities
+from xprim.function_keys import identities
 from xprim.wording import described
-from xtree.interning import equality_key
 
 
 def checkpoint(
@@ -82,7 +79,8 @@ def checkpoint(
         dynamic = [a for i, a in enumerate(args) if i not in fixed]
         leaves, in_tree = xtree.flatten((dynamic, kwargs))
         operands = as_arrays(leaves, "checkpoint", in_tree)
-        key = _key_of(fun, in_tree, operands, [(i, args[i]) for i in fixed])
+        avals = [x.aval for x in operands]
+        key = program_key(fun, in_tree, avals, tuple([(i, args[i]) for i in fixed]))
         program = _programs.get(key)
         if program is None:
             closed, out_tree = stage(fun, args, kwargs, fixed, operation="checkpoint")
@@ -110,17 +108,6 @@ class _Program:
     closed: ClosedJaxpr
     captured: Sequence[Any]
     out_tree: Any
-
-
-def _key_of(
-    fun: Callable[..., Any], in_tree: Any, operands: Sequence[Array], fixed: Sequence[Any]
-) -> Any:
-    """Return what a program of a function depends on; None where that cannot be told."""
-    if state.axis_sizes:
-        return None
-    statics = [(i, equality_key(value)) for i, value in fixed]
-    avals = [x.aval for x in operands]
-    return (function_key(fun), in_tree, *avals, *statics, config.trace_context())
 
 
 def _keep(key: Any, program: _Program) -> None:

@@ -2,7 +2,8 @@
 
 A program is found by the structure of the arguments and the static values. The classes of pytree
 nodes and static objects have methods, which may see a global that has changed since; functions may
-be static, or the metadata of a node. `arguments_key` has what of that must be equal as well.
+be static, or the metadata of a node. `arguments_key` has what of that must be equal as well;
+`program_key` has all that a program depends on, for those who keep programs of functions.
 
 Neighbours: `function_keys` walks through them; `static_keys` has the static values themselves.
 """
@@ -12,12 +13,15 @@ from __future__ import annotations
 import functools
 import types
 import weakref
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import xtree
+from xprim import config
 from xprim.function_keys import function_key, is_by_identity
 from xprim.library_code import is_library_class
+from xprim.static_keys import static_key
+from xprim.trace import state
 
 _MAX_KEPT = 4096
 # By identity: structures with metadata of the user's may be equal without being the same.
@@ -42,6 +46,33 @@ def arguments_key(tree: Any, statics: tuple[Any, ...] = ()) -> Hashable:
         return None
     key = function_key(_nothing, also)
     return object() if is_by_identity(key) else key
+
+
+def program_key(
+    fun: Callable[..., Any], tree: Any, avals: Sequence[Any], statics: tuple[Any, ...] = ()
+) -> Hashable:
+    """Return a key of all that the program of a function depends on.
+
+    Args:
+      fun: the function.
+      tree: the structure of its traced arguments.
+      avals: their abstract values.
+      statics: the static values, with their places.
+
+    Returns:
+      None where that cannot be told: the function sees what may change, a static value has no
+      hash, or axis names are in scope.
+    """
+    if state.axis_sizes:
+        return None
+    key = function_key(fun)
+    if is_by_identity(key):
+        return None
+    try:
+        fixed = static_key(statics)
+    except TypeError:
+        return None
+    return (key, tree, arguments_key(tree, statics), *avals, fixed, config.trace_context())
 
 
 def _nothing() -> None:

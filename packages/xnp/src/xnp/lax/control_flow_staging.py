@@ -20,15 +20,12 @@ from xprim import (
     ShapedArray,
     as_array,
     close_over,
-    config,
     get_primitive,
     promotion,
-    state,
     trace_to_jaxpr,
 )
-from xprim.argument_keys import arguments_key
+from xprim.argument_keys import program_key
 from xprim.callables import name_of
-from xprim.function_keys import function_key, is_by_identity
 from xprim.wording import LazyNames, argument_names, described, place_of
 
 _MAX_KEPT = 1024
@@ -74,7 +71,7 @@ def staged(
     """
     if not callable(fun):
         raise TypeError(f"{operation}: {what} must be a function.\n  got       {described(fun)}")
-    key = _key_of(fun, in_tree, avals)
+    key = program_key(fun, in_tree, avals)
     found = _kept.get(key) if key is not None else None
     if found is None:
         found = _traced(fun, in_tree, avals, operation, what)
@@ -83,15 +80,6 @@ def staged(
                 _kept.clear()
             _kept[key] = found
     return found
-
-
-def _key_of(fun: Any, in_tree: Any, avals: Sequence[ShapedArray]) -> Any:
-    if state.axis_sizes:
-        return None
-    key = function_key(fun)
-    if is_by_identity(key):
-        return None
-    return (key, in_tree, arguments_key(in_tree), tuple(avals), config.trace_context())
 
 
 def _traced(
