@@ -51,7 +51,7 @@ def cond(
       *operands: pytrees of arrays.
       operand: the operand, as one keyword argument.
 
-    The older form `cond(pred, x, true_fun, y, false_fun)` gives each function an operand of its own.
+    The older form `cond(pred, x, true_fun, y, false_fun)` gives each function its own operand.
 
     Returns:
       The result of the function that was chosen.

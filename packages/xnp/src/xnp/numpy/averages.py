@@ -25,7 +25,15 @@ from xnp.numpy.promoting import (
     scalar_like,
     spread,
 )
-from xnp.numpy.reductions import Axis, kept, reduced, requested, static_axis, sum as summed
+from xnp.numpy.reductions import (
+    Axis,
+    kept,
+    mask_of,
+    reduced,
+    requested,
+    static_axis,
+    sum as summed,
+)
 from xprim import Array, dtypes
 
 __all__ = ["average", "mean", "std", "var"]
@@ -85,7 +93,7 @@ def _center(a: Array, axis: Any, where: Any) -> Array:
 
 
 def _taken(a: Any, axis: Any, keepdims: bool, where: Any, dtype: Any) -> Array:
-    mask = spread(cast(array_of(where, "where"), dtypes.bool_), a.aval.shape)
+    mask = spread(mask_of(where, "mean"), a.aval.shape)
     return summed(mask, axis, dtype, keepdims=keepdims)
 
 
@@ -201,7 +209,10 @@ def average(
                 "average: the weights must have the shape of the array, or of its axes."
                 f"\n  got       a: {a.aval.str_long()}, weights: {weights.aval.str_long()}"
             )
-        weights = bind("broadcast_in_dim", weights, shape=a.aval.shape, broadcast_dimensions=axes)
+        order = sorted(range(len(axes)), key=axes.__getitem__)
+        weights = bind("transpose", weights, permutation=tuple(order))
+        weights = bind("broadcast_in_dim", weights, shape=a.aval.shape,
+                       broadcast_dimensions=tuple(sorted(axes)))  # fmt: skip
     total = summed(weights, axes, keepdims=keepdims)
     result = bind("div", summed(bind("mul", a, weights), axes, keepdims=keepdims), total)
     return (result, total) if returned else result

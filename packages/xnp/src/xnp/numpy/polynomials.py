@@ -13,7 +13,8 @@ from xnp.numpy.creation import asarray
 from xnp.numpy.indexing import read
 from xnp.numpy.joining import concatenate
 from xnp.numpy.promoting import array_of, bind, filled, inexact, promoted, scalar_like, select
-from xnp.numpy.ranges import eye, vander
+from xnp.numpy.ranges import vander
+from xnp.numpy.triangles import eye
 from xprim import Array, ConcreteArray, dtypes, get_primitive
 from xprim.errors import ConcretizationTypeError
 
