@@ -34,7 +34,7 @@ from xnp.numpy.reductions import (
     static_axis,
     sum as summed,
 )
-from xprim import Array, dtypes
+from xprim import Array, Tracer, as_array, dtypes
 
 __all__ = ["average", "mean", "std", "var"]
 
@@ -142,14 +142,15 @@ def _spread_measure(
             )
         ddof = correction
     dtype, axis = requested(dtype, operation), static_axis(axis)
-    if where is None and mean is None:
+    traced = isinstance(ddof, Tracer) and ddof.concrete() is None
+    if where is None and mean is None and not traced:
         return _var(a, axis, dtype, ddof, keepdims, root)
     (a,) = inexact(operation, a)
     center = _center(a, axis, where) if mean is None else mean
     squares = squared_distance(a, *promoted(operation, center))
     total = summed(squares, axis, keepdims=keepdims, where=where)
     count = _taken(a, axis, keepdims, True if where is None else where, total.aval.dtype)
-    result = bind("div", total, bind("sub", count, scalar_like(ddof, count)))
+    result = bind("div", total, bind("sub", count, cast(as_array(ddof), count.aval.dtype)))
     return _in_result_dtype(bind("sqrt", result) if root else result, a.aval, dtype)
 
 

@@ -74,6 +74,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     size = arr.aval.shape[axis]
     places = obj if _is_traced(obj) else _static_positions(obj, "insert")
     count = _number_of_new(places, values, arr.aval, axis)
+    if not count:
+        return arr  # type: ignore[no-any-return]
     source = _traced_source(places, size, count) if _is_traced(places) else _source_of_insert(
         places, axis, size, count)  # fmt: skip
     values = spread(cast(values, arr.aval.dtype), _with_size(arr.aval.shape, axis, count))

@@ -29,7 +29,8 @@ from xnp.numpy.promoting import (
 )
 from xnp.numpy.reductions import sum as summed
 from xnp.numpy.shaping import moveaxis, permuted
-from xprim import Array, ConcreteArray, dtypes, scalar_array
+from xnp.numpy.triangles import eye
+from xprim import Array, ConcreteArray, Tracer, dtypes, scalar_array
 from xprim.errors import ConcretizationTypeError
 from xprim.static_sizes import static_int
 
@@ -254,11 +255,16 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
 
 
 def trace(
-    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
+    a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
 ) -> Array:
-    """Return the sum of the diagonal, see `diagonal`."""
+    """Return the sum of the diagonal, see `diagonal`; the offset may be a traced integer."""
     if out is not None:
         raise TypeError("trace: out= is not supported, for arrays do not change.")
+    if isinstance(offset, Tracer) and offset.concrete() is None:
+        a = moveaxis(a, (axis1, axis2), (-2, -1))
+        on_diagonal = eye(*a.aval.shape[-2:], offset, bool)
+        return summed(select(spread(on_diagonal, a.aval.shape), a, scalar_like(0, a)), (-2, -1),
+                      dtype)  # fmt: skip
     return summed(diagonal(a, offset, axis1, axis2), -1, dtype)
 
 

@@ -30,6 +30,7 @@ from xnp.numpy.promoting import (
     several_axes,
 )
 from xprim import Array, dtypes
+from xprim.static_sizes import static_int
 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "max", "min", "prod", "ptp",
@@ -43,7 +44,8 @@ def static_axis(axis: Any) -> Any:
     """Return axes as something hashable: one as it is, several as a tuple."""
     if axis is None or type(axis) is int or type(axis) is tuple:
         return axis
-    return tuple(axis) if several_axes(axis) else axis
+    # a float equals an int, and would find what is known of that
+    return tuple(axis) if several_axes(axis) else static_int(axis, "axis", "the axis")
 
 
 def requested(dtype: Any, operation: str) -> Any:
@@ -335,10 +337,10 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool = F
       keepdims: whether the reduced axis stays with size 1.
     """
     no_out("argmax", out)
-    return _argmax(a, axis, keepdims)
+    return _argmax(a, static_axis(axis), keepdims)
 
 
 def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Array:
     """Return the position of the first least element along an axis; that of a NaN if there is."""
     no_out("argmin", out)
-    return _argmin(a, axis, keepdims)
+    return _argmin(a, static_axis(axis), keepdims)

@@ -55,7 +55,7 @@ def _offset(k: Any, operation: str) -> int | Array:
     if not isinstance(k, Tracer) or k.concrete() is not None:
         return static_int(k, operation, "k")
     if k.aval.shape or not dtypes.is_integer(k.aval.dtype):
-        raise TypeError(f"{operation}: k must be an integer, got {k.aval.str_long()}.")
+        raise TypeError(f"{operation}: k must be an integer, got {k.aval.strong().str_long()}.")
     return k
 
 
