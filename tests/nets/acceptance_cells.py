@@ -138,21 +138,24 @@ _VALUES: dict[str, Any] = {
     "operands": [Native(M), Native(M)], "permutation": (1, 0), "obj": 1, "values": 9.0,
     "kth": 1, "indices_or_sections": 3, "bins": Native(np.array([0.5, 1.5], np.float32)),
 }  # fmt: skip
-_POLYNOMIAL = dict.fromkeys(["c1", "c2", "p1", "p2", "u"], Native(V))
+
+
+def _each(names: str, *parameters: str, value: Any) -> dict[str, dict[str, Any]]:
+    """Give functions the same value for each of some parameters."""
+    return {name: {p: Native(value) for p in parameters} | {"n": 2} for name in names.split()}
+
+
 _OWN: dict[str, dict[str, Any]] = {
-    **dict.fromkeys("convolve correlate polyadd polysub polymul polydiv inner cross".split(),
-                    {n: Native(V) for n in ("a", "v", "b", "a1", "a2", "u")}),
-    **dict.fromkeys("dot matmul vdot kron outer tensordot".split(),
-                    {n: Native(SQUARE) for n in ("a", "b")}),
-    **dict.fromkeys("bincount".split(), {"x": Native(I)}),
-    **dict.fromkeys("bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_invert invert "
-                    "bitwise_left_shift bitwise_right_shift left_shift right_shift gcd lcm "
-                    "bitwise_count".split(), dict.fromkeys(["x", "x1", "x2", "y"], Native(I))),
-    **dict.fromkeys("shift_left shift_right_logical shift_right_arithmetic population_count clz "
-                    "bitwise_and bitwise_or bitwise_xor".split(),
-                    dict.fromkeys(["x", "y"], Native(I))),
-    **dict.fromkeys("cholesky inv det slogdet eigh eigvalsh eigvals eig matrix_power cond".split(),
-                    {"a": Native(SQUARE), "x": Native(SQUARE), "n": 2}),
+    **_each("convolve correlate polyadd polysub polymul polydiv inner cross",
+            "a", "v", "b", "a1", "a2", "u", value=V),
+    **_each("dot matmul vdot kron outer tensordot", "a", "b", value=SQUARE),
+    **_each("bincount", "x", value=I),
+    **_each("bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_invert invert left_shift "
+            "right_shift bitwise_left_shift bitwise_right_shift gcd lcm bitwise_count shift_left "
+            "shift_right_logical shift_right_arithmetic population_count clz",
+            "x", "x1", "x2", "y", value=I),
+    **_each("cholesky inv det slogdet eigh eigvalsh eigvals eig matrix_power cond", "a", "x",
+            value=SQUARE),
     "solve": {"a": Native(SQUARE), "b": Native(SQUARE)},
     "interp": {"x": Native(M), "xp": Native(V), "fp": Native(V)},
     "quantile": {"a": Native(M), "q": 0.5}, "nanquantile": {"a": Native(M), "q": 0.5},

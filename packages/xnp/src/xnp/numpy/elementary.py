@@ -101,7 +101,10 @@ def _arctan2(y: Any, x: Any) -> Any:
 
 
 def _hypot(x: Any, y: Any) -> Any:
-    x, y = [bind("abs", v) for v in inexact("hypot", x, y)]
+    x, y = inexact("hypot", x, y)
+    if dtypes.is_complex(x.aval.dtype):
+        raise TypeError("hypot: takes real numbers.\n  hint      give the magnitudes: abs(x)")
+    x, y = bind("abs", x), bind("abs", y)
     x, y = broadcast_all("hypot", x, y)
     # scaled by the larger of the two: no overflow
     high, low = bind("max", x, y), bind("min", x, y)
@@ -249,6 +252,8 @@ i0 = unary_function("i0", _i0, "Return the modified Bessel function of the first
 def ldexp(x1: Any, x2: Any, /) -> Array:
     """Return x1 2^x2 for integers x2."""
     x1, x2 = array_of(x1, "ldexp"), array_of(x2, "ldexp")
+    if dtypes.is_bool(x2.aval.dtype):
+        x2 = converted(x2, dtypes.int32)
     if not dtypes.is_integer(x2.aval.dtype):
         raise ValueError(f"ldexp: the exponent must be of integers, got {x2.aval.str_long()}.")
     (x1,) = inexact("ldexp", x1)

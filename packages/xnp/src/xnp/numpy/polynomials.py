@@ -136,7 +136,7 @@ def poly(seq_of_zeros: Any) -> Array:
     (zeros,) = inexact("poly", asarray(seq_of_zeros))
     if zeros.ndim == 2:
         zeros = _eigenvalues(zeros)
-    result = filled(1, (1,), zeros.dtype)
+    zeros, result = reshaped_flat(zeros), filled(1, (1,), zeros.dtype)
     for k in range(zeros.size):
         factor = concatenate([filled(1, (1,), zeros.dtype), -zeros[k].reshape(1)])
         result = convolve(result, factor)
