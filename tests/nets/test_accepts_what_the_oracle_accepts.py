@@ -207,6 +207,7 @@ _HAS_ARRAY = "functions take what NumPy makes an array of"
 _UNUSED = "an option that the call does not need is not looked at"
 _NO_ORDER = "activations that compare are not defined for complex numbers"
 _FLOAT = "integers and truths are taken as floats"
+_LISTS = "a list is taken where the function takes lists, whatever its class"
 _NO_FLOAT = "a float is no size and no axis"
 DELIBERATE: dict[str, str] = {
     "*=has __array__) *": _HAS_ARRAY,
@@ -226,6 +227,18 @@ DELIBERATE: dict[str, str] = {
     "nn.*(x=bool*) *": _FLOAT,
     "nn.*(x=int*) *": _FLOAT,
     "nn.*(x=bytes) *": _FLOAT,
+    "numpy.argm*(a=complex*) traced": "the oracle refuses it when it compiles",
+    "numpy.nanargm*(a=complex*) traced": "the oracle refuses it when it compiles",
+    "numpy.arctan2(*=complex*) *": "as in NumPy, angles are those of real points",
+    "numpy.convolve(preferred_element_type=*) eager": "any dtype is cast to",
+    "numpy.correlate(preferred_element_type=*) eager": "any dtype is cast to",
+    "numpy.is*obj(x=*) eager": "takes arrays and numbers",
+    "numpy.round(a=bools) traced": "truths are rounded as they are",
+    "numpy.astype(copy=*) traced": "arrays do not change: there is nothing to copy",
+    "numpy.roots(p=scalar array) traced": "which coefficients are zero must be known",
+    "numpy.poly*(*=list subclass) eager": _LISTS,
+    "nn.one_hot(x=list subclass) eager": _LISTS,
+    "numpy.polydiv(u=*) *": "a number is a polynomial of degree 0",
     "lax.clamp(x=*) *": "Python scalars take the dtype of the array beside them",
 }
 

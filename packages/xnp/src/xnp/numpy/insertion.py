@@ -112,7 +112,8 @@ def _traced_source(places: Array, size: int, count: int) -> Array:
     at = places[order] + new
     number = asarray(np.zeros(size + count, np.int32)).at[at].set(order.astype(dtypes.int32) + 1)
     before = cumsum(number == 0) - 1  # how many old elements stand before each place
-    return where(number > 0, -number, before.astype(dtypes.int32))
+    source: Array = where(number > 0, -number, before.astype(dtypes.int32))
+    return source
 
 
 def _number_of_new(places: Any, values: Array, aval: ShapedArray, axis: int) -> int:

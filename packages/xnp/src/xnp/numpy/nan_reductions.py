@@ -110,7 +110,7 @@ def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: 
     squares = averages.squared_distance(a, array_of(center, "nanvar"))
     total = nansum(squares, axis, None, None, keepdims, None, where)
     count = _counts(a, axis, keepdims, where, total.dtype)
-    divisor = bind("sub", count, scalar_like(ddof, count))
+    divisor = bind("sub", count, cast(array_of(ddof, "nanvar"), count.dtype))
     enough = bind("gt", divisor, scalar_like(0, divisor))
     result = select(enough, bind("div", total, divisor), scalar_like(math.nan, total))
     return result if dtype is None else cast(result, dtypes.requested_dtype(dtype, "nanvar"))

@@ -262,7 +262,8 @@ def trace(
         raise TypeError("trace: out= is not supported, for arrays do not change.")
     if isinstance(offset, Tracer) and offset.concrete() is None:
         a = moveaxis(a, (axis1, axis2), (-2, -1))
-        on_diagonal = eye(*a.aval.shape[-2:], offset, bool)
+        rows, columns = a.aval.shape[-2:]
+        on_diagonal = eye(rows, columns, offset, bool)
         return summed(select(spread(on_diagonal, a.aval.shape), a, scalar_like(0, a)), (-2, -1),
                       dtype)  # fmt: skip
     return summed(diagonal(a, offset, axis1, axis2), -1, dtype)
