@@ -177,8 +177,7 @@ def an_argument_that_is_no_array():
 @refused(
     TypeError,
     """
-    vmap: the first argument is not a function.
-      got       an int
+    vmap: expected a function, got an int.
     """,
 )
 def vmap_of_no_function():

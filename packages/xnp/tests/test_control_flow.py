@@ -191,9 +191,9 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     ),
     (lambda: lax.scan(lambda c, x: (c, x), 0), ValueError, r"must be said by xs or length"),
     (
-        lambda: lax.scan(lambda c, x: (c, x), 0, np.ones(3), unroll=0),
+        lambda: lax.scan(lambda c, x: (c, x), 0, np.ones(3), unroll=-1),
         ValueError,
-        r"scan: unroll must be a bool or a positive integer",
+        r"scan: unroll must be a bool or an integer that is",
     ),
     (lambda: lax.scan(3, 0, np.ones(3)), TypeError, r"scan: the body must be a function"),
     (
@@ -256,7 +256,7 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
         ValueError,
         r"associative_scan: axis 1 is out of range",
     ),
-    (lambda: lax.map(lambda x: x, np.ones(3), batch_size=0), ValueError, r"must be positive"),
+    (lambda: lax.map(lambda x: x, np.ones(3), batch_size=-1), ValueError, r"must not be negative"),
 ]
 
 

@@ -154,12 +154,19 @@ def test_compile_time_evaluation_inside_a_staged_function():
     closed = make_jaxpr(f)(X)
     assert len(closed.eqns) == 1 and values(closed, X) == [[4, 4, 4]]
 
-    def wrong(x):
-        with ensure_compile_time_eval():
-            return plus(x, x)
+    assert state.trace is xprim.EAGER
 
-    with pytest.raises(UnexpectedTracerError, match="used where its transformation does not reach"):
-        make_jaxpr(wrong)(X)
+
+def test_traced_values_are_staged_beside_what_is_evaluated_at_once():
+    block = ensure_compile_time_eval()
+
+    def f(x):
+        with block, block:  # may be entered again before it is left
+            two = plus(1, 1)
+            return plus(x, scale(two, float(two)))
+
+    closed = make_jaxpr(f)(X)
+    assert len(closed.eqns) == 1 and values(closed, X) == [[5, 5, 5]]
     assert state.trace is xprim.EAGER
 
 

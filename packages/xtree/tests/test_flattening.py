@@ -115,14 +115,23 @@ def test_dicts_flatten_in_the_order_of_their_keys():
     assert xtree.leaves(OrderedDict(b=1, a=2)) == [1, 2]
 
 
-def test_keys_of_several_types_are_sorted_type_by_type():
-    one = {"a": 1, 2: 3, None: 4, 1.5: 5}
+def test_numbers_of_several_types_are_sorted_as_numbers():
+    one = {2: 3, True: 4, 1.5: 5}
     other = dict(reversed(one.items()))
     assert xtree.flatten(one) == xtree.flatten(other)
+    assert xtree.leaves(one) == [4, 5, 3]
 
 
 @pytest.mark.parametrize(
-    "tree", [{1j: 1, 2j: 2}, {frozenset({1}): 1, frozenset({2}): 2}, {object(): 1, object(): 2}]
+    "tree",
+    [
+        {1j: 1, 2j: 2},
+        {frozenset({1}): 1, frozenset({2}): 2},
+        {object(): 1, object(): 2},
+        {1: 1, "a": 2},
+        {None: 1, "a": 2},
+        {(1, 2): 1, "a": 2},
+    ],
 )
 def test_keys_without_an_order_are_refused_by_name(tree):
     with pytest.raises(xtree.KeyOrderError, match="keys of a dict cannot be sorted") as error:

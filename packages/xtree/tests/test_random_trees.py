@@ -20,11 +20,12 @@ metadata = st.sampled_from(["a", 1, True, 1.0, (1, "b"), None, frozenset({1})])
 
 
 def containers(children):
-    keys = st.text(max_size=3) | st.integers() | st.booleans()
+    words, numbers = st.text(max_size=3), st.integers() | st.booleans()
     return (
         st.lists(children, max_size=7)
         | st.lists(children, max_size=7).map(tuple)
-        | st.dictionaries(keys, children, max_size=4)
+        | st.dictionaries(words, children, max_size=4)
+        | st.dictionaries(numbers, children, max_size=4)
         | st.dictionaries(st.text(max_size=3), children, max_size=4).map(OrderedDict)
         | st.builds(Point, children, children)
         | st.builds(Pair, children, children, metadata)

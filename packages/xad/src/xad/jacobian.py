@@ -109,6 +109,7 @@ def hessian(
       A function of the same arguments; for a scalar result and an argument of shape `a` it gives an
       array of shape `a + a`.
     """
+    check_function(fun, "hessian")
     return jacfwd(
         jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic),
         argnums,

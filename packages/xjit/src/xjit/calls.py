@@ -218,10 +218,8 @@ class Calls:
     ) -> None:
         """Let calls with such positional arguments take the shortest way, if there is one."""
         cached = _values.cached_context
-        if self.signature.counts_from_the_end or cached[1] is not context:
-            return
-        if not ready.donates_all:  # the shortest ways give up all leaves of a donated argument
-            return
+        if self.signature.counts_from_the_end or cached[1] is not context or not ready.donates_all:
+            return  # the shortest ways give up all leaves of a donated argument
         static = self.signature.static_nums
         kinds = [STATIC if i in static else kind_of(x) for i, x in enumerate(args)]
         if UNKNOWN in kinds:

@@ -60,7 +60,7 @@ def relu(x: Any) -> Array:
 @planned(1)
 def relu6(x: Any) -> Array:
     """Return min(max(x, 0), 6)."""
-    (x,) = promoted("relu6", x)
+    (x,) = inexact("relu6", x)
     six = scalar_like(6, x)
     return select(bind("ge", x, six), six, relu(x))
 

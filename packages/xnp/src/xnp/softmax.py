@@ -12,7 +12,7 @@ from typing import Any
 import xnp.numpy as xn
 from xnp.numpy.dispatch import planned
 from xnp.numpy.promoting import array_of, bind, cast, inexact, scalar_like, spread
-from xnp.numpy.reductions import static_axis
+from xnp.numpy.reductions import mask_of, static_axis
 from xprim import Array, dtypes
 
 __all__ = ["log_softmax", "logmeanexp", "logsumexp", "softmax"]
@@ -28,7 +28,7 @@ def _constant_of(x: Any) -> Array:
 
 
 def _masked(x: Array, where: Any, value: float) -> Array:
-    return x if where is None else _where(where, x, scalar_like(value, x))
+    return x if where is None else _where(mask_of(where, "softmax"), x, scalar_like(value, x))
 
 
 @planned(1)

@@ -236,7 +236,9 @@ def _exchanged_over(names: tuple[Any, ...], x: Array, split: int, concat: int) -
             x, split, concat + len(sizes) - 1)  # fmt: skip
     shape = x.aval.shape
     end = concat + len(sizes) + 1
-    return reshaped(x, (*shape[:concat], math.prod(shape[concat:end]), *shape[end:]))
+    return reshaped(  # type: ignore[no-any-return]
+        x, (*shape[:concat], math.prod(shape[concat:end]), *shape[end:])
+    )
 
 
 def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:

@@ -266,7 +266,7 @@ class Option(Generic[T]):
         return error(message(operation, problem, got=repr(value), expected=self.expected()))
 
     def __bool__(self) -> bool:
-        return bool(self.value)  # `if config.enable_x64:` asks for the value
+        return bool(self.value)
 
     def __repr__(self) -> str:
         return f"<option {self.name} = {self.value!r}>"
@@ -374,10 +374,8 @@ _STALE = (-1, TraceContext())
 _definition_lock = forkable_lock()
 _option_by_name: dict[str, Option[Any]] = {}
 _names_in_cache_key: list[str] = []
-_BOOLEAN_BY_TEXT: Final = {
-    "1": True, "true": True, "yes": True, "on": True, "y": True, "t": True,
-    "0": False, "false": False, "no": False, "off": False, "n": False, "f": False,
-}  # fmt: skip
+_BOOLEAN_BY_TEXT: Final = dict.fromkeys("1 true yes on y t".split(), True) | dict.fromkeys(
+    "0 false no off n f".split(), False)  # fmt: skip
 
 values = _Values()
 

@@ -67,8 +67,7 @@ def cond(
       3
     """
     operands = _with_operand("cond", operands, operand)
-    if len(operands) == 2 and callable(false_fun) and callable(operands[1]) and not (
-        callable(true_fun) and not isinstance(true_fun, Array)):  # fmt: skip
+    if _gives_each_its_operand(true_fun, false_fun, operands):
         return _of_own_operands(pred, true_fun, false_fun, *operands)
     predicate = _predicate(pred)
     if config.values.disable_jit:
@@ -77,6 +76,11 @@ def cond(
         predicate, new_dtype=dtypes.int32, weak_type=False
     )[0]
     return _chosen(index, (false_fun, true_fun), ("false_fun", "true_fun"), operands, "cond")
+
+
+def _gives_each_its_operand(second: Any, third: Any, rest: Any) -> bool:
+    """Whether the arguments after the predicate are those of the older form of `cond`."""
+    return len(rest) == 2 and callable(third) and callable(rest[1]) and not callable(second)
 
 
 def _of_own_operands(

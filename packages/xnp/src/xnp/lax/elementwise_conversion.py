@@ -57,6 +57,8 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Array:
       >>> bitcast_convert_type(1.0, "int32").to_host().item() == 0x3F800000
       True
     """
+    if new_dtype is None:
+        raise TypeError("bitcast_convert_type: the dtype is missing.")
     dtype = dtypes.requested_dtype(new_dtype, "bitcast_convert_type")
     result: Array = bitcast_convert_type_p.bind(as_array(operand), new_dtype=dtype)[0]
     return result

@@ -47,20 +47,21 @@ def _arrays(x: Any, y: Any) -> tuple[Array, Array]:
 
 def leveled(*arrays: Array) -> list[Array]:
     """Return arrays of one rank with dimensions of size 1 repeated; others stay for the errors."""
-    ranks = {x.aval.ndim for x in arrays if x.aval.shape}
-    if len(ranks) != 1:
+    shapes = [x.aval.shape for x in arrays if x.aval.shape]
+    if len({len(shape) for shape in shapes}) != 1:
         return list(arrays)
-    sizes = [set(column) - {1} for column in zip(*[x.aval.shape for x in arrays if x.aval.shape],
-                                                 strict=True)]  # fmt: skip
-    if any(len(s) > 1 for s in sizes):
+    sizes = [{*column} - {1} or {1} for column in zip(*shapes, strict=True)]
+    if max(map(len, sizes)) > 1:
         return list(arrays)
-    shape = tuple([s.pop() if s else 1 for s in sizes])
-    every = tuple(range(len(shape)))
-    return [
-        x if x.aval.shape in ((), shape) else
-        broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=every)[0]
-        for x in arrays
-    ]  # fmt: skip
+    shape = tuple([size for (size,) in sizes])
+    return [x if x.aval.shape in ((), shape) else _repeated(x, shape) for x in arrays]
+
+
+def _repeated(x: Array, shape: tuple[int, ...]) -> Array:
+    result: Array = broadcast_in_dim_p.bind(
+        x, shape=shape, broadcast_dimensions=tuple(range(len(shape)))
+    )[0]
+    return result
 
 
 def several(*values: Any) -> list[Array]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from xnp import lax
 from xnp.linalg.operands import matrix
+from xnp.primitives.geqrf import geqrf_p
 from xnp.primitives.matrices import adjoint, matmul
 from xprim import Array
 
@@ -67,13 +68,17 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 
     Args:
       a: matrices of shape (..., m, n).
-      mode: `"reduced"` for min(m, n) columns of Q, `"complete"` for a square Q, `"r"` for R alone.
+      mode: `"reduced"` for min(m, n) columns of Q, `"complete"` for a square Q, `"r"` for R alone,
+        `"raw"` for the transposed reflectors and their factors, as LAPACK's `geqrf` leaves them.
     """
     x = matrix("qr", a)
-    if mode not in ("reduced", "complete", "r"):
+    if mode not in ("reduced", "complete", "r", "raw"):
         raise ValueError(
-            f"qr: there is no mode {mode!r}.\n  expected  'reduced', 'complete' or 'r'"
+            f"qr: there is no mode {mode!r}.\n  expected  'reduced', 'complete', 'r' or 'raw'"
         )
+    if mode == "raw":
+        packed, taus = geqrf_p.bind(x)
+        return QRResult(packed.mT, taus)
     q, r = lax.linalg.qr(x, full_matrices=mode == "complete")
     return r if mode == "r" else QRResult(q, r)
 

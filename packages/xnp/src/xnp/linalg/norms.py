@@ -14,8 +14,9 @@ from xnp import lax
 from xnp.linalg.factorisations import svdvals
 from xnp.linalg.operands import axis_of, matrix, promoted
 from xnp.linalg.systems import bounds_of, count_above, inv, rank_of
+from xnp.numpy.promoting import several_axes
 from xnp.primitives.shorthand import converted, reshaped, selected, summed
-from xprim import Array, dtypes
+from xprim import Array, as_array, dtypes
 
 
 def norm(
@@ -61,7 +62,7 @@ def norm(
 def _axes_of(y: Any, axis: Any) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(y.ndim))
-    given = axis if isinstance(axis, tuple | list) else (axis,)
+    given = axis if several_axes(axis) else (axis,)
     return tuple([axis_of("norm", a, y.ndim) for a in given])
 
 
@@ -81,7 +82,7 @@ def vector_norm(
     if axis is None:
         axes = tuple(range(y.ndim))
     else:
-        given = axis if isinstance(axis, tuple | list) else (axis,)
+        given = axis if several_axes(axis) else (axis,)
         axes = tuple(sorted([axis_of("vector_norm", a, y.ndim) for a in given]))
     if isinstance(ord, str):
         raise ValueError(f"vector_norm: the order must be a number.\n  got       {ord!r}")
@@ -197,6 +198,8 @@ def cond(x: Any, p: Any = None) -> Array:
       x: matrices; square ones unless p is None, 2 or -2.
       p: the norm, as `ord` of `matrix_norm`; None for 2.
     """
+    if 0 in as_array(x, what="cond: x").shape[-2:]:
+        raise ValueError("cond: there is no condition number of a matrix without elements.")
     if p in (None, 2, -2):
         s = svdvals(x)
         last = s.ndim - 1

@@ -11,18 +11,17 @@ from typing import Any
 
 from xnp import lax
 from xnp.linalg.operands import axis_of, broadcast_batches, promoted
+from xnp.numpy.reductions import sum as sum_of
 from xnp.placing import placed
 from xnp.primitives.matrices import eye, mt
 from xnp.primitives.shorthand import (
     concatenated,
-    converted,
     filled,
     moved,
     mul,
     reshaped,
     sliced,
     sub,
-    summed,
 )
 from xnp.primitives.solve import solve_p
 from xprim import Array, as_array, dtypes
@@ -251,7 +250,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Array:
         wanted = values.dtype
     else:
         wanted = promotion_of_sums(values.dtype)
-    return summed(converted(values, wanted), (values.ndim - 1,))  # type: ignore[no-any-return]
+    return sum_of(values, -1, wanted)
 
 
 def promotion_of_sums(dtype: Any) -> Any:

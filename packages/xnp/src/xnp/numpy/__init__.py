@@ -11,6 +11,7 @@ from xnp.numpy.files import *  # noqa: F403
 from xnp.numpy.functional import *  # noqa: F403
 from xnp.numpy.index_tricks import *  # noqa: F403
 from xnp.numpy.indexing import *  # noqa: F403
+from xnp.numpy.insertion import *  # noqa: F403
 from xnp.numpy.joining import *  # noqa: F403
 from xnp.numpy.logic import *  # noqa: F403
 from xnp.numpy.nan_reductions import *  # noqa: F403
@@ -21,10 +22,12 @@ from xnp.numpy.ranges import *  # noqa: F403
 from xnp.numpy.rearranging import *  # noqa: F403
 from xnp.numpy.reductions import *  # noqa: F403
 from xnp.numpy.rounding import *  # noqa: F403
+from xnp.numpy.running_totals import *  # noqa: F403
 from xnp.numpy.scalar_types import *  # noqa: F403
 from xnp.numpy.selection import *  # noqa: F403
 from xnp.numpy.sets import *  # noqa: F403
 from xnp.numpy.shaping import *  # noqa: F403
 from xnp.numpy.sorting import *  # noqa: F403
 from xnp.numpy.statistics import *  # noqa: F403
+from xnp.numpy.triangles import *  # noqa: F403
 from xnp.numpy.ufuncs import *  # noqa: F403

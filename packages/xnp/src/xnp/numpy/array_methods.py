@@ -27,6 +27,7 @@ from xnp.numpy import (
     rearranging,
     reductions,
     rounding,
+    running_totals,
     selection,
     shaping,
     sorting,
@@ -336,10 +337,11 @@ def _byteswap(self: Any) -> Any:
 
 
 def _methods() -> dict[str, Any]:
-    r, s = reductions, shaping
+    r, s, totals = reductions, shaping, running_totals
     functions = {
-        "all": r.all, "any": r.any, "argmax": r.argmax, "argmin": r.argmin, "cumprod": r.cumprod,
-        "cumsum": r.cumsum, "max": r.max, "mean": averages.mean, "min": r.min, "prod": r.prod,
+        "all": r.all, "any": r.any, "argmax": r.argmax, "argmin": r.argmin,
+        "cumprod": totals.cumprod, "cumsum": totals.cumsum, "max": r.max,
+        "mean": averages.mean, "min": r.min, "prod": r.prod,
         "ptp": r.ptp, "std": averages.std, "sum": r.sum, "var": averages.var, "ravel": s.ravel,
         "squeeze": s.squeeze, "swapaxes": s.swapaxes, "repeat": rearranging.repeat,
         "round": rounding.round, "argsort": sorting.argsort, "sort": sorting.sort,

@@ -25,8 +25,16 @@ from xnp.numpy.promoting import (
     scalar_like,
     spread,
 )
-from xnp.numpy.reductions import Axis, kept, reduced, requested, static_axis, sum as summed
-from xprim import Array, dtypes
+from xnp.numpy.reductions import (
+    Axis,
+    kept,
+    mask_of,
+    reduced,
+    requested,
+    static_axis,
+    sum as summed,
+)
+from xprim import Array, Tracer, as_array, dtypes
 
 __all__ = ["average", "mean", "std", "var"]
 
@@ -85,7 +93,7 @@ def _center(a: Array, axis: Any, where: Any) -> Array:
 
 
 def _taken(a: Any, axis: Any, keepdims: bool, where: Any, dtype: Any) -> Array:
-    mask = spread(cast(array_of(where, "where"), dtypes.bool_), a.aval.shape)
+    mask = spread(mask_of(where, "mean"), a.aval.shape)
     return summed(mask, axis, dtype, keepdims=keepdims)
 
 
@@ -134,14 +142,15 @@ def _spread_measure(
             )
         ddof = correction
     dtype, axis = requested(dtype, operation), static_axis(axis)
-    if where is None and mean is None:
+    traced = isinstance(ddof, Tracer) and ddof.concrete() is None
+    if where is None and mean is None and not traced:
         return _var(a, axis, dtype, ddof, keepdims, root)
     (a,) = inexact(operation, a)
     center = _center(a, axis, where) if mean is None else mean
     squares = squared_distance(a, *promoted(operation, center))
     total = summed(squares, axis, keepdims=keepdims, where=where)
     count = _taken(a, axis, keepdims, True if where is None else where, total.aval.dtype)
-    result = bind("div", total, bind("sub", count, scalar_like(ddof, count)))
+    result = bind("div", total, bind("sub", count, cast(as_array(ddof), count.aval.dtype)))
     return _in_result_dtype(bind("sqrt", result) if root else result, a.aval, dtype)
 
 
@@ -201,7 +210,10 @@ def average(
                 "average: the weights must have the shape of the array, or of its axes."
                 f"\n  got       a: {a.aval.str_long()}, weights: {weights.aval.str_long()}"
             )
-        weights = bind("broadcast_in_dim", weights, shape=a.aval.shape, broadcast_dimensions=axes)
+        order = sorted(range(len(axes)), key=axes.__getitem__)
+        weights = bind("transpose", weights, permutation=tuple(order))
+        weights = bind("broadcast_in_dim", weights, shape=a.aval.shape,
+                       broadcast_dimensions=tuple(sorted(axes)))  # fmt: skip
     total = summed(weights, axes, keepdims=keepdims)
     result = bind("div", summed(bind("mul", a, weights), axes, keepdims=keepdims), total)
     return (result, total) if returned else result

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xnp.numpy.promoting import bind, broadcast, promoted
-from xnp.numpy.ufuncs import binary_function, promoting, unary_function
+from xnp.numpy.promoting import bind, broadcast, cast, promoted
+from xnp.numpy.ufuncs import binary_function, unary_function
 from xprim import dtypes
 
 __all__ = [
@@ -27,8 +27,20 @@ def _integers(name: str, *operands: Any) -> Any:
     return broadcast(name, *arrays)
 
 
+def _numbers_of_bits(name: str, x: Any, y: Any) -> Any:
+    """Promote the operands of a shift; booleans count as integers."""
+    x, y = _integers(name, x, y)
+    if dtypes.is_bool(x.aval.dtype):
+        return [cast(v, dtypes.python_scalar_dtype(int)) for v in (x, y)]
+    return x, y
+
+
+def _left_shift(x: Any, y: Any) -> Any:
+    return bind("shift_left", *_numbers_of_bits("left_shift", x, y))
+
+
 def _right_shift(x: Any, y: Any) -> Any:
-    x, y = _integers("right_shift", x, y)
+    x, y = _numbers_of_bits("right_shift", x, y)
     signed = dtypes.is_signed_integer(x.aval.dtype)
     return bind("shift_right_arithmetic" if signed else "shift_right_logical", x, y)
 
@@ -61,9 +73,7 @@ invert = unary_function(
     "invert", lambda x: bind("not", *_integers("invert", x)), "Return x with all bits turned."
 )
 bitwise_not = bitwise_invert = invert
-left_shift = binary_function(
-    "left_shift", promoting("left_shift", "shift_left"), "Return x 2^y, without the bits above."
-)
+left_shift = binary_function("left_shift", _left_shift, "Return x 2^y, without the bits above.")
 right_shift = binary_function(
     "right_shift", _right_shift, "Return x / 2^y rounded down; the sign stays."
 )

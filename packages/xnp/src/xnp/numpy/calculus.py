@@ -198,7 +198,7 @@ def interp(
       period: after which the function repeats.
     """
     x, xp = inexact("interp", x, xp)
-    (fp,) = inexact("interp", fp)
+    fp, _ = inexact("interp", fp, x)
     if xp.aval.ndim != 1 or xp.aval.shape != fp.aval.shape:
         raise ValueError(
             "interp: xp and fp must be vectors of one size, got "

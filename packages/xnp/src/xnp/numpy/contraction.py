@@ -16,6 +16,7 @@ from xnp.numpy.promoting import (
     axes_of,
     axis_of,
     bind,
+    cast,
     common_shape,
     promoted,
     reshaped,
@@ -23,6 +24,7 @@ from xnp.numpy.promoting import (
 )
 from xnp.numpy.shaping import permuted
 from xnp.placing import placed
+from xnp.primitives.dot_general import holds_products
 from xnp.primitives.precision import normal_precision
 from xprim import Array, dtypes, shaped_array
 from xprim.errors import ShapeError
@@ -36,11 +38,13 @@ def dot_general(
     x: Any, y: Any, contracting: Any, batch: Any = ((), ()), precision: Any = None,
     preferred: Any = None,
 ) -> Array:  # fmt: skip
-    """Bind `dot_general` for Arrays of one dtype."""
-    return bind(
+    """Bind `dot_general` for Arrays of one dtype; a dtype that cannot hold products is cast to."""
+    held = None if preferred is None or not holds_products(x.aval.dtype, preferred) else preferred
+    result = bind(
         "dot_general", x, y, dimension_numbers=(contracting, batch),
-        precision=normal_precision(precision), preferred_element_type=preferred,
+        precision=normal_precision(precision), preferred_element_type=held,
     )  # fmt: skip
+    return result if held is preferred else cast(result, preferred)
 
 
 def _requested(preferred: Any, operation: str) -> Any:

@@ -102,7 +102,10 @@ def _arctan2(y: Any, x: Any) -> Any:
 
 
 def _hypot(x: Any, y: Any) -> Any:
-    x, y = broadcast_all("hypot", *[_size(v) for v in inexact("hypot", x, y)])
+    x, y = inexact("hypot", x, y)
+    if dtypes.is_complex(x.aval.dtype):
+        raise TypeError("hypot: takes real numbers.\n  hint      give the magnitudes: abs(x)")
+    x, y = broadcast_all("hypot", x, y)
     zero, one = scalar_like(0, x), scalar_like(1, x)
     sizes = [bind("abs", v) for v in (x, y)]
     high = bind("max", *sizes)
@@ -117,10 +120,6 @@ def _hypot(x: Any, y: Any) -> Any:
     rest = bind("mul", rest, bind("stop_gradient", rest))
     ends = bind("abs", select(x_infinite, x, y))
     return select(infinite, ends, select(plain, length, rest))
-
-
-def _size(x: Any) -> Any:
-    return bind("abs", x) if dtypes.is_complex(x.aval.dtype) else x
 
 
 def _logaddexp(name: str, base: float | None) -> Callable[[Any, Any], Any]:
@@ -260,6 +259,8 @@ i0 = unary_function("i0", _i0, "Return the modified Bessel function of the first
 def ldexp(x1: Any, x2: Any, /) -> Array:
     """Return x1 2^x2 for integers x2, rounded once, also where 2^x2 itself is out of range."""
     x1, x2 = array_of(x1, "ldexp"), array_of(x2, "ldexp")
+    if dtypes.is_bool(x2.aval.dtype):
+        x2 = converted(x2, dtypes.int32)
     if not dtypes.is_integer(x2.aval.dtype):
         raise ValueError(f"ldexp: the exponent must be of integers, got {x2.aval.str_long()}.")
     (x1,) = inexact("ldexp", x1)

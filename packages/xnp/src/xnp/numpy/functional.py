@@ -12,11 +12,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from xnp.numpy.creation import array, asarray
+from xnp.numpy.creation import array, asarray, zeros
 from xnp.numpy.joining import stack
 from xnp.numpy.promoting import array_of, axis_of, reshaped, spread
 from xnp.numpy.shaping import broadcast_shapes, expand_dims, moveaxis
-from xprim import Array
+from xprim import Array, ShapeDtypeStruct, eval_shape
 from xprim.callables import looking_like, name_of
 
 __all__ = ["apply_along_axis", "apply_over_axes", "frompyfunc", "ufunc", "vectorize"]
@@ -105,23 +105,27 @@ def vectorize(
             raise TypeError(
                 f"vectorize: {signature!r} takes {len(ranks)} arrays, got {len(arrays)}."
             )
-        _check_core(core, arrays)
+        sizes = _core_sizes(core, arrays)
 
         def call(*slices: Any) -> Any:
             full = list(args)
             for i, x in zip(places, slices, strict=True):
                 full[i] = x
-            return pyfunc(*full, **kwargs)
+            result = pyfunc(*full, **kwargs)
+            if core is not None:
+                _check_results(core[1], sizes, result, signature)
+            return result
 
         return _mapped(call, arrays, ranks)
 
     return vectorized
 
 
-def _check_core(core: Any, arrays: Any) -> None:
-    if core is None:
-        return
+def _core_sizes(core: Any, arrays: Any) -> dict[str, int]:
+    """Return the sizes of the named dimensions of the arguments."""
     sizes: dict[str, int] = {}
+    if core is None:
+        return sizes
     for dims, x in zip(core[0], arrays, strict=True):
         if x.ndim < len(dims):
             raise ValueError(f"vectorize: {x.aval.str_long()} has no core dimensions {dims}.")
@@ -130,6 +134,29 @@ def _check_core(core: Any, arrays: Any) -> None:
                 raise ValueError(
                     f"vectorize: the dimension {name!r} has sizes {sizes[name]} and {n}."
                 )
+    return sizes
+
+
+def _check_results(core: Any, sizes: dict[str, int], result: Any, signature: str | None) -> None:
+    """Hold the result of one call to what the signature says of it."""
+    results = result if isinstance(result, tuple) else (result,)
+    if len(results) != len(core):
+        raise TypeError(
+            f"vectorize: the function must return {len(core)} arrays, as {signature!r} says, got "
+            f"{len(results)}."
+        )
+    known = dict(sizes)
+    for dims, r in zip(core, results, strict=True):
+        shape = array_of(r, "vectorize: a result").aval.shape
+        if len(shape) != len(dims) or any(
+            known.setdefault(name, n) != n for name, n in zip(dims, shape, strict=True)
+        ):
+            expected = ", ".join(str(known.get(name, name)) for name in dims)
+            raise ValueError(
+                f"vectorize: a result of the function is not as the signature {signature!r} says."
+                f"\n  got       shape [{', '.join(map(str, shape))}]"
+                f"\n  expected  shape [{expected}]"
+            )
 
 
 def _mapped(call: Callable[..., Any], arrays: list[Any], ranks: list[int]) -> Any:
@@ -143,12 +170,21 @@ def _mapped(call: Callable[..., Any], arrays: list[Any], ranks: list[int]) -> An
         reshaped(spread(x, (*shape, *x.shape[x.ndim - r :])), (count, *x.shape[x.ndim - r :]))
         for x, r in zip(arrays, ranks, strict=True)
     ]
+    if not count:
+        return _of_no_elements(call, flat, shape)
     results = [call(*[x[i] for x in flat]) for i in range(count)]
-    if not results:
-        raise ValueError("vectorize: there is no element to apply the function to.")
     if isinstance(results[0], tuple):
         return tuple([_joined(list(column), shape) for column in zip(*results, strict=True)])
     return _joined(results, shape)
+
+
+def _of_no_elements(call: Callable[..., Any], flat: list[Any], shape: tuple[int, ...]) -> Any:
+    """Return results without elements, of the shapes and dtypes that the function would give."""
+    one = [ShapeDtypeStruct(x.shape[1:], x.dtype, weak_type=x.aval.weak_type) for x in flat]
+    results = eval_shape(call, *one)
+    if isinstance(results, tuple):
+        return tuple([zeros((*shape, *r.shape), r.dtype) for r in results])
+    return zeros((*shape, *results.shape), results.dtype)
 
 
 def _joined(results: list[Any], shape: tuple[int, ...]) -> Any:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from xnp.numpy import averages, reductions as r
+from xnp.numpy import averages, reductions as r, running_totals
 from xnp.numpy.indexing import no_out
 from xnp.numpy.promoting import array_of, bind, cast, inexact, scalar_like, select, spread
 from xprim import Array, dtypes
@@ -42,12 +42,12 @@ def nanprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepd
 
 def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
     """Return running sums along an axis, NaN counting as 0."""
-    return r.cumsum(_without_nan(a, "nancumsum", 0), axis, dtype, out)
+    return running_totals.cumsum(_without_nan(a, "nancumsum", 0), axis, dtype, out)
 
 
 def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
     """Return running products along an axis, NaN counting as 1."""
-    return r.cumprod(_without_nan(a, "nancumprod", 1), axis, dtype, out)
+    return running_totals.cumprod(_without_nan(a, "nancumprod", 1), axis, dtype, out)
 
 
 def _extremum(operation: str, function: Callable[..., Any], neutral: float) -> Callable[..., Any]:
@@ -83,7 +83,7 @@ def _counts(a: Any, axis: Any, keepdims: bool, where: Any, dtype: Any) -> Any:
     """Return how many elements are not NaN."""
     numbers = bind("not", _mask(a))
     if where is not None:
-        mask = spread(cast(array_of(where, "where"), dtypes.bool_), a.aval.shape)
+        mask = spread(r.mask_of(where, "nanmean"), a.aval.shape)
         numbers = bind("and", numbers, mask)
     return r.sum(numbers, axis, dtype, keepdims=keepdims)
 
@@ -113,7 +113,7 @@ def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: 
     squares = averages.squared_distance(numbers, center)
     total = r.sum(squares, axis, None, None, keepdims, None, where)
     count = _counts(a, axis, keepdims, where, total.dtype)
-    divisor = bind("sub", count, scalar_like(ddof, count))
+    divisor = bind("sub", count, cast(array_of(ddof, "nanvar"), count.dtype))
     enough = bind("gt", divisor, scalar_like(0, divisor))
     result = select(enough, bind("div", total, divisor), scalar_like(math.nan, total))
     return result if dtype is None else cast(result, dtypes.requested_dtype(dtype, "nanvar"))

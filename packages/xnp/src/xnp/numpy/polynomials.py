@@ -12,9 +12,21 @@ from xnp.numpy.contraction import outer
 from xnp.numpy.creation import asarray
 from xnp.numpy.indexing import read
 from xnp.numpy.joining import concatenate
-from xnp.numpy.promoting import array_of, bind, filled, inexact, promoted, scalar_like, select
-from xnp.numpy.ranges import eye, vander
-from xprim import Array, ConcreteArray, dtypes, get_primitive
+from xnp.numpy.promoting import (
+    array_of,
+    bind,
+    common_shape,
+    filled,
+    inexact,
+    promoted,
+    scalar_like,
+    select,
+    spread,
+)
+from xnp.numpy.ranges import vander
+from xnp.numpy.selection import reshaped_flat
+from xnp.numpy.triangles import eye
+from xprim import Array, ConcreteArray, dtypes, get_primitive, shaped_array
 from xprim.errors import ConcretizationTypeError
 
 __all__ = [
@@ -34,9 +46,13 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
     del unroll
     p = asarray(p)
     x, p = promoted("polyval", asarray(x), p)
-    result = filled(0, x.aval.shape, x.aval.dtype)
+    if not p.aval.ndim:
+        raise ValueError("polyval: the coefficients must have a dimension, got a scalar.")
+    row = shaped_array(p.aval.shape[1:], p.aval.dtype)
+    shape = common_shape("polyval", [x.aval, row])
+    x, result = spread(x, shape), filled(0, shape, x.aval.dtype)
     for k in range(p.aval.shape[0]):
-        result = bind("add", bind("mul", result, x), read(p, k))
+        result = bind("add", bind("mul", result, x), spread(read(p, k), shape))
     return result
 
 
@@ -120,7 +136,7 @@ def poly(seq_of_zeros: Any) -> Array:
     (zeros,) = inexact("poly", asarray(seq_of_zeros))
     if zeros.ndim == 2:
         zeros = _eigenvalues(zeros)
-    result = filled(1, (1,), zeros.dtype)
+    zeros, result = reshaped_flat(zeros), filled(1, (1,), zeros.dtype)
     for k in range(zeros.size):
         factor = concatenate([filled(1, (1,), zeros.dtype), -zeros[k].reshape(1)])
         result = convolve(result, factor)
@@ -138,7 +154,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
       p: the coefficients, the highest power first.
       strip_zeros: whether to drop zeros in front and at the end, which needs concrete ones.
     """
-    p = asarray(p)
+    p = reshaped_flat(asarray(p))
     if strip_zeros:
         if not isinstance(p, ConcreteArray):
             raise ConcretizationTypeError(

@@ -14,6 +14,8 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from xprim import (
     Array,
     ConcreteArray,
@@ -253,11 +255,16 @@ def axis_of(axis: Any, ndim: int, operation: str) -> int:
     )
 
 
+def several_axes(axis: Any) -> bool:
+    """Whether axes are given as a sequence or a NumPy vector, not as one integer."""
+    return isinstance(axis, Sequence) or (isinstance(axis, np.ndarray) and axis.ndim == 1)
+
+
 def axes_of(axis: Any, ndim: int, operation: str) -> tuple[int, ...]:
     """Return distinct dimensions counted from the front, in the order given; None means all."""
     if axis is None:
         return tuple(range(ndim))
-    if isinstance(axis, tuple | list):
+    if several_axes(axis):
         axes = tuple([axis_of(a, ndim, operation) for a in axis])
         if len(set(axes)) != len(axes):
             raise ValueError(f"{operation}: axes must be distinct, got {axis}.")

@@ -34,8 +34,8 @@ from xprim.static_sizes import static_int
 from xprim.wording import described
 
 __all__ = [
-    "arange", "bartlett", "blackman", "eye", "geomspace", "hamming", "hanning", "identity",
-    "indices", "kaiser", "linspace", "logspace", "meshgrid", "mgrid", "ogrid", "vander",
+    "arange", "bartlett", "blackman", "geomspace", "hamming", "hanning", "indices",
+    "kaiser", "linspace", "logspace", "meshgrid", "mgrid", "ogrid", "vander",
 ]  # fmt: skip
 
 _SMALL = 4096  # elements that may be a constant of a staged program
@@ -227,39 +227,6 @@ def geomspace(
 
 
 # --- matrices -------------------------------------------------------------------------------------
-
-
-def eye(
-    N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None
-) -> Array:
-    """Return a matrix of ones on diagonal `k` and zeros elsewhere.
-
-    Args:
-      N: the number of rows.
-      M: the number of columns; None for as many.
-      k: 0 for the main diagonal, positive for one above it.
-      dtype: of the result; None for the default floating dtype.
-      device: where the array shall be; None for the default.
-    """
-    rows = static_int(N, "eye", "the number of rows")
-    columns = rows if M is None else static_int(M, "eye", "the number of columns")
-    k = static_int(k, "eye", "k")
-    wanted = dtypes.python_scalar_dtype(float) if dtype is None else (
-        dtypes.requested_dtype(dtype, "eye"))  # fmt: skip
-    if rows < 0 or columns < 0:
-        raise ValueError(f"eye: dimensions must not be negative, got {rows} and {columns}.")
-    if rows * columns <= _SMALL:
-        result = _host(np.eye(rows, columns, k, dtype=np.int8), wanted)
-    else:
-        shape = (rows, columns)
-        i = bind("add", counting(shape, 0, dtypes.int32), scalar_array(k, dtypes.int32))
-        result = cast(bind("eq", i, counting(shape, 1, dtypes.int32)), wanted)
-    return on_device(result, device, "eye")
-
-
-def identity(n: int, dtype: Any = None) -> Array:
-    """Return the identity matrix of `n` rows."""
-    return eye(n, dtype=dtype)
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:

@@ -25,18 +25,20 @@ from xnp.numpy.promoting import (
     reshaped,
     scalar_like,
     select,
+    several_axes,
     spread,
 )
 from xnp.numpy.reductions import sum as summed
 from xnp.numpy.shaping import moveaxis, permuted
+from xnp.numpy.triangles import eye
 from xnp.placing import placed
-from xprim import Array, ConcreteArray, dtypes, from_numpy, scalar_array
+from xprim import Array, ConcreteArray, Tracer, dtypes, scalar_array
 from xprim.errors import ConcretizationTypeError
 from xprim.static_sizes import static_int
 
 __all__ = [
     "diag", "diagflat", "diagonal", "fill_diagonal", "flip", "fliplr", "flipud", "repeat", "resize",
-    "roll", "rot90", "tile", "trace", "tri", "tril", "triu",
+    "roll", "rot90", "tile", "trace",
 ]  # fmt: skip
 
 
@@ -202,7 +204,7 @@ def _flip(m: Any, axis: Any) -> Array:
 
 def flip(m: Any, axis: Any = None) -> Array:
     """Return `m` with the order of elements reversed along axes; None reverses all."""
-    return _flip(m, tuple(axis) if isinstance(axis, list) else axis)
+    return _flip(m, tuple(axis) if several_axes(axis) else axis)
 
 
 def fliplr(m: Any) -> Array:
@@ -258,11 +260,17 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
 
 
 def trace(
-    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
+    a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
 ) -> Array:
-    """Return the sum of the diagonal, see `diagonal`."""
+    """Return the sum of the diagonal, see `diagonal`; the offset may be a traced integer."""
     if out is not None:
         raise TypeError("trace: out= is not supported, for arrays do not change.")
+    if isinstance(offset, Tracer) and offset.concrete() is None:
+        a = moveaxis(a, (axis1, axis2), (-2, -1))
+        rows, columns = a.aval.shape[-2:]
+        on_diagonal = eye(rows, columns, offset, bool)
+        return summed(select(spread(on_diagonal, a.aval.shape), a, scalar_like(0, a)), (-2, -1),
+                      dtype)  # fmt: skip
     return summed(diagonal(a, offset, axis1, axis2), -1, dtype)
 
 
@@ -322,50 +330,6 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
         values = resize(reshaped(values, (values.aval.size,)), len(places[0]))
     result: Array = a.at[tuple(places)].set(values)
     return result
-
-
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
-    """Return a matrix of ones on and below diagonal `k`, zeros above."""
-    columns = N if M is None else M
-    wanted = dtypes.python_scalar_dtype(float) if dtype is None else (
-        dtypes.requested_dtype(dtype, "tri"))  # fmt: skip
-    return cast(_below(N, columns, k), wanted)
-
-
-def _below(rows: int, columns: int, k: int) -> Array:
-    """Return the mask of the elements on and below a diagonal."""
-    if rows * columns <= 4096:
-        return from_numpy(np.tri(rows, columns, k, bool), copy=False)
-    i = counting((rows, columns), 0, dtypes.int32)
-    return bind("ge", bind("add", i, scalar_array(k, dtypes.int32)),
-                counting((rows, columns), 1, dtypes.int32))  # fmt: skip
-
-
-def _triangle(operation: str, keeps_below: bool) -> Any:
-    @planned(1)
-    def written(m: Any, k: int) -> Array:
-        m = array_of(m, operation)
-        if m.aval.ndim < 2:
-            raise ValueError(f"{operation}: takes matrices, got {m.aval.str_long()}.")
-        rows, columns = m.aval.shape[-2:]
-        mask = spread(_below(rows, columns, k if keeps_below else k - 1), m.aval.shape)
-        zero = scalar_like(0, m)
-        return select(mask, m, zero) if keeps_below else select(mask, zero, m)
-
-    return written
-
-
-_tril, _triu = _triangle("tril", True), _triangle("triu", False)
-
-
-def tril(m: Any, k: int = 0) -> Array:
-    """Return matrices (last two dimensions) with zeros above diagonal `k`."""
-    return _tril(m, operator.index(k))  # type: ignore[no-any-return]
-
-
-def triu(m: Any, k: int = 0) -> Array:
-    """Return matrices (last two dimensions) with zeros below diagonal `k`."""
-    return _triu(m, operator.index(k))  # type: ignore[no-any-return]
 
 
 # --- bits -----------------------------------------------------------------------------------------

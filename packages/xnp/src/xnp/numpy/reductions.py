@@ -1,10 +1,10 @@
-"""Reductions over axes: sum, prod, max, min, all, any, argmax, cumsum, ...
+"""Reductions over axes: sum, prod, max, min, all, any, argmax, ...
 
 Each takes `axis` (an int, a tuple, or None for all), `keepdims`, and where NumPy has them `dtype`,
 `initial` and `where`. Sums and products of integers of fewer than 32 bits (and of booleans) are
 taken in the default integer dtype.
-Neighbours: `averages` for mean, variance and kin, `nan_reductions` for those that skip NaN,
-`statistics` for quantiles and histograms.
+Neighbours: `running_totals` for cumsum and kin, `averages` for mean, variance and kin,
+`nan_reductions` for those that skip NaN, `statistics` for quantiles and histograms.
 """
 
 from __future__ import annotations
@@ -23,25 +23,29 @@ from xnp.numpy.promoting import (
     broadcast_all,
     cast,
     converted,
-    filled,
     promoted,
     reshaped,
     scalar_like,
     select,
+    several_axes,
 )
 from xprim import Array, dtypes
+from xprim.static_sizes import static_int
 
 __all__ = [
-    "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "cumprod", "cumsum",
-    "cumulative_prod", "cumulative_sum", "max", "min", "prod", "ptp", "sum",
+    "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "max", "min", "prod", "ptp",
+    "sum",
 ]  # fmt: skip
 
 Axis = int | tuple[int, ...] | None
 
 
 def static_axis(axis: Any) -> Any:
-    """Return axes as something hashable."""
-    return tuple(axis) if type(axis) is list else axis
+    """Return axes as something hashable: one as it is, several as a tuple."""
+    if axis is None or type(axis) is int or type(axis) is tuple:
+        return axis
+    # a float equals an int, and would find what is known of that
+    return tuple(axis) if several_axes(axis) else static_int(axis, "axis", "the axis")
 
 
 def requested(dtype: Any, operation: str) -> Any:
@@ -61,10 +65,21 @@ def reduced(primitive: str, x: Array, axes: tuple[int, ...]) -> Array:
     return bind(primitive, x, axes=tuple(sorted(axes))) if axes else x
 
 
+def mask_of(where: Any, operation: str) -> Array:
+    """Return a mask of elements as an Array; numbers are refused, for they could be weights."""
+    mask = array_of(where, operation)
+    if not dtypes.is_bool(mask.aval.dtype):
+        raise ValueError(
+            f"{operation}: where must be a mask of booleans."
+            f"\n  got       {mask.aval.str_long()}"
+            "\n  hint      where=mask != 0, or a product where numbers are weights"
+        )
+    return mask
+
+
 def _with_where(operation: str, x: Any, where: Any, neutral: Any) -> Array:
     """Put the neutral element where the mask does not hold."""
-    (mask,) = [cast(array_of(where, operation), dtypes.bool_)]
-    x, mask = broadcast_all(operation, x, mask)
+    x, mask = broadcast_all(operation, x, mask_of(where, operation))
     return select(mask, x, scalar_like(neutral, x))
 
 
@@ -84,6 +99,19 @@ def accumulation_dtype(dtype: Any) -> Any:
     return wide
 
 
+def _start(initial: Any, operation: str) -> Array:
+    """Return the scalar that a reduction starts from."""
+    start = array_of(initial, operation)
+    if start.aval.shape:
+        raise ValueError(
+            f"{operation}: initial must be a scalar.\n  got       {start.aval.str_long()}"
+        )
+    return start
+
+
+_OF_BOOLEANS = {"reduce_sum": "reduce_or", "reduce_prod": "reduce_and"}
+
+
 def _accumulate(primitive: str, operation: str) -> Callable[..., Array]:
     @planned(1)
     def written(a: Any, axis: Any, dtype: Any, keepdims: bool, promotes: bool) -> Array:
@@ -91,6 +119,9 @@ def _accumulate(primitive: str, operation: str) -> Callable[..., Array]:
         axes = axes_of(axis, a.aval.ndim, operation)
         if dtype is not None:
             a = cast(a, dtype)
+            if dtypes.is_bool(a.aval.dtype):
+                bits = reduced(_OF_BOOLEANS[primitive], a, axes)
+                return kept(bits, a.aval.shape, axes, keepdims)
         elif promotes or dtypes.is_bool(a.aval.dtype):
             a = converted(a, accumulation_dtype(a.aval.dtype), a.aval.weak_type)
         return kept(reduced(primitive, a, axes), a.aval.shape, axes, keepdims)
@@ -128,7 +159,7 @@ def sum(
     result = _sum(a, static_axis(axis), requested(dtype, "sum"), keepdims, promote_integers)
     if initial is None:
         return result
-    return bind("add", result, cast(array_of(initial, "sum"), result.aval.dtype))
+    return bind("add", result, cast(_start(initial, "sum"), result.aval.dtype))
 
 
 def prod(
@@ -142,7 +173,7 @@ def prod(
     result = _prod(a, static_axis(axis), requested(dtype, "prod"), keepdims, promote_integers)
     if initial is None:
         return result
-    return bind("mul", result, cast(array_of(initial, "prod"), result.aval.dtype))
+    return bind("mul", result, cast(_start(initial, "prod"), result.aval.dtype))
 
 
 # --- max and min ----------------------------------------------------------------------------------
@@ -168,13 +199,13 @@ _max, _min = _extremum("reduce_max", "max"), _extremum("reduce_min", "min")
 
 
 def _extreme(which: str, a: Any, axis: Any, keepdims: Any, initial: Any, where: Any) -> Array:
+    if initial is not None:
+        _start(initial, which)
     if where is not None:
         if initial is None:
             raise ValueError(f"{which}: where= needs initial=, the result where nothing is taken.")
-        a = array_of(a, which)
-        mask = cast(array_of(where, which), dtypes.bool_)
-        (a, start), (mask,) = promoted(which, a, initial), [mask]
-        a, mask = broadcast_all(which, a, mask)
+        a, start = promoted(which, array_of(a, which), initial)
+        a, mask = broadcast_all(which, a, mask_of(where, which))
         a = select(mask, a, start)
     front, primitive = (_max, "max") if which == "max" else (_min, "min")
     result = front(a, static_axis(axis), keepdims, initial is not None)
@@ -306,78 +337,10 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool = F
       keepdims: whether the reduced axis stays with size 1.
     """
     no_out("argmax", out)
-    return _argmax(a, axis, keepdims)
+    return _argmax(a, static_axis(axis), keepdims)
 
 
 def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Array:
     """Return the position of the first least element along an axis; that of a NaN if there is."""
     no_out("argmin", out)
-    return _argmin(a, axis, keepdims)
-
-
-# --- running totals -------------------------------------------------------------------------------
-
-
-def _running(primitive: str, operation: str) -> Callable[..., Array]:
-    @planned(1)
-    def written(a: Any, axis: Any, dtype: Any, promotes: bool) -> Array:
-        a = array_of(a, operation)
-        if axis is None:
-            a, dim = reshaped(a, (a.aval.size,)), 0
-        else:
-            dim = axis_of(axis, a.aval.ndim, operation)
-        if dtype is not None:
-            a = cast(a, dtype)
-        elif dtypes.is_bool(a.aval.dtype) or promotes:
-            a = converted(a, accumulation_dtype(a.aval.dtype), a.aval.weak_type)
-        return bind(primitive, a, axis=dim, reverse=False)
-
-    return written
-
-
-_cumsum, _cumprod = _running("cumsum", "cumsum"), _running("cumprod", "cumprod")
-
-
-def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
-    """Return the sums of all elements up to each along an axis; None runs over all, flattened."""
-    no_out("cumsum", out)
-    return _cumsum(a, axis, requested(dtype, "cumsum"), False)
-
-
-def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
-    """Return the products of all elements up to each along an axis; None runs over all."""
-    no_out("cumprod", out)
-    return _cumprod(a, axis, requested(dtype, "cumprod"), False)
-
-
-def _cumulative(
-    front: Callable[..., Array], x: Any, axis: Any, dtype: Any, include_initial: bool, one: int
-) -> Array:
-    x = array_of(x, "cumulative_sum")
-    if axis is None:
-        if x.aval.ndim != 1:
-            raise ValueError(
-                f"cumulative_sum: axis must be given for an array of {x.aval.ndim} dimensions."
-            )
-        axis = 0
-    axis = axis_of(axis, x.aval.ndim, "cumulative_sum")
-    result = front(x, axis, requested(dtype, "cumulative_sum"), True)
-    if not include_initial:
-        return result
-    shape = tuple([1 if d == axis else n for d, n in enumerate(x.aval.shape)])
-    first = filled(one, shape, result.aval.dtype)
-    return bind("concatenate", first, result, dimension=axis)
-
-
-def cumulative_sum(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Array:
-    """Return the sums of all elements up to each along an axis, with a 0 in front if asked for."""
-    return _cumulative(_cumsum, x, axis, dtype, include_initial, 0)
-
-
-def cumulative_prod(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Array:
-    """Return the products of all elements up to each along an axis, with a 1 in front if asked."""
-    return _cumulative(_cumprod, x, axis, dtype, include_initial, 1)
+    return _argmin(a, static_axis(axis), keepdims)

@@ -253,6 +253,10 @@ def compress(
     axis = axis_of(axis, a.aval.ndim, "compress")
     length = a.aval.shape[axis]
     beyond = length + 1
+    if isinstance(mask, ConcreteArray) and mask.to_host()[length:].any():
+        raise IndexError(
+            f"compress: the condition holds beyond the {length} elements along the axis."
+        )
     (places,) = nonzero(mask, size=size, fill_value=beyond) if size is not None else nonzero(mask)
     lead = (slice(None),) * axis
     if size is None:

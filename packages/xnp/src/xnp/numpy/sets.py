@@ -9,8 +9,6 @@ from __future__ import annotations
 import operator
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from xnp.numpy.creation import asarray, counting
 from xnp.numpy.indexing import read
 from xnp.numpy.joining import concatenate
@@ -30,12 +28,11 @@ from xnp.numpy.reductions import any as any_
 from xnp.numpy.selection import nonzero
 from xnp.numpy.shaping import moveaxis
 from xnp.numpy.sorting import argsort, lexsort, searchsorted, sort
-from xprim import Array, ConcreteArray, ShapedArray, dtypes
+from xprim import Array, ConcreteArray, dtypes
 from xprim.errors import ConcretizationTypeError
-from xprim.wording import brief
 
 __all__ = [
-    "delete", "insert", "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique",
+    "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique",
     "unique_all", "unique_counts", "unique_inverse", "unique_values",
 ]  # fmt: skip
 
@@ -335,77 +332,3 @@ def _only_in(own: Array, other: Array, size: int | None) -> tuple[Array, Array]:
     limit = own.aval.size if size is not None else None
     values, counts = unique(own, False, False, True, size=limit)
     return values, isin(values, other, invert=True) & (counts > 0)
-
-
-# --- insert and delete ----------------------------------------------------------------------------
-
-
-def _static_positions(obj: Any, operation: str) -> Any:
-    if isinstance(obj, Array) and not isinstance(obj, ConcreteArray):
-        raise ConcretizationTypeError(obj, operation, "the positions are traced values.")
-    return obj if isinstance(obj, slice) else np.asarray(obj)
-
-
-def _outside(operation: str, obj: Any, axis: int, size: int) -> IndexError:
-    return IndexError(
-        f"{operation}: a position is out of bounds for axis {axis} with size {size}."
-        f"\n  got       {brief(obj)}"
-    )
-
-
-def delete(
-    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
-) -> Array:
-    """Return `arr` without the elements at an int, a slice, positions or a mask along an axis."""
-    del assume_unique_indices
-    arr = array_of(arr, "delete")
-    if axis is None:
-        arr, axis = reshaped(arr, (arr.aval.size,)), 0
-    axis = axis_of(axis, arr.aval.ndim, "delete")
-    size = arr.aval.shape[axis]
-    try:
-        kept = np.delete(np.arange(size), _static_positions(obj, "delete"))
-    except IndexError as error:
-        raise _outside("delete", obj, axis, size) from error
-    return read(arr, (*[slice(None)] * axis, kept.astype(np.int32)))
-
-
-def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
-    """Return `arr` with values put in before positions along an axis."""
-    arr, values = array_of(arr, "insert"), asarray(values)
-    if axis is None:
-        arr, axis = reshaped(arr, (arr.aval.size,)), 0
-    axis = axis_of(axis, arr.aval.ndim, "insert")
-    size = arr.aval.shape[axis]
-    places = _static_positions(obj, "insert")
-    count = _number_of_new(places, values, arr.aval, axis)
-    # NumPy says where each element of the result comes from: new ones are numbered -1, -2, ...
-    new = -1 - np.arange(count)
-    try:
-        source = np.insert(np.arange(size), places, new)
-    except IndexError as error:
-        raise _outside("insert", obj, axis, size) from error
-    values = spread(cast(values, arr.aval.dtype), _with_size(arr.aval.shape, axis, count))
-    lead = [slice(None)] * axis
-    fresh = read(values, (*lead, np.where(source < 0, -1 - source, 0).astype(np.int32)))
-    if not size:
-        return fresh
-    old = read(arr, (*lead, np.maximum(source, 0).astype(np.int32)))
-    line = _with_size((1,) * arr.aval.ndim, axis, len(source))
-    is_new = reshaped(asarray(source < 0), line)
-    return select(spread(is_new, old.aval.shape), fresh, old)
-
-
-def _number_of_new(places: Any, values: Array, aval: ShapedArray, axis: int) -> int:
-    """Return how many elements `insert` puts in: one for each place, but all at a single one."""
-    if isinstance(places, slice):
-        return len(range(*places.indices(aval.shape[axis])))
-    if places.ndim:
-        return int(places.size)
-    if not values.ndim or values.ndim != aval.ndim:
-        return 1
-    return values.shape[axis]
-
-
-def _with_size(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
-    return (*shape[:axis], size, *shape[axis + 1 :])

@@ -21,6 +21,7 @@ from xnp.numpy.promoting import (
     bind,
     cast,
     reshaped,
+    several_axes,
     spread,
 )
 from xnp.placing import on_device, placed
@@ -223,7 +224,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Array:
 
 
 def _static(axis: Any) -> Any:
-    return tuple(axis) if isinstance(axis, list | tuple) else static_int(axis, "axis", "the axis")
+    return tuple(axis) if several_axes(axis) else static_int(axis, "axis", "the axis")
 
 
 def rollaxis(a: Any, axis: int, start: int = 0) -> Array:

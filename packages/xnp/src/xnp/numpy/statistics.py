@@ -297,6 +297,11 @@ def histogram2d(
     """Return how many points (x, y) lie in each bin of a grid, and the bounds in x and y."""
     counts = bins if isinstance(bins, list | tuple) and len(bins) == 2 else [bins, bins]
     x, y = promoted("histogram2d", x, y)
+    if x.aval.ndim != 1 or x.aval.shape != y.aval.shape:
+        raise ValueError(
+            "histogram2d: x and y must be vectors of one length."
+            f"\n  got       x: {x.aval.str_long()}, y: {y.aval.str_long()}"
+        )
     sample = bind("concatenate", reshaped(x, (x.aval.size, 1)), reshaped(y, (y.aval.size, 1)),
                   dimension=1)  # fmt: skip
     result, edges = histogramdd(sample, counts, range, weights, density)

@@ -26,6 +26,7 @@ _LATE = {
     "eig": ("eig",),
     "eigh": ("eigh",),
     "fft": ("fft",),
+    "geqrf": ("geqrf",),
     "lu": ("lu",),
     "lu_pivots_to_permutation": ("lu_pivots_to_permutation",),
     "pinv": ("pinv",),

@@ -103,17 +103,21 @@ def product_dtype(
         dtype = _wider(lhs, rhs)
     if preferred is None or preferred == dtype:
         return dtype
-    if (
-        _kind(preferred) != _kind(dtype)
-        and _kind(dtype) != "bool"
-        and not (_kind(dtype) == "integer" and _kind(preferred) in ("floating", "complex"))
-    ):
+    if not holds_products(dtype, preferred):
         raise TypeError(
             f"{operation}: preferred_element_type must hold the products of the operands."
             f"\n  got       {preferred.name} for operands of dtype {lhs.name}"
             "\n  expected  a dtype of the same kind (integer, floating, complex)"
         )
     return preferred
+
+
+def holds_products(dtype: Any, preferred: Any) -> bool:
+    """Whether products of elements of a dtype may be summed in another one."""
+    kinds = _kind(dtype), _kind(preferred)
+    return kinds[0] in (kinds[1], "bool") or (
+        kinds[0] == "integer" and kinds[1] in ("floating", "complex")
+    )
 
 
 def _kind(dtype: np.dtype[Any]) -> str:

@@ -130,6 +130,7 @@ TABLE: dict[str, list[Sample]] = {
         *_samples(_matrix, _SHAPES, full_matrices=False),
         *_samples(_matrix, _SHAPES, lambda shape: not _is_tall(shape), full_matrices=True),
     ],
+    "geqrf": _samples(_matrix, _SHAPES),
     "eigh": [
         *_samples(_hermitian, _SQUARE, smooth_complex=False, lower=True),
         *_samples(_hermitian, _SQUARE, smooth_complex=False, lower=False),

@@ -1,0 +1,131 @@
+"""Elements put in and taken out along an axis: insert, delete.
+
+Where each element of the result comes from is worked out by NumPy when the positions are known, and
+by array operations when they are traced; one read does the rest.
+Neighbours: `indexing` reads, `sets` for what is found by value.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xnp.numpy.creation import asarray
+from xnp.numpy.indexing import read
+from xnp.numpy.promoting import array_of, axis_of, cast, reshaped, select, spread
+from xnp.numpy.running_totals import cumsum
+from xnp.numpy.selection import where
+from xnp.numpy.sorting import argsort
+from xprim import Array, ConcreteArray, ShapedArray, dtypes
+from xprim.errors import ConcretizationTypeError
+from xprim.wording import brief
+
+__all__ = ["delete", "insert"]
+
+
+def _is_traced(obj: Any) -> bool:
+    return isinstance(obj, Array) and not isinstance(obj, ConcreteArray)
+
+
+def _static_positions(obj: Any, operation: str) -> Any:
+    if _is_traced(obj):
+        raise ConcretizationTypeError(obj, operation, "the positions are traced values.")
+    return obj if isinstance(obj, slice) else np.asarray(obj)
+
+
+def _outside(operation: str, obj: Any, axis: int, size: int) -> IndexError:
+    return IndexError(
+        f"{operation}: a position is out of bounds for axis {axis} with size {size}."
+        f"\n  got       {brief(obj)}"
+    )
+
+
+def delete(
+    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
+) -> Array:
+    """Return `arr` without the elements at an int, a slice, positions or a mask along an axis."""
+    del assume_unique_indices
+    arr = array_of(arr, "delete")
+    if axis is None:
+        arr, axis = reshaped(arr, (arr.aval.size,)), 0
+    axis = axis_of(axis, arr.aval.ndim, "delete")
+    size = arr.aval.shape[axis]
+    try:
+        kept = np.delete(np.arange(size), _static_positions(obj, "delete"))
+    except IndexError as error:
+        raise _outside("delete", obj, axis, size) from error
+    return read(arr, (*[slice(None)] * axis, kept.astype(np.int32)))
+
+
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
+    """Return `arr` with values put in before positions along an axis.
+
+    Args:
+      arr: an array.
+      obj: an int, a slice, or several positions; those that are traced are clipped to the array.
+      values: what to put in, broadcast to its place and cast to the dtype of `arr`.
+      axis: along which; None flattens `arr` first.
+    """
+    arr, values = array_of(arr, "insert"), asarray(values)
+    if axis is None:
+        arr, axis = reshaped(arr, (arr.aval.size,)), 0
+    axis = axis_of(axis, arr.aval.ndim, "insert")
+    size = arr.aval.shape[axis]
+    places = obj if _is_traced(obj) else _static_positions(obj, "insert")
+    count = _number_of_new(places, values, arr.aval, axis)
+    if not count:
+        return arr  # type: ignore[no-any-return]
+    source = _traced_source(places, size, count) if _is_traced(places) else _source_of_insert(
+        places, axis, size, count)  # fmt: skip
+    values = spread(cast(values, arr.aval.dtype), _with_size(arr.aval.shape, axis, count))
+    lead = [slice(None)] * axis
+    fresh = read(values, (*lead, (-1 - source).clip(0)))
+    if not size:
+        return fresh
+    old = read(arr, (*lead, source.clip(0)))
+    line = _with_size((1,) * arr.aval.ndim, axis, size + count)
+    is_new = reshaped(asarray(source < 0), line)
+    return select(spread(is_new, old.aval.shape), fresh, old)
+
+
+def _source_of_insert(places: Any, axis: int, size: int, count: int) -> Any:
+    """Say where each element of the result comes from: new ones are numbered -1, -2, ..."""
+    try:
+        source = np.insert(np.arange(size), places, -1 - np.arange(count))
+    except IndexError as error:
+        raise _outside("insert", places, axis, size) from error
+    return source.astype(np.int32)
+
+
+def _traced_source(places: Array, size: int, count: int) -> Array:
+    """Do what `_source_of_insert` does, for positions that are not known while tracing."""
+    if places.aval.ndim > 1 or not dtypes.is_integer(places.aval.dtype):
+        raise TypeError(
+            "insert: traced positions must be integers, one or a vector of them."
+            f"\n  got       {places.aval.str_long()}"
+        )
+    places = cast(where(places < 0, places + size, places), dtypes.int32).clip(0, size)
+    places = spread(places, (count,))
+    order = argsort(places, stable=True)
+    new = asarray(np.arange(count, dtype=np.int32))
+    at = places[order] + new
+    number = asarray(np.zeros(size + count, np.int32)).at[at].set(order.astype(dtypes.int32) + 1)
+    before = cumsum(number == 0) - 1  # how many old elements stand before each place
+    source: Array = where(number > 0, -number, before.astype(dtypes.int32))
+    return source
+
+
+def _number_of_new(places: Any, values: Array, aval: ShapedArray, axis: int) -> int:
+    """Return how many elements `insert` puts in: one for each place, but all at a single one."""
+    if isinstance(places, slice):
+        return len(range(*places.indices(aval.shape[axis])))
+    if places.ndim:
+        return int(places.size)
+    if not values.ndim or values.ndim != aval.ndim:
+        return 1
+    return values.shape[axis]
+
+
+def _with_size(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
+    return (*shape[:axis], size, *shape[axis + 1 :])
