@@ -292,8 +292,9 @@ def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
 # --- methods --------------------------------------------------------------------------------------
 
 
-def _reshape(self: Any, *args: Any, order: str = "C") -> Any:
-    return shaping.reshape(self, args[0] if len(args) == 1 else args, order)
+def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -> Any:
+    shape = args[0] if len(args) == 1 else args
+    return shaping.reshape(self, shape, order, out_sharding=out_sharding)
 
 
 def _transpose(self: Any, *args: Any) -> Any:
@@ -311,8 +312,8 @@ def _view(self: Any, dtype: Any = None, type: Any = None) -> Any:  # noqa: A002 
     return rearranging.bits_as(self, dtype)
 
 
-def _flatten(self: Any, order: str = "C") -> Any:
-    return shaping.ravel(self, order)
+def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+    return shaping.ravel(self, order, out_sharding=out_sharding)
 
 
 def _copy_method(self: Any) -> Any:
