@@ -211,11 +211,11 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
     return xtree.map(lambda x: x.value if isinstance(x, CustomVJPPrimal) else x, tree)
 
 
-def zero_from_primal(value: Any, symbolic_zeros: bool = False) -> Any:
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     """Return the zero tangent of a primal value, as an array or as a `SymbolicZero`."""
     if symbolic_zeros:
-        return SymbolicZero.from_primal_value(value)
-    return zeros_of(as_array(value).aval)
+        return SymbolicZero.from_primal_value(val)
+    return zeros_of(as_array(val).aval)
 
 
 def stop_gradient(tree: Any) -> Any:

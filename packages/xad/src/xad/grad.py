@@ -11,6 +11,7 @@ from xad.arguments import (
     ArgNums,
     FlatFunction,
     check_callable,
+    check_reduce_axes,
     check_reverse_arguments,
     differentiated,
 )
@@ -30,6 +31,7 @@ def grad(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
 ) -> Callable[..., Any]:
     """Return a function that computes the gradient of a scalar function.
 
@@ -43,6 +45,7 @@ def grad(
         through.
       holomorphic: whether `fun` is a holomorphic function of complex arguments.
       allow_int: whether to accept integer arguments, whose gradient is zero of dtype `float0`.
+      reduce_axes: must be empty (JAX's experimental argument).
 
     Returns:
       A function of the same arguments. Its result has the structure of argument `argnums` (a tuple
@@ -56,6 +59,7 @@ def grad(
       >>> float(grad(lambda x: x * x)(3.0))
       6.0
     """
+    check_reduce_axes(reduce_axes, "grad")
     value_and_gradient = _value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, "grad")
 
     @functools.wraps(fun)
@@ -76,6 +80,7 @@ def value_and_grad(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
 ) -> Callable[..., Any]:
     """Return a function that computes both `fun` and its gradient, evaluating `fun` once.
 
@@ -91,6 +96,7 @@ def value_and_grad(
       >>> float(value), float(gradient)
       (9.0, 6.0)
     """
+    check_reduce_axes(reduce_axes, "value_and_grad")
     value_and_gradient = _value_and_grad(
         fun, argnums, has_aux, holomorphic, allow_int, "value_and_grad"
     )

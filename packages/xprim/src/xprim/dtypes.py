@@ -319,7 +319,7 @@ def to_complex_dtype(dtype: DTypeLike) -> DType:
     return complex128 if to_inexact_dtype(dtype) in (float64, complex128) else complex64
 
 
-def issubdtype(a: Any, b: Any) -> bool:
+def issubdtype(arg1: Any, arg2: Any) -> bool:
     """Whether the first dtype or scalar type is, or is below, the second in NumPy's hierarchy.
 
     As `numpy.issubdtype`, with the types of `ml_dtypes` at their place and `extended`, `prng_key`
@@ -329,9 +329,9 @@ def issubdtype(a: Any, b: Any) -> bool:
         >>> issubdtype("bfloat16", np.floating), issubdtype("int4", np.signedinteger)
         (True, True)
     """
-    if isinstance(b, ExtendedDType):
-        return isinstance(a, ExtendedDType) and bool(a == b)
-    below, above = _scalar_type(a), _scalar_type(b)
+    if isinstance(arg2, ExtendedDType):
+        return isinstance(arg1, ExtendedDType) and bool(arg1 == arg2)
+    below, above = _scalar_type(arg1), _scalar_type(arg2)
     place = _PLACE_OF_ML_DTYPE.get(below)
     if place is not None and above is not below:
         return issubclass(place, above)
@@ -357,14 +357,14 @@ def finfo(dtype: DTypeLike) -> Any:
 
 
 @functools.lru_cache(maxsize=256)
-def iinfo(dtype: DTypeLike) -> Any:
+def iinfo(int_type: DTypeLike) -> Any:
     """Return the limits (`min`, `max`, `bits`) of an integer dtype.
 
     Example:
         >>> iinfo("int4").max
         7
     """
-    exact = _understood(dtype, "iinfo")
+    exact = _understood(int_type, "iinfo")
     if exact not in _INTEGER_SET:
         hint = "finfo describes floating dtypes" if exact in _INEXACT_SET else ""
         raise ValueError(message("iinfo", f"{exact.name} is not an integer dtype.", hint=hint))

@@ -289,7 +289,7 @@ def frexp(x: Any, /) -> tuple[Array, Array]:
     return select(plain, x, mantissa), select(plain, scalar_like(0, exponent), exponent)
 
 
-def gcd(x1: Any, x2: Any, /) -> Array:
+def gcd(x1: Any, x2: Any) -> Array:
     """Return the greatest common divisor of integers, not negative; 0 if both are 0."""
     x, y = _integers("gcd", x1, x2)
     # Euclid's algorithm takes at most log_phi of the largest number: 1.44 bits steps
@@ -302,7 +302,7 @@ def gcd(x1: Any, x2: Any, /) -> Array:
     return x  # type: ignore[no-any-return]
 
 
-def lcm(x1: Any, x2: Any, /) -> Array:
+def lcm(x1: Any, x2: Any) -> Array:
     """Return the least common multiple of integers, not negative; 0 if one is 0."""
     x, y = _integers("lcm", x1, x2)
     divisor = array_of(gcd(x, y), "lcm")

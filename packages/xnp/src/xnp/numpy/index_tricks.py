@@ -101,7 +101,9 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
     return tuple(results[::-1])
 
 
-def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: str = "C") -> Array:
+def ravel_multi_index(
+    multi_index: Any, dims: Any, mode: str = "raise", order: str = "C", *, dtype: Any = None
+) -> Array:
     """Return flat positions into a shape from positions in each dimension.
 
     Args:
@@ -109,6 +111,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: s
       dims: the shape.
       mode: for positions out of bounds: "wrap", "clip", or "raise", which needs concrete ones.
       order: "C" or "F", which dimension runs fastest.
+      dtype: the integer dtype of the result; None for the default one.
     """
     sizes = shape_of(dims, "ravel_multi_index")
     parts = [asarray(p) for p in multi_index]
@@ -127,6 +130,9 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: s
         bounded.append(p % n if mode == "wrap" else p.clip(0, n - 1))
     pairs = list(zip(bounded, sizes, strict=True))
     total = array(0)
+    if dtype is not None:
+        total = array(0, dtype)
+        pairs = [(p.astype(dtype), n) for p, n in pairs]
     for p, n in pairs if order == "C" else pairs[::-1]:
         total = total * n + p
     return total

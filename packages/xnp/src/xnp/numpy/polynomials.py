@@ -23,15 +23,17 @@ __all__ = [
 ]  # fmt: skip
 
 
-def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
+def polyval(p: Any, x: Any, *, unroll: int | None = None) -> Array:
     """Return the values of a polynomial at places, by Horner's scheme.
 
     Args:
       p: the coefficients, the highest power first.
       x: the places.
-      unroll: has no effect.
+      unroll: how many steps a compiled loop takes at once, a positive number or None; here there
+        is no loop: all are written out.
     """
-    del unroll
+    if unroll is not None and unroll < 1:
+        raise ValueError(f"polyval: unroll must be positive, got {unroll}.")
     p = asarray(p)
     x, p = promoted("polyval", asarray(x), p)
     result = filled(0, x.aval.shape, x.aval.dtype)

@@ -374,7 +374,7 @@ def _density(counts: Any, edges: list[Array]) -> Any:
 
 def cov(
     m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
-    fweights: Any = None, aweights: Any = None,
+    fweights: Any = None, aweights: Any = None, dtype: Any = None,
 ) -> Array:  # fmt: skip
     """Return the covariance matrix of variables.
 
@@ -386,8 +386,11 @@ def cov(
       ddof: what is taken from the number of observations in the divisor.
       fweights: how often each observation is counted.
       aweights: how much each observation weighs.
+      dtype: in which it is computed, floating or complex; None for that of the variables.
     """
     given = inexact("cov", m) if y is None else inexact("cov", m, y)
+    if dtype is not None:
+        given = [cast(v, _inexact_dtype("cov", dtype)) for v in given]
     x = concatenate([_variables(v, rowvar) for v in given], 0)
     ddof = int(not bias) if ddof is None else ddof
     weights = _weights(fweights, aweights, x.aval.shape[1])
@@ -403,6 +406,13 @@ def cov(
     other = centered.conj() if dtypes.is_complex(x.aval.dtype) else centered
     result = dot(scaled, other.T) / divisor
     return result.squeeze()
+
+
+def _inexact_dtype(operation: str, dtype: Any) -> Any:
+    exact = dtypes.requested_dtype(dtype, operation)
+    if not dtypes.is_inexact(exact):
+        raise TypeError(f"{operation}: dtype must be floating or complex, got {exact.name}.")
+    return exact
 
 
 def _variables(x: Array, rowvar: bool) -> Array:
@@ -430,9 +440,9 @@ def _weights(fweights: Any, aweights: Any, count: int) -> Any:
     return result
 
 
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Array:
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Array:
     """Return the matrix of correlation coefficients of variables. Arguments as of `cov`."""
-    c = cov(x, y, rowvar)
+    c = cov(x, y, rowvar, dtype=dtype)
     if not c.ndim:
         return c / c
     scale = c.diagonal().real ** 0.5
