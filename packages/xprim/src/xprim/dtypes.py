@@ -319,7 +319,7 @@ def to_complex_dtype(dtype: DTypeLike) -> DType:
     return complex128 if to_inexact_dtype(dtype) in (float64, complex128) else complex64
 
 
-def issubdtype(arg1: Any, arg2: Any) -> bool:
+def issubdtype(a: Any, b: Any) -> bool:
     """Whether the first dtype or scalar type is, or is below, the second in NumPy's hierarchy.
 
     As `numpy.issubdtype`, with the types of `ml_dtypes` at their place and `extended`, `prng_key`
@@ -329,9 +329,9 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
         >>> issubdtype("bfloat16", np.floating), issubdtype("int4", np.signedinteger)
         (True, True)
     """
-    if isinstance(arg2, ExtendedDType):
-        return isinstance(arg1, ExtendedDType) and bool(arg1 == arg2)
-    below, above = _scalar_type(arg1), _scalar_type(arg2)
+    if isinstance(b, ExtendedDType):
+        return isinstance(a, ExtendedDType) and bool(a == b)
+    below, above = _scalar_type(a), _scalar_type(b)
     place = _PLACE_OF_ML_DTYPE.get(below)
     if place is not None and above is not below:
         return issubclass(place, above)

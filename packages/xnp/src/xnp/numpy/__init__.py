@@ -27,4 +27,6 @@ from xnp.numpy.sets import *  # noqa: F403
 from xnp.numpy.shaping import *  # noqa: F403
 from xnp.numpy.sorting import *  # noqa: F403
 from xnp.numpy.statistics import *  # noqa: F403
+from xnp.numpy.ufunc_methods import *  # noqa: F403
 from xnp.numpy.ufuncs import *  # noqa: F403
+from xnp.numpy.universal_functions import *  # noqa: F403

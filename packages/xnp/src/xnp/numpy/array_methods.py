@@ -122,7 +122,7 @@ def _operators() -> dict[str, Any]:
     return table | {
         "__pow__": _pow,
         "__rpow__": _reflected(ufuncs.power),
-        "__neg__": ufuncs.negative,
+        "__neg__": ufuncs.plain_negative,
         "__pos__": lambda self: self,
         "__abs__": ufuncs.absolute,
         "__invert__": bits.invert,
