@@ -314,11 +314,10 @@ def binary_operator(
       otherwise: called when there is no plan instead of `written`: an operator, which must look at
         the other operand first.
     """
-    table = new_table()
-    written_route, otherwise = written, otherwise or written
+    table, otherwise = new_table(), otherwise or written
 
     def operator(x1: Any, x2: Any, out: None = None, where: Any = None) -> Any:
-        if out is not None or where is not None:
+        if out is not where:  # both are None
             check_out_and_where(operator.__name__, out, where)
         key_x: Any
         key_y: Any
@@ -340,14 +339,13 @@ def binary_operator(
             if plan is not None and a is not None and b is not None:
                 run, aval = plan
                 try:
-                    result = now["run_quietly"](run, a, b)
+                    y = now["run_quietly"](run, a, b)
                 except OverflowError:  # a Python integer: the written route says it better
                     return otherwise(x1, x2)
-                return (ConcreteArray(result, aval) if type(result) is _ndarray
-                        else _wrapped(result, aval))  # fmt: skip
+                return ConcreteArray(y, aval) if type(y) is _ndarray else _wrapped(y, aval)
         result = otherwise(x1, x2)
         if now["trace"] is EAGER:
-            _remember_binary(table, written_route, direct, x1, x2)
+            _remember_binary(table, written, direct, x1, x2)
         return result
 
     return operator

@@ -157,6 +157,10 @@ def lexsort(keys: Any, axis: int = -1, *, batch_size: int | None = 16) -> Array:
     if not arrays[0].aval.ndim:
         return scalar_array(0, dtypes.python_scalar_dtype(int))
     axis = axis_of(axis, arrays[0].aval.ndim, "lexsort")
+    return _sorted_places(arrays, axis, batch_size)
+
+
+def _sorted_places(arrays: list[Array], axis: int, batch_size: int | None) -> Array:
     places = counting(arrays[0].aval.shape, axis, dtypes.python_scalar_dtype(int))
     step = len(arrays) if batch_size is None else batch_size
     for first in range(0, len(arrays), step):

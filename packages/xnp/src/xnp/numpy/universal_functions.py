@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from xnp.lax.control_flow_scan import scan
+from xnp import lax
 from xnp.numpy.creation import array, asarray
 from xnp.numpy.dispatch import check_out_and_where
 from xnp.numpy.functional import vectorize
@@ -118,7 +118,7 @@ class ufunc:  # noqa: N801 - the name users know
             return total, total
 
         first = cast(x[0], kind)
-        rest = scan(step, first, x[1:])[1]
+        rest = lax.scan(step, first, x[1:])[1]
         return moveaxis(_behind(first, rest), 0, axis)
 
     def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Array:
@@ -150,7 +150,7 @@ class ufunc:  # noqa: N801 - the name users know
             new = cast(self._function(values[place], *other), values.aval.dtype)
             return values.at[place].set(new), None
 
-        values = scan(step, reshaped(x, (x.aval.size,)), (flat, *others))[0]
+        values = lax.scan(step, reshaped(x, (x.aval.size,)), (flat, *others))[0]
         return reshaped(values, x.aval.shape)
 
     def reduceat(
@@ -183,7 +183,7 @@ class ufunc:  # noqa: N801 - the name users know
             new = cast(self._function(totals, spread(element, totals.aval.shape)), kind)
             return select(spread(inside, totals.aval.shape), new, totals), None
 
-        totals = scan(step, cast(first, kind), (arange(count), x))[0]
+        totals = lax.scan(step, cast(first, kind), (arange(count), x))[0]
         return moveaxis(totals, 0, axis)
 
     def outer(self, A: Any, B: Any, /) -> Array:
@@ -218,7 +218,9 @@ class ufunc:  # noqa: N801 - the name users know
             new = cast(self._function(total, element), kind)
             return (select(chosen[0], new, total) if chosen else new), None
 
-        return scan(step, cast(start, kind), (x,) if mask is None else (x, mask))[0]  # type: ignore[no-any-return]
+        given = (x,) if mask is None else (x, mask)
+        total: Array = lax.scan(step, cast(start, kind), given)[0]
+        return total
 
 
 def _elements(a: Any, dtype: Any) -> Array:
