@@ -322,30 +322,30 @@ def binary_operator(
         key_x: Any
         key_y: Any
         now = state.__dict__
-        if now["trace"] is EAGER:
-            if type(x1) is ConcreteArray:
-                a, key_x = x1._host, x1.aval
-                if a is None or x1._buffer is not None:
-                    a = host_of(x1)
-            else:
-                a, key_x = x1, type(x1)
-            if type(x2) is ConcreteArray:
-                b, key_y = x2._host, x2.aval
-                if b is None or x2._buffer is not None:
-                    b = host_of(x2)
-            else:
-                b, key_y = x2, type(x2)
-            plan = table.get((key_x, key_y, _values.__dict__["cached_context"]))
-            if plan is not None and a is not None and b is not None:
-                run, aval = plan
-                try:
-                    y = now["run_quietly"](run, a, b)
-                except OverflowError:  # a Python integer: the written route says it better
-                    return otherwise(x1, x2)
-                return ConcreteArray(y, aval) if type(y) is _ndarray else _wrapped(y, aval)
+        if now["trace"] is not EAGER:
+            return otherwise(x1, x2)
+        if type(x1) is ConcreteArray:
+            a, key_x = x1._host, x1.aval
+            if a is None or x1._buffer is not None:
+                a = host_of(x1)
+        else:
+            a, key_x = x1, type(x1)
+        if type(x2) is ConcreteArray:
+            b, key_y = x2._host, x2.aval
+            if b is None or x2._buffer is not None:
+                b = host_of(x2)
+        else:
+            b, key_y = x2, type(x2)
+        plan = table.get((key_x, key_y, _values.__dict__["cached_context"]))
+        if plan is not None and a is not None and b is not None:
+            run, aval = plan
+            try:
+                y = now["run_quietly"](run, a, b)
+            except OverflowError:  # a Python integer: the written route says it better
+                return otherwise(x1, x2)
+            return ConcreteArray(y, aval) if type(y) is _ndarray else _wrapped(y, aval)
         result = otherwise(x1, x2)
-        if now["trace"] is EAGER:
-            _remember_binary(table, written, direct, x1, x2)
+        _remember_binary(table, written, direct, x1, x2)
         return result
 
     return operator

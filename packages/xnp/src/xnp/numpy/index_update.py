@@ -11,7 +11,7 @@ Out of bounds: static ints are an IndexError; updates at positions in arrays are
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -45,14 +45,8 @@ from xprim import (
 )
 from xprim.eager import EAGER
 
-
-class Options(NamedTuple):
-    """How an update is made: two promises, the mode, and whether negative positions wrap."""
-
-    are_sorted: bool = False
-    unique: bool = False
-    mode: Any = None
-    wraps: bool = True
+# How an update is made: indices are sorted, unique; the mode; whether negative positions wrap.
+Options = tuple[bool, bool, Any, bool]
 
 
 class IndexUpdateHelper:
@@ -127,7 +121,11 @@ class IndexUpdateRef:
         mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
     ) -> Array:  # fmt: skip
         """Return the array with the elements replaced; of several to one place, one wins."""
-        options = Options(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        if mode is None and wrap_negative_indices and out_sharding is None:  # the usual call
+            updated = _updated_on_host(self._array, self._index, values, None)
+            if updated is not None:
+                return updated
+        options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         return placed(self._combined(values, "scatter", None, options), out_sharding, "at[].set")
 
     def apply(
@@ -135,7 +133,7 @@ class IndexUpdateRef:
         unique_indices: bool = False, mode: Any = None, wrap_negative_indices: bool = True,
     ) -> Array:  # fmt: skip
         """Return the array with `func` applied to the elements, once to each."""
-        options = Options(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         return self._combined(func(self._read(options)), "scatter", None, options)
 
     def add(
@@ -143,7 +141,7 @@ class IndexUpdateRef:
         mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
     ) -> Array:  # fmt: skip
         """Return the array with values added to the elements, all that come to one place."""
-        options = Options(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         sums = self._combined(values, "scatter_add", np.add, options)
         return placed(sums, out_sharding, "at[].add")
 
@@ -152,7 +150,7 @@ class IndexUpdateRef:
         mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
     ) -> Array:  # fmt: skip
         """Return the array with values taken from the elements."""
-        options = Options(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         negated = bind("neg", cast(array_of(values, "at[].subtract"), self._array.aval.dtype))
         rests = self._combined(negated, "scatter_add", np.add, options)
         return placed(rests, out_sharding, "at[].subtract")
@@ -162,7 +160,7 @@ class IndexUpdateRef:
         mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
     ) -> Array:  # fmt: skip
         """Return the array with the elements multiplied by values."""
-        options = Options(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         products = self._combined(values, "scatter_mul", np.multiply, options)
         return placed(products, out_sharding, "at[].multiply")
 
@@ -173,7 +171,7 @@ class IndexUpdateRef:
         mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
     ) -> Array:  # fmt: skip
         """Return the array with the elements replaced by values that are less."""
-        options = Options(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         least = self._combined(values, "scatter_min", np.minimum, options)
         return placed(least, out_sharding, "at[].min")
 
@@ -182,7 +180,7 @@ class IndexUpdateRef:
         mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
     ) -> Array:  # fmt: skip
         """Return the array with the elements replaced by values that are greater."""
-        options = Options(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         greatest = self._combined(values, "scatter_max", np.maximum, options)
         return placed(greatest, out_sharding, "at[].max")
 
@@ -191,7 +189,7 @@ class IndexUpdateRef:
         mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
     ) -> Array:  # fmt: skip
         """Return the array with the elements divided by values."""
-        options = Options(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         ones = IndexUpdateRef(ones_like(self._array), self._index)
         divisors = ones._combined(values, "scatter_mul", np.multiply, options)
         quotients = cast(divide(self._array, divisors), self._array.aval.dtype)
@@ -202,17 +200,18 @@ class IndexUpdateRef:
         mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
     ) -> Array:  # fmt: skip
         """Return the array with the elements raised to powers, once each."""
-        options = Options(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         powers = self._combined(power(self._read(options), values), "scatter", None, options)
         return placed(powers, out_sharding, "at[].power")
 
     def _read(self, options: Options) -> Array:
-        mode = "fill" if options.mode == "drop" else options.mode
-        return read(self._array, self._index, indices_are_sorted=options.are_sorted,
-                    unique_indices=options.unique, mode=mode, wraps=options.wraps)  # fmt: skip
+        are_sorted, unique, mode, wraps = options
+        mode = "fill" if mode == "drop" else mode
+        return read(self._array, self._index, indices_are_sorted=are_sorted,
+                    unique_indices=unique, mode=mode, wraps=wraps)  # fmt: skip
 
     def _combined(self, values: Any, primitive: str, ufunc: Any, options: Options) -> Array:
-        if options.mode is None and options.wraps:
+        if options[2] is None and options[3]:
             updated = _updated_on_host(self._array, self._index, values, ufunc)
             if updated is not None:
                 return updated
@@ -276,7 +275,8 @@ def written(x: Any, index: Any, values: Any, primitive: str, options: Options) -
     mask = _mask_of(index, x.aval.shape)
     if mask is not None and primitive == "scatter" and not values.aval.ndim:
         return bind("select_n", mask, x, values)
-    entries = entries_of(index, x.aval.shape, checks=options.mode is None, wraps=options.wraps)
+    _, _, mode, wraps = options
+    entries = entries_of(index, x.aval.shape, checks=mode is None, wraps=wraps)
     return _scattered(x, entries, values, primitive, options)
 
 
@@ -319,6 +319,7 @@ def _mask_of(index: Any, shape: Any) -> Any:
 
 
 def _scattered(x: Any, entries: Any, values: Any, primitive: str, options: Options) -> Array:
+    are_sorted, unique, mode, _ = options
     shape = x.aval.shape
     x = with_new_axes(x, entries)
     wide = x.aval.shape
@@ -342,8 +343,8 @@ def _scattered(x: Any, entries: Any, values: Any, primitive: str, options: Optio
             tuple(range(len(layout.batch), len(layout.result_shape))),
             tuple(layout.collapsed), tuple([d for d, _ in layout.columns]),
         ),
-        indices_are_sorted=options.are_sorted or static, unique_indices=options.unique or static,
-        mode=GatherScatterMode.from_any(options.mode),
+        indices_are_sorted=are_sorted or static, unique_indices=unique or static,
+        mode=GatherScatterMode.from_any(mode),
     )  # fmt: skip
     return reshaped(result, shape)
 
