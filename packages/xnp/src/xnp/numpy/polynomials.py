@@ -130,7 +130,13 @@ def poly(seq_of_zeros: Any) -> Array:
 
 
 def _eigenvalues(matrix: Any) -> Any:
-    return bind("eig", matrix, compute_left_eigenvectors=False, compute_right_eigenvectors=False)
+    return bind(
+        "eig",
+        matrix,
+        compute_left_eigenvectors=False,
+        compute_right_eigenvectors=False,
+        enable_eigvec_derivs=False,
+    )
 
 
 def roots(p: Any, *, strip_zeros: bool = True) -> Array:
