@@ -234,12 +234,14 @@ def _stopped(leaf: Any) -> Any:
     return stop_gradient_p.bind(x)[0] if dtypes.is_inexact(x.aval.dtype) else x
 
 
-def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
+def custom_gradient(fun: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """Turn a function that returns `(result, vjp_fun)` into one with that reverse derivative.
 
     `vjp_fun` takes a cotangent of the result and returns one cotangent, or a tuple of them, for the
-    arguments.
+    arguments. Without a function, a decorator is returned.
     """
+    if fun is None:
+        return custom_gradient
 
     @custom_vjp
     @functools.wraps(fun)

@@ -11,7 +11,7 @@ import numpy as np
 
 from xnp.numpy.averages import mean
 from xnp.numpy.indexing import read
-from xnp.numpy.promoting import array_of, bind, cast, reshaped, scalar_like, spread
+from xnp.numpy.promoting import array_of, axes_of, bind, cast, reshaped, scalar_like, spread
 from xnp.numpy.ranges import linspace
 from xnp.numpy.reductions import max as max_, min as min_
 from xnp.numpy.rounding import round as round_
@@ -289,12 +289,26 @@ def _by_function(x: Any, widths: Any, function: Any, kwargs: dict[str, Any]) -> 
     return padded
 
 
-def trim_zeros(filt: Any, trim: str = "fb") -> Array:
-    """Return a vector without the zeros at its front ("f"), its back ("b"), or both; concrete."""
-    host = np.asarray(filt)
-    nonzero = np.flatnonzero(host)
-    start = nonzero[0] if "f" in trim.lower() and len(nonzero) else 0
-    stop = nonzero[-1] + 1 if "b" in trim.lower() and len(nonzero) else len(host)
-    if not len(nonzero):
-        start, stop = 0, 0
-    return array_of(filt, "trim_zeros")[int(start) : int(stop)]
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Array:
+    """Return an array without the slices of zeros at its borders; its values must be concrete.
+
+    Args:
+      filt: an array of any number of dimensions.
+      trim: "f" for the front, "b" for the back, "fb" for both.
+      axis: the axes to trim; None for all.
+
+    Example:
+      >>> import xnp
+      >>> xnp.trim_zeros(xnp.array([[0, 0, 0], [0, 7, 0]])).tolist()
+      [[7]]
+    """
+    x = array_of(filt, "trim_zeros")
+    places = np.nonzero(np.asarray(x))
+    index = [slice(None)] * x.aval.ndim
+    for d in axes_of(axis, x.aval.ndim, "trim_zeros"):
+        if not places[d].size:
+            index[d] = slice(0, 0)
+            continue
+        start = int(places[d].min()) if "f" in trim.lower() else None
+        index[d] = slice(start, int(places[d].max()) + 1 if "b" in trim.lower() else None)
+    return x[tuple(index)]
