@@ -34,7 +34,10 @@ def members(holder: str, ours: Any, theirs: Any) -> Iterator[tuple[str, Any, Any
     for name in sorted({*dir(ours), *dir(theirs)}):
         if name.startswith("_"):
             continue
-        a, b = getattr(ours, name, None), getattr(theirs, name, None)
+        try:
+            a, b = getattr(ours, name, None), getattr(theirs, name, None)
+        except NotImplementedError:  # a property that one of them refuses
+            continue
         if callable(a) and callable(b):
             yield f"{holder}.{name}", a, b
 
@@ -108,3 +111,30 @@ def _same_default(ours: Parameter, theirs: Parameter) -> bool:
             isinstance(ours.default, bool) == isinstance(theirs.default, bool)
         )
     return True
+
+
+def objects(library: Any) -> Iterator[tuple[str, Any]]:
+    """Yield (name, object) of instances whose methods users call."""
+    np = library.numpy
+
+    def twice(x: Any) -> Any:
+        return 2 * x
+
+    jitted = library.jit(twice)
+    traced = jitted.trace(1.0)
+    yield "x.at[0]", np.zeros(3).at[0]
+    yield "jit(f)", jitted
+    yield "jit(f).trace(x)", traced
+    yield "jit(f).trace(x).lower()", traced.lower()
+    yield "jit(f).trace(x).lower().compile()", traced.lower().compile()
+    yield "custom_jvp(f)", library.custom_jvp(twice)
+    yield "custom_vjp(f)", library.custom_vjp(twice)
+    yield "custom_vmap(f)", library.custom_batching.custom_vmap(twice)
+    yield "frompyfunc(f, 1, 1)", np.frompyfunc(twice, 1, 1)
+    yield "numpy.add", np.add
+    yield "tree_util.Partial(f)", library.tree_util.Partial(twice)
+    yield "tree_structure(tree)", library.tree_util.tree_structure((1, [2]))
+    yield "ShapeDtypeStruct(...)", library.ShapeDtypeStruct((3,), "float32")
+    yield "numpy.eye(3)", np.eye(3)
+    yield "checkpoint_policies", library.checkpoint_policies
+    yield "config", library.config

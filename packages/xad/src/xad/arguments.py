@@ -64,6 +64,14 @@ class FlatFunction:
         )
 
 
+def check_reduce_axes(reduce_axes: Any, operation: str) -> None:
+    """Refuse JAX's experimental argument, unless it is empty."""
+    if reduce_axes:
+        raise ValueError(
+            f"{operation}: reduce_axes is not supported; reduce with a collective instead."
+        )
+
+
 def flat_arguments(
     fun: Callable[..., Any], args: Sequence[Any], *, operation: str, has_aux: bool = False
 ) -> tuple[FlatFunction, list[Array], Any]:

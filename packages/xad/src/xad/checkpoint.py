@@ -14,6 +14,7 @@ all calls.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +46,7 @@ def checkpoint(
     prevent_cse: bool = True,
     policy: Policy | None = None,
     static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
     concrete: bool = False,
 ) -> Callable[..., Any]:
     """Return `fun` with its intermediate values recomputed, not stored, when differentiated.
@@ -56,6 +58,7 @@ def checkpoint(
       policy: which intermediate results may be kept: a function `(primitive, *avals, **params) ->
         bool`, such as those in `checkpoint_policies`; None keeps none.
       static_argnums: positions of arguments that are passed to `fun` as they are.
+      static_argnames: names of such arguments, given by position or by name.
       concrete: must be False (JAX's removed option).
 
     Example:
@@ -67,11 +70,15 @@ def checkpoint(
         raise ValueError("checkpoint: concrete=True is not supported; name static_argnums instead.")
     if fun is None:
         return functools.partial(
-            checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums
-        )
+            checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums,
+            static_argnames=static_argnames,
+        )  # fmt: skip
     check_function(fun, "checkpoint")
     _check_policy(policy)
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    if static_argnames:
+        options = {"prevent_cse": prevent_cse, "policy": policy}
+        return _with_static_names(fun, static, static_argnames, options)
 
     @looking_like(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
@@ -91,6 +98,27 @@ def checkpoint(
             policy=policy, differentiated=False,
         )  # fmt: skip
         return xtree.unflatten(program.out_tree, outs)
+
+    return checkpointed
+
+
+def _with_static_names(
+    fun: Callable[..., Any], static: Sequence[int], names: str | Sequence[str], options: Any
+) -> Callable[..., Any]:
+    """Return the checkpointed function of the arguments that are not named."""
+    names = (names,) if isinstance(names, str) else tuple(names)
+    parameters = list(inspect.signature(fun).parameters)
+    unknown = [name for name in names if name not in parameters]
+    if unknown:
+        raise ValueError(f"checkpoint: the function has no argument {unknown[0]!r}.")
+    named = [parameters.index(name) for name in names]
+
+    @looking_like(fun)
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        fixed = {name: kwargs.pop(name) for name in names if name in kwargs}
+        positions = [*static, *[p for p in named if p < len(args)]]
+        inner = functools.partial(fun, **fixed) if fixed else fun
+        return checkpoint(inner, static_argnums=positions, **options)(*args, **kwargs)
 
     return checkpointed
 

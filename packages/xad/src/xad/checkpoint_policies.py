@@ -95,26 +95,26 @@ class checkpoint_policies:  # noqa: N801 - a namespace, named as users know it
     """Policies for `checkpoint`: which intermediate results the forward pass may keep."""
 
     @staticmethod
-    def everything_saveable(primitive: Primitive, *_avals: Any, **_params: Any) -> bool:
+    def everything_saveable(*_avals: Any, **_params: Any) -> bool:
         """Keep everything."""
         return True
 
     @staticmethod
-    def nothing_saveable(primitive: Primitive, *_avals: Any, **_params: Any) -> bool:
+    def nothing_saveable(*_avals: Any, **_params: Any) -> bool:
         """Keep nothing but the arguments."""
         return False
 
     @staticmethod
-    def dots_saveable(primitive: Primitive, *_avals: Any, **_params: Any) -> bool:
+    def dots_saveable(prim: Primitive, *_avals: Any, **_params: Any) -> bool:
         """Keep the results of contractions, which are dear to compute again."""
-        return primitive.name in _CONTRACTIONS
+        return prim.name in _CONTRACTIONS
 
     checkpoint_dots = dots_saveable
 
     @staticmethod
-    def dots_with_no_batch_dims_saveable(primitive: Primitive, *_avals: Any, **params: Any) -> bool:
+    def dots_with_no_batch_dims_saveable(prim: Primitive, *_avals: Any, **params: Any) -> bool:
         """Keep the results of contractions without batch dimensions, such as weights times data."""
-        if primitive.name != "dot_general":
+        if prim.name != "dot_general":
             return False
         _, (lhs_batch, rhs_batch) = params["dimension_numbers"]
         return not lhs_batch and not rhs_batch
@@ -185,12 +185,12 @@ class checkpoint_policies:  # noqa: N801 - a namespace, named as users know it
         return policy
 
     @staticmethod
-    def save_from_both_policies(first: Policy, second: Policy) -> Policy:
+    def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
         """Keep what either policy keeps."""
 
         def policy(primitive: Primitive, *avals: Any, **params: Any) -> bool:
-            return is_saved(first(primitive, *avals, **params)) or is_saved(
-                second(primitive, *avals, **params)
+            return is_saved(policy_1(primitive, *avals, **params)) or is_saved(
+                policy_2(primitive, *avals, **params)
             )
 
         return policy

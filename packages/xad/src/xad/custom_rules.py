@@ -229,11 +229,11 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
     return xtree.map(lambda x: x.value if isinstance(x, CustomVJPPrimal) else x, tree)
 
 
-def zero_from_primal(value: Any, symbolic_zeros: bool = False) -> Any:
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     """Return the zero tangent of a primal value, as an array or as a `SymbolicZero`."""
     if symbolic_zeros:
-        return SymbolicZero.from_primal_value(value)
-    return zeros_of(as_array(value).aval)
+        return SymbolicZero.from_primal_value(val)
+    return zeros_of(as_array(val).aval)
 
 
 def stop_gradient(tree: Any) -> Any:
@@ -252,12 +252,14 @@ def _stopped(leaf: Any) -> Any:
     return stop_gradient_p.bind(x)[0] if dtypes.is_inexact(x.aval.dtype) else x
 
 
-def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
+def custom_gradient(fun: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """Turn a function that returns `(result, vjp_fun)` into one with that reverse derivative.
 
     `vjp_fun` takes a cotangent of the result and returns one cotangent, or a tuple of them, for the
-    arguments.
+    arguments. Without a function, a decorator is returned.
     """
+    if fun is None:
+        return custom_gradient
 
     @custom_vjp
     @looking_like(fun)

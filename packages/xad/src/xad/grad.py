@@ -9,6 +9,7 @@ import xtree
 from xad.arguments import (
     ArgNums,
     FlatFunction,
+    check_reduce_axes,
     check_reverse_arguments,
     differentiated,
 )
@@ -29,6 +30,7 @@ def grad(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
 ) -> Callable[..., Any]:
     """Return a function that computes the gradient of a scalar function.
 
@@ -42,6 +44,7 @@ def grad(
         through.
       holomorphic: whether `fun` is a holomorphic function of complex arguments.
       allow_int: whether to accept integer arguments, whose gradient is zero of dtype `float0`.
+      reduce_axes: must be empty (JAX's experimental argument).
 
     Returns:
       A function of the same arguments. Its result has the structure of argument `argnums` (a tuple
@@ -55,6 +58,7 @@ def grad(
       >>> float(grad(lambda x: x * x)(3.0))
       6.0
     """
+    check_reduce_axes(reduce_axes, "grad")
     value_and_gradient = _value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, "grad")
 
     @looking_like(fun)
@@ -75,6 +79,7 @@ def value_and_grad(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
 ) -> Callable[..., Any]:
     """Return a function that computes both `fun` and its gradient, evaluating `fun` once.
 
@@ -90,6 +95,7 @@ def value_and_grad(
       >>> float(value), float(gradient)
       (9.0, 6.0)
     """
+    check_reduce_axes(reduce_axes, "value_and_grad")
     value_and_gradient = _value_and_grad(
         fun, argnums, has_aux, holomorphic, allow_int, "value_and_grad"
     )

@@ -12,11 +12,11 @@ from xad.tangents import is_differentiable
 from xprim import ClosedJaxpr, Jaxpr, Literal, ShapedArray, source, stage
 
 
-def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-    """Print the values that differentiating `fun` keeps for the backward pass, and their origins.
+def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Print the values that differentiating `f` keeps for the backward pass, and their origins.
 
     Args:
-      fun: a function of pytrees of arrays.
+      f: a function of pytrees of arrays.
       *args: arguments of the shapes and dtypes in question.
       **kwargs: likewise.
 
@@ -25,7 +25,7 @@ def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) ->
       >>> print_saved_residuals(lambda x: x * x, 3.0)
       f32[] from the argument [0]
     """
-    for aval, origin in saved_residuals(fun, *args, **kwargs):
+    for aval, origin in saved_residuals(f, *args, **kwargs):
         print(f"{aval.str_short()} {origin}")  # noqa: T201 - what the function is for
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import xtree
-from xad.arguments import flat_arguments
+from xad.arguments import check_reduce_axes, flat_arguments
 from xad.linear_functions import PullBack, PushForward, Signature
 from xad.linearize import linearize_flat
 from xad.tangents import is_differentiable
@@ -41,8 +41,7 @@ def vjp(
       >>> float(pull_back(1.0)[0])
       6.0
     """
-    if reduce_axes:
-        raise ValueError("vjp: reduce_axes is not supported; reduce with a collective instead.")
+    check_reduce_axes(reduce_axes, "vjp")
     flat, leaves, in_tree = flat_arguments(fun, primals, operation="vjp", has_aux=has_aux)
     in_avals = [x.aval for x in leaves]
     outs, program = linearize_flat(flat, leaves, [is_differentiable(a) for a in in_avals])
@@ -98,8 +97,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = 
     Raises:
       TypeError: for integer arguments; `MissingRuleError` when `fun` is not linear.
     """
-    if reduce_axes:
-        raise ValueError("linear_transpose: reduce_axes is not supported.")
+    check_reduce_axes(reduce_axes, "linear_transpose")
     check_function(fun, "linear_transpose")
     in_leaves, in_tree = xtree.flatten(primals)
     in_avals = [typeof(x) for x in in_leaves]

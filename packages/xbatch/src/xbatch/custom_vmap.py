@@ -110,11 +110,11 @@ class custom_vmap:  # noqa: N801 - a decorator
         return rule
 
 
-def sequential_vmap(fun: Callable[..., Any]) -> custom_vmap:
+def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
     """Return a function whose `vmap` is a loop: one example after the other, by `lax.map`.
 
     Args:
-      fun: a function of pytrees of arrays, perhaps one that needs too much memory for a whole batch
+      f: a function of pytrees of arrays, perhaps one that needs too much memory for a whole batch
         or that calls something which cannot be batched.
 
     Example:
@@ -123,7 +123,7 @@ def sequential_vmap(fun: Callable[..., Any]) -> custom_vmap:
       >>> vmap(sequential_vmap(lambda x: x * x))(np.array([1, 2, 3]))
       Array([1, 4, 9], dtype=int32)
     """
-    looped = custom_vmap(fun)
+    looped = custom_vmap(f)
 
     @looped.def_vmap
     def rule(axis_size: int, in_batched: Any, *args: Any) -> Any:
@@ -133,7 +133,7 @@ def sequential_vmap(fun: Callable[..., Any]) -> custom_vmap:
         def one_example(examples: Sequence[Any]) -> Any:
             given = iter(examples)
             values = [next(given) if m else x for x, m in zip(leaves, mapped, strict=True)]
-            return fun(*xtree.unflatten(tree, values))
+            return f(*xtree.unflatten(tree, values))
 
         batch = [x for x, m in zip(leaves, mapped, strict=True) if m]
         results = lax.map(one_example, batch)

@@ -28,8 +28,9 @@ from xprim import Array, ConcreteArray, Tracer, as_array
 
 
 def device_put(
-    x: Any, device: Any = None, *, donate: bool = False, may_alias: bool | None = None
-) -> Any:
+    x: Any, device: Any = None, *, src: Any = None, donate: bool = False,
+    may_alias: bool | None = None,
+) -> Any:  # fmt: skip
     """Put a tree of arrays on a device.
 
     Args:
@@ -37,6 +38,8 @@ def device_put(
         `enable_x64` is set).
       device: a device, the name of a platform, or a sharding of one device, for all leaves or as a
         tree of them; None leaves arrays where they are and puts the rest on the default device.
+      src: where the arrays are now, as for `device`; an array that is elsewhere is an error. None
+        takes them wherever they are.
       donate: whether the arrays of `x` may be used up; they cannot be used afterwards.
       may_alias: whether the result may share memory with `x`; the default shares what is there.
 
@@ -49,10 +52,9 @@ def device_put(
       dtype('float32')
     """
     leaves, tree = xtree.flatten(x)
-    if device is None or _is_place(device):
-        places = [device] * len(leaves)
-    else:
-        places = xtree.broadcast_prefix(device, x, is_leaf=lambda d: d is None or _is_place(d))
+    places = _places(device, x, len(leaves))
+    for leaf, place in zip(leaves, _places(src, x, len(leaves)), strict=True):
+        _check_source(leaf, device_named_by(place, "device_put"))
     with Explicit():
         moved = [
             _put(leaf, device_named_by(place, "device_put"), may_alias)
@@ -63,6 +65,25 @@ def device_put(
             if type(old) is ConcreteArray and old is not new:
                 give_up(old, Gone("was donated to device_put"))
     return tree.unflatten(moved)
+
+
+def _places(tree: Any, x: Any, count: int) -> list[Any]:
+    """Return a place for each leaf of `x`, from one for all or a tree of them."""
+    if tree is None or _is_place(tree):
+        return [tree] * count
+    return xtree.broadcast_prefix(tree, x, is_leaf=lambda d: d is None or _is_place(d))
+
+
+def _check_source(leaf: Any, device: Any) -> None:
+    """Refuse an array that is on another device than was said."""
+    buffer = getattr(leaf, "_buffer", None)
+    if device is None or buffer is None or type(buffer) is Gone:
+        return
+    if gateway.device_of(buffer) is not device:
+        raise ValueError(
+            "device_put: an array is not where src says."
+            f"\n  got       an array on {gateway.device_of(buffer)}, src: {device}"
+        )
 
 
 def _is_place(value: Any) -> bool:

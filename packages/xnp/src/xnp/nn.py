@@ -250,7 +250,7 @@ def log1mexp(x: Any) -> Array:
 
 def standardize(
     x: Any, axis: Any = -1, mean: Any = None, variance: Any = None, epsilon: Any = 1e-5,
-    where: Any = None,
+    where: Any = None, *, algorithm: str = "fast",
 ) -> Array:  # fmt: skip
     """Return (x - mean) / sqrt(variance + epsilon) over axes.
 
@@ -261,12 +261,18 @@ def standardize(
       variance: the variance, if known.
       epsilon: what keeps the divisor from zero.
       where: a mask of the elements that mean and variance are taken over.
+      algorithm: of the variance: "fast" takes mean(x^2) - mean(x)^2, which loses digits where the
+        mean is large; "stable" takes mean((x - mean)^2).
     """
+    if algorithm not in ("fast", "stable"):
+        raise ValueError(f"standardize: algorithm must be 'fast' or 'stable', got {algorithm!r}.")
     (x,) = inexact("standardize", x)
     axis = static_axis(axis)
     if mean is None:
         mean = xn.mean(x, axis, keepdims=True, where=where)
-    if variance is None:
+    if variance is None and algorithm == "stable":
+        variance = xn.mean(xn.square(abs(x - mean)), axis, keepdims=True, where=where)
+    elif variance is None:
         square = xn.square(abs(x))
         variance = xn.mean(square, axis, keepdims=True, where=where) - xn.square(abs(mean))
     factor = bind("rsqrt", array_of(variance + epsilon, "standardize"))

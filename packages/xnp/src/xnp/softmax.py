@@ -113,10 +113,10 @@ def logsumexp(
     return xn.log(abs(total)) + offset, xn.sign(total)
 
 
-def logmeanexp(a: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Array:
-    """Return log(mean(e^a)) over axes, without overflow."""
-    (a,) = inexact("logmeanexp", a)
+def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Array:
+    """Return log(mean(e^x)) over axes, without overflow."""
+    (x,) = inexact("logmeanexp", x)
     mask = cast(array_of(True if where is None else where, "logmeanexp"), dtypes.bool_)
-    count = xn.sum(spread(mask, a.aval.shape), axis, a.dtype, keepdims=keepdims)
-    total: Array = logsumexp(a, axis, keepdims=keepdims, where=where)
+    count = xn.sum(spread(mask, x.aval.shape), axis, x.dtype, keepdims=keepdims)
+    total: Array = logsumexp(x, axis, keepdims=keepdims, where=where)
     return total - xn.log(count)

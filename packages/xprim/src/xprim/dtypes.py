@@ -361,14 +361,14 @@ def _float_limits(dtype: DTypeLike) -> Any:
     return ml_dtypes.finfo(real)  # type: ignore[no-untyped-call]
 
 
-def iinfo(dtype: DTypeLike) -> Any:
+def iinfo(int_type: DTypeLike) -> Any:
     """Return the limits (`min`, `max`, `bits`) of an integer dtype, or of that of an array.
 
     Example:
         >>> iinfo("int4").max
         7
     """
-    return _integer_limits(_own_dtype(dtype))
+    return _integer_limits(_own_dtype(int_type))
 
 
 @functools.lru_cache(maxsize=256)

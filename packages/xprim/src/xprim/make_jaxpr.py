@@ -18,29 +18,29 @@ from xprim.tracebacks import boundary
 from xprim.wording import LazyNames, argument_names
 
 
-def typeof(value: Any) -> ShapedArray:
+def typeof(x: Any) -> ShapedArray:
     """Return the abstract value of an array, tracer, scalar or `ShapeDtypeStruct`.
 
     Example:
       >>> typeof(1.0)
       ShapedArray(~float32[])
     """
-    aval = getattr(value, "aval", None)
+    aval = getattr(x, "aval", None)
     if isinstance(aval, ShapedArray):
         return aval
-    if isinstance(value, ShapedArray):
-        return value
-    if isinstance(getattr(value, "dtype", None), dtypes.ExtendedDType):  # random keys
-        return shaped_array(value.shape, value.dtype)
-    if hasattr(value, "shape") and hasattr(value, "dtype") and not hasattr(value, "__array__"):
-        return ShapedArray(value.shape, value.dtype)
-    return as_array(value, what="typeof").aval
+    if isinstance(x, ShapedArray):
+        return x
+    if isinstance(getattr(x, "dtype", None), dtypes.ExtendedDType):  # random keys
+        return shaped_array(x.shape, x.dtype)
+    if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "__array__"):
+        return ShapedArray(x.shape, x.dtype)
+    return as_array(x, what="typeof").aval
 
 
 def make_jaxpr(
     fun: Callable[..., Any],
     static_argnums: int | Sequence[int] = (),
-    axis_env: Sequence[tuple[Any, int]] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
     return_shape: bool = False,
 ) -> Callable[..., Any]:
     """Return a function that stages `fun` and returns its jaxpr instead of running it.
@@ -65,7 +65,7 @@ def make_jaxpr(
     @boundary
     @looking_like(fun)
     def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
-        with extended_axes(dict(axis_env)):
+        with extended_axes(dict(axis_env or ())):
             closed, out_tree = stage(fun, args, kwargs, static, operation="make_jaxpr")
         if return_shape:
             shapes = [ShapeDtypeStruct(a.shape, a.dtype) for a in closed.out_avals]

@@ -313,7 +313,7 @@ def _check_impl(operation: str, impl: Any, dtype: Any) -> None:
     )
 
 
-def key_dtype(impl: Any = None) -> KeyDType:
+def key_dtype(impl_spec: Any = None) -> KeyDType:
     """Return the dtype of keys of a generator.
 
     Example:
@@ -321,7 +321,7 @@ def key_dtype(impl: Any = None) -> KeyDType:
       >>> key(0).dtype == key_dtype()
       True
     """
-    _check_impl("key_dtype", impl, None)
+    _check_impl("key_dtype", impl_spec, None)
     return _KEY_DTYPE
 
 

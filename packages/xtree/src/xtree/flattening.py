@@ -164,9 +164,9 @@ def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = 
     )
 
 
-def is_tree_node(type_: type) -> bool:
-    """Say whether instances of exactly `type_` are nodes rather than leaves."""
-    return default_registry.is_node(type_)
+def is_tree_node(typ: type) -> bool:
+    """Say whether instances of exactly `typ` are nodes rather than leaves."""
+    return default_registry.is_node(typ)
 
 
 def flatten_one_level(tree: Any) -> tuple[tuple[Any, ...], Hashable]:

@@ -42,7 +42,7 @@ from xnp.primitives.rounding import (
     nextafter_p,
     round_p,
 )
-from xprim import Array, ConcreteArray, Primitive, as_array
+from xprim import Array, ConcreteArray, Primitive, as_array, dtypes, get_primitive
 
 ArrayLike = Any
 
@@ -83,8 +83,16 @@ def sub(x: ArrayLike, y: ArrayLike) -> Array:
     return sub_p.bind(x, y)[0]  # type: ignore[no-any-return]
 
 
-def mul(x: ArrayLike, y: ArrayLike) -> Array:
-    """Return x y. Any dtype; `and` for booleans."""
+def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: Any = None) -> Array:
+    """Return x y. Any dtype; `and` for booleans.
+
+    With `out_dtype` both are brought to that dtype first, so that a product of int8 numbers can be
+    an int32 one.
+    """
+    if out_dtype is not None:
+        x, y = pair(x, y)
+        wide = {"new_dtype": dtypes.requested_dtype(out_dtype, "mul"), "weak_type": False}
+        x, y = [get_primitive("convert_element_type").bind(v, **wide)[0] for v in (x, y)]
     if type(x) is not ConcreteArray or type(y) is not ConcreteArray or x.aval is not y.aval:
         x, y = pair(x, y)
     return mul_p.bind(x, y)[0]  # type: ignore[no-any-return]

@@ -10,8 +10,16 @@ from __future__ import annotations
 from typing import Any, Literal, overload
 
 from xnp.primitives.cholesky import cholesky_p
+from xnp.primitives.column_pivots import column_order, columns_at
 from xnp.primitives.eig import eig_p
 from xnp.primitives.eigh import eigh_p
+from xnp.primitives.factorisation_choices import (
+    EighImplementation,
+    EigImplementation,
+    SvdAlgorithm,
+    check_choice,
+    check_magma,
+)
 from xnp.primitives.lu import lu_p
 from xnp.primitives.lu_pivots_to_permutation import lu_pivots_to_permutation_p
 from xnp.primitives.matrices import adjoint, checked
@@ -22,6 +30,9 @@ from xnp.primitives.triangular_solve import triangular_solve_p
 from xprim import Array, as_array, dtypes
 
 __all__ = [
+    "EigImplementation",
+    "EighImplementation",
+    "SvdAlgorithm",
     "cholesky",
     "cholesky_p",
     "eig",
@@ -62,6 +73,7 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Array:
 def eigh(
     x: Any, *, lower: bool = True, symmetrize_input: bool = True, sort_eigenvalues: bool = True,
     subset_by_index: tuple[int, int] | None = None,
+    implementation: EighImplementation | None = None,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Return the eigenvectors and eigenvalues (v, w) of Hermitian matrices, x v = v diag(w).
 
@@ -71,9 +83,11 @@ def eigh(
       symmetrize_input: whether to take (x + x^H) / 2 first.
       sort_eigenvalues: whether the eigenvalues must ascend; here they always do.
       subset_by_index: the half-open range of eigenvalues to return; None for all.
+      implementation: `EighImplementation.QR`, or None for it; the others are for accelerators.
 
     Differentiable in: x, where the eigenvalues are distinct.
     """
+    check_choice("eigh", "implementation", implementation, EighImplementation.QR)
     x = as_array(x, what="eigh: x")
     v, w = eigh_p.bind(_symmetric("eigh", x) if symmetrize_input else x, lower=bool(lower))
     if subset_by_index is not None:
@@ -83,24 +97,34 @@ def eigh(
 
 
 def eig(
-    x: Any, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True
-) -> list[Array]:
+    x: Any, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True,
+    enable_eigvec_derivs: bool = False, implementation: EigImplementation | None = None,
+    use_magma: bool | None = None,
+) -> list[Array]:  # fmt: skip
     """Return the eigenvalues, left and right eigenvectors [w, u, v] of square matrices.
 
     Args:
       x: matrices of shape (..., n, n).
       compute_left_eigenvectors: whether u with u^H x = diag(w) u^H is among the results.
       compute_right_eigenvectors: whether v with x v = v diag(w) is.
+      enable_eigvec_derivs: whether the vectors may be differentiated. Their derivative keeps each
+        of length one and its largest component real, and needs distinct eigenvalues and one largest
+        component in each vector.
+      implementation: `EigImplementation.LAPACK`, or None for it; the others are for GPUs.
+      use_magma: None or False: MAGMA is for GPUs.
 
     Returns:
-      Complex arrays; vectors are columns of length one.
+      Complex arrays; vectors are columns of length one, their largest component real.
 
-    Differentiable in: x, for the eigenvalues.
+    Differentiable in: x, for the eigenvalues; for the vectors with `enable_eigvec_derivs`.
     """
+    check_choice("eig", "implementation", implementation, EigImplementation.LAPACK)
+    check_magma("eig", use_magma)
     x = as_array(x, what="eig: x")
     return list(eig_p.bind(
         x, compute_left_eigenvectors=bool(compute_left_eigenvectors),
         compute_right_eigenvectors=bool(compute_right_eigenvectors),
+        enable_eigvec_derivs=bool(enable_eigvec_derivs),
     ))  # fmt: skip
 
 
@@ -128,33 +152,52 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
     return result
 
 
-def qr(x: Any, *, full_matrices: bool = True) -> tuple[Array, Array]:
+@overload
+def qr(
+    x: Any, *, pivoting: Literal[False] = ..., full_matrices: bool = ...,
+    use_magma: bool | None = ...,
+) -> tuple[Array, Array]: ...  # fmt: skip
+@overload
+def qr(
+    x: Any, *, pivoting: Literal[True], full_matrices: bool = ..., use_magma: bool | None = ...
+) -> tuple[Array, Array, Array]: ...
+def qr(
+    x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
+) -> Any:
     """Return (q, r) with x = q r, orthonormal columns of q, and upper triangular r.
 
     Args:
       x: matrices of shape (..., m, n).
+      pivoting: whether to return (q, r, p) with x[:, p] = q r instead, where p, int32, puts columns
+        in such an order that the absolute values on the diagonal of r do not increase.
       full_matrices: whether q is square; otherwise it has min(m, n) columns.
+      use_magma: None or False: MAGMA is for GPUs.
 
     Differentiable in: x, where the first min(m, n) columns are independent, and, for
     m > n, without `full_matrices`.
     """
-    q, r = qr_p.bind(as_array(x, what="qr: x"), full_matrices=bool(full_matrices))
-    return q, r
+    check_magma("qr", use_magma)
+    x = as_array(x, what="qr: x")
+    if pivoting:
+        order = column_order(x)
+        x = columns_at(x, order)
+    q, r = qr_p.bind(x, full_matrices=bool(full_matrices))
+    return (q, r, order) if pivoting else (q, r)
 
 
 @overload
 def svd(
     x: Any, *, full_matrices: bool = ..., compute_uv: Literal[True] = ...,
-    subset_by_index: tuple[int, int] | None = ...,
+    subset_by_index: tuple[int, int] | None = ..., algorithm: SvdAlgorithm | None = ...,
 ) -> tuple[Array, Array, Array]: ...  # fmt: skip
 @overload
 def svd(
     x: Any, *, full_matrices: bool = ..., compute_uv: Literal[False],
-    subset_by_index: tuple[int, int] | None = ...,
+    subset_by_index: tuple[int, int] | None = ..., algorithm: SvdAlgorithm | None = ...,
 ) -> Array: ...  # fmt: skip
 def svd(
     x: Any, *, full_matrices: bool = True, compute_uv: bool = True,
-    subset_by_index: tuple[int, int] | None = None,
+    subset_by_index: tuple[int, int] | None = None, algorithm: SvdAlgorithm | None = None,
 ) -> Any:  # fmt: skip
     """Return (u, s, vh) with x = u diag(s) vh, or s alone.
 
@@ -163,6 +206,7 @@ def svd(
       full_matrices: whether u and vh are square.
       compute_uv: whether the vectors are returned.
       subset_by_index: the half-open range of singular values to return; None for all.
+      algorithm: `SvdAlgorithm.DEFAULT` or `DIVIDE_AND_CONQUER`, or None for it.
 
     Returns:
       The singular values descend. Vectors are columns of u and rows of vh.
@@ -170,6 +214,8 @@ def svd(
     Differentiable in: x, where the singular values are distinct; the vectors of matrices that are
     not square without `full_matrices`.
     """
+    usual = SvdAlgorithm.DEFAULT, SvdAlgorithm.DIVIDE_AND_CONQUER
+    check_choice("svd", "algorithm", algorithm, *usual)
     x = as_array(x, what="svd: x")
     if subset_by_index is not None and full_matrices and compute_uv:
         raise ValueError("svd: subset_by_index goes with full_matrices=False.")

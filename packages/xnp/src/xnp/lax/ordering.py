@@ -81,12 +81,15 @@ def sort_key_val(
     return sort((keys, values), dimension, is_stable, 1)  # type: ignore[no-any-return]
 
 
-def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
+def top_k(
+    operand: ArrayLike, k: int, *, axis: int = -1, is_stable: bool = True
+) -> tuple[Array, Array]:
     """Return the k greatest elements along an axis in descending order, and their int32 indices.
 
     Of equal elements the one with the lower index comes first; floats are compared in their total
     order, in which NaN is above infinity (below -infinity when its sign bit is set) and 0.0 above
-    -0.0. Differentiable in `operand`. Source: CHLO, operation top_k.
+    -0.0. Without `is_stable` the order of equal elements is not promised; it is the same.
+    Differentiable in `operand`. Source: CHLO, operation top_k.
 
     Example:
       >>> import numpy as np
@@ -94,6 +97,7 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
       >>> np.asarray(places).tolist()
       [1, 2]
     """
+    del is_stable
     x = as_array(operand, what="top_k")
     d = dimension_of(axis, x.aval.ndim, "top_k")
     values, places = top_k_p.bind(x, k=operator.index(k), axis=d)

@@ -142,6 +142,14 @@ def reduce(
     Differentiable in: operands, init_values, when the computation consists of elementwise
     operations.
     """
+    results = _reduced_tree(operands, init_values, computation, dimensions)
+    return xtree.map(lambda y: placed(y, out_sharding, "reduce"), results)
+
+
+def _reduced_tree(
+    operands: Any, init_values: Any, computation: Callable[[Any, Any], Any],
+    dimensions: Sequence[int],
+) -> Any:  # fmt: skip
     leaves, tree = xtree.flatten(operands)
     init_leaves, init_tree = xtree.flatten(init_values)
     if tree != init_tree:
@@ -164,15 +172,13 @@ def reduce(
     if known is not None:
         joined, reduction = known
         total = reduction.bind(xs[0], axes=axes)[0]
-        results = [_joined(joined, inits[0], total)]
-        return xtree.unflatten(tree, [placed(y, out_sharding, "reduce") for y in results])
+        return xtree.unflatten(tree, [_joined(joined, inits[0], total)])
     if captured:
         raise TypeError(
             "reduce: the computation uses a traced value from outside of it."
             "\n  hint      give that value as one more operand"
         )
-    results = list(reduce_p.bind(*xs, *inits, jaxpr=jaxpr, dimensions=axes))
-    return xtree.unflatten(tree, [placed(y, out_sharding, "reduce") for y in results])
+    return xtree.unflatten(tree, list(reduce_p.bind(*xs, *inits, jaxpr=jaxpr, dimensions=axes)))
 
 
 def _staged(computation: Any, xs: Any, tree: Any) -> tuple[ClosedJaxpr, list[Any]]:

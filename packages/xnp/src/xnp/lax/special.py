@@ -10,6 +10,7 @@ from typing import Any
 
 from xnp.lax.elementwise_arithmetic import apply
 from xnp.lax.operands import leveled, pair, several
+from xnp.primitives.accuracy import Accuracy
 from xnp.primitives.special_bessel import bessel_i0e_p, bessel_i1e_p
 from xnp.primitives.special_error import erf_inv_p, erf_p, erfc_p
 from xnp.primitives.special_gamma import digamma_p, lgamma_p, polygamma_p, zeta_p
@@ -30,8 +31,15 @@ def erf(x: ArrayLike) -> Array:
     return apply(erf_p, x)
 
 
-def erfc(x: ArrayLike) -> Array:
-    """Return 1 - erf(x), accurate for large x."""
+def erfc(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
+    """Return 1 - erf(x), accurate for large x.
+
+    There is one algorithm for it, so that an `accuracy` is checked but chooses nothing.
+    """
+    if not isinstance(accuracy, Accuracy):
+        raise TypeError(
+            f"erfc: {accuracy!r} is no accuracy.\n  expected  None, an AccuracyMode or a Tolerance"
+        )
     return apply(erfc_p, x)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xnp import lax
-from xnp.linalg.factorisations import svdvals
+from xnp.linalg.factorisations import svd, svdvals
 from xnp.linalg.operands import axis_of, matrix, promoted
 from xnp.linalg.systems import bounds_of, count_above, inv, rank_of
 from xnp.numpy.promoting import several_axes
@@ -209,17 +209,18 @@ def cond(x: Any, p: Any = None) -> Array:
     return lax.mul(matrix_norm(y, ord=p), matrix_norm(inv(y), ord=p))
 
 
-def matrix_rank(M: Any, rtol: Any = None, *, tol: Any = None) -> Array:
+def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Array:
     """Return how many singular values exceed a bound.
 
     Args:
       M: matrices of shape (..., m, n).
       rtol: the bound relative to the greatest singular value, a number or an array with one for
         each matrix; None for max(m, n) times the precision of the dtype.
+      hermitian: whether M is Hermitian; that needs less work.
       tol: the absolute bound, instead of `rtol`.
     """
-    x = matrix("matrix_rank", M)
-    s = svdvals(x)
+    x = matrix("matrix_rank", M, square=hermitian)
+    s = svd(x, compute_uv=False, hermitian=hermitian)
     if tol is not None:
         result: Array = count_above(s, bounds_of(s, tol))
         return result

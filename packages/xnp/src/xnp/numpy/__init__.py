@@ -30,4 +30,6 @@ from xnp.numpy.shaping import *  # noqa: F403
 from xnp.numpy.sorting import *  # noqa: F403
 from xnp.numpy.statistics import *  # noqa: F403
 from xnp.numpy.triangles import *  # noqa: F403
+from xnp.numpy.ufunc_methods import *  # noqa: F403
 from xnp.numpy.ufuncs import *  # noqa: F403
+from xnp.numpy.universal_functions import *  # noqa: F403

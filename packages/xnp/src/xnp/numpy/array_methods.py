@@ -127,7 +127,7 @@ def _operators() -> dict[str, Any]:
     return table | {
         "__pow__": _pow,
         "__rpow__": _reflected(ufuncs.power),
-        "__neg__": ufuncs.negative,
+        "__neg__": ufuncs.plain_negative,
         "__pos__": ufuncs.positive,
         "__abs__": ufuncs.absolute,
         "__invert__": bits.invert,
@@ -297,8 +297,9 @@ def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
 # --- methods --------------------------------------------------------------------------------------
 
 
-def _reshape(self: Any, *args: Any, order: str = "C") -> Any:
-    return shaping.reshape(self, args[0] if len(args) == 1 else args, order)
+def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -> Any:
+    shape = args[0] if len(args) == 1 else args
+    return shaping.reshape(self, shape, order, out_sharding=out_sharding)
 
 
 def _transpose(self: Any, *args: Any) -> Any:
@@ -316,8 +317,9 @@ def _view(self: Any, dtype: Any = None, type: Any = None) -> Any:  # noqa: A002 
     return rearranging.bits_as(self, dtype)
 
 
-def _flatten(self: Any, order: str = "C") -> Any:
-    return shaping.reshape(self, -1 if self.aval.size else (0,), order, copy=True)
+def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+    shape = (self.aval.size,)
+    return shaping.reshape(self, shape, order, copy=True, out_sharding=out_sharding)
 
 
 def _copy_method(self: Any) -> Any:

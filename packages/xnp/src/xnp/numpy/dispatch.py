@@ -316,41 +316,54 @@ def binary_operator(
       otherwise: called when there is no plan instead of `written`: an operator, which must look at
         the other operand first.
     """
-    table = new_table()
-    written_route, otherwise = written, otherwise or written
+    table, otherwise = new_table(), otherwise or written
 
-    def operator(x: Any, y: Any, /) -> Any:
+    def operator(x1: Any, x2: Any, out: None = None, where: Any = None) -> Any:
+        if out is not where:  # both are None
+            check_out_and_where(operator.__name__, out, where)
         key_x: Any
         key_y: Any
         now = state.__dict__
-        if now["trace"] is EAGER:
-            if type(x) is ConcreteArray:
-                a, key_x = x._host, x.aval
-                if a is None or x._buffer is not None:
-                    a = host_of(x)
-            else:
-                a, key_x = x, type(x)
-            if type(y) is ConcreteArray:
-                b, key_y = y._host, y.aval
-                if b is None or y._buffer is not None:
-                    b = host_of(y)
-            else:
-                b, key_y = y, type(y)
-            plan = table.get((key_x, key_y, _values.__dict__["cached_context"]))
-            if plan is not None and a is not None and b is not None:
-                run, aval = plan
-                try:
-                    result = now["run_quietly"](run, a, b)
-                except OverflowError:  # a Python integer: the written route says it better
-                    return otherwise(x, y)
-                return (ConcreteArray(result, aval) if type(result) is _ndarray
-                        else _wrapped(result, aval))  # fmt: skip
-        result = otherwise(x, y)
-        if now["trace"] is EAGER:
-            _remember_binary(table, written_route, direct, x, y)
+        if now["trace"] is not EAGER:
+            return otherwise(x1, x2)
+        if type(x1) is ConcreteArray:
+            a, key_x = x1._host, x1.aval
+            if a is None or x1._buffer is not None:
+                a = host_of(x1)
+        else:
+            a, key_x = x1, type(x1)
+        if type(x2) is ConcreteArray:
+            b, key_y = x2._host, x2.aval
+            if b is None or x2._buffer is not None:
+                b = host_of(x2)
+        else:
+            b, key_y = x2, type(x2)
+        plan = table.get((key_x, key_y, _values.__dict__["cached_context"]))
+        if plan is not None and a is not None and b is not None:
+            run, aval = plan
+            try:
+                y = now["run_quietly"](run, a, b)
+            except OverflowError:  # a Python integer: the written route says it better
+                return otherwise(x1, x2)
+            return ConcreteArray(y, aval) if type(y) is _ndarray else _wrapped(y, aval)
+        result = otherwise(x1, x2)
+        _remember_binary(table, written, direct, x1, x2)
         return result
 
     return operator
+
+
+def check_out_and_where(operation: str, out: Any, where: Any) -> None:
+    """Refuse the arguments by which NumPy writes a part of an array."""
+    if out is not None:
+        raise TypeError(
+            f"{operation}: out= is not supported, for arrays do not change; use the result."
+        )
+    if where is not None and where is not True:
+        raise TypeError(
+            f"{operation}: where= would leave elements without a value."
+            f"\n  hint      xnp.where(mask, xnp.{operation}(...), other) says what they are"
+        )
 
 
 NATIVE = frozenset([

@@ -77,7 +77,7 @@ def einsum(
 
 
 def einsum_path(
-    subscripts: Any, /, *operands: Any, optimize: Any = "greedy"
+    subscripts: Any, /, *operands: Any, optimize: Any = "auto"
 ) -> tuple[list[Any], str]:
     """Return the order in which `einsum` would join pairs of operands, and a text about it.
 

@@ -341,7 +341,7 @@ def frexp(x: Any, /) -> tuple[Array, Array]:
     return select(plain, x, mantissa), cast(exponent, dtypes.int32)
 
 
-def gcd(x1: Any, x2: Any, /) -> Array:
+def gcd(x1: Any, x2: Any) -> Array:
     """Return the greatest common divisor of integers, not negative; 0 if both are 0."""
     x, y = _integers("gcd", x1, x2)
     dtype, weak = x.aval.dtype, x.aval.weak_type
@@ -363,7 +363,7 @@ def _step_of_euclid(pair: Any) -> Any:
     return select(done, x, y), select(done, y, rest)
 
 
-def lcm(x1: Any, x2: Any, /) -> Array:
+def lcm(x1: Any, x2: Any) -> Array:
     """Return the least common multiple of integers, not negative; 0 if one is 0."""
     x, y = _integers("lcm", x1, x2)
     divisor = array_of(gcd(x, y), "lcm")

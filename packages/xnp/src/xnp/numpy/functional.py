@@ -1,4 +1,4 @@
-"""Functions made from functions: vectorize, apply_along_axis, apply_over_axes, frompyfunc.
+"""Functions made from functions: vectorize, apply_along_axis, apply_over_axes.
 
 They need no transformation: slices are taken one by one and joined, so the function may do whatever
 it may do outside. For large batches `xbatch.vmap` runs all slices as one program.
@@ -6,20 +6,19 @@ it may do outside. For large batches `xbatch.vmap` runs all slices as one progra
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 from collections.abc import Callable
 from typing import Any
 
-from xnp.numpy.creation import array, asarray, zeros
+from xnp.numpy.creation import asarray, zeros
 from xnp.numpy.joining import stack
 from xnp.numpy.promoting import array_of, axis_of, reshaped, spread
 from xnp.numpy.shaping import broadcast_shapes, expand_dims, moveaxis
 from xprim import Array, ShapeDtypeStruct, eval_shape
-from xprim.callables import looking_like, name_of
+from xprim.callables import looking_like
 
-__all__ = ["apply_along_axis", "apply_over_axes", "frompyfunc", "ufunc", "vectorize"]
+__all__ = ["apply_along_axis", "apply_over_axes", "vectorize"]
 
 
 def apply_along_axis(
@@ -190,68 +189,3 @@ def _of_no_elements(call: Callable[..., Any], flat: list[Any], shape: tuple[int,
 def _joined(results: list[Any], shape: tuple[int, ...]) -> Any:
     joined = stack([asarray(r) for r in results])
     return reshaped(joined, (*shape, *joined.shape[1:]))
-
-
-class ufunc:  # noqa: N801 - the name users know
-    """A function of scalars applied element by element, as `frompyfunc` makes it.
-
-    Attributes:
-      nin: how many arguments it takes.
-      nout: how many results it gives.
-      identity: the neutral element of a function of two arguments, or None.
-    """
-
-    def __init__(
-        self, func: Callable[..., Any], /, nin: int, nout: int, *, name: str | None = None,
-        identity: Any = None,
-    ) -> None:  # fmt: skip
-        self.nin, self.nout, self.nargs = nin, nout, nin + nout
-        self.identity = identity
-        self.__name__ = name or name_of(func, "ufunc")
-        self._function = vectorize(func)
-
-    def __repr__(self) -> str:
-        return f"<xnp.ufunc '{self.__name__}'>"
-
-    def __call__(self, *args: Any) -> Any:
-        """Return the function of each element."""
-        if len(args) != self.nin:
-            raise TypeError(f"{self.__name__}: takes {self.nin} arguments, got {len(args)}.")
-        return self._function(*args)
-
-    def reduce(self, a: Any, axis: int = 0, keepdims: bool = False) -> Array:
-        """Return the function applied to all elements along an axis, from the first to the last."""
-        x = moveaxis(asarray(a), axis, 0)
-        parts = [x[i] for i in range(x.shape[0])]
-        if self.identity is not None:
-            parts = parts or [array(self.identity)]
-        if not parts:
-            raise ValueError(f"{self.__name__}.reduce: there are no elements and no identity.")
-        total = functools.reduce(self._function, parts)
-        return expand_dims(total, axis) if keepdims else total
-
-    def accumulate(self, a: Any, axis: int = 0) -> Array:
-        """Return the results of `reduce` up to each element along an axis."""
-        x = moveaxis(asarray(a), axis, 0)
-        totals: list[Any] = []
-        for i in range(x.shape[0]):
-            totals.append(x[i] if not totals else self._function(totals[-1], x[i]))
-        return stack(totals, axis)
-
-    def outer(self, a: Any, b: Any) -> Array:
-        """Return the function of every element of `a` with every element of `b`."""
-        a, b = asarray(a), asarray(b)
-        rows = reshaped(a, (*a.shape, *(1,) * b.ndim))
-        return self._function(rows, b)  # type: ignore[no-any-return]
-
-
-def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
-    """Return a `ufunc` of a function of scalars.
-
-    Args:
-      func: a function of `nin` scalars that returns `nout`.
-      nin: how many arguments it takes.
-      nout: how many results it gives.
-      identity: the neutral element of a function of two arguments, if it has one.
-    """
-    return ufunc(func, nin, nout, identity=identity)

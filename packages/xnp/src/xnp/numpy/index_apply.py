@@ -21,12 +21,12 @@ from xprim import Array, ConcreteArray, dtypes
 MODE_OF_READING = {"drop": "fill"}  # what an update leaves out is read as NaN or zero
 
 
-def may_repeat(x: Any, index: Any, mode: Any) -> bool:
+def may_repeat(x: Any, index: Any, mode: Any, wraps: bool) -> bool:
     """Return whether an index names, or could name, an element of `x` more than once."""
     parts = index if isinstance(index, tuple) else (index,)
     if not any(_is_positions(p) for p in parts):
         return False
-    places = _places(x, index, mode)
+    places = _places(x, index, mode, wraps)
     if not isinstance(places, ConcreteArray):
         return True
     host = np.asarray(places).ravel()
@@ -42,19 +42,22 @@ def _is_positions(part: Any) -> bool:
     return np.asarray(part).dtype != np.bool_
 
 
-def _places(x: Any, index: Any, mode: Any) -> Any:
+def _places(x: Any, index: Any, mode: Any, wraps: bool) -> Any:
     """Return where the elements are in the flattened array; its size where they are outside."""
     size = x.aval.size
     dtype = dtypes.int32 if size < 1 << 31 else dtypes.int64
     counts = reshaped(counting((size,), 0, dtype), x.aval.shape)
     if mode in (None, "drop"):
-        return read(counts, index, mode="fill", fill_value=size)
-    return read(counts, index, mode=mode, fill_value=size if mode == "fill" else None)
+        return read(counts, index, mode="fill", fill_value=size, wraps=wraps)
+    fill_value = size if mode == "fill" else None
+    return read(counts, index, mode=mode, fill_value=fill_value, wraps=wraps)
 
 
-def applied_in_turn(x: Any, index: Any, func: Callable[[Any], Any], mode: Any) -> Array:
+def applied_in_turn(
+    x: Any, index: Any, func: Callable[[Any], Any], mode: Any, wraps: bool
+) -> Array:
     """Return `x` with `func` applied to one named element after the other."""
-    places = _places(x, index, mode)
+    places = _places(x, index, mode, wraps)
 
     def step(flat: Any, place: Any) -> tuple[Any, None]:
         old = flat.at[place].get(mode="fill", fill_value=0)

@@ -54,7 +54,9 @@ class Positions(NamedTuple):
 Entry: TypeAlias = Position | Span | NewAxis | Positions
 
 
-def entries_of(index: Any, shape: tuple[int, ...], *, checks: bool = True) -> list[Entry]:
+def entries_of(
+    index: Any, shape: tuple[int, ...], *, checks: bool = True, wraps: bool = True
+) -> list[Entry]:
     """Return the entries of an index expression into an operand of a shape.
 
     Args:
@@ -62,6 +64,7 @@ def entries_of(index: Any, shape: tuple[int, ...], *, checks: bool = True) -> li
       shape: the operand's.
       checks: whether a static int out of bounds is an IndexError; else it becomes `Positions`, for
         which the mode decides.
+      wraps: whether negative positions count from the end; else they are out of bounds.
 
     Raises:
       IndexError: too many indices, a static int out of bounds, a mask of another shape.
@@ -84,9 +87,29 @@ def entries_of(index: Any, shape: tuple[int, ...], *, checks: bool = True) -> li
     entries: list[Entry] = []
     axis = 0
     for part in parts:
-        entries += _entries(part, axis, shape, checks)
+        entries += _entries(part, axis, shape, checks, wraps)
         axis += _count(part)
     return entries
+
+
+def check_strategy(strategy: str, index: Any) -> None:
+    """Refuse a way of reading that does not serve an index."""
+    if strategy not in ("auto", "gather", "static_slice", "dynamic_slice"):
+        raise ValueError(
+            f"at[].get: there is no strategy {strategy!r}."
+            "\n  expected  'auto', 'gather', 'static_slice' or 'dynamic_slice'"
+        )
+    if not strategy.endswith("_slice"):
+        return
+    for part in index if type(index) is tuple else (index,):
+        plain = _plain(part)
+        if isinstance(plain, Array) and (strategy == "static_slice" or plain.aval.ndim):
+            wanted = "ints, slices, None and ..."
+            scalars = "" if strategy == "static_slice" else ", and integer arrays of rank 0"
+            raise TypeError(
+                f"at[].get: the strategy {strategy!r} does not read at {described(part)}."
+                f"\n  expected  {wanted}{scalars}"
+            )
 
 
 def _plain(part: Any) -> Any:
@@ -134,20 +157,20 @@ def _count(part: Any) -> int:
     return 1
 
 
-def _entries(part: Any, axis: int, shape: Any, checks: bool) -> list[Entry]:
+def _entries(part: Any, axis: int, shape: Any, checks: bool, wraps: bool) -> list[Entry]:
     if part is None:
         return [NewAxis()]
     if type(part) is int:
         size = shape[axis]
-        if -size <= part < size:
+        if (-size if wraps else 0) <= part < size:
             return [Position(part % size)]
-        if checks:
+        if checks and wraps:
             raise IndexError(
                 f"index: {part} is out of bounds for axis {axis} with size {size}."
                 f"\n  got       an index into shape {shape}"
                 f"\n  expected  an int from {-size} to {size - 1}"
             )
-        return [Positions(scalar_array(part, dtypes.int32))]
+        return [Positions(counted_positions(scalar_array(part, dtypes.int32), size, wraps))]
     if isinstance(part, slice):
         return [_span(part, shape[axis])]
     if part.aval.dtype == dtypes.bool_:
@@ -156,7 +179,19 @@ def _entries(part: Any, axis: int, shape: Any, checks: bool) -> list[Entry]:
         raise TypeError(
             f"index: arrays that index must be of integers or booleans, got {part.aval.str_long()}."
         )
-    return [Positions(part)]
+    return [Positions(counted_positions(part, shape[axis], wraps))]
+
+
+def counted_positions(array: Any, size: int, wraps: bool) -> Any:
+    """Return positions whose negative ones are out of bounds unless they wrap.
+
+    `from_front` adds the size to negative positions, so it is taken from them here.
+    """
+    if wraps or dtypes.is_unsigned_integer(array.aval.dtype):
+        return array
+    array = cast(array, index_dtype([array]))
+    below = bind("lt", array, scalar_like(0, array))
+    return select(below, bind("sub", array, scalar_like(size, array)), array)
 
 
 def _span(part: slice, size: int) -> Span:

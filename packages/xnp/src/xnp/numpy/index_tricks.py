@@ -102,7 +102,9 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
     return tuple(results[::-1])
 
 
-def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: str = "C") -> Array:
+def ravel_multi_index(
+    multi_index: Any, dims: Any, mode: str = "raise", order: str = "C", *, dtype: Any = None
+) -> Array:
     """Return flat positions into a shape from positions in each dimension.
 
     Args:
@@ -110,6 +112,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: s
       dims: the shape.
       mode: for positions out of bounds: "wrap", "clip", or "raise", which needs concrete ones.
       order: "C" or "F", which dimension runs fastest.
+      dtype: the integer dtype of the result; None for the default one.
     """
     sizes = shape_of(dims, "ravel_multi_index")
     parts = [asarray(p) for p in multi_index]
@@ -119,18 +122,22 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: s
         raise ValueError(
             f"ravel_multi_index: mode must be 'raise', 'wrap' or 'clip', got {mode!r}."
         )
-    bounded = []
-    for p, n in zip(parts, sizes, strict=True):
-        if mode == "raise":
-            host = np.asarray(p)
-            if host.size and not (host.min() >= 0 and host.max() < n):
-                raise ValueError("ravel_multi_index: a position is out of bounds.")
-        bounded.append(p % n if mode == "wrap" else p.clip(0, n - 1))
-    pairs = list(zip(bounded, sizes, strict=True))
-    total = array(0)
+    pairs = [(_inside(p, n, mode), n) for p, n in zip(parts, sizes, strict=True)]
+    if dtype is not None:
+        pairs = [(p.astype(dtype), n) for p, n in pairs]
+    total = array(0, dtype)
     for p, n in pairs if order == "C" else pairs[::-1]:
         total = total * n + p
     return total
+
+
+def _inside(positions: Any, size: int, mode: str) -> Any:
+    """Return positions within a dimension, as a mode of `ravel_multi_index` brings them there."""
+    if mode == "raise":
+        host = np.asarray(positions)
+        if host.size and not (host.min() >= 0 and host.max() < size):
+            raise ValueError("ravel_multi_index: a position is out of bounds.")
+    return positions % size if mode == "wrap" else positions.clip(0, size - 1)
 
 
 class _Joiner:

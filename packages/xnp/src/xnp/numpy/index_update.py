@@ -22,6 +22,7 @@ from xnp.numpy.index_entries import (
     Position,
     Positions,
     Span,
+    check_strategy,
     entries_of,
     from_front,
     index_dtype,
@@ -31,6 +32,7 @@ from xnp.numpy.index_entries import (
 from xnp.numpy.indexing import host_index, is_not_plain, read
 from xnp.numpy.promoting import array_of, bind, cast, common_shape, reshaped, spread
 from xnp.numpy.ufuncs import divide, power
+from xnp.placing import placed
 from xnp.primitives.index_modes import GatherScatterMode, ScatterDimensionNumbers
 from xprim import (
     Array,
@@ -43,6 +45,9 @@ from xprim import (
     state,
 )
 from xprim.eager import EAGER
+
+# How an update is made: indices are sorted, unique; the mode; whether negative positions wrap.
+Options = tuple[bool, bool, Any, bool]
 
 
 class IndexUpdateHelper:
@@ -63,11 +68,13 @@ class IndexUpdateHelper:
 class IndexUpdateRef:
     """Elements of an array, named by an index; each method returns an updated array.
 
-    All methods take three promises and options by keyword: `indices_are_sorted` and
-    `unique_indices` (promises that may make it faster; a broken one gives undefined results), and
-    `mode`, which says what happens to positions in arrays that are out of bounds: "drop" (the
-    default of updates) leaves them out, "clip" moves them inside, "fill" is for `get`,
-    "promise_in_bounds" says that there are none.
+    All methods take promises and options by keyword: `indices_are_sorted` and `unique_indices`
+    (promises that may make it faster; a broken one gives undefined results); `mode`, which says
+    what happens to positions in arrays that are out of bounds: "drop" (the default of updates)
+    leaves them out, "clip" moves them inside, "fill" is for `get`, "promise_in_bounds" says that
+    there are none; `wrap_negative_indices`, without which negative positions do not count from the
+    end but are out of bounds; `out_sharding`, where the result is placed: None, or a sharding of
+    one device.
 
     Example:
       >>> import xnp
@@ -84,94 +91,143 @@ class IndexUpdateRef:
     def __repr__(self) -> str:
         return f"<at[{self._index!r}] of {self._array!r}>"
 
-    def get(self, *, indices_are_sorted: bool = False, unique_indices: bool = False,
-            mode: Any = None, fill_value: Any = None) -> Array:  # fmt: skip
-        """Return the elements; positions out of bounds read `fill_value` with mode "fill"."""
-        return read(
+    def get(
+        self, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
+        fill_value: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
+        strategy: str = "auto",
+    ) -> Array:  # fmt: skip
+        """Return the elements; positions out of bounds read `fill_value` with mode "fill".
+
+        Args:
+          indices_are_sorted: as above.
+          unique_indices: as above.
+          mode: as above.
+          fill_value: a scalar; None for NaN, the least signed, the greatest unsigned integer, True.
+          out_sharding: as above.
+          wrap_negative_indices: as above.
+          strategy: "static_slice" refuses an index with arrays and "dynamic_slice" one with arrays
+            of rank above 0; "auto" and "gather" take any. How the elements are read is decided by
+            the index.
+        """
+        check_strategy(strategy, self._index)
+        elements = read(
             self._array, self._index, indices_are_sorted=indices_are_sorted,
             unique_indices=unique_indices, mode=mode, fill_value=fill_value,
+            wraps=wrap_negative_indices,
         )  # fmt: skip
+        return placed(elements, out_sharding, "at[].get")
 
-    def set(self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
-            mode: Any = None) -> Array:  # fmt: skip
+    def set(
+        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
+        mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
+    ) -> Array:  # fmt: skip
         """Return the array with the elements replaced; of several to one place, one wins."""
-        if mode is None:
+        if mode is None and wrap_negative_indices and out_sharding is None:  # the usual call
             updated = _updated_on_host(self._array, self._index, values, None)
             if updated is not None:
                 return updated
-        return written(self._array, self._index, values, "scatter", indices_are_sorted,
-                       unique_indices, mode)  # fmt: skip
+        options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        return placed(self._combined(values, "scatter", None, options), out_sharding, "at[].set")
 
-    def apply(self, func: Callable[[Array], Array], *, indices_are_sorted: bool = False,
-              unique_indices: bool = False, mode: Any = None) -> Array:  # fmt: skip
+    def apply(
+        self, func: Callable[[Array], Array], *, indices_are_sorted: bool = False,
+        unique_indices: bool = False, mode: Any = None, wrap_negative_indices: bool = True,
+    ) -> Array:  # fmt: skip
         """Return the array with `func` applied to the elements, as often as the index names each.
 
         Traced positions are taken one after the other, unless `unique_indices` promises that none
         is named twice.
         """
-        if not unique_indices and may_repeat(self._array, self._index, mode):
-            return applied_in_turn(self._array, self._index, func, mode)
-        old = read(self._array, self._index, indices_are_sorted=indices_are_sorted,
-                   unique_indices=unique_indices,
-                   mode=MODE_OF_READING.get(mode, mode))  # fmt: skip
-        return self.set(func(old), indices_are_sorted=indices_are_sorted,
-                        unique_indices=unique_indices, mode=mode)  # fmt: skip
+        options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        if not unique_indices and may_repeat(self._array, self._index, mode, options[3]):
+            return applied_in_turn(self._array, self._index, func, mode, options[3])
+        return self._combined(func(self._read(options)), "scatter", None, options)
 
-    def add(self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
-            mode: Any = None) -> Array:  # fmt: skip
+    def add(
+        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
+        mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
+    ) -> Array:  # fmt: skip
         """Return the array with values added to the elements, all that come to one place."""
-        return self._combined(values, "scatter_add", np.add, indices_are_sorted, unique_indices,
-                              mode)  # fmt: skip
+        options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        sums = self._combined(values, "scatter_add", np.add, options)
+        return placed(sums, out_sharding, "at[].add")
 
-    def subtract(self, values: Any, *, indices_are_sorted: bool = False,
-                 unique_indices: bool = False, mode: Any = None) -> Array:  # fmt: skip
+    def subtract(
+        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
+        mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
+    ) -> Array:  # fmt: skip
         """Return the array with values taken from the elements."""
+        options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         negated = bind("neg", cast(array_of(values, "at[].subtract"), self._array.aval.dtype))
-        return self.add(negated, indices_are_sorted=indices_are_sorted,
-                        unique_indices=unique_indices, mode=mode)  # fmt: skip
+        rests = self._combined(negated, "scatter_add", np.add, options)
+        return placed(rests, out_sharding, "at[].subtract")
 
-    def multiply(self, values: Any, *, indices_are_sorted: bool = False,
-                 unique_indices: bool = False, mode: Any = None) -> Array:  # fmt: skip
+    def multiply(
+        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
+        mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
+    ) -> Array:  # fmt: skip
         """Return the array with the elements multiplied by values."""
-        return self._combined(values, "scatter_mul", np.multiply, indices_are_sorted,
-                              unique_indices, mode)  # fmt: skip
+        options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        products = self._combined(values, "scatter_mul", np.multiply, options)
+        return placed(products, out_sharding, "at[].multiply")
 
     mul = multiply
 
-    def min(self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
-            mode: Any = None) -> Array:  # fmt: skip
+    def min(
+        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
+        mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
+    ) -> Array:  # fmt: skip
         """Return the array with the elements replaced by values that are less."""
-        return self._combined(values, "scatter_min", np.minimum, indices_are_sorted,
-                              unique_indices, mode)  # fmt: skip
+        options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        least = self._combined(values, "scatter_min", np.minimum, options)
+        return placed(least, out_sharding, "at[].min")
 
-    def max(self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
-            mode: Any = None) -> Array:  # fmt: skip
+    def max(
+        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
+        mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
+    ) -> Array:  # fmt: skip
         """Return the array with the elements replaced by values that are greater."""
-        return self._combined(values, "scatter_max", np.maximum, indices_are_sorted,
-                              unique_indices, mode)  # fmt: skip
+        options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        greatest = self._combined(values, "scatter_max", np.maximum, options)
+        return placed(greatest, out_sharding, "at[].max")
 
-    def divide(self, values: Any, *, indices_are_sorted: bool = False,
-               unique_indices: bool = False, mode: Any = None) -> Array:  # fmt: skip
+    def divide(
+        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
+        mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
+    ) -> Array:  # fmt: skip
         """Return the array with the elements divided by values."""
-        divisors = IndexUpdateRef(ones_like(self._array), self._index).multiply(
-            values, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode
-        )
-        return cast(divide(self._array, divisors), self._array.aval.dtype)
+        options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        ones = IndexUpdateRef(ones_like(self._array), self._index)
+        divisors = ones._combined(values, "scatter_mul", np.multiply, options)
+        quotients = cast(divide(self._array, divisors), self._array.aval.dtype)
+        return placed(quotients, out_sharding, "at[].divide")
 
-    def power(self, values: Any, *, indices_are_sorted: bool = False,
-              unique_indices: bool = False, mode: Any = None) -> Array:  # fmt: skip
-        """Return the array with the elements raised to powers, once each."""
-        old = read(self._array, self._index, mode=MODE_OF_READING.get(mode, mode))
-        return self.set(power(old, values), indices_are_sorted=indices_are_sorted,
-                        unique_indices=unique_indices, mode=mode)  # fmt: skip
+    def power(
+        self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
+        mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
+    ) -> Array:  # fmt: skip
+        """Return the array with the elements raised to powers, all that come to one place."""
+        options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        if not unique_indices and may_repeat(self._array, self._index, mode, options[3]):
+            ones = IndexUpdateRef(ones_like(self._array), self._index)
+            exponents = ones._combined(values, "scatter_mul", np.multiply, options)
+            powers = cast(power(self._array, exponents), self._array.aval.dtype)
+        else:
+            powers = self._combined(power(self._read(options), values), "scatter", None, options)
+        return placed(powers, out_sharding, "at[].power")
 
-    def _combined(self, values: Any, primitive: str, ufunc: Any, are_sorted: bool, unique: bool,
-                  mode: Any) -> Array:  # fmt: skip
-        if mode is None:
+    def _read(self, options: Options) -> Array:
+        are_sorted, unique, mode, wraps = options
+        mode = MODE_OF_READING.get(mode, mode)
+        return read(self._array, self._index, indices_are_sorted=are_sorted,
+                    unique_indices=unique, mode=mode, wraps=wraps)  # fmt: skip
+
+    def _combined(self, values: Any, primitive: str, ufunc: Any, options: Options) -> Array:
+        if options[2] is None and options[3]:
             updated = _updated_on_host(self._array, self._index, values, ufunc)
             if updated is not None:
                 return updated
-        return written(self._array, self._index, values, primitive, are_sorted, unique, mode)
+        return written(self._array, self._index, values, primitive, options)
 
 
 _NUMPY_KINDS = frozenset("biufc")
@@ -219,9 +275,7 @@ def _host_values(values: Any, dtype: Any) -> tuple[Any, bool]:
     return None, True
 
 
-def written(
-    x: Any, index: Any, values: Any, primitive: str, are_sorted: bool, unique: bool, mode: Any
-) -> Array:
+def written(x: Any, index: Any, values: Any, primitive: str, options: Options) -> Array:
     """Return the updated array by a scatter, under any trace."""
     x = array_of(x, "at[]")
     if type(values) in (bool, int, float, complex):
@@ -233,8 +287,9 @@ def written(
     mask = _mask_of(index, x.aval.shape)
     if mask is not None and primitive == "scatter" and not values.aval.ndim:
         return bind("select_n", mask, x, values)
-    entries = entries_of(index, x.aval.shape, checks=mode is None)
-    return _scattered(x, entries, values, primitive, are_sorted, unique, mode)
+    _, _, mode, wraps = options
+    entries = entries_of(index, x.aval.shape, checks=mode is None, wraps=wraps)
+    return _scattered(x, entries, values, primitive, options)
 
 
 def _scalar_of(value: Any, aval: Any) -> Any:
@@ -275,9 +330,8 @@ def _mask_of(index: Any, shape: Any) -> Any:
     return None
 
 
-def _scattered(
-    x: Any, entries: Any, values: Any, primitive: str, are_sorted: bool, unique: bool, mode: Any
-) -> Array:
+def _scattered(x: Any, entries: Any, values: Any, primitive: str, options: Options) -> Array:
+    are_sorted, unique, mode, _ = options
     shape = x.aval.shape
     x = with_new_axes(x, entries)
     wide = x.aval.shape

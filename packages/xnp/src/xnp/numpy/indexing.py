@@ -26,6 +26,7 @@ from xnp.numpy.index_entries import (
     Position,
     Positions,
     Span,
+    counted_positions,
     entries_of,
     from_front,
     index_dtype,
@@ -113,17 +114,22 @@ def is_not_plain(index: Any) -> bool:
 
 def read(
     x: Any, index: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
-    mode: Any = None, fill_value: Any = None,
+    mode: Any = None, fill_value: Any = None, wraps: bool = True,
 ) -> Array:  # fmt: skip
-    """Return `x[index]` by primitives, under any trace; the options are those of a gather."""
+    """Return `x[index]` by primitives, under any trace.
+
+    The options are those of a gather, and whether negative positions count from the end.
+    """
     x = array_of(x, "index")
     if mode is None and fill_value is not None:
         mode = "fill"
+    if mode is None and not wraps:
+        mode = "clip"
     if mode is None:
         parts = _plain_parts(index)
         if parts is not None:
             return _applied(x, _operations_of_parts(x.aval.shape, parts))
-    entries = entries_of(index, x.aval.shape, checks=mode is None)
+    entries = entries_of(index, x.aval.shape, checks=mode is None, wraps=wraps)
     arrays = [e.array for e in entries if type(e) is Positions]
     if not arrays:
         return _applied(x, _operations(x.aval.shape, entries))
@@ -373,8 +379,9 @@ def _wrapped_positions(positions: Any, size: int) -> Any:
 
 
 def take_along_axis(
-    arr: Any, indices: Any, axis: int | None = -1, mode: str | None = None, fill_value: Any = None
-) -> Array:
+    arr: Any, indices: Any, axis: int | None = -1, mode: str | None = None, fill_value: Any = None,
+    *, wrap_negative_indices: bool = True,
+) -> Array:  # fmt: skip
     """Return elements of `arr` at positions that are given for each line along an axis.
 
     Args:
@@ -383,6 +390,8 @@ def take_along_axis(
       axis: the dimension that positions count in; None takes from the flattened array.
       mode: as for `take`; the default is "fill".
       fill_value: as for `take`.
+      wrap_negative_indices: whether negative positions count from the end; else they are out of
+        bounds.
 
     Example:
       >>> import xnp
@@ -404,6 +413,7 @@ def take_along_axis(
         )
     axis = axis_of(axis, x.aval.ndim, "take_along_axis")
     mode = "fill" if mode is None else mode
+    positions = counted_positions(positions, x.aval.shape[axis], wrap_negative_indices)
     if _lines(x, axis) is _lines(positions, axis) and x.aval.size:
         return _gathered_along(x, positions, axis, mode, fill_value)
     return read(x, _index_along(x, positions, axis), mode=mode, fill_value=fill_value)

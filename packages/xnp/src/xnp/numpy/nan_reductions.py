@@ -142,11 +142,15 @@ _nanargmax = _position("nanargmax", r.argmax, -math.inf)
 _nanargmin = _position("nanargmin", r.argmin, math.inf)
 
 
-def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Array:
+def nanargmax(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
     """Return the position of the greatest element that is not NaN; -1 where all are."""
     return _nanargmax(a, axis, out, keepdims)  # type: ignore[no-any-return]
 
 
-def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Array:
+def nanargmin(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
     """Return the position of the least element that is not NaN; -1 where all are."""
     return _nanargmin(a, axis, out, keepdims)  # type: ignore[no-any-return]

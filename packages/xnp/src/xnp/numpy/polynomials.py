@@ -35,15 +35,17 @@ __all__ = [
 ]  # fmt: skip
 
 
-def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
+def polyval(p: Any, x: Any, *, unroll: int | None = None) -> Array:
     """Return the values of a polynomial at places, by Horner's scheme.
 
     Args:
       p: the coefficients, the highest power first.
       x: the places.
-      unroll: has no effect.
+      unroll: how many steps a compiled loop takes at once, a positive number or None; here there
+        is no loop: all are written out.
     """
-    del unroll
+    if unroll is not None and unroll < 1:
+        raise ValueError(f"polyval: unroll must be positive, got {unroll}.")
     p = asarray(p)
     x, p = promoted("polyval", asarray(x), p)
     if not p.aval.ndim:
@@ -144,7 +146,13 @@ def poly(seq_of_zeros: Any) -> Array:
 
 
 def _eigenvalues(matrix: Any) -> Any:
-    return bind("eig", matrix, compute_left_eigenvectors=False, compute_right_eigenvectors=False)
+    return bind(
+        "eig",
+        matrix,
+        compute_left_eigenvectors=False,
+        compute_right_eigenvectors=False,
+        enable_eigvec_derivs=False,
+    )
 
 
 def roots(p: Any, *, strip_zeros: bool = True) -> Array:

@@ -327,20 +327,24 @@ def _position(primitive: str, operation: str) -> Callable[..., Array]:
 _argmax, _argmin = _position("argmax", "argmax"), _position("argmin", "argmin")
 
 
-def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Array:
+def argmax(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
     """Return the position of the first greatest element along an axis; that of a NaN if there is.
 
     Args:
       a: an array.
       axis: the axis; None counts in the flattened array.
       out: not supported, must be None.
-      keepdims: whether the reduced axis stays with size 1.
+      keepdims: whether the reduced axis stays with size 1; None for no.
     """
     no_out("argmax", out)
-    return _argmax(a, static_axis(axis), keepdims)
+    return _argmax(a, static_axis(axis), bool(keepdims))
 
 
-def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Array:
+def argmin(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
     """Return the position of the first least element along an axis; that of a NaN if there is."""
     no_out("argmin", out)
-    return _argmin(a, static_axis(axis), keepdims)
+    return _argmin(a, static_axis(axis), bool(keepdims))

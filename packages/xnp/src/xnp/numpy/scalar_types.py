@@ -105,7 +105,20 @@ floating, complexfloating = np.floating, np.complexfloating
 character, flexible, object_ = np.character, np.flexible, np.object_
 
 dtype = np.dtype
-finfo, iinfo, issubdtype = dtypes.finfo, dtypes.iinfo, dtypes.issubdtype
+finfo, iinfo = dtypes.finfo, dtypes.iinfo
+
+
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """Whether the first dtype or scalar type is, or is below, the second in NumPy's hierarchy.
+
+    Example:
+      >>> import xnp
+      >>> xnp.issubdtype("bfloat16", xnp.floating)
+      True
+    """
+    return dtypes.issubdtype(arg1, arg2)
+
+
 promote_types, result_type = promotion.promote_types, promotion.result_type
 
 e, euler_gamma, inf, nan, pi = math.e, float(np.euler_gamma), math.inf, math.nan, math.pi

@@ -10,6 +10,7 @@ from typing import Any
 
 from xnp.numpy.creation import asarray, counting
 from xnp.numpy.dispatch import planned
+from xnp.numpy.indexing import read, take_along_axis
 from xnp.numpy.promoting import (
     array_of,
     axis_of,
@@ -92,12 +93,23 @@ def _sort_primitive() -> Any:
 
 def argsort(
     a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
-    descending: bool = False,
+    descending: bool = False, dtype: Any = None,
 ) -> Array:  # fmt: skip
-    """Return the positions of elements in order along an axis; arguments as of `sort`."""
+    """Return the positions of elements in order along an axis.
+
+    Arguments as of `sort`, and `dtype`, the integer dtype of the result; None for the default one.
+    """
     del stable
     _check_kind("argsort", kind, order)
-    return _argsort(a, axis, bool(descending))
+    places = _argsort(a, axis, bool(descending))
+    return places if dtype is None else cast(places, _index_dtype("argsort", dtype))
+
+
+def _index_dtype(operation: str, dtype: Any) -> Any:
+    exact = dtypes.requested_dtype(dtype, operation)
+    if not dtypes.is_integer(exact):
+        raise ValueError(f"{operation}: positions need an integer dtype, got {exact.name}.")
+    return exact
 
 
 def sort_complex(a: Any) -> Array:
@@ -125,14 +137,18 @@ def _check_kth(operation: str, a: Any, kth: int, axis: int) -> None:
         raise ValueError(f"{operation}: kth={kth} is out of bounds for an axis of size {size}.")
 
 
-def lexsort(keys: Any, axis: int = -1) -> Array:
+def lexsort(keys: Any, axis: int = -1, *, batch_size: int | None = 16) -> Array:
     """Return the positions of elements in order of several keys, the last key first.
 
     Args:
       keys: a sequence of arrays of one shape, or an array whose first dimension runs over them.
       axis: the axis to sort along.
+      batch_size: how many keys may be compared in one sort, a positive number or None for all;
+        sorting by the last ones first and keeping that order for the others gives the same.
     """
     arrays = [array_of(k, "lexsort") for k in keys]
+    if batch_size is not None and operator.index(batch_size) < 1:
+        raise ValueError(f"lexsort: batch_size must be positive, got {batch_size}.")
     if not arrays:
         raise TypeError("lexsort: needs one key at least.")
     shapes = {a.aval.shape for a in arrays}
@@ -141,18 +157,59 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
     if not arrays[0].aval.ndim:
         return scalar_array(0, dtypes.python_scalar_dtype(int))
     axis = axis_of(axis, arrays[0].aval.ndim, "lexsort")
+    return _sorted_places(arrays, axis, batch_size)
+
+
+def _sorted_places(arrays: list[Array], axis: int, batch_size: int | None) -> Array:
     places = counting(arrays[0].aval.shape, axis, dtypes.python_scalar_dtype(int))
-    outs = _sort_primitive().bind(*arrays[::-1], places, dimension=axis, is_stable=True,
-                                  num_keys=len(arrays))  # fmt: skip
-    return outs[-1]  # type: ignore[no-any-return]
+    step = len(arrays) if batch_size is None else batch_size
+    for first in range(0, len(arrays), step):
+        keys = [k if not first else take_along_axis(k, places, axis)
+                for k in arrays[first : first + step]]  # fmt: skip
+        *_, places = _sort_primitive().bind(*keys[::-1], places, dimension=axis, is_stable=True,
+                                            num_keys=len(keys))  # fmt: skip
+    return places
 
 
-def top_k(x: Any, k: int, *, axis: int = -1) -> tuple[Array, Array]:
-    """Return the `k` largest elements along an axis, the largest first, and their positions."""
-    x = array_of(x, "top_k")
+def top_k(
+    a: Any,
+    k: int,
+    /,
+    *,
+    axis: int = -1,
+    mode: str = "largest",
+    sorted: bool = True,  # noqa: A002
+) -> tuple[Array, Array]:
+    """Return the `k` largest or smallest elements along an axis, and their positions.
+
+    Args:
+      a: an array.
+      k: how many, at most the size of the axis.
+      axis: the axis.
+      mode: "largest" or "smallest".
+      sorted: whether the most extreme element must come first; here it always does.
+
+    Returns:
+      Elements and positions; of equal elements the one with the lower position comes first.
+
+    Example:
+      >>> import xnp
+      >>> xnp.top_k(xnp.array([3, 1, 2]), 2, mode="smallest")[0]
+      Array([1, 2], dtype=int32)
+    """
+    del sorted
+    if mode not in ("largest", "smallest"):
+        raise ValueError(f"top_k: mode must be 'largest' or 'smallest', got {mode!r}.")
+    x, k = array_of(a, "top_k"), operator.index(k)
     axis = axis_of(axis, x.aval.ndim, "top_k")
-    values, places = get_primitive("top_k").bind(x, k=operator.index(k), axis=axis)
-    return values, places
+    if mode == "largest":
+        values, places = get_primitive("top_k").bind(x, k=k, axis=axis)
+        return values, places
+    if not 0 <= k <= x.aval.shape[axis]:
+        raise ValueError(f"top_k: k must be from 0 to {x.aval.shape[axis]}, got {k}.")
+    first = (*[slice(None)] * axis, slice(k))
+    places = read(_argsort(x, axis, False), first)
+    return take_along_axis(x, places, axis), cast(places, dtypes.int32)
 
 
 # --- searching ------------------------------------------------------------------------------------

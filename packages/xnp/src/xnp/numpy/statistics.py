@@ -31,6 +31,7 @@ from xnp.numpy.ranges import linspace
 from xnp.numpy.reductions import any as any_, kept, max as max_, min as min_, sum as summed
 from xnp.numpy.shaping import moveaxis
 from xnp.numpy.sorting import searchsorted, sort
+from xnp.numpy.weighted_quantiles import inverted_cdf
 from xnp.placing import placed
 from xprim import Array, ConcreteArray, dtypes, scalar_array
 from xprim.errors import ConcretizationTypeError
@@ -40,15 +41,18 @@ __all__ = [
     "histogramdd", "median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile",
 ]  # fmt: skip
 
-_METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
+_METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
 
 def _quantile(
-    operation: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepdims: bool, skip_nan: bool
-) -> Array:
+    operation: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepdims: bool,
+    skip_nan: bool, weights: Any = None,
+) -> Array:  # fmt: skip
     no_out(operation, out)
     a, q = inexact(operation, a, q)
-    _check_quantile(operation, a, q, method)
+    _check_quantile(operation, a, q, method, weights)
+    if method == "inverted_cdf":
+        return inverted_cdf(operation, a, q, axis, weights, keepdims, skip_nan)
     shape = a.aval.shape
     axes = axes_of(axis, len(shape), operation)
     outer = tuple([n for d, n in enumerate(shape) if d not in axes])
@@ -66,10 +70,14 @@ def _quantile(
     return bind("concatenate", *[reshaped(x, (1, *x.aval.shape)) for x in results], dimension=0)
 
 
-def _check_quantile(operation: str, a: Array, q: Array, method: str) -> None:
+def _check_quantile(operation: str, a: Array, q: Array, method: str, weights: Any) -> None:
     if method not in _METHODS:
         raise ValueError(
             f"{operation}: method must be one of {', '.join(_METHODS)}, got {method!r}."
+        )
+    if weights is not None and method != "inverted_cdf":
+        raise ValueError(
+            f"{operation}: weights are for the method 'inverted_cdf' alone, got {method!r}."
         )
     if dtypes.is_complex(a.aval.dtype):
         raise ValueError(f"{operation}: complex numbers have no order.")
@@ -114,7 +122,7 @@ def _picked(lines: Any, place: Any) -> Array:
 
 def quantile(
     a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
 ) -> Array:  # fmt: skip
     """Return quantiles of the elements over axes.
 
@@ -124,20 +132,29 @@ def quantile(
       axis: the axes; None for all.
       out: not supported, must be None.
       overwrite_input: has no effect.
-      method: "linear", "lower", "higher", "midpoint" or "nearest", between two elements.
+      method: "linear", "lower", "higher", "midpoint" or "nearest", between two elements;
+        "inverted_cdf" takes the least element up to which there is the part `q` of all.
       keepdims: whether reduced axes stay with size 1.
+      weights: how much each element counts, with the method "inverted_cdf": numbers that are not
+        negative, of the shape of `a` or of its axes.
+
+    Example:
+      >>> import xnp
+      >>> xnp.quantile(xnp.array([1., 2., 3.]), 0.5, method="inverted_cdf",
+      ...              weights=xnp.array([1., 1., 3.]))
+      Array(3., dtype=float32)
     """
     del overwrite_input
-    return _quantile("quantile", a, q, axis, out, method, keepdims, False)
+    return _quantile("quantile", a, q, axis, out, method, keepdims, False, weights)
 
 
 def nanquantile(
     a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
 ) -> Array:  # fmt: skip
     """Return quantiles of the elements that are not NaN. Arguments as of `quantile`."""
     del overwrite_input
-    return _quantile("nanquantile", a, q, axis, out, method, keepdims, True)
+    return _quantile("nanquantile", a, q, axis, out, method, keepdims, True, weights)
 
 
 def _of_percent(q: Any) -> Any:
@@ -147,18 +164,26 @@ def _of_percent(q: Any) -> Any:
 
 def percentile(
     a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
+    out_sharding: Any = None,
 ) -> Array:  # fmt: skip
-    """Return quantiles with `q` from 0 to 100. Arguments as of `quantile`."""
-    return quantile(a, _of_percent(q), axis, out, overwrite_input, method, keepdims)
+    """Return quantiles with `q` from 0 to 100.
+
+    Arguments as of `quantile`, and `out_sharding`, where the result is placed: None, or a sharding
+    of one device.
+    """
+    q = _of_percent(q)
+    result = quantile(a, q, axis, out, overwrite_input, method, keepdims, weights=weights)
+    return placed(result, out_sharding, "percentile")
 
 
 def nanpercentile(
     a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
 ) -> Array:  # fmt: skip
     """Return quantiles of what is not NaN with `q` from 0 to 100."""
-    return nanquantile(a, _of_percent(q), axis, out, overwrite_input, method, keepdims)
+    q = _of_percent(q)
+    return nanquantile(a, q, axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
 def median(
@@ -355,7 +380,7 @@ def _density(counts: Any, edges: list[Array]) -> Any:
 
 def cov(
     m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
-    fweights: Any = None, aweights: Any = None,
+    fweights: Any = None, aweights: Any = None, dtype: Any = None,
 ) -> Array:  # fmt: skip
     """Return the covariance matrix of variables.
 
@@ -367,8 +392,11 @@ def cov(
       ddof: what is taken from the number of observations in the divisor.
       fweights: how often each observation is counted.
       aweights: how much each observation weighs.
+      dtype: in which it is computed, floating or complex; None for that of the variables.
     """
     given = inexact("cov", m) if y is None else inexact("cov", m, y)
+    if dtype is not None:
+        given = [cast(v, _inexact_dtype("cov", dtype)) for v in given]
     x = concatenate([_variables(v, rowvar) for v in given], 0)
     ddof = int(not bias) if ddof is None else ddof
     weights = _weights(fweights, aweights, x.aval.shape[1])
@@ -384,6 +412,13 @@ def cov(
     other = centered.conj() if dtypes.is_complex(x.aval.dtype) else centered
     result = dot(scaled, other.T) / divisor
     return result.squeeze()
+
+
+def _inexact_dtype(operation: str, dtype: Any) -> Any:
+    exact = dtypes.requested_dtype(dtype, operation)
+    if not dtypes.is_inexact(exact):
+        raise TypeError(f"{operation}: dtype must be floating or complex, got {exact.name}.")
+    return exact
 
 
 def _variables(x: Array, rowvar: bool) -> Array:
@@ -411,9 +446,9 @@ def _weights(fweights: Any, aweights: Any, count: int) -> Any:
     return result
 
 
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Array:
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Array:
     """Return the matrix of correlation coefficients of variables. Arguments as of `cov`."""
-    c = cov(x, y, rowvar)
+    c = cov(x, y, rowvar, dtype=dtype)
     if not c.ndim:
         return c / c
     scale = c.diagonal().real ** 0.5

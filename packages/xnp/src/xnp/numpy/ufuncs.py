@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.numpy.dispatch import binary_operator, planned
+from xnp.numpy.dispatch import binary_operator, check_out_and_where, planned
 from xnp.numpy.promoting import (
     bind,
     broadcast,
@@ -110,7 +110,16 @@ def _square(x: Any) -> Any:
     return bind("mul", x, x) if dtypes.is_bool(x.aval.dtype) else bind("integer_pow", x, y=2)
 
 
-negative = unary_function("negative", _negative, "Return -x, element by element.")
+plain_negative = unary_function("negative", _negative, "Return -x, element by element.")
+
+
+def negative(x: Any, out: None = None, where: Any = None) -> Array:
+    """Return -x, element by element."""
+    if out is not None or where is not None:
+        check_out_and_where("negative", out, where)
+    return plain_negative(x)
+
+
 positive = unary_function("positive", _positive, "Return x as an array.")
 absolute = unary_function("absolute", _absolute, "Return |x|; real for complex x.")
 abs = absolute
@@ -213,8 +222,9 @@ def divmod(x: Any, y: Any, /) -> tuple[Array, Array]:
     return floor_divide(x, y), remainder(x, y)
 
 
-def modf(x: Any, /) -> tuple[Array, Array]:
+def modf(x: Any, /, out: None = None) -> tuple[Array, Array]:
     """Return the fractional and the whole part of each element; both have the sign of x."""
+    check_out_and_where("modf", out, None)
     (x,) = inexact("modf", x)
     negative_mask = bind("lt", x, scalar_like(0, x))
     whole = select(negative_mask, bind("ceil", x), bind("floor", x))

@@ -4,7 +4,10 @@ The results are complex: w, then the left vectors U, then the right vectors V, a
 Vectors have length one, and their largest component is real where LAPACK's is. Where LAPACK fails,
 or where the matrix holds infinities or NaN, the results are NaN.
 Source of the derivative: M. Giles, An extended collection of matrix derivative results (2008),
-section 3.1: dw = diag(V^-1 dA V). The vectors' scale is a convention, so they have none.
+section 3.1: dw = diag(V^-1 dA V), and, where it is enabled, dV = V C with
+C_ij = (V^-1 dA V)_ij / (w_j - w_i), up to a change of each vector along itself. That one keeps its
+length one and its largest component real, as LAPACK's normalisation does. The left vectors are the
+right ones of A^H.
 """
 
 from __future__ import annotations
@@ -15,21 +18,37 @@ import numpy as np
 
 from xnp.primitives.lapack_text import info_aval, lapack_call, nan_on_failure
 from xnp.primitives.matrices import (
+    adjoint,
+    as_columns,
+    as_rows,
     checked,
+    compared,
     complex_dtype,
+    conj,
     diagonal,
     matmul,
     matrix_batch,
+    real,
     real_dtype,
 )
-from xnp.primitives.shorthand import converted
+from xnp.primitives.shorthand import (
+    bind,
+    converted,
+    div,
+    mul,
+    scalar_like,
+    selected,
+    sub,
+    summed,
+)
 from xnp.primitives.solve import solved_system
 from xprim import Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
 from xprim.errors import MissingRuleError
 
 
 def _shape(aval: ShapedArray, *, compute_left_eigenvectors: bool,
-           compute_right_eigenvectors: bool) -> tuple[ShapedArray, ...]:  # fmt: skip
+           compute_right_eigenvectors: bool,
+           enable_eigvec_derivs: bool) -> tuple[ShapedArray, ...]:  # fmt: skip
     batch, n, _ = checked("eig", aval, square=True)
     dtype = complex_dtype(aval.dtype)
     vectors = shaped_array(aval.shape, dtype)
@@ -37,7 +56,8 @@ def _shape(aval: ShapedArray, *, compute_left_eigenvectors: bool,
     return (shaped_array((*batch, n), dtype), *[vectors] * count)
 
 
-def _numpy(a: Any, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool) -> Any:
+def _numpy(a: Any, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool,
+           enable_eigvec_derivs: bool) -> Any:  # fmt: skip
     dtype = complex_dtype(a.dtype)
     w = np.full(a.shape[:-1], complex(np.nan, np.nan), dtype)
     left, right = np.full(a.shape, complex(np.nan, np.nan), dtype), None
@@ -68,7 +88,7 @@ def _left_vectors(right: Any) -> Any:
 
 def _stablehlo(
     b: Any, operands: Any, avals_in: Any, avals_out: Any, *, compute_left_eigenvectors: bool,
-    compute_right_eigenvectors: bool,
+    compute_right_eigenvectors: bool, enable_eigvec_derivs: bool,
 ) -> Any:  # fmt: skip
     (aval,) = avals_in
     if aval.size == 0:
@@ -96,21 +116,51 @@ def _stablehlo(
 
 
 def _jvp(primals: Any, tangents: Any, *, compute_left_eigenvectors: bool,
-         compute_right_eigenvectors: bool) -> Any:  # fmt: skip
+         compute_right_eigenvectors: bool, enable_eigvec_derivs: bool) -> Any:  # fmt: skip
     (a,), (a_dot,) = primals, tangents
     params = {"compute_left_eigenvectors": compute_left_eigenvectors,
-              "compute_right_eigenvectors": compute_right_eigenvectors}  # fmt: skip
+              "compute_right_eigenvectors": compute_right_eigenvectors,
+              "enable_eigvec_derivs": enable_eigvec_derivs}  # fmt: skip
     if type(a_dot) is Zero:
         outs = eig_p.bind(a, **params)
         return outs, tuple([Zero(y.aval) for y in outs])
-    if compute_left_eigenvectors or compute_right_eigenvectors:
+    vectors = compute_left_eigenvectors or compute_right_eigenvectors
+    if vectors and not enable_eigvec_derivs:
         raise MissingRuleError(
             "eig: the eigenvectors of a general matrix have no derivative: their scale is a "
-            "convention.\n  hint      eigvals has one; eigh has one for symmetric matrices"
+            "convention.\n  hint      enable_eigvec_derivs=True takes LAPACK's; eigvals has one, "
+            "and eigh for symmetric matrices"
         )
-    w, v = eig_p.bind(a, compute_left_eigenvectors=False, compute_right_eigenvectors=True)
-    change = matmul(converted(a_dot, v.aval.dtype), v)
-    return (w,), (diagonal(solved_system(v, change)),)
+    everything = {**params, "compute_left_eigenvectors": compute_left_eigenvectors,
+                  "compute_right_eigenvectors": True}  # fmt: skip
+    w, *left, v = eig_p.bind(a, **everything)
+    a_dot = converted(a_dot, v.aval.dtype)
+    change = solved_system(v, matmul(a_dot, v))
+    outs, dots = [w], [diagonal(change)]
+    if compute_left_eigenvectors:
+        (u,) = left
+        outs.append(u)
+        dots.append(_vectors_dot(u, conj(w), solved_system(u, matmul(adjoint(a_dot), u))))
+    if compute_right_eigenvectors:
+        outs.append(v)
+        dots.append(_vectors_dot(v, w, change))
+    return tuple(outs), tuple(dots)
+
+
+def _vectors_dot(v: Any, w: Any, change: Any) -> Any:
+    """Return the derivative of vectors V, from V^-1 dA V, that keeps their normalisation."""
+    n = v.aval.shape[-1]
+    gaps = sub(as_rows(w, n), as_columns(w, n))  # w_j - w_i
+    own = compared(gaps.aval.shape, "eq")
+    zeros, ones = scalar_like(gaps, 0), scalar_like(gaps, 1)
+    turned = matmul(v, selected(own, zeros, div(change, selected(own, ones, gaps))))
+    rows = (v.aval.ndim - 2,)
+    along = real(summed(mul(conj(v), turned), rows))
+    sizes = real(mul(v, conj(v)))
+    largest = bind("eq", sizes, as_rows(bind("reduce_max", sizes, axes=rows), n))
+    phases = summed(selected(largest, div(turned, selected(largest, v, ones)), zeros), rows)
+    shift = bind("complex", along, bind("imag", phases))
+    return sub(turned, mul(v, as_rows(shift, n)))
 
 
 eig_p: Primitive = Primitive(

@@ -104,8 +104,9 @@ def _determinants(*, smooth: bool = True) -> list[Sample]:
     ]
 
 
-_VALUES = {"compute_left_eigenvectors": False, "compute_right_eigenvectors": False}
-_RIGHT = {"compute_left_eigenvectors": False, "compute_right_eigenvectors": True}
+_VALUES = {"compute_left_eigenvectors": False, "compute_right_eigenvectors": False,
+           "enable_eigvec_derivs": False}  # fmt: skip
+_RIGHT = {**_VALUES, "compute_right_eigenvectors": True}
 _PIVOTS = np.array([[2, 2, 3], [0, 1, 2]], np.int32)
 
 TABLE: dict[str, list[Sample]] = {

@@ -1,0 +1,257 @@
+"""Universal functions: `frompyfunc`, its class `ufunc`, and `add.reduce`, `maximum.at`, ...
+
+A ufunc of two operands can join all elements along an axis (`reduce`), give the results on the way
+(`accumulate`), join slices (`reduceat`), pair every element with every other (`outer`), and update
+elements at positions (`at`). Each has one way that serves any function, step by step in a scan;
+where a reduction or a scatter does the same at once, the function brings it along.
+
+Neighbour: `ufunc_methods` gives the methods to `xnp.add` and its kin.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from xnp import lax
+from xnp.numpy.creation import array, asarray
+from xnp.numpy.dispatch import check_out_and_where
+from xnp.numpy.functional import vectorize
+from xnp.numpy.indexing import no_out
+from xnp.numpy.promoting import axes_of, axis_of, bind, cast, reshaped, select, spread
+from xnp.numpy.ranges import arange
+from xnp.numpy.reductions import kept
+from xnp.numpy.shaping import expand_dims, moveaxis
+from xprim import Array, dtypes
+from xprim.callables import name_of
+
+__all__ = ["frompyfunc", "ufunc"]
+
+
+class ufunc:  # noqa: N801 - the name users know
+    """A function of scalars applied element by element, as `frompyfunc` makes it.
+
+    Args:
+      func: a function of `nin` scalars that returns `nout`.
+      nin: how many arguments it takes.
+      nout: how many results it gives.
+      name: what it is called; None for the name of `func`.
+      nargs: the sum of `nin` and `nout`; None finds it.
+      identity: the neutral element of a function of two arguments, or None.
+      call: what computes it for arrays; None applies `func` to each element.
+      reduce: what the method does instead of the general way; so the other three.
+      accumulate: see `reduce`.
+      at: see `reduce`.
+      reduceat: see `reduce`.
+    """
+
+    def __init__(
+        self, func: Callable[..., Any], /, nin: int, nout: int, *, name: str | None = None,
+        nargs: int | None = None, identity: Any = None, call: Callable[..., Any] | None = None,
+        reduce: Callable[..., Any] | None = None, accumulate: Callable[..., Any] | None = None,
+        at: Callable[..., Any] | None = None, reduceat: Callable[..., Any] | None = None,
+    ) -> None:  # fmt: skip
+        self.__name__ = name or name_of(func, "ufunc")
+        if nargs not in (None, nin + nout):
+            raise ValueError(f"{self.__name__}: nargs is {nin} + {nout}, got {nargs}.")
+        self.nin, self.nout, self.nargs = nin, nout, nin + nout
+        self.identity = identity
+        self._function = vectorize(func) if call is None else call
+        self._own = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
+
+    def __repr__(self) -> str:
+        return f"<xnp.ufunc '{self.__name__}'>"
+
+    def __call__(self, *args: Any, out: None = None, where: Any = None) -> Any:
+        """Return the function of each element."""
+        if len(args) != self.nin:
+            raise TypeError(f"{self.__name__}: takes {self.nin} arguments, got {len(args)}.")
+        check_out_and_where(self.__name__, out, where)
+        return self._function(*args)
+
+    def reduce(
+        self, a: Any, axis: Any = 0, dtype: Any = None, out: None = None, keepdims: bool = False,
+        initial: Any = None, where: Any = None,
+    ) -> Array:  # fmt: skip
+        """Return the function applied to all elements along an axis, from the first to the last.
+
+        Args:
+          a: an array.
+          axis: one, a tuple of them, or None for all.
+          dtype: that the elements are brought to first; None for their own.
+          out: not supported, must be None.
+          keepdims: whether reduced axes stay with size 1.
+          initial: what comes before the first element; None for nothing.
+          where: a mask of the elements to join, which needs an `initial` or an identity.
+        """
+        self._check_binary("reduce", out)
+        if where is not None and self.identity is None and initial is None:
+            raise ValueError(
+                f"{self.__name__}.reduce: where= needs an initial value, for there is no identity."
+            )
+        if self._own["reduce"] is not None:
+            total: Array = self._own["reduce"](
+                a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where
+            )
+            return total
+        x = _elements(a, dtype)
+        axes = axes_of(axis, x.aval.ndim, f"{self.__name__}.reduce")
+        mask = None if where is None else _lines(spread(asarray(where), x.aval.shape), axes)
+        start = self.identity if initial is None and where is not None else initial
+        total = self._joined(_lines(x, axes), mask, start)
+        return kept(total, x.aval.shape, axes, keepdims)
+
+    def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Array:
+        """Return the results of `reduce` up to each element along an axis."""
+        self._check_binary("accumulate", out)
+        if self._own["accumulate"] is not None:
+            return self._own["accumulate"](a, axis=axis, dtype=dtype)  # type: ignore[no-any-return]
+        x = _elements(a, dtype)
+        axis = axis_of(axis, x.aval.ndim, f"{self.__name__}.accumulate")
+        x = moveaxis(x, axis, 0)
+        if x.aval.shape[0] < 2:
+            return moveaxis(x, 0, axis)
+        kind = self._function(x[0], x[1]).aval.dtype
+
+        def step(total: Any, element: Any) -> Any:
+            total = cast(self._function(total, element), kind)
+            return total, total
+
+        first = cast(x[0], kind)
+        rest = lax.scan(step, first, x[1:])[1]
+        return moveaxis(_behind(first, rest), 0, axis)
+
+    def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Array:
+        """Return `a` with the function applied to elements at positions, repeated ones in turn.
+
+        Args:
+          a: an array.
+          indices: what may stand between the brackets of `a[...]`.
+          b: the second operands, for a function of two.
+          inplace: must be False: arrays do not change.
+        """
+        if inplace:
+            raise ValueError(
+                f"{self.__name__}.at: arrays do not change."
+                "\n  hint      a = f.at(a, indices, b, inplace=False)"
+            )
+        if (b is None) != (self.nin == 1):
+            raise ValueError(f"{self.__name__}.at: takes {self.nin} operands.")
+        if self._own["at"] is not None:
+            return self._own["at"](a, indices, b)  # type: ignore[no-any-return]
+        x = asarray(a)
+        places = reshaped(arange(x.aval.size), x.aval.shape)[indices]
+        flat = reshaped(places, (places.aval.size,))
+        others = [] if b is None else [
+            reshaped(spread(asarray(b), places.aval.shape), (places.aval.size,))]  # fmt: skip
+
+        def step(values: Any, given: Any) -> Any:
+            place, *other = given
+            new = cast(self._function(values[place], *other), values.aval.dtype)
+            return values.at[place].set(new), None
+
+        values = lax.scan(step, reshaped(x, (x.aval.size,)), (flat, *others))[0]
+        return reshaped(values, x.aval.shape)
+
+    def reduceat(
+        self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
+    ) -> Array:
+        """Return `reduce` of the slices from each position to the next; the last goes to the end.
+
+        Where the next position is not greater, the element at the position alone is taken.
+        """
+        self._check_binary("reduceat", out)
+        if self._own["reduceat"] is not None:
+            return self._own["reduceat"](  # type: ignore[no-any-return]
+                a, indices, axis=axis, dtype=dtype)  # fmt: skip
+        x, starts = _elements(a, dtype), asarray(indices)
+        axis = axis_of(axis, x.aval.ndim, f"{self.__name__}.reduceat")
+        x = moveaxis(x, axis, 0)
+        count = x.aval.shape[0]
+        first = x[starts]
+        if count < 2 or not first.aval.size:
+            return moveaxis(first, 0, axis)
+        last = array([count], dtype=starts.aval.dtype)
+        stops = bind("concatenate", starts[1:], last, dimension=0)
+        column = (starts.aval.size, *(1,) * (x.aval.ndim - 1))
+        starts, stops = reshaped(starts, column), reshaped(stops, column)
+        kind = self._function(first, first).aval.dtype
+
+        def step(totals: Any, given: Any) -> Any:
+            k, element = given
+            inside = (k > starts) & (k < stops)
+            new = cast(self._function(totals, spread(element, totals.aval.shape)), kind)
+            return select(spread(inside, totals.aval.shape), new, totals), None
+
+        totals = lax.scan(step, cast(first, kind), (arange(count), x))[0]
+        return moveaxis(totals, 0, axis)
+
+    def outer(self, A: Any, B: Any, /) -> Array:
+        """Return the function of every element of `A` with every element of `B`."""
+        self._check_binary("outer", None)
+        a, b = asarray(A), asarray(B)
+        rows = reshaped(a, (*a.shape, *(1,) * b.ndim))
+        return self._function(rows, b)  # type: ignore[no-any-return]
+
+    def _check_binary(self, method: str, out: Any) -> None:
+        no_out(f"{self.__name__}.{method}", out)
+        if (self.nin, self.nout) != (2, 1):
+            raise ValueError(
+                f"{self.__name__}.{method}: is for functions of two arguments and one result."
+            )
+
+    def _joined(self, x: Any, mask: Any, start: Any) -> Array:
+        """Join the elements along the first axis."""
+        if start is None and not x.aval.shape[0]:
+            if self.identity is None:
+                raise ValueError(f"{self.__name__}.reduce: there are no elements and no identity.")
+            start = self.identity
+        if start is None:
+            start, x = x[0], x[1:]
+        start = spread(array(start) if not isinstance(start, Array) else start, x.aval.shape[1:])
+        if not x.aval.shape[0]:
+            return cast(start, x.aval.dtype) if x.aval.size else start
+        kind = self._function(start, x[0]).aval.dtype
+
+        def step(total: Any, given: Any) -> Any:
+            element, *chosen = given
+            new = cast(self._function(total, element), kind)
+            return (select(chosen[0], new, total) if chosen else new), None
+
+        given = (x,) if mask is None else (x, mask)
+        total: Array = lax.scan(step, cast(start, kind), given)[0]
+        return total
+
+
+def _elements(a: Any, dtype: Any) -> Array:
+    return asarray(a) if dtype is None else cast(asarray(a), dtypes.requested_dtype(dtype, "ufunc"))
+
+
+def _lines(x: Array, axes: tuple[int, ...]) -> Array:
+    """Return an array whose first dimension runs over some axes together."""
+    moved = moveaxis(x, axes, tuple(range(len(axes))))
+    rest = moved.aval.shape[len(axes) :]
+    return reshaped(moved, (math.prod([x.aval.shape[d] for d in axes]), *rest))
+
+
+def _behind(first: Array, rest: Array) -> Array:
+    """Put an array in front of a stack of such."""
+    return bind("concatenate", expand_dims(first, 0), rest, dimension=0)
+
+
+def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
+    """Return a `ufunc` of a function of scalars.
+
+    Args:
+      func: a function of `nin` scalars that returns `nout`.
+      nin: how many arguments it takes.
+      nout: how many results it gives.
+      identity: the neutral element of a function of two arguments, if it has one.
+
+    Example:
+      >>> import xnp
+      >>> xnp.frompyfunc(lambda a, b: a + b, 2, 1).reduce(xnp.array([1, 2, 3]))
+      Array(6, dtype=int32)
+    """
+    return ufunc(func, nin, nout, identity=identity)

@@ -1,0 +1,62 @@
+"""Which algorithm computes a factorisation: the arguments of `eig`, `eigh` and `svd`.
+
+The host and the CPU back end have LAPACK alone: QR iteration for `eig` and `eigh`, divide and
+conquer for `svd`. What cannot be had is refused, so that no choice is silently another one.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+
+class EigImplementation(enum.Enum):
+    """The library that computes `eig`."""
+
+    CUSOLVER = "cusolver"
+    MAGMA = "magma"
+    LAPACK = "lapack"
+
+
+class EighImplementation(enum.Enum):
+    """The algorithm of `eigh`."""
+
+    QR = "qr"
+    JACOBI = "jacobi"
+    QDWH = "qdwh"
+
+
+class SvdAlgorithm(enum.Enum):
+    """The algorithm of `svd`."""
+
+    DEFAULT = "default"
+    QR = "QR"
+    JACOBI = "Jacobi"
+    POLAR = "polar"
+    DIVIDE_AND_CONQUER = "divide_and_conquer"
+
+
+def check_choice(operation: str, name: str, chosen: Any, *had: enum.Enum) -> None:
+    """Raise unless a choice is None or one of those that can be had.
+
+    Args:
+      operation: what errors call the function.
+      name: of the argument.
+      chosen: what the caller gave.
+      *had: the members of an enumeration that can be had.
+    """
+    kind = type(had[0])
+    if chosen is None or chosen in had:
+        return
+    if not isinstance(chosen, kind):
+        raise TypeError(f"{operation}: {name} must be a {kind.__name__} or None, got {chosen!r}.")
+    raise ValueError(
+        f"{operation}: {chosen} is not available here."
+        f"\n  expected  {' or '.join(map(str, had))}, or None"
+    )
+
+
+def check_magma(operation: str, use_magma: bool | None) -> None:
+    """Refuse to use MAGMA, a library for GPUs."""
+    if use_magma:
+        raise ValueError(f"{operation}: MAGMA is not available here; leave use_magma out.")

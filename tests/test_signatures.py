@@ -1,0 +1,134 @@
+"""Every argument that JAX's public functions take is taken by ours, in its place, by its name, and
+with its default, but for those that are listed here with the reason."""
+
+import inspect
+
+import pytest
+
+import xstack
+from tests.signatures import differences, members, objects, pairs, parameters
+
+jax = pytest.importorskip("jax")
+
+# What the signatures are compared with. Older releases lack arguments that ours take.
+NEWEST = (0, 12)
+
+_PRIVATE = "objects of this class are made by the library alone"
+_SENTINEL = "None says that nothing was given"
+_OUR_MESSAGE = "the message is made of an operation, a problem and a hint"
+_EXPERIMENT = "an experiment of JAX's, without documentation"
+_REFERENCES = "there are no mutable references"
+_MESHES = "there are no meshes"
+
+# path -> argument -> why ours has none such, or another
+DELIBERATE = {
+    "ShapeDtypeStruct": {"manual_axis_type": _MESHES, "is_ref": _REFERENCES},
+    "custom_gradient": {
+        "with_logs": _EXPERIMENT, "remat": _EXPERIMENT, "with_accums": _EXPERIMENT,
+    },
+    "linearize": {"in_nzs": _EXPERIMENT},
+    "vjp": {"in_nzs": _EXPERIMENT, "saveable_args": _EXPERIMENT},
+    "vmap": {"sum_match": _EXPERIMENT},
+    "jit": {"fun": _SENTINEL, "in_shardings": _SENTINEL, "out_shardings": _SENTINEL},
+    "lax.all_gather": {"to": _MESHES},
+    "dtypes.canonicalize_dtype": {"allow_extended_dtype": "extended dtypes are always allowed"},
+    "stages.Compiled": _PRIVATE,
+    "stages.Lowered": _PRIVATE,
+    "stages.Traced": _PRIVATE,
+    "errors.ConcretizationTypeError": _OUR_MESSAGE,
+    "errors.NonConcreteBooleanIndexError": _OUR_MESSAGE,
+    "errors.TracerArrayConversionError": _OUR_MESSAGE,
+    "errors.TracerBoolConversionError": _OUR_MESSAGE,
+    "errors.TracerIntegerConversionError": _OUR_MESSAGE,
+    "errors.UnexpectedTracerError": _OUR_MESSAGE,
+    "test_util.check_jvp": "the derivative is taken by xad, so none is given",
+    "test_util.check_vjp": "the derivative is taken by xad, so none is given",
+    "jit(f).trace(x).lower().as_text": {"debug_info": "the text has no locations"},
+    "jit(f).trace(x).lower().compile": {"device_assignment": _MESHES},
+    "custom_vjp(f).defvjp": {"generic_batching": _EXPERIMENT},
+}  # fmt: skip
+
+
+def compared():
+    """Yield (path, our parameters, JAX's) of every public callable of both."""
+    found = [
+        (path, a, b, path.startswith("xstack.Array.")) for path, a, b in pairs("xstack", "jax")
+    ]
+    ours, theirs = dict(objects(xstack)), dict(objects(jax))
+    for name, instance in theirs.items():
+        found += [(path, a, b, False) for path, a, b in members(name, ours[name], instance)]
+    for path, a, b, is_method in found:
+        mine, expected = parameters(a, is_method), parameters(b, is_method)
+        if expected is not None and not (mine is None and _is_error(a)):
+            yield path.removeprefix("xstack."), mine, expected
+
+
+def _is_error(value):
+    """Whether a value is a class of errors; Python's own take any arguments."""
+    return isinstance(value, type) and issubclass(value, Exception)
+
+
+@pytest.fixture(scope="module")
+def found():
+    if jax.__version_info__ < NEWEST:
+        pytest.skip(f"compared with JAX {NEWEST}, here is {jax.__version__}")
+    return {
+        path: {"": "has no signature"} if ours is None else differences(ours, theirs)
+        for path, ours, theirs in compared()
+    }
+
+
+def _excused(path):
+    """Return what is deliberate of a callable, which may be reached by several paths."""
+    for name, reasons in DELIBERATE.items():
+        if path == name or path.endswith(f".{name}"):
+            return reasons
+    return {}
+
+
+def test_every_argument_of_jax_is_taken_in_its_place_by_its_name_and_with_its_default(found):
+    print(f"{len(found)} signatures")
+    assert len(found) > 1000
+    wrong = []
+    for path, problems in found.items():
+        excused = _excused(path)
+        if isinstance(excused, str):
+            continue
+        wrong += [f"{path}: {name} {problem}" for name, problem in problems.items()
+                  if name not in excused]  # fmt: skip
+    assert not wrong, "\n".join(wrong)
+
+
+def test_each_deliberate_difference_is_one(found):
+    met = {path: problems for path, problems in found.items() if problems}
+    for name, reasons in DELIBERATE.items():
+        problems = [p for path, p in met.items() if path == name or path.endswith(f".{name}")]
+        assert problems, f"{name} no longer differs"
+        if not isinstance(reasons, str):
+            stale = [a for a in reasons if not any(a in p for p in problems)]
+            assert not stale, f"{name} no longer differs in {stale}"
+
+
+def _parameters(function):
+    return list(inspect.signature(function).parameters.values())
+
+
+@pytest.mark.parametrize(
+    ("ours", "problem"),
+    [
+        (lambda a: 0, {"b": "is not taken"}),
+        (lambda b, a=1: 0, {"a": "is 'b' in position 0"}),
+        (lambda a, b=2: 0, {"b": "has the default 2, not 1"}),
+        (lambda a, b: 0, {"b": "has the default"}),
+        (lambda a, b=1, *, c: 0, {"c": "must be given"}),
+        (lambda a, b=1, /: 0, {"a": "is not taken by name"}),
+        (lambda a, b=True: 0, {"b": "has the default True, not 1"}),
+        (lambda a, b=1, c=3: 0, {}),
+        (lambda *args, **kwargs: 0, {}),
+    ],
+)
+def test_a_call_that_would_mean_something_else_is_a_difference(ours, problem):
+    differs = differences(_parameters(ours), _parameters(lambda a, b=1: 0))
+    for name, text in problem.items():
+        assert text in differs[name]
+    assert bool(differs) == bool(problem)
