@@ -18,7 +18,7 @@ from typing import Any
 from xjit import jaxlib_gateway as gateway
 from xjit.cache_memory import Bounded
 from xjit.lowering import LoweredProgram
-from xprim import config
+from xprim import config, dtypes, shaped_array
 
 logger = logging.getLogger("xjit")
 
@@ -87,7 +87,7 @@ def _compiled(lowered: LoweredProgram, device: Any, options: Options | None) -> 
     start = time.perf_counter()
     executable = compiler(
         text, [device], options=options, host_callbacks=lowered.callbacks,
-        outputs=lowered.out_avals,
+        outputs=[shaped_array(a.shape, dtypes.stored(a.dtype)) for a in lowered.out_avals],
     )  # fmt: skip
     seconds = time.perf_counter() - start
     statistics.compiled += 1

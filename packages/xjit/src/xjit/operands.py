@@ -41,7 +41,7 @@ def kind_of(x: Any) -> str:
     if kind in _NUMBERS:
         return NUMBER
     if kind is np.ndarray or issubclass(kind, np.generic):
-        return NUMPY
+        return UNKNOWN if x.dtype == dtypes.float0 else NUMPY
     if kind is dict and x and _ONLY_ARRAYS.issuperset(map(type, x.values())):
         return DICT if _STR_ONLY.issuperset(map(type, x)) else TREE
     if not xtree.is_tree_node(kind):

@@ -39,7 +39,7 @@ _ELEMENT_TYPES = {
     "float8_e4m3b11fnuz": "f8E4M3B11FNUZ", "float8_e4m3fn": "f8E4M3FN",
     "float8_e4m3fnuz": "f8E4M3FNUZ", "float8_e5m2": "f8E5M2", "float8_e5m2fnuz": "f8E5M2FNUZ",
     "float8_e8m0fnu": "f8E8M0FNU", "float4_e2m1fn": "f4E2M1FN", "float6_e2m3fn": "f6E2M3FN",
-    "float6_e3m2fn": "f6E3M2FN",
+    "float6_e3m2fn": "f6E3M2FN", dtypes.float0.name: "i1",
 }  # fmt: skip
 
 # Arrays of this many elements or more are arguments of the program: its text stays small, and equal
@@ -170,7 +170,7 @@ class Builder:
 
     def constant(self, value: Any, aval: ShapedArray) -> str:
         """Return the name of a constant: a scalar repeated to a shape, or a whole array."""
-        host = np.asarray(value, dtype=aval.dtype)
+        host = np.asarray(value, dtype=dtypes.stored(aval.dtype))
         key = (host.tobytes(), host.shape, aval.shape, aval.dtype)
         name = self._constants.get(key)
         if name is None:

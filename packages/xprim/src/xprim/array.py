@@ -117,6 +117,8 @@ class ConcreteArray(Array):
         host = self._host
         if host is None:
             host = self.to_host()
+        if self.aval.dtype is dtypes.float0:
+            host = np.zeros(self.aval.shape, dtypes.float0)
         if dtype is not None and dtype != host.dtype:
             if copy is False:
                 raise ValueError("np.asarray: changing the dtype needs a copy, got copy=False.")
@@ -292,7 +294,7 @@ def _make_scalar(value: Any, dtype: np.dtype[Any], weak_type: bool) -> ConcreteA
             )  # fmt: skip
     try:
         with np.errstate(all="ignore"):
-            host = np.array(value).astype(dtype)
+            host = np.array(value).astype(dtypes.stored(dtype))
     except OverflowError:
         raise OverflowError(
             f"array: the Python integer of {value.bit_length()} bits does not fit in {dtype.name}."
@@ -320,6 +322,8 @@ def from_numpy(
         refuse_masked(value, what)
     host = np.asarray(value)
     dtype = host.dtype
+    if dtype == dtypes.float0:
+        return float0_array(host.shape)
     if not dtypes.is_supported(dtype):
         raise TypeError(
             f"{what}: NumPy arrays of dtype {dtype} cannot be used."
@@ -334,6 +338,16 @@ def from_numpy(
     elif copy:
         host = allocated(what, host.copy)
     return ConcreteArray(host, shaped_array(host.shape, target))
+
+
+def float0_array(shape: tuple[int, ...]) -> ConcreteArray:
+    """Return the tangent of an integer array as an `Array`.
+
+    It has no values to compute with, and goes through programs as booleans that nobody reads.
+    """
+    return ConcreteArray(
+        np.zeros(shape, dtypes.stored(dtypes.float0)), shaped_array(shape, dtypes.float0)
+    )
 
 
 def _narrow(host: np.ndarray[Any, Any], target: np.dtype[Any], what: str) -> np.ndarray[Any, Any]:

@@ -135,6 +135,11 @@ def is_supported(dtype: Any) -> bool:
     )
 
 
+def stored(dtype: Any) -> Any:
+    """Return the dtype in which arrays keep their elements: booleans, never read, for `float0`."""
+    return bool_ if dtype is float0 else dtype
+
+
 def is_bool(dtype: Any) -> bool:
     """Whether the dtype object is that of booleans."""
     return dtype is bool_ or dtype == bool_

@@ -17,6 +17,8 @@ set_printoptions = np.set_printoptions
 
 def _printable(x: ConcreteArray) -> Any:
     """Return host elements of a dtype that NumPy's printer knows."""
+    if x.aval.dtype is dtypes.float0:
+        return np.asarray(x)
     host = x.to_host()
     if host.dtype.kind == "V":  # an ml_dtypes type
         return host.astype(np.float32 if dtypes.is_floating(host.dtype) else np.int32)
@@ -26,7 +28,7 @@ def _printable(x: ConcreteArray) -> Any:
 def concrete_repr(x: ConcreteArray) -> str:
     """Return `Array(elements, dtype=...)`, with the shape for empty and `weak_type` for weak."""
     aval = x.aval
-    parts = [f"dtype={aval.dtype.name}"]
+    parts = ["dtype=float0" if aval.dtype is dtypes.float0 else f"dtype={aval.dtype.name}"]
     if aval.weak_type:
         parts.append("weak_type=True")
     prefix = "Array("

@@ -85,7 +85,7 @@ def _numpy(*operands: Any, jaxpr: ClosedJaxpr, length: int, reverse: bool, num_c
     hosts = [x.to_host() for x in xs]
     x_avals = jaxpr.in_avals[num_consts + num_carry :]
     y_avals = jaxpr.out_avals[num_carry:]
-    stacks = [np.empty((length, *a.shape), a.dtype) for a in y_avals]
+    stacks = [np.empty((length, *a.shape), dtypes.stored(a.dtype)) for a in y_avals]
     for i in range(length - 1, -1, -1) if reverse else range(length):
         elements = [ConcreteArray(np.asarray(h[i]), a) for h, a in zip(hosts, x_avals, strict=True)]
         results = eval_closed(jaxpr, *consts, *carry, *elements)
