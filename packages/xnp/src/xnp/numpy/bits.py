@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xnp.numpy.promoting import bind, broadcast, promoted
+from xnp.numpy.promoting import bind, broadcast, converted, promoted
 from xnp.numpy.ufuncs import binary_function, promoting, unary_function
 from xprim import dtypes
 
@@ -35,6 +35,8 @@ def _right_shift(x: Any, y: Any) -> Any:
 
 def _bitwise_count(x: Any) -> Any:
     (x,) = _integers("bitwise_count", x)
+    if dtypes.is_bool(x.aval.dtype):
+        return converted(x, dtypes.uint8)
     if dtypes.is_signed_integer(x.aval.dtype):
         x = bind("abs", x)
     return bind("convert_element_type", bind("population_count", x), new_dtype=dtypes.uint8,

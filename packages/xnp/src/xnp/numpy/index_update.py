@@ -160,7 +160,12 @@ class IndexUpdateRef:
 
     def power(self, values: Any, *, indices_are_sorted: bool = False,
               unique_indices: bool = False, mode: Any = None) -> Array:  # fmt: skip
-        """Return the array with the elements raised to powers, once each."""
+        """Return the array with the elements raised to powers, all that come to one place."""
+        if not unique_indices and may_repeat(self._array, self._index, mode):
+            exponents = IndexUpdateRef(ones_like(self._array), self._index).multiply(
+                values, indices_are_sorted=indices_are_sorted, mode=mode
+            )
+            return cast(power(self._array, exponents), self._array.aval.dtype)
         old = read(self._array, self._index, mode=MODE_OF_READING.get(mode, mode))
         return self.set(power(old, values), indices_are_sorted=indices_are_sorted,
                         unique_indices=unique_indices, mode=mode)  # fmt: skip
