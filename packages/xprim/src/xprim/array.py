@@ -252,14 +252,14 @@ def as_array(value: Any, dtype: np.dtype[Any] | None = None, *, what: str = "ope
     )
 
 
-def scalar_array(value: Any, dtype: np.dtype[Any] | None = None) -> ConcreteArray:
+def scalar_array(
+    value: Any, dtype: np.dtype[Any] | None = None, weak_type: bool = False
+) -> ConcreteArray:
     """Return a Python scalar as a 0-d array: weakly typed without `dtype`, else of that dtype."""
     kind = type(value)
     if dtype is None:
         weak_type = kind is not bool
         dtype = dtypes.python_scalar_dtype(kind)
-    else:
-        weak_type = False
     # 0.0 == -0.0 would share an entry, and NaN never finds its own
     if value == value and (value or kind is not float) and kind is not complex:
         key = (value, kind, dtype, weak_type)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xnp.numpy.promoting import bind, broadcast, cast, promoted
+from xnp.numpy.promoting import bind, broadcast, cast, converted, promoted
 from xnp.numpy.ufuncs import binary_function, unary_function
 from xprim import dtypes
 
@@ -47,6 +47,8 @@ def _right_shift(x: Any, y: Any) -> Any:
 
 def _bitwise_count(x: Any) -> Any:
     (x,) = _integers("bitwise_count", x)
+    if dtypes.is_bool(x.aval.dtype):
+        return converted(x, dtypes.uint8)
     if dtypes.is_signed_integer(x.aval.dtype):
         x = bind("abs", x)
     return bind("convert_element_type", bind("population_count", x), new_dtype=dtypes.uint8,

@@ -218,8 +218,9 @@ def reshaped(x: Array, shape: tuple[int, ...]) -> Array:
 
 
 def scalar_like(value: Any, x: Any) -> Array:
-    """Return a Python number as a constant of the dtype of an Array."""
-    return scalar_array(value, x.aval.dtype)
+    """Return a Python number as a constant of the dtype of an Array, weakly typed as it is."""
+    aval = x.aval
+    return scalar_array(value, aval.dtype, aval.weak_type)
 
 
 def filled(value: Any, shape: tuple[int, ...], dtype: Any) -> Array:

@@ -259,6 +259,8 @@ def _filtered(values: Array, keep: Any, size: int | None, fill_value: Any) -> Ar
     if size is None:
         return read(values, keep)
     count = values.shape[0]
+    if not count:
+        return filled(fill_value or 0, (size,), values.dtype)
     (places,) = nonzero(keep, size=size, fill_value=count)
     if fill_value is not None or not size:
         return read(values, places, mode="fill", fill_value=fill_value)
@@ -304,6 +306,8 @@ def intersect1d(
     if not return_indices:
         return common
     where_first = _filtered(places, keep, size, first.aval.size)
+    if not second.aval.size:
+        return common, where_first, filled(0, common.shape, where_first.dtype)
     order = argsort(second)
     places = order[searchsorted(second[order], common).clip(0, second.aval.size - 1)]
     missing = array_of(where_first == first.aval.size, "intersect1d")

@@ -14,6 +14,7 @@ from typing import Any
 
 from xnp.numpy import bits, elementary, logic, reductions as r, ufuncs
 from xnp.numpy.creation import asarray
+from xnp.numpy.running_totals import cumprod, cumsum
 from xnp.numpy.universal_functions import ufunc
 from xprim import Array
 
@@ -58,8 +59,8 @@ def _truth(reduction: Callable[..., Array], joined: Callable[..., Any]) -> Calla
     return reduce
 
 
-_give_methods(ufuncs.add, identity=0, reduce=r.sum, accumulate=r.cumsum, at="add")
-_give_methods(ufuncs.multiply, identity=1, reduce=r.prod, accumulate=r.cumprod, at="multiply")
+_give_methods(ufuncs.add, identity=0, reduce=r.sum, accumulate=cumsum, at="add")
+_give_methods(ufuncs.multiply, identity=1, reduce=r.prod, accumulate=cumprod, at="multiply")
 _give_methods(ufuncs.subtract, at="subtract")
 _give_methods(ufuncs.negative, 1)
 _give_methods(ufuncs.maximum, reduce=_extremum(r.max), at="max")

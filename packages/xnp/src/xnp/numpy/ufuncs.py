@@ -107,7 +107,9 @@ def _sign(x: Any) -> Any:
 
 def _square(x: Any) -> Any:
     (x,) = promoted("square", x)
-    return bind("mul", x, x) if dtypes.is_bool(x.aval.dtype) else bind("integer_pow", x, y=2)
+    if dtypes.is_bool(x.aval.dtype):
+        x = converted(x, dtypes.int32)
+    return bind("integer_pow", x, y=2)
 
 
 plain_negative = unary_function("negative", _negative, "Return -x, element by element.")

@@ -12,7 +12,8 @@ from typing import Any
 
 from xnp.numpy.indexing import take_along_axis
 from xnp.numpy.promoting import axes_of, bind, cast, inexact, reshaped, scalar_like, select, spread
-from xnp.numpy.reductions import any as any_, cumsum, kept, sum as summed
+from xnp.numpy.reductions import any as any_, kept, sum as summed
+from xnp.numpy.running_totals import cumsum
 from xnp.numpy.shaping import moveaxis
 from xnp.numpy.sorting import argsort
 from xprim import Array, dtypes
