@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from xjit.cache_memory import Bounded
+from xjit.program import Program
 from xprim import ClosedJaxpr, config
 from xprim.captured_state import captured_state, difference
 from xprim.function_keys import Identity, function_key, is_by_identity
@@ -47,7 +48,7 @@ class Traced:
         self.closed = closed
         self.captured = captured
         self.out_tree = out_tree
-        self.program: Any = None  # a `Program`, once it is asked for
+        self.program: Program | None = None
 
 
 class FunctionCache:
