@@ -69,13 +69,17 @@ WRAPS = {
 def died(wrap, how, size=(1000,)):
     big = xnp.asarray(np.full(size, 0.5, np.float32))
     if how == "closure":
+
         def f(x):
             return (big * x).sum()  # noqa: F821 - deleted below
     elif how == "default":
+
         def f(x, big=big):
             return (big * x).sum()
+
         f = functools.partial(f, big=big)
     else:
+
         class Model:
             def __init__(self):
                 self.big = big  # noqa: F821 - deleted below

@@ -20,7 +20,7 @@ import xjit
 import xnp
 from xad import grad
 from xbatch import vmap
-from xjit import calls, compile as compiling, eager_backend, jit
+from xjit import compile as compiling, eager_backend, function_caches, jit
 from xnp import lax
 from xprim import ClosedJaxpr, Jaxpr, make_jaxpr
 
@@ -125,7 +125,7 @@ def test_results_and_residuals_die_after_the_gradient():
 
 
 def test_the_caches_are_bounded():
-    assert calls._functions.capacity <= 1024
+    assert function_caches._functions.capacity <= 1024
     assert compiling._executables.capacity <= 4096
     assert eager_backend._MAX_PROGRAMS <= 8192
 

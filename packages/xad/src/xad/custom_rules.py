@@ -16,9 +16,11 @@ from xad.custom_calls import CustomCall, SymbolicZero
 from xad.tangents import added, float0_zeros, instantiate, tangent_aval, zeros_of
 from xnp.primitives.identity import stop_gradient_p
 from xprim import Zero, as_array, closure_convert, custom_jvp_call_p, custom_vjp_call_p, dtypes
+from xprim.function_keys import constant_by_attributes
 from xprim.wording import place_of
 
 
+@constant_by_attributes
 class custom_jvp:  # noqa: N801 - used as a decorator
     """Give a function a forward derivative rule of its own; reverse mode follows from it.
 
@@ -105,6 +107,7 @@ class custom_jvp:  # noqa: N801 - used as a decorator
         return xtree.unflatten(call.out_tree, outs)
 
 
+@constant_by_attributes
 class custom_vjp:  # noqa: N801 - used as a decorator
     """Give a function a reverse derivative rule of its own.
 

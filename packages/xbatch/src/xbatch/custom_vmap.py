@@ -29,10 +29,12 @@ from xprim import (
 )
 from xprim.calls import front_dims, fronts, nonzero, taken, with_zeros
 from xprim.errors import MissingRuleError, message
+from xprim.function_keys import constant_by_attributes
 
 FlatRule = Callable[[Any, Sequence[Any], Sequence[bool]], tuple[Sequence[Any], Sequence[bool]]]
 
 
+@constant_by_attributes
 class custom_vmap:  # noqa: N801 - a decorator
     """Give a function a rule that says what `vmap` of it does.
 

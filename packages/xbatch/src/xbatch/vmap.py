@@ -19,6 +19,7 @@ from xbatch import vmap_errors as errors
 from xbatch.axis import BatchAxis
 from xbatch.batching import batch_flat
 from xprim import Array, as_array, not_mapped
+from xprim.function_keys import describe_function
 from xprim.tracebacks import shorten
 from xprim.wording import argument_names
 
@@ -86,6 +87,7 @@ def vmap(
             shorten(error)
             raise
 
+    describe_function(vmapped, lambda: ("vmap", fun, in_axes, out_axes, axis_name, axis_size))
     return cast("F", vmapped)
 
 

@@ -28,13 +28,13 @@ from xjit.devices import (
 )
 from xjit.eager_backend import EagerBackend, NoDevices, compile_and_run
 from xjit.exits import end_threads_at_exit
+from xjit.function_caches import check_captured_values, clear_functions
 from xjit.jaxlib_gateway import XlaError, guard_forks, when_orphaned
 from xjit.jit import jit
 from xjit.jit_primitive import jit_p
 from xjit.lowering import LoweredProgram, lower
 from xjit.placement import read_buffer
 from xjit.shardings import Sharding, SingleDeviceSharding
-from xjit.traces import clear_functions
 from xjit.transfer import (
     block_until_ready,
     copy_to_host_async,
@@ -66,6 +66,7 @@ __all__ = [
     "SingleDeviceSharding",
     "XlaError",
     "block_until_ready",
+    "check_captured_values",
     "clear_caches",
     "compile_and_run",
     "copy_to_host_async",

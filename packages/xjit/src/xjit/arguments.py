@@ -15,6 +15,7 @@ from typing import Any
 
 import xtree
 from xprim import Array, ShapedArray, as_array, config, shaped_array, state
+from xprim.static_keys import static_key
 from xprim.wording import brief, described
 
 Names = Callable[[], Sequence[str]]
@@ -292,16 +293,6 @@ class LazyNames(Sequence[str]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names())
-
-
-def static_key(value: Any) -> Hashable:
-    """Return a key for a static value in which equal values of different types differ."""
-    kind = type(value)
-    if kind is float:
-        return (kind, value.hex())
-    if kind is tuple:
-        return (kind, *[static_key(v) for v in value])
-    return (kind, value)
 
 
 def explain_miss(before: tuple[Any, ...] | None, after: tuple[Any, ...], names: Names) -> str:

@@ -20,6 +20,14 @@ import xtree
 from xjit.arguments import Arguments, Signature, explain_miss
 from xjit.checks import check_finite
 from xjit.fast_calls import Ways, key_of
+from xjit.function_caches import (
+    Flat,
+    FunctionCache,
+    Traced,
+    cache_for,
+    check_captured,
+    check_captured_values,
+)
 from xjit.jaxlib_gateway import RuntimeFailure, fail, startable
 from xjit.jit_primitive import jit_p
 from xjit.operands import (
@@ -41,7 +49,6 @@ from xjit.program import Program
 from xjit.results import finisher, give_up_all
 from xjit.shardings import device_named_by, one_device_in
 from xjit.stages import Lowered, TracedFunction
-from xjit.traces import MAX_PROGRAMS, Flat, FunctionCache, Traced, functions
 from xprim import (
     EAGER,
     ConcreteArray,
@@ -54,12 +61,18 @@ from xprim import (
     state,
     trace_to_jaxpr,
 )
-from xprim.function_keys import Identity, function_key, is_by_identity
+from xprim.argument_keys import arguments_key
+from xprim.function_keys import Identity, why_not_shared
 from xprim.tracebacks import shorten
+from xprim.wording import place_of
 
 logger = logging.getLogger("xjit")
 
 _values = config.values
+
+_MAX_PROGRAMS = 2048
+# A function that sees something new at every trace (a counter) is not traced anew for it for ever.
+_MAX_CHANGES = 16
 
 
 class _Ready:
@@ -112,6 +125,8 @@ class Calls:
         )  # fmt: skip
         self.quick: dict[Any, _Ready] = {}
         self._cache: FunctionCache | None = None
+        self._also: dict[Any, Any] = {}  # what a call reaches through its arguments, by its key
+        self._changes = 0
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function, by whatever way the moment asks for.
@@ -131,10 +146,10 @@ class Calls:
             arrays = arguments.arrays()
             is_eager = state.trace is EAGER and not any(isinstance(x, Tracer) for x in arrays)
             key = arguments.key([x.aval for x in arrays], in_axes=not is_eager)
-            traced = self._found(key, arguments)
+            traced, place = self._found(key, arguments)
             if traced is None:
                 flat = Flat(self.fun, arguments)
-                traced = self._kept(key, flat, trace_to_jaxpr(flat.run, key[2], **flat.names()))
+                traced = self._kept(place, flat, trace_to_jaxpr(flat.run, key[2], **flat.names()))
             if not is_eager:
                 return self._bound(traced, arrays)
             results = self._run(key, traced, arguments, (args, kwargs), arrays)
@@ -151,7 +166,7 @@ class Calls:
         results = program.call(_owned(program, given, arrays))
         if _values.debug_nans or _values.debug_infs:
             check_finite(self.name, results, traced.closed, None if program.donated else arrays)
-        elif self.out_placement is None:
+        elif self.out_placement is None and check_captured_values.value == "off":
             self._install(given, key, traced, program)
         if self.out_placement is not None:
             results = _moved(results, self.out_placement)
@@ -189,7 +204,7 @@ class Calls:
 
     def _install(self, given: Any, key: Any, traced: Traced, program: Program) -> None:
         """Let the next such call take a shorter way."""
-        if len(self.quick) >= MAX_PROGRAMS:
+        if len(self.quick) >= _MAX_PROGRAMS:
             self.quick.clear()
             self.ways.clear()
         tree, statics, avals, context = key
@@ -256,47 +271,57 @@ class Calls:
             results = jit_p.bind(*operands, jaxpr=traced.closed, name=self.name, **options)
         return traced.out_tree.unflatten(list(results))
 
-    def _found(self, key: Any, arguments: Arguments) -> Traced | None:
-        """Return the trace of a key, or None if the function's cache has none."""
+    def _found(self, key: Any, arguments: Arguments) -> tuple[Traced | None, Any]:
+        """Return the trace of a key if the function's cache has it, and where it is kept there."""
         cache = self._cache
-        found = None if cache is None else cache.traced.get(key)
-        if found is not None:
-            return found
-        cache = self._cache_of_function()
-        found = cache.traced.get(key)
+        if cache is not None and key in self._also:
+            found = cache.traced.get((key, self._also[key]))
+            if found is not None:
+                if check_captured_values.value != "off":
+                    check_captured(self.name, self.fun, cache)
+                return found, None
+        cache, change = self._cache_of_function()
+        statics = tuple([value for _, value in arguments.fixed])
+        also = self._also[key] = arguments_key(arguments.tree, statics)
+        found = cache.traced.get((key, also))
         if found is None and _values.explain_cache_misses:
-            reason = explain_miss(cache.last_key, key, arguments.names)
-            logger.warning("jit(%s) is traced: %s", self.name, reason)
-        return found
+            self._explain(cache, key, arguments, change)
+        return found, (cache, key, also)
 
-    def _kept(self, key: Any, flat: Flat, staged: tuple[Jaxpr, list[Any]]) -> Traced:
+    def _kept(self, place: Any, flat: Flat, staged: tuple[Jaxpr, list[Any]]) -> Traced:
         """Return the trace that was made for a key, in the function's cache from now on."""
+        cache, key, also = place
         traced = Traced(*close_over(*staged), flat.out_tree)
-        cache = self._cache_of_function()
+        cache.note_state(self.fun)
         if not traced.captured:  # tracers of an enclosing transformation do not outlive it
-            cache.add(key, traced)
+            cache.add((key, also), traced)
         cache.last_key = key
         return traced
 
-    def _cache_of_function(self) -> FunctionCache:
-        """Return the cache for the function as it is now: what it captured may have changed."""
-        try:
-            key = (function_key(self.fun), self._option_key())
-        except RecursionError:  # functions nested too deep to be compared share nothing
-            key = (Identity(self.fun), self._option_key())
-        cache = self._cache
-        if cache is not None and cache.key == key:
-            return cache
-        cache = functions.get(key)
-        if cache is None:
-            cache = FunctionCache(key)
-            functions.put(key, cache)
-            if is_by_identity(key[0]):
-                Identity(getattr(self.fun, "__self__", self.fun)).when_dead(
-                    functools.partial(functions.remove, key)
-                )
+    def _cache_of_function(self) -> tuple[FunctionCache, str]:
+        """Return the cache for the function as it is now, and what has changed since the last.
+
+        What was traced before a change is forgotten, so that old and new never stand side by side.
+        """
+        previous = self._cache
+        cache, change = cache_for(self.fun, self._option_key(), previous)
+        if previous is not None and cache is not previous:
+            if self._changes >= _MAX_CHANGES:
+                return previous, ""
+            self._changes += 1
+            self.ways.clear()
+            self.quick.clear()
+            self._also.clear()
         self._cache = cache
-        return cache
+        return cache, change
+
+    def _explain(self, cache: FunctionCache, key: Any, arguments: Arguments, change: str) -> None:
+        """Log why a call is traced, and why another function does not find what is traced."""
+        reason = change or explain_miss(cache.last_key, key, arguments.names)
+        own = why_not_shared(self.fun)
+        if own:
+            reason += f". Only this function finds the program: {own}"
+        logger.warning("jit(%s) is traced: %s (%s)", self.name, reason, place_of(self.fun))
 
     def _option_key(self) -> tuple[Any, ...]:
         s = self.signature
@@ -319,10 +344,10 @@ class Calls:
         leaves, tree, fixed, statics = self.signature.split(args, kwargs)
         arguments = Arguments(self.signature, leaves, tree, fixed, statics, len(args))
         key = arguments.key(arguments.avals())
-        traced = self._found(key, arguments)
+        traced, place = self._found(key, arguments)
         if traced is None:
             flat = Flat(self.fun, arguments)
-            traced = self._kept(key, flat, trace_to_jaxpr(flat.run, key[2], **flat.names()))
+            traced = self._kept(place, flat, trace_to_jaxpr(flat.run, key[2], **flat.names()))
         return TracedFunction(
             jaxpr=traced.closed,
             fun_name=self.name,
@@ -345,6 +370,7 @@ class Calls:
         """Forget what was traced and compiled of this function."""
         self.ways.clear()
         self.quick.clear()
+        self._also.clear()
         if self._cache is not None:
             self._cache.traced.clear()
 

@@ -23,12 +23,12 @@ from typing import Any
 
 import xtree
 from xjit import jaxlib_gateway as gateway
-from xjit.arguments import static_key
 from xjit.operands import ARRAY, DICT, HOST_TREE, NUMBER, NUMPY, STATIC, TREE, leaf_key
 from xjit.placement import Gone
 from xjit.results import give_up_all
 from xprim import EAGER, ConcreteArray, config, state
 from xprim.array import is_shared
+from xprim.static_keys import static_key
 from xtree.locks import forkable_lock
 
 _MAX_PARAMETERS = 12

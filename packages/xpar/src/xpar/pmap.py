@@ -9,7 +9,6 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 import xtree
 from xjit import devices as all_devices
-from xjit.arguments import static_key
 from xpar.pmap_primitive import pmap_p
 from xpar.replicas import Axis, without_axis
 from xprim import (
@@ -21,6 +20,8 @@ from xprim import (
     extended_axes,
     trace_to_jaxpr,
 )
+from xprim.function_keys import describe_function
+from xprim.static_keys import static_key
 from xprim.tracebacks import shorten
 
 _MAX_PROGRAMS = 256
@@ -128,6 +129,7 @@ def pmap(
             shorten(error)
             raise
 
+    describe_function(mapped, lambda: ("pmap", fun, tuple(options.items())))
     return mapped
 
 

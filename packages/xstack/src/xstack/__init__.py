@@ -43,6 +43,7 @@ if TYPE_CHECKING:  # what the names are, for type checkers and editors
     from xjit import (
         Device as Device,
         block_until_ready as block_until_ready,
+        check_captured_values as check_captured_values,
         clear_caches as clear_caches,
         copy_to_host_async as copy_to_host_async,
         default_backend as default_backend,
@@ -131,9 +132,10 @@ _NAMES_BY_MODULE = {
     ),
     "xbatch": ("vmap",),
     "xjit": (
-        "Device", "block_until_ready", "clear_caches", "copy_to_host_async", "default_backend",
-        "device_count", "device_get", "device_put", "devices", "jit", "local_device_count",
-        "local_devices", "process_count", "process_index", "process_indices",
+        "Device", "block_until_ready", "check_captured_values", "clear_caches",
+        "copy_to_host_async", "default_backend", "device_count", "device_get", "device_put",
+        "devices", "jit", "local_device_count", "local_devices", "process_count", "process_index",
+        "process_indices",
     ),
     "xpar": ("pmap",),
 }  # fmt: skip

@@ -44,6 +44,9 @@ def value_key(data: Any) -> tuple[Hashable, bool]:
         return (kind, data), True
     if kind is float:
         return (float, data.hex()), True  # -0.0 is not 0.0, and a NaN is itself
+    if isinstance(data, tuple) and kind.__eq__ is tuple.__eq__ and not hasattr(data, "__dict__"):
+        keys = [value_key(item) for item in data]  # a named tuple
+        return (kind, *[key for key, _ in keys]), all(by_value for _, by_value in keys)
     return (_Identity, id(data)), False
 
 

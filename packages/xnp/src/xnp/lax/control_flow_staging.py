@@ -26,6 +26,7 @@ from xprim import (
     state,
     trace_to_jaxpr,
 )
+from xprim.argument_keys import arguments_key
 from xprim.function_keys import function_key, is_by_identity
 from xprim.wording import LazyNames, argument_names, described, place_of
 
@@ -87,7 +88,9 @@ def _key_of(fun: Any, in_tree: Any, avals: Sequence[ShapedArray]) -> Any:
     if state.axis_sizes:
         return None
     key = function_key(fun)
-    return None if is_by_identity(key) else (key, in_tree, tuple(avals), config.trace_context())
+    if is_by_identity(key):
+        return None
+    return (key, in_tree, arguments_key(in_tree), tuple(avals), config.trace_context())
 
 
 def _traced(

@@ -87,7 +87,7 @@ def vectorize(
       >>> xnp.vectorize(lambda a, b: a + b)(xnp.array([1, 2]), 3)
       Array([4, 5], dtype=int32)
     """
-    left_out = set(excluded)
+    left_out = frozenset(excluded)
     core = None if signature is None else _core_dims(signature)
 
     @functools.wraps(pyfunc)

@@ -1,0 +1,170 @@
+"""What has been traced and compiled of each function, found again by whoever jits an equal one.
+
+The table is keyed by `function_key` and the options of `jit`. A function whose key is its identity
+may see things that change (a list, an object): what it saw is noted after each trace, and its
+programs are not found any more once that has changed.
+
+Neighbours: `calls` asks `cache_for`; `cache_memory` is the table.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import xtree
+from xjit.arguments import Arguments, LazyNames
+from xjit.cache_memory import Bounded
+from xjit.program import Program
+from xprim import ClosedJaxpr, as_array, config
+from xprim.captured_state import captured_state, difference
+from xprim.function_keys import Identity, function_key, is_by_identity
+from xprim.source import capture, describe_full
+from xprim.wording import place_of
+
+check_captured_values = config.define(
+    config.Option(
+        "check_captured_values",
+        "off",
+        "What a call does when its function sees other values than when it was traced (slow: each "
+        "call looks).",
+        choices=("off", "warn", "raise"),
+        in_cache_key=True,
+    )
+)
+
+# Functions whose programs are kept although nobody holds the jitted function any more; a function
+# that captured arrays weighs one more for each MiB of them.
+_MAX_FUNCTIONS = 512
+_MAX_PROGRAMS = 2048
+
+
+class Traced:
+    """One trace of a function: its program, and how results are put together."""
+
+    __slots__ = ("captured", "closed", "out_tree", "program")
+
+    def __init__(self, closed: ClosedJaxpr, captured: list[Any], out_tree: Any) -> None:
+        self.closed = closed
+        self.captured = captured
+        self.out_tree = out_tree
+        self.program: Program | None = None
+
+
+class Flat:
+    """A function of the leaves of its arguments, to be traced."""
+
+    __slots__ = ("arguments", "fun", "out_tree")
+
+    def __init__(self, fun: Callable[..., Any], arguments: Arguments) -> None:
+        self.fun = fun
+        self.arguments = arguments
+        self.out_tree: Any = None
+
+    def run(self, *leaves: Any) -> list[Any]:
+        """Call the function and return the leaves of its result."""
+        args, kwargs = self.arguments.filled(leaves)
+        results, self.out_tree = xtree.flatten(self.fun(*args, **kwargs))
+        what = f"jit: a result of {self.arguments.signature.name}"
+        return [as_array(r, what=what) for r in results]
+
+    def names(self) -> dict[str, Any]:
+        """Return what `trace_to_jaxpr` calls the program and its arguments."""
+        name = self.arguments.signature.name
+        return {"name": name, "arg_names": LazyNames(self.arguments.names)}
+
+
+class FunctionCache:
+    """What has been traced and compiled of one function with certain options.
+
+    Attributes:
+      key: the function's key and the options.
+      traced: the traces, by what they were made for.
+      last_key: what the last trace was made for.
+      state: what a function that is known by its identity saw when it had been traced last.
+    """
+
+    __slots__ = ("__weakref__", "key", "last_key", "state", "traced")
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+        self.traced: dict[Any, Traced] = {}
+        self.last_key: Any = None
+        self.state: Hashable = None
+
+    def weight(self) -> float:
+        """Return 1, and 1 more for each MiB of captured arrays."""
+        sizes = [c.nbytes for traced in self.traced.values() for c in traced.closed.consts]
+        return 1.0 + float(sum(sizes)) / 2**20
+
+    def add(self, key: Any, traced: Traced) -> None:
+        """Keep a trace."""
+        if len(self.traced) >= _MAX_PROGRAMS:
+            self.traced.pop(next(iter(self.traced)))
+        self.traced[key] = traced
+        if traced.closed.consts:
+            _functions.reweigh(self.key)
+
+    def note_state(self, fun: Callable[..., Any]) -> None:
+        """Remember what the function sees, if its key does not say it."""
+        if is_by_identity(self.key[0]):
+            self.state = captured_state(fun)
+
+    def change_since(self, fun: Callable[..., Any]) -> str:
+        """Say what the function sees that it did not when it was traced; empty for nothing."""
+        if not is_by_identity(self.key[0]):
+            return difference(self.key[0], function_key(fun))
+        return "" if self.state is None else difference(self.state, captured_state(fun))
+
+
+_functions: Bounded[FunctionCache] = Bounded(_MAX_FUNCTIONS, FunctionCache.weight)
+
+
+def clear_functions() -> None:
+    """Forget the programs of all functions but those that a jitted function still holds."""
+    _functions.clear()
+
+
+def cache_for(
+    fun: Callable[..., Any], options: Hashable, previous: FunctionCache | None
+) -> tuple[FunctionCache, str]:
+    """Return the cache for a function as it is now, and what has changed since the previous one.
+
+    Args:
+      fun: the function.
+      options: what else its programs depend on.
+      previous: the cache that the asker had until now.
+    """
+    key = (function_key(fun), options)
+    found = previous if previous is not None and previous.key == key else _functions.get(key)
+    change = ""
+    if found is not None and is_by_identity(key[0]):
+        change = found.change_since(fun)
+    elif previous is not None and found is not previous:
+        change = difference(previous.key[0], key[0])
+    if found is None or (change and is_by_identity(key[0])):
+        found = FunctionCache(key)
+        _functions.put(key, found)
+        if is_by_identity(key[0]):
+            Identity(getattr(fun, "__self__", fun)).when_dead(
+                functools.partial(_functions.remove, key)
+            )
+    return found, change
+
+
+def check_captured(name: str, fun: Callable[..., Any], cache: FunctionCache) -> None:
+    """Warn or raise when a function sees something else than when it was traced."""
+    change = cache.change_since(fun)
+    if not change:
+        return
+    text = (
+        f"jit: what {name} sees has changed since it was traced; the program is the old one."
+        f"\n  changed   {change}\n  where     {place_of(fun)}"
+        f"\n  hint      pass it as an argument, or call jit({name}) anew: that looks again"
+    )
+    if check_captured_values.value == "raise":
+        raise RuntimeError(text)
+    source = capture()
+    warnings.warn_explicit(text, UserWarning, *describe_full(source)[:2])

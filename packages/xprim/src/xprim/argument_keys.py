@@ -1,0 +1,95 @@
+"""What a call reaches through its arguments: methods of their classes, functions among them.
+
+A program is found by the structure of the arguments and the static values. The classes of pytree
+nodes and static objects have methods, which may see a global that has changed since; functions may
+be static, or the metadata of a node. `arguments_key` has what of that must be equal as well.
+
+Neighbours: `function_keys` walks through them; `static_keys` has the static values themselves.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+import weakref
+from collections.abc import Hashable, Iterator
+from typing import Any
+
+import xtree
+from xprim.function_keys import function_key, is_by_identity
+from xprim.library_code import is_library_class
+
+_MAX_KEPT = 4096
+# By identity: structures with metadata of the user's may be equal without being the same.
+_parts_by_id: dict[int, tuple[weakref.ref[Any], tuple[Any, ...]]] = {}
+
+
+def arguments_key(tree: Any, statics: tuple[Any, ...] = ()) -> Hashable:
+    """Return a key of the classes and functions that a call reaches through its arguments.
+
+    Args:
+      tree: the structure of the traced arguments.
+      statics: the static values.
+
+    Returns:
+      None where there is nothing of the kind, the common case; else a key that is equal for
+      calls that reach the same, or an object that is equal to nothing else.
+    """
+    also = _parts_of(tree)
+    if statics:
+        also = (*also, *[part for value in statics for part in _parts_of_value(value)])
+    if not also:
+        return None
+    key = function_key(_nothing, also)
+    return object() if is_by_identity(key) else key
+
+
+def _nothing() -> None:
+    """Reach nothing."""
+
+
+def _parts_of(tree: Any) -> tuple[Any, ...]:
+    entry = _parts_by_id.get(id(tree))
+    if entry is not None and entry[0]() is tree:
+        return entry[1]
+    if len(_parts_by_id) >= _MAX_KEPT:
+        _parts_by_id.clear()
+    parts = tuple(_walked(tree))
+    _parts_by_id[id(tree)] = (weakref.ref(tree), parts)
+    return parts
+
+
+def _walked(tree: xtree.PyTreeDef) -> Iterator[Any]:
+    found = tree.node_data()
+    if found is None:
+        return
+    kind, metadata = found
+    if kind not in _CONTAINERS:
+        if not is_library_class(kind):
+            yield kind
+        yield from _parts_of_value(metadata)
+    for child in tree.children():
+        yield from _walked(child)
+
+
+def _parts_of_value(value: Any) -> Iterator[Any]:
+    kind = type(value)
+    if kind in _PLAIN:
+        return
+    if isinstance(value, tuple | list | frozenset):
+        for item in value:
+            yield from _parts_of_value(item)
+    elif isinstance(value, dict):
+        yield from _parts_of_value(tuple(value.values()))
+    if isinstance(value, types.FunctionType | types.MethodType | functools.partial | type):
+        yield value
+    elif is_library_class(kind):
+        if callable(value):
+            yield value
+    else:  # an equality of its own says what counts; without one it is all that the object holds
+        own_equality: Any = kind.__eq__
+        yield value if own_equality is object.__eq__ else kind
+
+
+_CONTAINERS = (tuple, list, dict, type(None))
+_PLAIN = frozenset((str, bytes, bool, int, float, complex, type(None)))
