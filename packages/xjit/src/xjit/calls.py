@@ -22,7 +22,9 @@ from xjit.checks import check_finite
 from xjit.fast_calls import Ways, key_of
 from xjit.function_caches import (
     MAX_PROGRAMS,
+    Flat,
     FunctionCache,
+    Traced,
     cache_for,
     check_captured,
     check_captured_values,
@@ -48,7 +50,6 @@ from xjit.program import Program
 from xjit.results import finisher, give_up_all
 from xjit.shardings import device_named_by, one_device_in
 from xjit.stages import Lowered, TracedFunction
-from xjit.traces import Flat, Traced
 from xprim import (
     EAGER,
     ConcreteArray,
@@ -271,35 +272,31 @@ class Calls:
             results = jit_p.bind(*operands, jaxpr=traced.closed, name=self.name, **options)
         return traced.out_tree.unflatten(list(results))
 
-    def _found(
-        self, key: Any, arguments: Arguments
-    ) -> tuple[Traced | None, tuple[FunctionCache, Any]]:
-        """Return the trace of a key, or None if the function has none, and its place in a cache."""
+    def _found(self, key: Any, arguments: Arguments) -> tuple[Traced | None, Any]:
+        """Return the trace of a key if the function's cache has it, and where it is kept there."""
         cache = self._cache
         if cache is not None and key in self._also:
             found = cache.traced.get((key, self._also[key]))
             if found is not None:
                 if check_captured_values.value != "off":
                     check_captured(self.name, self.fun, cache)
-                return found, (cache, key)
+                return found, None
         cache, change = self._cache_of_function()
         statics = tuple([value for _, value in arguments.fixed])
         also = self._also[key] = arguments_key(arguments.tree, statics)
         found = cache.traced.get((key, also))
         if found is None and _values.explain_cache_misses:
             self._explain(cache, key, arguments, change)
-        return found, (cache, (key, also))
+        return found, (cache, key, also)
 
-    def _kept(
-        self, place: tuple[FunctionCache, Any], flat: Flat, staged: tuple[Jaxpr, list[Any]]
-    ) -> Traced:
-        """Return the trace that was made for a place in a cache, which it has from now on."""
+    def _kept(self, place: Any, flat: Flat, staged: tuple[Jaxpr, list[Any]]) -> Traced:
+        """Return the trace that was made for a key, in the function's cache from now on."""
+        cache, key, also = place
         traced = Traced(*close_over(*staged), flat.out_tree)
-        cache, key = place
         cache.note_state(self.fun)
         if not traced.captured:  # tracers of an enclosing transformation do not outlive it
-            cache.add(key, traced)
-        cache.last_key = key[0]
+            cache.add((key, also), traced)
+        cache.last_key = key
         return traced
 
     def _cache_of_function(self) -> tuple[FunctionCache, str]:

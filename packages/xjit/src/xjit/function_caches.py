@@ -14,9 +14,11 @@ import warnings
 from collections.abc import Callable, Hashable
 from typing import Any
 
+import xtree
+from xjit.arguments import Arguments, LazyNames
 from xjit.cache_memory import Bounded
-from xjit.traces import Traced
-from xprim import config
+from xjit.program import Program
+from xprim import ClosedJaxpr, as_array, config
 from xprim.captured_state import captured_state, difference
 from xprim.function_keys import Identity, function_key, is_by_identity
 from xprim.source import capture, describe_full
@@ -37,6 +39,41 @@ check_captured_values = config.define(
 # that captured arrays weighs one more for each MiB of them.
 _MAX_FUNCTIONS = 512
 MAX_PROGRAMS = 2048
+
+
+class Traced:
+    """One trace of a function: its program, and how results are put together."""
+
+    __slots__ = ("captured", "closed", "out_tree", "program")
+
+    def __init__(self, closed: ClosedJaxpr, captured: list[Any], out_tree: Any) -> None:
+        self.closed = closed
+        self.captured = captured
+        self.out_tree = out_tree
+        self.program: Program | None = None
+
+
+class Flat:
+    """A function of the leaves of its arguments, to be traced."""
+
+    __slots__ = ("arguments", "fun", "out_tree")
+
+    def __init__(self, fun: Callable[..., Any], arguments: Arguments) -> None:
+        self.fun = fun
+        self.arguments = arguments
+        self.out_tree: Any = None
+
+    def run(self, *leaves: Any) -> list[Any]:
+        """Call the function and return the leaves of its result."""
+        args, kwargs = self.arguments.filled(leaves)
+        results, self.out_tree = xtree.flatten(self.fun(*args, **kwargs))
+        what = f"jit: a result of {self.arguments.signature.name}"
+        return [as_array(r, what=what) for r in results]
+
+    def names(self) -> dict[str, Any]:
+        """Return what `trace_to_jaxpr` calls the program and its arguments."""
+        name = self.arguments.signature.name
+        return {"name": name, "arg_names": LazyNames(self.arguments.names)}
 
 
 class FunctionCache:

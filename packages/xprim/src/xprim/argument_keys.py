@@ -118,7 +118,8 @@ def _parts_of_value(value: Any) -> Iterator[Any]:
         if callable(value):
             yield value
     else:  # an equality of its own says what counts; without one it is all that the object holds
-        yield kind if kind.__eq__ is not object.__eq__ else value
+        own_equality: Any = kind.__eq__
+        yield value if own_equality is object.__eq__ else kind
 
 
 _CONTAINERS = (tuple, list, dict, type(None))

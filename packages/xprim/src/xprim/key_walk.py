@@ -191,7 +191,7 @@ class Walk:
         )  # fmt: skip
 
     def _cells(self, fun: types.FunctionType, chains: tuple[Chain, ...] | None) -> Hashable:
-        found = []
+        found: list[Hashable] = []
         names = fun.__code__.co_freevars
         for name, cell in zip(names, fun.__closure__ or (), strict=True):
             try:
@@ -210,7 +210,7 @@ class Walk:
 
     def _globals(self, fun: types.FunctionType, chains: tuple[Chain, ...]) -> Hashable:
         known, builtin = fun.__globals__, fun.__builtins__
-        found = []
+        found: list[Hashable] = []
         for chain in chains:
             name = chain[0]
             value = known.get(name, _MISSING)
