@@ -293,6 +293,60 @@ def test_compile_time_evaluation_beside_traced_values():
     assert len(xstack.make_jaxpr(f)(1.0).eqns) == 2
 
 
+def test_collectives_of_constants_reach_their_axis_in_compile_time_evaluation():
+    def f(x):
+        with xstack.ensure_compile_time_eval():
+            return lax.psum(x, "i") + lax.axis_index("i") + lax.psum(xnp.float32(2), "i")
+
+    assert xstack.vmap(f, axis_name="i")(xnp.ones(3)).tolist() == [9.0, 10.0, 11.0]
+
+
+def test_a_float_is_no_axis_whatever_was_called_before():
+    x = xnp.ones((2, 3))
+    for function in (xnp.sum, xnp.max, xnp.mean, xnp.argmax, xnp.cumsum, xnp.any):
+        assert function(x, axis=1).shape[0] == 2
+        with pytest.raises(TypeError, match="the axis must be an integer, got a float"):
+            function(x, axis=1.0)
+
+
+def test_masks_of_numbers_are_refused_by_softmax_and_kin():
+    for name in ("softmax", "log_softmax", "logsumexp"):
+        with pytest.raises(ValueError, match="where must be a mask of booleans"):
+            getattr(xstack.nn, name)(xnp.ones(3), where=xnp.ones(3))
+
+
+def test_silent_misuses_are_refused():
+    square, line = xnp.ones((2, 2)), xnp.ones(2)
+    for call, error, text in (
+        (lambda: xnp.histogram2d(square, square), ValueError, "x and y must be vectors"),
+        (lambda: xnp.compress(xnp.array([True] * 3), line), IndexError, "beyond the 2 elements"),
+        (lambda: xnp.hypot(1j, 1.0), TypeError, "hypot: takes real numbers"),
+        (lambda: xnp.linalg.cond(square[:0]), ValueError, "no condition number"),
+        (lambda: lax.bitcast_convert_type(line, None), TypeError, "the dtype is missing"),
+        (lambda: xnp.polyval(2.0, line), ValueError, "the coefficients must have a dimension"),
+    ):
+        with pytest.raises(error, match=text):
+            call()
+
+
+def test_further_parameters_may_be_traced_or_of_any_dtype():
+    x = np.arange(12.0, dtype=np.float32).reshape(3, 4)
+    for name in ("std", "var", "nanstd", "nanvar"):
+        traced = xstack.jit(lambda ddof, name=name: getattr(xnp, name)(x, ddof=ddof))
+        np.testing.assert_allclose(traced(1), getattr(np, name)(x, ddof=1), rtol=1e-6)
+    for offset in (-1, 0, 2, 9):
+        traced = xstack.jit(lambda k: xnp.trace(x, k))
+        assert traced(offset) == np.trace(x, offset)
+    assert xnp.inner(x, x, preferred_element_type=np.int8).dtype == np.int8
+    assert xnp.polyval(x, xnp.ones(4)).tolist() == np.polyval(x, np.ones(4)).tolist()
+    assert xnp.roots(2.0).shape == (0,) and xnp.poly(2.0).tolist() == [1.0, -2.0]
+    assert xnp.interp(x, x[0], x[0].astype(np.float16)).dtype == np.float32
+    assert xnp.linalg.trace(x, dtype=bool).tolist() is True
+    assert xnp.linalg.vector_norm(x, axis=range(2)).shape == ()
+    assert xnp.ldexp(3.0, TRUTHS).tolist() == [6.0, 3.0, 6.0]
+    assert lax.one_minus_square(xnp.arange(3)).tolist() == [1, 0, -3]
+
+
 def test_a_donated_argument_that_no_result_can_use_stays_readable():
     total = xstack.jit(lambda x: x.sum(), donate_argnums=0)
     with pytest.warns(UserWarning, match="no result can take the memory") as caught:

@@ -364,7 +364,7 @@ def test_without_any_mapped_argument_the_size_is_unknown():
 
 
 def test_things_that_are_no_functions_or_arrays_are_refused():
-    assert "not a function" in refused(vmap, 3, error=TypeError)
+    assert "expected a function, got an int" in refused(vmap, 3, error=TypeError)
     message = refused(vmap(lambda x: x), "text", error=TypeError)
     assert "vmap: the argument x: a str is not an array" in message
     assert "a result of the function" in refused(vmap(lambda x: "text"), floats(2), error=TypeError)

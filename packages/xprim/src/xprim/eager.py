@@ -123,7 +123,10 @@ def _wrapped(result: Any, aval: ShapedArray) -> ConcreteArray:
 
 
 class FoldingTrace(Trace):
-    """Evaluates what depends on concrete arrays alone, and hands the rest to its parent."""
+    """Evaluates what depends on concrete arrays alone, and hands the rest to its parent.
+
+    What goes across a named axis depends on the members of that axis, too.
+    """
 
     __slots__ = ()
 
@@ -134,7 +137,7 @@ class FoldingTrace(Trace):
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
     ) -> tuple[Any, ...]:
         """Compute a primitive now where its operands have values."""
-        if all(isinstance(x, ConcreteArray) for x in operands):
+        if not primitive.axis_param and all(isinstance(x, ConcreteArray) for x in operands):
             return EAGER.process(primitive, operands, params)
         return self.parent.process(primitive, operands, params)
 

@@ -42,7 +42,15 @@ from xnp.primitives.rounding import (
     nextafter_p,
     round_p,
 )
-from xprim import Array, ConcreteArray, Primitive, as_array, dtypes, get_primitive
+from xprim import (
+    Array,
+    ConcreteArray,
+    Primitive,
+    as_array,
+    dtypes,
+    get_primitive,
+    scalar_array,
+)
 
 ArrayLike = Any
 
@@ -178,7 +186,10 @@ def cbrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
 
 
 def one_minus_square(x: ArrayLike) -> Array:
-    """Return 1 - x^2 as (1 + x)(1 - x), which is accurate near 1 and -1. Floats and complex."""
+    """Return 1 - x^2 as (1 + x)(1 - x), which is accurate near 1 and -1. Numbers."""
+    x = as_array(x)
+    if dtypes.is_integer(x.aval.dtype):
+        return sub(scalar_array(1, x.aval.dtype), mul(x, x))
     return apply(one_minus_square_p, x)
 
 

@@ -25,6 +25,7 @@ from xnp.primitives.shorthand import (
 )
 from xnp.primitives.solve import solve_p
 from xprim import Array, as_array, dtypes
+from xprim.static_sizes import static_int
 
 
 def matmul(
@@ -224,6 +225,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Array:
         raise ValueError(
             f"diagonal: there must be two dimensions.\n  got       {x.aval.str_long()}"
         )
+    offset = static_int(offset, "diagonal", "the offset")
     m, n = x.shape[-2:]
     last = x.ndim - 1
     start_row, start_column = max(-offset, 0), max(offset, 0)
