@@ -106,3 +106,10 @@ OVERFLOW: dict[str, str] = {}
 UNLIKE_COMPILED: dict[str, str] = {
     "np.corrcoef(m)": "perfect correlation is 1 to rounding: clipped, or not",
 }
+
+# Cells whose derivatives are rounding times a large number.
+ILL_CONDITIONED: dict[tuple[str, str], str] = {
+    ("linalg.cond(t, 1)", "rank 2"): "the inverse of a matrix that is singular to rounding",
+    ("linalg.eigh(s + s.T)", "ones"): "eigenvectors of eigenvalues that are equal to rounding",
+    ("laxlinalg.eigh(s + s.T)", "ones"): "eigenvectors of eigenvalues that are equal to rounding",
+}

@@ -192,8 +192,10 @@ def second_cofactors(a):
 
 
 SINGULAR = {
-    "rank 3": np.diag([0.0, 1, 2, 3]), "rank 2": np.diag([0.0, 1, 0, 3]),
-    "zeros": np.zeros((4, 4)), "ones": np.ones((4, 4)),
+    "rank 3": np.diag([0.0, 1, 2, 3]),
+    "rank 2": np.diag([0.0, 1, 0, 3]),
+    "zeros": np.zeros((4, 4)),
+    "ones": np.ones((4, 4)),
     "equal rows": np.array([[1.0, 2, 3, 4], [2, 0, 1, 1], [1, 2, 3, 4], [0, 1, 0, 5]]),
     "rank 4": np.random.default_rng(0).normal(size=(4, 4)),
     "rank 4 of 5": np.outer(range(5), range(1, 6)) + np.diag([0.0, 1, 1, 1, 0]),

@@ -132,7 +132,8 @@ def _erf_inv_numpy(x: Any) -> Any:
 def _gauss(x: Any) -> Any:
     # beyond 30 it is 0, and so are its derivatives, where x^2 would be infinite
     limit = scalar_like(x, 30)
-    x = bind("select_n", bind("gt", bind("abs", x), limit), x, filled(x.aval.shape, 30, x.aval.dtype))
+    far = bind("gt", bind("abs", x), limit)
+    x = bind("select_n", far, x, filled(x.aval.shape, 30, x.aval.dtype))
     return bind("exp", neg(bind("square", x)))
 
 
