@@ -73,8 +73,10 @@ def test_a_captured_matrix_has_a_derivative_without_nan():
     w = np.float32([[1, 2], [3, 4]])
 
     def f(w):
-        branch = lambda v: lax.cond(v[0] > 0, lambda v: xnp.log(v[0]) * (w @ v), lambda v: v, v)  # noqa: E731
-        return xstack.vmap(branch)(np.float32([[1, 2], [-1, 0], [2, 0]])).sum()
+        def one(v):
+            return lax.cond(v[0] > 0, lambda v: xnp.log(v[0]) * (w @ v), lambda v: v, v)
+
+        return xstack.vmap(one)(np.float32([[1, 2], [-1, 0], [2, 0]])).sum()
 
     found = xstack.grad(f)(w)
     np.testing.assert_allclose(found, np.log(2) * np.float32([[2, 0], [2, 0]]), rtol=1e-6)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tests.nets.special_operands import NON_FINITE
+
 Points = Callable[..., np.ndarray]
 
 
@@ -78,6 +80,8 @@ _EQUAL = {"ties", "equal", "zeros", "negative zeros", "two zeros", "equal operan
           "NaNs", "zero operands", "two infinities", "negative infinities"}  # fmt: skip
 _ZEROS = {"zeros", "negative zeros", "zero operands", "a zero", "two zeros"}
 _EVERYWHERE = {"*"}
+_SINGULAR = {"identity", "zeros", "rank 3", "rank 3 by equal rows", "rank 2", "ones",
+             "repeated eigenvalues"}  # fmt: skip
 
 # (expressions of arrays as a pattern, the names of points, why ours is better)
 ARRAYS_BETTER_THAN_THE_ORACLE: list[tuple[str, set[str], str]] = [
@@ -96,6 +100,30 @@ ARRAYS_BETTER_THAN_THE_ORACLE: list[tuple[str, set[str], str]] = [
         {"a NaN", "NaNs"},
         "the NaN that is the result has the slope",
     ),
+    (
+        r"np\.(nan)?(quantile|percentile)\(.*\)",
+        {"negative infinities", "two infinities"},
+        "of equal infinities, which cannot be interpolated, the lower one has the slope",
+    ),
+    (r"lax\.cumlogsumexp\(.*\)", set(NON_FINITE), "shares of infinities, not NaN or more than 1"),
+    (
+        r"lax\.reduce\(v, -np.inf, lax.max, .*\)",
+        {"negative infinities"},
+        "the start shares a tie as an element does",
+    ),
+    (r"lax\.reduce_window\(v, .*\)", set(NON_FINITE), "padding takes no slope from an element"),
+    (r"linalg\.det\(.*\)", _SINGULAR, "cofactors and theirs"),
+    (
+        r"(linalg|laxlinalg)\.(qr|svd|svdvals|cond|cholesky|eigh|eigvalsh|eigvals|eig|norm|matrix_norm)"
+        r"\(.*\)",
+        _SINGULAR,
+        "no derivative: which vectors belong to equal values is open",
+    ),
+    (
+        r"nn\.dot_product_attention\(.*\)",
+        {"plain", "ordered"},
+        "rounding of second derivatives that cancel",
+    ),
     (r"nn\.standardize\(m, 0\)", {"equal operands"}, "rounding, of a variance of 0"),
 ]
 
@@ -105,4 +133,11 @@ OVERFLOW: dict[str, str] = {}
 # Expressions whose compiled derivatives are others than the eager ones.
 UNLIKE_COMPILED: dict[str, str] = {
     "np.corrcoef(m)": "perfect correlation is 1 to rounding: clipped, or not",
+}
+
+# Cells whose derivatives are rounding times a large number.
+ILL_CONDITIONED: dict[tuple[str, str], str] = {
+    ("linalg.cond(t, 1)", "rank 2"): "the inverse of a matrix that is singular to rounding",
+    ("linalg.eigh(s + s.T)", "ones"): "eigenvectors of eigenvalues that are equal to rounding",
+    ("laxlinalg.eigh(s + s.T)", "ones"): "eigenvectors of eigenvalues that are equal to rounding",
 }

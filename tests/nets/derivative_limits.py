@@ -36,6 +36,8 @@ def limit(name: str, x: float, order: int) -> float:
     """Return a derivative at a point of the real line where it is real, else NaN."""
     with mp.workdps(60):
         try:
+            if mp.im(LIMITS[name](mp.mpf(float(x)))):
+                return float("nan")
             found = mp.diff(LIMITS[name], mp.mpf(float(x)), order, h=mp.mpf(10) ** -12)
         except (ValueError, ArithmeticError):
             return float("nan")

@@ -23,6 +23,7 @@ def namespaces(library: Any) -> dict[str, Any]:
     return {
         "np": library.numpy, "lax": library.lax, "nn": library.nn,
         "linalg": library.numpy.linalg, "laxlinalg": library.lax.linalg,
+        "_numbers": library.lax.ScatterDimensionNumbers((), (0,), (0,)),
     }  # fmt: skip
 
 
@@ -102,8 +103,10 @@ def elementwise(library: Any, text: str, names: Sequence[str]) -> Callable[..., 
 # --- Jacobians and Hessians -----------------------------------------------------------------------
 
 
-def jacobians(library: Any, text: str, names: Sequence[str]) -> Callable[..., Any]:
-    """Return the function of the operands to whole Jacobians, and Hessians of weighted sums."""
+def jacobians(
+    library: Any, text: str, names: Sequence[str], once: bool = False
+) -> Callable[..., Any]:
+    """Return the function to whole Jacobians and, but for `once`, Hessians of weighted sums."""
     function = function_of(library, text, names)
     everything = tuple(range(len(names)))
 
@@ -118,13 +121,15 @@ def jacobians(library: Any, text: str, names: Sequence[str]) -> Callable[..., An
     def derivatives(*xs: Any) -> dict[str, Any]:
         if not function(*xs):
             return {}
-        gradient = library.grad(weighted, everything)
-        return {
+        found = {
             "d forward": library.jacfwd(function, everything)(*xs),
             "d reverse": library.jacrev(function, everything)(*xs),
-            "dd forward reverse": library.jacfwd(gradient, everything)(*xs),
-            "dd reverse reverse": library.jacrev(gradient, everything)(*xs),
         }
+        if not once:
+            gradient = library.grad(weighted, everything)
+            found["dd forward reverse"] = library.jacfwd(gradient, everything)(*xs)
+            found["dd reverse reverse"] = library.jacrev(gradient, everything)(*xs)
+        return found
 
     return derivatives
 

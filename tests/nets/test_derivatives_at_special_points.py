@@ -28,6 +28,7 @@ from tests.nets import derivative_rows, derivatives, special_operands
 from tests.nets.cells import drawn
 from tests.nets.derivative_differences import (
     ARRAYS_BETTER_THAN_THE_ORACLE,
+    ILL_CONDITIONED,
     NUMBERS_BETTER_THAN_THE_ORACLE,
     OVERFLOW,
     UNLIKE_COMPILED,
@@ -46,7 +47,7 @@ pytestmark = [
 
 ELEMENTWISE = derivative_rows.elementwise()
 ARRAYS = derivative_rows.of_arrays()
-NAMESPACES = derivatives.namespaces(xstack)
+NAMESPACES = {k: v for k, v in derivatives.namespaces(xstack).items() if k[0] != "_"}
 
 
 def operands_of(text: str) -> dict[str, np.ndarray]:
@@ -55,9 +56,9 @@ def operands_of(text: str) -> dict[str, np.ndarray]:
 
 
 def points_of(text: str) -> dict[str, dict[str, np.ndarray]]:
-    names = set(derivatives.used(text, special_operands.empties()))
-    points = special_operands.of_arrays(names)
-    return {point: {n: p[n] for n in p if n in names} for point, p in points.items()}
+    names = derivatives.used(text, special_operands.empties())
+    points = special_operands.of_arrays(set(names))
+    return {point: {n: p[n] for n in names} for point, p in points.items()}
 
 
 # --- what is in the net -------------------------------------------------------------------------
@@ -97,13 +98,13 @@ def test_the_size_of_the_net():
 # --- comparing ----------------------------------------------------------------------------------
 
 
-def differ(found: np.ndarray, expected: np.ndarray, rtol: float = 2e-3) -> np.ndarray:
+def differ(found: np.ndarray, expected: np.ndarray, of_arrays: bool = False) -> np.ndarray:
     """Return where two results differ; all that is not finite counts as one."""
     with np.errstate(all="ignore"):
         finite = np.isfinite(found) & np.isfinite(expected)
         largest = np.abs(expected[finite]).max(initial=1.0)
-        atol = 1e-6 * (largest if largest < 1e6 else 1.0)
-        close = np.isclose(found, expected, rtol=rtol, atol=atol)
+        atol = 1e-6 * (largest if of_arrays or largest < 1e6 else 1.0)
+        close = np.isclose(found, expected, rtol=2e-3, atol=atol)
     return ~close & (np.isfinite(found) | np.isfinite(expected))
 
 
@@ -215,7 +216,7 @@ def agree(found: Found, expected: Found, operands: dict[str, np.ndarray], what: 
     for key in found:
         ours, theirs = found[key], expected[key]
         assert ours.shape == theirs.shape, f"{what}: {key}: {ours.shape} and {theirs.shape}"
-        wrong = differ(ours, theirs)
+        wrong = differ(ours, theirs, of_arrays=True)
         if not strict:
             wrong &= np.isfinite(ours) & np.isfinite(theirs)
         assert not wrong.any(), (
@@ -226,12 +227,15 @@ def agree(found: Found, expected: Found, operands: dict[str, np.ndarray], what: 
 def jacobians(library: Any, text: str, compiled: bool) -> Any:
     """Return the function from operands to derivatives; compiled, it is compiled once."""
     names = derivatives.used(text, special_operands.empties())
-    program = derivatives.jacobians(library, text, names)
+    program = derivatives.jacobians(library, text, names, once=text in derivative_rows.ONCE)
     run = library.jit(program) if compiled else program
     return lambda operands: derivatives.taken(library, run, list(operands.values()), False)
 
 
-CELLS = [(text, point) for text in ARRAYS for point in points_of(text)]
+CELLS = [
+    (text, point) for text in ARRAYS for point in points_of(text)
+    if (text, point) not in ILL_CONDITIONED
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "point"), drawn(CELLS, 60))
@@ -247,7 +251,7 @@ def test_forward_and_reverse_mode_agree_on_jacobians(text, point):
 def test_compiled_jacobians_are_the_eager_ones(text):
     eager, compiled = jacobians(xstack, text, False), jacobians(xstack, text, True)
     for point, operands in points_of(text).items():
-        if point != "subnormal":
+        if point != "subnormal" and (text, point) not in ILL_CONDITIONED:
             agree(compiled(operands), eager(operands), operands, f"compiled and eager at {point}")
 
 
@@ -260,7 +264,7 @@ def test_the_oracle_has_the_same_jacobians(text):
         if re.fullmatch(pattern, text):
             left_out |= points
     for point, operands in points_of(text).items():
-        if point in left_out or point == "subnormal" or "*" in left_out:
+        if {point, "*"} & left_out or point == "subnormal" or (text, point) in ILL_CONDITIONED:
             continue
         try:
             expected = theirs(operands)

@@ -7,8 +7,7 @@ derivative of the rule itself. `check_grads` does the same for a function of pyt
 The finite difference is the central one of fourth order over points at h and 2h. Its error is
 about h^4 |f^(5)| / 30 + eps |f| / h, least near h = eps^(1/5) = 7e-4, where it is about 1e-12
 relative to the scale of f and its derivatives. Where these grow quickly, or a kink (a tie, another
-pivot) is within 2h, smaller steps do better; a rule passes when it agrees at one of the steps, as
-a wrong one does at none.
+pivot) is within 2h, smaller steps do better; a rule agrees at one of them, a wrong one at none.
 """
 
 from __future__ import annotations
@@ -195,8 +194,7 @@ class _Case:
             return
         _, dots = jvp_flat(self.forward, self.point, self.dots)
         found = [instantiate(d) for d in dots]
-        what = "the derivative of the jvp rule and finite differences"
-        self._compare(self.forward, found, what, 10)
+        self._compare(self.forward, found, "the derivative of the jvp rule and differences", 10)
 
     def _compare(
         self, fun: Callable[..., Any], found: Sequence[Any], what: str, slack: float = 1.0
@@ -453,15 +451,8 @@ def _inner(xs: Sequence[Any], ys: Sequence[Any]) -> float:
 
 
 def _norm(xs: Sequence[Any]) -> float:
-    """Return the sum of the norms, each scaled by its largest number: squares may overflow."""
-    total = 0.0
-    for x in xs:
-        with np.errstate(all="ignore"):  # of the greatest numbers |z| is infinite
-            sizes = np.abs(_in_double(x).ravel())
-        largest = float(sizes.max(initial=0.0))
-        scalable = 0 < largest < np.inf
-        total += largest * float(np.linalg.norm(sizes / largest)) if scalable else largest
-    return total
+    with np.errstate(all="ignore"):  # hypot's squares do not overflow, its sums may
+        return float(sum(np.hypot.reduce(np.abs(_in_double(x).ravel()), initial=0) for x in xs))
 
 
 def _assert_close(found: Any, expected: Any, rtol: float, atol: float, what: str) -> None:

@@ -162,7 +162,7 @@ def _barriers() -> list[Sample]:
 
 
 def _seen_by_a_branch() -> list[Sample]:
-    """Return rows in which all take the branch: to others its derivative is zero."""
+    """Return rows in which all take the branch: for them alone it is differentiated as x."""
     params = {"branch": 1, "leading": (0,)}
     plain = [Sample([np.array(1), *row.operands], params, row.tolerance, row.smooth)
              for row in unary_samples(_ANY)]  # fmt: skip
