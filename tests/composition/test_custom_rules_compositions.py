@@ -9,6 +9,7 @@ from xad import checkpoint, custom_jvp, custom_vjp, grad, hessian, jacfwd, jvp
 from xbatch import custom_vmap, vmap
 from xjit import jit
 from xnp import lax
+from xprim.errors import MissingRuleError
 
 XS = np.float32([0.5, 1.0, 2.0])
 
@@ -171,8 +172,11 @@ def test_residuals_that_all_examples_share_are_kept_once():
 
 
 def test_a_rule_that_alone_sees_the_batch_is_refused():
-    scaled = custom_vjp(lambda x, scale: x, nondiff_argnums=(1,))
-    scaled.defvjp(lambda x, scale: (x, None), lambda scale, kept, bar: (bar * scale,))
+    def scaled(x, scale):
+        same = custom_vjp(lambda x: x)
+        same.defvjp(lambda x: (x, None), lambda kept, bar: (bar * scale,))
+        return same(x)
+
     close(grad(lambda x: vmap(lambda s: scaled(x * s, s))(XS).sum())(1.0), np.sum(XS * XS))
     with pytest.raises(ValueError, match="a custom derivative rule depends on a value of the b"):
         grad(lambda x: vmap(lambda s: scaled(x, s))(XS).sum())(1.0)
@@ -189,3 +193,20 @@ def test_symbolic_zeros_reach_the_rules_of_a_batch():
     f.defjvp(rule, symbolic_zeros=True)
     close(grad(lambda x: vmap(f, (0, None))(x, 2.0).sum())(XS), np.float32([2, 2, 2]))
     assert len(seen) == 1 and seen[0][1] == "SymbolicZero"
+
+
+@pytest.mark.parametrize("wrap", WRAPPERS)
+def test_a_rule_may_take_the_jvp_of_a_function_with_a_reverse_rule(wrap):
+    inner = custom_vjp(xnp.sin)
+    inner.defvjp(lambda x: (xnp.sin(x), x), lambda x, bar: (bar * xnp.cos(x),))
+    outer = custom_jvp(inner)
+    outer.defjvp(lambda primals, tangents: jvp(WRAPPERS[wrap](inner), primals, tangents))
+    x = xnp.asarray(0.7)
+    for outside in (lambda f: f, jit, checkpoint):
+        close(outside(grad(outer))(x), np.cos(0.7))
+        close(outside(vmap(grad(outer)))(XS), np.cos(XS))
+        close(outside(hessian(outer))(x), -np.sin(0.7))
+    with pytest.raises(MissingRuleError, match="has no forward"):
+        jvp(outer, (x,), (x,))
+    with pytest.raises(MissingRuleError, match="has no forward"):
+        jit(lambda x: jvp(outer, (x,), (x,)))(x)

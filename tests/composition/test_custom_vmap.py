@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import xnp
-from xad import grad, jvp, linearize, vjp
+from xad import grad, hessian, jacfwd, jacrev, jvp, linearize, vjp
 from xbatch import custom_vmap, vmap
 from xjit import jit
 from xnp import lax
@@ -139,3 +139,21 @@ def test_effects_and_sums_over_a_named_axis_reach_the_enclosing_vmap(wrap):
     # and another axis than its own does not concern it
     outer = vmap(lambda x, y: vmap(lambda z: z + inner(x), axis_name="i")(y), (0, None))
     close(outer(XS, YS), XS[:, None] * 3 + YS)
+
+
+@pytest.mark.parametrize("wrap", [lambda g: g, jit], ids=["", "jit"])
+def test_jacfwd_meets_the_rule_as_a_batch_of_tangents_does(wrap: Any) -> None:
+    f, calls = make()
+    close(wrap(jacfwd(wrap(lambda x: f(x, 2.0))))(XS), np.diag(2 * np.cos(XS) + 10))
+    assert calls
+    close(wrap(jacfwd(lambda y: f(XS, y)))(YS), np.diag(np.sin(XS)))
+    push = linearize(wrap(lambda x: f(x, 2.0)), xnp.asarray(XS))[1]
+    close(push(XS), 2 * np.cos(XS) * XS)
+    close(vmap(push)(np.eye(3, dtype=np.float32)), np.diag(2 * np.cos(XS) + 10))
+
+
+def test_reverse_mode_of_a_function_with_a_rule_is_that_of_its_program() -> None:
+    f, calls = make()
+    close(jacrev(lambda x: f(x, 2.0))(XS), np.diag(2 * np.cos(XS)))
+    close(hessian(lambda x: xnp.sum(f(x, 2.0)))(XS), np.diag(-2 * np.sin(XS)))
+    assert not calls

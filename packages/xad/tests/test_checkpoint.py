@@ -1,6 +1,11 @@
+import collections
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
+import xnp
 from packages.xad.tests.programs import add, cos, dot, exp, mul, sin, tanh, to_float, total
 from xad import (
     Offloadable,
@@ -164,3 +169,65 @@ def test_print_saved_residuals_says_what_is_kept_and_why(capsys):
     assert "transforms.py" not in text  # xtree's frames are hidden
     print_saved_residuals(checkpoint(lambda x: sin(exp(x))), 1.0)
     assert capsys.readouterr().out == "f32[] from the argument [0]\n"
+
+
+# --- programs that are kept ----------------------------------------------------------------------
+
+
+def test_a_checkpointed_function_that_is_called_again_is_not_traced_again():
+    traced = []
+
+    def fun(x, scale=1.0):
+        traced.append(x.aval.str_short())
+        return xnp.sin(x) * scale
+
+    once = checkpoint(fun)
+    for x in range(10):
+        assert float(once(float(x))) == pytest.approx(np.sin(x), abs=1e-6)
+        checkpoint(fun)(float(x))  # the same function
+        grad(once)(float(x))
+    make_jaxpr(lambda x: once(once(x)))(1.0)
+    assert len(traced) == 1
+    once(np.float32([1.0]))
+    once(1.0, scale=2.0)
+    assert len(traced) == 3
+
+
+def test_a_checkpointed_function_that_closes_over_traced_values_is_traced_for_each():
+    def scaled(y):
+        return checkpoint(lambda x: mul(x, y))(3.0)
+
+    assert [float(grad(scaled)(y)) for y in (1.0, 2.0)] == [3.0, 3.0]
+    assert [float(scaled(as_array(y))) for y in (1.0, 2.0)] == [3.0, 6.0]
+    once = checkpoint(lambda x: mul(x, held[0]))
+    held = [as_array(2.0)]
+    assert float(grad(lambda y: held.__setitem__(0, y) or once(3.0))(2.0)) == 3.0
+
+
+def test_static_arguments_are_told_apart_by_value_and_type():
+    power = checkpoint(lambda x, n: x * n, static_argnums=1)
+    found = [power(as_array(3), n) for n in (2, 2.0, 3, True)]
+    assert [(y.dtype.name, float(y)) for y in found] == [
+        ("int32", 6.0), ("float32", 6.0), ("int32", 9.0), ("int32", 3.0)
+    ]  # fmt: skip
+    signed = checkpoint(lambda x, zero: xnp.copysign(x, zero), static_argnums=1)
+    assert [float(signed(1.0, zero)) for zero in (0.0, -0.0)] == [1.0, -1.0]
+    typed = checkpoint(lambda x, pair: x * pair.first, static_argnums=1)
+    pair_type = collections.namedtuple("Pair", "first")
+    found = [typed(as_array(3), pair_type(one)) for one in (1, 1.0)]
+    assert [y.dtype.name for y in found] == ["int32", "float32"]
+    listed = checkpoint(lambda x, ns: x * ns[0], static_argnums=1)
+    assert [float(listed(2.0, [n])) for n in (1.0, 2.0)] == [2.0, 4.0]
+
+
+def test_a_kept_program_does_not_keep_its_function_alive():
+    captured = as_array(X)
+
+    def fun(x):
+        return add(x, captured)
+
+    checkpoint(fun)(X)
+    alive = weakref.ref(fun)
+    del fun
+    gc.collect()
+    assert alive() is None

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import xtree
 from packages.xad.tests.programs import add, cos, exp, log, mul, neg, sin, to_float, total
 from xad import (
     SymbolicZero,
@@ -459,3 +460,90 @@ def test_linear_transpose_stages_and_runs_backwards():
         linear_transpose(lambda x: mul(x, x), 1.0)(1.0)
     with pytest.raises(ValueError, match="reduce_axes"):
         linear_transpose(sin, 1.0, reduce_axes=("i",))
+
+
+# --- what bwd may return, and which arguments are fixed -------------------------------------------
+
+
+def _with_bwd(bwd):
+    fun = custom_vjp(lambda p, x: p["w"]["a"] * x + p["w"]["b"] + p["c"][0])
+    fun.defvjp(lambda p, x: (fun.fun(p, x), x), bwd)
+    return fun
+
+
+PARAMETERS = {"w": {"a": 2.0, "b": 3.0}, "c": (1.0, 4.0)}
+
+
+@pytest.mark.parametrize(
+    ("ct", "expected"),
+    [
+        (lambda c: None, [0, 0, 0, 0]),
+        (lambda c: {"w": None, "c": (c, None)}, [1, 0, 0, 0]),
+        (lambda c: {"w": {"a": c, "b": None}, "c": None}, [0, 0, 1, 0]),
+        (lambda c: {"w": SymbolicZero(c.aval), "c": (c, np.zeros((), float0))}, [1, 0, 0, 0]),
+    ],
+)
+def test_none_stands_for_the_zero_cotangents_of_a_subtree(ct, expected):
+    fun = _with_bwd(lambda x, c: (ct(c), None))
+    found = grad(fun)(PARAMETERS, 3.0)
+    assert xtree.structure(found) == xtree.structure(PARAMETERS)
+    assert [float(x) for x in xtree.leaves(found)] == expected
+
+
+@pytest.mark.parametrize("ct", [lambda c: {"w": c, "c": None}, lambda c: {"w": {"a": c}, "c": c}])
+def test_a_cotangent_of_another_structure_is_refused(ct):
+    fun = _with_bwd(lambda x, c: (ct(c), c))
+    with pytest.raises(
+        TypeError, match="for argument 0, a cotangent of another structure"
+    ) as error:
+        grad(fun)(PARAMETERS, 3.0)
+    assert "with None for a subtree whose cotangents are zero" in str(error.value)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_cotangent_of_another_floating_dtype_is_brought_to_that_of_its_primal(dtype):
+    fun = custom_vjp(lambda x: x)
+    fun.defvjp(lambda x: (x, None), lambda _, ct: (ct.astype(dtype),))
+    found = grad(lambda x: total(fun(x)) + total(x))(X)  # the sum needs one dtype
+    assert found.dtype == np.float32
+    close(found, [2, 2, 2])
+    complex_ct = custom_vjp(lambda x: x)
+    complex_ct.defvjp(lambda x: (x, None), lambda _, ct: (ct * 1j,))
+    with pytest.raises(TypeError, match="must have the shape and dtype of its primal"):
+        grad(complex_ct)(1.0)
+
+
+@pytest.mark.parametrize("names", ["power", ("power",)])
+def test_arguments_that_are_not_differentiated_can_be_named(names):
+    forward = custom_jvp(lambda x, power: x**power, nondiff_argnames=names)
+    forward.defjvp(lambda power, primals, dots: (forward(*primals, power), power * dots[0]))
+    reverse = custom_vjp(lambda x, power: x**power, nondiff_argnames=names)
+    reverse.defvjp(lambda x, power: (x**power, None), lambda power, _, ct: (power * ct,))
+    for fun in (forward, reverse):
+        assert float(grad(fun)(2.0, 3)) == 3.0
+        assert float(grad(fun)(2.0, power=3)) == 3.0
+
+
+def test_names_join_the_positions_in_the_order_of_the_arguments():
+    fun = custom_vjp(lambda a, x, b: x, nondiff_argnums=(-1,), nondiff_argnames=("a",))
+    assert fun.nondiff_argnums == (0, 2)
+
+
+def test_a_name_that_no_argument_has_is_refused():
+    for fun in (lambda x: x, lambda x, *, power: x):
+        with pytest.raises(
+            ValueError, match=r"custom_jvp: nondiff_argnames names 'power', which is no argument"
+        ):
+            custom_jvp(fun, nondiff_argnames="power")
+
+
+def test_a_traced_value_among_the_fixed_arguments_of_a_reverse_rule_is_refused():
+    fun = custom_vjp(lambda scale, x: scale * x, nondiff_argnums=(0,))
+    fun.defvjp(lambda scale, x: (scale * x, None), lambda scale, _, ct: (scale * ct,))
+    assert float(grad(fun, 1)(as_array(2.0), 3.0)) == 2.0
+    for run in (grad(lambda s: fun(s, 3.0)), make_jaxpr(lambda s: fun(s, 3.0))):
+        with pytest.raises(
+            UnexpectedTracerError,
+            match="an argument of <lambda> that nondiff_argnums names is a traced value",
+        ):
+            run(2.0)

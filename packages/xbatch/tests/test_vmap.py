@@ -7,6 +7,7 @@ import pytest
 
 import xtree
 from xbatch import vmap
+from xnp import lax
 from xnp.primitives import arithmetic, broadcast_in_dim, reductions, transpose  # noqa: F401
 from xprim import Array, as_array, axis_size, config, get_primitive, make_jaxpr, state
 from xprim.errors import TracerBoolConversionError, UnexpectedTracerError
@@ -380,3 +381,28 @@ def test_arguments_and_results_are_arrays():
     out = vmap(lambda x: x)(np.arange(3))
     assert isinstance(out, Array)
     assert out.dtype == np.int32
+
+
+def test_functions_are_arguments_that_all_examples_share():
+    xs = floats(3)
+    equal(vmap(lambda f, x: f(x), in_axes=(None, 0))(lambda x: add(x, x), xs), 2 * xs)
+    tree = {"f": lambda x: add(x, x), "shift": 1.0}
+    equal(vmap(lambda t, x: add(t["f"](x), t["shift"]), in_axes=(None, 0))(tree, xs), 2 * xs + 1)
+    axes = ({"f": None, "x": 0},)
+    equal(vmap(lambda t: t["f"](t["x"]), in_axes=axes)({"f": lambda x: x, "x": xs}), xs)
+    message = refused(vmap(lambda f, x: f(x)), lambda x: x, xs, error=TypeError)
+    assert message.startswith("vmap: the argument f: a function is not an array.")
+
+
+def test_what_every_branch_of_a_cond_passes_through_is_not_mapped_by_its_predicate():
+    def f(x, y):
+        return lax.cond(
+            lax.gt(x, 1.0), lambda a, b: (a, b, b), lambda a, b: (add(a, a), b, add(b, b)), x, y
+        )
+
+    xs = floats(3)
+    both, same, mixed = vmap(f, in_axes=(0, None), out_axes=(0, None, 0))(xs, 2.0)
+    equal(both, np.where(xs > 1, xs, 2 * xs))
+    assert float(same) == 2.0
+    equal(mixed, np.where(xs > 1, 2, 4))
+    assert "out_axes is None" in refused(vmap(f, (0, None), (0, None, None)), xs, 2.0)

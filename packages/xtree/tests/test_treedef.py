@@ -109,13 +109,58 @@ def test_structures_with_metadata_by_value_compare_by_value():
     assert xtree.structure(Pair(1, 2, Equal(""))) != xtree.structure(Pair(1, 2, Mode("")))
 
 
-def test_metadata_that_cannot_be_hashed_is_named_when_it_is_hashed():
+def test_metadata_that_cannot_be_hashed_is_compared():
     tree = {"a": (1, Pair(1, 2, ["unhashable"]))}
     leaves, treedef = xtree.flatten(tree)
-    assert treedef == xtree.structure({"a": (3, Pair(4, 5, ["unhashable"]))})
+    again = xtree.structure({"a": (3, Pair(4, 5, ["unhashable"]))})
+    assert treedef == again and hash(treedef) == hash(again)
+    assert treedef != xtree.structure({"a": (3, Pair(4, 5, ["another"]))})
     assert treedef.unflatten(leaves) == tree
-    with pytest.raises(TypeError, match="the metadata of a Pair is not hashable"):
-        hash(treedef)
+    found = {treedef: "found"}
+    assert found[again] == "found"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"a": 1}, {"a": 2}), ({"a": 1}, {"a": True}), ({"a": 1}, {"b": 1}), ([1], [1, 2]),
+        ([1], (1,)), ({1}, {2}), ({1}, frozenset({1})), (({"a": [1]}, 2), ({"a": [2]}, 2)),
+        (bytearray(b"1"), bytearray(b"2")),
+    ],
+)  # fmt: skip
+def test_structures_with_metadata_that_differs_differ(one, other):
+    first, second = xtree.structure(Pair(1, 2, one)), xtree.structure(Pair(1, 2, other))
+    assert first != second
+    assert {first: 1}.get(second) is None
+    again = xtree.structure(Pair(3, 4, copy.deepcopy(one)))
+    assert first == again and {first: 1}[again] == 1
+
+
+@pytest.mark.parametrize("data", [{"a": [1]}, [1, [2]], ({"a": 1}, 2)], ids=str)
+def test_metadata_that_was_changed_gives_another_structure(data):
+    tree = [Pair(1, 2, data)]
+    for _ in range(20):  # the way that is compiled for a structure that stays the same
+        before = xtree.structure(tree)
+    held = data[0] if isinstance(data, tuple) else data
+    held["b" if isinstance(held, dict) else 0] = 5
+    after = xtree.structure(tree)
+    assert before != after
+    assert {before: 1}.get(after) is None
+
+
+def test_metadata_without_equality_is_named_when_it_is_compared():
+    class Ambiguous:
+        def __eq__(self, other):
+            raise ValueError("ambiguous")
+
+        __hash__ = None
+
+    data = Ambiguous()
+    one, other = xtree.structure(Pair(1, 2, data)), xtree.structure(Pair(1, 2, Ambiguous()))
+    assert {one: 1}[xtree.structure(Pair(3, 4, data))] == 1
+    with pytest.raises(xtree.MalformedNodeError, match="Ambiguous cannot be compared") as error:
+        _ = one == other
+    assert "arrays belong among the children" in str(error.value)
 
 
 def test_structures_and_what_they_hold_are_released():

@@ -3,7 +3,8 @@
 `checkpoint(f)` stages `f` and binds the primitive `checkpoint`. Evaluated, it is a plain call. In
 reverse mode its derivative goes onto the tape as one equation, whose residuals are the arguments of
 `f` and whatever the policy lets it save; transposing that equation computes the rest again. So
-nothing of the inside of `f` is kept between the passes but what the policy names.
+nothing of the inside of `f` is kept between the passes but what the policy names. The program is
+kept for the next call of an equal function with equal types.
 
 Neighbours: `checkpoint_policies` has the policies and the names they speak of, `saved_values` the
 programs that make and use what is saved, `residuals` shows what is kept, `xprim.calls` the rules of
@@ -13,7 +14,8 @@ all calls.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import xtree
@@ -22,16 +24,24 @@ from xad.checkpoint_policies import POLICY_MAKERS, Policy
 from xad.linearize import LinearizeHandle
 from xad.saved_values import derivative_given, saved_values, with_calls_inlined, with_results
 from xprim import (
+    Array,
     ClosedJaxpr,
     Primitive,
     close_over,
     closed_without_dead_code,
+    config,
     effects_text,
     stage,
+    state,
     static_positions,
 )
+from xprim.argument_keys import arguments_key
 from xprim.calls import call_rules, nonzero, taken, with_zeros
+from xprim.captured_state import captured_state
+from xprim.function_keys import function_key, identities, is_by_identity
+from xprim.static_keys import static_key
 from xprim.wording import described
+from xtree.interning import equality_key, is_hashable
 
 
 def checkpoint(
@@ -71,17 +81,70 @@ def checkpoint(
     @functools.wraps(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         fixed = static_positions(static, len(args), "checkpoint")
-        closed, out_tree = stage(fun, args, kwargs, fixed, operation="checkpoint")
-        closed, captured = close_over(closed.jaxpr, closed.consts)
         dynamic = [a for i, a in enumerate(args) if i not in fixed]
-        leaves = as_arrays(xtree.leaves((dynamic, kwargs)), "checkpoint")
+        leaves, in_tree = xtree.flatten((dynamic, kwargs))
+        operands = as_arrays(leaves, "checkpoint", in_tree)
+        key = _key_of(fun, in_tree, operands, [(i, args[i]) for i in fixed])
+        program = _programs.get(key)
+        if program is None or not program.is_of(fun, key):
+            closed, out_tree = stage(fun, args, kwargs, fixed, operation="checkpoint")
+            seen = captured_state(fun) if key is not None and is_by_identity(key[0]) else None
+            program = _Program(*close_over(closed.jaxpr, closed.consts), out_tree, seen)
+            _keep(key, program)
         outs = checkpoint_p.bind(
-            *captured, *leaves, jaxpr=closed, prevent_cse=prevent_cse, policy=policy,
-            differentiated=False,
+            *program.captured, *operands, jaxpr=program.closed, prevent_cse=prevent_cse,
+            policy=policy, differentiated=False,
         )  # fmt: skip
-        return xtree.unflatten(out_tree, outs)
+        return xtree.unflatten(program.out_tree, outs)
 
     return checkpointed
+
+
+# --- programs that are kept ----------------------------------------------------------------------
+
+_MAX_KEPT = 1024
+_programs: dict[Any, _Program] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """A function as a program; the traced values that it captured go before its operands.
+
+    Attributes:
+      seen: what a function that is known by its identity saw when it had been traced.
+    """
+
+    closed: ClosedJaxpr
+    captured: Sequence[Any]
+    out_tree: Any
+    seen: Hashable
+
+    def is_of(self, fun: Callable[..., Any], key: Any) -> bool:
+        """Return whether the program is that of the function as it is now."""
+        return not is_by_identity(key[0]) or self.seen == captured_state(fun)
+
+
+def _key_of(
+    fun: Callable[..., Any], in_tree: Any, operands: Sequence[Array], fixed: Sequence[Any]
+) -> Any:
+    """Return what a program of a function depends on; None where that cannot be told."""
+    if state.axis_sizes:
+        return None
+    statics = [(i, static_key(v) if is_hashable(v) else equality_key(v)) for i, v in fixed]
+    also = arguments_key(in_tree, tuple([value for _, value in fixed]))
+    avals = [x.aval for x in operands]
+    return (function_key(fun), in_tree, also, *avals, *statics, config.trace_context())
+
+
+def _keep(key: Any, program: _Program) -> None:
+    """Keep a program for the next call, as long as its function lives."""
+    if key is None or program.captured:  # traced values are of this call alone
+        return
+    if len(_programs) >= _MAX_KEPT:
+        _programs.clear()
+    _programs[key] = program
+    for identity in identities(key[0]):
+        identity.when_dead(functools.partial(_programs.pop, key, None))
 
 
 def _check_policy(policy: Any) -> None:

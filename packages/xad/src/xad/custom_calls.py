@@ -7,16 +7,16 @@ checks what they return. `custom_rules` binds the primitives with its methods.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import xtree
 from xad.arguments import as_arrays
 from xad.tangents import Tangent, checked_tangents, is_differentiable, tangent_aval
-from xprim import ShapedArray, Zero, as_array
+from xnp.primitives.shorthand import converted
+from xprim import ShapedArray, Tracer, Zero, as_array, dtypes
+from xprim.errors import UnexpectedTracerError
 from xprim.wording import described
-
-_LEAF = xtree.structure(0)
 
 
 class SymbolicZero:
@@ -157,24 +157,88 @@ class CustomCall:
     def _argument_cotangents(
         self, ct: Any, tree: Any, avals: Sequence[ShapedArray], position: int
     ) -> list[Tangent]:
-        if ct is None or (isinstance(ct, SymbolicZero) and tree != _LEAF):
-            return [Zero(a) for a in avals]
-        zero_for_none = xtree.map(
-            lambda x: Zero(avals[0]) if x is None or isinstance(x, SymbolicZero) else x,
-            ct,
-            is_leaf=lambda x: x is None,
-        ) if tree.num_leaves else ct  # fmt: skip
-        leaves, given = xtree.flatten(zero_for_none)
-        if given != tree:
-            raise TypeError(
-                f"custom_vjp: the bwd rule of {self.name} returned, for argument {position}, a "
-                f"cotangent of another structure.\n  got       {given}\n  expected  {tree}"
-            )
-        kept = [x if is_differentiable(a) else Zero(a) for x, a in zip(leaves, avals, strict=True)]
+        parts, given = xtree.flatten(ct, is_leaf=_stands_for_zero)
+        numbers = xtree.unflatten(tree, range(tree.num_leaves))
+        try:
+            covered = [xtree.leaves(part) for part in given.flatten_up_to(numbers)]
+        except xtree.StructureMismatchError:
+            raise self._other_structure(ct, tree, position) from None
+        leaves: list[Any] = []
+        for part, below in zip(parts, covered, strict=True):
+            if _stands_for_zero(part):
+                leaves += [Zero(avals[k]) for k in below]
+            elif len(below) == 1:
+                leaves.append(_cotangent_for(part, avals[below[0]]))
+            else:
+                raise self._other_structure(ct, tree, position)
         return checked_tangents(
-            xtree.unflatten(tree, kept), tree, avals, f"custom_vjp: the bwd rule of {self.name}",
+            xtree.unflatten(tree, leaves), tree, avals, f"custom_vjp: the bwd rule of {self.name}",
             "cotangent",
         )  # fmt: skip
+
+    def _other_structure(self, ct: Any, tree: Any, position: int) -> TypeError:
+        return TypeError(
+            f"custom_vjp: the bwd rule of {self.name} returned, for argument {position}, a "
+            f"cotangent of another structure.\n  got       {xtree.structure(ct)}"
+            f"\n  expected  {tree}, with None for a subtree whose cotangents are zero"
+        )
+
+
+def _stands_for_zero(value: Any) -> bool:
+    return value is None or isinstance(value, SymbolicZero)
+
+
+def _cotangent_for(value: Any, aval: ShapedArray) -> Any:
+    """Return a cotangent in the dtype of its primal: rules may compute in another precision."""
+    dtype = getattr(value, "dtype", None)
+    if dtype == dtypes.float0 or not is_differentiable(aval):
+        return Zero(aval)
+    if dtype is None or dtype == aval.dtype or not dtypes.is_inexact(dtype):
+        return value
+    if dtypes.is_complex(dtype) and not dtypes.is_complex(aval.dtype):
+        return value  # is refused
+    return converted(as_array(value), aval.dtype)
+
+
+def nondiff_positions(
+    fun: Callable[..., Any], argnums: Sequence[int], argnames: str | Iterable[str], operation: str
+) -> tuple[int, ...]:
+    """Return the positions of the arguments that are not differentiated, in order.
+
+    Raises:
+      ValueError: when the function has no such argument, or takes it by keyword only.
+    """
+    names = (argnames,) if isinstance(argnames, str) else tuple(argnames)
+    if not names:
+        return tuple(argnums)
+    parameters = list(inspect.signature(fun).parameters.values())
+    by_position = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    for name in names:
+        if name not in by_position:
+            raise ValueError(
+                f"{operation}: nondiff_argnames names {name!r}, which is no argument that "
+                f"{getattr(fun, '__name__', 'the function')} takes by position."
+                f"\n  expected  one of {', '.join(by_position) or 'none: it has no such argument'}"
+            )
+    numbers = {i % len(parameters) for i in argnums} | {by_position.index(n) for n in names}
+    return tuple(sorted(numbers))
+
+
+def check_untraced(fixed: Sequence[Any], name: str) -> None:
+    """Refuse traced values among the arguments that a `bwd` rule gets as they are.
+
+    Raises:
+      UnexpectedTracerError: `bwd` runs when their transformation may have ended.
+    """
+    for leaf in xtree.leaves(list(fixed)):
+        if isinstance(leaf, Tracer):
+            raise UnexpectedTracerError(
+                leaf,
+                "custom_vjp",
+                f"an argument of {name} that nondiff_argnums names is a traced value.",
+                "leave it out of nondiff_argnums and let bwd return None for it:\n"
+                "nondiff_argnums is for functions, strings, shapes and other constants",
+            )
 
 
 def positional_arguments(

@@ -7,12 +7,12 @@ Both wrap a function of pytrees; a call flattens its arguments and binds `custom
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import xtree
 from xad.arguments import as_arrays, check_callable
-from xad.custom_calls import CustomCall, SymbolicZero
+from xad.custom_calls import CustomCall, SymbolicZero, check_untraced, nondiff_positions
 from xad.tangents import added, float0_zeros, instantiate, tangent_aval, zeros_of
 from xnp.primitives.identity import stop_gradient_p
 from xprim import Zero, as_array, closure_convert, custom_jvp_call_p, custom_vjp_call_p, dtypes
@@ -27,6 +27,7 @@ class custom_jvp:  # noqa: N801 - used as a decorator
     Args:
       fun: a function of pytrees of arrays.
       nondiff_argnums: positions of arguments that are passed to the rule as they are, first.
+      nondiff_argnames: names of such arguments; they stand in the rule in the order of positions.
 
     Example:
       >>> from xad import custom_jvp, grad
@@ -41,11 +42,16 @@ class custom_jvp:  # noqa: N801 - used as a decorator
       2.0
     """
 
-    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> None:
+    def __init__(
+        self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = (),
+        nondiff_argnames: str | Iterable[str] = (),
+    ) -> None:  # fmt: skip
         check_callable(fun, "custom_jvp")
         functools.update_wrapper(self, fun)
         self.fun = fun
-        self.nondiff_argnums = tuple(nondiff_argnums)
+        self.nondiff_argnums = nondiff_positions(
+            fun, nondiff_argnums, nondiff_argnames, "custom_jvp"
+        )
         self.jvp: Callable[..., Any] | None = None
         self.symbolic_zeros = False
 
@@ -114,7 +120,8 @@ class custom_vjp:  # noqa: N801 - used as a decorator
     Args:
       fun: a function of pytrees of arrays.
       nondiff_argnums: positions of arguments that `bwd` gets as they are, first; `fwd` gets all
-        arguments in their places.
+        arguments in their places. They may not be traced.
+      nondiff_argnames: names of such arguments; they stand in `bwd` in the order of positions.
 
     Example:
       >>> from xad import custom_vjp, grad
@@ -126,11 +133,16 @@ class custom_vjp:  # noqa: N801 - used as a decorator
       2.0
     """
 
-    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> None:
+    def __init__(
+        self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = (),
+        nondiff_argnames: str | Iterable[str] = (),
+    ) -> None:  # fmt: skip
         check_callable(fun, "custom_vjp")
         functools.update_wrapper(self, fun)
         self.fun = fun
-        self.nondiff_argnums = tuple(nondiff_argnums)
+        self.nondiff_argnums = nondiff_positions(
+            fun, nondiff_argnums, nondiff_argnames, "custom_vjp"
+        )
         self.fwd: Callable[..., Any] | None = None
         self.bwd: Callable[..., Any] | None = None
         self.symbolic_zeros = False
@@ -147,7 +159,8 @@ class custom_vjp:  # noqa: N801 - used as a decorator
         Args:
           fwd: takes the arguments, returns `(result, residuals)`.
           bwd: takes `(*nondiff, residuals, cotangent)`, returns a tuple with a cotangent for each
-            other argument; None stands for zero.
+            other argument; None stands for zero, also for that of a subtree. A cotangent of
+            another floating dtype is brought to that of its primal.
           symbolic_zeros: whether a zero cotangent is shown to `bwd` as a `SymbolicZero`; `fwd` then
             gets its arguments as `CustomVJPPrimal`.
           optimize_remat: accepted for the sake of JAX's programs; residuals are always
@@ -163,6 +176,7 @@ class custom_vjp:  # noqa: N801 - used as a decorator
                 f"\n  hint      {self.fun.__name__}.defvjp(fwd, bwd)"
             )
         call = CustomCall(self.fun, args, kwargs, self.nondiff_argnums, "custom_vjp")
+        check_untraced(call.fixed, call.name)
         fwd, bwd, symbolic_zeros = self.fwd, self.bwd, self.symbolic_zeros
         residual_tree: list[Any] = []
 

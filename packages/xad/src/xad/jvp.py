@@ -37,6 +37,7 @@ from xprim import (
     ShapedArray,
     Trace,
     Tracer,
+    Undefined,
     Zero,
     check_no_leaks,
     config,
@@ -144,7 +145,15 @@ class JVPTrace(Trace):
         return JVP_HANDLE
 
     def call_rule(self, primitive: Primitive) -> Callable[..., Any]:
-        """Return the rule of a primitive that holds programs."""
+        """Return the rule of a primitive that holds programs.
+
+        A function known by its reverse rule has no forward mode, but what is traced here may be
+        transposed yet: a rule that is differentiated in reverse may take the `jvp` of it.
+        """
+        if self.parent is not EAGER and type(primitive.rules["jvp"]) is Undefined:
+            rule: Callable[..., Any] | None = primitive.rules.get("linearize")
+            if rule is not None:
+                return rule
         return primitive.rule("jvp")  # type: ignore[no-any-return]
 
 

@@ -19,7 +19,8 @@ from typing import Any
 
 from xad.jvp import JVPHandle, JVPTrace, JVPTracer, jvp_flat
 from xad.steps import Plan, Step, with_steps_written_out
-from xad.tangents import instantiate, is_differentiable
+from xad.tangents import JvpRule, Tangent, instantiate, is_differentiable
+from xad.tape import TapeTrace
 from xnp.numpy.dispatch import host_of, new_table, plan_of_repeated
 from xnp.numpy.host_programs import HostProgram, compiled_program
 from xprim import (
@@ -27,10 +28,8 @@ from xprim import (
     ClosedJaxpr,
     ConcreteArray,
     Jaxpr,
-    JaxprTrace,
     JaxprTracer,
     Primitive,
-    Trace,
     Var,
     Zero,
     close_over,
@@ -42,33 +41,6 @@ from xprim import (
 )
 
 _plans = new_table()  # by primitive, tangents, abstract values and params
-
-
-class TapeTrace(JaxprTrace):
-    """Records what depends on tangents, evaluates the rest through its parent."""
-
-    __slots__ = ("records_all",)
-
-    name = "linearize"
-
-    def __init__(self, parent: Trace) -> None:
-        super().__init__(parent)
-        self.keeps_sources = parent.keeps_sources  # the tape itself is run at once
-        self.records_all = False
-
-    def process(
-        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
-    ) -> tuple[Any, ...]:
-        """Record what depends on a tangent, hand the rest to the parent."""
-        for x in operands:
-            if type(x) is JaxprTracer and x._trace is self:
-                break
-        else:
-            if not self.records_all:
-                return self.parent.process(primitive, operands, params)  # type: ignore[union-attr]
-        if primitive.call_like:
-            return super().process(primitive, operands, params)
-        return self.append(primitive, operands, params)
 
 
 class LinearizeTrace(JVPTrace):
@@ -234,6 +206,15 @@ class Linearized:
 
 class LinearizeHandle(JVPHandle):
     """Given to the `linearize` (and `jvp`) rules of call-like primitives in reverse mode."""
+
+    def run_rule(self, rule: JvpRule, primals: Sequence[Any], tangents: Sequence[Tangent]) -> Any:
+        """Run a jvp rule of the user's, whose operations may mix primals and tangents.
+
+        Raises:
+          TypeError: when a result depends on the tangents.
+        """
+        tape: TapeTrace = state.trace  # type: ignore[assignment]
+        return tape.run_rule(rule, primals, tangents)
 
     def linearize_jaxpr(
         self,

@@ -7,18 +7,10 @@ from typing import Any
 
 import xtree
 from xad.arguments import check_callable, flat_arguments
-from xad.grad import cotangents_of
-from xad.linearize import LinearProgram, linearize_flat
-from xad.tangents import checked_tangents, instantiate, is_differentiable, zeros_of
-from xad.transpose import backward_pass
-from xprim import (
-    ClosedJaxpr,
-    Linear,
-    ShapedArray,
-    eval_closed,
-    stage,
-    typeof,
-)
+from xad.linear_functions import PullBack, PushForward, Signature
+from xad.linearize import linearize_flat
+from xad.tangents import is_differentiable
+from xprim import stage, typeof
 from xprim.tracebacks import boundary
 
 
@@ -39,7 +31,8 @@ def vjp(
 
     Returns:
       `(result, vjp_fun)`, or `(result, vjp_fun, auxiliary)` with `has_aux`. `vjp_fun` takes a tree
-      like the result and returns a tuple with a tree like each primal; it can be called again.
+      like the result and returns a tuple with a tree like each primal; it can be called again. It
+      is a pytree, whose leaves are what it keeps of the point, so it may leave `jit` or be mapped.
 
     Example:
       >>> from xad import vjp
@@ -52,15 +45,10 @@ def vjp(
     flat, leaves, in_tree = flat_arguments(fun, primals, operation="vjp", has_aux=has_aux)
     in_avals = [x.aval for x in leaves]
     outs, program = linearize_flat(flat, leaves, [is_differentiable(a) for a in in_avals])
-    out_tree, out_avals = flat.out_tree, [x.aval for x in outs]
-
-    @boundary
-    def vjp_fun(cotangents: Any) -> Any:
-        cts = checked_tangents(cotangents, out_tree, out_avals, "vjp", "cotangent")
-        return xtree.unflatten(in_tree, cotangents_of(program, in_avals, cts))
-
-    result = xtree.unflatten(out_tree, outs)
-    return (result, vjp_fun, flat.aux) if has_aux else (result, vjp_fun)
+    signature = Signature("vjp", in_tree, in_avals, flat.out_tree, [x.aval for x in outs])
+    pull_back = PullBack(program, signature)
+    result = xtree.unflatten(flat.out_tree, outs)
+    return (result, pull_back, flat.aux) if has_aux else (result, pull_back)
 
 
 @boundary
@@ -74,7 +62,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
     Returns:
       `(result, jvp_fun)`, or `(result, jvp_fun, auxiliary)`. `jvp_fun` maps tangents of the primals
-      to the tangent of the result without evaluating `fun` again.
+      to the tangent of the result without evaluating `fun` again; it is a pytree as that of `vjp`.
 
     Example:
       >>> from xad import linearize
@@ -85,28 +73,10 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     flat, leaves, in_tree = flat_arguments(fun, primals, operation="linearize", has_aux=has_aux)
     in_avals = [x.aval for x in leaves]
     outs, program = linearize_flat(flat, leaves, [is_differentiable(a) for a in in_avals])
-    closed = program.closed()
-    out_tree, out_avals = flat.out_tree, [x.aval for x in outs]
-
-    @boundary
-    def jvp_fun(*tangents: Any) -> Any:
-        dots = checked_tangents(tangents, in_tree, in_avals, "linearize")
-        return xtree.unflatten(out_tree, _pushed_forward(closed, program, dots, out_avals))
-
-    result = xtree.unflatten(out_tree, outs)
-    return (result, jvp_fun, flat.aux) if has_aux else (result, jvp_fun)
-
-
-def _pushed_forward(
-    closed: ClosedJaxpr,
-    program: LinearProgram,
-    dots: Sequence[Any],
-    out_avals: Sequence[ShapedArray],
-) -> list[Any]:
-    operands = [d for d, nz in zip(dots, program.nonzero_in, strict=True) if nz]
-    results = iter(eval_closed(closed, *operands))
-    return [next(results) if nz else zeros_of(a)
-            for a, nz in zip(out_avals, program.nonzero_out, strict=True)]  # fmt: skip
+    signature = Signature("linearize", in_tree, in_avals, flat.out_tree, [x.aval for x in outs])
+    push_forward = PushForward(program, signature)
+    result = xtree.unflatten(flat.out_tree, outs)
+    return (result, push_forward, flat.aux) if has_aux else (result, push_forward)
 
 
 @boundary
@@ -140,13 +110,5 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = 
             )
     closed, out_tree = stage(fun, primals, {}, operation="linear_transpose")
 
-    @boundary
-    def transposed(cotangents: Any) -> Any:
-        cts = checked_tangents(
-            cotangents, out_tree, closed.out_avals, "linear_transpose", "cotangent"
-        )
-        args = [Linear(a) for a in in_avals]
-        results = backward_pass(closed.jaxpr, closed.consts, args, cts)
-        return xtree.unflatten(in_tree, [instantiate(r) for r in results])
-
-    return transposed
+    signature = Signature("linear_transpose", in_tree, in_avals, out_tree, closed.out_avals)
+    return PullBack.of_program(closed, signature)

@@ -2,8 +2,8 @@
 
 The function is staged when it is called, so what it closes over is known, and becomes the primitive
 `custom_vmap_call`, which holds its program and its rule. Evaluating or compiling it runs the
-program; batching it calls the rule; differentiating it forward keeps both, so that a batch of
-derivatives still meets the rule; differentiating it in reverse differentiates the program.
+program; batching it calls the rule; differentiating it keeps both, so that a batch of derivatives
+(`jacfwd`, `vmap` of `jvp`) still meets the rule; what is differentiated in reverse is the program.
 
     call   the program, a closed jaxpr from the operands to the results
     rule   (axis, operands, are mapped) -> (results, are mapped), batch dimensions in front
@@ -20,12 +20,14 @@ import xtree
 from xnp import lax
 from xprim import (
     ClosedJaxpr,
+    Linear,
     Primitive,
+    Var,
+    Zero,
     as_array,
     close_over,
     eval_closed,
     trace_to_jaxpr,
-    undefined,
 )
 from xprim.calls import front_dims, fronts, nonzero, taken, with_zeros
 from xprim.errors import MissingRuleError, message
@@ -277,13 +279,54 @@ def _jvp_of_rule(handle: Any, rule: FlatRule, mask: Sequence[bool]) -> FlatRule:
 
 def _linearize(handle: Any, primals: Any, tangents: Any, *, call: ClosedJaxpr,
                rule: FlatRule) -> Any:  # fmt: skip
+    """Run the program; the tape gets a call that still has a rule, that of the derivative.
+
+    The rule is asked with the primals, which the program of that call ignores for its residuals.
+    """
     mask = nonzero(tangents)
-    split = handle.linearize_jaxpr(call, mask)
+    split = handle.linearize_jaxpr(call, mask, True)
     results = eval_closed(split.primal, *primals)
-    residuals = split.residuals(primals, results)
-    out_dots = eval_closed(split.linear, *residuals, *taken(tangents, mask))
     outs = results[: split.num_results]
+    residuals = split.residuals(primals, results)
+    out_dots = custom_vmap_call_p.bind(
+        *primals, *residuals, *taken(tangents, mask),
+        call=_with_ignored_arguments(split.linear, call.in_avals),
+        rule=_linear_rule(
+            _jvp_of_rule(handle, rule, mask), len(primals), len(residuals), len(outs)
+        ),
+    ) if any(split.nonzero_out) else ()  # fmt: skip
     return outs, with_zeros(handle, outs, out_dots, split.nonzero_out)
+
+
+def _with_ignored_arguments(closed: ClosedJaxpr, avals: Sequence[Any]) -> ClosedJaxpr:
+    """Return the program with leading arguments that it ignores."""
+    key = ("ignoring", tuple(avals))
+    if key not in closed.memo:
+        invars = [*[Var(a) for a in avals], *closed.jaxpr.invars]
+        closed.memo[key] = ClosedJaxpr(closed.jaxpr.replace(invars=invars), closed.consts)
+    return closed.memo[key]  # type: ignore[no-any-return]
+
+
+def _linear_rule(
+    rule_of_jvp: FlatRule, num_primals: int, num_residuals: int, num_outs: int
+) -> FlatRule:
+    """Return the rule of the linear part: the tangents that the rule of the derivative gives."""
+
+    def without_residuals(entries: Sequence[Any]) -> list[Any]:
+        return [*entries[:num_primals], *entries[num_primals + num_residuals :]]
+
+    def rule(axis: Any, values: Sequence[Any], mapped: Sequence[bool]) -> Any:
+        results, mapped_out = rule_of_jvp(
+            axis, without_residuals(values), without_residuals(mapped)
+        )
+        return results[num_outs:], mapped_out[num_outs:]
+
+    return rule
+
+
+def _transpose(handle: Any, cts: Any, *operands: Any, call: ClosedJaxpr, rule: FlatRule) -> Any:
+    results = iter(handle.backward_pass(call.jaxpr, call.consts, operands, cts))
+    return [next(results) if type(x) is Linear else Zero(x.aval) for x in operands]
 
 
 custom_vmap_call_p = Primitive(
@@ -294,7 +337,8 @@ custom_vmap_call_p = Primitive(
     stablehlo=_stablehlo,
     jvp=_jvp,
     linearize=_linearize,
-    transpose=undefined("it is never linear: differentiating it in reverse uses its program"),
+    transpose=_transpose,
     batch=_batch,
     effects=_effects,
+    in_parts=_numpy,
 )

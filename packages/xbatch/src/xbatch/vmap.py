@@ -43,9 +43,9 @@ def vmap(
     Args:
       fun: a function of pytrees of arrays, written for one example.
       in_axes: which axis of each positional argument holds the examples: an int (negative ones
-        count from the end), None for an argument that all examples share, or a tuple or list with
-        one entry an argument. An entry may be a tree prefix of its argument. Keyword arguments are
-        mapped over axis 0.
+        count from the end), None for an argument that all examples share (which may be a function,
+        or hold some), or a tuple or list with one entry an argument. An entry may be a tree prefix
+        of its argument. Keyword arguments are mapped over axis 0.
       out_axes: where the axis of the examples goes in the results; a tree prefix of the result.
         None says that a result is the same for all examples.
       axis_name: a name for the axis, for collectives inside `fun`.
@@ -146,8 +146,10 @@ class _Mapping:
         if axes is None:
             axes = _axes_of_arguments(self.in_axes, args, kwargs)
             _remember(self.in_memo, structure, axes)
-        values = [x if isinstance(x, Array) else _argument(self.fun, args, kwargs, i, x)
-                  for i, x in enumerate(leaves)]  # fmt: skip
+        values = [
+            x if isinstance(x, Array) else _argument(self.fun, args, kwargs, i, x, axes[i])
+            for i, x in enumerate(leaves)
+        ]
         size, dims = _dims(values, axes, self.axis_size)
         if dims is None or size is None:
             raise errors.bad_arguments(self.fun, args, kwargs, values, axes, self.axis_size)
@@ -190,12 +192,16 @@ def _axes_of_results(out_axes: Any, out_tree: Any, results: Sequence[Any]) -> li
     return [not_mapped if a is None else a for a in axes]
 
 
-def _argument(fun: Any, args: Any, kwargs: Any, i: int, value: Any) -> Array:
-    """Let a foreign value in; an error names the argument."""
+def _argument(fun: Any, args: Any, kwargs: Any, i: int, value: Any, axis: int | None) -> Any:
+    """Let a foreign value in; what is no array (a function) passes as it is where it is not mapped.
+
+    An error names the argument.
+    """
     try:
         return as_array(value)
     except (TypeError, OverflowError):
-        pass
+        if axis is None:
+            return value
     return as_array(value, what=f"vmap: the argument {argument_names(fun, args, kwargs)[i]}")
 
 

@@ -171,6 +171,10 @@ def _jvp_of_jvp(handle: Any, primals: Any, tangents: Any, *, call: Any, jvp: Any
     return jvp(primals, tangents)
 
 
+def _linearize_jvp(handle: Any, primals: Any, tangents: Any, *, call: Any, jvp: Any) -> Any:
+    return handle.run_rule(jvp, primals, tangents)
+
+
 def _batch_jvp(axis: Any, operands: Any, dims: Any, *, call: Any, jvp: Any) -> Any:
     batch = _BatchedCall(axis, call, dims)
 
@@ -193,7 +197,9 @@ custom_jvp_call_p = Primitive(
     numpy=_numpy,
     stablehlo=_stablehlo,
     jvp=_jvp_of_jvp,
+    linearize=_linearize_jvp,
     transpose=_transpose_program,
+    in_parts=_numpy,
     batch=_batch_jvp,
     print=_printed,
     stage=_stage_jvp,
@@ -287,6 +293,7 @@ custom_vjp_call_p = Primitive(
     ),
     linearize=_linearize_vjp,
     transpose=_transpose_program,
+    in_parts=_numpy,
     batch=_batch_vjp,
     print=_printed,
     stage=_stage_vjp,

@@ -147,6 +147,13 @@ declare_kind(
     doc="a plain call written out: what runs its program's equations one by one, so that policies "
     "see them",
 )
+declare_kind(
+    "in_parts",
+    signature="(*operands, **params) -> results",
+    consumer="xad",
+    doc="a call written out where a derivative rule gives it primals and tangents, so that what "
+    "depends on primals alone is computed at once",
+)
 
 
 class Symbol:

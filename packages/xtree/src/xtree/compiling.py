@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from xtree.interning import value_key
+from xtree.interning import is_hashable, value_key
 from xtree.registry import default_registry
 
 if TYPE_CHECKING:
@@ -136,9 +136,16 @@ class _MatchCode:
 
 
 def can_match(treedef: PyTreeDef) -> bool:
-    """Say whether all dicts in a structure have string keys, which `match` can check fast."""
+    """Say whether `match` can check a structure fast.
+
+    The keys of dicts must be strings, and metadata hashable: a list, which can change, is compared
+    by what it holds at each time.
+    """
     node = treedef.node
-    if node is not None and node.type is dict and not _STR_ONLY.issuperset(map(type, treedef.data)):
+    if node is not None and node.type is dict:
+        if not _STR_ONLY.issuperset(map(type, treedef.data)):
+            return False
+    elif not is_hashable(treedef.data):
         return False
     return all(map(can_match, treedef.child_defs))
 

@@ -64,7 +64,7 @@ def register_dataclass(
     Args:
         nodetype: the dataclass, or any class whose constructor takes all the fields as keywords.
         data_fields: names of the fields that are children; by default all that are not static.
-        meta_fields: names of the fields that are metadata, hashable and comparable; by default
+        meta_fields: names of the fields that are metadata, which are compared; by default
             those declared with `static()` or with `field(metadata={"static": True})`.
         drop_fields: names of fields that are neither; unflattening gives them their defaults.
 

@@ -56,7 +56,7 @@ class RegistrationError(ValueError):
 class MalformedNodeError(TypeError):
     """A registered flatten function breaks its promise.
 
-    It must return a pair: an iterable of children, and hashable metadata. It must give the same
+    It must return a pair: an iterable of children, and comparable metadata. It must give the same
     number of children with keys as without, and the same children whenever it is called with the
     same object.
     """

@@ -4,7 +4,9 @@ A weak table maps (node type, metadata, identities of the children) to the defin
 alive. Metadata made of plain values (`None`, strings, numbers, classes, tuples of these) is looked
 up by value *and type*, so `1`, `1.0` and `True` stay apart and a round trip gives back what went
 in. Any other metadata is looked up by identity, because objects that are equal need not be
-interchangeable; definitions that hold such metadata compare by value (`treedef`).
+interchangeable; definitions that hold such metadata compare by value (`treedef`), which
+`equality_key` stands for. Metadata that cannot be hashed can mostly be changed: its definition is
+made anew each time, with a key that says what the metadata was then.
 
 Neighbours: `treedef` makes all of its objects through this table.
 """
@@ -17,7 +19,10 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 
-__all__ = ["InternTable", "value_key"]
+from xtree.errors import MalformedNodeError, error_text, shown
+from xtree.exactness import unseen_in_attributes
+
+__all__ = ["InternTable", "equality_key", "is_hashable", "is_same", "value_key"]
 
 T = TypeVar("T")
 
@@ -43,10 +48,77 @@ def value_key(data: Any) -> tuple[Hashable, bool]:
         return (kind, data), True
     if kind is float:
         return (float, data.hex()), True  # -0.0 is not 0.0, and a NaN is itself
-    if isinstance(data, tuple) and kind.__eq__ is tuple.__eq__ and not hasattr(data, "__dict__"):
-        keys = [value_key(item) for item in data]  # a named tuple
-        return (kind, *[key for key, _ in keys]), all(by_value for _, by_value in keys)
     return (_Identity, id(data)), False
+
+
+def equality_key(data: Any) -> Hashable:
+    """Return a key that is equal for metadata of equal type and value, hashable or not.
+
+    The key of a dict, list or set is that of what it holds now. Any other object that cannot be
+    hashed is compared by its own `==`, whatever it has become.
+    """
+    kind = type(data)
+    if kind is list or isinstance(data, tuple):  # named ones too: P(1) is not P(True)
+        return (kind, *[equality_key(item) for item in data])
+    if kind is dict:
+        return dict, frozenset([(equality_key(k), equality_key(v)) for k, v in data.items()])
+    if kind is set or kind is frozenset:
+        return kind, frozenset([equality_key(item) for item in data])
+    key, by_value = value_key(data)
+    return key if by_value else _ByEquality(data)
+
+
+class _ByEquality:
+    """Compares an object by its type and its `==`; hashes it if it can be."""
+
+    __slots__ = ("_hash", "value")
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self._hash = hash(value) if is_hashable(value) else hash(type(value))
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not _ByEquality or type(other.value) is not type(self.value):
+            return False
+        if self.value is other.value:
+            return True
+        return is_same(self.value, other.value) and (
+            unseen_in_attributes(self.value) == unseen_in_attributes(other.value)
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+def is_hashable(value: Any) -> bool:
+    """Say whether a value has a hash."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def is_same(left: Any, right: Any) -> bool:
+    """Compare metadata by identity, then by `==`.
+
+    Raises:
+      MalformedNodeError: `==` fails, or gives something that is neither true nor false.
+    """
+    if left is right:
+        return True
+    try:
+        return bool(left == right)
+    except Exception as error:
+        raise MalformedNodeError(
+            error_text(
+                "compare the structures of trees",
+                f"metadata of type {type(left).__qualname__} cannot be compared.",
+                got=f"{shown(left)}: {error}",
+                expected="metadata whose == gives True or False",
+                hint="arrays belong among the children",
+            )
+        ) from error
 
 
 class _Identity:
@@ -83,8 +155,8 @@ class InternTable(Generic[T]):
     def __len__(self) -> int:
         return len(self._entries)
 
-    def get_or_make(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the living object of `key`, made now if there is none."""
+    def get_or_make(self, key: Hashable, make: Callable[[], T], is_kept: Callable[[T], bool]) -> T:
+        """Return the living object of `key`, made now if there is none, and kept if it may be."""
         entry = self._entries.get(key)
         value: T | None = None if entry is None else entry()
         if value is not None:
@@ -95,7 +167,8 @@ class InternTable(Generic[T]):
             value = None if entry is None else entry()
             if value is None:
                 value = make()
-                self._entries[key] = _Entry(value, self._dead.append, key)
+                if is_kept(value):
+                    self._entries[key] = _Entry(value, self._dead.append, key)
             return value
 
     def _remove_dead(self) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from xtree.errors import MalformedNodeError, StructureMismatchError, error_text, shown
+from xtree.interning import is_same
 from xtree.key_paths import KeyPath, keystr
 
 if TYPE_CHECKING:
@@ -165,7 +166,7 @@ def _matching_children(treedef: PyTreeDef, node: NodeType, value: Any) -> Any:
         except KeyError:
             return None
     values, data = node.children(value)
-    if len(values) != len(treedef.child_defs) or not _equal(data, treedef.data, node):
+    if len(values) != len(treedef.child_defs) or not is_same(data, treedef.data):
         return None
     return values
 
@@ -186,7 +187,7 @@ def _mismatch_at(treedef: PyTreeDef, node: NodeType, value: Any, path: KeyPath) 
         if len(values) == count:
             return None
         return Mismatch(path, "different lengths", _described_value(value), _described(kind, count))
-    if not _equal(data, treedef.data, node):
+    if not is_same(data, treedef.data):
         return Mismatch(
             path,
             f"different metadata of {kind.__qualname__}",
@@ -239,20 +240,3 @@ def _described_value(value: Any) -> str:
     if value is None:
         return "None"
     return f"a {type(value).__qualname__}, {shown(value, 60)}"
-
-
-def _equal(left: Any, right: Any, node: NodeType) -> bool:
-    if left is right:
-        return True
-    try:
-        return bool(left == right)
-    except Exception as error:
-        raise MalformedNodeError(
-            error_text(
-                f"flatten {node.type.__qualname__}",
-                "the metadata cannot be compared.",
-                got=f"{shown(left)}: {error}",
-                expected="metadata whose == gives True or False",
-                hint="arrays belong among the children",
-            )
-        ) from error

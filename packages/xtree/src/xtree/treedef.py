@@ -18,7 +18,7 @@ from typing import Any
 
 from xtree.containers import DICT, TUPLE
 from xtree.errors import DepthError, RegistrationError, error_text
-from xtree.interning import InternTable, value_key
+from xtree.interning import InternTable, equality_key, is_hashable, is_same, value_key
 from xtree.mismatch import flatten_up_to
 from xtree.registry import NodeType, default_registry
 from xtree.treedef_text import node_text
@@ -47,8 +47,8 @@ _MAX_RECENT = 1024
 class PyTreeDef:
     """The structure of a tree: its containers, their metadata, and where its leaves are.
 
-    Made by `flatten` and `structure`, never directly. Immutable, hashable when its metadata is,
-    and picklable when the types and metadata in it are.
+    Made by `flatten` and `structure`, never directly. Immutable, hashable (metadata that has no
+    hash counts by its `==`), and picklable when the types and metadata in it are.
 
     Example:
         >>> import xtree
@@ -134,7 +134,7 @@ class PyTreeDef:
             prefix, full = pairs.pop()
             if prefix is full or prefix.node is None:
                 continue
-            if not _same_node(prefix, full):
+            if not _same_kind(prefix, full) or not is_same(prefix.data, full.data):
                 return False
             pairs += zip(prefix.child_defs, full.child_defs, strict=True)
         return True
@@ -179,8 +179,9 @@ class PyTreeDef:
 class _ByValueTreeDef(PyTreeDef):
     """A definition with metadata whose equality is the metadata's own affair."""
 
-    __slots__ = ("cached_hash",)
-    cached_hash: int | None
+    __slots__ = ("cached_hash", "data_key")
+    cached_hash: int
+    data_key: Any
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PyTreeDef):
@@ -190,16 +191,14 @@ class _ByValueTreeDef(PyTreeDef):
             left, right = pairs.pop()
             if left is right:
                 continue
-            if type(left) is PyTreeDef or type(right) is PyTreeDef or not _same_node(left, right):
+            if not isinstance(left, _ByValueTreeDef) or not isinstance(right, _ByValueTreeDef):
                 return False
-            if not _same_types(left.data, right.data):
+            if not _same_kind(left, right) or left.data_key != right.data_key:
                 return False
             pairs += zip(left.child_defs, right.child_defs, strict=True)
         return True
 
     def __hash__(self) -> int:
-        if self.cached_hash is None:
-            raise _unhashable(self)
         return self.cached_hash
 
 
@@ -216,10 +215,17 @@ def make_treedef(node: NodeType, data: Any, child_defs: tuple[PyTreeDef, ...]) -
     # The children are alive as long as the definition that holds them, so their identities stand
     # for them.
     key = (node.type, data_key, *map(id, child_defs))
-    treedef = _table.get_or_make(key, lambda: _new_treedef(node, data, child_defs, by_value))
+    treedef = _table.get_or_make(
+        key, lambda: _new_treedef(node, data, child_defs, by_value), has_lasting_metadata
+    )
     if by_value:
         remember(node.recent, recent_key, treedef)
     return treedef
+
+
+def has_lasting_metadata(treedef: PyTreeDef) -> bool:
+    """Say whether the metadata of the root stays as it is, as far as its type promises."""
+    return type(treedef) is PyTreeDef or is_hashable(treedef.data)
 
 
 def remember(recent: dict[Any, PyTreeDef], key: Any, treedef: PyTreeDef) -> None:
@@ -296,15 +302,9 @@ def _new_treedef(
     if treedef.depth > MAX_DEPTH:
         raise DepthError(error_text("treedef", f"more than {MAX_DEPTH} levels of nesting."))
     if isinstance(treedef, _ByValueTreeDef):
-        treedef.cached_hash = _hash_or_none((child_defs, type(data), data))
+        treedef.data_key = equality_key(data)
+        treedef.cached_hash = hash((child_defs, treedef.data_key))
     return treedef
-
-
-def _hash_or_none(value: Any) -> int | None:
-    try:
-        return hash(value)
-    except TypeError:
-        return None
 
 
 def _selector(keys: tuple[Any, ...]) -> Callable[[Any], Any]:
@@ -319,24 +319,11 @@ _table: InternTable[PyTreeDef] = InternTable()
 LEAF = _new_treedef(None, None, (), by_value=True)
 
 
-def _same_node(left: PyTreeDef, right: PyTreeDef) -> bool:
-    """Say whether the roots agree in type, metadata (`==`) and number of children."""
+def _same_kind(left: PyTreeDef, right: PyTreeDef) -> bool:
+    """Say whether the roots agree in type and number of children."""
     if left.node is None or right.node is None:
         return left.node is right.node
-    return (
-        left.node.type is right.node.type
-        and len(left.child_defs) == len(right.child_defs)
-        and bool(left.data is right.data or left.data == right.data)
-    )
-
-
-def _same_types(left: Any, right: Any) -> bool:
-    """Say whether equal metadata is of equal types too: `1` is not `True` here."""
-    if type(left) is not type(right):
-        return False
-    if type(left) is tuple:
-        return all(map(_same_types, left, right))
-    return True
+    return left.node.type is right.node.type and len(left.child_defs) == len(right.child_defs)
 
 
 def _post_order(treedef: PyTreeDef) -> Iterator[PyTreeDef]:
@@ -371,22 +358,3 @@ def _from_steps(steps: list[tuple[type | None, Any, int]]) -> PyTreeDef:
         node_data = None if type_ is None else (type_, data)
         results.append(treedef_from_node_data(node_data, children))
     return results[0]
-
-
-def _unhashable(treedef: PyTreeDef) -> TypeError:
-    for each in _post_order(treedef):
-        if each.node is None:
-            continue
-        try:
-            hash(each.data)
-        except TypeError as error:
-            return TypeError(
-                error_text(
-                    "hash of a pytree structure",
-                    f"the metadata of a {each.node.type.__qualname__} is not hashable.",
-                    got=f"{type(each.data).__qualname__}: {error}",
-                    expected="metadata made of hashable values (tuples, strings, numbers)",
-                    hint="values that are no constants belong among the children",
-                )
-            )
-    raise AssertionError("a structure without a hash holds metadata without one")

@@ -32,6 +32,7 @@ from xprim import (
     Linear,
     Primitive,
     ShapedArray,
+    Var,
     Zero,
     dtypes,
     eval_closed,
@@ -249,11 +250,23 @@ def _batch_by_selection(
             "\n  hint      under vmap every branch runs, and its results are selected"
         )
     cases = [eval_closed(axis.batch_jaxpr(br, mapped, True)[0], *operands) for br in branches]
-    outs = []
-    for values in zip(*cases, strict=True):
-        shape = values[0].aval.shape
-        outs.append(get_primitive("select_n").bind(broadcasted(index, shape, (0,)), *values)[0])
-    return tuple(outs), (0,) * len(outs)
+    outs, mapped_out = [], []
+    for k, values in zip(_passed_through(branches), zip(*cases, strict=True), strict=True):
+        if k is None:
+            which = broadcasted(index, values[0].aval.shape, (0,))
+            outs.append(get_primitive("select_n").bind(which, *values)[0])
+        else:
+            outs.append(operands[k])
+        mapped_out.append(k is None or mapped[k])
+    return tuple(outs), front_dims(mapped_out)
+
+
+def _passed_through(branches: Branches) -> list[int | None]:
+    """Return for each result the number of the operand that it is in every branch, or None."""
+    number = [{v: k for k, v in enumerate(br.jaxpr.invars)} for br in branches]
+    each = [[n.get(v) if type(v) is Var else None for v in br.jaxpr.outvars]
+            for n, br in zip(number, branches, strict=True)]  # fmt: skip
+    return [same[0] if len(set(same)) == 1 else None for same in zip(*each, strict=True)]
 
 
 cond_p = Primitive(

@@ -1,0 +1,77 @@
+"""Calls that mix primals and tangents: which results are known without the tangents.
+
+The jvp rule of a user's function runs with its tangents on a tape and its primals known. It may
+pass both through one call (`jit`, `scan`, `while_loop`, `cond`, `checkpoint`), whose result then
+holds primals and tangents too. Such a call is divided by the `dce` rule of its primitive: the call
+that gives the results which need no tangent is made at once, the one that gives the others goes on
+the tape, with what it needs of the primals as residuals.
+
+Neighbours: `tape` asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xprim import ClosedJaxpr, Equation, Primitive, ShapedArray, Var
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A smaller call, that gives some of the results of a call.
+
+    Attributes:
+      results: the numbers of these results.
+      operands: the numbers of the operands that it needs.
+      params: of the smaller call.
+    """
+
+    results: list[int]
+    operands: list[int]
+    params: dict[str, Any]
+
+
+def divided(
+    primitive: Primitive, avals: Sequence[ShapedArray], known: tuple[bool, ...],
+    params: dict[str, Any],
+) -> tuple[Part, Part]:  # fmt: skip
+    """Return the part of a call that needs known operands only, and the part that needs others.
+
+    Args:
+      primitive: a call-like primitive with a `dce` rule.
+      avals: the abstract values of the operands.
+      known: for each operand, whether it is known.
+      params: of the call.
+    """
+    memo = _a_program_of(params).memo
+    key = ("divided", primitive, known, *params.items())
+    if key not in memo:
+        outputs = [Var(a) for a in primitive.infer(tuple(avals), params)]
+        call = Equation(primitive, [Var(a) for a in avals], outputs, params)
+        each = [_part(call, [v is out for v in outputs]) for out in outputs]
+        from_known = [all(known[k] for k in part.operands) for part in each]
+        memo[key] = _part(call, from_known), _part(call, [not f for f in from_known])
+    return memo[key]  # type: ignore[no-any-return]
+
+
+def _a_program_of(params: dict[str, Any]) -> ClosedJaxpr:
+    """Return a program that a call holds, whose memo lives as long as the call."""
+    for value in params.values():
+        for item in value if type(value) is tuple else (value,):
+            if type(item) is ClosedJaxpr:
+                return item
+    raise AssertionError("a call with a dce rule holds a program")
+
+
+def _part(call: Equation, wanted: list[bool]) -> Part:
+    if not any(wanted):
+        return Part([], [], call.params)
+    smaller = call if all(wanted) else call.primitive.rules["dce"](wanted, call)
+    operands = {v: k for k, v in enumerate(call.inputs)}
+    results = {v: k for k, v in enumerate(call.outputs)}
+    return Part(
+        [results[v] for v in smaller.outputs], [operands[v] for v in smaller.inputs],
+        smaller.params,
+    )  # fmt: skip

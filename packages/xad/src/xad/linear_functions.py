@@ -1,0 +1,173 @@
+"""What `vjp`, `linearize` and `linear_transpose` return: linear functions that are pytrees.
+
+The leaves are the residuals, what the derivative keeps of the point it was taken at; the rest, a
+linear program and the structures of arguments and results, is metadata. So such a function may
+leave a `jit`, go into another, be mapped by `vmap`, carried by a `scan`, or be the residuals of a
+`custom_vjp` rule.
+
+Neighbours: `vjp` makes them, `linearize` the programs, `transpose` runs them backwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import xtree
+from xad.linearize import LinearProgram
+from xad.tangents import (
+    checked_tangents,
+    float0_zeros,
+    instantiate,
+    is_differentiable,
+    zeros_of,
+)
+from xad.transpose import backward_pass
+from xprim import ClosedJaxpr, Jaxpr, Linear, Literal, ShapedArray, Var, eval_closed
+from xprim.tracebacks import boundary
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """From what to what a linear function maps.
+
+    Attributes:
+      operation: what made it, for errors.
+      in_tree: the structure of the tuple of primals.
+      in_avals: the abstract values of the primals.
+      out_tree: the structure of the result.
+      out_avals: the abstract values of the results.
+    """
+
+    operation: str
+    in_tree: Any
+    in_avals: Sequence[ShapedArray]
+    out_tree: Any
+    out_avals: Sequence[ShapedArray]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Form:
+    """A linear function without its residuals: what two calls of a compiled function share."""
+
+    jaxpr: Jaxpr
+    nonzero_in: tuple[bool, ...]
+    nonzero_out: tuple[bool, ...]
+    signature: Signature
+
+
+class _LinearFunction:
+    """A linear program with what its arguments and results look like; a node of trees."""
+
+    __slots__ = ("_form", "_program", "_signature")
+
+    operation: ClassVar[str]
+
+    def __init__(
+        self, program: LinearProgram, signature: Signature, form: _Form | None = None
+    ) -> None:
+        self._program = program
+        self._signature = signature
+        self._form = form  # that of the program, when this is no tape, but of plain equations
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], _Form]:
+        """Return the residuals, and the rest."""
+        if self._form is None:
+            program = self._program
+            jaxpr, residuals = _with_scalars_as_constants(program.closed())
+            self._form = _Form(jaxpr, program.nonzero_in, program.nonzero_out, self._signature)
+            self._program = _program_of(self._form, residuals)
+        return tuple(self._program.residuals), self._form
+
+    @classmethod
+    def of_program(cls, closed: ClosedJaxpr, signature: Signature) -> Self:
+        """Return the function of a program that is linear in all of its arguments."""
+        nonzero = [(True,) * len(avals) for avals in (closed.in_avals, closed.out_avals)]
+        return cls.tree_unflatten(_Form(closed.jaxpr, *nonzero, signature), closed.consts)
+
+    @classmethod
+    def tree_unflatten(cls, form: _Form, residuals: Sequence[Any]) -> Self:
+        """Return the function with other residuals."""
+        return cls(_program_of(form, residuals), form.signature, form)
+
+    def __repr__(self) -> str:
+        signature = self._signature
+        ins, outs = [", ".join([a.str_short() for a in avals])
+                     for avals in (signature.in_avals, signature.out_avals)]  # fmt: skip
+        return f"<{type(self).__name__} of {signature.operation}: ({ins}) -> ({outs})>"
+
+
+def _program_of(form: _Form, residuals: Sequence[Any]) -> LinearProgram:
+    return LinearProgram(form.jaxpr, residuals, form.nonzero_in, form.nonzero_out)
+
+
+def _with_scalars_as_constants(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
+    """Return a tape whose floating scalars, which it holds in place, are constants as well."""
+    variable_by_id: dict[int, Var] = {}
+    residuals = list(closed.consts)
+
+    def constant(x: Any) -> Any:
+        if type(x) is not Literal or not is_differentiable(x.aval):
+            return x
+        if id(x) not in variable_by_id:
+            variable_by_id[id(x)] = Var(x.aval)
+            residuals.append(x.value)
+        return variable_by_id[id(x)]
+
+    eqns = [eqn.replace(inputs=[constant(x) for x in eqn.inputs]) for eqn in closed.eqns]
+    constvars = [*closed.jaxpr.constvars, *variable_by_id.values()]
+    return closed.jaxpr.replace(constvars=constvars, eqns=eqns), residuals
+
+
+@xtree.register_pytree_node_class
+class PullBack(_LinearFunction):
+    """From a cotangent of the result to a tuple of cotangents of the primals."""
+
+    __slots__ = ()
+
+    @boundary
+    def __call__(self, *cotangents: Any) -> Any:
+        """Pull a cotangent back; integers among the primals get zeros of dtype `float0`."""
+        signature = self._signature
+        if len(cotangents) != 1:
+            raise TypeError(
+                f"{signature.operation}: the returned function takes one argument, a tree like the "
+                f"result.\n  got       {len(cotangents)} arguments"
+                f"\n  expected  {signature.out_tree}"
+            )
+        cts = checked_tangents(
+            cotangents[0], signature.out_tree, signature.out_avals, signature.operation, "cotangent"
+        )
+        program = self._program
+        given = [ct for ct, nz in zip(cts, program.nonzero_out, strict=True) if nz]
+        args = [Linear(a) for a, nz in zip(signature.in_avals, program.nonzero_in, strict=True)
+                if nz]  # fmt: skip
+        is_tape = self._form is None
+        results = iter(backward_pass(program.jaxpr, program.residuals, args, given, is_tape))
+        return xtree.unflatten(signature.in_tree, [
+            instantiate(next(results)) if nz else float0_zeros(a.shape)
+            for a, nz in zip(signature.in_avals, program.nonzero_in, strict=True)
+        ])  # fmt: skip
+
+
+@xtree.register_pytree_node_class
+class PushForward(_LinearFunction):
+    """From tangents of the primals to the tangent of the result."""
+
+    __slots__ = ()
+
+    @boundary
+    def __call__(self, *tangents: Any) -> Any:
+        """Push tangents forward; integers among the results get zeros of dtype `float0`."""
+        signature = self._signature
+        dots = checked_tangents(
+            tangents, signature.in_tree, signature.in_avals, signature.operation
+        )
+        residuals, form = self.tree_flatten()
+        operands = [d for d, nz in zip(dots, form.nonzero_in, strict=True) if nz]
+        results = iter(eval_closed(ClosedJaxpr(form.jaxpr, residuals), *operands))
+        return xtree.unflatten(signature.out_tree, [
+            next(results) if nz else zeros_of(a)
+            for a, nz in zip(signature.out_avals, form.nonzero_out, strict=True)
+        ])  # fmt: skip

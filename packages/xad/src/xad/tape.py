@@ -1,0 +1,95 @@
+"""The tape: a trace that records what depends on tangents and evaluates the rest at once.
+
+Its tracers are the tangents. What a primitive that mixes primals and tangents gives depends on
+tangents as well, but for the calls in a rule of the user's: those are divided (`known_parts`).
+
+Neighbours: `linearize` runs forward mode over a tape, `transpose` walks it backwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xad.known_parts import divided
+from xad.tangents import JvpRule
+from xprim import JaxprTrace, JaxprTracer, Primitive, Trace
+
+
+class TapeTrace(JaxprTrace):
+    """Records what depends on tangents, evaluates the rest through its parent."""
+
+    __slots__ = ("divides_calls", "records_all")
+
+    name = "linearize"
+
+    def __init__(self, parent: Trace) -> None:
+        super().__init__(parent)
+        self.keeps_sources = parent.keeps_sources  # the tape itself is run at once
+        self.records_all = False
+        self.divides_calls = False  # while a user's rule runs, which may mix primals and tangents
+
+    def process(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """Record what depends on a tangent, hand the rest to the parent."""
+        for x in operands:
+            if type(x) is JaxprTracer and x._trace is self:  # `owns`, on a hot path
+                break
+        else:
+            if not self.records_all:
+                return self.parent.process(primitive, operands, params)  # type: ignore[union-attr]
+        if not primitive.call_like:
+            return self.append(primitive, operands, params)
+        if self.divides_calls:
+            return self._process_in_parts(primitive, operands, params)
+        return super().process(primitive, operands, params)
+
+    def _process_in_parts(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """Evaluate what of a call needs no tangent and record the rest."""
+        rules = primitive.rules
+        if "in_parts" in rules:
+            return rules["in_parts"](*operands, **params)  # type: ignore[no-any-return]
+        if "dce" not in rules:
+            return super().process(primitive, operands, params)
+        known = tuple([not self.owns(x) for x in operands])
+        now, recorded = divided(primitive, [x.aval for x in operands], known, params)
+        result_by_number: dict[int, Any] = {}
+        evaluate = self.parent.process  # type: ignore[union-attr]
+        for part, process in ((recorded, self.append), (now, evaluate)):
+            if part.results:
+                needed = tuple([operands[k] for k in part.operands])
+                results = process(primitive, needed, part.params)
+                result_by_number.update(zip(part.results, results, strict=True))
+        return tuple([result_by_number[k] for k in range(len(result_by_number))])
+
+    def run_rule(self, rule: JvpRule, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        """Run a jvp rule of the user's, whose operations may mix primals and tangents.
+
+        Raises:
+          TypeError: when a result depends on the tangents.
+        """
+        previous, self.divides_calls = self.divides_calls, True
+        try:
+            outs, dots = rule(primals, tangents)
+        finally:
+            self.divides_calls = previous
+        for out in outs:
+            if self.owns(out):
+                raise _depends_on_tangents(out)
+        return outs, dots
+
+    def owns(self, value: Any) -> bool:
+        """Return whether a value depends on a tangent."""
+        return type(value) is JaxprTracer and value._trace is self
+
+
+def _depends_on_tangents(out: Any) -> TypeError:
+    origin = out.origin()
+    return TypeError(
+        "custom_jvp: a rule's result depends on its tangents."
+        + (f"\n  got       {out.aval.str_short()}, {origin}" if origin else "")
+        + "\n  expected  a pair (result, tangent) whose result is computed from the primals alone"
+    )

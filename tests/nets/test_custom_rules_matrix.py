@@ -1,0 +1,241 @@
+"""Net: functions with rules of their own against the plain function, at depth two.
+
+    rule       custom_jvp, custom_vjp, custom_vmap, custom_gradient
+    inside     what the rule's own computation passes through: one or two of jit, checkpoint, scan,
+               while, cond, vmap, map
+    outside    what the function is transformed with: one or two of grad, value_and_grad, vjp, jvp,
+               linearize, hessian, vmap, jit, checkpoint
+
+The rules are correct, so each cell must give what the plain function gives. Two refusals are right,
+and then asked for: forward mode of a function known by its reverse rule, and reverse mode of a
+`while_loop`.
+"""
+
+import functools
+import itertools
+
+import numpy as np
+import pytest
+
+import xnp
+from tests.nets.cells import drawn
+from xad import (
+    checkpoint,
+    custom_gradient,
+    custom_jvp,
+    custom_vjp,
+    grad,
+    hessian,
+    jvp,
+    linearize,
+    value_and_grad,
+    vjp,
+)
+from xbatch import custom_vmap, vmap
+from xjit import jit
+from xnp import lax
+
+X = np.float32([0.3, 0.8, 1.7])
+WEIGHTS = np.float32([0.5, -1.0, 2.0])
+
+NO_FORWARD = "has no forward mode|has no forward-mode derivative"
+NO_REVERSE = "reverse mode needs the values of all steps"
+
+
+def plain(x):
+    return x * xnp.sin(x)
+
+
+def slope(x):
+    return xnp.sin(x) + x * xnp.cos(x)
+
+
+# --- inside: from a function of several arrays to one of the same values -------------------------
+
+
+def _zeros_of_results(fun, xs):
+    return tuple(xnp.zeros_like(y) for y in fun(*xs))
+
+
+def in_scan(fun):
+    def run(*xs):
+        start = (xs, _zeros_of_results(fun, xs))
+        (_, ys), _ = lax.scan(lambda c, _: ((c[0], fun(*c[0])), None), start, None, length=2)
+        return ys
+
+    return run
+
+
+def in_while(fun):
+    def run(*xs):
+        def step(carry):
+            count, args, _ = carry
+            return count + 1, args, fun(*args)
+
+        start = (0, xs, _zeros_of_results(fun, xs))
+        return lax.while_loop(lambda c: c[0] < 2, step, start)[2]
+
+    return run
+
+
+def in_cond(fun):
+    return lambda *xs: lax.cond(xnp.sum(xs[0]) < 1e6, fun, lambda *ys: fun(*[2 * y for y in ys]),
+                                *xs)  # fmt: skip
+
+
+def in_vmap(fun):
+    return lambda *xs: tuple(y[1] for y in vmap(fun)(*[xnp.stack([x, x]) for x in xs]))
+
+
+def in_map(fun):
+    def run(*xs):
+        ys = lax.map(lambda args: fun(*args), tuple(xnp.stack([x, x]) for x in xs))
+        return tuple(y[0] for y in ys)
+
+    return run
+
+
+INSIDE = {
+    "jit": jit, "checkpoint": checkpoint, "scan": in_scan, "while": in_while, "cond": in_cond,
+    "vmap": in_vmap, "map": in_map,
+}  # fmt: skip
+
+
+# --- rules -----------------------------------------------------------------------------------
+
+
+def with_custom_jvp(inside):
+    fun = custom_jvp(plain)
+    rule = inside(lambda x, x_dot: (plain(x), slope(x) * x_dot))
+    fun.defjvp(lambda primals, tangents: rule(primals[0], tangents[0]))
+    return fun
+
+
+def with_custom_vjp(inside):
+    fun = custom_vjp(plain)
+    forward = inside(lambda x: (plain(x), slope(x)))
+    backward = inside(lambda residual, ct: (residual * ct,))
+    fun.defvjp(forward, backward)
+    return fun
+
+
+def with_custom_vmap(inside):
+    fun = custom_vmap(plain)
+    rule = inside(lambda xs: (plain(xs),))
+    fun.def_vmap(lambda axis_size, in_batched, xs: (rule(xs)[0], in_batched[0]))
+    return fun
+
+
+def with_custom_gradient(inside):
+    @custom_gradient
+    def fun(x):
+        y, factor = inside(lambda x: (plain(x), slope(x)))(x)
+        return y, lambda ct: inside(lambda ct: (factor * ct,))(ct)
+
+    return fun
+
+
+RULES = {
+    "custom_jvp": with_custom_jvp, "custom_vjp": with_custom_vjp, "custom_vmap": with_custom_vmap,
+    "custom_gradient": with_custom_gradient,
+}  # fmt: skip
+KNOWN_BY_REVERSE = ("custom_vjp", "custom_gradient")
+
+
+# --- outside: from a function of vectors to another ----------------------------------------------
+
+
+def weighted(fun):
+    return lambda x: xnp.sum(WEIGHTS * fun(x))
+
+
+def by_vjp(fun):
+    def run(x):
+        y, pull_back = vjp(fun, x)
+        return y + pull_back(xnp.asarray(WEIGHTS))[0]
+
+    return run
+
+
+def by_linearize(fun):
+    def run(x):
+        y, push_forward = linearize(fun, x)
+        return y + push_forward(xnp.asarray(WEIGHTS))
+
+    return run
+
+
+OUTSIDE = {
+    "grad": lambda fun: grad(weighted(fun)),
+    "value_and_grad": lambda fun: lambda x: sum(value_and_grad(weighted(fun))(x)),
+    "vjp": by_vjp,
+    "jvp": lambda fun: lambda x: sum(jvp(fun, (x,), (xnp.asarray(WEIGHTS),))),
+    "linearize": by_linearize,
+    "hessian": lambda fun: lambda x: hessian(weighted(fun))(x) @ WEIGHTS,
+    "vmap": lambda fun: lambda x: vmap(fun)(xnp.stack([x, 0.5 * x])).sum(0),
+    "jit": jit,
+    "checkpoint": checkpoint,
+}
+FORWARD = ("jvp", "linearize")
+REVERSE = ("grad", "value_and_grad", "vjp", "hessian")
+
+
+def up_to_two(names):
+    return [(n,) for n in names] + list(itertools.product(names, repeat=2))
+
+
+CELLS = [
+    *itertools.product(RULES, up_to_two(INSIDE), [(o,) for o in OUTSIDE]),
+    *itertools.product(RULES, [(i,) for i in INSIDE], itertools.product(OUTSIDE, repeat=2)),
+]
+
+
+def wrapped(fun, table, names):
+    """Apply the transformations of these names, the last one first."""
+    return functools.reduce(lambda f, name: table[name](f), reversed(names), fun)
+
+
+@functools.cache
+def expected(outside):
+    return np.asarray(wrapped(plain, OUTSIDE, outside)(xnp.asarray(X)))
+
+
+def refusal(rule, inside, outside):
+    """Return the text of the refusal that a cell must, or may, meet, and whether it must."""
+    derivatives = [name for name in reversed(outside) if name in (*FORWARD, *REVERSE)]
+    if rule in KNOWN_BY_REVERSE and derivatives and derivatives[0] in FORWARD:
+        return NO_FORWARD, True
+    if "while" in inside and any(name in REVERSE for name in outside):
+        return NO_REVERSE, rule == "custom_jvp"
+    return "", False
+
+
+def check(rule, inside, outside):
+    fun = RULES[rule](lambda f: wrapped(f, INSIDE, inside))
+    text, must = refusal(rule, inside, outside)
+    run = wrapped(fun, OUTSIDE, outside)
+    if must:
+        with pytest.raises(Exception, match=text):
+            run(xnp.asarray(X))
+        return
+    try:
+        found = run(xnp.asarray(X))
+    except Exception as error:
+        if text and text in str(error):
+            return
+        raise
+    np.testing.assert_allclose(found, expected(outside), rtol=2e-4, atol=2e-4)
+
+
+def test_the_net_has_its_size():
+    print(f"custom rules: {len(CELLS)} cells")
+    assert len(CELLS) >= 4000
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize(
+    ("rule", "inside", "outside"), drawn(CELLS, 150),
+    ids=lambda x: x if isinstance(x, str) else "-".join(x),
+)  # fmt: skip
+def test_a_function_with_a_rule_is_the_plain_function(rule, inside, outside):
+    check(rule, inside, outside)
