@@ -131,7 +131,11 @@ _programs: dict[Any, _Program] = {}
 
 @dataclass(frozen=True, slots=True)
 class _Program:
-    """A function as a program; the traced values that it captured go before its operands."""
+    """A function as a program; the traced values that it captured go before its operands.
+
+    Attributes:
+      seen: what a function that is known by its identity saw when it had been traced.
+    """
 
     closed: ClosedJaxpr
     captured: Sequence[Any]

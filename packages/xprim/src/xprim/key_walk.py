@@ -209,7 +209,8 @@ class Walk:
         return tuple(found)
 
     def _globals(self, fun: types.FunctionType, chains: tuple[Chain, ...]) -> Hashable:
-        known, builtin = fun.__globals__, fun.__builtins__
+        known: dict[str, Any] = fun.__globals__
+        builtin: dict[str, Any] = fun.__builtins__  # type: ignore[attr-defined]
         found: list[Hashable] = []
         for chain in chains:
             name = chain[0]

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import math
 from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
 
-_MAX_DEPTH = 8
+from xtree.exactness import has_equality_of_identity, unseen_in_attributes
+
 _TO_THE_TYPE = frozenset((int, bool, str, bytes, type(None), type(...), type))
 
 
@@ -29,7 +29,7 @@ def static_key(value: Any) -> Hashable:
       >>> static_key(1) == static_key(True), static_key((0.0,)) == static_key((-0.0,))
       (False, False)
     """
-    kind = type(value)
+    kind: Any = type(value)
     if kind in _TO_THE_TYPE:
         return (kind, value)
     if kind is float:
@@ -42,10 +42,10 @@ def static_key(value: Any) -> Hashable:
     if isinstance(value, np.generic):
         return (kind, value.dtype.str, value.tobytes())
     if isinstance(value, tuple) and kind.__eq__ is tuple.__eq__:
-        return (kind, *[static_key(v) for v in value], _unseen_in_attributes(value, 0))
-    if kind.__eq__ is object.__eq__ or isinstance(value, type):
+        return (kind, *[static_key(v) for v in value], unseen_in_attributes(value))
+    if has_equality_of_identity(kind):
         return (kind, value)
-    return (kind, value, _unseen_in_attributes(value, 0))
+    return (kind, value, unseen_in_attributes(value))
 
 
 def _complex(value: complex) -> Hashable:
@@ -70,41 +70,3 @@ _by_kind: dict[type, Callable[[Any], Hashable]] = {
     datetime.datetime: repr,  # so are equal moments in two time zones
     datetime.time: repr,
 }
-
-
-def _unseen(value: Any, depth: int) -> Hashable:
-    """Return what an object's `==` may not see of a value that it holds."""
-    kind = type(value)
-    if kind is float:
-        return (kind, math.copysign(1.0, value) if value == 0 else 0.0)
-    if kind in _TO_THE_TYPE or depth >= _MAX_DEPTH:
-        return kind
-    if isinstance(value, np.generic) or (kind in _by_kind and kind is not frozenset):
-        return static_key(value)
-    if isinstance(value, tuple | list | dict | set | frozenset):
-        return (kind, _unseen_items(value, depth + 1))
-    if kind.__eq__ is object.__eq__ or isinstance(value, type | np.ndarray):
-        return kind
-    return (kind, _unseen_in_attributes(value, depth + 1))
-
-
-def _unseen_items(value: Any, depth: int) -> Hashable:
-    if isinstance(value, dict):
-        return tuple([(_unseen(k, depth), _unseen(v, depth)) for k, v in value.items()])
-    items = [_unseen(v, depth) for v in value]
-    return tuple(items) if isinstance(value, tuple | list) else frozenset(items)
-
-
-def _unseen_in_attributes(value: Any, depth: int) -> Hashable:
-    """Return what `==` may not see of the attributes of an object."""
-    kind = type(value)
-    slots = [name for base in kind.__mro__ for name in _names(vars(base).get("__slots__", ()))]
-    found = [(n, _unseen(getattr(value, n, None), depth)) for n in slots if n[:2] != "__"]
-    attributes = getattr(value, "__dict__", None)
-    if attributes:
-        found += [(name, _unseen(v, depth)) for name, v in attributes.items()]
-    return tuple(found)
-
-
-def _names(slots: Any) -> tuple[str, ...]:
-    return (slots,) if isinstance(slots, str) else tuple(slots)

@@ -19,6 +19,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 
 from xtree.errors import MalformedNodeError, error_text, shown
+from xtree.exactness import unseen_in_attributes
 from xtree.locks import forkable_rlock
 
 __all__ = ["InternTable", "equality_key", "is_hashable", "is_same", "value_key"]
@@ -47,9 +48,6 @@ def value_key(data: Any) -> tuple[Hashable, bool]:
         return (kind, data), True
     if kind is float:
         return (float, data.hex()), True  # -0.0 is not 0.0, and a NaN is itself
-    if isinstance(data, tuple) and kind.__eq__ is tuple.__eq__ and not hasattr(data, "__dict__"):
-        keys = [value_key(item) for item in data]  # a named tuple
-        return (kind, *[key for key, _ in keys]), all(by_value for _, by_value in keys)
     return (_Identity, id(data)), False
 
 
@@ -82,7 +80,11 @@ class _ByEquality:
     def __eq__(self, other: object) -> bool:
         if type(other) is not _ByEquality or type(other.value) is not type(self.value):
             return False
-        return is_same(self.value, other.value)
+        if self.value is other.value:
+            return True
+        return is_same(self.value, other.value) and (
+            unseen_in_attributes(self.value) == unseen_in_attributes(other.value)
+        )
 
     def __hash__(self) -> int:
         return self._hash
