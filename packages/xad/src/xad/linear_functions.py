@@ -60,7 +60,7 @@ class _Form:
 class _LinearFunction:
     """A linear program with what its arguments and results look like; a node of trees."""
 
-    __slots__ = ("_form", "_program", "_signature")
+    __slots__ = ("__weakref__", "_form", "_program", "_signature")
 
     operation: ClassVar[str]
 
