@@ -80,3 +80,16 @@ def test_a_rule_whose_result_depends_on_its_tangents_is_refused():
     fun.defjvp(lambda primals, tangents: (primals[0] ** 2 + 0 * tangents[0], tangents[0]))
     with pytest.raises(TypeError, match=r"custom_jvp: a rule's result depends on its tangents\."):
         grad(fun)(3.0)
+
+
+@pytest.mark.parametrize("call", [checkpoint, _through_scan], ids=["checkpoint", "scan"])
+def test_a_call_that_ignores_the_tangents_it_is_given_is_known(call):
+    fun = custom_jvp(lambda x: x * x)
+    both = call(lambda x, x_dot: (x * x, xnp.zeros_like(x)))
+    fun.defjvp(lambda primals, tangents: both(primals[0], tangents[0]))
+    value, gradient = value_and_grad(fun)(3.0)
+    assert (float(value), float(gradient)) == (9.0, 0.0)
+    half = custom_jvp(lambda x: x * x)
+    value_of = call(lambda x, x_dot: (x * x, 2 * x))
+    half.defjvp(lambda p, t: (lambda y, s: (y, s * t[0]))(*value_of(p[0], t[0])))
+    assert float(grad(half)(3.0)) == 6.0

@@ -68,7 +68,7 @@ def _a_program_of(params: dict[str, Any]) -> ClosedJaxpr:
 def _part(call: Equation, wanted: list[bool]) -> Part:
     if not any(wanted):
         return Part([], [], call.params)
-    smaller = call if all(wanted) else call.primitive.rules["dce"](wanted, call)
+    smaller = call.primitive.rules["dce"](wanted, call)
     operands = {v: k for k, v in enumerate(call.inputs)}
     results = {v: k for k, v in enumerate(call.outputs)}
     return Part(

@@ -60,7 +60,7 @@ class _Form:
 class _LinearFunction:
     """A linear program with what its arguments and results look like; a node of trees."""
 
-    __slots__ = ("_form", "_program", "_signature")
+    __slots__ = ("__weakref__", "_form", "_program", "_signature")
 
     operation: ClassVar[str]
 
@@ -83,8 +83,9 @@ class _LinearFunction:
     @classmethod
     def of_program(cls, closed: ClosedJaxpr, signature: Signature) -> Self:
         """Return the function of a program that is linear in all of its arguments."""
-        nonzero = [(True,) * len(avals) for avals in (closed.in_avals, closed.out_avals)]
-        return cls.tree_unflatten(_Form(closed.jaxpr, *nonzero, signature), closed.consts)
+        nonzero_in, nonzero_out = (True,) * len(closed.in_avals), (True,) * len(closed.out_avals)
+        form = _Form(closed.jaxpr, nonzero_in, nonzero_out, signature)
+        return cls.tree_unflatten(form, closed.consts)
 
     @classmethod
     def tree_unflatten(cls, form: _Form, residuals: Sequence[Any]) -> Self:
