@@ -397,16 +397,6 @@ def _option_named(name: str, operation: str) -> Option[Any]:
     return option
 
 
-class _Switch(Option[bool]):
-    """The option `disable_jit`, whose value has a name of its own."""
-
-    __slots__ = ()
-
-    def __call__(self, disable: bool = True) -> Override:  # type: ignore[override]
-        """Return a context manager and decorator under which the option is `disable`."""
-        return super().__call__(disable)
-
-
 def _flag(name: str, doc: str, default: bool = False, in_cache_key: bool = True) -> Option[bool]:
     return define(Option(name, default, doc, kind=bool, in_cache_key=in_cache_key))
 
@@ -465,11 +455,9 @@ default_device = define(Option[Any](
     "where new arrays go: None, the name of a platform such as 'cpu', or a device",
     in_cache_key=True, validate=_names_a_device,
 ))  # fmt: skip
-disable_jit = define(_Switch(
-    "disable_jit", False,
-    "Whether `jit` calls its function as it is, and control flow runs as Python.",
-    kind=bool, in_cache_key=True,
-))  # fmt: skip
+disable_jit = _flag(
+    "disable_jit", "Whether `jit` calls its function as it is, and control flow runs as Python."
+)
 debug_nans = _flag("debug_nans", "Whether a result that holds a NaN is an error.")
 debug_infs = _flag("debug_infs", "Whether a result that holds an infinity is an error.")
 debug_key_reuse = _flag("debug_key_reuse", "Whether using a random key twice is an error.")
