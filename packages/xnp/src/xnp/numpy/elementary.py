@@ -24,6 +24,7 @@ from xnp.numpy.promoting import (
     promoted,
     scalar_like,
     select,
+    spread,
 )
 from xnp.numpy.ufuncs import binary_function, unary_function
 from xprim import Array, dtypes
@@ -69,7 +70,12 @@ cbrt = _of("cbrt", "cbrt", "Return the cube root, also of negative numbers.")
 def _logarithm(name: str, base: float) -> Callable[[Any], Any]:
     def written(x: Any) -> Any:
         (x,) = inexact(name, x)
-        return bind("div", bind("log", x), scalar_like(math.log(base), x))
+        y = bind("log", x)
+        if not dtypes.is_complex(x.aval.dtype):
+            return bind("div", y, scalar_like(math.log(base), y))
+        # part by part: infinity divided by a complex number would be NaN
+        parts = [bind("real", y), bind("imag", y)]
+        return bind("complex", *[bind("div", p, scalar_like(math.log(base), p)) for p in parts])
 
     return written
 
@@ -226,7 +232,8 @@ def _sinc(x: Any) -> Any:
     signed = select(even, far, bind("neg", far))
     infinite = bind("eq", bind("abs", wide), scalar_like(math.inf, wide))
     signed = select(infinite, scalar_like(0, wide), signed)
-    return cast(select(near, series, signed), dtype)
+    result = select(near, series, signed)
+    return result if wide is x else cast(result, dtype)
 
 
 # The last term left out is below half an ulp for |r| <= 1/2.
@@ -393,7 +400,7 @@ def _imag(x: Any) -> Any:
     x = array_of(x, "imag")
     if dtypes.is_complex(x.aval.dtype):
         return bind("imag", x)
-    return filled(0, x.aval.shape, x.aval.dtype)
+    return spread(scalar_like(0, x), x.aval.shape)
 
 
 def _conjugate(x: Any) -> Any:

@@ -79,7 +79,8 @@ def elementwise_shape(
                 f"\n  expected  {_KIND_NAMES.get(kinds, 'another dtype')}"
             )
         out = out_dtype(dtype) if callable(out_dtype) else out_dtype
-        weak = all(a.weak_type for a in avals) and out is None
+        # a function goes to the dtype of the parts, or of the whole, which is as weak
+        weak = all(a.weak_type for a in avals) and (out is None or callable(out_dtype))
         return (shaped_array(shape, dtype if out is None else out, weak),)
 
     return shape_rule

@@ -1,0 +1,199 @@
+"""Values that once differed from NumPy's: quotients by zero, extremes, empty arrays, sets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import xnp
+from xnp import lax
+from xprim import config
+
+FLOATS = np.array([-1.0, 0.0, 1.0, -0.0, np.inf, np.nan], np.float32)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_floats_over_zero_are_infinite_or_nan_as_in_numpy(zero: float) -> None:
+    y = np.float32(zero)
+    np.testing.assert_array_equal(xnp.array(FLOATS) // y, FLOATS // y)
+    quotient, rest = xnp.divmod(FLOATS, y)
+    np.testing.assert_array_equal(quotient, np.divmod(FLOATS, y)[0])
+    assert np.isnan(rest).all()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint8"])
+@pytest.mark.parametrize("name", ["mod", "remainder", "fmod"])
+def test_the_rest_of_integers_by_zero_is_zero(name: str, dtype: str) -> None:
+    x = np.array([5, 0, 7], dtype)
+    assert getattr(xnp, name)(x, np.zeros((), dtype)).tolist() == [0, 0, 0]
+    assert getattr(xnp, name)(x, np.array([0, 3, 4], dtype)).tolist() == [0, 0, 3]
+
+
+@pytest.mark.filterwarnings("ignore")  # NumPy overflows
+def test_ldexp_is_exact_at_the_extremes() -> None:
+    x = np.float32([1, 1, 3e-40, 1.1e-38, 2**-100, 2.0**100, 1.7, 0, np.inf, 1, -1, -1.9999998])
+    n = np.int32([128, -149, 100, 30, 200, -230, -130, 2000, 5, 2**31 - 1, -(2**31), -130])
+    np.testing.assert_array_equal(xnp.ldexp(x, n), np.ldexp(x, n))
+    assert xnp.ldexp(np.float16(1.5), np.int8([-24, 15, 127])).tolist() == [2**-23, 49152, np.inf]
+
+
+def test_ldexp_refuses_complex_numbers() -> None:
+    with pytest.raises(ValueError, match="complex numbers have no exponent"):
+        xnp.ldexp(1j, 2)
+
+
+def test_sinc_is_zero_at_the_infinities() -> None:
+    assert xnp.sinc(np.float32([np.inf, -np.inf, 0])).tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_log1p_of_complex_numbers_near_zero_and_the_unit_circle_is_exact(dtype: str) -> None:
+    mpmath = pytest.importorskip("mpmath")
+    values = [1e-10 + 1e-10j, 1e-4 + 1e-4j, -5e-9 + 1e-4j, -1 + 1.0001j, 3 + 4j, -1e-12 + 0j]
+    x = np.array(values, dtype)
+    with mpmath.workprec(300):
+        exact = np.array([complex(mpmath.log1p(mpmath.mpc(complex(v)))) for v in x])
+    with config.enable_x64(True):
+        found = np.asarray(xnp.log1p(x)).astype(complex)
+    eps = np.finfo(dtype).eps
+    np.testing.assert_allclose(found.real, exact.real, rtol=4 * eps)
+    np.testing.assert_allclose(found.imag, exact.imag, rtol=4 * eps)
+
+
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("bins", [[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]])
+def test_digitize_takes_bins_that_descend(bins: list[float], right: bool) -> None:
+    x = np.float32([0.5, 1, 2.5, 3, 5, np.nan])
+    found = xnp.digitize(x, np.float32(bins), right=right)
+    assert found.tolist() == np.digitize(x, bins, right=right).tolist()
+
+
+def test_apply_acts_on_an_element_as_often_as_it_is_named() -> None:
+    x = xnp.array([1.0, 2.0, 3.0, 4.0])
+    assert x.at[np.array([1, 1, 2])].apply(lambda v: v * 3).tolist() == [1, 18, 9, 4]
+    assert x.at[np.array([1, 1])].power(np.float32([2, 3])).tolist() == [1, 64, 3, 4]
+    matrix = xnp.ones((2, 3))
+    assert matrix.at[:, [0, 0]].apply(lambda v: v + 1).tolist() == [[3, 1, 1], [3, 1, 1]]
+    assert x.at[np.array([9, -1])].apply(lambda v: v + 1, mode="drop").tolist() == [1, 2, 3, 5]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_covariance_of_too_few_observations_is_nan() -> None:
+    assert np.isnan(xnp.cov(xnp.zeros((3, 0)))).all()
+    assert np.isnan(xnp.cov(xnp.zeros((0,))))
+    assert np.isnan(xnp.cov(xnp.ones((2, 2)), fweights=np.array([1, 0]))).all()
+
+
+def test_norms_of_empty_arrays_are_zero_where_they_have_a_greatest_element() -> None:
+    for order in (None, 0, 1, 2, np.inf):
+        assert float(xnp.linalg.norm(xnp.zeros(0), order)) == 0
+    for order in (1, 2, np.inf, "fro", "nuc"):
+        assert float(xnp.linalg.norm(xnp.zeros((0, 3)), order)) == 0
+
+
+@pytest.mark.parametrize(("shape", "order"), [((0,), -np.inf), ((0, 3), -np.inf), ((0, 3), -2)])
+def test_a_norm_that_is_the_least_of_nothing_is_refused(shape: tuple[int, ...], order: int) -> None:
+    with pytest.raises(ValueError, match="the least of no elements is not defined"):
+        xnp.linalg.norm(xnp.zeros(shape), order)
+
+
+def test_unique_counts_those_elements_alone_that_it_returns() -> None:
+    values, counts = xnp.unique(np.array([3, 1, 1, 2]), size=2, return_counts=True)
+    assert (values.tolist(), counts.tolist()) == ([1, 2], [2, 1])
+
+
+def test_unique_of_nothing_needs_a_value_to_fill_with() -> None:
+    with pytest.raises(ValueError, match="has no element to fill a result of size 3"):
+        xnp.unique(xnp.zeros(0), size=3)
+    assert xnp.unique(xnp.zeros(0), size=2, fill_value=7).tolist() == [7, 7]
+
+
+def test_nan_is_equal_to_nothing_in_setxor1d() -> None:
+    found = xnp.setxor1d(np.array([1, np.nan]), np.array([2, np.nan]))
+    np.testing.assert_array_equal(found, [1, 2, np.nan, np.nan])
+    nan = np.complex64([complex(np.nan, 1), 1, complex(1, np.nan)])
+    assert np.isnan(xnp.setxor1d(nan, nan)).tolist() == [True, True]
+    assert np.isnan(xnp.unique(nan)).tolist() == [False, True]
+
+
+def test_sets_of_a_fixed_size_are_filled_with_their_least_element() -> None:
+    x, y = np.array([1, 2, 3]), np.array([3, 4, 2])
+    assert xnp.setxor1d(x, y, size=4).tolist() == [1, 4, 1, 1]
+    assert xnp.intersect1d(x, y, size=3).tolist() == [2, 3, 2]
+    common, first, second = xnp.intersect1d(x, y[:2], size=2, return_indices=True)
+    assert (common.tolist(), first.tolist(), second.tolist()) == ([3, 3], [2, 3], [0, 2])
+
+
+@pytest.mark.parametrize("name", ["intersect1d", "setdiff1d", "setxor1d"])
+def test_sets_of_empty_arrays_have_a_fixed_size_too(name: str) -> None:
+    assert getattr(xnp, name)(xnp.zeros(0), xnp.zeros(0), size=2).tolist() == [0, 0]
+
+
+def test_trim_zeros_takes_any_number_of_dimensions() -> None:
+    x = np.array([[0, 0, 0], [0, 1, 0], [0, 0, 0]])
+    assert xnp.trim_zeros(x).tolist() == [[1]]
+    assert xnp.trim_zeros(x, "f", axis=0).tolist() == [[0, 1, 0], [0, 0, 0]]
+    assert xnp.trim_zeros(np.zeros(3)).tolist() == []
+
+
+DIRECTIVES = ["r", "c", "0", "-1", "0,2", "1,2,0", "0,3,-2", "1,3"]
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # NumPy's matrix of "r" and "c"
+@pytest.mark.parametrize("directive", DIRECTIVES)
+@pytest.mark.parametrize("name", ["r_", "c_"])
+def test_a_string_in_front_says_how_arrays_are_joined(name: str, directive: str) -> None:
+    found = getattr(xnp, name)[directive, np.array([1, 2, 3]), np.array([4, 5, 6])]
+    joiner = getattr(np, name)
+    expected = np.asarray(joiner[directive, np.array([1, 2, 3]), np.array([4, 5, 6])])
+    assert found.tolist() == expected.tolist()
+
+
+def test_other_strings_in_front_are_refused() -> None:
+    with pytest.raises(ValueError, match="r_: there is no directive 'q'"):
+        xnp.r_["q", 1]
+    with pytest.raises(ValueError, match="c_: a string must come first"):
+        xnp.c_[1, "r"]
+
+
+def test_gradient_along_one_axis_in_a_tuple_is_an_array() -> None:
+    x = np.array([[1.0, 2, 4], [3, 5, 9]])
+    assert xnp.gradient(x, axis=(1,)).tolist() == np.gradient(x, axis=(1,)).tolist()
+
+
+def test_lcm_wraps_around_as_in_numpy() -> None:
+    x, y = np.int32([2**30, 2**31 - 1, 6, -4]), np.int32([3, 2**31 - 2, -4, -(2**31)])
+    assert xnp.lcm(x, y).tolist() == np.lcm(x, y).tolist()
+    assert xnp.lcm(np.int8([100]), np.int8([99])).tolist() == [-84]
+
+
+def test_mgrid_of_nothing_is_an_empty_vector_of_integers() -> None:
+    assert (xnp.mgrid[()].shape, xnp.mgrid[()].dtype.kind) == ((0,), "i")
+    assert xnp.ogrid[()] == ()
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 32, 33, 100, 1100])
+def test_reduce_joins_elements_from_the_left_in_blocks_of_32(count: int) -> None:
+    x = np.random.default_rng(count).integers(-9, 9, count).astype(np.int32)
+    level = list(x)
+    while len(level) > 32:
+        blocks = [level[k : k + 32] for k in range(0, len(level), 32)]
+        level = [b[0] - sum(b[1:]) for b in blocks]
+    assert int(lax.reduce(x, np.int32(7), lax.sub, (0,))) == 7 - sum(level)
+
+
+def test_reduce_goes_over_dimensions_in_row_major_order() -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert float(lax.reduce(x, np.float32(0), lambda a, b: a * 2 + b, (0, 1))) == 57
+    found = lax.reduce_window(np.arange(6.0), 0.0, lax.sub, (3,), (1,), "VALID")
+    assert found.tolist() == [-3, -6, -9, -12]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [xnp.degrees, xnp.log2, xnp.reciprocal, xnp.sinc, lambda x: xnp.hypot(x, 2.5),
+     lambda x: xnp.floor_divide(x, 2.5), lambda x: xnp.logaddexp2(x, x)],
+)  # fmt: skip
+def test_functions_of_python_numbers_stay_weakly_typed(function: object) -> None:
+    assert function(2.5).weak_type  # type: ignore[operator]

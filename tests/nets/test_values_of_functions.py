@@ -1,0 +1,137 @@
+"""The net of values: every public function of `xnp` and `xnp.lax` on the operands of a grid.
+
+At each point the result outside of `jit` is compared with the compiled one, and its value, dtype,
+weak type and shape with the oracle's. A public function without a row fails. What differs on
+purpose is in `value_differences`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xjit
+import xnp
+from tests.nets import value_rows
+from tests.nets.cells import drawn
+from tests.nets.value_cells import (
+    Cell,
+    Library,
+    Point,
+    arrays_among,
+    called,
+    cells,
+    compiled,
+    difference,
+    points,
+    tolerance_of,
+)
+from tests.nets.value_differences import reason_for
+from tests.nets.value_operands import DTYPES, WIDE_DTYPES
+
+pytestmark = [pytest.mark.fuzz, pytest.mark.filterwarnings("ignore")]
+
+OURS = Library({"xnp": xnp, "lax": xnp.lax}, xjit.jit, xnp.array)
+CELLS = cells(DTYPES)
+CHUNK = 12  # cells in one program
+
+
+def chunks(some: Sequence[Cell]) -> list[tuple[Cell, ...]]:
+    """Return cells in groups of one dtype."""
+    by_dtype = sorted(some, key=lambda c: c.dtype)
+    found = [tuple(by_dtype[k : k + CHUNK]) for k in range(0, len(by_dtype), CHUNK)]
+    return found
+
+
+def name_of(chunk: Sequence[Cell]) -> str:
+    return f"{chunk[0].name}..{chunk[-1].name}-{chunk[0].dtype}"
+
+
+def test_every_public_function_has_a_row() -> None:
+    without = {n for names in value_rows.WITHOUT_ROW.values() for n in names.split()}
+    for space, module in OURS.spaces.items():
+        with_row = {c.name for c in CELLS if c.space == space}
+        public = {n for n in dir(module) if callable(getattr(module, n)) and n[0] != "_"}
+        public = {n for n in public if not n.endswith("_p")}
+        assert sorted(public - with_row - without) == []
+        assert sorted(with_row - public) == []
+
+
+def test_the_net_is_wide() -> None:
+    assert len(CELLS) >= 6000
+    assert len(points(CELLS[:20])) == 160
+
+
+def _eager(some: Sequence[Point]) -> Iterator[tuple[Point, list[Any]]]:
+    """Yield the points whose function takes the operands, with its results."""
+    for point in some:
+        try:
+            yield point, called(OURS, point)
+        except (AttributeError, TypeError, ValueError, IndexError, OverflowError):
+            continue  # the form, or the function, does not take these operands
+
+
+def _unlike(point: Point, found: Any, expected: Any, against: str) -> list[str]:
+    text = difference(found, expected, tolerance_of(point.cell.dtype))
+    if not text or reason_for(str(point), against):
+        return []
+    return [f"{point}: {text}"]
+
+
+@pytest.mark.parametrize("chunk", drawn(chunks(CELLS), 4), ids=name_of)
+def test_compiled_functions_give_what_evaluated_ones_give(chunk: tuple[Cell, ...]) -> None:
+    some = [p for p in points(chunk) if not reason_for(str(p), "compiled")]
+    results = list(_eager(some))
+    found = compiled(OURS, [p for p, _ in results])
+    faults = [
+        fault
+        for (point, eager), staged in zip(results, found, strict=True)
+        for fault in _unlike(point, arrays_among(eager), staged, "compiled")
+    ]
+    assert faults == []
+
+
+def _oracle() -> Library:
+    jax = pytest.importorskip("jax")
+    return Library({"xnp": jax.numpy, "lax": jax.lax}, jax.jit, jax.numpy.array)
+
+
+def _taken_by_oracle(oracle: Library, some: Sequence[Point]) -> Iterator[Point]:
+    jax = pytest.importorskip("jax")
+    for point in some:
+        if reason_for(str(point), "oracle"):
+            continue
+        arrays = {k: v for k, v in point.operands.items() if isinstance(v, np.ndarray)}
+        try:
+            jax.eval_shape(lambda a, p=point: arrays_among(called(oracle, p, a)), arrays)
+        except Exception:  # whatever it says: the oracle does not take these operands
+            continue
+        yield point
+
+
+@pytest.mark.parametrize("chunk", drawn(chunks(CELLS), 4), ids=name_of)
+def test_functions_give_what_the_oracle_gives(chunk: tuple[Cell, ...]) -> None:
+    oracle = _oracle()
+    some = list(_taken_by_oracle(oracle, points(chunk)))
+    expected = compiled(oracle, some)
+    faults = []
+    for point, theirs in zip(some, expected, strict=True):
+        try:
+            ours = arrays_among(called(OURS, point))
+        except Exception as error:  # noqa: BLE001 - each one is a finding
+            faults.append(f"{point}: {type(error).__name__}: {str(error).splitlines()[0]}")
+        else:
+            faults += _unlike(point, ours, theirs, "oracle")
+    assert faults == []
+
+
+@pytest.mark.parametrize("chunk", drawn(chunks(cells(WIDE_DTYPES)), 1), ids=name_of)
+def test_wide_functions_give_what_the_oracle_gives(chunk: tuple[Cell, ...]) -> None:
+    jax = pytest.importorskip("jax")
+    from xprim import config
+
+    with jax.enable_x64(True), config.enable_x64(True):
+        test_functions_give_what_the_oracle_gives(chunk)

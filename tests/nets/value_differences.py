@@ -1,0 +1,63 @@
+"""Points of the net of values that differ on purpose, or cannot be compared, with the reasons.
+
+A row is a pattern of points (a function, or a layout behind a comma), what they are compared with
+("oracle", "compiled" or "both"), and why.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+
+_ANY_PART = "which elements come first within the parts is not defined"
+_SERIES = "special functions far out: each back end has its own series and ends it elsewhere"
+_STAY_WEAK = "a Python number stays weakly typed, whatever it goes through"
+_SHAPED = "a mask broader than a Python number: nothing to reduce over"
+
+DIFFERENCES: tuple[tuple[str, str, str], ...] = (
+    # not to be compared
+    (r"xnp\.(arg)?partition\(", "oracle", _ANY_PART),
+    (r"xnp\.ix_\(v\) of bool|choose\(", "compiled", "it looks at values"),
+    (r"xnp\.trim_zeros", "compiled", "its size depends on values"),
+    (r"lax\.(betainc|igamma|igammac|igamma_grad_a|polygamma|random_gamma_grad|zeta)\(.*special",
+     "both", _SERIES),
+    (r"xnp\.interp\(v, v, w\)", "both", "the points do not ascend: undefined"),
+    (r"\.(cumsum|cumprod)\(.*special", "both", "the order of a sum of huge numbers"),
+    (r"(nan)?median\(.*special", "both", "half of the least normal number, which is subnormal"),
+    (r"arg(max|min)\(.*complex", "oracle", "the oracle traces it, but cannot compile it"),
+    # better for users
+    (r"xnp\.(amax|amin|max|min|sum|prod|ptp|cum\w+|nan\w+|mean|average|diagflat)\(.*, Python",
+     "oracle", _STAY_WEAK),
+    (r"where=m.*, Python", "oracle", _SHAPED),
+    (r"xnp\.modf\(.*special", "oracle", "an infinity has the fraction 0, as in NumPy, not NaN"),
+    (r"xnp\.fmod\(x, y\) of bool", "oracle", "the rest by False is 0, as it is of integers"),
+    (r"xnp\.nanquantile\(.*special", "oracle", "the least of infinities is one, not NaN"),
+    (r"xnp\.poly\(v\).*(special|empty)", "oracle", "NaN spreads over the products"),
+    (r"unique_(all|counts)\(.*empty", "oracle", "counts have the size that was asked for"),
+    (r"lax\.reduce(_window)?\(.*v\[0\]", "oracle",
+     "an initial value that is not neutral enters once, and stands for the padding"),
+    (r"lax\.gather\(.*(one|scalar)", "oracle", "out of bounds is filled in, as the page says"),
+    (r"(arctan2|atan2)\(.*complex", "oracle", "complex numbers have no angle to each other"),
+    (r"(power|pow)\(x, y\) of complex.*special", "oracle",
+     "0 to a complex power with a positive real part is 0, its limit"),
+    # refused here
+    (r"xnp\.insert\(v, 1, 3\).*empty", "oracle", "a position out of bounds, as in NumPy"),
+    (r"xnp\.polymul\(v, w\).*empty", "oracle", "a polynomial without coefficients"),
+    (r"xnp\.(vectorize|frompyfunc)\(.*empty", "oracle", "no element to apply it to"),
+    (r"xnp\.pad\(.*mean.*empty", "oracle", "no element to take the mean of"),
+    (r"lax\.collapse\(.*scalar", "oracle", "no dimension to collapse"),
+    (r"lax\.scatter_apply\(.*empty", "oracle", "no element to apply it to"),
+)  # fmt: skip
+
+
+@functools.cache
+def _patterns() -> tuple[tuple[re.Pattern[str], str, str], ...]:
+    return tuple([(re.compile(pattern), against, why) for pattern, against, why in DIFFERENCES])
+
+
+def reason_for(point: str, against: str) -> str:
+    """Return why a point may differ from what it is compared with, or nothing."""
+    for pattern, whom, why in _patterns():
+        if whom in (against, "both") and pattern.search(point):
+            return why
+    return ""
