@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from xbatch import vmap
-from xjit import devices, jit
+from xjit import device_put, devices, jit
 from xnp import lax
 from xpar import all_gather, axis_index, pmap, pmax, pmean, ppermute, psum, psum_scatter
 from xprim import as_array
@@ -264,3 +264,12 @@ def test_the_axes_of_arguments_are_worked_out_once_for_each_signature(monkeypatc
     np.testing.assert_array_equal(f(x, y), [[3, 3]])
     with pytest.raises(TypeError):
         f(np.ones((1, 3), np.float32), y)
+
+
+def test_a_result_is_put_on_one_device_as_a_whole():
+    whole = np.arange(2.0 * len(devices())).reshape(len(devices()), 2)
+    for device in devices()[:2]:
+        x = device_put(pmap(lambda x: x + 1)(whole), device)
+        assert x.devices() == {device}
+        assert x.committed
+        assert np.array_equal(np.asarray(x), whole + 1)

@@ -1,5 +1,7 @@
 """The command line of the demo, run as a user runs it."""
 
+import contextlib
+import signal
 import subprocess
 import sys
 
@@ -61,3 +63,48 @@ def test_training_on_own_data_writes_the_pictures(tmp_path):
     assert "held-out accuracy" in done.stdout
     for name in ("loss.png", "confusion.png", "predictions.png"):
         assert (tmp_path / "pictures" / name).read_bytes().startswith(b"\x89PNG")
+
+
+def start_endless(tmp_path):
+    """Start a training that ends only when it is stopped; return it when it has its data."""
+    for module in ("rich", "matplotlib"):
+        pytest.importorskip(module)
+    y = np.arange(400) % 3
+    np.savez(tmp_path / "own.npz", x=4 * np.eye(6)[y] + np.arange(400)[:, None] % 7, y=y)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "xstack.demo", "--data", "own.npz", "--steps", "10000000",
+         "--out", "pictures"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert "held-out examples" in process.stdout.readline()
+    return process
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes are interrupted otherwise there")
+@pytest.mark.parametrize("seconds", [0.0, 0.3, 1.0, 2.5])
+def test_ctrl_c_at_any_moment_leaves_pictures_of_what_there_is(tmp_path, seconds):
+    process = start_endless(tmp_path)
+    try:  # whatever the training is doing by then: nothing is asserted about when that is
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 130, err
+    assert err == ""
+    nothing = "stopped by the user, before the first step: nothing to draw" in out
+    assert nothing or "stopped by the user, drawing what there is" in out
+    names = ("loss.png", "confusion.png", "predictions.png")
+    assert all((tmp_path / "pictures" / name).exists() is not nothing for name in names)
+    assert seconds < 2 or not nothing
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes are interrupted otherwise there")
+def test_a_second_ctrl_c_ends_the_demo_at_once_without_a_traceback(tmp_path):
+    process = start_endless(tmp_path)
+    for _ in range(2):  # where Python sees both at once they count as one, which ends it as well
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.2)
+        process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert err in ("", "demo: stopped\n")

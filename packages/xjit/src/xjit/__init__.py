@@ -26,9 +26,10 @@ from xjit.devices import (
     process_indices,
     set_num_cpu_devices,
 )
-from xjit.eager_backend import EagerBackend, compile_and_run
+from xjit.eager_backend import EagerBackend, NoDevices, compile_and_run
+from xjit.exits import end_threads_at_exit
 from xjit.function_caches import check_captured_values, clear_functions
-from xjit.jaxlib_gateway import XlaError
+from xjit.jaxlib_gateway import XlaError, guard_forks, when_orphaned
 from xjit.jit import jit
 from xjit.jit_primitive import jit_p
 from xjit.lowering import LoweredProgram, lower
@@ -44,7 +45,10 @@ from xprim import install_backend, register_buffer_reader, source
 
 register_buffer_reader(read_buffer)
 install_backend(EagerBackend())
+when_orphaned(lambda: install_backend(NoDevices()))
+guard_forks()
 attach()
+end_threads_at_exit()
 
 
 def clear_caches() -> None:

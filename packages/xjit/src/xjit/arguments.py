@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import xtree
-from xprim import Array, as_array, shaped_array
+from xprim import Array, ShapedArray, as_array, config, shaped_array, state
 from xprim.static_keys import static_key
 from xprim.wording import brief, described
 
@@ -182,16 +182,26 @@ class Arguments:
         self.statics = statics
         self.num_args = num_args
 
-    def call(self, fun: Callable[..., Any], leaves: Sequence[Any]) -> Any:
-        """Call the function with other leaves in place of the traced arguments."""
+    def key(self, avals: Sequence[ShapedArray], *, in_axes: bool = False) -> tuple[Any, ...]:
+        """Return what the trace of a call depends on, the abstract values third.
+
+        Args:
+          avals: of the leaves.
+          in_axes: whether the named axes of now count, as they do inside transformations.
+        """
+        key = (self.tree, self.statics, tuple(avals), config.trace_context())
+        return (*key, tuple(state.axis_sizes.items())) if in_axes else key
+
+    def filled(self, leaves: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+        """Return the arguments with other leaves in place of the traced ones."""
         args, kwargs = self.tree.unflatten(leaves)
         if not self.fixed:
-            return fun(*args, **kwargs)
+            return args, kwargs
         fixed = dict(self.fixed)
         rest = iter(args)
         everything = [fixed[i] if i in fixed else next(rest) for i in range(self.num_args)]
         named = {key: value for key, value in self.fixed if isinstance(key, str)}
-        return fun(*everything, **kwargs, **named)
+        return everything, kwargs | named
 
     def arrays(self) -> list[Any]:
         """Return the leaves as Arrays; host values are let in.

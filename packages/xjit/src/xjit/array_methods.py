@@ -59,6 +59,8 @@ def _block_until_ready(self: ConcreteArray) -> ConcreteArray:
     """Wait until the elements are computed and return the array."""
     # A program's results are waited for in turn, so this asks the buffer itself.
     if self._host is None:
+        if gateway.is_orphan[0]:
+            gateway.block_until_ready(_buffer_of(self))
         try:
             self._buffer.block_until_ready()
         except (AttributeError, gateway.RuntimeFailure):  # none, gone, or failed: says so

@@ -9,10 +9,11 @@ Neighbours: `jit` keeps the programs of functions here, `compile` the executable
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
+
+from xtree.locks import forkable_rlock
 
 T = TypeVar("T")
 
@@ -37,7 +38,7 @@ class Bounded(Generic[T]):
         self._weigh = weigh
         self._entries: OrderedDict[Hashable, tuple[T, float]] = OrderedDict()
         self._total = 0.0
-        self._lock = threading.RLock()  # re-entrant: finalisers may remove entries
+        self._lock = forkable_rlock()  # re-entrant: finalisers may remove entries
 
     def __len__(self) -> int:
         return len(self._entries)

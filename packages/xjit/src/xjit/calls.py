@@ -17,17 +17,18 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import xtree
-from xjit.arguments import Arguments, LazyNames, Signature, explain_miss
+from xjit.arguments import Arguments, Signature, explain_miss
 from xjit.checks import check_finite
 from xjit.fast_calls import Ways, key_of
 from xjit.function_caches import (
+    Flat,
     FunctionCache,
     Traced,
     cache_for,
     check_captured,
     check_captured_values,
 )
-from xjit.jaxlib_gateway import RuntimeFailure, fail
+from xjit.jaxlib_gateway import RuntimeFailure, fail, startable
 from xjit.jit_primitive import jit_p
 from xjit.operands import (
     DICT,
@@ -51,9 +52,9 @@ from xjit.stages import Lowered, TracedFunction
 from xprim import (
     EAGER,
     ConcreteArray,
+    Jaxpr,
     ShapedArray,
     Tracer,
-    as_array,
     close_over,
     config,
     eval_closed,
@@ -62,6 +63,7 @@ from xprim import (
 )
 from xprim.argument_keys import arguments_key
 from xprim.function_keys import Identity, why_not_shared
+from xprim.tracebacks import shorten
 from xprim.wording import place_of
 
 logger = logging.getLogger("xjit")
@@ -76,7 +78,8 @@ _MAX_CHANGES = 16
 class _Ready:
     """What a call needs of a program, at the placement where it ran last."""
 
-    __slots__ = ("donated", "finish", "handlers", "offers", "out_aval", "start", "where")
+    __slots__ = ("__weakref__", "donated", "finish", "handlers", "offers", "out_aval", "start",
+                 "where")  # fmt: skip
 
     def __init__(self, traced: Traced, program: Program) -> None:
         loaded = program.loaded
@@ -88,6 +91,7 @@ class _Ready:
         self.out_aval = program.out_avals[0] if single else None
         self.finish = finisher(traced.out_tree, program.out_avals)
         self.donated = program.donated
+        startable(self)
         self.offers = 8  # how often calls that find this may ask for a shorter way
 
     def entry(self) -> tuple[Any, ...]:
@@ -125,23 +129,34 @@ class Calls:
         self._changes = 0
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call the function, by whatever way the moment asks for."""
-        if _values.disable_jit:
-            return self.fun(*args, **kwargs)
-        leaves, tree, fixed, statics = self.signature.split(args, kwargs)
-        if state.__dict__["trace"] is EAGER:
-            found = self._quick(leaves, tree, statics, args, kwargs)
-            if found is not _NOTHING:
-                return found
-        arguments = Arguments(self.signature, leaves, tree, fixed, statics, len(args))
-        arrays = arguments.arrays()
-        if state.trace is not EAGER or any(isinstance(x, Tracer) for x in arrays):
-            return self._bound(arguments, arrays)
-        avals = tuple([x.aval for x in arrays])
-        key = (tree, statics, avals, config.trace_context())
-        traced = self._traced(key, arguments, avals)
-        results = self._run(key, traced, arguments, (args, kwargs), arrays)
-        return traced.out_tree.unflatten(results)
+        """Call the function, by whatever way the moment asks for.
+
+        A jitted function that is called in another is traced in it, so Python's limit of frames
+        bounds how deep they nest: the frames from here to the function are few, on purpose.
+        """
+        try:
+            if _values.disable_jit:
+                return self.fun(*args, **kwargs)
+            leaves, tree, fixed, statics = self.signature.split(args, kwargs)
+            if state.__dict__["trace"] is EAGER:
+                results = self._quick(leaves, tree, statics, args, kwargs)
+                if results is not _NOTHING:
+                    return results
+            arguments = Arguments(self.signature, leaves, tree, fixed, statics, len(args))
+            arrays = arguments.arrays()
+            is_eager = state.trace is EAGER and not any(isinstance(x, Tracer) for x in arrays)
+            key = arguments.key([x.aval for x in arrays], in_axes=not is_eager)
+            traced, place = self._found(key, arguments)
+            if traced is None:
+                flat = Flat(self.fun, arguments)
+                traced = self._kept(place, flat, trace_to_jaxpr(flat.run, key[2], **flat.names()))
+            if not is_eager:
+                return self._bound(traced, arrays)
+            results = self._run(key, traced, arguments, (args, kwargs), arrays)
+            return traced.out_tree.unflatten(results)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def _run(
         self, key: Any, traced: Traced, arguments: Arguments, given: Any, arrays: list[Any]
@@ -246,12 +261,8 @@ class Calls:
             )
         return traced.program
 
-    def _bound(self, arguments: Arguments, arrays: list[Any]) -> Any:
+    def _bound(self, traced: Traced, arrays: list[Any]) -> Any:
         """Make the call one equation of the current trace."""
-        avals = tuple([x.aval for x in arrays])
-        key = (arguments.tree, arguments.statics, avals, config.trace_context(),
-               tuple(state.axis_sizes.items()))  # fmt: skip
-        traced = self._traced(key, arguments, avals)
         operands = [*traced.captured, *arrays]
         if self.inline:
             results: Sequence[Any] = eval_closed(traced.closed, *operands)
@@ -260,29 +271,32 @@ class Calls:
             results = jit_p.bind(*operands, jaxpr=traced.closed, name=self.name, **options)
         return traced.out_tree.unflatten(list(results))
 
-    def _traced(self, key: Any, arguments: Arguments, avals: tuple[ShapedArray, ...]) -> Traced:
-        """Return the trace of a key, made now if the function's cache has none."""
+    def _found(self, key: Any, arguments: Arguments) -> tuple[Traced | None, Any]:
+        """Return the trace of a key if the function's cache has it, and where it is kept there."""
         cache = self._cache
         if cache is not None and key in self._also:
             found = cache.traced.get((key, self._also[key]))
             if found is not None:
                 if check_captured_values.value != "off":
                     check_captured(self.name, self.fun, cache)
-                return found
+                return found, None
         cache, change = self._cache_of_function()
         statics = tuple([value for _, value in arguments.fixed])
         also = self._also[key] = arguments_key(arguments.tree, statics)
         found = cache.traced.get((key, also))
-        if found is not None:
-            return found
-        if _values.explain_cache_misses:
+        if found is None and _values.explain_cache_misses:
             self._explain(cache, key, arguments, change)
-        found = self._trace(arguments, avals)
+        return found, (cache, key, also)
+
+    def _kept(self, place: Any, flat: Flat, staged: tuple[Jaxpr, list[Any]]) -> Traced:
+        """Return the trace that was made for a key, in the function's cache from now on."""
+        cache, key, also = place
+        traced = Traced(*close_over(*staged), flat.out_tree)
         cache.note_state(self.fun)
-        if not found.captured:  # tracers of an enclosing transformation do not outlive it
-            cache.add((key, also), found)
+        if not traced.captured:  # tracers of an enclosing transformation do not outlive it
+            cache.add((key, also), traced)
         cache.last_key = key
-        return found
+        return traced
 
     def _cache_of_function(self) -> tuple[FunctionCache, str]:
         """Return the cache for the function as it is now, and what has changed since the last.
@@ -323,28 +337,17 @@ class Calls:
         """Return what the jitted function is made of, for the keys of functions that see it."""
         return ("jit", self.fun, *self._option_key())
 
-    def _trace(self, arguments: Arguments, avals: tuple[ShapedArray, ...]) -> Traced:
-        fun, name = self.fun, self.name
-        out_trees: list[Any] = []
-
-        def flat(*leaves: Any) -> list[Any]:
-            results, tree = xtree.flatten(arguments.call(fun, leaves))
-            out_trees.append(tree)
-            return [as_array(r, what=f"jit: a result of {name}") for r in results]
-
-        jaxpr, consts = trace_to_jaxpr(flat, avals, name=name, arg_names=LazyNames(arguments.names))
-        closed, captured = close_over(jaxpr, consts)
-        return Traced(closed, captured, out_trees[0])
-
     # --- ahead of time -------------------------------------------------------------------------
 
     def trace(self, *args: Any, **kwargs: Any) -> TracedFunction:
         """Trace the function for arguments (arrays, or shapes and dtypes) and stop there."""
         leaves, tree, fixed, statics = self.signature.split(args, kwargs)
         arguments = Arguments(self.signature, leaves, tree, fixed, statics, len(args))
-        avals = tuple(arguments.avals())
-        key = (arguments.tree, arguments.statics, avals, config.trace_context())
-        traced = self._traced(key, arguments, avals)
+        key = arguments.key(arguments.avals())
+        traced, place = self._found(key, arguments)
+        if traced is None:
+            flat = Flat(self.fun, arguments)
+            traced = self._kept(place, flat, trace_to_jaxpr(flat.run, key[2], **flat.names()))
         return TracedFunction(
             jaxpr=traced.closed,
             fun_name=self.name,

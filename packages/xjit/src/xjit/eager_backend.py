@@ -149,6 +149,24 @@ class EagerBackend:
         return start
 
 
+class NoDevices:
+    """Stands where the backend stood in a process that cannot use devices: NumPy does all work."""
+
+    __slots__ = ()
+
+    def takes(
+        self, primitive: Primitive, operands: tuple[Any, ...], avals_out: tuple[ShapedArray, ...]
+    ) -> bool:
+        """Return False."""
+        return False
+
+    def on_host(self, x: ConcreteArray) -> bool:
+        """Return True: what cannot be read says so."""
+        return True
+
+    evaluate = EagerBackend.evaluate
+
+
 def compile_and_run(
     primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
 ) -> tuple[ConcreteArray, ...]:

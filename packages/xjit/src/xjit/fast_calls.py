@@ -17,7 +17,6 @@ import functools
 import inspect
 import keyword
 import textwrap
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -30,6 +29,7 @@ from xjit.results import give_up_all
 from xprim import EAGER, ConcreteArray, config, state
 from xprim.array import is_shared
 from xprim.static_keys import static_key
+from xtree.locks import forkable_lock
 
 _MAX_PARAMETERS = 12
 
@@ -225,7 +225,7 @@ def _forget() -> None:
             ways.clear()
 
 
-_lock = threading.Lock()
+_lock = forkable_lock()
 _all_ways: weakref.WeakSet[Ways] = weakref.WeakSet()
 _MAX_SPECIALS = 64
 _GENERALITY = (DICT, TREE, HOST_TREE)

@@ -14,9 +14,11 @@ import warnings
 from collections.abc import Callable, Hashable
 from typing import Any
 
+import xtree
+from xjit.arguments import Arguments, LazyNames
 from xjit.cache_memory import Bounded
 from xjit.program import Program
-from xprim import ClosedJaxpr, config
+from xprim import ClosedJaxpr, as_array, config
 from xprim.captured_state import captured_state, difference
 from xprim.function_keys import Identity, function_key, is_by_identity
 from xprim.source import capture, describe_full
@@ -49,6 +51,29 @@ class Traced:
         self.captured = captured
         self.out_tree = out_tree
         self.program: Program | None = None
+
+
+class Flat:
+    """A function of the leaves of its arguments, to be traced."""
+
+    __slots__ = ("arguments", "fun", "out_tree")
+
+    def __init__(self, fun: Callable[..., Any], arguments: Arguments) -> None:
+        self.fun = fun
+        self.arguments = arguments
+        self.out_tree: Any = None
+
+    def run(self, *leaves: Any) -> list[Any]:
+        """Call the function and return the leaves of its result."""
+        args, kwargs = self.arguments.filled(leaves)
+        results, self.out_tree = xtree.flatten(self.fun(*args, **kwargs))
+        what = f"jit: a result of {self.arguments.signature.name}"
+        return [as_array(r, what=what) for r in results]
+
+    def names(self) -> dict[str, Any]:
+        """Return what `trace_to_jaxpr` calls the program and its arguments."""
+        name = self.arguments.signature.name
+        return {"name": name, "arg_names": LazyNames(self.arguments.names)}
 
 
 class FunctionCache:

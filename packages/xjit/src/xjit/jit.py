@@ -124,7 +124,7 @@ def jit(
 
 def _jitted(fun: Callable[..., Any], options: dict[str, Any]) -> Any:
     calls = Calls(fun, options)
-    jitted: Any = calls.ways.function(fun, boundary(calls.__call__))
+    jitted: Any = calls.ways.function(fun, calls.__call__)
     functools.update_wrapper(jitted, fun, updated=())
     jitted.lower = boundary(calls.lower)
     jitted.trace = boundary(calls.trace)

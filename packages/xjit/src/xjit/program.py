@@ -24,16 +24,18 @@ RuntimeFailure = gateway.RuntimeFailure
 class Loaded:
     """An executable, ready to be called at one placement."""
 
-    __slots__ = ("constants", "executable", "handlers", "start", "where")
+    __slots__ = ("__weakref__", "constants", "executable", "handlers", "start", "where")
 
     def __init__(
-        self, executable: gateway.Executable, where: Any, constants: Sequence[ConcreteArray]
-    ) -> None:
+        self, executable: gateway.Executable, where: Any, constants: Sequence[ConcreteArray],
+        name: str,
+    ) -> None:  # fmt: skip
         self.executable = executable
         self.where = where
         self.start: Callable[..., Any] = executable.starter
-        self.handlers = executable.handlers(where)
+        self.handlers = executable.handlers(where, name)
         self.constants = buffers_at(where, constants)
+        gateway.startable(self)
 
 
 class Program:
@@ -103,7 +105,7 @@ class Program:
             device = device_at(where)
             lowered = self.lowered(device.platform)
             executable = executable_for(lowered, device, self.options)
-            found = self.all_loaded[where] = Loaded(executable, where, lowered.constants)
+            found = self.all_loaded[where] = Loaded(executable, where, lowered.constants, self.name)
         self.loaded = found
         return found
 

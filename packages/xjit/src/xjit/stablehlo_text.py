@@ -26,6 +26,7 @@ from xprim import (
     dtypes,
     shaped_array,
 )
+from xprim.memory import MOST_BYTES, bytes_of, out_of_memory
 
 Names = Sequence[str]
 
@@ -54,6 +55,8 @@ class _Types(dict[ShapedArray, str]):
     def __missing__(self, aval: ShapedArray) -> str:
         if len(self) >= _MAX_TYPES:
             self.clear()
+        if bytes_of(aval) > MOST_BYTES:  # XLA would fail to count them, in words of its own
+            raise out_of_memory("lower", bytes_of(aval), got=aval.str_long())
         dims = "".join([f"{d}x" for d in aval.shape])
         text = self[aval] = f"tensor<{dims}{element_type(aval.dtype)}>"
         return text

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,6 +21,7 @@ from xjit import jaxlib_gateway as gateway
 from xjit.lowering import lower
 from xjit.placement import Gone, give_up, raise_gone
 from xprim import ClosedJaxpr, ConcreteArray, ShapedArray, shaped_array
+from xtree.locks import forkable_lock
 
 Devices = tuple[Any, ...]
 Axis = int | None
@@ -55,7 +55,7 @@ class _Turns:
     __slots__ = ("_last", "_lock")
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = forkable_lock()
         self._last: Any = None  # one result of the last program, spread over all its devices
 
     def take(self, start: Callable[[], list[Any]], kept: int) -> list[Any]:
@@ -126,7 +126,7 @@ class ReplicatedProgram:
             devices[0].platform == "cpu" and _COLLECTIVE.search(lowered.text) is not None
         )
         self._handlers = self._executable.handlers_at(
-            [gateway.stacked(devices, axis or 0) for axis in out_axes]
+            [gateway.stacked(devices, axis or 0) for axis in out_axes], name
         )
         self._constants = [self._repeated(c.to_host()) for c in lowered.constants]
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from xprim import dtypes
 from xprim.avals import ShapedArray, shaped_array
+from xprim.memory import allocated
 from xprim.wording import brief, kind_name, with_article
 
 if TYPE_CHECKING:
@@ -118,9 +119,9 @@ class ConcreteArray(Array):
         if dtype is not None and dtype != host.dtype:
             if copy is False:
                 raise ValueError("np.asarray: changing the dtype needs a copy, got copy=False.")
-            return host.astype(dtype)
+            return allocated("np.asarray", host.astype, dtype)
         if copy:
-            return host.copy()
+            return allocated("np.asarray", host.copy)
         if host.flags.writeable:  # the first time: views of the one kept are read-only too
             host = self._host = host.view()
             host.flags.writeable = False
@@ -319,13 +320,13 @@ def from_numpy(
     if target != dtype:
         host = _narrow(host, target, what)
     elif copy:
-        host = host.copy()
+        host = allocated(what, host.copy)
     return ConcreteArray(host, shaped_array(host.shape, target))
 
 
 def _narrow(host: np.ndarray[Any, Any], target: np.dtype[Any], what: str) -> np.ndarray[Any, Any]:
     with np.errstate(over="ignore", invalid="ignore"):
-        narrowed = host.astype(target)
+        narrowed = allocated(what, host.astype, target)
     if dtypes.is_integer(target) and host.size and not np.array_equal(narrowed, host):
         worst = host.ravel()[np.argmax(narrowed.ravel() != host.ravel())]
         raise OverflowError(

@@ -9,7 +9,7 @@ declared with `in_cache_key=True`; `trace_context()` joins them into one interne
 caches use as part of their key.
 
 Each option starts from the environment variable `XSTACK_<NAME>` where that is set, else from its
-default. Messages take their form from `errors`; nothing else of the family is imported.
+default. Messages take their form from `errors`; of the rest of the family only a lock is imported.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 from xprim.errors import message
+from xtree.locks import forkable_lock
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -367,7 +368,7 @@ class _Values(threading.local):
 
 _STALE = (-1, TraceContext())
 
-_definition_lock = threading.Lock()
+_definition_lock = forkable_lock()
 _option_by_name: dict[str, Option[Any]] = {}
 _names_in_cache_key: list[str] = []
 _BOOLEAN_BY_TEXT: Final = {

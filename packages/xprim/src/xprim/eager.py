@@ -15,6 +15,7 @@ import numpy as np
 from xprim import config
 from xprim.array import ConcreteArray
 from xprim.finite import check_finite
+from xprim.memory import refused
 from xprim.trace import ThreadState, Trace, Tracer, foreign_operand, raise_leaked, state
 
 if TYPE_CHECKING:
@@ -76,7 +77,10 @@ class EagerTrace(Trace):
         except AttributeError:  # of a tracer, or of what is no Array at all
             _require_concrete(primitive, operands)
             raise
-        results = state.__dict__["run_quietly"](primitive.rules["numpy"], *hosts, **params)
+        try:
+            results = state.__dict__["run_quietly"](primitive.rules["numpy"], *hosts, **params)
+        except (MemoryError, ValueError) as error:
+            raise refused(primitive.name, error, avals_out) from None
         if _nans.used or _infs.used:
             check_finite(primitive.name, operands, results)
         if len(avals_out) != 1:

@@ -75,6 +75,23 @@ class XStackRuntimeError(XStackError, RuntimeError):
     """
 
 
+class OutOfMemoryError(XStackRuntimeError, MemoryError):
+    """An operation asked for more memory than there is, on the host or on a device.
+
+    The message says which operation, and how many bytes. Work on a device is asynchronous: there
+    the error shows when a result is read.
+
+    Wrong, if there are not 400 TB::
+
+        x = xnp.ones((10_000_000, 1))
+        norms = xnp.diagonal(x @ x.T)
+
+    Right: the same without the large intermediate result::
+
+        norms = (x * x).sum(axis=1)
+    """
+
+
 class _TracerError(XStackError):
     """An error about a traced value, with a text that is written when it is read.
 

@@ -19,7 +19,7 @@ _is_hidden: dict[str, bool] = {}
 
 def hide(module_file: str) -> None:
     """Leave the frames of the package that holds `module_file` out of the lines shown to users."""
-    folder = os.path.join(os.path.dirname(os.path.abspath(module_file)), "")
+    folder = os.path.join(os.path.dirname(_absolute(module_file)), "")
     if folder not in _hidden_folders:
         _hidden_folders.append(folder)
         _is_hidden.clear()
@@ -78,9 +78,16 @@ def describe_full(source: Source | None) -> tuple[str, int, str]:
 
 def _classify(filename: str) -> bool:
     hidden = filename.startswith("<frozen") or any(
-        os.path.abspath(filename).startswith(folder) for folder in _hidden_folders
+        _absolute(filename).startswith(folder) for folder in _hidden_folders
     )
     if len(_is_hidden) > 10_000:
         _is_hidden.clear()
     _is_hidden[filename] = hidden
     return hidden
+
+
+def _absolute(filename: str) -> str:
+    try:
+        return os.path.abspath(filename)
+    except OSError:  # the working directory was deleted
+        return filename

@@ -147,6 +147,10 @@ class Tracer(Array):
         raise number_wanted(self, number) if number else error(self)
 
 
+threads_seen: set[int] = set()
+"""The identifiers of all threads that have used the library; of ended ones, too."""
+
+
 class ThreadState(threading.local):
     """What a thread is doing now: its trace, named axes, name scopes and source override.
 
@@ -171,6 +175,7 @@ class ThreadState(threading.local):
         self.source = None
         context = contextvars.Context()
         context.run(np.seterr, all="ignore")
+        threads_seen.add(threading.get_ident())
         self.run_quietly = context.run
 
 

@@ -13,7 +13,6 @@ Neighbours: `treedef` makes all of its objects through this table.
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Hashable
@@ -21,6 +20,7 @@ from typing import Any, Generic, TypeVar
 
 from xtree.errors import MalformedNodeError, error_text, shown
 from xtree.exactness import unseen_in_attributes
+from xtree.locks import forkable_rlock
 
 __all__ = ["InternTable", "equality_key", "is_hashable", "is_same", "value_key"]
 
@@ -150,7 +150,7 @@ class InternTable(Generic[T]):
     def __init__(self) -> None:
         self._entries: dict[Hashable, _Entry[T]] = {}
         self._dead: deque[_Entry[T]] = deque()
-        self._lock = threading.RLock()
+        self._lock = forkable_rlock()
 
     def __len__(self) -> int:
         return len(self._entries)

@@ -12,12 +12,12 @@ Neighbours: `containers` registers Python's own containers, `register` is the pu
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, TypeAlias
 
 from xtree.errors import MalformedNodeError, RegistrationError, error_text, shown
 from xtree.key_paths import FlattenedIndexKey, GetAttrKey, KeyEntry
+from xtree.locks import forkable_rlock
 
 __all__ = ["NodeType", "PyTreeRegistry", "default_registry", "registration_place"]
 
@@ -141,7 +141,7 @@ class PyTreeRegistry:
 
     def __init__(self) -> None:
         self._nodes: dict[type, NodeType] = {}
-        self._lock = threading.RLock()
+        self._lock = forkable_rlock()
         self.flatteners: dict[type, Any] = {}
         self.leaf_types: set[type] = set()
 

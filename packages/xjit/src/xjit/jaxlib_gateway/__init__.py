@@ -53,6 +53,7 @@ from .clients import (
 from .dlpack import dlpack_device
 from .executables import Executable, compile_program, deserialize_program
 from .foreign import CALLBACK_TARGET, python_callback, register_ffi_target, register_lapack
+from .forks import guard_forks, is_orphan, startable, when_orphaned
 from .gpu_plugin import GpuPlugin, find_gpu_plugin
 from .host_values import Carrier, Cell, PassingSharding, carrier
 from .processes import join_processes, leave_processes
@@ -95,8 +96,10 @@ __all__ = [
     "fail",
     "find_gpu_plugin",
     "from_dlpack",
+    "guard_forks",
     "is_away",
     "is_deleted",
+    "is_orphan",
     "is_ready",
     "join_processes",
     "leave_processes",
@@ -116,9 +119,11 @@ __all__ = [
     "several_devices",
     "shards",
     "stacked",
+    "startable",
     "to_dlpack",
     "to_numpy",
     "uncommitted",
     "unsafe_pointer",
     "version",
+    "when_orphaned",
 ]

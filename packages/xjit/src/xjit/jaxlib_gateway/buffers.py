@@ -23,6 +23,7 @@ from xjit import transfer_guards as guards
 
 from .clients import client, default_device
 from .dlpack import data_pointer, export_capsule, host_array, import_capsule
+from .forks import check, is_orphan, refuse
 from .runtime import RuntimeFailure, XlaError, _jax, fail, xla_client
 
 Buffer: TypeAlias = Any
@@ -64,30 +65,34 @@ _EXTENDED_DTYPES = SUB_BYTE_DTYPES | frozenset(
 
 
 class ArrayType:
-    """The shape and dtype of a buffer: what jaxlib asks of an abstract value, and no more."""
+    """The shape and dtype of a buffer: what jaxlib asks of an abstract value, and no more.
 
-    __slots__ = ("dtype", "ndim", "plain", "shape", "weak_type")
+    `made_by` names the program whose result the buffer is, for the error of one that failed.
+    """
 
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    __slots__ = ("dtype", "made_by", "ndim", "plain", "shape", "weak_type")
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], made_by: str) -> None:
         self.shape = shape
         self.dtype = dtype
         self.ndim = len(shape)
         self.weak_type = False
         self.plain = dtype in _PLAIN_DTYPES
+        self.made_by = made_by
 
     def __repr__(self) -> str:
         return f"{self.dtype.name}[{','.join(map(str, self.shape))}]"
 
 
 @functools.lru_cache(maxsize=8192)
-def array_type(shape: tuple[int, ...], dtype: np.dtype[Any]) -> ArrayType:
+def array_type(shape: tuple[int, ...], dtype: np.dtype[Any], made_by: str = "") -> ArrayType:
     """Return the interned `ArrayType`; raise `TypeError` for a dtype that XLA does not have."""
     if dtype not in _PLAIN_DTYPES and dtype not in _EXTENDED_DTYPES:
         raise TypeError(
             f"put: XLA has no arrays of dtype {dtype}."
             "\n  expected  a boolean, integer, floating or complex dtype of NumPy or ml_dtypes"
         )
-    return ArrayType(shape, dtype)
+    return ArrayType(shape, dtype, made_by)
 
 
 class OneDevice(_jax.SingleDeviceSharding):  # type: ignore[misc]
@@ -225,6 +230,7 @@ def put(
         array = array.astype(array.dtype.newbyteorder("="))
     if device is None:
         device = default_device()
+    check()
     kind = array_type(array.shape, array.dtype)
     if guards.to_device.used and not _in_host_memory(device):
         guards.check(guards.to_device, kind, "the host", device)
@@ -258,9 +264,12 @@ def to_numpy(buffer: Buffer) -> np.ndarray[Any, Any]:
         return np.stack([to_numpy(piece) for piece in shards(buffer)], buffer._sharding.axis)
     if kind.plain:
         try:
+            if is_orphan[0]:
+                return _to_numpy_slowly(buffer)
+            buffer.block_until_ready()  # to look at one that failed would end the process
             # Not `asarray(buffer)`, which asks `__array__` of `jax` where the protocol fails.
             return np.asarray(memoryview(buffer))
-        except BufferError:
+        except (BufferError, RuntimeFailure):
             return _to_numpy_slowly(buffer)
     return _to_numpy_slowly(buffer)
 
@@ -278,10 +287,13 @@ def is_ready(buffer: Buffer) -> bool:
 
 def block_until_ready(buffer: Buffer) -> Buffer:
     """Wait until the elements are computed and return the buffer."""
+    if is_orphan[0] and not buffer.is_ready():
+        refuse()
     try:
         buffer.block_until_ready()
     except RuntimeFailure as error:
-        fail("block_until_ready", "the buffer was not computed", error)
+        made_by = buffer.aval.made_by or "block_until_ready"
+        fail(made_by, "its result was not computed", error)
     return buffer
 
 
@@ -331,9 +343,12 @@ def nbytes_on_device(buffer: Buffer) -> int:
 
 def copy_to_device(buffer: Buffer, device: Any) -> Buffer:
     """Return the buffer on `device`: the same object where it is there already."""
+    if type(buffer._sharding) is StackedPieces:
+        return put(to_numpy(buffer), device, may_alias=True)
     here = device_of(buffer)
     if here is device or here == device:
         return buffer
+    check()
     if guards.between_devices.used:
         guards.check(guards.between_devices, buffer.aval, here, device)
     if here.client is not device.client:  # from one platform to another: through the host

@@ -14,18 +14,20 @@ import functools
 import hashlib
 import os
 import platform as machine_facts
-import threading
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from xtree.locks import forkable_rlock
+
+from . import forks
 from .gpu_plugin import find_gpu_plugin, make_gpu_client
 from .runtime import RuntimeFailure, fail, version, xla_client
 
 _NAME_BY_ALIAS = {"cpu": "cpu", "gpu": "gpu", "cuda": "gpu"}
 
-_lock = threading.RLock()
+_lock = forkable_rlock()
 _client_by_platform: dict[str, Any] = {}
 _default_device_by_platform: dict[str | None, Any] = {}
 _failure_by_platform: dict[str, Exception] = {}
@@ -177,12 +179,23 @@ def default_device(platform: str | None = None) -> Any:
 
 def _make(name: str) -> Any:
     """Return the client of `name`, making it if no other thread was faster."""
+    forks.check()
     with _lock:
         found = _client_by_platform.get(name)
         if found is None:
+            forks.in_use[0] = True
             make: Callable[[], Any] = _make_cpu_client if name == "cpu" else make_gpu_client
             found = _client_by_platform[name] = make()
         return found
+
+
+def _forget_clients() -> None:
+    """Have the next request for a device in a forked child be refused."""
+    _client_by_platform.clear()
+    _default_device_by_platform.clear()
+
+
+forks.when_orphaned(_forget_clients)
 
 
 def _make_cpu_client() -> Any:

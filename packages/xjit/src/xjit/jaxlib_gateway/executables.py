@@ -21,6 +21,7 @@ import numpy as np
 
 from .buffers import ArrayType, Buffer, array_type, assemble, placement, shards
 from .clients import client
+from .forks import startable
 from .runtime import RuntimeFailure, _jax, fail, xla_client
 
 # Before the bytes of a serialised executable: a mark, and the number of Python callbacks, without
@@ -39,7 +40,7 @@ OptionValue = bool | int | float | str
 class Executable:
     """A compiled program, loaded on its devices."""
 
-    __slots__ = ("_handlers", "_loaded", "_run", "callbacks", "devices", "outputs")
+    __slots__ = ("__weakref__", "_handlers", "_loaded", "callbacks", "devices", "outputs", "start")
 
     def __init__(
         self,
@@ -49,25 +50,29 @@ class Executable:
         callbacks: tuple[Callable[..., Any], ...],
     ) -> None:
         self._loaded = loaded
-        self._run = loaded.execute_sharded
+        self.start: Callable[[Sequence[Buffer]], Any] = loaded.execute_sharded
+        startable(self)
         self.devices = devices
         self.callbacks = callbacks
         types = _output_types(loaded) if outputs is None else _array_types(outputs)
         self.outputs: tuple[ArrayType, ...] = types
         self._handlers = self.handlers(placement(devices))
 
-    def handlers(self, where: Any) -> list[Any]:
-        """Return what makes buffers with the sharding object `where` of the program's outputs."""
-        return [
-            _jax.array_result_handler(kind, where, True, **_HANDLER_OPTIONS)
-            for kind in self.outputs
-        ]
+    def handlers(self, where: Any, name: str = "") -> list[Any]:
+        """Return what makes buffers with the sharding object `where` of the program's outputs.
 
-    def handlers_at(self, places: Sequence[Any]) -> list[Any]:
+        Args:
+            where: the placement of all outputs.
+            name: of the program, for the error of an output that could not be computed.
+        """
+        return self.handlers_at([where] * len(self.outputs), name)
+
+    def handlers_at(self, places: Sequence[Any], name: str = "") -> list[Any]:
         """Return what makes buffers of the outputs, each with a sharding object of its own."""
+        kinds = [array_type(kind.shape, kind.dtype, name) for kind in self.outputs]
         return [
             _jax.array_result_handler(kind, where, True, **_HANDLER_OPTIONS)
-            for kind, where in zip(self.outputs, places, strict=True)
+            for kind, where in zip(kinds, places, strict=True)
         ]
 
     @property
@@ -76,7 +81,7 @@ class Executable:
 
         `starter(buffers).consume_with_handlers(handlers)` is `execute` without its errors.
         """
-        return self._run  # type: ignore[no-any-return]
+        return self.start
 
     def execute(self, buffers: Sequence[Buffer]) -> list[Buffer]:
         """Start the program and return its outputs, which may still be in the making.
@@ -90,7 +95,7 @@ class Executable:
                 whoever reads an output.
         """
         try:
-            outputs: list[Buffer] = self._run(buffers).consume_with_handlers(self._handlers)
+            outputs: list[Buffer] = self.start(buffers).consume_with_handlers(self._handlers)
             return outputs
         except RuntimeFailure as error:
             fail("execute", "the program could not be started", error)

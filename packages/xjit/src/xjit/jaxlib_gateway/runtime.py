@@ -11,7 +11,11 @@ Neighbours: `clients`, `buffers`, `executables`, `foreign` and `dlpack` import j
 from __future__ import annotations
 
 import os
+import re
 from typing import NoReturn
+
+from xprim.errors import OutOfMemoryError, XStackRuntimeError
+from xprim.memory import out_of_memory
 
 _LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 _user_has_chosen = _LOG_LEVEL in os.environ
@@ -29,7 +33,7 @@ Device = _jax.Device
 RuntimeFailure = _jax.JaxRuntimeError
 
 
-class XlaError(RuntimeError):
+class XlaError(XStackRuntimeError):
     """XLA refused a program, or failed while it compiled or ran one.
 
     The first line says which step failed; the message of XLA follows. Work on a device is
@@ -51,7 +55,18 @@ def version() -> str:
     return f"jaxlib {_jaxlib_version} xla {xla_client._version} ifrt {_jax.ifrt_version_number}"
 
 
+class XlaMemoryError(XlaError, OutOfMemoryError):
+    """A program, or data for one, asked for more memory than its device has."""
+
+
+_OUT_OF_MEMORY = re.compile(r"out of memory\D*?allocat\D*(\d+)", re.IGNORECASE)
+
+
 def fail(operation: str, problem: str, cause: BaseException) -> NoReturn:
     """Raise `cause` again as an `XlaError` whose first line is ours."""
+    found = _OUT_OF_MEMORY.search(str(cause))
+    if found is not None or "RESOURCE_EXHAUSTED" in str(cause):
+        nbytes = None if found is None else int(found.group(1))
+        raise XlaMemoryError(str(out_of_memory(operation, nbytes, str(cause).strip()))) from cause
     lines = str(cause).strip().replace("\n", "\n" + " " * 12)
     raise XlaError(f"{operation}: {problem}.\n  got       {lines}") from cause

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from xnp import lax
 from xnp.numpy.dispatch import planned
 from xnp.numpy.promoting import (
     array_of,
@@ -292,14 +293,23 @@ def frexp(x: Any, /) -> tuple[Array, Array]:
 def gcd(x1: Any, x2: Any, /) -> Array:
     """Return the greatest common divisor of integers, not negative; 0 if both are 0."""
     x, y = _integers("gcd", x1, x2)
-    # Euclid's algorithm takes at most log_phi of the largest number: 1.44 bits steps
-    x, y = [bind("abs", v) if dtypes.is_signed_integer(v.aval.dtype) else v for v in (x, y)]
-    zero = scalar_like(0, x)
-    for _ in range(int(1.45 * dtypes.itemsize_bits(x.aval.dtype)) + 2):
-        done = bind("eq", y, zero)
-        rest = bind("rem", x, select(done, scalar_like(1, y), y))
-        x, y = select(done, x, y), select(done, y, rest)
-    return x  # type: ignore[no-any-return]
+    dtype, weak = x.aval.dtype, x.aval.weak_type
+    if dtypes.is_signed_integer(dtype):  # the magnitude of the least integer needs all bits
+        unsigned = getattr(dtypes, f"u{dtype.name}")
+        x, y = [cast(bind("abs", v), unsigned) for v in (x, y)]
+    # A loop: XLA takes minutes for the 1.44 * bits steps of Euclid's algorithm written out.
+    return cast(lax.while_loop(_is_unfinished, _step_of_euclid, (x, y))[0], dtype, weak)
+
+
+def _is_unfinished(pair: Any) -> Any:
+    return bind("ne", pair[1], scalar_like(0, pair[1])).any()
+
+
+def _step_of_euclid(pair: Any) -> Any:
+    x, y = pair
+    done = bind("eq", y, scalar_like(0, y))
+    rest = bind("rem", x, select(done, scalar_like(1, y), y))
+    return select(done, x, y), select(done, y, rest)
 
 
 def lcm(x1: Any, x2: Any, /) -> Array:

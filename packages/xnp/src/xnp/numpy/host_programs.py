@@ -56,13 +56,19 @@ def program_of(
         return None
 
 
+# An operation with more elements gains nothing, and goes by its rule, which says what did not fit
+# into memory.
+_LARGE = 1 << 24
+
+
 def compiled_program(
     program: HostProgram, backend: Any, *, bare: bool = True
 ) -> Callable[..., Any] | None:
     """Return a function of ndarrays, or None when the program must go through the traces.
 
     That is so for programs that are long, have effects, hold calls, or have an equation that the
-    compiler backend takes; and for all where each operation's result is to be looked at.
+    compiler backend takes or whose result is large; and for all where each operation's result is
+    to be looked at.
 
     Args:
       program: a jaxpr with its constants.
@@ -80,6 +86,8 @@ def compiled_program(
         return None
     for eqn in smaller.eqns:
         if eqn.primitive.call_like or (backend is not None and _is_taken(backend, eqn)):
+            return None
+        if any(v.aval.size > _LARGE for v in eqn.outputs):
             return None
     writer = _Writer()
     for var, value in zip(jaxpr.constvars, program.consts, strict=True):

@@ -186,13 +186,13 @@ def _updated_on_host(x: Any, index: Any, values: Any, ufunc: Any) -> Array | Non
         return None
     if ufunc is not None and aval.dtype.kind not in _UFUNC_KINDS:
         return None
-    result = host.copy()
     try:
+        result = host.copy()
         if ufunc is None:
             state.run_quietly(result.__setitem__, plain, new)
         else:
             state.run_quietly(ufunc.at, result, plain, new)
-    except (IndexError, ValueError, OverflowError, TypeError):
+    except (IndexError, ValueError, OverflowError, TypeError, MemoryError):
         return None  # the written way says what is wrong, or leaves updates out
     if aval.weak_type and not weak:
         aval = shaped_array(aval.shape, aval.dtype)

@@ -11,21 +11,25 @@ from pathlib import Path
 from typing import Any
 
 from xstack.demo.settings import DemoError, Settings, parse
+from xstack.demo.stopping import CtrlC
+
+STOPPED = 130  # the exit status of what Ctrl-C ended, by the shells' custom
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the demo with a command line; returns the exit status."""
-    settings = parse(argv)
     try:
+        settings = parse(argv)
         if settings.task == "linear-regression":
             return _linear_regression(settings)
-        return _digits(settings)
+        with CtrlC() as ctrl_c:
+            return _digits(settings, ctrl_c)
     except DemoError as error:
         print(f"demo: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("demo: stopped", file=sys.stderr)
-        return 130
+        return STOPPED
 
 
 def _linear_regression(settings: Settings) -> int:
@@ -39,7 +43,7 @@ def _linear_regression(settings: Settings) -> int:
     return 0
 
 
-def _digits(settings: Settings) -> int:
+def _digits(settings: Settings, ctrl_c: CtrlC) -> int:
     out = _writable(settings.out)
     start = time.perf_counter()
     for name in ("xstack.numpy", "xstack.random"):
@@ -57,16 +61,19 @@ def _digits(settings: Settings) -> int:
         f"{data.train_x.shape[1]} features, {len(data.classes)} classes"
     )
     with bar("one device") as report:
-        run = training.train(data, settings, report)
+        run = training.train(data, settings, report, ctrl_c)
     parallel = None
-    if not run.interrupted:
+    if not ctrl_c.pressed:
         with bar(f"{settings.replicas} devices") as report:
-            parallel = training.train_data_parallel(data, settings, report)
+            parallel = training.train_data_parallel(data, settings, report, ctrl_c)
     seconds = {"import": importing, **run.seconds_by_phase}
     _summary(console, seconds, run, parallel)
+    if ctrl_c.pressed:
+        what = "drawing what there is" if run.losses else "before the first step: nothing to draw"
+        console.print(f"stopped by the user, {what}")
     if run.losses:
         _draw(run, parallel, data, out, console)
-    return 130 if run.interrupted or (parallel is not None and parallel.interrupted) else 0
+    return STOPPED if ctrl_c.pressed else 0
 
 
 def _writable(out: Path) -> Path:
@@ -119,8 +126,6 @@ def _summary(console: Any, seconds: dict[str, float], run: Any, parallel: Any) -
             f"{difference:.1e}), accuracy {parallel.accuracies[-1][1]:.4f}, "
             f"training {parallel.seconds_by_phase['training']:.2f} s with compilation"
         )
-    if run.interrupted:
-        console.print("stopped by the user; drawing what there is")
 
 
 def _draw(run: Any, parallel: Any, data: Any, out: Path, console: Any) -> None:

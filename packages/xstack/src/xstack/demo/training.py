@@ -14,19 +14,19 @@ from xstack import random
 from xstack.demo import classifier
 from xstack.demo.data import Dataset
 from xstack.demo.settings import DemoError, Settings
+from xstack.demo.stopping import CtrlC
 
 Progress = Callable[[int, float, float], None]  # step, loss, held-out accuracy
 
 
 @dataclass(slots=True)
 class Run:
-    """What a training gave, also when it was interrupted."""
+    """What a training gave, also when it was stopped before its last step."""
 
     params: Any = None
     losses: list[float] = field(default_factory=list)
     accuracies: list[tuple[int, float]] = field(default_factory=list)
     seconds_by_phase: dict[str, float] = field(default_factory=dict)
-    interrupted: bool = False
 
 
 def batches(data: Dataset, settings: Settings) -> Iterator[tuple[Any, Any]]:
@@ -64,8 +64,11 @@ def found_classes(params: Any, data: Dataset) -> Any:
 PREDICTED = xstack.jit(classifier.predicted)
 
 
-def train(data: Dataset, settings: Settings, report: Progress) -> Run:
-    """Train on one device with a compiled update whose parameters are donated."""
+def train(data: Dataset, settings: Settings, report: Progress, ctrl_c: CtrlC) -> Run:
+    """Train on one device with a compiled update whose parameters are donated.
+
+    Between two steps, and only there, `ctrl_c` may end it: the parameters are whole.
+    """
     run = Run()
     device = _chosen_device(settings.device)
     params = xstack.device_put(initial_params(data, settings), device)
@@ -79,17 +82,16 @@ def train(data: Dataset, settings: Settings, report: Progress) -> Run:
     compiled = lowered.compile()
     run.seconds_by_phase["compilation"] = time.perf_counter() - start
     start = time.perf_counter()
-    try:
-        for step, (xs, ys) in enumerate(batches(data, settings), 1):
-            params, value = compiled(params, xs, ys, rate)
-            run.params = params
-            run.losses.append(value)
-            if step % 50 == 0 or step == settings.steps:
-                run.losses = [float(v) for v in run.losses]
-                run.accuracies.append((step, accuracy(params, data)))
-                report(step, run.losses[-1], run.accuracies[-1][1])
-    except KeyboardInterrupt:
-        run.interrupted = True
+    for step, (xs, ys) in enumerate(batches(data, settings), 1):
+        if ctrl_c.pressed:
+            break
+        params, value = compiled(params, xs, ys, rate)
+        run.params = params
+        run.losses.append(value)
+        if step % 50 == 0 or step == settings.steps:
+            run.losses = [float(v) for v in run.losses]
+            run.accuracies.append((step, accuracy(params, data)))
+            report(step, run.losses[-1], run.accuracies[-1][1])
     run.losses = [float(v) for v in run.losses]
     run.seconds_by_phase["training"] = time.perf_counter() - start
     return run
@@ -103,7 +105,7 @@ def _chosen_device(platform: str) -> Any:
         raise DemoError(f"--device {platform}: {reason}") from error
 
 
-def train_data_parallel(data: Dataset, settings: Settings, report: Progress) -> Run:
+def train_data_parallel(data: Dataset, settings: Settings, report: Progress, ctrl_c: CtrlC) -> Run:
     """Train on several devices: each takes a part of every batch, gradients are averaged."""
     run = Run()
     n = settings.replicas
@@ -116,16 +118,15 @@ def train_data_parallel(data: Dataset, settings: Settings, report: Progress) -> 
     rate = np.float32(settings.learning_rate)
     start = time.perf_counter()
     params = replicated
-    try:
-        for step, (xs, ys) in enumerate(batches(data, settings), 1):
-            images, labels = [a.reshape(n, len(a) // n, *a.shape[1:]) for a in (xs, ys)]
-            params, value = update(params, images, labels, rate)
-            run.losses.append(value)
-            if step % 50 == 0 or step == settings.steps:
-                run.losses = [_first(v) for v in run.losses]
-                report(step, run.losses[-1], float("nan"))
-    except KeyboardInterrupt:
-        run.interrupted = True
+    for step, (xs, ys) in enumerate(batches(data, settings), 1):
+        if ctrl_c.pressed:
+            break
+        images, labels = [a.reshape(n, len(a) // n, *a.shape[1:]) for a in (xs, ys)]
+        params, value = update(params, images, labels, rate)
+        run.losses.append(value)
+        if step % 50 == 0 or step == settings.steps:
+            run.losses = [_first(v) for v in run.losses]
+            report(step, run.losses[-1], float("nan"))
     run.losses = [_first(v) for v in run.losses]
     run.seconds_by_phase["training"] = time.perf_counter() - start
     if run.losses:

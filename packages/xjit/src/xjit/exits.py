@@ -1,0 +1,53 @@
+"""End the daemon threads that use the library before the interpreter ends.
+
+Until Python 3.14 a thread that comes out of the runtime when the interpreter is gone is unwound
+through C++ that allows no unwinding, and the process dies by a signal. So at exit each daemon
+thread that has used the library is asked to end, by a `SystemExit` at its next step, which Python
+does not report; those that are inside the library now are waited for.
+Neighbours: `xprim.trace` notes the threads, `xprim.source` knows the library's frames.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import sys
+import threading
+import time
+from types import FrameType
+
+from xprim.source import is_hidden
+from xprim.trace import threads_seen
+
+# A thread may be inside a long program; after this it is left to its fate.
+_PATIENCE_SECONDS = 10.0
+_PAUSE_SECONDS = 0.001
+
+
+def end_threads_at_exit() -> None:
+    """Have daemon threads end before the interpreter does; called once."""
+    if sys.version_info < (3, 14):  # from there on such threads are stopped where they are
+        atexit.register(_end_daemon_threads)
+
+
+def _end_daemon_threads() -> None:
+    threads = [t for t in threading.enumerate() if t.daemon and t.ident in threads_seen
+               and t is not threading.current_thread()]  # fmt: skip
+    for thread in threads:
+        assert thread.ident is not None
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit)
+        )
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while any(map(_is_inside, threads)) and time.monotonic() < deadline:
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _is_inside(thread: threading.Thread) -> bool:
+    """Return whether a thread is in a call of the library."""
+    frame: FrameType | None = sys._current_frames().get(thread.ident or 0)
+    while frame is not None:
+        if is_hidden(frame.f_code.co_filename):
+            return True
+        frame = frame.f_back
+    return False

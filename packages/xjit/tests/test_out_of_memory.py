@@ -1,0 +1,156 @@
+"""What did not fit into memory raises, wherever it is read or used, and says what it was.
+
+The runtime ends the process where somebody looks at a buffer whose computation failed, so each use
+is tried in a process of its own kind: one, in which all of them have to raise.
+"""
+
+import pytest
+
+import xnp
+from packages.xjit.tests.new_process import run_in_new_process
+from xjit import XlaError, device_put, jit
+from xprim.errors import OutOfMemoryError, XStackRuntimeError
+
+# 400 TB: more than any machine's address space holds, so nothing is ever filled.
+SETUP = """
+    import copy, pickle, threading
+    import numpy as np
+    import xjit, xnp, xprim
+    from xjit import jaxlib_gateway as gateway
+
+    def at_once():
+        x = xnp.ones((10**7, 1))
+        return x @ x.T
+
+    def by_a_program():
+        return xjit.jit(lambda x: x @ x.T)(xnp.ones((10**7, 1)))
+
+    @xjit.jit
+    def slowly(x):
+        steps = xnp.lax.fori_loop(0, 200_000, lambda i, s: s + xnp.sin(s), xnp.ones(64))
+        x = x + 0 * steps[0]
+        return x @ x.T
+
+    def later():
+        return slowly(xnp.ones((10**7, 1)))
+
+    def consumed():
+        return xjit.jit(lambda r: r[:2, :2] + 1)(at_once())
+
+    def fails(what, use, make):
+        value = make()
+        try:
+            use(value)
+        except xprim.errors.OutOfMemoryError as error:
+            assert "400,000,000,000,000 bytes (364 TiB) were asked for." in str(error), error
+        else:
+            raise AssertionError(what)
+"""
+
+USES = {
+    "np.asarray": "np.asarray(r)",
+    "np.array": "np.array(r)",
+    "a view of other dtype": "np.asarray(r, dtype=np.float64)",
+    "repr": "repr(r)",
+    "str": "str(r)",
+    "format": "f'{r}'",
+    "one element": "float(r[0, 0])",
+    "item": "r[0, 0].item()",
+    "tolist": "r.tolist()",
+    "a slice": "np.asarray(r[:2])",
+    "an index array": "np.asarray(r[xnp.array([0])])",
+    "an update": "np.asarray(r.at[0, 0].set(1.0))",
+    "iteration": "[np.asarray(row) for row in r]",
+    "block_until_ready": "r.block_until_ready()",
+    "block_until_ready of a tree": "xjit.block_until_ready({'r': r})",
+    "device_get": "xjit.device_get(r)",
+    "an operand": "np.asarray((r + 1)[0, 0])",
+    "an operand of the host": "np.asarray(xnp.sin(r)[0, 0])",
+    "an argument of a program": "np.asarray(xjit.jit(lambda r: r[0, 0])(r))",
+    "a donated argument": "np.asarray(xjit.jit(lambda r: r[0, 0], donate_argnums=0)(r))",
+    "device_put": "np.asarray(xjit.device_put(r, xjit.devices()[0]))",
+    "device_put elsewhere": "np.asarray(xjit.device_put(r, xjit.devices()[1]))",
+    "dlpack": "r.__dlpack__()",
+    "np.from_dlpack": "np.from_dlpack(r)",
+    "the pointer": "r.unsafe_buffer_pointer()",
+    "copy": "np.asarray(copy.copy(r))",
+    "deepcopy": "np.asarray(copy.deepcopy(r))",
+    "pickle": "pickle.dumps(r)",
+    "equality": "np.asarray((r == r)[0, 0])",
+    "a condition": "bool(r[0, 0] > 0)",
+    "a loop": "np.asarray(xnp.lax.fori_loop(0, 2, lambda i, s: s + r[0, 0], xnp.zeros(())))",
+}
+
+
+@pytest.mark.parametrize("make", ["at_once", "by_a_program", "later", "consumed"])
+def test_no_use_of_a_result_that_did_not_fit_ends_the_process(make):
+    lines = "\n".join(
+        [f"    fails({what!r}, lambda r: {use}, {make})" for what, use in USES.items()]
+    )
+    program = f"{SETUP}\n{lines}\n    print('alive')\n"
+    assert run_in_new_process(program, XSTACK_NUM_CPU_DEVICES="2") == "alive"
+
+
+def test_a_result_that_did_not_fit_can_be_asked_about_deleted_and_forgotten():
+    program = (
+        SETUP
+        + """
+    r = at_once()
+    fails('read', np.asarray, lambda: r)
+    assert r.is_ready() and r.shape == (10**7, 10**7) and r.nbytes == 4 * 10**14
+    fails('read again', np.asarray, lambda: r)
+    r.delete()
+    assert r.is_deleted()
+    del r
+    assert float(xnp.ones((3000, 1000)).sum()) == 3e6
+    print('alive')
+    """
+    )
+    assert run_in_new_process(program) == "alive"
+
+
+def test_the_error_names_the_operation_and_the_bytes():
+    x = xnp.ones((10**7, 1))
+    with pytest.raises(OutOfMemoryError) as caught:
+        float((x @ x.T)[0, 0])
+    first, got = str(caught.value).splitlines()[:2]
+    assert first == (
+        "dot_general: out of memory: 400,000,000,000,000 bytes (364 TiB) were asked for."
+    )
+    assert got.startswith("  got       RESOURCE_EXHAUSTED: Out of memory allocating 4000000000")
+    assert isinstance(caught.value, XlaError) and isinstance(caught.value, MemoryError)
+    assert isinstance(caught.value, XStackRuntimeError)
+
+
+def test_the_error_of_a_program_names_the_function():
+    @jit
+    def gram(x):
+        return x @ x.T
+
+    with pytest.raises(OutOfMemoryError, match=r"^gram: out of memory: 400,000,000,000,000 bytes"):
+        gram(xnp.ones((10**7, 1))).block_until_ready()
+
+
+def test_what_cannot_be_placed_names_the_bytes():
+    with pytest.raises(OutOfMemoryError, match=r"^put: out of memory: 400,000,000,000,000 bytes"):
+        device_put(xnp.broadcast_to(xnp.ones(()), (10**7, 10**7)))
+
+
+@pytest.mark.parametrize("wrap", [jit, lambda f: f], ids=["compiled", "eager"])
+def test_more_bytes_than_can_be_counted_are_refused(wrap):
+    def make():
+        return xnp.sin(xnp.zeros((2**40, 2**40)))
+
+    text = (
+        r"out of memory: 4,835,703,278,458,516,698,824,704 bytes were asked for\."
+        r"\n  got       .*float32\[1099511627776,1099511627776\]"
+    )
+    with pytest.raises(OutOfMemoryError, match=text):
+        wrap(make)().block_until_ready()
+
+
+@pytest.mark.parametrize("wrap", [jit, lambda f: f], ids=["compiled", "eager"])
+def test_empty_arrays_may_be_as_long_as_they_like(wrap):
+    assert wrap(lambda x: x + 1)(xnp.zeros((0, 10**18))).shape == (0, 10**18)
+    assert wrap(lambda x: x.T * 2)(xnp.zeros((0, 10**18))).shape == (10**18, 0)
+    assert wrap(lambda x: x.sum(1))(xnp.zeros((0, 10**18))).shape == (0,)

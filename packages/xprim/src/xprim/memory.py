@@ -1,0 +1,72 @@
+"""Say which operation asked for more memory than there is, and for how many bytes.
+
+`out_of_memory` makes the error for whoever knows both. `refused` reads the bytes from what NumPy
+raised, and from the types of the results where no array can be so large; `allocated` is a copy that
+NumPy makes, with that error.
+Neighbours: `eager` asks about NumPy's failures, a compiler about those of its devices.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from xprim.errors import OutOfMemoryError, message
+
+if TYPE_CHECKING:
+    from xprim.avals import ShapedArray
+
+# The bytes of an array are counted in 64 bits, with a sign.
+MOST_BYTES = 2**63 - 1
+
+
+def out_of_memory(operation: str, nbytes: int | None, got: str = "") -> OutOfMemoryError:
+    """Return the error for an operation that asked for so many bytes; None: nobody knows."""
+    asked = "more than there is was" if nbytes is None else f"{in_bytes(nbytes)} were"
+    return OutOfMemoryError(message(operation, f"out of memory: {asked} asked for.", got=got))
+
+
+def refused(operation: str, error: Exception, results: Sequence[ShapedArray] = ()) -> Exception:
+    """Return the error for an operation that NumPy refused: `error` itself if memory was enough.
+
+    Args:
+      operation: what was to be done.
+      error: what NumPy raised: a `MemoryError`, or a `ValueError` for what cannot be counted.
+      results: the types of the operation's results.
+    """
+    got = ", ".join([aval.str_long() for aval in results])
+    if isinstance(error, MemoryError):
+        shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
+        known = shape is not None and dtype is not None
+        return out_of_memory(operation, math.prod(shape) * dtype.itemsize if known else None, got)
+    largest = max([bytes_of(aval) for aval in results], default=0)
+    return out_of_memory(operation, largest, got) if largest > MOST_BYTES else error
+
+
+def allocated(operation: str, make: Callable[..., Any], *args: Any) -> Any:
+    """Return a copy that NumPy makes, or raise that it did not fit."""
+    try:
+        return make(*args)
+    except MemoryError as error:
+        raise refused(operation, error) from None
+
+
+def bytes_of(aval: ShapedArray) -> int:
+    """Return the bytes of an array as its strides count them: dimensions of size 0 as 1."""
+    return math.prod([n or 1 for n in aval.shape]) * aval.dtype.itemsize
+
+
+def in_bytes(nbytes: int) -> str:
+    """Return a number of bytes as people read it.
+
+    Example:
+      >>> in_bytes(400_000_000_000_000)
+      '400,000,000,000,000 bytes (364 TiB)'
+    """
+    text, size = f"{nbytes:,} bytes", float(nbytes)
+    for unit in ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB"):
+        size /= 1024
+        if 1 <= size < 1024:
+            return f"{text} ({size:.3g} {unit})"
+    return text
