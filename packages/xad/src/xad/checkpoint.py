@@ -86,13 +86,7 @@ def checkpoint(
         dynamic = [a for i, a in enumerate(args) if i not in fixed]
         leaves, in_tree = xtree.flatten((dynamic, kwargs))
         operands = as_arrays(leaves, "checkpoint", in_tree)
-        avals = [x.aval for x in operands]
-        key = program_key(fun, in_tree, avals, tuple([(i, args[i]) for i in fixed]))
-        program = _programs.get(key)
-        if program is None:
-            closed, out_tree = stage(fun, args, kwargs, fixed, operation="checkpoint")
-            program = _Program(*close_over(closed.jaxpr, closed.consts), out_tree)
-            _keep(key, program)
+        program = _program_for(fun, args, kwargs, fixed, in_tree, operands)
         outs = checkpoint_p.bind(
             *program.captured, *operands, jaxpr=program.closed, prevent_cse=prevent_cse,
             policy=policy, differentiated=False,
@@ -140,6 +134,21 @@ class _Program:
     closed: ClosedJaxpr
     captured: Sequence[Any]
     out_tree: Any
+
+
+def _program_for(
+    fun: Callable[..., Any], args: Any, kwargs: Any, fixed: Sequence[int], in_tree: Any,
+    operands: Sequence[Any],
+) -> _Program:  # fmt: skip
+    """Return the program of a function for a call, traced now unless it is kept."""
+    statics = tuple([(i, args[i]) for i in fixed])
+    key = program_key(fun, in_tree, [x.aval for x in operands], statics)
+    program = None if key is None else _programs.get(key)
+    if program is None:
+        closed, out_tree = stage(fun, args, kwargs, fixed, operation="checkpoint")
+        program = _Program(*close_over(closed.jaxpr, closed.consts), out_tree)
+        _keep(key, program)
+    return program
 
 
 def _keep(key: Any, program: _Program) -> None:
