@@ -321,12 +321,23 @@ def test_silent_misuses_are_refused():
         (lambda: xnp.histogram2d(square, square), ValueError, "x and y must be vectors"),
         (lambda: xnp.compress(xnp.array([True] * 3), line), IndexError, "beyond the 2 elements"),
         (lambda: xnp.hypot(1j, 1.0), TypeError, "hypot: takes real numbers"),
+        (lambda: xnp.fabs(1j), TypeError, "fabs: takes real numbers"),
+        (lambda: lax.convert_element_type(line, None), TypeError, "the dtype is missing"),
         (lambda: xnp.linalg.cond(square[:0]), ValueError, "no condition number"),
         (lambda: lax.bitcast_convert_type(line, None), TypeError, "the dtype is missing"),
         (lambda: xnp.polyval(2.0, line), ValueError, "the coefficients must have a dimension"),
     ):
         with pytest.raises(error, match=text):
             call()
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_rounding_to_more_digits_than_there_are_changes_nothing(dtype):
+    x = xnp.array([1.25, -0.5, 0.0, np.inf, np.finfo(dtype).max], dtype)
+    for decimals in (60, 99, 400):
+        assert xnp.round(x, decimals).tolist() == x.tolist()
+    assert xnp.round(x[:3], -400).tolist() == [0.0, 0.0, 0.0]
+    assert xnp.round(x[-1:], 2).tolist() == x[-1:].tolist()
 
 
 def test_further_parameters_may_be_traced_or_of_any_dtype():
@@ -343,6 +354,8 @@ def test_further_parameters_may_be_traced_or_of_any_dtype():
     assert xnp.interp(x, x[0], x[0].astype(np.float16)).dtype == np.float32
     assert xnp.linalg.trace(x, dtype=bool).tolist() is True
     assert xnp.linalg.vector_norm(x, axis=range(2)).shape == ()
+    assert xnp.roll(x, 1, np.uint8(1))[0, 0] == 3.0
+    assert xnp.linalg.trace(x, offset=np.array(1)) == np.trace(x, 1)
     assert xnp.ldexp(3.0, TRUTHS).tolist() == [6.0, 3.0, 6.0]
     assert lax.one_minus_square(xnp.arange(3)).tolist() == [1, 0, -3]
 

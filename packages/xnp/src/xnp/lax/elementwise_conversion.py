@@ -39,11 +39,17 @@ def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
       ShapedArray(int32[])
     """
     x = as_array(operand)
-    dtype = dtypes.requested_dtype(new_dtype, "convert_element_type")
+    dtype = _required_dtype(new_dtype, "convert_element_type")
     if x.aval.dtype == dtype and not x.aval.weak_type:
         return x
     result: Array = convert_element_type_p.bind(x, new_dtype=dtype, weak_type=False)[0]
     return result
+
+
+def _required_dtype(dtype: Any, operation: str) -> Any:
+    if dtype is None:
+        raise TypeError(f"{operation}: the dtype is missing.")
+    return dtypes.requested_dtype(dtype, operation)
 
 
 def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Array:
@@ -56,9 +62,7 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Array:
       >>> bitcast_convert_type(1.0, "int32").to_host().item() == 0x3F800000
       True
     """
-    if new_dtype is None:
-        raise TypeError("bitcast_convert_type: the dtype is missing.")
-    dtype = dtypes.requested_dtype(new_dtype, "bitcast_convert_type")
+    dtype = _required_dtype(new_dtype, "bitcast_convert_type")
     result: Array = bitcast_convert_type_p.bind(as_array(operand), new_dtype=dtype)[0]
     return result
 

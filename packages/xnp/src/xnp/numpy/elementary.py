@@ -242,6 +242,8 @@ sinc = unary_function("sinc", _sinc, "Return sin(pi x) / (pi x), and 1 at 0.")
 
 def _i0(x: Any) -> Any:
     (x,) = inexact("i0", x)
+    if dtypes.is_complex(x.aval.dtype):
+        raise TypeError("i0: takes real numbers.")
     size = bind("abs", x)
     return bind("mul", bind("exp", size), bind("bessel_i0e", size))
 

@@ -153,8 +153,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
     a = array_of(a, "roll")
     if axis is None:
         return reshaped(roll(reshaped(a, (a.aval.size,)), shift, 0), a.aval.shape)
-    axes = axes_of(axis, a.aval.ndim, "roll") if isinstance(axis, int) else tuple(
-        [axis_of(d, a.aval.ndim, "roll") for d in axis])  # fmt: skip
+    given = axis if several_axes(axis) else (axis,)
+    axes = tuple([axis_of(d, a.aval.ndim, "roll") for d in given])
     if (isinstance(shift, Array) and shift.aval.ndim == 0) or isinstance(shift, int | np.integer):
         shifts = [shift] * len(axes)
     else:

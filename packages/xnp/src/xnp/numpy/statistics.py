@@ -190,6 +190,8 @@ def bincount(
       length: the size of the result, which a traced `x` needs; larger numbers are left out.
     """
     x = array_of(x, "bincount")
+    if dtypes.is_bool(x.aval.dtype):
+        x = cast(x, dtypes.int32)
     if not dtypes.is_integer(x.aval.dtype) or x.aval.ndim != 1:
         raise TypeError(f"bincount: takes integers in one dimension, got {x.aval.str_long()}.")
     if length is None:
