@@ -323,6 +323,12 @@ def test_silent_misuses_are_refused():
         (lambda: xnp.hypot(1j, 1.0), TypeError, "hypot: takes real numbers"),
         (lambda: xnp.ediff1d(TRUTHS), TypeError, "ediff1d: takes numbers, got booleans"),
         (lambda: xnp.i0(1j), TypeError, "i0: takes real numbers"),
+        (
+            lambda: xnp.var(line, dtype=int),
+            ValueError,
+            "var: the dtype must hold fractions, got int",
+        ),
+        (lambda: xnp.repeat(line, 2, total_repeat_length=-1), ValueError, "length is negative: -1"),
         (lambda: xnp.fabs(1j), TypeError, "fabs: takes real numbers"),
         (lambda: lax.convert_element_type(line, None), TypeError, "the dtype is missing"),
         (lambda: xnp.linalg.cond(square[:0]), ValueError, "no condition number"),
@@ -356,6 +362,7 @@ def test_further_parameters_may_be_traced_or_of_any_dtype():
     assert xnp.interp(x, x[0], x[0].astype(np.float16)).dtype == np.float32
     assert xnp.linalg.trace(x, dtype=bool).tolist() is True
     assert xnp.linalg.vector_norm(x, axis=range(2)).shape == ()
+    assert lax.full(3, 1.0).shape == (3,)
     assert lax.broadcasted_iota("int32", 3, 0).tolist() == [0, 1, 2]
     assert xnp.bincount(TRUTHS).tolist() == [1, 2] and xnp.poly([]).shape == ()
     assert xnp.roll(x, 1, np.uint8(1))[0, 0] == 3.0

@@ -19,6 +19,7 @@ from xnp.primitives.convert_element_type import convert_element_type_p
 from xnp.primitives.identity import copy_p, optimization_barrier_p, stop_gradient_p
 from xnp.primitives.reduce_precision import reduce_precision_p
 from xprim import Array, as_array, dtypes, scalar_array
+from xprim.static_sizes import static_shape
 from xtree import tree_flatten, tree_map, tree_unflatten
 
 ArrayLike = Any
@@ -128,7 +129,7 @@ def full(
     value = as_array(value)
     if value.aval.shape:
         raise TypeError(f"full: fill_value must be a scalar, got {value.aval.str_long()}.")
-    shape = tuple([operator.index(n) for n in shape])
+    shape = static_shape(shape, "full")
     if shape:
         value = broadcast_in_dim_p.bind(value, shape=shape, broadcast_dimensions=())[0]
     result: Array = value if sharding is None else _placed(value, sharding)

@@ -67,6 +67,8 @@ def repeat(
     if axis is None:
         a, axis = reshaped(a, (a.aval.size,)), 0
     axis = axis_of(axis, a.aval.ndim, "repeat")
+    if total_repeat_length is not None and static_int(total_repeat_length, "repeat") < 0:
+        raise ValueError(f"repeat: total_repeat_length is negative: {total_repeat_length}.")
     if isinstance(repeats, int) and total_repeat_length is None:
         return _repeat_each(a, repeats, axis)
     if isinstance(repeats, Array) and not isinstance(repeats, ConcreteArray):
