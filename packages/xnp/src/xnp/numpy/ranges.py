@@ -76,6 +76,8 @@ def arange(
     known = [_known_bound(v) for v in given or [start]]
     dtype = _range_dtype(given) if dtype is None else dtypes.requested_dtype(dtype, "arange")
     count, first, by = _range(*known)
+    if dtypes.is_bool(dtype) and count > 2:
+        raise TypeError(f"arange: {count} booleans are no range of numbers.")
     result = _counted(count, first, by, dtype)
     return result if device is None else on_device(result, device)
 
