@@ -363,6 +363,7 @@ def test_further_parameters_may_be_traced_or_of_any_dtype():
     assert xnp.interp(x, x[0], x[0].astype(np.float16)).dtype == np.float32
     assert xnp.linalg.trace(x, dtype=bool).tolist() is True
     assert xnp.linalg.vector_norm(x, axis=range(2)).shape == ()
+    assert xstack.nn.one_hot([0, 2], 3).tolist() == [[1, 0, 0], [0, 0, 1]]
     assert lax.full(3, 1.0).shape == (3,)
     assert lax.broadcasted_iota("int32", 3, 0).tolist() == [0, 1, 2]
     assert xnp.bincount(TRUTHS).tolist() == [1, 2] and xnp.poly([]).shape == ()
