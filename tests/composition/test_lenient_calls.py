@@ -321,12 +321,32 @@ def test_silent_misuses_are_refused():
         (lambda: xnp.histogram2d(square, square), ValueError, "x and y must be vectors"),
         (lambda: xnp.compress(xnp.array([True] * 3), line), IndexError, "beyond the 2 elements"),
         (lambda: xnp.hypot(1j, 1.0), TypeError, "hypot: takes real numbers"),
+        (lambda: xnp.ediff1d(TRUTHS), TypeError, "ediff1d: takes numbers, got booleans"),
+        (lambda: xnp.i0(1j), TypeError, "i0: takes real numbers"),
+        (
+            lambda: xnp.var(line, dtype=int),
+            ValueError,
+            "var: the dtype must hold fractions, got int",
+        ),
+        (lambda: xnp.repeat(line, 2, total_repeat_length=-1), ValueError, "length is negative: -1"),
+        (lambda: xnp.arange(4, dtype=bool), TypeError, "4 booleans are no range"),
+        (lambda: xnp.fabs(1j), TypeError, "fabs: takes real numbers"),
+        (lambda: lax.convert_element_type(line, None), TypeError, "the dtype is missing"),
         (lambda: xnp.linalg.cond(square[:0]), ValueError, "no condition number"),
         (lambda: lax.bitcast_convert_type(line, None), TypeError, "the dtype is missing"),
         (lambda: xnp.polyval(2.0, line), ValueError, "the coefficients must have a dimension"),
     ):
         with pytest.raises(error, match=text):
             call()
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_rounding_to_more_digits_than_there_are_changes_nothing(dtype):
+    x = xnp.array([1.25, -0.5, 0.0, np.inf, np.finfo(dtype).max], dtype)
+    for decimals in (60, 99, 400):
+        assert xnp.round(x, decimals).tolist() == x.tolist()
+    assert xnp.round(x[:3], -400).tolist() == [0.0, 0.0, 0.0]
+    assert xnp.round(x[-1:], 2).tolist() == x[-1:].tolist()
 
 
 def test_further_parameters_may_be_traced_or_of_any_dtype():
@@ -343,6 +363,12 @@ def test_further_parameters_may_be_traced_or_of_any_dtype():
     assert xnp.interp(x, x[0], x[0].astype(np.float16)).dtype == np.float32
     assert xnp.linalg.trace(x, dtype=bool).tolist() is True
     assert xnp.linalg.vector_norm(x, axis=range(2)).shape == ()
+    assert xstack.nn.one_hot([0, 2], 3).tolist() == [[1, 0, 0], [0, 0, 1]]
+    assert lax.full(3, 1.0).shape == (3,)
+    assert lax.broadcasted_iota("int32", 3, 0).tolist() == [0, 1, 2]
+    assert xnp.bincount(TRUTHS).tolist() == [1, 2] and xnp.poly([]).shape == ()
+    assert xnp.roll(x, 1, np.uint8(1))[0, 0] == 3.0
+    assert xnp.linalg.trace(x, offset=np.array(1)) == np.trace(x, 1)
     assert xnp.ldexp(3.0, TRUTHS).tolist() == [6.0, 3.0, 6.0]
     assert lax.one_minus_square(xnp.arange(3)).tolist() == [1, 0, -3]
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import xnp.numpy as xn
 from xnp.attention import dot_product_attention
+from xnp.numpy.creation import asarray
 from xnp.numpy.dispatch import planned
 from xnp.numpy.promoting import (
     array_of,
@@ -292,7 +293,7 @@ def one_hot(
       axis: where the new dimension stands in the result.
       out_sharding: where the result is placed: None, or a sharding of one device.
     """
-    x = array_of(x, "one_hot")
+    x = asarray(x)
     wanted = dtypes.python_scalar_dtype(float) if dtype is None else (
         dtypes.requested_dtype(dtype, "one_hot"))  # fmt: skip
     count = static_int(num_classes, "one_hot", "num_classes")

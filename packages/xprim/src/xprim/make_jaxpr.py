@@ -210,15 +210,6 @@ class ensure_compile_time_eval:  # noqa: N801 - named as users know it
 
     Works as a context manager and as a decorator. Operations on tracers, which have no values yet,
     are staged as elsewhere.
-
-    Example:
-      >>> from xprim import make_jaxpr
-      >>> def scaled(x):
-      ...     with ensure_compile_time_eval():
-      ...         size = abs(as_array(-3.0))  # has a value: it could decide an `if`
-      ...     return abs(x), size
-      >>> make_jaxpr(scaled)(1.0)
-      { lambda ; a:f32[]. let b:f32[] = abs a in (b, 3.0:f32[]) }
     """
 
     def __init__(self) -> None:

@@ -20,6 +20,7 @@ from xnp.primitives.convert_element_type import convert_element_type_p
 from xnp.primitives.identity import copy_p, optimization_barrier_p, stop_gradient_p
 from xnp.primitives.reduce_precision import reduce_precision_p
 from xprim import Array, as_array, dtypes, scalar_array
+from xprim.static_sizes import static_shape
 from xtree import tree_flatten, tree_map, tree_unflatten
 
 ArrayLike = Any
@@ -40,11 +41,17 @@ def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
       ShapedArray(int32[])
     """
     x = as_array(operand)
-    dtype = dtypes.requested_dtype(new_dtype, "convert_element_type")
+    dtype = _required_dtype(new_dtype, "convert_element_type")
     if x.aval.dtype == dtype and not x.aval.weak_type:
         return x
     result: Array = convert_element_type_p.bind(x, new_dtype=dtype, weak_type=False)[0]
     return result
+
+
+def _required_dtype(dtype: Any, operation: str) -> Any:
+    if dtype is None:
+        raise TypeError(f"{operation}: the dtype is missing.")
+    return dtypes.requested_dtype(dtype, operation)
 
 
 def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Array:
@@ -57,9 +64,7 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Array:
       >>> bitcast_convert_type(1.0, "int32").to_host().item() == 0x3F800000
       True
     """
-    if new_dtype is None:
-        raise TypeError("bitcast_convert_type: the dtype is missing.")
-    dtype = dtypes.requested_dtype(new_dtype, "bitcast_convert_type")
+    dtype = _required_dtype(new_dtype, "bitcast_convert_type")
     result: Array = bitcast_convert_type_p.bind(as_array(operand), new_dtype=dtype)[0]
     return result
 
@@ -125,7 +130,7 @@ def full(
     value = as_array(value)
     if value.aval.shape:
         raise TypeError(f"full: fill_value must be a scalar, got {value.aval.str_long()}.")
-    shape = tuple([operator.index(n) for n in shape])
+    shape = static_shape(shape, "full")
     if shape:
         value = broadcast_in_dim_p.bind(value, shape=shape, broadcast_dimensions=())[0]
     return placed(value, sharding, "full")

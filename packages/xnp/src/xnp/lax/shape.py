@@ -24,6 +24,7 @@ from xnp.primitives.split import split_p
 from xnp.primitives.squeeze import squeeze_p
 from xnp.primitives.transpose import transpose_p
 from xprim import Array, as_array, dtypes
+from xprim.static_sizes import static_shape
 
 __all__ = [
     "broadcast", "broadcast_in_dim", "broadcast_shapes", "broadcasted_iota", "collapse",
@@ -193,7 +194,7 @@ def broadcasted_iota(
     """
     (counted,) = iota_p.bind(
         dtype=dtypes.requested_dtype(dtype, "iota"),
-        shape=ints(shape, "iota: shape"),
+        shape=static_shape(shape, "broadcasted_iota"),
         dimension=operator.index(dimension),
     )
     return placed(counted, out_sharding, "broadcasted_iota")

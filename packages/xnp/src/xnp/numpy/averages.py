@@ -142,6 +142,8 @@ def _spread_measure(
             )
         ddof = correction
     dtype, axis = requested(dtype, operation), static_axis(axis)
+    if dtype is not None and not dtypes.is_inexact(dtype):
+        raise ValueError(f"{operation}: the dtype must hold fractions, got {dtype.name}.")
     traced = isinstance(ddof, Tracer) and ddof.concrete() is None
     if where is None and mean is None and not traced:
         return _var(a, axis, dtype, ddof, keepdims, root)

@@ -81,6 +81,8 @@ def _end_of_diff(value: Any, shape: tuple[int, ...], axis: int) -> list[Array]:
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
     """Return differences of neighbours in the flattened array, with values in front and behind."""
     ary = array_of(ary, "ediff1d")
+    if dtypes.is_bool(ary.aval.dtype):
+        raise TypeError("ediff1d: takes numbers, got booleans.\n  hint      diff takes them")
     flat = reshaped(ary, (ary.aval.size,))
     parts = [diff(flat)]
     for value, place in ((to_begin, 0), (to_end, 2)):

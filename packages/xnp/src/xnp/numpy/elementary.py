@@ -257,7 +257,10 @@ sinc = unary_function(
 
 
 def _i0(x: Any) -> Any:
-    return bind("bessel_i0", *inexact("i0", x))
+    (x,) = inexact("i0", x)
+    if dtypes.is_complex(x.aval.dtype):
+        raise TypeError("i0: takes real numbers.")
+    return bind("bessel_i0", x)
 
 
 i0 = unary_function("i0", _i0, "Return the modified Bessel function of the first kind of order 0.")

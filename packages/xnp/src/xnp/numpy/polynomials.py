@@ -138,6 +138,8 @@ def poly(seq_of_zeros: Any) -> Array:
     (zeros,) = inexact("poly", asarray(seq_of_zeros))
     if zeros.ndim == 2:
         zeros = _eigenvalues(zeros)
+    if zeros.ndim == 1 and not zeros.size:
+        return scalar_like(1, zeros)  # as in NumPy
     zeros, result = reshaped_flat(zeros), filled(1, (1,), zeros.dtype)
     for k in range(zeros.size):
         factor = concatenate([filled(1, (1,), zeros.dtype), -zeros[k].reshape(1)])

@@ -77,6 +77,8 @@ def arange(
     known = [_known_bound(v) for v in given or [start]]
     dtype = _range_dtype(given) if dtype is None else dtypes.requested_dtype(dtype, "arange")
     count, first, by = _range(*known)
+    if dtypes.is_bool(dtype) and count > 2:
+        raise TypeError(f"arange: {count} booleans are no range of numbers.")
     result = _counted(count, first, by, dtype)
     return placed(on_device(result, device, "arange"), out_sharding, "arange")
 

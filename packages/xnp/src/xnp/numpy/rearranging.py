@@ -72,6 +72,8 @@ def _repeated(a: Any, repeats: Any, axis: int | None, total_repeat_length: int |
     if axis is None:
         a, axis = reshaped(a, (a.aval.size,)), 0
     axis = axis_of(axis, a.aval.ndim, "repeat")
+    if total_repeat_length is not None and static_int(total_repeat_length, "repeat") < 0:
+        raise ValueError(f"repeat: total_repeat_length is negative: {total_repeat_length}.")
     if isinstance(repeats, int) and total_repeat_length is None:
         return _repeat_each(a, repeats, axis)
     if isinstance(repeats, Array) and not isinstance(repeats, ConcreteArray):
@@ -158,8 +160,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
     original = a = array_of(a, "roll")
     if axis is None:
         return reshaped(roll(reshaped(a, (a.aval.size,)), shift, 0), a.aval.shape)
-    axes = axes_of(axis, a.aval.ndim, "roll") if isinstance(axis, int) else tuple(
-        [axis_of(d, a.aval.ndim, "roll") for d in axis])  # fmt: skip
+    given = axis if several_axes(axis) else (axis,)
+    axes = tuple([axis_of(d, a.aval.ndim, "roll") for d in given])
     if (isinstance(shift, Array) and shift.aval.ndim == 0) or isinstance(shift, int | np.integer):
         shifts = [shift] * len(axes)
     else:

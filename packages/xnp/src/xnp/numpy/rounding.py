@@ -59,9 +59,12 @@ def _round(a: Any, decimals: int) -> Array:
         return bind("complex", *[_round(bind(p, a), decimals) for p in ("real", "imag")])
     if decimals == 0:
         return bind("round", a, rounding_method=1)
-    factor = scalar_like(10.0 ** abs(decimals), a)
+    factor = scalar_like(10.0 ** min(abs(decimals), 308), a)
     there, back = ("mul", "div") if decimals > 0 else ("div", "mul")
-    return bind(back, bind("round", bind(there, a, factor), rounding_method=1), factor)
+    rounded = bind(back, bind("round", bind(there, a, factor), rounding_method=1), factor)
+    # Where the detour overflows: no digits to lose behind the point, none left before it.
+    otherwise = a if decimals > 0 else bind("mul", a, scalar_like(0, a))
+    return select(bind("is_finite", rounded), rounded, otherwise)
 
 
 def round(a: Any, decimals: int = 0, out: None = None) -> Array:

@@ -223,6 +223,8 @@ def bincount(
       out_sharding: where the result is placed: None, or a sharding of one device.
     """
     x = array_of(x, "bincount")
+    if dtypes.is_bool(x.aval.dtype):
+        x = cast(x, dtypes.int32)
     if not dtypes.is_integer(x.aval.dtype) or x.aval.ndim != 1:
         raise TypeError(f"bincount: takes integers in one dimension, got {x.aval.str_long()}.")
     if length is None:

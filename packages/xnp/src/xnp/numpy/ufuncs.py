@@ -98,7 +98,10 @@ def _absolute(x: Any) -> Any:
 
 
 def _fabs(x: Any) -> Any:
-    return bind("abs", *inexact("fabs", x))
+    (x,) = inexact("fabs", x)
+    if dtypes.is_complex(x.aval.dtype):
+        raise TypeError("fabs: takes real numbers.\n  hint      abs takes complex ones")
+    return bind("abs", x)
 
 
 def _sign(x: Any) -> Any:
