@@ -184,6 +184,20 @@ def test_a_checkpoint_that_would_repeat_effects_is_refused():
         grad(f)(2.0)
 
 
+def test_a_call_of_a_custom_rule_that_would_repeat_effects_is_refused():
+    f = custom_jvp(lambda x: x * x)
+    both = checkpoint(lambda x, x_dot: (note(x) * x, 2 * x * x_dot))
+    f.defjvp(lambda primals, tangents: both(primals[0], tangents[0]))
+    close(jvp(f, (2.0,), (1.0,)), (4.0, 4.0))
+    with pytest.raises(TypeError, match="custom_jvp: checkpoint in a rule has side effects, which"):
+        grad(f)(2.0)
+    value_of = checkpoint(lambda x: note(x) * x)  # it is known, and happens once
+    f.defjvp(lambda primals, tangents: (value_of(primals[0]), 2 * primals[0] * tangents[0]))
+    LOG.clear()
+    assert float(grad(f)(2.0)) == 4.0
+    assert len(LOG) == 1
+
+
 def test_loops_and_branches_of_a_batch_with_effects_are_refused():
     def loop(x):
         return lax.while_loop(lambda c: c < 3, lambda c: note(c) + 1, x)

@@ -13,7 +13,7 @@ from typing import Any
 
 from xad.known_parts import divided
 from xad.tangents import JvpRule
-from xprim import JaxprTrace, JaxprTracer, Primitive, Trace
+from xprim import JaxprTrace, JaxprTracer, Primitive, Trace, effects_text
 
 
 class TapeTrace(JaxprTrace):
@@ -56,6 +56,8 @@ class TapeTrace(JaxprTrace):
             return super().process(primitive, operands, params)
         known = tuple([not self.owns(x) for x in operands])
         now, recorded = divided(primitive, [x.aval for x in operands], known, params)
+        if now.results and recorded.results and primitive.effects(params):
+            raise _would_repeat_effects(primitive, params)
         result_by_number: dict[int, Any] = {}
         evaluate = self.parent.process  # type: ignore[union-attr]
         for part, process in ((recorded, self.append), (now, evaluate)):
@@ -92,4 +94,13 @@ def _depends_on_tangents(out: Any) -> TypeError:
         "custom_jvp: a rule's result depends on its tangents."
         + (f"\n  got       {out.aval.str_short()}, {origin}" if origin else "")
         + "\n  expected  a pair (result, tangent) whose result is computed from the primals alone"
+    )
+
+
+def _would_repeat_effects(primitive: Primitive, params: dict[str, Any]) -> TypeError:
+    return TypeError(
+        f"custom_jvp: {primitive.name} in a rule has side effects, which reverse mode would repeat: "
+        "it computes primals and tangents apart."
+        f"\n  got       effects: {effects_text(primitive.effects(params))}"
+        "\n  hint      leave what has the effects out of the call that gets both"
     )
