@@ -99,8 +99,8 @@ def _depends_on_tangents(out: Any) -> TypeError:
 
 def _would_repeat_effects(primitive: Primitive, params: dict[str, Any]) -> TypeError:
     return TypeError(
-        f"custom_jvp: {primitive.name} in a rule has side effects, which reverse mode would repeat: "
-        "it computes primals and tangents apart."
+        f"custom_jvp: {primitive.name} in a rule has side effects, which reverse mode would repeat,"
+        " as it computes primals and tangents apart."
         f"\n  got       effects: {effects_text(primitive.effects(params))}"
         "\n  hint      leave what has the effects out of the call that gets both"
     )
