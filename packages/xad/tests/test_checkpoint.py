@@ -204,6 +204,15 @@ def test_a_checkpointed_function_that_closes_over_traced_values_is_traced_for_ea
     assert float(grad(lambda y: held.__setitem__(0, y) or once(3.0))(2.0)) == 3.0
 
 
+def test_what_a_function_sees_is_looked_at_again():
+    options = {"scale": 2.0}
+    scaled = checkpoint(lambda x: x * options["scale"])
+    assert [float(scaled(3.0)), float(scaled(3.0))] == [6.0, 6.0]
+    options["scale"] = 5.0
+    assert float(scaled(3.0)) == 15.0
+    assert float(grad(scaled)(3.0)) == 5.0
+
+
 def test_static_arguments_are_told_apart_by_value_and_type():
     power = checkpoint(lambda x, n: x * n, static_argnums=1)
     found = [power(as_array(3), n) for n in (2, 2.0, 3, True)]

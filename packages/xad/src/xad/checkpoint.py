@@ -151,6 +151,19 @@ def _program_for(
     return program
 
 
+def _state_of(fun: Callable[..., Any]) -> Any:
+    """Return what a function sees that its key does not say."""
+    return captured_state(fun) if is_by_identity(function_key(fun)) else None
+
+
+def _kept(key: Any, fun: Callable[..., Any]) -> _Program | None:
+    """Return the program of a key, if the function sees what it saw when it was traced."""
+    program = _programs.get(key)
+    if program is None or program.seen is None or program.seen == _state_of(fun):
+        return program
+    return None
+
+
 def _keep(key: Any, program: _Program) -> None:
     """Keep a program for the next call, as long as its function lives."""
     if key is None or program.captured:  # traced values are of this call alone
