@@ -110,6 +110,7 @@ ARRAYS_BETTER_THAN_THE_ORACLE: list[tuple[str, set[str], str]] = [
         {"negative infinities", "two infinities"},
         "of equal infinities, which cannot be interpolated, the lower one has the slope",
     ),
+    (r"np\.roots\(.*\)", _ZEROS, "a polynomial without a leading coefficient has NaN for roots"),
     (r"lax\.cumlogsumexp\(.*\)", set(NON_FINITE), "shares of infinities, not NaN or more than 1"),
     (
         r"lax\.reduce\(v, -np.inf, lax.max, .*\)",
@@ -142,8 +143,8 @@ UNLIKE_COMPILED: list[tuple[str, set[str], str]] = [
     (r"nn\.standardize\(m, 0\)", {"equal operands"}, "rounding, of a variance of 0"),
     (r"(linalg|laxlinalg)\.(qr|svd(vals)?|cond|cholesky|eig.*|(matrix_)?norm)\(.*\)", _SINGULAR,
      _LIBRARIES),
-    (r"lax\.reduce_window\(v, -?np.inf, .*\)", {"a NaN", "NaNs"},
-     "NaN is neither selected nor passed over by a rule"),
+    (r"lax\.reduce_window\(v, -?np.inf, .*\)", {"a NaN", "NaNs", "negative infinities"},
+     "NaN, and padding that equals an element, are neither selected nor passed over"),
     (r"np\.angle\(x\)", _EVERYWHERE, "1 / x^2 overflows in another order"),
     (r"nn\.squareplus\(x, 0\)", _EVERYWHERE, "the second derivative of |x| is rounding near 0"),
 ]  # fmt: skip
