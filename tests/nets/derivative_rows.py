@@ -153,7 +153,7 @@ lax.scatter_mul(v, np.array([[0], [2]]), w[:2], _numbers, unique_indices=True)
 lax.scatter_max(v, np.array([[0], [0]]), w[:2], _numbers)
 lax.scatter_min(v, np.array([[0], [0]]), w[:2], _numbers)
 lax.scatter_apply(v, np.array([[0], [2]]), np.sqrt, _numbers, update_shape=(2,))
-"""  # noqa: E501
+"""
 
 # Of s, a 4 x 4 matrix; t, a 3 x 3 one; r, a 4 x 2 one; v and m as above.
 MATRICES = """

@@ -106,10 +106,10 @@ bessel_i1e_p = unary(
 
 def _unscaled64(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def unscaled(x: Any) -> Any:
-        scale = np.exp(np.abs(x))
+        scale = np.exp(np.abs(x) / 2)  # twice: e^|x| overflows before the product does
         value = function(x)
         # infinite where exp is, though the scaled function may be 0 there
-        return scale * np.where(np.isinf(scale), np.copysign(1.0, value), value)
+        return scale * np.where(np.isinf(scale), np.copysign(1.0, value), value) * scale
 
     return unscaled
 
@@ -119,9 +119,11 @@ def _unscaled_stablehlo(name: str, sign: Callable[[Any], Any]) -> Callable[..., 
         dtype = narrow.aval.dtype
         wide = dtype if dtype in (dtypes.float32, dtypes.float64) else dtypes.float32
         x = in_dtype(narrow, wide)
-        scale, value = bind("exp", bind("abs", x)), bind(name, x)
+        # e^|x| in two factors: it overflows before the product with the scaled function does
+        scale, value = bind("exp", scaled(bind("abs", x), 0.5)), bind(name, x)
         infinite = bind("eq", scale, scalar_like(x, float("inf")))
-        return [in_dtype(mul(scale, selected(infinite, sign(x), value)), dtype)]
+        product = mul(mul(scale, selected(infinite, sign(x), value)), scale)
+        return [in_dtype(product, dtype)]
 
     def stablehlo_rule(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> Any:
         return b.traced(unscaled, operands, avals_in, key=name)
