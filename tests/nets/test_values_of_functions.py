@@ -31,6 +31,7 @@ from tests.nets.value_cells import (
 )
 from tests.nets.value_differences import reason_for
 from tests.nets.value_operands import DTYPES, WIDE_DTYPES
+from xprim import config
 
 pytestmark = [pytest.mark.fuzz, pytest.mark.filterwarnings("ignore")]
 
@@ -42,8 +43,7 @@ CHUNK = 12  # cells in one program
 def chunks(some: Sequence[Cell]) -> list[tuple[Cell, ...]]:
     """Return cells in groups of one dtype."""
     by_dtype = sorted(some, key=lambda c: c.dtype)
-    found = [tuple(by_dtype[k : k + CHUNK]) for k in range(0, len(by_dtype), CHUNK)]
-    return found
+    return [tuple(by_dtype[k : k + CHUNK]) for k in range(0, len(by_dtype), CHUNK)]
 
 
 def name_of(chunk: Sequence[Cell]) -> str:
@@ -121,7 +121,7 @@ def test_functions_give_what_the_oracle_gives(chunk: tuple[Cell, ...]) -> None:
     for point, theirs in zip(some, expected, strict=True):
         try:
             ours = arrays_among(called(OURS, point))
-        except Exception as error:  # noqa: BLE001 - each one is a finding
+        except Exception as error:  # each one is a finding
             faults.append(f"{point}: {type(error).__name__}: {str(error).splitlines()[0]}")
         else:
             faults += _unlike(point, ours, theirs, "oracle")
@@ -131,7 +131,5 @@ def test_functions_give_what_the_oracle_gives(chunk: tuple[Cell, ...]) -> None:
 @pytest.mark.parametrize("chunk", drawn(chunks(cells(WIDE_DTYPES)), 1), ids=name_of)
 def test_wide_functions_give_what_the_oracle_gives(chunk: tuple[Cell, ...]) -> None:
     jax = pytest.importorskip("jax")
-    from xprim import config
-
     with jax.enable_x64(True), config.enable_x64(True):
         test_functions_give_what_the_oracle_gives(chunk)

@@ -46,7 +46,7 @@ def _quantile(
     operation: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepdims: bool, skip_nan: bool
 ) -> Array:
     no_out(operation, out)
-    a, q = inexact(operation, a, q)
+    a, q = [cast(v, v.aval.dtype) for v in inexact(operation, a, q)]
     _check_quantile(operation, a, q, method)
     shape = a.aval.shape
     axes = axes_of(axis, len(shape), operation)
