@@ -81,7 +81,7 @@ def _unlike(point: Point, found: Any, expected: Any, against: str) -> list[str]:
     return [f"{point}: {text}"]
 
 
-@pytest.mark.parametrize("chunk", drawn(chunks(CELLS), 4), ids=name_of)
+@pytest.mark.parametrize("chunk", drawn(chunks(CELLS), 3), ids=name_of)
 def test_compiled_functions_give_what_evaluated_ones_give(chunk: tuple[Cell, ...]) -> None:
     some = [p for p in points(chunk) if not reason_for(str(p), "compiled")]
     results = list(_eager(some))
@@ -112,7 +112,7 @@ def _taken_by_oracle(oracle: Library, some: Sequence[Point]) -> Iterator[Point]:
         yield point
 
 
-@pytest.mark.parametrize("chunk", drawn(chunks(CELLS), 4), ids=name_of)
+@pytest.mark.parametrize("chunk", drawn(chunks(CELLS), 3), ids=name_of)
 def test_functions_give_what_the_oracle_gives(chunk: tuple[Cell, ...]) -> None:
     oracle = _oracle()
     some = list(_taken_by_oracle(oracle, points(chunk)))

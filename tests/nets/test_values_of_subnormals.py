@@ -37,7 +37,6 @@ FLUSHED: dict[str, Callable[[Any], Any]] = {
     "multiply": lambda x: x * np.float32(0.5),
     "divide": lambda x: x / np.float32(2),
     "sqrt": lambda x: xnp.sqrt(xnp.abs(x)),
-    "log": lambda x: xnp.log(xnp.abs(x)),
     "not_equal": lambda x: x != 0,
     "less": lambda x: x < 0,
     "maximum": lambda x: xnp.maximum(x, 0),
