@@ -31,6 +31,7 @@ from tests.nets.value_cells import (
 )
 from tests.nets.value_differences import reason_for
 from tests.nets.value_operands import DTYPES, WIDE_DTYPES
+from xprim import config
 
 pytestmark = [pytest.mark.fuzz, pytest.mark.filterwarnings("ignore")]
 
@@ -42,8 +43,7 @@ CHUNK = 12  # cells in one program
 def chunks(some: Sequence[Cell]) -> list[tuple[Cell, ...]]:
     """Return cells in groups of one dtype."""
     by_dtype = sorted(some, key=lambda c: c.dtype)
-    found = [tuple(by_dtype[k : k + CHUNK]) for k in range(0, len(by_dtype), CHUNK)]
-    return found
+    return [tuple(by_dtype[k : k + CHUNK]) for k in range(0, len(by_dtype), CHUNK)]
 
 
 def name_of(chunk: Sequence[Cell]) -> str:
@@ -81,7 +81,7 @@ def _unlike(point: Point, found: Any, expected: Any, against: str) -> list[str]:
     return [f"{point}: {text}"]
 
 
-@pytest.mark.parametrize("chunk", drawn(chunks(CELLS), 4), ids=name_of)
+@pytest.mark.parametrize("chunk", drawn(chunks(CELLS), 3), ids=name_of)
 def test_compiled_functions_give_what_evaluated_ones_give(chunk: tuple[Cell, ...]) -> None:
     some = [p for p in points(chunk) if not reason_for(str(p), "compiled")]
     results = list(_eager(some))
@@ -112,7 +112,7 @@ def _taken_by_oracle(oracle: Library, some: Sequence[Point]) -> Iterator[Point]:
         yield point
 
 
-@pytest.mark.parametrize("chunk", drawn(chunks(CELLS), 4), ids=name_of)
+@pytest.mark.parametrize("chunk", drawn(chunks(CELLS), 3), ids=name_of)
 def test_functions_give_what_the_oracle_gives(chunk: tuple[Cell, ...]) -> None:
     oracle = _oracle()
     some = list(_taken_by_oracle(oracle, points(chunk)))
@@ -121,7 +121,7 @@ def test_functions_give_what_the_oracle_gives(chunk: tuple[Cell, ...]) -> None:
     for point, theirs in zip(some, expected, strict=True):
         try:
             ours = arrays_among(called(OURS, point))
-        except Exception as error:  # noqa: BLE001 - each one is a finding
+        except Exception as error:  # each one is a finding
             faults.append(f"{point}: {type(error).__name__}: {str(error).splitlines()[0]}")
         else:
             faults += _unlike(point, ours, theirs, "oracle")
@@ -131,7 +131,5 @@ def test_functions_give_what_the_oracle_gives(chunk: tuple[Cell, ...]) -> None:
 @pytest.mark.parametrize("chunk", drawn(chunks(cells(WIDE_DTYPES)), 1), ids=name_of)
 def test_wide_functions_give_what_the_oracle_gives(chunk: tuple[Cell, ...]) -> None:
     jax = pytest.importorskip("jax")
-    from xprim import config
-
     with jax.enable_x64(True), config.enable_x64(True):
         test_functions_give_what_the_oracle_gives(chunk)

@@ -140,7 +140,9 @@ def _value_difference(ours: Any, theirs: Any, tolerance: float) -> str:
         with np.errstate(all="ignore"):
             a, b = ours.astype(wide), theirs.astype(wide)
             scale = tolerance * np.abs(b)
-            same = (a == b) | ((a != a) & (b != b)) | (np.abs(a - b) <= scale + _floor(b, tolerance))
+            same = (
+                (a == b) | ((a != a) & (b != b)) | (np.abs(a - b) <= scale + _floor(b, tolerance))
+            )
     if np.all(same):
         return ""
     place = tuple(map(int, np.argwhere(~np.atleast_1d(same))[0]))

@@ -26,8 +26,9 @@ DIFFERENCES: tuple[tuple[str, str, str], ...] = (
     (r"(nan)?median\(.*special", "both", "half of the least normal number, which is subnormal"),
     (r"arg(max|min)\(.*complex", "oracle", "the oracle traces it, but cannot compile it"),
     # better for users
-    (r"xnp\.(amax|amin|max|min|sum|prod|ptp|cum\w+|nan\w+|mean|average|diagflat)\(.*, Python",
+    (r"xnp\.(amax|amin|max|min|sum|prod|ptp|cum\w+|nan\w+|mean|std|var)\(.*, Python",
      "oracle", _STAY_WEAK),
+    (r"xnp\.(average|diagflat)\(.*, Python", "oracle", _STAY_WEAK),
     (r"where=m.*, Python", "oracle", _SHAPED),
     (r"xnp\.modf\(.*special", "oracle", "an infinity has the fraction 0, as in NumPy, not NaN"),
     (r"xnp\.fmod\(x, y\) of bool", "oracle", "the rest by False is 0, as it is of integers"),

@@ -27,14 +27,15 @@ XNP = {
         remainder right_shift subtract true_divide vdot isin result_type
     """,
     "f(x, 2)": "power pow float_power floor_divide remainder left_shift tile multiply divide",
-    "f(x, -1)": "floor_divide remainder maximum add",
+    "f(x, -1)": "floor_divide remainder maximum add reshape",
     "f(2, x)": "power floor_divide remainder subtract arctan2",
     "f(x, 1.5)": "add multiply power remainder maximum floor_divide",
     "f(x, i[0])": "ldexp",
     "f(x, x.astype('int32') if x.dtype.kind in 'iub' else 3)": "ldexp",
     "f(x, axis=None)": """
-        all amax amin any argmax argmin count_nonzero cumprod cumsum max mean min nanargmax nanargmin
-        nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar prod ptp std sum var
+        all amax amin any argmax argmin count_nonzero cumprod cumsum max mean min nanargmax
+        nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar prod
+        ptp std sum var
         median nanmedian sort argsort flip average
     """,
     "f(x, axis=0)": """
@@ -63,7 +64,6 @@ XNP = {
     "f([x, z], axis=-1)": "concatenate stack",
     "f((v, w))": "concatenate stack vstack column_stack lexsort",
     "f(x, (2, *x.shape))": "broadcast_to",
-    "f(x, -1)": "reshape",
     "f(x, (2, 2))": "resize tile",
     "f(x, 0, -1)": "moveaxis swapaxes",
     "f(x, -1, 0)": "moveaxis rollaxis",
@@ -77,7 +77,7 @@ XNP = {
         convolve correlate dot inner kron outer polyadd polymul polysub polyval vdot
         vecdot matmul cov corrcoef isin append
     """,
-    "f(v, 2)": "polyder polyint diff vander roll",
+    "f(v, 2)": "polyder polyint diff vander roll top_k partition argpartition",
     "f(v, size=4)": "nonzero flatnonzero argwhere unique",
     "f(v, size=4, fill_value=1)": "unique unique_all unique_counts unique_inverse unique_values",
     "f(v, w, size=5)": "union1d intersect1d setdiff1d setxor1d",
@@ -87,7 +87,6 @@ XNP = {
     "f(v, i, mode='clip')": "take",
     "f(v, 1)": "delete partition argpartition",
     "f(v, 1, 3)": "insert",
-    "f(v, 2)": "top_k partition argpartition",
     "f(v[:6].reshape(2, 3), 1)": " repeat array_split roll",
     "f(v[:6], 2)": "split array_split hsplit",
     "f(s)": """
@@ -254,8 +253,8 @@ LAX = {
     "f(v, i[:, None], w[:4], ns.ScatterDimensionNumbers((), (0,), (0,)))":
         "scatter_add scatter_max scatter_min scatter_mul scatter_sub",
     "f(v, i[:3, None], w[:3], ns.ScatterDimensionNumbers((), (0,), (0,)))": "scatter",
-    "f(v, i[:3, None], lambda a: a * a, ns.ScatterDimensionNumbers((), (0,), (0,)), update_shape=(3,))":
-        "scatter_apply",
+    "f(v, i[:3, None], lambda a: a * a, ns.ScatterDimensionNumbers((), (0,), (0,)), "
+    "update_shape=(3,))": "scatter_apply",
     "f(lambda a, b: a + b, v)": "associative_scan",
     "f(lambda a, b: ns.max(a, b), s, reverse=True, axis=1)": "associative_scan",
     "f(lambda c, a: (ns.max(c, a), c), v[0], w)": "scan",

@@ -381,7 +381,7 @@ def lcm(x1: Any, x2: Any) -> Array:
     safe = select(none, scalar_like(1, divisor), divisor)
     if dtypes.is_signed_integer(x.aval.dtype):
         x, y = bind("abs", x), bind("abs", y)  # what does not fit wraps around, as in NumPy
-    return bind("mul", bind("div", x, safe), y)  # type: ignore[no-any-return]
+    return bind("mul", bind("div", x, safe), y)
 
 
 def _integers(name: str, x1: Any, x2: Any) -> Any:

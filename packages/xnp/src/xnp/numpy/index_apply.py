@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.lax.control_flow_scan import scan
+from xnp import lax  # `scan` is loaded when it is first used
 from xnp.numpy.creation import counting
 from xnp.numpy.indexing import read
 from xnp.numpy.promoting import array_of, reshaped
@@ -39,7 +39,7 @@ def _is_positions(part: Any) -> bool:
         return False
     if isinstance(part, Array):
         return not dtypes.is_bool(part.aval.dtype)
-    return np.asarray(part).dtype != np.bool_
+    return bool(np.asarray(part).dtype != np.bool_)
 
 
 def _places(x: Any, index: Any, mode: Any, wraps: bool) -> Any:
@@ -64,5 +64,5 @@ def applied_in_turn(
         return flat.at[place].set(func(old), mode="drop"), None
 
     start = reshaped(array_of(x, "at[].apply"), (x.aval.size,))
-    flat, _ = scan(step, start, reshaped(places, (places.aval.size,)))
+    flat, _ = lax.scan(step, start, reshaped(places, (places.aval.size,)))
     return reshaped(flat, x.aval.shape)

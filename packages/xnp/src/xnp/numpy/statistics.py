@@ -49,7 +49,7 @@ def _quantile(
     skip_nan: bool, weights: Any = None,
 ) -> Array:  # fmt: skip
     no_out(operation, out)
-    a, q = inexact(operation, a, q)
+    a, q = [cast(v, v.aval.dtype) for v in inexact(operation, a, q)]
     _check_quantile(operation, a, q, method, weights)
     if method == "inverted_cdf":
         return inverted_cdf(operation, a, q, axis, weights, keepdims, skip_nan)
