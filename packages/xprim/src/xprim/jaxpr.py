@@ -192,6 +192,18 @@ class ClosedJaxpr:
     __repr__ = __str__
 
 
+def holds_arrays(closed: ClosedJaxpr) -> bool:
+    """Return whether a program, or one inside it, has arrays of some size among its constants."""
+    if any(c.aval.ndim for c in closed.consts):
+        return True
+    for eqn in closed.jaxpr.eqns:
+        for value in eqn.params.values():
+            for item in value if isinstance(value, tuple) else (value,):
+                if isinstance(item, ClosedJaxpr) and holds_arrays(item):
+                    return True
+    return False
+
+
 def eval_jaxpr(jaxpr: Jaxpr, consts: Iterable[Any], *args: Any) -> list[Any]:
     """Run a jaxpr on values under the current trace.
 
