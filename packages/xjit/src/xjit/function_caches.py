@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import warnings
+import weakref
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -20,7 +21,8 @@ from xjit.cache_memory import Bounded
 from xjit.program import Program
 from xprim import ClosedJaxpr, as_array, config
 from xprim.captured_state import captured_state, difference
-from xprim.function_keys import Identity, function_key, is_by_identity
+from xprim.function_keys import Identity, function_key, identities, is_by_identity
+from xprim.jaxpr import holds_arrays
 from xprim.source import capture, describe_full
 from xprim.wording import place_of
 
@@ -104,7 +106,12 @@ class FunctionCache:
         if len(self.traced) >= MAX_PROGRAMS:
             self.traced.pop(next(iter(self.traced)))
         self.traced[key] = traced
-        if traced.closed.consts:
+        if not holds_arrays(traced.closed):
+            return
+        if any(True for _ in identities(self.key[0])):
+            _held_by_functions[self.key] = self
+            _functions.remove(self.key)
+        else:
             _functions.reweigh(self.key)
 
     def note_state(self, fun: Callable[..., Any]) -> None:
@@ -120,6 +127,10 @@ class FunctionCache:
 
 
 _functions: Bounded[FunctionCache] = Bounded(_MAX_FUNCTIONS, FunctionCache.weight)
+
+# Caches of functions that captured arrays, or objects that may hold some: they die with the last
+# jitted function, since a table that kept them would keep the arrays.
+_held_by_functions: weakref.WeakValueDictionary[Any, FunctionCache] = weakref.WeakValueDictionary()
 
 
 def clear_functions() -> None:
@@ -138,7 +149,7 @@ def cache_for(
       previous: the cache that the asker had until now.
     """
     key = (function_key(fun), options)
-    found = previous if previous is not None and previous.key == key else _functions.get(key)
+    found = previous if previous is not None and previous.key == key else _known(key)
     change = ""
     if found is not None and is_by_identity(key[0]):
         change = found.change_since(fun)
@@ -152,6 +163,10 @@ def cache_for(
                 functools.partial(_functions.remove, key)
             )
     return found, change
+
+
+def _known(key: Hashable) -> FunctionCache | None:
+    return _functions.get(key) or _held_by_functions.get(key)
 
 
 def check_captured(name: str, fun: Callable[..., Any], cache: FunctionCache) -> None:

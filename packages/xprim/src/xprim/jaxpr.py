@@ -192,6 +192,18 @@ class ClosedJaxpr:
     __repr__ = __str__
 
 
+def holds_arrays(closed: ClosedJaxpr) -> bool:
+    """Return whether a program, or one inside it, has arrays of some size among its constants."""
+    return any(c.aval.ndim for c in closed.consts) or any(
+        holds_arrays(inner) for eqn in closed.jaxpr.eqns for inner in _programs_in(eqn)
+    )
+
+
+def _programs_in(eqn: Equation) -> list[ClosedJaxpr]:
+    values = [v if isinstance(v, tuple) else (v,) for v in eqn.params.values()]
+    return [item for items in values for item in items if isinstance(item, ClosedJaxpr)]
+
+
 def eval_jaxpr(jaxpr: Jaxpr, consts: Iterable[Any], *args: Any) -> list[Any]:
     """Run a jaxpr on values under the current trace.
 

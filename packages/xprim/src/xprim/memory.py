@@ -8,14 +8,17 @@ Neighbours: `eager` asks about NumPy's failures, a compiler about those of its d
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from xprim.errors import OutOfMemoryError, message
 
 if TYPE_CHECKING:
     from xprim.avals import ShapedArray
+
+T = TypeVar("T")
 
 # The bytes of an array are counted in 64 bits, with a sign.
 MOST_BYTES = 2**63 - 1
@@ -37,14 +40,16 @@ def refused(operation: str, error: Exception, results: Sequence[ShapedArray] = (
     """
     got = ", ".join([aval.str_long() for aval in results])
     if isinstance(error, MemoryError):
-        shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
-        known = shape is not None and dtype is not None
-        return out_of_memory(operation, math.prod(shape) * dtype.itemsize if known else None, got)
+        nbytes: int | None = None  # Python's own error does not tell
+        with contextlib.suppress(AttributeError):
+            asked: Any = error
+            nbytes = math.prod(asked.shape) * asked.dtype.itemsize
+        return out_of_memory(operation, nbytes, got)
     largest = max([bytes_of(aval) for aval in results], default=0)
     return out_of_memory(operation, largest, got) if largest > MOST_BYTES else error
 
 
-def allocated(operation: str, make: Callable[..., Any], *args: Any) -> Any:
+def allocated(operation: str, make: Callable[..., T], *args: Any) -> T:
     """Return a copy that NumPy makes, or raise that it did not fit."""
     try:
         return make(*args)
