@@ -262,7 +262,7 @@ NOT_CONSTANT = [
     (lambda x: x * lazy.scale, "the module lazy computes its attribute scale"),
     (lambda x: x * operator.attrgetter("scale")(settings), "the module queue is used as a value"),
     (lambda x: x * settings.__dict__["scale"], "the module queue computes its attribute __dict__"),
-    (lambda x: x * settings.scale * getattr(x, "y"), "global getattr: getattr may give"),  # noqa: B009
+    (lambda x: getattr(x, "y" + "z"), "global getattr: getattr may give"),
     (lambda x: x * (lambda: globals())()["scale"], "global globals: globals may give"),
 ]
 
