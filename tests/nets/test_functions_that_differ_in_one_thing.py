@@ -249,7 +249,7 @@ SHOWN = sorted(set(KINDS) - {"the_string_behind_a_bound_builtin"})
 
 @pytest.mark.fuzz
 @hypothesis.settings(
-    max_examples=2000 if IN_FULL else 150, deadline=None, derandomize=True, database=None
+    max_examples=4000 if IN_FULL else 150, deadline=None, derandomize=True, database=None
 )
 @hypothesis.given(
     name=st.sampled_from(SHOWN),
