@@ -1,15 +1,27 @@
 from __future__ import annotations
 
+import dataclasses
 import functools
 import gc
 import math
+import operator
+import os
+import random
+import time
 import types
 import weakref
 
 import numpy as np
+import pytest
 
 from xprim import as_array
-from xprim.function_keys import Identity, describe_function, function_key, is_by_identity
+from xprim.function_keys import (
+    Identity,
+    describe_function,
+    function_key,
+    is_by_identity,
+    why_not_shared,
+)
 
 scale = 2.0
 table = [1, 2]
@@ -211,3 +223,106 @@ def test_a_described_function_is_its_parts_and_a_copy_of_its_attributes_is_not()
         return x + 1
 
     assert function_key(other) != function_key(make(abs))
+
+
+@functools.lru_cache
+def remembered():
+    return 2.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    scale: float
+
+
+class Computed(types.ModuleType):
+    scale = property(lambda self: 2.0)
+
+
+settings = types.ModuleType("queue")  # not that of the standard library
+settings.scale = 2.0
+computed = Computed("computed")
+lazy = types.ModuleType("lazy")
+lazy.__getattr__ = lambda name: 2.0
+config = Config(2.0)
+rates = {"lr": 0.5}
+get = rates.get
+doubled = np.frompyfunc(lambda x: 2 * x, 1, 1)
+
+NOT_CONSTANT = [
+    (lambda x: x * table[0], "global table: a list may change"),
+    (lambda x: x * get("lr"), "global get: its object: a dict may change"),
+    (lambda x: doubled(x), "global doubled: a ufunc of Python's may do anything"),
+    (lambda x: x * remembered(), "global remembered: functools.lru_cache keeps what was computed"),
+    (lambda x: x * np.random.normal(), "global np.random.normal: a "),
+    (lambda x: x * random.random(), "global random.random: its object: a Random may change"),
+    (lambda x: x * time.time(), "global time.time: time may give something else at each call"),
+    (lambda x: x * float(os.environ["X"]), "global os.environ: a _Environ may change"),
+    (lambda x: x * computed.scale, "the module computed computes its attributes"),
+    (lambda x: x * lazy.scale, "the module lazy computes its attribute scale"),
+    (lambda x: x * operator.attrgetter("scale")(settings), "the module queue is used as a value"),
+    (lambda x: x * settings.__dict__["scale"], "the module queue computes its attribute __dict__"),
+    (lambda x: getattr(x, "y" + "z"), "global getattr: getattr may give"),
+    (lambda x: x * (lambda: globals())()["scale"], "global globals: globals may give"),
+]
+
+
+@pytest.mark.parametrize(("fun", "reason"), NOT_CONSTANT, ids=[r for _, r in NOT_CONSTANT])
+def test_what_is_not_known_to_be_constant_is_named(fun, reason):
+    assert is_by_identity(function_key(fun))
+    assert reason in why_not_shared(fun)
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: x * settings.scale,
+        lambda x: x * config.scale,
+        lambda x: np.linspace(0, 1, 3) + np.sin(x) * np.pi + np.linalg.norm(x),
+        lambda x: functools.reduce(operator.add, [x, math.sqrt(2.0)]),
+        lambda x: isinstance(x, np.ndarray) and sum(len(c) for c in "abc"),
+    ],
+)
+def test_what_is_known_to_be_constant_shares(fun):
+    assert why_not_shared(fun) == ""
+    copy = types.FunctionType(fun.__code__, fun.__globals__, fun.__name__)
+    assert function_key(fun) == function_key(copy)
+    assert not is_by_identity(function_key(fun))
+
+
+def test_what_a_function_wraps_is_part_of_its_key():
+    def make(c):
+        @functools.wraps(lambda x: x * c)
+        def fun(x):
+            return fun.__wrapped__(x)
+
+        return fun
+
+    assert function_key(make(2.0)) == function_key(make(2.0)) != function_key(make(3.0))
+
+
+@pytest.mark.parametrize("name", ["numpy", "math", "xprim.array", "functools"])
+def test_a_module_name_that_was_written_does_not_hide_the_globals(name):
+    namespace = {"__name__": name, "scale": 2.0}
+    exec("def fun(x): return x * scale", namespace)
+    namespace["fun"].__module__ = name
+    before = function_key(namespace["fun"])
+    namespace["scale"] = 3.0
+    assert function_key(namespace["fun"]) != before
+
+
+def test_an_attribute_of_a_library_that_was_replaced_is_seen(monkeypatch):
+    def make():
+        return lambda x: np.cbrt(x)
+
+    before = function_key(make())
+    monkeypatch.setattr(np, "cbrt", lambda x: 3.0)
+    assert function_key(make()) != before
+
+
+def test_frozen_dataclasses_count_by_their_class_and_fields():
+    def make(c):
+        return lambda x: x * c.scale
+
+    assert function_key(make(Config(2.0))) == function_key(make(Config(2.0)))
+    assert function_key(make(Config(1))) != function_key(make(Config(True)))

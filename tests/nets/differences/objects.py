@@ -175,7 +175,7 @@ def an_attribute_of_an_object():
     return with_attribute(model, "def f(x): return x * thing.scale")
 
 
-@unseen
+@kind
 def a_slot_of_an_object():
     class Model:
         __slots__ = ("scale",)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from xprim import ClosedJaxpr, Equation, Primitive, ShapedArray, Var
+from xprim.static_keys import params_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ def divided(
       params: of the call.
     """
     memo = _a_program_of(params).memo
-    key = ("divided", primitive, known, *params.items())
+    key = ("divided", primitive, known, *params_key(params))
     if key not in memo:
         outputs = [Var(a) for a in primitive.infer(tuple(avals), params)]
         call = Equation(primitive, [Var(a) for a in avals], outputs, params)

@@ -40,6 +40,7 @@ from xprim import (
     dtypes,
     shaped_array,
 )
+from xprim.static_keys import params_key
 
 _MAX_PROGRAMS = 4096
 
@@ -138,7 +139,7 @@ class EagerBackend:
         where they are not all where they were.
         """
         avals = tuple([x.aval for x in operands])
-        key = (primitive, avals, _values.__dict__["cached_context"], *params.items())
+        key = (primitive, avals, _values.__dict__["cached_context"], *params_key(params))
         found = _ready.get(key)
         if found is None or not self.takes(primitive, tuple(operands), found[1]):
             return None
@@ -188,14 +189,14 @@ def compile_and_run(
       The results, which may still be in the making.
     """
     avals = tuple([x.aval for x in operands])
-    key = (primitive, avals, _values.__dict__["cached_context"], *params.items())
+    key = (primitive, avals, _values.__dict__["cached_context"], *params_key(params))
     found = _ready.get(key)
     if found is not None and not gateway.several_devices[0]:
         start, out_avals = found
         outs = start(operands)
         if outs is not None:
             return tuple(wrapped(outs, out_avals))
-    key = (primitive, avals, config.trace_context(), *params.items())
+    key = (primitive, avals, config.trace_context(), *params_key(params))
     programs = _memo_of_jaxpr(params) if primitive.call_like else _programs
     closed = programs.get(key)
     if closed is None:

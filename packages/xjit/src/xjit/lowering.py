@@ -34,6 +34,7 @@ from xprim import (
     trace_to_jaxpr,
 )
 from xprim.errors import MissingRuleError
+from xprim.static_keys import static_key
 
 source_locations = config.define(
     config.Option(
@@ -200,7 +201,7 @@ def _staged_program(
     fun: Callable[..., Any], avals: tuple[ShapedArray, ...], key: Any
 ) -> ClosedJaxpr:
     """Stage a function that is a rule written with other primitives, once for each key."""
-    full_key = (key, avals, config.trace_context())
+    full_key = (static_key(key), avals, config.trace_context())
     closed = _staged.get(full_key)
     if closed is None:
         if len(_staged) >= _MAX_STAGED:

@@ -92,12 +92,17 @@ class _StateWalk(Walk):
         return [x for _, x in zip(range(_MAX_ITEMS), values, strict=False)]
 
     def _object(self, value: Any) -> Hashable:
-        held = getattr(value, "__dict__", None)
-        if type(held) is not dict or isinstance(value, types.ModuleType):
+        if isinstance(value, types.ModuleType):
             return _weakly(value)
         kind = self.key(type(value))  # what its methods read is known after that
-        read = [name for name in sorted(held) if name in self._read]
-        return ("object", _weakly(value), kind, *[self.named(f".{n}", held[n]) for n in read])
+        held = getattr(value, "__dict__", None)
+        slots = [name for base in type(value).__mro__ for name, item in vars(base).items()
+                 if type(item) is types.MemberDescriptorType]  # fmt: skip
+        values = {name: getattr(value, name, None) for name in slots}
+        values |= held if type(held) is dict else {}
+        read = sorted(self._read.intersection(values))
+        found = [self.named(f".{name}", values[name]) for name in read]
+        return ("object", _weakly(value), kind, *found)
 
 
 _PLAIN = frozenset((str, bytes, bool, int, float, type(None)))

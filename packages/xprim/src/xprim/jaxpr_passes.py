@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var
+from xprim.static_keys import params_key
 
 
 def dead_code_removed(jaxpr: Jaxpr, used: Sequence[bool] | None = None) -> tuple[Jaxpr, list[bool]]:
@@ -98,7 +99,7 @@ def common_subexpressions_merged(jaxpr: Jaxpr) -> Jaxpr:
             eqns.append(kept)
             continue
         atoms = [x.key if type(x) is Literal else x for x in kept.inputs]
-        key = (primitive, *atoms, *params.items()) if params else (primitive, *atoms)
+        key = (primitive, *atoms, *params_key(params)) if params else (primitive, *atoms)
         first = seen.setdefault(key, outputs)
         if first is outputs:
             eqns.append(kept)

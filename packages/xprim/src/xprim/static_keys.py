@@ -48,6 +48,24 @@ def static_key(value: Any) -> Hashable:
     return (kind, value, unseen_in_attributes(value))
 
 
+def params_key(params: dict[str, Any]) -> tuple[Hashable, ...]:
+    """Return the params of an equation as parts of a key, in which `0.0` and `-0.0` differ.
+
+    Only numbers and tuples of them are looked into: a param of another type is what its `==` says.
+
+    Example:
+      >>> params_key({"axis": 1, "fill": 0.0}) == params_key({"axis": 1, "fill": -0.0})
+      False
+    """
+    return tuple([
+        (name, static_key(value)) if type(value) in _LOOKED_INTO else (name, type(value), value)
+        for name, value in params.items()
+    ])  # fmt: skip
+
+
+_LOOKED_INTO = frozenset((float, complex, tuple, np.float64, np.float32))
+
+
 def _complex(value: complex) -> Hashable:
     return (value.real.hex(), value.imag.hex())
 

@@ -24,6 +24,7 @@ from xprim import (
     trace_to_jaxpr,
 )
 from xprim.calls import taken
+from xprim.static_keys import params_key
 
 T = TypeVar("T")
 
@@ -147,7 +148,7 @@ def as_program(
     params: dict[str, Any],
 ) -> ClosedJaxpr:
     """Return the program of a single equation; it is kept with an inner program of the equation."""
-    key = ("program", primitive, tuple(avals), *params.items())
+    key = ("program", primitive, tuple(avals), *params_key(params))
     return derived(inner, key, lambda: _single_equation(primitive, avals, params))
 
 
