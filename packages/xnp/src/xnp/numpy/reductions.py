@@ -24,12 +24,11 @@ from xnp.numpy.promoting import (
     cast,
     converted,
     filled,
-    promoted,
     reshaped,
     scalar_like,
     select,
 )
-from xprim import Array, dtypes
+from xprim import Array, dtypes, scalar_array
 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "cumprod", "cumsum",
@@ -173,14 +172,21 @@ def _extreme(which: str, a: Any, axis: Any, keepdims: Any, initial: Any, where: 
             raise ValueError(f"{which}: where= needs initial=, the result where nothing is taken.")
         a = array_of(a, which)
         mask = cast(array_of(where, which), dtypes.bool_)
-        (a, start), (mask,) = promoted(which, a, initial), [mask]
+        start = _as_initial(initial, a, which)
         a, mask = broadcast_all(which, a, mask)
         a = select(mask, a, start)
     front, primitive = (_max, "max") if which == "max" else (_min, "min")
     result = front(a, static_axis(axis), keepdims, initial is not None)
     if initial is None:
         return result
-    return bind(primitive, *broadcast(which, *promoted(which, result, initial)))
+    return bind(primitive, *broadcast(which, result, _as_initial(initial, result, which)))
+
+
+def _as_initial(initial: Any, a: Array, operation: str) -> Array:
+    """Return what a reduction starts from in the dtype of the elements, which is the result's."""
+    if type(initial) is int:
+        return scalar_array(initial, a.aval.dtype)  # or raise
+    return cast(array_of(initial, operation), a.aval.dtype)
 
 
 def max(

@@ -19,6 +19,7 @@ from xnp.numpy.promoting import (
     axes_of,
     bind,
     cast,
+    converted,
     filled,
     inexact,
     promoted,
@@ -26,6 +27,7 @@ from xnp.numpy.promoting import (
     scalar_like,
     select,
     spread,
+    wide,
 )
 from xnp.numpy.ranges import linspace
 from xnp.numpy.reductions import any as any_, kept, max as max_, min as min_, sum as summed
@@ -46,7 +48,8 @@ def _quantile(
     operation: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepdims: bool, skip_nan: bool
 ) -> Array:
     no_out(operation, out)
-    a, q = inexact(operation, a, q)
+    (a,) = inexact(operation, a)
+    own, a, q = a.aval, wide(a), array_of(q, operation)
     _check_quantile(operation, a, q, method)
     shape = a.aval.shape
     axes = axes_of(axis, len(shape), operation)
@@ -60,6 +63,7 @@ def _quantile(
         for i in range(places.aval.shape[0])
     ]
     results = [kept(x, shape, axes, keepdims) for x in results]
+    results = [converted(x, own.dtype, own.weak_type) for x in results]
     if not q.aval.ndim:
         return results[0]
     return bind("concatenate", *[reshaped(x, (1, *x.aval.shape)) for x in results], dimension=0)
@@ -81,7 +85,7 @@ def _at_quantile(lines: Any, q: Any, count: int, method: str, skip_nan: bool) ->
     dtype, outer = lines.aval.dtype, lines.aval.shape[:-1]
     is_nan = bind("ne", lines, lines)
     numbers = summed(bind("not", is_nan), -1, dtype) if skip_nan else filled(count, outer, dtype)
-    last = bind("sub", array_of(numbers, "quantile"), scalar_like(1, q))
+    last = bind("sub", array_of(numbers, "quantile"), scalar_like(1, lines))
     place = bind("mul", spread(cast(q, dtype), outer), last)
     zero = scalar_like(0, place)
     low, high = bind("floor", place), bind("ceil", place)
