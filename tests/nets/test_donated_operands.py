@@ -12,10 +12,10 @@ import copy
 
 import numpy as np
 import pytest
-from tests.nets.cells import drawn
 
 import xstack
 import xstack.numpy as xnp
+from tests.nets.cells import drawn
 from xstack import lax
 
 COPIES = {
@@ -91,5 +91,5 @@ def test_a_result_outlives_its_operand(cell):
 def test_a_donated_array_cannot_be_copied(read):
     x = xnp.arange(3.0)
     xstack.jit(lambda v: v + 1, donate_argnums=0)(x)
-    with pytest.raises((RuntimeError, TypeError), match="donated|bytes-like"):
+    with pytest.raises((RuntimeError, TypeError), match=r"donated|bytes-like"):
         read(x)

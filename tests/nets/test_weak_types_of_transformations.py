@@ -8,10 +8,10 @@ compute in float32 from the next line on.
 from __future__ import annotations
 
 import pytest
-from tests.nets.cells import drawn
 
 import xstack
 import xstack.numpy as xnp
+from tests.nets.cells import drawn
 
 jax = pytest.importorskip("jax")
 

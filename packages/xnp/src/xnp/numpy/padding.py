@@ -45,7 +45,8 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
         return _by_function(x, widths, mode, kwargs)  # type: ignore[no-any-return]
     _check_options(mode, kwargs)
     if mode in ("constant", "empty"):
-        return apart(_constant(x, widths, kwargs.get("constant_values", 0)), x)  # type: ignore[no-any-return]
+        filled = _constant(x, widths, kwargs.get("constant_values", 0))
+        return apart(filled, x)  # type: ignore[no-any-return]
     result = x
     for d in range(x.aval.ndim):
         if widths[d] != (0, 0):
