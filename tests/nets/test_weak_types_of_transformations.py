@@ -59,7 +59,8 @@ CELLS = [
 _KEPT = "sums of weak numbers stay weak, so that a narrow dtype is kept"
 DELIBERATE = {
     (t, f, a): _KEPT
-    for t in ("value", "value_and_grad") for f in ("scan of results", "vmap") for a in ("number",)
+    for t in ("value", "value_and_grad", "jvp", "linearize", "jacfwd")
+    for f in ("scan of results", "vmap") for a in ("number",)
 }  # fmt: skip
 
 
