@@ -462,3 +462,44 @@ def test_a_serialised_program_asks_for_its_callbacks():
 def test_a_program_with_callbacks_that_is_no_stablehlo_is_refused():
     with pytest.raises(gateway.XlaError, match="XLA refused the program"):
         gateway.compile_program("what?", host_callbacks=[lambda: ()])
+
+
+class _Offer:
+    """An object that offers a capsule and names a device for it."""
+
+    def __init__(self, capsule, device=(1, 0)):
+        self._capsule, self._device = capsule, device
+
+    def __dlpack_device__(self):
+        return self._device
+
+    def __dlpack__(self, **options):
+        return self._capsule
+
+
+def _changed(**fields):
+    """Return a capsule of three numbers with fields of its header overwritten, and their owner."""
+    owner = np.arange(3.0)
+    capsule = owner.__dlpack__()
+    header = gateway.dlpack._header(capsule)
+    for name, value in fields.items():
+        setattr(header, name, value)
+    return capsule, owner
+
+
+def test_a_capsule_that_names_another_device_than_its_object_is_refused():
+    capsule, _ = _changed(device_type=2)
+    with pytest.raises(ValueError, match="the object and its capsule name different devices"):
+        gateway.from_dlpack(_Offer(capsule))
+
+
+def test_a_capsule_without_memory_is_refused():
+    capsule, _ = _changed(data=None)
+    with pytest.raises(ValueError, match=r"the capsule of shape \(3,\) has no memory: null"):
+        gateway.from_dlpack(_Offer(capsule))
+
+
+def test_read_only_memory_of_numpy_is_taken():
+    theirs = np.arange(3.0)
+    theirs.flags.writeable = False
+    assert gateway.to_numpy(gateway.from_dlpack(theirs)).tolist() == [0, 1, 2]

@@ -78,7 +78,9 @@ def vector_norm(
 
     `ord` inf and -inf give the greatest and the least `|x|`, 0 the number of elements not zero.
     """
-    (y,) = promoted("vector_norm", x, inexact=True)
+    (y,) = promoted("vector_norm", x)
+    if not dtypes.is_inexact(y.dtype):
+        y = converted(y, dtypes.python_scalar_dtype(float))
     if axis is None:
         axes = tuple(range(y.ndim))
     else:

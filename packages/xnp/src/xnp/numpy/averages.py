@@ -18,12 +18,14 @@ from xnp.numpy.promoting import (
     bind,
     broadcast_all,
     cast,
+    computation_dtype,
     converted,
     filled,
     inexact,
     promoted,
     scalar_like,
     spread,
+    wide,
 )
 from xnp.numpy.reductions import (
     Axis,
@@ -39,11 +41,6 @@ from xprim import Array, Tracer, as_array, dtypes
 __all__ = ["average", "mean", "std", "var"]
 
 
-def computation_dtype(dtype: Any) -> Any:
-    """Return the dtype in which averages of an inexact dtype are computed: float32 at least."""
-    return dtypes.float32 if dtypes.is_floating(dtype) and dtype.itemsize < 4 else dtype
-
-
 def _count(shape: Any, axes: Any) -> int:
     return math.prod([shape[d] for d in axes])
 
@@ -52,8 +49,7 @@ def _count(shape: Any, axes: Any) -> int:
 def _mean(a: Any, axis: Any, dtype: Any, keepdims: bool) -> Array:
     a = cast(array_of(a, "mean"), dtype) if dtype is not None else inexact("mean", a)[0]
     axes, aval = axes_of(axis, a.aval.ndim, "mean"), a.aval
-    wide = converted(a, computation_dtype(aval.dtype), aval.weak_type)
-    total = kept(reduced("reduce_sum", wide, axes), aval.shape, axes, keepdims)
+    total = kept(reduced("reduce_sum", wide(a), axes), aval.shape, axes, keepdims)
     if not dtypes.is_inexact(aval.dtype):
         total = inexact("mean", total)[0]
     mean = bind("div", total, scalar_like(_count(aval.shape, axes), total))
@@ -84,8 +80,9 @@ def mean(
     if where is None:
         return _mean(a, axis, dtype, keepdims)
     (a,) = inexact("mean", a)
-    total = summed(a, axis, dtype, keepdims=keepdims, where=where)
-    return bind("div", total, _taken(a, axis, keepdims, where, total.aval.dtype))
+    total = summed(wide(a), axis, dtype, keepdims=keepdims, where=where)
+    mean = bind("div", total, _taken(a, axis, keepdims, where, total.aval.dtype))
+    return mean if dtype is not None else converted(mean, a.aval.dtype, a.aval.weak_type)
 
 
 def _center(a: Array, axis: Any, where: Any) -> Array:
@@ -102,9 +99,9 @@ def _var(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, root: bool) -
     (a,) = inexact("var", a)
     aval = a.aval
     axes = axes_of(axis, aval.ndim, "var")
-    wide = computation_dtype(aval.dtype if dtype is None else dtype)
-    if not dtypes.is_complex(aval.dtype) or dtypes.is_complex(wide):
-        a = converted(a, wide, aval.weak_type)
+    steps = computation_dtype(aval.dtype if dtype is None else dtype)
+    if not dtypes.is_complex(aval.dtype) or dtypes.is_complex(steps):
+        a = converted(a, steps, aval.weak_type)
     squares = squared_distance(a, _mean(a, axes, None, True))
     total = kept(reduced("reduce_sum", squares, axes), aval.shape, axes, keepdims)
     count = _count(aval.shape, axes) - ddof
@@ -148,12 +145,13 @@ def _spread_measure(
     if where is None and mean is None and not traced:
         return _var(a, axis, dtype, ddof, keepdims, root)
     (a,) = inexact(operation, a)
+    aval, a = a.aval, wide(a)
     center = _center(a, axis, where) if mean is None else mean
-    squares = squared_distance(a, *promoted(operation, center))
+    squares = squared_distance(*promoted(operation, a, center))
     total = summed(squares, axis, keepdims=keepdims, where=where)
     count = _taken(a, axis, keepdims, True if where is None else where, total.aval.dtype)
     result = bind("div", total, bind("sub", count, cast(as_array(ddof), count.aval.dtype)))
-    return _in_result_dtype(bind("sqrt", result) if root else result, a.aval, dtype)
+    return _in_result_dtype(bind("sqrt", result) if root else result, aval, dtype)
 
 
 def var(

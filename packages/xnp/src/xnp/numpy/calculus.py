@@ -19,12 +19,14 @@ from xnp.numpy.promoting import (
     bind,
     broadcast_all,
     cast,
+    converted,
     inexact,
     promoted,
     reshaped,
     scalar_like,
     select,
     spread,
+    wide,
 )
 from xnp.numpy.reductions import sum as summed
 from xnp.numpy.shaping import moveaxis
@@ -176,14 +178,18 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
       axis: the axis.
     """
     if x is None:
-        y, step = inexact("trapezoid", y, dx)
+        y, step = promoted("trapezoid", *inexact("trapezoid", y), dx)
+        step = wide(step)
     else:
         y, x = inexact("trapezoid", y, x)
+        x = wide(x)
         step = diff(x) if x.aval.ndim == 1 else diff(moveaxis(x, axis, -1))
-    y = array_of(moveaxis(y, axis, -1), "trapezoid")
+    own = y.aval
+    y = array_of(moveaxis(wide(y), axis, -1), "trapezoid")
     both = bind("add", read(y, (..., slice(1, None))), read(y, (..., slice(None, -1))))
     both, step = broadcast_all("trapezoid", both, array_of(step, "trapezoid"))
-    return summed(bind("mul", both, step), -1) * 0.5
+    result = bind("mul", summed(bind("mul", both, step), -1), scalar_like(0.5, both))
+    return converted(result, own.dtype)
 
 
 def interp(
@@ -241,7 +247,9 @@ def _one_period(x: Any, xp: Any, fp: Any, period: Any) -> Any:
 
 def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Array:
     """Return angles with multiples of the period added, so that neighbours are near each other."""
-    (p,) = inexact("unwrap", p) if not isinstance(period, int) else (array_of(p, "unwrap"),)
+    p = array_of(p, "unwrap")
+    if not dtypes.is_inexact(p.aval.dtype) and not isinstance(period, int):
+        p = cast(p, dtypes.python_scalar_dtype(float))
     axis = axis_of(axis, p.aval.ndim, "unwrap")
     step = diff(p, axis=axis)
     period = cast(array_of(period, "unwrap"), p.aval.dtype)

@@ -419,7 +419,9 @@ conjugate = conj = unary_function("conjugate", _conjugate, "Return the complex c
 
 @planned(1)
 def _angle(z: Any, deg: bool) -> Array:
-    (z,) = inexact("angle", z)
+    z = array_of(z, "angle")
+    if not dtypes.is_inexact(z.aval.dtype):
+        z = cast(z, dtypes.python_scalar_dtype(float))
     if dtypes.is_complex(z.aval.dtype):
         re, im = bind("real", z), bind("imag", z)
     else:

@@ -77,7 +77,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
             else:
                 return ConcreteArray(result, host_aval(result.shape, first.dtype, first.weak_type))
     parts = _parts_of(arrays, "concatenate", axis)
-    return apart(_concatenate(parts, axis, dtype), *parts)
+    return apart(_concatenate(parts, axis, dtype), *parts)  # type: ignore[no-any-return]
 
 
 def _parts_of(arrays: Any, operation: str, axis: Any) -> list[Any]:

@@ -8,7 +8,18 @@ from typing import Any
 
 from xnp.numpy import averages, reductions as r, running_totals
 from xnp.numpy.indexing import no_out
-from xnp.numpy.promoting import array_of, bind, cast, inexact, scalar_like, select, spread
+from xnp.numpy.promoting import (
+    array_of,
+    bind,
+    cast,
+    converted,
+    inexact,
+    promoted,
+    scalar_like,
+    select,
+    spread,
+    wide,
+)
 from xprim import Array, dtypes
 
 __all__ = [
@@ -95,35 +106,50 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepd
     a = array_of(a, "nanmean")
     if not dtypes.is_inexact(a.aval.dtype):
         return averages.mean(a, axis, dtype, out, keepdims, where=where)
-    total = nansum(a, axis, dtype, None, keepdims, None, where)
-    return bind("div", total, _counts(a, axis, keepdims, where, total.dtype))
+    total = nansum(wide(a), axis, dtype, None, keepdims, None, where)
+    result = bind("div", total, _counts(a, axis, keepdims, where, total.dtype))
+    return result if dtype is not None else converted(result, a.aval.dtype, a.aval.weak_type)
 
 
 def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0,
            keepdims: bool = False, where: Any = None, mean: Any = None,
            correction: Any = None) -> Array:  # fmt: skip
     """Return the variance over axes of what is not NaN; NaN where too little is left."""
-    no_out("nanvar", out)
     (a,) = inexact("nanvar", a)
+    result = _nanvar(wide(a), axis, out, ddof, keepdims, where, mean, correction)
+    return _in_dtype(result, a, dtype)
+
+
+def _nanvar(a: Any, axis: Any, out: Any, ddof: Any, keepdims: bool, where: Any, mean: Any,
+            correction: Any) -> Array:  # fmt: skip
+    no_out("nanvar", out)
     ddof = ddof if correction is None else correction
     center = nanmean(a, axis, None, None, True, where) if mean is None else mean
-    center = array_of(center, "nanvar")
+    a, center = promoted("nanvar", a, center)
     # where NaN is left out the distance is 0, and so are its derivatives
-    numbers = select(_mask(a), spread(cast(center, a.aval.dtype), a.aval.shape), a)
+    numbers = select(_mask(a), spread(center, a.aval.shape), a)
     squares = averages.squared_distance(numbers, center)
     total = r.sum(squares, axis, None, None, keepdims, None, where)
     count = _counts(a, axis, keepdims, where, total.dtype)
     divisor = bind("sub", count, cast(array_of(ddof, "nanvar"), count.dtype))
     enough = bind("gt", divisor, scalar_like(0, divisor))
-    result = select(enough, bind("div", total, divisor), scalar_like(math.nan, total))
-    return result if dtype is None else cast(result, dtypes.requested_dtype(dtype, "nanvar"))
+    return select(enough, bind("div", total, divisor), scalar_like(math.nan, total))
+
+
+def _in_dtype(result: Any, a: Any, dtype: Any) -> Array:
+    """Return a spread of the elements of `a` in the dtype asked for, or in their own real one."""
+    if dtype is not None:
+        return cast(result, dtypes.requested_dtype(dtype, "nanvar"))
+    return converted(result, dtypes.to_floating_dtype(a.aval.dtype), a.aval.weak_type)
 
 
 def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0,
            keepdims: bool = False, where: Any = None, mean: Any = None,
            correction: Any = None) -> Array:  # fmt: skip
     """Return the standard deviation over axes of what is not NaN."""
-    return bind("sqrt", nanvar(a, axis, dtype, out, ddof, keepdims, where, mean, correction))
+    (a,) = inexact("nanstd", a)
+    result = _nanvar(wide(a), axis, out, ddof, keepdims, where, mean, correction)
+    return _in_dtype(bind("sqrt", result), a, dtype)
 
 
 def _position(operation: str, function: Callable[..., Any], neutral: float) -> Callable[..., Any]:

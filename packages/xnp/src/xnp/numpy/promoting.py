@@ -120,6 +120,20 @@ def converted(x: Array, dtype: Any, weak: bool = False) -> Array:
     return cast(x, dtype, weak)
 
 
+def computation_dtype(dtype: Any) -> Any:
+    """Return the dtype in which several steps on elements are computed: float32 at least."""
+    return dtypes.float32 if dtypes.is_floating(dtype) and dtype.itemsize < 4 else dtype
+
+
+def wide(x: Array) -> Array:
+    """Return an Array for a computation of several steps: floats of fewer bits become float32.
+
+    Between the steps they would lose digits, or overflow: 300 squared is infinite in float16. The
+    result is rounded once, with `converted(result, x.aval.dtype, x.aval.weak_type)`.
+    """
+    return converted(x, computation_dtype(x.aval.dtype), x.aval.weak_type)
+
+
 def cast(x: Array, dtype: Any, weak: bool = False) -> Array:
     """Return an Array with exactly this dtype and weak type; constants are converted at once."""
     aval = x.aval

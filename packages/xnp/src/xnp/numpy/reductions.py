@@ -23,13 +23,12 @@ from xnp.numpy.promoting import (
     broadcast_all,
     cast,
     converted,
-    promoted,
     reshaped,
     scalar_like,
     select,
     several_axes,
 )
-from xprim import Array, dtypes
+from xprim import Array, dtypes, scalar_array
 from xprim.static_sizes import static_int
 
 __all__ = [
@@ -204,14 +203,22 @@ def _extreme(which: str, a: Any, axis: Any, keepdims: Any, initial: Any, where: 
     if where is not None:
         if initial is None:
             raise ValueError(f"{which}: where= needs initial=, the result where nothing is taken.")
-        a, start = promoted(which, array_of(a, which), initial)
-        a, mask = broadcast_all(which, a, mask_of(where, which))
+        a, mask = array_of(a, which), mask_of(where, which)
+        start = _as_initial(initial, a, which)
+        a, mask = broadcast_all(which, a, mask)
         a = select(mask, a, start)
     front, primitive = (_max, "max") if which == "max" else (_min, "min")
     result = front(a, static_axis(axis), keepdims, initial is not None)
     if initial is None:
         return result
-    return bind(primitive, *broadcast(which, *promoted(which, result, initial)))
+    return bind(primitive, *broadcast(which, result, _as_initial(initial, result, which)))
+
+
+def _as_initial(initial: Any, a: Array, operation: str) -> Array:
+    """Return what a reduction starts from in the dtype of the elements, which is the result's."""
+    if type(initial) is int:
+        return scalar_array(initial, a.aval.dtype)  # or raise
+    return cast(array_of(initial, operation), a.aval.dtype)
 
 
 def max(

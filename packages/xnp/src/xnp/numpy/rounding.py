@@ -6,7 +6,16 @@ import math
 from typing import Any
 
 from xnp.numpy.dispatch import planned
-from xnp.numpy.promoting import array_of, bind, cast, scalar_like, select, spread
+from xnp.numpy.promoting import (
+    array_of,
+    bind,
+    cast,
+    converted,
+    scalar_like,
+    select,
+    spread,
+    wide,
+)
 from xnp.numpy.ufuncs import unary_function
 from xprim import Array, dtypes
 
@@ -18,7 +27,7 @@ def _whole(name: str, primitive: str, **params: Any) -> Any:
         x = array_of(x, name)
         dtype = x.aval.dtype
         if dtypes.is_integer(dtype) or dtypes.is_bool(dtype):
-            return x
+            return cast(x, dtypes.python_scalar_dtype(float)) if name == "rint" else x
         if dtypes.is_complex(dtype):
             if name != "rint":
                 raise TypeError(f"{name}: does not take complex numbers, got {x.aval.str_long()}.")
@@ -53,18 +62,20 @@ def _round(a: Any, decimals: int) -> Array:
     if dtypes.is_bool(dtype) or dtypes.is_integer(dtype):
         if decimals >= 0:
             return array_of(a, "round")
-        wide = cast(a, dtypes.float64 if dtype.itemsize > 4 else dtypes.float32)
-        return cast(_round(wide, decimals), dtype)
+        floats = cast(a, dtypes.float64 if dtype.itemsize > 4 else dtypes.float32)
+        return cast(_round(floats, decimals), dtype)
     if dtypes.is_complex(dtype):
         return bind("complex", *[_round(bind(p, a), decimals) for p in ("real", "imag")])
     if decimals == 0:
         return bind("round", a, rounding_method=1)
-    factor = scalar_like(10.0 ** min(abs(decimals), 308), a)
+    x = wide(a)
+    factor = scalar_like(10.0 ** min(abs(decimals), 308), x)
     there, back = ("mul", "div") if decimals > 0 else ("div", "mul")
-    rounded = bind(back, bind("round", bind(there, a, factor), rounding_method=1), factor)
+    rounded = bind(back, bind("round", bind(there, x, factor), rounding_method=1), factor)
     # Where the detour overflows: no digits to lose behind the point, none left before it.
-    otherwise = a if decimals > 0 else bind("mul", a, scalar_like(0, a))
-    return select(bind("is_finite", rounded), rounded, otherwise)
+    otherwise = x if decimals > 0 else bind("mul", x, scalar_like(0, x))
+    rounded = select(bind("is_finite", rounded), rounded, otherwise)
+    return converted(rounded, dtype, a.aval.weak_type)
 
 
 def round(a: Any, decimals: int = 0, out: None = None) -> Array:

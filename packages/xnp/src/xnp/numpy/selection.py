@@ -133,7 +133,7 @@ def clip(
     if dtypes.is_complex(x.dtype):
         raise ValueError("clip: complex numbers have no order.")
     if low is None and high is None:
-        return apart(x, arr, a)
+        return apart(x, arr, a)  # type: ignore[no-any-return]
     if low is None:
         return _least(x, high)
     if high is None:

@@ -77,7 +77,7 @@ def reshape(
             else:
                 aval = a.aval
                 return ConcreteArray(result, host_aval(result.shape, aval.dtype, aval.weak_type))
-    return apart(_reshape(a, shape, order), a)
+    return apart(_reshape(a, shape, order), a)  # type: ignore[no-any-return]
 
 
 def _reshape(a: Any, shape: Any, order: str) -> Array:

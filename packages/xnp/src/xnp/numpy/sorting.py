@@ -246,7 +246,7 @@ def searchsorted(
 def _searchsorted(a: Any, v: Any, right: bool) -> Array:
     """Find the count of elements before `v` bit by bit, from the highest: one read for each."""
     size = a.aval.shape[0]
-    dtype = dtypes.python_scalar_dtype(int)
+    dtype = position_dtype(size)
     shape = v.aval.shape
     count = spread(scalar_array(0, dtype), shape)
     for bit in range(size.bit_length() - 1, -1, -1):
@@ -256,6 +256,11 @@ def _searchsorted(a: Any, v: Any, right: bool) -> Array:
         there = bind("lt", last, scalar_array(size, dtype))
         count = select(bind("and", there, beyond), more, count)
     return count
+
+
+def position_dtype(size: int) -> Any:
+    """Return the dtype of positions in so many sorted elements: int32 where that suffices."""
+    return dtypes.int32 if size < 2**31 else dtypes.int64
 
 
 def _element_at(a: Any, places: Any) -> Array:
@@ -300,7 +305,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
         raise ValueError(f"digitize: bins must have one dimension, got {bins.ndim}.")
     method = "scan" if method is None else method
     if not bins.size:
-        return spread(scalar_array(0, dtypes.python_scalar_dtype(int)), x.aval.shape)
+        return spread(scalar_array(0, position_dtype(0)), x.aval.shape)
     side = "left" if right else "right"
     up = searchsorted(bins, x, side, method=method)
     down = bins.size - searchsorted(bins[::-1], x, side, method=method)

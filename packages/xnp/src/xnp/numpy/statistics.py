@@ -26,6 +26,7 @@ from xnp.numpy.promoting import (
     scalar_like,
     select,
     spread,
+    wide,
 )
 from xnp.numpy.ranges import linspace
 from xnp.numpy.reductions import any as any_, kept, max as max_, min as min_, sum as summed
@@ -49,10 +50,11 @@ def _quantile(
     skip_nan: bool, weights: Any = None,
 ) -> Array:  # fmt: skip
     no_out(operation, out)
-    a, q = [cast(v, v.aval.dtype) for v in inexact(operation, a, q)]
+    (a,) = inexact(operation, a)
+    dtype, a, q = a.aval.dtype, wide(a), array_of(q, operation)
     _check_quantile(operation, a, q, method, weights)
     if method == "inverted_cdf":
-        return inverted_cdf(operation, a, q, axis, weights, keepdims, skip_nan)
+        return cast(inverted_cdf(operation, a, q, axis, weights, keepdims, skip_nan), dtype)
     shape = a.aval.shape
     axes = axes_of(axis, len(shape), operation)
     outer = tuple([n for d, n in enumerate(shape) if d not in axes])
@@ -65,6 +67,7 @@ def _quantile(
         for i in range(places.aval.shape[0])
     ]
     results = [kept(x, shape, axes, keepdims) for x in results]
+    results = [cast(x, dtype) for x in results]
     if not q.aval.ndim:
         return results[0]
     return bind("concatenate", *[reshaped(x, (1, *x.aval.shape)) for x in results], dimension=0)
@@ -90,7 +93,7 @@ def _at_quantile(lines: Any, q: Any, count: int, method: str, skip_nan: bool) ->
     dtype, outer = lines.aval.dtype, lines.aval.shape[:-1]
     is_nan = bind("ne", lines, lines)
     numbers = summed(bind("not", is_nan), -1, dtype) if skip_nan else filled(count, outer, dtype)
-    last = bind("sub", array_of(numbers, "quantile"), scalar_like(1, q))
+    last = bind("sub", array_of(numbers, "quantile"), scalar_like(1, lines))
     place = bind("mul", spread(cast(q, dtype), outer), last)
     zero = scalar_like(0, place)
     low, high = bind("floor", place), bind("ceil", place)
