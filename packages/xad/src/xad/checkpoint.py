@@ -125,11 +125,7 @@ _programs: dict[Any, _Program] = {}
 
 @dataclass(frozen=True, slots=True)
 class _Program:
-    """A function as a program; the traced values that it captured go before its operands.
-
-    Attributes:
-      seen: what a function that is known by its identity saw when it had been traced.
-    """
+    """A function as a program; the traced values that it captured go before its operands."""
 
     closed: ClosedJaxpr
     captured: Sequence[Any]
@@ -149,19 +145,6 @@ def _program_for(
         program = _Program(*close_over(closed.jaxpr, closed.consts), out_tree)
         _keep(key, program)
     return program
-
-
-def _state_of(fun: Callable[..., Any]) -> Any:
-    """Return what a function sees that its key does not say."""
-    return captured_state(fun) if is_by_identity(function_key(fun)) else None
-
-
-def _kept(key: Any, fun: Callable[..., Any]) -> _Program | None:
-    """Return the program of a key, if the function sees what it saw when it was traced."""
-    program = _programs.get(key)
-    if program is None or program.seen is None or program.seen == _state_of(fun):
-        return program
-    return None
 
 
 def _keep(key: Any, program: _Program) -> None:
