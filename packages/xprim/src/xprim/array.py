@@ -132,7 +132,7 @@ class ConcreteArray(Array):
         host = self._host
         if host is None:
             host = self.to_host()
-        base = host.base
+        base: Any = host.base
         if type(base) is memoryview and base.readonly and flags & STRIDES == STRIDES:
             return memoryview(host)  # it was asked for before
         self._host = host = sealed(host)

@@ -32,7 +32,7 @@ def sealed(host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
       Traceback (most recent call last):
       ValueError: cannot set WRITEABLE flag to True of this array
     """
-    base = host.base
+    base: Any = host.base  # a memoryview too, whatever its stub says
     if type(base) is np.ndarray:
         base = base.base
     if type(base) is memoryview and base.readonly:
