@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import xnp
+from xprim.eager import EAGER
 
 X = np.float32([[4, 1, 3], [2, 6, 5]])
 
@@ -32,6 +33,8 @@ PLACED = [
 @pytest.mark.parametrize("call", PLACED)
 def test_out_sharding_takes_none_and_a_place_of_one_device(call):
     plain = np.asarray(call(None))
+    if EAGER.backend is not None:
+        pytest.skip("a compiler is loaded, which knows no such device")
     np.testing.assert_array_equal(np.asarray(call(_Place(1))), plain)
 
 
