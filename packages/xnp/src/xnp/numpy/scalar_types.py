@@ -5,6 +5,7 @@ A scalar type is usable wherever a dtype is, equals its dtype, and makes arrays:
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Callable
 from typing import Any
@@ -108,7 +109,7 @@ dtype = np.dtype
 finfo, iinfo = dtypes.finfo, dtypes.iinfo
 
 
-def issubdtype(arg1: Any, arg2: Any) -> bool:
+def issubdtype(arg1: Any, arg2: Any) -> builtins.bool:
     """Whether the first dtype or scalar type is, or is below, the second in NumPy's hierarchy.
 
     Example:

@@ -161,7 +161,7 @@ def lexsort(keys: Any, axis: int = -1, *, batch_size: int | None = 16) -> Array:
 
 
 def _sorted_places(arrays: list[Array], axis: int, batch_size: int | None) -> Array:
-    places = counting(arrays[0].aval.shape, axis, dtypes.python_scalar_dtype(int))
+    places: Array = counting(arrays[0].aval.shape, axis, dtypes.python_scalar_dtype(int))
     step = len(arrays) if batch_size is None else batch_size
     for first in range(0, len(arrays), step):
         keys = [k if not first else take_along_axis(k, places, axis)

@@ -51,10 +51,10 @@ def _extremum(reduction: Callable[..., Array]) -> Callable[..., Array]:
     return reduce
 
 
-def _truth(reduction: Callable[..., Array], joined: Callable[..., Any]) -> Callable[..., Array]:
+def _truth(reduction: Callable[..., Array], joined: Callable[..., Array]) -> Callable[..., Array]:
     def reduce(a: Any, *, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Array:
         total = reduction(asarray(a, dtype), axis, keepdims=keepdims, where=where)
-        return total if initial is None else joined(initial, total)  # type: ignore[no-any-return]
+        return total if initial is None else joined(initial, total)
 
     return reduce
 

@@ -122,8 +122,8 @@ def _jvp(primals: Any, tangents: Any, *, compute_left_eigenvectors: bool,
               "compute_right_eigenvectors": compute_right_eigenvectors,
               "enable_eigvec_derivs": enable_eigvec_derivs}  # fmt: skip
     if type(a_dot) is Zero:
-        outs = eig_p.bind(a, **params)
-        return outs, tuple([Zero(y.aval) for y in outs])
+        known = eig_p.bind(a, **params)
+        return known, tuple([Zero(y.aval) for y in known])
     vectors = compute_left_eigenvectors or compute_right_eigenvectors
     if vectors and not enable_eigvec_derivs:
         raise MissingRuleError(
