@@ -52,7 +52,7 @@ class ufunc:  # noqa: N801 - the name users know
         reduce: Callable[..., Any] | None = None, accumulate: Callable[..., Any] | None = None,
         at: Callable[..., Any] | None = None, reduceat: Callable[..., Any] | None = None,
     ) -> None:  # fmt: skip
-        self.__name__ = name or name_of(func, "ufunc")
+        self.__name__: str = name or name_of(func, "ufunc")
         if nargs not in (None, nin + nout):
             raise ValueError(f"{self.__name__}: nargs is {nin} + {nout}, got {nargs}.")
         self.nin, self.nout, self.nargs = nin, nout, nin + nout
