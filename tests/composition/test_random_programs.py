@@ -21,7 +21,7 @@ _QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_t
 _PARTS = 8
 # The same programs at every run: a test that fails now and then blames the wrong change.
 _ORDINARY = settings(
-    max_examples=300, derandomize=True, database=None, suppress_health_check=_QUIET,
+    max_examples=120, derandomize=True, database=None, suppress_health_check=_QUIET,
     phases=[Phase.generate, Phase.shrink],
 )  # fmt: skip
 
@@ -32,7 +32,7 @@ def test_every_way_to_run_a_random_program_gives_the_same(case: Case):
     check(case, compiled_batch=case.seed % 2 == 0)
 
 
-@settings(_ORDINARY, max_examples=60)
+@settings(_ORDINARY, max_examples=30)
 @given(cases(max_steps=8))
 def test_each_equation_of_a_random_program_is_the_same_compiled_alone(case: Case):
     check_values(case, each_equation=True)

@@ -21,7 +21,7 @@ import numpy as np
 
 from xprim import dtypes
 from xprim.avals import ShapedArray, shaped_array
-from xprim.host_memory import STRIDES, lent, refuse_masked, sealed
+from xprim.host_memory import STRIDES, lent, memory_of, refuse_masked, sealed
 from xprim.memory import allocated
 from xprim.wording import brief, kind_name, with_article
 
@@ -134,7 +134,7 @@ class ConcreteArray(Array):
             host = self.to_host()
         base: Any = host.base
         if type(base) is memoryview and base.readonly and flags & STRIDES == STRIDES:
-            return memoryview(host)  # it was asked for before
+            return memory_of(host)  # it was asked for before
         self._host = host = sealed(host)
         return lent(host, flags)
 

@@ -472,9 +472,7 @@ log_compiles = _flag(
     "log_compiles", "Whether each compilation is logged as a warning.", in_cache_key=False
 )
 explain_cache_misses = _flag(
-    "explain_cache_misses",
-    "Whether each miss of the compile cache is logged with what changed.",
-    in_cache_key=False,
+    "explain_cache_misses", "Whether each cache miss is logged with its cause.", in_cache_key=False
 )
 traceback_filtering = _choice(
     "traceback_filtering",

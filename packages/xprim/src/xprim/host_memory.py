@@ -38,9 +38,14 @@ def sealed(host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     if type(base) is memoryview and base.readonly:
         return host
     if host.dtype.isbuiltin == 1:
-        return np.asarray(memoryview(host).toreadonly())
+        return np.asarray(memory_of(host))
     raw = host.view(f"u{host.dtype.itemsize}")  # the buffer protocol has no bfloat16 and the like
-    return np.asarray(memoryview(raw).toreadonly()).view(host.dtype)
+    return np.asarray(memory_of(raw)).view(host.dtype)
+
+
+def memory_of(host: Any) -> memoryview:
+    """Return a view of an ndarray's memory that cannot be written."""
+    return memoryview(host).toreadonly()
 
 
 def lent(host: np.ndarray[Any, Any], flags: int) -> memoryview:
@@ -52,7 +57,7 @@ def lent(host: np.ndarray[Any, Any], flags: int) -> memoryview:
         )
     if flags & STRIDES != STRIDES and not host.flags.c_contiguous:
         host = np.ascontiguousarray(host)
-    return memoryview(host).toreadonly()
+    return memory_of(host)
 
 
 def refuse_masked(value: Any, what: str) -> None:

@@ -5,6 +5,7 @@ from xnp.numpy.bits import *  # noqa: F403
 from xnp.numpy.calculus import *  # noqa: F403
 from xnp.numpy.contraction import *  # noqa: F403
 from xnp.numpy.creation import *  # noqa: F403
+from xnp.numpy.divisors import *  # noqa: F403
 from xnp.numpy.einsum import *  # noqa: F403
 from xnp.numpy.elementary import *  # noqa: F403
 from xnp.numpy.files import *  # noqa: F403

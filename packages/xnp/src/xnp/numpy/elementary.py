@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from xnp import lax
 from xnp.numpy.dispatch import planned
 from xnp.numpy.promoting import (
     array_of,
@@ -21,7 +20,6 @@ from xnp.numpy.promoting import (
     converted,
     filled,
     inexact,
-    promoted,
     scalar_like,
     select,
     spread,
@@ -32,8 +30,8 @@ from xprim import Array, dtypes
 __all__ = [
     "acos", "acosh", "angle", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
     "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "conj", "conjugate", "copysign",
-    "cos", "cosh", "deg2rad", "degrees", "exp", "exp2", "expm1", "frexp", "gcd", "heaviside",
-    "hypot", "i0", "imag", "lcm", "ldexp", "log", "log10", "log1p", "log2", "logaddexp",
+    "cos", "cosh", "deg2rad", "degrees", "exp", "exp2", "expm1", "frexp", "heaviside",
+    "hypot", "i0", "imag", "ldexp", "log", "log10", "log1p", "log2", "logaddexp",
     "logaddexp2", "nextafter", "rad2deg", "radians", "real", "sin", "sinc", "sinh", "spacing",
     "sqrt", "tan", "tanh",
 ]  # fmt: skip
@@ -349,46 +347,6 @@ def frexp(x: Any, /) -> tuple[Array, Array]:
     moved = bind("mul", bind("sub", y, constant), bind("div", mantissa, constant))
     mantissa = bind("add", mantissa, moved)
     return select(plain, x, mantissa), cast(exponent, dtypes.int32)
-
-
-def gcd(x1: Any, x2: Any) -> Array:
-    """Return the greatest common divisor of integers, not negative; 0 if both are 0."""
-    x, y = _integers("gcd", x1, x2)
-    dtype, weak = x.aval.dtype, x.aval.weak_type
-    if dtypes.is_signed_integer(dtype):  # the magnitude of the least integer needs all bits
-        unsigned = getattr(dtypes, f"u{dtype.name}")
-        x, y = [cast(bind("abs", v), unsigned) for v in (x, y)]
-    # A loop: XLA takes minutes for the 1.44 * bits steps of Euclid's algorithm written out.
-    return cast(lax.while_loop(_is_unfinished, _step_of_euclid, (x, y))[0], dtype, weak)
-
-
-def _is_unfinished(pair: Any) -> Any:
-    return bind("ne", pair[1], scalar_like(0, pair[1])).any()
-
-
-def _step_of_euclid(pair: Any) -> Any:
-    x, y = pair
-    done = bind("eq", y, scalar_like(0, y))
-    rest = bind("rem", x, select(done, scalar_like(1, y), y))
-    return select(done, x, y), select(done, y, rest)
-
-
-def lcm(x1: Any, x2: Any) -> Array:
-    """Return the least common multiple of integers, not negative; 0 if one is 0."""
-    x, y = _integers("lcm", x1, x2)
-    divisor = array_of(gcd(x, y), "lcm")
-    none = bind("eq", divisor, scalar_like(0, divisor))
-    safe = select(none, scalar_like(1, divisor), divisor)
-    if dtypes.is_signed_integer(x.aval.dtype):
-        x, y = bind("abs", x), bind("abs", y)  # what does not fit wraps around, as in NumPy
-    return bind("mul", bind("div", x, safe), y)
-
-
-def _integers(name: str, x1: Any, x2: Any) -> Any:
-    x, y = promoted(name, x1, x2)
-    if not dtypes.is_integer(x.aval.dtype):
-        raise ValueError(f"{name}: takes integers, got dtype {x.aval.dtype.name}.")
-    return broadcast_all(name, x, y)
 
 
 # --- complex parts --------------------------------------------------------------------------------

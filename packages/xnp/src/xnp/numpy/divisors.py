@@ -1,0 +1,54 @@
+"""The greatest common divisor and the least common multiple of integers.
+
+Neighbours: `ufuncs` has arithmetic, `bits` what works on the bits of integers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xnp import lax
+from xnp.numpy.promoting import array_of, bind, broadcast_all, cast, promoted, scalar_like, select
+from xprim import Array, dtypes
+
+__all__ = ["gcd", "lcm"]
+
+
+def gcd(x1: Any, x2: Any) -> Array:
+    """Return the greatest common divisor of integers, not negative; 0 if both are 0."""
+    x, y = _integers("gcd", x1, x2)
+    dtype, weak = x.aval.dtype, x.aval.weak_type
+    if dtypes.is_signed_integer(dtype):  # the magnitude of the least integer needs all bits
+        unsigned = getattr(dtypes, f"u{dtype.name}")
+        x, y = [cast(bind("abs", v), unsigned) for v in (x, y)]
+    # A loop: XLA takes minutes for the 1.44 * bits steps of Euclid's algorithm written out.
+    return cast(lax.while_loop(_is_unfinished, _step_of_euclid, (x, y))[0], dtype, weak)
+
+
+def _is_unfinished(pair: Any) -> Any:
+    return bind("ne", pair[1], scalar_like(0, pair[1])).any()
+
+
+def _step_of_euclid(pair: Any) -> Any:
+    x, y = pair
+    done = bind("eq", y, scalar_like(0, y))
+    rest = bind("rem", x, select(done, scalar_like(1, y), y))
+    return select(done, x, y), select(done, y, rest)
+
+
+def lcm(x1: Any, x2: Any) -> Array:
+    """Return the least common multiple of integers, not negative; 0 if one is 0."""
+    x, y = _integers("lcm", x1, x2)
+    divisor = array_of(gcd(x, y), "lcm")
+    none = bind("eq", divisor, scalar_like(0, divisor))
+    safe = select(none, scalar_like(1, divisor), divisor)
+    if dtypes.is_signed_integer(x.aval.dtype):
+        x, y = bind("abs", x), bind("abs", y)  # what does not fit wraps around, as in NumPy
+    return bind("mul", bind("div", x, safe), y)
+
+
+def _integers(name: str, x1: Any, x2: Any) -> Any:
+    x, y = promoted(name, x1, x2)
+    if not dtypes.is_integer(x.aval.dtype):
+        raise ValueError(f"{name}: takes integers, got dtype {x.aval.dtype.name}.")
+    return broadcast_all(name, x, y)
