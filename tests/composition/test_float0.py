@@ -1,5 +1,8 @@
 """Tangents of integers go through every transformation as arrays of dtype float0."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -70,3 +73,11 @@ def test_such_an_array_has_a_type_and_a_text_and_no_arithmetic():
     for fun in (lambda x: x + 1, lambda x: x * x, xnp.sin, lambda x: x == x):
         with pytest.raises(TypeError):
             fun(jit(identity)(ZEROS))
+
+
+def test_such_an_array_is_copied_and_pickled_and_has_no_memory():
+    zeros = jit(identity)(ZEROS)
+    assert is_float0(pickle.loads(pickle.dumps(zeros)), (3,))
+    assert is_float0(jit(xnp.copy)(copy.deepcopy(zeros)), (3,))
+    with pytest.raises(BufferError, match="a float0 array has no elements in memory"):
+        zeros.__buffer__(0)

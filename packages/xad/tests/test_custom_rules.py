@@ -1,3 +1,5 @@
+import functools
+
 import numpy as np
 import pytest
 
@@ -113,6 +115,22 @@ def test_custom_jvp_takes_nondiff_arguments_keywords_and_trees():
 
     close(grad(lambda a: g("fast", {"a": a, "n": 1})["y"])(3.0), 20.0)
     close(grad(lambda p: g("fast", {"a": 5.0, "n": 1}, power=p)["y"])(3.0), 5.0)
+
+
+def test_the_rules_of_a_partial_take_the_arguments_of_its_call_alone():
+    def scale(factor, x, power=1, out=None):
+        return mul(mul(x, factor), float(power))
+
+    f = custom_vjp(functools.partial(scale, 2.0, out=None))
+    f.defvjp(lambda x: (mul(x, 2.0), None), lambda _, ct: (mul(ct, 5.0),))
+    close(grad(f)(3.0), 5.0)
+    close(grad(lambda x: f(x=x))(3.0), 5.0)
+    without = custom_vjp(functools.partial(scale, 2.0), nondiff_argnums=(1,))
+    without.defvjp(lambda x, power: (x, None), lambda power, _, ct: (mul(ct, float(power)),))
+    close(grad(without)(3.0, 7), 7.0)
+    said = "custom_vjp: nondiff_argnums names argument 1, which this call of the function does not"
+    with pytest.raises(ValueError, match=said):
+        without(3.0)
 
 
 def test_custom_jvp_shows_symbolic_zeros_when_asked():
@@ -271,6 +289,20 @@ def test_custom_vjp_has_no_forward_mode_and_says_so():
         jvp(f, (1.0, 2.0), (1.0, 0.0))
     with pytest.raises(MissingRuleError, match="no forward-mode derivative"):
         linearize(f, 1.0, 2.0)[1](1.0, 0.0)
+
+
+@pytest.mark.parametrize("dot", [0.0, np.float32(0)])
+def test_a_tangent_that_depends_on_no_tangent_is_zero_to_a_custom_vjp(dot):
+    @custom_jvp
+    def constant(x):
+        return mul(x, 0.0)
+
+    constant.defjvp(lambda primals, tangents: (constant(*primals), as_array(dot)))
+    f = tripled_product()
+    close(grad(lambda x: f(constant(x), 2.0))(3.0), 0.0)
+    close(grad(lambda x: add(f(constant(x), 2.0), x))(3.0), 1.0)
+    close(grad(grad(lambda x: add(f(constant(x), 2.0), mul(x, x))))(3.0), 2.0)
+    close(linearize(lambda x: f(constant(x), 2.0), 3.0)[1](1.0), 0.0)
 
 
 def test_custom_vjp_takes_nondiff_arguments_trees_and_integers():

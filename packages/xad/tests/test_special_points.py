@@ -217,3 +217,14 @@ def test_no_array_in_the_derivative_of_pinv_is_larger_than_its_operand():
         program = make_jaxpr(grad(lambda a: xnp.sum(linalg.pinv(a))))(np.ones(shape, np.float32))
         largest = max(v.aval.size for eqn in program.jaxpr.eqns for v in eqn.outputs)
         assert largest <= 100, shape
+
+
+def test_a_split_of_nothing_has_a_derivative():
+    x = np.zeros((0, 3), np.float32)
+    assert grad(lambda v: sum([xnp.sum(p) for p in lax.unstack(v)], xnp.sum(v)))(x).shape == (0, 3)
+    assert jvp(lax.unstack, (x,), (x,)) == ((), ())
+
+
+@pytest.mark.parametrize("x", [INF, -INF])
+def test_sinc_is_flat_at_the_infinities(x):
+    assert both(xnp.sinc, x) == [0.0] and both(grad(xnp.sinc), x) == [0.0]

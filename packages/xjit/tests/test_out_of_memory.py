@@ -67,7 +67,7 @@ USES = {
     "an operand": "np.asarray((r + 1)[0, 0])",
     "an operand of the host": "np.asarray(xnp.sin(r)[0, 0])",
     "an argument of a program": "np.asarray(xjit.jit(lambda r: r[0, 0])(r))",
-    "a donated argument": "np.asarray(xjit.jit(lambda r: r[0, 0], donate_argnums=0)(r))",
+    "a donated argument": "np.asarray(xjit.jit(lambda r: r + 1, donate_argnums=0)(r))",
     "device_put": "np.asarray(xjit.device_put(r, xjit.devices()[0]))",
     "device_put elsewhere": "np.asarray(xjit.device_put(r, xjit.devices()[1]))",
     "dlpack": "r.__dlpack__()",

@@ -47,7 +47,8 @@ def test_a_python_int_that_does_not_fit_is_refused():
 
 def test_shapes_that_differ_are_refused():
     with pytest.raises(TypeError, match="the operands' shapes differ"):
-        lax.add(x32(1), x32(1, 2))
+        lax.add(x32(1, 2, 3), x32(1, 2))
+    np.testing.assert_array_equal(lax.add(x32(1), x32(1, 2)), [2, 3])
     np.testing.assert_array_equal(lax.add(x32(1, 2), F32(1)), [2, 3])
 
 

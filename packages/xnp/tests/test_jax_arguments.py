@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import xnp
+from xprim import make_jaxpr
 from xprim.eager import EAGER
+from xprim.errors import ConcretizationTypeError
 
 X = np.float32([[4, 1, 3], [2, 6, 5]])
 
@@ -259,3 +261,16 @@ def test_the_accuracy_of_erfc_is_checked():
     assert float(xnp.lax.erfc(0.0, accuracy=xnp.lax.Tolerance(ulps=4))) == 1
     with pytest.raises(TypeError, match="erfc: 'high' is no accuracy"):
         xnp.lax.erfc(0.0, accuracy="high")
+
+
+@pytest.mark.parametrize("call", [
+    lambda n: xnp.tril_indices(n), lambda n: xnp.triu_indices(3, n),
+    lambda n: xnp.triu_indices(3, 0, n), lambda n: xnp.diag_indices(n),
+    lambda n: xnp.diag_indices(2, n), lambda n: xnp.broadcast_shapes((1,), n),
+])  # fmt: skip
+def test_sizes_are_integers_that_are_known_while_tracing(call):
+    np.testing.assert_array_equal(call(xnp.asarray(2)), call(2))
+    with pytest.raises(ConcretizationTypeError, match="must be known while tracing"):
+        make_jaxpr(call)(2)
+    with pytest.raises(TypeError, match="must be an integer"):
+        call(0.5)

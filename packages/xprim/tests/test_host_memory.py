@@ -56,6 +56,39 @@ def test_dtypes_without_a_buffer_form_say_so():
         memoryview(from_numpy(np.ones(2, dtypes.bfloat16)))
 
 
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit, TimeoutError])
+@pytest.mark.parametrize("read", [np.asarray, np.array, memoryview])
+def test_what_interrupts_a_wait_for_elements_is_raised_once(read, interrupt, monkeypatch):
+    if read is memoryview and sys.version_info < (3, 12):
+        pytest.skip("classes lend buffers from Python 3.12 on")
+    answers = [interrupt("now"), np.arange(3.0), np.arange(3.0)]
+
+    def wait(buffer):
+        answer = answers.pop(0)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(xprim.array, "_buffer_reader", [wait])
+    x, y = (ConcreteArray(None, xprim.shaped_array((3,), np.float64), "there") for _ in range(2))
+    with pytest.raises(interrupt, match="now"):
+        read(x)
+    assert np.asarray(y).tolist() == read(x).tolist() == x.__array__().tolist() == [0.0, 1.0, 2.0]
+
+
+def test_repeated_elements_without_room_for_all_are_seen_but_not_copied():
+    host = np.broadcast_to(np.float32(1), (10**7, 10**7))
+    x = ConcreteArray(host, xprim.shaped_array(host.shape, host.dtype))
+    assert np.asarray(x).strides == (0, 0)
+    with pytest.raises(xprim.errors.OutOfMemoryError, match="asarray: out of memory: 400,000,000,"):
+        np.array(x)
+    if sys.version_info >= (3, 12):
+        with pytest.raises(xprim.errors.OutOfMemoryError, match="memoryview: out of memory: 400,"):
+            memoryview(x)
+    small = np.broadcast_to(np.float32(1), (3, 3))
+    assert np.array(ConcreteArray(small, xprim.shaped_array((3, 3), small.dtype))).sum() == 9
+
+
 def test_a_masked_array_is_refused():
     masked = np.ma.array([1.0, 2.0], mask=[False, True])
     text = (

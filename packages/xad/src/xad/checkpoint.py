@@ -16,7 +16,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import xtree
@@ -36,7 +35,7 @@ from xprim import (
 from xprim.argument_keys import program_key
 from xprim.callables import check_function, looking_like
 from xprim.calls import call_rules, nonzero, taken, with_zeros
-from xprim.function_keys import identities
+from xprim.kept_programs import KeptPrograms, Staged
 from xprim.wording import described
 
 
@@ -119,43 +118,22 @@ def _with_static_names(
 
 # --- programs that are kept ----------------------------------------------------------------------
 
-_MAX_KEPT = 1024
-_programs: dict[Any, _Program] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class _Program:
-    """A function as a program; the traced values that it captured go before its operands."""
-
-    closed: ClosedJaxpr
-    captured: Sequence[Any]
-    out_tree: Any
+_programs = KeptPrograms(limit=1024)
 
 
 def _program_for(
     fun: Callable[..., Any], args: Any, kwargs: Any, fixed: Sequence[int], in_tree: Any,
     operands: Sequence[Any],
-) -> _Program:  # fmt: skip
+) -> Staged:  # fmt: skip
     """Return the program of a function for a call, traced now unless it is kept."""
-    statics = tuple([(i, args[i]) for i in fixed])
-    key = program_key(fun, in_tree, [x.aval for x in operands], statics)
-    program = None if key is None else _programs.get(key)
-    if program is None:
+
+    def traced() -> Staged:
         closed, out_tree = stage(fun, args, kwargs, fixed, operation="checkpoint")
-        program = _Program(*close_over(closed.jaxpr, closed.consts), out_tree)
-        _keep(key, program)
-    return program
+        return Staged(*close_over(closed.jaxpr, closed.consts), out_tree)
 
-
-def _keep(key: Any, program: _Program) -> None:
-    """Keep a program for the next call, as long as its function lives."""
-    if key is None or program.captured:  # traced values are of this call alone
-        return
-    if len(_programs) >= _MAX_KEPT:
-        _programs.clear()
-    _programs[key] = program
-    for identity in identities(key[0]):
-        identity.when_dead(functools.partial(_programs.pop, key, None))
+    statics = [(i, args[i]) for i in fixed]
+    key = program_key(fun, in_tree, [x.aval for x in operands], statics)
+    return _programs.get_or_stage(key, traced)
 
 
 def _check_policy(policy: Any) -> None:

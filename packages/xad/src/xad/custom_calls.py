@@ -6,6 +6,7 @@ checks what they return. `custom_rules` binds the primitives with its methods.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -75,9 +76,9 @@ class CustomCall:
         operation: str,
     ) -> None:
         bound = positional_arguments(fun, args, kwargs, operation)
-        fixed_at = {i % len(bound) for i in nondiff_argnums} if nondiff_argnums else set()
         self.operation = operation
         self.name = name_of(fun)
+        fixed_at = {self._position(i, len(bound)) for i in nondiff_argnums}
         self.fixed = [bound[i] for i in sorted(fixed_at)]
         self.out_tree: Any = None
         self._fun, self._count = fun, len(bound)
@@ -86,6 +87,14 @@ class CustomCall:
         leaves, self._in_tree = xtree.flatten(rest)
         self.leaves = as_arrays(leaves, f"{operation}: {self.name}", self._in_tree)
         self._in_avals = [x.aval for x in self.leaves]
+
+    def _position(self, argnum: int, count: int) -> int:
+        if -count <= argnum < count:
+            return argnum % count
+        raise ValueError(
+            f"{self.operation}: nondiff_argnums names argument {argnum}, which this call of "
+            f"{self.name} does not have.\n  got       {count} arguments"
+        )
 
     def flat(self, *leaves: Any) -> list[Any]:
         """Run the function itself on flat leaves."""
@@ -218,7 +227,7 @@ def nondiff_positions(
         if name not in by_position:
             raise ValueError(
                 f"{operation}: nondiff_argnames names {name!r}, which is no argument that "
-                f"{getattr(fun, '__name__', 'the function')} takes by position."
+                f"{name_of(fun)} takes by position."
                 f"\n  expected  one of {', '.join(by_position) or 'none: it has no such argument'}"
             )
     numbers = {i % len(parameters) for i in argnums} | {by_position.index(n) for n in names}
@@ -245,7 +254,7 @@ def check_untraced(fixed: Sequence[Any], name: str) -> None:
 def positional_arguments(
     fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], operation: str
 ) -> list[Any]:
-    """Return all arguments by position, defaults filled in, as rules take them."""
+    """Return all arguments by position, a function's defaults filled in, as rules take them."""
     try:
         signature = inspect.signature(fun)
     except (TypeError, ValueError):
@@ -255,7 +264,8 @@ def positional_arguments(
             ) from None
         return list(args)
     bound = signature.bind(*args, **kwargs)
-    bound.apply_defaults()
+    if not isinstance(fun, functools.partial):  # which says itself what it fills in
+        bound.apply_defaults()
     if bound.kwargs:
         raise TypeError(
             f"{operation}: {name_of(fun)} has keyword-only arguments, "

@@ -13,7 +13,7 @@ from typing import Any
 
 from xad.known_parts import divided
 from xad.tangents import JvpRule
-from xprim import JaxprTrace, JaxprTracer, Primitive, Trace, effects_text
+from xprim import JaxprTrace, JaxprTracer, Primitive, Trace, Zero, effects_text
 
 
 class TapeTrace(JaxprTrace):
@@ -70,6 +70,8 @@ class TapeTrace(JaxprTrace):
     def run_rule(self, rule: JvpRule, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Run a jvp rule of the user's, whose operations may mix primals and tangents.
 
+        What a linear function gives whatever its operands is zero.
+
         Raises:
           TypeError: when a result depends on the tangents.
         """
@@ -81,7 +83,7 @@ class TapeTrace(JaxprTrace):
         for out in outs:
             if self.owns(out):
                 raise _depends_on_tangents(out)
-        return outs, dots
+        return outs, [dot if self.owns(dot) else Zero(dot.aval) for dot in dots]
 
     def owns(self, value: Any) -> bool:
         """Return whether a value depends on a tangent."""

@@ -3,7 +3,7 @@
 Until Python 3.14 a thread that comes out of the runtime when the interpreter is gone is unwound
 through C++ that allows no unwinding, and the process dies by a signal. So at exit each daemon
 thread that has used the library is asked to end, by a `SystemExit` at its next step, which Python
-does not report; those that are inside the library now are waited for.
+does not report; those that are inside the library are waited for, and asked again.
 Neighbours: `xprim.trace` notes the threads, `xprim.source` knows the library's frames.
 """
 
@@ -22,6 +22,10 @@ from xprim.trace import threads_seen
 # A thread may be inside a long program; after this it is left to its fate.
 _PATIENCE_SECONDS = 10.0
 _PAUSE_SECONDS = 0.001
+# What is between the library and the thread's code may forget the first `SystemExit`.
+_ASK_AGAIN_SECONDS = 0.1
+# Until then a thread that is outside the library may be on its way into it.
+_GRACE_SECONDS = 0.15
 
 
 def end_threads_at_exit() -> None:
@@ -33,14 +37,23 @@ def end_threads_at_exit() -> None:
 def _end_daemon_threads() -> None:
     threads = [t for t in threading.enumerate() if t.daemon and t.ident in threads_seen
                and t is not threading.current_thread()]  # fmt: skip
-    for thread in threads:
-        assert thread.ident is not None
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(
-            ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit)
-        )
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while any(map(_is_inside, threads)) and time.monotonic() < deadline:
+    start, asked, waited = time.monotonic(), 0, 0.0
+    while threads and waited < _PATIENCE_SECONDS:
+        if waited >= asked * _ASK_AGAIN_SECONDS:
+            asked += 1
+            for thread in threads:
+                _ask_to_end(thread)
         time.sleep(_PAUSE_SECONDS)
+        waited = time.monotonic() - start
+        early = waited < _GRACE_SECONDS
+        threads = [t for t in threads if t.is_alive() and (early or _is_inside(t))]
+
+
+def _ask_to_end(thread: threading.Thread) -> None:
+    assert thread.ident is not None
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit)
+    )
 
 
 def _is_inside(thread: threading.Thread) -> bool:

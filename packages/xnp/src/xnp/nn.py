@@ -268,7 +268,7 @@ def standardize(
     if algorithm not in ("fast", "stable"):
         raise ValueError(f"standardize: algorithm must be 'fast' or 'stable', got {algorithm!r}.")
     (x,) = inexact("standardize", x)
-    axis = static_axis(axis)
+    axis = static_axis(axis, "standardize")
     if mean is None:
         mean = xn.mean(x, axis, keepdims=True, where=where)
     if variance is None and algorithm == "stable":

@@ -47,9 +47,9 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
       where: a mask of the elements that take part; the others are 0.
     """
     if where is None:
-        return _softmax(x, static_axis(axis))
+        return _softmax(x, static_axis(axis, "softmax"))
     (x,) = inexact("softmax", x)
-    result = _softmax(_masked(x, where, -math.inf), static_axis(axis))
+    result = _softmax(_masked(x, where, -math.inf), static_axis(axis, "softmax"))
     return _where(where, result, 0)
 
 
@@ -63,9 +63,9 @@ def _log_softmax(x: Any, axis: Any) -> Array:
 def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
     """Return the logarithm of `softmax`. Arguments as of `softmax`; left out elements are -inf."""
     if where is None:
-        return _log_softmax(x, static_axis(axis))
+        return _log_softmax(x, static_axis(axis, "log_softmax"))
     (x,) = inexact("log_softmax", x)
-    result = _log_softmax(_masked(x, where, -math.inf), static_axis(axis))
+    result = _log_softmax(_masked(x, where, -math.inf), static_axis(axis, "log_softmax"))
     return _where(where, result, -math.inf)
 
 
@@ -94,7 +94,7 @@ def logsumexp(
       where: a mask of the elements to take.
     """
     if b is None and where is None and not return_sign:
-        return _logsumexp(a, static_axis(axis), keepdims)
+        return _logsumexp(a, static_axis(axis, "logsumexp"), keepdims)
     if b is None:
         (a,) = inexact("logsumexp", a)
         factors = scalar_like(1, a)
@@ -102,7 +102,7 @@ def logsumexp(
         a, factors = inexact("logsumexp", a, b)
     a, factors = xn.broadcast_arrays(_masked(a, where, -math.inf), factors)
     a = xn.where(factors == 0, -math.inf, a)
-    axis = static_axis(axis)
+    axis = static_axis(axis, "logsumexp")
     real = a.real if dtypes.is_complex(a.dtype) else a
     high = xn.max(real, axis, keepdims=True, initial=-math.inf)
     high = _constant_of(xn.where(xn.isfinite(high), high, 0))

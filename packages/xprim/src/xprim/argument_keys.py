@@ -18,10 +18,12 @@ from typing import Any
 
 import xtree
 from xprim import config
-from xprim.function_keys import function_key, is_by_identity
+from xprim.function_keys import Identity, function_key, is_by_identity
 from xprim.library_code import is_library_class
 from xprim.static_keys import static_key
 from xprim.trace import state
+from xtree.exactness import has_equality_of_identity
+from xtree.interning import is_hashable
 
 _MAX_KEPT = 4096
 # By identity: structures with metadata of the user's may be equal without being the same.
@@ -39,9 +41,7 @@ def arguments_key(tree: Any, statics: tuple[Any, ...] = ()) -> Hashable:
       None where there is nothing of the kind, the common case; else a key that is equal for
       calls that reach the same, or an object that is equal to nothing else.
     """
-    also = _parts_of(tree)
-    if statics:
-        also = (*also, *[part for value in statics for part in _parts_of_value(value)])
+    also = _parts(tree, statics)
     if not also:
         return None
     key = function_key(_nothing, also)
@@ -49,34 +49,46 @@ def arguments_key(tree: Any, statics: tuple[Any, ...] = ()) -> Hashable:
 
 
 def program_key(
-    fun: Callable[..., Any], tree: Any, avals: Sequence[Any], statics: tuple[Any, ...] = ()
-) -> Hashable:
+    fun: Callable[..., Any], tree: Any, avals: Sequence[Any],
+    statics: Sequence[tuple[Any, Any]] = (),
+) -> Hashable:  # fmt: skip
     """Return a key of all that the program of a function depends on.
 
     Args:
       fun: the function.
       tree: the structure of its traced arguments.
       avals: their abstract values.
-      statics: the static values, with their places.
+      statics: the places of the static values, and the values.
 
     Returns:
-      None where that cannot be told: the function sees what may change, a static value has no
-      hash, or axis names are in scope.
+      None where that cannot be told: something that the function reaches may change, a static
+      value has no hash, or axis names are in scope. The first part of the key has the identities
+      of what the program depends on, and keeps none of it alive.
     """
     if state.axis_sizes:
         return None
-    key = function_key(fun)
-    if is_by_identity(key):
+    values = [value for _, value in statics]
+    key = function_key(fun, _parts(tree, values))
+    if is_by_identity(key) or not all(is_hashable(value) for value in values):
         return None
-    try:
-        fixed = static_key(statics)
-    except TypeError:
-        return None
-    return (key, tree, arguments_key(tree, statics), *avals, fixed, config.trace_context())
+    fixed = tuple([(place, _key_of_static(value)) for place, value in statics])
+    return (key, tree, tuple(avals), fixed, config.trace_context())
+
+
+def _key_of_static(value: Any) -> Hashable:
+    if value is None or not has_equality_of_identity(type(value)):
+        return static_key(value)
+    return Identity(value)  # a function that was static dies, and what it captured
 
 
 def _nothing() -> None:
     """Reach nothing."""
+
+
+def _parts(tree: Any, statics: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the classes and functions that a structure and static values reach."""
+    parts = _parts_of(tree)
+    return (*parts, *[part for value in statics for part in _parts_of_value(value)])
 
 
 def _parts_of(tree: Any) -> tuple[Any, ...]:

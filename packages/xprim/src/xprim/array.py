@@ -21,7 +21,7 @@ import numpy as np
 
 from xprim import dtypes
 from xprim.avals import ShapedArray, shaped_array
-from xprim.host_memory import STRIDES, lent, memory_of, refuse_masked, sealed
+from xprim.host_memory import forgotten, lent, refuse_masked, sealed
 from xprim.memory import allocated
 from xprim.wording import brief, kind_name, with_article
 
@@ -114,11 +114,13 @@ class ConcreteArray(Array):
         return host
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if forgotten.errors:
+            forgotten.raise_of(self)
+        if self.aval.dtype is dtypes.float0:
+            return np.zeros(self.aval.shape, dtypes.float0).astype(dtype or dtypes.float0)
         host = self._host
         if host is None:
             host = self.to_host()
-        if self.aval.dtype is dtypes.float0:
-            host = np.zeros(self.aval.shape, dtypes.float0)
         if dtype is not None and dtype != host.dtype:
             if copy is False:
                 raise ValueError("np.asarray: changing the dtype needs a copy, got copy=False.")
@@ -129,14 +131,20 @@ class ConcreteArray(Array):
         return host.view()
 
     def __buffer__(self, flags: int) -> memoryview:  # asked from Python 3.12 on
-        host = self._host
-        if host is None:
-            host = self.to_host()
-        base: Any = host.base
-        if type(base) is memoryview and base.readonly and flags & STRIDES == STRIDES:
-            return memory_of(host)  # it was asked for before
-        self._host = host = sealed(host)
-        return lent(host, flags)
+        if self.aval.dtype is dtypes.float0:
+            raise BufferError("Array: a float0 array has no elements in memory.")
+        try:
+            host = self._host
+            if host is None:
+                forgotten.errors = {}
+                host = self.to_host()
+            self._host = host = sealed(host)
+            return lent(host, flags)
+        except (BufferError, MemoryError):
+            raise  # it would be raised again
+        except BaseException as error:
+            forgotten.keep(self, error)
+            raise
 
     # What follows is plain; the package that owns the array functions may attach its own form.
 
@@ -171,11 +179,12 @@ class ConcreteArray(Array):
         return self.to_host().item()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickle, (np.array(self.to_host()), self.aval.weak_type)
+        return _unpickle, (np.array(self), self.aval.weak_type)
 
 
 def _unpickle(host: np.ndarray[Any, Any], weak_type: bool) -> ConcreteArray:
-    return ConcreteArray(host, shaped_array(host.shape, host.dtype, weak_type))
+    x = from_numpy(host, copy=False, canonical=False)
+    return ConcreteArray(x.to_host(), shaped_array(x.shape, x.dtype, weak_type))
 
 
 def attach_methods(methods: Mapping[str, Any], *, to: type[Array] = Array) -> None:

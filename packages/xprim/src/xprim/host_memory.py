@@ -5,6 +5,10 @@ An array never changes, so the views of its memory that go out must not be made 
 `memoryview` cannot be, nor can a view of that. `sealed` makes such views; an array keeps the one it
 made, so that the next costs nothing.
 
+NumPy asks an array for its buffer first, forgets whatever that raises, and then asks `__array__`.
+No interrupt may be lost so: `forgotten` keeps what `__buffer__` raised, for `__array__` to raise.
+Repeated elements are lent only where a copy of them fits: if not, `__array__` names the error.
+
 What comes in as a subclass of `np.ndarray` is taken for its elements. A masked array is refused:
 its elements without the mask are other numbers.
 
@@ -14,9 +18,12 @@ Neighbours: `array` has the doors, out (`__array__`, `__buffer__`) and in (`from
 from __future__ import annotations
 
 import sys
+import threading
 from typing import Any
 
 import numpy as np
+
+from xprim.memory import allocated
 
 STRIDES = 0x18
 """PyBUF_STRIDES: whoever asks for a buffer with this flag takes elements that lie apart."""
@@ -55,9 +62,31 @@ def lent(host: np.ndarray[Any, Any], flags: int) -> memoryview:
             f"memoryview: Python's buffer protocol has no {host.dtype.name} elements."
             "\n  hint      np.asarray(x) shows them, x.view('uint8') has their bytes"
         )
+    if 0 in host.strides:  # repeated elements; whoever copies them needs room for all
+        allocated("memoryview", np.empty, host.shape, host.dtype)
     if flags & STRIDES != STRIDES and not host.flags.c_contiguous:
         host = np.ascontiguousarray(host)
     return memory_of(host)
+
+
+class Forgotten(threading.local):
+    """What a thread was told by the buffer of an array, and NumPy did not pass on."""
+
+    def __init__(self) -> None:
+        self.errors: dict[int, BaseException] = {}
+
+    def keep(self, owner: Any, error: BaseException) -> None:
+        """Keep the latest error for `raise_of`."""
+        self.errors = {id(owner): error}
+
+    def raise_of(self, owner: Any) -> None:
+        """Raise what the buffer of this array raised; what another's raised was seen long ago."""
+        error, self.errors = self.errors.get(id(owner)), {}
+        if error is not None:
+            raise error
+
+
+forgotten = Forgotten()
 
 
 def refuse_masked(value: Any, what: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import xtree
-from xnp.lax.control_flow_staging import Staged, arrays_of, leaf_names, same_type, staged
+from xnp.lax.control_flow_staging import arrays_of, leaf_names, same_type, staged
 from xnp.primitives.cond import cond_p
 from xnp.primitives.inner_programs import traced, with_ignored_arguments
 from xnp.primitives.platform_index import platform_index_p
@@ -20,6 +20,7 @@ from xprim import (
     get_primitive,
     scalar_array,
 )
+from xprim.kept_programs import Staged
 from xprim.tracebacks import boundary
 from xprim.wording import described, place_of
 

@@ -10,7 +10,6 @@ import numpy as np
 import xtree
 from xnp.lax.control_flow_scan import unroll_count
 from xnp.lax.control_flow_staging import (
-    Staged,
     arrays_of,
     check_carry,
     staged,
@@ -19,6 +18,7 @@ from xnp.lax.control_flow_staging import (
 from xnp.primitives.scan import scan_p
 from xnp.primitives.while_loop import while_p
 from xprim import Array, ConcreteArray, as_array, config, dtypes, get_primitive, scalar_array
+from xprim.kept_programs import Staged
 from xprim.promotion import result_type
 from xprim.tracebacks import boundary
 from xprim.wording import place_of

@@ -8,7 +8,6 @@ from typing import Any
 
 import xtree
 from xnp.lax.control_flow_staging import (
-    Staged,
     arrays_of,
     check_carry,
     staged,
@@ -17,6 +16,7 @@ from xnp.lax.control_flow_staging import (
 from xnp.primitives.scan import scan_p
 from xnp.primitives.shorthand import concatenated, moved, reshaped, sliced
 from xprim import Array, ShapedArray, as_array, config, get_primitive, shaped_array
+from xprim.kept_programs import Staged
 from xprim.providers import find
 from xprim.tracebacks import boundary
 from xprim.wording import described, place_of

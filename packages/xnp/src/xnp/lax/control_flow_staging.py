@@ -4,22 +4,19 @@
 function and equal types, so a loop that is called again does not trace again. Traced values from
 outside become leading operands; a program that has such is not kept, as they are of one call.
 
-Neighbours: `control_flow_branches`, `control_flow_loops`, `control_flow_scan`.
+Neighbours: `control_flow_branches`, `control_flow_loops`, `control_flow_scan`;
+`xprim.kept_programs` has the table.
 """
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import xtree
 from xprim import (
     Array,
-    ClosedJaxpr,
     ShapedArray,
-    Tracer,
     as_array,
     close_over,
     get_primitive,
@@ -28,57 +25,10 @@ from xprim import (
 )
 from xprim.argument_keys import program_key
 from xprim.callables import name_of
-from xprim.function_keys import identities
-from xprim.jaxpr import holds_arrays
+from xprim.kept_programs import KeptPrograms, Staged
 from xprim.wording import LazyNames, argument_names, described, place_of
 
-_MAX_KEPT = 1024
-_kept: dict[Any, _Kept] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class Staged:
-    """A function as a program: its captured traced values go before the other operands."""
-
-    closed: ClosedJaxpr
-    captured: Sequence[Any]
-    out_tree: Any
-
-    @property
-    def out_avals(self) -> tuple[ShapedArray, ...]:
-        """The abstract values of the results."""
-        return self.closed.out_avals
-
-    def result_leaves(self) -> Any:
-        """Return the structure of the result with the numbers of its leaves in it."""
-        return xtree.unflatten(self.out_tree, range(len(self.out_avals)))
-
-    def with_arrays_captured(self) -> Staged:
-        """Return the same with the arrays among its constants as operands that it captured."""
-        closed = self.closed
-        if not closed.consts:
-            return self
-        jaxpr = closed.jaxpr
-        opened = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
-        return Staged(ClosedJaxpr(opened), [*closed.consts, *self.captured], self.out_tree)
-
-
-class _Kept:
-    """A program of a function; the arrays that it captured are held by the function alone."""
-
-    __slots__ = ("captured", "closed", "out_tree")
-
-    def __init__(self, staged: Staged) -> None:
-        self.closed = staged.closed
-        self.captured = [weakref.ref(x) for x in staged.captured]
-        self.out_tree = staged.out_tree
-
-    def staged(self) -> Staged | None:
-        """Return the program for a function that captures the same arrays; None: they are gone."""
-        captured = [ref() for ref in self.captured]
-        if any(x is None for x in captured):
-            return None
-        return Staged(self.closed, captured, self.out_tree)
+_programs = KeptPrograms(limit=1024)
 
 
 def arrays_of(tree: Any, what: str) -> tuple[list[Array], Any]:
@@ -103,25 +53,7 @@ def staged(
     if not callable(fun):
         raise TypeError(f"{operation}: {what} must be a function.\n  got       {described(fun)}")
     key = program_key(fun, in_tree, avals)
-    kept = _kept.get(key) if key is not None else None
-    found = None if kept is None else kept.staged()
-    if found is None:
-        found = _traced(fun, in_tree, avals, operation, what)
-        if key is not None and not any(isinstance(x, Tracer) for x in found.captured):
-            found = _keep(key, found)
-    return found
-
-
-def _keep(key: Any, found: Staged) -> Staged:
-    """Keep a program, but not the arrays that its function captured; return how it is kept."""
-    if any(True for _ in identities(key[0])):  # what is captured, or has what is
-        found = found.with_arrays_captured()
-        if holds_arrays(found.closed):  # in a program inside it
-            return found
-    if len(_kept) >= _MAX_KEPT:
-        _kept.clear()
-    _kept[key] = _Kept(found)
-    return found
+    return _programs.get_or_stage(key, lambda: _traced(fun, in_tree, avals, operation, what))
 
 
 def _traced(

@@ -14,6 +14,7 @@ import numpy as np
 from xnp import lax
 from xnp.linalg.operands import axis_of, broadcast_batches, matrix, promoted
 from xnp.linalg.products import matmul
+from xnp.numpy.creation import asarray
 from xnp.primitives.det import det_p, pivots_of
 from xnp.primitives.matrices import adjoint, eye
 from xnp.primitives.pinv import pinv_p
@@ -28,7 +29,7 @@ from xnp.primitives.shorthand import (
     summed,
 )
 from xnp.primitives.solve import solve_p
-from xprim import Array, as_array, dtypes
+from xprim import Array, dtypes
 
 
 class SlogdetResult(NamedTuple):
@@ -148,7 +149,7 @@ def rank_of(s: Any, rtol: Any) -> Any:
 
 def bounds_of(s: Any, bound: Any) -> Any:
     """Return a bound for each matrix, a number or an array, in the shape of its singular values."""
-    x, batch = converted(as_array(bound, what="bound"), s.dtype), s.shape[:-1]
+    x, batch = converted(asarray(bound), s.dtype), s.shape[:-1]
     if x.ndim > len(batch) or np.broadcast_shapes(x.shape, batch) != batch:
         raise ValueError(
             "matrix_rank: there must be one bound, or one for each matrix."

@@ -76,7 +76,7 @@ def mean(
       Array([1.5, 3.5], dtype=float32)
     """
     no_out("mean", out)
-    dtype, axis = requested(dtype, "mean"), static_axis(axis)
+    dtype, axis = requested(dtype, "mean"), static_axis(axis, "mean")
     if where is None:
         return _mean(a, axis, dtype, keepdims)
     (a,) = inexact("mean", a)
@@ -138,7 +138,7 @@ def _spread_measure(
                 f"{operation}: give ddof or correction, which mean the same, not both."
             )
         ddof = correction
-    dtype, axis = requested(dtype, operation), static_axis(axis)
+    dtype, axis = requested(dtype, operation), static_axis(axis, operation)
     if dtype is not None and not dtypes.is_inexact(dtype):
         raise ValueError(f"{operation}: the dtype must hold fractions, got {dtype.name}.")
     traced = isinstance(ddof, Tracer) and ddof.concrete() is None
@@ -199,10 +199,10 @@ def average(
     if weights is None:
         result = mean(a, axis, keepdims=keepdims)
         aval = array_of(a, "average").aval
-        count = _count(aval.shape, axes_of(static_axis(axis), aval.ndim, "average"))
+        count = _count(aval.shape, axes_of(static_axis(axis, "average"), aval.ndim, "average"))
         return (result, filled(count, result.aval.shape, result.aval.dtype)) if returned else result
     a, weights = inexact("average", a, weights)
-    axes = axes_of(static_axis(axis), a.aval.ndim, "average")
+    axes = axes_of(static_axis(axis, "average"), a.aval.ndim, "average")
     if weights.aval.shape != a.aval.shape:
         expected = tuple([a.aval.shape[d] for d in axes])
         if weights.aval.shape != expected:

@@ -214,6 +214,8 @@ def _sinc(x: Any) -> Any:
         return _complex_sinc(x)
     dtype = x.aval.dtype
     wide = x if dtype in _SINC_TERMS else cast(x, dtypes.float32)
+    infinite = bind("eq", bind("abs", wide), scalar_like(math.inf, wide))
+    wide = select(infinite, scalar_like(2, wide), wide)  # zero there too, and of finite slopes
     n = bind("round", wide, rounding_method=1)  # half to even
     r = bind("sub", wide, n)
     squared = bind("mul", r, r)
@@ -228,10 +230,8 @@ def _sinc(x: Any) -> Any:
     even = bind("eq", half, bind("floor", half))
     far = bind("mul", series, bind("div", r, select(near, scalar_like(1, wide), wide)))
     signed = select(even, far, bind("neg", far))
-    infinite = bind("eq", bind("abs", wide), scalar_like(math.inf, wide))
-    signed = select(infinite, scalar_like(0, wide), signed)
     result = select(near, series, signed)
-    return result if wide is x else cast(result, dtype)
+    return result if dtype in _SINC_TERMS else cast(result, dtype)
 
 
 # The last term left out is below half an ulp for |r| <= 1/2.

@@ -23,6 +23,9 @@ from xprim.staging import trace_to_jaxpr
 
 MAX_EQUATIONS = 64
 _LARGE = 1 << 13  # elements: where new memory costs more than to name the old
+# An operation with more elements gains nothing, and goes by its rule, which says what did not fit
+# into memory.
+_HUGE = 1 << 24
 
 NATIVE = frozenset([
     dtypes.bool_, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.uint8,
@@ -56,11 +59,6 @@ def program_of(
         return None
 
 
-# An operation with more elements gains nothing, and goes by its rule, which says what did not fit
-# into memory.
-_LARGE = 1 << 24
-
-
 def compiled_program(
     program: HostProgram, backend: Any, *, bare: bool = True
 ) -> Callable[..., Any] | None:
@@ -87,7 +85,7 @@ def compiled_program(
     for eqn in smaller.eqns:
         if eqn.primitive.call_like or (backend is not None and _is_taken(backend, eqn)):
             return None
-        if any(v.aval.size > _LARGE for v in eqn.outputs):
+        if any(v.aval.size > _HUGE for v in eqn.outputs):
             return None
     writer = _Writer()
     for var, value in zip(jaxpr.constvars, program.consts, strict=True):

@@ -13,6 +13,7 @@ from xnp.numpy.promoting import reshaped
 from xnp.numpy.ranges import arange, linspace
 from xnp.numpy.selection import nonzero
 from xprim import Array, dtypes, from_numpy
+from xprim.static_sizes import static_int
 from xprim.wording import brief
 
 __all__ = [
@@ -46,7 +47,8 @@ def ix_(*args: Any) -> tuple[Array, ...]:
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """Return the positions of the main diagonal of an array of `ndim` dimensions of size `n`."""
-    return _positions(*[np.arange(n)] * ndim)
+    size = static_int(n, "diag_indices", "the size")
+    return _positions(*[np.arange(size)] * static_int(ndim, "diag_indices", "the rank"))
 
 
 def diag_indices_from(arr: Any) -> tuple[Array, ...]:
@@ -57,14 +59,21 @@ def diag_indices_from(arr: Any) -> tuple[Array, ...]:
     return diag_indices(arr.shape[0], len(arr.shape))
 
 
+def _triangle(operation: str, of_host: Any, n: Any, k: Any, m: Any) -> tuple[Array, Array]:
+    rows = static_int(n, operation, "the number of rows")
+    columns = rows if m is None else static_int(m, operation, "the number of columns")
+    positions = of_host(rows, static_int(k, operation, "the diagonal"), columns)
+    return _positions(*positions)  # type: ignore[return-value]
+
+
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """Return the positions on and below diagonal `k` of a matrix of `n` rows, `m` columns."""
-    return _positions(*np.tril_indices(n, k, m))  # type: ignore[return-value]
+    return _triangle("tril_indices", np.tril_indices, n, k, m)
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """Return the positions on and above diagonal `k` of a matrix of `n` rows, `m` columns."""
-    return _positions(*np.triu_indices(n, k, m))  # type: ignore[return-value]
+    return _triangle("triu_indices", np.triu_indices, n, k, m)
 
 
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:

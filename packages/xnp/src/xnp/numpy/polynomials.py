@@ -164,7 +164,10 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
       p: the coefficients, the highest power first.
       strip_zeros: whether to drop zeros in front and at the end, which needs concrete ones.
     """
-    p = reshaped_flat(asarray(p))
+    p = asarray(p)
+    if p.ndim > 1:
+        raise ValueError(f"roots: the coefficients must be a vector, got {p.aval.str_long()}.")
+    p = reshaped_flat(p)
     if strip_zeros:
         if not isinstance(p, ConcreteArray):
             raise ConcretizationTypeError(

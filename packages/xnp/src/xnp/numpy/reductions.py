@@ -39,12 +39,12 @@ __all__ = [
 Axis = int | tuple[int, ...] | None
 
 
-def static_axis(axis: Any) -> Any:
-    """Return axes as something hashable: one as it is, several as a tuple."""
+def static_axis(axis: Any, operation: str) -> Any:
+    """Return the axes of an operation as something hashable: one as it is, several as a tuple."""
     if axis is None or type(axis) is int or type(axis) is tuple:
         return axis
     # a float equals an int, and would find what is known of that
-    return tuple(axis) if several_axes(axis) else static_int(axis, "axis", "the axis")
+    return tuple(axis) if several_axes(axis) else static_int(axis, operation, "the axis")
 
 
 def requested(dtype: Any, operation: str) -> Any:
@@ -155,7 +155,7 @@ def sum(
     no_out("sum", out)
     if where is not None:
         a = _with_where("sum", array_of(a, "sum"), where, 0)
-    result = _sum(a, static_axis(axis), requested(dtype, "sum"), keepdims, promote_integers)
+    result = _sum(a, static_axis(axis, "sum"), requested(dtype, "sum"), keepdims, promote_integers)
     if initial is None:
         return result
     return bind("add", result, cast(_start(initial, "sum"), result.aval.dtype))
@@ -169,7 +169,8 @@ def prod(
     no_out("prod", out)
     if where is not None:
         a = _with_where("prod", array_of(a, "prod"), where, 1)
-    result = _prod(a, static_axis(axis), requested(dtype, "prod"), keepdims, promote_integers)
+    axes = static_axis(axis, "prod")
+    result = _prod(a, axes, requested(dtype, "prod"), keepdims, promote_integers)
     if initial is None:
         return result
     return bind("mul", result, cast(_start(initial, "prod"), result.aval.dtype))
@@ -208,7 +209,7 @@ def _extreme(which: str, a: Any, axis: Any, keepdims: Any, initial: Any, where: 
         a, mask = broadcast_all(which, a, mask)
         a = select(mask, a, start)
     front, primitive = (_max, "max") if which == "max" else (_min, "min")
-    result = front(a, static_axis(axis), keepdims, initial is not None)
+    result = front(a, static_axis(axis, which), keepdims, initial is not None)
     if initial is None:
         return result
     return bind(primitive, *broadcast(which, result, _as_initial(initial, result, which)))
@@ -259,7 +260,7 @@ def _ptp(a: Any, axis: Any, keepdims: bool) -> Array:
 def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """Return the difference of the greatest and the least element over axes."""
     no_out("ptp", out)
-    return _ptp(a, static_axis(axis), keepdims)
+    return _ptp(a, static_axis(axis, "ptp"), keepdims)
 
 
 # --- all and any ----------------------------------------------------------------------------------
@@ -285,7 +286,7 @@ def all(
     no_out("all", out)
     if where is not None:
         a = _with_where("all", cast(array_of(a, "all"), dtypes.bool_), where, True)
-    return _all(a, static_axis(axis), keepdims)
+    return _all(a, static_axis(axis, "all"), keepdims)
 
 
 def any(
@@ -295,7 +296,7 @@ def any(
     no_out("any", out)
     if where is not None:
         a = _with_where("any", cast(array_of(a, "any"), dtypes.bool_), where, False)
-    return _any(a, static_axis(axis), keepdims)
+    return _any(a, static_axis(axis, "any"), keepdims)
 
 
 @planned(1)
@@ -306,7 +307,7 @@ def _count_nonzero(a: Any, axis: Any, keepdims: bool) -> Array:
 
 def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Array:
     """Return how many elements over axes are not zero."""
-    return _count_nonzero(a, static_axis(axis), keepdims)
+    return _count_nonzero(a, static_axis(axis, "count_nonzero"), keepdims)
 
 
 # --- positions ------------------------------------------------------------------------------------
@@ -346,7 +347,7 @@ def argmax(
       keepdims: whether the reduced axis stays with size 1; None for no.
     """
     no_out("argmax", out)
-    return _argmax(a, static_axis(axis), bool(keepdims))
+    return _argmax(a, static_axis(axis, "argmax"), bool(keepdims))
 
 
 def argmin(
@@ -354,4 +355,4 @@ def argmin(
 ) -> Array:
     """Return the position of the first least element along an axis; that of a NaN if there is."""
     no_out("argmin", out)
-    return _argmin(a, static_axis(axis), bool(keepdims))
+    return _argmin(a, static_axis(axis, "argmin"), bool(keepdims))

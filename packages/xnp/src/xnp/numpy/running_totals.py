@@ -43,13 +43,13 @@ _cumsum, _cumprod = _running("cumsum", "cumsum"), _running("cumprod", "cumprod")
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
     """Return the sums of all elements up to each along an axis; None runs over all, flattened."""
     no_out("cumsum", out)
-    return _cumsum(a, static_axis(axis), requested(dtype, "cumsum"), False)
+    return _cumsum(a, static_axis(axis, "cumsum"), requested(dtype, "cumsum"), False)
 
 
 def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
     """Return the products of all elements up to each along an axis; None runs over all."""
     no_out("cumprod", out)
-    return _cumprod(a, static_axis(axis), requested(dtype, "cumprod"), False)
+    return _cumprod(a, static_axis(axis, "cumprod"), requested(dtype, "cumprod"), False)
 
 
 def _cumulative(

@@ -314,8 +314,9 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
       >>> broadcast_shapes((2, 1), (3,))
       (2, 3)
     """
+    known = [checked_shape(shape, "broadcast_shapes") for shape in shapes]
     try:
-        return np.broadcast_shapes(*shapes)
+        return np.broadcast_shapes(*known)
     except ValueError:
         raise ValueError(
             f"broadcast_shapes: incompatible shapes: {', '.join(map(str, shapes))}."

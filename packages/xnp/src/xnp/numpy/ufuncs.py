@@ -194,7 +194,8 @@ def _float_quotient(x: Any, y: Any) -> Any:
     wrong = bind("and", bind("ne", rest, zero), bind("ne", bind("sign", y), bind("sign", rest)))
     quotient = select(wrong, bind("sub", quotient, scalar_like(1, x)), quotient)
     by_zero = bind("eq", y, zero)  # an infinity, or NaN: there is no rest
-    return select(by_zero, bind("div", x, y), bind("round", quotient, rounding_method=0))
+    whole = select(by_zero, bind("div", x, y), bind("round", quotient, rounding_method=0))
+    return bind("stop_gradient", whole)  # constant between jumps
 
 
 def _fmod(x: Any, y: Any) -> Any:

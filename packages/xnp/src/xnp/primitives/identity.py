@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.table import ANY, unary
-from xprim import ZERO, Linear, Primitive, Zero, state
+from xprim import ZERO, Linear, Primitive, Zero, dtypes, state
 
 
 def _same_names(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> Any:
@@ -19,7 +19,7 @@ def _same_names(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> Any:
 
 
 copy_p: Primitive = unary(
-    "copy", ANY, numpy=np.copy, stablehlo=_same_names,
+    "copy", ANY | {dtypes.float0}, numpy=np.copy, stablehlo=_same_names,
     jvp=lambda x_dot, y, x: copy_p.bind(x_dot)[0], linear=lambda ct: copy_p.bind(ct)[0],
 )  # fmt: skip
 

@@ -1,0 +1,99 @@
+"""Programs of functions, kept for the next call with an equal function and equal types.
+
+A program is kept under the key of all that it depends on, `argument_keys.program_key`, and without
+the arrays that its function captured. Those become operands, to which the table refers weakly: they
+die with the last function that holds them. Traced values belong to one call, and so do the programs
+that captured such.
+
+Neighbours: `staging` makes the programs; `checkpoint` and control flow keep theirs here.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import xtree
+from xprim.avals import ShapedArray
+from xprim.identities import identities
+from xprim.jaxpr import ClosedJaxpr, holds_arrays
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A function as a program: the values that it captured go before its other operands."""
+
+    closed: ClosedJaxpr
+    captured: Sequence[Any]
+    out_tree: Any
+
+    @property
+    def out_avals(self) -> tuple[ShapedArray, ...]:
+        """The abstract values of the results."""
+        return self.closed.out_avals
+
+    def result_leaves(self) -> Any:
+        """Return the structure of the result with the numbers of its leaves in it."""
+        return xtree.unflatten(self.out_tree, range(len(self.out_avals)))
+
+    def with_arrays_captured(self) -> Staged:
+        """Return the same with the arrays among its constants as operands that it captured."""
+        closed = self.closed
+        if not closed.consts:
+            return self
+        jaxpr = closed.jaxpr
+        opened = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
+        return Staged(ClosedJaxpr(opened), [*closed.consts, *self.captured], self.out_tree)
+
+
+class KeptPrograms:
+    """A table of programs by their keys.
+
+    Args:
+      limit: how many are kept; the table is emptied when there would be more.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._kept_by_key: dict[Hashable, _Kept] = {}
+
+    def get_or_stage(self, key: Hashable, stage: Callable[[], Staged]) -> Staged:
+        """Return the program of a key, staged now unless it is kept; None is no key."""
+        kept = None if key is None else self._kept_by_key.get(key)
+        found = None if kept is None else kept.staged()
+        if found is None:
+            found = stage()
+            if key is not None and not found.captured:
+                found = self._keep(key, found)
+        return found
+
+    def _keep(self, key: Any, found: Staged) -> Staged:
+        """Keep a program, but not the arrays that its function captured; return how it is kept."""
+        if any(True for _ in identities(key[0])):  # what is captured, or has what is
+            found = found.with_arrays_captured()
+            if holds_arrays(found.closed):  # in a program inside it
+                return found
+        if len(self._kept_by_key) >= self._limit:
+            self._kept_by_key.clear()
+        self._kept_by_key[key] = _Kept(found)
+        return found
+
+
+class _Kept:
+    """A program of a function; the arrays that it captured are held by the function alone."""
+
+    __slots__ = ("captured", "closed", "out_tree")
+
+    def __init__(self, staged: Staged) -> None:
+        self.closed = staged.closed
+        self.captured = [weakref.ref(x) for x in staged.captured]
+        self.out_tree = staged.out_tree
+
+    def staged(self) -> Staged | None:
+        """Return the program for a function that captures the same arrays; None: they are gone."""
+        captured = [ref() for ref in self.captured]
+        if any(x is None for x in captured):
+            return None
+        return Staged(self.closed, captured, self.out_tree)

@@ -1,0 +1,71 @@
+"""The table of programs: what is found again, and what dies."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+import numpy as np
+
+import xtree
+from packages.xprim.tests.operations import plus_p
+from xprim import as_array, close_over, eval_closed, make_jaxpr
+from xprim.argument_keys import program_key
+from xprim.kept_programs import KeptPrograms, Staged
+
+TREE = xtree.structure((0.0,))
+
+
+def _called(programs: KeptPrograms, fun: Any, x: Any, staged: list[Any]) -> Any:
+    def stage() -> Staged:
+        staged.append(fun)
+        closed = make_jaxpr(fun)(x)
+        return Staged(*close_over(closed.jaxpr, closed.consts), None)
+
+    found = programs.get_or_stage(program_key(fun, TREE, [as_array(x).aval]), stage)
+    return eval_closed(found.closed, *found.captured, as_array(x))[0]
+
+
+def _adding(captured: Any) -> Any:
+    return lambda x: plus_p.bind(x, captured)[0]
+
+
+def test_equal_functions_that_captured_one_array_share_a_program() -> None:
+    programs, staged = KeptPrograms(limit=8), list[Any]()
+    first, second = as_array(np.arange(3.0)), as_array(np.arange(3.0) + 1)
+    for captured in (first, first, second, first):
+        got = _called(programs, _adding(captured), 2.0, staged)
+        np.testing.assert_array_equal(np.asarray(got), np.asarray(captured) + 2)
+    assert len(staged) == 2
+
+
+def test_the_array_that_a_function_captured_dies_with_it() -> None:
+    programs, staged = KeptPrograms(limit=8), list[Any]()
+    captured = as_array(np.arange(3.0))
+    alive = weakref.ref(captured)
+    _called(programs, _adding(captured), 2.0, staged)
+    staged.clear()
+    del captured
+    gc.collect()
+    assert alive() is None
+
+
+def test_a_program_without_a_key_is_staged_for_each_call() -> None:
+    programs, staged, seen = KeptPrograms(limit=8), [], []
+
+    def fun(x: Any) -> Any:
+        seen.append(x)
+        return x
+
+    for _ in range(2):
+        _called(programs, fun, 2.0, staged)
+    assert len(staged) == 2
+
+
+def test_the_table_is_emptied_at_its_limit() -> None:
+    programs, staged = KeptPrograms(limit=2), []
+    captured = [as_array(np.full(3, n)) for n in range(3)]
+    for array in (*captured, captured[2], captured[0]):
+        _called(programs, _adding(array), 2, staged)
+    assert len(staged) == 4
