@@ -106,5 +106,6 @@ def test_a_second_ctrl_c_ends_the_demo_at_once_without_a_traceback(tmp_path):
             process.wait(0.2)
         process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=120)
-    assert process.returncode == 130
+    # the second may come when Python is ending already, and takes signals no more
+    assert process.returncode in (130, -signal.SIGINT)
     assert err in ("", "demo: stopped\n")
