@@ -9,7 +9,7 @@ from packages.xjit.tests.new_process import run_in_new_process
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no timers")
 
 INTERRUPTED = """
-    import random, signal, threading
+    import random, signal, sys, threading
     import numpy as np
     import xstack
     import xstack.numpy as xnp
@@ -19,6 +19,11 @@ INTERRUPTED = """
     def alarm(number, frame):
         raise KeyboardInterrupt
 
+    def reported(ignored):  # Python itself reports an interrupt that comes within a finaliser
+        if not isinstance(ignored.exc_value, KeyboardInterrupt):
+            sys.__unraisablehook__(ignored)
+
+    sys.unraisablehook = reported
     signal.signal(signal.SIGALRM, alarm)
     draw = random.Random({seed})
     kept = xstack.jit(lambda x: xnp.sin(x) * 2)

@@ -208,9 +208,9 @@ class Walk:
                 found.append(self.named(f"enclosing variable {name}", value))
         return tuple(found)
 
-    def _globals(self, fun: types.FunctionType, chains: tuple[Chain, ...]) -> Hashable:
+    def _globals(self, fun: Any, chains: tuple[Chain, ...]) -> Hashable:
         known: dict[str, Any] = fun.__globals__
-        builtin: dict[str, Any] = fun.__builtins__  # type: ignore[attr-defined]
+        builtin: dict[str, Any] = fun.__builtins__
         found: list[Hashable] = []
         for chain in chains:
             name = chain[0]
