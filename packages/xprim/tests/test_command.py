@@ -37,9 +37,10 @@ def test_the_command_prints_the_matrix(capsys):
 
 
 def test_missing_and_unusual_rules_are_described():
-    assert command._where(None) == "missing"
-    assert command._where(len).startswith("<built-in")
-    assert command._where(3) == "3"
+    scale_p = operations.scale_p
+    assert command._where(None, scale_p) == "missing"
+    assert command._where(len, scale_p).endswith("len")
+    assert command._where(3, scale_p) == "3"
     assert command._mark(None) == ""
     assert operations.scale_p.name in command.describe(operations.scale_p, list(kinds.values()))
 

@@ -21,7 +21,16 @@ from xpar.named_axes import (
     replica_groups,
     unbound,
 )
-from xprim import LINEAR, Primitive, ShapedArray, dtypes, not_mapped, shaped_array, undefined
+from xprim import (
+    LINEAR,
+    Primitive,
+    ShapedArray,
+    dtypes,
+    not_mapped,
+    primitive_maker,
+    shaped_array,
+    undefined,
+)
 
 
 def _all_reduce(op: str) -> Callable[..., Any]:
@@ -72,6 +81,7 @@ psum_p: Primitive = Primitive(
 # --- pmax, pmin --------------------------------------------------------------------------------
 
 
+@primitive_maker
 def _chooser(name: str, op: str, reduce: str) -> Primitive:
     """Define the primitive that chooses one of the members' values."""
 

@@ -58,6 +58,7 @@ from xprim.make_jaxpr import (
     typeof,
 )
 from xprim.primitive import Primitive, get_primitive, primitives
+from xprim.rule_places import primitive_maker
 from xprim.rules import (
     ELEMENTWISE,
     LINEAR,
@@ -152,6 +153,7 @@ __all__ = [
     "multilinear",
     "named_scope",
     "not_mapped",
+    "primitive_maker",
     "primitives",
     "ordered_effects",
     "promotion",

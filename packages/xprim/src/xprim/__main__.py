@@ -10,13 +10,13 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
-import inspect
 import os
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 from xprim.primitive import Primitive, get_primitive, load_primitives, primitives
+from xprim.rule_places import rule_places
 from xprim.rules import Kind, LinearIn, MultiLinear, Symbol, Undefined, kinds
 
 _OWNERS = ("xnp", "xrandom", "xad", "xbatch", "xjit", "xpar")
@@ -59,7 +59,7 @@ def describe(primitive: Primitive, shown: Sequence[Kind]) -> str:
     for kind in shown:
         rule = primitive.rules.get(kind.name)
         if rule is not None or kind.required:
-            lines.append(f"  {kind.name:<10} {_where(rule)}")
+            lines.append(f"  {kind.name:<10} {_where(rule, primitive)}")
     return "\n".join(lines)
 
 
@@ -88,17 +88,20 @@ def _mark(rule: Any) -> str:
     return "." if isinstance(rule, Symbol | LinearIn | MultiLinear) else "+"
 
 
-def _where(rule: Any) -> str:
+def _where(rule: Any, primitive: Primitive) -> str:
     if rule is None:
         return "missing"
     if isinstance(rule, Undefined):
         return f"undefined: {rule.reason}"
     if isinstance(rule, Symbol):
         return f"{rule.name}: {rule.doc}"
-    code = getattr(inspect.unwrap(rule), "__code__", None) if callable(rule) else None
-    if code is None:
+    if not callable(rule):
         return repr(rule)
-    return f"{_short(code.co_filename)}:{code.co_firstlineno} {code.co_qualname}"
+    *formulas, own = map(_short, rule_places(rule, primitive.defined_at, primitive.name))
+    if not formulas:
+        return own
+    indented = f"\n{' ' * 13}".join
+    return indented([*formulas, f"made by {own}"])
 
 
 def _short(path: str) -> str:

@@ -11,13 +11,13 @@ Neighbours: `rules` declares the kinds, `trace` has the current trace.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from xprim import trace as _trace
 from xprim.avals import ShapedArray
 from xprim.errors import DuplicateRuleError, MissingRuleError, UndefinedRuleError
+from xprim.rule_places import row_place, rule_places
 from xprim.rules import Undefined, kinds
 
 _MAX_MEMO = 8192
@@ -66,7 +66,7 @@ class Primitive:
         self.axis_param = axis_param
         self.rules: dict[str, Any] = {}
         self._memo: dict[Any, tuple[ShapedArray, ...]] = {}
-        self.defined_at = _definition_place()
+        self.defined_at = row_place(__file__)
         core = {"shape": shape, "numpy": numpy, "stablehlo": stablehlo, "jvp": jvp,
                 "transpose": transpose, "batch": batch}  # fmt: skip
         for kind, rule in (core | more).items():
@@ -95,8 +95,8 @@ class Primitive:
         if kind in self.rules:
             raise DuplicateRuleError(
                 f"{self.name}: a rule of kind {kind!r} exists already."
-                f"\n  got       {_place_of(rule)}"
-                f"\n  expected  only {_place_of(self.rules[kind])}"
+                f"\n  got       {self._place_of(rule, row_place(__file__))}"
+                f"\n  expected  only {self._place_of(self.rules[kind], self.defined_at)}"
             )
         self.rules[kind] = rule
 
@@ -109,6 +109,9 @@ class Primitive:
         if type(rule) is Undefined:
             raise self._missing(kind, rule)
         return rule
+
+    def _place_of(self, rule: Any, row: str) -> str:
+        return rule_places(rule, row, self.name)[0] if callable(rule) else f"{row} {rule!r}"
 
     def _missing(self, kind: str, gap: Undefined | None = None) -> MissingRuleError:
         declared = kinds.get(kind)
@@ -198,17 +201,3 @@ def primitives() -> Iterator[Primitive]:
     """Yield all primitives imported so far in order of their names; see `load_primitives`."""
     for name in sorted(_registry):
         yield _registry[name]
-
-
-def _definition_place() -> str:
-    frame = inspect.currentframe()
-    while frame is not None and frame.f_code.co_filename == __file__:
-        frame = frame.f_back
-    if frame is None:
-        return "an unknown place"
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
-
-def _place_of(rule: Any) -> str:
-    code = getattr(inspect.unwrap(rule) if callable(rule) else rule, "__code__", None)
-    return repr(rule) if code is None else f"{code.co_filename}:{code.co_firstlineno}"

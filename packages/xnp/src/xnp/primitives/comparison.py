@@ -19,7 +19,7 @@ from xnp.primitives.table import (
     Kinds,
     binary,
 )
-from xprim import ZERO, Primitive, dtypes, shaped_array
+from xprim import ZERO, Primitive, dtypes, primitive_maker, shaped_array
 
 
 def _compare_stablehlo(direction: str, *, total_order: bool = False) -> Callable[..., list[str]]:
@@ -44,6 +44,7 @@ def _comparison_type(dtype: np.dtype[Any]) -> str:
     return "UNSIGNED" if dtype in UNSIGNED or dtype == dtypes.bool_ else "SIGNED"
 
 
+@primitive_maker
 def _comparison(name: str, kinds: Kinds, ufunc: Any, direction: str) -> Primitive:
     return binary(
         name, kinds, numpy=ufunc, stablehlo=_compare_stablehlo(direction), jvp=ZERO,
@@ -71,6 +72,7 @@ def total_order_key(x: Any) -> Any:
     return np.where(bits < 0, np.invert(bits) ^ lowest, bits)
 
 
+@primitive_maker
 def _total_order(name: str, ufunc: Any, direction: str) -> Primitive:
     return binary(
         name, FLOATING, numpy=lambda x, y: ufunc(total_order_key(x), total_order_key(y)),

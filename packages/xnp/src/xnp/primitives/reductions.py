@@ -37,6 +37,7 @@ from xprim import (
     ShapedArray,
     Zero,
     dtypes,
+    primitive_maker,
     shaped_array,
     undefined,
 )
@@ -308,6 +309,7 @@ def _chooser_jvp(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
 # --------------------------------------------------------------------------------------- the rows
 
 
+@primitive_maker
 def _chooser(name: str, ufunc: Any, init: Init, op: str) -> Primitive:
     primitive = Primitive(
         name,
@@ -321,6 +323,7 @@ def _chooser(name: str, ufunc: Any, init: Init, op: str) -> Primitive:
     return primitive
 
 
+@primitive_maker
 def _bitwise(name: str, ufunc: Any, init: Init, op: str) -> Primitive:
     primitive = Primitive(
         name,

@@ -28,6 +28,7 @@ from xprim import (
     Zero,
     dtypes,
     get_primitive,
+    primitive_maker,
     shaped_array,
     state,
     undefined,
@@ -160,6 +161,7 @@ def retyped_stablehlo(op: str, attributes: str = "") -> Callable[..., list[str]]
     return stablehlo_rule
 
 
+@primitive_maker
 def unary(
     name: str,
     kinds: Kinds,
@@ -253,6 +255,7 @@ def _unary_transpose(linear: Formula) -> Callable[..., Any]:
     return transpose_rule
 
 
+@primitive_maker
 def binary(
     name: str,
     kinds: Kinds,

@@ -15,9 +15,10 @@ from xnp.primitives.reductions import total_dtype
 from xnp.primitives.select_and_gather_add import select_and_gather_add_p
 from xnp.primitives.table import BOOL, REAL
 from xnp.primitives.window_views import all_windows, windows_batch, windows_shape
-from xprim import Primitive, Zero, get_primitive, shaped_array, undefined
+from xprim import Primitive, Zero, get_primitive, primitive_maker, shaped_array, undefined
 
 
+@primitive_maker
 def window_extremal(name: str, ufunc: np.ufunc, op: str, neutral: Any, select: str) -> Primitive:
     """Define reduce_window_max or reduce_window_min.
 
