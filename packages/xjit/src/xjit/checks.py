@@ -9,8 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xprim import EAGER, ClosedJaxpr, ConcreteArray, Literal, source, state
+from xjit.program import program_of
+from xprim import EAGER, ClosedJaxpr, ConcreteArray, Literal, config, source, state
 from xprim.finite import fault_in
+
+_nans, _infs = config.debug_nans, config.debug_infs
+
+
+def run_checked(
+    closed: ClosedJaxpr, operands: Sequence[Any], name: str, placement: Any = None
+) -> tuple[ConcreteArray, ...]:
+    """Run a compiled program; its results are looked at where an option asks for that."""
+    results = program_of(closed, name, placement).call(operands)
+    if _nans.used or _infs.used:
+        check_finite(name, results, closed, operands)
+    return tuple(results)
 
 
 def check_finite(name: str, results: Sequence[ConcreteArray], closed: ClosedJaxpr,

@@ -23,15 +23,18 @@ from typing import Any
 import numpy as np
 
 from xjit import jaxlib_gateway as gateway
-from xjit.placement import buffers_at, common_placement
+from xjit.checks import run_checked
+from xjit.placement import buffers_at, common_placement, device_at
 from xjit.program import Loaded, Program, program_of
 from xjit.results import wrapped
-from xjit.transfer import device_put
+from xjit.shardings import device_named_by
+from xjit.transfer import put
 from xprim import (
     Array,
     ClosedJaxpr,
     ConcreteArray,
     Equation,
+    HostBackend,
     Jaxpr,
     Primitive,
     ShapedArray,
@@ -88,6 +91,8 @@ class EagerBackend:
 
     __slots__ = ()
 
+    compiles = True
+
     def takes(
         self, primitive: Primitive, operands: tuple[Any, ...], avals_out: tuple[ShapedArray, ...]
     ) -> bool:
@@ -105,8 +110,11 @@ class EagerBackend:
         """Return whether the buffer of an array lies where NumPy can stand for its device."""
         return not (_away[0] and _any_away((x,)))
 
-    def dlpack(self, x: ConcreteArray, stream: int | None = None) -> Any:
-        """Lend the memory of an array to another library, which must not write to it."""
+    def dlpack(
+        self, x: ConcreteArray, *, stream: Any = None, max_version: Any = None,
+        dl_device: Any = None,
+    ) -> Any:  # fmt: skip
+        """Lend the buffer of an array to another library, which must not write to it."""
         (buffer,) = buffers_at(common_placement([x], "__dlpack__"), [x])
         return gateway.to_dlpack(buffer, stream)
 
@@ -116,9 +124,19 @@ class EagerBackend:
         kind = buffer.aval
         return ConcreteArray(None, shaped_array(kind.shape, kind.dtype), buffer)
 
-    def device_put(self, x: Array, device: Any) -> Array:
+    def device_put(self, x: Array, device: Any, operation: str) -> Array:
         """Put an array on a device, or where a sharding of one device or a platform says."""
-        return device_put(x, device)  # type: ignore[no-any-return]
+        return put(x, device_named_by(device, operation))
+
+    def platform(self, operands: Sequence[ConcreteArray] = ()) -> str:
+        """Return the platform of the device that the arrays are committed to, or of the default."""
+        return str(device_at(common_placement(operands, "platform")).platform)
+
+    def run_program(
+        self, closed: ClosedJaxpr, operands: Sequence[ConcreteArray], name: str
+    ) -> tuple[ConcreteArray, ...]:
+        """Compile and run a whole program, which keeps what is compiled in its memo."""
+        return run_checked(closed, operands, name)
 
     def evaluate(
         self,
@@ -156,22 +174,15 @@ class EagerBackend:
         return start
 
 
-class NoDevices:
+class NoDevices(HostBackend):
     """Stands where the backend stood in a process that cannot use devices: NumPy does all work."""
 
     __slots__ = ()
 
-    def takes(
-        self, primitive: Primitive, operands: tuple[Any, ...], avals_out: tuple[ShapedArray, ...]
-    ) -> bool:
-        """Return False."""
-        return False
-
-    def on_host(self, x: ConcreteArray) -> bool:
-        """Return True: what cannot be read says so."""
-        return True
-
-    evaluate = EagerBackend.evaluate
+    def device_put(self, x: Array, device: Any, operation: str) -> Array:
+        """Raise the error that says why there are no devices."""
+        gateway.client()  # raises it
+        return super().device_put(x, device, operation)
 
 
 def compile_and_run(

@@ -12,23 +12,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from xjit.checks import check_finite
-from xjit.program import program_of
-from xprim import ClosedJaxpr, Primitive, config
+from xjit.checks import run_checked
+from xprim import ClosedJaxpr, Primitive
 from xprim.calls import call_in_place, call_rules
 
 # A program of so few equations is written in place: a function of its own would be longer.
 _SMALL = 3
 
 _SAME_NAME = ("primal", "dce")
-_nans, _infs = config.debug_nans, config.debug_infs
 
 
 def _numpy(*operands: Any, jaxpr: ClosedJaxpr, name: str, **options: Any) -> Any:
-    results = program_of(jaxpr, name, options.get("placement")).call(operands)
-    if _nans.used or _infs.used:
-        check_finite(name, results, jaxpr, operands)
-    return tuple(results)
+    return run_checked(jaxpr, operands, name, options.get("placement"))
 
 
 def _stablehlo(builder: Any, operands: Any, avals_in: Any, avals_out: Any, *, jaxpr: ClosedJaxpr,

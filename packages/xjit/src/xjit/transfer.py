@@ -57,7 +57,7 @@ def device_put(
         _check_source(leaf, device_named_by(place, "device_put"))
     with Explicit():
         moved = [
-            _put(leaf, device_named_by(place, "device_put"), may_alias)
+            put(as_array(leaf, what="device_put"), device_named_by(place, "device_put"), may_alias)
             for leaf, place in zip(leaves, places, strict=True)
         ]
     if donate:
@@ -90,8 +90,8 @@ def _is_place(value: Any) -> bool:
     return isinstance(value, gateway.Device | str) or hasattr(value, "device_set")
 
 
-def _put(leaf: Any, device: Any, may_alias: bool | None) -> Any:
-    x = as_array(leaf, what="device_put")
+def put(x: Array, device: Any, may_alias: bool | None = None) -> Array:
+    """Put an array on a device, or on the default one; a traced value stays what it is."""
     if isinstance(x, Tracer):
         return x
     assert isinstance(x, ConcreteArray)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xprim import Array, Tracer
-from xprim.eager import EAGER
+from xprim import EAGER, Array, Tracer
 
 
 def placed(x: Array, sharding: Any, operation: str) -> Array:
@@ -51,10 +50,4 @@ def on_device(x: Array, device: Any, operation: str) -> Array:
     """Put an array where `device` says, unless it is None; the compiler backend does that."""
     if device is None:
         return x
-    put = getattr(EAGER.backend, "device_put", None)
-    if put is None:
-        if getattr(device, "platform", device) == "cpu":
-            return x
-        raise ValueError(f"{operation}: there is no device {device!r} without a compiler (xjit).")
-    result: Array = put(x, device)
-    return result
+    return EAGER.backend.device_put(x, device, operation)

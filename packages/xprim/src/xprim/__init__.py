@@ -21,6 +21,7 @@ from xprim.array import (
     scalar_array,
 )
 from xprim.avals import ShapedArray, ShapeDtypeStruct, shaped_array
+from xprim.backend import HOST, Backend, HostBackend
 from xprim.calls import call_rules
 from xprim.custom_rules import (
     custom_jvp_call_p,
@@ -94,12 +95,15 @@ __version__ = "0.1.0"
 __all__ = [
     "Array",
     "Atom",
+    "Backend",
     "ClosedJaxpr",
     "ConcreteArray",
     "EAGER",
     "ELEMENTWISE",
     "Effect",
     "Equation",
+    "HOST",
+    "HostBackend",
     "Jaxpr",
     "JaxprTrace",
     "JaxprTracer",

@@ -3,17 +3,19 @@
 Small work on host arrays runs the primitive's `numpy` rule directly, with no compilation. When a
 compiler backend is installed (`xjit` does that), it is asked about every primitive and takes the
 work that is large or that has operands on an accelerator. The question is about sizes and
-placement only, never about timing, so equal programs always take equal paths.
+placement only, never about timing, so equal programs always take equal paths. `backend` declares
+the questions.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from xprim import config
 from xprim.array import ConcreteArray
+from xprim.backend import HOST, Backend
 from xprim.finite import check_finite
 from xprim.memory import refused
 from xprim.trace import ThreadState, Trace, Tracer, foreign_operand, raise_leaked, state
@@ -26,24 +28,6 @@ if TYPE_CHECKING:
 _nans, _infs = config.debug_nans, config.debug_infs
 
 
-class Backend(Protocol):
-    """What a compiler offers to eager evaluation."""
-
-    def takes(
-        self, primitive: Primitive, operands: tuple[Any, ...], avals_out: tuple[ShapedArray, ...]
-    ) -> bool:
-        """Return whether this operation should be compiled rather than run by NumPy."""
-
-    def evaluate(
-        self,
-        primitive: Primitive,
-        operands: tuple[Any, ...],
-        params: dict[str, Any],
-        avals_out: tuple[ShapedArray, ...],
-    ) -> tuple[ConcreteArray, ...]:
-        """Compile and run one primitive."""
-
-
 class EagerTrace(Trace):
     """Evaluates primitives on concrete arrays."""
 
@@ -53,7 +37,7 @@ class EagerTrace(Trace):
 
     def __init__(self) -> None:
         super().__init__(None)
-        self.backend: Backend | None = None
+        self.backend: Backend = HOST
 
     def process(
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
@@ -68,7 +52,7 @@ class EagerTrace(Trace):
             )
             backend = self.backend
             if (
-                backend is not None
+                backend is not HOST
                 and backend.takes(primitive, operands, avals_out)
                 and "effects" not in primitive.rules
             ):
@@ -94,7 +78,6 @@ class EagerTrace(Trace):
         avals_out: tuple[ShapedArray, ...],
     ) -> tuple[Any, ...]:  # fmt: skip
         _require_concrete(primitive, operands)
-        assert self.backend is not None
         outs = self.backend.evaluate(primitive, operands, params, avals_out)
         if _nans.used or _infs.used:
             check_finite(primitive.name, operands, outs)
@@ -147,8 +130,8 @@ ThreadState.trace = state.trace = EAGER
 
 
 def install_backend(backend: Backend | None) -> None:
-    """Let a compiler take the large operations of eager evaluation."""
-    EAGER.backend = backend
+    """Let a compiler take the large operations of eager evaluation; None leaves all to NumPy."""
+    EAGER.backend = HOST if backend is None else backend
     config.announce_change()
 
 

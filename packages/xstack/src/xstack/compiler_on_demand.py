@@ -7,12 +7,17 @@ this package through which arrays can be made.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from typing import Any
 
 from xprim import (
     EAGER,
+    HOST,
     Array,
+    Backend,
+    ClosedJaxpr,
     ConcreteArray,
+    HostBackend,
     Primitive,
     ShapedArray,
     attach_methods,
@@ -29,8 +34,12 @@ _ABOUT_DEVICES = (
 )  # fmt: skip
 
 
-class CompilerOnDemand:
+class CompilerOnDemand(HostBackend):
     """Stands in for the compiler's backend until the first large operation."""
+
+    __slots__ = ()
+
+    compiles = True
 
     def takes(
         self, primitive: Primitive, operands: tuple[Any, ...], avals_out: tuple[ShapedArray, ...]
@@ -38,10 +47,10 @@ class CompilerOnDemand:
         """Import the compiler for an operation that may be large, and let it decide."""
         for aval in avals_out:
             if aval.size >= _SMALL:
-                return bool(_loaded_backend().takes(primitive, operands, avals_out))
+                return _loaded_backend().takes(primitive, operands, avals_out)
         for x in operands:
             if x.aval.size >= _SMALL:
-                return bool(_loaded_backend().takes(primitive, operands, avals_out))
+                return _loaded_backend().takes(primitive, operands, avals_out)
         return False
 
     def evaluate(
@@ -52,11 +61,25 @@ class CompilerOnDemand:
         avals_out: tuple[ShapedArray, ...],
     ) -> tuple[ConcreteArray, ...]:
         """Hand an operation to the compiler."""
-        return tuple(_loaded_backend().evaluate(primitive, operands, params, avals_out))
+        return _loaded_backend().evaluate(primitive, operands, params, avals_out)
 
-    def device_put(self, x: ConcreteArray, device: Any) -> Any:
+    def run_program(
+        self, closed: ClosedJaxpr, operands: Sequence[ConcreteArray], name: str
+    ) -> tuple[ConcreteArray, ...]:
+        """Import the compiler for a program that is worth compiling."""
+        return _loaded_backend().run_program(closed, operands, name)
+
+    def device_put(self, x: Array, device: Any, operation: str) -> Array:
         """Import the compiler for an array that somebody wants on a device."""
-        return _loaded_backend().device_put(x, device)
+        return _loaded_backend().device_put(x, device, operation)
+
+    def platform(self, operands: Sequence[ConcreteArray] = ()) -> str:
+        """Import the compiler, which knows the platforms."""
+        return _loaded_backend().platform(operands)
+
+    def borrow(self, source: Any, *, share: bool) -> ConcreteArray:
+        """Import the compiler, which reads more memory and dtypes than NumPy."""
+        return _loaded_backend().borrow(source, share=share)
 
 
 class _OnDemand:
@@ -74,13 +97,13 @@ class _OnDemand:
         return getattr(owner if instance is None else instance, self.name)
 
 
-def _loaded_backend() -> Any:
+def _loaded_backend() -> Backend:
     importlib.import_module("xjit")  # installs its own backend in place of this one
     return EAGER.backend
 
 
 def install() -> None:
     """Put the stand-ins in place, unless the compiler is there already."""
-    if EAGER.backend is None:
+    if EAGER.backend is HOST:
         _install_backend(CompilerOnDemand())
         attach_methods({name: _OnDemand(name) for name in _ABOUT_DEVICES}, to=ConcreteArray)

@@ -274,6 +274,9 @@ def platform_dependent(
 ) -> Any:
     """Apply the function that is given for the platform the program is compiled for.
 
+    Evaluated without `jit`, that is the platform of the device on which the arrays of `args` are,
+    or of the default device.
+
     Args:
       *args: pytrees of arrays.
       default: the function for every platform that is not named; without one, running elsewhere
@@ -290,7 +293,8 @@ def platform_dependent(
         raise ValueError("platform_dependent: there must be a function for some platform.")
     names = tuple(per_platform)
     functions = [*per_platform.values(), *([] if default is None else [default])]
-    (index,) = platform_index_p.bind(platforms=names, has_default=default is not None)
+    arrays = [x for x in xtree.leaves(args) if isinstance(x, Array)]  # numbers have no place
+    (index,) = platform_index_p.bind(*arrays, platforms=names, has_default=default is not None)
     if len(functions) == 1:
         return functions[0](*args)
     return switch(index, functions, *args)

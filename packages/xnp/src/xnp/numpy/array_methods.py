@@ -35,7 +35,7 @@ from xnp.numpy import (
 )
 from xnp.numpy.dispatch import binary_operator
 from xnp.numpy.index_update import IndexUpdateHelper
-from xprim import EAGER, Array, ConcreteArray, Tracer, as_array, attach_methods, dtypes
+from xprim import EAGER, HOST, Array, ConcreteArray, Tracer, as_array, attach_methods, dtypes
 from xprim.tracebacks import shorten
 from xprim.wording import kind_name, with_article
 
@@ -279,13 +279,8 @@ def _tobytes(self: Any, order: str | None = "C") -> bytes:
 
 def _dlpack(self: Any, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
             copy: bool | None = None) -> Any:  # fmt: skip
-    export = getattr(EAGER.backend, "dlpack", None)
-    if export is not None and not copy:  # the compiler lends its buffer
-        return export(self, stream)
-    host = self.to_host()
-    if not host.flags.writeable:  # NumPy exports only what may be written; consumers must not
-        host = host.copy()
-    return host.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+    backend = HOST if copy else EAGER.backend  # the compiler lends its buffer
+    return backend.dlpack(self, stream=stream, max_version=max_version, dl_device=dl_device)
 
 
 def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:

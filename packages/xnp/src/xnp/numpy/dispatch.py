@@ -127,11 +127,7 @@ def host_of(x: ConcreteArray) -> Any:
         return x._host
     if x.aval.size > _LARGE:
         return None
-    backend = EAGER.backend
-    if backend is None:
-        return x.to_host()
-    near = getattr(backend, "on_host", None)
-    return x.to_host() if near is not None and near(x) else None
+    return x.to_host() if EAGER.backend.on_host(x) else None
 
 
 def planned(count: int) -> Callable[[F], F]:

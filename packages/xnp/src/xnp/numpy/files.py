@@ -49,13 +49,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     Returns:
       The array; where the memory is shared, 64-bit dtypes stay what they are.
     """
-    borrow = getattr(EAGER.backend, "borrow", None)
-    if borrow is not None:
-        found = borrow(x, share=copy is False)
-    else:
-        host = np.from_dlpack(x)
-        host = host if copy is False else np.array(host)
-        found = from_numpy(host, copy=False, canonical=False, what="from_dlpack")
+    found = EAGER.backend.borrow(x, share=copy is False)
     dtype = None if copy is False else dtypes.canonicalize_dtype(found.dtype)
     return asarray(found, dtype=dtype, device=device)
 

@@ -17,7 +17,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xnp.numpy.layouts import arranged
-from xprim import ConcreteArray, Jaxpr, Literal, ShapedArray, Var, config, dead_code_removed, dtypes
+from xprim import (
+    Backend,
+    ConcreteArray,
+    Jaxpr,
+    Literal,
+    ShapedArray,
+    Var,
+    config,
+    dead_code_removed,
+    dtypes,
+)
 from xprim.errors import XStackError
 from xprim.staging import trace_to_jaxpr
 
@@ -60,7 +70,7 @@ def program_of(
 
 
 def compiled_program(
-    program: HostProgram, backend: Any, *, bare: bool = True
+    program: HostProgram, backend: Backend, *, bare: bool = True
 ) -> Callable[..., Any] | None:
     """Return a function of ndarrays, or None when the program must go through the traces.
 
@@ -70,7 +80,7 @@ def compiled_program(
 
     Args:
       program: a jaxpr with its constants.
-      backend: the compiler that eager evaluation asks, or None.
+      backend: the one that eager evaluation asks.
       bare: whether one result is returned as such, not in a tuple.
 
     Returns:
@@ -83,7 +93,7 @@ def compiled_program(
     if len(smaller.eqns) > MAX_EQUATIONS:
         return None
     for eqn in smaller.eqns:
-        if eqn.primitive.call_like or (backend is not None and _is_taken(backend, eqn)):
+        if eqn.primitive.call_like or _is_taken(backend, eqn):
             return None
         if any(v.aval.size > _HUGE for v in eqn.outputs):
             return None
@@ -95,10 +105,10 @@ def compiled_program(
     return writer.function(jaxpr.invars, smaller, bare)
 
 
-def _is_taken(backend: Any, eqn: Any) -> bool:
+def _is_taken(backend: Backend, eqn: Any) -> bool:
     stand_ins = tuple([ConcreteArray(None, v.aval) for v in eqn.inputs])
     avals_out = tuple([v.aval for v in eqn.outputs])
-    return bool(backend.takes(eqn.primitive, stand_ins, avals_out))
+    return backend.takes(eqn.primitive, stand_ins, avals_out)
 
 
 def _is_mask(atom: Any) -> bool:

@@ -27,8 +27,18 @@ from xnp.numpy.promoting import (
 )
 from xnp.numpy.shaping import moveaxis
 from xnp.placing import on_device, placed
-from xprim import Array, ConcreteArray, Tracer, dtypes, from_numpy, promotion, scalar_array, state
-from xprim.eager import EAGER
+from xprim import (
+    EAGER,
+    HOST,
+    Array,
+    ConcreteArray,
+    Tracer,
+    dtypes,
+    from_numpy,
+    promotion,
+    scalar_array,
+    state,
+)
 from xprim.errors import ConcretizationTypeError
 from xprim.static_sizes import static_int
 from xprim.wording import described
@@ -100,7 +110,7 @@ def _range_dtype(bounds: Any) -> Any:
 
 def _counted(count: int, first: Any, by: Any, dtype: Any) -> Array:
     """Return `count` numbers: large arrays are counted where they shall be, small ones here."""
-    if (state.trace is not EAGER or EAGER.backend is not None) and count > _SMALL and (
+    if (state.trace is not EAGER or EAGER.backend is not HOST) and count > _SMALL and (
         dtypes.is_integer(dtype) or (first == 0 and by == 1)
     ):  # fmt: skip
         result = counting((count,), 0, dtype)

@@ -13,8 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xnp.numpy.host_programs import program_of
-from xprim import ConcreteArray, Equation, Var, config
-from xprim.eager import EAGER
+from xprim import EAGER, ConcreteArray, Equation, Var, config
 
 Start = Callable[[tuple[Any, ...]], Any]
 
@@ -53,18 +52,17 @@ def _start_of(
     written: Callable[..., Any], operands: tuple[Any, ...], statics: Any, result: Any
 ) -> Start:
     """Return what starts the program of a call that gave `result`."""
-    started = getattr(EAGER.backend, "started", None)
-    if started is None or {type(x) for x in (*operands, result)} != {ConcreteArray}:
+    if {type(x) for x in (*operands, result)} != {ConcreteArray}:
         return _by_the_written_route
     single = _single_equation(lambda *arrays: (written(*arrays, *statics),), operands)
     if single is None:
         return _by_the_written_route
     eqn, order = single
-    found = started(eqn.primitive, [operands[i] for i in order], eqn.params)
+    found = EAGER.backend.started(eqn.primitive, [operands[i] for i in order], eqn.params)
     if found is None:
         return _by_the_written_route
     if order == list(range(len(operands))):
-        return found  # type: ignore[no-any-return]
+        return found
     return lambda arrays: found([arrays[i] for i in order])
 
 

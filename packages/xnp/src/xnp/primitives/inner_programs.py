@@ -13,24 +13,16 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
 from xprim import (
-    EAGER,
     ClosedJaxpr,
     Equation,
-    Jaxpr,
-    Primitive,
     ShapedArray,
     Var,
     closed_without_dead_code,
     trace_to_jaxpr,
 )
 from xprim.calls import taken
-from xprim.static_keys import params_key
 
 T = TypeVar("T")
-
-# Evaluating an equation with NumPy takes 1 to 2 us and compiling a small loop 20 ms and more: a
-# loop of more equations than this is compiled, where a compiler is installed.
-EQUATIONS_WORTH_COMPILING = 4096
 
 
 def derived(closed: ClosedJaxpr, key: Hashable, make: Callable[[], T]) -> T:
@@ -118,44 +110,7 @@ def traced(
     return ClosedJaxpr(*trace_to_jaxpr(fun, avals, name=name))
 
 
-def count_equations(closed: ClosedJaxpr) -> int:
-    """Return how many equations one run evaluates, loops inside counted in full."""
-    return derived(closed, "equations", lambda: _count(closed.jaxpr))
-
-
-def _count(jaxpr: Jaxpr) -> int:
-    total = 0
-    for eqn in jaxpr.eqns:
-        times = eqn.params.get("length", 1)
-        total += 1 + times * sum([count_equations(inner) for inner in _inner_programs(eqn)])
-    return total
-
-
-def _inner_programs(eqn: Equation) -> list[ClosedJaxpr]:
+def programs_in(eqn: Equation) -> list[ClosedJaxpr]:
+    """Return the programs among the params of an equation."""
     values = [v if isinstance(v, tuple) else (v,) for v in eqn.params.values()]
     return [inner for inner in itertools.chain(*values) if isinstance(inner, ClosedJaxpr)]
-
-
-def compiler() -> Callable[[ClosedJaxpr, Sequence[Any]], Sequence[Any]] | None:
-    """Return what compiles and runs whole programs for eager evaluation, if it is installed."""
-    return getattr(EAGER.backend, "run_program", None)
-
-
-def as_program(
-    primitive: Primitive,
-    inner: ClosedJaxpr,
-    avals: Sequence[ShapedArray],
-    params: dict[str, Any],
-) -> ClosedJaxpr:
-    """Return the program of a single equation; it is kept with an inner program of the equation."""
-    key = ("program", primitive, tuple(avals), *params_key(params))
-    return derived(inner, key, lambda: _single_equation(primitive, avals, params))
-
-
-def _single_equation(
-    primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]
-) -> ClosedJaxpr:
-    invars = [Var(a) for a in avals]
-    outvars = [Var(a) for a in primitive.infer(tuple(avals), params)]
-    eqn = Equation(primitive, invars, outvars, params)
-    return ClosedJaxpr(Jaxpr((), invars, outvars, [eqn], primitive.name))

@@ -1,6 +1,8 @@
 """platform_index: the place of the platform in a list, known when a program is lowered.
 
-Evaluated without a compiler, or by one whose default platform is the CPU, the platform is `cpu`.
+The operands are there for their place alone. Evaluated, those on an accelerator or a second device
+take the operation there, as they take every other; else the platform is that of the default device,
+and `cpu` without a compiler.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from xprim import EAGER, ZERO, Primitive, dtypes, shaped_array, undefined
+from xprim import EAGER, ZERO, Primitive, dtypes, not_mapped, shaped_array, undefined
 
 _ALIASES = {"cuda": ("cuda", "gpu"), "rocm": ("rocm", "gpu")}
 
@@ -27,18 +29,21 @@ def _place(platform: str, platforms: tuple[str, ...], has_default: bool) -> int:
     )
 
 
-def _shape(*, platforms: tuple[str, ...], has_default: bool) -> Any:
+def _shape(*avals: Any, platforms: tuple[str, ...], has_default: bool) -> Any:
     return (shaped_array((), dtypes.int32),)
 
 
-def _numpy(*, platforms: tuple[str, ...], has_default: bool) -> Any:
-    platform = getattr(EAGER.backend, "platform", "cpu")
-    return (np.asarray(_place(platform, platforms, has_default), np.int32),)
+def _numpy(*operands: Any, platforms: tuple[str, ...], has_default: bool) -> Any:
+    return (np.asarray(_place(EAGER.backend.platform(), platforms, has_default), np.int32),)
 
 
 def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *,
                platforms: tuple[str, ...], has_default: bool) -> Any:  # fmt: skip
     return [b.scalar(_place(b.platform, platforms, has_default), dtypes.int32)]
+
+
+def _batch(axis: Any, operands: Any, dims: Any, **params: Any) -> Any:
+    return platform_index_p.bind(*operands, **params), (not_mapped,)
 
 
 platform_index_p = Primitive(
@@ -47,6 +52,6 @@ platform_index_p = Primitive(
     numpy=_numpy,
     stablehlo=_stablehlo,
     jvp=ZERO,
-    transpose=undefined("it has no operands"),
-    batch=undefined("it has no operands"),
+    transpose=undefined("it is linear in nothing: its operands say where, not what"),
+    batch=_batch,
 )

@@ -18,11 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives.eager_loops import run_compiled, steps_before_compiling
 from xnp.primitives.inner_programs import (
-    EQUATIONS_WORTH_COMPILING,
-    as_program,
-    compiler,
-    count_equations,
     grown_mask,
     narrowed,
     needed_arguments,
@@ -72,15 +69,10 @@ def stacked_aval(aval: ShapedArray, length: int) -> ShapedArray:
 
 def _numpy(*operands: Any, jaxpr: ClosedJaxpr, length: int, reverse: bool, num_consts: int,
            num_carry: int, unroll: int) -> Any:  # fmt: skip
-    run = compiler()
-    work = length * (1 + count_equations(jaxpr))
-    if run is not None and work > EQUATIONS_WORTH_COMPILING and not jaxpr.effects:
-        params = {
-            "jaxpr": jaxpr, "length": length, "reverse": reverse, "num_consts": num_consts,
-            "num_carry": num_carry, "unroll": unroll,
-        }  # fmt: skip
-        avals = [x.aval for x in operands]
-        return tuple(run(as_program(scan_p, jaxpr, avals, params), operands))
+    if length > steps_before_compiling([jaxpr], operands):
+        params = {"jaxpr": jaxpr, "length": length, "reverse": reverse, "num_consts": num_consts,
+                  "num_carry": num_carry, "unroll": unroll}  # fmt: skip
+        return run_compiled(scan_p, operands, jaxpr, params)
     consts, carry, xs = split_at(operands, num_consts, num_carry)
     hosts = [x.to_host() for x in xs]
     x_avals = jaxpr.in_avals[num_consts + num_carry :]

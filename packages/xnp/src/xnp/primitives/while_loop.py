@@ -20,11 +20,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from xnp.primitives.eager_loops import run_compiled, steps_before_compiling
 from xnp.primitives.inner_programs import (
-    EQUATIONS_WORTH_COMPILING,
-    as_program,
-    compiler,
-    count_equations,
     derived,
     grown_mask,
     narrowed,
@@ -45,6 +42,7 @@ from xprim import (
     eval_closed,
     get_primitive,
     not_mapped,
+    scalar_array,
     shaped_array,
     undefined,
 )
@@ -67,24 +65,56 @@ def _shape(*avals: ShapedArray, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr
 def _numpy(*operands: Any, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, cond_nconsts: int,
            body_nconsts: int) -> Any:  # fmt: skip
     cond_consts, body_consts, carry = split_at(operands, cond_nconsts, body_nconsts)
-    budget = EQUATIONS_WORTH_COMPILING
-    run = None if _effects(cond_jaxpr=cond_jaxpr, body_jaxpr=body_jaxpr) else compiler()
-    each = 2 + count_equations(cond_jaxpr) + count_equations(body_jaxpr)
-    while eval_closed(cond_jaxpr, *cond_consts, *carry)[0].to_host():
+    programs = (cond_jaxpr, body_jaxpr)
+    most = steps_before_compiling(programs, operands)
+    counts, done = (cond_nconsts, body_nconsts), 0
+    key = ("counted", cond_jaxpr, counts)
+    known = key in body_jaxpr.memo  # it ran long before: so it may now
+    while done <= most:
+        if known and done >= _STEPS_BEFORE_ASKING:
+            known = False
+            *results, steps = _counted(key, operands, body_jaxpr)
+            if int(steps) > most:
+                return tuple(results)
+        if not eval_closed(cond_jaxpr, *cond_consts, *carry)[0].to_host():
+            return tuple(carry)
         carry = eval_closed(body_jaxpr, *body_consts, *carry)
-        budget -= each
-        if budget < 0 and run is not None:  # the rest of a long loop is worth compiling
-            params = {
-                "cond_jaxpr": cond_jaxpr, "body_jaxpr": body_jaxpr, "cond_nconsts": cond_nconsts,
-                "body_nconsts": body_nconsts,
-            }  # fmt: skip
-            return _compiled(run, [*cond_consts, *body_consts, *carry], params)
-    return tuple(carry)
+        done += 1
+    return _counted(key, operands, body_jaxpr)[:-1]
 
 
-def _compiled(run: Any, operands: list[Any], params: dict[str, Any]) -> Any:
-    avals = [x.aval for x in operands]
-    return tuple(run(as_program(while_p, params["body_jaxpr"], avals, params), operands))
+# A loop of fewer steps ends sooner in NumPy than the runtime starts its program.
+_STEPS_BEFORE_ASKING = 8
+
+
+def _counted(key: Any, operands: Sequence[Any], body: ClosedJaxpr) -> tuple[Any, ...]:
+    """Run a loop as a compiled program; return the carry and how many steps there were."""
+    _, cond, (cond_nconsts, body_nconsts) = key
+    params = derived(body, key, lambda: _with_counter(cond, body, cond_nconsts, body_nconsts))
+    return run_compiled(while_p, [*operands, scalar_array(0, dtypes.int32)], body, params)
+
+
+def _with_counter(
+    cond: ClosedJaxpr, body: ClosedJaxpr, cond_nconsts: int, body_nconsts: int
+) -> dict[str, Any]:
+    """Return the params of a loop whose carry ends with the number of its steps."""
+    counter = shaped_array((), dtypes.int32)
+
+    def step(*args: Any) -> list[Any]:
+        *own, steps = args
+        (is_counted,) = get_primitive("lt").bind(steps, scalar_array(_MANY_STEPS, dtypes.int32))
+        (more,) = get_primitive("convert_element_type").bind(
+            is_counted, new_dtype=dtypes.int32, weak_type=False
+        )
+        return [*eval_closed(body, *own), *get_primitive("add").bind(steps, more)]
+
+    return {
+        "cond_jaxpr": with_ignored_arguments(cond, [counter]), "cond_nconsts": cond_nconsts,
+        "body_jaxpr": traced(step, [*body.in_avals, counter]), "body_nconsts": body_nconsts,
+    }  # fmt: skip
+
+
+_MANY_STEPS = 1 << 30  # where the counter stops
 
 
 def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, cond_jaxpr: ClosedJaxpr,
