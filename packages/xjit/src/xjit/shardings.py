@@ -83,13 +83,14 @@ def device_named_by(value: Any, operation: str) -> Any:
       operation: what errors call the public function.
 
     Raises:
+      RuntimeError: there is no such platform.
       ValueError: a sharding over several devices.
       TypeError: anything else.
     """
     if value is None or isinstance(value, gateway.Device):
         return value
     if isinstance(value, str):
-        return gateway.default_device(value)
+        return _device_of_platform(value, operation)
     devices = getattr(value, "device_set", None)
     if devices is None:
         raise TypeError(
@@ -103,6 +104,20 @@ def device_named_by(value: Any, operation: str) -> Any:
             "\n  hint      the package xpar spreads arrays over several devices"
         )
     return next(iter(devices))
+
+
+def _device_of_platform(name: str, operation: str) -> Any:
+    try:
+        return gateway.default_device(name)
+    except gateway.XlaError:  # says itself why no device can be used
+        raise
+    except RuntimeError as error:
+        there = [platform for platform in gateway.platforms() if platform != name]
+        raise RuntimeError(
+            f"{operation}: there is no platform {name!r} here."
+            f"\n  expected  {' or '.join(map(repr, there))}, a device, or a SingleDeviceSharding"
+            f"\n  hint      {str(error).splitlines()[0]}"
+        ) from None
 
 
 def one_device_in(tree: Any, operation: str) -> Any:

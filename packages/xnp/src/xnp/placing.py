@@ -37,17 +37,26 @@ def placed(x: Array, sharding: Any, operation: str) -> Array:
             "\n  expected  None or a SingleDeviceSharding"
             "\n  hint      pmap spreads work over several devices"
         )
-    if isinstance(x, Tracer):
-        raise ValueError(
-            f"{operation}: a traced value lies where its program runs."
-            f"\n  got       {x.aval.str_long()}, to be placed by {sharding!r}"
-            "\n  hint      jit(f, out_shardings=...) places the results of a program"
-        )
     return on_device(x, next(iter(devices)), operation)
 
 
 def on_device(x: Array, device: Any, operation: str) -> Array:
-    """Put an array where `device` says, unless it is None; the compiler backend does that."""
+    """Put an array where `device` says, unless it is None; the compiler backend does that.
+
+    Args:
+      x: an array.
+      device: None, a device, the name of a platform, or a sharding of one device.
+      operation: what errors call the public function.
+
+    Raises:
+      ValueError: a place for a traced value.
+    """
     if device is None:
         return x
+    if isinstance(x, Tracer):
+        raise ValueError(
+            f"{operation}: a traced value lies where its program runs."
+            f"\n  got       {x.aval.str_long()}, to be put on {device!r}"
+            "\n  hint      jit(f, out_shardings=...) places the results of a program"
+        )
     return EAGER.backend.device_put(x, device, operation)

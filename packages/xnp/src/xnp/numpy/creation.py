@@ -125,9 +125,8 @@ def asarray(
                 f"asarray: {a.dtype.name} elements must be copied to become {wanted.name}, but "
                 "copy=False."
             )
-    return array(
-        a, dtype, copy=copy is not False, order=order, device=device, out_sharding=out_sharding
-    )
+    result = array(a, dtype, copy=copy is not False, order=order)
+    return placed(on_device(result, device, "asarray"), out_sharding, "asarray")
 
 
 def _array_of_value(value: Any, dtype: Any, copy: bool) -> Array:
