@@ -199,8 +199,9 @@ def a_platform_that_does_not_exist():
 @refused(
     RuntimeError,
     """
-    devices: 'abacus' is not the name of a platform.
-      expected  one of cpu, gpu, cuda
+    jit(backend): there is no platform 'abacus' here.
+      expected  'cpu', a device, or a SingleDeviceSharding
+      hint      devices: 'abacus' is not the name of a platform.
     """,
 )
 def a_backend_that_does_not_exist():
