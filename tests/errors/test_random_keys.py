@@ -19,7 +19,7 @@ KEY = random.key(0)
     """
     normal: the value is not a random key.
       got       a tuple of length 1
-      expected  a Key, or the two words of one: uint32[2]
+      expected  key<fry>[], or the two words of one: uint32[2]
       hint      normal(key, ...) takes the key first, and key(seed) makes one
     """,
 )
@@ -32,7 +32,7 @@ def a_shape_in_place_of_a_key():
     """
     normal: the value is not a random key.
       got       int32[]
-      expected  a Key, or the two words of one: uint32[2]
+      expected  key<fry>[], or the two words of one: uint32[2]
       hint      key(seed) makes a key
     """,
 )
@@ -45,7 +45,7 @@ def a_seed_in_place_of_a_key():
     """
     normal: the value is not a random key.
       got       uint32[3]
-      expected  a Key, or the two words of one: uint32[2]
+      expected  key<fry>[], or the two words of one: uint32[2]
       hint      key(seed) makes a key
     """,
 )
@@ -69,7 +69,7 @@ def several_keys():
     KeyReuseError,
     """
     normal: the key was used before.
-      got       Key[](threefry2x32) of words [0 0]
+      got       Array([0, 0], shape=(), dtype=key<fry>)
       hint      k1, k2 = split(key), and use k1 and k2
     """,
     TypeError,
@@ -166,8 +166,9 @@ def more_draws_than_elements():
 @refused(
     TypeError,
     """
-    numpy.asarray: a random key is not an array of numbers.
-      hint      key_data(key) gives the words of a key, which are
+    numpy.asarray: random keys are no numbers.
+      got       key<fry>[]
+      hint      key_data(key) gives the words of a key, which are numbers
     """,
 )
 def a_key_given_to_numpy():

@@ -9,7 +9,7 @@ import pytest
 
 import xrandom
 from packages.xrandom.tests.oracle import assert_equal, jax, layout
-from xprim import config
+from xprim import Array, config
 from xprim.errors import KeyReuseError
 from xrandom.hashing import MAX_LANES, hash_range, hash_words
 
@@ -90,7 +90,8 @@ def test_bits_are_those_of_jax(partitionable: bool, width: int, shape: tuple[int
 def test_a_key_of_the_two_forms_draws_the_same() -> None:
     typed, bare = xrandom.key(3), xrandom.PRNGKey(3)
     assert_equal(xrandom.bits(typed, (4,)), xrandom.bits(bare, (4,)))
-    assert isinstance(xrandom.split(typed), xrandom.Key)
+    assert isinstance(xrandom.split(typed), Array)
+    assert xrandom.split(typed).dtype == typed.dtype
     assert_equal(xrandom.key_data(xrandom.split(typed)), xrandom.split(bare))
     assert_equal(xrandom.key_data(xrandom.fold_in(typed, 9)), xrandom.fold_in(bare, 9))
 
@@ -106,7 +107,7 @@ def test_an_array_of_keys_has_the_shape_of_its_keys() -> None:
     assert bool(np.asarray(keys[1, 2] == keys.ravel()[5]))
     k1, k2 = keys[0, :2]
     assert not bool(np.asarray(k1 == k2))
-    with pytest.raises(IndexError, match="more indices than dimensions"):
+    with pytest.raises(IndexError, match="too many indices"):
         keys[0, 0, 0]
 
 
@@ -115,9 +116,9 @@ def test_keys_know_their_dtype_and_generator() -> None:
     assert key.dtype == xrandom.key_dtype() == xrandom.key_dtype("threefry2x32")
     assert xrandom.key_impl(key) == "threefry2x32"
     again = xrandom.wrap_key_data(xrandom.key_data(key), dtype=key.dtype)
-    assert_equal(again.data, key.data)
-    assert_equal(xrandom.clone(key).data, key.data)
-    with pytest.raises(TypeError, match="a single key has no length"):
+    assert_equal(xrandom.key_data(again), xrandom.key_data(key))
+    assert_equal(xrandom.key_data(xrandom.clone(key)), xrandom.key_data(key))
+    with pytest.raises(TypeError, match="an array of rank 0 has no length"):
         len(key)
 
 

@@ -59,6 +59,7 @@ from xprim import (
     close_over,
     config,
     eval_closed,
+    from_stored,
     state,
     trace_to_jaxpr,
 )
@@ -408,7 +409,7 @@ def _owned(program: Program, call: Any, arrays: list[Any]) -> list[Any]:
         return arrays
     given = {id(x) for x in xtree.leaves(call)}
     return [
-        ConcreteArray(x.to_host().copy(), x.aval) if i in program.donated and id(x) not in given
+        from_stored(x.to_host().copy(), x.aval) if i in program.donated and id(x) not in given
         else x
         for i, x in enumerate(arrays)
     ]  # fmt: skip

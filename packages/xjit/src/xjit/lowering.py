@@ -29,6 +29,7 @@ from xprim import (
     common_subexpressions_merged,
     config,
     effects_text,
+    extended,
     ordered_effects,
     source,
     trace_to_jaxpr,
@@ -105,6 +106,7 @@ def lower(
     Raises:
       MissingRuleError: a primitive has no `stablehlo` rule; the message names the user's line.
     """
+    closed = extended.physical(closed)
     smaller, needed = closed_without_dead_code(closed, keep_arguments=keep_unused)
     kept = tuple([i for i, need in enumerate(needed) if need or keep_unused])
     smaller = ClosedJaxpr(common_subexpressions_merged(smaller.jaxpr), smaller.consts)

@@ -10,13 +10,14 @@
 """
 
 import xtree
-from xprim import config, dtypes, errors, promotion, providers, source
+from xprim import config, dtypes, errors, extended, promotion, providers, source
 from xprim.array import (
     Array,
     ConcreteArray,
     as_array,
     attach_methods,
     from_numpy,
+    from_stored,
     register_buffer_reader,
     scalar_array,
 )
@@ -63,6 +64,7 @@ from xprim.rule_places import primitive_maker
 from xprim.rules import (
     ELEMENTWISE,
     LINEAR,
+    STRUCTURAL,
     ZERO,
     Kind,
     Linear,
@@ -114,6 +116,7 @@ __all__ = [
     "Literal",
     "MultiLinear",
     "Primitive",
+    "STRUCTURAL",
     "ShapeDtypeStruct",
     "ShapedArray",
     "Trace",
@@ -146,9 +149,11 @@ __all__ = [
     "eval_closed",
     "eval_jaxpr",
     "eval_shape",
+    "extended",
     "extended_axes",
     "format_jaxpr",
     "from_numpy",
+    "from_stored",
     "get_primitive",
     "install_backend",
     "kinds",

@@ -73,7 +73,7 @@ class Array(ArrayInterface):
     @property
     def itemsize(self) -> int:
         """Bytes of one element as stored on the host."""
-        return self.aval.dtype.itemsize
+        return int(self.aval.dtype.itemsize)
 
     @property
     def nbytes(self) -> int:
@@ -87,12 +87,17 @@ class Array(ArrayInterface):
 
 
 class ConcreteArray(Array):
-    """An array with a value, on the host, on a device, or both."""
+    """An array with a value, on the host, on a device, or both.
 
-    __slots__ = ("__weakref__", "_buffer", "_host", "aval")
+    Elements of an extended dtype are no numbers to compute with, so `_host` is None for them; what
+    they are made of is in the buffer, or else in `_elements`.
+    """
+
+    __slots__ = ("__weakref__", "_buffer", "_elements", "_host", "aval")
 
     _host: np.ndarray[Any, Any] | None
     _buffer: Any
+    _elements: np.ndarray[Any, Any]
 
     def __init__(self, host: Any, aval: ShapedArray, buffer: Any = None) -> None:
         self.aval = aval
@@ -100,24 +105,34 @@ class ConcreteArray(Array):
         self._buffer = buffer
 
     def to_host(self) -> np.ndarray[Any, Any]:
-        """Return the elements as a NumPy array that must not be written to; waits for a device."""
+        """Return the elements as a NumPy array that must not be written to; waits for a device.
+
+        Those of an extended dtype come as the numbers that they are made of.
+        """
         host = self._host
         if host is None:
             buffer = self._buffer
+            if self.aval.physical is not None and dtypes.is_extended(self.aval.dtype):
+                return self._numbers()
             if buffer is None:
-                raise RuntimeError(
-                    f"Array: this {self.aval.str_long()} was deleted or donated and has no value."
-                    "\n  hint      an argument named in donate_argnums must not be used after the "
-                    "call"
-                )
+                raise _deleted(self.aval)
             host = self._host = buffer_to_host(buffer)
         return host
+
+    def _numbers(self) -> np.ndarray[Any, Any]:
+        """Return the numbers that the elements of an extended dtype are made of."""
+        if self._buffer is not None:
+            return buffer_to_host(self._buffer)
+        try:
+            return self._elements
+        except AttributeError:
+            raise _deleted(self.aval) from None
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if forgotten.errors:
             forgotten.raise_of(self)
-        if self.aval.dtype is dtypes.float0:
-            return np.zeros(self.aval.shape, dtypes.float0).astype(dtype or dtypes.float0)
+        if self.aval.physical is not None:
+            return _float0_on_host(self.aval).astype(dtype or dtypes.float0)
         host = self._host
         if host is None:
             host = self.to_host()
@@ -131,8 +146,10 @@ class ConcreteArray(Array):
         return host.view()
 
     def __buffer__(self, flags: int) -> memoryview:  # asked from Python 3.12 on
-        if self.aval.dtype is dtypes.float0:
-            raise BufferError("Array: a float0 array has no elements in memory.")
+        if self.aval.physical is not None:
+            raise BufferError(
+                f"Array: an array of {self.aval.dtype.name} has no numbers in memory to lend."
+            )
         try:
             host = self._host
             if host is None:
@@ -172,6 +189,7 @@ class ConcreteArray(Array):
         return int(self.to_host())
 
     def _item(self, kind: str) -> Any:
+        check_numbers(self.aval, kind)
         if self.aval.size != 1 or (self.aval.ndim and kind != "bool"):
             raise TypeError(
                 f"{kind}: only an array of rank 0 is a Python number, got {self.aval.str_long()}."
@@ -179,7 +197,45 @@ class ConcreteArray(Array):
         return self.to_host().item()
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if dtypes.is_extended(self.aval.dtype):
+            return from_stored, (self.to_host(), self.aval)
         return _unpickle, (np.array(self), self.aval.weak_type)
+
+
+def _float0_on_host(aval: ShapedArray) -> np.ndarray[Any, Any]:
+    check_numbers(aval, "numpy.asarray")
+    return np.zeros(aval.shape, dtypes.float0)
+
+
+def check_numbers(aval: ShapedArray, operation: str) -> None:
+    """Raise for an array of an extended dtype, whose elements are not to be had as numbers."""
+    dtype: Any = aval.dtype
+    if dtypes.is_extended(dtype):
+        raise TypeError(
+            f"{operation}: {dtype.elements} are no numbers.\n  got       {aval.str_long()}"
+            + (f"\n  hint      {dtype.hint}" if dtype.hint else "")
+        )
+
+
+def _deleted(aval: ShapedArray) -> RuntimeError:
+    return RuntimeError(
+        f"Array: this {aval.str_long()} was deleted or donated and has no value."
+        "\n  hint      an argument named in donate_argnums must not be used after the call"
+    )
+
+
+def from_stored(numbers: np.ndarray[Any, Any], aval: ShapedArray) -> ConcreteArray:
+    """Return the array of an abstract value whose elements are kept so.
+
+    Args:
+      numbers: host memory that nobody writes to, of the type `aval.stored`.
+      aval: the abstract value of the array.
+    """
+    if not dtypes.is_extended(aval.dtype):
+        return ConcreteArray(numbers, aval)
+    x = ConcreteArray(None, aval)
+    x._elements = numbers
+    return x
 
 
 def _unpickle(host: np.ndarray[Any, Any], weak_type: bool) -> ConcreteArray:
@@ -301,6 +357,8 @@ def _make_scalar(value: Any, dtype: np.dtype[Any], weak_type: bool) -> ConcreteA
                 + ("\n  hint      xnp.array(value, dtype='int64') holds it"
                    if -(2**63) <= value < 2**63 else "")
             )  # fmt: skip
+    if dtypes.is_extended(dtype):
+        return _element_of_zeros(value, dtype)
     try:
         with np.errstate(all="ignore"):
             host = np.array(value).astype(dtypes.stored(dtype))
@@ -310,6 +368,16 @@ def _make_scalar(value: Any, dtype: np.dtype[Any], weak_type: bool) -> ConcreteA
             "\n  expected  a magnitude of at most 1.8e308"
         ) from None
     return ConcreteArray(host, shaped_array((), dtype, weak_type))
+
+
+def _element_of_zeros(value: Any, dtype: Any) -> ConcreteArray:
+    """Return what `zeros` and `empty` are made of: the element that is made of zeros."""
+    if value:
+        raise TypeError(
+            f"array: a Python {type(value).__name__} is not among {dtype.elements}."
+            f"\n  got       {value!r}, to be of dtype {dtype.name}"
+        )
+    return from_stored(np.zeros(dtype.element_shape, dtype.base), shaped_array((), dtype))
 
 
 def from_numpy(

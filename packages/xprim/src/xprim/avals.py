@@ -29,10 +29,12 @@ class ShapedArray:
 
     Attributes:
       shape: tuple of non-negative ints.
-      dtype: a NumPy dtype (the `ml_dtypes` extensions included).
+      dtype: a NumPy dtype (the `ml_dtypes` extensions included), or an extended one.
       weak_type: True for values that come from Python scalars and give way in promotion.
       ndim: number of dimensions.
       size: number of elements.
+      physical: the abstract value of the numbers that the elements are made of, where the dtype is
+        an extended one; of booleans for `float0`; None where the elements are numbers themselves.
 
     Example:
       >>> ShapedArray((2, 3), "float32")
@@ -41,18 +43,19 @@ class ShapedArray:
       True
     """
 
-    __slots__ = ("__weakref__", "dtype", "ndim", "shape", "size", "weak_type")
+    __slots__ = ("__weakref__", "dtype", "ndim", "physical", "shape", "size", "weak_type")
 
     shape: Shape
     dtype: np.dtype[Any]
     weak_type: bool
     ndim: int
     size: int
+    physical: ShapedArray | None
 
     def __new__(cls, shape: Any, dtype: Any, weak_type: bool = False) -> ShapedArray:
         """Return the one abstract value with this shape, dtype and weak type."""
         return shaped_array(
-            tuple([operator.index(d) for d in shape]), np.dtype(dtype), bool(weak_type)
+            tuple([operator.index(d) for d in shape]), dtypes.as_dtype(dtype), bool(weak_type)
         )
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -81,6 +84,11 @@ class ShapedArray:
             changes.get("dtype", self.dtype),
             changes.get("weak_type", self.weak_type),
         )
+
+    @property
+    def stored(self) -> ShapedArray:
+        """The abstract value of the array that holds the elements in memory."""
+        return self if self.physical is None else self.physical
 
     def strong(self) -> ShapedArray:
         """Return the same abstract value without the weak-type mark."""
@@ -119,8 +127,15 @@ def _intern(key: tuple[Shape, np.dtype[Any], bool]) -> ShapedArray:
             _set(aval, "weak_type", weak_type)
             _set(aval, "ndim", len(shape))
             _set(aval, "size", math.prod(shape))
+            _set(aval, "physical", _physical(shape, dtype))
             _interned[key] = weakref.ref(aval, lambda dead: _forget(key, dead))
         return aval
+
+
+def _physical(shape: Shape, dtype: Any) -> ShapedArray | None:
+    if isinstance(dtype, dtypes.ExtendedDType):
+        return shaped_array(tuple(shape) + dtype.element_shape, dtype.base)
+    return shaped_array(shape, dtypes.bool_) if dtype == dtypes.float0 else None
 
 
 def _forget(key: Any, dead: Any) -> None:
@@ -143,7 +158,7 @@ class ShapeDtypeStruct:
         self, shape: Any, dtype: Any, *, sharding: Any = None, weak_type: bool = False
     ) -> None:
         self.shape = tuple([operator.index(d) for d in shape])
-        self.dtype = np.dtype(dtype)
+        self.dtype = dtypes.as_dtype(dtype)
         self.sharding = sharding
         self.weak_type = weak_type
 

@@ -15,6 +15,7 @@ Neighbours: `promotion` joins dtypes, `config` holds `enable_x64`, `avals` pairs
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any, Final, TypeAlias
 
 import ml_dtypes
@@ -37,14 +38,42 @@ class prng_key(extended):  # noqa: N801
 class ExtendedDType:
     """Base class of dtypes that NumPy does not know, such as those of random keys.
 
-    A subclass sets `type` to a subclass of `extended`, gives `name`, `itemsize` (bytes), equality
-    and a hash. Such a dtype equals only itself, is of no numeric kind and does not promote.
+    Each element is made of numbers, which nobody is to compute with: `element_shape` of them, of
+    the dtype `base`. Where the elements can be taken for numbers no more, arrays of such a dtype
+    are arrays as any: they are reshaped, indexed, joined, mapped over, and passed through every
+    transformation (see `xprim.extended`). An extended dtype is of no numeric kind, promotes to
+    nothing, and equals itself alone, unless a subclass defines equality and a hash.
+
+    Attributes:
+      type: a subclass of `extended`, for `issubdtype`.
+      name: what jaxprs and errors call the dtype, such as `key<fry>`.
+      base: the dtype of the numbers that an element is made of.
+      element_shape: the shape of the numbers of one element; `()` for one number.
+      elements: what errors call the elements, in the plural.
+      hint: what an error about an operation that needs numbers says last.
+
+    Example:
+      >>> class Angle(ExtendedDType):
+      ...     name, base, elements = "angle<turns>", np.dtype("uint16"), "angles"
+      >>> Angle().itemsize
+      2
     """
 
     __slots__ = ()
     type: Any = extended
     name: str = "extended"
-    itemsize: int = 0
+    base: DType = np.dtype(np.uint8)
+    element_shape: tuple[int, ...] = ()
+    elements: str = "elements of an extended dtype"
+    hint: str = ""
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return math.prod(self.element_shape) * int(self.base.itemsize)
+
+    def __repr__(self) -> str:
+        return self.name
 
 
 bool_: Final = np.dtype(np.bool_)
@@ -178,6 +207,11 @@ def is_inexact(dtype: Any) -> bool:
 def is_extended(dtype: Any) -> bool:
     """Whether the dtype object is one that NumPy does not know, such as that of random keys."""
     return isinstance(dtype, ExtendedDType)
+
+
+def as_dtype(dtype: Any) -> Any:
+    """Return a NumPy dtype, from whatever NumPy takes for one, or an extended dtype as it is."""
+    return dtype if isinstance(dtype, ExtendedDType) else np.dtype(dtype)
 
 
 def canonicalize_dtype(dtype: DTypeLike) -> Any:

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xprim import config
+from xprim import config, extended
 from xprim.array import ConcreteArray
 from xprim.backend import HOST, Backend
 from xprim.finite import check_finite
 from xprim.memory import refused
+from xprim.primitive import NotNumbersError
 from xprim.trace import ThreadState, Trace, Tracer, foreign_operand, raise_leaked, state
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class EagerTrace(Trace):
         try:
             avals = tuple([x.aval for x in operands])
             avals_out = (not params and primitive._memo.get(avals)) or (
-                primitive.infer(avals, params)
+                primitive.infer_numbers(avals, params)
             )
             backend = self.backend
             if (
@@ -58,9 +59,8 @@ class EagerTrace(Trace):
             ):
                 return self._compiled(primitive, operands, params, avals_out)
             hosts = [x._host if x._host is not None else x.to_host() for x in operands]
-        except AttributeError:  # of a tracer, or of what is no Array at all
-            _require_concrete(primitive, operands)
-            raise
+        except AttributeError as error:  # of a tracer, or of what is no Array at all
+            return self._unless_plain(primitive, operands, params, error)
         try:
             results = state.__dict__["run_quietly"](primitive.rules["numpy"], *hosts, **params)
         except (MemoryError, ValueError) as error:
@@ -72,6 +72,16 @@ class EagerTrace(Trace):
         (result,), (aval,) = results, avals_out
         return (ConcreteArray(result, aval) if type(result) is np.ndarray
                 else _wrapped(result, aval),)  # fmt: skip
+
+    def _unless_plain(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any],
+        error: AttributeError,
+    ) -> tuple[Any, ...]:  # fmt: skip
+        """Evaluate what has an extended dtype in it; say what is wrong with any other operands."""
+        _require_concrete(primitive, operands)
+        if not isinstance(error, NotNumbersError):
+            raise error
+        return extended.evaluate(self, primitive, operands, params, error.avals_out)
 
     def _compiled(
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any],

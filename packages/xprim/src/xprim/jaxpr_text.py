@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from xprim import jaxpr as _jaxpr
+from xprim import dtypes, jaxpr as _jaxpr
 from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, subjaxprs
 from xprim.source import describe
 
@@ -141,8 +141,8 @@ def _letters() -> Iterator[str]:
 
 
 def _value(value: Any) -> str:
-    if isinstance(value, np.dtype):
-        return value.name
+    if isinstance(value, np.dtype | dtypes.ExtendedDType):
+        return str(value.name)
     if callable(value) and isinstance(getattr(value, "__name__", None), str):
         return str(value.__name__)
     if isinstance(value, tuple) and type(value) is tuple:

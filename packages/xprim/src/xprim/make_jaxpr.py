@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import xtree
-from xprim import dtypes
 from xprim.array import Array, as_array
-from xprim.avals import ShapedArray, ShapeDtypeStruct, shaped_array
+from xprim.avals import ShapedArray, ShapeDtypeStruct
 from xprim.callables import check_function, look_like, looking_like, name_of
 from xprim.eager import EAGER, FoldingTrace
 from xprim.jaxpr import ClosedJaxpr, eval_jaxpr
@@ -30,8 +29,6 @@ def typeof(x: Any) -> ShapedArray:
         return aval
     if isinstance(x, ShapedArray):
         return x
-    if isinstance(getattr(x, "dtype", None), dtypes.ExtendedDType):  # random keys
-        return shaped_array(x.shape, x.dtype)
     if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "__array__"):
         return ShapedArray(x.shape, x.dtype)
     return as_array(x, what="typeof").aval

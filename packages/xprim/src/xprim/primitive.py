@@ -11,10 +11,11 @@ Neighbours: `rules` declares the kinds, `trace` has the current trace.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from xprim import trace as _trace
+from xprim import dtypes, trace as _trace
+from xprim.array import check_numbers
 from xprim.avals import ShapedArray
 from xprim.errors import DuplicateRuleError, MissingRuleError, UndefinedRuleError
 from xprim.rule_places import row_place, rule_places
@@ -142,11 +143,31 @@ class Primitive:
             pass
         except TypeError as error:
             raise self._unhashable(params) from error
+        if not (self.call_like or "physical" in self.rules):
+            for aval in avals:
+                check_numbers(aval, self.name)
         out: tuple[ShapedArray, ...] = self.rules["shape"](*avals, **params)
-        if not self.call_like:  # those hold jaxprs, which must die with their functions
+        # calls hold jaxprs, which must die with their functions; the memo is of what NumPy rules do
+        if not (self.call_like or has_extended((*avals, *out))):
             if len(self._memo) >= _MAX_MEMO:
                 self._memo.clear()
             self._memo[key] = out
+        return out
+
+    def infer_numbers(
+        self, avals: tuple[ShapedArray, ...], params: dict[str, Any]
+    ) -> tuple[ShapedArray, ...]:
+        """Return what `infer` does, for evaluation by the `numpy` rule.
+
+        Raises:
+          NotNumbersError: where an operand or a result is of an extended dtype.
+        """
+        try:
+            return self._memo[(avals, *params.items()) if params else avals]
+        except (KeyError, TypeError):
+            out = self.infer(avals, params)
+        if has_extended((*avals, *out)):
+            raise NotNumbersError(out)
         return out
 
     def _unhashable(self, params: dict[str, Any]) -> TypeError:
@@ -164,6 +185,19 @@ class Primitive:
         """Return the effects of an equation with these params."""
         rule = self.rules.get("effects")
         return frozenset() if rule is None else rule(**params)
+
+
+class NotNumbersError(AttributeError):
+    """Says that an operation is not for the `numpy` rule: see `xprim.extended`."""
+
+    def __init__(self, avals_out: tuple[ShapedArray, ...]) -> None:
+        super().__init__("an operand or a result is of an extended dtype")
+        self.avals_out = avals_out
+
+
+def has_extended(avals: Iterable[ShapedArray]) -> bool:
+    """Return whether there is an extended dtype among abstract values."""
+    return any(a.physical is not None and dtypes.is_extended(a.dtype) for a in avals)
 
 
 def get_primitive(name: str) -> Primitive:

@@ -156,6 +156,15 @@ declare_kind(
 )
 
 
+declare_kind(
+    "physical",
+    signature="(number of trailing dimensions, *physical arrays, **params) -> physical results",
+    consumer="xprim",
+    doc="what is done to arrays of extended dtypes, in terms of the numbers they are made of; "
+    "STRUCTURAL: elements are moved, not looked at",
+)
+
+
 class Symbol:
     """A named stand-in for a rule that many primitives share; its consumer knows what to do."""
 
@@ -173,6 +182,11 @@ LINEAR: Final = Symbol("LINEAR", "linear in all operands together: the primitive
 ZERO: Final = Symbol("ZERO", "the derivative is zero everywhere it exists")
 ELEMENTWISE: Final = Symbol(
     "ELEMENTWISE", "acts on each element alone, operands of rank 0 are repeated"
+)
+
+
+STRUCTURAL: Final = Symbol(
+    "STRUCTURAL", "moves elements without looking at them: the batch rule serves extended dtypes"
 )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xprim import config
+from xprim import config, dtypes
 from xprim.array import Array, ConcreteArray
 from xprim.avals import ShapedArray
 from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, check_jaxpr
@@ -110,7 +110,8 @@ class JaxprTrace(Trace):
 
     def _new_constant(self, value: Any) -> Atom:
         if type(value) is ConcreteArray:
-            if value.aval.ndim == 0:
+            aval = value.aval
+            if aval.ndim == 0 and not (aval.physical and dtypes.is_extended(aval.dtype)):
                 return Literal(value)
         elif not isinstance(value, Tracer):
             raise foreign_operand("bind", value)

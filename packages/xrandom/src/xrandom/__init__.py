@@ -16,7 +16,6 @@ from xrandom.bits import bits
 from xrandom.categorical import categorical, gumbel
 from xrandom.integers import bernoulli, geometric, rademacher, randint
 from xrandom.keys import (
-    Key,
     PRNGKey,
     clone,
     fold_in,
@@ -48,7 +47,7 @@ _MODULE_BY_NAME = {name: module for module, names in _LATE.items() for name in n
 __version__ = "0.1.0"
 
 __all__ = [
-    "Key", "PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy",
+    "PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy",
     "chisquare", "choice", "clone", "dirichlet", "double_sided_maxwell", "exponential", "f",
     "fold_in", "gamma", "generalized_normal", "geometric", "gumbel", "key", "key_data",
     "key_dtype", "key_impl", "laplace", "loggamma", "logistic", "lognormal", "maxwell",

@@ -2,25 +2,30 @@
 
 A key is two 32-bit words. It comes in two forms that mean the same:
 
-    key(seed)        a `Key`: a pytree of one leaf, the words, which cannot be mistaken for numbers
+    key(seed)        an element of dtype `key<fry>`, which cannot be mistaken for numbers
     PRNGKey(seed)    the bare words, a uint32 array of shape (2,)
 
-Every function here and every sampler takes either, and gives back the form it was given. A key is
-used once: `split` makes new ones of it, `fold_in` makes one of it and a number.
+Arrays of keys are arrays: they are indexed, reshaped, joined, mapped over, and passed through every
+transformation as any; arithmetic on them is refused. Every function here and every sampler takes
+either form, and gives back the form it was given. A key is used once: `split` makes new ones of it,
+`fold_in` makes one of it and a number.
+
+Neighbours: `xprim.extended` has the mechanism of such dtypes, `drawing` the primitives on words.
 """
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Iterator, Sequence
+import functools
+import weakref
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
-import xtree
 from xnp import lax
 from xprim import Array, ConcreteArray, as_array, config, dtypes, shaped_array
-from xprim.errors import KeyReuseError, message
+from xprim.errors import KeyReuseError
+from xprim.extended import unwrap, wrap_p, wrapped
 from xprim.wording import described
 from xrandom.arguments import checked_shape
 from xrandom.drawing import random_fold_in_p, random_split_p
@@ -29,133 +34,23 @@ THREEFRY: Final = "threefry2x32"
 
 
 class KeyDType(dtypes.ExtendedDType):
-    """The dtype of keys: equal for equal generators, and a subtype of `dtypes.prng_key`."""
+    """The dtype of keys of Threefry, a subtype of `dtypes.prng_key`; there is one such object."""
 
     __slots__ = ()
     type = dtypes.prng_key
     name = "key<fry>"
-    itemsize = 8
+    base = dtypes.uint32
+    element_shape = (2,)
+    elements = "random keys"
+    hint = "key_data(key) gives the words of a key, which are numbers"
     impl = THREEFRY
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, KeyDType)
-
-    def __hash__(self) -> int:
-        return hash(KeyDType)
-
-    def __repr__(self) -> str:
-        return self.name
+    def __reduce__(self) -> str:
+        return "KEY_DTYPE"
 
 
-_KEY_DTYPE: Final = KeyDType()
-
-
-class Key:
-    """A random key, or an array of keys: a pytree with one leaf, the words of all of them.
-
-    Under `vmap` it maps over the leading dimensions; `len`, iteration and indexing see keys, not
-    words. Two keys are equal where their words are.
-
-    Attributes:
-      data: the words, uint32 of shape `(*shape, 2)`.
-
-    Example:
-      >>> from xrandom import key, split
-      >>> keys = split(key(0), 3)
-      >>> keys.shape, len(keys), keys[0].shape
-      ((3,), 3, ())
-    """
-
-    __slots__ = ("_used", "data")
-
-    dtype: Final = _KEY_DTYPE
-
-    def __init__(self, data: Any) -> None:
-        self.data = data  # unchecked: pytrees are also made of placeholders
-        self._used = False
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The dimensions of the array of keys; `()` for a single key."""
-        return self.data.shape[:-1]  # type: ignore[no-any-return]
-
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions of the array of keys."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """How many keys there are."""
-        return int(np.prod(self.shape, dtype=int))
-
-    def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError(
-            "numpy.asarray: a random key is not an array of numbers."
-            "\n  hint      key_data(key) gives the words of a key, which are"
-        )
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len: a single key has no length.")
-        return self.shape[0]
-
-    def __iter__(self) -> Iterator[Key]:
-        if not self.shape:
-            raise TypeError(
-                "iteration: a single key cannot be iterated over."
-                "\n  hint      split(key, n) makes n keys of it"
-            )
-        return (Key(lax.index_in_dim(self.data, i, 0, keepdims=False)) for i in range(len(self)))
-
-    def __getitem__(self, index: Any) -> Key:
-        indices = index if isinstance(index, tuple) else (index,)
-        if any(i is Ellipsis for i in indices):
-            return Key(self.data[(*indices, slice(None))])
-        if len([i for i in indices if i is not None]) > self.ndim:
-            raise IndexError(
-                message("index", "there are more indices than dimensions.", got=f"{index!r}",
-                        expected=f"at most {self.ndim} for an array of keys of shape {self.shape}")
-            )  # fmt: skip
-        return Key(self.data[indices])
-
-    def reshape(self, *shape: Any) -> Key:
-        """Return the keys in another shape."""
-        new = shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
-        wanted = [operator.index(n) for n in new]
-        if -1 in wanted:
-            known = -int(np.prod(wanted, dtype=int))
-            wanted[wanted.index(-1)] = self.size // known if known > 0 else 0
-        return Key(lax.reshape(self.data, (*wanted, 2)))
-
-    def ravel(self) -> Key:
-        """Return the keys in one dimension."""
-        return self.reshape(-1)
-
-    def __eq__(self, other: object) -> Any:
-        if not isinstance(other, Key):
-            return NotImplemented
-        same = lax.eq(self.data, other.data)
-        return lax.bitwise_and(*[lax.index_in_dim(same, i, -1, keepdims=False) for i in (0, 1)])
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        words = self.data
-        shown = np.asarray(words) if type(words) is ConcreteArray else words
-        return f"Key{list(getattr(words, 'shape', (2,))[:-1])}({THREEFRY}) of words {shown}"
-
-
-def _flatten_with_key(key: Key) -> Any:
-    return ((xtree.GetAttrKey("data"), key.data),), None
-
-
-def _unflatten(_: None, children: Any) -> Key:
-    (data,) = children
-    return Key(data)
-
-
-xtree.register_pytree_node(Key, lambda key: ((key.data,), None), _unflatten, _flatten_with_key)
+KEY_DTYPE: Final[Any] = KeyDType()
+_SINGLE: Final = shaped_array((2,), dtypes.uint32)
 
 
 def words_of(key: Any, operation: str) -> Any:
@@ -163,19 +58,39 @@ def words_of(key: Any, operation: str) -> Any:
 
     Raises:
       TypeError: for what is no key, and for an array of keys.
-      KeyReuseError: for a `Key` that was used before, with `config.debug_key_reuse` set.
+      KeyReuseError: for a key of dtype `key<fry>` that was used before, with
+        `config.debug_key_reuse` set.
     """
-    if type(key) is Key:
-        words = key.data
+    if not isinstance(key, Array):
+        key = _entered(key, operation)
+    if key.aval.dtype is KEY_DTYPE:
         if config.values.debug_key_reuse:
             _mark_used(key, operation)
-    elif isinstance(key, Array):
-        words = key
+        words = unwrap(key)
     else:
-        words = _entered(key, operation)
+        words = key
     if words.aval is not _SINGLE:
         _check_single(words, operation)
     return words
+
+
+def keys_like(key: Any, words: Any) -> Any:
+    """Return the keys of some words, in the form of another key."""
+    if not (isinstance(key, Array) and key.aval.dtype is KEY_DTYPE):
+        return words
+    return _keys(words)
+
+
+def _keys(words: Any) -> Any:
+    """Return the array of keys of dtype `key<fry>` with these words."""
+    if type(words) is ConcreteArray:
+        return wrapped(words, _keys_aval(words.aval))
+    return wrap_p.bind(words, dtype=KEY_DTYPE)[0]
+
+
+@functools.lru_cache(maxsize=4096)
+def _keys_aval(words: Any) -> Any:
+    return shaped_array(words.shape[:-1], KEY_DTYPE)
 
 
 def _entered(key: Any, operation: str) -> Any:
@@ -185,12 +100,9 @@ def _entered(key: Any, operation: str) -> Any:
         raise TypeError(
             f"{operation}: the value is not a random key."
             f"\n  got       {described(key)}"
-            "\n  expected  a Key, or the two words of one: uint32[2]"
+            "\n  expected  key<fry>[], or the two words of one: uint32[2]"
             f"\n  hint      {operation}(key, ...) takes the key first, and key(seed) makes one"
         ) from None
-
-
-_SINGLE: Final = shaped_array((2,), dtypes.uint32)
 
 
 def _check_single(words: Any, operation: str) -> None:
@@ -210,22 +122,26 @@ def _check_words(words: Any, operation: str) -> None:
         raise TypeError(
             f"{operation}: the value is not a random key."
             f"\n  got       {aval.strong().str_long()}"
-            "\n  expected  a Key, or the two words of one: uint32[2]"
+            "\n  expected  key<fry>[], or the two words of one: uint32[2]"
             "\n  hint      key(seed) makes a key"
         )
 
 
-def _mark_used(key: Key, operation: str) -> None:
-    if key._used:
+# The keys that were used while `config.debug_key_reuse` was set, as long as they live.
+_used: weakref.WeakValueDictionary[int, Array] = weakref.WeakValueDictionary()
+
+
+def _mark_used(key: Array, operation: str) -> None:
+    if _used.get(id(key)) is key:
         raise KeyReuseError(
             f"{operation}: the key was used before."
             f"\n  got       {key!r}"
             "\n  hint      k1, k2 = split(key), and use k1 and k2"
         )
-    key._used = True
+    _used[id(key)] = key
 
 
-def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Key:
+def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
     """Make a random key from an integer.
 
     Args:
@@ -234,7 +150,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Key:
       dtype: the same as `impl`, as `key_dtype` gives it.
 
     Returns:
-      A `Key` of shape ().
+      An array of dtype `key<fry>` and shape ().
 
     Raises:
       TypeError: the seed is not a single integer.
@@ -246,7 +162,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Key:
       [0, 7]
     """
     _check_impl("key", impl, dtype)
-    return Key(_seeded(seed, "key"))
+    return _keys(_seeded(seed, "key"))  # type: ignore[no-any-return]
 
 
 def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
@@ -276,8 +192,6 @@ def _seeded(seed: Any, operation: str) -> Array:
         wide = config.values.enable_x64
         words = np.array([seed >> 32 & 0xFFFFFFFF if wide else 0, seed & 0xFFFFFFFF], np.uint32)
         return ConcreteArray(words, _SINGLE)
-    if isinstance(seed, Key):
-        raise TypeError(f"{operation}: the seed must be an integer, got a Key.")
     array = as_array(seed, what=f"{operation}: the seed")
     if array.ndim or not dtypes.is_integer(array.dtype):
         raise TypeError(
@@ -322,39 +236,57 @@ def key_dtype(impl_spec: Any = None) -> KeyDType:
       True
     """
     _check_impl("key_dtype", impl_spec, None)
-    return _KEY_DTYPE
+    dtype: KeyDType = KEY_DTYPE
+    return dtype
 
 
 def key_data(keys: Any) -> Array:
-    """Return the words of a key or an array of keys, uint32 of shape `(*keys.shape, 2)`."""
-    words = keys.data if type(keys) is Key else as_array(keys, what="key_data: the key")
+    """Return the words of a key or an array of keys, uint32 of shape `(*keys.shape, 2)`.
+
+    Args:
+      keys: of either form; bare words are returned as they are.
+
+    Raises:
+      TypeError: the value is not a random key.
+    """
+    array = as_array(keys, what="key_data: the key")
+    words = unwrap(array) if array.aval.dtype is KEY_DTYPE else array
     _check_words(words, "key_data")
     return words
 
 
 def key_impl(keys: Any) -> str:
     """Return the name of the generator of a key: "threefry2x32"."""
-    key_data(keys)
+    if getattr(keys, "dtype", None) is not KEY_DTYPE:
+        key_data(keys)
     return THREEFRY
 
 
-def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Key:
+def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Array:
     """Return the keys of which these are the words; the inverse of `key_data`.
 
     Args:
       key_bits_array: uint32 of shape `(..., 2)`.
       impl: the generator, as for `key`.
       dtype: likewise.
+
+    Returns:
+      An array of dtype `key<fry>` and shape `(...)`.
+
+    Example:
+      >>> from xrandom import key, key_data, wrap_key_data
+      >>> bool(wrap_key_data(key_data(key(7))) == key(7))
+      True
     """
     _check_impl("wrap_key_data", impl, dtype)
     words = as_array(key_bits_array, what="wrap_key_data: the words")
     _check_words(words, "wrap_key_data")
-    return Key(words)
+    return _keys(words)  # type: ignore[no-any-return]
 
 
-def clone(key: Any) -> Any:
+def clone(key: Any) -> Array:
     """Return the same key again, which `config.debug_key_reuse` then counts as a new one."""
-    return Key(key_data(key)) if type(key) is Key else key_data(key)
+    return keys_like(key, key_data(key))  # type: ignore[no-any-return]
 
 
 def split(key: Any, num: int | Sequence[int] = 2) -> Any:
@@ -378,7 +310,7 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Any:
     (out,) = random_split_p.bind(
         words, shape=shape, partitionable=config.values.threefry_partitionable
     )
-    return Key(out) if type(key) is Key else out
+    return keys_like(key, out)
 
 
 def _split_shape(num: Any) -> tuple[int, ...]:
@@ -418,7 +350,7 @@ def fold_in(key: Any, data: Any) -> Any:
         if number.dtype != dtypes.uint32 or number.weak_type:
             number = lax.convert_element_type(number, dtypes.uint32)
     (out,) = random_fold_in_p.bind(words, number)
-    return Key(out) if type(key) is Key else out
+    return keys_like(key, out)
 
 
 def raw_split(words: Any, num: int) -> list[Any]:

@@ -36,6 +36,7 @@ from xnp.numpy import (
 from xnp.numpy.dispatch import binary_operator
 from xnp.numpy.index_update import IndexUpdateHelper
 from xprim import EAGER, HOST, Array, ConcreteArray, Tracer, as_array, attach_methods, dtypes
+from xprim.array import check_numbers
 from xprim.tracebacks import shorten
 from xprim.wording import kind_name, with_article
 
@@ -217,6 +218,7 @@ def _item(self: Any, *args: int) -> Any:
             f"item: only an array of one element is a Python number, got {self.aval.str_long()}."
             "\n  hint      x.item(i) or x[i].item() for one element, x.tolist() for all"
         )
+    check_numbers(self.aval, "item")
     host = self.to_host()
     if host.dtype.kind == "V":
         host = host.astype(np.float64 if dtypes.is_floating(host.dtype) else np.int64)
@@ -226,6 +228,7 @@ def _item(self: Any, *args: int) -> Any:
 def _scalar(self: Any, kind: str) -> Any:
     host = self._host
     if host is None:
+        check_numbers(self.aval, kind)
         host = self.to_host()
     if host.ndim or host.dtype.kind == "V":
         if host.size != 1 or host.ndim:
@@ -243,6 +246,7 @@ def _bool(self: Any) -> bool:
             f"bool: the truth value of {problem} is ambiguous, got {self.aval.str_long()}."
             "\n  hint      ask for x.any() or x.all()"
         )
+    check_numbers(self.aval, "bool")
     return bool(self.to_host().reshape(()))
 
 
@@ -267,6 +271,7 @@ def _index(self: Any) -> int:
 
 
 def _tolist(self: Any) -> Any:
+    check_numbers(self.aval, "tolist")
     host = self.to_host()
     if host.dtype.kind == "V":
         host = host.astype(np.float64 if dtypes.is_floating(host.dtype) else np.int64)
@@ -279,6 +284,7 @@ def _tobytes(self: Any, order: str | None = "C") -> bytes:
 
 def _dlpack(self: Any, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
             copy: bool | None = None) -> Any:  # fmt: skip
+    check_numbers(self.aval, "__dlpack__")
     backend = HOST if copy else EAGER.backend  # the compiler lends its buffer
     return backend.dlpack(self, stream=stream, max_version=max_version, dl_device=dl_device)
 

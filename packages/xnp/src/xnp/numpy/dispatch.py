@@ -125,7 +125,7 @@ def host_of(x: ConcreteArray) -> Any:
     """
     if x._buffer is None:
         return x._host
-    if x.aval.size > _LARGE:
+    if x.aval.size > _LARGE or dtypes.is_extended(x.aval.dtype):
         return None
     return x.to_host() if EAGER.backend.on_host(x) else None
 

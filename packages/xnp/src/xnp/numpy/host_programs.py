@@ -95,7 +95,8 @@ def compiled_program(
     for eqn in smaller.eqns:
         if eqn.primitive.call_like or _is_taken(backend, eqn):
             return None
-        if any(v.aval.size > _HUGE for v in eqn.outputs):
+        avals = [v.aval for v in (*eqn.inputs, *eqn.outputs)]
+        if any(a.size > _HUGE or dtypes.is_extended(a.dtype) for a in avals):
             return None
     writer = _Writer()
     for var, value in zip(jaxpr.constvars, program.consts, strict=True):

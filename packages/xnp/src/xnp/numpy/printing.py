@@ -31,9 +31,11 @@ def concrete_repr(x: ConcreteArray) -> str:
     parts = ["dtype=float0" if aval.dtype is dtypes.float0 else f"dtype={aval.dtype.name}"]
     if aval.weak_type:
         parts.append("weak_type=True")
+    if dtypes.is_extended(aval.dtype):  # the numbers have more dimensions
+        parts.insert(0, f"shape={aval.shape}")
     prefix = "Array("
     if aval.size == 0:
-        body = f"[], shape={aval.shape}"
+        body = "[]" if dtypes.is_extended(aval.dtype) else f"[], shape={aval.shape}"
     else:
         # NumPy decides from the last line of `suffix` whether the dtype still fits behind
         body = np.array2string(_printable(x), separator=", ", prefix=prefix)
@@ -46,13 +48,13 @@ def concrete_repr(x: ConcreteArray) -> str:
 
 
 def concrete_str(x: ConcreteArray) -> str:
-    """Return the elements alone, as NumPy prints them."""
-    return str(_printable(x))
+    """Return the elements alone, as NumPy prints them; those of no numbers with their type."""
+    return concrete_repr(x) if dtypes.is_extended(x.aval.dtype) else str(_printable(x))
 
 
 def concrete_format(x: ConcreteArray, spec: str) -> str:
     """Format an array of rank 0 as the Python number that it is, others as their text."""
-    if not x.aval.shape:
+    if not (x.aval.shape or dtypes.is_extended(x.aval.dtype)):
         return format(x.to_host()[()].item() if x.aval.dtype.kind != "V" else _printable(x).item(),
                       spec)  # fmt: skip
     return format(concrete_str(x), spec)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from xprim import LINEAR, Primitive, ShapedArray, get_primitive, shaped_array
+from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray, get_primitive, shaped_array
 
 
 def _shape(
@@ -102,5 +102,6 @@ broadcast_in_dim_p = Primitive(
     jvp=LINEAR,
     transpose=_transpose,
     batch=_batch,
+    physical=STRUCTURAL,
     print=_printed,
 )

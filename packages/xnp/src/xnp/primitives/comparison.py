@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives.shorthand import bind
 from xnp.primitives.table import (
     ANY,
     COMPLEX,
@@ -45,15 +46,26 @@ def _comparison_type(dtype: np.dtype[Any]) -> str:
 
 
 @primitive_maker
-def _comparison(name: str, kinds: Kinds, ufunc: Any, direction: str) -> Primitive:
+def _comparison(name: str, kinds: Kinds, ufunc: Any, direction: str, **more: Any) -> Primitive:
     return binary(
         name, kinds, numpy=ufunc, stablehlo=_compare_stablehlo(direction), jvp=ZERO,
-        out_dtype=dtypes.bool_,
+        out_dtype=dtypes.bool_, **more,
     )  # fmt: skip
 
 
-eq_p = _comparison("eq", ANY, np.equal, "EQ")
-ne_p = _comparison("ne", ANY, np.not_equal, "NE")
+def _of_elements(name: str, reduction: str) -> Callable[..., Any]:
+    """Return the rule for extended dtypes: elements are equal where all of their numbers are."""
+
+    def rule(trailing: int, x: Any, y: Any) -> Any:
+        found = bind(name, x, y)
+        axes = tuple(range(found.aval.ndim - trailing, found.aval.ndim))
+        return (bind(reduction, found, axes=axes) if axes else found,)
+
+    return rule
+
+
+eq_p = _comparison("eq", ANY, np.equal, "EQ", physical=_of_elements("eq", "reduce_and"))
+ne_p = _comparison("ne", ANY, np.not_equal, "NE", physical=_of_elements("ne", "reduce_or"))
 lt_p = _comparison("lt", ANY - COMPLEX, np.less, "LT")
 le_p = _comparison("le", ANY - COMPLEX, np.less_equal, "LE")
 gt_p = _comparison("gt", ANY - COMPLEX, np.greater, "GT")

@@ -12,7 +12,7 @@ import numpy as np
 from xnp.primitives.shorthand import bind
 from xnp.primitives.table import common_dtype
 from xnp.primitives.widened import TWO_BITS, widened
-from xprim import LINEAR, Linear, Primitive, ShapedArray, Zero, not_mapped, shaped_array
+from xprim import LINEAR, STRUCTURAL, Linear, Primitive, ShapedArray, Zero, not_mapped, shaped_array
 
 
 def _shape(*avals: ShapedArray, dimension: int) -> tuple[ShapedArray, ...]:
@@ -89,4 +89,5 @@ concatenate_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_transpose,
     batch=_batch,
+    physical=STRUCTURAL,
 )

@@ -12,7 +12,16 @@ from xnp.primitives.index_modes import CLIP, GatherDimensionNumbers
 from xnp.primitives.positions import inserted
 from xnp.primitives.shorthand import bind, broadcasted, filled, reshaped
 from xnp.primitives.table import common_dtype
-from xprim import Primitive, ShapedArray, Zero, dtypes, linear_in, not_mapped, shaped_array
+from xprim import (
+    STRUCTURAL,
+    Primitive,
+    ShapedArray,
+    Zero,
+    dtypes,
+    linear_in,
+    not_mapped,
+    shaped_array,
+)
 
 
 def check_starts(name: str, aval: ShapedArray, starts: Any, window: Any) -> None:
@@ -111,4 +120,5 @@ dynamic_slice_p: Primitive = Primitive(
     jvp=linear_in(0),
     transpose=_transpose,
     batch=_batch,
+    physical=STRUCTURAL,
 )

@@ -14,7 +14,17 @@ from xnp.primitives.index_modes import CLIP, ScatterDimensionNumbers
 from xnp.primitives.positions import inserted
 from xnp.primitives.shorthand import bind, filled
 from xnp.primitives.table import common_dtype
-from xprim import Linear, Primitive, ShapedArray, Zero, dtypes, linear_in, not_mapped, shaped_array
+from xprim import (
+    STRUCTURAL,
+    Linear,
+    Primitive,
+    ShapedArray,
+    Zero,
+    dtypes,
+    linear_in,
+    not_mapped,
+    shaped_array,
+)
 
 
 def _shape(aval: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> tuple[ShapedArray, ...]:
@@ -78,4 +88,5 @@ dynamic_update_slice_p: Primitive = Primitive(
     jvp=linear_in(0, 1),
     transpose=_transpose,
     batch=_batch,
+    physical=STRUCTURAL,
 )

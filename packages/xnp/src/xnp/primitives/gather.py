@@ -30,6 +30,7 @@ from xnp.primitives.index_plans import (
 from xnp.primitives.positions import bumped
 from xnp.primitives.shorthand import bind, broadcasted, concatenated, filled, selected
 from xprim import (
+    STRUCTURAL,
     Primitive,
     ShapedArray,
     Zero,
@@ -303,4 +304,5 @@ gather_p: Primitive = Primitive(
     jvp=_jvp,
     transpose=_transpose,
     batch=_batch,
+    physical=STRUCTURAL,
 )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.table import ANY, unary
-from xprim import ZERO, Linear, Primitive, Zero, dtypes, state
+from xprim import STRUCTURAL, ZERO, Linear, Primitive, Zero, dtypes, state
 
 
 def _same_names(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> Any:
@@ -21,10 +21,11 @@ def _same_names(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> Any:
 copy_p: Primitive = unary(
     "copy", ANY | {dtypes.float0}, numpy=np.copy, stablehlo=_same_names,
     jvp=lambda x_dot, y, x: copy_p.bind(x_dot)[0], linear=lambda ct: copy_p.bind(ct)[0],
+    physical=STRUCTURAL,
 )  # fmt: skip
 
 stop_gradient_p = unary(
-    "stop_gradient", ANY, numpy=lambda x: x, stablehlo=_same_names, jvp=ZERO,
+    "stop_gradient", ANY, numpy=lambda x: x, stablehlo=_same_names, jvp=ZERO, physical=STRUCTURAL,
 )  # fmt: skip
 
 
@@ -54,4 +55,5 @@ optimization_barrier_p: Primitive = Primitive(
     jvp=_barrier_jvp,
     transpose=_barrier_transpose,
     batch=lambda axis, operands, dims: (optimization_barrier_p.bind(*operands), tuple(dims)),
+    physical=STRUCTURAL,
 )

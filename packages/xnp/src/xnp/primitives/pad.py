@@ -15,7 +15,7 @@ import numpy as np
 from xnp.primitives.positions import inserted
 from xnp.primitives.shorthand import bind, broadcasted, filled, selected
 from xnp.primitives.table import common_dtype
-from xprim import LINEAR, Linear, Primitive, ShapedArray, Zero, not_mapped, shaped_array
+from xprim import LINEAR, STRUCTURAL, Linear, Primitive, ShapedArray, Zero, not_mapped, shaped_array
 
 
 def _shape(aval: ShapedArray, value: ShapedArray, *, padding_config: Any) -> Any:
@@ -124,4 +124,5 @@ pad_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_transpose,
     batch=_batch,
+    physical=STRUCTURAL,
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xprim import LINEAR, Primitive, ShapedArray, shaped_array
+from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray, shaped_array
 
 
 def _shape(aval: ShapedArray, *, new_sizes: Any, dimensions: Any) -> tuple[ShapedArray, ...]:
@@ -49,4 +49,5 @@ reshape_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_transpose,
     batch=_batch,
+    physical=STRUCTURAL,
 )

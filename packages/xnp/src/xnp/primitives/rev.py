@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from xnp.primitives.positions import bumped
-from xprim import LINEAR, Primitive, ShapedArray
+from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray
 
 
 def _shape(aval: ShapedArray, *, dimensions: Any) -> tuple[ShapedArray, ...]:
@@ -50,4 +50,5 @@ rev_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_transpose,
     batch=_batch,
+    physical=STRUCTURAL,
 )

@@ -28,12 +28,12 @@ from xnp.primitives.inner_programs import (
 from xnp.primitives.scan_derivatives import jvp_rule, linearize_rule, transpose_rule
 from xprim import (
     ClosedJaxpr,
-    ConcreteArray,
     Equation,
     Primitive,
     ShapedArray,
     dtypes,
     eval_closed,
+    from_stored,
     not_mapped,
     shaped_array,
 )
@@ -77,14 +77,14 @@ def _numpy(*operands: Any, jaxpr: ClosedJaxpr, length: int, reverse: bool, num_c
     hosts = [x.to_host() for x in xs]
     x_avals = jaxpr.in_avals[num_consts + num_carry :]
     y_avals = jaxpr.out_avals[num_carry:]
-    stacks = [np.empty((length, *a.shape), dtypes.stored(a.dtype)) for a in y_avals]
+    stacks = [np.empty((length, *a.stored.shape), a.stored.dtype) for a in y_avals]
     for i in range(length - 1, -1, -1) if reverse else range(length):
-        elements = [ConcreteArray(np.asarray(h[i]), a) for h, a in zip(hosts, x_avals, strict=True)]
+        elements = [from_stored(np.asarray(h[i]), a) for h, a in zip(hosts, x_avals, strict=True)]
         results = eval_closed(jaxpr, *consts, *carry, *elements)
         carry = results[:num_carry]
         for stack, y in zip(stacks, results[num_carry:], strict=True):
             stack[i] = y.to_host()
-    stacked = [ConcreteArray(s, stacked_aval(a, length))
+    stacked = [from_stored(s, stacked_aval(a, length))
                for s, a in zip(stacks, y_avals, strict=True)]  # fmt: skip
     return (*carry, *stacked)
 

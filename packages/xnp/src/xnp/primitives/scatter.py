@@ -22,7 +22,7 @@ from xnp.primitives.scatter_family import (
 )
 from xnp.primitives.shorthand import bind, counting, filled, reshaped, selected
 from xnp.primitives.table import ANY
-from xprim import Linear, Primitive, Zero
+from xprim import STRUCTURAL, Linear, Primitive, Zero
 
 
 def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
@@ -77,4 +77,5 @@ scatter_p: Primitive = Primitive(
     jvp=_jvp,
     transpose=_transpose,
     batch=scatter_batch(lambda: scatter_p),
+    physical=STRUCTURAL,
 )

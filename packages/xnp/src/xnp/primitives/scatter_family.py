@@ -59,7 +59,7 @@ def scatter_shape(name: str, kinds: Kinds) -> Callable[..., tuple[ShapedArray, .
     def shape_rule(operand: ShapedArray, indices: ShapedArray, updates: ShapedArray, *,
                    dimension_numbers: Any, **_: Any) -> tuple[ShapedArray, ...]:  # fmt: skip
         dtype = common_dtype(name, (operand, updates))
-        if dtype not in kinds:
+        if dtype not in kinds and not dtypes.is_extended(dtype):
             raise TypeError(f"{name}: does not take operands of dtype {dtype.name}.")
         problem = _problem(operand, indices, updates, dimension_numbers)
         if problem:

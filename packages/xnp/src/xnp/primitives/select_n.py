@@ -14,6 +14,7 @@ from xnp.primitives.shorthand import bind, scalar_like
 from xnp.primitives.table import common_dtype, common_shape, repeated, summed
 from xprim import (
     ELEMENTWISE,
+    STRUCTURAL,
     Linear,
     Primitive,
     ShapedArray,
@@ -112,4 +113,5 @@ select_n_p = Primitive(
     jvp=_jvp,
     transpose=_transpose,
     batch=ELEMENTWISE,
+    physical=STRUCTURAL,
 )

@@ -12,7 +12,7 @@ from typing import Any
 
 from xnp.primitives.positions import inserted
 from xnp.primitives.shorthand import bind, filled
-from xprim import LINEAR, Primitive, ShapedArray, shaped_array
+from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray, shaped_array
 
 
 def _shape(
@@ -96,4 +96,5 @@ slice_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_transpose,
     batch=_batch,
+    physical=STRUCTURAL,
 )

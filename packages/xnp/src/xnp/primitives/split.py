@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from xnp.primitives.shorthand import bind, filled
-from xprim import LINEAR, Primitive, ShapedArray, Zero, shaped_array
+from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray, Zero, shaped_array
 
 
 def _shape(aval: ShapedArray, *, sizes: Any, axis: int) -> tuple[ShapedArray, ...]:
@@ -70,4 +70,5 @@ split_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_transpose,
     batch=_batch,
+    physical=STRUCTURAL,
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 from xnp.primitives.positions import bumped
 from xnp.primitives.shorthand import reshaped
-from xprim import LINEAR, Primitive, ShapedArray, shaped_array
+from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray, shaped_array
 
 
 def _shape(aval: ShapedArray, *, dimensions: Any) -> tuple[ShapedArray, ...]:
@@ -56,4 +56,5 @@ squeeze_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_transpose,
     batch=_batch,
+    physical=STRUCTURAL,
 )

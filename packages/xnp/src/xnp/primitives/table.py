@@ -74,7 +74,7 @@ def elementwise_shape(
 
     def shape_rule(*avals: ShapedArray, **_params: Any) -> tuple[ShapedArray, ...]:
         dtype, shape = common_dtype(name, avals), common_shape(name, avals)
-        if dtype not in kinds:
+        if dtype not in kinds and not dtypes.is_extended(dtype):
             raise TypeError(
                 f"{name}: does not take operands of dtype {dtype.name}."
                 f"\n  expected  {_KIND_NAMES.get(kinds, 'another dtype')}"
@@ -174,6 +174,7 @@ def unary(
     shape: Callable[..., Any] | None = None,
     tunable: bool = False,
     has_params: bool = False,
+    **more: Any,
 ) -> Primitive:
     """Define a primitive of one operand.
 
@@ -189,6 +190,7 @@ def unary(
       has_params: whether the `numpy` function takes params.
       tunable: whether there is an optional param `accuracy`, of which only the compiled operation
         takes notice.
+      **more: rules of other kinds by name.
     """
     if isinstance(stablehlo, str):
         stablehlo = (_tunable_stablehlo if tunable else elementwise_stablehlo)(stablehlo)
@@ -202,6 +204,7 @@ def unary(
         jvp=jvp,
         transpose=undefined(_NONLINEAR) if linear is None else _unary_transpose(linear),
         batch=ELEMENTWISE,
+        **more,
     )  # fmt: skip
     return primitive
 
@@ -265,6 +268,7 @@ def binary(
     jvp: tuple[Formula | None, Formula | None] | Any,
     transpose: Callable[..., Any] | None = None,
     out_dtype: np.dtype[Any] | Callable[[Any], Any] | None = None,
+    **more: Any,
 ) -> Primitive:
     """Define a primitive of two operands.
 
@@ -278,6 +282,7 @@ def binary(
       transpose: a whole rule `(cts, x, y) -> cts`, which may return cotangents of the shape of the
         result: they are summed to the shape of an operand of rank 0.
       out_dtype: see `elementwise_shape`.
+      **more: rules of other kinds by name.
     """
     primitive = Primitive(
         name,
@@ -287,6 +292,7 @@ def binary(
         jvp=_binary_jvp(jvp, lambda: primitive) if isinstance(jvp, tuple) else jvp,
         transpose=undefined(_NONLINEAR) if transpose is None else _summed_transpose(transpose),
         batch=ELEMENTWISE,
+        **more,
     )
     return primitive
 

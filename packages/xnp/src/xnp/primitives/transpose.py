@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from xnp.primitives.positions import bumped
-from xprim import LINEAR, Primitive, ShapedArray, shaped_array
+from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray, shaped_array
 
 
 def _shape(aval: ShapedArray, *, permutation: Any) -> tuple[ShapedArray, ...]:
@@ -53,4 +53,5 @@ transpose_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_transpose,
     batch=_batch,
+    physical=STRUCTURAL,
 )

@@ -1,0 +1,411 @@
+"""Arrays of extended dtypes: what an operation on them is for the numbers they are made of.
+
+An array of `key<fry>[3]` is kept as its *physical* array, here `uint32[3,2]`: that of its elements,
+with the dimensions of one element last. So it is a batch of arrays of numbers, mapped over trailing
+dimensions, and an operation that moves elements without looking at them (`STRUCTURAL`) is what its
+`batch` rule says; no primitive needs more. Transformations and jaxprs see logical arrays alone.
+The step to physical ones is made at the very end, and in one way:
+
+    physical_program   what one operation amounts to, as a jaxpr: evaluated eagerly, and
+    physical           a whole jaxpr with each operation replaced so: for the compiler
+
+    wrap[dtype]  unwrap    the two primitives between an array of numbers and an extended one
+
+An operation on numbers has no `physical` rule, and is refused before anything else is asked.
+Neighbours: `dtypes.ExtendedDType` declares a dtype, `avals` knows the physical abstract value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from xprim import config, dtypes
+from xprim.array import Array, ConcreteArray, as_array, from_stored
+from xprim.avals import ShapedArray, shaped_array
+from xprim.jaxpr import ClosedJaxpr, Equation, Literal, eval_closed
+from xprim.primitive import Primitive, get_primitive, has_extended
+from xprim.rules import ELEMENTWISE, STRUCTURAL, ZERO, not_mapped, undefined
+from xprim.staging import trace_to_jaxpr
+from xprim.static_keys import params_key
+from xprim.trace import Trace, state
+
+__all__ = ["physical", "unwrap", "unwrap_p", "wrap", "wrap_p", "wrapped"]
+
+_MAX_PROGRAMS = 2048
+_programs: dict[Any, ClosedJaxpr] = {}
+
+
+def wrap(data: Any, dtype: dtypes.ExtendedDType) -> Array:
+    """Return the array of an extended dtype that is made of these numbers.
+
+    Args:
+      data: of the dtype `dtype.base` and a shape that ends in `dtype.element_shape`.
+      dtype: the extended dtype.
+
+    Returns:
+      An array of `dtype`, of the shape of `data` without the dimensions of one element.
+
+    Raises:
+      TypeError: the numbers are of another dtype, or their last dimensions are others.
+
+    Example:
+      >>> class Angle(dtypes.ExtendedDType):
+      ...     name, base, elements = "angle<turns>", dtypes.uint16, "angles"
+      >>> wrap(as_array(7, dtypes.uint16), Angle()).aval
+      ShapedArray(angle<turns>[])
+    """
+    x = as_array(data, what="wrap: the data")
+    if type(x) is ConcreteArray:
+        (aval,) = _wrap_shape(x.aval, dtype=dtype)
+        return wrapped(x, aval)
+    out: Array = wrap_p.bind(x, dtype=dtype)[0]
+    return out
+
+
+def unwrap(x: Array) -> Array:
+    """Return the numbers of which an array of an extended dtype is made.
+
+    Args:
+      x: an array of an extended dtype.
+
+    Returns:
+      An array of the dtype's `base`, whose last dimensions are those of one element.
+
+    Raises:
+      TypeError: the array holds numbers already.
+    """
+    if type(x) is ConcreteArray:
+        _unwrap_shape(x.aval)
+        return as_physical(x)
+    out: Array = unwrap_p.bind(x)[0]
+    return out
+
+
+def as_physical(x: ConcreteArray) -> ConcreteArray:
+    """Return the physical array of a concrete array; one that holds numbers is its own."""
+    if x.aval.physical is None or not dtypes.is_extended(x.aval.dtype):
+        return x
+    buffer = x._buffer
+    return ConcreteArray(x.to_host() if buffer is None else None, x.aval.physical, buffer)
+
+
+def wrapped(x: ConcreteArray, aval: ShapedArray) -> ConcreteArray:
+    """Return the concrete array of an extended dtype of which another is the physical one.
+
+    Args:
+      x: a concrete array of numbers.
+      aval: an abstract value for which `aval.physical is x.aval`.
+    """
+    buffer = x._buffer
+    return (
+        from_stored(x.to_host(), aval) if buffer is None else ConcreteArray(None, aval, buffer)
+    )  # fmt: skip
+
+
+def evaluate(
+    eager: Trace, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any],
+    avals_out: Sequence[ShapedArray],
+) -> tuple[Any, ...]:  # fmt: skip
+    """Apply a primitive to concrete arrays, of which some are of an extended dtype."""
+    program = physical_program(primitive, tuple([x.aval for x in operands]), params, avals_out)
+    previous = state.trace
+    state.trace = eager
+    try:
+        results = eval_closed(program, *[as_physical(x) for x in operands])
+    finally:
+        state.trace = previous
+    return tuple([
+        wrapped(r, a) if dtypes.is_extended(a.dtype) else r
+        for r, a in zip(results, avals_out, strict=True)
+    ])  # fmt: skip
+
+
+def physical_program(
+    primitive: Primitive,
+    avals: tuple[ShapedArray, ...],
+    params: dict[str, Any],
+    avals_out: Sequence[ShapedArray],
+) -> ClosedJaxpr:
+    """Return the program on physical arrays that an operation on logical ones amounts to."""
+    key = (primitive, avals, config.trace_context(), *params_key(params))
+    found = _programs.get(key)
+    if found is None:
+        jaxpr, consts = trace_to_jaxpr(
+            lambda *arrays: _applied(primitive, avals, avals_out, arrays, params),
+            [_stored(a) for a in avals],
+        )
+        if len(_programs) >= _MAX_PROGRAMS:
+            _programs.clear()
+        found = _programs[key] = ClosedJaxpr(jaxpr, consts)
+    return found
+
+
+def _stored(aval: ShapedArray) -> ShapedArray:
+    return aval.stored if dtypes.is_extended(aval.dtype) else aval
+
+
+def _applied(
+    primitive: Primitive, avals: Sequence[ShapedArray], avals_out: Sequence[ShapedArray],
+    arrays: Sequence[Any], params: dict[str, Any],
+) -> Sequence[Any]:  # fmt: skip
+    """Apply a primitive to physical arrays, under the current trace."""
+    dtype = _one_dtype(primitive, avals)
+    rule = primitive.rules["physical"]
+    if primitive.rules["batch"] is ELEMENTWISE:
+        arrays = _aligned(avals, arrays, dtype)
+    if rule is not STRUCTURAL:
+        return rule(len(dtype.element_shape), *arrays, **params)  # type: ignore[no-any-return]
+    if primitive.rules["batch"] is ELEMENTWISE or not dtype.element_shape:
+        return primitive.bind(*arrays, **params)
+    return _batched(primitive, avals, avals_out, arrays, params, dtype)
+
+
+def _one_dtype(primitive: Primitive, avals: Sequence[ShapedArray]) -> Any:
+    found = {a.dtype for a in avals if dtypes.is_extended(a.dtype)}
+    if len(found) > 1:
+        raise TypeError(
+            f"{primitive.name}: the operands are of different extended dtypes."
+            f"\n  got       {', '.join([a.str_long() for a in avals])}"
+        )
+    return next(iter(found), _NUMBER)
+
+
+_NUMBER = dtypes.ExtendedDType()  # of operands that are all numbers: no dimensions of an element
+
+
+def _aligned(avals: Sequence[ShapedArray], arrays: Sequence[Any], dtype: Any) -> list[Any]:
+    """Repeat the operands of an elementwise operation to the physical shape of its result."""
+    shape = max([a.shape for a in avals], key=len)
+    whole = shape + dtype.element_shape
+    aligned = []
+    for aval, x in zip(avals, arrays, strict=True):
+        dims = tuple(range(aval.ndim))
+        if dtypes.is_extended(aval.dtype):
+            dims += tuple(range(len(shape), len(whole)))
+        if x.aval.ndim and x.aval.shape != whole:
+            x = _bind("broadcast_in_dim", x, shape=whole, broadcast_dimensions=dims)
+        aligned.append(x)
+    return aligned
+
+
+def _batched(
+    primitive: Primitive, avals: Sequence[ShapedArray], avals_out: Sequence[ShapedArray],
+    arrays: Sequence[Any], params: dict[str, Any], dtype: Any,
+) -> Sequence[Any]:  # fmt: skip
+    """Apply a structural primitive by its batch rule, along the dimensions of an element."""
+    axis = BatchDimension(math.prod(dtype.element_shape))
+    of_elements = [dtypes.is_extended(a.dtype) for a in avals]
+    operands = [
+        _reshaped(x, (*a.shape, axis.size)) if e else x
+        for x, a, e in zip(arrays, avals, of_elements, strict=True)
+    ]
+    dims = [a.ndim if e else not_mapped for a, e in zip(avals, of_elements, strict=True)]
+    results, dims_out = primitive.rule("batch")(axis, operands, dims, **params)
+    return [
+        _reshaped(axis.to_back(r, d), (*a.shape, *dtype.element_shape))
+        if dtypes.is_extended(a.dtype)
+        else r
+        for r, d, a in zip(results, dims_out, avals_out, strict=True)
+    ]
+
+
+def _reshaped(x: Any, shape: tuple[int, ...]) -> Any:
+    return x if x.aval.shape == shape else _bind("reshape", x, new_sizes=shape, dimensions=None)
+
+
+def _bind(name: str, x: Any, **params: Any) -> Any:
+    return get_primitive(name).bind(x, **params)[0]
+
+
+class BatchDimension:
+    """The part of a batch axis that moves dimensions; rules of ordinary primitives need no more.
+
+    Attributes:
+      size: how many examples there are.
+      name: of the axis for collectives; dimensions of elements have none.
+    """
+
+    __slots__ = ("name", "size")
+
+    def __init__(self, size: int, name: Any = None) -> None:
+        self.size = size
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(size={self.size}, name={self.name!r})"
+
+    def to_front(self, x: Any, dim: Any) -> Any:
+        """Return an operand with its batch dimension first; one that is not mapped is repeated."""
+        if dim is not_mapped:
+            return self.broadcast(x, 0)
+        return self.move(x, dim, 0) if dim else x
+
+    def to_back(self, x: Any, dim: Any) -> Any:
+        """Return an operand with its batch dimension last; one that is not mapped is repeated."""
+        if dim is not_mapped:
+            return self.broadcast(x, x.aval.ndim)
+        return self.move(x, dim, x.aval.ndim - 1)
+
+    def move(self, x: Any, source: int, destination: int) -> Any:
+        """Move a dimension of an array, the others staying in order."""
+        if source == destination:
+            return x
+        order = [i for i in range(x.aval.ndim) if i != source]
+        order.insert(destination, source)
+        return _bind("transpose", x, permutation=tuple(order))
+
+    def broadcast(self, x: Any, dim: int = 0) -> Any:
+        """Repeat an array that is not mapped along a new batch dimension at position `dim`."""
+        shape = x.aval.shape
+        kept = tuple([i for i in range(len(shape) + 1) if i != dim])
+        whole = (*shape[:dim], self.size, *shape[dim:])
+        return _bind("broadcast_in_dim", x, shape=whole, broadcast_dimensions=kept)
+
+
+# --- whole programs ----------------------------------------------------------------------------
+
+
+def physical(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Return the same program on physical arrays, with as many arguments and results.
+
+    Args:
+      closed: a program; one that has no extended dtypes in it is returned as it is.
+
+    Returns:
+      A program without extended dtypes, kept in the memo of `closed`.
+    """
+    found = closed.memo.get("physical")
+    if found is None:
+        found = _converted(closed) if _mentions_extended(closed) else _UNCHANGED
+        closed.memo["physical"] = found
+    return closed if found is _UNCHANGED else found
+
+
+_UNCHANGED: Any = object()  # the program itself in its own memo would keep itself alive
+
+
+def _mentions_extended(closed: ClosedJaxpr) -> bool:
+    jaxpr = closed.jaxpr
+    return (
+        has_extended([v.aval for v in (*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars)])
+        or any(has_extended([v.aval for v in eqn.outputs]) for eqn in jaxpr.eqns)
+        or any(
+            physical(inner) is not inner for eqn in jaxpr.eqns for inner in _programs_of(eqn.params)
+        )
+    )
+
+
+def _programs_of(params: dict[str, Any]) -> list[ClosedJaxpr]:
+    values = [v if isinstance(v, tuple) else (v,) for v in params.values()]
+    return [item for items in values for item in items if isinstance(item, ClosedJaxpr)]
+
+
+def _converted(closed: ClosedJaxpr) -> ClosedJaxpr:
+    consts = [as_physical(c) for c in closed.consts]
+    jaxpr, found = trace_to_jaxpr(
+        lambda *args: _run(closed, dict(zip(closed.jaxpr.constvars, consts, strict=True)), args),
+        [_stored(a) for a in closed.in_avals],
+        name=closed.jaxpr.name,
+    )
+    return ClosedJaxpr(jaxpr, found)
+
+
+def _run(closed: ClosedJaxpr, env: dict[Any, Any], args: Sequence[Any]) -> list[Any]:
+    """Run a program on physical arrays, each equation by its physical program."""
+    jaxpr = closed.jaxpr
+    env.update(zip(jaxpr.invars, args, strict=True))
+    outer_stack = state.name_stack
+    try:
+        for eqn in jaxpr.eqns:
+            state.source, state.name_stack = eqn.source, outer_stack + eqn.name_stack
+            operands = [x.value if type(x) is Literal else env[x] for x in eqn.inputs]
+            env.update(zip(eqn.outputs, _run_equation(eqn, operands), strict=True))
+    finally:
+        state.source, state.name_stack = None, outer_stack
+    return [x.value if type(x) is Literal else env[x] for x in jaxpr.outvars]
+
+
+def _run_equation(eqn: Equation, operands: Sequence[Any]) -> Sequence[Any]:
+    primitive = eqn.primitive
+    if primitive.call_like:
+        params = {name: _with_physical_programs(value) for name, value in eqn.params.items()}
+        return primitive.bind(*operands, **params)
+    avals, avals_out = [x.aval for x in eqn.inputs], [v.aval for v in eqn.outputs]
+    if has_extended((*avals, *avals_out)):
+        return _applied(primitive, avals, avals_out, operands, eqn.params)
+    return primitive.bind(*operands, **eqn.params)
+
+
+def _with_physical_programs(value: Any) -> Any:
+    if isinstance(value, ClosedJaxpr):
+        return physical(value)
+    if type(value) is tuple and any(isinstance(item, ClosedJaxpr) for item in value):
+        return tuple([_with_physical_programs(item) for item in value])
+    return value
+
+
+# --- the two primitives ------------------------------------------------------------------------
+
+
+def _wrap_shape(data: ShapedArray, *, dtype: Any) -> tuple[ShapedArray, ...]:
+    split = data.ndim - len(dtype.element_shape)
+    if data.dtype != dtype.base or split < 0 or data.shape[split:] != dtype.element_shape:
+        sizes = ", ".join(["...", *map(str, dtype.element_shape)])
+        raise TypeError(
+            f"wrap: these are not the numbers of {dtype.elements}."
+            f"\n  got       {data.str_long()}"
+            f"\n  expected  {dtype.base.name}[{sizes}]"
+        )
+    return (shaped_array(data.shape[:split], dtype),)
+
+
+def _unwrap_shape(x: ShapedArray) -> tuple[ShapedArray, ...]:
+    if not dtypes.is_extended(x.dtype):
+        raise TypeError(
+            f"unwrap: the array holds numbers already.\n  got       {x.str_long()}"
+            "\n  expected  an array of an extended dtype"
+        )
+    return (x.stored,)
+
+
+def _same(*operands: Any, **_params: Any) -> Any:
+    return operands
+
+
+def _same_names(b: Any, operands: Any, avals_in: Any, avals_out: Any, **_params: Any) -> Any:
+    return list(operands)
+
+
+def _wrap_batch(axis: Any, operands: Any, dims: Any, *, dtype: Any) -> Any:
+    return wrap_p.bind(axis.to_front(operands[0], dims[0]), dtype=dtype), (0,)
+
+
+def _physical_same(_trailing: int, *operands: Any, **_params: Any) -> Any:
+    return operands
+
+
+_NO_NUMBERS = undefined("elements of extended dtypes have no derivatives")
+
+wrap_p: Primitive = Primitive(
+    "wrap",
+    shape=_wrap_shape,
+    numpy=_same,
+    stablehlo=_same_names,
+    jvp=ZERO,
+    transpose=_NO_NUMBERS,
+    batch=_wrap_batch,
+    physical=_physical_same,
+)
+
+unwrap_p: Primitive = Primitive(
+    "unwrap",
+    shape=_unwrap_shape,
+    numpy=_same,
+    stablehlo=_same_names,
+    jvp=ZERO,
+    transpose=_NO_NUMBERS,
+    batch=lambda axis, operands, dims: (unwrap_p.bind(*operands), tuple(dims)),
+    physical=_physical_same,
+)
