@@ -51,6 +51,16 @@ def _set_hypothesis_profile() -> None:
 _set_hypothesis_profile()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--sample", type=int, default=1, metavar="N", help="run only every Nth of the tests"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items[:] = items[:: config.getoption("--sample")]
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     del config
     if _folder is not None:

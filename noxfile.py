@@ -2,8 +2,8 @@
 
 Three kinds of environment, kept few so that a fresh machine is quick. *Working* ones (`demo`,
 `tests`, `docs`, `bench`, `fuzz`, `coverage`) install the packages editable. *Clean* ones (`build`,
-`tests_isolated`, `tests_jaxlib`) install wheels, built once by the session `wheels`. `lint` and
-`types` install no package of ours at all.
+`tests_isolated`, `tests_jaxlib`) install wheels, built once by the session `wheels`; `tests_skew`
+builds its own, of releases. `lint` and `types` install no package of ours at all.
 
 A package of ours is only ever installed from this tree, without its dependencies; what it needs
 from others is read from its metadata and installed by name. So no name of ours is ever looked up in
@@ -13,13 +13,21 @@ an index, where some of them are other people's.
 import os
 import shutil
 import sys
-import tomllib
 import zipfile
 from collections.abc import Iterable, Iterator
 from email.message import Message
 from email.parser import HeaderParser
 from pathlib import Path
 from typing import Any
+
+try:
+    import tomllib
+except ModuleNotFoundError:
+    sys.exit(
+        "xstack needs Python 3.11 or newer, and nox runs here on Python "
+        f"{sys.version_info[0]}.{sys.version_info[1]}: install nox with a newer one "
+        "(python3.12 -m pip install nox) and run it as python3.12 -m nox."
+    )
 
 import nox
 from packaging.requirements import Requirement
@@ -171,6 +179,23 @@ def tests_isolated(session: nox.Session, package: str) -> None:
     session.run("python", "-m", "pytest", f"packages/{package}/tests", *session.posargs)
 
 
+@nox.session
+@nox.parametrize("package", PACKAGES, ids=PACKAGES)
+def tests_skew(session: nox.Session, package: str) -> None:
+    """Try a package beside released siblings, and its release beside today's; see tools/skew.py.
+
+    Arguments go on: `--as-released HEAD~5` takes a commit as the release of every package,
+    `--tests own` leaves the composition tests out, what is left goes to pytest.
+    """
+    try_skew(session, package, *session.posargs)
+
+
+@nox.session(default=False)
+def tests_skew_sample(session: nox.Session) -> None:
+    """Try all packages as `tests_skew` does, with a sample of their own tests, for a landing."""
+    try_skew(session, *PACKAGES, "--tests", "own", "--sample", "25")
+
+
 @nox.session(requires=["wheels"])
 @nox.parametrize("python,jaxlib", PYTHON_AND_JAXLIB)
 def tests_jaxlib(session: nox.Session, jaxlib: str) -> None:
@@ -207,6 +232,13 @@ def install_wheels(
     if needed or more:
         session.install(*needed, *more)
     session.install("--no-deps", *map(str, paths))
+
+
+def try_skew(session: nox.Session, *arguments: str) -> None:
+    """Run `tools/skew.py` in an environment without packages of ours: it builds them itself."""
+    session.install(*third_party(PACKAGES), *group("skew"))
+    parallel = {"PYTEST_ADDOPTS": "-n auto --dist=worksteal"}
+    session.run("python", "tools/skew.py", *arguments, env=parallel)
 
 
 def run_examples(session: nox.Session) -> None:

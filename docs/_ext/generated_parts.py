@@ -8,6 +8,8 @@ A comment in a Markdown page is replaced by Markdown before the page is parsed:
 - `<!-- namespace-of: xstack -->`: a table of the names that a re-exporting package shows, with
   their homes.
 - `<!-- output-of: xprim --kind jvp -->`: what `python -m xprim --kind jvp` prints.
+- `<!-- markdown-of: tools/compatibility.py -->`: what that program of the repository prints, which
+  is Markdown.
 """
 
 import importlib
@@ -21,7 +23,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-_PART = re.compile(r"^<!-- (reference-of|namespace-of|output-of): (.+?) -->$", re.MULTILINE)
+_ROOT = Path(__file__).resolve().parents[2]
+_PART = re.compile(
+    r"^<!-- (reference-of|namespace-of|output-of|markdown-of): (.+?) -->$", re.MULTILINE
+)
 _DECLARES_ALL = re.compile(r"^__all__\b", re.MULTILINE)
 
 
@@ -61,18 +66,27 @@ def namespace_of(package: str) -> str:
 
 def output_of(command: str) -> str:
     """Return what `python -m COMMAND` prints, as a block."""
-    done = subprocess.run(
-        [sys.executable, "-m", *shlex.split(command)], capture_output=True, text=True, check=False
-    )
+    return f"```text\n{_printed_by('-m', *shlex.split(command))}\n```"
+
+
+def markdown_of(program: str) -> str:
+    """Return the Markdown that a program of the repository prints."""
+    path, *arguments = shlex.split(program)
+    return _printed_by(str(_ROOT / path), *arguments)
+
+
+def _printed_by(*arguments: str) -> str:
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise RuntimeError(f"python -m {command} failed:\n{done.stderr}")
-    return f"```text\n{done.stdout.rstrip()}\n```"
+        raise RuntimeError(f"python {' '.join(arguments)} failed:\n{done.stderr}")
+    return done.stdout.rstrip()
 
 
 MAKER_BY_PART: dict[str, Callable[[str], str]] = {
     "reference-of": reference_of,
     "namespace-of": namespace_of,
     "output-of": output_of,
+    "markdown-of": markdown_of,
 }
 
 

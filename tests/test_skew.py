@@ -1,0 +1,183 @@
+"""Packages of one version beside siblings of another, in a repository of two small packages."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import textwrap
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("hatchling")
+pytest.importorskip("packaging")
+
+from tools import compatibility, releases, skew
+
+LOW = "def double(x):\n    return 2 * x\n"
+HIGH = "from low import double\n\n\ndef quadruple(x):\n    return double(double(x))\n"
+TESTS_OF_LOW = "from low import double\n\n\ndef test_double():\n    assert double(2) == 4\n"
+TESTS_OF_HIGH = "from high import quadruple\n\n\ndef test_it():\n    assert quadruple(2) == 8\n"
+COMPOSITION = (
+    "import high\nimport low\n\n\ndef test_both():\n    assert high.double is low.double\n"
+)
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """A repository of which one commit is the release of both packages."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # they take most of the time
+    root = tmp_path / "repository"
+    write(root, "packages/low/src/low/__init__.py", LOW)
+    write(root, "packages/low/tests/test_low.py", TESTS_OF_LOW)
+    write(root, "packages/high/src/high/__init__.py", HIGH)
+    write(root, "packages/high/tests/test_high.py", TESTS_OF_HIGH)
+    write(root, "tests/composition/test_both.py", COMPOSITION)
+    write(root, "docs/about.md", "Two packages.\n")
+    set_version(root, "low", "0.1.0")
+    set_version(root, "high", "0.1.0", "tiny-low>=0.1,<0.2")
+    git(root, "init", "-q")
+    commit(root)
+    head = releases.commit_of(root, "HEAD")
+    entries = [f'[[release]]\npackage = "{p}"\nversion = "0.1.0"\ncommit = "{head}"\n'
+               for p in ("low", "high")]  # fmt: skip
+    write(root, "releases.toml", "\n".join(entries))
+    commit(root)
+    return root
+
+
+def test_a_compatible_change_passes_both_ways_and_is_kept(repository, capsys):
+    write(repository, "packages/low/src/low/__init__.py", LOW + "\n\ndef half(x): return x / 2\n")
+    assert run(repository, "high") == 0
+    said = capsys.readouterr().out
+    assert (
+        "high 0.1.0 of today beside released siblings (0.1.0), own tests: passed. 1 passed" in said
+    )
+    assert "high 0.1.0 beside today's siblings (0.1.0), own tests: passed. 1 passed" in said
+    kept = json.loads((repository / releases.RESULTS).read_text())
+    assert {(k["direction"], k["tests"], k["outcome"]) for k in kept} == {
+        (direction, tests, "passed")
+        for direction in (releases.TODAY_AMONG_RELEASED, releases.RELEASED_AMONG_TODAY)
+        for tests in ("own", "composition")
+    }
+    assert kept[0]["versions"] == {"high": "0.1.0", "low": "0.1.0 (today)"}
+    page = compatibility.compatibility(repository)
+    assert "| `high` | 0.1.0 | 0.1.0 (" in page and "`low<0.2,>=0.1`" in page
+    assert "| `high` 0.1.0 | 0.1.0 (today): low | own | **passed**: 1 passed, 0 failed" in page
+
+
+def test_a_changed_signature_fails_the_released_sibling(repository, capsys):
+    write(repository, "packages/low/src/low/__init__.py", "def double(*, x):\n    return 2 * x\n")
+    assert run(repository, "high") == 1
+    said = capsys.readouterr().out
+    assert (
+        "high 0.1.0 beside today's siblings (0.1.0), own tests: failed. 0 passed, 1 failed" in said
+    )
+    assert "takes 0 positional arguments but 1 was given" in said
+
+
+def test_what_the_released_sibling_lacks_fails_todays_package(repository, capsys):
+    write(repository, "packages/low/src/low/__init__.py", LOW + "\n\ndef four(x): return 4 * x\n")
+    high = "from low import double, four\n\n\ndef quadruple(x):\n    return four(x)\n"
+    write(repository, "packages/high/src/high/__init__.py", high)
+    assert run(repository, "high", "--tests", "own") == 1
+    said = capsys.readouterr().out
+    assert "high 0.1.0 of today beside released siblings (0.1.0), own tests: failed" in said
+    assert "cannot import name 'four'" in said
+    assert "high 0.1.0 beside today's siblings (0.1.0), own tests: passed" in said
+
+
+def test_a_raised_range_takes_the_mixture_out_with_a_sentence(repository, capsys):
+    write(repository, "packages/low/src/low/__init__.py", "def double(*, x):\n    return 2 * x\n")
+    write(
+        repository, "packages/high/src/high/__init__.py", HIGH.replace("double(x)", "double(x=x)")
+    )
+    write(repository, "packages/low/tests/test_low.py", TESTS_OF_LOW.replace("(2)", "(x=2)"))
+    set_version(repository, "low", "0.2.0")
+    set_version(repository, "high", "0.2.0", "tiny-low>=0.2,<0.3")
+    assert run(repository, "high", "low") == 0
+    said = capsys.readouterr().out
+    assert (
+        "own tests: not admitted. high 0.2.0 of today wants low<0.3,>=0.2, and this is low 0.1.0"
+        in said
+    )
+    assert "high 0.1.0 wants low<0.2,>=0.1, and this is low 0.2.0 of today" in said
+    outcomes = {k["outcome"] for k in json.loads((repository / releases.RESULTS).read_text())}
+    assert outcomes == {"not admitted", "passed"}  # low's own tests need no sibling
+
+
+def test_a_commit_may_stand_for_the_release_and_then_nothing_is_kept(repository, capsys):
+    write(repository, "releases.toml", "")
+    assert run(repository, "low") == 0
+    assert "low: nothing is released yet" in capsys.readouterr().out
+    assert run(repository, "low", "--as-released", "HEAD", "--tests", "own") == 0
+    assert "low 0.1.0 beside today's siblings (0.1.0), own tests: passed" in capsys.readouterr().out
+    assert not (repository / releases.RESULTS).exists()
+
+
+def test_a_list_that_the_repository_does_not_bear_out_is_refused(repository, capsys):
+    head = releases.commit_of(repository, "HEAD")
+    entry = '[[release]]\npackage = "low"\nversion = "{}"\ncommit = "{}"\n'
+    write(repository, "releases.toml", entry.format("0.3.0", head))
+    assert run(repository, "low") == 2
+    assert "low 0.3.0 is said to be of commit" in capsys.readouterr().out
+    write(repository, "releases.toml", entry.format("0.1.0", "0" * 40))
+    assert run(repository, "low") == 2
+    assert "the repository has no commit 0000" in capsys.readouterr().out
+
+
+def test_what_changed_is_told_against_the_last_release(repository):
+    workspace = releases.read_workspace(repository)
+    assert releases.changed_packages(workspace) == []
+    write(repository, "packages/low/src/low/__init__.py", LOW.replace("2 * x", "x + x"))
+    commit(repository)
+    write(repository, "docs/about.md", "Two small packages.\n")
+    commit(repository)
+    assert releases.changed_packages(workspace) == ["low"]
+    assert releases.with_dependents(workspace, ["low"]) == ["low", "high"]
+    assert releases.with_dependents(workspace, ["high"]) == ["high"]
+    unreleased = releases.Workspace(repository, ())
+    assert releases.changed_packages(unreleased) == ["high", "low"]
+
+
+def test_the_list_of_this_repository_can_be_read():
+    workspace = releases.read_workspace()
+    assert {r.package for r in workspace.releases} <= set(workspace.packages)
+    page = compatibility.compatibility()
+    assert all(f"| `{package}` | " in page for package in workspace.packages)
+
+
+# -------------------------------------------------------------------------------- the repository
+
+
+def run(root: Path, *arguments: str) -> int:
+    return skew.main([*arguments, "--root", str(root)])
+
+
+def write(root: Path, path: str, text: str) -> None:
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_text(text)
+
+
+def set_version(root: Path, package: str, version: str, *requirements: str) -> None:
+    text = f"""
+        [build-system]
+        requires = ["hatchling"]
+        build-backend = "hatchling.build"
+        [project]
+        name = "tiny-{package}"
+        version = "{version}"
+        dependencies = {json.dumps(requirements)}
+        [tool.hatch.build.targets.wheel]
+        packages = ["src/{package}"]
+        """
+    write(root, f"packages/{package}/pyproject.toml", textwrap.dedent(text))
+
+
+def commit(root: Path) -> None:
+    git(root, "add", "-A")
+    git(root, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "A step")
+
+
+def git(root: Path, *arguments: str) -> None:
+    subprocess.run(["git", "-C", str(root), *arguments], check=True)
