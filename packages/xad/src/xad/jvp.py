@@ -17,6 +17,7 @@ from typing import Any
 
 import xtree
 from xad.arguments import flat_arguments
+from xad.derivative_kernels import USES_BEFORE_KERNEL, JVPKernel
 from xad.tangents import (
     Tangent,
     checked_tangents,
@@ -27,8 +28,6 @@ from xad.tangents import (
     typed_as,
     zeros_of,
 )
-from xnp.numpy.dispatch import host_of, new_table, plan_of_repeated
-from xnp.numpy.host_programs import HostProgram, compiled_program
 from xprim import (
     EAGER,
     Array,
@@ -46,11 +45,15 @@ from xprim import (
     state,
     trace_to_jaxpr,
 )
+from xprim.kernels import KernelTable, numpy_operand
+from xprim.numpy_kernels import numpy_function
 from xprim.source import capture
 from xprim.tracebacks import boundary
 from xprim.wording import described
 
-_plans = new_table()  # by primitive, abstract values of primals and tangents, and params
+# by primitive, abstract values of primals and tangents, and params
+_kernels = KernelTable("jvp", uses=USES_BEFORE_KERNEL)
+_values = config.values
 
 
 class JVPTracer(Tracer):
@@ -158,15 +161,15 @@ class JVPTrace(Trace):
         return primitive.rule("jvp")  # type: ignore[no-any-return]
 
 
-class PlannedJVPTrace(JVPTrace):
-    """Forward mode while everything is evaluated at once: a rule used often becomes a plan."""
+class EagerJVPTrace(JVPTrace):
+    """Forward mode while everything is evaluated at once: a rule used often becomes a kernel."""
 
     __slots__ = ()
 
     def process(
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
     ) -> tuple[Any, ...]:
-        """Run the plan of the primitive where there is one, else apply its rule."""
+        """Run the kernel of the derivative where there is one, else apply the rule."""
         if primitive.call_like:
             return super().process(primitive, operands, params)
         primals: list[Any] = []
@@ -181,16 +184,18 @@ class PlannedJVPTrace(JVPTrace):
                 primals.append(x)
                 key += x.aval, None
         hosts = _hosts_of((*primals, *dots))
-        plan = plan_of_repeated(_plans, key, params, _plan_of) if dots and hosts else None
-        if plan is None:
+        kernel = None
+        if dots and hosts:
+            key += params.items()
+            kernel = _kernels.use(key, _kernel_of, primitive, key, params)
+        if kernel is None:
             return super().process(primitive, operands, params)
-        run, avals_out, dot_numbers, dot_avals = plan
-        results = state.run_quietly(run, *hosts)
-        outs = [ConcreteArray(host, aval) for host, aval in zip(results, avals_out, strict=False)]
-        dots = results[len(outs) :]
+        results = state.run_quietly(kernel.run, *hosts)
+        outs = list(map(ConcreteArray, results, kernel.avals_out))
+        dots = list(map(ConcreteArray, results[len(outs) :], kernel.dot_avals))
         return tuple([
-            out if k is None else JVPTracer(self, out, ConcreteArray(dots[k], dot_avals[k]))
-            for out, k in zip(outs, dot_numbers, strict=True)
+            out if k is None else JVPTracer(self, out, dots[k])
+            for out, k in zip(outs, kernel.dot_numbers, strict=True)
         ])  # fmt: skip
 
 
@@ -249,7 +254,7 @@ def jvp_flat(
     previous = state.trace
     parent = previous if parent is None else parent
     if trace_class is None:
-        trace_class = PlannedJVPTrace if parent is EAGER else JVPTrace
+        trace_class = EagerJVPTrace if parent is EAGER else JVPTrace
     trace = trace_class(parent)
     args = [p if type(t) is Zero else JVPTracer(trace, p, t)
             for p, t in zip(primals, tangents, strict=True)]  # fmt: skip
@@ -266,33 +271,31 @@ def jvp_flat(
     return primals_out, tangents_out
 
 
-# --- plans ----------------------------------------------------------------------------------------
+# --- kernels --------------------------------------------------------------------------------------
 
 
 def _hosts_of(values: Sequence[Any]) -> list[Any]:
     """Return the elements of arrays if NumPy may compute with all of them, else nothing."""
     hosts = []
     for x in values:
-        host = host_of(x) if type(x) is ConcreteArray else None
+        host = numpy_operand(x) if type(x) is ConcreteArray else None
         if host is None:
             return []
         hosts.append(host)
     return hosts
 
 
-def _plan_of(primitive: Primitive, key: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Return a primitive with its derivative as one function of ndarrays, or None.
+def _kernel_of(primitive: Primitive, key: Sequence[Any], params: dict[str, Any]) -> JVPKernel:
+    """Return the kernel of a primitive with its derivative.
 
     Args:
       primitive: what is differentiated.
-      key: for each operand its abstract value and that of its tangent, None for zero.
+      key: the primitive; for each operand its abstract value and that of its tangent, None for
+        zero; the params.
       params: of the primitive.
-
-    Returns:
-      The function; the abstract values of the results; for each of them the number of its tangent
-      among the results that follow, None for zero; and the abstract values of those.
     """
-    avals, dot_avals = key[::2], key[1::2]
+    types = key[1 : len(key) - len(params)]
+    avals, dot_avals = types[::2], types[1::2]
     dot_numbers: list[int | None] = []
 
     def forward(*values: Any) -> list[Any]:
@@ -307,13 +310,9 @@ def _plan_of(primitive: Primitive, key: Sequence[Any], params: dict[str, Any]) -
         dot_numbers.extend([None if type(d) is Zero else next(numbers) for d in out_dots])
         return [*outs, *nonzero]
 
-    jaxpr, consts = trace_to_jaxpr(forward, [*avals, *[d for d in dot_avals if d is not None]])
-    run = compiled_program(HostProgram(jaxpr, consts), EAGER.backend, bare=False)
-    if run is None:
-        return None
-    count = len(dot_numbers)
-    avals_out = tuple([v.aval for v in jaxpr.outvars])
-    return run, avals_out[:count], dot_numbers, avals_out[count:]
+    given_avals = [*avals, *[d for d in dot_avals if d is not None]]
+    program = ClosedJaxpr(*trace_to_jaxpr(forward, given_avals))
+    return JVPKernel(numpy_function(program), program, dot_numbers)
 
 
 class JVPHandle:

@@ -17,12 +17,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from xad.derivative_kernels import (
+    USES_BEFORE_KERNEL,
+    KernelEquation,
+    LinearizedKernel,
+    without_kernels,
+)
 from xad.jvp import JVPHandle, JVPTrace, JVPTracer, jvp_flat
-from xad.steps import Plan, Step, with_steps_written_out
 from xad.tangents import JvpRule, Tangent, instantiate, is_differentiable
 from xad.tape import TapeTrace
-from xnp.numpy.dispatch import host_of, new_table, plan_of_repeated
-from xnp.numpy.host_programs import HostProgram, compiled_program
 from xprim import (
     EAGER,
     ClosedJaxpr,
@@ -34,13 +37,18 @@ from xprim import (
     Zero,
     close_over,
     closed_without_dead_code,
+    config,
     eval_closed,
     state,
     substituted,
     trace_to_jaxpr,
 )
+from xprim.kernels import KernelTable, Refusal, numpy_operand
+from xprim.numpy_kernels import numpy_function
 
-_plans = new_table()  # by primitive, tangents, abstract values and params
+# by primitive, tangents, abstract values and params
+_kernels = KernelTable("linearize", uses=USES_BEFORE_KERNEL)
+_values = config.values
 
 
 class LinearizeTrace(JVPTrace):
@@ -51,65 +59,6 @@ class LinearizeTrace(JVPTrace):
     name = "grad"
     parent: TapeTrace
 
-    def process(
-        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
-    ) -> tuple[Any, ...]:
-        """Run the plan of the primitive where there is one, else apply its rule."""
-        if self.parent.parent is EAGER and not primitive.call_like:
-            results = self._planned(primitive, operands, params)
-            if results is not None:
-                return results
-        return super().process(primitive, operands, params)
-
-    def _planned(
-        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
-    ) -> tuple[Any, ...] | None:
-        """Evaluate a primitive by its plan and record its step; None when that cannot be."""
-        tape = self.parent
-        hosts: list[Any] = []
-        key: list[Any] = [primitive]
-        dots: list[Var] = []  # each once
-        for x in operands:
-            number = -1
-            if type(x) is JVPTracer and x._trace is self:
-                dot, x = x.tangent, x.primal
-                if type(dot) is not JaxprTracer or dot._trace is not tape:
-                    return None
-                v = dot.variable
-                if v in dots:
-                    number = dots.index(v)
-                else:
-                    number = len(dots)
-                    dots.append(v)
-            if type(x) is not ConcreteArray:
-                return None
-            host = x._host if x._buffer is None else host_of(x)
-            if host is None:
-                return None
-            hosts.append(host)
-            key += number, x.aval
-        if not dots:
-            return EAGER.process(primitive, operands, params)
-        plan = plan_of_repeated(_plans, key, params, _plan_of)
-        return None if plan is None else self._step(plan, primitive, hosts, dots)
-
-    def _step(
-        self, plan: Plan, primitive: Primitive, hosts: list[Any], dots: list[Var]
-    ) -> tuple[Any, ...]:
-        results = state.run_quietly(plan.run, *hosts)
-        tape = self.parent
-        if plan.linear.outvars:
-            outputs = [Var(v.aval) for v in plan.linear.outvars]
-            known = (*plan.constants, *hosts, *results)
-            residuals = [known[k] for k in plan.picked]
-            tape.eqns.append(Step(primitive, dots, outputs, plan, residuals))
-            dots = dots + outputs
-        outs = []
-        for aval, k, host in zip(plan.avals_out, plan.dots_out, results, strict=False):
-            out = ConcreteArray(host, aval)
-            outs.append(out if k is None else JVPTracer(self, out, JaxprTracer(tape, dots[k])))
-        return tuple(outs)
-
     @property
     def handle(self) -> JVPHandle:
         """What the rules of call-like primitives transform their programs with."""
@@ -119,6 +68,71 @@ class LinearizeTrace(JVPTrace):
         """Return the `linearize` rule, or the `jvp` rule where there is none."""
         rule: Callable[..., Any] = primitive.rules.get("linearize") or primitive.rule("jvp")
         return rule
+
+
+class EagerLinearizeTrace(LinearizeTrace):
+    """The same while everything is evaluated at once: a rule used often becomes a kernel."""
+
+    __slots__ = ()
+
+    def process(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """Evaluate by the kernel of the primitive where there is one, else apply its rule."""
+        tape = self.parent
+        hosts: list[Any] = []
+        key: list[Any] = [primitive]
+        dots: list[Var] = []  # each once
+        for x in operands:
+            number = -1
+            if type(x) is JVPTracer and x._trace is self:
+                dot, x = x.tangent, x.primal
+                if type(dot) is not JaxprTracer or dot._trace is not tape:
+                    break
+                v = dot.variable
+                if v in dots:
+                    number = dots.index(v)
+                else:
+                    number = len(dots)
+                    dots.append(v)
+            if type(x) is not ConcreteArray:
+                break
+            host = x._host if x._buffer is None else numpy_operand(x)
+            if host is None:
+                break
+            hosts.append(host)
+            key += number, x.aval
+        else:
+            if not dots:
+                return EAGER.process(primitive, operands, params)
+            key += params.items()
+            try:
+                kernel = _kernels.get((*key, _values.__dict__["cached_context"]))
+            except TypeError:  # an unhashable param: the rules say which
+                kernel = None
+            if type(kernel) is not LinearizedKernel and not primitive.call_like:
+                kernel = _kernels.use(key, _kernel_of, primitive, key, params)
+            if kernel is not None:
+                return self._by_kernel(kernel, primitive, hosts, dots)
+        return super().process(primitive, operands, params)
+
+    def _by_kernel(
+        self, kernel: LinearizedKernel, primitive: Primitive, hosts: list[Any], dots: list[Var]
+    ) -> tuple[Any, ...]:
+        """Evaluate, and record the linear part."""
+        results = state.run_quietly(kernel.run, *hosts)
+        tape = self.parent
+        if kernel.linear.outvars:
+            outputs = [Var(v.aval) for v in kernel.linear.outvars]
+            known = (*kernel.constants, *hosts, *results)
+            residuals = [known[k] for k in kernel.picked]
+            tape.eqns.append(KernelEquation(primitive, dots, outputs, kernel, residuals))
+            dots = dots + outputs
+        outs = []
+        for aval, k, host in zip(kernel.avals_out, kernel.dots_out, results, strict=False):
+            out = ConcreteArray(host, aval)
+            outs.append(out if k is None else JVPTracer(self, out, JaxprTracer(tape, dots[k])))
+        return tuple(outs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +146,7 @@ class LinearProgram:
 
     def closed(self) -> ClosedJaxpr:
         """Return the tape as a program of plain equations without dead code."""
-        closed = ClosedJaxpr(*with_steps_written_out(self.jaxpr, self.residuals))
+        closed = ClosedJaxpr(*without_kernels(self.jaxpr, self.residuals))
         return closed_without_dead_code(closed, keep_arguments=True)[0]
 
 
@@ -154,7 +168,8 @@ def linearize_flat(
     tape = TapeTrace(parent)
     dots = [tape.argument(p.aval) if nz else Zero(p.aval)
             for p, nz in zip(primals, nonzero, strict=True)]  # fmt: skip
-    outs, out_dots = jvp_flat(fun, primals, dots, LinearizeTrace, tape)
+    trace_class = EagerLinearizeTrace if parent is EAGER else LinearizeTrace
+    outs, out_dots = jvp_flat(fun, primals, dots, trace_class, tape)
     if wanted:
         out_dots = [
             _recorded_zero(tape, d) if w and type(d) is Zero and is_differentiable(d.aval) else d
@@ -272,32 +287,38 @@ def _linear_part(program: LinearProgram) -> tuple[ClosedJaxpr, list[Any]]:
     return close_over(live.jaxpr, live.consts)
 
 
-# --- plans ----------------------------------------------------------------------------------------
+# --- kernels --------------------------------------------------------------------------------------
 
 
-def _plan_of(primitive: Primitive, key: list[Any], params: dict[str, Any]) -> Plan | None:
-    """Return the plan for operands with tangents of given numbers and abstract values, or None."""
-    numbers, avals = key[::2], key[1::2]
+def _kernel_of(
+    primitive: Primitive, key: Sequence[Any], params: dict[str, Any]
+) -> LinearizedKernel:
+    """Return the kernel of a primitive.
+
+    Args:
+      primitive: what is evaluated.
+      key: the primitive; for each operand the number of its tangent, -1 for zero, and its abstract
+        value; the params.
+      params: of the primitive.
+    """
+    types = key[1 : len(key) - len(params)]
+    numbers, avals = types[::2], types[1::2]
     evaluated = trace_to_jaxpr(lambda *xs: primitive.bind(*xs, **params), avals)
     split = LINEARIZE_HANDLE.linearize_jaxpr(ClosedJaxpr(*evaluated), [k >= 0 for k in numbers])
-    primal = HostProgram(split.primal.jaxpr, split.primal.consts)
-    run = compiled_program(primal, EAGER.backend, bare=False)
-    if run is None or any(type(c) is not ConcreteArray for c in split.linear.consts):
-        return None
+    run = numpy_function(split.primal)
+    if any(type(c) is not ConcreteArray for c in split.linear.consts):
+        raise Refusal("its derivative captured a traced value")
     linear, dots_out = _with_shared_tangents(split, [k for k in numbers if k >= 0])
-    if linear is None:
-        return None
     constants = [c.to_host() for c in split.linear.consts]
     first = len(constants)
     extra = itertools.count(first + len(avals) + split.num_results)
     picked = [*range(first), *[first + k if k >= 0 else next(extra) for k in split.forwarded]]
     avals_out = split.primal.out_avals[: split.num_results]
-    return Plan(run, avals_out, dots_out, linear, picked, constants)
+    programs = (split.primal, split.linear)
+    return LinearizedKernel(run, avals_out, programs, dots_out, linear, picked, constants)
 
 
-def _with_shared_tangents(
-    split: Linearized, numbers: list[int]
-) -> tuple[Jaxpr | None, list[int | None]]:
+def _with_shared_tangents(split: Linearized, numbers: list[int]) -> tuple[Jaxpr, list[int | None]]:
     """Return the linear part with the residuals as constants and each tangent as one argument.
 
     Args:
@@ -325,7 +346,7 @@ def _with_shared_tangents(
             dots_out.append(None)
         else:
             if v not in made or v in results:
-                return None, []
+                raise Refusal("two of its results have one tangent, or a tangent is constant")
             dots_out.append(len(distinct) + len(results))
             results.append(v)
     constvars = [*jaxpr.constvars, *residuals]

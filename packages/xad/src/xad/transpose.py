@@ -8,15 +8,12 @@ evaluated first. The rules' operations go to the current trace, so reverse mode 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from xad.steps import Plan, Step
+from xad.derivative_kernels import KernelEquation, LinearizedKernel
 from xad.tangents import Tangent, added, instantiate, tangent_aval
-from xnp.numpy.dispatch import host_of
-from xnp.numpy.host_programs import HostProgram, compiled_program
 from xprim import (
-    EAGER,
     ClosedJaxpr,
     ConcreteArray,
     Equation,
@@ -30,6 +27,8 @@ from xprim import (
     state,
     trace_to_jaxpr,
 )
+from xprim.kernels import Kernel, KernelTable, numpy_operand
+from xprim.numpy_kernels import numpy_function
 
 _values = config.values
 
@@ -73,8 +72,8 @@ def _run_backwards(eqns: Sequence[Equation], env: Env, cts: Env) -> None:
     outer = now["source"]
     try:
         for eqn in reversed(eqns):
-            if type(eqn) is Step:
-                _run_step_backwards(eqn, env, cts)
+            if type(eqn) is KernelEquation:
+                _run_kernel_backwards(eqn, env, cts)
                 continue
             given = _cotangents_of_results(eqn, cts)
             if given is None:
@@ -133,59 +132,75 @@ def _transpose_equation(eqn: Equation, given: Sequence[Tangent], env: Env, cts: 
             cts[x] = result if old is None else added(old, result)
 
 
-# --- steps ----------------------------------------------------------------------------------------
+# --- kernels --------------------------------------------------------------------------------------
 
 
-def _run_step_backwards(step: Step, env: Env, cts: Env) -> None:
-    """Add the cotangents of a step's arguments to `cts`, by one function where that may be."""
-    plan = step.plan
-    values = [*step.residuals]
-    key: list[Any] = []
-    for v in (*step.outputs, *step.inputs):
+class _BackwardKernel(Kernel):
+    """The way back of a `LinearizedKernel` for some cotangents.
+
+    `run` takes the residuals and the cotangents that are given.
+
+    Attributes:
+      numbers: of the arguments whose cotangents are returned.
+    """
+
+    __slots__ = ("numbers",)
+
+    def __init__(
+        self, run: Callable[..., Any], program: ClosedJaxpr, numbers: Sequence[int]
+    ) -> None:
+        super().__init__(run, program.out_avals, (program,))
+        self.numbers = numbers
+
+
+# by the kernel of a primitive, and the abstract values of the cotangents, None for zero
+_kernels = KernelTable("transpose", rule_kind="transpose")
+
+
+def _run_kernel_backwards(eqn: KernelEquation, env: Env, cts: Env) -> None:
+    """Add the cotangents of an equation's arguments to `cts`, by one function where that may be."""
+    values = [*eqn.residuals]
+    key: list[Any] = [eqn.primitive, eqn.kernel]
+    for v in (*eqn.outputs, *eqn.inputs):
         ct = cts.get(v)
         if ct is None:
             key.append(None)
             continue
         if type(ct) is not ConcreteArray:
-            return _run_written_out(step, env, cts)
-        host = ct._host if ct._buffer is None else host_of(ct)
+            return _run_expanded(eqn, env, cts)
+        host = ct._host if ct._buffer is None else numpy_operand(ct)
         if host is None:
-            return _run_written_out(step, env, cts)
+            return _run_expanded(eqn, env, cts)
         key.append(ct.aval)
         values.append(host)
-    known_as = (*key, _values.__dict__["cached_context"])
-    found = plan.backward.get(known_as)
-    if found is None:
-        found = plan.remember_backward(known_as, _backward_of(plan, key))
-    run, numbers, avals = found
-    if run is None:
-        return _run_written_out(step, env, cts)
-    for v in step.outputs:
+    kernel = _kernels.get((*key, _values.__dict__["cached_context"]))
+    if type(kernel) is not _BackwardKernel:
+        kernel = _kernels.use(key, _backward_kernel, eqn.kernel, key[2:])
+        if kernel is None:
+            return _run_expanded(eqn, env, cts)
+    for v in eqn.outputs:
         cts.pop(v, None)
-    for k, aval, result in zip(numbers, avals, state.run_quietly(run, *values), strict=True):
-        cts[step.inputs[k]] = ConcreteArray(result, aval)
+    results = state.run_quietly(kernel.run, *values)
+    for k, aval, result in zip(kernel.numbers, kernel.avals_out, results, strict=True):
+        cts[eqn.inputs[k]] = ConcreteArray(result, aval)
     return None
 
 
-def _run_written_out(step: Step, env: Env, cts: Env) -> None:
-    eqns, values = step.written_out()
+def _run_expanded(eqn: KernelEquation, env: Env, cts: Env) -> None:
+    eqns, values = eqn.expanded()
     env.update(values)
     _run_backwards(eqns, env, cts)
 
 
-def _backward_of(plan: Plan, key: Sequence[Any]) -> tuple[Any, Sequence[int], Sequence[Any]]:
-    """Return the way back for some cotangents as a function of ndarrays, and what it returns.
+def _backward_kernel(kernel: LinearizedKernel, key: Sequence[Any]) -> _BackwardKernel:
+    """Return the way back for some cotangents.
 
     Args:
-      plan: of a primitive.
-      key: for each result, then for each argument of `plan.linear`, the abstract value of its
+      kernel: of a primitive.
+      key: for each result, then for each argument of `kernel.linear`, the abstract value of its
         cotangent, or None for zero.
-
-    Returns:
-      The function, from the residuals and the cotangents given to those of arguments, or None; the
-      numbers of these arguments; and the abstract values of their cotangents.
     """
-    linear = plan.linear
+    linear = kernel.linear
     count = len(linear.constvars)
     given = [v for v, a in zip((*linear.outvars, *linear.invars), key, strict=True) if a]
     numbers: list[int] = []
@@ -198,12 +213,8 @@ def _backward_of(plan: Plan, key: Sequence[Any]) -> tuple[Any, Sequence[int], Se
         return [cts[linear.invars[k]] for k in numbers]
 
     avals = [*[v.aval for v in linear.constvars], *[a for a in key if a]]
-    try:
-        jaxpr, consts = trace_to_jaxpr(backward, avals)
-    except Exception:  # a rule looks at values, or is missing and will be named
-        return None, (), ()
-    run = compiled_program(HostProgram(jaxpr, consts), EAGER.backend, bare=False)
-    return run, numbers, [v.aval for v in jaxpr.outvars]
+    program = ClosedJaxpr(*trace_to_jaxpr(backward, avals))
+    return _BackwardKernel(numpy_function(program), program, numbers)
 
 
 class TransposeHandle:

@@ -12,7 +12,7 @@ from typing import Any
 import xnp.numpy as xn
 from xnp.attention import dot_product_attention
 from xnp.numpy.creation import asarray
-from xnp.numpy.dispatch import planned
+from xnp.numpy.dispatch import dispatched
 from xnp.numpy.promoting import (
     array_of,
     axis_of,
@@ -50,7 +50,7 @@ def identity(x: Any) -> Array:
     return array_of(x, "identity")
 
 
-@planned(1)
+@dispatched(1)
 def relu(x: Any) -> Array:
     """Return max(x, 0); the derivative at 0 is 0, and that at NaN too."""
     (x,) = promoted("relu", x)
@@ -58,7 +58,7 @@ def relu(x: Any) -> Array:
     return select(bind("gt", x, zero), x, bind("max", bind("stop_gradient", x), zero))
 
 
-@planned(1)
+@dispatched(1)
 def relu6(x: Any) -> Array:
     """Return min(max(x, 0), 6)."""
     (x,) = inexact("relu6", x)
@@ -66,25 +66,25 @@ def relu6(x: Any) -> Array:
     return select(bind("ge", x, six), six, relu(x))
 
 
-@planned(1)
+@dispatched(1)
 def sigmoid(x: Any) -> Array:
     """Return 1 / (1 + e^-x)."""
     return bind("logistic", *inexact("sigmoid", x))
 
 
-@planned(1)
+@dispatched(1)
 def softplus(x: Any) -> Array:
     """Return log(1 + e^x)."""
     return xn.logaddexp(x, 0)
 
 
-@planned(1)
+@dispatched(1)
 def log_sigmoid(x: Any) -> Array:
     """Return log(sigmoid(x)) = -softplus(-x)."""
     return -softplus(-array_of(x, "log_sigmoid"))
 
 
-@planned(1)
+@dispatched(1)
 def silu(x: Any) -> Array:
     """Return x sigmoid(x)."""
     (x,) = inexact("silu", x)
@@ -94,35 +94,35 @@ def silu(x: Any) -> Array:
 swish = silu
 
 
-@planned(1)
+@dispatched(1)
 def mish(x: Any) -> Array:
     """Return x tanh(softplus(x))."""
     (x,) = inexact("mish", x)
     return x * xn.tanh(softplus(x))  # type: ignore[no-any-return]
 
 
-@planned(1)
+@dispatched(1)
 def soft_sign(x: Any) -> Array:
     """Return x / (1 + |x|)."""
     (x,) = inexact("soft_sign", x)
     return x / (abs(x) + 1)  # type: ignore[no-any-return]
 
 
-@planned(1)
+@dispatched(1)
 def hard_tanh(x: Any) -> Array:
     """Return x moved into [-1, 1]."""
     x = array_of(x, "hard_tanh")
     return _where(x > 1, 1, xn.where(x < -1, -1, x))
 
 
-@planned(1)
+@dispatched(1)
 def hard_sigmoid(x: Any) -> Array:
     """Return relu6(x + 3) / 6."""
     (x,) = inexact("hard_sigmoid", x)
     return relu6(x + 3) / 6
 
 
-@planned(1)
+@dispatched(1)
 def hard_silu(x: Any) -> Array:
     """Return x hard_sigmoid(x)."""
     (x,) = inexact("hard_silu", x)
@@ -139,7 +139,7 @@ def _expm1_below_zero(x: Any) -> Array:
     return bind("expm1", select(bind("gt", x, scalar_like(0, x)), scalar_like(0, x), x))
 
 
-@planned(2)
+@dispatched(2)
 def _elu(x: Any, alpha: Any) -> Array:
     (x,) = inexact("elu", x)
     return _where(x > 0, x, alpha * _expm1_below_zero(x))
@@ -157,7 +157,7 @@ def celu(x: Any, alpha: Any = 1.0) -> Array:
     return _where(x > 0, x, alpha * xn.expm1(below / alpha))
 
 
-@planned(1)
+@dispatched(1)
 def selu(x: Any) -> Array:
     """Return scale elu(x, alpha) with the constants that keep mean and variance.
 
@@ -166,7 +166,7 @@ def selu(x: Any) -> Array:
     return 1.0507009873554804934193349852946 * _elu(x, 1.6732632423543772848170429916717)
 
 
-@planned(2)
+@dispatched(2)
 def _leaky_relu(x: Any, slope: Any) -> Array:
     (x,) = inexact("leaky_relu", x)
     return _where(x >= 0, x, slope * x)
@@ -177,7 +177,7 @@ def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
     return _leaky_relu(x, negative_slope)
 
 
-@planned(1)
+@dispatched(1)
 def _gelu(x: Any, approximate: bool) -> Array:
     (x,) = inexact("gelu", x)
     if approximate:
@@ -206,7 +206,7 @@ def glu(x: Any, axis: int = -1) -> Array:
     return first * sigmoid(second)
 
 
-@planned(2)
+@dispatched(2)
 def _squareplus(x: Any, b: Any) -> Array:
     (x,) = inexact("squareplus", x)
     doubled: Array = x + xn.sqrt(xn.square(x) + b)
@@ -218,7 +218,7 @@ def squareplus(x: Any, b: Any = 4) -> Array:
     return _squareplus(x, b)
 
 
-@planned(1)
+@dispatched(1)
 def sparse_plus(x: Any) -> Array:
     """Return 0 below -1, x above 1, and (x + 1)^2 / 4 between."""
     (x,) = inexact("sparse_plus", x)
@@ -226,14 +226,14 @@ def sparse_plus(x: Any) -> Array:
     return _where(x <= -1, 0, xn.where(x >= 1, x, (middle + 1) ** 2 / 4))
 
 
-@planned(1)
+@dispatched(1)
 def sparse_sigmoid(x: Any) -> Array:
     """Return (x + 1) / 2 moved into [0, 1]."""
     (x,) = inexact("sparse_sigmoid", x)
     return 0.5 * xn.clip(x + 1, 0, 2)
 
 
-@planned(1)
+@dispatched(1)
 def log1mexp(x: Any) -> Array:
     """Return log(1 - e^-x) for x > 0, by the form that is exact on either side of log 2.
 

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 import xnp.numpy as xn
-from xnp.numpy.dispatch import planned
+from xnp.numpy.dispatch import dispatched
 from xnp.numpy.promoting import array_of, bind, cast, inexact, scalar_like, spread
 from xnp.numpy.reductions import mask_of, static_axis
 from xprim import Array, dtypes
@@ -31,7 +31,7 @@ def _masked(x: Array, where: Any, value: float) -> Array:
     return x if where is None else _where(mask_of(where, "softmax"), x, scalar_like(value, x))
 
 
-@planned(1)
+@dispatched(1)
 def _softmax(x: Any, axis: Any) -> Array:
     (x,) = inexact("softmax", x)
     shifted = xn.exp(x - _constant_of(xn.max(x, axis, keepdims=True, initial=-math.inf)))
@@ -53,7 +53,7 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
     return _where(where, result, 0)
 
 
-@planned(1)
+@dispatched(1)
 def _log_softmax(x: Any, axis: Any) -> Array:
     (x,) = inexact("log_softmax", x)
     shifted: Array = x - _constant_of(xn.max(x, axis, keepdims=True, initial=-math.inf))
@@ -69,7 +69,7 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
     return _where(where, result, -math.inf)
 
 
-@planned(1)
+@dispatched(1)
 def _logsumexp(a: Any, axis: Any, keepdims: bool) -> Array:
     (a,) = inexact("logsumexp", a)
     real = a.real if dtypes.is_complex(a.dtype) else a

@@ -358,6 +358,18 @@ class JaxprTypeError(XStackTypeError):
     """
 
 
+class ImpureRuleError(XStackError, RuntimeError):
+    """A rule of a primitive did something else for operands of the same types (`enable_checks`).
+
+    Kernels and compiled programs are made from what a rule did once. Wrong::
+
+        def _jvp(primals, tangents):
+            return scaled_p.bind(*primals), scaled_p.bind(*tangents, by=settings.scale)
+
+    Right: `scaled_p` takes `by` as a param, and its caller reads `settings.scale`.
+    """
+
+
 class ShapeError(XStackTypeError, ValueError):
     """Operands have shapes that do not go together.
 

@@ -97,7 +97,7 @@ class Primitive:
             raise DuplicateRuleError(
                 f"{self.name}: a rule of kind {kind!r} exists already."
                 f"\n  got       {self._place_of(rule, row_place(__file__))}"
-                f"\n  expected  only {self._place_of(self.rules[kind], self.defined_at)}"
+                f"\n  expected  only {self.place_of_rule(kind)}"
             )
         self.rules[kind] = rule
 
@@ -110,6 +110,10 @@ class Primitive:
         if type(rule) is Undefined:
             raise self._missing(kind, rule)
         return rule
+
+    def place_of_rule(self, kind: str) -> str:
+        """Return the file and line where the rule of a kind is written."""
+        return self._place_of(self.rules[kind], self.defined_at)
 
     def _place_of(self, rule: Any, row: str) -> str:
         return rule_places(rule, row, self.name)[0] if callable(rule) else f"{row} {rule!r}"

@@ -9,6 +9,16 @@ with one rule for each kind. Rules take and give tuples; operands are positional
     jvp        (primals, tangents, **params) -> (primals_out, tangents_out)
     transpose  (cotangents, *operands, **params) -> cotangents of the operands
     batch      (axis, operands, dims, **params) -> (results, result dims)
+    ufunc      (avals_in, avals_out, **params) -> the NumPy call that equals the `numpy` rule
+    cost       (avals_in, avals_out, **params) -> nanoseconds that compiling would save
+
+A rule is a pure function of its operands, abstract values and params: called again with operands of
+the same abstract values and equal params, it does the same operations. What it reads besides (a
+module's variable, an attribute, a random number, the time) is read once: results are memoised, and
+kernels, compiled programs and derivatives are made from what a rule did one time. A value that
+changes is an operand or a param. Rules that transform programs (jvp, transpose, batch) may be run
+on abstract values, so they cannot look at the elements of their operands. Under
+`config.enable_checks` kernels are compared with the rules at each use.
 
 `Zero(aval)` is a tangent or cotangent known to be zero; `not_mapped` is the batch dimension of a
 value that has none. A linear operand of a `transpose` rule is a `Linear(aval)`; the cotangent of
@@ -17,6 +27,7 @@ any other operand is `Zero`. A package that cares for one more kind declares it 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -117,6 +128,19 @@ declare_kind(
     doc="over which mesh axes the results vary; without a rule, over those of any operand",
 )
 declare_kind(
+    "ufunc",
+    signature="(avals_in, avals_out, **params) -> NumPy function, NumpyCall or None",
+    consumer="xprim",
+    doc="the call of NumPy that equals the numpy rule for these types, which kernels make directly",
+)
+declare_kind(
+    "cost",
+    signature="(avals_in, avals_out, **params) -> nanoseconds",
+    consumer="xjit",
+    doc="by how much a compiled program beats the numpy rule; eager work that saves enough is "
+    "compiled",
+)
+declare_kind(
     "stage",
     signature="(trace, operands, params) -> results",
     consumer="xprim",
@@ -188,6 +212,32 @@ ELEMENTWISE: Final = Symbol(
 STRUCTURAL: Final = Symbol(
     "STRUCTURAL", "moves elements without looking at them: the batch rule serves extended dtypes"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """Stands for an operand of the primitive among the arguments of a `NumpyCall`."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class NumpyCall:
+    """What a `ufunc` rule gives where a function of the operands in their order does not do.
+
+    A kernel lets a `numpy.ufunc` broadcast its operands itself and write over memory that nothing
+    else needs; `numpy.broadcast_to` says that the operation repeats its operand as ufuncs would.
+
+    Attributes:
+      function: of NumPy; it gives one array, or a NumPy scalar in place of one of rank 0.
+      arguments: constants and `Operand`s; None for the operands in their order.
+      specialize: for a ufunc, from the abstract values of the operands, as they are before NumPy
+        broadcasts them, and that of the result to the function that is called in its place.
+    """
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...] | None = None
+    specialize: Callable[[list[ShapedArray], ShapedArray], Callable[..., Any]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The methods, properties and operators of arrays, attached to `Array` when this is imported.
 
-Operators are the functions of `ufuncs`, `logic` and `bits`: those of `ConcreteArray` go straight to
-the dispatch plans. A binary operator returns NotImplemented for what is no array, also where NumPy
+Operators are the functions of `ufuncs`, `logic` and `bits`: those of `ConcreteArray` have kernels
+of their own. A binary operator returns NotImplemented for what is no array, also where NumPy
 could make one of it, so that the other operand's class may answer. Python's own containers and
 strings, which have no answer, are refused with a hint; classes derived from them may have one.
 """
@@ -137,7 +137,7 @@ def _operators() -> dict[str, Any]:
 
 
 def _concrete_operators() -> dict[str, Any]:
-    """Return operators that go straight to plans of their own."""
+    """Return operators that go straight to kernels of their own."""
     table: dict[str, Any] = {}
     for name, function in (_BINARY | _COMPARISONS).items():
         if hasattr(function, "routes"):
@@ -147,7 +147,7 @@ def _concrete_operators() -> dict[str, Any]:
 
 
 def _tracer_operators() -> dict[str, Any]:
-    """Return operators that take the written route, for no plan is ever found for a tracer."""
+    """Return operators as they are written, for no kernel is ever found for a tracer."""
     table: dict[str, Any] = {}
     for name, function in (_BINARY | _COMPARISONS).items():
         if hasattr(function, "routes"):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xnp.numpy.dispatch import planned
+from xnp.numpy.dispatch import dispatched
 from xnp.numpy.indexing import no_out
 from xnp.numpy.promoting import (
     array_of,
@@ -45,7 +45,7 @@ def _count(shape: Any, axes: Any) -> int:
     return math.prod([shape[d] for d in axes])
 
 
-@planned(1)
+@dispatched(1)
 def _mean(a: Any, axis: Any, dtype: Any, keepdims: bool) -> Array:
     a = cast(array_of(a, "mean"), dtype) if dtype is not None else inexact("mean", a)[0]
     axes, aval = axes_of(axis, a.aval.ndim, "mean"), a.aval
@@ -94,7 +94,7 @@ def _taken(a: Any, axis: Any, keepdims: bool, where: Any, dtype: Any) -> Array:
     return summed(mask, axis, dtype, keepdims=keepdims)
 
 
-@planned(1)
+@dispatched(1)
 def _var(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, root: bool) -> Array:
     (a,) = inexact("var", a)
     aval = a.aval

@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from xnp.numpy.dispatch import planned
+from xnp.numpy.dispatch import dispatched
 from xnp.numpy.promoting import (
     array_of,
     axes_of,
@@ -62,7 +62,7 @@ def _mismatch(operation: str, x: Any, y: Any, sizes: tuple[int, int], rule: str)
     )
 
 
-@planned(2)
+@dispatched(2)
 def _dot(a: Any, b: Any, precision: Any, preferred: Any) -> Array:
     a, b = promoted("dot", a, b)
     ranks = a.aval.ndim, b.aval.ndim
@@ -101,7 +101,7 @@ def dot(
     return result if out_sharding is None else placed(result, out_sharding, "dot")
 
 
-@planned(2)
+@dispatched(2)
 def _matmul(a: Any, b: Any, precision: Any, preferred: Any) -> Array:
     a, b = promoted("matmul", a, b)
     for x in (a, b):

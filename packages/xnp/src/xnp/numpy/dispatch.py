@@ -1,18 +1,20 @@
-"""Dispatch plans: what an array function amounts to on the host, found once for each set of avals.
+"""Dispatch: which kernel an array function amounts to, found by the types of its operands.
 
 A function of the NumPy API is written once, for every trace: it promotes, broadcasts and binds
-primitives. That costs microseconds for each layer. `planned` puts a table in front of it, from the
-abstract values of the operands (and the static arguments) to a *plan*: the NumPy rules of the
-primitives that the function binds, chained into one Python function, and the abstract values of
-the results. While evaluating small host arrays, a call is then one dictionary look-up and that
-function; anything else takes the written route. Both give the same by construction, for the plan
-is the function's own jaxpr.
+primitives. That costs microseconds for each layer. `dispatched` puts a table of kernels in front of
+it, by the abstract values of the operands (and the static arguments). A kernel is made from the
+function's own jaxpr, so both ways give the same:
 
-    operands -> (avals, statics, options) -> plan -> NumPy -> ConcreteArray
+    small operands on the host   one function of ndarrays, made at the first call
+    operands on a device         the compiled program of the one primitive that it amounts to
+    anything else                the function as it is written
 
-Python scalars are keyed by their type, not their value. Tables are bounded; they are emptied when
-an option or the compiler backend changes for the process, and keyed by the options of the thread.
-Neighbours: `host_programs` turns jaxprs into functions; `promoting` has the written route's parts.
+Python scalars are keyed by their type, not their value. After a large operation the processor's
+caches hold data, not the interpreter's state: each layer of Python between the user and the runtime
+then costs microseconds, so programs on a device are found by one look-up as well.
+
+Neighbours: `xprim.kernels` has the tables, `xprim.numpy_kernels` writes the functions of ndarrays;
+`promoting` has what the functions are written with.
 """
 
 from __future__ import annotations
@@ -23,21 +25,30 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from xnp.numpy.host_programs import compiled_program, program_of
-from xnp.numpy.layouts import arranged
 from xnp.numpy.promoting import apart
-from xnp.numpy.started import start
-from xprim import ConcreteArray, config, dtypes, promotion, scalar_array, shaped_array, state
-from xprim.eager import EAGER
+from xnp.primitives.memory_order import for_memory_order
+from xnp.primitives.table import NATIVE
+from xprim import (
+    EAGER,
+    ClosedJaxpr,
+    ConcreteArray,
+    Equation,
+    Var,
+    config,
+    dtypes,
+    promotion,
+    scalar_array,
+    shaped_array,
+    state,
+    trace_to_jaxpr,
+)
+from xprim.kernels import Kernel, KernelTable, Refusal, numpy_operand
+from xprim.numpy_kernels import numpy_function
 
-MAX_PLANS = 2048  # in one table
-_LARGE = 4096  # elements
+_LARGE = 4096  # elements: `numpy_operand` leaves more of them to a device
 
 F = TypeVar("F", bound=Callable[..., Any])
-Plan = tuple[Callable[..., Any], Any]
-Table = dict[Any, Any]
 
-_tables: list[Table] = []
 _values = config.values
 _ndarray = np.ndarray
 _SCALARS = frozenset([bool, int, float, complex])
@@ -48,90 +59,8 @@ _INT32 = range(-(2**31), 2**31)
 host_aval = functools.lru_cache(maxsize=4096)(shaped_array)
 
 
-def new_table() -> Table:
-    """Return an empty table of plans that is emptied whenever plans may have become wrong."""
-    table: Table = {}
-    _tables.append(table)
-    return table
-
-
-@config.when_changed
-def forget_plans() -> None:
-    """Empty all tables."""
-    for table in _tables:
-        table.clear()
-
-
-def remember(table: Table, key: Any, plan: Any) -> None:
-    """Store a plan; `key` is completed by the options of this thread."""
-    config.trace_context()
-    if len(table) >= MAX_PLANS:
-        table.clear()
-    table[*key, _values.__dict__["cached_context"]] = plan
-
-
-def plan_of_repeated(
-    table: Table, key: list[Any], params: dict[str, Any], make: Callable[..., Any]
-) -> Any:
-    """Return the plan of a primitive, which is made when it was asked for several times.
-
-    Args:
-      table: of plans.
-      key: the primitive, then what else the plan depends on.
-      params: of the primitive, a part of the key.
-      make: called with the primitive, the rest of the key and the params under evaluation; None or
-        an error (a rule may look at values while they are there) mean that there is no plan.
-
-    Returns:
-      The plan, or None: the primitive must go by its rules.
-    """
-    whole = [*key, *params.items()] if params else key
-    try:
-        plan = table.get((*whole, _values.__dict__["cached_context"]), 0)
-    except TypeError:  # an unhashable param: the rules say which
-        return None
-    if type(plan) is int:
-        if plan < USES_BEFORE_PLAN:
-            remember(table, whole, plan + 1)
-            return None
-        plan = _made(make, key, params)
-        remember(table, whole, plan)
-    return None if plan is _NO_PLAN else plan
-
-
-# A plan costs about 0.13 ms for each direction and saves some 4 us at each use.
-USES_BEFORE_PLAN = 16
-_NO_PLAN = object()
-
-
-def _made(make: Callable[..., Any], key: list[Any], params: dict[str, Any]) -> Any:
-    previous = state.trace
-    state.trace = EAGER
-    try:
-        plan = make(key[0], key[1:], params)
-    except Exception:
-        return _NO_PLAN
-    finally:
-        state.trace = previous
-    return _NO_PLAN if plan is None else plan
-
-
-def host_of(x: ConcreteArray) -> Any:
-    """Return the host elements of an array if NumPy may compute with them, else None.
-
-    An array that has a buffer belongs to the device of that buffer: the compiler backend says
-    whether that is the host's own memory, in which case its elements are read in place. Large ones
-    are left to it, for they may still be in the making.
-    """
-    if x._buffer is None:
-        return x._host
-    if x.aval.size > _LARGE or dtypes.is_extended(x.aval.dtype):
-        return None
-    return x.to_host() if EAGER.backend.on_host(x) else None
-
-
-def planned(count: int) -> Callable[[F], F]:
-    """Return a decorator that puts a table of plans in front of an array function.
+def dispatched(count: int) -> Callable[[F], F]:
+    """Return a decorator that puts a table of kernels in front of an array function.
 
     Args:
       count: how many leading positional arguments are arrays (or Python scalars); the others are
@@ -141,7 +70,7 @@ def planned(count: int) -> Callable[[F], F]:
     """
 
     def decorate(written: F) -> F:
-        table = new_table()
+        table = KernelTable(written.__name__)
         fronts = {1: _unary_front, 2: _binary_front}
         fast = fronts[count](written, table) if count in fronts else _front(written, table, count)
         return cast(F, functools.update_wrapper(fast, written))
@@ -149,63 +78,61 @@ def planned(count: int) -> Callable[[F], F]:
     return decorate
 
 
-def _unary_front(written: Callable[..., Any], table: Table) -> Callable[..., Any]:
-    starts = new_table()
-
-    def planned_function(x: Any, *statics: Any) -> Any:
+def _unary_front(written: Callable[..., Any], table: KernelTable) -> Callable[..., Any]:
+    def array_function(x: Any, *statics: Any) -> Any:
         now = state.__dict__
         if type(x) is ConcreteArray and now["trace"] is EAGER:
             host = x._host
             if host is None or x._buffer is not None:
-                host = host_of(x)
+                host = numpy_operand(x)
             if host is None:
-                return apart(start(written, starts, (x, *statics), 1), x)
+                return apart(_on_device(written, table, (x, *statics), 1), x)
             try:
-                plan = table.get((x.aval, statics, _values.__dict__["cached_context"]))
+                kernel = table.get((x.aval, statics, _values.__dict__["cached_context"]))
             except TypeError:  # an unhashable static argument
                 return apart(written(x, *statics), x)
-            if plan is None:
+            if kernel is None:
                 return _first_call(written, table, (x,), statics)
-            run, aval = plan
-            if aval is not None:
+            run = kernel.run
+            if run is not None:
                 result = now["run_quietly"](run, host)
                 if type(result) is not _ndarray:
-                    return _wrapped(result, aval)
-                return ConcreteArray(result, aval)
+                    return _wrapped(result, kernel.avals_out)
+                return ConcreteArray(result, kernel.avals_out)
             return apart(written(x, *statics), x)
         return written(x, *statics)
 
-    return planned_function
+    return array_function
 
 
-def _binary_front(written: Callable[..., Any], table: Table) -> Callable[..., Any]:
-    general, starts = _front(written, table, 2), new_table()
+def _binary_front(written: Callable[..., Any], table: KernelTable) -> Callable[..., Any]:
+    general = _front(written, table, 2)
 
-    def planned_function(x: Any, y: Any, *statics: Any) -> Any:
+    def array_function(x: Any, y: Any, *statics: Any) -> Any:
         now = state.__dict__
         if type(x) is ConcreteArray and type(y) is ConcreteArray and now["trace"] is EAGER:
             a, b = x._host, y._host
             if a is not None and b is not None and x._buffer is None and y._buffer is None:
                 try:
-                    plan = table.get((x.aval, y.aval, statics, _values.__dict__["cached_context"]))
+                    kernel = table.get(
+                        (x.aval, y.aval, statics, _values.__dict__["cached_context"])
+                    )
                 except TypeError:
-                    plan = None
-                if plan is not None and plan[1] is not None:
-                    result, aval = now["run_quietly"](plan[0], a, b), plan[1]
+                    kernel = None
+                if kernel is not None and kernel.run is not None:
+                    result = now["run_quietly"](kernel.run, a, b)
                     if type(result) is not _ndarray:
-                        return _wrapped(result, aval)
-                    return ConcreteArray(result, aval)
-            elif x._buffer is not None and x.aval.size > _LARGE:  # then `host_of` gives None
-                return apart(start(written, starts, (x, y, *statics), 2), x, y)
+                        return _wrapped(result, kernel.avals_out)
+                    return ConcreteArray(result, kernel.avals_out)
+            elif x._buffer is not None and x.aval.size > _LARGE:  # `numpy_operand` gives None
+                return apart(_on_device(written, table, (x, y, *statics), 2), x, y)
         return general(x, y, *statics)
 
-    return planned_function
+    return array_function
 
 
-def _front(written: Callable[..., Any], table: Table, count: int) -> Callable[..., Any]:
-    starts = new_table()
-
-    def planned_function(*args: Any) -> Any:
+def _front(written: Callable[..., Any], table: KernelTable, count: int) -> Callable[..., Any]:
+    def array_function(*args: Any) -> Any:
         if state.__dict__["trace"] is not EAGER:
             return written(*args)
         hosts, key = [], []
@@ -214,9 +141,9 @@ def _front(written: Callable[..., Any], table: Table, count: int) -> Callable[..
             if kind is ConcreteArray:
                 host = x._host
                 if host is None or x._buffer is not None:
-                    host = host_of(x)
+                    host = numpy_operand(x)
                 if host is None:
-                    return apart(start(written, starts, args, count), *args[:count])
+                    return apart(_on_device(written, table, args, count), *args[:count])
                 hosts.append(host)
                 key.append(x.aval)
             elif kind in _SCALARS and (kind is not int or x in _INT32):
@@ -225,19 +152,18 @@ def _front(written: Callable[..., Any], table: Table, count: int) -> Callable[..
             else:
                 return written(*args)
         try:
-            plan = table.get((*key, args[count:], _values.__dict__["cached_context"]))
+            kernel = table.get((*key, args[count:], _values.__dict__["cached_context"]))
         except TypeError:
             return written(*args)
-        if plan is None:
+        if kernel is None:
             return _first_call(written, table, args[:count], args[count:])
-        run, aval = plan
-        if aval is None:
+        if kernel.run is None:
             return apart(written(*args), *args[:count])
-        result = state.run_quietly(run, *hosts)
-        return _wrapped(result, aval) if type(result) is not _ndarray else (
-            ConcreteArray(result, aval))  # fmt: skip
+        result = state.run_quietly(kernel.run, *hosts)
+        return _wrapped(result, kernel.avals_out) if type(result) is not _ndarray else (
+            ConcreteArray(result, kernel.avals_out))  # fmt: skip
 
-    return planned_function
+    return array_function
 
 
 def _wrapped(result: Any, aval: Any) -> Any:
@@ -250,22 +176,19 @@ def _wrapped(result: Any, aval: Any) -> Any:
     )
 
 
-_SEEN: Any = (None, None)  # the written route is taken
-
-
 def _first_call(
-    written: Callable[..., Any], table: Table, operands: tuple[Any, ...], statics: Any
+    written: Callable[..., Any], table: KernelTable, operands: tuple[Any, ...], statics: Any
 ) -> Any:
-    """Take the written route, which raises the errors, and leave a plan for the next call."""
+    """Evaluate as it is written, which raises the errors, and leave a kernel for the next call."""
     results = apart(written(*operands, *statics), *operands)
     key = (*[x.aval if type(x) is ConcreteArray else type(x) for x in operands], statics)
-    plan = _SEEN
-    if _scalars_keep_their_values(operands):
-        avals = tuple([
-            x.aval if type(x) is ConcreteArray else scalar_array(x).aval for x in operands
-        ])  # fmt: skip
-        plan = plan_of(lambda *arrays: written(*arrays, *statics), avals) or _SEEN
-    remember(table, key, plan)
+
+    def make() -> Kernel:
+        if not _scalars_keep_their_values(operands):
+            raise Refusal("a Python integer may be out of the range of int32")
+        return _host_kernel(lambda *arrays: written(*arrays, *statics), operands)
+
+    table.make(key, make)
     return results
 
 
@@ -278,25 +201,82 @@ def _scalars_keep_their_values(operands: Any) -> bool:
         for x in operands)  # fmt: skip
 
 
-def plan_of(function: Callable[..., Any], avals: tuple[Any, ...]) -> Plan | None:
-    """Return the plan of a function of arrays, or None when it must not run as NumPy calls."""
-    several = [False]
+def _host_kernel(function: Callable[..., Any], operands: tuple[Any, ...]) -> Kernel:
+    """Return the kernel of a function for operands as these; one or several results."""
+    avals = tuple([x.aval if type(x) is ConcreteArray else scalar_array(x).aval for x in operands])
+    single = False
 
     def flat(*arrays: Any) -> Any:
+        nonlocal single
         results = function(*arrays)
-        several[0] = isinstance(results, tuple | list)
-        return results if several[0] else (results,)
+        single = not isinstance(results, tuple | list)
+        return (results,) if single else results
 
-    staged = program_of(flat, avals)
-    if staged is None:
-        return None
-    program = compiled_program(staged, EAGER.backend)
-    if program is None:
-        return None
-    out = tuple([v.aval for v in staged.jaxpr.outvars])
-    if several[0]:
-        return program, out
-    return (lambda *hosts: program(*hosts)[0]) if len(out) != 1 else program, out[0]
+    program = ClosedJaxpr(*trace_to_jaxpr(flat, avals))
+    run = numpy_function(program, single=single)
+    return Kernel(run, program.out_avals[0] if single else program.out_avals)
+
+
+# --- on a device ----------------------------------------------------------------------------------
+
+
+def _on_device(
+    written: Callable[..., Any], table: KernelTable, args: tuple[Any, ...], count: int
+) -> Any:
+    """Call a function of arrays, by the compiled program that it amounts to where there is one.
+
+    Args:
+      written: the function for every trace.
+      table: its kernels.
+      args: `count` arrays or Python scalars, then the static arguments.
+      count: how many.
+    """
+    operands = args[:count]
+    try:
+        key = (_ON_DEVICE, *[x.aval for x in operands], args[count:])
+        kernel = table.get((*key, _values.__dict__["cached_context"])) or table.find(key)
+    except (AttributeError, TypeError):  # a Python scalar, an unhashable static argument
+        return written(*args)
+    if kernel is None:
+        result = written(*args)
+        table.make(key, _device_kernel, written, operands, args[count:], result)
+        return result
+    result = None if kernel.run is None else kernel.run(operands)
+    return written(*args) if result is None else result
+
+
+_ON_DEVICE = "on device"
+
+
+def _device_kernel(
+    written: Callable[..., Any], operands: tuple[Any, ...], statics: Any, result: Any
+) -> Kernel:
+    """Return what starts the program of a call that gave `result`."""
+    if {type(x) for x in (*operands, result)} != {ConcreteArray}:
+        raise Refusal("not one array from arrays")
+    eqn, order = _single_equation(lambda *arrays: (written(*arrays, *statics),), operands)
+    start = EAGER.backend.started(eqn.primitive, [operands[i] for i in order], eqn.params)
+    if start is None:
+        raise Refusal(f"the compiler has no program of {eqn.primitive} that starts at once")
+    if order != list(range(len(operands))):
+        return Kernel(lambda arrays: start([arrays[i] for i in order]), result.aval)
+    return Kernel(start, result.aval)
+
+
+def _single_equation(
+    function: Callable[..., Any], operands: tuple[Any, ...]
+) -> tuple[Equation, list[int]]:
+    """Return the one equation that a function amounts to, and which operands it takes."""
+    jaxpr, consts = trace_to_jaxpr(function, [x.aval for x in operands])
+    if len(jaxpr.eqns) != 1 or consts:
+        raise Refusal(f"it amounts to {len(jaxpr.eqns)} operations")
+    (eqn,) = jaxpr.eqns
+    if not all(type(x) is Var for x in eqn.inputs) or [*eqn.outputs] != [*jaxpr.outvars]:
+        raise Refusal("its operation takes or gives other values, too")
+    return eqn, [jaxpr.invars.index(x) for x in eqn.inputs]
+
+
+# --- operators ------------------------------------------------------------------------------------
 
 
 def binary_operator(
@@ -304,15 +284,15 @@ def binary_operator(
     direct: Callable[[Any, Any], Any] | None = None,
     otherwise: Callable[[Any, Any], Any] | None = None,
 ) -> Callable[[Any, Any], Any]:
-    """Return the function of two operands, with a table of plans in front: as `planned`, faster.
+    """Put a table of kernels in front of a function of two operands, quicker than `dispatched`.
 
     Args:
       written: the function for every trace.
       direct: a NumPy function that gives the same where both operands have one native dtype.
-      otherwise: called when there is no plan instead of `written`: an operator, which must look at
-        the other operand first.
+      otherwise: called instead of `written` when there is no kernel: an operator, which must look
+        at the other operand first.
     """
-    table, otherwise = new_table(), otherwise or written
+    table, otherwise = KernelTable(written.__name__), otherwise or written
 
     def operator(x1: Any, x2: Any, out: None = None, where: Any = None) -> Any:
         if out is not where:  # both are None
@@ -325,25 +305,25 @@ def binary_operator(
         if type(x1) is ConcreteArray:
             a, key_x = x1._host, x1.aval
             if a is None or x1._buffer is not None:
-                a = host_of(x1)
+                a = numpy_operand(x1)
         else:
             a, key_x = x1, type(x1)
         if type(x2) is ConcreteArray:
             b, key_y = x2._host, x2.aval
             if b is None or x2._buffer is not None:
-                b = host_of(x2)
+                b = numpy_operand(x2)
         else:
             b, key_y = x2, type(x2)
-        plan = table.get((key_x, key_y, _values.__dict__["cached_context"]))
-        if plan is not None and a is not None and b is not None:
-            run, aval = plan
+        kernel = table.get((key_x, key_y, _values.__dict__["cached_context"]))
+        if kernel is not None and kernel.run is not None and a is not None and b is not None:
             try:
-                y = now["run_quietly"](run, a, b)
-            except OverflowError:  # a Python integer: the written route says it better
+                y = now["run_quietly"](kernel.run, a, b)
+            except OverflowError:  # a Python integer: the function as written says it better
                 return otherwise(x1, x2)
+            aval = kernel.avals_out
             return ConcreteArray(y, aval) if type(y) is _ndarray else _wrapped(y, aval)
         result = otherwise(x1, x2)
-        _remember_binary(table, written, direct, x1, x2)
+        _keep_operator_kernel(table, written, direct, x1, x2)
         return result
 
     return operator
@@ -362,30 +342,24 @@ def check_out_and_where(operation: str, out: Any, where: Any) -> None:
         )
 
 
-NATIVE = frozenset([
-    dtypes.bool_, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.uint8,
-    dtypes.uint16, dtypes.uint32, dtypes.uint64, dtypes.float32, dtypes.float64,
-    dtypes.complex64, dtypes.complex128,
-])  # fmt: skip
-
-
-def _remember_binary(table: Table, written: Any, direct: Any, x: Any, y: Any) -> None:
+def _keep_operator_kernel(table: KernelTable, written: Any, direct: Any, x: Any, y: Any) -> None:
     kinds = {type(x), type(y)}
     if ConcreteArray not in kinds or kinds - _SCALARS != {ConcreteArray}:
         return
-    keys: list[Any] = [v.aval if type(v) is ConcreteArray else type(v) for v in (x, y)]
-    if (*keys, _values.__dict__["cached_context"]) in table:
+    key: list[Any] = [v.aval if type(v) is ConcreteArray else type(v) for v in (x, y)]
+    if table.find(key) is not None:
         return
     dtype, _ = promotion.promote(*[_dtype_and_weakness(v) for v in (x, y)])
-    scalar = shaped_array((), dtype, True)
-    plan = plan_of(written, tuple([v.aval if type(v) is ConcreteArray else scalar for v in (x, y)]))
-    if plan is not None:
-        run, aval = plan
+    scalar = ConcreteArray(None, shaped_array((), dtype, True))
+
+    def make() -> Kernel:
+        operands = tuple([v if type(v) is ConcreteArray else scalar for v in (x, y)])
+        kernel = _host_kernel(written, operands)
         if direct is not None and _is_direct(x, y, dtype):
-            plan = arranged(direct, x, y, aval), aval
-        else:
-            plan = _on_host_operands(run, x, y, dtype), aval
-    remember(table, keys, plan)
+            return Kernel(for_memory_order(direct, x, y, kernel.avals_out), kernel.avals_out)
+        return Kernel(_on_host_operands(kernel.run, x, y, dtype), kernel.avals_out)
+
+    table.make(key, make)
 
 
 def _dtype_and_weakness(x: Any) -> tuple[Any, bool]:

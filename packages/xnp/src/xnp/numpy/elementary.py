@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from xnp.numpy.dispatch import planned
+from xnp.numpy.dispatch import dispatched
 from xnp.numpy.promoting import (
     array_of,
     bind,
@@ -375,7 +375,7 @@ imag = unary_function("imag", _imag, "Return the imaginary part; zeros where x i
 conjugate = conj = unary_function("conjugate", _conjugate, "Return the complex conjugate.")
 
 
-@planned(1)
+@dispatched(1)
 def _angle(z: Any, deg: bool) -> Array:
     z = array_of(z, "angle")
     if not dtypes.is_inexact(z.aval.dtype):

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from xnp.numpy.creation import ones_like
-from xnp.numpy.dispatch import host_of
 from xnp.numpy.index_apply import MODE_OF_READING, applied_in_turn, may_repeat
 from xnp.numpy.index_entries import (
     Position,
@@ -45,6 +44,7 @@ from xprim import (
     state,
 )
 from xprim.eager import EAGER
+from xprim.kernels import numpy_operand
 
 # How an update is made: indices are sorted, unique; the mode; whether negative positions wrap.
 Options = tuple[bool, bool, Any, bool]
@@ -240,7 +240,7 @@ def _updated_on_host(x: Any, index: Any, values: Any, ufunc: Any) -> Array | Non
         return None
     if config.values.debug_nans or config.values.debug_infs:
         return None
-    host, aval, plain = host_of(x), x.aval, host_index(index)
+    host, aval, plain = numpy_operand(x), x.aval, host_index(index)
     new, weak = _host_values(values, aval.dtype)
     if host is None or new is None or is_not_plain(plain):
         return None
@@ -263,7 +263,7 @@ def _host_values(values: Any, dtype: Any) -> tuple[Any, bool]:
     """Return what NumPy may write into an array of a dtype, or None; and whether it is weak."""
     kind = type(values)
     if kind is ConcreteArray:
-        new = host_of(values)
+        new = numpy_operand(values)
         if new is not None and new.dtype != dtype:
             _check_kind(new.dtype, dtype)
             new = np.asarray(cast(values, dtype))

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from xnp.numpy.creation import counting
-from xnp.numpy.dispatch import host_aval, host_of
+from xnp.numpy.dispatch import host_aval
 from xnp.numpy.index_entries import (
     Entry,
     NewAxis,
@@ -47,6 +47,7 @@ from xnp.numpy.promoting import (
 from xnp.primitives.index_modes import GatherDimensionNumbers, GatherScatterMode
 from xprim import Array, ConcreteArray, dtypes, scalar_array, shaped_array, state
 from xprim.eager import EAGER
+from xprim.kernels import numpy_operand
 from xprim.tracebacks import boundary
 
 __all__ = ["take", "take_along_axis"]
@@ -61,7 +62,7 @@ def getitem(x: Any, index: Any) -> Array:
     if type(x) is ConcreteArray and state.__dict__["trace"] is EAGER:
         host = x._host
         if host is None or x._buffer is not None:
-            host = host_of(x)
+            host = numpy_operand(x)
         if host is not None:
             kind = type(index)
             if kind is int:
@@ -100,7 +101,7 @@ def host_index(index: Any) -> Any:
 def _host_part(index: Any) -> Any:
     kind = type(index)
     if kind is ConcreteArray:
-        host = host_of(index)
+        host = numpy_operand(index)
         return _NOT_PLAIN if host is None or host.dtype.kind not in "iub" else host
     if kind is np.ndarray and index.dtype.kind in "iub":
         return index

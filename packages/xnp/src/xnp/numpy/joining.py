@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from xnp.numpy.creation import asarray
-from xnp.numpy.dispatch import host_aval, host_of
+from xnp.numpy.dispatch import host_aval
 from xnp.numpy.indexing import no_out
 from xnp.numpy.promoting import apart, array_of, axis_of, bind, cast, promoted, reshaped
 from xnp.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, moveaxis
 from xprim import Array, ConcreteArray, dtypes, state
 from xprim.eager import EAGER
 from xprim.errors import ShapeError
+from xprim.kernels import numpy_operand
 from xprim.static_sizes import static_int
 from xprim.wording import described
 
@@ -38,7 +39,7 @@ def _host_parts(arrays: Any) -> Any:
             return None
         host = x._host
         if host is None or x._buffer is not None:
-            host = host_of(x)
+            host = numpy_operand(x)
         aval = x.aval
         if first is None:
             first = aval

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from xnp.numpy.creation import asarray
-from xnp.numpy.dispatch import planned
+from xnp.numpy.dispatch import dispatched
 from xnp.numpy.promoting import (
     array_of,
     bind,
@@ -230,7 +230,7 @@ def iterable(y: Any) -> bool:
 # --- closeness ------------------------------------------------------------------------------------
 
 
-@planned(4)
+@dispatched(4)
 def _isclose(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Array:
     a, b = broadcast_all("isclose", *promoted("isclose", a, b))
     if not dtypes.is_inexact(a.aval.dtype):

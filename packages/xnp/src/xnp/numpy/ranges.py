@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from xnp.numpy.creation import array, counting, shape_of
-from xnp.numpy.dispatch import host_aval, planned
+from xnp.numpy.dispatch import dispatched, host_aval
 from xnp.numpy.promoting import (
     array_of,
     bind,
@@ -166,7 +166,7 @@ def linspace(
     return (result, step) if retstep else result
 
 
-@planned(2)
+@dispatched(2)
 def _linspace(start: Any, stop: Any, num: int, endpoint: bool, axis: int, wanted: Any) -> Any:
     low, high = broadcast_all("linspace", *inexact("linspace", start, stop))
     low, high = cast(low, low.aval.dtype), cast(high, low.aval.dtype)

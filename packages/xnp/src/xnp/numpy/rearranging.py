@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from xnp.numpy.creation import array, counting
-from xnp.numpy.dispatch import planned
+from xnp.numpy.dispatch import dispatched
 from xnp.numpy.indexing import read
 from xnp.numpy.promoting import (
     apart,
@@ -94,7 +94,7 @@ def _repeated(a: Any, repeats: Any, axis: int | None, total_repeat_length: int |
     return read(a, (*[slice(None)] * axis, places.astype(np.int32)))
 
 
-@planned(1)
+@dispatched(1)
 def _repeat_each(a: Any, repeats: int, axis: int) -> Array:
     a = array_of(a, "repeat")
     shape = a.aval.shape
@@ -115,7 +115,7 @@ def _repeat_traced(a: Any, repeats: Any, axis: int, total: int) -> Any:
     return read(a, (*[slice(None)] * axis, places))
 
 
-@planned(1)
+@dispatched(1)
 def _tile(a: Any, reps: tuple[int, ...]) -> Array:
     a = array_of(a, "tile")
     rank = max(len(reps), a.aval.ndim)
@@ -191,14 +191,14 @@ def _rolled(a: Any, by: Any, d: int) -> Any:
     return bind("dynamic_slice", double, *starts, slice_sizes=a.aval.shape)
 
 
-@planned(1)
+@dispatched(1)
 def _rolled_static(a: Any, start: int, d: int) -> Array:
     lead = (slice(None),) * d
     tail, head = read(a, (*lead, slice(start, None))), read(a, (*lead, slice(None, start)))
     return bind("concatenate", tail, head, dimension=d)
 
 
-@planned(1)
+@dispatched(1)
 def _flip(m: Any, axis: Any) -> Array:
     m = array_of(m, "flip")
     return bind("rev", m, dimensions=axes_of(axis, m.aval.ndim, "flip"))
@@ -238,7 +238,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 # --- diagonals and triangles ----------------------------------------------------------------------
 
 
-@planned(1)
+@dispatched(1)
 def _diagonal(a: Any, offset: int, axis1: int, axis2: int) -> Array:
     a = array_of(a, "diagonal")
     first, second = axes_of((axis1, axis2), a.aval.ndim, "diagonal")
@@ -286,7 +286,7 @@ def diag(v: Any, k: int = 0) -> Array:
     return _diag(v, operator.index(k))
 
 
-@planned(1)
+@dispatched(1)
 def _diag(v: Any, k: int) -> Array:
     size = v.aval.shape[0] + abs(k)
     zero = scalar_like(0, v)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xnp.numpy.dispatch import planned
+from xnp.numpy.dispatch import dispatched
 from xnp.numpy.indexing import no_out
 from xnp.numpy.promoting import (
     array_of,
@@ -112,7 +112,7 @@ _OF_BOOLEANS = {"reduce_sum": "reduce_or", "reduce_prod": "reduce_and"}
 
 
 def _accumulate(primitive: str, operation: str) -> Callable[..., Array]:
-    @planned(1)
+    @dispatched(1)
     def written(a: Any, axis: Any, dtype: Any, keepdims: bool, promotes: bool) -> Array:
         a = array_of(a, operation)
         axes = axes_of(axis, a.aval.ndim, operation)
@@ -180,7 +180,7 @@ def prod(
 
 
 def _extremum(primitive: str, operation: str) -> Callable[..., Array]:
-    @planned(1)
+    @dispatched(1)
     def written(a: Any, axis: Any, keepdims: bool, may_be_empty: bool) -> Array:
         a = array_of(a, operation)
         axes = axes_of(axis, a.aval.ndim, operation)
@@ -252,7 +252,7 @@ def min(
 amax, amin = max, min
 
 
-@planned(1)
+@dispatched(1)
 def _ptp(a: Any, axis: Any, keepdims: bool) -> Array:
     return bind("sub", max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
 
@@ -267,7 +267,7 @@ def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> 
 
 
 def _truth(primitive: str, operation: str) -> Callable[..., Array]:
-    @planned(1)
+    @dispatched(1)
     def written(a: Any, axis: Any, keepdims: bool) -> Array:
         a = cast(array_of(a, operation), dtypes.bool_)
         axes = axes_of(axis, a.aval.ndim, operation)
@@ -299,7 +299,7 @@ def any(
     return _any(a, static_axis(axis, "any"), keepdims)
 
 
-@planned(1)
+@dispatched(1)
 def _count_nonzero(a: Any, axis: Any, keepdims: bool) -> Array:
     truth = cast(array_of(a, "count_nonzero"), dtypes.bool_)
     return _sum(truth, axis, dtypes.python_scalar_dtype(int), keepdims, True)
@@ -314,7 +314,7 @@ def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Array:
 
 
 def _position(primitive: str, operation: str) -> Callable[..., Array]:
-    @planned(1)
+    @dispatched(1)
     def written(a: Any, axis: Any, keepdims: bool) -> Array:
         a = array_of(a, operation)
         shape = a.aval.shape

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xnp.numpy.dispatch import planned
+from xnp.numpy.dispatch import dispatched
 from xnp.numpy.promoting import (
     array_of,
     bind,
@@ -55,7 +55,7 @@ trunc = unary_function("trunc", _trunc, "Return x without its fraction: rounded 
 fix = trunc
 
 
-@planned(1)
+@dispatched(1)
 def _round(a: Any, decimals: int) -> Array:
     a = array_of(a, "round")
     dtype = a.aval.dtype

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xnp.numpy.dispatch import planned
+from xnp.numpy.dispatch import dispatched
 from xnp.numpy.indexing import no_out
 from xnp.numpy.promoting import array_of, axis_of, bind, cast, converted, filled, reshaped
 from xnp.numpy.reductions import accumulation_dtype, requested, static_axis
@@ -18,7 +18,7 @@ __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum"]
 
 
 def _running(primitive: str, operation: str) -> Callable[..., Array]:
-    @planned(1)
+    @dispatched(1)
     def written(a: Any, axis: Any, dtype: Any, promotes: bool) -> Array:
         a = array_of(a, operation)
         if axis is None:

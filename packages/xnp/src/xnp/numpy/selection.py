@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from xnp.numpy.creation import array, asarray, counting
-from xnp.numpy.dispatch import planned
+from xnp.numpy.dispatch import dispatched
 from xnp.numpy.indexing import no_out, read
 from xnp.numpy.logic import truth_of
 from xnp.numpy.promoting import (
@@ -41,7 +41,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@planned(3)
+@dispatched(3)
 def _where(condition: Any, x: Any, y: Any) -> Array:
     mask = truth_of(condition, "where")
     x, y = promoted("where", x, y)
@@ -93,17 +93,17 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return result
 
 
-@planned(3)
+@dispatched(3)
 def _clip_both(x: Any, low: Any, high: Any) -> Array:
     return _least(_greatest(x, low), high)
 
 
-@planned(2)
+@dispatched(2)
 def _greatest(x: Any, low: Any) -> Array:
     return bind("max", *broadcast("clip", *promoted("clip", low, x)))
 
 
-@planned(2)
+@dispatched(2)
 def _least(x: Any, high: Any) -> Array:
     return bind("min", *broadcast("clip", *promoted("clip", high, x)))
 

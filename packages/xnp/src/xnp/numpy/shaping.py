@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.numpy.dispatch import host_aval, host_of, planned
+from xnp.numpy.dispatch import dispatched, host_aval
 from xnp.numpy.promoting import (
     apart,
     array_of,
@@ -28,6 +28,7 @@ from xnp.placing import on_device, placed
 from xprim import Array, ConcreteArray, dtypes, state
 from xprim.eager import EAGER
 from xprim.errors import ShapeError
+from xprim.kernels import numpy_operand
 from xprim.static_sizes import static_int, static_shape as checked_shape
 
 __all__ = [
@@ -68,7 +69,7 @@ def reshape(
     if type(a) is ConcreteArray and order == "C" and state.__dict__["trace"] is EAGER:
         host = a._host
         if host is None or a._buffer is not None:
-            host = host_of(a)
+            host = numpy_operand(a)
         if host is not None:
             try:
                 result = host.reshape(shape)
@@ -147,7 +148,7 @@ def permuted(x: Array, permutation: tuple[int, ...]) -> Array:
     return bind("transpose", x, permutation=permutation)
 
 
-@planned(1)
+@dispatched(1)
 def _transpose(a: Any, axes: Any) -> Array:
     a = array_of(a, "transpose")
     rank = a.aval.ndim
@@ -174,7 +175,7 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Array:
 permute_dims = transpose
 
 
-@planned(1)
+@dispatched(1)
 def matrix_transpose(x: Any, /) -> Array:
     """Return `x` with its last two dimensions exchanged."""
     x = array_of(x, "matrix_transpose")
@@ -186,7 +187,7 @@ def matrix_transpose(x: Any, /) -> Array:
     return permuted(x, (*range(rank - 2), rank - 1, rank - 2))
 
 
-@planned(1)
+@dispatched(1)
 def _swapaxes(a: Any, axis1: int, axis2: int) -> Array:
     a = array_of(a, "swapaxes")
     order = list(range(a.aval.ndim))
@@ -201,7 +202,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
     return _swapaxes(a, *axes)
 
 
-@planned(1)
+@dispatched(1)
 def _moveaxis(a: Any, source: Any, destination: Any) -> Array:
     a = array_of(a, "moveaxis")
     rank = a.aval.ndim
@@ -241,7 +242,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
 # --- dimensions of size 1 -------------------------------------------------------------------------
 
 
-@planned(1)
+@dispatched(1)
 def _expand_dims(a: Any, axis: Any) -> Array:
     a = array_of(a, "expand_dims")
     axes = axis if isinstance(axis, tuple) else (axis,)
@@ -258,7 +259,7 @@ def expand_dims(a: Any, axis: Any) -> Array:
     return _expand_dims(a, _static(axis))
 
 
-@planned(1)
+@dispatched(1)
 def _squeeze(a: Any, axis: Any) -> Array:
     a = array_of(a, "squeeze")
     if axis is None:
@@ -324,7 +325,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
         ) from None
 
 
-@planned(1)
+@dispatched(1)
 def _broadcast_to(array: Any, shape: tuple[int, ...]) -> Array:
     x = array_of(array, "broadcast_to")
     own = x.aval.shape
@@ -386,6 +387,6 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     return on_device(result, device, "astype")
 
 
-@planned(1)
+@dispatched(1)
 def _astype(x: Any, dtype: Any) -> Array:
     return cast(array_of(x, "astype"), dtype)

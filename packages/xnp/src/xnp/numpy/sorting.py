@@ -9,7 +9,7 @@ import operator
 from typing import Any
 
 from xnp.numpy.creation import asarray, counting
-from xnp.numpy.dispatch import planned
+from xnp.numpy.dispatch import dispatched
 from xnp.numpy.indexing import read, take_along_axis
 from xnp.numpy.promoting import (
     array_of,
@@ -37,7 +37,7 @@ def _check_kind(operation: str, kind: Any, order: Any) -> None:
         raise ValueError(f"{operation}: order= is for arrays with fields.")
 
 
-@planned(1)
+@dispatched(1)
 def _sort(a: Any, axis: Any, descending: bool) -> Array:
     a = array_of(a, "sort")
     if axis is None:
@@ -68,7 +68,7 @@ def sort(
     return _sort(a, axis, bool(descending))
 
 
-@planned(1)
+@dispatched(1)
 def _argsort(a: Any, axis: Any, descending: bool) -> Array:
     a = array_of(a, "argsort")
     if axis is None:
@@ -242,7 +242,7 @@ def searchsorted(
     return _searchsorted(a, v, side == "right")
 
 
-@planned(2)
+@dispatched(2)
 def _searchsorted(a: Any, v: Any, right: bool) -> Array:
     """Find the count of elements before `v` bit by bit, from the highest: one read for each."""
     size = a.aval.shape[0]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from xnp.numpy.creation import counting
-from xnp.numpy.dispatch import planned
+from xnp.numpy.dispatch import dispatched
 from xnp.numpy.promoting import array_of, bind, cast, converted, scalar_like, select, spread
 from xnp.placing import on_device
 from xprim import Array, Tracer, as_array, dtypes, from_numpy
@@ -85,7 +85,7 @@ def _below(rows: int, columns: int, k: Any) -> Array:
 
 
 def _triangle(operation: str, keeps_below: bool) -> Any:
-    @planned(1)
+    @dispatched(1)
     def written(m: Any, k: int) -> Array:
         m = array_of(m, operation)
         if m.aval.ndim < 2:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.numpy.dispatch import binary_operator, check_out_and_where, planned
+from xnp.numpy.dispatch import binary_operator, check_out_and_where, dispatched
 from xnp.numpy.promoting import (
     bind,
     broadcast,
@@ -48,20 +48,21 @@ def named(function: Any, name: str, doc: str) -> Any:
 def unary_function(name: str, written: Callable[[Any], Any], doc: str) -> Unary:
     """Return the public function of one operand that `written` says for every trace."""
     written.__name__ = written.__qualname__ = name  # Python names it when arguments do not fit
-    return named(planned(1)(written), name, doc)  # type: ignore[no-any-return]
+    return named(dispatched(1)(written), name, doc)  # type: ignore[no-any-return]
 
 
 def binary_function(
     name: str, written: Callable[[Any, Any], Any], doc: str, direct: Any = None
 ) -> Binary:
     """Return the public function of two operands that `written` says for every trace."""
+    written.__name__ = written.__qualname__ = name
     function = named(binary_operator(written, direct), name, doc)
     function.routes = written, direct  # for the operators of concrete arrays
     return function  # type: ignore[no-any-return]
 
 
 def promoting(name: str, primitive: str) -> Callable[[Any, Any], Any]:
-    """Return the written route of a primitive of two operands of one dtype."""
+    """Return the function that a primitive of two operands of one dtype is for every trace."""
 
     def written(x: Any, y: Any) -> Any:
         if not (isinstance(x, Array) and isinstance(y, Array) and x.aval is y.aval):
@@ -245,7 +246,7 @@ def modf(x: Any, /, out: None = None) -> tuple[Array, Array]:
 # --- powers ---------------------------------------------------------------------------------------
 
 
-@planned(1)
+@dispatched(1)
 def _static_power(x: Any, y: int) -> Array:
     (x,) = promoted("power", x)
     if dtypes.is_bool(x.aval.dtype):

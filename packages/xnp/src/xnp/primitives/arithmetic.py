@@ -20,6 +20,7 @@ from xnp.primitives.table import (
     FLOATING,
     INEXACT,
     INTEGER,
+    NATIVE,
     NUMBER,
     SIGNED,
     binary,
@@ -53,7 +54,7 @@ def _mul_transpose(ct: Any, x: Any, y: Any) -> Any:
 neg_p: Primitive = unary(
     "neg", NUMBER, numpy=same_dtype(np.negative), stablehlo="stablehlo.negate",
     jvp=lambda x_dot, y, x: neg_p.bind(x_dot)[0],
-    linear=lambda ct: neg_p.bind(ct)[0],
+    linear=lambda ct: neg_p.bind(ct)[0], ufunc=np.negative,
 )  # fmt: skip
 
 add_p: Primitive = binary(
@@ -114,7 +115,7 @@ def _div_jvp(primals: Any, tangents: Any) -> Any:
 
 div_p: Primitive = binary(
     "div", NUMBER, numpy=_div_numpy, stablehlo="stablehlo.divide", jvp=_div_jvp,
-    transpose=_div_transpose,
+    transpose=_div_transpose, ufunc=np.true_divide, ufunc_kinds=INEXACT & NATIVE,
 )  # fmt: skip
 
 

@@ -15,10 +15,21 @@ from xnp.primitives.narrow_dtypes import BYTES, same_dtype
 from xnp.primitives.table import BITS, INTEGER, binary, retyped_stablehlo, unary
 from xprim import ZERO, dtypes
 
-and_p = binary("and", BITS, numpy=same_dtype(np.bitwise_and), stablehlo="stablehlo.and", jvp=ZERO)
-or_p = binary("or", BITS, numpy=same_dtype(np.bitwise_or), stablehlo="stablehlo.or", jvp=ZERO)
-xor_p = binary("xor", BITS, numpy=same_dtype(np.bitwise_xor), stablehlo="stablehlo.xor", jvp=ZERO)
-not_p = unary("not", BITS, numpy=same_dtype(np.invert), stablehlo="stablehlo.not", jvp=ZERO)
+and_p = binary(
+    "and", BITS, numpy=same_dtype(np.bitwise_and), stablehlo="stablehlo.and", jvp=ZERO,
+    ufunc=np.bitwise_and,
+)  # fmt: skip
+or_p = binary(
+    "or", BITS, numpy=same_dtype(np.bitwise_or), stablehlo="stablehlo.or", jvp=ZERO,
+    ufunc=np.bitwise_or,
+)  # fmt: skip
+xor_p = binary(
+    "xor", BITS, numpy=same_dtype(np.bitwise_xor), stablehlo="stablehlo.xor", jvp=ZERO,
+    ufunc=np.bitwise_xor,
+)  # fmt: skip
+not_p = unary(
+    "not", BITS, numpy=same_dtype(np.invert), stablehlo="stablehlo.not", jvp=ZERO, ufunc=np.invert
+)
 
 
 # --- shifts -------------------------------------------------------------------------------------

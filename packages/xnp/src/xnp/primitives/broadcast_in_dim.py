@@ -12,7 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray, get_primitive, shaped_array
+from xprim import (
+    LINEAR, STRUCTURAL,
+    NumpyCall,
+    Operand,
+    Primitive,
+    ShapedArray,
+    get_primitive,
+    shaped_array,
+)
 
 
 def _shape(
@@ -60,6 +68,17 @@ def _spread(x: Any, shape: Any, dims: Any) -> Any:
     return x.reshape(sizes)
 
 
+def _ufunc(
+    avals_in: Any, avals_out: Any, *, shape: Any, broadcast_dimensions: Any
+) -> NumpyCall | None:
+    """Say where the elements stay as they are, and where NumPy would repeat them by itself."""
+    if avals_in[0].size == avals_out[0].size:
+        return NumpyCall(np.ndarray.reshape, (Operand(0), shape))
+    if broadcast_dimensions == tuple(range(len(shape) - len(broadcast_dimensions), len(shape))):
+        return NumpyCall(np.broadcast_to, (Operand(0), shape))
+    return None
+
+
 def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, shape: Any,
                broadcast_dimensions: Any) -> Any:  # fmt: skip
     return [b.broadcast(operands[0], avals_in[0], shape, broadcast_dimensions)]
@@ -104,4 +123,5 @@ broadcast_in_dim_p = Primitive(
     batch=_batch,
     physical=STRUCTURAL,
     print=_printed,
+    ufunc=_ufunc,
 )

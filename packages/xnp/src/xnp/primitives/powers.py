@@ -30,6 +30,7 @@ from xnp.primitives.table import (
     FLOATING,
     INEXACT,
     INTEGER,
+    NATIVE,
     NUMBER,
     common_dtype,
     common_shape,
@@ -37,7 +38,18 @@ from xnp.primitives.table import (
     repeated,
     unary,
 )
-from xprim import ELEMENTWISE, Primitive, ShapedArray, Zero, dtypes, shaped_array, state, undefined
+from xprim import (
+    ELEMENTWISE,
+    NumpyCall,
+    Operand,
+    Primitive,
+    ShapedArray,
+    Zero,
+    dtypes,
+    shaped_array,
+    state,
+    undefined,
+)
 
 # --- pow ----------------------------------------------------------------------------------------
 
@@ -144,6 +156,12 @@ def _integer_pow_numpy(x: Any, *, y: int) -> Any:
     return power if y > 0 else np.divide(np.ones((), x.dtype), power)
 
 
+def _square_ufunc(avals_in: Any, avals_out: Any, *, y: int = 2) -> NumpyCall | None:
+    if y != 2 or avals_in[0].dtype not in NATIVE:
+        return None
+    return NumpyCall(np.multiply, (Operand(0), Operand(0)))
+
+
 def _integer_pow_stablehlo(
     b: Any, operands: Any, avals_in: Any, avals_out: Any, *, y: int
 ) -> list[str]:
@@ -165,7 +183,7 @@ def _integer_pow_jvp(x_dot: Any, z: Any, x: Any, *, y: int) -> Any:
 
 integer_pow_p = unary(
     "integer_pow", NUMBER, numpy=_integer_pow_numpy, stablehlo=_integer_pow_stablehlo,
-    jvp=_integer_pow_jvp, shape=_integer_pow_shape, has_params=True,
+    jvp=_integer_pow_jvp, shape=_integer_pow_shape, has_params=True, ufunc=_square_ufunc,
 )  # fmt: skip
 
 
@@ -178,7 +196,7 @@ def _square_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> l
 
 square_p = unary(
     "square", NUMBER, numpy=lambda x: np.multiply(x, x), stablehlo=_square_stablehlo,
-    jvp=lambda x_dot, y, x: mul(x_dot, scaled(x, 2)),
+    jvp=lambda x_dot, y, x: mul(x_dot, scaled(x, 2)), ufunc=_square_ufunc,
 )  # fmt: skip
 
 sqrt_p = unary(

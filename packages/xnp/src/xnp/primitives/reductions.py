@@ -29,10 +29,12 @@ from xnp.primitives.shorthand import (
     summed,
     transposed,
 )
-from xnp.primitives.table import ANY, BITS, NUMBER, Kinds
+from xnp.primitives.table import ANY, BITS, NATIVE, NUMBER, Kinds
 from xprim import (
     LINEAR,
     ZERO,
+    NumpyCall,
+    Operand,
     Primitive,
     ShapedArray,
     Zero,
@@ -43,7 +45,6 @@ from xprim import (
 )
 
 Init = Callable[[np.dtype[Any]], Any]
-_NATIVE = frozenset([np.dtype(t) for t in "?bBhHiIlLqQfdFD"])
 
 
 def reduction_shape(name: str, kinds: Kinds) -> Callable[..., tuple[ShapedArray, ...]]:
@@ -65,7 +66,7 @@ def reduction_shape(name: str, kinds: Kinds) -> Callable[..., tuple[ShapedArray,
 
 def total_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype in which sums and products are kept: at least float32 for floats."""
-    if dtype in _NATIVE:
+    if dtype in NATIVE:
         return dtype
     return dtypes.float32 if dtypes.is_floating(dtype) else dtypes.int32
 
@@ -150,7 +151,7 @@ _MANY_ROWS = 256
 
 def _sum_numpy(x: Any, *, axes: Any) -> Any:
     dtype = x.dtype
-    if dtype in _NATIVE:
+    if dtype in NATIVE:
         if len(axes) < x.ndim and axes and axes[-1] == len(axes) - 1 and x.flags.c_contiguous:
             rows = math.prod(x.shape[: len(axes)])
             if rows >= _MANY_ROWS:
@@ -158,6 +159,13 @@ def _sum_numpy(x: Any, *, axes: Any) -> Any:
         return (np.add.reduce(x, axis=axes, dtype=dtype),)
     total = np.add.reduce(x, axis=axes, dtype=total_dtype(dtype))
     return (np.asarray(total).astype(dtype),)
+
+
+def _sum_ufunc(avals_in: Any, avals_out: Any, *, axes: Any) -> NumpyCall | None:
+    (aval,) = avals_in
+    if len(axes) != aval.ndim or aval.dtype not in NATIVE:  # else the rule may sum in two steps
+        return None
+    return NumpyCall(np.add.reduce, (Operand(0), axes, aval.dtype))
 
 
 def _sum_of_rows(x: Any) -> Any:
@@ -181,7 +189,7 @@ def _sum_of_rows(x: Any) -> Any:
 def _prod_numpy(x: Any, *, axes: Any) -> Any:
     dtype = x.dtype
     total = np.multiply.reduce(x, axis=axes, dtype=total_dtype(dtype))
-    return (total if dtype in _NATIVE else np.asarray(total).astype(dtype),)
+    return (total if dtype in NATIVE else np.asarray(total).astype(dtype),)
 
 
 def _chooser_numpy(ufunc: Any, init: Init) -> Callable[..., Any]:
@@ -190,7 +198,7 @@ def _chooser_numpy(ufunc: Any, init: Init) -> Callable[..., Any]:
         if x.size == 0:
             shape = tuple([n for i, n in enumerate(x.shape) if i not in axes])
             return (np.full(shape, init(dtype), dtype),)
-        if dtype in _NATIVE:
+        if dtype in NATIVE:
             return (ufunc.reduce(x, axis=axes),)
         return (np.asarray(ufunc.reduce(x.astype(total_dtype(dtype)), axis=axes)).astype(dtype),)
 
@@ -200,7 +208,7 @@ def _chooser_numpy(ufunc: Any, init: Init) -> Callable[..., Any]:
 def _bits_numpy(ufunc: Any, init: Init) -> Callable[..., Any]:
     def numpy_rule(x: Any, *, axes: Any) -> Any:
         dtype = x.dtype
-        wide = x if dtype in _NATIVE else x.astype(np.int32)
+        wide = x if dtype in NATIVE else x.astype(np.int32)
         total = np.asarray(ufunc.reduce(wide, axis=axes, dtype=wide.dtype))
         return (total.astype(dtype, copy=False),)
 
@@ -345,6 +353,7 @@ reduce_sum_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_sum_transpose,
     batch=reduction_batch(lambda: reduce_sum_p),
+    ufunc=_sum_ufunc,
 )
 
 reduce_prod_p: Primitive = Primitive(

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray, shaped_array
+import numpy as np
+
+from xprim import LINEAR, STRUCTURAL, NumpyCall, Operand, Primitive, ShapedArray, shaped_array
 
 
 def _shape(aval: ShapedArray, *, new_sizes: Any, dimensions: Any) -> tuple[ShapedArray, ...]:
@@ -24,6 +26,10 @@ def _shape(aval: ShapedArray, *, new_sizes: Any, dimensions: Any) -> tuple[Shape
 
 def _numpy(x: Any, *, new_sizes: Any, dimensions: Any) -> Any:
     return (x.reshape(new_sizes),)
+
+
+def _ufunc(avals_in: Any, avals_out: Any, **_: Any) -> NumpyCall:
+    return NumpyCall(np.ndarray.reshape, (Operand(0), avals_out[0].shape))
 
 
 def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, **_: Any) -> Any:
@@ -50,4 +56,5 @@ reshape_p: Primitive = Primitive(
     transpose=_transpose,
     batch=_batch,
     physical=STRUCTURAL,
+    ufunc=_ufunc,
 )

@@ -16,6 +16,8 @@ from xprim import (
     ELEMENTWISE,
     STRUCTURAL,
     Linear,
+    NumpyCall,
+    Operand,
     Primitive,
     ShapedArray,
     Zero,
@@ -60,6 +62,13 @@ def _numpy(which: Any, *cases: Any) -> Any:
     for i in range(len(cases) - 2, -1, -1):
         result = np.where(which <= i, cases[i], result)
     return (result,)
+
+
+def _ufunc(avals_in: Any, avals_out: Any) -> NumpyCall | None:
+    which, *cases = avals_in
+    if len(cases) != 2 or which.dtype != dtypes.bool_:
+        return None
+    return NumpyCall(np.where, (Operand(0), Operand(2), Operand(1)))
 
 
 def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
@@ -114,4 +123,5 @@ select_n_p = Primitive(
     transpose=_transpose,
     batch=ELEMENTWISE,
     physical=STRUCTURAL,
+    ufunc=_ufunc,
 )

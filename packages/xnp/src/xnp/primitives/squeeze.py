@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from xnp.primitives.positions import bumped
 from xnp.primitives.shorthand import reshaped
-from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray, shaped_array
+from xprim import LINEAR, STRUCTURAL, NumpyCall, Operand, Primitive, ShapedArray, shaped_array
 
 
 def _shape(aval: ShapedArray, *, dimensions: Any) -> tuple[ShapedArray, ...]:
@@ -29,6 +31,10 @@ def _shape(aval: ShapedArray, *, dimensions: Any) -> tuple[ShapedArray, ...]:
 
 def _numpy(x: Any, *, dimensions: Any) -> Any:
     return (x.squeeze(dimensions),)
+
+
+def _ufunc(avals_in: Any, avals_out: Any, **_: Any) -> NumpyCall:
+    return NumpyCall(np.ndarray.reshape, (Operand(0), avals_out[0].shape))
 
 
 def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, dimensions: Any) -> Any:
@@ -57,4 +63,5 @@ squeeze_p: Primitive = Primitive(
     transpose=_transpose,
     batch=_batch,
     physical=STRUCTURAL,
+    ufunc=_ufunc,
 )

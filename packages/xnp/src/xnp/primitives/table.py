@@ -13,15 +13,18 @@ and `None` in the pair says that the operation is piecewise constant in that ope
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from xnp.primitives.accuracy import Accuracy, accuracy_attribute
+from xnp.primitives.memory_order import for_memory_order
 from xprim import (
     ELEMENTWISE,
     ZERO,
     Linear,
+    NumpyCall,
     Primitive,
     ShapedArray,
     Undefined,
@@ -49,6 +52,9 @@ NUMBER: Kinds = INTEGER | INEXACT
 REAL: Kinds = INTEGER | FLOATING
 BITS: Kinds = INTEGER | BOOL
 ANY: Kinds = NUMBER | BOOL
+NATIVE: Kinds = (BITS | INEXACT) - {  # dtypes that NumPy computes with itself
+    *dtypes.SMALL_FLOATS, *dtypes.SMALL_INTEGERS, dtypes.bfloat16, dtypes.float16,
+}  # fmt: skip
 
 _KIND_NAMES = {
     BOOL: "bool", INTEGER: "an integer dtype", FLOATING: "a real floating dtype",
@@ -174,6 +180,7 @@ def unary(
     shape: Callable[..., Any] | None = None,
     tunable: bool = False,
     has_params: bool = False,
+    ufunc: Any = None,
     **more: Any,
 ) -> Primitive:
     """Define a primitive of one operand.
@@ -190,6 +197,7 @@ def unary(
       has_params: whether the `numpy` function takes params.
       tunable: whether there is an optional param `accuracy`, of which only the compiled operation
         takes notice.
+      ufunc: see `ufunc_rule`.
       **more: rules of other kinds by name.
     """
     if isinstance(stablehlo, str):
@@ -205,6 +213,7 @@ def unary(
         transpose=undefined(_NONLINEAR) if linear is None else _unary_transpose(linear),
         batch=ELEMENTWISE,
         **more,
+        **ufunc_rule(numpy, ufunc),
     )  # fmt: skip
     return primitive
 
@@ -218,6 +227,33 @@ def _unary_numpy(
     if has_params:
         return lambda x, **params: (numpy(x, **params),)
     return lambda x: (numpy(x),)
+
+
+def ufunc_rule(numpy: Any, ufunc: Any = None, kinds: Kinds = NATIVE) -> dict[str, Any]:
+    """Return the `ufunc` rule of an elementwise primitive as a keyword, if it has one.
+
+    Args:
+      numpy: what its `numpy` rule calls; where that is a ufunc, it equals the rule for all dtypes.
+      ufunc: a ufunc that equals the rule where all dtypes are among `kinds`; or a whole rule.
+      kinds: see `ufunc`.
+    """
+    if isinstance(numpy, np.ufunc):
+        ufunc, kinds = numpy, ANY
+    if not isinstance(ufunc, np.ufunc):
+        return {} if ufunc is None else {"ufunc": ufunc}
+    specialize = None if ufunc.nin == 1 else partial(_in_memory_order, ufunc)
+    call = NumpyCall(ufunc, specialize=specialize)
+
+    def rule(avals_in: Any, avals_out: Any, **_params: Any) -> NumpyCall | None:
+        native = all(a.dtype in kinds for a in (*avals_in, *avals_out))
+        return call if native else None
+
+    return {"ufunc": rule}
+
+
+def _in_memory_order(ufunc: Any, avals: list[ShapedArray], out: ShapedArray) -> Any:
+    x, y = avals
+    return for_memory_order(ufunc, x, y, out)
 
 
 def _tunable_stablehlo(op: str) -> Callable[..., list[str]]:
@@ -268,6 +304,8 @@ def binary(
     jvp: tuple[Formula | None, Formula | None] | Any,
     transpose: Callable[..., Any] | None = None,
     out_dtype: np.dtype[Any] | Callable[[Any], Any] | None = None,
+    ufunc: Any = None,
+    ufunc_kinds: Kinds = NATIVE,
     **more: Any,
 ) -> Primitive:
     """Define a primitive of two operands.
@@ -282,6 +320,8 @@ def binary(
       transpose: a whole rule `(cts, x, y) -> cts`, which may return cotangents of the shape of the
         result: they are summed to the shape of an operand of rank 0.
       out_dtype: see `elementwise_shape`.
+      ufunc: see `ufunc_rule`.
+      ufunc_kinds: the dtypes for which it equals the rule.
       **more: rules of other kinds by name.
     """
     primitive = Primitive(
@@ -293,6 +333,7 @@ def binary(
         transpose=undefined(_NONLINEAR) if transpose is None else _summed_transpose(transpose),
         batch=ELEMENTWISE,
         **more,
+        **ufunc_rule(numpy, ufunc, ufunc_kinds),
     )
     return primitive
 

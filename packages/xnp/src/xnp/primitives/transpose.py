@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from xnp.primitives.positions import bumped
-from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray, shaped_array
+from xprim import LINEAR, STRUCTURAL, NumpyCall, Operand, Primitive, ShapedArray, shaped_array
 
 
 def _shape(aval: ShapedArray, *, permutation: Any) -> tuple[ShapedArray, ...]:
@@ -25,6 +27,10 @@ def _shape(aval: ShapedArray, *, permutation: Any) -> tuple[ShapedArray, ...]:
 
 def _numpy(x: Any, *, permutation: Any) -> Any:
     return (x.transpose(permutation),)
+
+
+def _ufunc(avals_in: Any, avals_out: Any, *, permutation: Any) -> NumpyCall:
+    return NumpyCall(np.ndarray.transpose, (Operand(0), permutation))
 
 
 def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, permutation: Any) -> Any:
@@ -54,4 +60,5 @@ transpose_p: Primitive = Primitive(
     transpose=_transpose,
     batch=_batch,
     physical=STRUCTURAL,
+    ufunc=_ufunc,
 )

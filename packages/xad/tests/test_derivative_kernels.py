@@ -1,14 +1,15 @@
 """Primitives that are differentiated again, by functions of ndarrays, give the same numbers."""
 
+import sys
+
 import numpy as np
 import pytest
 
 import xnp
 from xad import grad, jacfwd, jacrev, jvp, linearize, value_and_grad, vjp
+from xad.derivative_kernels import KernelEquation
 from xad.linearize import linearize_flat
-from xad.steps import Step
 from xnp import lax
-from xnp.numpy import dispatch
 from xnp.testing.samples import TABLE
 from xprim import (
     ELEMENTWISE,
@@ -17,6 +18,7 @@ from xprim import (
     config,
     dtypes,
     get_primitive,
+    kernels,
     scalar_array,
     undefined,
 )
@@ -26,9 +28,10 @@ X = np.linspace(0.5, 1.5, 8).astype(np.float32)
 
 
 @pytest.fixture(autouse=True)
-def _plans_at_the_second_use(monkeypatch):
-    monkeypatch.setattr(dispatch, "USES_BEFORE_PLAN", 1)
-    dispatch.forget_plans()
+def _kernels_at_the_second_use(monkeypatch):
+    for name in ("xad.jvp", "xad.linearize"):
+        monkeypatch.setattr(sys.modules[name]._kernels, "uses", 1)
+    kernels.forget_kernels()
 
 
 def bits(tree):
@@ -42,23 +45,23 @@ def bits(tree):
 
 def assert_repeats(compute):
     first = bits(compute())
-    for _ in range(2):  # the second time makes the plan
+    for _ in range(2):  # the second time makes the kernel
         assert bits(compute()) == first
 
 
-def steps_of(fun, *primals):
-    """Return the primitives of the steps that a third evaluation records."""
+def kernels_of(fun, *primals):
+    """Return the primitives of the kernels that a third evaluation records."""
     arrays = [xnp.asarray(x) for x in primals]
     for _ in range(3):
         _, program = linearize_flat(fun, arrays, [True] * len(arrays))
-    return [eqn.primitive.name for eqn in program.jaxpr.eqns if type(eqn) is Step]
+    return [eqn.primitive.name for eqn in program.jaxpr.eqns if type(eqn) is KernelEquation]
 
 
 NAMES = [n for n in sorted(TABLE) if not isinstance(get_primitive(n).rules["jvp"], Undefined)]
 
 
 def samples_of(name):
-    """Return about twelve samples of all kinds: plans are about types and params, not values."""
+    """Return about twelve samples of all kinds: kernels are about types and params, not values."""
     return TABLE[name][:: max(1, len(TABLE[name]) // 12)]
 
 
@@ -86,7 +89,7 @@ def assert_repeats_if_defined(compute):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_tangents_of_a_primitive_are_the_same_by_its_plan(name):
+def test_tangents_of_a_primitive_are_the_same_by_its_kernel(name):
     for sample in samples_of(name):
         fun, point = function_of(name, sample)
         ones = tuple([xnp.ones_like(x) for x in point])
@@ -94,7 +97,7 @@ def test_tangents_of_a_primitive_are_the_same_by_its_plan(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_cotangents_of_a_primitive_are_the_same_by_its_plan(name):
+def test_cotangents_of_a_primitive_are_the_same_by_its_kernel(name):
     for sample in samples_of(name):
         fun, point = function_of(name, sample)
 
@@ -130,12 +133,12 @@ def test_a_gradient_is_the_same_at_every_call(fun):
     assert_repeats(lambda: value_and_grad(fun)(X))
 
 
-def test_the_second_call_records_steps():
-    assert steps_of(lambda x: [xnp.sin(x) * x], X) == ["sin", "mul"]
+def test_the_second_call_records_kernels():
+    assert kernels_of(lambda x: [xnp.sin(x) * x], X) == ["sin", "mul"]
 
 
 def test_the_sum_with_a_constant_records_nothing():
-    assert steps_of(lambda x: [x + 1.0], X) == []
+    assert kernels_of(lambda x: [x + 1.0], X) == []
 
 
 def test_cotangents_of_weak_type_stay_weak():
@@ -150,28 +153,28 @@ def test_tangents_of_weak_type_stay_weak():
         assert not jvp(lambda x: x * x * 2.0, (np.float32(3.0),), (np.float32(1.0),))[1].weak_type
 
 
-def test_a_pull_back_by_steps_can_be_called_again():
+def test_a_pull_back_by_kernels_can_be_called_again():
     for _ in range(3):
         y, pull = vjp(lambda x: xnp.sin(x) * x, X)
     assert bits(pull(y)) == bits(pull(y))
 
 
 @pytest.mark.parametrize("transformed", [jacfwd, jacrev])
-def test_jacobians_of_steps_are_right(transformed):
+def test_jacobians_by_kernels_are_right(transformed):
     for _ in range(3):
         found = transformed(lambda x: xnp.sin(x) * x[0])(X)
     expected = np.diag(np.cos(X) * X[0]) + np.outer(np.sin(X), np.eye(8)[0])
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
 
-def test_a_linear_function_from_steps_is_right():
+def test_a_linear_function_from_kernels_is_right():
     for _ in range(3):
         _, push = linearize(lambda x: (xnp.sin(x) * x[0]).sum(), X)
     expected = np.cos(X).sum() * X[0] + np.sin(X).sum()
     np.testing.assert_allclose(push(np.ones(8, np.float32)), expected, rtol=1e-6)
 
 
-def test_second_derivatives_through_steps_are_right():
+def test_second_derivatives_through_kernels_are_right():
     for _ in range(3):
         found = grad(lambda x: xnp.sum(grad(lambda y: xnp.sum(y**3))(x) * x))(X)
     np.testing.assert_allclose(found, 9 * X**2, rtol=1e-6)
@@ -209,7 +212,7 @@ def test_a_rule_that_looks_at_values_is_called_each_time():
         np.testing.assert_allclose(gradient, np.full(8, k * X[0]))
 
 
-def test_an_option_of_this_thread_has_plans_of_its_own():
+def test_an_option_of_this_thread_has_kernels_of_its_own():
     for _ in range(3):
         assert grad(rosenbrock)(X).dtype == np.float32
         with config.enable_x64(True):

@@ -1,6 +1,6 @@
-"""Elementwise NumPy functions of two large operands, whatever their layout.
+"""Elementwise NumPy functions of two large operands, whatever their order in memory.
 
-Two layouts make NumPy wait for memory or for its own loops:
+Two orders make NumPy wait for memory or for its own loops:
 
 - One operand lies across the other, `x * x.T`: a walk row by row touches a new cache line of `x.T`
   for each element. In strips of columns the lines of one row are still there for the next: 70 ms
@@ -13,7 +13,7 @@ size has its pages made again, 358 faults and 0.5 ms of 0.8 in that example. It 
 to twice the largest block that it saw freed, at most 2 x 32 MiB; so one is freed here, untouched.
 (M_MMAP_THRESHOLD in the manual of mallopt.)
 
-Neighbours: `dispatch` asks for this where it plans an operation of two operands.
+Neighbours: `table` gives this to kernels of elementwise primitives, and `dispatch` to operators.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _KEPT_BY_GLIBC = (1 << 25) - (1 << 13)  # DEFAULT_MMAP_THRESHOLD_MAX, less its o
 np.empty(_KEPT_BY_GLIBC, np.uint8)
 
 
-def arranged(function: Function, x: Any, y: Any, aval: ShapedArray) -> Function:
-    """Return a function of two operands that does the same, quickly in any layout.
+def for_memory_order(function: Function, x: Any, y: Any, aval: ShapedArray) -> Function:
+    """Return a function of two operands that does the same, quickly in any order of memory.
 
     Args:
       function: a NumPy ufunc.

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import xnp.numpy as xnp
-from xnp.numpy.layouts import arranged
+from xnp.primitives.memory_order import for_memory_order
 from xprim import shaped_array
 
 WIDE = np.arange(600 * 1100, dtype=np.float32).reshape(600, 1100)
@@ -53,7 +53,7 @@ OTHERS: dict[str, tuple[Any, Any]] = {
 
 def _arranged(function: Any, a: Any, b: Any) -> Any:
     out = np.less(a, b) if function is np.less else np.subtract(a, b)
-    return arranged(function, a, b, shaped_array(out.shape, out.dtype))
+    return for_memory_order(function, a, b, shaped_array(out.shape, out.dtype))
 
 
 @pytest.mark.parametrize("function", [np.multiply, np.subtract, np.less])

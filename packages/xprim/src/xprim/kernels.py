@@ -1,0 +1,261 @@
+"""Kernels: executable forms of programs, made once and found again by what determines them.
+
+A *kernel* is the executable form of a jaxpr for given abstract values at a placement, on a back
+end: a function of ndarrays on the host (`numpy_kernels` writes those), or a program of the
+compiler's on a device. Whoever evaluates something again and again owns a `KernelTable`:
+
+    (what is computed, abstract values, static values) + options of this thread -> kernel
+
+The table says from which use on a kernel is worth making, how many are kept, and when all are
+forgotten: when an option or the compiler back end changes for the process. Where there is to be no
+kernel, what makes it raises `Refusal` with the reason, and the operation goes by its rules.
+
+Reasons go to the logger `xprim.kernels`; `XSTACK_LOG=kernels` or `config.update("log", "kernels")`
+shows them. A rule that fails unexpectedly while a kernel is made is always shown; under
+`config.enable_checks` its error is raised, and a kernel is made anew at each use and compared with
+the one that was kept.
+
+Neighbours: `xnp.numpy.dispatch` has the kernels of array functions, `xad` those of derivatives,
+`xjit.eager_backend` those of single large operations.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from xprim import config, dtypes
+from xprim.array import ConcreteArray
+from xprim.avals import ShapedArray
+from xprim.eager import EAGER
+from xprim.errors import ImpureRuleError, XStackError
+from xprim.jaxpr import ClosedJaxpr
+from xprim.primitive import Primitive
+from xprim.program_differences import first_difference
+from xprim.trace import state
+
+__all__ = ["REFUSED", "Kernel", "KernelTable", "Refusal", "forget_kernels", "log", "numpy_operand"]
+
+MAX_KERNELS = 2048  # in one table
+_SMALL = 4096  # elements
+
+log = config.define(
+    config.Option("log", "", "What is logged: 'kernels', or nothing.", choices=("", "kernels"))
+)
+logger = logging.getLogger(__name__)
+
+_tables: list[KernelTable] = []
+_values = config.values
+_checks = config.enable_checks
+
+
+class Refusal(Exception):  # noqa: N818 - no error: the operation goes by its rules
+    """Raised where a kernel is not to be made; the text is the reason."""
+
+
+class Kernel:
+    """The executable form of a program.
+
+    Attributes:
+      run: the function; of ndarrays to ndarrays on the host, of arrays to arrays on a device. None
+        where a kernel was refused, so that a look-up finds that out as well.
+      avals_out: the abstract values of the results; of an array function with one result, its own.
+      programs: what it was made from, while kernels are compared with their rules.
+    """
+
+    __slots__ = ("avals_out", "programs", "run")
+
+    def __init__(
+        self,
+        run: Callable[..., Any] | None,
+        avals_out: Any,
+        programs: Sequence[ClosedJaxpr] = (),
+    ) -> None:
+        self.run = run
+        self.avals_out = avals_out
+        self.programs = programs
+
+
+REFUSED = Kernel(None, ())
+
+
+class KernelTable(dict[Any, Any]):
+    """Kernels by what determines them.
+
+    A hot path looks up `table.get((*key, config.values.__dict__["cached_context"]))` itself.
+
+    Args:
+      name: what is computed, for the log.
+      uses: how often something is evaluated by its rules before a kernel is made.
+      rule_kind: the kind of rule that the programs are traced from, for errors.
+      limit: how many kernels are kept; the table is emptied when there would be more.
+    """
+
+    __slots__ = ("limit", "name", "rule_kind", "uses")
+
+    def __init__(
+        self, name: str, *, uses: int = 0, rule_kind: str = "jvp", limit: int = MAX_KERNELS
+    ) -> None:
+        super().__init__()
+        self.name = name
+        self.rule_kind = rule_kind
+        self.uses = uses
+        self.limit = limit
+        _tables.append(self)
+
+    def keep(self, key: Sequence[Hashable], kernel: Any) -> Any:
+        """Store what was made for a key, which is completed by the options, and return it."""
+        config.trace_context()
+        if len(self) >= self.limit:
+            self.clear()
+        self[*key, _values.__dict__["cached_context"]] = kernel
+        return kernel
+
+    def find(self, key: Sequence[Hashable]) -> Any:
+        """Return what is kept for a key under the options of this thread, or None.
+
+        Right after the thread left a scope of other options a hot path finds nothing.
+        """
+        config.trace_context()
+        return self.get((*key, _values.__dict__["cached_context"]))
+
+    def make(self, key: Sequence[Hashable], make: Callable[..., Any], *args: Any) -> Any:
+        """Return the kernel of a key, made now unless it is kept; or `REFUSED`.
+
+        Args:
+          key: its first item is what is computed: a primitive, or a function.
+          make: called with `args` under evaluation; returns a `Kernel`, or raises `Refusal`.
+          *args: of `make`.
+        """
+        found = self.find(key)
+        return self.keep(key, self._made(key, make, args)) if found is None else found
+
+    def _made(self, key: Sequence[Any], make: Callable[..., Any], args: Any) -> Any:
+        previous, state.trace = state.trace, EAGER
+        try:
+            return make(*args)
+        except Exception as error:
+            expected = isinstance(error, Refusal | XStackError)
+            if _values.enable_checks and not expected:
+                raise
+            self._refuse(key, error, make, shown=not expected or log.value == "kernels")
+            return REFUSED
+        finally:
+            state.trace = previous
+
+    def use(self, key: Sequence[Any], make: Callable[..., Any], *args: Any) -> Any:
+        """Count a use, and return the kernel when it was used often enough to be worth making.
+
+        Args:
+          key: of a primitive, and what else the kernel depends on.
+          make: as for `make`.
+          *args: as for `make`.
+
+        Returns:
+          The kernel, or None: the operation must go by its rules.
+        """
+        try:
+            found = self.get((*key, _values.__dict__["cached_context"])) or self.find(key)
+        except TypeError:  # an unhashable param: the rules say which
+            return None
+        if found is REFUSED:
+            return None
+        if type(found) is _Checked:
+            return found.compared(self._made(key, make, args))
+        if found is None or type(found) is int:
+            checked = _checks.used and _values.enable_checks
+            count = found or 0
+            if count < self.uses and not checked:
+                self.keep(key, count + 1)
+                return None
+            found = self.keep(key, self._made(key, make, args))
+            if found is REFUSED:
+                return None
+            if checked:
+                self.keep(key, _Checked(found, key[0], self.rule_kind))
+            else:
+                found.programs = ()
+        return found
+
+    def _refuse(
+        self, key: Sequence[Any], error: Exception, make: Callable[..., Any], *, shown: bool
+    ) -> None:
+        what = [a.str_short() if type(a) is ShapedArray else getattr(a, "__name__", str(a))
+                for a in key if a not in ((), None)]  # fmt: skip
+        reason = str(error).partition("\n")[0]
+        if not isinstance(error, Refusal):
+            reason = f"{failing_line(error, make)}: {type(error).__name__}: {reason}"
+        logger.log(logging.WARNING if shown else logging.DEBUG, "%s: no kernel for %s: %s",
+                   self.name, " ".join(what), reason)  # fmt: skip
+
+
+@config.when_changed
+def forget_kernels() -> None:
+    """Empty all tables."""
+    for table in _tables:
+        table.clear()
+
+
+def numpy_operand(x: ConcreteArray) -> Any:
+    """Return the host elements of an array if NumPy may compute with them, else None.
+
+    An array that has a buffer belongs to the device of that buffer: the compiler back end says
+    whether that is the host's own memory, in which case its elements are read in place. Large ones
+    are left to it, for they may still be in the making.
+    """
+    if x._buffer is None:
+        return x._host
+    if x.aval.size > _SMALL or dtypes.is_extended(x.aval.dtype):
+        return None
+    return x.to_host() if EAGER.backend.on_host(x) else None
+
+
+# --- what failed, and what changed ----------------------------------------------------------------
+
+
+def failing_line(error: BaseException, make: Callable[..., Any]) -> str:
+    """Return the file and line of the rule in which making a kernel failed."""
+    ours = {os.path.dirname(__file__), os.path.dirname(make.__code__.co_filename)}
+    place = "an unknown place"
+    traceback = error.__traceback__
+    while traceback is not None:
+        file = traceback.tb_frame.f_code.co_filename
+        if os.path.dirname(file) not in ours:
+            place = f"{file}:{traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return place
+
+
+class _Checked:
+    """Stands in a table for a kernel that is compared with the rules at each use."""
+
+    __slots__ = ("kernel", "primitive", "rule_kind")
+
+    def __init__(self, kernel: Kernel, primitive: Primitive, rule_kind: str) -> None:
+        self.kernel = kernel
+        self.primitive = primitive
+        self.rule_kind = rule_kind
+
+    def compared(self, made_again: Kernel) -> Kernel | None:
+        """Return the kernel if the rules still give the programs that it was made from."""
+        if made_again is REFUSED:
+            return None
+        for old, new in zip(self.kernel.programs, made_again.programs, strict=True):
+            found = first_difference(old, new)
+            if found is not None:
+                raise self._impure(*found)
+        return self.kernel
+
+    def _impure(self, old: str, new: str) -> ImpureRuleError:
+        name, kind = self.primitive.name, self.rule_kind
+        return ImpureRuleError(
+            f"{name}: its {kind} rule does something else than before for operands of the same "
+            "types."
+            f"\n  got       {new}"
+            f"\n  expected  {old}, as when it was written as a kernel"
+            f"\n  where     {self.primitive.place_of_rule(kind)}"
+            "\n  hint      a rule is a pure function of operands, abstract values and params: "
+            "pass what changes as one of these"
+        )
