@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from xprim import (
-    LINEAR, STRUCTURAL,
+    LINEAR,
+    STRUCTURAL,
     NumpyCall,
     Operand,
     Primitive,
