@@ -25,7 +25,8 @@ def workloads(ns: Any) -> dict[str, Any]:
     ten = ns.jit(lambda *args: sum(args[1:], args[0]))
     leaves = ns.jit(lambda t: {k: v + 1 for k, v in t.items()})
     static = functools.partial(ns.jit, static_argnums=1)(lambda a, n: a * n)
-    keyword = ns.jit(lambda a, b: a + b)
+    layers = {"first": {"w": x, "b": x}, "second": {"w": x, "b": x}}
+    of_layers = ns.jit(lambda p, a: p["first"]["w"] + p["second"]["b"] + a)
     with_host = ns.jit(lambda a, b: a + b)
     with_number = ns.jit(lambda a, b: a + b)
     with_rate = ns.jit(lambda a, b: a + b)
@@ -46,13 +47,39 @@ def workloads(ns: Any) -> dict[str, Any]:
         "10 arrays": lambda: ten(*args),
         "dict of 100": lambda: leaves(tree),
         "static": lambda: static(x, 3),
-        "keyword": lambda: keyword(x, b=x),
+        "layers": lambda: of_layers(layers, x),
         "NumPy argument": lambda: with_host(x, next(batches)),
         "Python scalar": lambda: with_number(x, next(numbers)),
         "Python scalar again": lambda: with_rate(x, next(rates)),
         "donated": donate,
     }
+    calls |= _calls_by_name(ns, x) | _calls_of_compiled(ns, x, tree)
     return {name: _timed(ns, call) for name, call in calls.items()}
+
+
+def _calls_by_name(ns: Any, x: Any) -> dict[str, Any]:
+    static = ns.jit(lambda a, n: a * n, static_argnames="n")
+    keyword_only = ns.jit(lambda a, *, n, m=2: a * n, static_argnames=("n", "m"))
+    keyword = ns.jit(lambda a, b: a + b)
+    keywords = ns.jit(lambda **kw: kw["a"] + kw["b"])
+    return {
+        "static by name": lambda: static(x, n=3),
+        "static, keyword only": lambda: keyword_only(x, n=3),
+        "keyword": lambda: keyword(x, b=x),
+        "keywords alone": lambda: keywords(a=x, b=x),
+    }
+
+
+def _calls_of_compiled(ns: Any, x: Any, tree: Any) -> dict[str, Any]:
+    add = ns.jit(lambda a, b: a + b)
+    two = add.lower(x, x).compile()
+    by_name = add.lower(x, b=x).compile()
+    leaves = ns.jit(lambda t: {k: v + 1 for k, v in t.items()}).lower(tree).compile()
+    return {
+        "compiled": lambda: two(x, x),
+        "compiled, keyword": lambda: by_name(x, b=x),
+        "compiled, dict of 100": lambda: leaves(tree),
+    }
 
 
 def _timed(ns: Any, call: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,12 @@ Y = np.array([2.0, -1.0, 0.5, 4.0], np.float32)
 
 def _slow_calls(f: Any, calls: Callable[[], Any]) -> int:
     """Return how often `calls` went the long way of the jitted function `f`."""
-    long_way = f.lower.__wrapped__.__func__.__globals__["Calls"].__call__.__code__
+    return _slow_calls_to(
+        f.lower.__wrapped__.__func__.__globals__["Calls"].__call__.__code__, calls
+    )
+
+
+def _slow_calls_to(long_way: CodeType, calls: Callable[[], Any]) -> int:
     count = 0
 
     def profile(frame: Any, event: str, _: Any) -> None:
@@ -342,6 +348,95 @@ def test_functions_of_any_parameters_give_up_what_is_donated() -> None:
         assert a.is_deleted() and b.is_deleted() and c.is_deleted() and not y.is_deleted()
 
 
+def _slow_calls_of_compiled(compiled: Any, calls: Callable[[], Any]) -> int:
+    return _slow_calls_to(type(compiled)._checked_call.__code__, calls)
+
+
+def test_static_arguments_by_keyword_take_the_short_way() -> None:
+    def f(x: Any, *, n: int, scale: float = 1.0, offset: Any = 0) -> Any:
+        return x * n * scale + offset
+
+    x, y = as_array(X), as_array(Y)
+    g = jit(f, static_argnames=("n", "scale"))
+    for _ in range(2):
+        np.testing.assert_array_equal(np.asarray(g(x, n=2)), X * 2)
+        np.testing.assert_array_equal(np.asarray(g(x, scale=0.5, n=2)), X)
+        np.testing.assert_array_equal(np.asarray(g(offset=y, n=3, x=x)), X * 3 + Y)
+        assert [g(as_array(np.arange(3)), n=n).dtype.name for n in (1, True)] == ["float32"] * 2
+    calls = (lambda: g(x, n=2), lambda: g(x, scale=0.5, n=2), lambda: g(offset=y, n=3, x=x))
+    assert [_slow_calls(g, call) for call in calls] == [0, 0, 0]
+
+
+def test_any_keywords_take_the_short_way_in_any_order() -> None:
+    f = jit(lambda *args, **kw: sum(args) + 2 * kw["b"] - kw["a"])
+    x, y = as_array(X), as_array(Y)
+    for _ in range(2):
+        np.testing.assert_array_equal(np.asarray(f(x, x, b=y, a=x)), X + 2 * Y)
+        np.testing.assert_array_equal(np.asarray(f(x, x, a=x, b=y)), X + 2 * Y)
+        np.testing.assert_array_equal(np.asarray(f(x, a=Y, b=1.5)), X + 3 - Y)
+    assert _slow_calls(f, lambda: (f(x, x, b=y, a=x), f(x, x, a=x, b=y), f(x, a=Y, b=1.5))) == 0
+
+
+def test_parameters_left_out_in_the_middle_are_those_that_the_function_sees() -> None:
+    f = jit(lambda x, z=10.0, *, y=1.0, a=2.0, donated=0.0: (x + z, y, a, donated),
+            donate_argnames="donated")  # fmt: skip
+    x = as_array(X)
+    for _ in range(3):
+        gone = jit(lambda v: v * 1)(as_array(Y))
+        total, y, a, donated = f(x, donated=gone, a=as_array(3.0), y=x)
+        np.testing.assert_array_equal(np.asarray(total), X + 10)
+        np.testing.assert_array_equal(np.asarray(y), X)
+        np.testing.assert_array_equal(np.asarray(donated), Y)
+        assert float(a) == 3 and gone.is_deleted()
+        assert [float(v) for v in f(x, y=5.0)[1:]] == [5, 2, 0]
+
+
+def test_a_name_is_static_where_its_position_is_not() -> None:
+    f = jit(lambda a, b, c: b * a * c, static_argnums=0, static_argnames="c")
+    for _ in range(2):
+        np.testing.assert_array_equal(np.asarray(f(2, X, c=3)), X * 6)
+        np.testing.assert_array_equal(np.asarray(f(2, X, 3)), X * 6)
+    assert f._cache_size() == 2
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("kind", [k for k in ARGUMENTS if k != "a complex number"])
+def test_the_second_call_of_a_compiled_function_is_short(kind: str, place: str) -> None:
+    passed, taken = PLACES[place]
+    args = passed(*ARGUMENTS[kind])
+    f = jit(taken(lambda a, b: a - b))
+    compiled = f.lower(*args).compile()
+    for _ in range(2):
+        np.testing.assert_array_equal(np.asarray(compiled(*args)), np.asarray(f(*args)))
+    assert _slow_calls_of_compiled(compiled, lambda: compiled(*args)) == 0
+
+
+def test_compiled_functions_leave_static_arguments_out_and_give_up_what_is_donated() -> None:
+    f = jit(lambda n, x, *, y, mode: x * n - y if mode == "minus" else x,
+            static_argnums=0, static_argnames="mode", donate_argnums=1)  # fmt: skip
+    x, y = as_array(X), as_array(Y)
+    compiled = f.lower(3, x, y=y, mode="minus").compile()
+    for _ in range(3):
+        given = jit(lambda v: v * 1)(x)
+        np.testing.assert_array_equal(np.asarray(compiled(given, y=y)), X * 3 - Y)
+        assert given.is_deleted() and not y.is_deleted()
+    given = jit(lambda v: v * 1)(x)
+    assert _slow_calls_of_compiled(compiled, lambda: compiled(given, y=y)) == 0
+    for args, kwargs in (((), {"y": y}), ((x, y), {}), ((x,), {"y": y, "z": y}), ((x,), {"z": y})):
+        with pytest.raises(TypeError, match="another structure than it was compiled for"):
+            compiled(*args, **kwargs)
+    with pytest.raises(TypeError, match=r"(?s)other arguments.*got +y: float32\[3\]"):
+        compiled(as_array(X), y=np.ones(3, np.float32))
+
+
+def test_a_compiled_function_is_not_transformed() -> None:
+    compiled = jit(lambda v: v * 2).lower(X).compile()
+    with pytest.raises(TypeError, match=r"(?s)cannot be transformed.*hint +transform jit"):
+        jit(lambda v: compiled(v) + 1)(X)
+    assert _slow_calls_of_compiled(compiled, lambda: compiled(X)) == 1
+    assert _slow_calls_of_compiled(compiled, lambda: compiled(X)) == 0
+
+
 # --- counts that do not depend on the machine ---------------------------------------------------
 
 
@@ -392,7 +487,7 @@ def _bound(name: str, function: Any, *args: Any, instructions: int, calls: int, 
 
 _bound("1 array", lambda a: a + 1, x8, instructions=82, calls=2)
 _bound("2 arrays", lambda a, b: a + b, x8, x8, instructions=90, calls=2)
-_bound("10 arrays", lambda *args: sum(args[1:], args[0]), *[x8] * 10, instructions=231, calls=1)
+_bound("10 arrays", lambda *args: sum(args[1:], args[0]), *[x8] * 10, instructions=133, calls=3)
 _bound("static", lambda a, n: a * n, x8, 3, static_argnums=1, instructions=87, calls=2)
 # More instructions than one call that places them, in a third of the time.
 _bound("a NumPy array", lambda a, b: a + b, x8, np.ones(8, np.float32), instructions=152, calls=5)
@@ -401,6 +496,14 @@ _bound("dict of 100", lambda t: {k: v + 1 for k, v in t.items()}, tree100,
        instructions=3600, calls=107)  # fmt: skip
 _bound("layers of pairs", lambda t: [(w + 1, b + 1) for w, b in t], [(x8, x8)] * 4,
        instructions=635, calls=21)  # fmt: skip
+
+
+by_keyword = jit(lambda a, *, n: a * n, static_argnames="n")
+BOUNDS["static by keyword"] = (lambda: by_keyword(x8, n=3), 87, 2)
+add_compiled = jit(lambda a, b: a + b).lower(x8, x8).compile()
+BOUNDS["compiled ahead of time"] = (lambda: add_compiled(x8, x8), 127, 4)
+named_compiled = jit(lambda a, b: a + b).lower(x8, b=x8).compile()
+BOUNDS["compiled, by keyword"] = (lambda: named_compiled(x8, b=x8), 122, 5)
 
 
 @pytest.mark.parametrize("name", BOUNDS)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import xtree
+from xjit.parameters import Roles
 from xprim import Array, ShapedArray, as_array, config, shaped_array, state
 from xprim.callables import name_of
 from xprim.host_memory import refuse_masked
@@ -23,7 +24,7 @@ from xprim.wording import brief, described
 Names = Callable[[], Sequence[str]]
 
 
-class Signature:
+class Signature(Roles):
     """Which arguments of a function are static and which are donated.
 
     Args:
@@ -31,13 +32,14 @@ class Signature:
       options: the keyword arguments of `jit`.
     """
 
-    __slots__ = ("counts_from_the_end", "donate_names", "donate_nums", "donates", "flatten",
+    __slots__ = ("declared", "donate_names", "donate_nums", "donates", "flatten",
                  "has_static", "name", "parameters", "static_names", "static_nums")  # fmt: skip
 
     def __init__(self, fun: Callable[..., Any], options: dict[str, Any]) -> None:
         self.name = name_of(fun, type(fun).__name__)
-        self.parameters = _positional_parameters(fun)
-        everything = _all_parameters(fun)
+        declared = self.declared = _parameters_of(fun)
+        self.parameters = None if declared is None else _positional_names(declared)
+        everything = _all_names(declared)
         self.static_nums, self.static_names = self._resolved(
             "static", options["static_argnums"], options["static_argnames"], everything
         )
@@ -47,8 +49,6 @@ class Signature:
         self.donates = bool(self.donate_nums or self.donate_names)
         self.has_static = bool(self.static_nums or self.static_names)
         self.flatten = xtree.flattener()
-        # positions are only resolved where the parameters are known
-        self.counts_from_the_end = min((0, *self.static_nums, *self.donate_nums)) < 0
         both = (self.static_names & self.donate_names) or (
             set(self.static_nums) & set(self.donate_nums))  # fmt: skip
         if both:
@@ -94,6 +94,18 @@ class Signature:
 
     def _takes_more(self, position: int) -> bool:
         return position >= 0 and self.parameters is not None and self.parameters[-1:] == ["*"]
+
+    def is_static(self, place: int | str, count: int) -> bool:
+        """Return whether the argument at a place is static, of `count` positional ones."""
+        if isinstance(place, str):
+            return place in self.static_names
+        return place in self.static_nums or place - count in self.static_nums
+
+    def is_donated(self, place: int | str, count: int) -> bool:
+        """Return whether the argument at a place is donated, of `count` positional ones."""
+        if isinstance(place, str):
+            return place in self.donate_names
+        return place in self.donate_nums or place - count in self.donate_nums
 
     def split(
         self, args: Sequence[Any], kwargs: dict[str, Any]
@@ -345,23 +357,23 @@ def _strings(value: Any, option: str) -> list[str]:
     return list(found)
 
 
-def _positional_parameters(fun: Callable[..., Any]) -> list[str] | None:
-    """Return the names of the positional parameters, `*` for a variable number at the end."""
+def _parameters_of(fun: Callable[..., Any]) -> tuple[inspect.Parameter, ...] | None:
+    """Return the parameters of a function, None where they cannot be told."""
     try:
-        parameters = inspect.signature(fun).parameters.values()
+        return tuple(inspect.signature(fun).parameters.values())
     except (TypeError, ValueError):
         return None
+
+
+def _positional_names(parameters: Sequence[inspect.Parameter]) -> list[str]:
+    """Return the names of the positional parameters, `*` for a variable number at the end."""
     names = [p.name for p in parameters
              if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]  # fmt: skip
     return [*names, "*"] if any(p.kind is p.VAR_POSITIONAL for p in parameters) else names
 
 
-def _all_parameters(fun: Callable[..., Any]) -> frozenset[str] | None:
+def _all_names(parameters: Sequence[inspect.Parameter] | None) -> frozenset[str] | None:
     """Return the names of all parameters, or None when the function takes any."""
-    try:
-        parameters = inspect.signature(fun).parameters.values()
-    except (TypeError, ValueError):
+    if parameters is None or any(p.kind is p.VAR_KEYWORD for p in parameters):
         return None
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):
-        return None
-    return frozenset(p.name for p in parameters)
+    return frozenset([p.name for p in parameters])

@@ -11,17 +11,14 @@ Neighbours: `jit` has the fast case, `arguments` takes calls apart, `program` ru
 from __future__ import annotations
 
 import functools
-import itertools
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
-import xtree
 from xjit.arguments import Arguments, Signature, explain_miss
 from xjit.checks import check_finite
-from xjit.fast_calls import Ways, key_of
+from xjit.dispatch import Dispatcher
 from xjit.function_caches import (
-    MAX_PROGRAMS,
     Flat,
     FunctionCache,
     Traced,
@@ -29,37 +26,19 @@ from xjit.function_caches import (
     check_captured,
     check_captured_values,
 )
-from xjit.jaxlib_gateway import RuntimeFailure, fail, startable
 from xjit.jit_primitive import jit_p
-from xjit.operands import (
-    DICT,
-    HOST_TREE,
-    NUMBER,
-    NUMPY,
-    STATIC,
-    UNKNOWN,
-    avals_of,
-    buffers_of,
-    dict_reader,
-    host_carrier,
-    kind_of,
-    tree_carrier,
-)
-from xjit.placement import Gone, buffers_at, committed_to
-from xjit.program import Program
-from xjit.results import finisher, give_up_all
+from xjit.placement import Gone, committed_to, moved
+from xjit.program import Program, entry_of, owned, start_failed
 from xjit.shardings import device_named_by, one_device_in
 from xjit.stages import Lowered, TracedFunction
 from xprim import (
     EAGER,
     ConcreteArray,
     Jaxpr,
-    ShapedArray,
     Tracer,
     close_over,
     config,
     eval_closed,
-    from_stored,
     state,
     trace_to_jaxpr,
 )
@@ -74,31 +53,6 @@ _values = config.values
 
 # A function that sees something new at every trace (a counter) is not traced anew for it for ever.
 _MAX_CHANGES = 16
-
-
-class _Ready:
-    """What a call needs of a program, at the placement where it ran last."""
-
-    __slots__ = ("__weakref__", "donated", "donates_all", "finish", "handlers", "offers",
-                 "out_aval", "start", "where")  # fmt: skip
-
-    def __init__(self, traced: Traced, program: Program) -> None:
-        loaded = program.loaded
-        assert loaded is not None
-        single = traced.out_tree.node_data() is None
-        self.where = loaded.where
-        self.start = program.starter(loaded)
-        self.handlers = loaded.handlers
-        self.out_aval = program.out_avals[0] if single else None
-        self.finish = finisher(traced.out_tree, program.out_avals)
-        self.donated = program.donated
-        self.donates_all = program.donated == program.asked
-        startable(self)
-        self.offers = 8  # how often calls that find this may ask for a shorter way
-
-    def entry(self) -> tuple[Any, ...]:
-        """Return what the shortest ways look up."""
-        return self.where, self.start, self.handlers, self.out_aval, self.finish
 
 
 class Calls:
@@ -119,13 +73,10 @@ class Calls:
         self.placement = _chosen_placement(options)
         out_device = one_device_in(options["out_shardings"], "jit(out_shardings)")
         self.out_placement = None if out_device is None else committed_to(out_device)
-        signature = self.signature
-        self.failed = functools.partial(_start_failed, self.name)
-        self.ways = Ways(
-            signature.static_nums, signature.donate_nums, self.failed,
+        self.dispatcher = Dispatcher(
+            self.signature, functools.partial(start_failed, self.name),
             Gone(f"was donated to {self.name}"),
         )  # fmt: skip
-        self.quick: dict[Any, _Ready] = {}
         self._cache: FunctionCache | None = None
         self._also: dict[Any, Any] = {}  # what a call reaches through its arguments, by its key
         self._changes = 0
@@ -140,10 +91,6 @@ class Calls:
             if _values.disable_jit:
                 return self.fun(*args, **kwargs)
             leaves, tree, fixed, statics = self.signature.split(args, kwargs)
-            if state.__dict__["trace"] is EAGER:
-                results = self._quick(leaves, tree, statics, args, kwargs)
-                if results is not _NOTHING:
-                    return results
             arguments = Arguments(self.signature, leaves, tree, fixed, statics, len(args))
             arrays = arguments.arrays()
             is_eager = state.trace is EAGER and not any(isinstance(x, Tracer) for x in arrays)
@@ -165,89 +112,19 @@ class Calls:
     ) -> list[ConcreteArray]:
         """Run the program of a trace, and let the next such call take a shorter way."""
         program = self.program(traced, arguments)
-        results = program.call(_owned(program, given, arrays))
+        results = program.call(owned(program, given, arrays))
         if _values.debug_nans or _values.debug_infs:
             check_finite(self.name, results, traced.closed, None if program.donated else arrays)
-        elif self.out_placement is None and check_captured_values.value == "off":
-            self._install(given, key, traced, program)
+        elif (
+            self.out_placement is None
+            and check_captured_values.value == "off"
+            and program.donated == program.asked  # the front gives up all leaves of an argument
+        ):
+            entry = entry_of(program, traced.out_tree)
+            self.dispatcher.add(given[0], given[1], key[2], entry)
         if self.out_placement is not None:
-            results = _moved(results, self.out_placement)
+            results = moved(results, self.out_placement)
         return results
-
-    def _quick(
-        self, leaves: list[Any], tree: Any, statics: Any, args: tuple[Any, ...], kwargs: Any
-    ) -> Any:
-        """Run what an equal call ran, or return `_NOTHING`; as the fast cases, but for any call."""
-        try:
-            avals = avals_of(leaves, self.signature.donates)
-        except OverflowError:  # which the longest way says in full
-            return _NOTHING
-        if avals is None:
-            return _NOTHING
-        context = config.trace_context()
-        found = self.quick.get((tree, statics, context, *avals))
-        if found is None:
-            return _NOTHING
-        try:
-            buffers = buffers_of(leaves, avals, found.where)
-            if buffers is None:
-                return _NOTHING
-            outs = found.start(buffers).consume_with_handlers(found.handlers)
-        except (AttributeError, TypeError):  # a buffer that is none: its array is gone
-            return _NOTHING
-        except RuntimeFailure as error:
-            self.failed(error)
-        if found.offers and not kwargs:
-            found.offers -= 1
-            self._offer(args, avals, context, found)
-        if found.donated:
-            give_up_all([leaves[i] for i in found.donated], self.ways.gone)
-        return found.finish(outs)
-
-    def _install(self, given: Any, key: Any, traced: Traced, program: Program) -> None:
-        """Let the next such call take a shorter way."""
-        if len(self.quick) >= MAX_PROGRAMS:
-            self.quick.clear()
-            self.ways.clear()
-        tree, statics, avals, context = key
-        args, kwargs = given
-        ready = self.quick[(tree, statics, context, *avals)] = _Ready(traced, program)
-        if not kwargs:
-            self._offer(args, avals, context, ready)
-
-    def _offer(
-        self, args: tuple[Any, ...], avals: Sequence[ShapedArray], context: Any, ready: _Ready
-    ) -> None:
-        """Let calls with such positional arguments take the shortest way, if there is one."""
-        cached = _values.cached_context
-        if self.signature.counts_from_the_end or cached[1] is not context or not ready.donates_all:
-            return  # the shortest ways give up all leaves of a donated argument
-        static = self.signature.static_nums
-        kinds = [STATIC if i in static else kind_of(x) for i, x in enumerate(args)]
-        if UNKNOWN in kinds:
-            return
-        wide = self.ways.widened(args, kinds)
-        readers = self._readers(args, wide, avals, ready.where)
-        self.ways.add(args, wide, (*key_of(args, wide), cached), ready.entry(), readers)
-
-    def _readers(
-        self, args: Sequence[Any], kinds: Sequence[Any], avals: Sequence[ShapedArray], where: Any
-    ) -> list[Any]:
-        """Return what reads the dicts and host values among the arguments, for `Ways.add`."""
-        readers: list[Any] = []
-        rest = iter(avals)
-        for i, (x, kind) in enumerate(zip(args, kinds, strict=True)):
-            if kind is STATIC:
-                continue
-            leaves, kept = xtree.leaves(x), i in self.ways.donated
-            own = list(itertools.islice(rest, len(leaves)))
-            if kind is DICT:
-                readers.append(dict_reader(x))
-            elif kind is HOST_TREE:
-                readers += tree_carrier(leaves, own, where, kept=kept)
-            elif kind is NUMPY or kind is NUMBER:
-                readers += host_carrier(x, own[0], where, kept=kept)
-        return readers
 
     def program(self, traced: Traced, arguments: Arguments) -> Program:
         """Return the program of a trace; it compiles when it is first called."""
@@ -311,8 +188,7 @@ class Calls:
             if self._changes >= _MAX_CHANGES:
                 return previous, ""
             self._changes += 1
-            self.ways.clear()
-            self.quick.clear()
+            self.dispatcher.clear()
             self._also.clear()
         self._cache = cache
         return cache, change
@@ -370,8 +246,7 @@ class Calls:
 
     def clear_cache(self) -> None:
         """Forget what was traced and compiled of this function."""
-        self.ways.clear()
-        self.quick.clear()
+        self.dispatcher.clear()
         self._also.clear()
         if self._cache is not None:
             self._cache.traced.clear()
@@ -393,28 +268,3 @@ def _chosen_placement(options: dict[str, Any]) -> Any:
             raise ValueError(f"jit: the program cannot run on {device} with arguments on {asked}.")
         device = asked
     return None if device is None else committed_to(device)
-
-
-_NOTHING: Any = object()
-
-
-def _start_failed(name: str, error: Exception) -> NoReturn:
-    """Raise the error for a program that could not be started."""
-    fail(name, "the program could not be started", error)
-
-
-def _owned(program: Program, call: Any, arrays: list[Any]) -> list[Any]:
-    """Replace donated arrays that came from host values: those of small numbers are shared."""
-    if not program.donated:
-        return arrays
-    given = {id(x) for x in xtree.leaves(call)}
-    return [
-        from_stored(x.to_host().copy(), x.aval) if i in program.donated and id(x) not in given
-        else x
-        for i, x in enumerate(arrays)
-    ]  # fmt: skip
-
-
-def _moved(results: list[ConcreteArray], placement: Any) -> list[ConcreteArray]:
-    buffers = buffers_at(placement, results)
-    return [ConcreteArray(None, x.aval, b) for x, b in zip(results, buffers, strict=True)]

@@ -1,7 +1,7 @@
 """`jit`: compile a function when it is first called, and call what was compiled after that.
 
 A call with flat positional arrays, the common case, is a look-up and the start of an executable
-(`fast_calls`). Everything else (trees, keywords, static and host values, other placements, a miss)
+(`dispatch`). Everything else (trees, keywords, static and host values, other placements, a miss)
 is `calls.Calls`.
 
 Neighbours: `calls` traces and compiles, `program` runs, `stages` is the way to compile ahead of
@@ -121,7 +121,7 @@ def jit(
 
 def _jitted(fun: Callable[..., Any], options: dict[str, Any]) -> Any:
     calls = Calls(fun, options)
-    jitted: Any = calls.ways.function(fun, calls.__call__)
+    jitted: Any = calls.dispatcher.function(calls.__call__, calls.signature.declared)
     look_like(jitted, fun, updated=())
     jitted.lower = boundary(calls.lower)
     jitted.trace = boundary(calls.trace)

@@ -3,7 +3,7 @@
 NumPy arrays and Python numbers are looked up by their type and shape without becoming arrays; only
 when the program is known are they brought to its device.
 
-Neighbours: `calls` and `fast_calls` use both halves around their look-ups.
+Neighbours: `calls` and `dispatch` use both halves around their look-ups.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from xprim import ConcreteArray, ShapedArray, config, dtypes, from_numpy, scalar
 
 # The kinds of arguments that the fast cases of calls know.
 ARRAY, STATIC, DICT, TREE, HOST_TREE = "array", "static", "dict", "tree", "host tree"
-NUMPY, NUMBER, UNKNOWN = "numpy", "number", "unknown"
+NUMPY, NUMBER, ABSENT, UNKNOWN = "numpy", "number", "absent", "unknown"
 
 _ONLY_ARRAYS = frozenset([ConcreteArray])
 _STR_ONLY = frozenset([str])

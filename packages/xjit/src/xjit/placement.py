@@ -125,6 +125,12 @@ def buffers_at(placement: Placement, arrays: Sequence[ConcreteArray]) -> list[An
     return buffers
 
 
+def moved(results: Sequence[ConcreteArray], placement: Placement) -> list[ConcreteArray]:
+    """Return arrays of the same values at a placement."""
+    buffers = buffers_at(placement, results)
+    return [ConcreteArray(None, x.aval, b) for x, b in zip(results, buffers, strict=True)]
+
+
 def _raise_conflict(
     operation: str,
     arrays: Sequence[ConcreteArray],

@@ -10,13 +10,15 @@ Neighbours: `jit` inlines the common case of `Program.call`; `placement` moves w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
+import xtree
 from xjit import jaxlib_gateway as gateway
 from xjit.compile import Options, executable_for
 from xjit.lowering import LoweredProgram, lower, warn_of_useless_donations
 from xjit.placement import Gone, buffers_at, common_placement, device_at, give_up
-from xprim import ClosedJaxpr, ConcreteArray, config
+from xjit.results import finisher
+from xprim import ClosedJaxpr, ConcreteArray, config, from_stored
 
 RuntimeFailure = gateway.RuntimeFailure
 
@@ -131,7 +133,7 @@ class Program:
                 loaded.handlers
             )
         except RuntimeFailure as error:
-            gateway.fail(self.name, "the program could not be started", error)
+            start_failed(self.name, error)
         if self.donated:
             self._invalidate(arrays)
         return [ConcreteArray(None, a, b) for a, b in zip(self.out_avals, outs, strict=True)]
@@ -149,6 +151,38 @@ class Program:
     def _invalidate(self, arrays: Sequence[ConcreteArray]) -> None:
         for i in self.donated:
             give_up(arrays[i], Gone(f"was donated to {self.name}"))
+
+
+def entry_of(program: Program, out_tree: Any) -> tuple[Any, ...]:
+    """Return what starts a program at the placement where it ran last, as dispatchers keep it."""
+    loaded = program.loaded
+    assert loaded is not None
+    out_aval = program.out_avals[0] if out_tree.node_data() is None else None
+    return (loaded.where, program.starter(loaded), loaded.handlers, out_aval,
+            finisher(out_tree, program.out_avals))  # fmt: skip
+
+
+def owned(program: Program, given: Any, arrays: Sequence[ConcreteArray]) -> Sequence[ConcreteArray]:
+    """Replace donated arrays that came from host values: those of small numbers are shared.
+
+    Args:
+      program: what they are donated to.
+      given: a tree of what the user passed.
+      arrays: the leaves as arrays.
+    """
+    if not program.donated:
+        return arrays
+    known = {id(x) for x in xtree.leaves(given)}
+    return [
+        from_stored(x.to_host().copy(), x.aval) if i in program.donated and id(x) not in known
+        else x
+        for i, x in enumerate(arrays)
+    ]  # fmt: skip
+
+
+def start_failed(name: str, error: Exception) -> NoReturn:
+    """Raise the error for a program that could not be started."""
+    gateway.fail(name, "the program could not be started", error)
 
 
 def program_of(closed: ClosedJaxpr, name: str, placement: Any = None) -> Program:

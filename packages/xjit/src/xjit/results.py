@@ -3,7 +3,7 @@
 `finisher` makes, once for each program, the function that does this; the common shapes of results
 (one array, a pair, a flat tuple or dict, anything else) each have their shortest way.
 
-Neighbours: `fast_calls` and `calls` run these at each call.
+Neighbours: fronts of `dispatch` and `calls` run these at each call.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xjit.placement import Gone, give_up
+from xjit.dispatch_code import unrolled_wrap
 from xprim import ConcreteArray, ShapedArray
 
 Finish = Callable[[list[Any]], Any]
@@ -42,9 +42,9 @@ def finisher(out_tree: Any, avals: Sequence[ShapedArray]) -> Finish:
 def wrapped(outs: Sequence[Any], avals: Sequence[ShapedArray]) -> list[ConcreteArray]:
     """Return arrays of these buffers, as many as there are abstract values."""
     count = len(outs)
-    straight = _straight_by_count.get(count)
-    if straight is not None:
-        return straight(outs, avals)
+    unrolled = _unrolled_by_count.get(count)
+    if unrolled is not None:
+        return unrolled(outs, avals)
     _note_use(count)
     new, kind = _new, ConcreteArray
     results = []
@@ -60,39 +60,14 @@ def wrapped(outs: Sequence[Any], avals: Sequence[ShapedArray]) -> list[ConcreteA
 # Code without a loop saves a third of the time. To compile it takes 40 us for each array.
 _USES_BEFORE_COMPILING = 128
 _MOST_ARRAYS = 256
-_straight_by_count: dict[int, Callable[..., list[ConcreteArray]]] = {}
+_unrolled_by_count: dict[int, Callable[..., list[ConcreteArray]]] = {}
 _uses_by_count: dict[int, int] = {}
 
 
 def _note_use(count: int) -> None:
     uses = _uses_by_count[count] = _uses_by_count.get(count, 0) + 1
     if uses == _USES_BEFORE_COMPILING and 1 < count <= _MOST_ARRAYS:
-        _straight_by_count[count] = _straight(count)
-
-
-def _straight(count: int) -> Callable[..., list[ConcreteArray]]:
-    """Return `wrapped` for so many arrays, without a loop."""
-    buffers, kinds, arrays = [[f"{c}{i}" for i in range(count)] for c in "bax"]
-    lines = [
-        "def straight(outs, avals):",
-        f" [{', '.join(buffers)}], [{', '.join(kinds)}] = outs, avals",
-        *[
-            f" {x} = new(kind); {x}.aval = {aval}; {x}._host = None; {x}._buffer = {buffer}"
-            for x, aval, buffer in zip(arrays, kinds, buffers, strict=True)
-        ],
-        f" return [{', '.join(arrays)}]",
-    ]
-    namespace: dict[str, Any] = {"new": _new, "kind": ConcreteArray}
-    exec(compile("\n".join(lines), "<xjit.results>", "exec"), namespace)
-    straight: Callable[..., list[ConcreteArray]] = namespace["straight"]
-    return straight
-
-
-def give_up_all(arrays: Sequence[Any], gone: Gone) -> None:
-    """Take the values from arrays that were donated; NumPy arrays among them were copied."""
-    for x in arrays:
-        if type(x) is ConcreteArray:
-            give_up(x, gone)
+        _unrolled_by_count[count] = unrolled_wrap(count)
 
 
 def _dict(keys: Sequence[Any], avals: Sequence[ShapedArray]) -> Finish:

@@ -12,6 +12,7 @@ Neighbours: `calls` makes these, `program` holds what they share.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import (
     Any,
@@ -25,11 +26,13 @@ from typing import (
 
 import xtree
 from xjit.arguments import Arguments
+from xjit.dispatch import Dispatcher
 from xjit.jaxlib_gateway import Executable, default_device
 from xjit.lowering import LoweredProgram
-from xjit.placement import default_placement, device_at
-from xjit.program import Program
-from xprim import ClosedJaxpr, ShapeDtypeStruct
+from xjit.parameters import Place, Roles, parameters_named
+from xjit.placement import Gone, default_placement, device_at, moved
+from xjit.program import Program, entry_of, owned, start_failed
+from xprim import ClosedJaxpr, ShapeDtypeStruct, Tracer
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -182,6 +185,15 @@ class Compiled:
     def __init__(self, traced: TracedFunction, program: Program) -> None:
         self._traced = traced
         self._program = program
+        self._dispatcher = Dispatcher(
+            _RolesWithoutStatic(traced._arguments),
+            functools.partial(start_failed, traced.fun_name),
+            Gone(f"was donated to {traced.fun_name}"),
+        )
+        args_tree, kwargs_tree = traced.in_tree.children()
+        self._num_args, self._names = len(args_tree.children()), set(kwargs_tree.node_data()[1])
+        parameters = parameters_named(self._num_args, self._names)
+        self._dispatch = self._dispatcher.function(self._checked_call, parameters)
 
     in_tree = property(lambda self: self._traced.in_tree)
     out_tree = property(lambda self: self._traced.out_tree)
@@ -192,8 +204,15 @@ class Compiled:
         """Run the program; static arguments are left out.
 
         Raises:
-          TypeError: the arguments have another structure, shape or dtype.
+          TypeError: the arguments have another structure, shape or dtype, or a transformation is
+            applied to this call.
         """
+        if len(args) != self._num_args or (kwargs.keys() != self._names if kwargs else self._names):
+            return self._checked_call(args, kwargs)
+        return self._dispatch(*args, **kwargs)
+
+    def _checked_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call it the long way: compare the arguments with what it was compiled for."""
         traced = self._traced
         leaves, tree = xtree.flatten((args, kwargs))
         if tree != traced.in_tree:
@@ -201,16 +220,33 @@ class Compiled:
                 f"{traced.fun_name}: the arguments have another structure than it was compiled for."
                 f"\n  got       {tree}\n  expected  {traced.in_tree}"
             )
-        arguments = traced._arguments
+        arrays = self._arrays(leaves)
+        results = self._program.call(owned(self._program, leaves, arrays))
+        if traced._out_placement is not None:
+            results = moved(results, traced._out_placement)
+        elif self._program.donated == self._program.asked:
+            entry = entry_of(self._program, traced.out_tree)
+            self._dispatcher.add(args, kwargs, [x.aval for x in arrays], entry)
+        return traced.out_tree.unflatten(results)
+
+    def _arrays(self, leaves: list[Any]) -> list[Any]:
+        """Return the leaves as the arrays that the program takes."""
+        traced, arguments = self._traced, self._traced._arguments
         arrays = arguments.with_leaves(leaves).arrays()
-        for x, aval, i in zip(arrays, traced.jaxpr.in_avals, range(len(arrays)), strict=True):
+        for i, (x, aval) in enumerate(zip(arrays, traced.jaxpr.in_avals, strict=True)):
+            if isinstance(x, Tracer):
+                raise TypeError(
+                    f"{traced.fun_name}: a compiled program cannot be transformed."
+                    f"\n  got       {arguments.names()[i]}: a tracer of {x.aval.str_long()}"
+                    f"\n  hint      transform jit({traced.fun_name}) itself"
+                )
             if x.aval is not aval and x.aval.strong() is not aval.strong():
                 raise TypeError(
                     f"{traced.fun_name}: it was compiled for other arguments."
                     f"\n  got       {arguments.names()[i]}: {x.aval.str_long()}"
                     f"\n  expected  {aval.str_long()}"
                 )
-        return traced.out_tree.unflatten(self._program.call(arrays))
+        return arrays
 
     def as_text(self) -> str:
         """Return the optimised program in XLA's own notation."""
@@ -236,3 +272,21 @@ class Compiled:
 
     def __repr__(self) -> str:
         return f"Compiled({self._traced.fun_name})"
+
+
+class _RolesWithoutStatic(Roles):
+    """Which arguments of a compiled function are donated: the static ones are left out."""
+
+    __slots__ = ("_num_args", "_positions", "_signature")
+
+    def __init__(self, arguments: Arguments) -> None:
+        fixed = {where for where, _ in arguments.fixed}
+        self._num_args = arguments.num_args
+        self._positions = [i for i in range(arguments.num_args) if i not in fixed]
+        self._signature = arguments.signature
+
+    def is_donated(self, place: Place, count: int) -> bool:
+        """Return whether the argument at a place is donated, of `count` positional ones."""
+        if not isinstance(place, str):
+            place = self._positions[place]
+        return self._signature.is_donated(place, self._num_args)

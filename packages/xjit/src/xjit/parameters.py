@@ -1,0 +1,185 @@
+"""The parameters of fronts: which a call leaves out, by what place it passes one, and their text.
+
+A front takes the parameters of the function it stands for, so what is passed by name and what is
+passed by position are one to it, and parameters with defaults may be absent.
+
+Neighbours: `dispatch` looks calls up, `dispatch_code` writes functions from a `Code`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import keyword
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from xjit.operands import ABSENT, STATIC
+
+Place = int | str
+"""Where an argument of a call stands: its position, or its name."""
+
+MAX_PARAMETERS = 32
+NO_LEAVES = frozenset((STATIC, ABSENT))
+
+
+class Roles:
+    """Which arguments are static and which donated, by place; for a function without any."""
+
+    __slots__ = ()
+
+    def is_static(self, place: Place, count: int) -> bool:
+        """Return whether the argument at a place is static, of `count` positional ones."""
+        return False
+
+    def is_donated(self, place: Place, count: int) -> bool:
+        """Return whether the argument at a place is donated, of `count` positional ones."""
+        return False
+
+
+class Absent:
+    """The class of `ABSENT_VALUE`, the value of a parameter that a call leaves out."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "_ABSENT"  # the name that written functions have for it
+
+
+ABSENT_VALUE = Absent()
+
+
+class Code(NamedTuple):
+    """What a function is written from.
+
+    Attributes:
+      parameters: the text between the parentheses of its head.
+      names: of the parameters.
+      kinds: of the arguments.
+      given: the text of the arguments of the long way.
+      order: the numbers of the traced arguments, in the order of their leaves.
+      is_front: whether users call it: it looks for specialised functions, and tries what the last
+        call found first.
+    """
+
+    parameters: str
+    names: tuple[str, ...]
+    kinds: tuple[str, ...]
+    given: str
+    order: tuple[int, ...]
+    is_front: bool
+
+
+class FixedParameters:
+    """The parameters of a function that takes a fixed number, as its front has them.
+
+    Args:
+      parameters: those that `inspect` shows, none of them variable.
+    """
+
+    __slots__ = ("_positions", "has_defaults", "names", "places", "text")
+
+    def __init__(self, parameters: Sequence[inspect.Parameter]) -> None:
+        self.names = tuple([p.name for p in parameters])
+        self.places: list[Place] = [
+            p.name if p.kind is p.KEYWORD_ONLY else i for i, p in enumerate(parameters)
+        ]
+        self._positions = {name: i for i, name in enumerate(self.names)}
+        self.has_defaults = any(p.default is not p.empty for p in parameters)
+        absent = [p.replace(default=ABSENT_VALUE) if p.default is not p.empty else p
+                  for p in parameters]  # fmt: skip
+        plain = [p.replace(annotation=p.empty) for p in absent]
+        self.text = str(inspect.Signature(plain))[1:-1]
+
+    def code(self, kinds: tuple[str, ...]) -> Code:
+        """Return what the front is written from."""
+        given = given_text(self.names, self.places, kinds)
+        if self.has_defaults:
+            given = f"*_without_absent(({', '.join(self.names)},), {self.places!r}, {self.names!r})"
+        return Code(self.text, self.names, kinds, given, leaf_order(self.places, kinds), True)
+
+    def bound(
+        self, places: Sequence[Place], values: Sequence[Any]
+    ) -> tuple[list[Place], Sequence[Any]]:
+        """Return place and value of each parameter of a call, `ABSENT_VALUE` for those left out."""
+        found: list[Any] = [ABSENT_VALUE] * len(self.names)
+        where = list(self.places)
+        for place, value in zip(places, values, strict=True):
+            i = place if isinstance(place, int) else self._positions[place]
+            found[i], where[i] = value, place
+        return where, found
+
+
+def fixed_parameters(
+    parameters: Sequence[inspect.Parameter] | None, roles: Roles
+) -> FixedParameters | None:
+    """Return the parameters, if they are few, none is variable, and a name says what a place does.
+
+    The front passes what it got by name as what stands at its place.
+    """
+    if parameters is None or not 0 < len(parameters) <= MAX_PARAMETERS:
+        return None
+    if not all(map(_is_simple, parameters)):
+        return None
+    for i, p in enumerate(parameters):
+        if p.kind is p.POSITIONAL_OR_KEYWORD and (
+            roles.is_static(i, 0) != roles.is_static(p.name, 0)
+            or roles.is_donated(i, 0) != roles.is_donated(p.name, 0)
+        ):
+            return None
+    return FixedParameters(parameters)
+
+
+def _is_simple(p: inspect.Parameter) -> bool:
+    return (
+        p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        and p.name.isidentifier()
+        and not keyword.iskeyword(p.name)
+        and not p.name.startswith("_")  # as the names of the front's own do
+    )
+
+
+def parameters_named(
+    num_positional: int, names: Iterable[str]
+) -> tuple[inspect.Parameter, ...] | None:
+    """Return parameters of a function that takes some by position and some by name, if it can."""
+    names = sorted(names)
+    positional = [f"a{i}" for i in range(num_positional)]
+    if not all(name.isidentifier() and not keyword.iskeyword(name) for name in names):
+        return None
+    if not set(names).isdisjoint(positional):
+        return None
+    kind = inspect.Parameter
+    return (*[kind(name, kind.POSITIONAL_ONLY) for name in positional],
+            *[kind(name, kind.KEYWORD_ONLY) for name in names])  # fmt: skip
+
+
+def leaf_order(places: Sequence[Place], kinds: Sequence[str]) -> tuple[int, ...]:
+    """Return the traced arguments in the order of their leaves: keywords last, and sorted."""
+    traced = [i for i, kind in enumerate(kinds) if kind not in NO_LEAVES]
+    return tuple(sorted(traced, key=lambda i: (isinstance(places[i], str), places[i])))
+
+
+def without_absent(
+    values: Sequence[Any], places: Sequence[int | str], names: Sequence[str]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the positional and keyword arguments of a call that left out parameters."""
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    for value, place, name in zip(values, places, names, strict=True):
+        if value is ABSENT_VALUE:
+            continue
+        if place == len(args):
+            args.append(value)
+        else:
+            kwargs[name] = value
+    return tuple(args), kwargs
+
+
+def given_text(names: Sequence[str], places: Sequence[Place], kinds: Sequence[str]) -> str:
+    """Return the text of the two arguments of the long way, for variables of these names."""
+    present = [
+        (n, p) for n, p, kind in zip(names, places, kinds, strict=True) if kind is not ABSENT
+    ]
+    args = "".join([f"{name}, " for name, place in present if isinstance(place, int)])
+    kwargs = ", ".join([f"{p!r}: {name}" for name, p in present if isinstance(p, str)])
+    return f"({args}), {{{kwargs}}}"
