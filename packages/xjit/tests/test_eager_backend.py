@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import xnp.numpy as xnp
-from xjit import compile_and_run, device_put, statistics
+from xjit import compile_and_run, device_put, jaxlib_gateway as gateway, statistics
 from xnp import lax
 from xprim import EAGER, as_array, config, get_primitive
 
@@ -87,6 +87,16 @@ def _python_calls(call):
     return count
 
 
+@pytest.fixture
+def one_device():
+    """Have operations not look where their operands are, as they do once two devices are used."""
+    several = gateway.several_devices[0]
+    gateway.several_devices[0] = False
+    yield
+    gateway.several_devices[0] = several
+
+
+@pytest.mark.usefixtures("one_device")
 @pytest.mark.parametrize(
     ("function", "statics"),
     [(xnp.dot, ()), (xnp.matmul, ()), (lambda a, b: xnp.dot(b, a), ())],
