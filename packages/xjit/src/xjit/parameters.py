@@ -94,7 +94,9 @@ class FixedParameters:
         """Return what the front is written from."""
         given = given_text(self.names, self.places, kinds)
         if self.has_defaults:
-            given = f"*_without_absent(({', '.join(self.names)},), {self.places!r}, {self.names!r})"
+            # Not a call with `*`, which takes of the C stack: jitted functions nest deep.
+            left = f"_without_absent(({', '.join(self.names)},), {self.places!r}, {self.names!r})"
+            given = f"(_given := {left})[0], _given[1]"
         return Code(self.text, self.names, kinds, given, leaf_order(self.places, kinds), True)
 
     def bound(
