@@ -12,7 +12,7 @@ Neighbours: `lowering` drives this over the equations of a jaxpr.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -112,12 +112,15 @@ class Builder:
         self._broadcasts: dict[Any, str] = {}
         self._scalars: dict[str, np.ndarray[Any, Any]] = {}
 
-    type = staticmethod(type_text)
-
     @property
     def platform(self) -> str:
         """The platform the program is written for: `cpu`, `cuda`, ..."""
         return self.module.platform
+
+    @property
+    def axis_sizes(self) -> Mapping[Any, int]:
+        """The named axes that run over replicas of the program."""
+        return self.module.axis_sizes
 
     def fresh(self) -> str:
         """Return a new SSA name."""

@@ -266,7 +266,7 @@ def _index_numpy(*, axis_name: Any) -> Any:
 def _index_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *,
                      axis_name: Any) -> Any:  # fmt: skip
     replica_groups(b, axis_name)  # raises for an unbound name
-    sizes = b.module.axis_sizes
+    sizes = b.axis_sizes
     names = list(sizes)
     stride = math.prod([sizes[n] for n in names[names.index(axis_name[0]) + 1 :]])
     unsigned = shaped_array((), dtypes.uint32)

@@ -145,9 +145,9 @@ def is_mapped(dim: Any) -> bool:
 def replica_groups(builder: Any, names: Sequence[Any], groups: Groups = None) -> list[list[int]]:
     """Return the groups of replicas that a collective over these axes joins.
 
-    The replicas are numbered row by row over `builder.module.axis_sizes`, in its order.
+    The replicas are numbered row by row over `builder.axis_sizes`, in its order.
     """
-    sizes = builder.module.axis_sizes
+    sizes = builder.axis_sizes
     _require_replicas(names, sizes)
     bound = list(sizes)
     replicas = np.arange(math.prod(sizes.values())).reshape([sizes[n] for n in bound])

@@ -24,6 +24,14 @@ from xprim.array import (
 from xprim.avals import ShapedArray, ShapeDtypeStruct, shaped_array
 from xprim.backend import HOST, Backend, HostBackend
 from xprim.calls import call_rules
+from xprim.contracts import (
+    BatchAxis,
+    Builder,
+    JVPHandle,
+    LinearizeHandle,
+    SplitProgram,
+    TransposeHandle,
+)
 from xprim.custom_rules import (
     custom_jvp_call_p,
     custom_vjp_call_p,
@@ -100,6 +108,8 @@ __all__ = [
     "Array",
     "Atom",
     "Backend",
+    "BatchAxis",
+    "Builder",
     "ClosedJaxpr",
     "ConcreteArray",
     "EAGER",
@@ -109,12 +119,14 @@ __all__ = [
     "HOST",
     "HostBackend",
     "Jaxpr",
+    "JVPHandle",
     "JaxprTrace",
     "JaxprTracer",
     "Kind",
     "LINEAR",
     "Linear",
     "LinearIn",
+    "LinearizeHandle",
     "Literal",
     "MultiLinear",
     "NumpyCall",
@@ -123,8 +135,10 @@ __all__ = [
     "STRUCTURAL",
     "ShapeDtypeStruct",
     "ShapedArray",
+    "SplitProgram",
     "Trace",
     "Tracer",
+    "TransposeHandle",
     "Undefined",
     "Var",
     "ZERO",

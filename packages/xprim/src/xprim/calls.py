@@ -24,6 +24,7 @@ from contextlib import AbstractContextManager
 from itertools import compress
 from typing import Any, TypeVar
 
+from xprim.contracts import BatchAxis, Builder, JVPHandle, LinearizeHandle, TransposeHandle
 from xprim.jaxpr import ClosedJaxpr, Equation, eval_closed
 from xprim.jaxpr_passes import closed_without_dead_code
 from xprim.primitive import Primitive, get_primitive
@@ -88,7 +89,7 @@ def call_in_place(*operands: Any, jaxpr: ClosedJaxpr, **_params: Any) -> tuple[A
     return tuple(eval_closed(jaxpr, *operands))
 
 
-def write_in_place(builder: Any, operands: Any, avals_in: Any, avals_out: Any, *,
+def write_in_place(builder: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
                    jaxpr: ClosedJaxpr, **_params: Any) -> Any:  # fmt: skip
     """Write the operations of a call's program where the call is: its `stablehlo` rule."""
     return builder.inline(jaxpr, operands)
@@ -123,7 +124,7 @@ class _CallRules:
         changed = {"jaxpr": jaxpr, **params, **self.derived(kind, params, entries)}
         return state.trace.process(primitive, tuple(operands), changed)
 
-    def jvp(self, handle: Any, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr,
+    def jvp(self, handle: JVPHandle, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr,
             **params: Any) -> Any:  # fmt: skip
         """Call the forward derivative."""
         mask = nonzero(tangents)
@@ -135,7 +136,7 @@ class _CallRules:
         count = len(mask_out)
         return results[:count], with_zeros(handle, results[:count], results[count:], mask_out)
 
-    def linearize(self, handle: Any, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr,
+    def linearize(self, handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr,
                   **params: Any) -> Any:  # fmt: skip
         """Call the primal part now, and the linear part with its residuals on the tape."""
         mask = nonzero(tangents)
@@ -158,7 +159,7 @@ class _CallRules:
             )  # fmt: skip
         return outs, with_zeros(handle, outs, out_dots, mask_out)
 
-    def transpose(self, handle: Any, cts: Any, *operands: Any, jaxpr: ClosedJaxpr,
+    def transpose(self, handle: TransposeHandle, cts: Any, *operands: Any, jaxpr: ClosedJaxpr,
                   **params: Any) -> Any:  # fmt: skip
         """Call the transposed program."""
         linear = [type(x) is Linear for x in operands]
@@ -176,7 +177,7 @@ class _CallRules:
             for x, lin in zip(operands, linear, strict=True)
         ])  # fmt: skip
 
-    def batch(self, axis: Any, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr,
+    def batch(self, axis: BatchAxis, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr,
               **params: Any) -> Any:  # fmt: skip
         """Call the program for whole batches."""
         values, mapped = fronts(axis, operands, dims)
@@ -222,7 +223,7 @@ def taken(values: Sequence[T], mask: Sequence[bool]) -> list[T]:
 
 
 def with_zeros(
-    handle: Any, outs: Sequence[Any], dots: Sequence[Any], mask: Sequence[bool]
+    handle: JVPHandle, outs: Sequence[Any], dots: Sequence[Any], mask: Sequence[bool]
 ) -> tuple[Any, ...]:
     """Return a tangent for each result: the next of `dots` where the mask holds, else a `Zero`."""
     given = iter(dots)
@@ -232,7 +233,9 @@ def with_zeros(
     ])  # fmt: skip
 
 
-def fronts(axis: Any, operands: Sequence[Any], dims: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+def fronts(
+    axis: BatchAxis, operands: Sequence[Any], dims: Sequence[Any]
+) -> tuple[list[Any], list[bool]]:
     """Return operands with their batch dimension in front, and for each whether it has one."""
     mapped = [d is not not_mapped for d in dims]
     values = [axis.to_front(x, d) if m else x

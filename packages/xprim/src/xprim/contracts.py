@@ -1,0 +1,278 @@
+"""What rules are given by the packages that ask them: everything that they may use of it.
+
+    Builder            `stablehlo` rules write operations with it               made by xjit
+    BatchAxis          `batch` rules move dimensions and batch programs         made by xbatch
+    JVPHandle          `jvp` rules of calls differentiate their programs        made by xad
+    LinearizeHandle    `linearize` rules split them                             made by xad
+    TransposeHandle    `transpose` rules transpose them                         made by xad
+
+These are protocols: the objects have more than is declared here, and rules must not use it, for
+the packages have versions of their own. A rule whose parameter has one of these types is checked by
+a type checker.
+
+Operands in a `stablehlo` rule are names of values in the text (`%7`), each with an abstract value
+that says its type. In the other rules operands are Arrays, or stand-ins from `rules`.
+
+Neighbours: `rules` has the signatures of rules; `calls` the rules that calls share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from xprim.avals import ShapedArray
+from xprim.jaxpr import ClosedJaxpr, Jaxpr
+
+__all__ = [
+    "BatchAxis",
+    "Builder",
+    "JVPHandle",
+    "LinearizeHandle",
+    "SplitProgram",
+    "TransposeHandle",
+]
+
+Names = Sequence[str]
+
+
+class Builder(Protocol):
+    """Writes the operations of a function, or of a region inside it, as StableHLO text."""
+
+    @property
+    def platform(self) -> str:
+        """The platform the program is written for: `cpu`, `cuda`, ..."""
+
+    @property
+    def axis_sizes(self) -> Mapping[Any, int]:
+        """The named axes that run over replicas, which are numbered row by row over them."""
+
+    def op(
+        self, name: str, operands: Names, avals_in: Sequence[ShapedArray],
+        avals_out: Sequence[ShapedArray], attributes: str = "", regions: str = "",
+    ) -> list[str]:  # fmt: skip
+        """Append an operation in generic form and return the names of its results.
+
+        Args:
+          name: the full name, `stablehlo.add`.
+          operands: names of the operands.
+          avals_in: their abstract values.
+          avals_out: the abstract values of the results.
+          attributes: the inside of the attribute dictionary, `dimension = 0 : i64`.
+          regions: the text of regions in parentheses, as `region` and `regions` return it.
+        """
+
+    def same_type_op(self, name: str, operands: Names, aval: ShapedArray) -> str:
+        """Append an operation whose operands and result all have one type: `stablehlo.add`."""
+
+    def constant(self, value: Any, aval: ShapedArray) -> str:
+        """Return the name of a constant: a scalar repeated to a shape, or a whole array."""
+
+    def scalar(self, value: Any, dtype: np.dtype[Any]) -> str:
+        """Return the name of a constant of rank 0."""
+
+    def full_like(self, value: Any, aval: ShapedArray) -> str:
+        """Return the name of a constant of the type of `aval` filled with a scalar."""
+
+    def array_constant(self, value: Any) -> str:
+        """Return the name of an Array that the program captured."""
+
+    def broadcast(
+        self, operand: str, aval: ShapedArray, shape: tuple[int, ...], dims: Sequence[int] = ()
+    ) -> str:
+        """Repeat an operand to a shape; `dims` says where its dimensions go."""
+
+    def convert(self, operand: str, aval: ShapedArray, dtype: np.dtype[Any]) -> str:
+        """Convert an operand to another element type, by value."""
+
+    def region(
+        self, avals: Sequence[ShapedArray], body: Callable[[Any, list[str]], Names],
+        result_avals: Sequence[ShapedArray],
+    ) -> str:  # fmt: skip
+        """Return the text of a region.
+
+        Args:
+          avals: the abstract values of the block's arguments.
+          body: writes the block into the `Builder` it gets, from the names of the arguments, and
+            returns the names of the results.
+          result_avals: the abstract values of the results.
+        """
+
+    def regions(self, *texts: str) -> str:
+        """Join the regions of one operation, each as `region` returns it."""
+
+    def reducer(self, name: str, dtype: np.dtype[Any]) -> str:
+        """Return the region of a reduction by one operation on two scalars."""
+
+    def inline(self, closed: ClosedJaxpr, operands: Names) -> list[str]:
+        """Write the equations of a program here and return the names of its results."""
+
+    def call(self, closed: ClosedJaxpr, operands: Names, name: str = "") -> list[str]:
+        """Call a program as a private function, which is written once for each jaxpr."""
+
+    def traced(
+        self, fun: Callable[..., Any], operands: Names, avals_in: Sequence[ShapedArray], key: Any
+    ) -> list[str]:
+        """Write what a function of Arrays does: for primitives with no operation of their own.
+
+        Args:
+          fun: takes Arrays, returns a sequence of Arrays.
+          operands: names of the operands.
+          avals_in: their abstract values.
+          key: hashable; equal keys (with equal `avals_in`) promise the same program.
+        """
+
+
+class BatchAxis(Protocol):
+    """The axis that `vmap` maps over."""
+
+    @property
+    def size(self) -> int:
+        """How many examples there are."""
+
+    @property
+    def name(self) -> Any:
+        """The axis name that collectives use, or None."""
+
+    def to_front(self, x: Any, dim: Any) -> Any:
+        """Return an operand with its batch dimension first; one that is not mapped is repeated."""
+
+    def move(self, x: Any, source: int, destination: int) -> Any:
+        """Move a dimension of an array, the others staying in order."""
+
+    def broadcast(self, x: Any, dim: int = 0) -> Any:
+        """Repeat an array that is not mapped along a new batch dimension at position `dim`."""
+
+    def batched_aval(self, aval: ShapedArray) -> ShapedArray:
+        """Return the abstract value of a batch, its dimension in front, of such values."""
+
+    def cotangent_for(self, ct: Any, dim: Any) -> Any:
+        """Bring a cotangent, its batch dimension in front, to the layout of its operand."""
+
+    def run(
+        self, fun: Callable[..., Sequence[Any]], values: Sequence[Any], dims: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """Run a function of flat arrays on batches; return results with their batch dimensions."""
+
+    def batch_jaxpr(
+        self, closed: ClosedJaxpr, mapped: Sequence[bool],
+        instantiate: bool | Sequence[bool] = False,
+    ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:  # fmt: skip
+        """Return the program for whole batches, and for each result whether it is mapped.
+
+        Args:
+          closed: the program.
+          mapped: for each argument, whether it has a batch dimension, which is in front.
+          instantiate: whether (or which) results are repeated where they are not mapped.
+        """
+
+
+class JVPHandle(Protocol):
+    """Differentiates the programs of a call in forward mode."""
+
+    def instantiate(self, tangent: Any) -> Any:
+        """Return a tangent as an array, zeros included."""
+
+    def tangent_aval(self, value: Any) -> ShapedArray:
+        """Return the abstract value of the tangents of an array."""
+
+    def jvp_jaxpr(
+        self, closed: ClosedJaxpr, nonzero: Sequence[bool],
+        instantiate: bool | Sequence[bool] = False,
+    ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:  # fmt: skip
+        """Return the forward derivative of a program.
+
+        Args:
+          closed: the program.
+          nonzero: for each argument, whether it has a tangent that is not zero.
+          instantiate: whether (or which) tangents of results are made arrays although zero.
+
+        Returns:
+          A program from the primals and the nonzero tangents to the results and their nonzero
+          tangents, and for each result whether its tangent is among them.
+        """
+
+
+class SplitProgram(Protocol):
+    """A program as a primal part, which leaves residuals, and the linear part that takes them."""
+
+    @property
+    def primal(self) -> ClosedJaxpr:
+        """From the arguments to the results followed by residuals."""
+
+    @property
+    def linear(self) -> ClosedJaxpr:
+        """From residuals followed by nonzero tangents to the nonzero tangents of results."""
+
+    @property
+    def nonzero_out(self) -> tuple[bool, ...]:
+        """For each result, whether its tangent is a result of `linear`."""
+
+    @property
+    def forwarded(self) -> tuple[int, ...]:
+        """For each residual the argument that it is, or -1: the next extra result of `primal`."""
+
+    @property
+    def num_results(self) -> int:
+        """How many results of `primal` are results of the original program."""
+
+    def residuals(self, arguments: Sequence[Any], results: Sequence[Any]) -> list[Any]:
+        """Pick the residuals from the arguments and all results of `primal`."""
+
+
+class LinearizeHandle(JVPHandle, Protocol):
+    """Differentiates the programs of a call in reverse mode, whose first half is to linearize."""
+
+    def linearize_jaxpr(
+        self, closed: ClosedJaxpr, nonzero: Sequence[bool],
+        instantiate: bool | Sequence[bool] = False,
+    ) -> SplitProgram:  # fmt: skip
+        """Split a program; the arguments are those of `jvp_jaxpr`."""
+
+    def run_rule(
+        self, rule: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> Any:
+        """Run a forward rule of a user's, whose operations may mix primals and tangents."""
+
+
+class TransposeHandle(Protocol):
+    """Transposes the linear programs of a call."""
+
+    def instantiate(self, tangent: Any) -> Any:
+        """Return a cotangent as an array, zeros included."""
+
+    def tangent_aval(self, value: Any) -> ShapedArray:
+        """Return the abstract value of the cotangents of an array."""
+
+    def backward_pass(
+        self, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any],
+        cotangents: Sequence[Any], all_linear: bool = False,
+    ) -> list[Any]:  # fmt: skip
+        """Return the cotangents of the arguments that are `Linear`, in their order.
+
+        Args:
+          jaxpr: a program that is linear in some arguments.
+          consts: the values of its constants.
+          args: for each argument its value, or `Linear(aval)`.
+          cotangents: for each result its cotangent, an Array or a `Zero`.
+          all_linear: whether every equation is known to depend on a linear argument.
+        """
+
+    def transpose_jaxpr(
+        self, closed: ClosedJaxpr, linear: Sequence[bool], nonzero_cts: Sequence[bool],
+        instantiate_all: bool = False,
+    ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:  # fmt: skip
+        """Return the transpose of a program.
+
+        Args:
+          closed: the program.
+          linear: for each argument, whether to transpose with respect to it.
+          nonzero_cts: for each result, whether its cotangent is given.
+          instantiate_all: whether cotangents of linear arguments are results although zero.
+
+        Returns:
+          A program from the other arguments followed by the given cotangents to the nonzero
+          cotangents of the linear arguments, and for each linear argument whether it is among them.
+        """

@@ -1,0 +1,149 @@
+"""The contracts of `xprim`: implemented in full, and nothing beyond them is asked for."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import xprim
+from xad.jvp import JVPHandle
+from xad.linearize import Linearized, LinearizeHandle
+from xad.transpose import TransposeHandle
+from xbatch.axis import BatchAxis
+from xjit.eager_backend import EagerBackend, NoDevices
+from xjit.stablehlo_text import Builder
+from xprim import contracts
+from xstack.compiler_on_demand import CompilerOnDemand
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = sorted(ROOT.glob("packages/*/src/**/*.py"))
+PAIRS = [
+    (xprim.Backend, xprim.HostBackend),
+    (xprim.Backend, EagerBackend),
+    (xprim.Backend, NoDevices),
+    (xprim.Backend, CompilerOnDemand),
+    (contracts.Builder, Builder),
+    (contracts.BatchAxis, BatchAxis),
+    (contracts.JVPHandle, JVPHandle),
+    (contracts.LinearizeHandle, LinearizeHandle),
+    (contracts.SplitProgram, Linearized),
+    (contracts.TransposeHandle, TransposeHandle),
+]
+
+
+def members(contract: type) -> dict[str, Any]:
+    """Return what a contract declares, by name."""
+    found: dict[str, Any] = {}
+    for cls in reversed(contract.__mro__[:-1]):
+        if cls.__module__.startswith("xprim"):
+            found |= dict.fromkeys(inspect.get_annotations(cls))
+            found |= {k: v for k, v in cls.__dict__.items() if not k.startswith("_")}
+    return found
+
+
+@pytest.mark.parametrize(("contract", "implementation"), PAIRS, ids=lambda cls: cls.__name__)
+def test_an_implementation_has_every_member_with_the_same_parameters(contract, implementation):
+    declared = members(contract)
+    assert declared
+    for name, member in declared.items():
+        assert hasattr(implementation, name), f"{implementation.__name__} lacks {name}"
+        if inspect.isfunction(member):
+            found = inspect.signature(getattr(implementation, name)).parameters.values()
+            wanted = inspect.signature(member).parameters.values()
+            own = [(p.name, p.kind, p.default) for p in found if p.name != "self"]
+            assert own == [(p.name, p.kind, p.default) for p in wanted if p.name != "self"], (
+                f"{implementation.__name__}.{name}"
+            )
+
+
+@pytest.mark.parametrize("contract", dict.fromkeys(c for c, _ in PAIRS), ids=lambda c: c.__name__)
+def test_every_member_says_in_a_sentence_what_it_does(contract):
+    for name, member in members(contract).items():
+        text = inspect.getdoc(contract if member is None else member) or ""
+        assert name in text if member is None else text.split("\n")[0].rstrip(":"), name
+
+
+# --- nothing else is asked for --------------------------------------------------------------------
+
+# The parameter by which a rule gets what the contract describes, if it is the first one.
+CONTRACTS_BY_PARAMETER = {
+    "b": [contracts.Builder],
+    "builder": [contracts.Builder],
+    "axis": [contracts.BatchAxis],
+    "handle": [contracts.LinearizeHandle, contracts.TransposeHandle],
+}
+# The packages that make these objects may know more about their own.
+MAKER_BY_PARAMETER = {"b": "xjit", "builder": "xjit", "axis": "xbatch", "handle": "xad"}
+
+
+def uses(source: str, parameter: str) -> Iterator[tuple[int, str]]:
+    """Yield line and name of attributes of the first parameters of that name."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.Lambda):
+            args = [a for a in (*node.args.posonlyargs, *node.args.args) if a.arg != "self"]
+            if args and args[0].arg == parameter and is_contract(args[0].annotation):
+                for inner in ast.walk(node):
+                    if isinstance(inner, ast.Attribute) and is_name(inner.value, parameter):
+                        yield inner.lineno, inner.attr
+
+
+def is_contract(annotation: ast.expr | None) -> bool:
+    """Return whether a parameter may be what a rule is given: it is not known to be another."""
+    names = {"Any", *[contract.__name__ for contract, _ in PAIRS]}
+    return annotation is None or (isinstance(annotation, ast.Name) and annotation.id in names)
+
+
+def is_name(node: ast.AST, *names: str) -> bool:
+    return isinstance(node, ast.Name) and node.id in names
+
+
+def undeclared(source: str, package: str) -> list[tuple[int, str]]:
+    """Return what rules in a module use that no contract declares."""
+    found = []
+    for parameter, kinds in CONTRACTS_BY_PARAMETER.items():
+        allowed = {name for kind in kinds for name in members(kind)}
+        if MAKER_BY_PARAMETER[parameter] != package:
+            found += [use for use in uses(source, parameter) if use[1] not in allowed]
+    return found
+
+
+def undeclared_of_backend(source: str) -> list[tuple[int, str]]:
+    """Return what a module asks of `EAGER.backend` that `Backend` does not declare."""
+    allowed, found = members(xprim.Backend), []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute) and is_backend(node.value) and node.attr not in allowed:
+            found.append((node.lineno, node.attr))
+        if (
+            isinstance(node, ast.Call) and is_name(node.func, "getattr", "hasattr")
+            and node.args and is_backend(node.args[0])
+        ):  # fmt: skip
+            found.append((node.lineno, "getattr"))
+    return found
+
+
+def is_backend(node: ast.AST) -> bool:
+    return is_name(node, "backend") or (
+        isinstance(node, ast.Attribute) and node.attr == "backend"
+        and is_name(node.value, "EAGER", "_EAGER", "self")
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT / "packages")))
+def test_rules_use_only_what_the_contracts_declare(path):
+    package = path.relative_to(ROOT / "packages").parts[0]
+    assert undeclared(path.read_text(), package) == []
+    assert undeclared_of_backend(path.read_text()) == []
+
+
+def test_a_use_beyond_the_contracts_is_found():
+    rule = "def _stablehlo(b, operands, avals_in, avals_out):\n    return b.op(b.module.secret)\n"
+    assert undeclared(rule, "xnp") == [(2, "module")]
+    assert undeclared("_batch = lambda axis, operands, dims: axis.secret(operands)", "xnp")
+    assert undeclared("def _jvp(handle, *args):\n    return handle.secret(args)", "xnp")
+    assert undeclared_of_backend("backend = EAGER.backend\nbackend.secret(1)") == [(2, "secret")]
+    assert undeclared_of_backend("put = getattr(EAGER.backend, 'device_put', None)")
