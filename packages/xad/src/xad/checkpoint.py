@@ -35,6 +35,7 @@ from xprim import (
 from xprim.argument_keys import program_key
 from xprim.callables import check_function, looking_like
 from xprim.calls import call_rules, nonzero, taken, with_zeros
+from xprim.contracts import Builder
 from xprim.kept_programs import KeptPrograms, Staged
 from xprim.wording import described
 
@@ -152,7 +153,7 @@ def _check_policy(policy: Any) -> None:
 remat = checkpoint
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, jaxpr: ClosedJaxpr,
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, jaxpr: ClosedJaxpr,
                prevent_cse: bool, policy: Any, differentiated: bool) -> Any:  # fmt: skip
     if prevent_cse and differentiated:
         operands = b.op("stablehlo.optimization_barrier", operands, avals_in, avals_in)

@@ -27,6 +27,7 @@ from xprim import (
 )
 from xprim.callables import check_function
 from xprim.calls import nonzero, taken, with_zeros
+from xprim.contracts import BatchAxis, Builder, TransposeHandle
 
 
 def linear_call(
@@ -104,7 +105,7 @@ def _numpy(*operands: Any, call: ClosedJaxpr, **_: Any) -> Any:
     return tuple(eval_closed(call, *operands))
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, call: ClosedJaxpr,
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, call: ClosedJaxpr,
                **_: Any) -> Any:  # fmt: skip
     return b.inline(call, operands)
 
@@ -129,8 +130,8 @@ def _jvp(handle: JVPHandle, primals: Any, tangents: Any, *, call: ClosedJaxpr,
     return outs, dots
 
 
-def _transpose(handle: Any, cts: Any, *operands: Any, call: ClosedJaxpr, transpose: ClosedJaxpr,
-               num_residuals: int) -> Any:  # fmt: skip
+def _transpose(handle: TransposeHandle, cts: Any, *operands: Any, call: ClosedJaxpr,
+               transpose: ClosedJaxpr, num_residuals: int) -> Any:  # fmt: skip
     residuals, linear = operands[:num_residuals], operands[num_residuals:]
     results = linear_call_p.bind(
         *residuals, *[handle.instantiate(ct) for ct in cts],
@@ -142,7 +143,7 @@ def _transpose(handle: Any, cts: Any, *operands: Any, call: ClosedJaxpr, transpo
     ]
 
 
-def _batch(axis: Any, operands: Any, dims: Any, *, call: ClosedJaxpr, transpose: ClosedJaxpr,
+def _batch(axis: BatchAxis, operands: Any, dims: Any, *, call: ClosedJaxpr, transpose: ClosedJaxpr,
            num_residuals: int) -> Any:  # fmt: skip
     mapped = [d is not not_mapped for d in dims[:num_residuals]]
     fronts = [axis.to_front(x, d) if d is not not_mapped or i >= num_residuals else x

@@ -30,6 +30,7 @@ from xprim import (
 )
 from xprim.callables import check_function, look_like, name_of
 from xprim.calls import front_dims, fronts, nonzero, taken, with_zeros
+from xprim.contracts import BatchAxis, Builder, JVPHandle, LinearizeHandle, TransposeHandle
 from xprim.errors import MissingRuleError, message
 from xprim.function_keys import constant_by_attributes
 
@@ -221,7 +222,7 @@ def _numpy(*operands: Any, call: ClosedJaxpr, rule: Any) -> Any:
     return tuple(eval_closed(call, *operands))
 
 
-def _stablehlo(builder: Any, operands: Any, avals_in: Any, avals_out: Any, *, call: ClosedJaxpr,
+def _stablehlo(builder: Builder, operands: Any, avals_in: Any, avals_out: Any, *, call: ClosedJaxpr,
                rule: Any) -> Any:  # fmt: skip
     return builder.inline(call, operands)
 
@@ -230,12 +231,14 @@ def _effects(*, call: ClosedJaxpr, rule: Any) -> Any:
     return call.effects
 
 
-def _batch(axis: Any, operands: Any, dims: Any, *, call: ClosedJaxpr, rule: FlatRule) -> Any:
+def _batch(axis: BatchAxis, operands: Any, dims: Any, *, call: ClosedJaxpr, rule: FlatRule) -> Any:
     results, mapped_out = rule(axis, *fronts(axis, operands, dims))
     return results, front_dims(mapped_out)
 
 
-def _jvp(handle: Any, primals: Any, tangents: Any, *, call: ClosedJaxpr, rule: FlatRule) -> Any:
+def _jvp(
+    handle: JVPHandle, primals: Any, tangents: Any, *, call: ClosedJaxpr, rule: FlatRule
+) -> Any:
     mask = nonzero(tangents)
     jvp_call, mask_out = handle.jvp_jaxpr(call, mask, True)
     results = custom_vmap_call_p.bind(
@@ -245,7 +248,7 @@ def _jvp(handle: Any, primals: Any, tangents: Any, *, call: ClosedJaxpr, rule: F
     return outs, with_zeros(handle, outs, results[len(mask_out) :], mask_out)
 
 
-def _jvp_of_rule(handle: Any, rule: FlatRule, mask: Sequence[bool]) -> FlatRule:
+def _jvp_of_rule(handle: JVPHandle, rule: FlatRule, mask: Sequence[bool]) -> FlatRule:
     """Return the rule of the derivative: the derivative of the rule."""
     count = len(mask)
 
@@ -274,7 +277,7 @@ def _jvp_of_rule(handle: Any, rule: FlatRule, mask: Sequence[bool]) -> FlatRule:
     return rule_of_jvp
 
 
-def _linearize(handle: Any, primals: Any, tangents: Any, *, call: ClosedJaxpr,
+def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, call: ClosedJaxpr,
                rule: FlatRule) -> Any:  # fmt: skip
     """Run the program; the tape gets a call that still has a rule, that of the derivative.
 
@@ -321,7 +324,9 @@ def _linear_rule(
     return rule
 
 
-def _transpose(handle: Any, cts: Any, *operands: Any, call: ClosedJaxpr, rule: FlatRule) -> Any:
+def _transpose(
+    handle: TransposeHandle, cts: Any, *operands: Any, call: ClosedJaxpr, rule: FlatRule
+) -> Any:
     results = iter(handle.backward_pass(call.jaxpr, call.consts, operands, cts))
     return [next(results) if type(x) is Linear else Zero(x.aval) for x in operands]
 

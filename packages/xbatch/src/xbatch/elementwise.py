@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xprim import ELEMENTWISE, Primitive, get_primitive, not_mapped, state
+from xprim.contracts import BatchAxis
 
 _rules: dict[Primitive, Callable[..., Any]] = {}
 
@@ -29,7 +30,7 @@ def resolved(primitive: Primitive) -> Callable[..., Any]:
 def elementwise_rule(primitive: Primitive) -> Callable[..., Any]:
     """Return the batch rule of an elementwise primitive."""
 
-    def rule(axis: Any, operands: list[Any], dims: list[Any], **params: Any) -> Any:
+    def rule(axis: BatchAxis, operands: list[Any], dims: list[Any], **params: Any) -> Any:
         dim, rank = not_mapped, -1
         for x, d in zip(operands, dims, strict=True):
             ndim = x.aval.ndim
@@ -50,7 +51,9 @@ def elementwise_rule(primitive: Primitive) -> Callable[..., Any]:
     return rule
 
 
-def _aligned(axis: Any, operands: Sequence[Any], dims: Sequence[Any]) -> tuple[list[Any], int]:
+def _aligned(
+    axis: BatchAxis, operands: Sequence[Any], dims: Sequence[Any]
+) -> tuple[list[Any], int]:
     """Bring operands to one common batch dimension; return them and it."""
     ranks = [x.aval.ndim - (d is not not_mapped) for x, d in zip(operands, dims, strict=True)]
     rank = max(ranks)

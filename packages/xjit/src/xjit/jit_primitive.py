@@ -15,6 +15,7 @@ from typing import Any
 from xjit.checks import run_checked
 from xprim import ClosedJaxpr, Primitive
 from xprim.calls import call_in_place, call_rules
+from xprim.contracts import Builder
 
 # A program of so few equations is written in place: a function of its own would be longer.
 _SMALL = 3
@@ -26,8 +27,8 @@ def _numpy(*operands: Any, jaxpr: ClosedJaxpr, name: str, **options: Any) -> Any
     return run_checked(jaxpr, operands, name, options.get("placement"))
 
 
-def _stablehlo(builder: Any, operands: Any, avals_in: Any, avals_out: Any, *, jaxpr: ClosedJaxpr,
-               name: str, **_options: Any) -> Any:  # fmt: skip
+def _stablehlo(builder: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
+               jaxpr: ClosedJaxpr, name: str, **_options: Any) -> Any:  # fmt: skip
     if len(jaxpr.eqns) <= _SMALL:
         return builder.inline(jaxpr, operands)
     return builder.call(jaxpr, operands, name)

@@ -44,6 +44,7 @@ from xprim import (
     shaped_array,
     undefined,
 )
+from xprim.contracts import BatchAxis, Builder
 
 
 def _numpy(x: Any, *, axis_name: Any, **_params: Any) -> Any:
@@ -68,7 +69,7 @@ def _gather_shape(
     return (_resized(aval, dim, aval.shape[dim] * axis_size),)
 
 
-def _gather_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *,
+def _gather_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
                       all_gather_dimension: int, axis_name: Any, axis_size: int,
                       axis_index_groups: Any) -> Any:  # fmt: skip
     rows = groups_attribute(replica_groups(b, axis_name, axis_index_groups))
@@ -76,7 +77,7 @@ def _gather_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *,
     return b.op("stablehlo.all_gather", operands, avals_in, avals_out, attributes)
 
 
-def _gather_on_axis(axis: Any, x: Any, dim: Any, params: Any) -> tuple[Any, Any]:
+def _gather_on_axis(axis: BatchAxis, x: Any, dim: Any, params: Any) -> tuple[Any, Any]:
     place = params["all_gather_dimension"]
     x = axis.move(x, dim, place) if is_mapped(dim) else axis.broadcast(x, place)
     return _merged(x, place), not_mapped
@@ -125,8 +126,8 @@ def _exchange_shape(
     return (_resized(out, concat_axis, out.shape[concat_axis] * axis_size),)
 
 
-def _exchange_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, split_axis: int,
-                        concat_axis: int, axis_name: Any, axis_size: int,
+def _exchange_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
+                        split_axis: int, concat_axis: int, axis_name: Any, axis_size: int,
                         axis_index_groups: Any) -> Any:  # fmt: skip
     rows = groups_attribute(replica_groups(b, axis_name, axis_index_groups))
     return b.op(
@@ -136,7 +137,7 @@ def _exchange_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *,
     )  # fmt: skip
 
 
-def _exchange_on_axis(axis: Any, x: Any, dim: Any, params: Any) -> tuple[Any, Any]:
+def _exchange_on_axis(axis: BatchAxis, x: Any, dim: Any, params: Any) -> tuple[Any, Any]:
     split, concat = params["split_axis"], params["concat_axis"]
     x = axis.to_front(x, dim)  # [sender, ...]
     shape = x.aval.shape
@@ -170,7 +171,7 @@ def _same_shape(aval: ShapedArray, **_params: Any) -> tuple[ShapedArray, ...]:
     return (aval,)
 
 
-def _permute_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, axis_name: Any,
+def _permute_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, axis_name: Any,
                        perm: Any) -> Any:  # fmt: skip
     rows = replica_groups(b, axis_name)
     pairs = [[row[source], row[target]] for row in rows for source, target in perm]
@@ -178,7 +179,7 @@ def _permute_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, 
                 f"source_target_pairs = {groups_attribute(pairs)}")  # fmt: skip
 
 
-def _permute_on_axis(axis: Any, x: Any, dim: Any, params: Any) -> tuple[Any, Any]:
+def _permute_on_axis(axis: BatchAxis, x: Any, dim: Any, params: Any) -> tuple[Any, Any]:
     sources = [-1] * axis.size
     for source, target in params["perm"]:
         sources[target] = source
@@ -205,8 +206,8 @@ ppermute_p: Primitive = Primitive(
 # --- pbroadcast --------------------------------------------------------------------------------
 
 
-def _broadcast_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, axis_name: Any,
-                         source: int) -> Any:  # fmt: skip
+def _broadcast_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
+                         axis_name: Any, source: int) -> Any:  # fmt: skip
     """Gather and take one: not every platform has a collective broadcast."""
     (aval,), rows = avals_in, replica_groups(b, axis_name)
     one = shaped_array((1, *aval.shape), aval.dtype)
@@ -223,7 +224,7 @@ def _broadcast_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *
     return b.op("stablehlo.reshape", [x], [one], avals_out)
 
 
-def _broadcast_on_axis(axis: Any, x: Any, dim: Any, params: Any) -> tuple[Any, Any]:
+def _broadcast_on_axis(axis: BatchAxis, x: Any, dim: Any, params: Any) -> tuple[Any, Any]:
     if not is_mapped(dim):
         return x, not_mapped
     source = params["source"]
@@ -263,7 +264,7 @@ def _index_numpy(*, axis_name: Any) -> Any:
     unbound(axis_name)
 
 
-def _index_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *,
+def _index_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
                      axis_name: Any) -> Any:  # fmt: skip
     replica_groups(b, axis_name)  # raises for an unbound name
     sizes = b.axis_sizes
@@ -281,7 +282,7 @@ def _index_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *,
     return [b.convert(index, unsigned, dtypes.int32)]
 
 
-def _index_batch(axis: Any, operands: Any, dims: Any, *, axis_name: Any) -> Any:
+def _index_batch(axis: BatchAxis, operands: Any, dims: Any, *, axis_name: Any) -> Any:
     return (iota((axis.size,), 0),), (0,)
 
 

@@ -17,9 +17,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from xbatch import BatchAxis
+import xbatch
 from xnp.primitives.shorthand import concatenated, filled, sliced
 from xprim import Primitive, axis_size, not_mapped
+from xprim.contracts import BatchAxis, Builder
 
 Groups = tuple[tuple[int, ...], ...] | None
 
@@ -91,7 +92,7 @@ def collective_batch(
         another `vmap` than this one binds the axis.
     """
 
-    def batch_rule(axis: Any, operands: Any, dims: Any, **params: Any) -> Any:
+    def batch_rule(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
         (x,), (dim,) = operands, dims
         name_param = primitive().axis_param
         names = params[name_param]
@@ -108,13 +109,17 @@ def collective_batch(
 
 
 def _by_groups(
-    on_axis: Callable[..., tuple[Any, Any]], axis: Any, x: Any, dim: Any, params: dict[str, Any]
+    on_axis: Callable[..., tuple[Any, Any]],
+    axis: BatchAxis,
+    x: Any,
+    dim: Any,
+    params: dict[str, Any],
 ) -> tuple[Any, Any]:
     groups: Groups = params.get("axis_index_groups")
     if groups is None:
         return on_axis(axis, x, dim, params)
     x = axis.to_front(x, dim)
-    part = BatchAxis(len(groups[0]))
+    part = xbatch.BatchAxis(len(groups[0]))
     parts = [part.to_front(*on_axis(part, picked(x, g), 0, params)) for g in groups]
     members = [i for g in groups for i in g]
     return picked(concatenated(parts, 0), np.argsort(members).tolist()), 0
@@ -142,7 +147,9 @@ def is_mapped(dim: Any) -> bool:
 # --- under pmap --------------------------------------------------------------------------------
 
 
-def replica_groups(builder: Any, names: Sequence[Any], groups: Groups = None) -> list[list[int]]:
+def replica_groups(
+    builder: Builder, names: Sequence[Any], groups: Groups = None
+) -> list[list[int]]:
     """Return the groups of replicas that a collective over these axes joins.
 
     The replicas are numbered row by row over `builder.axis_sizes`, in its order.

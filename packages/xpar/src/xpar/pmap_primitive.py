@@ -24,6 +24,7 @@ from xprim import (
     trace_to_jaxpr,
 )
 from xprim.calls import call_rules
+from xprim.contracts import Builder, TransposeHandle
 
 
 def program_of(jaxpr: ClosedJaxpr, params: dict[str, Any]) -> ReplicatedProgram:
@@ -48,7 +49,7 @@ def _numpy(*operands: Any, jaxpr: ClosedJaxpr, **params: Any) -> Any:
     return tuple(program_of(jaxpr, params)(operands))
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, jaxpr: ClosedJaxpr,
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, jaxpr: ClosedJaxpr,
                **params: Any) -> Any:  # fmt: skip
     key = ("on batch", *params.values())
     found = jaxpr.memo.get(key)
@@ -95,7 +96,7 @@ def _scope(params: dict[str, Any]) -> Any:
 _RULES = call_rules("pmap", derived=_derived, scope=_scope)
 
 
-def _transpose(handle: Any, cts: Any, *operands: Any, **params: Any) -> Any:
+def _transpose(handle: TransposeHandle, cts: Any, *operands: Any, **params: Any) -> Any:
     found = _RULES["transpose"](handle, cts, *operands, **params)
     return [
         lax.reduce_sum(ct, (0,)) if axis is None and type(ct) is not Zero else ct

@@ -31,10 +31,11 @@ from xprim import (
     shaped_array,
     undefined,
 )
+from xprim.contracts import BatchAxis, Builder
 
 
 def _all_reduce(op: str) -> Callable[..., Any]:
-    def stablehlo_rule(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, axes: Any,
+    def stablehlo_rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, axes: Any,
                        axis_index_groups: Any) -> Any:  # fmt: skip
         rows = groups_attribute(replica_groups(b, axes, axis_index_groups))
         return b.op("stablehlo.all_reduce", operands, avals_in, avals_out,
@@ -56,7 +57,7 @@ def _sum_shape(aval: ShapedArray, *, axes: Any, axis_index_groups: Any) -> tuple
     return (aval,)
 
 
-def _sum_on_axis(axis: Any, x: Any, dim: Any, params: Any) -> tuple[Any, Any]:
+def _sum_on_axis(axis: BatchAxis, x: Any, dim: Any, params: Any) -> tuple[Any, Any]:
     if is_mapped(dim):
         return bind("reduce_sum", x, axes=(dim,)), not_mapped
     return mul(x, scalar_like(x, axis.size)), not_mapped
@@ -99,7 +100,7 @@ def _chooser(name: str, op: str, reduce: str) -> Primitive:
         (count,) = psum_p.bind(chosen, **params)
         return (y,), (div(total, count),)
 
-    def on_axis(axis: Any, x: Any, dim: Any, params: Any) -> tuple[Any, Any]:
+    def on_axis(axis: BatchAxis, x: Any, dim: Any, params: Any) -> tuple[Any, Any]:
         return (bind(reduce, x, axes=(dim,)) if is_mapped(dim) else x), not_mapped
 
     primitive = Primitive(
@@ -140,7 +141,7 @@ def _scatter_numpy(x: Any, *, axis_name: Any, **_params: Any) -> Any:
     unbound(axis_name)
 
 
-def _scatter_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, axis_name: Any,
+def _scatter_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, axis_name: Any,
                        axis_size: int, scatter_dimension: int,
                        axis_index_groups: Any) -> Any:  # fmt: skip
     rows = groups_attribute(replica_groups(b, axis_name, axis_index_groups))
@@ -149,7 +150,7 @@ def _scatter_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, 
                 b.reducer("stablehlo.add", avals_in[0].dtype))  # fmt: skip
 
 
-def _scatter_on_axis(axis: Any, x: Any, dim: Any, params: Any) -> tuple[Any, Any]:
+def _scatter_on_axis(axis: BatchAxis, x: Any, dim: Any, params: Any) -> tuple[Any, Any]:
     total, _ = _sum_on_axis(axis, x, dim, params)
     place = params["scatter_dimension"]
     shape = total.aval.shape

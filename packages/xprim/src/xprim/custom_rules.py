@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xprim import dtypes
+from xprim.contracts import BatchAxis, Builder, JVPHandle, LinearizeHandle, TransposeHandle
 from xprim.jaxpr import ClosedJaxpr, eval_closed
 from xprim.primitive import Primitive
 from xprim.rules import Linear, Zero, not_mapped, undefined
@@ -47,7 +48,7 @@ def _numpy(*operands: Any, call: Any, **_rules: Any) -> Any:
     return run(call, *operands)
 
 
-def _stablehlo(builder: Any, operands: Any, avals_in: Any, avals_out: Any, *, call: ClosedJaxpr,
+def _stablehlo(builder: Builder, operands: Any, avals_in: Any, avals_out: Any, *, call: ClosedJaxpr,
                **_rules: Any) -> Any:  # fmt: skip
     return builder.inline(call, operands)
 
@@ -56,7 +57,7 @@ def _effects(*, call: Any, **_rules: Any) -> Any:
     return call.effects if isinstance(call, ClosedJaxpr) else frozenset()
 
 
-def _transpose_program(handle: Any, cotangents: Any, *operands: Any, call: ClosedJaxpr,
+def _transpose_program(handle: TransposeHandle, cotangents: Any, *operands: Any, call: ClosedJaxpr,
                        **_rules: Any) -> Any:  # fmt: skip
     results = iter(handle.backward_pass(call.jaxpr, call.consts, operands, cotangents))
     return [next(results) if type(x) is Linear else Zero(x.aval) for x in operands]
@@ -88,7 +89,7 @@ class _BatchedCall:
 
     __slots__ = ("_call", "_dims", "axis", "mapped")
 
-    def __init__(self, axis: Any, call: Any, dims: Sequence[Any]) -> None:
+    def __init__(self, axis: BatchAxis, call: Any, dims: Sequence[Any]) -> None:
         self.axis = axis
         self.mapped: bool | None = True if _any_mapped(dims) else None
         self._call = call
@@ -167,15 +168,17 @@ def _stage_jvp(trace: JaxprTrace, operands: Any, params: dict[str, Any]) -> Any:
     return trace.append(custom_jvp_call_p, (*captured, *operands), params)
 
 
-def _jvp_of_jvp(handle: Any, primals: Any, tangents: Any, *, call: Any, jvp: Any) -> Any:
+def _jvp_of_jvp(handle: JVPHandle, primals: Any, tangents: Any, *, call: Any, jvp: Any) -> Any:
     return jvp(primals, tangents)
 
 
-def _linearize_jvp(handle: Any, primals: Any, tangents: Any, *, call: Any, jvp: Any) -> Any:
+def _linearize_jvp(
+    handle: LinearizeHandle, primals: Any, tangents: Any, *, call: Any, jvp: Any
+) -> Any:
     return handle.run_rule(jvp, primals, tangents)
 
 
-def _batch_jvp(axis: Any, operands: Any, dims: Any, *, call: Any, jvp: Any) -> Any:
+def _batch_jvp(axis: BatchAxis, operands: Any, dims: Any, *, call: Any, jvp: Any) -> Any:
     batch = _BatchedCall(axis, call, dims)
 
     def batched_rule(primals: Any, tangents: Any) -> Any:
@@ -226,8 +229,8 @@ def _without_leading(fun: FlatFunction, count: int) -> FlatFunction:
     return lambda *args: fun(*args[count:])
 
 
-def _linearize_vjp(handle: Any, primals: Any, tangents: Any, *, call: Any, fwd: Any, bwd: Any,
-                   count_outs: Callable[[], int]) -> Any:  # fmt: skip
+def _linearize_vjp(handle: LinearizeHandle, primals: Any, tangents: Any, *, call: Any, fwd: Any,
+                   bwd: Any, count_outs: Callable[[], int]) -> Any:  # fmt: skip
     perturbed = tuple([type(t) is not Zero for t in tangents])
     results = fwd(perturbed)(*primals)
     num_outs = count_outs()
@@ -259,7 +262,7 @@ def _active_bwd(bwd: Any, perturbed: Sequence[bool], active: Sequence[bool],
     return active_bwd
 
 
-def _batch_vjp(axis: Any, operands: Any, dims: Any, *, call: Any, fwd: Any, bwd: Any,
+def _batch_vjp(axis: BatchAxis, operands: Any, dims: Any, *, call: Any, fwd: Any, bwd: Any,
                count_outs: Callable[[], int]) -> Any:  # fmt: skip
     batch = _BatchedCall(axis, call, dims)
     residual_dims: list[Any] = []  # those of the last run; every run has the same
@@ -312,14 +315,14 @@ def _linear_shape(*avals: Any, out_avals: Any, **_rest: Any) -> Any:
     return out_avals
 
 
-def _linear_transpose(handle: Any, cotangents: Any, *operands: Any, bwd: Any, num_residuals: int,
-                      out_avals: Any) -> Any:  # fmt: skip
+def _linear_transpose(handle: TransposeHandle, cotangents: Any, *operands: Any, bwd: Any,
+                      num_residuals: int, out_avals: Any) -> Any:  # fmt: skip
     residuals = operands[:num_residuals]
     cts = bwd(residuals, cotangents)
     return (*[Zero(r.aval) for r in residuals], *cts)
 
 
-def _linear_batch(axis: Any, operands: Any, dims: Any, *, bwd: Any, num_residuals: int,
+def _linear_batch(axis: BatchAxis, operands: Any, dims: Any, *, bwd: Any, num_residuals: int,
                   out_avals: Any) -> Any:  # fmt: skip
     dots = [axis.to_front(x, d) for x, d in zip(operands[num_residuals:], dims[num_residuals:],
                                                 strict=True)]  # fmt: skip

@@ -24,6 +24,7 @@ from typing import Any
 from xprim import config, dtypes
 from xprim.array import Array, ConcreteArray, as_array, from_stored
 from xprim.avals import ShapedArray, shaped_array
+from xprim.contracts import BatchAxis, Builder
 from xprim.jaxpr import ClosedJaxpr, Equation, Literal, eval_closed
 from xprim.primitive import Primitive, get_primitive, has_extended
 from xprim.rules import ELEMENTWISE, STRUCTURAL, ZERO, not_mapped, undefined
@@ -374,11 +375,11 @@ def _same(*operands: Any, **_params: Any) -> Any:
     return operands
 
 
-def _same_names(b: Any, operands: Any, avals_in: Any, avals_out: Any, **_params: Any) -> Any:
+def _same_names(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **_params: Any) -> Any:
     return list(operands)
 
 
-def _wrap_batch(axis: Any, operands: Any, dims: Any, *, dtype: Any) -> Any:
+def _wrap_batch(axis: BatchAxis, operands: Any, dims: Any, *, dtype: Any) -> Any:
     return wrap_p.bind(axis.to_front(operands[0], dims[0]), dtype=dtype), (0,)
 
 

@@ -23,6 +23,7 @@ from xprim import (
     shaped_array,
     undefined,
 )
+from xprim.contracts import BatchAxis, Builder
 from xrandom.counters import (
     MAX_ORIGINAL_WORDS,
     UINT_BY_WIDTH,
@@ -61,7 +62,7 @@ def check_count(name: str, count: int, partitionable: bool) -> None:
 def in_programs(name: str, fun: Callable[..., Any]) -> Callable[..., Any]:
     """Return the stablehlo rule that writes what a function of Arrays does."""
 
-    def rule(b: Any, operands: Any, avals_in: Any, avals_out: Any, **params: Any) -> Any:
+    def rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **params: Any) -> Any:
         return b.traced(
             lambda *xs: (fun(*xs, **params),), operands, avals_in, (name, *params.items())
         )
@@ -72,7 +73,7 @@ def in_programs(name: str, fun: Callable[..., Any]) -> Callable[..., Any]:
 def batch_over_keys(name: str) -> Callable[..., Any]:
     """Return the batch rule: the batch dimension becomes the keys' first one."""
 
-    def rule(axis: Any, operands: Any, dims: Any, **params: Any) -> Any:
+    def rule(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
         fronts = [axis.to_front(x, d) for x, d in zip(operands, dims, strict=True)]
         return get_primitive(name).bind(*fronts, **params), (0,)
 

@@ -27,6 +27,7 @@ from xprim import (
     shaped_array,
     undefined,
 )
+from xprim.contracts import BatchAxis, JVPHandle
 from xrandom.arguments import (
     Shape,
     checked_shape,
@@ -147,7 +148,7 @@ def _numpy(key: Any, a: Any, **params: Any) -> Any:
     return (_samples(key, a, **params),)
 
 
-def _jvp(handle: Any, primals: Any, tangents: Any, *, log_space: bool, **params: Any) -> Any:
+def _jvp(handle: JVPHandle, primals: Any, tangents: Any, *, log_space: bool, **params: Any) -> Any:
     (out,) = random_gamma_p.bind(*primals, log_space=log_space, **params)
     a, a_dot = primals[1], tangents[1]
     if type(a_dot) is Zero:
@@ -161,7 +162,7 @@ def _jvp(handle: Any, primals: Any, tangents: Any, *, log_space: bool, **params:
     return (out,), (lax.mul(a_dot, lax.div(lax.random_gamma_grad(a, sample), sample)),)
 
 
-def _batch(axis: Any, operands: Any, dims: Any, **params: Any) -> Any:
+def _batch(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
     fronts = [axis.to_front(x, d) for x, d in zip(operands, dims, strict=True)]
     return random_gamma_p.bind(*fronts, **params), (0,)
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from xprim import ELEMENTWISE, ZERO, Primitive, ShapedArray, dtypes, shaped_array, undefined
+from xprim.contracts import Builder
 from xrandom.hashing import PARITY, ROTATIONS, hash_words
 
 
@@ -36,15 +37,15 @@ def _numpy(k0: Any, k1: Any, x0: Any, x1: Any) -> Any:
     return hash_words(k0, k1, x0, x1)
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     """Write the rounds out: about 120 operations, which fuse into one loop."""
     out = avals_out[0]
 
     def both(op: str, x: str, y: str) -> str:
-        return b.same_type_op(f"stablehlo.{op}", [x, y], out)  # type: ignore[no-any-return]
+        return b.same_type_op(f"stablehlo.{op}", [x, y], out)
 
     def constant(value: int) -> str:
-        return b.constant(np.uint32(value), out)  # type: ignore[no-any-return]
+        return b.constant(np.uint32(value), out)
 
     k0, k1, x0, x1 = [b.broadcast(x, a, out.shape) for x, a in zip(operands, avals_in, strict=True)]
     keys = (k0, k1, both("xor", both("xor", k0, k1), constant(PARITY)))

@@ -16,6 +16,7 @@ from xnp.primitives.shorthand import bind, broadcasted, filled, selected
 from xnp.primitives.sort import comparable, compare_text
 from xnp.primitives.table import BOOL, REAL
 from xprim import Primitive, ShapedArray, dtypes, shaped_array
+from xprim.contracts import BatchAxis, Builder
 
 
 def arg_shape(name: str) -> Callable[..., tuple[ShapedArray, ...]]:
@@ -68,7 +69,7 @@ def arg_stablehlo(better: str, worst: Callable[[Any], Any], extreme: str) -> Cal
         behind = filled(shape, int(dtypes.iinfo(index_dtype).max), index_dtype)
         return (bind("reduce_min", selected(hit, places, behind), axes=axes),)
 
-    def stablehlo_rule(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, axes: Any,
+    def stablehlo_rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, axes: Any,
                        index_dtype: Any) -> Any:  # fmt: skip
         (x,), (aval,), (out,) = operands, avals_in, avals_out
         if b.platform == "cpu":
@@ -95,7 +96,7 @@ def arg_stablehlo(better: str, worst: Callable[[Any], Any], extreme: str) -> Cal
     return stablehlo_rule
 
 
-def _better_pair(b: Any, names: Any, better: str, element: Any, place: Any) -> Any:
+def _better_pair(b: Builder, names: Any, better: str, element: Any, place: Any) -> Any:
     """Pick one of (x, i) and (y, j): by value, NaN before all, then by the smaller index."""
     x, i, y, j = names
     flag = shaped_array((), np.dtype(bool))
@@ -105,7 +106,7 @@ def _better_pair(b: Any, names: Any, better: str, element: Any, place: Any) -> A
         return compare_text(b, direction, left, right, element, how)
 
     def both(op: str, left: str, right: str) -> str:
-        return b.same_type_op(f"stablehlo.{op}", [left, right], flag)  # type: ignore[no-any-return]
+        return b.same_type_op(f"stablehlo.{op}", [left, right], flag)
 
     first, tie = compared(better, x, y), compared("EQ", x, y)
     if dtypes.is_floating(element.dtype):
@@ -123,7 +124,9 @@ def _better_pair(b: Any, names: Any, better: str, element: Any, place: Any) -> A
 def arg_batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     """Return the batch rule of argmin or argmax."""
 
-    def batch_rule(axis: Any, operands: Any, dims: Any, *, axes: Any, index_dtype: Any) -> Any:
+    def batch_rule(
+        axis: BatchAxis, operands: Any, dims: Any, *, axes: Any, index_dtype: Any
+    ) -> Any:
         ((a,), (d,)) = axes, dims
         moved = a + (a >= d)
         outs = primitive().bind(operands[0], axes=(moved,), index_dtype=index_dtype)

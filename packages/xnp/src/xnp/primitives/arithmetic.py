@@ -30,6 +30,7 @@ from xnp.primitives.table import (
     unary,
 )
 from xprim import Linear, Primitive, Zero, dtypes, shaped_array
+from xprim.contracts import Builder
 
 # --- linear operations --------------------------------------------------------------------------
 
@@ -173,7 +174,7 @@ def _extremum_numpy(ufunc: Any, compare: Any) -> Callable[..., Any]:
 def _extremum_stablehlo(op: str, direction: str) -> Callable[..., list[str]]:
     elementwise = elementwise_stablehlo(op)
 
-    def rule(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+    def rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
         (out,) = avals_out
         if out.dtype not in COMPLEX:
             return elementwise(b, operands, avals_in, avals_out)
@@ -187,7 +188,7 @@ def _extremum_stablehlo(op: str, direction: str) -> Callable[..., list[str]]:
         ]  # fmt: skip
 
         def compare(how: str, u: str, v: str) -> str:
-            return b.op(  # type: ignore[no-any-return]
+            return b.op(
                 "stablehlo.compare", [u, v], [part, part], [mask],
                 f"comparison_direction = #stablehlo<comparison_direction {how}>",
             )[0]  # fmt: skip
@@ -255,7 +256,7 @@ def _sign_numpy(x: Any) -> Any:
     return out if out.dtype is x.dtype else out.astype(x.dtype)
 
 
-def _sign_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+def _sign_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
     (x,), (aval,) = operands, avals_in
     if aval.dtype not in dtypes.UNSIGNED:
         return [b.same_type_op("stablehlo.sign", operands, aval)]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from xprim import ZERO, Primitive, ShapedArray, dtypes, shaped_array, undefined
+from xprim.contracts import BatchAxis, Builder
 
 
 def _shape(x: ShapedArray, *, new_dtype: Any) -> tuple[ShapedArray, ...]:
@@ -84,12 +85,12 @@ def _elements(pieces: Any, bits: int, dtype: Any) -> Any:
     return ((pieces.astype(np.int8) << (8 - bits)) >> (8 - bits)).astype(dtype)
 
 
-def _batch(axis: Any, operands: Any, dims: Any, *, new_dtype: Any) -> Any:
+def _batch(axis: BatchAxis, operands: Any, dims: Any, *, new_dtype: Any) -> Any:
     x = axis.to_front(operands[0], dims[0])  # the last dimension may come or go
     return bitcast_convert_type_p.bind(x, new_dtype=new_dtype), (0,)
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, new_dtype: Any) -> Any:
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, new_dtype: Any) -> Any:
     return b.op("stablehlo.bitcast_convert", operands, avals_in, avals_out)
 
 

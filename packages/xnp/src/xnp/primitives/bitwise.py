@@ -14,6 +14,7 @@ import numpy as np
 from xnp.primitives.narrow_dtypes import BYTES, same_dtype
 from xnp.primitives.table import BITS, INTEGER, binary, retyped_stablehlo, unary
 from xprim import ZERO, dtypes
+from xprim.contracts import Builder
 
 and_p = binary(
     "and", BITS, numpy=same_dtype(np.bitwise_and), stablehlo="stablehlo.and", jvp=ZERO,
@@ -120,7 +121,9 @@ def _clz_numpy(x: Any) -> Any:
     return (np.uint8(width) - np.bitwise_count(bits)).astype(x.dtype)
 
 
-def _population_count_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+def _population_count_stablehlo(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any
+) -> list[str]:
     (x,), (aval,) = operands, avals_in
     wide = BYTES.get(aval.dtype)
     if wide is None:
@@ -166,7 +169,7 @@ def _mulhi_numpy(x: Any, y: Any) -> Any:
 _plain_mulhi = retyped_stablehlo("chlo.mulhi")
 
 
-def _mulhi_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+def _mulhi_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
     (out,) = avals_out
     wide = BYTES.get(out.dtype)
     if wide is None:

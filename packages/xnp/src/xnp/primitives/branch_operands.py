@@ -20,6 +20,7 @@ from typing import Any
 from xnp.primitives.along import take_along
 from xnp.primitives.shorthand import bind, broadcasted, converted, filled, reshaped, selected
 from xprim import Linear, Primitive, Zero, dtypes, not_mapped, scalar_array
+from xprim.contracts import BatchAxis
 
 
 def _masks(index: Any, branch: int) -> list[Any]:
@@ -84,7 +85,9 @@ def _transpose(cts: Any, index: Any, *xs: Any, branch: int, leading: tuple[int, 
     return (Zero(index.aval), *bars)
 
 
-def _batch(axis: Any, operands: Any, dims: Any, *, branch: int, leading: tuple[int, ...]) -> Any:
+def _batch(
+    axis: BatchAxis, operands: Any, dims: Any, *, branch: int, leading: tuple[int, ...]
+) -> Any:
     (index, *xs), (index_dim, *xs_dims) = operands, dims
     index = axis.to_front(index, index_dim)
     fronts, depths = [], []

@@ -22,6 +22,7 @@ from xprim import (
     get_primitive,
     shaped_array,
 )
+from xprim.contracts import BatchAxis, Builder
 
 
 def _shape(
@@ -80,7 +81,7 @@ def _ufunc(
     return None
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, shape: Any,
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, shape: Any,
                broadcast_dimensions: Any) -> Any:  # fmt: skip
     return [b.broadcast(operands[0], avals_in[0], shape, broadcast_dimensions)]
 
@@ -98,7 +99,9 @@ def _transpose(cts: Any, x: Any, *, shape: Any, broadcast_dimensions: Any) -> An
     return (ct,)
 
 
-def _batch(axis: Any, operands: Any, dims: Any, *, shape: Any, broadcast_dimensions: Any) -> Any:
+def _batch(
+    axis: BatchAxis, operands: Any, dims: Any, *, shape: Any, broadcast_dimensions: Any
+) -> Any:
     (x,), (d,) = operands, dims
     x = axis.to_front(x, d)
     outs = broadcast_in_dim_p.bind(

@@ -16,6 +16,7 @@ from xnp.primitives.matrices import adjoint, checked, lower_half, matmul, matrix
 from xnp.primitives.shorthand import add
 from xnp.primitives.triangular_solve import solved
 from xprim import Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
+from xprim.contracts import Builder
 
 
 def _shape(aval: ShapedArray) -> tuple[ShapedArray, ...]:
@@ -38,7 +39,7 @@ def _numpy(a: Any) -> Any:
     return (result,)
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     (aval,) = avals_in
     if aval.size == 0:
         return [b.constant(0, aval)]

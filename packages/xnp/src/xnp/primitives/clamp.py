@@ -22,6 +22,7 @@ from xprim import (
     state,
     undefined,
 )
+from xprim.contracts import BatchAxis, Builder
 
 
 def _shape(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> tuple[ShapedArray, ...]:
@@ -48,8 +49,8 @@ def _limited(x: Any, low: Any, high: Any) -> Any:
     return np.minimum(np.maximum(low, x), high)
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
-    return b.op("stablehlo.clamp", operands, avals_in, avals_out)  # type: ignore[no-any-return]
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+    return b.op("stablehlo.clamp", operands, avals_in, avals_out)
 
 
 def _jvp(primals: Any, tangents: Any) -> Any:
@@ -73,7 +74,7 @@ def _is_result(i: int, low: Any, x: Any, high: Any) -> Any:
     return bind("lt", high, x)
 
 
-def _batch(axis: Any, operands: Any, dims: Any) -> Any:
+def _batch(axis: BatchAxis, operands: Any, dims: Any) -> Any:
     low, x, high = operands
     x_front = axis.to_front(x, dims[1])
     bounds = []

@@ -21,16 +21,17 @@ from xnp.primitives.table import (
     binary,
 )
 from xprim import ZERO, Primitive, dtypes, primitive_maker, shaped_array
+from xprim.contracts import Builder
 
 
 def _compare_stablehlo(direction: str, *, total_order: bool = False) -> Callable[..., list[str]]:
-    def rule(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+    def rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
         (out,) = avals_out
         dtype = avals_in[0].dtype
         names = [b.broadcast(x, a, out.shape) for x, a in zip(operands, avals_in, strict=True)]
         types = [shaped_array(out.shape, dtype)] * 2
         kind = "TOTALORDER" if total_order else _comparison_type(dtype)
-        return b.op(  # type: ignore[no-any-return]
+        return b.op(
             "stablehlo.compare", names, types, avals_out,
             f"comparison_direction = #stablehlo<comparison_direction {direction}>, "
             f"compare_type = #stablehlo<comparison_type {kind}>",

@@ -21,6 +21,7 @@ from xnp.primitives.table import (
     unary,
 )
 from xprim import Linear, ShapedArray, Zero, dtypes, scalar_array, shaped_array
+from xprim.contracts import Builder
 
 _F32_F64: Kinds = frozenset([dtypes.float32, dtypes.float64])
 
@@ -90,7 +91,7 @@ def _conj_numpy(x: Any, *, input_dtype: Any) -> Any:
 
 
 def _conj_stablehlo(
-    b: Any, operands: Any, avals_in: Any, avals_out: Any, *, input_dtype: Any
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, input_dtype: Any
 ) -> list[str]:
     (x,), (aval,), (out,) = operands, avals_in, avals_out
     part = shaped_array(out.shape, _part_dtype(out.dtype))
@@ -102,7 +103,7 @@ def _conj_stablehlo(
     return _joined(b, re, im, part, out)
 
 
-def _joined(b: Any, re: str, im: str, part: ShapedArray, out: ShapedArray) -> list[str]:
+def _joined(b: Builder, re: str, im: str, part: ShapedArray, out: ShapedArray) -> list[str]:
     results: list[str] = b.op("stablehlo.complex", [re, im], [part, part], [out])
     return results
 

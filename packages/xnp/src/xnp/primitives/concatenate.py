@@ -13,6 +13,7 @@ from xnp.primitives.shorthand import bind
 from xnp.primitives.table import common_dtype
 from xnp.primitives.widened import TWO_BITS, widened
 from xprim import LINEAR, STRUCTURAL, Linear, Primitive, ShapedArray, Zero, not_mapped, shaped_array
+from xprim.contracts import BatchAxis, Builder
 
 
 def _shape(*avals: ShapedArray, dimension: int) -> tuple[ShapedArray, ...]:
@@ -50,7 +51,7 @@ def _numpy(*xs: Any, dimension: int) -> Any:
     return (np.concatenate(xs, dimension),)
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, dimension: int) -> Any:
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, dimension: int) -> Any:
     if len(operands) == 1:
         return [operands[0]]
     return b.op("stablehlo.concatenate", operands, avals_in, avals_out,
@@ -73,7 +74,7 @@ def _transpose(cts: Any, *xs: Any, dimension: int) -> Any:
     return tuple(results)
 
 
-def _batch(axis: Any, operands: Any, dims: Any, *, dimension: int) -> Any:
+def _batch(axis: BatchAxis, operands: Any, dims: Any, *, dimension: int) -> Any:
     d = dims[0]
     if d is not_mapped or any(other is not_mapped or other != d for other in dims):
         operands = [axis.to_front(x, k) for x, k in zip(operands, dims, strict=True)]

@@ -16,6 +16,7 @@ Semantics: StableHLO specification, section case.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from xnp.primitives.branch_operands import branch_operands_p
@@ -41,6 +42,7 @@ from xprim import (
     not_mapped,
 )
 from xprim.calls import front_dims, fronts, nonzero, taken, with_zeros
+from xprim.contracts import BatchAxis, Builder, JVPHandle, LinearizeHandle, TransposeHandle
 
 Branches = tuple[ClosedJaxpr, ...]
 
@@ -67,17 +69,20 @@ def _numpy(index: Any, *operands: Any, branches: Branches) -> Any:
     return tuple(eval_closed(chosen(index, branches), *operands))
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, branches: Branches) -> Any:
+def _stablehlo(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, branches: Branches
+) -> Any:
     index, *rest = operands
     scalar = avals_in[0].strong()
     # stablehlo.case runs the last branch for every index that is out of range
     low, high = b.scalar(0, scalar.dtype), b.scalar(len(branches) - 1, scalar.dtype)
     (clamped,) = b.op("stablehlo.clamp", [low, index, high], [scalar] * 3, [scalar])
-    regions = [
-        b.region([], lambda inner, _, br=branch: inner.inline(br, rest), avals_out)
-        for branch in branches
-    ]
+    regions = [b.region([], partial(_write_branch, branch, rest), avals_out) for branch in branches]
     return b.op("stablehlo.case", [clamped], [scalar], avals_out, regions=b.regions(*regions))
+
+
+def _write_branch(branch: ClosedJaxpr, operands: Any, b: Builder, _names: Any) -> list[str]:
+    return b.inline(branch, operands)
 
 
 def _effects(*, branches: Branches) -> Any:
@@ -98,11 +103,12 @@ def _dce(used: Sequence[bool], eqn: Equation) -> Equation:
 # --- derivatives -------------------------------------------------------------------------------
 
 
-def _jvp(handle: Any, primals: Any, tangents: Any, *, branches: Branches) -> Any:
+def _jvp(handle: JVPHandle, primals: Any, tangents: Any, *, branches: Branches) -> Any:
     (index, *operands), (_, *dots) = primals, tangents
     mask = nonzero(dots)
     given = taken(dots, mask)
     if type(index) is ConcreteArray:
+        nonzero_out: Sequence[bool]
         forward, nonzero_out = handle.jvp_jaxpr(chosen(index, branches), mask)
         results: Sequence[Any] = eval_closed(forward, *operands, *given)
     else:
@@ -112,14 +118,16 @@ def _jvp(handle: Any, primals: Any, tangents: Any, *, branches: Branches) -> Any
     return outs, with_zeros(handle, outs, results[len(nonzero_out) :], nonzero_out)
 
 
-def _joint_jvp(handle: Any, branches: Branches, mask: list[bool]) -> tuple[Branches, list[bool]]:
+def _joint_jvp(
+    handle: JVPHandle, branches: Branches, mask: list[bool]
+) -> tuple[Branches, list[bool]]:
     """Return the derivatives of all branches, with the same nonzero tangents in each."""
     each = [handle.jvp_jaxpr(br, mask)[1] for br in branches]
     joint = [any(flags) for flags in zip(*each, strict=True)]
     return tuple([handle.jvp_jaxpr(br, mask, joint)[0] for br in branches]), joint
 
 
-def _linearize(handle: Any, primals: Any, tangents: Any, *, branches: Branches) -> Any:
+def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, branches: Branches) -> Any:
     (index, *operands), (_, *dots) = primals, tangents
     mask = nonzero(dots)
     given = taken(dots, mask)
@@ -146,7 +154,7 @@ def _linearize(handle: Any, primals: Any, tangents: Any, *, branches: Branches) 
     return outs, with_zeros(handle, outs, out_dots, nonzero_out)
 
 
-def _split_branches(handle: Any, branches: Branches, mask: list[bool]) -> Any:
+def _split_branches(handle: LinearizeHandle, branches: Branches, mask: list[bool]) -> Any:
     """Return primal and linear branches, the operands that are residuals, and nonzero results.
 
     Residuals of equal type share a slot among the branches, as only one of them runs.
@@ -212,7 +220,9 @@ def _linear_branch(
     return traced(linear, avals, split.linear.jaxpr.name)
 
 
-def _transpose(handle: Any, cts: Any, index: Any, *operands: Any, branches: Branches) -> Any:
+def _transpose(
+    handle: TransposeHandle, cts: Any, index: Any, *operands: Any, branches: Branches
+) -> Any:
     linear = [type(x) is Linear for x in operands]
     mask = nonzero(cts)
     known = [x for x in operands if type(x) is not Linear]
@@ -232,7 +242,7 @@ def _transpose(handle: Any, cts: Any, index: Any, *operands: Any, branches: Bran
 # --- batching ----------------------------------------------------------------------------------
 
 
-def _batch(axis: Any, operands: Any, dims: Any, *, branches: Branches) -> Any:
+def _batch(axis: BatchAxis, operands: Any, dims: Any, *, branches: Branches) -> Any:
     (index, *rest), (index_dim, *rest_dims) = operands, dims
     values, mapped = fronts(axis, rest, rest_dims)
     if index_dim is not not_mapped:
@@ -243,7 +253,7 @@ def _batch(axis: Any, operands: Any, dims: Any, *, branches: Branches) -> Any:
 
 
 def _batch_by_selection(
-    axis: Any, index: Any, operands: list[Any], mapped: list[bool], branches: Branches
+    axis: BatchAxis, index: Any, operands: list[Any], mapped: list[bool], branches: Branches
 ) -> Any:
     if any(br.effects for br in branches):
         raise TypeError(

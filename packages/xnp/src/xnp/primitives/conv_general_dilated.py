@@ -39,6 +39,7 @@ from xprim import (
     not_mapped,
     shaped_array,
 )
+from xprim.contracts import BatchAxis, Builder
 
 
 def _shape(
@@ -165,7 +166,7 @@ def _windows(x: Any, kernel: Any, strides: Any, padding: Any, x_dilation: Any, k
 # ------------------------------------------------------------------------------------- StableHLO
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, **params: Any) -> Any:
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **params: Any) -> Any:
     lhs, rhs = avals_in
     (out,) = avals_out
     if out.size == 0 or lhs.size == 0 or rhs.size == 0:
@@ -186,7 +187,7 @@ def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, **params: A
     return [b.convert(result, wide, out.dtype)]
 
 
-def _complex_text(b: Any, operands: Any, avals: Any, out: ShapedArray, attributes: str) -> str:
+def _complex_text(b: Builder, operands: Any, avals: Any, out: ShapedArray, attributes: str) -> str:
     """Write (a + ib) * (c + id) by four real convolutions: XLA has no complex ones everywhere."""
     part = np.zeros((), out.dtype).real.dtype
     halves = [shaped_array(a.shape, part) for a in avals]
@@ -341,7 +342,7 @@ def _unmerged(x: Any, dim: int, size: int, groups: int = 1) -> Any:
     return reshaped(transposed(reshaped(x, split), order), (size, *shape))
 
 
-def _batch(axis: Any, operands: Any, dims: Any, **params: Any) -> Any:
+def _batch(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
     lhs, rhs = operands
     spec = params["dimension_numbers"]
     groups = max(params["feature_group_count"], params["batch_group_count"])

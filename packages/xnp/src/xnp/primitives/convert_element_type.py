@@ -14,6 +14,7 @@ import numpy as np
 from xnp.primitives.narrow_dtypes import BYTES
 from xnp.primitives.table import COMPLEX, FLOATING, INEXACT, INTEGER
 from xprim import ELEMENTWISE, Primitive, ShapedArray, Zero, dtypes, shaped_array, state
+from xprim.contracts import Builder
 
 _THROUGH: dict[Any, np.dtype[Any]] = BYTES | dict.fromkeys(dtypes.SMALL_FLOATS, dtypes.float32)
 
@@ -48,7 +49,7 @@ def _saturated(x: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _stablehlo(
-    b: Any, operands: Any, avals_in: Any, avals_out: Any, *, new_dtype: Any, weak_type: bool
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, new_dtype: Any, weak_type: bool
 ) -> list[str]:
     (x,), (aval,) = operands, avals_in
     if aval.dtype in COMPLEX and new_dtype not in COMPLEX:
@@ -56,7 +57,7 @@ def _stablehlo(
         part = shaped_array(aval.shape, half)
         (x,), aval = b.op("stablehlo.real", [x], [aval], [part]), part
     if new_dtype == dtypes.bool_ and aval.dtype != dtypes.bool_:
-        return b.op(  # type: ignore[no-any-return]
+        return b.op(
             "stablehlo.compare", [x, b.constant(0, aval)], [aval, aval], avals_out,
             "comparison_direction = #stablehlo<comparison_direction NE>",
         )  # fmt: skip

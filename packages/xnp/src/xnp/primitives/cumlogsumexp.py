@@ -36,6 +36,7 @@ from xprim import (
     shaped_array,
     undefined,
 )
+from xprim.contracts import Builder
 
 # Elements that one loop goes through: few, since errors add up along it, but enough that the loops
 # over the sums of blocks are short. Measured for 512 and 1,000,000 elements.
@@ -50,10 +51,10 @@ def _numpy(x: Any, *, axis: int, reverse: bool) -> Any:
     return ((np.flip(sums, axis) if reverse else sums).astype(x.dtype),)
 
 
-def _reducer(b: Any, scalar: ShapedArray) -> str:
+def _reducer(b: Builder, scalar: ShapedArray) -> str:
     flag = shaped_array((), np.dtype(bool))
 
-    def logaddexp(inner: Any, names: Any) -> Any:
+    def logaddexp(inner: Builder, names: Any) -> Any:
         # max + log1p(exp(-|x - y|)); where x == y, infinities included, the difference is zero
         x, y = names
         top = inner.same_type_op("stablehlo.maximum", [x, y], scalar)
@@ -67,7 +68,7 @@ def _reducer(b: Any, scalar: ShapedArray) -> str:
             apart = inner.same_type_op(f"stablehlo.{name}", [apart], scalar)
         return [inner.same_type_op("stablehlo.add", [top, apart], scalar)]
 
-    return b.region([scalar, scalar], logaddexp, [scalar])  # type: ignore[no-any-return]
+    return b.region([scalar, scalar], logaddexp, [scalar])
 
 
 def _jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
@@ -111,7 +112,7 @@ def _weights(x: Any, y: Any, axis: int) -> tuple[Any, Any]:
 _by_windows = cumulative_stablehlo(_reducer, lambda dtype: -np.inf)
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, axis: int,
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, axis: int,
                reverse: bool) -> Any:  # fmt: skip
     """Loop over blocks on a CPU, where XLA takes windows element by element."""
     if b.platform != "cpu" or not avals_in[0].size:

@@ -16,6 +16,7 @@ from xnp.primitives.reductions import total_dtype
 from xnp.primitives.table import Kinds
 from xnp.primitives.window_text import window_attributes
 from xprim import Primitive, ShapedArray, shaped_array
+from xprim.contracts import Builder
 
 
 def cumulative_shape(name: str, kinds: Kinds) -> Callable[..., tuple[ShapedArray, ...]]:
@@ -48,7 +49,7 @@ def cumulative_stablehlo(
 ) -> Callable[..., Any]:
     """Return the lowering: `reducer(builder, scalar aval)` writes the region."""
 
-    def stablehlo_rule(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, axis: int,
+    def stablehlo_rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, axis: int,
                        reverse: bool) -> Any:  # fmt: skip
         (aval,) = avals_in
         size = aval.shape[axis]

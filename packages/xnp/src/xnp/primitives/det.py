@@ -53,6 +53,7 @@ from xnp.primitives.shorthand import (
 )
 from xnp.primitives.svd import svd_p
 from xprim import Primitive, ShapedArray, Zero, shaped_array, undefined
+from xprim.contracts import Builder
 
 
 def pivots_of(x: Any) -> tuple[Any, Any]:
@@ -88,7 +89,7 @@ def _numpy(a: Any) -> Any:
     return (np.where(exchanges % 2, -values, values).astype(a.dtype, copy=False),)
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     return b.traced(lambda a: [_by_pivots(a)], operands, avals_in, key="det")
 
 
@@ -136,7 +137,7 @@ def _numpy_cofactors(a: Any) -> Any:
     return (found.astype(a.dtype, copy=False),)
 
 
-def _stablehlo_cofactors(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+def _stablehlo_cofactors(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     if avals_out[0].size == 0:
         return list(operands)
     return b.traced(lambda a: [_by_values(a)], operands, avals_in, key="cofactors")

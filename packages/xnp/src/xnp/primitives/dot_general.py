@@ -32,6 +32,7 @@ from xprim import (
     not_mapped,
     shaped_array,
 )
+from xprim.contracts import BatchAxis, Builder
 
 Dims = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]]
 
@@ -264,8 +265,8 @@ def _product(shape: Any, dims: Any) -> int:
 
 
 def _stablehlo(
-    b: Any, operands: Any, avals_in: Any, avals_out: Any, *, dimension_numbers: Any, precision: Any,
-    preferred_element_type: Any,
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, dimension_numbers: Any,
+    precision: Any, preferred_element_type: Any,
 ) -> Any:  # fmt: skip
     lhs, rhs = avals_in
     (out,) = avals_out
@@ -384,8 +385,8 @@ def _arranged(x: Any, permutation: tuple[int, ...] | None) -> Any:
 
 
 def _batch(
-    axis: Any, operands: Any, dims: Any, *, dimension_numbers: Any, precision: Any,
-    preferred_element_type: Any,
+    axis: BatchAxis, operands: Any, dims: Any, *, dimension_numbers: Any,
+    precision: Any, preferred_element_type: Any,
 ) -> Any:  # fmt: skip
     lhs, rhs = operands
     ld, rd = dims

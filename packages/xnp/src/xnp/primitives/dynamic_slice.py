@@ -22,6 +22,7 @@ from xprim import (
     not_mapped,
     shaped_array,
 )
+from xprim.contracts import BatchAxis, Builder
 
 
 def check_starts(name: str, aval: ShapedArray, starts: Any, window: Any) -> None:
@@ -52,7 +53,7 @@ def clamped(shape: Any, window: Any, starts: Any) -> tuple[Any, ...]:
     return (*slices, ...)
 
 
-def stacked(axis: Any, starts: Any, dims: Any) -> Any:
+def stacked(axis: BatchAxis, starts: Any, dims: Any) -> Any:
     """Return starts, of which some are mapped, as one array of index vectors [batch, rank]."""
     columns = []
     for start, d in zip(starts, dims, strict=True):
@@ -72,7 +73,9 @@ def _numpy(x: Any, *starts: Any, slice_sizes: Any) -> Any:
     return (x[clamped(x.shape, slice_sizes, starts)],)
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, slice_sizes: Any) -> Any:
+def _stablehlo(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, slice_sizes: Any
+) -> Any:
     if not slice_sizes:
         return [operands[0]]
     return b.op("stablehlo.dynamic_slice", operands, avals_in, avals_out,
@@ -85,7 +88,7 @@ def _transpose(cts: Any, x: Any, *starts: Any, slice_sizes: Any) -> Any:
     return (x_bar, *[Zero(s.aval) for s in starts])
 
 
-def _batch(axis: Any, operands: Any, dims: Any, *, slice_sizes: Any) -> Any:
+def _batch(axis: BatchAxis, operands: Any, dims: Any, *, slice_sizes: Any) -> Any:
     (x, *starts), (d, *start_dims) = operands, dims
     if all(k is not_mapped for k in start_dims):
         starts = inserted(starts, d, filled((), 0, _index_dtype(starts)))

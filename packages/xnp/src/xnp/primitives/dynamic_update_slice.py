@@ -25,6 +25,7 @@ from xprim import (
     not_mapped,
     shaped_array,
 )
+from xprim.contracts import BatchAxis, Builder
 
 
 def _shape(aval: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> tuple[ShapedArray, ...]:
@@ -39,7 +40,7 @@ def _numpy(x: Any, update: Any, *starts: Any) -> Any:
     return (out,)
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     if not avals_in[0].ndim:
         return [operands[1]]
     x, update, *starts = operands
@@ -62,7 +63,7 @@ def _transpose(cts: Any, x: Any, update: Any, *starts: Any) -> Any:
     return (x_bar, update_bar, *[Zero(s.aval) for s in starts])
 
 
-def _batch(axis: Any, operands: Any, dims: Any) -> Any:
+def _batch(axis: BatchAxis, operands: Any, dims: Any) -> Any:
     (x, update, *starts), (d, d_update, *start_dims) = operands, dims
     if all(k is not_mapped for k in start_dims):
         if d is not_mapped or d != d_update:

@@ -43,6 +43,7 @@ from xnp.primitives.shorthand import (
 )
 from xnp.primitives.solve import solved_system
 from xprim import Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
+from xprim.contracts import Builder
 from xprim.errors import MissingRuleError
 
 
@@ -87,7 +88,7 @@ def _left_vectors(right: Any) -> Any:
 
 
 def _stablehlo(
-    b: Any, operands: Any, avals_in: Any, avals_out: Any, *, compute_left_eigenvectors: bool,
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, compute_left_eigenvectors: bool,
     compute_right_eigenvectors: bool, enable_eigvec_derivs: bool,
 ) -> Any:  # fmt: skip
     (aval,) = avals_in

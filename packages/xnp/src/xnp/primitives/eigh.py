@@ -28,6 +28,7 @@ from xnp.primitives.matrices import (
 )
 from xnp.primitives.shorthand import add, converted, div, filled, mul, sub
 from xprim import Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
+from xprim.contracts import Builder
 
 
 def _shape(aval: ShapedArray, *, lower: bool) -> tuple[ShapedArray, ...]:
@@ -52,7 +53,7 @@ def _numpy(a: Any, *, lower: bool) -> Any:
     return v, w
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, lower: bool) -> Any:
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, lower: bool) -> Any:
     (aval,), (vectors, values) = avals_in, avals_out
     if aval.size == 0:
         return [b.constant(0, vectors), b.constant(0, values)]

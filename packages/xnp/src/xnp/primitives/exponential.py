@@ -16,6 +16,7 @@ from xnp.primitives.arithmetic import div_p, mul_p
 from xnp.primitives.narrow_dtypes import in_wider
 from xnp.primitives.shorthand import add, bind, div, mul, scalar_like, scaled, sub
 from xnp.primitives.table import INEXACT, unary
+from xprim.contracts import Builder
 
 exp_p = unary(
     "exp", INEXACT, numpy=np.exp, stablehlo="stablehlo.exponential", tunable=True,
@@ -24,7 +25,7 @@ exp_p = unary(
 
 
 def _exp2_stablehlo(
-    b: Any, operands: Any, avals_in: Any, avals_out: Any, accuracy: Accuracy = None
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, accuracy: Accuracy = None
 ) -> list[str]:
     (x,), (aval,) = operands, avals_in
     x = b.same_type_op("stablehlo.multiply", [x, b.constant(math.log(2), aval)], aval)
@@ -50,7 +51,7 @@ log_p = unary(
 
 
 def _log2_stablehlo(
-    b: Any, operands: Any, avals_in: Any, avals_out: Any, accuracy: Accuracy = None
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, accuracy: Accuracy = None
 ) -> list[str]:
     aval = avals_in[0]
     (y,) = b.op("stablehlo.log", operands, [aval], [aval], accuracy_attribute(accuracy))

@@ -18,6 +18,7 @@ import numpy as np
 
 from xnp.primitives.shorthand import bind, broadcasted, concatenated, converted, filled, mul
 from xprim import LINEAR, Primitive, ShapedArray, dtypes, shaped_array
+from xprim.contracts import BatchAxis, Builder
 
 
 class FftType(enum.IntEnum):
@@ -86,7 +87,7 @@ def _numpy(x: Any, *, fft_type: FftType, fft_lengths: Any) -> Any:
     return (result.astype(dtype, copy=False),)
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, fft_type: FftType,
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, fft_type: FftType,
                fft_lengths: Any) -> Any:  # fmt: skip
     if avals_out[0].size == 0 or avals_in[0].size == 0:
         return [b.constant(0, avals_out[0])]
@@ -128,7 +129,7 @@ def _irfft_transpose(ct: Any, fft_lengths: Any) -> Any:
     return bind("conj", scaled, input_dtype=x.aval.dtype)
 
 
-def _batch(axis: Any, operands: Any, dims: Any, **params: Any) -> Any:
+def _batch(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
     x = axis.to_front(operands[0], dims[0])
     return fft_p.bind(x, **params), (0,)
 

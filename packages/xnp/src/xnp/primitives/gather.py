@@ -38,6 +38,7 @@ from xprim import (
     not_mapped,
     shaped_array,
 )
+from xprim.contracts import BatchAxis, Builder
 
 _PARALLEL = "operand_batching_dims and start_indices_batching_dims"
 
@@ -183,7 +184,7 @@ def fill_of(dtype: np.dtype[Any], fill_value: Any) -> Any:
     return int(info.min if dtypes.is_signed_integer(dtype) else info.max)
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, dimension_numbers: Any,
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, dimension_numbers: Any,
                slice_sizes: Any, indices_are_sorted: bool, unique_indices: bool, mode: Any,
                fill_value: Any) -> Any:  # fmt: skip
     if mode is FILL_OR_DROP:
@@ -265,7 +266,7 @@ def _transpose(cts: Any, x: Any, indices: Any, *, dimension_numbers: Any, mode: 
     return x_bar, Zero(indices.aval)
 
 
-def _batch(axis: Any, operands: Any, dims: Any, *, dimension_numbers: Any, slice_sizes: Any,
+def _batch(axis: BatchAxis, operands: Any, dims: Any, *, dimension_numbers: Any, slice_sizes: Any,
            **params: Any) -> Any:  # fmt: skip
     (x, indices), (d, d_indices) = operands, dims
     n: GatherDimensionNumbers = dimension_numbers

@@ -14,6 +14,7 @@ import numpy as np
 from xnp.primitives.lapack_text import lapack_call
 from xnp.primitives.matrices import checked, matrix_batch
 from xprim import Primitive, ShapedArray, shaped_array, undefined
+from xprim.contracts import Builder
 
 
 def _shape(aval: ShapedArray) -> tuple[ShapedArray, ...]:
@@ -28,7 +29,7 @@ def _numpy(a: Any) -> Any:
     return np.swapaxes(packed, -1, -2), taus
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     (aval,), (packed, taus) = avals_in, avals_out
     if aval.size == 0:
         return [operands[0], b.constant(0, taus)]

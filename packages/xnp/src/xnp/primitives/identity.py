@@ -12,9 +12,10 @@ import numpy as np
 
 from xnp.primitives.table import ANY, unary
 from xprim import STRUCTURAL, ZERO, Linear, Primitive, Zero, dtypes, state
+from xprim.contracts import Builder
 
 
-def _same_names(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+def _same_names(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     return list(operands)
 
 
@@ -29,7 +30,7 @@ stop_gradient_p = unary(
 )  # fmt: skip
 
 
-def _barrier_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+def _barrier_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     return b.op("stablehlo.optimization_barrier", operands, avals_in, avals_out)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from xnp.primitives.table import NUMBER
 from xprim import ZERO, Primitive, ShapedArray, shaped_array, undefined
+from xprim.contracts import Builder
 
 
 def _shape(*, dtype: Any, shape: Any, dimension: int) -> tuple[ShapedArray, ...]:
@@ -33,7 +34,7 @@ def _numpy(*, dtype: Any, shape: Any, dimension: int) -> Any:
     return (np.broadcast_to(counts.reshape(ones), shape),)
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, dimension: int,
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, dimension: int,
                **_: Any) -> Any:  # fmt: skip
     return b.op("stablehlo.iota", [], [], avals_out, f"iota_dimension = {dimension} : i64")
 

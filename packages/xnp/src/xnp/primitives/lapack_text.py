@@ -15,6 +15,7 @@ import numpy as np
 
 from xnp.primitives.matrices import LETTER
 from xprim import ShapedArray, dtypes, shaped_array
+from xprim.contracts import Builder
 from xprim.errors import MissingRuleError
 
 
@@ -69,7 +70,7 @@ def info_aval(batch: tuple[int, ...]) -> ShapedArray:
     return shaped_array(batch, dtypes.int32)
 
 
-def compared(b: Any, direction: str, x: str, y: str, aval: ShapedArray) -> str:
+def compared(b: Builder, direction: str, x: str, y: str, aval: ShapedArray) -> str:
     """Write a comparison of two arrays of one type."""
     attribute = f"comparison_direction = #stablehlo<comparison_direction {direction}>"
     truth = shaped_array(aval.shape, dtypes.bool_)
@@ -77,11 +78,11 @@ def compared(b: Any, direction: str, x: str, y: str, aval: ShapedArray) -> str:
     return result
 
 
-def chosen(b: Any, mask: str, on_true: str, on_false: str, aval: ShapedArray) -> str:
+def chosen(b: Builder, mask: str, on_true: str, on_false: str, aval: ShapedArray) -> str:
     """Write a choice between two arrays of one type by a mask of the same shape."""
     truth = shaped_array(aval.shape, dtypes.bool_)
     operands, avals = [mask, on_true, on_false], [truth, aval, aval]
-    return b.op("stablehlo.select", operands, avals, [aval])[0]  # type: ignore[no-any-return]
+    return b.op("stablehlo.select", operands, avals, [aval])[0]
 
 
 def nan_on_failure(
@@ -99,14 +100,14 @@ def nan_on_failure(
     return chosen(b, mask, value, b.full_like(nan, aval), aval)
 
 
-def counted(b: Any, shape: tuple[int, ...], dim: int) -> str:
+def counted(b: Builder, shape: tuple[int, ...], dim: int) -> str:
     """Write the index along a dimension, as int32."""
     aval = shaped_array(shape, dtypes.int32)
     attribute = f"iota_dimension = {dim} : i64"
-    return b.op("stablehlo.iota", [], [], [aval], attribute)[0]  # type: ignore[no-any-return]
+    return b.op("stablehlo.iota", [], [], [aval], attribute)[0]
 
 
-def triangle(b: Any, value: str, aval: ShapedArray, direction: str) -> str:
+def triangle(b: Builder, value: str, aval: ShapedArray, direction: str) -> str:
     """Write the lower (GE) or upper (LE) triangle of matrices, zeros elsewhere."""
     indices = shaped_array(aval.shape, dtypes.int32)
     rows, columns = counted(b, aval.shape, aval.ndim - 2), counted(b, aval.shape, aval.ndim - 1)
@@ -114,7 +115,7 @@ def triangle(b: Any, value: str, aval: ShapedArray, direction: str) -> str:
     return chosen(b, mask, value, b.full_like(0, aval), aval)
 
 
-def corner(b: Any, value: str, aval: ShapedArray, rows: int, columns: int) -> str:
+def corner(b: Builder, value: str, aval: ShapedArray, rows: int, columns: int) -> str:
     """Write the leading rows and columns of matrices."""
     out = shaped_array((*aval.shape[:-2], rows, columns), aval.dtype)
     if out is aval:

@@ -29,6 +29,7 @@ from xnp.primitives.shorthand import (
 )
 from xnp.primitives.triangular_solve import solve_lower, solved
 from xprim import Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
+from xprim.contracts import Builder
 
 _PANEL = 32
 
@@ -77,7 +78,7 @@ def _factor_panel(out: Any, pivots: Any, start: int, stop: int) -> None:
         out[:, j + 1 :, j + 1 : stop] -= out[:, j + 1 :, j, None] * row[:, None, j + 1 : stop]
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     aval, pivots_aval, permutation_aval = avals_out
     batch = aval.shape[:-2]
     if aval.size == 0:

@@ -12,6 +12,7 @@ import numpy as np
 
 from xnp.primitives.lapack_text import chosen, compared, counted
 from xprim import ZERO, Primitive, ShapedArray, dtypes, shaped_array, undefined
+from xprim.contracts import BatchAxis, Builder
 
 
 def _shape(aval: ShapedArray, *, permutation_size: int) -> tuple[ShapedArray, ...]:
@@ -47,13 +48,12 @@ def _numpy(pivots: Any, *, permutation_size: int) -> Any:
     return (permutation_of(pivots, permutation_size),)
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, permutation_size: int) -> (
-    Any
-):  # fmt: skip
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
+               permutation_size: int) -> Any:  # fmt: skip
     return [permutation_text(b, operands[0], avals_in[0], avals_out[0])]
 
 
-def permutation_text(b: Any, pivots: str, pivots_aval: Any, out: Any) -> str:
+def permutation_text(b: Builder, pivots: str, pivots_aval: Any, out: Any) -> str:
     """Write a loop over the pivots that exchanges entries of the permutation."""
     last = out.ndim - 1
     order = counted(b, out.shape, last)
@@ -64,10 +64,10 @@ def permutation_text(b: Any, pivots: str, pivots_aval: Any, out: Any) -> str:
     zero, one, stop = [b.scalar(v, dtypes.int32) for v in (0, 1, count)]
     carried = [index, out]
 
-    def condition(inner: Any, names: Any) -> Any:
+    def condition(inner: Builder, names: Any) -> Any:
         return [compared(inner, "LT", names[0], stop, index)]
 
-    def body(inner: Any, names: Any) -> Any:
+    def body(inner: Builder, names: Any) -> Any:
         i, permutation = names
         starts = [*([zero] * last), i]
         # `order`, the index along the last dimension, also is the first permutation
@@ -79,7 +79,7 @@ def permutation_text(b: Any, pivots: str, pivots_aval: Any, out: Any) -> str:
     return result
 
 
-def _swapped(b: Any, permutation: str, positions: str, out: Any, pivots: str, pivots_aval: Any,
+def _swapped(b: Builder, permutation: str, positions: str, out: Any, pivots: str, pivots_aval: Any,
              starts: list[str]) -> str:  # fmt: skip
     """Write the exchange of entry i, where `starts` is, and the entry that pivot i names."""
     column = shaped_array((*out.shape[:-1], 1), dtypes.int32)
@@ -106,10 +106,10 @@ def _swapped(b: Any, permutation: str, positions: str, out: Any, pivots: str, pi
         "stablehlo.dynamic_update_slice", [chosen(b, hit, first, permutation, out), moved, *starts],
         [out, column, *start_avals], [out],
     )  # fmt: skip
-    return swapped  # type: ignore[no-any-return]
+    return swapped
 
 
-def _batch(axis: Any, operands: Any, dims: Any, *, permutation_size: int) -> Any:
+def _batch(axis: BatchAxis, operands: Any, dims: Any, *, permutation_size: int) -> Any:
     pivots = axis.to_front(operands[0], dims[0])
     outs = lu_pivots_to_permutation_p.bind(pivots, permutation_size=permutation_size)
     return outs, (0,)

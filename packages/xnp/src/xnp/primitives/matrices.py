@@ -16,6 +16,7 @@ import numpy as np
 from xnp.primitives.precision import Precision
 from xnp.primitives.shorthand import bind, broadcasted, converted, filled, iota, mul, selected
 from xprim import Primitive, ShapedArray, dtypes, scalar_array
+from xprim.contracts import BatchAxis
 
 LETTER = {dtypes.float32: "s", dtypes.float64: "d", dtypes.complex64: "c", dtypes.complex128: "z"}
 _FULL = (Precision.HIGHEST, Precision.HIGHEST)
@@ -59,7 +60,7 @@ def checked(name: str, aval: ShapedArray, *, square: bool = False) -> tuple[Any,
 def matrix_batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     """Return the batch rule of a primitive that keeps leading dimensions."""
 
-    def batch_rule(axis: Any, operands: Any, dims: Any, **params: Any) -> Any:
+    def batch_rule(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
         fronts = [axis.to_front(x, d) for x, d in zip(operands, dims, strict=True)]
         outs = primitive().bind(*fronts, **params)
         return outs, (0,) * len(outs)

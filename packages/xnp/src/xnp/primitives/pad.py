@@ -16,6 +16,7 @@ from xnp.primitives.positions import inserted
 from xnp.primitives.shorthand import bind, broadcasted, filled, selected
 from xnp.primitives.table import common_dtype
 from xprim import LINEAR, STRUCTURAL, Linear, Primitive, ShapedArray, Zero, not_mapped, shaped_array
+from xprim.contracts import BatchAxis, Builder
 
 
 def _shape(aval: ShapedArray, value: ShapedArray, *, padding_config: Any) -> Any:
@@ -68,7 +69,9 @@ def _numpy(x: Any, value: Any, *, padding_config: Any) -> Any:
     return (out,)
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, padding_config: Any) -> Any:
+def _stablehlo(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, padding_config: Any
+) -> Any:
     if not padding_config:
         return [operands[0]]
     low, high, interior = (
@@ -98,7 +101,7 @@ def _total(x: Any) -> Any:
     return bind("reduce_sum", x, axes=tuple(range(x.aval.ndim)))
 
 
-def _batch(axis: Any, operands: Any, dims: Any, *, padding_config: Any) -> Any:
+def _batch(axis: BatchAxis, operands: Any, dims: Any, *, padding_config: Any) -> Any:
     (x, value), (d, d_value) = operands, dims
     if d_value is not_mapped:
         return pad_p.bind(x, value, padding_config=inserted(padding_config, d, (0, 0, 0))), (d,)

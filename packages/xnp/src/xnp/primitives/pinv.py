@@ -28,6 +28,7 @@ from xnp.primitives.shorthand import (
 )
 from xnp.primitives.svd import svd_p
 from xprim import Primitive, ShapedArray, Zero, scalar_array, shaped_array, undefined
+from xprim.contracts import Builder
 
 
 def _shape(aval: ShapedArray, *, rtol: float) -> tuple[ShapedArray, ...]:
@@ -58,7 +59,7 @@ def _by_values(a: Any, rtol: float) -> Any:
     return [matmul(adjoint(vh), mul(rows, adjoint(u)))]
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, rtol: float) -> Any:
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, rtol: float) -> Any:
     if avals_out[0].size == 0:
         return [b.constant(0, avals_out[0])]
     return b.traced(lambda a: _by_values(a, rtol), operands, avals_in, key=("pinv", rtol))

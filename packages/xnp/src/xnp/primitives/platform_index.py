@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from xprim import EAGER, ZERO, Primitive, dtypes, not_mapped, shaped_array, undefined
+from xprim.contracts import BatchAxis, Builder
 
 _ALIASES = {"cuda": ("cuda", "gpu"), "rocm": ("rocm", "gpu")}
 
@@ -37,12 +38,12 @@ def _numpy(*operands: Any, platforms: tuple[str, ...], has_default: bool) -> Any
     return (np.asarray(_place(EAGER.backend.platform(), platforms, has_default), np.int32),)
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *,
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
                platforms: tuple[str, ...], has_default: bool) -> Any:  # fmt: skip
     return [b.scalar(_place(b.platform, platforms, has_default), dtypes.int32)]
 
 
-def _batch(axis: Any, operands: Any, dims: Any, **params: Any) -> Any:
+def _batch(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
     return platform_index_p.bind(*operands, **params), (not_mapped,)
 
 

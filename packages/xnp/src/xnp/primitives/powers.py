@@ -50,6 +50,7 @@ from xprim import (
     state,
     undefined,
 )
+from xprim.contracts import Builder
 
 # --- pow ----------------------------------------------------------------------------------------
 
@@ -77,7 +78,7 @@ def _pow_numpy(x: Any, y: Any) -> Any:
     return (np.power(x, y),)
 
 
-def _pow_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+def _pow_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
     (x, y), (x_aval, y_aval), (out,) = operands, avals_in, avals_out
     y = b.convert(y, y_aval, x_aval.dtype)
     y = b.broadcast(y, shaped_array(y_aval.shape, x_aval.dtype), out.shape)
@@ -163,7 +164,7 @@ def _square_ufunc(avals_in: Any, avals_out: Any, *, y: int = 2) -> NumpyCall | N
 
 
 def _integer_pow_stablehlo(
-    b: Any, operands: Any, avals_in: Any, avals_out: Any, *, y: int
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, y: int
 ) -> list[str]:
     (x,), (aval,) = operands, avals_in
     if y == 0:
@@ -190,7 +191,7 @@ integer_pow_p = unary(
 # --- squares and roots --------------------------------------------------------------------------
 
 
-def _square_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+def _square_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
     return [b.same_type_op("stablehlo.multiply", [operands[0]] * 2, avals_in[0])]
 
 
@@ -217,7 +218,9 @@ cbrt_p = unary(
 )  # fmt: skip
 
 
-def _one_minus_square_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+def _one_minus_square_stablehlo(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any
+) -> list[str]:
     (x,), (aval,) = operands, avals_in
     one = b.constant(1, aval)
     factors = [b.same_type_op(f"stablehlo.{op}", [one, x], aval) for op in ("add", "subtract")]
@@ -248,7 +251,7 @@ def _horner(x: Any, *coefficients: Any) -> Any:
     return result
 
 
-def _polynomial_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+def _polynomial_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
     (out,) = avals_out
     x, *cs = [b.broadcast(v, a, out.shape) for v, a in zip(operands, avals_in, strict=True)]
     result = cs[-1]

@@ -17,6 +17,7 @@ from xnp.primitives.matrices import adjoint, checked, conj, eye, matmul, matrix_
 from xnp.primitives.shorthand import add, concatenated, mul, scalar_like, sliced, sub
 from xnp.primitives.triangular_solve import solved
 from xprim import Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
+from xprim.contracts import Builder
 from xprim.errors import MissingRuleError
 
 
@@ -31,7 +32,9 @@ def _numpy(a: Any, *, full_matrices: bool) -> Any:
     return q, r
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, full_matrices: bool) -> Any:
+def _stablehlo(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, full_matrices: bool
+) -> Any:
     (aval,), (q_aval, r_aval) = avals_in, avals_out
     *batch, m, n = aval.shape
     k, columns = min(m, n), q_aval.shape[-1]

@@ -31,6 +31,7 @@ from xprim import (
     shaped_array,
     undefined,
 )
+from xprim.contracts import BatchAxis, Builder, JVPHandle
 from xprim.errors import MissingRuleError
 
 
@@ -155,7 +156,7 @@ def _one_by_one(jaxpr: ClosedJaxpr, xs: Any, inits: Any) -> Any:
     return tuple([reshaped(concatenated(column, 0), shape) for column in zip(*done, strict=True)])
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, jaxpr: ClosedJaxpr,
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, jaxpr: ClosedJaxpr,
                dimensions: Any) -> Any:  # fmt: skip
     count = len(operands) // 2
     if is_elementwise(jaxpr):
@@ -172,7 +173,9 @@ def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, jaxpr: C
                 f"dimensions = array<i64{inside}>", region)  # fmt: skip
 
 
-def _jvp(handle: Any, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, dimensions: Any) -> Any:
+def _jvp(
+    handle: JVPHandle, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, dimensions: Any
+) -> Any:
     outs = reduce_p.bind(*primals, jaxpr=jaxpr, dimensions=dimensions)
     out_dots = [Zero(handle.tangent_aval(y)) for y in outs]
     if all(type(t) is Zero for t in tangents):
@@ -205,7 +208,9 @@ def _dual_program(program: ClosedJaxpr, count: int, smooth: int) -> ClosedJaxpr:
     return ClosedJaxpr(program.jaxpr.replace(invars=[*a, *a_dot, *b, *b_dot]), program.consts)
 
 
-def _batch(axis: Any, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr, dimensions: Any) -> Any:
+def _batch(
+    axis: BatchAxis, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr, dimensions: Any
+) -> Any:
     count = len(operands) // 2
     xs = [axis.to_front(x, d) for x, d in zip(operands[:count], dims[:count], strict=True)]
     inits, init_dims = operands[count:], dims[count:]

@@ -14,6 +14,7 @@ import numpy as np
 
 from xnp.primitives.table import FLOATING, elementwise_shape, unary
 from xprim import ShapedArray, dtypes
+from xprim.contracts import Builder
 
 _float_shape = elementwise_shape("reduce_precision", FLOATING)
 
@@ -55,7 +56,13 @@ def _reduced(x: Any, exponent_bits: int, mantissa_bits: int) -> Any:
 
 
 def _stablehlo(
-    b: Any, operands: Any, avals_in: Any, avals_out: Any, *, exponent_bits: int, mantissa_bits: int
+    b: Builder,
+    operands: Any,
+    avals_in: Any,
+    avals_out: Any,
+    *,
+    exponent_bits: int,
+    mantissa_bits: int,
 ) -> Any:
     return b.op(
         "stablehlo.reduce_precision", operands, avals_in, avals_out,

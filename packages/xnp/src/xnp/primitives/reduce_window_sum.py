@@ -17,6 +17,7 @@ from xnp.primitives.table import NUMBER
 from xnp.primitives.window_text import dilated, window_attributes
 from xnp.primitives.window_views import all_windows, windows_batch, windows_shape
 from xprim import LINEAR, Primitive, shaped_array
+from xprim.contracts import Builder
 
 
 def _numpy(x: Any, **params: Any) -> Any:
@@ -26,7 +27,7 @@ def _numpy(x: Any, **params: Any) -> Any:
     return (np.asarray(total).astype(x.dtype, copy=False),)
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, **params: Any) -> Any:
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **params: Any) -> Any:
     (aval,), (out,) = avals_in, avals_out
     wide = total_dtype(aval.dtype)
     x = b.convert(operands[0], aval, wide)

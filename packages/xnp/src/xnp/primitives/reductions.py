@@ -43,6 +43,7 @@ from xprim import (
     shaped_array,
     undefined,
 )
+from xprim.contracts import BatchAxis, Builder
 
 Init = Callable[[np.dtype[Any]], Any]
 
@@ -82,7 +83,9 @@ def reduction_stablehlo(
       total: from the operand's dtype to the one that the reduction is kept in.
     """
 
-    def stablehlo_rule(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, axes: Any) -> Any:
+    def stablehlo_rule(
+        b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, axes: Any
+    ) -> Any:
         (x,), (aval,), (out,) = operands, avals_in, avals_out
         dtype = total(aval.dtype)
         x, scalar = b.convert(x, aval, dtype), shaped_array((), dtype)
@@ -101,12 +104,12 @@ def reduction_stablehlo(
 _CHOOSERS = {"stablehlo.maximum": "GT", "stablehlo.minimum": "LT"}
 
 
-def _complex_chooser(b: Any, op: str, scalar: ShapedArray) -> str:
+def _complex_chooser(b: Builder, op: str, scalar: ShapedArray) -> str:
     """Choose by real parts, then imaginary parts, as NumPy orders complex numbers; NaN wins."""
     part = shaped_array((), np.zeros((), scalar.dtype).real.dtype)
     truth = shaped_array((), dtypes.bool_)
 
-    def body(inner: Any, names: Any) -> Any:
+    def body(inner: Builder, names: Any) -> Any:
         def compared(direction: str, pair: Any, aval: Any) -> Any:
             attribute = f"comparison_direction = #stablehlo<comparison_direction {direction}>"
             return inner.op("stablehlo.compare", pair, [aval, aval], [truth], attribute)[0]
@@ -128,13 +131,13 @@ def _complex_chooser(b: Any, op: str, scalar: ShapedArray) -> str:
         second = [other, names[1], chosen[0]]
         return inner.op("stablehlo.select", second, [truth, scalar, scalar], [scalar])
 
-    return b.region([scalar, scalar], body, [scalar])  # type: ignore[no-any-return]
+    return b.region([scalar, scalar], body, [scalar])
 
 
 def reduction_batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     """Return the batch rule of a reduction: the axes move past the batch dimension."""
 
-    def batch_rule(axis: Any, operands: Any, dims: Any, **params: Any) -> Any:
+    def batch_rule(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
         (x,), (d,) = operands, dims
         moved = tuple([a + (a >= d) for a in params.pop("axes")])
         out = d - sum([a < d for a in moved])

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from xprim import LINEAR, STRUCTURAL, NumpyCall, Operand, Primitive, ShapedArray, shaped_array
+from xprim.contracts import BatchAxis, Builder
 
 
 def _shape(aval: ShapedArray, *, new_sizes: Any, dimensions: Any) -> tuple[ShapedArray, ...]:
@@ -32,7 +33,7 @@ def _ufunc(avals_in: Any, avals_out: Any, **_: Any) -> NumpyCall:
     return NumpyCall(np.ndarray.reshape, (Operand(0), avals_out[0].shape))
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, **_: Any) -> Any:
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **_: Any) -> Any:
     if avals_in[0].shape == avals_out[0].shape:
         return [operands[0]]
     return b.op("stablehlo.reshape", operands, avals_in, avals_out)
@@ -42,7 +43,7 @@ def _transpose(cts: Any, x: Any, *, new_sizes: Any, dimensions: Any) -> Any:
     return reshape_p.bind(cts[0], new_sizes=x.aval.shape, dimensions=None)
 
 
-def _batch(axis: Any, operands: Any, dims: Any, *, new_sizes: Any, dimensions: Any) -> Any:
+def _batch(axis: BatchAxis, operands: Any, dims: Any, *, new_sizes: Any, dimensions: Any) -> Any:
     x = axis.to_front(operands[0], dims[0])
     return reshape_p.bind(x, new_sizes=(axis.size, *new_sizes), dimensions=None), (0,)
 

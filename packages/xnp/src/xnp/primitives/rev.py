@@ -9,6 +9,7 @@ from typing import Any
 
 from xnp.primitives.positions import bumped
 from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray
+from xprim.contracts import BatchAxis, Builder
 
 
 def _shape(aval: ShapedArray, *, dimensions: Any) -> tuple[ShapedArray, ...]:
@@ -27,7 +28,7 @@ def _numpy(x: Any, *, dimensions: Any) -> Any:
     return (x[tuple(backwards)],) if dimensions else (x,)
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, dimensions: Any) -> Any:
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, dimensions: Any) -> Any:
     if not dimensions:
         return [operands[0]]
     return b.op("stablehlo.reverse", operands, avals_in, avals_out,
@@ -38,7 +39,7 @@ def _transpose(cts: Any, x: Any, *, dimensions: Any) -> Any:
     return rev_p.bind(cts[0], dimensions=dimensions)
 
 
-def _batch(axis: Any, operands: Any, dims: Any, *, dimensions: Any) -> Any:
+def _batch(axis: BatchAxis, operands: Any, dims: Any, *, dimensions: Any) -> Any:
     return rev_p.bind(operands[0], dimensions=bumped(dimensions, dims[0])), dims
 
 

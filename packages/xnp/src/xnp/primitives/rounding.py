@@ -14,6 +14,7 @@ import numpy as np
 
 from xnp.primitives.table import FLOATING, binary, retyped_stablehlo, unary
 from xprim import ZERO, dtypes
+from xprim.contracts import Builder
 
 
 class RoundingMethod(enum.IntEnum):
@@ -38,7 +39,7 @@ def _round_numpy(x: Any, *, rounding_method: int) -> Any:
 
 
 def _round_stablehlo(
-    b: Any, operands: Any, avals_in: Any, avals_out: Any, *, rounding_method: int
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, rounding_method: int
 ) -> list[str]:
     even = rounding_method == RoundingMethod.TO_NEAREST_EVEN
     op = "stablehlo.round_nearest_even" if even else "stablehlo.round_nearest_afz"

@@ -38,6 +38,7 @@ from xprim import (
     shaped_array,
 )
 from xprim.calls import taken
+from xprim.contracts import BatchAxis, Builder
 
 
 def _shape(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int,
@@ -118,7 +119,7 @@ def _dce(used: Sequence[bool], eqn: Equation) -> Equation:
 # --- lowering ----------------------------------------------------------------------------------
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, jaxpr: ClosedJaxpr,
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, jaxpr: ClosedJaxpr,
                length: int, reverse: bool, num_consts: int, num_carry: int,
                unroll: int) -> Any:  # fmt: skip
     """Write a while loop over (counter, carry, ys); the steps that `unroll` leaves over come after.
@@ -139,20 +140,20 @@ def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, jaxpr: C
     return values
 
 
-def _loop(b: Any, step: _Step, values: list[str], turns: int, unroll: int) -> list[str]:
+def _loop(b: Builder, step: _Step, values: list[str], turns: int, unroll: int) -> list[str]:
     counter = shaped_array((), dtypes.int32)
     avals = [counter, *step.avals]
 
-    def test(inner: Any, names: list[str]) -> list[str]:
+    def test(inner: Builder, names: list[str]) -> list[str]:
         limit = inner.scalar(turns * unroll, dtypes.int32)
-        return inner.op(  # type: ignore[no-any-return]
+        return inner.op(
             "stablehlo.compare", [names[0], limit], [counter, counter],
             [shaped_array((), dtypes.bool_)],
             "comparison_direction = #stablehlo<comparison_direction LT>, "
             "compare_type = #stablehlo<comparison_type SIGNED>",
         )  # fmt: skip
 
-    def body(inner: Any, names: list[str]) -> list[str]:
+    def body(inner: Builder, names: list[str]) -> list[str]:
         i, *state = names
         one = inner.scalar(1, dtypes.int32)
         for _ in range(unroll):
@@ -165,7 +166,7 @@ def _loop(b: Any, step: _Step, values: list[str], turns: int, unroll: int) -> li
     )
     start = b.scalar(0, dtypes.int32)
     results = b.op("stablehlo.while", [start, *values], avals, avals, regions=regions)
-    return results[1:]  # type: ignore[no-any-return]
+    return results[1:]
 
 
 class _Step:
@@ -184,7 +185,7 @@ class _Step:
         self.num_carry = num_carry
         self.avals = [a.strong() for a in avals]
 
-    def write(self, b: Any, i: str, values: list[str]) -> list[str]:
+    def write(self, b: Builder, i: str, values: list[str]) -> list[str]:
         """Write step `i` on the carry and ys so far; return the new ones."""
         carry, ys = split_at(values, self.num_carry)
         if self.reverse:
@@ -196,7 +197,7 @@ class _Step:
         stacks = zip(ys, new_ys, self.avals[self.num_carry :], strict=True)
         return [*new, *[self._placed(b, stack, y, a, i) for stack, y, a in stacks]]
 
-    def _element(self, b: Any, x: str, aval: ShapedArray, i: str) -> str:
+    def _element(self, b: Builder, x: str, aval: ShapedArray, i: str) -> str:
         zero, index = b.scalar(0, dtypes.int32), shaped_array((), dtypes.int32)
         row = shaped_array((1, *aval.shape[1:]), aval.dtype)
         sizes = ", ".join(map(str, row.shape))
@@ -207,9 +208,9 @@ class _Step:
         (element,) = b.op(
             "stablehlo.reshape", [piece], [row], [shaped_array(aval.shape[1:], aval.dtype)]
         )
-        return element  # type: ignore[no-any-return]
+        return element
 
-    def _placed(self, b: Any, stack: str, y: str, aval: ShapedArray, i: str) -> str:
+    def _placed(self, b: Builder, stack: str, y: str, aval: ShapedArray, i: str) -> str:
         zero, index = b.scalar(0, dtypes.int32), shaped_array((), dtypes.int32)
         row = shaped_array((1, *aval.shape[1:]), aval.dtype)
         (piece,) = b.op("stablehlo.reshape", [y], [shaped_array(aval.shape[1:], aval.dtype)], [row])
@@ -217,13 +218,13 @@ class _Step:
             "stablehlo.dynamic_update_slice", [stack, piece, i, *[zero] * (aval.ndim - 1)],
             [aval, row, *[index] * aval.ndim], [aval],
         )  # fmt: skip
-        return out  # type: ignore[no-any-return]
+        return out
 
 
 # --- batching ----------------------------------------------------------------------------------
 
 
-def _batch(axis: Any, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr, num_consts: int,
+def _batch(axis: BatchAxis, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr, num_consts: int,
            num_carry: int, **options: Any) -> Any:  # fmt: skip
     mapped = [d is not not_mapped for d in dims]
     consts_mapped, carry_mapped, xs_mapped = split_at(mapped, num_consts, num_carry)

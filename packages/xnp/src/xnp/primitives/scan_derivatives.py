@@ -36,6 +36,7 @@ from xprim import (
     get_primitive,
 )
 from xprim.calls import nonzero, taken, with_zeros
+from xprim.contracts import JVPHandle, LinearizeHandle, TransposeHandle
 
 
 def _bind(*operands: Any, **params: Any) -> tuple[Any, ...]:
@@ -45,7 +46,7 @@ def _bind(*operands: Any, **params: Any) -> tuple[Any, ...]:
 # --- forward mode ------------------------------------------------------------------------------
 
 
-def jvp_rule(handle: Any, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, num_consts: int,
+def jvp_rule(handle: JVPHandle, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, num_consts: int,
              num_carry: int, **options: Any) -> Any:  # fmt: skip
     """Scan over values and tangents together."""
     consts, carry, xs = split_at(primals, num_consts, num_carry)
@@ -117,7 +118,7 @@ class _Split:
     y_mask: list[bool]
 
 
-def linearize_rule(handle: Any, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr,
+def linearize_rule(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr,
                    num_consts: int, num_carry: int, **options: Any) -> Any:  # fmt: skip
     """Run the primal scan, which also stacks residuals; leave a linear scan on the tape."""
     consts, _, xs = split_at(primals, num_consts, num_carry)
@@ -148,7 +149,7 @@ def linearize_rule(handle: Any, primals: Any, tangents: Any, *, jaxpr: ClosedJax
 
 
 def _split_body(
-    handle: Any, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, masks: Any
+    handle: LinearizeHandle, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, masks: Any
 ) -> _Split:
     const_mask, start, x_mask = masks
     num_ys = len(jaxpr.out_avals) - num_carry
@@ -238,8 +239,8 @@ def _shared_program(
 
 
 def transpose_rule(
-    handle: Any, cts: Any, *operands: Any, jaxpr: ClosedJaxpr, length: int, reverse: bool,
-    num_consts: int, num_carry: int, **options: Any,
+    handle: TransposeHandle, cts: Any, *operands: Any, jaxpr: ClosedJaxpr, length: int,
+    reverse: bool, num_consts: int, num_carry: int, **options: Any,
 ) -> Any:  # fmt: skip
     """Scan backwards with the transposed body; a known part of the carry is run forward first."""
     linear = split_at([type(x) is Linear for x in operands], num_consts, num_carry)
@@ -258,7 +259,7 @@ def transpose_rule(
 
 
 def _transposed(
-    handle: Any, cts: Any, operands: Sequence[Any], jaxpr: ClosedJaxpr, num_consts: int,
+    handle: TransposeHandle, cts: Any, operands: Sequence[Any], jaxpr: ClosedJaxpr, num_consts: int,
     num_carry: int, options: dict[str, Any],
 ) -> Any:  # fmt: skip
     """Transpose a scan whose carry is linear throughout."""
@@ -308,7 +309,7 @@ def _carry_that_becomes_linear(
 
 
 def _backward_body(
-    handle: Any, jaxpr: ClosedJaxpr, const_linear: list[bool], num_carry: int,
+    handle: TransposeHandle, jaxpr: ClosedJaxpr, const_linear: list[bool], num_carry: int,
     x_linear: list[bool], y_mask: list[bool],
 ) -> ClosedJaxpr:  # fmt: skip
     """Return (residual consts), (const cts, carry cts), (residual xs, y cts) -> cts, x cts."""

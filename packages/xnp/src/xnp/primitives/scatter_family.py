@@ -37,6 +37,7 @@ from xnp.primitives.positions import bumped
 from xnp.primitives.shorthand import bind, filled
 from xnp.primitives.table import Kinds, common_dtype
 from xprim import Primitive, ShapedArray, dtypes, not_mapped, shaped_array
+from xprim.contracts import BatchAxis, Builder
 
 
 def gather_numbers(numbers: ScatterDimensionNumbers) -> GatherDimensionNumbers:
@@ -204,7 +205,7 @@ def _may_be_one_buffer(operand: ShapedArray, indices: ShapedArray) -> bool:
 def scatter_stablehlo(op: str | None) -> Callable[..., Any]:
     """Return the lowering of a scatter that combines by an operation, or assigns (None)."""
 
-    def stablehlo_rule(b: Any, operands: Any, avals_in: Any, avals_out: Any, *,
+    def stablehlo_rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
                        dimension_numbers: Any, indices_are_sorted: bool, unique_indices: bool,
                        mode: Any) -> Any:  # fmt: skip
         operand, indices, updates = avals_in
@@ -246,7 +247,7 @@ def _boolean(value: bool) -> str:
     return "true" if value else "false"
 
 
-def _clamped_text(b: Any, where: str, operand: Any, indices: Any, updates: Any, n: Any) -> str:
+def _clamped_text(b: Builder, where: str, operand: Any, indices: Any, updates: Any, n: Any) -> str:
     sizes = window_sizes(operand.shape, updates.shape, n)
     bounds = upper_bounds(operand.shape, sizes, n.scatter_dims_to_operand_dims, indices.dtype)
     if not bounds.size:
@@ -263,7 +264,7 @@ def _clamped_text(b: Any, where: str, operand: Any, indices: Any, updates: Any, 
 def scatter_batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     """Return the batch rule of a scatter."""
 
-    def batch_rule(axis: Any, operands: Any, dims: Any, *, dimension_numbers: Any,
+    def batch_rule(axis: BatchAxis, operands: Any, dims: Any, *, dimension_numbers: Any,
                    **params: Any) -> Any:  # fmt: skip
         (x, indices, updates), (d, d_indices, d_updates) = operands, dims
         n: ScatterDimensionNumbers = dimension_numbers

@@ -27,6 +27,7 @@ from xprim import (
     not_mapped,
     shaped_array,
 )
+from xprim.contracts import BatchAxis, Builder
 
 
 def _shape(
@@ -63,7 +64,7 @@ def _numpy(tangents: Any, operand: Any, *, select_prim: Any, **params: Any) -> A
     return (np.take_along_axis(rows, chosen[..., None], ndim)[..., 0],)
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, select_prim: Any,
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, select_prim: Any,
                **params: Any) -> Any:  # fmt: skip
     (dots, x), (dots_aval, aval), (out,) = operands, avals_in, avals_out
     if not aval.ndim:
@@ -71,7 +72,7 @@ def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, select_p
     element, dot = shaped_array((), aval.dtype), shaped_array((), dots_aval.dtype)
     flag = shaped_array((), np.dtype(bool))
 
-    def select(inner: Any, names: Any) -> Any:
+    def select(inner: Builder, names: Any) -> Any:
         a, a_dot, c, c_dot = names
         how = "FLOAT" if dtypes.is_floating(aval.dtype) else ""
         kept = compare_text(inner, select_prim.name.upper(), a, c, element, how)
@@ -120,7 +121,7 @@ def _scattered(ct: Any, operand: Any, select_prim: Any, params: Any) -> Any:
     return reshaped(inside, shape)
 
 
-def both_in_front(axis: Any, operands: Any, dims: Any) -> tuple[Any, Any, int]:
+def both_in_front(axis: BatchAxis, operands: Any, dims: Any) -> tuple[Any, Any, int]:
     """Return two operands with one batch dimension, and where it is."""
     (x, y), (d, e) = operands, dims
     if d is not_mapped or d != e:
@@ -128,7 +129,7 @@ def both_in_front(axis: Any, operands: Any, dims: Any) -> tuple[Any, Any, int]:
     return x, y, d
 
 
-def _batch(axis: Any, operands: Any, dims: Any, **params: Any) -> Any:
+def _batch(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
     tangents, operand, d = both_in_front(axis, operands, dims)
     return select_and_gather_add_p.bind(tangents, operand, **batched_params(params, d)), (d,)
 

@@ -19,6 +19,7 @@ from xnp.primitives.table import common_dtype
 from xnp.primitives.window_text import scatter_attributes, window_shape
 from xnp.primitives.window_views import batched_params, check_windows
 from xprim import Primitive, ShapedArray, Zero, dtypes, linear_in, shaped_array
+from xprim.contracts import BatchAxis, Builder
 
 
 def _full(params: Any) -> dict[str, Any]:
@@ -60,7 +61,7 @@ def _numpy(source: Any, operand: Any, *, select_prim: Any, **params: Any) -> Any
     return (out.astype(operand.dtype, copy=False),)
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, select_prim: Any,
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, select_prim: Any,
                **params: Any) -> Any:  # fmt: skip
     (source, x), (source_aval, aval) = operands, avals_in
     if not aval.ndim:
@@ -86,7 +87,7 @@ def _transpose(cts: Any, source: Any, operand: Any, **params: Any) -> Any:
     return bind("select_and_gather_add", cts[0], operand, **_full(params)), Zero(operand.aval)
 
 
-def _batch(axis: Any, operands: Any, dims: Any, **params: Any) -> Any:
+def _batch(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
     source, operand, d = both_in_front(axis, operands, dims)
     outs = select_and_scatter_add_p.bind(source, operand, **batched_params(params, d))
     return outs, (d,)

@@ -26,6 +26,7 @@ from xprim import (
     shaped_array,
     state,
 )
+from xprim.contracts import Builder
 
 
 def _shape(which: ShapedArray, *cases: ShapedArray) -> tuple[ShapedArray, ...]:
@@ -71,7 +72,7 @@ def _ufunc(avals_in: Any, avals_out: Any) -> NumpyCall | None:
     return NumpyCall(np.where, (Operand(0), Operand(2), Operand(1)))
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
     (out,) = avals_out
     which, *cases = operands
     mask, *case_avals = avals_in

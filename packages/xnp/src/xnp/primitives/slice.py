@@ -13,6 +13,7 @@ from typing import Any
 from xnp.primitives.positions import inserted
 from xnp.primitives.shorthand import bind, filled
 from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray, shaped_array
+from xprim.contracts import BatchAxis, Builder
 
 
 def _shape(
@@ -53,7 +54,7 @@ def _numpy(x: Any, *, start_indices: Any, limit_indices: Any, strides: Any) -> A
     return (x[(*_plan(start_indices, limit_indices, strides), ...)],)
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, start_indices: Any,
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, start_indices: Any,
                limit_indices: Any, strides: Any) -> Any:  # fmt: skip
     if avals_in[0].shape == avals_out[0].shape:
         return [operands[0]]
@@ -76,7 +77,7 @@ def _transpose(cts: Any, x: Any, *, start_indices: Any, limit_indices: Any, stri
     return (bind("pad", ct, filled((), 0, ct.aval.dtype), padding_config=tuple(config)),)
 
 
-def _batch(axis: Any, operands: Any, dims: Any, *, start_indices: Any, limit_indices: Any,
+def _batch(axis: BatchAxis, operands: Any, dims: Any, *, start_indices: Any, limit_indices: Any,
            strides: Any) -> Any:  # fmt: skip
     (x,), (d,) = operands, dims
     outs = slice_p.bind(

@@ -18,6 +18,7 @@ from xnp.primitives.matrices import checked, matmul, matrix_batch, mt
 from xnp.primitives.shorthand import neg, sub
 from xnp.primitives.triangular_solve import solved, triangular_solve_p
 from xprim import Linear, Primitive, ShapedArray, Zero, shaped_array
+from xprim.contracts import Builder
 
 
 def solved_system(a: Any, b: Any) -> Any:
@@ -61,7 +62,7 @@ def _by_factors(a: Any, b: Any) -> Any:
     return [solved(factors, lower, lower=False)]
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     return b.traced(_by_factors, operands, avals_in, key="solve")
 
 

@@ -17,6 +17,7 @@ from xnp.primitives.positions import index_dtype_for
 from xnp.primitives.shorthand import bind
 from xnp.primitives.widened import NAN_AS_NEGATIVE_ZERO, TWO_BITS, widened
 from xprim import Primitive, ShapedArray, Zero, dtypes, not_mapped, shaped_array, undefined
+from xprim.contracts import BatchAxis, Builder
 
 
 def _shape(*avals: ShapedArray, dimension: int, is_stable: bool, num_keys: int) -> Any:
@@ -60,12 +61,12 @@ def _numpy(*xs: Any, dimension: int, is_stable: bool, num_keys: int) -> Any:
     return tuple([np.take_along_axis(x, order, dimension) for x in xs])
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, dimension: int,
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, dimension: int,
                is_stable: bool, num_keys: int) -> Any:  # fmt: skip
     scalars = [shaped_array((), a.dtype) for a in avals_in for _ in range(2)]
     flag = shaped_array((), np.dtype(bool))
 
-    def comes_before(inner: Any, names: Any) -> Any:
+    def comes_before(inner: Builder, names: Any) -> Any:
         pairs = []
         for k in range(num_keys):
             pairs += _key_texts(inner, names[2 * k], names[2 * k + 1], scalars[2 * k])
@@ -84,7 +85,7 @@ def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, dimensio
                 b.region(scalars, comes_before, [flag]))  # fmt: skip
 
 
-def _key_texts(b: Any, x: str, y: str, aval: Any) -> list[tuple[str, str, Any]]:
+def _key_texts(b: Builder, x: str, y: str, aval: Any) -> list[tuple[str, str, Any]]:
     """Return pairs of scalars whose total order is that of x and y."""
     if dtypes.is_complex(aval.dtype):
         part = shaped_array((), dtypes.to_floating_dtype(aval.dtype))
@@ -98,7 +99,7 @@ def _key_texts(b: Any, x: str, y: str, aval: Any) -> list[tuple[str, str, Any]]:
     return [(x, y, aval)]
 
 
-def _ordered_text(b: Any, x: str, aval: Any) -> str:
+def _ordered_text(b: Builder, x: str, aval: Any) -> str:
     """Make one zero and one NaN of all: the total order tells their signs apart."""
     flag = shaped_array((), np.dtype(bool))
     zero, nan = b.scalar(0, aval.dtype), b.scalar(np.nan, aval.dtype)
@@ -110,7 +111,7 @@ def _ordered_text(b: Any, x: str, aval: Any) -> str:
     return x
 
 
-def compare_text(b: Any, direction: str, x: str, y: str, aval: Any, how: str = "") -> str:
+def compare_text(b: Builder, direction: str, x: str, y: str, aval: Any, how: str = "") -> str:
     """Write a comparison of two values of one type; floats are compared in their total order."""
     if not how:
         how = "SIGNED" if dtypes.is_signed_integer(aval.dtype) else "UNSIGNED"
@@ -122,7 +123,7 @@ def compare_text(b: Any, direction: str, x: str, y: str, aval: Any, how: str = "
         f"compare_type = #stablehlo<comparison_type {how}>, "
         f"comparison_direction = #stablehlo<comparison_direction {direction}>",
     )  # fmt: skip
-    return name  # type: ignore[no-any-return]
+    return name
 
 
 def _jvp(primals: Any, tangents: Any, *, dimension: int, **params: Any) -> Any:
@@ -137,7 +138,7 @@ def _jvp(primals: Any, tangents: Any, *, dimension: int, **params: Any) -> Any:
     return tuple(sorted_), tuple(dots)
 
 
-def _batch(axis: Any, operands: Any, dims: Any, *, dimension: int, **params: Any) -> Any:
+def _batch(axis: BatchAxis, operands: Any, dims: Any, *, dimension: int, **params: Any) -> Any:
     d = dims[0]
     xs = operands
     if d is not_mapped or any(other is not_mapped or other != d for other in dims):

@@ -28,6 +28,7 @@ from xnp.primitives.shorthand import (
 from xnp.primitives.special_error import in_float32_stablehlo, in_float64
 from xnp.primitives.table import FLOATING, unary
 from xprim import dtypes, shaped_array
+from xprim.contracts import Builder
 
 
 def _i0e64(x: Any) -> Any:
@@ -45,7 +46,7 @@ def _i1e64(x: Any) -> Any:
     return np.copysign(np.where(size <= 8, near, far), x)
 
 
-def _i0e_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+def _i0e_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
     """Write the two series out: CHLO has no operation for this function."""
     (x,), (aval,), (out,) = operands, avals_in, avals_out
     wide = aval if out.dtype in (dtypes.float32, dtypes.float64) else (
@@ -53,10 +54,10 @@ def _i0e_stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> list
     precision = 1e-17 if wide.dtype == dtypes.float64 else 1e-9
 
     def op(name: str, *names: str) -> str:
-        return b.same_type_op(f"stablehlo.{name}", names, wide)  # type: ignore[no-any-return]
+        return b.same_type_op(f"stablehlo.{name}", names, wide)
 
     def const(value: float) -> str:
-        return b.constant(value, wide)  # type: ignore[no-any-return]
+        return b.constant(value, wide)
 
     def series(t: str, coefficients: Sequence[float]) -> str:
         kept = [c for c in coefficients if abs(c) > precision]
@@ -125,7 +126,7 @@ def _unscaled_stablehlo(name: str, sign: Callable[[Any], Any]) -> Callable[..., 
         product = mul(mul(scale, selected(infinite, sign(x), value)), scale)
         return [in_dtype(product, dtype)]
 
-    def stablehlo_rule(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+    def stablehlo_rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
         return b.traced(unscaled, operands, avals_in, key=name)
 
     return stablehlo_rule

@@ -22,6 +22,7 @@ from xnp.primitives.special_gamma import unsupported
 from xnp.primitives.table import FLOATING, binary, elementwise_shape, repeated
 from xnp.primitives.written_once import HostMath, Text, TextMath
 from xprim import ELEMENTWISE, Primitive, Zero, dtypes, state, undefined
+from xprim.contracts import Builder
 
 _LIMIT = 20_000  # steps; the series needs about 9 sqrt(a) of them near x = a
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
@@ -203,7 +204,7 @@ def _numpy(formula: Formula) -> Callable[..., Any]:
 
 
 def _stablehlo(formula: Formula) -> Callable[..., list[str]]:
-    def rule(b: Any, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+    def rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
         (out,) = avals_out
         dtype = dtypes.float64 if out.dtype == dtypes.float64 else dtypes.float32
         wide = out.update(dtype=dtype, weak_type=False)

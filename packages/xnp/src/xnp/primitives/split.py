@@ -9,6 +9,7 @@ from typing import Any
 
 from xnp.primitives.shorthand import bind, filled
 from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray, Zero, shaped_array
+from xprim.contracts import Builder
 
 
 def _shape(aval: ShapedArray, *, sizes: Any, axis: int) -> tuple[ShapedArray, ...]:
@@ -34,7 +35,7 @@ def _numpy(x: Any, *, sizes: Any, axis: int) -> Any:
 
 
 def _stablehlo(
-    b: Any, operands: Any, avals_in: Any, avals_out: Any, *, sizes: Any, axis: int
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, sizes: Any, axis: int
 ) -> Any:
     low, high = [0] * avals_in[0].ndim, list(avals_in[0].shape)
     ones = ", ".join(["1"] * len(low))

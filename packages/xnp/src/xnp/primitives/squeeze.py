@@ -12,6 +12,7 @@ import numpy as np
 from xnp.primitives.positions import bumped
 from xnp.primitives.shorthand import reshaped
 from xprim import LINEAR, STRUCTURAL, NumpyCall, Operand, Primitive, ShapedArray, shaped_array
+from xprim.contracts import BatchAxis, Builder
 
 
 def _shape(aval: ShapedArray, *, dimensions: Any) -> tuple[ShapedArray, ...]:
@@ -37,7 +38,7 @@ def _ufunc(avals_in: Any, avals_out: Any, **_: Any) -> NumpyCall:
     return NumpyCall(np.ndarray.reshape, (Operand(0), avals_out[0].shape))
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, dimensions: Any) -> Any:
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, dimensions: Any) -> Any:
     if not dimensions:
         return [operands[0]]
     return b.op("stablehlo.reshape", operands, avals_in, avals_out)
@@ -47,7 +48,7 @@ def _transpose(cts: Any, x: Any, *, dimensions: Any) -> Any:
     return (reshaped(cts[0], x.aval.shape),)
 
 
-def _batch(axis: Any, operands: Any, dims: Any, *, dimensions: Any) -> Any:
+def _batch(axis: BatchAxis, operands: Any, dims: Any, *, dimensions: Any) -> Any:
     (x,), (d,) = operands, dims
     # the batch dimension may come to stand behind some that are dropped
     moved = bumped(dimensions, d)

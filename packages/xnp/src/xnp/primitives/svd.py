@@ -27,6 +27,7 @@ from xnp.primitives.matrices import (
 )
 from xnp.primitives.shorthand import add, bind, converted, div, filled, mul, scalar_like, sub
 from xprim import Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
+from xprim.contracts import Builder
 from xprim.errors import MissingRuleError
 
 
@@ -67,7 +68,7 @@ def _decomposed(a: Any, full_matrices: bool, compute_uv: bool) -> tuple[Any, ...
     return s, u, vh
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, full_matrices: bool,
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, full_matrices: bool,
                compute_uv: bool) -> Any:  # fmt: skip
     (aval,) = avals_in
     *batch, m, n = aval.shape

@@ -36,6 +36,7 @@ from xprim import (
     state,
     undefined,
 )
+from xprim.contracts import Builder
 from xprim.errors import ShapeError
 
 Formula = Callable[..., Any]
@@ -141,7 +142,9 @@ def _promoting(name: str) -> str:
 def elementwise_stablehlo(op: str) -> Callable[..., list[str]]:
     """Return the rule of a primitive that is one StableHLO operation of one type throughout."""
 
-    def stablehlo_rule(b: Any, operands: Any, avals_in: Any, avals_out: Any, **_: Any) -> list[str]:
+    def stablehlo_rule(
+        b: Builder, operands: Any, avals_in: Any, avals_out: Any, **_: Any
+    ) -> list[str]:
         (out,) = avals_out
         shape = out.shape
         for a in avals_in:
@@ -157,12 +160,14 @@ def elementwise_stablehlo(op: str) -> Callable[..., list[str]]:
 def retyped_stablehlo(op: str, attributes: str = "") -> Callable[..., list[str]]:
     """Return the rule of a primitive that is one operation with a result of another dtype."""
 
-    def stablehlo_rule(b: Any, operands: Any, avals_in: Any, avals_out: Any, **_: Any) -> list[str]:
+    def stablehlo_rule(
+        b: Builder, operands: Any, avals_in: Any, avals_out: Any, **_: Any
+    ) -> list[str]:
         (out,) = avals_out
         shape = out.shape
         names = [b.broadcast(x, a, shape) for x, a in zip(operands, avals_in, strict=True)]
         types = [shaped_array(shape, a.dtype) for a in avals_in]
-        return b.op(op, names, types, avals_out, attributes)  # type: ignore[no-any-return]
+        return b.op(op, names, types, avals_out, attributes)
 
     return stablehlo_rule
 
@@ -258,12 +263,12 @@ def _in_memory_order(ufunc: Any, avals: list[ShapedArray], out: ShapedArray) -> 
 
 def _tunable_stablehlo(op: str) -> Callable[..., list[str]]:
     def stablehlo_rule(
-        b: Any, operands: Any, avals_in: Any, avals_out: Any, accuracy: Accuracy = None
+        b: Builder, operands: Any, avals_in: Any, avals_out: Any, accuracy: Accuracy = None
     ) -> list[str]:
         if accuracy is None:
             return [b.same_type_op(op, operands, avals_out[0])]
         attribute = accuracy_attribute(accuracy)
-        return b.op(op, operands, avals_in, avals_out, attribute)  # type: ignore[no-any-return]
+        return b.op(op, operands, avals_in, avals_out, attribute)
 
     return stablehlo_rule
 

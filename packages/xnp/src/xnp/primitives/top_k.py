@@ -18,6 +18,7 @@ from xnp.primitives.sort import comparable
 from xnp.primitives.table import BOOL, REAL
 from xnp.primitives.widened import FOUR_BITS, TWO_BITS, widened
 from xprim import Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
+from xprim.contracts import Builder
 
 
 def _shape(aval: ShapedArray, *, k: int, axis: int) -> tuple[ShapedArray, ...]:
@@ -44,7 +45,9 @@ def _numpy(x: Any, *, k: int, axis: int) -> Any:
     return np.take_along_axis(x, order, axis), order.astype(np.int32)
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, k: int, axis: int) -> Any:
+def _stablehlo(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, k: int, axis: int
+) -> Any:
     (x,), (aval,) = operands, avals_in
     last = aval.ndim - 1
     if axis == last:

@@ -12,6 +12,7 @@ import numpy as np
 
 from xnp.primitives.positions import bumped
 from xprim import LINEAR, STRUCTURAL, NumpyCall, Operand, Primitive, ShapedArray, shaped_array
+from xprim.contracts import BatchAxis, Builder
 
 
 def _shape(aval: ShapedArray, *, permutation: Any) -> tuple[ShapedArray, ...]:
@@ -33,7 +34,9 @@ def _ufunc(avals_in: Any, avals_out: Any, *, permutation: Any) -> NumpyCall:
     return NumpyCall(np.ndarray.transpose, (Operand(0), permutation))
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, permutation: Any) -> Any:
+def _stablehlo(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, permutation: Any
+) -> Any:
     if permutation == tuple(range(len(permutation))):
         return [operands[0]]
     inside = f": {', '.join(map(str, permutation))}"
@@ -46,7 +49,7 @@ def _transpose(cts: Any, x: Any, *, permutation: Any) -> Any:
     return transpose_p.bind(cts[0], permutation=tuple(inverse))
 
 
-def _batch(axis: Any, operands: Any, dims: Any, *, permutation: Any) -> Any:
+def _batch(axis: BatchAxis, operands: Any, dims: Any, *, permutation: Any) -> Any:
     (d,) = dims
     return transpose_p.bind(operands[0], permutation=(d, *bumped(permutation, d))), (0,)
 

@@ -18,6 +18,7 @@ from xnp.primitives.lapack_text import lapack_call
 from xnp.primitives.matrices import checked, conj, matmul, mt, tril, triu
 from xnp.primitives.shorthand import add, neg
 from xprim import Linear, Primitive, ShapedArray, Zero, dtypes, shaped_array
+from xprim.contracts import BatchAxis, Builder
 
 _SMALL = 16  # rows below which a loop over rows beats splitting further
 
@@ -87,7 +88,7 @@ def solve_lower(a: Any, b: Any, x: Any, unit_diagonal: bool) -> None:
 
 
 def _stablehlo(
-    b: Any, operands: Any, avals_in: Any, avals_out: Any, *, left_side: bool, lower: bool,
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, left_side: bool, lower: bool,
     transpose_a: bool, conjugate_a: bool, unit_diagonal: bool,
 ) -> Any:  # fmt: skip
     (out,) = avals_out
@@ -113,7 +114,7 @@ def _stablehlo(
                 ", ".join(attributes))  # fmt: skip
 
 
-def _conjugated(b: Any, x: str, aval: ShapedArray) -> str:
+def _conjugated(b: Builder, x: str, aval: ShapedArray) -> str:
     part = shaped_array(aval.shape, np.zeros((), aval.dtype).real.dtype)
     (re,) = b.op("stablehlo.real", [x], [aval], [part])
     (im,) = b.op("stablehlo.imag", [x], [aval], [part])
@@ -148,7 +149,7 @@ def _transpose(cts: Any, a: Any, b: Any, *, transpose_a: bool, **params: Any) ->
     return Zero(a.aval), outs[0]
 
 
-def _batch(axis: Any, operands: Any, dims: Any, **params: Any) -> Any:
+def _batch(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
     a, b = [axis.to_front(x, d) for x, d in zip(operands, dims, strict=True)]
     return triangular_solve_p.bind(a, b, **params), (0,)
 

@@ -47,6 +47,7 @@ from xprim import (
     undefined,
 )
 from xprim.calls import nonzero, taken, with_zeros
+from xprim.contracts import BatchAxis, Builder, JVPHandle, LinearizeHandle
 
 
 def _shape(*avals: ShapedArray, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr,
@@ -117,7 +118,7 @@ def _with_counter(
 _MANY_STEPS = 1 << 30  # where the counter stops
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, cond_jaxpr: ClosedJaxpr,
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, cond_jaxpr: ClosedJaxpr,
                body_jaxpr: ClosedJaxpr, cond_nconsts: int, body_nconsts: int) -> Any:  # fmt: skip
     cond_consts, body_consts, carry = split_at(operands, cond_nconsts, body_nconsts)
     carry_avals = [a.strong() for a in avals_out]
@@ -168,7 +169,7 @@ def _dce(used: Sequence[bool], eqn: Equation) -> Equation:
 # --- derivatives -------------------------------------------------------------------------------
 
 
-def _jvp(handle: Any, primals: Any, tangents: Any, *, cond_jaxpr: ClosedJaxpr,
+def _jvp(handle: JVPHandle, primals: Any, tangents: Any, *, cond_jaxpr: ClosedJaxpr,
          body_jaxpr: ClosedJaxpr, cond_nconsts: int, body_nconsts: int) -> Any:  # fmt: skip
     cond_consts, body_consts, carry = split_at(primals, cond_nconsts, body_nconsts)
     _, const_dots, carry_dots = split_at(tangents, cond_nconsts, body_nconsts)
@@ -194,7 +195,7 @@ def _jvp(handle: Any, primals: Any, tangents: Any, *, cond_jaxpr: ClosedJaxpr,
 
 
 def _body_jvp(
-    handle: Any, body: ClosedJaxpr, const_mask: list[bool], mask: list[bool], nconsts: int
+    handle: JVPHandle, body: ClosedJaxpr, const_mask: list[bool], mask: list[bool], nconsts: int
 ) -> tuple[ClosedJaxpr, list[bool]]:
     """Return the body on (consts, their tangents, carry, its tangents), and which tangents.
 
@@ -214,7 +215,7 @@ def _body_jvp(
     return derived(forward, ("while", nconsts), make), mask
 
 
-def _linearize(handle: Any, primals: Any, tangents: Any, **params: Any) -> Any:
+def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, **params: Any) -> Any:
     """Run the loop now, and leave on the tape the loop that carries tangents along."""
     outs, dots = _jvp(handle, primals, tangents, **params)
     if any(nonzero(dots)):
@@ -234,7 +235,7 @@ def _effects_refused(what: str, params: dict[str, Any]) -> TypeError:
 # --- batching ----------------------------------------------------------------------------------
 
 
-def _batch(axis: Any, operands: Any, dims: Any, *, cond_jaxpr: ClosedJaxpr,
+def _batch(axis: BatchAxis, operands: Any, dims: Any, *, cond_jaxpr: ClosedJaxpr,
            body_jaxpr: ClosedJaxpr, cond_nconsts: int, body_nconsts: int) -> Any:  # fmt: skip
     mapped = [d is not not_mapped for d in dims]
     cond_mapped, body_mapped, carry_mapped = split_at(mapped, cond_nconsts, body_nconsts)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from xprim import ShapedArray, dtypes
+from xprim.contracts import Builder
 
 TWO_BITS = (dtypes.int2, dtypes.uint2)
 FOUR_BITS = (dtypes.int4, dtypes.uint4)
@@ -30,7 +31,9 @@ def widened(rule: Callable[..., Any], narrow: Iterable[Any], wide: Any) -> Calla
     def widen(aval: ShapedArray) -> ShapedArray:
         return aval.update(dtype=wide) if aval.dtype in narrow else aval
 
-    def stablehlo_rule(b: Any, operands: Any, avals_in: Any, avals_out: Any, **params: Any) -> Any:
+    def stablehlo_rule(
+        b: Builder, operands: Any, avals_in: Any, avals_out: Any, **params: Any
+    ) -> Any:
         wide_in = [widen(a) for a in avals_in]
         if all(w is a for w, a in zip(wide_in, avals_in, strict=True)):
             return rule(b, operands, avals_in, avals_out, **params)

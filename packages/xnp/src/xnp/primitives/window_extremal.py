@@ -16,6 +16,7 @@ from xnp.primitives.select_and_gather_add import select_and_gather_add_p
 from xnp.primitives.table import BOOL, REAL
 from xnp.primitives.window_views import all_windows, windows_batch, windows_shape
 from xprim import Primitive, Zero, get_primitive, primitive_maker, shaped_array, undefined
+from xprim.contracts import Builder
 
 
 @primitive_maker
@@ -36,7 +37,9 @@ def window_extremal(name: str, ufunc: np.ufunc, op: str, neutral: Any, select: s
         found = ufunc.reduce(windows, axis=tuple(range(x.ndim, 2 * x.ndim)))
         return (np.asarray(found).astype(x.dtype, copy=False),)
 
-    def stablehlo_rule(b: Any, operands: Any, avals_in: Any, avals_out: Any, **params: Any) -> Any:
+    def stablehlo_rule(
+        b: Builder, operands: Any, avals_in: Any, avals_out: Any, **params: Any
+    ) -> Any:
         (aval,) = avals_in
         if not aval.ndim:
             return [operands[0]]

@@ -17,6 +17,7 @@ from xnp.primitives.positions import inserted
 from xnp.primitives.table import Kinds
 from xnp.primitives.window_text import window_shape
 from xprim import Primitive, ShapedArray, shaped_array
+from xprim.contracts import BatchAxis
 
 PARAMS = ("window_dimensions", "window_strides", "padding", "base_dilation", "window_dilation")
 
@@ -78,7 +79,7 @@ def batched_params(params: Any, d: int) -> dict[str, Any]:
 def windows_batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     """Return the batch rule of a window operation on one operand."""
 
-    def batch_rule(axis: Any, operands: Any, dims: Any, **params: Any) -> Any:
+    def batch_rule(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
         (d,) = dims
         return primitive().bind(operands[0], **batched_params(params, d)), (d,)
 

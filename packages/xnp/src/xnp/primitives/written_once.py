@@ -16,6 +16,7 @@ import numpy as np
 
 from xnp.primitives.special_gamma import digamma64, lgamma64
 from xprim import ShapedArray, dtypes, shaped_array
+from xprim.contracts import Builder
 
 Condition = Callable[..., Any]
 Step = Callable[..., tuple[Any, ...]]
@@ -58,7 +59,7 @@ class Text:
 
     __slots__ = ("aval", "builder", "name")
 
-    def __init__(self, builder: Any, name: str, aval: ShapedArray) -> None:
+    def __init__(self, builder: Builder, name: str, aval: ShapedArray) -> None:
         self.builder = builder
         self.name = name
         self.aval = aval
@@ -141,7 +142,7 @@ class Text:
 class TextMath:
     """The functions of formulas on `Text` values of one float type."""
 
-    def __init__(self, builder: Any, aval: ShapedArray) -> None:
+    def __init__(self, builder: Builder, aval: ShapedArray) -> None:
         self.builder = builder
         self.aval = aval
         info = dtypes.finfo(aval.dtype)
@@ -209,10 +210,10 @@ class TextMath:
         state = [self._value(v).name for v in values]
         avals = [scalar, *[aval] * len(state)]
 
-        def texts(b: Any, names: Sequence[str]) -> list[Text]:
+        def texts(b: Builder, names: Sequence[str]) -> list[Text]:
             return [Text(b, n, aval) for n in names]
 
-        def condition(b: Any, names: Sequence[str]) -> list[str]:
+        def condition(b: Builder, names: Sequence[str]) -> list[str]:
             active = unfinished(*texts(b, names[1:]))
             if aval.shape:
                 false = b.scalar(False, flag.dtype)
@@ -226,7 +227,7 @@ class TextMath:
             within = Text(b, names[0], scalar) <= float(limit)
             return [(within & Text(b, any_active, flag)).name]
 
-        def body(b: Any, names: Sequence[str]) -> list[str]:
+        def body(b: Builder, names: Sequence[str]) -> list[str]:
             old, n = texts(b, names[1:]), Text(b, names[0], scalar)
             count = Text(b, b.broadcast(n.name, scalar, aval.shape), aval)
             active, inner = unfinished(*old), TextMath(b, aval)
