@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from tools import layers, size_budgets
+from tools import layers, public_modules, size_budgets
 
 
 def problems(module: str, source: str, **optional: str) -> list[str]:
@@ -62,6 +62,59 @@ def test_an_import_inside_a_function_is_found_unless_it_is_an_optional_dependenc
     assert found.startswith("2: matplotlib.pyplot is imported inside a function")
     assert problems("xstack.demo", source, matplotlib="demo extra") == []
     assert problems("xad.grad", "def f():\n    import functools", functools="no reason") != []
+
+
+@pytest.mark.parametrize("source", [
+    "import xjit",
+    "def test_f():\n    import xbatch.vmap",
+    "import pytest\nxjit = pytest.importorskip('xjit')",
+    "from packages.xjit.tests import programs",
+])  # fmt: skip
+def test_a_test_that_needs_a_sibling_that_its_package_does_not_declare_is_found(source):
+    (found,) = layers.check_test("xad", source)
+    assert "a test of xad may not need x" in found
+    assert list(layers.check_test("xstack", source)) == []
+    assert (
+        list(layers.check_test("xad", "import xad, xnp, jax\nfrom packages.xprim import a")) == []
+    )
+
+
+SHOWING = {
+    "low": "from low import shown\n__all__ = ['f', *_NAMES, 'shown']\n_NAMES = ('g',)\nstate = 1",
+    "low.shown": "__all__ = 'p q'.split()\nclass A:\n    __slots__ = ('_host',)",
+    "low.hidden": "def h(): pass",
+    "low._inside": "__all__ = ['h']",
+}
+
+
+@pytest.mark.parametrize(("source", "problem"), [
+    ("from low.hidden import h", "1: low.hidden is not public"),
+    ("import low.hidden", "1: low.hidden is not public"),
+    ("from low import hidden", "1: low.hidden is not public"),
+    ("from low._inside import h", "1: low._inside is not public"),
+    ("from low import state", "1: low does not list state in __all__"),
+    ("import low.shown\n\nx = low.shown.r", "3: low.shown does not list r in __all__"),
+    ("from low import shown\nx = shown.r", "2: low.shown does not list r in __all__"),
+    ("def f(x):\n    return x._host", "2: ._host is read, which another package than high defines"),
+    ("from low import f\nx = f.__dict__['a']", "2: f.__dict__ is read, an object of low.f"),
+])  # fmt: skip
+def test_what_a_sibling_does_not_show_is_found(source, problem):
+    found = list(public_modules.private_uses({**SHOWING, "high": source}))
+    assert found == [f"high:{problem}"]
+
+
+def test_what_a_sibling_shows_may_be_taken():
+    source = """
+    import low, low.shown
+    from low import f, g, shown
+    from low.shown import p, __all__
+    from low.shown import *
+    x = shown.p, low.f, low.shown.q, low.__file__, x._make()
+    class B:
+        def f(self): self._own = self._own
+    """
+    text = "\n".join(line.strip(" ") if "def" not in line else line for line in source.split("\n"))
+    assert list(public_modules.private_uses({**SHOWING, "high": text})) == []
 
 
 def test_a_manifest_that_forgets_a_sibling_is_found(tmp_path):

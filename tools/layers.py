@@ -6,8 +6,12 @@ and with what the package's own `pyproject.toml` declares. Imports inside functi
 dependencies only; they are listed, with a reason, in the root `pyproject.toml` under
 `tool.layers.function_imports`.
 
+The tests of a package, too, import its declared siblings alone; what needs others belongs in the
+top `tests/`.
+
 Run `python tools/layers.py`; `tests/test_layers.py` runs the same checks and tries them on wrong
-programs.
+programs. `python tools/layers.py --public` lists what packages take from modules of their siblings
+that are not public (`public_modules`).
 """
 
 import ast
@@ -18,6 +22,10 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tools.public_modules import private_uses, sources_of
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -91,7 +99,20 @@ def check_workspace(root: Path = ROOT) -> list[str]:
             module = _module_name(path.relative_to(source))
             for problem in check_module(module, path.read_text(), optional.get(module, {})):
                 offences.append(f"{path.relative_to(root)}:{problem}")
+        for path in sorted((root / "packages" / package / "tests").rglob("*.py")):
+            for problem in check_test(package, path.read_text()):
+                offences.append(f"{path.relative_to(root)}:{problem}")
     return offences
+
+
+def check_test(package: str, source: str) -> Iterator[str]:
+    """Yield `line: what is wrong` for each import of a test module beyond the declared siblings."""
+    allowed = SIBLINGS_BY_PACKAGE[package] | {package}
+    for found in imports_of(source):
+        parts = found.module.split(".")
+        top = parts[1] if parts[0] == "packages" and len(parts) > 1 else parts[0]
+        if top in FLOOR_BY_PACKAGE and top not in allowed:
+            yield f"{found.line}: a test of {package} may not need {top}: it belongs in tests/"
 
 
 def check_module(module: str, source: str, optional: dict[str, str]) -> Iterator[str]:
@@ -139,7 +160,10 @@ def check_manifest(root: Path, package: str) -> Iterator[str]:
 
 def main() -> int:
     """Print the offences; return 1 when there are any."""
-    offences = check_workspace()
+    if "--public" in sys.argv[1:]:
+        offences = list(private_uses(sources_of(ROOT, list(FLOOR_BY_PACKAGE))))
+    else:
+        offences = check_workspace()
     for offence in offences:
         print(offence)
     count = len(FLOOR_BY_PACKAGE)
@@ -179,7 +203,8 @@ def _names_imported(node: ast.AST) -> list[str]:
         case ast.ImportFrom(module=str(module), level=0):
             return [module]
         case ast.Call(
-            func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module"),
+            func=ast.Name(id="import_module" | "__import__" | "importorskip")
+            | ast.Attribute(attr="import_module" | "importorskip"),
             args=[ast.Constant(value=str(name)), *_],
         ):
             return [name] if not name.startswith(".") else []

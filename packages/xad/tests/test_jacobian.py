@@ -12,12 +12,10 @@ def close(got, expected):
     np.testing.assert_allclose(np.asarray(got), expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.fixture(params=["mapped", "one by one"], autouse=True)
-def _with_and_without_batching(request, monkeypatch):
-    if request.param == "mapped":
-        pytest.importorskip("xbatch")
-    else:
-        monkeypatch.setitem(providers._found, "vmap", None)
+@pytest.fixture(autouse=True)
+def _one_by_one(monkeypatch):
+    """Without batching; with it, these run in the top `tests/composition/`."""
+    monkeypatch.setitem(providers._found, "vmap", None)
 
 
 @pytest.mark.parametrize("method", [jacfwd, jacrev])

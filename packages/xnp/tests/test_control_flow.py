@@ -85,10 +85,6 @@ def test_scan_without_arrays_takes_a_length() -> None:
 def test_map_applies_a_function_to_each_element() -> None:
     x = np.arange(7, dtype=np.float32)
     np.testing.assert_array_equal(np.asarray(lax.map(lambda v: v * v, x)), x * x)
-    pytest.importorskip("xbatch")
-    for size in (1, 2, 3, 7, 20):
-        found = lax.map(lambda v: {"y": v * v}, x, batch_size=size)["y"]
-        np.testing.assert_array_equal(np.asarray(found), x * x)
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 4, 5, 8, 13])

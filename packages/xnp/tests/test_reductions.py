@@ -105,27 +105,3 @@ def test_reduce_by_a_program_with_a_branch_goes_element_by_element():
 def test_reduce_refuses_a_computation_that_changes_the_dtype():
     with pytest.raises(TypeError, match="must return a scalar of its argument's dtype"):
         lax.reduce(np.ones(3, np.float32), 0.0, lambda a, b: lax.lt(a, b), (0,))
-
-
-def test_the_derivative_of_a_product_with_zeros_is_right():
-    xad = pytest.importorskip("xad")
-    gradient = xad.grad(lambda v: lax.reduce_prod(v, (0,)))
-    np.testing.assert_array_equal(np.asarray(gradient(np.float32([0, 2, 3]))), [6, 0, 0])
-    np.testing.assert_array_equal(np.asarray(gradient(np.float32([0, 2, 0]))), [0, 0, 0])
-
-
-def test_elements_that_tie_for_the_maximum_share_the_gradient():
-    xad = pytest.importorskip("xad")
-    gradient = xad.grad(lambda v: lax.reduce_max(v, (0,)))(np.float32([3, 1, 3]))
-    np.testing.assert_array_equal(np.asarray(gradient), [0.5, 0, 0.5])
-
-
-def test_reduce_by_a_program_is_differentiable():
-    xad = pytest.importorskip("xad")
-
-    def joined(a, b):
-        return lax.add(lax.add(a, b), lax.mul(a, b))
-
-    x = np.float32([1, 2, 3])
-    gradient = xad.grad(lambda v: lax.reduce(v, 0.0, joined, (0,)))(x)
-    np.testing.assert_allclose(np.asarray(gradient), [12, 8, 6], rtol=1e-6)

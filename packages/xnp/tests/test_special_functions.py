@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xnp import lax
 from xnp.primitives.special_bessel import bessel_i0e_p, bessel_i1e_p
 from xnp.primitives.special_error import erf_inv_p, erf_p, erfc_p
 from xnp.primitives.special_gamma import digamma_p, lgamma_p, polygamma_p, zeta_p
@@ -159,13 +158,3 @@ def test_results_in_few_bits_are_rounded_once(dtype):
         with np.errstate(over="ignore"):
             expected = host(primitive, x.astype(np.float64)).astype(dtype)
         np.testing.assert_array_equal(host(primitive, x), expected)
-
-
-def test_a_derivative_that_is_not_known_says_so():
-    xad = pytest.importorskip("xad")
-    with pytest.raises(ValueError, match="betainc: the derivative with respect to a is not"):
-        xad.grad(lambda a: lax.betainc(a, 1.0, 0.5))(2.0)
-    with pytest.raises(ValueError, match="zeta: the derivative with respect to x is not"):
-        xad.grad(lambda s: lax.zeta(s, 1.0))(2.0)
-    with pytest.raises(ValueError, match="polygamma: the derivative with respect to m is not"):
-        xad.grad(lambda m: lax.polygamma(m, 1.0))(2.0)

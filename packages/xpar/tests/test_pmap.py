@@ -198,37 +198,6 @@ def test_vmap_of_pmap(x):
     np.testing.assert_allclose(result, batch / batch.sum(1, keepdims=True), rtol=1e-5)
 
 
-def test_gradients_through_pmap_agree_with_those_through_vmap(x):
-    xad = pytest.importorskip("xad")
-
-    def loss(mapped):
-        return lambda v, w: lax.reduce_sum(lax.square(lax.sub(mapped(v), w)), (0, 1))
-
-    on_devices = loss(pmap(share, axis_name="i", devices=CPUS))
-    on_batch = loss(vmap(share, axis_name="i"))
-    w = as_array(np.ones((N, 3), np.float32))
-    for argnum in (0, 1):
-        # the shares divide by sums near zero: relative to the largest entry
-        found = np.asarray(xad.grad(on_devices, argnum)(x, w))
-        expected = np.asarray(xad.grad(on_batch, argnum)(x, w))
-        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4 * abs(expected).max())
-
-
-def test_gradient_by_an_argument_that_all_devices_share(x):
-    xad = pytest.importorskip("xad")
-    mapped = pmap(lambda c, v: lax.mul(c, v), in_axes=(None, 0), devices=CPUS)
-    gradient = xad.grad(lambda c: lax.reduce_sum(mapped(c, x), (0, 1)))(2.0)
-    assert float(gradient) == pytest.approx(x.sum(), rel=1e-5)
-
-
-def test_jvp_through_pmap(x):
-    xad = pytest.importorskip("xad")
-    square = pmap(lambda v: lax.mul(v, v), devices=CPUS)
-    y, y_dot = xad.jvp(square, (as_array(x),), (as_array(np.ones_like(x)),))
-    np.testing.assert_array_equal(y, x * x)
-    np.testing.assert_array_equal(y_dot, 2 * x)
-
-
 def test_axis_sizes_that_differ_are_named(x):
     with pytest.raises(ValueError, match=r"(?s)differ in size.*float32\[8,3\].*float32\[4,3\]"):
         pmap(lambda a, b: lax.add(a, b), devices=CPUS)(x, x[:4])

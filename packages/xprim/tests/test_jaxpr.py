@@ -125,36 +125,6 @@ def test_lines_and_scopes_are_shown_when_asked():
     assert "# layer" in format_jaxpr(jaxpr, name_stack=True)
 
 
-def test_printed_form_equals_the_oracle():
-    jax = pytest.importorskip("jax")
-    jnp = jax.numpy
-    pytest.importorskip("xnp")
-    from xprim import get_primitive
-
-    __import__("xnp.primitives.trigonometric")
-    __import__("xnp.primitives.reductions")
-    sin, mul, total = (get_primitive(n).bind for n in ("sin", "mul", "reduce_max"))
-    pairs = [
-        (lambda x: sin(x)[0], jnp.sin),
-        (lambda x: (mul(sin(x)[0], x)[0], x), lambda x: (jnp.sin(x) * x, x)),
-        (lambda x: mul(x, as_array(2.0))[0], lambda x: x * 2.0),
-        (lambda x: (sin(x)[0], x)[1], lambda x: (jnp.sin(x), x)[1]),
-        (lambda x: mul(x, constant)[0], lambda x: x * X),
-        (lambda x: 3, lambda x: 3),
-        (lambda x: repeated_sine(sin, x), lambda x: repeated_sine(lambda y: [jnp.sin(y)], x)),
-    ]
-    constant = as_array(X)
-    assert total is not None
-    for ours, theirs in pairs:
-        assert str(make_jaxpr(ours)(X)) == str(jax.make_jaxpr(theirs)(X))
-
-
-def repeated_sine(sin, x):
-    for _ in range(40):
-        x = sin(x)[0]
-    return x
-
-
 def test_variables_and_literals_have_readable_forms():
     assert repr(Var(F32)).endswith(":f32[3]")
     literal = Literal(as_array(2.5))

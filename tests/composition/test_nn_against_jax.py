@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import xad
 import xnp
+from packages.xnp.tests import numpy_cases
 from xprim import eval_closed, make_jaxpr
 
 jax = pytest.importorskip("jax")
-xad = pytest.importorskip("xad")
-
-_spec = importlib.util.spec_from_file_location(
-    "numpy_cases", Path(__file__).with_name("numpy_cases.py")
-)
-assert _spec is not None
-assert _spec.loader is not None
-numpy_cases = importlib.util.module_from_spec(_spec)
-sys.modules["numpy_cases"] = numpy_cases
-_spec.loader.exec_module(numpy_cases)
 
 HOST = numpy_cases.operands()
 OURS = {name: xnp.array(value) for name, value in HOST.items()}

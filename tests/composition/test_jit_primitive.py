@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import xad
+import xbatch
 from xjit import jit, statistics
 from xnp import lax
 from xprim import as_array, closed_without_dead_code, make_jaxpr
-
-xad = pytest.importorskip("xad")
-xbatch = pytest.importorskip("xbatch")
 
 
 def array(*values):

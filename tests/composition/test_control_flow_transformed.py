@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+import xad
+import xbatch
+import xjit
 import xtree
 from xnp import lax
 from xprim import make_jaxpr
 from xprim.errors import MissingRuleError
 
 jax = pytest.importorskip("jax")
-xad = pytest.importorskip("xad")
-xbatch = pytest.importorskip("xbatch")
-xjit = pytest.importorskip("xjit")
 
 X = np.linspace(0.1, 1.0, 6).astype(np.float32).reshape(3, 2)
 W = np.array([[0.5, -0.3], [0.2, 0.8]], np.float32)
@@ -235,3 +235,10 @@ def test_a_long_loop_is_compiled_and_right() -> None:
     total = lax.fori_loop(0, 20_000, lambda i, c: c + i, 0)
     assert int(total) == sum(range(20_000))
     assert int(lax.while_loop(lambda c: c < 50_000, lambda c: c + 3, 0)) == 50_001
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 20])
+def test_map_in_batches_applies_a_function_to_each_element(size) -> None:
+    x = np.arange(7, dtype=np.float32)
+    found = lax.map(lambda v: {"y": v * v}, x, batch_size=size)["y"]
+    np.testing.assert_array_equal(np.asarray(found), x * x)

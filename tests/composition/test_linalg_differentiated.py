@@ -1,0 +1,93 @@
+"""Derivatives of linear algebra against finite differences, and at singular matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import xad
+from xnp import lax, linalg
+from xprim import config
+
+RNG = np.random.default_rng(11)
+SQUARE = RNG.normal(size=(2, 4, 4))
+TALL = RNG.normal(size=(5, 3))
+COMPLEX = RNG.normal(size=(3, 3)) + 1j * RNG.normal(size=(3, 3))
+SYMMETRIC = SQUARE + SQUARE.swapaxes(-1, -2)
+POSITIVE = SQUARE @ SQUARE.swapaxes(-1, -2) + np.eye(4)
+
+
+@pytest.fixture(autouse=True)
+def _x64():
+    with config.enable_x64(True):
+        yield
+
+
+def _check_gradient(fun, x):
+    x = np.asarray(x, np.float64)
+    gradient = np.asarray(xad.grad(fun)(x))
+    step = 1e-6
+    for i in list(np.ndindex(x.shape))[:6]:
+        moved = np.zeros_like(x)
+        moved[i] = step
+        slope = (np.asarray(fun(x + moved)) - np.asarray(fun(x - moved))) / (2 * step)
+        np.testing.assert_allclose(gradient[i], slope, rtol=1e-5, atol=1e-6)
+
+
+def _total(x):
+    weights = np.cos(np.arange(x.size)).reshape(x.shape)
+    return lax.reduce_sum(lax.mul(x, weights), tuple(range(x.ndim)))
+
+
+@pytest.mark.parametrize(("name", "x"), [
+    ("det", SQUARE[0]), ("inv", SQUARE[0]), ("pinv", TALL), ("cholesky", POSITIVE[0]),
+    ("svdvals", TALL), ("matrix_norm", TALL), ("vector_norm", TALL[0]), ("cond", SQUARE[0]),
+    ("eigvalsh", SYMMETRIC[0]),
+])  # fmt: skip
+def test_gradients_agree_with_finite_differences(name, x):
+    _check_gradient(lambda v: _total(getattr(linalg, name)(v)), x)
+
+
+def test_gradients_of_several_results_agree_with_finite_differences():
+    b = RNG.normal(size=(4, 2))
+    _check_gradient(lambda v: _total(linalg.solve(v, b)), SQUARE[0])
+    _check_gradient(lambda v: _total(linalg.solve(SQUARE[0], v)), b)
+    _check_gradient(lambda v: linalg.slogdet(v).logabsdet, SQUARE[0])
+    _check_gradient(lambda v: _total(linalg.qr(v)[1]), TALL)
+    _check_gradient(lambda v: _total(linalg.lstsq(v, TALL[:, 0])[0]), TALL)
+
+
+def test_the_gradient_of_a_determinant_is_right_at_a_singular_matrix():
+    found = xad.grad(linalg.det)(np.array([[1.0, 2.0], [2.0, 4.0]]))
+    np.testing.assert_array_equal(np.asarray(found), [[4, -2], [-2, 1]])
+
+
+def test_the_gradient_of_a_norm_is_zero_at_zero():
+    np.testing.assert_array_equal(np.asarray(xad.grad(linalg.norm)(np.zeros(3))), np.zeros(3))
+
+
+def test_a_function_of_singular_vectors_has_a_derivative_although_their_phase_is_free():
+    # U S V^H is the matrix itself, so its derivative is the identity
+
+    def rebuilt(z):
+        u, s, vh = linalg.svd(z, full_matrices=False)
+        scaled = lax.mul(u, lax.convert_element_type(
+            lax.broadcast_in_dim(s, u.shape, (1,)), u.dtype))  # fmt: skip
+        return linalg.matmul(scaled, vh)
+
+    x_dot = COMPLEX.T + 1
+    found = xad.jvp(rebuilt, (COMPLEX,), (x_dot,))[1]
+    np.testing.assert_allclose(np.asarray(found), x_dot, atol=1e-9)
+
+
+def test_a_function_of_hermitian_eigenvectors_has_a_derivative():
+    hermitian = COMPLEX + COMPLEX.T.conj()
+
+    def rebuilt(z):
+        w, v = linalg.eigh(z)
+        wide = lax.convert_element_type(lax.broadcast_in_dim(w, v.shape, (1,)), v.dtype)
+        return linalg.matmul(lax.mul(v, wide), lax.conj(linalg.matrix_transpose(v)))
+
+    x_dot = hermitian @ hermitian
+    found = xad.jvp(rebuilt, (hermitian,), (x_dot,))[1]
+    np.testing.assert_allclose(np.asarray(found), x_dot, atol=1e-8)

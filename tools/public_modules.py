@@ -1,0 +1,160 @@
+"""Hold that one package takes from another only what that one shows: `python tools/layers.py`.
+
+A module is public when it declares `__all__` and no part of its name begins with an underscore; the
+reference shows each of them, and a name is public when such a module lists it. For each module of
+each package this finds, from the syntax trees alone:
+
+- an import of a sibling's module that is not public, or of a name that it does not list;
+- an attribute of a sibling's module that it does not list;
+- a `._name` that the package itself nowhere defines, but a sibling does;
+- `__dict__` of an object that a sibling lends.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The public names of each public module, of all packages."""
+
+    names_by_module: dict[str, frozenset[str]]
+    modules: frozenset[str]
+
+    def problem(self, module: str, name: str) -> str | None:
+        """Say what is wrong with taking a name from a module, or None."""
+        whole = f"{module}.{name}"
+        if whole in self.modules:  # a submodule, taken by its package
+            return self.of_module(whole)
+        problem = self.of_module(module)
+        if name == "*" or (name.startswith("__") and name.endswith("__")):
+            return problem
+        if problem is None and name not in self.names_by_module[module]:
+            problem = f"{module} does not list {name} in __all__"
+        return problem
+
+    def of_module(self, module: str) -> str | None:
+        """Say what is wrong with taking a module, or None."""
+        return None if module in self.names_by_module else f"{module} is not public"
+
+
+def shown_by(sources: dict[str, str]) -> Shown:
+    """Return what modules show, given the text of each."""
+    names: dict[str, frozenset[str]] = {}
+    for module, source in sources.items():
+        listed = _listed(ast.parse(source))
+        if listed is not None and not any(part.startswith("_") for part in module.split(".")):
+            names[module] = frozenset(listed)
+    return Shown(names, frozenset(sources))
+
+
+def sources_of(root: Path, packages: Iterator[str] | list[str]) -> dict[str, str]:
+    """Return the text of every module of some packages, by dotted name."""
+    found = {}
+    for package in packages:
+        folder = root / "packages" / package / "src"
+        for path in sorted(folder.rglob("*.py")):
+            parts = path.relative_to(folder).with_suffix("").parts
+            parts = parts[:-1] if parts[-1] == "__init__" else parts
+            found[".".join(parts)] = path.read_text()
+    return found
+
+
+def private_uses(sources: dict[str, str]) -> Iterator[str]:
+    """Yield `module:line: what is wrong` for each use of what another package does not show."""
+    shown = shown_by(sources)
+    trees = {module: ast.parse(source) for module, source in sources.items()}
+    private: dict[str, set[str]] = {module.partition(".")[0]: set() for module in sources}
+    for module, tree in trees.items():
+        private[module.partition(".")[0]] |= _private_names(tree)
+    for module, tree in trees.items():
+        package = module.partition(".")[0]
+        others = set().union(*[names for p, names in private.items() if p != package])
+        finder = _Finder(package, frozenset(private), shown, others - private[package])
+        finder.visit(tree)
+        for line, problem in sorted(finder.found):
+            yield f"{module}:{line}: {problem}"
+
+
+@dataclass(slots=True)
+class _Finder(ast.NodeVisitor):
+    package: str
+    packages: frozenset[str]
+    shown: Shown
+    foreign: set[str]
+    found: list[tuple[int, str]] = field(default_factory=list)
+    lent: dict[str, str] = field(default_factory=dict)
+    modules: dict[str, str] = field(default_factory=dict)
+
+    def _say(self, node: ast.AST, problem: str | None) -> None:
+        if problem:
+            self.found.append((node.lineno, problem))  # type: ignore[attr-defined]
+
+    def _is_sibling(self, module: str) -> bool:
+        top = module.partition(".")[0]
+        return top in self.packages and top != self.package
+
+    def visit_Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            if self._is_sibling(alias.name):
+                self._say(node, self.shown.of_module(alias.name))
+                self.modules[alias.asname or alias.name] = alias.name
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        if node.level or not node.module or not self._is_sibling(node.module):
+            return
+        for alias in node.names:
+            self._say(node, self.shown.problem(node.module, alias.name))
+            whole = f"{node.module}.{alias.name}"
+            kept = self.modules if whole in self.shown.modules else self.lent
+            kept[alias.asname or alias.name] = whole
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        name = node.attr
+        value = ast.unparse(node.value) if isinstance(node.value, ast.Name | ast.Attribute) else ""
+        if value in self.modules:
+            if f"{value}.{name}" not in self.modules:
+                self._say(node, self.shown.problem(self.modules[value], name))
+        elif name == "__dict__" and value in self.lent:
+            self._say(node, f"{value}.__dict__ is read, an object of {self.lent[value]}")
+        elif name in self.foreign:
+            self._say(node, f".{name} is read, which another package than {self.package} defines")
+        self.generic_visit(node)
+
+
+def _listed(tree: ast.Module) -> list[str] | None:
+    """Return the names in a module's `__all__`: its strings, and those of what it unpacks."""
+    values = {
+        target.id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Name)
+    }
+    if "__all__" not in values:
+        return None
+    return list(_strings(values["__all__"], values))
+
+
+def _strings(node: ast.AST, values: dict[str, ast.expr]) -> Iterator[str]:
+    for part in ast.walk(node):
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            yield from part.value.split()
+        elif isinstance(part, ast.Name) and part.id in values and values[part.id] is not node:
+            yield from _strings(values[part.id], values)
+
+
+def _private_names(tree: ast.Module) -> set[str]:
+    """Return the `_names` that a module defines: functions, attributes, slots, assignments."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                found.add(name)
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                found.add(name)
+            case ast.Constant(value=str(name)):  # slots, setattr, namedtuple fields
+                found.update(name.split())
+    return {name for name in found if name.startswith("_") and not name.endswith("__")}
