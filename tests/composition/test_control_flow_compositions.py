@@ -145,3 +145,23 @@ def test_map_and_associative_scan_have_gradients():
     close(grad(lambda v: xnp.sum(lax.map(xnp.sin, v)))(xs), np.cos(XS))
     products = grad(lambda v: lax.associative_scan(xnp.multiply, v)[-1])(xs)
     close(products, XS.prod() / XS)
+
+
+def test_long_uncompiled_loops_under_transformations_equal_python():
+    def run(x, n=400):
+        return lax.fori_loop(0, n, lambda i, c: xnp.sin(c) * 0.9 + x, x)
+
+    def by_hand(x, n=400):
+        c, dc = np.float64(x), np.float64(1)
+        for _ in range(n):
+            c, dc = np.sin(c) * 0.9 + x, np.cos(c) * 0.9 * dc + 1
+        return c, dc
+
+    expected = [by_hand(v) for v in (0.1, 0.5, 0.9)]
+    xs = np.float32([0.1, 0.5, 0.9])
+    np.testing.assert_allclose([run(x) for x in xs], [c for c, _ in expected], rtol=1e-4)
+    np.testing.assert_allclose(vmap(run)(xs), [c for c, _ in expected], rtol=1e-4)
+    for derivative in (grad(run), lambda x: jvp(run, (x,), (np.float32(1),))[1]):
+        np.testing.assert_allclose(
+            [derivative(x) for x in xs], [dc for _, dc in expected], rtol=1e-4
+        )

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import gc
+import sys
+import threading
+import weakref
+
 import numpy as np
 import pytest
 
+import xnp.numpy as xnp
+from packages.xjit.tests.new_process import run_in_new_process
 from xjit import jit, statistics
 from xnp import lax
-from xprim import EAGER, HOST, install_backend
+from xnp.primitives import while_loop
+from xprim import EAGER, HOST, Primitive, config, install_backend, undefined
 
 LONG, SHORT = 5000, 12
 
@@ -99,3 +107,155 @@ def test_the_result_of_a_while_does_not_depend_on_what_ran_before():
         assert found in (numpy_result, xla_result)  # never a mixture
         kinds.append("numpy" if found == numpy_result else "xla")
     assert kinds[0] == "numpy" and first[-1] == whole[-1]
+
+
+# --- what stays as it was -------------------------------------------------------------------------
+
+INC_BY_NUMPY = Primitive(
+    "test_inc_by_numpy", shape=lambda x: (x,), numpy=lambda x: (x + 1,),
+    stablehlo=undefined("this test has none"), jvp=undefined("a test"),
+    transpose=undefined("a test"), batch=undefined("a test"),
+)  # fmt: skip
+seen: list[int] = []
+NOTED = Primitive(
+    "test_noted_inc", shape=lambda x: (x,), numpy=lambda x: (seen.append(int(x)) or x + 1,),
+    stablehlo=undefined("this test has none"), jvp=undefined("a test"),
+    transpose=undefined("a test"), batch=undefined("a test"),
+    effects=lambda: frozenset(["test_noted"]),
+)  # fmt: skip
+
+
+def test_a_long_loop_over_what_only_numpy_evaluates_stays_there():
+    def step(i, x):
+        return INC_BY_NUMPY.bind(x)[0]
+
+    result, compiled = compiled_by(lambda: lax.fori_loop(0, LONG, step, np.float32(0)))
+    assert (float(result), compiled) == (LONG, 0)
+    assert float(lax.while_loop(lambda x: x < LONG, lambda x: step(0, x), 0.0)) == LONG
+
+
+def test_a_long_loop_with_effects_has_each_once_and_in_order():
+    seen.clear()
+    result = lax.scan(lambda c, x: (NOTED.bind(c)[0], c), np.int32(0), None, length=LONG)[0]
+    assert int(result) == LONG and seen == list(range(LONG))
+
+
+def test_debug_nans_names_the_operation_within_a_long_loop():
+    def run():
+        return lax.fori_loop(0, LONG, lambda i, x: lax.log(x - np.float32(0.5)), np.float32(1))
+
+    run()
+    with config.debug_nans(True), pytest.raises(FloatingPointError, match=r"^log: a NaN was"):
+        run()
+    with config.debug_nans(True), pytest.raises(FloatingPointError, match="a NaN was computed"):
+        jit(run)()
+
+
+def test_disable_jit_runs_a_long_loop_in_python():
+    counts = []
+    with config.disable_jit(True):
+        lax.fori_loop(0, 1000, lambda i, x: (counts.append(int(i)), x)[1], np.float32(0))
+    assert counts == list(range(1000))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "float16", "bfloat16", "complex64"])
+def test_a_long_loop_keeps_dtypes_and_weak_types(dtype):
+    def step(i, x):
+        return ~x if dtype == "bool" else x + x
+
+    for start in (xnp.ones(3, dtype), False if dtype == "bool" else 1):
+        short = lax.fori_loop(0, SHORT, step, start)
+        result = lax.fori_loop(0, LONG, step, start)
+        assert (result.dtype, result.weak_type) == (short.dtype, short.weak_type)
+
+
+def test_loops_without_a_carry_or_without_results():
+    assert lax.fori_loop(0, LONG, lambda i, x: x, ()) == ()
+    assert lax.scan(lambda c, x: (c, ()), (), None, length=LONG) == ((), ())
+    assert lax.map(lambda x: x + 1, xnp.zeros((LONG, 0))).shape == (LONG, 0)
+
+
+def test_a_long_loop_does_not_keep_what_its_body_captured():
+    def run():
+        big = xnp.ones((300, 300))
+        lax.fori_loop(0, LONG, lambda i, x: x + big[0, 0], np.float32(0))
+        lax.while_loop(lambda x: x < LONG, lambda x: x + big[0, 0], np.float32(0))
+        return weakref.ref(big)
+
+    kept = run()
+    gc.collect()
+    assert kept() is None
+
+
+def test_a_long_while_counts_every_step_over_several_rounds(monkeypatch):
+    monkeypatch.setattr(while_loop, "_WORK_OF_A_ROUND", 3000)
+    before = statistics.compiled
+    for steps in (2999, 3000, 12345):
+        total = lax.while_loop(
+            lambda c: c[0] < c[1], lambda c: (c[0] + 1, c[1], c[2] + c[0]), (0, steps, 0)
+        )[2]
+        assert int(total) == steps * (steps - 1) // 2
+    assert statistics.compiled == before + 1
+
+
+def test_threads_that_run_equal_loops_get_equal_results():
+    def run():
+        return [float(run_while(n)) for n in (5, 60, 150, 3000)]
+
+    expected, found = run(), []
+    threads = [threading.Thread(target=lambda: found.append(run())) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected] * 6
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no timers")
+def test_a_while_that_never_ends_can_be_interrupted():
+    program = """
+    import signal
+    import xjit
+    from xnp import lax
+
+    def alarm(number, frame):
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGALRM, alarm)
+    signal.alarm(2)
+    try:
+        lax.while_loop(lambda x: x >= 0, lambda x: (x + 1) % 7, 0)
+    except KeyboardInterrupt:
+        print(xjit.statistics.compiled, int(lax.while_loop(lambda x: x < 9, lambda x: x + 1, 0)))
+    """
+    assert run_in_new_process(program) == "1 9"
+
+
+def test_loops_over_committed_arrays_run_on_their_device():
+    program = """
+    import numpy as np
+    import xjit
+    from xnp import lax
+
+    places = xjit.devices()
+    x = xjit.device_put(np.arange(4, dtype=np.float32), places[3])
+    elsewhere = xjit.device_put(np.ones(3, np.float32), places[5])
+    for steps in (3, 5000):
+        outs = [
+            lax.fori_loop(0, steps, lambda i, c: c * 0.5 + 1, x),
+            *lax.scan(lambda c, y: (c * 0.5 + y, c.sum()), x, np.ones(steps, np.float32)),
+            *lax.while_loop(lambda c: c[0] < steps, lambda c: (c[0] + 1, c[1] * 0.5), (0, x)),
+            lax.map(lambda v: v + 1, xjit.device_put(np.ones(steps), places[3])),
+            lax.platform_dependent(x, cpu=lambda v: v + 1, default=lambda v: v - 1),
+        ]
+        assert {(y.device, y.committed) for y in outs} == {(places[3], True)}
+        np.testing.assert_allclose(outs[-1], [1, 2, 3, 4])
+        try:
+            lax.scan(lambda c, y: (c + y, y), elsewhere[0], outs[1])
+        except ValueError as error:
+            assert "put on different devices" in str(error), error
+        else:
+            raise AssertionError
+    print("all")
+    """
+    assert run_in_new_process(program, XSTACK_NUM_CPU_DEVICES="8") == "all"

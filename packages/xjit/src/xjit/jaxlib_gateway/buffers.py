@@ -169,7 +169,9 @@ def _note_devices(devices: tuple[Any, ...]) -> None:
     _devices_seen.update(devices)
     if len(_devices_seen) > 1:
         several_devices[0] = True
-    away_from_host[0] = several_devices[0] or devices[0].platform != "cpu"
+    (first, *_) = devices
+    if several_devices[0] or first.platform != "cpu" or first is not default_device():
+        away_from_host[0] = True
 
 
 def is_away(buffer: Buffer) -> bool:

@@ -30,6 +30,7 @@ from xprim import (
     Primitive,
     Undefined,
     Var,
+    config,
 )
 from xprim.static_keys import params_key
 
@@ -51,8 +52,10 @@ def steps_before_compiling(programs: Sequence[ClosedJaxpr], operands: Sequence[A
     Returns:
       A number; infinity where the loop must not be compiled, and -1 where it must be.
     """
-    backend = EAGER.backend
+    backend, options = EAGER.backend, config.values
     if not backend.compiles or not all(map(_has_compiled_form, programs)):
+        return math.inf
+    if options.debug_nans or options.debug_infs:  # each operation is looked at
         return math.inf
     if not all(map(backend.on_host, operands)):
         return -1
