@@ -127,7 +127,7 @@ def test_results_and_residuals_die_after_the_gradient():
 def test_the_caches_are_bounded():
     assert function_caches._functions.capacity <= 1024
     assert compiling._executables.capacity <= 4096
-    assert eager_backend._MAX_PROGRAMS <= 8192
+    assert eager_backend._kernels.limit <= 8192
 
 
 def test_clear_caches_forgets_the_programs_that_nothing_holds():

@@ -35,7 +35,7 @@ def test_which_operations_are_compiled_depends_on_primitive_size_and_dtype():
     def takes(name, *operands, out=None):
         arrays = tuple([as_array(np.zeros(s, d), what=name) for s, d in operands])
         out = arrays[0].aval if out is None else as_array(np.zeros(out, np.float32)).aval
-        return EAGER.backend.takes(get_primitive(name), arrays, (out,))
+        return EAGER.backend.takes(get_primitive(name), arrays, {}, (out,))
 
     n, f32 = 1 << 20, np.float32
     assert not takes("add", (n, f32), (n, f32))

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from xnp import lax
-from xprim import ClosedJaxpr, shaped_array, trace_to_jaxpr
+from xnp.testing.samples import TABLE
+from xprim import ClosedJaxpr, get_primitive, shaped_array, trace_to_jaxpr
 from xprim.numpy_kernels import numpy_function
+from xprim.testing import check_ufunc
 
 LARGE = np.linspace(-2, 2, 3000 * 8, dtype=np.float32).reshape(3000, 8)
 OTHER = np.linspace(5, 1, 3000 * 8, dtype=np.float32).reshape(3000, 8)
@@ -152,3 +154,17 @@ def test_narrow_floats_keep_their_own_rules():
     args = [a.astype(np.float16) for a in (LARGE, OTHER)]
     (got,) = compiled(used_again_later, *args)(*args)
     np.testing.assert_array_equal(got, np.asarray(used_again_later(*args)[0]))
+
+
+WITH_UFUNC = [n for n in sorted(TABLE) if "ufunc" in get_primitive(n).rules]
+
+
+@pytest.mark.parametrize("name", WITH_UFUNC)
+def test_the_call_that_a_ufunc_rule_names_equals_the_numpy_rule(name):
+    for sample in TABLE[name]:
+        check_ufunc(name, sample)
+
+
+def test_the_functions_that_programs_are_made_of_have_ufunc_rules():
+    assert {"add", "mul", "sin", "exp", "lt", "select_n", "reshape", "transpose", "reduce_sum",
+            "integer_pow", "broadcast_in_dim", "not", "div"} <= set(WITH_UFUNC)  # fmt: skip

@@ -41,7 +41,7 @@ class Backend:
     def __init__(self):
         self.taken = []
 
-    def takes(self, primitive, operands, avals_out):
+    def takes(self, primitive, operands, params, avals_out):
         return avals_out[0].ndim == 1
 
     def evaluate(self, primitive, operands, params, avals_out):
@@ -103,7 +103,7 @@ def test_a_result_that_an_option_forbids_names_the_operation(option, x, y, text)
 
 def test_large_results_of_a_backend_are_looked_at_too():
     class Backend:
-        def takes(self, primitive, operands, avals_out):
+        def takes(self, primitive, operands, params, avals_out):
             return True
 
         def evaluate(self, primitive, operands, params, avals_out):

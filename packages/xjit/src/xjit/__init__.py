@@ -42,6 +42,7 @@ from xjit.transfer import (
     device_put,
 )
 from xprim import install_backend, register_buffer_reader, source
+from xprim.kernels import forget_kernels
 
 register_buffer_reader(read_buffer)
 install_backend(EagerBackend())
@@ -54,6 +55,7 @@ end_threads_at_exit()
 def clear_caches() -> None:
     """Forget all traced and compiled programs that nothing holds any more."""
     clear_functions()
+    forget_kernels()
     clear_executables()
 
 

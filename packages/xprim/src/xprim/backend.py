@@ -36,8 +36,9 @@ class Backend(Protocol):
     compiles: bool
 
     def takes(
-        self, primitive: Primitive, operands: tuple[Any, ...], avals_out: tuple[ShapedArray, ...]
-    ) -> bool:
+        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any],
+        avals_out: tuple[ShapedArray, ...],
+    ) -> bool:  # fmt: skip
         """Return whether this operation goes to `evaluate` rather than to its `numpy` rule."""
 
     def evaluate(
@@ -98,8 +99,9 @@ class HostBackend:
     compiles = False
 
     def takes(
-        self, primitive: Primitive, operands: tuple[Any, ...], avals_out: tuple[ShapedArray, ...]
-    ) -> bool:
+        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any],
+        avals_out: tuple[ShapedArray, ...],
+    ) -> bool:  # fmt: skip
         """Return False."""
         return False
 

@@ -54,7 +54,7 @@ class EagerTrace(Trace):
             backend = self.backend
             if (
                 backend is not HOST
-                and backend.takes(primitive, operands, avals_out)
+                and backend.takes(primitive, operands, params, avals_out)
                 and "effects" not in primitive.rules
             ):
                 return self._compiled(primitive, operands, params, avals_out)

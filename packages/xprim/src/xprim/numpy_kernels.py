@@ -28,7 +28,7 @@ from xprim.jaxpr_passes import dead_code_removed
 from xprim.kernels import Refusal
 from xprim.rules import NumpyCall, Operand
 
-__all__ = ["numpy_function"]
+__all__ = ["numpy_function", "same_elements"]
 
 MAX_EQUATIONS = 64
 _LARGE = 1 << 13  # elements: where new memory costs more than to name the old
@@ -88,7 +88,8 @@ def _check_equation(eqn: Equation) -> None:
 
 def _is_compiled(eqn: Equation) -> bool:
     stand_ins = tuple([ConcreteArray(None, x.aval) for x in eqn.inputs])
-    return EAGER.backend.takes(eqn.primitive, stand_ins, tuple([v.aval for v in eqn.outputs]))
+    avals_out = tuple([v.aval for v in eqn.outputs])
+    return EAGER.backend.takes(eqn.primitive, stand_ins, eqn.params, avals_out)
 
 
 # --- the call of NumPy that equals a rule ---------------------------------------------------------
@@ -135,14 +136,15 @@ def _compared(eqn: Equation, call: NumpyCall) -> Callable[..., Any]:
     def run(*operands: Any) -> Any:
         got = np.asarray(function(*_arguments(call, operands, lambda x: x)))
         expected = np.asarray(rule(*operands, **eqn.params)[0])
-        if not _same(got, expected):
+        if not same_elements(got, expected):
             raise _differs(eqn, function, got, expected)
         return got
 
     return run
 
 
-def _same(a: Any, b: Any) -> bool:
+def same_elements(a: Any, b: Any) -> bool:
+    """Return whether two ndarrays have the same types and elements; a NaN equals any other."""
     if (a.shape, a.dtype) != (b.shape, b.dtype):
         return False
     return a.tobytes() == b.tobytes() or np.array_equal(a, b, equal_nan=dtypes.is_inexact(a.dtype))

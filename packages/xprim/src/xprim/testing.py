@@ -1,7 +1,8 @@
 """Samples: operands and params for each primitive, from which every check of its rules is made.
 
 A primitive's owner gives a table `{primitive name: [Sample, ...]}`. The packages that consume a
-kind of rule bring the checks: `check_shape` here (the `shape` rule against the `numpy` rule),
+kind of rule bring the checks: `check_shape` and `check_ufunc` here (the `shape` rule and the
+`ufunc` rule against the `numpy` rule),
 `xjit.testing.check_lowering`, `xad.testing.check_derivatives`, `xbatch.testing.check_batch`. So a
 stranger's primitive gets the whole suite for one table.
 """
@@ -17,7 +18,11 @@ import numpy as np
 from xprim import dtypes
 from xprim.array import ConcreteArray
 from xprim.avals import shaped_array
+from xprim.jaxpr import ClosedJaxpr
+from xprim.kernels import Refusal
+from xprim.numpy_kernels import numpy_function, same_elements
 from xprim.primitive import Primitive, get_primitive
+from xprim.staging import trace_to_jaxpr
 from xprim.trace import state
 
 
@@ -90,4 +95,28 @@ def check_shape(primitive: Primitive | str, sample: Sample) -> None:
         )
         assert found.dtype == aval.dtype, (
             f"{primitive}: result {i} has dtype {found.dtype}, the shape rule says {aval.dtype}"
+        )
+
+
+def check_ufunc(primitive: Primitive | str, sample: Sample) -> None:
+    """Check that a kernel, which follows the `ufunc` rule, gives what the `numpy` rule gives.
+
+    Raises:
+      AssertionError: naming the result that differs.
+    """
+    if isinstance(primitive, str):
+        primitive = get_primitive(primitive)
+    arrays, params = sample.arrays(), dict(sample.params)
+    traced = trace_to_jaxpr(lambda *xs: primitive.bind(*xs, **params), [x.aval for x in arrays])
+    try:
+        kernel = numpy_function(ClosedJaxpr(*traced))
+    except Refusal:
+        return
+    hosts = [x.to_host() for x in arrays]
+    results = state.run_quietly(kernel, *hosts)
+    expected = state.run_quietly(primitive.rule("numpy"), *hosts, **params)
+    for i, (result, wanted) in enumerate(zip(results, expected, strict=True)):
+        assert same_elements(result, np.asarray(wanted)), (
+            f"{primitive}: result {i} of the kernel is {result}, the numpy rule gives {wanted}"
+            f"\n  where     {primitive.place_of_rule('ufunc')}"
         )

@@ -61,6 +61,11 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     return [x0, x1]
 
 
+def _cost(avals_in: Any, avals_out: Any) -> float:
+    """Say what the twenty rounds save where a compiler joins them: 70 ns for each number."""
+    return 64.0 * float(avals_out[0].size)
+
+
 threefry2x32_p = Primitive(
     "threefry2x32",
     shape=_shape,
@@ -69,4 +74,5 @@ threefry2x32_p = Primitive(
     jvp=ZERO,
     transpose=undefined("the hash is not linear"),
     batch=ELEMENTWISE,
+    cost=_cost,
 )

@@ -42,15 +42,16 @@ class CompilerOnDemand(HostBackend):
     compiles = True
 
     def takes(
-        self, primitive: Primitive, operands: tuple[Any, ...], avals_out: tuple[ShapedArray, ...]
-    ) -> bool:
+        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any],
+        avals_out: tuple[ShapedArray, ...],
+    ) -> bool:  # fmt: skip
         """Import the compiler for an operation that may be large, and let it decide."""
         for aval in avals_out:
             if aval.size >= _SMALL:
-                return _loaded_backend().takes(primitive, operands, avals_out)
+                return _loaded_backend().takes(primitive, operands, params, avals_out)
         for x in operands:
             if x.aval.size >= _SMALL:
-                return _loaded_backend().takes(primitive, operands, avals_out)
+                return _loaded_backend().takes(primitive, operands, params, avals_out)
         return False
 
     def evaluate(

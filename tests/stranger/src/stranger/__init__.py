@@ -10,7 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from xprim import ELEMENTWISE, Array, Primitive, ShapedArray, as_array, get_primitive, undefined
+from xprim import (
+    ELEMENTWISE,
+    Array,
+    NumpyCall,
+    Operand,
+    Primitive,
+    ShapedArray,
+    as_array,
+    get_primitive,
+    undefined,
+)
 
 __all__ = ["softplus", "softplus_p"]
 
@@ -32,6 +42,18 @@ def _shape(x: ShapedArray) -> tuple[ShapedArray, ...]:
 
 def _numpy(x: np.ndarray[Any, Any]) -> tuple[Any, ...]:
     return (np.logaddexp(x, np.zeros((), x.dtype)).astype(x.dtype),)
+
+
+def _ufunc(avals_in: Any, avals_out: Any) -> NumpyCall | None:
+    (x,) = avals_in
+    if x.dtype.itemsize < 4:  # the rule rounds once more
+        return None
+    return NumpyCall(np.logaddexp, (Operand(0), np.zeros((), x.dtype)))
+
+
+def _cost(avals_in: Any, avals_out: Any) -> float:
+    """20 ns for each element in NumPy, 2 to 4 in a compiled program (float32, one core)."""
+    return 16.0 * avals_out[0].size
 
 
 def _stablehlo(builder: Any, operands: Any, avals_in: Any, avals_out: Any) -> tuple[str, ...]:
@@ -61,4 +83,6 @@ softplus_p = Primitive(
     jvp=_jvp,
     transpose=undefined("softplus is not linear"),
     batch=ELEMENTWISE,
+    ufunc=_ufunc,
+    cost=_cost,
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from xnp.primitives import costs
 from xnp.primitives.arg_extremal import arg_batch, arg_numpy, arg_shape, arg_stablehlo
 from xnp.primitives.reductions import least
 from xprim import ZERO, Primitive, undefined
@@ -19,4 +20,5 @@ argmax_p: Primitive = Primitive(
     jvp=ZERO,
     transpose=undefined("it is piecewise constant"),
     batch=arg_batch(lambda: argmax_p),
+    cost=costs.reduction,
 )

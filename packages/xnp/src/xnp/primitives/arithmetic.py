@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import costs
 from xnp.primitives.narrow_dtypes import in_bytes, same_dtype
 from xnp.primitives.shorthand import bind, in_dtype, scalar_like, selected
 from xnp.primitives.table import (
@@ -55,26 +56,26 @@ def _mul_transpose(ct: Any, x: Any, y: Any) -> Any:
 neg_p: Primitive = unary(
     "neg", NUMBER, numpy=same_dtype(np.negative), stablehlo="stablehlo.negate",
     jvp=lambda x_dot, y, x: neg_p.bind(x_dot)[0],
-    linear=lambda ct: neg_p.bind(ct)[0], ufunc=np.negative,
+    linear=lambda ct: neg_p.bind(ct)[0], ufunc=np.negative, cost=costs.arithmetic,
 )  # fmt: skip
 
 add_p: Primitive = binary(
     "add", ANY, numpy=np.add, stablehlo="stablehlo.add",
     jvp=(lambda x_dot, z, x, y: x_dot, lambda y_dot, z, x, y: y_dot),
-    transpose=_add_transpose,
+    transpose=_add_transpose, cost=costs.arithmetic,
 )  # fmt: skip
 
 sub_p: Primitive = binary(
     "sub", NUMBER, numpy=np.subtract, stablehlo="stablehlo.subtract",
     jvp=(lambda x_dot, z, x, y: x_dot, lambda y_dot, z, x, y: neg_p.bind(y_dot)[0]),
-    transpose=_sub_transpose,
+    transpose=_sub_transpose, cost=costs.arithmetic,
 )  # fmt: skip
 
 mul_p: Primitive = binary(
     "mul", ANY, numpy=np.multiply, stablehlo="stablehlo.multiply",
     jvp=(lambda x_dot, z, x, y: mul_p.bind(x_dot, y)[0],
          lambda y_dot, z, x, y: mul_p.bind(x, y_dot)[0]),
-    transpose=_mul_transpose,
+    transpose=_mul_transpose, cost=costs.arithmetic,
 )  # fmt: skip
 
 
@@ -117,6 +118,7 @@ def _div_jvp(primals: Any, tangents: Any) -> Any:
 div_p: Primitive = binary(
     "div", NUMBER, numpy=_div_numpy, stablehlo="stablehlo.divide", jvp=_div_jvp,
     transpose=_div_transpose, ufunc=np.true_divide, ufunc_kinds=INEXACT & NATIVE,
+    cost=costs.division,
 )  # fmt: skip
 
 
@@ -139,7 +141,7 @@ def _rem_wrt_y(y_dot: Any, z: Any, x: Any, y: Any) -> Any:
 
 rem_p: Primitive = binary(
     "rem", INTEGER | FLOATING, numpy=_rem_numpy, stablehlo="stablehlo.remainder",
-    jvp=(lambda x_dot, z, x, y: x_dot, _rem_wrt_y),
+    jvp=(lambda x_dot, z, x, y: x_dot, _rem_wrt_y), cost=costs.division,
 )  # fmt: skip
 
 
@@ -207,6 +209,7 @@ max_p: Primitive = binary(
     stablehlo=_extremum_stablehlo("stablehlo.maximum", "GT"),
     jvp=(lambda x_dot, z, x, y: _chosen(x_dot, x, y, "gt"),
          lambda y_dot, z, x, y: _chosen(y_dot, y, x, "gt")),
+    cost=costs.arithmetic,
 )  # fmt: skip
 
 min_p: Primitive = binary(
@@ -214,6 +217,7 @@ min_p: Primitive = binary(
     stablehlo=_extremum_stablehlo("stablehlo.minimum", "LT"),
     jvp=(lambda x_dot, z, x, y: _chosen(x_dot, x, y, "lt"),
          lambda y_dot, z, x, y: _chosen(y_dot, y, x, "lt")),
+    cost=costs.arithmetic,
 )  # fmt: skip
 
 
@@ -246,6 +250,7 @@ def _abs_jvp(x_dot: Any, y: Any, x: Any) -> Any:
 abs_p: Primitive = unary(
     "abs", SIGNED | INEXACT, numpy=_abs_numpy, stablehlo=retyped_stablehlo("stablehlo.abs"),
     jvp=_abs_jvp, out_dtype=lambda dtype: real_dtype(dtype) if dtype in COMPLEX else None,
+    cost=costs.arithmetic,
 )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import costs
 from xnp.primitives.narrow_dtypes import BYTES, same_dtype
 from xnp.primitives.table import BITS, INTEGER, binary, retyped_stablehlo, unary
 from xprim import ZERO, dtypes
@@ -18,18 +19,24 @@ from xprim.contracts import Builder
 
 and_p = binary(
     "and", BITS, numpy=same_dtype(np.bitwise_and), stablehlo="stablehlo.and", jvp=ZERO,
-    ufunc=np.bitwise_and,
+    ufunc=np.bitwise_and, cost=costs.arithmetic,
 )  # fmt: skip
 or_p = binary(
     "or", BITS, numpy=same_dtype(np.bitwise_or), stablehlo="stablehlo.or", jvp=ZERO,
-    ufunc=np.bitwise_or,
+    ufunc=np.bitwise_or, cost=costs.arithmetic,
 )  # fmt: skip
 xor_p = binary(
     "xor", BITS, numpy=same_dtype(np.bitwise_xor), stablehlo="stablehlo.xor", jvp=ZERO,
-    ufunc=np.bitwise_xor,
+    ufunc=np.bitwise_xor, cost=costs.arithmetic,
 )  # fmt: skip
 not_p = unary(
-    "not", BITS, numpy=same_dtype(np.invert), stablehlo="stablehlo.not", jvp=ZERO, ufunc=np.invert
+    "not",
+    BITS,
+    numpy=same_dtype(np.invert),
+    stablehlo="stablehlo.not",
+    jvp=ZERO,
+    ufunc=np.invert,
+    cost=costs.arithmetic,
 )
 
 

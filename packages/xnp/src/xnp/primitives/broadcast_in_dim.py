@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import costs
 from xprim import (
     LINEAR,
     STRUCTURAL,
@@ -128,4 +129,5 @@ broadcast_in_dim_p = Primitive(
     physical=STRUCTURAL,
     print=_printed,
     ufunc=_ufunc,
+    cost=costs.nothing,
 )

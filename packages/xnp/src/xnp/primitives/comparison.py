@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import costs
 from xnp.primitives.shorthand import bind
 from xnp.primitives.table import (
     ANY,
@@ -50,7 +51,7 @@ def _comparison_type(dtype: np.dtype[Any]) -> str:
 def _comparison(name: str, kinds: Kinds, ufunc: Any, direction: str, **more: Any) -> Primitive:
     return binary(
         name, kinds, numpy=ufunc, stablehlo=_compare_stablehlo(direction), jvp=ZERO,
-        out_dtype=dtypes.bool_, **more,
+        out_dtype=dtypes.bool_, cost=costs.arithmetic, **more,
     )  # fmt: skip
 
 

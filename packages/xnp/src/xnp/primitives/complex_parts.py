@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import costs
 from xnp.primitives.shorthand import bind
 from xnp.primitives.table import (
     COMPLEX,
@@ -64,12 +65,14 @@ real_p = unary(
     "real", COMPLEX, numpy=np.real, stablehlo=retyped_stablehlo("stablehlo.real"),
     jvp=lambda x_dot, y, x: bind("real", x_dot),
     linear=lambda ct: bind("complex", ct, _with_zero(ct)), out_dtype=_part_dtype,
+    cost=costs.nothing,
 )  # fmt: skip
 
 imag_p = unary(
     "imag", COMPLEX, numpy=np.imag, stablehlo=retyped_stablehlo("stablehlo.imag"),
     jvp=lambda x_dot, y, x: bind("imag", x_dot),
     linear=lambda ct: bind("complex", _with_zero(ct), bind("neg", ct)), out_dtype=_part_dtype,
+    cost=costs.nothing,
 )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import costs
 from xnp.primitives.conv_dimensions import (
     ConvDimensionNumbers,
     dilated,
@@ -374,4 +375,5 @@ conv_general_dilated_p: Primitive = Primitive(
     jvp=multilinear(0, 1),
     transpose=_transpose,
     batch=_batch,
+    cost=costs.product,
 )

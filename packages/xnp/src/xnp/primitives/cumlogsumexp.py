@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import costs
 from xnp.primitives.along import linear_recurrence, shifted
 from xnp.primitives.cumulative import cumulative_batch, cumulative_shape, cumulative_stablehlo
 from xnp.primitives.inner_programs import traced
@@ -180,4 +181,5 @@ cumlogsumexp_p: Primitive = Primitive(
     jvp=_jvp,
     transpose=undefined("it is not linear"),
     batch=cumulative_batch(lambda: cumlogsumexp_p),
+    cost=costs.special,
 )

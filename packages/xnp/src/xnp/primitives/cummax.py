@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from xnp.primitives import costs
 from xnp.primitives.cum_extremal import extremal_jvp
 from xnp.primitives.cumulative import (
     cumulative_batch,
@@ -25,4 +26,5 @@ cummax_p: Primitive = Primitive(
     jvp=extremal_jvp(lambda: cummax_p),
     transpose=undefined("it is not linear"),
     batch=cumulative_batch(lambda: cummax_p),
+    cost=costs.nothing,
 )

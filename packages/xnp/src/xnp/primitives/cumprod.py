@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import costs
 from xnp.primitives.along import linear_recurrence, shifted
 from xnp.primitives.cumulative import (
     cumulative_batch,
@@ -46,4 +47,5 @@ cumprod_p: Primitive = Primitive(
     jvp=_jvp,
     transpose=undefined("it is not linear"),
     batch=cumulative_batch(lambda: cumprod_p),
+    cost=costs.nothing,
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import costs
 from xnp.primitives.cumulative import (
     cumulative_batch,
     cumulative_numpy,
@@ -30,4 +31,5 @@ cumsum_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_transpose,
     batch=cumulative_batch(lambda: cumsum_p),
+    cost=costs.nothing,
 )

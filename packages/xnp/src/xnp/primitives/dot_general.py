@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import costs
 from xnp.primitives.precision import DotAlgorithm, DotAlgorithmPreset, precision_attribute
 from xnp.primitives.widened import TWO_BITS, widened
 from xprim import (
@@ -428,4 +429,5 @@ dot_general_p: Primitive = Primitive(
     transpose=_transpose,
     batch=_batch,
     print=_printed,
+    cost=costs.product,
 )

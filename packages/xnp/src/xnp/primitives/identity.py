@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import costs
 from xnp.primitives.table import ANY, unary
 from xprim import STRUCTURAL, ZERO, Linear, Primitive, Zero, dtypes, state
 from xprim.contracts import Builder
@@ -22,11 +23,12 @@ def _same_names(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any
 copy_p: Primitive = unary(
     "copy", ANY | {dtypes.float0}, numpy=np.copy, stablehlo=_same_names,
     jvp=lambda x_dot, y, x: copy_p.bind(x_dot)[0], linear=lambda ct: copy_p.bind(ct)[0],
-    physical=STRUCTURAL,
+    physical=STRUCTURAL, cost=costs.nothing,
 )  # fmt: skip
 
 stop_gradient_p = unary(
     "stop_gradient", ANY, numpy=lambda x: x, stablehlo=_same_names, jvp=ZERO, physical=STRUCTURAL,
+    cost=costs.nothing,
 )  # fmt: skip
 
 

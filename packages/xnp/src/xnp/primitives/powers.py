@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import costs
 from xnp.primitives.arithmetic import div_p, mul_p
 from xnp.primitives.narrow_dtypes import in_wider
 from xnp.primitives.shorthand import (
@@ -119,6 +120,7 @@ pow_p = Primitive(
     jvp=_pow_jvp,
     transpose=undefined("it is not linear"),
     batch=ELEMENTWISE,
+    cost=costs.nothing,
 )
 
 
@@ -197,7 +199,7 @@ def _square_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) 
 
 square_p = unary(
     "square", NUMBER, numpy=lambda x: np.multiply(x, x), stablehlo=_square_stablehlo,
-    jvp=lambda x_dot, y, x: mul(x_dot, scaled(x, 2)), ufunc=_square_ufunc,
+    jvp=lambda x_dot, y, x: mul(x_dot, scaled(x, 2)), ufunc=_square_ufunc, cost=costs.arithmetic,
 )  # fmt: skip
 
 sqrt_p = unary(
@@ -215,6 +217,7 @@ rsqrt_p = unary(
 cbrt_p = unary(
     "cbrt", FLOATING, numpy=np.cbrt, stablehlo="stablehlo.cbrt", tunable=True,
     jvp=lambda x_dot, y, x: mul(x_dot, scaled(bind("integer_pow", y, y=-2), 1 / 3)),
+    cost=costs.nothing,
 )  # fmt: skip
 
 

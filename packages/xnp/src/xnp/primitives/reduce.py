@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from xnp.primitives import costs
 from xnp.primitives.reductions import reduced_axis_last
 from xnp.primitives.shorthand import broadcasted, concatenated, reshaped, sliced
 from xprim import (
@@ -235,4 +236,5 @@ reduce_p: Primitive = Primitive(
     transpose=undefined("a reduction by a program is not linear"),
     batch=_batch,
     call_like=True,
+    cost=costs.reduction,
 )

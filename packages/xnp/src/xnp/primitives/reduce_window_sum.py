@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import costs
 from xnp.primitives.reductions import total_dtype
 from xnp.primitives.shorthand import bind, filled
 from xnp.primitives.table import NUMBER
@@ -75,4 +76,5 @@ reduce_window_sum_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_transpose,
     batch=windows_batch(lambda: reduce_window_sum_p),
+    cost=costs.reduction,
 )

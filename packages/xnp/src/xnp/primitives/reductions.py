@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import costs
 from xnp.primitives.shorthand import (
     add,
     bind,
@@ -330,6 +331,7 @@ def _chooser(name: str, ufunc: Any, init: Init, op: str) -> Primitive:
         jvp=_chooser_jvp(lambda: primitive),
         transpose=undefined("it is not linear"),
         batch=reduction_batch(lambda: primitive),
+        cost=costs.reduction,
     )
     return primitive
 
@@ -344,6 +346,7 @@ def _bitwise(name: str, ufunc: Any, init: Init, op: str) -> Primitive:
         jvp=ZERO,
         transpose=undefined("integers and booleans have no cotangents"),
         batch=reduction_batch(lambda: primitive),
+        cost=costs.reduction,
     )
     return primitive
 
@@ -357,6 +360,7 @@ reduce_sum_p: Primitive = Primitive(
     transpose=_sum_transpose,
     batch=reduction_batch(lambda: reduce_sum_p),
     ufunc=_sum_ufunc,
+    cost=costs.reduction,
 )
 
 reduce_prod_p: Primitive = Primitive(
@@ -367,6 +371,7 @@ reduce_prod_p: Primitive = Primitive(
     jvp=_prod_jvp,
     transpose=undefined("it is not linear"),
     batch=reduction_batch(lambda: reduce_prod_p),
+    cost=costs.reduction,
 )
 
 reduce_max_p = _chooser("reduce_max", np.maximum, least, "stablehlo.maximum")

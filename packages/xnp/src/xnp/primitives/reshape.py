@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import costs
 from xprim import LINEAR, STRUCTURAL, NumpyCall, Operand, Primitive, ShapedArray, shaped_array
 from xprim.contracts import BatchAxis, Builder
 
@@ -58,4 +59,5 @@ reshape_p: Primitive = Primitive(
     batch=_batch,
     physical=STRUCTURAL,
     ufunc=_ufunc,
+    cost=costs.nothing,
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from xnp.primitives import costs
 from xnp.primitives.positions import bumped
 from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray
 from xprim.contracts import BatchAxis, Builder
@@ -52,4 +53,5 @@ rev_p: Primitive = Primitive(
     transpose=_transpose,
     batch=_batch,
     physical=STRUCTURAL,
+    cost=costs.nothing,
 )

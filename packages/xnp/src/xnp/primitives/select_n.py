@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import costs
 from xnp.primitives.shorthand import bind, scalar_like
 from xnp.primitives.table import common_dtype, common_shape, repeated, summed
 from xprim import (
@@ -125,4 +126,5 @@ select_n_p = Primitive(
     batch=ELEMENTWISE,
     physical=STRUCTURAL,
     ufunc=_ufunc,
+    cost=costs.choice,
 )

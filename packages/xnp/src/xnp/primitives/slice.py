@@ -10,6 +10,7 @@ import builtins
 import functools
 from typing import Any
 
+from xnp.primitives import costs
 from xnp.primitives.positions import inserted
 from xnp.primitives.shorthand import bind, filled
 from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray, shaped_array
@@ -98,4 +99,5 @@ slice_p: Primitive = Primitive(
     transpose=_transpose,
     batch=_batch,
     physical=STRUCTURAL,
+    cost=costs.nothing,
 )

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import costs
 from xnp.primitives.along import take_along
 from xnp.primitives.positions import index_dtype_for
 from xnp.primitives.shorthand import bind
@@ -156,4 +157,5 @@ sort_p: Primitive = Primitive(
     jvp=_jvp,
     transpose=undefined("it is not linear"),
     batch=_batch,
+    cost=costs.nothing,
 )

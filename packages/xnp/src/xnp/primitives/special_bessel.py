@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import costs
 from xnp.primitives.chebyshev import I0E_LARGE, I0E_SMALL, I1E_LARGE, I1E_SMALL, chebyshev
 from xnp.primitives.shorthand import (
     add,
@@ -93,12 +94,13 @@ bessel_i0e_p = unary(
     "bessel_i0e", FLOATING, numpy=in_float64(_i0e64), stablehlo=_i0e_stablehlo,
     # I0' = I1, so d/dx exp(-|x|) I0 = exp(-|x|) I1 - sign(x) y
     jvp=lambda x_dot, y, x: mul(x_dot, sub(bind("bessel_i1e", x), mul(bind("sign", x), y))),
+    cost=costs.special,
 )  # fmt: skip
 
 bessel_i1e_p = unary(
     "bessel_i1e", FLOATING, numpy=in_float64(_i1e64),
     stablehlo=in_float32_stablehlo("chlo.bessel_i1e"),
-    jvp=lambda x_dot, y, x: mul(x_dot, _i1e_slope(y, x)),
+    jvp=lambda x_dot, y, x: mul(x_dot, _i1e_slope(y, x)), cost=costs.special,
 )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import costs
 from xnp.primitives.chebyshev import ERF_SMALL, ERFC_LARGE, chebyshev
 from xnp.primitives.shorthand import bind, filled, mul, neg, scalar_like, scaled
 from xnp.primitives.table import FLOATING, retyped_stablehlo, unary
@@ -139,12 +140,12 @@ def _gauss(x: Any) -> Any:
 
 erf_p = unary(
     "erf", FLOATING, numpy=in_float64(erf64), stablehlo=in_float32_stablehlo("chlo.erf"),
-    jvp=lambda x_dot, y, x: mul(x_dot, scaled(_gauss(x), _SLOPE)),
+    jvp=lambda x_dot, y, x: mul(x_dot, scaled(_gauss(x), _SLOPE)), cost=costs.special,
 )  # fmt: skip
 
 erfc_p = unary(
     "erfc", FLOATING, numpy=in_float64(erfc64), stablehlo=in_float32_stablehlo("chlo.erfc"),
-    jvp=lambda x_dot, y, x: mul(x_dot, scaled(_gauss(x), -_SLOPE)),
+    jvp=lambda x_dot, y, x: mul(x_dot, scaled(_gauss(x), -_SLOPE)), cost=costs.special,
 )  # fmt: skip
 
 erf_inv_p = unary(
@@ -153,4 +154,5 @@ erf_inv_p = unary(
     # 1 / erf'(y)
     jvp=lambda x_dot, y, x: mul(x_dot, mul(scalar_like(y, 1 / _SLOPE),
                                            bind("exp", bind("square", y)))),
+    cost=costs.special,
 )  # fmt: skip

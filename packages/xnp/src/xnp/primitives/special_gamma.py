@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import costs
 from xnp.primitives.chebyshev import DIGAMMA, DIGAMMA_ROOT, LGAMMA, chebyshev
 from xnp.primitives.shorthand import add, bind, mul, neg, scalar_like
 from xnp.primitives.special_error import in_float32_stablehlo, in_float64
@@ -161,13 +162,13 @@ def unsupported(function: str, operand: str) -> Any:
 
 lgamma_p = unary(
     "lgamma", FLOATING, numpy=in_float64(lgamma64), stablehlo=in_float32_stablehlo("chlo.lgamma"),
-    jvp=lambda x_dot, y, x: mul(x_dot, bind("digamma", x)),
+    jvp=lambda x_dot, y, x: mul(x_dot, bind("digamma", x)), cost=costs.special,
 )  # fmt: skip
 
 digamma_p = unary(
     "digamma", FLOATING, numpy=in_float64(digamma64),
     stablehlo=in_float32_stablehlo("chlo.digamma"),
-    jvp=lambda x_dot, y, x: mul(x_dot, bind("polygamma", scalar_like(x, 1), x)),
+    jvp=lambda x_dot, y, x: mul(x_dot, bind("polygamma", scalar_like(x, 1), x)), cost=costs.special,
 )  # fmt: skip
 
 polygamma_p = binary(
@@ -175,6 +176,7 @@ polygamma_p = binary(
     stablehlo=in_float32_stablehlo("chlo.polygamma"),
     jvp=(unsupported("polygamma", "m"),
          lambda x_dot, y, m, x: mul(x_dot, bind("polygamma", add(m, scalar_like(m, 1)), x))),
+    cost=costs.special,
 )  # fmt: skip
 
 zeta_p = binary(
@@ -183,4 +185,5 @@ zeta_p = binary(
     jvp=(unsupported("zeta", "x"),
          lambda q_dot, z, s, q: mul(
              q_dot, mul(neg(s), bind("zeta", add(s, scalar_like(s, 1)), q)))),
+    cost=costs.special,
 )  # fmt: skip

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import costs
 from xnp.primitives.shorthand import add, bind, mul, neg, scalar_like, sub
 from xnp.primitives.special_gamma import unsupported
 from xnp.primitives.table import FLOATING, binary, elementwise_shape, repeated
@@ -245,23 +246,26 @@ igamma_p = binary(
     "igamma", FLOATING, numpy=_numpy(_igamma), stablehlo=_stablehlo(_igamma),
     jvp=(lambda a_dot, y, a, x: mul(a_dot, bind("igamma_grad_a", a, x)),
          lambda x_dot, y, a, x: mul(x_dot, _gamma_density(a, x))),
+    cost=costs.special,
 )  # fmt: skip
 
 igammac_p = binary(
     "igammac", FLOATING, numpy=_numpy(_igammac), stablehlo=_stablehlo(_igammac),
     jvp=(lambda a_dot, y, a, x: neg(mul(a_dot, bind("igamma_grad_a", a, x))),
          lambda x_dot, y, a, x: neg(mul(x_dot, _gamma_density(a, x)))),
+    cost=costs.special,
 )  # fmt: skip
 
 igamma_grad_a_p = binary(
     "igamma_grad_a", FLOATING, numpy=_numpy(_igamma_grad_a), stablehlo=_stablehlo(_igamma_grad_a),
-    jvp=(unsupported("igamma_grad_a", "a"), unsupported("igamma_grad_a", "x")),
+    jvp=(unsupported("igamma_grad_a", "a"), unsupported("igamma_grad_a", "x")), cost=costs.special,
 )  # fmt: skip
 
 random_gamma_grad_p = binary(
     "random_gamma_grad", FLOATING, numpy=_numpy(_random_gamma_grad),
     stablehlo=_stablehlo(_random_gamma_grad),
     jvp=(unsupported("random_gamma_grad", "a"), unsupported("random_gamma_grad", "x")),
+    cost=costs.special,
 )  # fmt: skip
 
 
@@ -294,4 +298,5 @@ regularized_incomplete_beta_p = Primitive(
     jvp=_betainc_jvp,
     transpose=undefined("it is not linear"),
     batch=ELEMENTWISE,
+    cost=costs.special,
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from xnp.primitives import costs
 from xnp.primitives.shorthand import bind, filled
 from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray, Zero, shaped_array
 from xprim.contracts import Builder
@@ -72,4 +73,5 @@ split_p: Primitive = Primitive(
     transpose=_transpose,
     batch=_batch,
     physical=STRUCTURAL,
+    cost=costs.nothing,
 )

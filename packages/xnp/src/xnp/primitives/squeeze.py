@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import costs
 from xnp.primitives.positions import bumped
 from xnp.primitives.shorthand import reshaped
 from xprim import LINEAR, STRUCTURAL, NumpyCall, Operand, Primitive, ShapedArray, shaped_array
@@ -65,4 +66,5 @@ squeeze_p: Primitive = Primitive(
     batch=_batch,
     physical=STRUCTURAL,
     ufunc=_ufunc,
+    cost=costs.nothing,
 )

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import costs
 from xnp.primitives.along import take_along
 from xnp.primitives.comparison import total_order_key
 from xnp.primitives.sort import comparable
@@ -88,4 +89,5 @@ top_k_p: Primitive = Primitive(
     jvp=_jvp,
     transpose=undefined("it is not linear"),
     batch=_batch,
+    cost=costs.nothing,
 )

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import costs
 from xnp.primitives.arithmetic import mul_p, neg_p
 from xnp.primitives.shorthand import add, bind, div, mul, neg, scalar_like, sub
 from xnp.primitives.table import FLOATING, INEXACT, binary, retyped_stablehlo, unary
@@ -37,15 +38,16 @@ def _one_plus_square(x: Any) -> Any:
 
 sin_p = unary(
     "sin", INEXACT, numpy=np.sin, stablehlo="stablehlo.sine", tunable=True,
-    jvp=lambda x_dot, y, x: mul_p.bind(x_dot, cos_p.bind(x)[0])[0],
+    jvp=lambda x_dot, y, x: mul_p.bind(x_dot, cos_p.bind(x)[0])[0], cost=costs.nothing,
 )  # fmt: skip
 cos_p: Primitive = unary(
     "cos", INEXACT, numpy=np.cos, stablehlo="stablehlo.cosine", tunable=True,
     jvp=lambda x_dot, y, x: neg_p.bind(mul_p.bind(x_dot, sin_p.bind(x)[0])[0])[0],
+    cost=costs.nothing,
 )  # fmt: skip
 tan_p = unary(
     "tan", INEXACT, numpy=np.tan, stablehlo="stablehlo.tan", tunable=True,
-    jvp=lambda x_dot, y, x: mul(x_dot, _one_plus_square(y)),
+    jvp=lambda x_dot, y, x: mul(x_dot, _one_plus_square(y)), cost=costs.nothing,
 )  # fmt: skip
 asin_p = unary(
     "asin", INEXACT, numpy=np.arcsin, stablehlo=_formula("chlo.asin"),
@@ -65,6 +67,7 @@ atan2_p = binary(
     "atan2", FLOATING, numpy=np.arctan2, stablehlo="stablehlo.atan2",
     jvp=(lambda x_dot, z, x, y: mul(x_dot, div(y, add(_squared(x), _squared(y)))),
          lambda y_dot, z, x, y: mul(y_dot, div(neg(x), add(_squared(x), _squared(y))))),
+    cost=costs.nothing,
 )  # fmt: skip
 
 sinh_p = unary(

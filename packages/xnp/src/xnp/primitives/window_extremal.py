@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import costs
 from xnp.primitives.reduce_window_sum import attributes_of
 from xnp.primitives.reductions import total_dtype
 from xnp.primitives.select_and_gather_add import select_and_gather_add_p
@@ -64,5 +65,6 @@ def window_extremal(name: str, ufunc: np.ufunc, op: str, neutral: Any, select: s
         jvp=jvp_rule,
         transpose=undefined("it is not linear"),
         batch=windows_batch(lambda: primitive),
+        cost=costs.reduction,
     )
     return primitive
