@@ -34,3 +34,12 @@ def test_device_put_checks_where_arrays_are():
     if len(devices()) > 1:
         with pytest.raises(ValueError, match="device_put: an array is not where src says"):
             device_put(x, device, src=devices()[1])
+
+
+def test_commitment_is_kept_beside_the_oracle_whose_shardings_do_not_know_it():
+    pytest.importorskip("jax")
+    f = jit(lambda x: x + 1)
+    assert not f(np.ones(2, np.float32)).committed
+    committed = jit(lambda x: x + 1, device=devices("cpu")[0])
+    assert committed(np.ones(2, np.float32)).committed
+    assert not f(np.ones(2, np.float32)).committed

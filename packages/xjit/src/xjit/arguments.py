@@ -10,7 +10,7 @@ Neighbours: `jit` and `stages` use both.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import xtree
@@ -29,13 +29,17 @@ class Signature(Roles):
 
     Args:
       fun: the function.
-      options: the keyword arguments of `jit`.
+      options: keyword arguments of `jit`: `static_argnums`, `donate_argnames`, ...
+      api: the public function that takes them, for errors.
     """
 
-    __slots__ = ("declared", "donate_names", "donate_nums", "donates", "flatten",
+    __slots__ = ("api", "declared", "donate_names", "donate_nums", "donates", "flatten",
                  "has_static", "name", "parameters", "static_names", "static_nums")  # fmt: skip
 
-    def __init__(self, fun: Callable[..., Any], options: dict[str, Any]) -> None:
+    def __init__(
+        self, fun: Callable[..., Any], options: Mapping[str, Any], api: str = "jit"
+    ) -> None:
+        self.api = api
         self.name = name_of(fun, type(fun).__name__)
         declared = self.declared = _parameters_of(fun)
         self.parameters = None if declared is None else _positional_names(declared)
@@ -53,7 +57,7 @@ class Signature(Roles):
             set(self.static_nums) & set(self.donate_nums))  # fmt: skip
         if both:
             raise ValueError(
-                f"jit: arguments of {self.name} cannot be both static and donated: "
+                f"{api}: arguments of {self.name} cannot be both static and donated: "
                 f"{sorted(both, key=str)}."
             )
 
@@ -61,8 +65,8 @@ class Signature(Roles):
         self, kind: str, nums: Any, names: Any, everything: frozenset[str] | None
     ) -> tuple[tuple[int, ...], frozenset[str]]:
         """Return positions and names; where one was given, the other follows from the function."""
-        positions = _integers(nums, f"{kind}_argnums")
-        words = _strings(names, f"{kind}_argnames")
+        positions = _integers(nums, f"{self.api}: {kind}_argnums")
+        words = _strings(names, f"{self.api}: {kind}_argnames")
         self._check_words(kind, words, everything)
         parameters = self.parameters
         if parameters is None:
@@ -79,14 +83,14 @@ class Signature(Roles):
         for word in words:
             if everything is not None and word not in everything:
                 raise ValueError(
-                    f"jit: {kind}_argnames names {word!r}, which {self.name} does not have."
+                    f"{self.api}: {kind}_argnames names {word!r}, which {self.name} does not have."
                     f"\n  expected  some of {', '.join(sorted(everything))}"
                 )
 
     def _checked_position(self, kind: str, i: int, count: int) -> int:
         if not -count <= i < count and not self._takes_more(i):
             raise ValueError(
-                f"jit: {kind}_argnums has {i}, but {self.name} takes {count} positional "
+                f"{self.api}: {kind}_argnums has {i}, but {self.name} takes {count} positional "
                 f"argument{'' if count == 1 else 's'}."
                 f"\n  expected  an int from {-count} to {count - 1}"
             )
@@ -94,6 +98,11 @@ class Signature(Roles):
 
     def _takes_more(self, position: int) -> bool:
         return position >= 0 and self.parameters is not None and self.parameters[-1:] == ["*"]
+
+    def key(self) -> tuple[Any, ...]:
+        """Return what programs depend on."""
+        return (self.static_nums, tuple(sorted(self.static_names)), self.donate_nums,
+                tuple(sorted(self.donate_names)))  # fmt: skip
 
     def is_static(self, place: int | str, count: int) -> bool:
         """Return whether the argument at a place is static, of `count` positional ones."""
@@ -150,7 +159,7 @@ class Signature(Roles):
         if hasattr(value, "__array__"):
             hint = "leave it out of the static arguments: arrays are traced"
         raise ValueError(
-            f"jit: the static argument {name} of {self.name} is not hashable."
+            f"{self.api}: the static argument {name} of {self.name} is not hashable."
             f"\n  got       {described(value)}\n  hint      {hint}"
         )
 
@@ -233,8 +242,9 @@ class Arguments:
             except TypeError:
                 raise self._not_an_array(i, leaf) from None
             except OverflowError as error:
+                name, signature = self.names()[i], self.signature
                 raise OverflowError(
-                    f"jit: the argument {self.names()[i]} of {self.signature.name}: {error}"
+                    f"{signature.api}: the argument {name} of {signature.name}: {error}"
                 ) from None
         return found
 
@@ -265,14 +275,14 @@ class Arguments:
         return found
 
     def _not_an_array(self, i: int, leaf: Any) -> TypeError:
-        name, fun = self.names()[i], self.signature.name
-        refuse_masked(leaf, f"jit: the argument {name} of {fun}")
+        name, fun, api = self.names()[i], self.signature.name, self.signature.api
+        refuse_masked(leaf, f"{api}: the argument {name} of {fun}")
         argument = name.split("[")[0].split(".")[0]
         hint = f"if it is an option, make it static: static_argnames={argument!r}"
         if hasattr(leaf, "dtype"):
             hint = "NumPy arrays of numbers and booleans can be traced; convert it with .astype"
         return TypeError(
-            f"jit: the argument {name} of {fun} is not an array of numbers."
+            f"{api}: the argument {name} of {fun} is not an array of numbers."
             f"\n  got       {described(leaf)}: {brief(leaf)}"
             "\n  expected  an Array, a NumPy array or a number, or a tree of them"
             f"\n  hint      {hint}"
@@ -343,7 +353,7 @@ def _integers(value: Any, option: str) -> tuple[int, ...]:
         return ()
     found = tuple(value) if isinstance(value, Iterable) else (value,)
     if not all(isinstance(i, int) and not isinstance(i, bool) for i in found):
-        raise TypeError(f"jit: {option} must be an integer or several, got {value!r}.")
+        raise TypeError(f"{option} must be an integer or several, got {value!r}.")
     return found
 
 
@@ -353,7 +363,7 @@ def _strings(value: Any, option: str) -> list[str]:
     several = isinstance(value, Iterable) and not isinstance(value, str)
     found: Iterable[Any] = tuple(value) if several else (value,)
     if not all(isinstance(word, str) for word in found):
-        raise TypeError(f"jit: {option} must be a string or several, got {value!r}.")
+        raise TypeError(f"{option} must be a string or several, got {value!r}.")
     return list(found)
 
 

@@ -12,13 +12,10 @@ from __future__ import annotations
 from typing import Any
 
 from xjit import jaxlib_gateway as gateway
+from xjit.deleted import DeletedBuffer, give_up, raise_deleted
 from xjit.placement import (
-    Gone,
     buffers_at,
     default_placement,
-    device_at,
-    give_up,
-    raise_gone,
 )
 from xjit.shardings import SingleDeviceSharding
 from xjit.transfer import copy_to_host_async
@@ -50,8 +47,8 @@ def _buffer_of(x: ConcreteArray) -> Any:
     buffer = x._buffer
     if buffer is None:
         (buffer,) = buffers_at(default_placement(), [x])
-    elif type(buffer) is Gone:
-        raise_gone(x.aval.str_long(), buffer)
+    elif type(buffer) is DeletedBuffer:
+        raise_deleted(x.aval.str_long(), buffer)
     return buffer
 
 
@@ -82,14 +79,14 @@ def _device(self: ConcreteArray) -> Any:
     """The device that holds the array; the default one for an array that is on the host."""
     buffer = self._buffer
     if buffer is None:
-        return device_at(default_placement())
+        return default_placement().device
     return gateway.device_of(_buffer_of(self))
 
 
 def _devices(self: ConcreteArray) -> set[Any]:
     """Return the set of devices that hold the array."""
     if self._buffer is None:
-        return {device_at(default_placement())}
+        return {default_placement().device}
     return set(gateway.devices_of(_buffer_of(self)))
 
 
@@ -107,14 +104,14 @@ def _committed(self: ConcreteArray) -> bool:
 def _delete(self: ConcreteArray) -> None:
     """Give up the memory; using the array afterwards is an error."""
     buffer = self._buffer
-    give_up(self, Gone("was deleted"))
-    if buffer is not None and type(buffer) is not Gone:
+    give_up(self, DeletedBuffer("was deleted"))
+    if buffer is not None and type(buffer) is not DeletedBuffer:
         gateway.delete(buffer)
 
 
 def _is_deleted(self: ConcreteArray) -> bool:
     """Whether the array was deleted or donated."""
-    return type(self._buffer) is Gone
+    return type(self._buffer) is DeletedBuffer
 
 
 def _on_device_size_in_bytes(self: ConcreteArray) -> int:

@@ -1,85 +1,91 @@
-"""Calls of a compiled function that are not the fast case: trace, compile, find, transform.
+"""Calls of compiled functions the long way: trace, find what was compiled, run, or transform.
 
-`Calls` belongs to one `jit(f)`. A call is taken apart and looked up in the function's cache by
-(structure, static values, abstract values, options); a miss traces the function once. The cache
-itself belongs to the function's key, so another `jit` of an equal function finds it. Under a
-transformation (a trace other than evaluation) a call is one equation, `jit`.
+`Calls` belongs to one `jit(f)` or `pmap(f)`. A call is taken apart and looked up in the function's
+cache by (structure, static values, abstract values, options); a miss traces the function once. The
+cache itself belongs to the function's key, so another `jit` of an equal function finds it. Under a
+transformation (a trace other than evaluation) a call is one equation.
 
-Neighbours: `jit` has the fast case, `arguments` takes calls apart, `program` runs.
+Neighbours: `jit` says what is its own, as `xpar.pmap` does; `dispatch` is the short way,
+`arguments` takes calls apart, `function_caches` keeps traces, `program` runs.
 """
 
 from __future__ import annotations
 
+import abc
 import functools
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from xjit.arguments import Arguments, Signature, explain_miss
+from xjit.arguments import Arguments, Signature
 from xjit.checks import check_finite
+from xjit.deleted import DeletedBuffer
 from xjit.dispatch import Dispatcher
-from xjit.function_caches import (
-    Flat,
-    FunctionCache,
-    Traced,
-    cache_for,
-    check_captured,
-    check_captured_values,
-)
-from xjit.jit_primitive import jit_p
-from xjit.placement import Gone, committed_to, moved
-from xjit.program import Program, entry_of, owned, start_failed
-from xjit.shardings import device_named_by, one_device_in
+from xjit.function_caches import FlatFunction, Traced, Traces, check_captured_values
+from xjit.placement import OneDevice, Placement, moved
+from xjit.program import Program, start_failed
 from xjit.stages import Lowered, TracedFunction
 from xprim import (
     EAGER,
     ConcreteArray,
-    Jaxpr,
+    ShapedArray,
     Tracer,
     close_over,
     config,
-    eval_closed,
     state,
     trace_to_jaxpr,
 )
-from xprim.argument_keys import arguments_key
-from xprim.function_keys import Identity, why_not_shared
-from xprim.tracebacks import shorten
-from xprim.wording import place_of
+from xprim.function_keys import describe_function
+from xprim.tracebacks import boundary, shorten
 
-logger = logging.getLogger("xjit")
+__all__ = ["Arguments", "Calls", "FlatFunction", "Signature", "Traced"]
 
 _values = config.values
 
-# A function that sees something new at every trace (a counter) is not traced anew for it for ever.
-_MAX_CHANGES = 16
 
-
-class Calls:
-    """The slow case of one jitted function.
+class Calls(abc.ABC):
+    """The long way of one compiled function.
 
     Args:
       fun: the function.
-      options: the keyword arguments of `jit`.
+      signature: which of its arguments are static and which donated.
+      options: what its programs depend on beside that.
+      keep_unused: whether arguments that nothing needs are passed to programs.
+      compiler_options: settings of XLA by name.
+      out_placement: where results are put after a call, None leaves them where they are.
     """
 
-    def __init__(self, fun: Callable[..., Any], options: dict[str, Any]) -> None:
+    def __init__(
+        self, fun: Callable[..., Any], signature: Signature, options: Hashable, *,
+        keep_unused: bool = False, compiler_options: dict[str, Any] | None = None,
+        out_placement: OneDevice | None = None,
+    ) -> None:  # fmt: skip
         self.fun = fun
-        self.signature = Signature(fun, options)
-        self.name = self.signature.name
-        self.inline = bool(options["inline"])
-        self.keep_unused = bool(options["keep_unused"])
-        self.compiler_options = dict(options["compiler_options"] or {})
-        self.placement = _chosen_placement(options)
-        out_device = one_device_in(options["out_shardings"], "jit(out_shardings)")
-        self.out_placement = None if out_device is None else committed_to(out_device)
+        self.signature = signature
+        self.name = signature.name
+        self.keep_unused = keep_unused
+        self.compiler_options = dict(compiler_options or {})
+        self.out_placement = out_placement
+        self.option_key = (signature.key(), keep_unused, options,
+                           tuple(sorted(self.compiler_options.items())))  # fmt: skip
         self.dispatcher = Dispatcher(
-            self.signature, functools.partial(start_failed, self.name),
-            Gone(f"was donated to {self.name}"),
+            signature, functools.partial(start_failed, self.name),
+            DeletedBuffer(f"was donated to {self.name}"),
         )  # fmt: skip
-        self._cache: FunctionCache | None = None
-        self._also: dict[Any, Any] = {}  # what a call reaches through its arguments, by its key
-        self._changes = 0
+        self.traces = Traces(fun, signature.api, self.name, self.option_key, self.dispatcher.clear)
+
+    obeys_disable_jit = True
+
+    @abc.abstractmethod
+    def placement_of(self, traced: Traced) -> Placement | None:
+        """Return where the program of a trace runs; None asks its arguments."""
+
+    @abc.abstractmethod
+    def bind(self, traced: Traced, operands: Sequence[Any]) -> Sequence[Any]:
+        """Make a call one equation of the current trace."""
+
+    def flat_function(self, arguments: Arguments, avals: Sequence[ShapedArray]) -> FlatFunction:
+        """Return what is traced for arguments of these abstract values."""
+        return FlatFunction(self.fun, arguments, avals)
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function, by whatever way the moment asks for.
@@ -88,40 +94,51 @@ class Calls:
         bounds how deep they nest: the frames from here to the function are few, on purpose.
         """
         try:
-            if _values.disable_jit:
+            if _values.disable_jit and self.obeys_disable_jit:
                 return self.fun(*args, **kwargs)
             leaves, tree, fixed, statics = self.signature.split(args, kwargs)
             arguments = Arguments(self.signature, leaves, tree, fixed, statics, len(args))
             arrays = arguments.arrays()
             is_eager = state.trace is EAGER and not any(isinstance(x, Tracer) for x in arrays)
             key = arguments.key([x.aval for x in arrays], in_axes=not is_eager)
-            traced, place = self._found(key, arguments)
+            traced, place = self.traces.find(key, arguments)
             if traced is None:
-                flat = Flat(self.fun, arguments)
-                traced = self._kept(place, flat, trace_to_jaxpr(flat.run, key[2], **flat.names()))
-            if not is_eager:
-                return self._bound(traced, arrays)
-            results = self._run(key, traced, arguments, (args, kwargs), arrays)
-            return traced.out_tree.unflatten(results)
+                flat = self.flat_function(arguments, key[2])
+                with flat.scope():
+                    staged = trace_to_jaxpr(flat.run, flat.avals, **flat.names())
+                traced = self._kept(place, flat, *staged)
+            if is_eager:
+                results: Sequence[Any] = self._run(key, traced, arguments, (args, kwargs), arrays)
+            else:
+                results = self.bind(traced, [*traced.captured, *arrays])
+            return traced.out_tree.unflatten(list(results))
         except Exception as error:
             shorten(error)
             raise
 
+    def _kept(self, place: Any, flat: FlatFunction, jaxpr: Any, consts: Any) -> Traced:
+        closed, captured = close_over(jaxpr, consts)
+        params = flat.params(closed, len(captured))
+        return self.traces.keep(place, Traced(closed, captured, flat.out_tree, params))
+
     def _run(
         self, key: Any, traced: Traced, arguments: Arguments, given: Any, arrays: list[Any]
     ) -> list[ConcreteArray]:
-        """Run the program of a trace, and let the next such call take a shorter way."""
+        """Run the program of a trace, and let the next such call take the short way."""
         program = self.program(traced, arguments)
-        results = program.call(owned(program, given, arrays))
+        kernel = program.kernel_for(arrays)
+        results = kernel.call(kernel.owned(given, arrays))
         if _values.debug_nans or _values.debug_infs:
-            check_finite(self.name, results, traced.closed, None if program.donated else arrays)
+            can_run_again = not kernel.donated and isinstance(kernel.placement, OneDevice)
+            check_finite(self.name, results, traced.closed, arrays if can_run_again else None)
         elif (
             self.out_placement is None
             and check_captured_values.value == "off"
-            and program.donated == program.asked  # the front gives up all leaves of an argument
+            and kernel.donated == program.donated  # the front gives up all leaves of an argument
         ):
-            entry = entry_of(program, traced.out_tree)
-            self.dispatcher.add(given[0], given[1], key[2], entry)
+            entry = kernel.entry(traced.out_tree)
+            if entry is not None:
+                self.dispatcher.add(given[0], given[1], key[2], entry)
         if self.out_placement is not None:
             results = moved(results, self.out_placement)
         return results
@@ -134,86 +151,24 @@ class Calls:
                 self.name,
                 donated=self.signature.donated(arguments),
                 keep_unused=self.keep_unused,
-                placement=self.placement,
+                placement=self.placement_of(traced),
                 arg_names=arguments.without_leaves().names,
                 options=self.compiler_options,
             )
         return traced.program
 
-    def _bound(self, traced: Traced, arrays: list[Any]) -> Any:
-        """Make the call one equation of the current trace."""
-        operands = [*traced.captured, *arrays]
-        if self.inline:
-            results: Sequence[Any] = eval_closed(traced.closed, *operands)
-        else:
-            options = {} if self.placement is None else {"placement": self.placement}
-            results = jit_p.bind(*operands, jaxpr=traced.closed, name=self.name, **options)
-        return traced.out_tree.unflatten(list(results))
-
-    def _found(self, key: Any, arguments: Arguments) -> tuple[Traced | None, Any]:
-        """Return the trace of a key if the function's cache has it, and where it is kept there."""
-        cache = self._cache
-        if cache is not None and key in self._also:
-            found = cache.traced.get((key, self._also[key]))
-            if found is not None:
-                if check_captured_values.value != "off":
-                    check_captured(self.name, self.fun, cache)
-                return found, None
-        cache, change = self._cache_of_function()
-        statics = tuple([value for _, value in arguments.fixed])
-        also = self._also[key] = arguments_key(arguments.tree, statics)
-        found = cache.traced.get((key, also))
-        if found is None and _values.explain_cache_misses:
-            self._explain(cache, key, arguments, change)
-        return found, (cache, key, also)
-
-    def _kept(self, place: Any, flat: Flat, staged: tuple[Jaxpr, list[Any]]) -> Traced:
-        """Return the trace that was made for a key, in the function's cache from now on."""
-        cache, key, also = place
-        traced = Traced(*close_over(*staged), flat.out_tree)
-        cache.note_state(self.fun)
-        if not traced.captured:  # tracers of an enclosing transformation do not outlive it
-            cache.add((key, also), traced)
-        cache.last_key = key
-        return traced
-
-    def _cache_of_function(self) -> tuple[FunctionCache, str]:
-        """Return the cache for the function as it is now, and what has changed since the last.
-
-        What was traced before a change is forgotten, so that old and new never stand side by side.
-        """
-        previous = self._cache
-        cache, change = cache_for(self.fun, self._option_key(), previous)
-        if previous is not None and cache is not previous:
-            if self._changes >= _MAX_CHANGES:
-                return previous, ""
-            self._changes += 1
-            self.dispatcher.clear()
-            self._also.clear()
-        self._cache = cache
-        return cache, change
-
-    def _explain(self, cache: FunctionCache, key: Any, arguments: Arguments, change: str) -> None:
-        """Log why a call is traced, and why another function does not find what is traced."""
-        reason = change or explain_miss(cache.last_key, key, arguments.names)
-        own = why_not_shared(self.fun)
-        if own:
-            reason += f". Only this function finds the program: {own}"
-        logger.warning("jit(%s) is traced: %s (%s)", self.name, reason, place_of(self.fun))
-
-    def _option_key(self) -> tuple[Any, ...]:
-        s = self.signature
-        return (
-            s.static_nums, tuple(sorted(s.static_names)), s.donate_nums,
-            tuple(sorted(s.donate_names)), self.keep_unused, self.inline,
-            None if self.placement is None else Identity(self.placement),
-            None if self.out_placement is None else Identity(self.out_placement),
-            tuple(sorted(self.compiler_options.items())),
-        )  # fmt: skip
-
     def parts(self) -> tuple[Any, ...]:
-        """Return what the jitted function is made of, for the keys of functions that see it."""
-        return ("jit", self.fun, *self._option_key())
+        """Return what the function is made of, for the keys of functions that see it."""
+        return (self.signature.api, self.fun, *self.option_key)
+
+    def give_methods(self, compiled: Any) -> None:
+        """Give the function that users call the methods of `Wrapped`."""
+        compiled.lower = boundary(self.lower)
+        compiled.trace = boundary(self.trace)
+        compiled.eval_shape = boundary(self.eval_shape)
+        compiled.clear_cache = self.clear_cache
+        compiled._cache_size = self.traces.__len__
+        describe_function(compiled, self.parts)
 
     # --- ahead of time -------------------------------------------------------------------------
 
@@ -222,16 +177,17 @@ class Calls:
         leaves, tree, fixed, statics = self.signature.split(args, kwargs)
         arguments = Arguments(self.signature, leaves, tree, fixed, statics, len(args))
         key = arguments.key(arguments.avals())
-        traced, place = self._found(key, arguments)
+        traced, place = self.traces.find(key, arguments)
         if traced is None:
-            flat = Flat(self.fun, arguments)
-            traced = self._kept(place, flat, trace_to_jaxpr(flat.run, key[2], **flat.names()))
+            flat = self.flat_function(arguments, key[2])
+            with flat.scope():
+                staged = trace_to_jaxpr(flat.run, flat.avals, **flat.names())
+            traced = self._kept(place, flat, *staged)
         return TracedFunction(
             jaxpr=traced.closed,
-            fun_name=self.name,
-            in_tree=arguments.tree,
-            out_tree=traced.out_tree,
             arguments=arguments.without_leaves(),
+            avals=key[2],
+            out_tree=traced.out_tree,
             program=self.program(traced, arguments),
             out_placement=self.out_placement,
         )
@@ -247,24 +203,4 @@ class Calls:
     def clear_cache(self) -> None:
         """Forget what was traced and compiled of this function."""
         self.dispatcher.clear()
-        self._also.clear()
-        if self._cache is not None:
-            self._cache.traced.clear()
-
-    def cache_size(self) -> int:
-        """Return how many traces of the function are kept."""
-        return 0 if self._cache is None else len(self._cache.traced)
-
-
-def _chosen_placement(options: dict[str, Any]) -> Any:
-    device = device_named_by(options["device"], "jit(device)")
-    asked = one_device_in(options["in_shardings"], "jit(in_shardings)")
-    if options["backend"] is not None:
-        if device is not None:
-            raise ValueError("jit: device and backend name the same thing; give one of them.")
-        device = device_named_by(options["backend"], "jit(backend)")
-    if asked is not None:
-        if device is not None and device is not asked:
-            raise ValueError(f"jit: the program cannot run on {device} with arguments on {asked}.")
-        device = asked
-    return None if device is None else committed_to(device)
+        self.traces.clear()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from xjit.placement import Placement
 from xjit.program import program_of
 from xprim import EAGER, ClosedJaxpr, ConcreteArray, Literal, config, source, state
 from xprim.finite import fault_in
@@ -17,7 +18,7 @@ _nans, _infs = config.debug_nans, config.debug_infs
 
 
 def run_checked(
-    closed: ClosedJaxpr, operands: Sequence[Any], name: str, placement: Any = None
+    closed: ClosedJaxpr, operands: Sequence[Any], name: str, placement: Placement | None = None
 ) -> tuple[ConcreteArray, ...]:
     """Run a compiled program; its results are looked at where an option asks for that."""
     results = program_of(closed, name, placement).call(operands)

@@ -13,11 +13,11 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from xjit import jaxlib_gateway as gateway
 from xjit.cache_memory import Bounded
 from xjit.lowering import LoweredProgram
+from xjit.placement import Placement
 from xprim import config, dtypes, shaped_array
 
 logger = logging.getLogger("xjit")
@@ -50,27 +50,28 @@ _executables: Bounded[gateway.Executable] = Bounded(_MAX_EXECUTABLES)
 
 
 def executable_for(
-    lowered: LoweredProgram, device: Any, options: Options | None = None
+    lowered: LoweredProgram, placement: Placement, options: Options | None = None
 ) -> gateway.Executable:
-    """Return the executable of a program on a device, compiled now or before.
+    """Return the executable of a program at a placement, compiled now or before.
 
     Args:
       lowered: the program.
-      device: where it runs.
+      placement: where it runs.
       options: settings of XLA by name.
 
     Raises:
       XlaError: XLA does not accept or cannot compile the program.
     """
     if lowered.callbacks:  # the text names them by number only
-        return _compiled(lowered, device, options)
+        return _compiled(lowered, placement, options)
     settings = tuple(sorted((options or {}).items()))
-    key = (hashlib.sha256(lowered.body.encode()).digest(), device, settings)
+    key = (hashlib.sha256(lowered.body.encode()).digest(), placement.devices,
+           placement.num_partitions, settings)  # fmt: skip
     found = _executables.get(key)
     if found is not None:
         statistics.found += 1
         return found
-    found = _compiled(lowered, device, options)
+    found = _compiled(lowered, placement, options)
     _executables.put(key, found)
     return found
 
@@ -80,13 +81,16 @@ def clear_executables() -> None:
     _executables.clear()
 
 
-def _compiled(lowered: LoweredProgram, device: Any, options: Options | None) -> gateway.Executable:
+def _compiled(
+    lowered: LoweredProgram, placement: Placement, options: Options | None
+) -> gateway.Executable:
     text = lowered.text
     if "lapack_" in text:  # the routines must be known before a program with them is loaded
         gateway.register_lapack()
     start = time.perf_counter()
     executable = compiler(
-        text, [device], options=options, host_callbacks=lowered.callbacks,
+        text, placement.devices, num_replicas=placement.num_replicas,
+        num_partitions=placement.num_partitions, options=options, host_callbacks=lowered.callbacks,
         outputs=[shaped_array(a.shape, dtypes.stored(a.dtype)) for a in lowered.out_avals],
     )  # fmt: skip
     seconds = time.perf_counter() - start

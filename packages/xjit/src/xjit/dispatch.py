@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import xtree
 from xjit import jaxlib_gateway as gateway
+from xjit.deleted import DeletedBuffer
 from xjit.dispatch_code import function_maker
 from xjit.operands import (
     ABSENT,
@@ -50,7 +51,6 @@ from xjit.parameters import (
     given_text,
     leaf_order,
 )
-from xjit.placement import Gone
 from xprim import ShapedArray, config
 from xprim.static_keys import static_key
 from xtree.locks import forkable_lock
@@ -82,7 +82,7 @@ class Dispatcher:
     Args:
       roles: which arguments are static and which donated.
       failed: raises the error for a program that could not be started.
-      gone: stands for the buffers of donated arguments.
+      deleted: stands for the buffers of donated arguments.
 
     Attributes:
       entries: from (abstract values of the arguments, keys of static values, cached context) to
@@ -92,14 +92,16 @@ class Dispatcher:
     """
 
     __slots__ = ("__weakref__", "_inline_cache", "_parameters", "_slow", "entries", "failed",
-                 "gone", "roles", "specializations")  # fmt: skip
+                 "deleted", "roles", "specializations")  # fmt: skip
 
     _slow: Any
 
-    def __init__(self, roles: Roles, failed: Callable[[Exception], Any], gone: Gone) -> None:
+    def __init__(
+        self, roles: Roles, failed: Callable[[Exception], Any], deleted: DeletedBuffer
+    ) -> None:
         self.roles = roles
         self.failed = failed
-        self.gone = gone
+        self.deleted = deleted
         self.entries: Entries = {}
         self.specializations: dict[Any, Specialization] = {}
         self._inline_cache: list[tuple[Any, ...]] = [()]
@@ -214,7 +216,7 @@ class Dispatcher:
         self, code: Code, donated: frozenset[int], entries: Entries, slow: Slow
     ) -> Callable[..., Any]:
         made: Callable[..., Any] = function_maker(code, donated)(
-            entries, self._inline_cache, self.specializations, slow, self.failed, self.gone
+            entries, self._inline_cache, self.specializations, slow, self.failed, self.deleted
         )
         return made
 

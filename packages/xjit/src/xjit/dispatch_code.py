@@ -15,15 +15,15 @@ from typing import Any
 
 import xtree
 from xjit import jaxlib_gateway as gateway
+from xjit.deleted import give_up_all
 from xjit.operands import ABSENT, ARRAY, DICT, HOST_TREE, NUMBER, NUMPY, STATIC, TREE, leaf_key
 from xjit.parameters import ABSENT_VALUE, Code, without_absent
-from xjit.placement import Gone, give_up
 from xprim import EAGER, ConcreteArray, config, state
 from xprim.array import is_shared
 from xprim.static_keys import static_key
 
 _TEMPLATE = """
-def make(_entries, _inline_cache, _specializations, _slow, _failed, _gone):
+def make(_entries, _inline_cache, _specializations, _slow, _failed, _deleted):
 {prepared}
     def jitted({parameters}):
 {specializations}
@@ -96,7 +96,7 @@ _CARRIED = {
 _FLATTENED = {
     "prepared": "_flatten_{x} = _flattener()\n",
     "flatten": "_leaves_{x}, _tree_{x} = _flatten_{x}({x})\n",
-    "donated": "_give_up(_leaves_{x}, _gone)\n",
+    "donated": "_give_up(_leaves_{x}, _deleted)\n",
 }
 _CODE = {
     ABSENT: _NOTHING,
@@ -109,7 +109,7 @@ _CODE = {
         "donated": """\
 if {x}.aval.shape or not _is_shared({x}):
     {x}._host = None
-    {x}._buffer = _gone
+    {x}._buffer = _deleted
 else:
     {x}._buffer = None
 """,
@@ -139,7 +139,7 @@ if not _are_strings(map(type, _keys_{x})):
         "key": "_keys_{x}, *[_leaf.aval for _leaf in {x}.values()], ",
         "buffers": "*[_leaf._buffer for _leaf in _read_{x}({x})], ",
         "readers": ", _read_{x}",
-        "donated": "_give_up({x}.values(), _gone)\n",
+        "donated": "_give_up({x}.values(), _deleted)\n",
     },
     NUMPY: _NOTHING | _CARRIED | {"key": "{x}.dtype, {x}.shape, "},
     NUMBER: _NOTHING | _CARRIED,
@@ -216,13 +216,6 @@ def is_elsewhere(buffers: Sequence[Any], where: Any) -> bool:
         if sharding is not where and type(sharding) is not _passing:
             return True
     return False
-
-
-def give_up_all(arrays: Sequence[Any], gone: Gone) -> None:
-    """Take the values from arrays that were donated; NumPy arrays among them were copied."""
-    for x in arrays:
-        if type(x) is ConcreteArray:
-            give_up(x, gone)
 
 
 _passing = gateway.PassingSharding

@@ -15,8 +15,8 @@ from typing import Any
 
 from xjit import jaxlib_gateway as gateway
 from xjit.checks import run_checked
-from xjit.placement import buffers_at, common_placement, device_at
-from xjit.program import Loaded, Program, program_of
+from xjit.placement import buffers_at, common_placement
+from xjit.program import DeviceKernel, program_of
 from xjit.results import wrapped
 from xjit.shardings import device_named_by
 from xjit.transfer import put
@@ -99,7 +99,7 @@ class EagerBackend:
 
     def platform(self, operands: Sequence[ConcreteArray] = ()) -> str:
         """Return the platform of the device that the arrays are committed to, or of the default."""
-        return str(device_at(common_placement(operands, "platform")).platform)
+        return common_placement(operands, "platform").platform
 
     def run_program(
         self, closed: ClosedJaxpr, operands: Sequence[ConcreteArray], name: str
@@ -181,16 +181,15 @@ def compile_and_run(
         if outs is not None:
             return tuple(wrapped(outs, kernel.avals_out))
     closed = _single_equation(primitive, operands, params) if kernel is None else kernel.programs[0]
-    program = program_of(closed, primitive.name)
-    results = program.call(operands)
+    on_device = program_of(closed, primitive.name).kernel_for(operands)
+    results = on_device.call(operands)
     if kernel is None or kernel.run is None:
-        start = None if program.loaded is None else _start_of(program, program.loaded)
-        _kernels.keep(types, Kernel(start, program.out_avals, (closed,)))
+        _kernels.keep(types, Kernel(_start_of(on_device), on_device.avals_out, (closed,)))
     return tuple(results)
 
 
-def _start_of(program: Program, loaded: Loaded) -> _Start:
-    begin, handlers = program.starter(loaded), loaded.handlers
+def _start_of(kernel: DeviceKernel) -> _Start:
+    begin, handlers = kernel.starter, kernel.handlers
 
     def start(arrays: Sequence[ConcreteArray]) -> list[Any] | None:
         try:

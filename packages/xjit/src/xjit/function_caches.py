@@ -9,19 +9,23 @@ Neighbours: `calls` asks `cache_for`; `cache_memory` is the table, `traces` what
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import logging
 import warnings
 import weakref
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import xtree
-from xjit.arguments import Arguments, LazyNames
+from xjit.arguments import Arguments, LazyNames, explain_miss
 from xjit.cache_memory import Bounded
 from xjit.program import Program
-from xprim import ClosedJaxpr, as_array, config
+from xprim import ClosedJaxpr, ShapedArray, as_array, config
+from xprim.argument_keys import arguments_key
 from xprim.captured_state import captured_state, difference
-from xprim.function_keys import Identity, function_key, identities, is_by_identity
+from xprim.function_keys import Identity, function_key, identities, is_by_identity, why_not_shared
 from xprim.jaxpr import holds_arrays
 from xprim.source import capture, describe_full
 from xprim.wording import place_of
@@ -40,42 +44,75 @@ check_captured_values = config.define(
 # Functions whose programs are kept although nobody holds the jitted function any more; a function
 # that captured arrays weighs one more for each MiB of them.
 _MAX_FUNCTIONS = 512
-MAX_PROGRAMS = 2048
+_MAX_PROGRAMS = 2048
+# A function that sees something new at every trace (a counter) is not traced anew for it for ever.
+_MAX_CHANGES = 16
+
+logger = logging.getLogger("xjit")
 
 
 class Traced:
-    """One trace of a function: its program, and how results are put together."""
+    """One trace of a function: its program, and how results are put together.
 
-    __slots__ = ("captured", "closed", "out_tree", "program")
+    Attributes:
+      closed: the program, of one replica where there are several.
+      captured: tracers of enclosing transformations, which it takes first.
+      out_tree: the structure of the result.
+      params: what the equation of a call holds beside the program.
+      program: what runs, once the function has been called.
+    """
 
-    def __init__(self, closed: ClosedJaxpr, captured: list[Any], out_tree: Any) -> None:
+    __slots__ = ("captured", "closed", "out_tree", "params", "program")
+
+    def __init__(
+        self, closed: ClosedJaxpr, captured: list[Any], out_tree: Any, params: dict[str, Any]
+    ) -> None:
         self.closed = closed
         self.captured = captured
         self.out_tree = out_tree
+        self.params = params
         self.program: Program | None = None
 
 
-class Flat:
-    """A function of the leaves of its arguments, to be traced."""
+class FlatFunction:
+    """A function of the leaves of its arguments, to be traced.
 
-    __slots__ = ("arguments", "fun", "out_tree")
+    Args:
+      fun: the function.
+      arguments: those it is traced for.
+      avals: the abstract values of the leaves.
+    """
 
-    def __init__(self, fun: Callable[..., Any], arguments: Arguments) -> None:
+    __slots__ = ("arguments", "avals", "fun", "out_tree")
+
+    def __init__(
+        self, fun: Callable[..., Any], arguments: Arguments, avals: Sequence[ShapedArray]
+    ) -> None:
         self.fun = fun
         self.arguments = arguments
+        self.avals = avals
         self.out_tree: Any = None
 
     def run(self, *leaves: Any) -> list[Any]:
         """Call the function and return the leaves of its result."""
         args, kwargs = self.arguments.filled(leaves)
         results, self.out_tree = xtree.flatten(self.fun(*args, **kwargs))
-        what = f"jit: a result of {self.arguments.signature.name}"
+        signature = self.arguments.signature
+        what = f"{signature.api}: a result of {signature.name}"
         return [as_array(r, what=what) for r in results]
 
     def names(self) -> dict[str, Any]:
         """Return what `trace_to_jaxpr` calls the program and its arguments."""
         name = self.arguments.signature.name
         return {"name": name, "arg_names": LazyNames(self.arguments.names)}
+
+    def scope(self) -> AbstractContextManager[Any]:
+        """Return the context in which it is traced."""
+        return contextlib.nullcontext()
+
+    def params(self, closed: ClosedJaxpr, num_captured: int) -> dict[str, Any]:
+        """Return what the equation of a call holds, once it is traced."""
+        return {}
 
 
 class FunctionCache:
@@ -103,7 +140,7 @@ class FunctionCache:
 
     def add(self, key: Any, traced: Traced) -> None:
         """Keep a trace."""
-        if len(self.traced) >= MAX_PROGRAMS:
+        if len(self.traced) >= _MAX_PROGRAMS:
             self.traced.pop(next(iter(self.traced)))
         self.traced[key] = traced
         if not holds_arrays(traced.closed):
@@ -169,15 +206,101 @@ def _known(key: Hashable) -> FunctionCache | None:
     return _functions.get(key) or _held_by_functions.get(key)
 
 
-def check_captured(name: str, fun: Callable[..., Any], cache: FunctionCache) -> None:
+class Traces:
+    """The traces of one function, in the cache that it shares with all functions equal to it.
+
+    Args:
+      fun: the function.
+      api: the public function that transforms it, for messages.
+      name: of the function.
+      options: what else its programs depend on.
+      forget: called when the function sees other values than before: what was traced is not found
+        any more, so that old and new never stand side by side.
+    """
+
+    __slots__ = ("_api", "_cache", "_changes", "_forget", "_fun", "_name", "_options", "_reached")
+
+    def __init__(
+        self, fun: Callable[..., Any], api: str, name: str, options: Hashable,
+        forget: Callable[[], None],
+    ) -> None:  # fmt: skip
+        self._fun = fun
+        self._api = api
+        self._name = name
+        self._options = options
+        self._forget = forget
+        self._cache: FunctionCache | None = None
+        self._reached: dict[Any, Any] = {}  # what a call reaches through its arguments, by its key
+        self._changes = 0
+
+    def __len__(self) -> int:
+        return 0 if self._cache is None else len(self._cache.traced)
+
+    def find(self, key: Any, arguments: Arguments) -> tuple[Traced | None, Any]:
+        """Return the trace of a key, or None, and the place where `keep` puts one."""
+        cache = self._cache
+        if cache is not None and key in self._reached:
+            found = cache.traced.get((key, self._reached[key]))
+            if found is not None:
+                if check_captured_values.value != "off":
+                    check_captured(self._api, self._name, self._fun, cache)
+                return found, None
+        cache, change = self._cache_of_function()
+        statics = tuple([value for _, value in arguments.fixed])
+        reached = self._reached[key] = arguments_key(arguments.tree, statics)
+        found = cache.traced.get((key, reached))
+        if found is None and config.values.explain_cache_misses:
+            self._explain(cache, key, arguments, change)
+        return found, (cache, key, reached)
+
+    def keep(self, place: Any, traced: Traced) -> Traced:
+        """Keep the trace that was made where `find` had none."""
+        cache, key, reached = place
+        cache.note_state(self._fun)
+        if not traced.captured:  # tracers of an enclosing transformation do not outlive it
+            cache.add((key, reached), traced)
+        cache.last_key = key
+        return traced
+
+    def clear(self) -> None:
+        """Forget all traces."""
+        self._reached.clear()
+        if self._cache is not None:
+            self._cache.traced.clear()
+
+    def _cache_of_function(self) -> tuple[FunctionCache, str]:
+        """Return the cache for the function as it is now, and what has changed since the last."""
+        previous = self._cache
+        cache, change = cache_for(self._fun, self._options, previous)
+        if previous is not None and cache is not previous:
+            if self._changes >= _MAX_CHANGES:
+                return previous, ""
+            self._changes += 1
+            self._forget()
+            self._reached.clear()
+        self._cache = cache
+        return cache, change
+
+    def _explain(self, cache: FunctionCache, key: Any, arguments: Arguments, change: str) -> None:
+        """Log why a call is traced, and why another function does not find what is traced."""
+        reason = change or explain_miss(cache.last_key, key, arguments.names)
+        own = why_not_shared(self._fun)
+        if own:
+            reason += f". Only this function finds the program: {own}"
+        logger.warning(
+            "%s(%s) is traced: %s (%s)", self._api, self._name, reason, place_of(self._fun)
+        )
+
+
+def check_captured(api: str, name: str, fun: Callable[..., Any], cache: FunctionCache) -> None:
     """Warn or raise when a function sees something else than when it was traced."""
     change = cache.change_since(fun)
     if not change:
         return
     text = (
-        f"jit: what {name} sees has changed since it was traced; the program is the old one."
+        f"{api}: what {name} sees has changed since it was traced; the program is the old one."
         f"\n  changed   {change}\n  where     {place_of(fun)}"
-        f"\n  hint      pass it as an argument, or call jit({name}) anew: that looks again"
+        f"\n  hint      pass it as an argument, or call {api}({name}) anew: that looks again"
     )
     if check_captured_values.value == "raise":
         raise RuntimeError(text)

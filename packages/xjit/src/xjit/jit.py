@@ -1,8 +1,7 @@
 """`jit`: compile a function when it is first called, and call what was compiled after that.
 
-A call with flat positional arrays, the common case, is a look-up and the start of an executable
-(`dispatch`). Everything else (trees, keywords, static and host values, other placements, a miss)
-is `calls.Calls`.
+A call like one before is a look-up and the start of an executable (`dispatch`). Everything else
+(another placement, a trace, a transformation) is `calls.Calls`.
 
 Neighbours: `calls` traces and compiles, `program` runs, `stages` is the way to compile ahead of
 time, `jit_primitive` has the rules of a call under a transformation.
@@ -14,10 +13,15 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
-from xjit.calls import Calls
+from xjit.calls import Calls, Signature
+from xjit.function_caches import Traced
+from xjit.jit_primitive import jit_p
+from xjit.placement import OneDevice, committed_to
+from xjit.shardings import device_named_by, one_device_in
 from xjit.stages import Wrapped
+from xprim import eval_closed
 from xprim.callables import check_function, look_like
-from xprim.function_keys import describe_function
+from xprim.function_keys import Identity
 from xprim.tracebacks import boundary
 
 P = ParamSpec("P")
@@ -119,14 +123,55 @@ def jit(
     return _jitted(fun, options)
 
 
+class _JitCalls(Calls):
+    """The calls of one jitted function.
+
+    Args:
+      fun: the function.
+      options: the keyword arguments of `jit`.
+    """
+
+    def __init__(self, fun: Callable[..., Any], options: dict[str, Any]) -> None:
+        self._inline = bool(options["inline"])
+        self._placement = _chosen_placement(options)
+        device = one_device_in(options["out_shardings"], "jit(out_shardings)")
+        out_placement = None if device is None else committed_to(device)
+        places = [None if p is None else Identity(p) for p in (self._placement, out_placement)]
+        super().__init__(
+            fun, Signature(fun, options), (self._inline, *places),
+            keep_unused=bool(options["keep_unused"]), out_placement=out_placement,
+            compiler_options=options["compiler_options"],
+        )  # fmt: skip
+
+    def placement_of(self, traced: Traced) -> OneDevice | None:
+        """Return the device that `jit` was asked for."""
+        return self._placement
+
+    def bind(self, traced: Traced, operands: Sequence[Any]) -> Sequence[Any]:
+        """Make a call one equation of the current trace, or several if it is to be inline."""
+        if self._inline:
+            return eval_closed(traced.closed, *operands)
+        options = {} if self._placement is None else {"placement": self._placement}
+        return jit_p.bind(*operands, jaxpr=traced.closed, name=self.name, **options)
+
+
 def _jitted(fun: Callable[..., Any], options: dict[str, Any]) -> Any:
-    calls = Calls(fun, options)
+    calls = _JitCalls(fun, options)
     jitted: Any = calls.dispatcher.function(calls.__call__, calls.signature.declared)
     look_like(jitted, fun, updated=())
-    jitted.lower = boundary(calls.lower)
-    jitted.trace = boundary(calls.trace)
-    jitted.eval_shape = boundary(calls.eval_shape)
-    jitted.clear_cache = calls.clear_cache
-    jitted._cache_size = calls.cache_size
-    describe_function(jitted, calls.parts)
+    calls.give_methods(jitted)
     return jitted
+
+
+def _chosen_placement(options: dict[str, Any]) -> OneDevice | None:
+    device = device_named_by(options["device"], "jit(device)")
+    asked = one_device_in(options["in_shardings"], "jit(in_shardings)")
+    if options["backend"] is not None:
+        if device is not None:
+            raise ValueError("jit: device and backend name the same thing; give one of them.")
+        device = device_named_by(options["backend"], "jit(backend)")
+    if asked is not None:
+        if device is not None and device is not asked:
+            raise ValueError(f"jit: the program cannot run on {device} with arguments on {asked}.")
+        device = asked
+    return None if device is None else committed_to(device)

@@ -16,8 +16,7 @@ import numpy as np
 
 import xtree
 from xjit import jaxlib_gateway as gateway
-from xjit.placement import device_at
-from xprim import ConcreteArray, ShapedArray, config, dtypes, from_numpy, scalar_array, shaped_array
+from xprim import ConcreteArray, ShapedArray, config, dtypes, from_numpy
 
 # The kinds of arguments that the fast cases of calls know.
 ARRAY, STATIC, DICT, TREE, HOST_TREE = "array", "static", "dict", "tree", "host tree"
@@ -113,78 +112,3 @@ def dict_reader(x: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
     """Return a function from a dict with the same keys to its values in the order of its leaves."""
     keys = sorted(x)
     return dict.values if keys == list(x) else operator.itemgetter(*keys)
-
-
-def avals_of(leaves: list[Any], only_arrays: bool = False) -> list[ShapedArray] | None:
-    """Return the abstract values of concrete leaves, or None where one needs a closer look.
-
-    Args:
-      leaves: Python numbers among them are replaced by their (shared) arrays.
-      only_arrays: whether leaves that are not Arrays yet need a closer look.
-    """
-    if only_arrays or len(leaves) > _FEW:
-        if _ONLY_ARRAYS.issuperset(map(type, leaves)):
-            return [x.aval for x in leaves]
-        if only_arrays:
-            return None
-    avals = []
-    for i, x in enumerate(leaves):
-        kind = type(x)
-        if kind is ConcreteArray:
-            avals.append(x.aval)
-        elif kind is np.ndarray:
-            aval = _numpy_aval(x.dtype, x.shape)
-            if aval is None:
-                return None
-            avals.append(aval)
-        elif kind is float or kind is int or kind is bool:
-            leaves[i] = x = scalar_array(x)
-            avals.append(x.aval)
-        else:
-            return None
-    return avals
-
-
-def buffers_of(leaves: Sequence[Any], avals: Sequence[ShapedArray], where: Any) -> list[Any] | None:
-    """Return the buffers of leaves at a placement, or None when data is at another one."""
-    several = gateway.several_devices[0]
-    if not several and _ONLY_ARRAYS.issuperset(map(type, leaves)):
-        found = [x._buffer for x in leaves]
-        if _ONLY_BUFFERS.issuperset(map(type, found)):
-            return found
-    buffers = []
-    for x, aval in zip(leaves, avals, strict=True):
-        if type(x) is ConcreteArray:
-            buffer = x._buffer
-            if buffer is None:
-                buffer = _put(x, where)
-            elif several and buffer._sharding is not where:
-                return None
-        elif x.dtype is aval.dtype or x.dtype == aval.dtype:
-            buffer = gateway.put(x, where._device, committed=where.committed)
-        else:
-            buffer = _put(from_numpy(x), where)
-        buffers.append(buffer)
-    return buffers
-
-
-def _put(x: ConcreteArray, where: Any) -> Any:
-    buffer = gateway.put(x.to_host(), device_at(where), may_alias=True, committed=where.committed)
-    if not where.committed:
-        x._buffer = buffer
-    return buffer
-
-
-def _numpy_aval(dtype: np.dtype[Any], shape: tuple[int, ...]) -> ShapedArray | None:
-    key = (dtype, shape, _values.enable_x64)
-    try:
-        return _aval_by_type[key]
-    except KeyError:
-        pass
-    aval = None
-    if dtype.isnative and dtypes.is_supported(dtype):
-        aval = shaped_array(shape, dtypes.canonicalize_dtype(dtype))
-    if len(_aval_by_type) >= _MAX_TYPES:
-        _aval_by_type.clear()
-    _aval_by_type[key] = aval
-    return aval

@@ -1,84 +1,170 @@
-"""Where data is: which device a call runs on, and how arguments get there.
+"""Where programs run and data is: one device, several replicas, next a sharding over a mesh.
+
+A `Placement` says what a program needs to know of its devices: how it is compiled for them, how
+each argument gets there, and how results are read. There is one object for each, so placements are
+compared by identity, and so are the shardings of buffers that are where they should be.
 
 Data that somebody put on a device (`device_put(x, device)`, `jit(f, device=...)`) is committed: a
 call runs where its committed arguments are, and refuses two places. All other data is on the
-default device and follows. A placement is an object of the gateway, one for each device and
-commitment, so buffers that are where they should be are recognised by identity.
+default device and follows.
 
-Neighbours: `program` calls executables, `transfer` moves data for users.
+Neighbours: `program` compiles for placements, `replicas` has that of `pmap`, `transfer` moves data
+for users.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import abc
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from xjit import jaxlib_gateway as gateway
-from xprim import ConcreteArray, config
-from xprim.array import is_shared
+from xjit.deleted import DeletedBuffer, raise_deleted
+from xjit.lowering import LoweredProgram
+from xprim import ConcreteArray, ShapedArray, config
 
-Placement = Any
-
-
-class Gone:
-    """Stands for the buffer of an array that was donated or deleted; says so when it is read."""
-
-    __slots__ = ("why",)
-    committed = False
-    _sharding = None  # no placement: the fast path of calls turns to `buffers_at`
-
-    def __init__(self, why: str) -> None:
-        self.why = why
+__all__ = ["OneDevice", "Placement", "committed_to", "default_placement"]
 
 
-def raise_gone(array_text: str, gone: Gone) -> NoReturn:
-    """Raise the error for an array whose memory was given up."""
-    hint = (
-        "\n  hint      use what the call returns, x = f(x), or leave the argument out of "
-        "donate_argnums"
-    )
-    raise RuntimeError(
-        f"Array: this {array_text} {gone.why} and has no value any more."
-        + (hint if "donated" in gone.why else "")
-    )
+class Placement(abc.ABC):
+    """Where a program runs, and how its arguments and results are spread there.
+
+    Attributes:
+      devices: replica by replica.
+      axis_sizes: the named axes that run over the replicas, row by row.
+      num_partitions: over how many devices each replica is split.
+    """
+
+    __slots__ = ("__weakref__", "axis_sizes", "devices", "num_partitions")
+
+    def __init__(
+        self, devices: tuple[Any, ...], axis_sizes: Mapping[Any, int] | None = None,
+        num_partitions: int = 1,
+    ) -> None:  # fmt: skip
+        self.devices = devices
+        self.axis_sizes = dict(axis_sizes or {})
+        self.num_partitions = num_partitions
+
+    @property
+    def num_replicas(self) -> int:
+        """How many copies run the same program."""
+        return math.prod(self.axis_sizes.values())
+
+    @property
+    def platform(self) -> str:
+        """The platform of the devices."""
+        return str(self.devices[0].platform)
+
+    def starter(self, executable: gateway.Executable, lowered: LoweredProgram) -> Any:
+        """Return what starts a program: of buffers, to what `consume_with_handlers` asks."""
+        return executable.starter
+
+    @abc.abstractmethod
+    def arguments(self, lowered: LoweredProgram) -> Arguments:
+        """Return what brings the arguments of a program to the devices."""
+
+    @abc.abstractmethod
+    def constants(self, constants: Sequence[ConcreteArray]) -> list[Any]:
+        """Return buffers of what every replica reads."""
+
+    def avals(self, of_results: Sequence[ShapedArray]) -> tuple[ShapedArray, ...]:
+        """Return the abstract values of whole results, from those of one replica."""
+        return tuple(of_results)
+
+    @abc.abstractmethod
+    def shardings(self, count: int) -> list[Any]:
+        """Return the sharding objects of so many results."""
+
+    def results(self, outs: list[Any], avals: Sequence[ShapedArray]) -> list[ConcreteArray]:
+        """Return the results of a program as arrays."""
+        return [ConcreteArray(None, a, out) for a, out in zip(avals, outs, strict=True)]
 
 
-def give_up(x: ConcreteArray, gone: Gone) -> None:
-    """Take an array's value away, but not from one that stands for a number everywhere."""
-    if is_shared(x):
-        x._buffer = None
-    else:
-        x._host, x._buffer = None, gone
+class Arguments(abc.ABC):
+    """Brings the arguments of one program to its devices."""
+
+    __slots__ = ()
+
+    @abc.abstractmethod
+    def buffers(self, arrays: Sequence[ConcreteArray]) -> tuple[list[Any], Any]:
+        """Return the buffers of the arguments, and what `started` wants to know."""
+
+    @abc.abstractmethod
+    def started(self, memory: Any, outs: list[Any]) -> None:
+        """Take note that the program that reads the buffers has been started.
+
+        Args:
+          memory: what `buffers` returned, where it is not None.
+          outs: the results.
+        """
+
+
+class OneDevice(Placement, Arguments):
+    """A program on one device, or data that is there.
+
+    Attributes:
+      device: the device.
+      sharding: the sharding object of buffers at this placement.
+      committed: whether somebody asked for this device.
+    """
+
+    __slots__ = ("committed", "device", "sharding")
+
+    def __init__(self, device: Any, committed: bool) -> None:
+        self.device = device
+        self.committed = committed
+        self.sharding = gateway.placement((device,)) if committed else gateway.uncommitted(device)
+        super().__init__((device,))
+
+    def arguments(self, lowered: LoweredProgram) -> Arguments:
+        """Return what brings the arguments of a program to the device."""
+        return self
+
+    def buffers(self, arrays: Sequence[ConcreteArray]) -> tuple[list[Any], None]:
+        """Return the buffers of the arguments."""
+        return buffers_at(self, arrays), None
+
+    def started(self, memory: Any, outs: list[Any]) -> None:
+        """Take note of nothing: the buffers are those of the arguments."""
+
+    def constants(self, constants: Sequence[ConcreteArray]) -> list[Any]:
+        """Return the buffers of what the program captured."""
+        return buffers_at(self, constants)
+
+    def shardings(self, count: int) -> list[Any]:
+        """Return the sharding objects of so many results."""
+        return [self.sharding] * count
+
+
+# Not by the sharding: `import jax` gives the class of these an equality that knows no commitment.
+_one_device = functools.lru_cache(maxsize=None)(OneDevice)
 
 
 def read_buffer(buffer: Any) -> Any:
     """Return a buffer's elements on the host; the reader of `xprim` arrays."""
-    if type(buffer) is Gone:
-        raise_gone("array", buffer)
+    if type(buffer) is DeletedBuffer:
+        raise_deleted("array", buffer)
     return gateway.to_numpy(buffer)
 
 
-def default_placement() -> Placement:
+def default_placement() -> OneDevice:
     """Return the placement of data that nobody has put anywhere."""
     chosen = config.values.default_device
     if chosen is None or isinstance(chosen, str):
         chosen = gateway.default_device(chosen)
-    return gateway.uncommitted(chosen)
+    return _one_device(chosen, False)
 
 
-def committed_to(device: Any) -> Placement:
+def committed_to(device: Any) -> OneDevice:
     """Return the placement of data that was put on a device."""
-    return gateway.placement((device,))
-
-
-def device_at(placement: Placement) -> Any:
-    """Return the device of a placement."""
-    return placement._device
+    return _one_device(device, True)
 
 
 def common_placement(
     arrays: Sequence[ConcreteArray], operation: str, names: Callable[[], Sequence[str]] = tuple
-) -> Placement:
+) -> OneDevice:
     """Return where a call on these arrays runs.
 
     Raises:
@@ -89,43 +175,42 @@ def common_placement(
         buffer = x._buffer
         if buffer is None:
             continue
-        if type(buffer) is Gone:
-            raise_gone(x.aval.str_long(), buffer)
-        where = gateway.placement_of(buffer)
-        if not where.committed:
+        if type(buffer) is DeletedBuffer:
+            raise_deleted(x.aval.str_long(), buffer)
+        sharding = gateway.placement_of(buffer)
+        if not sharding.committed:
             continue
         if first is None:
-            first = (i, where)
-        elif where is not first[1]:
-            _raise_conflict(operation, arrays, names, first, (i, where))
-    return default_placement() if first is None else first[1]
+            first = (i, sharding)
+        elif sharding is not first[1]:
+            _raise_conflict(operation, arrays, names, first, (i, sharding))
+    return default_placement() if first is None else _one_device(first[1]._device, True)
 
 
-def buffers_at(placement: Placement, arrays: Sequence[ConcreteArray]) -> list[Any]:
-    """Return buffers of the arrays at a placement, moving or copying what is elsewhere.
+def buffers_at(placement: OneDevice, arrays: Sequence[ConcreteArray]) -> list[Any]:
+    """Return buffers of the arrays on a device, moving or copying what is elsewhere.
 
     A host array that goes to the default device keeps the buffer for later calls.
     """
     buffers = []
-    device = device_at(placement)
-    keep = not placement.committed
+    device, committed = placement.device, placement.committed
     for x in arrays:
         buffer = x._buffer
         if buffer is None:
-            buffer = gateway.put(x.to_host(), device, may_alias=True, committed=not keep)
-            if keep:
+            buffer = gateway.put(x.to_host(), device, may_alias=True, committed=committed)
+            if not committed:
                 x._buffer = buffer
-        elif type(buffer) is Gone:
-            raise_gone(x.aval.str_long(), buffer)
+        elif type(buffer) is DeletedBuffer:
+            raise_deleted(x.aval.str_long(), buffer)
         elif type(buffer._sharding) is gateway.StackedPieces:  # the result of a pmap
-            buffer = gateway.put(x.to_host(), device, may_alias=True, committed=not keep)
+            buffer = gateway.put(x.to_host(), device, may_alias=True, committed=committed)
         elif gateway.device_of(buffer) is not device:
             buffer = gateway.copy_to_device(buffer, device)
         buffers.append(buffer)
     return buffers
 
 
-def moved(results: Sequence[ConcreteArray], placement: Placement) -> list[ConcreteArray]:
+def moved(results: Sequence[ConcreteArray], placement: OneDevice) -> list[ConcreteArray]:
     """Return arrays of the same values at a placement."""
     buffers = buffers_at(placement, results)
     return [ConcreteArray(None, x.aval, b) for x, b in zip(results, buffers, strict=True)]
@@ -140,9 +225,9 @@ def _raise_conflict(
 ) -> NoReturn:
     known = names()
 
-    def described(i: int, where: Any) -> str:
+    def described(i: int, sharding: Any) -> str:
         name = known[i] if i < len(known) else f"operand {i}"
-        return f"{name}: {arrays[i].aval.str_long()} on {device_at(where)}"
+        return f"{name}: {arrays[i].aval.str_long()} on {sharding._device}"
 
     raise ValueError(
         f"{operation}: the arguments were put on different devices."

@@ -13,7 +13,7 @@ Neighbours: `calls` makes these, `program` holds what they share.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import (
     Any,
     Concatenate,
@@ -26,13 +26,14 @@ from typing import (
 
 import xtree
 from xjit.arguments import Arguments
+from xjit.deleted import DeletedBuffer
 from xjit.dispatch import Dispatcher
-from xjit.jaxlib_gateway import Executable, default_device
+from xjit.jaxlib_gateway import default_device
 from xjit.lowering import LoweredProgram
 from xjit.parameters import Place, Roles, parameters_named
-from xjit.placement import Gone, default_placement, device_at, moved
-from xjit.program import Program, entry_of, owned, start_failed
-from xprim import ClosedJaxpr, ShapeDtypeStruct, Tracer
+from xjit.placement import OneDevice, Placement, default_placement, moved
+from xjit.program import DeviceKernel, Program, start_failed
+from xprim import ClosedJaxpr, ShapedArray, ShapeDtypeStruct, Tracer
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -85,28 +86,33 @@ class TracedFunction:
     """
 
     def __init__(
-        self, *, jaxpr: ClosedJaxpr, fun_name: str, in_tree: Any, out_tree: Any,
-        arguments: Arguments, program: Program, out_placement: Any,
+        self, *, jaxpr: ClosedJaxpr, arguments: Arguments, avals: Sequence[ShapedArray],
+        out_tree: Any, program: Program, out_placement: OneDevice | None,
     ) -> None:  # fmt: skip
         self.jaxpr = jaxpr
-        self.fun_name = fun_name
-        self.in_tree = in_tree
+        self.fun_name = arguments.signature.name
+        self.in_tree = arguments.tree
         self.out_tree = out_tree
         self._arguments = arguments
+        self._avals = avals
         self._program = program
         self._out_placement = out_placement
 
     @property
+    def _placement(self) -> Placement:
+        return self._program.placement or default_placement()
+
+    @property
     def in_avals(self) -> Any:
         """The tree (args, kwargs) of abstract values."""
-        return self.in_tree.unflatten(self.jaxpr.in_avals)
+        return self.in_tree.unflatten(self._avals)
 
     @property
     def out_info(self) -> Any:
         """The tree of shapes and dtypes of the result."""
         return self.out_tree.unflatten([
             ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
-            for a in self.jaxpr.out_avals
+            for a in self._placement.avals(self.jaxpr.out_avals)
         ])  # fmt: skip
 
     def lower(self, *, lowering_platforms: tuple[str, ...] | None = None) -> Lowered:
@@ -120,12 +126,11 @@ class TracedFunction:
                 "lower: a program is written for one platform at a time."
                 f"\n  got       lowering_platforms={lowering_platforms!r}"
             )
-        where = self._program.placement or default_placement()
+        placement = self._placement
+        platform = placement.platform
         if lowering_platforms is not None:
-            platform = default_device(lowering_platforms[0]).platform
-        else:
-            platform = device_at(where).platform
-        return Lowered(self, self._program, self._program.lowered(platform), where)
+            platform = str(default_device(lowering_platforms[0]).platform)
+        return Lowered(self, self._program.lowered(placement, platform), platform)
 
 
 Traced = TracedFunction
@@ -134,13 +139,10 @@ Traced = TracedFunction
 class Lowered:
     """A program as StableHLO text."""
 
-    def __init__(
-        self, traced: TracedFunction, program: Program, lowered: LoweredProgram, where: Any
-    ) -> None:
+    def __init__(self, traced: TracedFunction, lowered: LoweredProgram, platform: str) -> None:
         self._traced = traced
-        self._program = program
         self._lowered = lowered
-        self._where = where
+        self._platform = platform
 
     in_tree = property(lambda self: self._traced.in_tree)
     out_tree = property(lambda self: self._traced.out_tree)
@@ -155,7 +157,7 @@ class Lowered:
     @property
     def donate_argnums(self) -> tuple[int, ...]:
         """The numbers of the donated leaves."""
-        return self._program.asked
+        return self._traced._program.donated
 
     def as_text(self, dialect: str | None = None) -> str:
         """Return the StableHLO text."""
@@ -169,11 +171,11 @@ class Lowered:
 
     def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
         """Compile the program, with settings of XLA by name."""
-        program = self._program
+        program, placement = self._traced._program, self._traced._placement
         if compiler_options:
             program = program.with_options({**(program.options or {}), **compiler_options})
-        program.load(self._where)
-        return Compiled(self._traced, program)
+        lowered = self._lowered if self._platform == placement.platform else None
+        return Compiled(self._traced, program.kernel(placement, lowered))
 
     def __repr__(self) -> str:
         return f"Lowered({self._traced.fun_name}, {len(self._lowered.text)} characters)"
@@ -182,13 +184,13 @@ class Lowered:
 class Compiled:
     """A compiled program, to be called with arguments of the shapes it was made for."""
 
-    def __init__(self, traced: TracedFunction, program: Program) -> None:
+    def __init__(self, traced: TracedFunction, kernel: DeviceKernel) -> None:
         self._traced = traced
-        self._program = program
+        self._kernel = kernel
         self._dispatcher = Dispatcher(
             _RolesWithoutStatic(traced._arguments),
             functools.partial(start_failed, traced.fun_name),
-            Gone(f"was donated to {traced.fun_name}"),
+            DeletedBuffer(f"was donated to {traced.fun_name}"),
         )
         args_tree, kwargs_tree = traced.in_tree.children()
         self._num_args, self._names = len(args_tree.children()), set(kwargs_tree.node_data()[1])
@@ -220,20 +222,21 @@ class Compiled:
                 f"{traced.fun_name}: the arguments have another structure than it was compiled for."
                 f"\n  got       {tree}\n  expected  {traced.in_tree}"
             )
-        arrays = self._arrays(leaves)
-        results = self._program.call(owned(self._program, leaves, arrays))
+        arrays, kernel = self._arrays(leaves), self._kernel
+        results = kernel.call(kernel.owned(leaves, arrays))
         if traced._out_placement is not None:
             results = moved(results, traced._out_placement)
-        elif self._program.donated == self._program.asked:
-            entry = entry_of(self._program, traced.out_tree)
-            self._dispatcher.add(args, kwargs, [x.aval for x in arrays], entry)
+        elif kernel.donated == traced._program.donated:
+            entry = kernel.entry(traced.out_tree)
+            if entry is not None:
+                self._dispatcher.add(args, kwargs, [x.aval for x in arrays], entry)
         return traced.out_tree.unflatten(results)
 
     def _arrays(self, leaves: list[Any]) -> list[Any]:
         """Return the leaves as the arrays that the program takes."""
         traced, arguments = self._traced, self._traced._arguments
         arrays = arguments.with_leaves(leaves).arrays()
-        for i, (x, aval) in enumerate(zip(arrays, traced.jaxpr.in_avals, strict=True)):
+        for i, (x, aval) in enumerate(zip(arrays, traced._avals, strict=True)):
             if isinstance(x, Tracer):
                 raise TypeError(
                     f"{traced.fun_name}: a compiled program cannot be transformed."
@@ -250,25 +253,19 @@ class Compiled:
 
     def as_text(self) -> str:
         """Return the optimised program in XLA's own notation."""
-        return self._executable.hlo_text()
+        return self._kernel.executable.hlo_text()
 
     def cost_analysis(self) -> dict[str, float]:
         """Return XLA's estimates by name, such as `flops`."""
-        return self._executable.cost_analysis()
+        return self._kernel.executable.cost_analysis()
 
     def memory_analysis(self) -> dict[str, int]:
         """Return sizes in bytes by name."""
-        return self._executable.memory_analysis()
+        return self._kernel.executable.memory_analysis()
 
     def runtime_executable(self) -> Any:
         """Return the gateway's executable."""
-        return self._executable
-
-    @property
-    def _executable(self) -> Executable:
-        loaded = self._program.loaded
-        assert loaded is not None
-        return loaded.executable
+        return self._kernel.executable
 
     def __repr__(self) -> str:
         return f"Compiled({self._traced.fun_name})"

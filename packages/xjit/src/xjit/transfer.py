@@ -14,13 +14,11 @@ import numpy as np
 
 import xtree
 from xjit import jaxlib_gateway as gateway
+from xjit.deleted import DeletedBuffer, give_up, raise_deleted
 from xjit.placement import (
-    Gone,
     buffers_at,
     committed_to,
     default_placement,
-    give_up,
-    raise_gone,
 )
 from xjit.shardings import device_named_by
 from xjit.transfer_guards import Explicit
@@ -63,7 +61,7 @@ def device_put(
     if donate:
         for old, new in zip(leaves, moved, strict=True):
             if type(old) is ConcreteArray and old is not new:
-                give_up(old, Gone("was donated to device_put"))
+                give_up(old, DeletedBuffer("was donated to device_put"))
     return tree.unflatten(moved)
 
 
@@ -77,7 +75,7 @@ def _places(tree: Any, x: Any, count: int) -> list[Any]:
 def _check_source(leaf: Any, device: Any) -> None:
     """Refuse an array that is on another device than was said."""
     buffer = getattr(leaf, "_buffer", None)
-    if device is None or buffer is None or type(buffer) is Gone:
+    if device is None or buffer is None or type(buffer) is DeletedBuffer:
         return
     if gateway.device_of(buffer) is not device:
         raise ValueError(
@@ -98,14 +96,18 @@ def put(x: Array, device: Any, may_alias: bool | None = None) -> Array:
     if device is None:
         if x._buffer is None:
             buffers_at(default_placement(), [x])
-        elif type(x._buffer) is Gone:
-            raise_gone(x.aval.str_long(), x._buffer)
+        elif type(x._buffer) is DeletedBuffer:
+            raise_deleted(x.aval.str_long(), x._buffer)
         return x if may_alias is not False else _copied(x)
     where = committed_to(device)
     buffer = x._buffer
-    if type(buffer) is Gone:
-        raise_gone(x.aval.str_long(), buffer)
-    if buffer is not None and gateway.placement_of(buffer) is where and may_alias is not False:
+    if type(buffer) is DeletedBuffer:
+        raise_deleted(x.aval.str_long(), buffer)
+    if (
+        buffer is not None
+        and gateway.placement_of(buffer) is where.sharding
+        and may_alias is not False
+    ):
         return x
     if buffer is None or gateway.device_of(buffer) is device:
         host = x.to_host()  # on the same device: a CPU buffer shares the memory
@@ -139,7 +141,7 @@ def copy_to_host_async(x: Any) -> None:
     with Explicit():
         for leaf in xtree.leaves(x):
             buffer = getattr(leaf, "_buffer", None)
-            if buffer is not None and leaf._host is None and type(buffer) is not Gone:
+            if buffer is not None and leaf._host is None and type(buffer) is not DeletedBuffer:
                 gateway.copy_to_host_async(buffer)
 
 
@@ -152,7 +154,7 @@ def block_until_ready(x: Any) -> Any:
     for leaf in xtree.leaves(x):
         buffer = getattr(leaf, "_buffer", None)
         if buffer is not None and leaf._host is None:
-            if type(buffer) is Gone:
-                raise_gone(leaf.aval.str_long(), buffer)
+            if type(buffer) is DeletedBuffer:
+                raise_deleted(leaf.aval.str_long(), buffer)
             gateway.block_until_ready(buffer)
     return x

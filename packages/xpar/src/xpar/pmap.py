@@ -5,27 +5,16 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, ParamSpec, TypeVar, overload
 
 import xtree
 from xjit import devices as all_devices
-from xpar.pmap_primitive import pmap_p
-from xpar.replicas import Axis, without_axis
-from xprim import (
-    Array,
-    ClosedJaxpr,
-    as_array,
-    close_over,
-    config,
-    extended_axes,
-    trace_to_jaxpr,
-)
-from xprim.callables import check_function, looking_like, name_of
-from xprim.function_keys import describe_function
-from xprim.static_keys import static_key
-from xprim.tracebacks import shorten
-
-_MAX_PROGRAMS = 256
+from xjit.calls import Arguments, Calls, FlatFunction, Signature, Traced
+from xjit.replicas import Axis, Replicas, without_axis
+from xpar.pmap_primitive import placement_of, pmap_p
+from xprim import ClosedJaxpr, ShapedArray, extended_axes
+from xprim.callables import check_function, looking_like
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -119,195 +108,162 @@ def pmap(
     check_function(fun, "pmap")
     if devices is not None and backend is not None:
         raise ValueError("pmap: give devices or backend, not both.")
-    calls = _Calls(fun, options)
+    calls = _PmapCalls(fun, options)
 
     @looking_like(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return calls(args, kwargs)
-        except Exception as error:
-            shorten(error)
-            raise
+        return calls(args, kwargs)
 
-    describe_function(mapped, lambda: ("pmap", fun, tuple(options.items())))
+    calls.give_methods(mapped)
     return mapped
 
 
-class _Calls:
-    """The calls of one pmapped function, with what was traced for them."""
+class _PmapCalls(Calls):
+    """The calls of one pmapped function.
+
+    Args:
+      fun: the function.
+      options: the keyword arguments of `pmap`.
+    """
+
+    obeys_disable_jit = False  # collectives need their replicas
 
     def __init__(self, fun: Callable[..., Any], options: dict[str, Any]) -> None:
-        self.fun = fun
-        self.name = name_of(fun, "function")
+        self.options = options
         self.axis_name = options["axis_name"]
-        self.in_axes = options["in_axes"]
-        self.out_axes = options["out_axes"]
-        self.static = _numbers(options["static_broadcasted_argnums"])
-        self.donate = _numbers(options["donate_argnums"])
-        self.devices = options["devices"]
-        self.backend = options["backend"]
-        self.axis_size = options["axis_size"]
-        self.argument = f"pmap({self.name}): an argument"
-        self.flatten = xtree.flattener()
-        self.traced: dict[Any, _Traced] = {}
         if self.axis_name is None:
             self.axis_name = _Unnamed()
+        signature = Signature(
+            fun,
+            {
+                "static_argnums": options["static_broadcasted_argnums"], "static_argnames": None,
+                "donate_argnums": options["donate_argnums"], "donate_argnames": None,
+            },
+            "pmap",
+        )  # fmt: skip
+        devices = options["devices"]
+        own = (options["axis_name"], _hashable(options["in_axes"]), _hashable(options["out_axes"]),
+               options["axis_size"], options["backend"], devices and tuple(devices))  # fmt: skip
+        super().__init__(fun, signature, own)
 
-    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        static = self._static_positions(len(args))
-        dynamic = tuple([a for i, a in enumerate(args) if i not in static])
-        leaves, tree = self.flatten((dynamic, kwargs))
-        arrays = [as_array(x, what=self.argument) for x in leaves]
-        fixed = tuple([(i, args[i]) for i in static])
-        keys = tuple([(i, static_key(value)) for i, value in fixed])
-        key = (tree, keys, tuple([x.aval for x in arrays]), config.trace_context())
-        traced = self._found(key, fixed)
-        if traced is None:
-            axes = self._argument_axes(tree, arrays, set(static), len(args))
-            traced = self._trace(tree, fixed, arrays, axes, len(args))
-            if not traced.captured:
-                if len(self.traced) >= _MAX_PROGRAMS:
-                    self.traced.clear()
-                self.traced[key] = traced
-        outs = pmap_p.bind(*traced.captured, *arrays, jaxpr=traced.closed, **traced.params)
-        return traced.out_tree.unflatten(outs)
+    def flat_function(self, arguments: Arguments, avals: Sequence[ShapedArray]) -> FlatFunction:
+        """Return what is traced: a function of the pieces of the arguments."""
+        return _Replica(self, arguments, avals)
 
-    def _static_positions(self, count: int) -> list[int]:
-        """Return the positions of the static arguments of a call with so many positional ones."""
-        return sorted({i % count for i in self.static if -count <= i < count})
+    def placement_of(self, traced: Traced) -> Replicas:
+        """Return the placement of the replicas."""
+        return placement_of(traced.params)
 
-    def _found(self, key: Any, fixed: Any) -> _Traced | None:
-        try:
-            return self.traced.get(key)
-        except TypeError:
-            kinds = ", ".join([type(value).__name__ for _, value in fixed])
-            raise ValueError(
-                f"pmap({self.name}): arguments in static_broadcasted_argnums must be hashable, got "
-                f"{kinds}."
-            ) from None
-
-    def _trace(
-        self, tree: Any, fixed: Any, arrays: Sequence[Array], axes: tuple[Axis, ...], count: int
-    ) -> _Traced:
-        size = self._size(arrays, axes, tree)
-        out_tree: list[Any] = []
-        fixed_at = dict(fixed)
-
-        def flat(*pieces: Any) -> list[Any]:
-            dynamic, kwargs = xtree.unflatten(tree, pieces)
-            rest = iter(dynamic)
-            full = [fixed_at[i] if i in fixed_at else next(rest) for i in range(count)]
-            results, structure = xtree.flatten(self.fun(*full, **kwargs))
-            out_tree.append(structure)
-            return [as_array(r, what=f"pmap({self.name}): a result") for r in results]
-
-        pieces = [without_axis(x.aval, a) for x, a in zip(arrays, axes, strict=True)]
-        with extended_axes({self.axis_name: size}):
-            jaxpr, consts = trace_to_jaxpr(flat, pieces, name=self.name)
-        closed, captured = close_over(jaxpr, consts)
-        params = {
-            "name": self.name,
-            "axis_name": self.axis_name,
-            "axis_size": size,
-            "devices": self._chosen_devices(size),
-            "in_axes": (*[None] * len(captured), *axes),
-            "out_axes": self._result_axes(out_tree[0], closed),
-            "donated": (*[False] * len(captured), *self._donated(tree, len(arrays))),
-        }
-        return _Traced(closed, captured, out_tree[0], params)
-
-    def _argument_axes(
-        self, tree: Any, arrays: Sequence[Array], static: set[int], count: int
-    ) -> tuple[Axis, ...]:
-        in_axes = self.in_axes
-        if isinstance(in_axes, tuple | list):
-            if len(in_axes) != count:
-                raise ValueError(
-                    f"pmap({self.name}): in_axes must have an entry for each of {count} positional "
-                    f"arguments, got {len(in_axes)}."
-                )
-            in_axes = tuple([a for i, a in enumerate(in_axes) if i not in static])
-        prefix = (in_axes, 0)
-        axes = xtree.broadcast_prefix(prefix, tree.unflatten(arrays), is_leaf=lambda x: x is None)
-        return tuple([
-            None if a is None else _within(operator.index(a), x.ndim, self.name, "in_axes")
-            for a, x in zip(axes, arrays, strict=True)
-        ])  # fmt: skip
-
-    def _size(self, arrays: Sequence[Array], axes: Sequence[Axis], tree: Any) -> int:
-        sizes = [None if a is None else x.aval.shape[a] for x, a in zip(arrays, axes, strict=True)]
-        known = {s for s in sizes if s is not None} | (
-            set() if self.axis_size is None else {self.axis_size}
-        )
-        if not known:
-            raise ValueError(
-                f"pmap({self.name}): no argument is mapped."
-                "\n  expected  at least one argument whose in_axes is not None, or axis_size="
-            )
-        if len(known) > 1:
-            paths = xtree.leaves_with_path(xtree.unflatten(tree, list(range(len(arrays)))))
-            got = "; ".join(
-                f"{_argument_name(path)}: {arrays[i].aval.str_long()} along axis {axes[i]}"
-                for path, i in paths if axes[i] is not None
-            )  # fmt: skip
-            raise ValueError(
-                f"pmap({self.name}): the mapped axes differ in size.\n  got       {got}"
-                + (f"; axis_size={self.axis_size}" if self.axis_size is not None else "")
-            )
-        return int(known.pop())
-
-    def _chosen_devices(self, size: int) -> tuple[Any, ...]:
-        devices = self.devices
-        if devices is None:
-            devices = all_devices(self.backend) if self.backend else all_devices()
-            if size > len(devices):
-                raise ValueError(
-                    f"pmap({self.name}): the mapped axis has size {size}, but there are only "
-                    f"{len(devices)} devices."
-                    f"\n  hint      XSTACK_NUM_CPU_DEVICES={size} in the environment makes as many "
-                    "virtual CPU devices;\n            vmap needs none"
-                )
-            return tuple(devices[:size])
-        if len(devices) != size:
-            raise ValueError(
-                f"pmap({self.name}): the mapped axis has size {size}, but {len(devices)} devices "
-                "were given."
-            )
-        return tuple(devices)
-
-    def _result_axes(self, out_tree: Any, closed: ClosedJaxpr) -> tuple[Axis, ...]:
-        template = xtree.unflatten(out_tree, list(closed.out_avals))
-        axes = xtree.broadcast_prefix(self.out_axes, template, is_leaf=lambda x: x is None)
-        return tuple([
-            None if a is None else _within(operator.index(a), aval.ndim + 1, self.name, "out_axes")
-            for a, aval in zip(axes, closed.out_avals, strict=True)
-        ])  # fmt: skip
-
-    def _donated(self, tree: Any, count: int) -> list[bool]:
-        if not self.donate:
-            return [False] * count
-        dynamic, _ = xtree.unflatten(tree, list(range(count)))
-        positions = [i for i in range(len(dynamic) + len(self.static)) if i not in self.static]
-        donated = [
-            position in self.donate
-            for position, arg in zip(positions, dynamic, strict=True)
-            for _ in xtree.leaves(arg)
-        ]
-        return donated + [False] * (count - len(donated))
+    def bind(self, traced: Traced, operands: Sequence[Any]) -> Sequence[Any]:
+        """Make a call one equation of the current trace."""
+        return pmap_p.bind(*operands, jaxpr=traced.closed, **traced.params)
 
 
-class _Traced:
-    """One trace of a function: its program, what it captured, and how it is bound."""
+class _Replica(FlatFunction):
+    """A function of one piece of each mapped argument, to be traced."""
 
-    __slots__ = ("captured", "closed", "out_tree", "params")
+    __slots__ = ("axes", "calls", "size")
 
     def __init__(
-        self, closed: ClosedJaxpr, captured: list[Any], out_tree: Any, params: dict[str, Any]
+        self, calls: _PmapCalls, arguments: Arguments, avals: Sequence[ShapedArray]
     ) -> None:
-        self.closed = closed
-        self.captured = captured
-        self.out_tree = out_tree
-        self.params = params
+        self.calls = calls
+        self.axes = _argument_axes(calls.name, calls.options["in_axes"], arguments, avals)
+        self.size = _size(calls, self.axes, arguments, avals)
+        pieces = [without_axis(x, a) for x, a in zip(avals, self.axes, strict=True)]
+        super().__init__(calls.fun, arguments, pieces)
+
+    def scope(self) -> AbstractContextManager[Any]:
+        """Return the context in which the axis is bound."""
+        return extended_axes({self.calls.axis_name: self.size})
+
+    def params(self, closed: ClosedJaxpr, num_captured: int) -> dict[str, Any]:
+        """Return the params of `pmap_p` but for the program."""
+        calls = self.calls
+        return {
+            "name": calls.name,
+            "axis_name": calls.axis_name,
+            "axis_size": self.size,
+            "devices": _chosen_devices(calls, self.size),
+            "in_axes": (*[None] * num_captured, *self.axes),
+            "out_axes": _result_axes(calls, self.out_tree, closed),
+            "donated": (*[False] * num_captured, *calls.signature.donated(self.arguments)),
+        }
+
+
+def _argument_axes(
+    name: str, in_axes: Any, arguments: Arguments, avals: Sequence[ShapedArray]
+) -> tuple[Axis, ...]:
+    """Return the axis that each leaf of the arguments is cut along."""
+    if isinstance(in_axes, tuple | list):
+        if len(in_axes) != arguments.num_args:
+            raise ValueError(
+                f"pmap({name}): in_axes must have an entry for each of {arguments.num_args} "
+                f"positional arguments, got {len(in_axes)}."
+            )
+        static = {where for where, _ in arguments.fixed}
+        in_axes = tuple([a for i, a in enumerate(in_axes) if i not in static])
+    axes = xtree.broadcast_prefix(
+        (in_axes, 0), arguments.tree.unflatten(avals), is_leaf=lambda x: x is None
+    )
+    return tuple([
+        None if a is None else _within(operator.index(a), x.ndim, name, "in_axes")
+        for a, x in zip(axes, avals, strict=True)
+    ])  # fmt: skip
+
+
+def _size(
+    calls: _PmapCalls, axes: Sequence[Axis], arguments: Arguments, avals: Sequence[ShapedArray]
+) -> int:
+    """Return the length of the mapped axis."""
+    axis_size = calls.options["axis_size"]
+    known = {x.shape[a] for x, a in zip(avals, axes, strict=True) if a is not None}
+    if axis_size is not None:
+        known.add(axis_size)
+    if not known:
+        raise ValueError(
+            f"pmap({calls.name}): no argument is mapped."
+            "\n  expected  at least one argument whose in_axes is not None, or axis_size="
+        )
+    if len(known) > 1:
+        got = "; ".join([
+            f"{name}: {x.str_long()} along axis {a}"
+            for name, x, a in zip(arguments.names(), avals, axes, strict=True) if a is not None
+        ])  # fmt: skip
+        raise ValueError(
+            f"pmap({calls.name}): the mapped axes differ in size.\n  got       {got}"
+            + (f"; axis_size={axis_size}" if axis_size is not None else "")
+        )
+    return int(known.pop())
+
+
+def _chosen_devices(calls: _PmapCalls, size: int) -> tuple[Any, ...]:
+    devices, backend = calls.options["devices"], calls.options["backend"]
+    if devices is None:
+        devices = all_devices(backend) if backend else all_devices()
+        if size > len(devices):
+            raise ValueError(
+                f"pmap({calls.name}): the mapped axis has size {size}, but there are only "
+                f"{len(devices)} devices."
+                f"\n  hint      XSTACK_NUM_CPU_DEVICES={size} in the environment makes as many "
+                "virtual CPU devices;\n            vmap needs none"
+            )
+        return tuple(devices[:size])
+    if len(devices) != size:
+        raise ValueError(
+            f"pmap({calls.name}): the mapped axis has size {size}, but {len(devices)} devices "
+            "were given."
+        )
+    return tuple(devices)
+
+
+def _result_axes(calls: _PmapCalls, out_tree: Any, closed: ClosedJaxpr) -> tuple[Axis, ...]:
+    template = xtree.unflatten(out_tree, list(closed.out_avals))
+    axes = xtree.broadcast_prefix(calls.options["out_axes"], template, is_leaf=lambda x: x is None)
+    return tuple([
+        None if a is None else _within(operator.index(a), aval.ndim + 1, calls.name, "out_axes")
+        for a, aval in zip(axes, closed.out_avals, strict=True)
+    ])  # fmt: skip
 
 
 class _Unnamed:
@@ -317,13 +273,10 @@ class _Unnamed:
         return "<unnamed axis>"
 
 
-def _argument_name(path: Any) -> str:
-    """Return `args[0]['w']` for the key path of a leaf of `(args, kwargs)`."""
-    return ("args", "kwargs")[path[0].idx] + xtree.keystr(path[1:])
-
-
-def _numbers(argnums: int | Sequence[int]) -> tuple[int, ...]:
-    return (argnums,) if isinstance(argnums, int) else tuple([operator.index(i) for i in argnums])
+def _hashable(axes: Any) -> Any:
+    """Return a tree of axes as a key."""
+    leaves, tree = xtree.flatten(axes, is_leaf=lambda x: x is None)
+    return (tree, *leaves)
 
 
 def _within(axis: int, ndim: int, name: str, what: str) -> int:

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from xbatch import BatchAxis
+from xjit.program import program_of
+from xjit.replicas import Axis, Replicas, replicas, with_axis
 from xnp import lax
-from xpar.replicas import Axis, ReplicatedProgram, with_axis
 from xprim import (
     ClosedJaxpr,
     Primitive,
@@ -27,18 +28,6 @@ from xprim.calls import call_rules
 from xprim.contracts import Builder, TransposeHandle
 
 
-def program_of(jaxpr: ClosedJaxpr, params: dict[str, Any]) -> ReplicatedProgram:
-    """Return the compiled program of a call, kept in the memo of its jaxpr."""
-    key = ("pmap", *params.values())
-    found = jaxpr.memo.get(key)
-    if found is None:
-        found = jaxpr.memo[key] = ReplicatedProgram(
-            jaxpr, params["name"], {params["axis_name"]: params["axis_size"]}, params["devices"],
-            params["in_axes"], params["out_axes"], params["donated"],
-        )  # fmt: skip
-    return found
-
-
 def _shape(*avals: Any, jaxpr: ClosedJaxpr, axis_size: int, out_axes: Any, **_: Any) -> Any:
     return tuple([
         with_axis(a, axis, axis_size) for a, axis in zip(jaxpr.out_avals, out_axes, strict=True)
@@ -46,7 +35,13 @@ def _shape(*avals: Any, jaxpr: ClosedJaxpr, axis_size: int, out_axes: Any, **_: 
 
 
 def _numpy(*operands: Any, jaxpr: ClosedJaxpr, **params: Any) -> Any:
-    return tuple(program_of(jaxpr, params)(operands))
+    program = program_of(jaxpr, params["name"], placement_of(params), params["donated"])
+    return tuple(program.call(operands))
+
+
+def placement_of(params: dict[str, Any]) -> Replicas:
+    """Return where a call with these params runs."""
+    return replicas(params["axis_name"], params["devices"], params["in_axes"], params["out_axes"])
 
 
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, jaxpr: ClosedJaxpr,
@@ -68,8 +63,10 @@ def on_batch(
     mapped = tuple([a is not None for a in in_axes])
     with extended_axes({axis_name: axis_size}):
         batched, _mapped_out = axis.batch_jaxpr(jaxpr, mapped, True)
-        fronts = [x if a is None else axis.to_front(x, a) for x, a in zip(xs, in_axes, strict=True)]
-        outs = eval_closed(batched, *fronts)
+        leading = [
+            x if a is None else axis.to_front(x, a) for x, a in zip(xs, in_axes, strict=True)
+        ]
+        outs = eval_closed(batched, *leading)
     return [
         lax.index_in_dim(o, 0, 0, keepdims=False) if a is None else axis.move(o, 0, a)
         for o, a in zip(outs, out_axes, strict=True)

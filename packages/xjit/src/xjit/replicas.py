@@ -1,0 +1,222 @@
+"""The placement of programs that run once on each of several devices, as those of `pmap` do.
+
+Each argument is one buffer spread over the devices, a piece for each; results stay spread, so a
+loop of updates never gathers them. A piece of a host array is a view of it; a result of an earlier
+program that is cut along the same axis passes as it is.
+
+Neighbours: `placement` says what a placement is, `program` runs; `xpar.pmap` asks for this one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import re
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xjit import jaxlib_gateway as gateway
+from xjit.deleted import DeletedBuffer, raise_deleted
+from xjit.lowering import LoweredProgram
+from xjit.placement import Arguments, Placement
+from xprim import ConcreteArray, ShapedArray, shaped_array
+from xtree.locks import forkable_lock
+
+__all__ = ["Axis", "Replicas", "replicas", "with_axis", "without_axis"]
+
+Axis = int | None
+
+
+def with_axis(aval: ShapedArray, axis: Axis, size: int) -> ShapedArray:
+    """Return the type of an array whose pieces along `axis` have the type `aval`."""
+    if axis is None:
+        return aval
+    return shaped_array((*aval.shape[:axis], size, *aval.shape[axis:]), aval.dtype, aval.weak_type)
+
+
+def without_axis(aval: ShapedArray, axis: Axis) -> ShapedArray:
+    """Return the type of a piece of an array along `axis`."""
+    if axis is None:
+        return aval
+    shape = aval.shape[:axis] + aval.shape[axis + 1 :]
+    return shaped_array(shape, aval.dtype, aval.weak_type)
+
+
+class Replicas(Placement):
+    """One replica of a program on each device.
+
+    Args:
+      axis_name: the name of the axis that runs over the replicas.
+      devices: where the replicas run.
+      in_axes: for each argument, the axis it is cut along, or None where all get the whole.
+      out_axes: for each result, the axis its pieces are stacked along; None takes the first piece.
+    """
+
+    __slots__ = ("in_axes", "out_axes")
+
+    def __init__(
+        self, axis_name: Hashable, devices: tuple[Any, ...], in_axes: tuple[Axis, ...],
+        out_axes: tuple[Axis, ...],
+    ) -> None:  # fmt: skip
+        super().__init__(devices, {axis_name: len(devices)})
+        self.in_axes = in_axes
+        self.out_axes = out_axes
+
+    def starter(self, executable: gateway.Executable, lowered: LoweredProgram) -> Any:
+        """Return what starts a program; on a CPU, those with collectives take turns."""
+        start = executable.starter
+        if self.platform != "cpu" or not _COLLECTIVE.search(lowered.body):
+            return start
+        smallest = _smallest(lowered)
+        return lambda buffers: _Turn(start, buffers, smallest)
+
+    def arguments(self, lowered: LoweredProgram) -> Arguments:
+        """Return what brings the arguments of a program to the devices."""
+        return _Spread(self, lowered)
+
+    def constants(self, constants: Sequence[ConcreteArray]) -> list[Any]:
+        """Return buffers of what every replica reads."""
+        return [gateway.put_everywhere(c.to_host(), self.devices) for c in constants]
+
+    def avals(self, of_results: Sequence[ShapedArray]) -> tuple[ShapedArray, ...]:
+        """Return the abstract values of whole results, from those of one replica."""
+        size = len(self.devices)
+        return tuple([
+            with_axis(a, axis, size) for a, axis in zip(of_results, self.out_axes, strict=True)
+        ])  # fmt: skip
+
+    def shardings(self, count: int) -> list[Any]:
+        """Return the sharding objects of so many results."""
+        return [gateway.stacked(self.devices, axis or 0) for axis in self.out_axes]
+
+    def results(self, outs: list[Any], avals: Sequence[ShapedArray]) -> list[ConcreteArray]:
+        """Return the results of a program as arrays."""
+        return [
+            ConcreteArray(None, a, gateway.shards(out)[0] if axis is None else out)
+            for out, a, axis in zip(outs, avals, self.out_axes, strict=True)
+        ]
+
+
+replicas = functools.lru_cache(maxsize=4096)(Replicas)
+"""`Replicas`, one object for each placement of the last 4096."""
+
+
+class _Spread(Arguments):
+    """Spreads the arguments of one program over the devices of its replicas.
+
+    Small host arrays are written to memory that the devices have already: for each argument there
+    is such memory, the buffer that shows it, and a result of the program that read it last. A call
+    takes these out, and puts them back.
+    """
+
+    __slots__ = ("_axes", "_devices", "_has_memory", "_memory", "_smallest", "_stacked")
+
+    def __init__(self, placement: Replicas, lowered: LoweredProgram) -> None:
+        devices = self._devices = placement.devices
+        self._axes = [placement.in_axes[i] for i in lowered.kept]
+        self._stacked = [None if a is None else gateway.stacked(devices, a) for a in self._axes]
+        self._memory: dict[int, tuple[Any, Any, Any]] = {}
+        donated = (*lowered.donated, *lowered.useless)
+        self._has_memory = [bool(lowered.out_avals) and i not in donated for i in lowered.kept]
+        self._smallest = _smallest(lowered)
+
+    def buffers(self, arrays: Sequence[ConcreteArray]) -> tuple[list[Any], Any]:
+        """Return the buffers of the arguments, and the memory that was written for them."""
+        written: dict[int, Any] = {}
+        return [self._spread(i, x, written) for i, x in enumerate(arrays)], written or None
+
+    def started(self, memory: dict[int, Any], outs: list[Any]) -> None:
+        """Note which program reads the memory."""
+        for i, (pieces, buffer) in memory.items():
+            self._memory[i] = pieces, buffer, outs[self._smallest]
+
+    def _spread(self, i: int, x: ConcreteArray, written: dict[int, Any]) -> Any:
+        """Return the buffer of an argument; memory that is written for it is added."""
+        buffer, axis = x._buffer, self._axes[i]
+        if type(buffer) is DeletedBuffer:
+            raise_deleted(x.aval.str_long(), buffer)
+        if axis is None:
+            return gateway.put_everywhere(x.to_host(), self._devices)
+        if buffer is not None and buffer._sharding is self._stacked[i]:
+            return buffer
+        pieces = list(np.moveaxis(x.to_host(), axis, 0))
+        free = self._free_memory(i, pieces[0])
+        if free is None:
+            return gateway.put_pieces(pieces, self._devices)
+        written[i] = memory, buffer = free
+        for place, piece in zip(memory, pieces, strict=True):
+            place[...] = piece
+        return buffer
+
+    def _free_memory(self, i: int, piece: np.ndarray[Any, Any]) -> Any:
+        """Return memory that no program reads and its buffer, or None: the pieces are copied."""
+        if not self._has_memory[i]:
+            return None
+        known = self._memory.pop(i, None)
+        if known is None:
+            found = gateway.pieces_cell(piece.shape, piece.dtype, self._devices)
+            self._has_memory[i] = found is not None
+            return found
+        memory, buffer, reader = known
+        if gateway.is_deleted(reader):  # nobody can tell any more whether the program is over
+            self._has_memory[i] = False
+        elif gateway.is_ready(reader):
+            return memory, buffer
+        else:
+            self._memory[i] = known
+        return None
+
+
+def _smallest(lowered: LoweredProgram) -> int:
+    """Return the number of the smallest result."""
+    sizes = [a.size for a in lowered.out_avals]
+    return sizes.index(min(sizes)) if sizes else 0
+
+
+_COLLECTIVE = re.compile(r"stablehlo\.(all_|collective_|reduce_scatter)")
+
+
+class _Turns:
+    """Has programs with collectives run one after another on the virtual devices of a CPU.
+
+    The runtime has one thread for each device. A replica that waits for the others keeps its
+    thread, so two such programs at once can each hold threads that the other needs, for good.
+    """
+
+    __slots__ = ("_last", "_lock")
+
+    def __init__(self) -> None:
+        self._lock = forkable_lock()
+        self._last: Any = None  # one result of the last program, spread over all its devices
+
+    def take(self, start: Callable[[], list[Any]], kept: int) -> list[Any]:
+        """Start a program when the last one has ended; `kept` is the result to wait for next."""
+        with self._lock:
+            if self._last is not None:
+                with contextlib.suppress(RuntimeError):  # how it ended is told by its results
+                    self._last.block_until_ready()
+            outs = start()
+            self._last = outs[kept] if outs else None
+        return outs
+
+
+_turns = _Turns()
+
+
+class _Turn:
+    """A program that starts when it is its turn."""
+
+    __slots__ = ("_buffers", "_smallest", "_start")
+
+    def __init__(self, start: Callable[..., Any], buffers: Sequence[Any], smallest: int) -> None:
+        self._start = start
+        self._buffers = buffers
+        self._smallest = smallest
+
+    def consume_with_handlers(self, handlers: Sequence[Any]) -> list[Any]:
+        """Start it and return its results."""
+        return _turns.take(
+            lambda: self._start(self._buffers).consume_with_handlers(handlers), self._smallest
+        )
