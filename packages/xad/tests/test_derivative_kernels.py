@@ -1,5 +1,6 @@
 """Primitives that are differentiated again, by functions of ndarrays, give the same numbers."""
 
+import contextlib
 import sys
 
 import numpy as np
@@ -13,6 +14,7 @@ from xnp import lax
 from xnp.testing.samples import TABLE
 from xprim import (
     ELEMENTWISE,
+    LINEAR,
     Primitive,
     Undefined,
     config,
@@ -22,7 +24,7 @@ from xprim import (
     scalar_array,
     undefined,
 )
-from xprim.errors import MissingRuleError
+from xprim.errors import ImpureRuleError, MissingRuleError
 
 X = np.linspace(0.5, 1.5, 8).astype(np.float32)
 
@@ -196,7 +198,7 @@ def _value_of(primals, tangents):
 
 
 doubled_p = Primitive(
-    "doubled_for_test_steps",
+    "doubled_for_test_derivative_kernels",
     shape=lambda x: (x,),
     numpy=lambda x: (x + x,),
     stablehlo=undefined("a test"),
@@ -217,3 +219,109 @@ def test_an_option_of_this_thread_has_kernels_of_its_own():
         assert grad(rosenbrock)(X).dtype == np.float32
         with config.enable_x64(True):
             assert grad(rosenbrock)(X.astype(np.float64)).dtype == np.float64
+
+
+# --- what rules may not do ------------------------------------------------------------------------
+
+
+class Setting:
+    scale = 2.0
+
+
+def _by_setting(primals, tangents):
+    (x,), (x_dot,) = primals, tangents
+    return scaled_p.bind(x), (lax.mul(x_dot, scalar_array(Setting.scale, x.dtype)),)
+
+
+def _transpose_by_setting(cts, x):
+    return (lax.mul(cts[0], scalar_array(Setting.scale, x.aval.dtype)),)
+
+
+def _primitive(name, **rules):
+    kept = {
+        "shape": lambda x: (x,), "numpy": lambda x: (x + x,), "stablehlo": undefined("a test"),
+        "jvp": LINEAR, "transpose": undefined("a test"), "batch": ELEMENTWISE,
+    }  # fmt: skip
+    return Primitive(f"{name}_for_test_derivative_kernels", **kept | rules)
+
+
+scaled_p = _primitive("scaled", jvp=_by_setting)
+linear_p = _primitive("linear", transpose=_transpose_by_setting)
+
+
+@pytest.mark.parametrize(
+    ("primitive", "rule", "transformed"),
+    [
+        (scaled_p, _by_setting, lambda f: grad(f)(X)),
+        (scaled_p, _by_setting, lambda f: jvp(f, (X,), (X,))),
+        (linear_p, _transpose_by_setting, lambda f: grad(f)(X)),
+    ],
+    ids=["jvp in reverse", "jvp forward", "transpose"],
+)
+def test_checks_find_a_rule_that_reads_what_is_no_operand(
+    primitive, rule, transformed, monkeypatch
+):
+    def fun(x):
+        return xnp.sum(primitive.bind(x)[0])
+
+    with config.enable_checks(True):
+        for _ in range(3):
+            transformed(fun)
+        monkeypatch.setattr(Setting, "scale", 3.0)
+        with pytest.raises(ImpureRuleError, match="does something else than before") as caught:
+            transformed(fun)
+    code = rule.__code__
+    assert f"{code.co_filename}:{code.co_firstlineno}" in str(caught.value)
+    assert "mul(2.0" in str(caught.value) or ", 2.0)" in str(caught.value)
+
+
+def test_checks_pass_where_rules_are_pure():
+    with config.enable_checks(True):
+        assert_repeats(lambda: value_and_grad(rosenbrock)(X))
+        assert_repeats(lambda: jvp(rosenbrock, (X,), (X,)))
+        assert_repeats(lambda: grad(several_results)(X))
+
+
+def test_a_rule_that_fails_on_abstract_values_is_named_in_the_log(caplog):
+    with caplog.at_level("WARNING", "xprim.kernels"):
+        for _ in range(4):
+            grad(lambda x: xnp.sum(doubled_p.bind(x)[0]))(X)
+    (record,) = [r for r in caplog.records if "doubled" in r.getMessage()]
+    line = _value_of.__code__.co_firstlineno + 2
+    text = record.getMessage()
+    assert "linearize: no kernel for doubled_for_test_derivative_kernels" in text
+    assert f"{__file__}:{line}: AttributeError: to_host" in text
+
+
+def test_under_checks_the_error_of_such_a_rule_is_raised():
+    with config.enable_checks(True), pytest.raises(AttributeError, match="to_host"):
+        grad(lambda x: xnp.sum(doubled_p.bind(x)[0]))(X)
+
+
+def test_a_function_of_one_operation_is_no_failure(caplog):
+    with caplog.at_level("WARNING", "xprim.kernels"):
+        for name in NAMES:
+            fun, point = function_of(name, samples_of(name)[0])
+            for _ in range(3):
+                with contextlib.suppress(MissingRuleError, ValueError):
+                    vjp(fun, *point)
+    assert [r.getMessage() for r in caplog.records] == []
+
+
+def test_the_thirtieth_gradient_enters_at_most_a_hundred_functions():
+    gradient = grad(lambda v: xnp.sum(xnp.sin(v) * v))
+    x = xnp.asarray(X)
+    for _ in range(29):
+        gradient(x)
+    entered = 0
+
+    def profile(frame, event, argument):
+        nonlocal entered
+        entered += event == "call"
+
+    sys.setprofile(profile)
+    try:
+        gradient(x)
+    finally:
+        sys.setprofile(None)
+    assert entered <= 100

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 import tracemalloc
 from typing import Any
 
 import numpy as np
 import pytest
 
+import xnp
 from xnp import lax
 from xnp.testing.samples import TABLE
-from xprim import ClosedJaxpr, get_primitive, shaped_array, trace_to_jaxpr
+from xprim import ClosedJaxpr, config, get_primitive, shaped_array, trace_to_jaxpr
 from xprim.numpy_kernels import numpy_function
 from xprim.testing import check_ufunc
 
@@ -145,8 +147,8 @@ def test_what_numpy_repeats_itself_is_not_written_out(piece, dims):
     def centered(x: Any, piece: Any) -> Any:
         return (lax.sub(x, lax.broadcast_in_dim(piece, (3000, 8), dims)),)
 
-    # The result, a row as long as the loops of NumPy like it (`layouts`), and NumPy's own buffers:
-    # 1.52 arrays, and 1.35. With the piece written out there are at least 2.
+    # The result, a row as long as the loops of NumPy like it (`memory_order`), and
+    # NumPy's own buffers: 1.52 arrays, and 1.35. With the piece written out there are at least 2.
     assert _arrays_at_once(compiled(centered, LARGE, piece), LARGE, piece) < 1.75
 
 
@@ -168,3 +170,32 @@ def test_the_call_that_a_ufunc_rule_names_equals_the_numpy_rule(name):
 def test_the_functions_that_programs_are_made_of_have_ufunc_rules():
     assert {"add", "mul", "sin", "exp", "lt", "select_n", "reshape", "transpose", "reduce_sum",
             "integer_pow", "broadcast_in_dim", "not", "div"} <= set(WITH_UFUNC)  # fmt: skip
+
+
+def test_the_thirtieth_sine_enters_at_most_four_functions():
+    x = xnp.asarray(ROW)
+    for _ in range(29):
+        xnp.sin(x)
+    entered = 0
+
+    def profile(frame: Any, event: str, argument: Any) -> None:
+        nonlocal entered
+        entered += event == "call"
+
+    sys.setprofile(profile)
+    try:
+        xnp.sin(x)
+    finally:
+        sys.setprofile(None)
+    assert entered <= 4
+
+
+def test_a_program_whose_calls_are_compared_gives_the_same():
+    def centered(x: Any, row: Any) -> Any:
+        return (lax.integer_pow(lax.sub(x, rows(row)), 2),)
+
+    with config.enable_checks(True):
+        checked = compiled(centered, LARGE, ROW)
+    np.testing.assert_array_equal(
+        checked(LARGE, ROW)[0], compiled(centered, LARGE, ROW)(LARGE, ROW)[0]
+    )

@@ -171,13 +171,15 @@ def normalized_argnums(
 
 def check_reverse_arguments(
     leaves: Sequence[Array], tree: Any, operation: str, *, holomorphic: bool, allow_int: bool
-) -> None:
-    """Check that reverse mode can differentiate with respect to the leaves."""
+) -> list[bool]:
+    """Return which leaves reverse mode differentiates with respect to, after checking all."""
+    active = []
     for i, x in enumerate(leaves):
         dtype = x.aval.dtype
+        active.append(dtypes.is_inexact(dtype))
         if holomorphic:
             _check_holomorphic(dtype, tree, i, operation)
-        elif not dtypes.is_inexact(dtype) and not allow_int:
+        elif not active[i] and not allow_int:
             raise TypeError(
                 f"{operation}: cannot differentiate with respect to values of dtype {dtype.name}"
                 f"{path_of(tree, i, ' at ')}."
@@ -185,6 +187,7 @@ def check_reverse_arguments(
                 "\n  hint      pass 3.0 instead of 3, convert with x.astype('float32'), or leave "
                 "it out of\n            argnums; allow_int=True gives float0 zeros"
             )
+    return active
 
 
 def check_forward_arguments(

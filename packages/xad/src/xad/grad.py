@@ -14,7 +14,7 @@ from xad.arguments import (
     differentiated,
 )
 from xad.linearize import LinearProgram, linearize_flat
-from xad.tangents import Tangent, float0_zeros, is_differentiable, typed_as
+from xad.tangents import Tangent, float0_zeros, typed_as
 from xad.transpose import backward_pass
 from xprim import Array, ConcreteArray, Linear, ShapedArray, Zero, dtypes, scalar_array
 from xprim.callables import check_function, look_like, looking_like
@@ -116,15 +116,15 @@ def _value_and_grad(
         flat, primals, tree = differentiated(
             fun, args, kwargs, argnums, operation=operation, has_aux=has_aux
         )
-        check_reverse_arguments(
+        active = check_reverse_arguments(
             primals, tree, operation, holomorphic=holomorphic, allow_int=allow_int
         )
         avals = [x.aval for x in primals]
-        outs, program = linearize_flat(flat, primals, [is_differentiable(a) for a in avals])
+        outs, program = linearize_flat(flat, primals, active)
         _check_scalar(outs, flat, operation, holomorphic, fun)
         cts = cotangents_of(program, avals, [_one(outs[0].aval)])
         grads = xtree.unflatten(tree, cts)
-        value = xtree.unflatten(flat.out_tree, outs)
+        (value,) = outs
         return ((value, flat.aux) if has_aux else value), grads
 
     return value_and_gradient
@@ -159,14 +159,13 @@ def active_cotangents_of(
 def _check_scalar(
     outs: list[Array], flat: FlatFunction, operation: str, holomorphic: bool, fun: Any
 ) -> None:
-    where = f"\n  where     {place_of(fun)}"
     if len(outs) != 1 or not xtree.treedef_is_leaf(flat.out_tree):
         nothing = flat.out_tree == _NOTHING
         count = f"a tree of {len(outs)} array{'' if len(outs) == 1 else 's'}"
         raise TypeError(
             f"{operation}: the function must return a scalar, but returned "
             + ("None." if nothing else f"{count}.\n  got       {flat.out_tree}")
-            + where
+            + _where(fun)
             + "\n  hint      "
             + ("a function without a return statement returns None" if nothing else
                "has_aux=True lets the function return a pair (scalar, auxiliary)")
@@ -176,14 +175,14 @@ def _check_scalar(
         raise TypeError(
             f"{operation}: the function must return a scalar, but returned an array of shape "
             f"{list(aval.shape)}."
-            f"\n  got       {aval.str_long()}\n  expected  shape []{where}"
+            f"\n  got       {aval.str_long()}\n  expected  shape []{_where(fun)}"
             "\n  hint      sum or average it, use jacrev or jacfwd, or vmap the gradient"
         )
     if holomorphic:
         if not dtypes.is_complex(aval.dtype):
             raise TypeError(
                 f"{operation}: holomorphic=True needs a complex result, got {aval.dtype.name}."
-                + where
+                + _where(fun)
             )
     elif not dtypes.is_floating(aval.dtype):
         hint = (
@@ -193,5 +192,9 @@ def _check_scalar(
         )
         raise TypeError(
             f"{operation}: the function must return a real floating scalar, got "
-            f"{aval.dtype.name}.{where}\n  hint      {hint}"
+            f"{aval.dtype.name}.{_where(fun)}\n  hint      {hint}"
         )
+
+
+def _where(fun: Callable[..., Any]) -> str:
+    return f"\n  where     {place_of(fun)}"

@@ -125,7 +125,7 @@ def _jacobian(
     holomorphic: bool,
     operation: str,
     method: Callable[..., list[list[Any]]],
-    check_arguments: Callable[..., None],
+    check_arguments: Callable[..., Any],
 ) -> Callable[..., Any]:
     check_function(fun, operation)
 

@@ -23,6 +23,7 @@ from xtree.errors import error_text, shown
 from xtree.key_paths import KeyEntry
 from xtree.registry import NodeType, default_registry
 from xtree.treedef import LEAF, PyTreeDef, make_treedef, remember
+from xtree.unflattening import unflatten
 from xtree.walk import walk
 
 __all__ = [
@@ -136,6 +137,8 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
         >>> tree_unflatten(tree_structure({"a": 0, "b": (0, 0)}), [1, 2, 3])
         {'a': 1, 'b': (2, 3)}
     """
+    if type(treedef) is PyTreeDef:
+        return unflatten(treedef, leaves)
     try:
         return treedef.unflatten(leaves)
     except AttributeError:

@@ -46,7 +46,7 @@ def _shape(
 
 
 def _numpy(x: Any, *, shape: Any, broadcast_dimensions: Any) -> Any:
-    spread = _spread(x, shape, broadcast_dimensions)
+    spread = _spread(x, shape, broadcast_dimensions) if x.ndim else x
     size = math.prod(shape)
     if size <= _SMALL:  # filling costs a fifth of `np.broadcast_to`
         out = np.empty(shape, x.dtype)
