@@ -40,7 +40,7 @@ def check_finite(name: str, results: Sequence[ConcreteArray], closed: ClosedJaxp
     Raises:
       FloatingPointError: naming the operation that made the first bad value.
     """
-    found = next((f for x in results if (f := fault_in(x.to_host()))), "")
+    found = next((f for x in results if (f := fault_in(x.to_stored()))), "")
     if not found:
         return
     place = "" if arguments is None else _first_fault(closed, arguments)

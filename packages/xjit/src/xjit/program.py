@@ -109,7 +109,7 @@ class DeviceKernel:
             return arrays
         known = {id(x) for x in xtree.leaves(given)}
         return [
-            from_stored(x.to_host().copy(), x.aval) if i in self.donated and id(x) not in known
+            from_stored(x.to_stored().copy(), x.aval) if i in self.donated and id(x) not in known
             else x
             for i, x in enumerate(arrays)
         ]  # fmt: skip

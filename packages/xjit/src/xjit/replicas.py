@@ -138,10 +138,10 @@ class _Spread(Arguments):
         if type(buffer) is DeletedBuffer:
             raise_deleted(x.aval.str_long(), buffer)
         if axis is None:
-            return gateway.put_everywhere(x.to_host(), self._devices)
+            return gateway.put_everywhere(x.to_stored(), self._devices)
         if buffer is not None and buffer._sharding is self._stacked[i]:
             return buffer
-        pieces = list(np.moveaxis(x.to_host(), axis, 0))
+        pieces = list(np.moveaxis(x.to_stored(), axis, 0))
         free = self._free_memory(i, pieces[0])
         if free is None:
             return gateway.put_pieces(pieces, self._devices)

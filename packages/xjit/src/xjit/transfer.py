@@ -22,7 +22,7 @@ from xjit.placement import (
 )
 from xjit.shardings import device_named_by
 from xjit.transfer_guards import Explicit
-from xprim import Array, ConcreteArray, Tracer, as_array
+from xprim import Array, ConcreteArray, Tracer, as_array, dtypes, from_stored
 
 
 def device_put(
@@ -110,7 +110,7 @@ def put(x: Array, device: Any, may_alias: bool | None = None) -> Array:
     ):
         return x
     if buffer is None or gateway.device_of(buffer) is device:
-        host = x.to_host()  # on the same device: a CPU buffer shares the memory
+        host = x.to_stored()  # on the same device: a CPU buffer shares the memory
         alias = may_alias is not False
         return ConcreteArray(x._host, x.aval, gateway.put(host, device, may_alias=alias))
     return ConcreteArray(x._host, x.aval, gateway.copy_to_device(buffer, device))
@@ -119,7 +119,7 @@ def put(x: Array, device: Any, may_alias: bool | None = None) -> Array:
 def _copied(x: ConcreteArray) -> ConcreteArray:
     assert x._buffer is not None
     where = gateway.placement_of(x._buffer)
-    host = np.array(x.to_host())
+    host = np.array(x.to_stored())
     buffer = gateway.put(host, gateway.device_of(x._buffer), committed=where.committed)
     return ConcreteArray(None, x.aval, buffer)
 
@@ -127,13 +127,22 @@ def _copied(x: ConcreteArray) -> ConcreteArray:
 def device_get(x: Any) -> Any:
     """Return a tree with the arrays of `x` as NumPy arrays; other leaves stay as they are.
 
+    Arrays of an extended dtype, such as random keys, stay arrays, and come to host memory.
+
     Copies from several devices run side by side. The NumPy arrays are read-only views where the
     data is in host memory already.
     """
     leaves, tree = xtree.flatten(x)
     copy_to_host_async(leaves)
     with Explicit():
-        return tree.unflatten([np.asarray(v) if isinstance(v, Array) else v for v in leaves])
+        return tree.unflatten([_on_host(v) if isinstance(v, Array) else v for v in leaves])
+
+
+def _on_host(x: Array) -> Any:
+    """Return an array as NumPy's; one of an extended dtype, which has no such, in host memory."""
+    if isinstance(x, ConcreteArray) and dtypes.is_extended(x.aval.dtype):
+        return from_stored(x.to_stored(), x.aval)
+    return np.asarray(x)
 
 
 def copy_to_host_async(x: Any) -> None:

@@ -107,26 +107,37 @@ class ConcreteArray(Array):
     def to_host(self) -> np.ndarray[Any, Any]:
         """Return the elements as a NumPy array that must not be written to; waits for a device.
 
-        Those of an extended dtype come as the numbers that they are made of.
+        Raises:
+          TypeError: the elements are of an extended dtype, and no numbers.
+        """
+        host = self._host
+        if host is None:
+            if self.aval.physical is not None:
+                check_numbers(self.aval, "Array")
+            host = self.to_stored()
+        return host
+
+    def to_stored(self) -> np.ndarray[Any, Any]:
+        """Return what `to_host` does, and for elements of an extended dtype what is kept of them.
+
+        That is for who passes elements on, and does not look at them: see `from_stored`.
         """
         host = self._host
         if host is None:
             buffer = self._buffer
-            if self.aval.physical is not None and dtypes.is_extended(self.aval.dtype):
-                return self._numbers()
             if buffer is None:
-                raise _deleted(self.aval)
-            host = self._host = buffer_to_host(buffer)
+                host = getattr(self, "_elements", None)
+                if host is None:
+                    raise RuntimeError(
+                        f"Array: this {self.aval.str_long()} was deleted or donated and has no "
+                        "value.\n  hint      an argument named in donate_argnums must not be used "
+                        "after the call"
+                    )
+                return host
+            host = buffer_to_host(buffer)
+            if not dtypes.is_extended(self.aval.dtype):
+                self._host = host
         return host
-
-    def _numbers(self) -> np.ndarray[Any, Any]:
-        """Return the numbers that the elements of an extended dtype are made of."""
-        if self._buffer is not None:
-            return buffer_to_host(self._buffer)
-        try:
-            return self._elements
-        except AttributeError:
-            raise _deleted(self.aval) from None
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if forgotten.errors:
@@ -198,7 +209,7 @@ class ConcreteArray(Array):
 
     def __reduce__(self) -> tuple[Any, ...]:
         if dtypes.is_extended(self.aval.dtype):
-            return from_stored, (self.to_host(), self.aval)
+            return from_stored, (self.to_stored(), self.aval)
         return _unpickle, (np.array(self), self.aval.weak_type)
 
 
@@ -215,13 +226,6 @@ def check_numbers(aval: ShapedArray, operation: str) -> None:
             f"{operation}: {dtype.elements} are no numbers.\n  got       {aval.str_long()}"
             + (f"\n  hint      {dtype.hint}" if dtype.hint else "")
         )
-
-
-def _deleted(aval: ShapedArray) -> RuntimeError:
-    return RuntimeError(
-        f"Array: this {aval.str_long()} was deleted or donated and has no value."
-        "\n  hint      an argument named in donate_argnums must not be used after the call"
-    )
 
 
 def from_stored(numbers: np.ndarray[Any, Any], aval: ShapedArray) -> ConcreteArray:
@@ -358,7 +362,7 @@ def _make_scalar(value: Any, dtype: np.dtype[Any], weak_type: bool) -> ConcreteA
                    if -(2**63) <= value < 2**63 else "")
             )  # fmt: skip
     if dtypes.is_extended(dtype):
-        return _element_of_zeros(value, dtype)
+        return from_stored(np.full(dtype.element_shape, value, dtype.base), shaped_array((), dtype))
     try:
         with np.errstate(all="ignore"):
             host = np.array(value).astype(dtypes.stored(dtype))
@@ -368,16 +372,6 @@ def _make_scalar(value: Any, dtype: np.dtype[Any], weak_type: bool) -> ConcreteA
             "\n  expected  a magnitude of at most 1.8e308"
         ) from None
     return ConcreteArray(host, shaped_array((), dtype, weak_type))
-
-
-def _element_of_zeros(value: Any, dtype: Any) -> ConcreteArray:
-    """Return what `zeros` and `empty` are made of: the element that is made of zeros."""
-    if value:
-        raise TypeError(
-            f"array: a Python {type(value).__name__} is not among {dtype.elements}."
-            f"\n  got       {value!r}, to be of dtype {dtype.name}"
-        )
-    return from_stored(np.zeros(dtype.element_shape, dtype.base), shaped_array((), dtype))
 
 
 def from_numpy(

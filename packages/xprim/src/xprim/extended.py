@@ -89,7 +89,7 @@ def as_physical(x: ConcreteArray) -> ConcreteArray:
     if x.aval.physical is None or not dtypes.is_extended(x.aval.dtype):
         return x
     buffer = x._buffer
-    return ConcreteArray(x.to_host() if buffer is None else None, x.aval.physical, buffer)
+    return ConcreteArray(x.to_stored() if buffer is None else None, x.aval.physical, buffer)
 
 
 def wrapped(x: ConcreteArray, aval: ShapedArray) -> ConcreteArray:
@@ -152,8 +152,14 @@ def _applied(
     arrays: Sequence[Any], params: dict[str, Any],
 ) -> Sequence[Any]:  # fmt: skip
     """Apply a primitive to physical arrays, under the current trace."""
-    dtype = _one_dtype(primitive, avals)
     rule = primitive.rules["physical"]
+    found = {a.dtype for a in avals if dtypes.is_extended(a.dtype)}
+    if len(found) > 1 and rule is STRUCTURAL:
+        raise TypeError(
+            f"{primitive.name}: the operands are of different extended dtypes."
+            f"\n  got       {', '.join([a.str_long() for a in avals])}"
+        )
+    dtype: Any = next(iter(found), _NUMBER)
     if primitive.rules["batch"] is ELEMENTWISE:
         arrays = _aligned(avals, arrays, dtype)
     if rule is not STRUCTURAL:
@@ -161,16 +167,6 @@ def _applied(
     if primitive.rules["batch"] is ELEMENTWISE or not dtype.element_shape:
         return primitive.bind(*arrays, **params)
     return _batched(primitive, avals, avals_out, arrays, params, dtype)
-
-
-def _one_dtype(primitive: Primitive, avals: Sequence[ShapedArray]) -> Any:
-    found = {a.dtype for a in avals if dtypes.is_extended(a.dtype)}
-    if len(found) > 1:
-        raise TypeError(
-            f"{primitive.name}: the operands are of different extended dtypes."
-            f"\n  got       {', '.join([a.str_long() for a in avals])}"
-        )
-    return next(iter(found), _NUMBER)
 
 
 _NUMBER = dtypes.ExtendedDType()  # of operands that are all numbers: no dimensions of an element

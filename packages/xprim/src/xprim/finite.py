@@ -44,7 +44,7 @@ def check_finite(name: str, operands: Sequence[Any], results: Sequence[Any]) -> 
     if not (_values.debug_nans or _values.debug_infs):
         return
     for x in results:
-        fault = fault_in(x.to_host() if isinstance(x, ConcreteArray) else x)
+        fault = fault_in(x.to_stored() if isinstance(x, ConcreteArray) else x)
         if fault:
             shapes = ", ".join([x.aval.str_long() for x in operands])
             where = describe(state.source or capture())

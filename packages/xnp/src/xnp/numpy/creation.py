@@ -24,6 +24,7 @@ from xprim import (
     as_array,
     dtypes,
     from_numpy,
+    from_stored,
     get_primitive,
     promotion,
     scalar_array,
@@ -264,7 +265,11 @@ def _constant(value: Any, shape: Any, dtype: Any, operation: str, device: Any) -
     shape = shape_of(shape, operation)
     dtype = dtypes.requested_dtype(dtype, operation)
     if state.trace is EAGER and math.prod(shape) <= 4096:
-        result: Any = ConcreteArray(np.full(shape, value, dtype), host_aval(shape, dtype))
+        aval = host_aval(shape, dtype)
+        result: Any = (
+            ConcreteArray(np.full(shape, value, dtype), aval) if aval.physical is None
+            else from_stored(np.full(aval.stored.shape, value, aval.stored.dtype), aval)
+        )  # fmt: skip
     else:
         result = filled(value, shape, dtype)
     return on_device(result, device, operation)

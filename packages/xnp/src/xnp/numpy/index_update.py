@@ -241,8 +241,10 @@ def _updated_on_host(x: Any, index: Any, values: Any, ufunc: Any) -> Array | Non
     if config.values.debug_nans or config.values.debug_infs:
         return None
     host, aval, plain = numpy_operand(x), x.aval, host_index(index)
+    if host is None or is_not_plain(plain):
+        return None
     new, weak = _host_values(values, aval.dtype)
-    if host is None or new is None or is_not_plain(plain):
+    if new is None:
         return None
     if ufunc is not None and aval.dtype.kind not in _UFUNC_KINDS:
         return None
@@ -295,7 +297,7 @@ def written(x: Any, index: Any, values: Any, primitive: str, options: Options) -
 def _scalar_of(value: Any, aval: Any) -> Any:
     """Return a Python scalar in the dtype of the array, or in its own where that is refused."""
     own = scalar_array(value)
-    if _rank(own.aval.dtype) > _rank(aval.dtype):
+    if dtypes.is_extended(aval.dtype) or _rank(own.aval.dtype) > _rank(aval.dtype):
         return own
     if aval.weak_type:
         return cast(own, aval.dtype, True)
@@ -304,6 +306,8 @@ def _scalar_of(value: Any, aval: Any) -> Any:
 
 def _check_kind(values: Any, dtype: Any) -> None:
     """Refuse values of a kind that the array cannot hold: it would lose parts without a word."""
+    if dtypes.is_extended(dtype) and values != dtype:
+        raise TypeError(f"at[]: {values.name} values are no {dtype.elements}.")
     if _rank(values) > _rank(dtype):
         raise TypeError(
             f"at[]: {values.name} values do not fit in an array of dtype {dtype.name}."

@@ -28,6 +28,7 @@ from xnp.numpy.promoting import (
 from xnp.numpy.reductions import all as all_true
 from xnp.numpy.ufuncs import binary_function, unary_function
 from xprim import Array, dtypes, scalar_array
+from xprim.array import check_numbers
 
 __all__ = [
     "allclose", "array_equal", "array_equiv", "equal", "greater", "greater_equal", "isclose",
@@ -75,6 +76,7 @@ def truth_of(x: Any, operation: str) -> Any:
     x = asarray(x) if isinstance(x, bool | int | float | complex) else array_of(x, operation)
     if dtypes.is_bool(x.aval.dtype):
         return x
+    check_numbers(x.aval, operation)
     return bind("ne", x, scalar_like(0, x))
 
 

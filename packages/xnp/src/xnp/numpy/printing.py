@@ -19,7 +19,7 @@ def _printable(x: ConcreteArray) -> Any:
     """Return host elements of a dtype that NumPy's printer knows."""
     if x.aval.dtype is dtypes.float0:
         return np.asarray(x)
-    host = x.to_host()
+    host = x.to_stored()
     if host.dtype.kind == "V":  # an ml_dtypes type
         return host.astype(np.float32 if dtypes.is_floating(host.dtype) else np.int32)
     return host

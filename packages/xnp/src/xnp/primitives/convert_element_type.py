@@ -20,6 +20,11 @@ _THROUGH: dict[Any, np.dtype[Any]] = BYTES | dict.fromkeys(dtypes.SMALL_FLOATS, 
 
 
 def _shape(x: ShapedArray, *, new_dtype: Any, weak_type: bool) -> tuple[ShapedArray, ...]:
+    if dtypes.is_extended(new_dtype):
+        raise TypeError(
+            f"convert_element_type: numbers do not become {new_dtype.elements}."
+            f"\n  got       {x.str_long()}, to be of dtype {new_dtype.name}"
+        )
     if not dtypes.is_supported(new_dtype):
         raise TypeError(f"convert_element_type: there are no arrays of dtype {new_dtype}.")
     return (shaped_array(x.shape, new_dtype, weak_type),)

@@ -58,5 +58,5 @@ optimization_barrier_p: Primitive = Primitive(
     jvp=_barrier_jvp,
     transpose=_barrier_transpose,
     batch=lambda axis, operands, dims: (optimization_barrier_p.bind(*operands), tuple(dims)),
-    physical=STRUCTURAL,
+    physical=lambda _, *operands: optimization_barrier_p.bind(*operands),
 )

@@ -75,7 +75,7 @@ def _numpy(*operands: Any, jaxpr: ClosedJaxpr, length: int, reverse: bool, num_c
                   "num_carry": num_carry, "unroll": unroll}  # fmt: skip
         return run_compiled(scan_p, operands, jaxpr, params)
     consts, carry, xs = split_at(operands, num_consts, num_carry)
-    hosts = [x.to_host() for x in xs]
+    hosts = [x.to_stored() for x in xs]
     x_avals = jaxpr.in_avals[num_consts + num_carry :]
     y_avals = jaxpr.out_avals[num_carry:]
     stacks = [np.empty((length, *a.stored.shape), a.stored.dtype) for a in y_avals]
@@ -84,7 +84,7 @@ def _numpy(*operands: Any, jaxpr: ClosedJaxpr, length: int, reverse: bool, num_c
         results = eval_closed(jaxpr, *consts, *carry, *elements)
         carry = results[:num_carry]
         for stack, y in zip(stacks, results[num_carry:], strict=True):
-            stack[i] = y.to_host()
+            stack[i] = y.to_stored()
     stacked = [from_stored(s, stacked_aval(a, length))
                for s, a in zip(stacks, y_avals, strict=True)]  # fmt: skip
     return (*carry, *stacked)
