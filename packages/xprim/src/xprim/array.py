@@ -126,14 +126,14 @@ class ConcreteArray(Array):
         if host is None:
             buffer = self._buffer
             if buffer is None:
-                host = getattr(self, "_elements", None)
-                if host is None:
+                elements: np.ndarray[Any, Any] | None = getattr(self, "_elements", None)
+                if elements is None:
                     raise RuntimeError(
                         f"Array: this {self.aval.str_long()} was deleted or donated and has no "
                         "value.\n  hint      an argument named in donate_argnums must not be used "
                         "after the call"
                     )
-                return host
+                return elements
             host = buffer_to_host(buffer)
             if not dtypes.is_extended(self.aval.dtype):
                 self._host = host
@@ -361,8 +361,9 @@ def _make_scalar(value: Any, dtype: np.dtype[Any], weak_type: bool) -> ConcreteA
                 + ("\n  hint      xnp.array(value, dtype='int64') holds it"
                    if -(2**63) <= value < 2**63 else "")
             )  # fmt: skip
+    aval = shaped_array((), dtype, weak_type)
     if dtypes.is_extended(dtype):
-        return from_stored(np.full(dtype.element_shape, value, dtype.base), shaped_array((), dtype))
+        return from_stored(np.full(aval.stored.shape, value, aval.stored.dtype), aval)
     try:
         with np.errstate(all="ignore"):
             host = np.array(value).astype(dtypes.stored(dtype))
@@ -371,7 +372,7 @@ def _make_scalar(value: Any, dtype: np.dtype[Any], weak_type: bool) -> ConcreteA
             f"array: the Python integer of {value.bit_length()} bits does not fit in {dtype.name}."
             "\n  expected  a magnitude of at most 1.8e308"
         ) from None
-    return ConcreteArray(host, shaped_array((), dtype, weak_type))
+    return ConcreteArray(host, aval)
 
 
 def from_numpy(

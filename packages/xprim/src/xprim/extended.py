@@ -32,7 +32,7 @@ from xprim.staging import trace_to_jaxpr
 from xprim.static_keys import params_key
 from xprim.trace import Trace, state
 
-__all__ = ["physical", "unwrap", "unwrap_p", "wrap", "wrap_p", "wrapped"]
+__all__ = ["as_physical", "physical", "unwrap", "unwrap_p", "wrap", "wrap_p", "wrapped"]
 
 _MAX_PROGRAMS = 2048
 _programs: dict[Any, ClosedJaxpr] = {}
@@ -86,10 +86,10 @@ def unwrap(x: Array) -> Array:
 
 def as_physical(x: ConcreteArray) -> ConcreteArray:
     """Return the physical array of a concrete array; one that holds numbers is its own."""
-    if x.aval.physical is None or not dtypes.is_extended(x.aval.dtype):
+    aval, buffer = x.aval, x._buffer
+    if aval.physical is None or aval.dtype is dtypes.float0:
         return x
-    buffer = x._buffer
-    return ConcreteArray(x.to_stored() if buffer is None else None, x.aval.physical, buffer)
+    return ConcreteArray(x.to_stored() if buffer is None else None, aval.physical, buffer)
 
 
 def wrapped(x: ConcreteArray, aval: ShapedArray) -> ConcreteArray:
@@ -100,9 +100,9 @@ def wrapped(x: ConcreteArray, aval: ShapedArray) -> ConcreteArray:
       aval: an abstract value for which `aval.physical is x.aval`.
     """
     buffer = x._buffer
-    return (
-        from_stored(x.to_host(), aval) if buffer is None else ConcreteArray(None, aval, buffer)
-    )  # fmt: skip
+    if buffer is None:
+        return from_stored(x.to_stored(), aval)
+    return ConcreteArray(None, aval, buffer)
 
 
 def evaluate(

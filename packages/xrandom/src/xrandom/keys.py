@@ -25,7 +25,7 @@ import numpy as np
 from xnp import lax
 from xprim import Array, ConcreteArray, as_array, config, dtypes, shaped_array
 from xprim.errors import KeyReuseError
-from xprim.extended import unwrap, wrap_p, wrapped
+from xprim.extended import as_physical, unwrap, wrap_p, wrapped
 from xprim.wording import described
 from xrandom.arguments import checked_shape
 from xrandom.drawing import random_fold_in_p, random_split_p
@@ -66,7 +66,7 @@ def words_of(key: Any, operation: str) -> Any:
     if key.aval.dtype is KEY_DTYPE:
         if config.values.debug_key_reuse:
             _mark_used(key, operation)
-        words = unwrap(key)
+        words = as_physical(key) if type(key) is ConcreteArray else unwrap(key)
     else:
         words = key
     if words.aval is not _SINGLE:
@@ -76,9 +76,7 @@ def words_of(key: Any, operation: str) -> Any:
 
 def keys_like(key: Any, words: Any) -> Any:
     """Return the keys of some words, in the form of another key."""
-    if not (isinstance(key, Array) and key.aval.dtype is KEY_DTYPE):
-        return words
-    return _keys(words)
+    return _keys(words) if isinstance(key, Array) and key.aval.dtype is KEY_DTYPE else words
 
 
 def _keys(words: Any) -> Any:

@@ -20,6 +20,7 @@ import numpy as np
 
 from xnp.numpy.creation import counting
 from xnp.numpy.dispatch import host_aval
+from xnp.numpy.index_elements import elements_at
 from xnp.numpy.index_entries import (
     Entry,
     NewAxis,
@@ -64,21 +65,25 @@ def getitem(x: Any, index: Any) -> Array:
         if host is None or x._buffer is not None:
             host = numpy_operand(x)
         if host is not None:
-            kind = type(index)
+            kind, plain = type(index), index
             if kind is int:
-                plain: Any = (index, ...)  # an array of rank 0; without, a scalar to be wrapped
-            else:
-                plain = index if kind in _BASIC else host_index(index)
+                plain = (index, ...)  # an array of rank 0; without, a scalar to be wrapped
+            elif kind not in _BASIC:
+                plain = host_index(index)
             if plain is not _NOT_PLAIN:
                 try:
                     result = host[plain]
                 except (IndexError, TypeError, ValueError):
                     return _read_or_refused(x, index)
                 aval = x.aval
-                if type(result) is not np.ndarray:
-                    result = np.asarray(result, aval.dtype)
+                result = result if type(result) is np.ndarray else np.asarray(result, aval.dtype)
                 return ConcreteArray(result, host_aval(result.shape, aval.dtype, aval.weak_type))
-    return read(x, index)
+    return _by_primitives(x, index)
+
+
+def _by_primitives(x: Any, index: Any) -> Array:
+    found = elements_at(x, index) if x.aval.physical is not None else None
+    return read(x, index) if found is None else found
 
 
 _NOT_PLAIN = object()
