@@ -210,3 +210,24 @@ def test_a_rule_may_take_the_jvp_of_a_function_with_a_reverse_rule(wrap):
         jvp(outer, (x,), (x,))
     with pytest.raises(MissingRuleError, match="has no forward"):
         jit(lambda x: jvp(outer, (x,), (x,)))(x)
+
+
+def test_a_rule_whose_primal_and_tangent_pass_through_one_cond_of_a_batch():
+    @custom_jvp
+    def half_or_square(x):
+        return xnp.where(x > 1, x * x, x / 2)
+
+    @half_or_square.defjvp
+    def _(primals, tangents):
+        (x,), (x_dot,) = primals, tangents
+        return lax.cond(
+            x > 1,
+            lambda x, dot: (x * x, 2 * x * dot),
+            lambda x, dot: (x / 2, dot / 2),
+            x, x_dot,
+        )  # fmt: skip
+
+    expected = np.float32([0.5, 0.5, 4.0])
+    close(vmap(grad(half_or_square))(XS), expected)
+    close(grad(lambda x: xnp.sum(vmap(half_or_square)(x)))(XS), expected)
+    close(vmap(hessian(half_or_square))(XS), np.float32([0, 0, 2]))

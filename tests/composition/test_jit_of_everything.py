@@ -20,7 +20,7 @@ from xad import (
 from xbatch import vmap
 from xjit import jit
 from xnp import lax
-from xprim import eval_closed, eval_shape, make_jaxpr
+from xprim import config, eval_closed, eval_shape, make_jaxpr
 from xtree import leaves
 
 X = POINTS[0]
@@ -90,3 +90,40 @@ def test_a_side_effect_in_python_runs_once_for_each_trace():
         f(xnp.ones(2))
     f(xnp.ones(3))
     assert calls == [(2,), (3,)]
+
+
+@pytest.mark.parametrize("function", [xnp.exp2, xnp.log2, xnp.exp])
+def test_infinite_complex_numbers_give_the_same_compiled(function):
+    x = np.array([-np.inf, np.inf, complex(np.inf, 1), complex(-np.inf, 1), 1 + 2j], np.complex64)
+    np.testing.assert_allclose(jit(function)(x), np.asarray(function(x)), rtol=1e-6)
+
+
+SIDES = [complex(a, b) for a in (np.inf, -np.inf, 2.0, -2.0, 0.5, 0.0, -0.0)
+         for b in (0.0, -0.0, 1.0, -2.0)]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")  # NumPy divides by zero
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize(
+    "name", ["sqrt", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "log"]
+)
+def test_both_sides_of_a_branch_cut_are_the_same_compiled(name, dtype):
+    x = np.array(SIDES, dtype)
+    expected = getattr(np, name)(x)
+    finite = np.isfinite(expected)
+    with config.enable_x64(dtype is np.complex128):
+        found = np.asarray(jit(getattr(xnp, name))(x))
+    np.testing.assert_allclose(found[finite], expected[finite], rtol=2e-6)
+
+
+def test_zero_to_a_complex_power_is_the_same_compiled():
+    y = np.array([1 + 1j, 2 - 3j, 1, complex(1, np.inf)], np.complex64)
+    assert jit(lax.pow)(np.zeros(4, np.complex64), y).tolist() == [0, 0, 0, 0]
+    assert lax.pow(np.zeros(4, np.complex64), y).tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("operation", [xnp.add, xnp.multiply, xnp.maximum])
+def test_constant_masks_are_joined_the_same_compiled(operation):
+    for x in (True, False):
+        for y in (True, False):
+            assert bool(jit(lambda x=x, y=y: operation(x, y))()) == bool(operation(x, y))

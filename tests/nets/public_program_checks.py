@@ -14,7 +14,7 @@ allows. The last looks at a program as a whole, where its results do not hang on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,15 @@ NOT_UNIQUE = {
 }  # fmt: skip
 ILL_CONDITIONED = {
     "lax.random_gamma_grad", "lax.igammac", "lax.igamma", "lax.igamma_grad_a", "lax.betainc",
+    "xnp.poly",
 }  # fmt: skip
+# What LAPACK gives for NaN and infinities depends on its build and on the layout: only the types.
+FACTORISATIONS = {
+    f"{space}.linalg.{name}"
+    for space in ("xnp", "lax")
+    for name in "lu qr cholesky eigvals eigvalsh eigh eig svd svdvals pinv lstsq inv solve det "
+    "slogdet matrix_rank cond geqrf triangular_solve tensorinv tensorsolve".split()
+} | {"xnp.roots"}  # fmt: skip
 
 
 class Finding(AssertionError):  # noqa: N818 - a test that fails prints its name first
@@ -109,6 +117,9 @@ def differ(found: Any, wanted: Any, slack: float = 1.0, scale: float = 0.0) -> s
         # the compiler takes a subnormal result for zero
         near = np.abs(f - w) <= relative * (scale + np.abs(w)) + float(dtypes.finfo(w_dtype).tiny)
     same = (f == w) | (np.isnan(f) & np.isnan(w)) | (finite & near)
+    if wide is np.complex128:
+        # which parts of a product with an infinity are NaN is up to the multiplication
+        same |= ~finite & ~np.isfinite(f)
     return "" if same.all() else f"{f.tolist()} and not {w.tolist()}"
 
 
@@ -116,13 +127,38 @@ def _compare(tried: Tried, how: str, found: Sequence[Any], wanted: Sequence[Any]
     if len(found) != len(wanted):
         raise _say(tried, f"{how}: {len(found)} results and not {len(wanted)}")
     scale = _scale(tried)
-    for f, w in zip(found, wanted, strict=True):
-        if tried.call.path in NOT_UNIQUE or tried.call.path in ILL_CONDITIONED:
-            difference = "" if f.aval is w.aval else differ(f, w)
-        else:
-            difference = differ(f, w, scale=scale)
-        if difference:
+    for k, (f, w) in enumerate(zip(found, wanted, strict=True)):
+        if f.aval is w.aval and not _has_defined_values(tried):
+            continue
+        slack = 100.0 if tried.call.path in FACTORISATIONS else 1.0
+        difference = differ(f, w, slack, scale)
+        if difference and (f.aval is not w.aval or _is_stable_value(tried, k, w)):
             raise _say(tried, f"{how}: {difference}")
+
+
+def _has_defined_values(tried: Tried) -> bool:
+    path = tried.call.path
+    if path in FACTORISATIONS and not all(_is_finite(x) for x in tried.operands):
+        return False
+    return path not in NOT_UNIQUE and path not in ILL_CONDITIONED
+
+
+def _is_finite(x: Any) -> bool:
+    return bool(np.isfinite(np.asarray(x).astype(np.complex128)).all())
+
+
+def _is_stable_value(tried: Tried, k: int, wanted: Any) -> bool:
+    """Say whether a result stays where it is when the operands move by a few ulp."""
+    return not any(
+        differ(tried.call(*moved)[k], wanted, slack=10) for moved in _moves(tried.operands)
+    )
+
+
+def _moves(operands: Sequence[Any]) -> Iterator[list[Any]]:
+    """Yield the operands a few times, the real ones moved by a few ulp each."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        yield [_moved(x, rng) if _is_real(x) else x for x in operands]
 
 
 def _scale(tried: Tried) -> float:
@@ -139,10 +175,29 @@ def _magnitude(x: Any) -> float:
 def check_compiled(tried: Tried) -> None:
     """Check that the call gives the same compiled, which may take subnormal numbers for zero."""
     assert tried.results is not None
-    if any(_has_subnormals(x) for x in tried.operands):
+    if any(_has_subnormals(x) or _has_complex_infinities(x) for x in tried.operands):
         return
     found = jit(lambda *xs: tried.call(*xs))(*tried.operands)
+    if any(dtypes.is_bool(x.dtype) for x in tried.operands):
+        found = [_with_nan_of(w, f) for f, w in zip(found, tried.results, strict=True)]
     _compare(tried, "compiled", found, tried.results)
+
+
+def _with_nan_of(wanted: Any, found: Any) -> Any:
+    """Return an array with NaN where it has zero instead: XLA takes False times NaN for zero."""
+    host = np.asarray(found)
+    if not dtypes.is_inexact(found.dtype) or host.shape != wanted.shape:
+        return found
+    is_nan = np.isnan(np.asarray(wanted)) & (host == 0)
+    return _with_elements(found, np.where(is_nan, np.nan, host)) if is_nan.any() else found
+
+
+def _has_complex_infinities(x: Any) -> bool:
+    """Say whether a number has no finite part: then C99 leaves much, and back ends differ."""
+    host = np.asarray(x)
+    return host.dtype.kind == "c" and bool(
+        (~np.isfinite(host.real) & ~np.isfinite(host.imag)).any()
+    )
 
 
 def _has_subnormals(x: Any) -> bool:
@@ -194,6 +249,8 @@ def check_derivatives(tried: Tried) -> None:
         return [y for y in tried.call(*operands) if _is_real(y)]
 
     xs, numbers = [tried.operands[i] for i in floats], tuple(range(len(floats)))
+    if not _has_defined_values(tried):
+        return
     try:
         forward = jacfwd(of_floats, numbers)(*xs)
         reverse = jacrev(of_floats, numbers)(*xs)
@@ -202,12 +259,17 @@ def check_derivatives(tried: Tried) -> None:
             return
         raise
     outputs = [y for y in tried.results if _is_real(y)]
-    for y, of_y, others in zip(outputs, forward, reverse, strict=True):
+    for k, (y, of_y, others) in enumerate(zip(outputs, forward, reverse, strict=True)):
         for x, f, r in zip(xs, of_y, others, strict=True):
             if (f.dtype, r.dtype) != (y.dtype, x.dtype):
                 raise _say(tried, f"slopes of {f.dtype} and {r.dtype} for {y.dtype} by {x.dtype}")
-        difference = _slopes_differ(_matrix(of_y, y.size), _matrix(others, y.size), [y, *xs])
-        if difference:
+        matrix = _matrix(others, y.size)
+        difference = _slopes_differ(_matrix(of_y, y.size), matrix, [y, *xs])
+        if difference and all(
+            not _slopes_differ(_matrix(jacrev(of_floats, numbers)(*moved)[k], y.size),
+                               matrix, [y, *xs], slack=10)
+            for moved in _moves(xs)
+        ):  # fmt: skip
             raise _say(tried, f"forward and reverse mode: {difference}")
 
 
@@ -217,7 +279,7 @@ def _matrix(parts: Sequence[Any], rows: int) -> np.ndarray[Any, Any]:
                       for p in parts])  # fmt: skip
 
 
-def _slopes_differ(f: Any, r: Any, values: Sequence[Any]) -> str:
+def _slopes_differ(f: Any, r: Any, values: Sequence[Any], slack: float = 1.0) -> str:
     """Return in what the Jacobians of forward and reverse mode differ.
 
     Where one slope is infinite or NaN, a mode may have NaN along its row or column, which it finds
@@ -225,7 +287,7 @@ def _slopes_differ(f: Any, r: Any, values: Sequence[Any]) -> str:
     """
     bad_r = ~np.isfinite(r)
     poisoned = _beside_another(~np.isfinite(f)) | _beside_another(bad_r)
-    relative = 10 * max(_tolerance(v.dtype) for v in values)
+    relative = 10 * slack * max(_tolerance(v.dtype) for v in values)
     y, *xs = [_magnitude(v) for v in values]
     # slopes that cancel leave rounding errors of what a slope usually is
     scale = np.abs(r[~bad_r]).max(initial=y / max(xs) if any(xs) else 0.0)
@@ -315,12 +377,8 @@ def _calls(program: PublicProgram) -> str:
 
 def _is_stable(program: PublicProgram, gradient: Callable[[Any], Any], i: int, wanted: Any) -> bool:
     """Say whether the plain gradient stays where it is when its arguments move by a few ulp."""
-    for seed in range(3):
-        rng = np.random.default_rng(seed)
-        moved = [_moved(x, rng) for x in program.arguments if _is_real(x)]
-        if differ(gradient(moved)[i], wanted, slack=10):
-            return False
-    return True
+    floats = [x for x in program.arguments if _is_real(x)]
+    return not any(differ(gradient(moved)[i], wanted, slack=10) for moved in _moves(floats))
 
 
 def _moved(x: Any, rng: np.random.Generator) -> Any:

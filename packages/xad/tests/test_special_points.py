@@ -160,6 +160,15 @@ def test_nanvar_of_an_infinity_is_nan_and_so_is_its_slope(function):
     assert np.isnan(grad(function)(x)).all()
 
 
+@pytest.mark.parametrize("function", [xnp.nanmean, xnp.nanvar, xnp.nanstd,
+                                      lambda x: xnp.nanvar(x[:1], ddof=1)])  # fmt: skip
+@pytest.mark.parametrize("x", [[NAN], [NAN, NAN]])
+def test_the_mean_of_nothing_but_nan_is_nan_with_slopes_of_zero(function, x):
+    x = np.float32(x)
+    assert math.isnan(function(x))
+    assert jacfwd(function)(x).tolist() == grad(function)(x).tolist() == [0.0] * x.size
+
+
 def test_quantiles_of_ties_are_interpolated_in_the_derivative_too():
     x = np.float32([2, 1, 1, 0])
     np.testing.assert_allclose(grad(lambda v: xnp.quantile(v, 0.5))(x), [0, 0.5, 0.5, 0])

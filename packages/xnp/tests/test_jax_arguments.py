@@ -170,6 +170,8 @@ def test_universal_functions_refuse_to_write_a_part():
         xnp.add(X[0, :2], 1, where=mask)
     with pytest.raises(TypeError, match="negative: out= is not supported"):
         xnp.negative(X, out=X)
+    with pytest.raises(TypeError, match="add: out= is not supported"):
+        xnp.add(X, X, X, X)  # one object for both
     assert float(xnp.add(1, 2, out=None, where=None)) == 3
     with pytest.raises(ValueError, match=r"maximum.reduce: where= needs an initial value"):
         xnp.maximum.reduce(X, where=MASK)

@@ -197,3 +197,26 @@ def test_reduce_goes_over_dimensions_in_row_major_order() -> None:
 )  # fmt: skip
 def test_functions_of_python_numbers_stay_weakly_typed(function: object) -> None:
     assert function(2.5).weak_type  # type: ignore[operator]
+
+
+def test_the_logistic_function_of_complex_numbers_does_not_overflow() -> None:
+    x = np.array([-np.inf + 0.5j, -100 + 0.5j, 100 + 1j, np.inf + 1j, 0.5 - 2j], np.complex64)
+    found = np.asarray(lax.logistic(x))
+    np.testing.assert_allclose(found[:4], [0, np.exp(-100 + 0.5j), 1, 1], rtol=1e-5, atol=1e-40)
+    np.testing.assert_allclose(found[4], 1 / (1 + np.exp(-0.5 + 2j)), rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore")  # NumPy warns of means of nothing
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3)])
+@pytest.mark.parametrize("name", ["median", "nanmedian", "nanmean", "nanstd"])
+def test_the_median_of_nothing_is_nan(name: str, shape: tuple[int, ...]) -> None:
+    x = np.zeros(shape, np.float32)
+    for axis in (None, -1):
+        np.testing.assert_array_equal(
+            getattr(xnp, name)(x, axis=axis), getattr(np, name)(x, axis=axis), strict=True
+        )
+    for function in (xnp.nanquantile, xnp.nanpercentile):
+        assert np.isnan(function(x, np.float32([0.1, 0.9]))).tolist() == [True, True]
+    for function in (xnp.quantile, xnp.percentile):
+        with pytest.raises(ValueError, match="there is no quantile of no elements"):
+            function(x, 0.5)

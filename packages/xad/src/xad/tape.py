@@ -39,10 +39,10 @@ class TapeTrace(JaxprTrace):
         else:
             if not self.records_all:
                 return self.parent.process(primitive, operands, params)  # type: ignore[union-attr]
+        if self.divides_calls and (primitive.call_like or "dce" in primitive.rules):
+            return self._process_in_parts(primitive, operands, params)
         if not primitive.call_like:
             return self.append(primitive, operands, params)
-        if self.divides_calls:
-            return self._process_in_parts(primitive, operands, params)
         return super().process(primitive, operands, params)
 
     def _process_in_parts(

@@ -295,7 +295,7 @@ def binary_operator(
     table, otherwise = KernelTable(written.__name__), otherwise or written
 
     def operator(x1: Any, x2: Any, out: None = None, where: Any = None) -> Any:
-        if out is not where:  # both are None
+        if out is not None or where is not None:
             check_out_and_where(operator.__name__, out, where)
         key_x: Any
         key_y: Any

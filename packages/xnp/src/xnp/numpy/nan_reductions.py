@@ -107,7 +107,7 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepd
     if not dtypes.is_inexact(a.aval.dtype):
         return averages.mean(a, axis, dtype, out, keepdims, where=where)
     total = nansum(wide(a), axis, dtype, None, keepdims, None, where)
-    result = bind("div", total, _counts(a, axis, keepdims, where, total.dtype))
+    result = _over(total, _counts(a, axis, keepdims, where, total.dtype))
     return result if dtype is not None else converted(result, a.aval.dtype, a.aval.weak_type)
 
 
@@ -121,7 +121,7 @@ def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: 
 
 
 def _nanvar(a: Any, axis: Any, out: Any, ddof: Any, keepdims: bool, where: Any, mean: Any,
-            correction: Any) -> Array:  # fmt: skip
+            correction: Any, *, root: bool = False) -> Array:  # fmt: skip
     no_out("nanvar", out)
     ddof = ddof if correction is None else correction
     center = nanmean(a, axis, None, None, True, where) if mean is None else mean
@@ -132,8 +132,22 @@ def _nanvar(a: Any, axis: Any, out: Any, ddof: Any, keepdims: bool, where: Any, 
     total = r.sum(squares, axis, None, None, keepdims, None, where)
     count = _counts(a, axis, keepdims, where, total.dtype)
     divisor = bind("sub", count, cast(array_of(ddof, "nanvar"), count.dtype))
-    enough = bind("gt", divisor, scalar_like(0, divisor))
-    return select(enough, bind("div", total, divisor), scalar_like(math.nan, total))
+    return _over(total, divisor, root=root)
+
+
+def _over(total: Any, divisor: Any, *, root: bool = False) -> Array:
+    """Return the quotient, or its square root; NaN where the divisor is not positive.
+
+    There the derivatives are zero: what they would be computed from is replaced by 1 beforehand.
+    """
+    is_complex = dtypes.is_complex(divisor.dtype)
+    size = bind("real", divisor) if is_complex else divisor
+    enough = bind("gt", size, scalar_like(0, size))
+    total, divisor = [select(enough, x, scalar_like(1, x)) for x in (total, divisor)]
+    quotient = bind("div", total, divisor)
+    result = bind("sqrt", quotient) if root else quotient
+    nothing = complex(math.nan, math.nan) if is_complex else math.nan
+    return select(enough, result, scalar_like(nothing, result))
 
 
 def _in_dtype(result: Any, a: Any, dtype: Any) -> Array:
@@ -148,8 +162,8 @@ def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: 
            correction: Any = None) -> Array:  # fmt: skip
     """Return the standard deviation over axes of what is not NaN."""
     (a,) = inexact("nanstd", a)
-    result = _nanvar(wide(a), axis, out, ddof, keepdims, where, mean, correction)
-    return _in_dtype(bind("sqrt", result), a, dtype)
+    result = _nanvar(wide(a), axis, out, ddof, keepdims, where, mean, correction, root=True)
+    return _in_dtype(result, a, dtype)
 
 
 def _position(operation: str, function: Callable[..., Any], neutral: float) -> Callable[..., Any]:

@@ -60,6 +60,8 @@ def _quantile(
     outer = tuple([n for d, n in enumerate(shape) if d not in axes])
     count = math.prod([shape[d] for d in axes])
     lines = reshaped(moveaxis(a, axes, tuple(range(len(outer), len(shape)))), (*outer, count))
+    if not count:
+        lines, count = _line_of_nothing(operation, a, lines), 1
     lines = sort(lines, -1)
     places = reshaped(q, (q.aval.size,))
     results = [
@@ -71,6 +73,17 @@ def _quantile(
     if not q.aval.ndim:
         return results[0]
     return bind("concatenate", *[reshaped(x, (1, *x.aval.shape)) for x in results], dimension=0)
+
+
+def _line_of_nothing(operation: str, a: Array, lines: Any) -> Array:
+    """Return what stands for lines without elements: the median of nothing is NaN, as its mean."""
+    if operation == "quantile":
+        raise ValueError(
+            "quantile: there is no quantile of no elements."
+            f"\n  got       {a.aval.str_long()}"
+            "\n  hint      nanquantile and median give NaN"
+        )
+    return filled(math.nan, (*lines.aval.shape[:-1], 1), lines.aval.dtype)
 
 
 def _check_quantile(operation: str, a: Array, q: Array, method: str, weights: Any) -> None:
@@ -194,7 +207,8 @@ def median(
     keepdims: bool = False,
 ) -> Array:  # fmt: skip
     """Return the middle element in order over axes, the mean of the two middle ones if even."""
-    return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
+    del overwrite_input
+    return _quantile("median", a, 0.5, axis, out, "midpoint", keepdims, skip_nan=False)
 
 
 def nanmedian(
@@ -202,7 +216,8 @@ def nanmedian(
     keepdims: bool = False,
 ) -> Array:  # fmt: skip
     """Return the median of the elements that are not NaN."""
-    return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
+    del overwrite_input
+    return _quantile("nanmedian", a, 0.5, axis, out, "midpoint", keepdims, skip_nan=True)
 
 
 # --- counts ---------------------------------------------------------------------------------------

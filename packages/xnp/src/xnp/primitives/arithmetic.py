@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives import costs
+from xnp.primitives.choice_text import compared
 from xnp.primitives.narrow_dtypes import in_bytes, same_dtype
 from xnp.primitives.shorthand import bind, in_dtype, scalar_like, selected
 from xnp.primitives.table import (
@@ -59,8 +60,9 @@ neg_p: Primitive = unary(
     linear=lambda ct: neg_p.bind(ct)[0], ufunc=np.negative, cost=costs.arithmetic,
 )  # fmt: skip
 
+# XLA folds the sum of two constant masks as that of one-bit integers, so True + True is False.
 add_p: Primitive = binary(
-    "add", ANY, numpy=np.add, stablehlo="stablehlo.add",
+    "add", ANY, numpy=np.add, stablehlo=elementwise_stablehlo("stablehlo.add", "stablehlo.or"),
     jvp=(lambda x_dot, z, x, y: x_dot, lambda y_dot, z, x, y: y_dot),
     transpose=_add_transpose, cost=costs.arithmetic,
 )  # fmt: skip
@@ -72,7 +74,8 @@ sub_p: Primitive = binary(
 )  # fmt: skip
 
 mul_p: Primitive = binary(
-    "mul", ANY, numpy=np.multiply, stablehlo="stablehlo.multiply",
+    "mul", ANY, numpy=np.multiply,
+    stablehlo=elementwise_stablehlo("stablehlo.multiply", "stablehlo.and"),
     jvp=(lambda x_dot, z, x, y: mul_p.bind(x_dot, y)[0],
          lambda y_dot, z, x, y: mul_p.bind(x, y_dot)[0]),
     transpose=_mul_transpose, cost=costs.arithmetic,
@@ -189,14 +192,8 @@ def _extremum_stablehlo(op: str, direction: str) -> Callable[..., list[str]]:
             for name in ("real", "imag") for v in (x, y)
         ]  # fmt: skip
 
-        def compare(how: str, u: str, v: str) -> str:
-            return b.op(
-                "stablehlo.compare", [u, v], [part, part], [mask],
-                f"comparison_direction = #stablehlo<comparison_direction {how}>",
-            )[0]  # fmt: skip
-
-        ties = [compare("EQ", re_x, re_y), compare(direction, im_x, im_y),
-                compare(direction, re_x, re_y)]  # fmt: skip
+        ties = [compared(b, how, u, v, part) for how, u, v in (
+            ("EQ", re_x, re_y), (direction, im_x, im_y), (direction, re_x, re_y))]  # fmt: skip
         better = b.op("stablehlo.select", ties, [mask] * 3, [mask])[0]
         results: list[str] = b.op("stablehlo.select", [better, x, y], [mask, out, out], [out])
         return results

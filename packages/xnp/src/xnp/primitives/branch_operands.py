@@ -19,7 +19,8 @@ from typing import Any
 
 from xnp.primitives.along import take_along
 from xnp.primitives.shorthand import bind, broadcasted, converted, filled, reshaped, selected
-from xprim import Linear, Primitive, Zero, dtypes, not_mapped, scalar_array
+from xprim import Equation, Linear, Primitive, Zero, dtypes, not_mapped, scalar_array
+from xprim.calls import taken
 from xprim.contracts import BatchAxis
 
 
@@ -99,6 +100,17 @@ def _batch(
     return outs, tuple([0 if n else not_mapped for n in depths])
 
 
+def _dce(used: Sequence[bool], eqn: Equation) -> Equation:
+    """Keep the operands that are asked for: each result is one of them."""
+    index, *xs = eqn.inputs
+    leading = tuple(taken(eqn.params["leading"], used))
+    return eqn.replace(
+        inputs=[index, *taken(xs, used)],
+        outputs=taken(eqn.outputs, used),
+        params=eqn.params | {"leading": leading},
+    )
+
+
 branch_operands_p: Primitive = Primitive(
     "branch_operands",
     shape=lambda index, *avals, **_: avals,
@@ -107,4 +119,5 @@ branch_operands_p: Primitive = Primitive(
     jvp=_jvp,
     transpose=_transpose,
     batch=_batch,
+    dce=_dce,
 )

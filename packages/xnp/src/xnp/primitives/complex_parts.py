@@ -32,7 +32,8 @@ def complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtypes.complex64 if dtype == dtypes.float32 else dtypes.complex128
 
 
-def _part_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def part_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of the parts of complex numbers of this dtype."""
     return dtypes.float32 if dtype == dtypes.complex64 else dtypes.float64
 
 
@@ -64,14 +65,14 @@ complex_p = binary(
 real_p = unary(
     "real", COMPLEX, numpy=np.real, stablehlo=retyped_stablehlo("stablehlo.real"),
     jvp=lambda x_dot, y, x: bind("real", x_dot),
-    linear=lambda ct: bind("complex", ct, _with_zero(ct)), out_dtype=_part_dtype,
+    linear=lambda ct: bind("complex", ct, _with_zero(ct)), out_dtype=part_dtype,
     cost=costs.nothing,
 )  # fmt: skip
 
 imag_p = unary(
     "imag", COMPLEX, numpy=np.imag, stablehlo=retyped_stablehlo("stablehlo.imag"),
     jvp=lambda x_dot, y, x: bind("imag", x_dot),
-    linear=lambda ct: bind("complex", _with_zero(ct), bind("neg", ct)), out_dtype=_part_dtype,
+    linear=lambda ct: bind("complex", _with_zero(ct), bind("neg", ct)), out_dtype=part_dtype,
     cost=costs.nothing,
 )  # fmt: skip
 
@@ -97,7 +98,7 @@ def _conj_stablehlo(
     b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, input_dtype: Any
 ) -> list[str]:
     (x,), (aval,), (out,) = operands, avals_in, avals_out
-    part = shaped_array(out.shape, _part_dtype(out.dtype))
+    part = shaped_array(out.shape, part_dtype(out.dtype))
     if aval.dtype in FLOATING:
         return _joined(b, x, b.constant(0, part), part, out)
     (re,) = b.op("stablehlo.real", [x], [aval], [part])

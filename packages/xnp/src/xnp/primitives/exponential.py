@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import complex_text
 from xnp.primitives.accuracy import Accuracy, accuracy_attribute
 from xnp.primitives.arithmetic import div_p, mul_p
 from xnp.primitives.narrow_dtypes import in_wider
@@ -28,7 +29,7 @@ def _exp2_stablehlo(
     b: Builder, operands: Any, avals_in: Any, avals_out: Any, accuracy: Accuracy = None
 ) -> list[str]:
     (x,), (aval,) = operands, avals_in
-    x = b.same_type_op("stablehlo.multiply", [x, b.constant(math.log(2), aval)], aval)
+    x = complex_text.scaled(b, x, math.log(2), aval)
     attribute = accuracy_attribute(accuracy)
     results: list[str] = b.op("stablehlo.exponential", [x], [aval], [aval], attribute)
     return results
@@ -55,7 +56,7 @@ def _log2_stablehlo(
 ) -> list[str]:
     aval = avals_in[0]
     (y,) = b.op("stablehlo.log", operands, [aval], [aval], accuracy_attribute(accuracy))
-    return [b.same_type_op("stablehlo.multiply", [y, b.constant(1 / math.log(2), aval)], aval)]
+    return [complex_text.scaled(b, y, 1 / math.log(2), aval)]
 
 
 log2_p = unary(
@@ -114,7 +115,12 @@ log1p_p = unary(
 @in_wider
 def _logistic_numpy(x: Any) -> Any:
     one = np.ones((), x.dtype)
-    return one / (one + np.exp(-x))
+    if x.dtype.kind != "c":
+        return one / (one + np.exp(-x))
+    # of complex numbers NumPy divides one by an infinity to NaN: the power that cannot overflow
+    is_left = x.real < 0
+    power = np.exp(np.where(is_left, x, -x))
+    return np.where(is_left, power, one) / (one + power)
 
 
 def _logistic_jvp(x_dot: Any, y: Any, x: Any) -> Any:

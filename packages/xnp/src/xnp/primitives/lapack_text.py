@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives.choice_text import chosen, compared
 from xnp.primitives.matrices import LETTER
 from xprim import ShapedArray, dtypes, shaped_array
 from xprim.contracts import Builder
@@ -68,21 +69,6 @@ def _layouts(avals: Sequence[ShapedArray], batch: int) -> str:
 def info_aval(batch: tuple[int, ...]) -> ShapedArray:
     """Return the abstract value of the integers that report failure."""
     return shaped_array(batch, dtypes.int32)
-
-
-def compared(b: Builder, direction: str, x: str, y: str, aval: ShapedArray) -> str:
-    """Write a comparison of two arrays of one type."""
-    attribute = f"comparison_direction = #stablehlo<comparison_direction {direction}>"
-    truth = shaped_array(aval.shape, dtypes.bool_)
-    result: str = b.op("stablehlo.compare", [x, y], [aval, aval], [truth], attribute)[0]
-    return result
-
-
-def chosen(b: Builder, mask: str, on_true: str, on_false: str, aval: ShapedArray) -> str:
-    """Write a choice between two arrays of one type by a mask of the same shape."""
-    truth = shaped_array(aval.shape, dtypes.bool_)
-    operands, avals = [mask, on_true, on_false], [truth, aval, aval]
-    return b.op("stablehlo.select", operands, avals, [aval])[0]
 
 
 def nan_on_failure(

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.lapack_text import chosen, compared, counted
+from xnp.primitives.choice_text import chosen, compared
+from xnp.primitives.lapack_text import counted
 from xprim import ZERO, Primitive, ShapedArray, dtypes, shaped_array, undefined
 from xprim.contracts import BatchAxis, Builder
 

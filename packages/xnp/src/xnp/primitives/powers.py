@@ -14,6 +14,8 @@ import numpy as np
 
 from xnp.primitives import costs
 from xnp.primitives.arithmetic import div_p, mul_p
+from xnp.primitives.choice_text import chosen, compared
+from xnp.primitives.complex_text import mirrored, parts_of
 from xnp.primitives.narrow_dtypes import in_wider
 from xnp.primitives.shorthand import (
     add,
@@ -37,6 +39,7 @@ from xnp.primitives.table import (
     common_shape,
     elementwise_shape,
     repeated,
+    tunable_stablehlo,
     unary,
 )
 from xprim import (
@@ -83,7 +86,19 @@ def _pow_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> 
     (x, y), (x_aval, y_aval), (out,) = operands, avals_in, avals_out
     y = b.convert(y, y_aval, x_aval.dtype)
     y = b.broadcast(y, shaped_array(y_aval.shape, x_aval.dtype), out.shape)
-    return [b.same_type_op("stablehlo.power", [b.broadcast(x, x_aval, out.shape), y], out)]
+    x = b.broadcast(x, x_aval, out.shape)
+    power = b.same_type_op("stablehlo.power", [x, y], out)
+    return [_zero_where_base_is(b, power, x, y, out) if dtypes.is_complex(out.dtype) else power]
+
+
+def _zero_where_base_is(b: Builder, power: str, x: str, y: str, aval: ShapedArray) -> str:
+    """Write 0 to a power with a positive real part as 0, its limit: through log(0) it is NaN."""
+    real, _, part = parts_of(b, y, aval)
+    zero, mask = b.constant(0, aval), shaped_array(aval.shape, dtypes.bool_)
+    is_zero = compared(b, "EQ", x, zero, aval)
+    is_positive = compared(b, "GT", real, b.constant(0, part), part)
+    which = b.same_type_op("stablehlo.and", [is_zero, is_positive], mask)
+    return chosen(b, which, zero, power, aval)
 
 
 def _pow_jvp(primals: Any, tangents: Any) -> Any:
@@ -203,13 +218,24 @@ square_p = unary(
 )  # fmt: skip
 
 sqrt_p = unary(
-    "sqrt", INEXACT, numpy=np.sqrt, stablehlo="stablehlo.sqrt", tunable=True,
+    "sqrt", INEXACT, numpy=np.sqrt, stablehlo=mirrored(tunable_stablehlo("stablehlo.sqrt")),
+    tunable=True,
     jvp=lambda x_dot, y, x: mul_p.bind(x_dot, div_p.bind(scalar_like(x, 0.5), y)[0])[0],
 )  # fmt: skip
 
+
+@in_wider
+def _rsqrt_numpy(x: Any) -> Any:
+    root = np.sqrt(x)
+    inverse = np.divide(np.ones((), x.dtype), root)
+    if x.dtype.kind != "c":
+        return inverse
+    return np.where(np.isinf(root), np.zeros((), x.dtype), inverse)  # where NumPy gives NaN
+
+
 rsqrt_p = unary(
-    "rsqrt", INEXACT, stablehlo="stablehlo.rsqrt", tunable=True,
-    numpy=in_wider(lambda x: np.divide(np.ones((), x.dtype), np.sqrt(x))),
+    "rsqrt", INEXACT, stablehlo=mirrored(tunable_stablehlo("stablehlo.rsqrt")), tunable=True,
+    numpy=_rsqrt_numpy,
     # d x^(-1/2) = -1/2 x^(-1/2) / x dx
     jvp=lambda x_dot, y, x: mul(x_dot, scaled(div(y, x), -0.5)),
 )  # fmt: skip

@@ -139,8 +139,13 @@ def _promoting(name: str) -> str:
     return f"xnp.{_PROMOTING[name]}" if name in _PROMOTING else "the xnp function of that name"
 
 
-def elementwise_stablehlo(op: str) -> Callable[..., list[str]]:
-    """Return the rule of a primitive that is one StableHLO operation of one type throughout."""
+def elementwise_stablehlo(op: str, of_masks: str = "") -> Callable[..., list[str]]:
+    """Return the rule of a primitive that is one StableHLO operation of one type throughout.
+
+    Args:
+      op: the operation.
+      of_masks: the operation on booleans, where it is another.
+    """
 
     def stablehlo_rule(
         b: Builder, operands: Any, avals_in: Any, avals_out: Any, **_: Any
@@ -152,7 +157,8 @@ def elementwise_stablehlo(op: str) -> Callable[..., list[str]]:
                 operands = [b.broadcast(x, a, shape)
                             for x, a in zip(operands, avals_in, strict=True)]  # fmt: skip
                 break
-        return [b.same_type_op(op, operands, out)]
+        is_mask = of_masks and dtypes.is_bool(out.dtype)
+        return [b.same_type_op(of_masks if is_mask else op, operands, out)]
 
     return stablehlo_rule
 
@@ -206,7 +212,7 @@ def unary(
       **more: rules of other kinds by name.
     """
     if isinstance(stablehlo, str):
-        stablehlo = (_tunable_stablehlo if tunable else elementwise_stablehlo)(stablehlo)
+        stablehlo = (tunable_stablehlo if tunable else elementwise_stablehlo)(stablehlo)
     if not _is_symbol(jvp):
         jvp = _unary_jvp(_without_accuracy(jvp) if tunable else jvp, lambda: primitive)
     primitive = Primitive(
@@ -261,7 +267,9 @@ def _in_memory_order(ufunc: Any, avals: list[ShapedArray], out: ShapedArray) -> 
     return for_memory_order(ufunc, x, y, out)
 
 
-def _tunable_stablehlo(op: str) -> Callable[..., list[str]]:
+def tunable_stablehlo(op: str) -> Callable[..., list[str]]:
+    """Return the rule of an operation that may be asked for an accuracy."""
+
     def stablehlo_rule(
         b: Builder, operands: Any, avals_in: Any, avals_out: Any, accuracy: Accuracy = None
     ) -> list[str]:

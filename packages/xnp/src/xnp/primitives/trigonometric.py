@@ -14,6 +14,7 @@ import numpy as np
 
 from xnp.primitives import costs
 from xnp.primitives.arithmetic import mul_p, neg_p
+from xnp.primitives.complex_text import mirrored
 from xnp.primitives.shorthand import add, bind, div, mul, neg, scalar_like, sub
 from xnp.primitives.table import FLOATING, INEXACT, binary, retyped_stablehlo, unary
 from xnp.primitives.widened import widened
@@ -50,15 +51,15 @@ tan_p = unary(
     jvp=lambda x_dot, y, x: mul(x_dot, _one_plus_square(y)), cost=costs.nothing,
 )  # fmt: skip
 asin_p = unary(
-    "asin", INEXACT, numpy=np.arcsin, stablehlo=_formula("chlo.asin"),
+    "asin", INEXACT, numpy=np.arcsin, stablehlo=mirrored(_formula("chlo.asin")),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("rsqrt", bind("one_minus_square", x))),
 )  # fmt: skip
 acos_p = unary(
-    "acos", INEXACT, numpy=np.arccos, stablehlo=_formula("chlo.acos"),
+    "acos", INEXACT, numpy=np.arccos, stablehlo=mirrored(_formula("chlo.acos")),
     jvp=lambda x_dot, y, x: mul(x_dot, neg(bind("rsqrt", bind("one_minus_square", x)))),
 )  # fmt: skip
 atan_p = unary(
-    "atan", INEXACT, numpy=np.arctan, stablehlo=_formula("chlo.atan"),
+    "atan", INEXACT, numpy=np.arctan, stablehlo=mirrored(_formula("chlo.atan"), "imaginary"),
     jvp=lambda x_dot, y, x: div(x_dot, _one_plus_square(x)),
 )  # fmt: skip
 
@@ -84,16 +85,16 @@ tanh_p = unary(
     jvp=lambda x_dot, y, x: mul(x_dot, bind("one_minus_square", y)),
 )  # fmt: skip
 asinh_p = unary(
-    "asinh", INEXACT, numpy=np.arcsinh, stablehlo=_formula("chlo.asinh"),
+    "asinh", INEXACT, numpy=np.arcsinh, stablehlo=mirrored(_formula("chlo.asinh"), "imaginary"),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("rsqrt", _one_plus_square(x))),
 )  # fmt: skip
 # sqrt(x - 1) sqrt(x + 1) has the branch cuts of acosh, sqrt(x^2 - 1) has not
 acosh_p = unary(
-    "acosh", INEXACT, numpy=np.arccosh, stablehlo=_formula("chlo.acosh"),
+    "acosh", INEXACT, numpy=np.arccosh, stablehlo=mirrored(_formula("chlo.acosh")),
     jvp=lambda x_dot, y, x: mul(x_dot, mul(bind("rsqrt", sub(x, scalar_like(x, 1))),
                                            bind("rsqrt", add(x, scalar_like(x, 1))))),
 )  # fmt: skip
 atanh_p = unary(
-    "atanh", INEXACT, numpy=np.arctanh, stablehlo=_formula("chlo.atanh"),
+    "atanh", INEXACT, numpy=np.arctanh, stablehlo=mirrored(_formula("chlo.atanh")),
     jvp=lambda x_dot, y, x: div(x_dot, bind("one_minus_square", x)),
 )  # fmt: skip

@@ -1,0 +1,70 @@
+"""StableHLO text of functions of complex numbers, where XLA's own operation is not enough.
+
+The sign of a zero says on which side of a branch cut a number lies (C99, Annex G): sqrt(-2 - 0i) is
+-1.41i. XLA's operations take -0 for 0 there. Their functions are real on a part of the real line,
+so that f(conj z) = conj f(z): computed above the line, and mirrored for numbers below it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xnp.primitives.choice_text import chosen, compared
+from xnp.primitives.complex_parts import part_dtype
+from xprim import ShapedArray, dtypes, shaped_array
+from xprim.contracts import Builder
+
+
+def parts_of(b: Builder, z: str, aval: ShapedArray) -> tuple[str, str, ShapedArray]:
+    """Write the parts of complex numbers; return them and their abstract value."""
+    part = shaped_array(aval.shape, part_dtype(aval.dtype))
+    real, imag = [b.op(f"stablehlo.{name}", [z], [aval], [part])[0] for name in ("real", "imag")]
+    return real, imag, part
+
+
+def of_parts(b: Builder, real: str, imag: str, part: ShapedArray, aval: ShapedArray) -> str:
+    """Write complex numbers of the abstract value `aval` made of their parts."""
+    return b.op("stablehlo.complex", [real, imag], [part, part], [aval])[0]
+
+
+def scaled(b: Builder, x: str, factor: float, aval: ShapedArray) -> str:
+    """Write numbers times a real one: parts apart, for infinity times the imaginary 0 is NaN."""
+    if not dtypes.is_complex(aval.dtype):
+        return b.same_type_op("stablehlo.multiply", [x, b.constant(factor, aval)], aval)
+    real, imag, part = parts_of(b, x, aval)
+    return of_parts(b, scaled(b, real, factor, part), scaled(b, imag, factor, part), part, aval)
+
+
+def mirrored(rule: Any, axis: str = "real") -> Any:
+    """Return the rule of a function of symmetric values, right on both sides of its cuts.
+
+    Args:
+      rule: a `stablehlo` rule of one operand, right for imaginary parts (real parts for the other
+        axis) that are not negative, a zero among them.
+      axis: which axis a number and its value are mirrored at: "real" where f(conj z) = conj f(z),
+        "imaginary" where f(-conj z) = -conj f(z).
+    """
+    turned = 1 if axis == "real" else 0
+
+    def write(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **params: Any) -> Any:
+        (aval,) = avals_in
+        if not dtypes.is_complex(aval.dtype):
+            return rule(b, operands, avals_in, avals_out, **params)
+        *parts, part = parts_of(b, operands[0], aval)
+        below = _is_negative(b, parts[turned], part)
+        parts[turned] = b.same_type_op("stablehlo.abs", [parts[turned]], part)
+        (result,) = rule(b, [of_parts(b, *parts, part, aval)], avals_in, avals_out, **params)
+        *parts, _ = parts_of(b, result, aval)
+        negated = b.same_type_op("stablehlo.negate", [parts[turned]], part)
+        parts[turned] = chosen(b, below, negated, parts[turned], part)
+        return [of_parts(b, *parts, part, aval)]
+
+    return write
+
+
+def _is_negative(b: Builder, x: str, aval: ShapedArray) -> str:
+    """Write whether real numbers, zeros among them, have the sign bit."""
+    wide = aval.dtype == dtypes.float64
+    bits = shaped_array(aval.shape, dtypes.int64 if wide else dtypes.int32)
+    (whole,) = b.op("stablehlo.bitcast_convert", [x], [aval], [bits])
+    return compared(b, "LT", whole, b.constant(0, bits), bits)
