@@ -7,7 +7,8 @@ import pytest
 
 import xnp
 from xnp import lax
-from xprim import config
+from xprim import config, eval_shape
+from xprim.errors import NonConcreteBooleanIndexError
 
 FLOATS = np.array([-1.0, 0.0, 1.0, -0.0, np.inf, np.nan], np.float32)
 
@@ -220,3 +221,8 @@ def test_the_median_of_nothing_is_nan(name: str, shape: tuple[int, ...]) -> None
     for function in (xnp.quantile, xnp.percentile):
         with pytest.raises(ValueError, match="there is no quantile of no elements"):
             function(x, 0.5)
+
+
+def test_a_traced_mask_of_places_to_insert_at_is_refused_as_such() -> None:
+    with pytest.raises(NonConcreteBooleanIndexError, match="insert: a mask of positions"):
+        eval_shape(lambda x, m: xnp.insert(x, m, 1.0), FLOATS, FLOATS > 0)

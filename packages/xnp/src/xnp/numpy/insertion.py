@@ -18,7 +18,7 @@ from xnp.numpy.running_totals import cumsum
 from xnp.numpy.selection import where
 from xnp.numpy.sorting import argsort
 from xprim import Array, ConcreteArray, ShapedArray, dtypes
-from xprim.errors import ConcretizationTypeError
+from xprim.errors import ConcretizationTypeError, NonConcreteBooleanIndexError
 from xprim.wording import brief
 
 __all__ = ["delete", "insert"]
@@ -100,6 +100,13 @@ def _source_of_insert(places: Any, axis: int, size: int, count: int) -> Any:
 
 def _traced_source(places: Array, size: int, count: int) -> Array:
     """Do what `_source_of_insert` does, for positions that are not known while tracing."""
+    if dtypes.is_bool(places.aval.dtype):
+        raise NonConcreteBooleanIndexError(
+            places,
+            "insert",
+            "a mask of positions is a traced value, but the shape of the result depends on it.",
+            "positions as integers will do: xnp.nonzero(mask, size=n)",
+        )
     if places.aval.ndim > 1 or not dtypes.is_integer(places.aval.dtype):
         raise TypeError(
             "insert: traced positions must be integers, one or a vector of them."

@@ -15,24 +15,23 @@ from xprim import ShapedArray, dtypes, shaped_array
 from xprim.contracts import Builder
 
 
-def parts_of(b: Builder, z: str, aval: ShapedArray) -> tuple[str, str, ShapedArray]:
-    """Write the parts of complex numbers; return them and their abstract value."""
+def parts_of(b: Builder, z: str, aval: ShapedArray) -> tuple[list[str], ShapedArray]:
+    """Write the real and imaginary parts of complex numbers; return them and their type."""
     part = shaped_array(aval.shape, part_dtype(aval.dtype))
-    real, imag = [b.op(f"stablehlo.{name}", [z], [aval], [part])[0] for name in ("real", "imag")]
-    return real, imag, part
+    return [b.op(f"stablehlo.{name}", [z], [aval], [part])[0] for name in ("real", "imag")], part
 
 
-def of_parts(b: Builder, real: str, imag: str, part: ShapedArray, aval: ShapedArray) -> str:
-    """Write complex numbers of the abstract value `aval` made of their parts."""
-    return b.op("stablehlo.complex", [real, imag], [part, part], [aval])[0]
+def of_parts(b: Builder, parts: list[str], part: ShapedArray, aval: ShapedArray) -> str:
+    """Write complex numbers of the type `aval` from their parts."""
+    return b.op("stablehlo.complex", parts, [part, part], [aval])[0]
 
 
 def scaled(b: Builder, x: str, factor: float, aval: ShapedArray) -> str:
     """Write numbers times a real one: parts apart, for infinity times the imaginary 0 is NaN."""
     if not dtypes.is_complex(aval.dtype):
         return b.same_type_op("stablehlo.multiply", [x, b.constant(factor, aval)], aval)
-    real, imag, part = parts_of(b, x, aval)
-    return of_parts(b, scaled(b, real, factor, part), scaled(b, imag, factor, part), part, aval)
+    parts, part = parts_of(b, x, aval)
+    return of_parts(b, [scaled(b, p, factor, part) for p in parts], part, aval)
 
 
 def mirrored(rule: Any, axis: str = "real") -> Any:
@@ -50,14 +49,14 @@ def mirrored(rule: Any, axis: str = "real") -> Any:
         (aval,) = avals_in
         if not dtypes.is_complex(aval.dtype):
             return rule(b, operands, avals_in, avals_out, **params)
-        *parts, part = parts_of(b, operands[0], aval)
+        parts, part = parts_of(b, operands[0], aval)
         below = _is_negative(b, parts[turned], part)
         parts[turned] = b.same_type_op("stablehlo.abs", [parts[turned]], part)
-        (result,) = rule(b, [of_parts(b, *parts, part, aval)], avals_in, avals_out, **params)
-        *parts, _ = parts_of(b, result, aval)
+        (result,) = rule(b, [of_parts(b, parts, part, aval)], avals_in, avals_out, **params)
+        parts, _ = parts_of(b, result, aval)
         negated = b.same_type_op("stablehlo.negate", [parts[turned]], part)
         parts[turned] = chosen(b, below, negated, parts[turned], part)
-        return [of_parts(b, *parts, part, aval)]
+        return [of_parts(b, parts, part, aval)]
 
     return write
 

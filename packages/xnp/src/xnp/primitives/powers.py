@@ -93,7 +93,7 @@ def _pow_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> 
 
 def _zero_where_base_is(b: Builder, power: str, x: str, y: str, aval: ShapedArray) -> str:
     """Write 0 to a power with a positive real part as 0, its limit: through log(0) it is NaN."""
-    real, _, part = parts_of(b, y, aval)
+    (real, _), part = parts_of(b, y, aval)
     zero, mask = b.constant(0, aval), shaped_array(aval.shape, dtypes.bool_)
     is_zero = compared(b, "EQ", x, zero, aval)
     is_positive = compared(b, "GT", real, b.constant(0, part), part)
