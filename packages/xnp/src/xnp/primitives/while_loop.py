@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xnp.primitives.eager_loops import run_compiled, steps_before_compiling, work_of
+from xnp.primitives.eager_loops import steps_before_compiling
 from xnp.primitives.inner_programs import (
     derived,
     grown_mask,
@@ -32,6 +32,7 @@ from xnp.primitives.inner_programs import (
     with_ignored_arguments,
 )
 from xnp.primitives.shorthand import broadcasted, selected
+from xnp.primitives.while_rounds import Loop, run_in_rounds
 from xprim import (
     ClosedJaxpr,
     Equation,
@@ -42,7 +43,6 @@ from xprim import (
     eval_closed,
     get_primitive,
     not_mapped,
-    scalar_array,
     shaped_array,
     undefined,
 )
@@ -66,61 +66,24 @@ def _shape(*avals: ShapedArray, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr
 def _numpy(*operands: Any, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, cond_nconsts: int,
            body_nconsts: int) -> Any:  # fmt: skip
     cond_consts, body_consts, carry = split_at(operands, cond_nconsts, body_nconsts)
-    most = steps_before_compiling((cond_jaxpr, body_jaxpr), operands)
-    key = ("in rounds", cond_jaxpr, cond_nconsts, body_nconsts)
-    known, done = key in body_jaxpr.memo, 0  # known: it ran long before, so it may now
+    most, done = steps_before_compiling((cond_jaxpr, body_jaxpr), operands), 0
+    loop = Loop(cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts)
+    may_be_long = loop.was_compiled
     while done <= most:
-        if known and done >= _STEPS_BEFORE_ASKING:
-            known = False
-            results, steps = _in_rounds(key, operands, body_jaxpr)
+        if may_be_long and done >= _STEPS_BEFORE_ASKING:
+            may_be_long = False
+            results, steps = run_in_rounds(while_p, loop, operands)
             if steps > most:
                 return results
         if not eval_closed(cond_jaxpr, *cond_consts, *carry)[0].to_host():
             return tuple(carry)
         carry = eval_closed(body_jaxpr, *body_consts, *carry)
         done += 1
-    return _in_rounds(key, operands, body_jaxpr)[0]
+    return run_in_rounds(while_p, loop, operands)[0]
 
 
 # A loop of fewer steps ends sooner in NumPy than the runtime starts its program.
-_STEPS_BEFORE_ASKING = 8
-# The work of a round. Between rounds Python sees a Ctrl-C: nobody knows whether a `while` ends.
-_WORK_OF_A_ROUND = 1 << 24
-
-
-def _in_rounds(key: Any, operands: Sequence[Any], body: ClosedJaxpr) -> tuple[tuple[Any, ...], int]:
-    """Run a loop as a compiled program; return the carry and how many steps there were."""
-    _, cond, cond_nconsts, body_nconsts = key
-    most = int(_WORK_OF_A_ROUND / (1 + work_of(body)))
-    params = derived(body, key, lambda: _one_round(cond, body, cond_nconsts, body_nconsts, most))
-    count, total = cond_nconsts + body_nconsts, 0
-    consts, carry = operands[:count], operands[count:]
-    while True:
-        start = scalar_array(0, dtypes.int32)
-        *carry, steps = run_compiled(while_p, [*consts, *carry, start], body, params)
-        total += int(steps)
-        if int(steps) < most:
-            return tuple(carry), total
-
-
-def _one_round(
-    cond: ClosedJaxpr, body: ClosedJaxpr, cond_nconsts: int, body_nconsts: int, most: int
-) -> dict[str, Any]:
-    """Return the params of a loop that counts its steps at the end of the carry, up to a number."""
-    limit, one = scalar_array(most, dtypes.int32), scalar_array(1, dtypes.int32)
-    add, both, lt = map(get_primitive, ("add", "and", "lt"))
-
-    def goes_on(*args: Any) -> Any:
-        return both.bind(*eval_closed(cond, *args[:-1]), *lt.bind(args[-1], limit))
-
-    def step(*args: Any) -> Any:
-        return [*eval_closed(body, *args[:-1]), *add.bind(args[-1], one)]
-
-    counter = shaped_array((), dtypes.int32)
-    return {
-        "cond_jaxpr": traced(goes_on, [*cond.in_avals, counter]), "cond_nconsts": cond_nconsts,
-        "body_jaxpr": traced(step, [*body.in_avals, counter]), "body_nconsts": body_nconsts,
-    }  # fmt: skip
+_STEPS_BEFORE_ASKING = 4
 
 
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, cond_jaxpr: ClosedJaxpr,
