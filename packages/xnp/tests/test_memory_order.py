@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 import sys
@@ -86,7 +87,7 @@ def test_only_what_gains_is_rearranged(name: str) -> None:
 def test_operators_of_arrays_use_them() -> None:
     x, y = xnp.asarray(WIDE[:, :600]), xnp.asarray(WIDE[:, 300:900])
     narrow = xnp.asarray(NARROW)
-    for _ in range(2):  # the second time by a plan
+    for _ in range(2):  # the second time by a kernel
         np.testing.assert_array_equal(np.asarray(x * y.T), WIDE[:, :600] * WIDE[:, 300:900].T)
         np.testing.assert_array_equal(np.asarray(y > x.T), WIDE[:, 300:900] > WIDE[:, :600].T)
         np.testing.assert_array_equal(np.asarray(narrow - narrow[3]), NARROW - NARROW[3])
@@ -111,9 +112,30 @@ print((faults() - before) / 100)
 """
 
 
+def _faults(**variables: str) -> float:
+    done = subprocess.run(
+        [sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True,
+        env=os.environ | variables,
+    )  # fmt: skip
+    return float(done.stdout)
+
+
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries keep memory")
 def test_the_memory_of_results_is_used_again() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True
+    assert _faults() < 20  # 300 and more where each result has its pages made anew
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries keep memory")
+def test_an_option_leaves_freed_memory_to_the_system() -> None:
+    assert _faults(XSTACK_KEEP_FREED_MEMORY="0") > 50
+
+
+def test_importing_leaves_the_allocator_as_it_is() -> None:
+    code = (
+        "import numpy as np\nmade = []\nempty = np.empty\n"
+        "np.empty = lambda *args, **more: made.append(args) or empty(*args, **more)\n"
+        "import xnp, xnp.numpy\nassert not [a for a in made if a[0] == (1 << 25) - (1 << 13)]\n"
+        "xnp.ones((200, 200)) + xnp.ones(200); xnp.ones((200, 200)) + xnp.ones(200)\n"
+        "assert [a for a in made if a[0] == (1 << 25) - (1 << 13)]"
     )
-    assert float(done.stdout) < 20  # 300 and more where each result has its pages made anew
+    subprocess.run([sys.executable, "-c", code], check=True)

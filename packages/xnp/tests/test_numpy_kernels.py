@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import tracemalloc
 from typing import Any
@@ -12,8 +13,19 @@ import pytest
 import xnp
 from xnp import lax
 from xnp.testing.samples import TABLE
-from xprim import ClosedJaxpr, config, get_primitive, shaped_array, trace_to_jaxpr
-from xprim.numpy_kernels import numpy_function
+from xprim import (
+    ClosedJaxpr,
+    ConcreteArray,
+    config,
+    dtypes,
+    eval_closed,
+    get_primitive,
+    shaped_array,
+    state,
+    trace_to_jaxpr,
+)
+from xprim.kernels import Refusal
+from xprim.numpy_kernels import numpy_function, same_elements
 from xprim.testing import check_ufunc
 
 LARGE = np.linspace(-2, 2, 3000 * 8, dtype=np.float32).reshape(3000, 8)
@@ -199,3 +211,39 @@ def test_a_program_whose_calls_are_compared_gives_the_same():
     np.testing.assert_array_equal(
         checked(LARGE, ROW)[0], compiled(centered, LARGE, ROW)(LARGE, ROW)[0]
     )
+
+
+SAME_SHAPE = sorted(set(WITH_UFUNC) - {
+    "broadcast_in_dim", "reduce_sum", "reshape", "select_n", "squeeze", "transpose",
+})  # fmt: skip
+
+
+def _twice(name: str, count: int) -> Any:
+    """Return a function that applies a primitive to its own result, whose memory is free then."""
+    primitive = get_primitive(name)
+    params = TABLE[name][0].params if name == "integer_pow" else {}
+
+    def function(*xs: Any) -> Any:
+        (once,) = primitive.bind(*xs, **params)
+        return primitive.bind(*[once] * count, **params) if once.dtype == xs[0].dtype else (once,)
+
+    return function
+
+
+@pytest.mark.parametrize("name", SAME_SHAPE)
+def test_every_dtype_gives_the_same_in_small_and_in_large_memory(name):
+    count = len(TABLE[name][0].operands)
+    for dtype, size in itertools.product(dtypes.ALL, (3, 10000)):
+        x = (np.arange(size) % 4).astype(dtype)
+        avals = [shaped_array(x.shape, x.dtype)] * count
+        try:
+            program = ClosedJaxpr(*trace_to_jaxpr(_twice(name, count), avals))
+        except TypeError:  # the primitive does not take this dtype
+            continue
+        try:
+            kernel = numpy_function(program)
+        except Refusal:
+            continue
+        expected = eval_closed(program, *[ConcreteArray(x.copy(), avals[0])] * count)
+        (got,) = state.run_quietly(kernel, *[x] * count)
+        assert same_elements(got, expected[0].to_host())

@@ -10,21 +10,23 @@ Two orders make NumPy wait for memory or for its own loops:
 
 And the memory of results: glibc returns what was freed to the kernel, and the next result of that
 size has its pages made again, 358 faults and 0.5 ms of 0.8 in that example. It goes on to keep up
-to twice the largest block that it saw freed, at most 2 x 32 MiB; so one is freed here, untouched.
-(M_MMAP_THRESHOLD in the manual of mallopt.)
+to twice the largest block that it saw freed, at most 2 x 32 MiB; so one is freed, untouched, when
+the first kernel for large arrays is made (M_MMAP_THRESHOLD in the manual of mallopt). The option
+`keep_freed_memory` says whether.
 
 Neighbours: `table` gives this to kernels of elementwise primitives, and `dispatch` to operators.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from xprim import ShapedArray
+from xprim import ShapedArray, config
 
 _LARGE = 1 << 18  # elements: smaller operands that lie across stay in the cache
 _STRIP = 512  # columns: as many cache lines of the operand that lies across fit into 32 KiB
@@ -35,7 +37,21 @@ _LONG = 4096
 Function = Callable[..., Any]
 
 _KEPT_BY_GLIBC = (1 << 25) - (1 << 13)  # DEFAULT_MMAP_THRESHOLD_MAX, less its own head
-np.empty(_KEPT_BY_GLIBC, np.uint8)
+
+keep_freed_memory = config.define(
+    config.Option(
+        "keep_freed_memory", True,
+        "Whether the C library keeps up to 64 MiB that large arrays gave back, for the next ones.",
+        kind=bool,
+    )
+)  # fmt: skip
+
+
+@functools.cache
+def keep_memory_of_results() -> None:
+    """Let the C library keep freed memory, unless the option says no when this is first called."""
+    if keep_freed_memory.value:
+        np.empty(_KEPT_BY_GLIBC, np.uint8)
 
 
 def for_memory_order(function: Function, x: Any, y: Any, aval: ShapedArray) -> Function:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.accuracy import Accuracy, accuracy_attribute
-from xnp.primitives.memory_order import for_memory_order
+from xnp.primitives.memory_order import for_memory_order, keep_memory_of_results
 from xprim import (
     ELEMENTWISE,
     ZERO,
@@ -65,6 +65,7 @@ _KIND_NAMES = {
 }  # fmt: skip
 
 _NONLINEAR = "it is not linear"
+_LARGE = 1 << 14  # elements: their memory comes from the kernel and goes back to it
 
 
 def elementwise_shape(
@@ -256,6 +257,8 @@ def ufunc_rule(numpy: Any, ufunc: Any = None, kinds: Kinds = NATIVE) -> dict[str
     call = NumpyCall(ufunc, specialize=specialize)
 
     def rule(avals_in: Any, avals_out: Any, **_params: Any) -> NumpyCall | None:
+        if avals_out[0].size >= _LARGE:
+            keep_memory_of_results()
         native = all(a.dtype in kinds for a in (*avals_in, *avals_out))
         return call if native else None
 
