@@ -17,6 +17,12 @@ def test_every_kept_name_resolves(holder):
     assert not absent, f"{holder} no longer answers to {', '.join(absent)}"
 
 
+def test_everything_that_the_array_functions_list_can_be_imported_at_once():
+    namespace: dict[str, object] = {}
+    exec("from xstack.numpy import *", namespace)
+    assert namespace["linalg"] is xstack.numpy.linalg and callable(namespace["zeros"])
+
+
 def test_the_list_is_sorted_and_without_repeats():
     for names in NAMES.values():
         assert names == sorted(set(names))

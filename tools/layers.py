@@ -10,8 +10,9 @@ The tests of a package, too, import its declared siblings alone; what needs othe
 top `tests/`.
 
 Run `python tools/layers.py`; `tests/test_layers.py` runs the same checks and tries them on wrong
-programs. `python tools/layers.py --public` lists what packages take from modules of their siblings
-that are not public (`public_modules`).
+programs. What one package takes from another it takes from that one's public modules
+(`public_modules`); `python tools/layers.py --public` lists also where the private attributes of
+another package's objects are read.
 """
 
 import ast
@@ -102,7 +103,7 @@ def check_workspace(root: Path = ROOT) -> list[str]:
         for path in sorted((root / "packages" / package / "tests").rglob("*.py")):
             for problem in check_test(package, path.read_text()):
                 offences.append(f"{path.relative_to(root)}:{problem}")
-    return offences
+    return [*offences, *private_uses(sources_of(root, list(FLOOR_BY_PACKAGE)), reads=False)]
 
 
 def check_test(package: str, source: str) -> Iterator[str]:

@@ -26,9 +26,11 @@ class Shown:
     def problem(self, module: str, name: str) -> str | None:
         """Say what is wrong with taking a name from a module, or None."""
         whole = f"{module}.{name}"
-        if whole in self.modules:  # a submodule, taken by its package
-            return self.of_module(whole)
         problem = self.of_module(module)
+        if problem is None and name in self.names_by_module[module]:
+            return None  # also where a submodule has the name of the function it holds
+        if whole in self.modules:
+            return self.of_module(whole)
         if name == "*" or (name.startswith("__") and name.endswith("__")):
             return problem
         if problem is None and name not in self.names_by_module[module]:
@@ -62,8 +64,13 @@ def sources_of(root: Path, packages: Iterator[str] | list[str]) -> dict[str, str
     return found
 
 
-def private_uses(sources: dict[str, str]) -> Iterator[str]:
-    """Yield `module:line: what is wrong` for each use of what another package does not show."""
+def private_uses(sources: dict[str, str], *, reads: bool = True) -> Iterator[str]:
+    """Yield `module:line: what is wrong` for each use of what another package does not show.
+
+    Args:
+        sources: the text of every module of all packages.
+        reads: whether `._name` and `__dict__` of others' objects count, too.
+    """
     shown = shown_by(sources)
     trees = {module: ast.parse(source) for module, source in sources.items()}
     private: dict[str, set[str]] = {module.partition(".")[0]: set() for module in sources}
@@ -74,7 +81,7 @@ def private_uses(sources: dict[str, str]) -> Iterator[str]:
         others = set().union(*[names for p, names in private.items() if p != package])
         finder = _Finder(package, frozenset(private), shown, others - private[package])
         finder.visit(tree)
-        for line, problem in sorted(finder.found):
+        for line, problem in sorted(finder.found + finder.reads * reads):
             yield f"{module}:{line}: {problem}"
 
 
@@ -85,6 +92,7 @@ class _Finder(ast.NodeVisitor):
     shown: Shown
     foreign: set[str]
     found: list[tuple[int, str]] = field(default_factory=list)
+    reads: list[tuple[int, str]] = field(default_factory=list)
     lent: dict[str, str] = field(default_factory=dict)
     modules: dict[str, str] = field(default_factory=dict)
 
@@ -118,9 +126,11 @@ class _Finder(ast.NodeVisitor):
             if f"{value}.{name}" not in self.modules:
                 self._say(node, self.shown.problem(self.modules[value], name))
         elif name == "__dict__" and value in self.lent:
-            self._say(node, f"{value}.__dict__ is read, an object of {self.lent[value]}")
+            owner = self.lent[value]
+            self.reads.append((node.lineno, f"{value}.__dict__ is read, an object of {owner}"))
         elif name in self.foreign:
-            self._say(node, f".{name} is read, which another package than {self.package} defines")
+            problem = f".{name} is read, which another package than {self.package} defines"
+            self.reads.append((node.lineno, problem))
         self.generic_visit(node)
 
 
@@ -157,4 +167,5 @@ def _private_names(tree: ast.Module) -> set[str]:
                 found.add(name)
             case ast.Constant(value=str(name)):  # slots, setattr, namedtuple fields
                 found.update(name.split())
-    return {name for name in found if name.startswith("_") and not name.endswith("__")}
+    private = {name for name in found if name.startswith("_") and not name.endswith("__")}
+    return private - {"_make", "_replace", "_asdict", "_fields"}  # of named tuples, public

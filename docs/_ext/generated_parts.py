@@ -33,13 +33,13 @@ _DECLARES_ALL = re.compile(r"^__all__\b", re.MULTILINE)
 def reference_of(package: str) -> str:
     """Return the sections of a package's public modules, the package's own first.
 
-    Each object is described once, under the first module that shows it; what comes from another
-    package is named with its home.
+    Each object is described once, under the first module that shows it, and named in the others;
+    what comes from another package is named with its home.
     """
     modules = list(public_modules(package))
     if not modules:
         raise LookupError(f"{package} declares no public names: it has no __all__")
-    described: set[int] = set()
+    described: dict[int, str] = {}
     sections = [_section(package, module, described) for module in modules]
     return "\n".join(section for section in sections if section)
 
@@ -114,24 +114,32 @@ def setup(app: Any) -> dict[str, bool]:
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
-def _section(package: str, name: str, described: set[int]) -> str:
+def names_in(reference: str) -> set[str]:
+    """Return the dotted names that a reference, as `reference_of` writes it, shows."""
+    described = re.findall(r"^\.\. auto(?:class|function):: (\S+)$", reference, re.MULTILINE)
+    mentioned = re.findall(r"`([\w.]+)` \((?:a|from|see) ", reference)
+    return {*described, *mentioned}
+
+
+def _section(package: str, name: str, described: dict[int, str]) -> str:
     module = importlib.import_module(name)
     directives, elsewhere = [], []
     for member in module.__all__:
         value = getattr(module, member)
-        if inspect.ismodule(value) or id(value) in described:
-            continue
-        described.add(id(value))
+        whole = f"{name}.{member}"
         home = getattr(value, "__module__", None) or ""
-        is_class, is_function = inspect.isclass(value), inspect.isroutine(value)
-        if not (is_class or is_function):
-            elsewhere.append(f"`{member}` (a `{type(value).__name__}`)")
+        is_class = inspect.isclass(value)
+        if not (is_class or inspect.isroutine(value)):
+            elsewhere.append(f"`{whole}` (a {_kind_of(value)})")
+        elif id(value) in described:
+            elsewhere.append(f"`{whole}` (see `{described[id(value)]}`)")
         elif home.partition(".")[0] != package:
-            elsewhere.append(f"`{member}` (from `{home}`)")
+            elsewhere.append(f"`{whole}` (from `{home}`)")
         else:
+            described[id(value)] = whole
             kind = "autoclass" if is_class else "autofunction"
             options = "   :members:\n   :show-inheritance:\n" if is_class else ""
-            directives.append(f".. {kind}:: {name}.{member}\n{options}")
+            directives.append(f".. {kind}:: {whole}\n{options}")
     if not directives and not elsewhere:
         return ""
     summary = inspect.getdoc(module) or ""
@@ -141,6 +149,12 @@ def _section(package: str, name: str, described: set[int]) -> str:
     if elsewhere:
         parts.append("Also: " + ", ".join(elsewhere) + ".")
     return "\n\n".join(parts) + "\n"
+
+
+def _kind_of(value: object) -> str:
+    if inspect.ismodule(value):
+        return f"module `{value.__name__}`"
+    return f"`{type(value).__name__}`"
 
 
 def _home(value: object) -> str:

@@ -14,7 +14,7 @@ import xtree
 from xad.arguments import as_arrays
 from xad.custom_calls import CustomCall, SymbolicZero, check_untraced, nondiff_positions
 from xad.tangents import added, float0_zeros, instantiate, tangent_aval, zeros_of
-from xnp.primitives.identity import stop_gradient_p
+from xnp.lax import stop_gradient_p
 from xprim import Zero, as_array, closure_convert, custom_jvp_call_p, custom_vjp_call_p, dtypes
 from xprim.callables import check_function, look_like, looking_like, name_of
 from xprim.function_keys import constant_by_attributes

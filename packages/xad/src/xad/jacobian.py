@@ -24,9 +24,7 @@ from xad.arguments import (
 from xad.grad import active_cotangents_of
 from xad.linearize import LinearProgram, linearize_flat
 from xad.tangents import float0_zeros, instantiate, is_differentiable, typed_as, zeros_of
-from xnp.primitives.concatenate import concatenate_p
-from xnp.primitives.reshape import reshape_p
-from xnp.primitives.transpose import transpose_p
+from xnp.lax import concatenate_p, reshape_p, transpose_p
 from xprim import (
     Array,
     ShapedArray,

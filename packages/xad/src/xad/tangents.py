@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 
 import xtree
-from xnp.primitives.arithmetic import add_p
-from xnp.primitives.broadcast_in_dim import broadcast_in_dim_p
-from xnp.primitives.convert_element_type import convert_element_type_p
+from xnp.lax import add_p, broadcast_in_dim_p, convert_element_type_p
 from xprim import (
     LINEAR,
     ZERO,

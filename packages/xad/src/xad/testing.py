@@ -41,6 +41,11 @@ from xprim import (
 from xprim.errors import MissingRuleError
 from xprim.testing import Sample
 
+__all__ = [
+    "STEPS", "RTOL", "ATOL", "check_derivatives", "check_transpose", "check_grads", "check_jvp",
+    "check_vjp", "numerical_jvp",
+]  # fmt: skip
+
 STEPS = (1e-3, 1e-5, 1e-7)
 RTOL = 1e-5
 ATOL = 1e-6

@@ -17,6 +17,8 @@ from xbatch.batching import batch_flat
 from xprim import ConcreteArray, Primitive, dtypes, get_primitive, not_mapped, shaped_array
 from xprim.testing import Sample
 
+__all__ = ["check_batch"]
+
 _SIZE = 2
 
 # How a batch is summed and multiplied may differ from how one example is: NumPy adds pairwise along

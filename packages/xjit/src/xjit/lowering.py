@@ -37,6 +37,8 @@ from xprim import (
 from xprim.errors import MissingRuleError
 from xprim.static_keys import static_key
 
+__all__ = ["LoweredProgram", "lower", "warn_of_useless_donations"]
+
 source_locations = config.define(
     config.Option(
         "source_locations",

@@ -35,6 +35,8 @@ from xjit.placement import OneDevice, Placement, default_placement, moved
 from xjit.program import DeviceKernel, Program, start_failed
 from xprim import ClosedJaxpr, ShapedArray, ShapeDtypeStruct, Tracer
 
+__all__ = ["Wrapped", "TracedFunction", "Traced", "Lowered", "Compiled"]
+
 P = ParamSpec("P")
 Q = ParamSpec("Q")
 R = TypeVar("R", covariant=True)

@@ -25,6 +25,8 @@ from xprim import (
 )
 from xprim.testing import Sample
 
+__all__ = ["check_lowering", "text_of"]
+
 
 def check_lowering(primitive: Primitive | str, *samples: Sample) -> None:
     """Check that a primitive's compiled text computes what its `numpy` rule computes.

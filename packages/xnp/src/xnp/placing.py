@@ -10,6 +10,8 @@ from typing import Any
 
 from xprim import EAGER, Array, Tracer
 
+__all__ = ["placed"]
+
 
 def placed(x: Array, sharding: Any, operation: str) -> Array:
     """Return an array where a sharding says; None leaves it where it is.

@@ -25,6 +25,8 @@ from xprim.trace import state
 from xtree.exactness import has_equality_of_identity
 from xtree.interning import is_hashable
 
+__all__ = ["arguments_key", "program_key"]
+
 _MAX_KEPT = 4096
 # By identity: structures with metadata of the user's may be equal without being the same.
 _parts_by_id: dict[int, tuple[weakref.ref[Any], tuple[Any, ...]]] = {}

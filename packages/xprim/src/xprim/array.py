@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 else:
     ArrayInterface = object
 
+__all__ = [
+    "Array", "ConcreteArray", "check_numbers", "attach_methods", "register_buffer_reader",
+    "as_array", "scalar_array", "is_shared", "from_numpy",
+]  # fmt: skip
+
 
 class Array(ArrayInterface):
     """An n-dimensional array: a concrete one, or a tracer that stands for one.

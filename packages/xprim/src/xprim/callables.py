@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 
 from xprim.wording import described, place_of
 
+__all__ = ["check_function", "name_of", "look_like", "looking_like"]
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 _ASYNC = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR

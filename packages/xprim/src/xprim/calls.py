@@ -31,6 +31,8 @@ from xprim.primitive import Primitive, get_primitive
 from xprim.rules import Linear, Zero, not_mapped
 from xprim.trace import state
 
+__all__ = ["call_rules", "call_in_place", "nonzero", "taken", "with_zeros", "fronts", "front_dims"]
+
 T = TypeVar("T")
 Params = dict[str, Any]
 Entries = Callable[[Sequence[Any], Sequence[Any], Any, Callable[[Any], Any]], tuple[Any, Any]]

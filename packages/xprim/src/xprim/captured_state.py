@@ -22,6 +22,8 @@ from xprim.code_reach import Chain, reach_of
 from xprim.identities import Identity
 from xprim.key_walk import NotConstantError, Walk
 
+__all__ = ["captured_state", "difference"]
+
 _MAX_ITEMS = 2000
 _MAX_BYTES = 2**16
 _MAX_DEPTH = 6

@@ -25,6 +25,17 @@ from typing import Any, Final, Generic, ParamSpec, TypeVar
 from xprim.errors import message
 from xtree.locks import forkable_lock
 
+__all__ = [
+    "update", "read", "options", "TraceContext", "trace_context", "when_changed",
+    "announce_change", "NOT_GIVEN", "Option", "define", "Override", "values", "enable_x64",
+    "numpy_dtype_promotion", "numpy_rank_promotion", "default_matmul_precision",
+    "threefry_partitionable", "default_prng_impl", "default_device", "disable_jit",
+    "debug_nans", "debug_infs", "debug_key_reuse", "check_tracer_leaks", "enable_checks",
+    "log_compiles", "explain_cache_misses", "traceback_filtering", "transfer_guard",
+    "transfer_guard_host_to_device", "transfer_guard_device_to_host",
+    "transfer_guard_device_to_device",
+]  # fmt: skip
+
 T = TypeVar("T")
 R = TypeVar("R")
 P = ParamSpec("P")

@@ -17,6 +17,8 @@ from typing import Any, NoReturn
 from xprim import config as _options
 from xprim.errors import message
 
+__all__ = ["config"]
+
 _PREFIX = "jax_"
 _FUNCTIONS = ("options", "read", "trace_context", "update", "when_changed")
 

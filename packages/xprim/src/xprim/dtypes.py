@@ -24,6 +24,20 @@ import numpy as np
 from xprim import config
 from xprim.errors import message
 
+__all__ = [
+    "DType", "extended", "prng_key", "ExtendedDType", "bool_", "int2", "int4", "int8", "int16",
+    "int32", "int64", "uint2", "uint4", "uint8", "uint16", "uint32", "uint64", "float4_e2m1fn",
+    "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz",
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+    "bfloat16", "float16", "float32", "float64", "complex64", "complex128", "float0",
+    "SMALL_FLOATS", "SMALL_INTEGERS", "SIGNED", "UNSIGNED", "FLOATING", "COMPLEX", "ALL",
+    "DEFAULT_BY_PYTHON_TYPE", "DTypeLike", "is_supported", "stored", "is_bool", "is_integer",
+    "is_signed_integer", "is_unsigned_integer", "is_floating", "is_complex", "is_inexact",
+    "is_extended", "as_dtype", "canonicalize_dtype", "requested_dtype", "python_scalar_dtype",
+    "dtype", "scalar_type_of", "python_type_of", "to_inexact_dtype", "to_floating_dtype",
+    "to_complex_dtype", "issubdtype", "finfo", "iinfo", "itemsize_bits", "short_name",
+]  # fmt: skip
+
 DType: TypeAlias = np.dtype[Any]
 
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from xprim.avals import ShapedArray
     from xprim.primitive import Primitive
 
+__all__ = ["EAGER", "install_backend"]
+
 
 _nans, _infs = config.debug_nans, config.debug_infs
 

@@ -14,6 +14,16 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+__all__ = [
+    "message", "XStackError", "XStackTypeError", "XStackIndexError", "XStackRuntimeError",
+    "OutOfMemoryError", "ConcretizationTypeError", "TracerBoolConversionError",
+    "TracerIntegerConversionError", "TracerArrayConversionError",
+    "NonConcreteBooleanIndexError", "UnexpectedTracerError", "KeyReuseError",
+    "InconclusiveDimensionOperation", "JaxprTypeError", "ImpureRuleError", "ShapeError",
+    "TypePromotionError", "MissingRuleError", "UndefinedRuleError", "DuplicateRuleError",
+    "number_wanted", "JAXTypeError", "JAXIndexError", "JaxRuntimeError",
+]  # fmt: skip
+
 
 def message(
     operation: str,

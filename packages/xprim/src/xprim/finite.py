@@ -16,6 +16,8 @@ from xprim.array import ConcreteArray
 from xprim.source import capture, describe
 from xprim.trace import state
 
+__all__ = ["fault_in"]
+
 _values = config.values
 
 

@@ -25,6 +25,8 @@ import numpy as np
 
 from xprim.memory import allocated
 
+__all__ = ["refuse_masked"]
+
 STRIDES = 0x18
 """PyBUF_STRIDES: whoever asks for a buffer with this flag takes elements that lie apart."""
 

@@ -23,6 +23,11 @@ from xprim.primitive import Primitive
 from xprim.source import Source
 from xprim.trace import state
 
+__all__ = [
+    "Effects", "Var", "Literal", "Atom", "Equation", "Jaxpr", "ClosedJaxpr", "holds_arrays",
+    "eval_jaxpr", "eval_closed", "subjaxprs", "check_jaxpr",
+]  # fmt: skip
+
 Effects = frozenset[Any]
 
 

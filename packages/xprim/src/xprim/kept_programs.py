@@ -20,6 +20,8 @@ from xprim.avals import ShapedArray
 from xprim.identities import identities
 from xprim.jaxpr import ClosedJaxpr, holds_arrays
 
+__all__ = ["Staged", "KeptPrograms"]
+
 
 @dataclass(frozen=True, slots=True)
 class Staged:

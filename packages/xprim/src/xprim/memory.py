@@ -18,6 +18,8 @@ from xprim.errors import OutOfMemoryError, message
 if TYPE_CHECKING:
     from xprim.avals import ShapedArray
 
+__all__ = ["MOST_BYTES", "out_of_memory", "bytes_of"]
+
 T = TypeVar("T")
 
 # The bytes of an array are counted in 64 bits, with a sign.

@@ -21,6 +21,8 @@ from xprim.errors import DuplicateRuleError, MissingRuleError, UndefinedRuleErro
 from xprim.rule_places import row_place, rule_places
 from xprim.rules import Undefined, kinds
 
+__all__ = ["Primitive", "get_primitive", "add_finder", "load_primitives", "primitives"]
+
 _MAX_MEMO = 8192
 
 _registry: dict[str, Primitive] = {}

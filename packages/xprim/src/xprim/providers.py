@@ -12,6 +12,8 @@ import importlib.util
 from collections.abc import Callable
 from typing import Any
 
+__all__ = ["provide", "find"]
+
 _MODULE_BY_NAME = {"vmap": "xbatch", "jit": "xjit"}
 _found: dict[str, Callable[..., Any] | None] = {}
 

@@ -34,6 +34,12 @@ from typing import Any, Final
 from xprim.avals import ShapedArray
 from xprim.errors import DuplicateRuleError
 
+__all__ = [
+    "Kind", "kinds", "declare_kind", "Symbol", "LINEAR", "ZERO", "ELEMENTWISE", "STRUCTURAL",
+    "Operand", "NumpyCall", "LinearIn", "linear_in", "MultiLinear", "multilinear", "Undefined",
+    "undefined", "Zero", "Linear", "not_mapped",
+]  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:

@@ -11,6 +11,8 @@ import os
 import sys
 from types import CodeType, FrameType
 
+__all__ = ["hide", "depth", "is_hidden", "capture", "describe", "describe_full"]
+
 Source = tuple[CodeType, int]
 
 _hidden_folders: list[str] = []

@@ -19,6 +19,8 @@ import numpy as np
 
 from xtree.exactness import has_equality_of_identity, unseen_in_attributes
 
+__all__ = ["static_key", "params_key"]
+
 _TO_THE_TYPE = frozenset((int, bool, str, bytes, type(None), type(...), type))
 
 

@@ -16,6 +16,8 @@ from xprim.errors import ConcretizationTypeError
 from xprim.trace import Tracer
 from xprim.wording import described
 
+__all__ = ["static_int", "static_shape"]
+
 
 def static_int(value: Any, operation: str, what: str = "a dimension") -> int:
     """Return an integer that must be known while tracing.

@@ -25,6 +25,8 @@ from xprim.primitive import Primitive, get_primitive
 from xprim.staging import trace_to_jaxpr
 from xprim.trace import state
 
+__all__ = ["Tolerance", "EXACT", "Sample", "SampleTable", "check_shape", "check_ufunc"]
+
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:

@@ -45,6 +45,11 @@ from xprim.source import Source, capture, describe
 if TYPE_CHECKING:
     from xprim.primitive import Primitive
 
+__all__ = [
+    "Trace", "Tracer", "threads_seen", "ThreadState", "state", "current_trace", "use_trace",
+    "extended_axes", "axis_size", "named_scope", "raise_leaked", "foreign_operand", "aval_of",
+]  # fmt: skip
+
 
 class Trace:
     """An interpreter of primitives. Subclasses define `process`."""

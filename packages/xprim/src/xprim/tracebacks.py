@@ -21,6 +21,8 @@ from typing import Any, ParamSpec, TypeVar
 from xprim import config
 from xprim.source import is_hidden
 
+__all__ = ["shorten", "boundary"]
+
 P = ParamSpec("P")
 R = TypeVar("R")
 

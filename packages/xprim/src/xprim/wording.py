@@ -17,6 +17,11 @@ from typing import Any
 
 import xtree
 
+__all__ = [
+    "described", "kind_name", "with_article", "brief", "place_of", "argument_names",
+    "LazyNames",
+]  # fmt: skip
+
 _LONGEST = 60
 _MOST_WRAPPERS = 100
 

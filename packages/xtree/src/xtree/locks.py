@@ -12,6 +12,8 @@ import os
 import threading
 from typing import Any
 
+__all__ = ["forkable_lock", "forkable_rlock"]
+
 
 def forkable_lock() -> threading.Lock:
     """Return a lock that is free in a forked child.

@@ -62,7 +62,10 @@ class ScalarType(type):
 
 
 def _scalar_type(dtype: np.dtype[Any]) -> Any:
-    return ScalarType(dtype.name, (object,), {"dtype": dtype, "__module__": "xnp"})
+    doc = (
+        f"The scalar type of {dtype.name}: a dtype where one is asked for; makes arrays of rank 0."
+    )
+    return ScalarType(dtype.name, (object,), {"dtype": dtype, "__module__": "xnp", "__doc__": doc})
 
 
 bool_ = _scalar_type(dtypes.bool_)

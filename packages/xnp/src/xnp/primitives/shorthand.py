@@ -17,6 +17,12 @@ import numpy as np
 
 from xprim import Primitive, dtypes, get_primitive, scalar_array, state
 
+__all__ = [
+    "bind", "reshaped", "transposed", "moved", "broadcasted", "sliced", "concatenated",
+    "converted", "in_dtype", "filled", "scalar_like", "add", "sub", "mul", "div", "neg",
+    "scaled", "summed", "selected", "counting", "iota",
+]  # fmt: skip
+
 _primitives: dict[str, Primitive] = {}
 
 

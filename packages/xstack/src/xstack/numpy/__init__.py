@@ -4,15 +4,11 @@ import importlib
 import sys
 from typing import Any
 
-from xnp import (
-    __all__ as __all__,
-    nn as _nn,  # noqa: F401 - part of what `xnp` shows
-)
-from xnp.numpy import *  # noqa: F403 - the whole public namespace
-from xprim import Array
+from xnp import *  # noqa: F403 - the whole public namespace
+from xnp import __all__ as __all__
 from xstack import compiler_on_demand
 
-ndarray = Array
+del linalg  # noqa: F821 - that of this package is imported when it is first used
 
 compiler_on_demand.install()
 
