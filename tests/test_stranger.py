@@ -24,7 +24,7 @@ from xbatch import vmap
 from xbatch.testing import check_batch
 from xjit import jit, statistics
 from xjit.testing import check_lowering
-from xnp import lax
+from xnp import lax, numpy as xnp
 from xprim import errors, from_numpy, get_primitive, make_jaxpr
 from xprim.testing import check_shape, check_ufunc
 
@@ -161,3 +161,52 @@ def test_its_own_cost_says_from_which_size_on_it_is_compiled(stranger):
     found = stranger.softplus(large)  # 16 ns for each element: half a millisecond
     assert statistics.compiled == before + 1
     np.testing.assert_allclose(found, np.log(np.float32(2)), rtol=1e-6)
+
+
+# ------------------------------------------------------------------- a dtype of a stranger's own
+
+PARTS = np.array([[0, 1, 40000], [7, 65535, 32768]], np.uint16)
+
+
+@pytest.fixture(scope="module")
+def angles(stranger):
+    return importlib.import_module("stranger.angles")
+
+
+def _plainly(fun):
+    return fun
+
+
+def _moved(x):
+    """Move elements about in every way that a program has."""
+    last, rows = lax.scan(lambda c, row: (row[::-1], xnp.where(True, c, row)), x[0], x)
+    both = xnp.concatenate([rows, last[None].at[0, 1].set(x[1, 2])])
+    return lax.cond(True, lambda y: y.T, lambda y: y[::-1].T, both)
+
+
+@pytest.mark.parametrize("transformed", [_plainly, jit, vmap, lambda fun: jit(vmap(fun))])
+def test_elements_of_its_own_dtype_go_through_every_transformation(angles, transformed):
+    expected = np.stack([PARTS[0], PARTS[0, ::-1], PARTS[1, ::-1]])
+    expected[2, 1] = PARTS[1, 2]
+    x, expected = angles.angles(PARTS), expected.T
+    if transformed not in (_plainly, jit):
+        x, expected = xnp.stack([x, x]), np.stack([expected] * 2)
+    found = transformed(_moved)(x)
+    assert str(found.aval.str_short()).startswith("angle<16>[")
+    np.testing.assert_array_equal(np.asarray(angles.turns(found)), expected)
+
+
+def test_an_operation_on_its_own_elements_has_all_transformations(angles):
+    x = angles.angles(PARTS)
+    for fun in (angles.opposite, jit(angles.opposite), vmap(angles.opposite, 1, 1)):
+        np.testing.assert_array_equal(np.asarray(angles.turns(fun(x))), PARTS ^ np.uint16(1 << 15))
+    assert "opposite" in str(make_jaxpr(angles.opposite)(x))
+    slope = grad(lambda s, y: s * xnp.where(angles.opposite(y) == y, 2.0, 3.0).sum())(1.0, x)
+    assert float(slope) == 18.0
+
+
+def test_arithmetic_on_its_elements_is_refused_in_its_words(angles):
+    with pytest.raises(TypeError, match=r"add: angles are no numbers(.|\n)*stranger\.angles"):
+        jit(lambda x: x + x)(angles.angles(PARTS))
+    with pytest.raises(TypeError, match="opposite: takes angles"):
+        angles.opposite(from_numpy(PARTS))

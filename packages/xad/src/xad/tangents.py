@@ -184,10 +184,13 @@ def checked_tangents(
             f"{operation}: the {what}s must have the structure of the {primal}."
             f"\n  got       {given}\n  expected  {tree}"
         )
+    # a key is no tangent of a key; as a cotangent, it is not looked at
+    lenient = what == "cotangent"
     return [
-        x if isinstance(x, Array) and x.aval is a else _checked(x, a, i, tree, operation, what)
+        x if isinstance(x, Array) and x.aval is a and (lenient or a.physical is None)
+        else _checked(x, a, i, tree, operation, what)
         for i, (x, a) in enumerate(zip(leaves, avals, strict=True))
-    ]
+    ]  # fmt: skip
 
 
 def _checked(value: Any, aval: ShapedArray, i: int, tree: Any, operation: str, what: str) -> Any:

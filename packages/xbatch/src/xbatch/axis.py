@@ -22,50 +22,13 @@ from xprim import (
     shaped_array,
     trace_to_jaxpr,
 )
+from xprim.batch_dimension import BatchDimension
 
 
-class BatchAxis:
-    """An axis that `vmap` maps over.
+class BatchAxis(BatchDimension):
+    """An axis that `vmap` maps over."""
 
-    Attributes:
-      size: how many examples there are.
-      name: the axis name that collectives use, or None.
-    """
-
-    __slots__ = ("name", "size")
-
-    def __init__(self, size: int, name: Any = None) -> None:
-        self.size = size
-        self.name = name
-
-    def __repr__(self) -> str:
-        return f"BatchAxis(size={self.size}, name={self.name!r})"
-
-    # --- where the batch dimension is ---
-
-    def to_front(self, x: Any, dim: Any) -> Any:
-        """Return an operand with its batch dimension first; one that is not mapped is repeated."""
-        if dim is not_mapped:
-            return self.broadcast(x, 0)
-        return self.move(x, dim, 0) if dim else x
-
-    def move(self, x: Any, source: int, destination: int) -> Any:
-        """Move a dimension of an array, the others staying in order."""
-        if source == destination:
-            return x
-        order = [i for i in range(x.aval.ndim) if i != source]
-        order.insert(destination, source)
-        return get_primitive("transpose").bind(x, permutation=tuple(order))[0]
-
-    def broadcast(self, x: Any, dim: int = 0) -> Any:
-        """Repeat an array that is not mapped along a new batch dimension at position `dim`."""
-        shape = x.aval.shape
-        ndim = len(shape) + 1
-        return get_primitive("broadcast_in_dim").bind(
-            x,
-            shape=(*shape[:dim], self.size, *shape[dim:]),
-            broadcast_dimensions=tuple([i for i in range(ndim) if i != dim]),
-        )[0]
+    __slots__ = ()
 
     def batched_aval(self, aval: ShapedArray) -> ShapedArray:
         """Return the abstract value of a batch (dimension in front) of such values."""

@@ -108,8 +108,8 @@ def lower(
     Raises:
       MissingRuleError: a primitive has no `stablehlo` rule; the message names the user's line.
     """
-    closed = extended.physical(closed)
-    smaller, needed = closed_without_dead_code(closed, keep_arguments=keep_unused)
+    numbers = extended.physical(closed)
+    smaller, needed = closed_without_dead_code(numbers, keep_arguments=keep_unused)
     kept = tuple([i for i, need in enumerate(needed) if need or keep_unused])
     smaller = ClosedJaxpr(common_subexpressions_merged(smaller.jaxpr), smaller.consts)
     mark_optimised(smaller)
@@ -127,7 +127,7 @@ def lower(
         kept=kept,
         donated=tuple([i for i, r in zip(kept, results, strict=True) if r is not None]),
         useless=tuple([i for i, r in zip(kept, results, strict=True) if r is None and given[i]]),
-        in_avals=smaller.in_avals,
+        in_avals=tuple([closed.in_avals[i] for i in kept]),
         out_avals=smaller.out_avals,
         callbacks=tuple(module.callbacks),
     )

@@ -35,6 +35,7 @@ from xpar.named_axes import (
 from xpar.reduction_collectives import psum_p
 from xprim import (
     LINEAR,
+    STRUCTURAL,
     ZERO,
     Primitive,
     ShapedArray,
@@ -101,6 +102,7 @@ all_gather_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_gather_transpose,
     batch=collective_batch(lambda: all_gather_p, _gather_on_axis, ("all_gather_dimension",)),
+    physical=STRUCTURAL,
     axis_param="axis_name",
 )
 
@@ -160,6 +162,7 @@ all_to_all_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_exchange_transpose,
     batch=collective_batch(lambda: all_to_all_p, _exchange_on_axis, ("split_axis", "concat_axis")),
+    physical=STRUCTURAL,
     axis_param="axis_name",
 )
 
@@ -199,6 +202,7 @@ ppermute_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_permute_transpose,
     batch=collective_batch(lambda: ppermute_p, _permute_on_axis),
+    physical=STRUCTURAL,
     axis_param="axis_name",
 )
 
@@ -249,6 +253,7 @@ pbroadcast_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_broadcast_transpose,
     batch=collective_batch(lambda: pbroadcast_p, _broadcast_on_axis),
+    physical=STRUCTURAL,
     axis_param="axis_name",
 )
 

@@ -24,9 +24,10 @@ from typing import Any
 from xprim import config, dtypes
 from xprim.array import Array, ConcreteArray, as_array, from_stored
 from xprim.avals import ShapedArray, shaped_array
+from xprim.batch_dimension import BatchDimension, bind_one
 from xprim.contracts import BatchAxis, Builder
 from xprim.jaxpr import ClosedJaxpr, Equation, Literal, eval_closed
-from xprim.primitive import Primitive, get_primitive, has_extended
+from xprim.primitive import Primitive, has_extended
 from xprim.rules import ELEMENTWISE, STRUCTURAL, ZERO, not_mapped, undefined
 from xprim.staging import trace_to_jaxpr
 from xprim.static_keys import params_key
@@ -182,7 +183,7 @@ def _aligned(avals: Sequence[ShapedArray], arrays: Sequence[Any], dtype: Any) ->
         if dtypes.is_extended(aval.dtype):
             dims += tuple(range(len(shape), len(whole)))
         if x.aval.ndim and x.aval.shape != whole:
-            x = _bind("broadcast_in_dim", x, shape=whole, broadcast_dimensions=dims)
+            x = bind_one("broadcast_in_dim", x, shape=whole, broadcast_dimensions=dims)
         aligned.append(x)
     return aligned
 
@@ -209,56 +210,7 @@ def _batched(
 
 
 def _reshaped(x: Any, shape: tuple[int, ...]) -> Any:
-    return x if x.aval.shape == shape else _bind("reshape", x, new_sizes=shape, dimensions=None)
-
-
-def _bind(name: str, x: Any, **params: Any) -> Any:
-    return get_primitive(name).bind(x, **params)[0]
-
-
-class BatchDimension:
-    """The part of a batch axis that moves dimensions; rules of ordinary primitives need no more.
-
-    Attributes:
-      size: how many examples there are.
-      name: of the axis for collectives; dimensions of elements have none.
-    """
-
-    __slots__ = ("name", "size")
-
-    def __init__(self, size: int, name: Any = None) -> None:
-        self.size = size
-        self.name = name
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(size={self.size}, name={self.name!r})"
-
-    def to_front(self, x: Any, dim: Any) -> Any:
-        """Return an operand with its batch dimension first; one that is not mapped is repeated."""
-        if dim is not_mapped:
-            return self.broadcast(x, 0)
-        return self.move(x, dim, 0) if dim else x
-
-    def to_back(self, x: Any, dim: Any) -> Any:
-        """Return an operand with its batch dimension last; one that is not mapped is repeated."""
-        if dim is not_mapped:
-            return self.broadcast(x, x.aval.ndim)
-        return self.move(x, dim, x.aval.ndim - 1)
-
-    def move(self, x: Any, source: int, destination: int) -> Any:
-        """Move a dimension of an array, the others staying in order."""
-        if source == destination:
-            return x
-        order = [i for i in range(x.aval.ndim) if i != source]
-        order.insert(destination, source)
-        return _bind("transpose", x, permutation=tuple(order))
-
-    def broadcast(self, x: Any, dim: int = 0) -> Any:
-        """Repeat an array that is not mapped along a new batch dimension at position `dim`."""
-        shape = x.aval.shape
-        kept = tuple([i for i in range(len(shape) + 1) if i != dim])
-        whole = (*shape[:dim], self.size, *shape[dim:])
-        return _bind("broadcast_in_dim", x, shape=whole, broadcast_dimensions=kept)
+    return x if x.aval.shape == shape else bind_one("reshape", x, new_sizes=shape, dimensions=None)
 
 
 # --- whole programs ----------------------------------------------------------------------------

@@ -216,7 +216,9 @@ ELEMENTWISE: Final = Symbol(
 
 
 STRUCTURAL: Final = Symbol(
-    "STRUCTURAL", "moves elements without looking at them: the batch rule serves extended dtypes"
+    "STRUCTURAL",
+    "moves elements without looking at them: for extended dtypes the batch rule serves, given the "
+    "part of a batch axis that `xprim.batch_dimension` has",
 )
 
 

@@ -15,7 +15,17 @@ import numpy as np
 from xnp.primitives.positions import inserted
 from xnp.primitives.shorthand import bind, broadcasted, filled, selected
 from xnp.primitives.table import common_dtype
-from xprim import LINEAR, STRUCTURAL, Linear, Primitive, ShapedArray, Zero, not_mapped, shaped_array
+from xprim import (
+    LINEAR,
+    STRUCTURAL,
+    Linear,
+    Primitive,
+    ShapedArray,
+    Zero,
+    not_mapped,
+    scalar_array,
+    shaped_array,
+)
 from xprim.contracts import BatchAxis, Builder
 
 
@@ -109,7 +119,7 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, padding_config: Any) ->
     truth = np.dtype(bool)
     no, yes = filled((), False, truth), filled((), True, truth)
     # as weak as the array, or the result would not be
-    zero = bind("convert_element_type", no, new_dtype=x.aval.dtype, weak_type=x.aval.weak_type)
+    zero = scalar_array(0, x.aval.dtype, x.aval.weak_type)
     config = ((0, 0, 0), *padding_config)
     padded = pad_p.bind(x, zero, padding_config=config)[0]
     inside = broadcasted(no, x.aval.shape[1:], ())
