@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from xnp.primitives.special_bessel import bessel_i0e_p, bessel_i1e_p
+from xnp.primitives.special_beta import regularized_incomplete_beta_p
 from xnp.primitives.special_error import erf_inv_p, erf_p, erfc_p
 from xnp.primitives.special_gamma import digamma_p, lgamma_p, polygamma_p, zeta_p
 from xnp.primitives.special_incomplete import (
@@ -13,7 +14,6 @@ from xnp.primitives.special_incomplete import (
     igamma_p,
     igammac_p,
     random_gamma_grad_p,
-    regularized_incomplete_beta_p,
 )
 from xprim import state
 

@@ -290,11 +290,12 @@ _LATE = {
     "xnp.primitives.select_n": ("select_n_p",),
     "xnp.primitives.slice": ("slice_p",),
     "xnp.primitives.sort": ("sort_p",),
+    "xnp.primitives.special_beta": ("regularized_incomplete_beta_p",),
     "xnp.primitives.special_bessel": ("bessel_i0e_p", "bessel_i1e_p"),
     "xnp.primitives.special_error": ("erf_inv_p", "erf_p", "erfc_p"),
     "xnp.primitives.special_gamma": ("digamma_p", "lgamma_p", "polygamma_p", "zeta_p"),
     "xnp.primitives.special_incomplete": (
-        "igamma_grad_a_p", "igamma_p", "igammac_p", "regularized_incomplete_beta_p",
+        "igamma_grad_a_p", "igamma_p", "igammac_p",
     ),
     "xnp.primitives.split": ("split_p",),
     "xnp.primitives.squeeze": ("squeeze_p",),

@@ -1,7 +1,7 @@
 """`xnp.lax`: special functions. Operands are floats of one dtype.
 
-On the host they are computed in float64 and rounded: right to a few ulp of float32, and to about
-1e-13 of float64. Compiled programs compute in the operands' own precision.
+They are right to a few ulp of float32, and to about 1e-13 of float64, evaluated and compiled alike;
+at poles and at the ends of their domains they have the limits that SciPy has.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from xnp.lax.elementwise_arithmetic import apply
 from xnp.lax.operands import leveled, pair, several
 from xnp.primitives.accuracy import Accuracy
 from xnp.primitives.special_bessel import bessel_i0e_p, bessel_i1e_p
+from xnp.primitives.special_beta import regularized_incomplete_beta_p
 from xnp.primitives.special_error import erf_inv_p, erf_p, erfc_p
 from xnp.primitives.special_gamma import digamma_p, lgamma_p, polygamma_p, zeta_p
 from xnp.primitives.special_incomplete import (
@@ -19,7 +20,6 @@ from xnp.primitives.special_incomplete import (
     igamma_p,
     igammac_p,
     random_gamma_grad_p,
-    regularized_incomplete_beta_p,
 )
 from xprim import Array
 

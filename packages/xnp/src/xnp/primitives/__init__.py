@@ -39,11 +39,12 @@ _LATE = {
     "select_and_gather_add": ("select_and_gather_add",),
     "select_and_scatter_add": ("select_and_scatter_add",),
     "solve": ("solve",),
+    "special_beta": ("betainc_grad_x", "regularized_incomplete_beta"),
     "special_bessel": ("bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e"),
     "special_error": ("erf", "erf_inv", "erfc"),
     "special_gamma": ("digamma", "lgamma", "polygamma", "zeta"),
     "special_incomplete": (
-        "igamma", "igamma_grad_a", "igammac", "random_gamma_grad", "regularized_incomplete_beta",
+        "igamma", "igamma_grad_a", "igamma_grad_x", "igammac", "random_gamma_grad",
     ),
     "svd": ("svd",),
     "triangular_solve": ("triangular_solve",),

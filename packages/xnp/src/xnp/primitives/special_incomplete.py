@@ -1,302 +1,309 @@
-"""Incomplete gamma and beta functions: igamma, igammac, their derivatives, and betainc.
+"""Incomplete gamma functions: igamma, igammac, and their derivatives.
 
     igamma(a, x) = P(a, x) = 1/Gamma(a) int_0^x t^(a-1) e^-t dt,    igammac = Q = 1 - P
-    betainc(a, b, x) = I_x(a, b) = 1/B(a, b) int_0^x t^(a-1) (1-t)^(b-1) dt
 
-P by its series for x <= a + 1, Q by its continued fraction beyond (DLMF 8.7.1, 8.9.2), each with
-the derivative in a carried along; I_x by its continued fraction (DLMF 8.17.22), all evaluated by
-Lentz's method as modified by Thompson and Barnett (1986). `random_gamma_grad` is dx/da of a sample
-x of a gamma distribution with its quantile held fixed: -(dP/da) / (dP/dx).
+Of P and Q that one is computed which is not near 1, the other is one minus it:
+
+    a <= 30, x below the median: P by its series (DLMF 8.7.1, of positive terms: 8.7.2)
+    a <= 30, x < 3/2, above it:  Q by the series in powers of x about 1 - x^a / Gamma(a + 1)
+    a <= 30, x above both:       Q by its continued fraction (DLMF 8.9.2)
+    a > 30:                      the tail of the density on the side of x (`special_densities`)
+
+each with the derivative in a carried along, as multiples of D = x^a e^-x / Gamma(a + 1), so that
+`random_gamma_grad`, dx/da of a sample x of a gamma distribution with its quantile held fixed,
+which is -(dP/da) / (dP/dx) with dP/dx = D a / x, needs no D.
+
+Neighbours: `special_beta` has the incomplete beta function.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from xnp.primitives import costs
-from xnp.primitives.shorthand import add, bind, mul, neg, scalar_like, sub
-from xnp.primitives.special_gamma import unsupported
-from xnp.primitives.table import FLOATING, binary, elementwise_shape, repeated
-from xnp.primitives.written_once import HostMath, Text, TextMath
-from xprim import ELEMENTWISE, Primitive, Zero, dtypes, state, undefined
-from xprim.contracts import Builder
+from xnp.primitives.shorthand import bind, div, mul, neg, scalar_like, selected, sub
+from xnp.primitives.special_densities import (
+    bend,
+    gamma_shifted,
+    log1p_less,
+    log_less_digamma,
+    reach,
+    stirling_error,
+    tail,
+)
+from xnp.primitives.special_gamma import lgamma1p, unsupported
+from xnp.primitives.table import FLOATING, binary
+from xnp.primitives.written_once import numpy_rule, stablehlo_rule
 
-_LIMIT = 20_000  # steps; the series needs about 9 sqrt(a) of them near x = a
-_HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
-
-
-def _stirling_error(a: Any) -> Any:
-    """Return lgamma(a) - ((a - 1/2) log a - a + log(2 pi) / 2) for a >= 10 (DLMF 5.11.1)."""
-    z = 1.0 / (a * a)
-    series = 1 / 156 + 0.0 * z  # B_2k / (2k (2k - 1)), k = 7 ... 1
-    for c in (-691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12):
-        series = series * z + c
-    return series / a
+_LARGE = 30.0  # the least a whose density is integrated
+_MOST_TERMS = 150  # of series and continued fraction: they need 90 at most
 
 
-def _log_density(m: Any, a: Any, x: Any) -> Any:
-    """Return log(x^a e^-x / Gamma(a)), without the cancellation there is for large a near x."""
-    large = m.maximum(a, 10.0)
-    excess = (x - large) / large
-    far = large * (m.log1p(excess) - excess) + 0.5 * m.log(large) - _HALF_LOG_2PI
-    near = a * m.log(x) - x - m.lgamma(a)
-    return m.where(a > 10.0, far - _stirling_error(large), near)
+def _series(m: Any, a: Any, x: Any, slopes: bool) -> Any:
+    """Return S = P / D = sum x^n / ((a+1) ... (a+n)), and dS/da, for x < a or so."""
 
+    def unfinished(m: Any, a: Any, x: Any, term: Any, dterm: Any, total: Any, dtotal: Any) -> Any:
+        going = term > m.precision.eps * total
+        return going | (m.abs(dterm) > m.precision.eps * m.abs(dtotal)) if slopes else going
 
-def _series(m: Any, a: Any, x: Any) -> tuple[Any, Any]:
-    """Return S = sum x^n / ((a+1) ... (a+n)) and dS/da; P = x^a e^-x / Gamma(a + 1) S."""
-    one, zero = 1.0 + 0.0 * a, 0.0 * a
-
-    def unfinished(a: Any, x: Any, term: Any, dterm: Any, total: Any, dtotal: Any) -> Any:
-        return (m.abs(term) > m.eps * total) | (m.abs(dterm) > m.eps * m.abs(dtotal))
-
-    def step(n: Any, a: Any, x: Any, term: Any, dterm: Any, total: Any, dtotal: Any) -> Any:
-        ratio = x / (a + n)
-        dterm = (dterm - term / (a + n)) * ratio
+    def step(m: Any, n: Any, a: Any, x: Any, term: Any, dterm: Any, total: Any,
+             dtotal: Any) -> Any:  # fmt: skip
+        inverse = 1.0 / (a + n)
+        ratio = x * inverse
+        dterm = (dterm - term * inverse) * ratio
         term = term * ratio
         return a, x, term, dterm, total + term, dtotal + dterm
 
-    out = m.loop(unfinished, step, (a, x, one, zero, one, zero), _LIMIT)
-    return out[4], out[5]
+    zero = 0.0 * a
+    start = (a, x, 1.0 + zero, zero, 1.0 + zero, zero)
+    return m.loop(unfinished, step, start, _MOST_TERMS)[4:6]
 
 
-def _fraction(m: Any, a: Any, x: Any) -> tuple[Any, Any]:
-    """Return h with Q = x^a e^-x / Gamma(a) h, and d log(h) / da, by Lentz's method."""
+def _powers(m: Any, a: Any, x: Any) -> Any:
+    """Return S = sum_{n > 0} (-x)^n / ((a+n) n!), and dS/da, for x < 3/2."""
+
+    def unfinished(m: Any, a: Any, x: Any, power: Any, total: Any, dtotal: Any) -> Any:
+        return m.abs(power) > m.precision.eps * m.abs(total)
+
+    def step(m: Any, n: Any, a: Any, x: Any, power: Any, total: Any, dtotal: Any) -> Any:
+        power = power * (-x / n)
+        inverse = 1.0 / (a + n)
+        term = power * inverse
+        return a, x, power, total + term, dtotal - term * inverse
+
+    zero = 0.0 * a
+    return m.loop(unfinished, step, (a, x, 1.0 + zero, zero, zero), _MOST_TERMS, wide=True)[3:5]
+
+
+def _fraction(m: Any, a: Any, x: Any, slopes: bool) -> Any:
+    """Return h = Q / (D a) and d log(h) / da, for x > a, x > 3/2.
+
+    By Lentz's method as modified by Thompson and Barnett (1986).
+    """
     b = x + 1.0 - a
-    d = 1.0 / b
-    big, zero = 1e30 + 0.0 * a, 0.0 * a
+    d, zero = 1.0 / b, 0.0 * a
 
-    def unfinished(a: Any, b: Any, c: Any, d: Any, dc: Any, dd: Any, h: Any, slope: Any,
+    def unfinished(m: Any, a: Any, b: Any, c: Any, d: Any, dc: Any, dd: Any, h: Any, slope: Any,
                    change: Any) -> Any:  # fmt: skip
-        return change > m.eps
+        return change > m.precision.eps
 
-    def step(n: Any, a: Any, b: Any, c: Any, d: Any, dc: Any, dd: Any, h: Any, slope: Any,
+    def step(m: Any, n: Any, a: Any, b: Any, c: Any, d: Any, dc: Any, dd: Any, h: Any, slope: Any,
              change: Any) -> Any:  # fmt: skip
-        an = -n * (n - a)  # its derivative in a is n, that of b is -1
+        an = n * (a - n)  # its derivative in a is n, that of b is -1
         b = b + 2.0
-        below = an * d + b
-        below = m.where(m.abs(below) < m.tiny, m.tiny, below)
-        dd = -(n * d + an * dd - 1.0) / (below * below)
-        d = 1.0 / below
-        dc = n / c - an * dc / (c * c) - 1.0
-        c = b + an / c
-        c = m.where(m.abs(c) < m.tiny, m.tiny, c)
-        added = dd / d + dc / c
-        change = m.maximum(m.abs(c * d - 1.0), m.abs(added))
-        return a, b, c, d, dc, dd, h * (c * d), slope + added, change
+        inverse = 1.0 / (an * d + b)
+        added = (1.0 - n * d - an * dd) * inverse  # dd / d
+        d, dd = inverse, added * inverse
+        of_c = 1.0 / c
+        dc = (n - an * dc * of_c) * of_c - 1.0
+        c = b + an * of_c
+        added = added + dc / c
+        ratio = c * d
+        change = m.abs(ratio - 1.0)
+        if slopes:
+            change = m.maximum(change, m.abs(added))
+        return a, b, c, d, dc, dd, h * ratio, slope + added, change
 
-    out = m.loop(unfinished, step, (a, b, big, d, zero, d * d, d, d, 1.0 + zero), _LIMIT)
-    return out[6], out[7]
-
-
-def _split(m: Any, a: Any, x: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """Return the domain's mask, that of the series, and operands safe for all branches."""
-    valid = (a > 0.0) & (x > 0.0) & (x < math.inf) & (a < math.inf)
-    a, x = m.where(valid, a, 1.0), m.where(valid, x, 1.0)
-    by_series = x <= a + 1.0
-    x_fraction = m.where(by_series, a + 2.0, x)
-    return valid, by_series, a, m.where(by_series, x, a), x_fraction
+    start = (a, b, 1e30 + zero, d, zero, d * d, d, d, 1.0 + zero)
+    return m.loop(unfinished, step, start, _MOST_TERMS, wide=True)[6:8]
 
 
-def _edges(m: Any, a: Any, x: Any, value: Any, at_zero: float, at_infinity: float) -> Any:
-    """Put in what P or Q is where an operand is 0 or infinite, and NaN outside the domain."""
-    low, high = (x == 0.0) | (a == math.inf), (x == math.inf) | (a == 0.0)
-    value = m.where(low, at_zero, m.where(high, at_infinity, value))
-    both = (low & high) | (a < 0.0) | (x < 0.0) | ~((a == a) & (x == x))
-    return m.where(both, math.nan, value)
+def _tail(m: Any, a: Any, x: Any, needed: Any) -> tuple[Any, Any]:
+    """Return P / D for x < a, else Q / D, and the same with log(t / x) as a factor, for a > 30.
+
+    With t = x (1 + d), int t^(a-1) e^-t dt = x^a e^-x int (1 + d)^(a-1) e^(-x d) dd.
+    """
+    upwards = x >= a
+    slope = a - 1.0 - x
+    length = reach(m, m.abs(slope), a - 1.0, upwards)
+    length = m.where(upwards, length, -m.minimum(length, 1.0))
+
+    def integrand(m: Any, t: Any, length: Any, slope: Any, curvature: Any) -> tuple[Any, Any]:
+        d = t * length
+        log = m.log1p(d)
+        value = m.exp(t * (slope + t * curvature * bend(m, d, log)))
+        return value, value * log
+
+    values = (length, slope * length, (a - 1.0) * length * length)
+    value, with_log = tail(m, integrand, needed, values, 2)
+    scale = a * m.abs(length)
+    return scale * value, scale * with_log
+
+
+def _density(m: Any, a: Any, x: Any) -> tuple[Any, Any, Any]:
+    """Return D, digamma(a + 1) for a <= 30, and log(x / a) for a >= 10."""
+    lgamma, digamma = gamma_shifted(m, m.minimum(a, _LARGE))
+    large = m.maximum(a, 10.0)
+    # log D about x = a, where its terms cancel
+    excess = (x - large) / large
+    log_ratio = m.where(m.abs(excess) < 0.4, m.log1p(excess), m.log(m.maximum(x / large, 1e-300)))
+    far = large * log1p_less(m, excess, log_ratio) - stirling_error(large)
+    exponent = m.where(a > 10.0, far, a * m.log(x) - x - lgamma)
+    root = m.where(a > 10.0, math.sqrt(1 / (2 * math.pi)) / m.sqrt(large), 1.0)
+    return m.exp(exponent) * root, digamma, log_ratio
+
+
+class _Parts:
+    """P or Q, and |dP/da| / D, for finite a >= 0 and x > 0."""
+
+    def __init__(self, m: Any, a: Any, x: Any, slopes: bool) -> None:
+        log_x = m.log(x)
+        large, small_x = a > _LARGE, x < 1.5
+        # where P is near 1/2
+        median = m.where(x < 0.5, -0.4 / m.where(x < 0.5, log_x, -1.0), m.minimum(1.1 * x, 1.25))
+        self.of_p = of_p = a > m.where(large | ~small_x, x, median)
+        by_series, by_powers = of_p & ~large, small_x & ~of_p & ~large
+        by_fraction = ~(large | small_x | of_p)
+
+        self.density, digamma, log_ratio = _density(m, a, x)
+        outer = m.maximum(a, 10.0)
+
+        def operands(needed: Any, safe_x: float, least: float, most: float) -> tuple[Any, Any]:
+            within = m.minimum(m.maximum(x, least), most)
+            return m.where(needed, a, 1.0), m.where(needed, within, safe_x)
+
+        series, dseries = _series(m, *operands(by_series, 0.0, 0.0, _LARGE), slopes)
+        powers, dpowers = _powers(m, *operands(by_powers, 0.0, 0.0, 1.5))
+        # h x is 1 beyond 1e9, and h denormal beyond 1e300
+        x_far, self.x = m.minimum(x, 1e9), m.where(by_fraction, m.minimum(x, 1e290), x)
+        h, dlog_h = _fraction(m, *operands(by_fraction, 1e9, 1.5, 1e9), slopes)
+        h = h * (x_far / self.x)
+        tails, with_log = _tail(m, outer, x, large)
+
+        # of the fraction of small x: g = x^a / Gamma(a + 1), which is near 1
+        log_g = a * log_x - lgamma1p(m, m.minimum(a, 1.25))
+        less = m.expm1(m.where(by_powers, log_g, 0.0))
+        value = self.density * m.where(
+            large, tails, m.where(of_p, series, m.where(small_x, 0.0, a * h))
+        )
+        self.value = m.where(by_powers, -less - (1.0 + less) * (a * powers), value)
+
+        gap = log_x - digamma
+        slope = m.where(of_p, gap * series + dseries, h * (a * (gap + dlog_h) + 1.0))
+        at_small = -m.exp(m.minimum(x, 1.5)) * (gap * (1.0 + a * powers) + powers + a * dpowers)
+        slope = m.where(by_powers, at_small, slope)
+        at_large = (log_ratio + log_less_digamma(outer)) * tails + with_log
+        self.slope = m.abs(m.where(large, at_large, slope))
+
+
+def _inside(m: Any, a: Any, x: Any) -> tuple[Any, Any, Any]:
+    """Return the mask of finite a >= 0 and x > 0, and operands that are such everywhere."""
+    inside = (a >= 0.0) & (x > 0.0) & (a < math.inf) & (x < math.inf)
+    return inside, m.where(inside, a, 1.0), m.where(inside, x, 1e-20)
 
 
 def _regularized(m: Any, a: Any, x: Any, upper: bool) -> Any:
-    _, by_series, a0, x_series, x_fraction = _split(m, a, x)
-    total, _ = _series(m, a0, x_series)
-    lower_part = m.exp(_log_density(m, a0, x_series)) * total / a0
-    h, _ = _fraction(m, a0, x_fraction)
-    upper_part = m.exp(_log_density(m, a0, x_fraction)) * h
-    if upper:
-        value = m.where(by_series, 1.0 - lower_part, upper_part)
-        return _edges(m, a, x, value, 1.0, 0.0)
-    value = m.where(by_series, lower_part, 1.0 - upper_part)
-    return _edges(m, a, x, value, 0.0, 1.0)
+    inside, a0, x0 = _inside(m, a, x)
+    parts = _Parts(m, a0, x0, slopes=False)
+    value = m.maximum(m.minimum(parts.value, 1.0), 0.0)
+    of_p, other = parts.of_p, 1.0 - value
+    value = m.where(of_p, other, value) if upper else m.where(of_p, value, other)
+    low, high = (x == 0.0) | (a == math.inf), (x == math.inf) | (a == 0.0)
+    edge = m.where(low, 1.0 if upper else 0.0, 0.0 if upper else 1.0)
+    outside = (low & high) | (a < 0.0) | (x < 0.0) | ~((a == a) & (x == x))
+    return m.where(inside, value, m.where(outside, math.nan, edge))
 
 
-def _slope(m: Any, a: Any, x: Any, of_sample: bool) -> Any:
-    """Return dP/da, or -(dP/da) / (dP/dx)."""
-    valid, by_series, a0, x_series, x_fraction = _split(m, a, x)
-    digamma = m.digamma(a0)
-    total, dtotal = _series(m, a0, x_series)
-    lower = ((m.log(x_series) - digamma - 1.0 / a0) * total + dtotal) / a0
-    h, slope = _fraction(m, a0, x_fraction)
-    upper = -h * (m.log(x_fraction) - digamma + slope)
-    value = m.where(by_series, lower, upper)
-    x0 = m.where(by_series, x_series, x_fraction)
-    value = -(x0 * value) if of_sample else m.exp(_log_density(m, a0, x0)) * value
-    at_end = (a > 0.0) & ((x == 0.0) | (x == math.inf))
-    return m.where(valid, value, m.where(at_end, 0.0, math.nan))
+def igamma(m: Any, a: Any, x: Any) -> Any:
+    """Return P(a, x)."""
+    return _regularized(m, a, x, upper=False)
 
 
-# --- beta ---------------------------------------------------------------------------------------
+def igammac(m: Any, a: Any, x: Any) -> Any:
+    """Return Q(a, x)."""
+    return _regularized(m, a, x, upper=True)
 
 
-def _log_beta_density(m: Any, a: Any, b: Any, x: Any) -> Any:
-    """Return log(x^a (1 - x)^b / B(a, b)), by Stirling's formula where a and b are large."""
-    u, v = m.maximum(a, 10.0), m.maximum(b, 10.0)
-    both = u + v
-    excess = x * both - u
-    far = u * m.log1p(excess / u) + v * m.log1p(-excess / v)
-    far = far + 0.5 * (m.log(u) + m.log(v / both)) - _HALF_LOG_2PI
-    far = far + _stirling_error(both) - _stirling_error(u) - _stirling_error(v)
-    near = a * m.log(x) + b * m.log1p(-x) + m.lgamma(a + b) - m.lgamma(a) - m.lgamma(b)
-    return m.where((a > 10.0) & (b > 10.0), far, near)
+def igamma_grad_a(m: Any, a: Any, x: Any) -> Any:
+    """Return dP/da, which is not positive."""
+    inside, a0, x0 = _inside(m, a, x)
+    parts = _Parts(m, a0, x0, slopes=True)
+    value = m.where(inside, -parts.density * parts.slope, math.nan)
+    return m.where(_at_end(m, a, x), 0.0, value)
 
 
-def _beta_fraction(m: Any, a: Any, b: Any, x: Any) -> Any:
-    """Return the continued fraction of I_x(a, b) a B(a, b) / (x^a (1 - x)^b)."""
-    one = 1.0 + 0.0 * a
-    d = 1.0 - (a + b) * x / (a + 1.0)
-    d = 1.0 / m.where(m.abs(d) < m.tiny, m.tiny, d)
-
-    def unfinished(a: Any, b: Any, x: Any, c: Any, d: Any, h: Any, change: Any) -> Any:
-        return change > m.eps
-
-    def advanced(coefficient: Any, c: Any, d: Any, h: Any) -> tuple[Any, Any, Any]:
-        below, c = 1.0 + coefficient * d, 1.0 + coefficient / c
-        d = 1.0 / m.where(m.abs(below) < m.tiny, m.tiny, below)
-        c = m.where(m.abs(c) < m.tiny, m.tiny, c)
-        return c, d, h * (c * d)
-
-    def step(n: Any, a: Any, b: Any, x: Any, c: Any, d: Any, h: Any, change: Any) -> Any:
-        twice = a + 2.0 * n
-        c, d, h = advanced(n * (b - n) * x / ((twice - 1.0) * twice), c, d, h)
-        c, d, h = advanced(-(a + n) * (a + b + n) * x / (twice * (twice + 1.0)), c, d, h)
-        return a, b, x, c, d, h, m.abs(c * d - 1.0)
-
-    return m.loop(unfinished, step, (a, b, x, one, d, d, one), _LIMIT)[5]
+def random_gamma_grad(m: Any, a: Any, x: Any) -> Any:
+    """Return dx/da at a fixed quantile, which is not negative."""
+    inside, a0, x0 = _inside(m, a, x)
+    parts = _Parts(m, a0, x0, slopes=True)
+    value = m.where(inside, parts.x * parts.slope / m.abs(a0), math.nan)
+    return m.where(_at_end(m, a, x), m.where(x == math.inf, math.inf, 0.0), value)
 
 
-def _beta(m: Any, a: Any, b: Any, x: Any) -> Any:
-    inside = (a > 0.0) & (b > 0.0) & (x > 0.0) & (x < 1.0) & (a < math.inf) & (b < math.inf)
-    a0, b0, x0 = m.where(inside, a, 1.0), m.where(inside, b, 1.0), m.where(inside, x, 0.5)
-    swap = x0 > (a0 + 1.0) / (a0 + b0 + 2.0)  # I_x(a, b) = 1 - I_(1-x)(b, a)
-    u, v, w = m.where(swap, b0, a0), m.where(swap, a0, b0), m.where(swap, 1.0 - x0, x0)
-    front = m.exp(_log_beta_density(m, a0, b0, x0)) / u
-    value = front * _beta_fraction(m, u, v, w)
-    value = m.where(swap, 1.0 - value, value)
-    domain = (a > 0.0) & (b > 0.0)
-    value = m.where(inside, value, math.nan)
-    value = m.where(domain & (x == 0.0), 0.0, value)
-    return m.where(domain & (x == 1.0), 1.0, value)
+def igamma_grad_x(m: Any, a: Any, x: Any) -> Any:
+    """Return dP/dx = x^(a-1) e^-x / Gamma(a)."""
+    inside, a0, x0 = _inside(m, a, x)
+    value = m.where(inside, _density(m, a0, x0)[0] * (a0 / x0), math.nan)
+    value = m.where(_at_end(m, a, x), 0.0, value)
+    at_zero = m.where(a < 1.0, math.inf, m.where(a == 1.0, 1.0, 0.0))
+    return m.where((x == 0.0) & (a > 0.0) & (a < math.inf), at_zero, value)
+
+
+def _at_end(m: Any, a: Any, x: Any) -> Any:
+    """Return the mask where one of the operands is 0 or infinite and P constant in the other."""
+    by_x = (((x == 0.0) & (a > 0.0)) | ((x == math.inf) & (a >= 0.0))) & (a < math.inf)
+    return by_x | ((a == math.inf) & (x >= 0.0) & (x < math.inf))
 
 
 # --- primitives ---------------------------------------------------------------------------------
 
-Formula = Callable[..., Any]
+
+def _mixed(p: Any, a: Any, x: Any) -> Any:
+    """Return d2P/(da dx) = p (log x - digamma(a)), which is 0 where p = dP/dx is."""
+    slope = mul(p, sub(bind("log", x), bind("digamma", a)))
+    return selected(bind("eq", p, scalar_like(p, 0)), scalar_like(p, 0), slope)
 
 
-def _numpy(formula: Formula) -> Callable[..., Any]:
-    def rule(*operands: Any) -> Any:
-        values = np.broadcast_arrays(*[x.astype(np.float64) for x in operands])
-        return formula(HostMath(), *values).astype(operands[0].dtype)
-
-    return rule
-
-
-def _stablehlo(formula: Formula) -> Callable[..., list[str]]:
-    def rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
-        (out,) = avals_out
-        dtype = dtypes.float64 if out.dtype == dtypes.float64 else dtypes.float32
-        wide = out.update(dtype=dtype, weak_type=False)
-        values = []
-        for x, aval in zip(operands, avals_in, strict=True):
-            name = b.convert(x, aval, dtype)
-            name = b.broadcast(name, aval.update(dtype=dtype), out.shape)
-            values.append(Text(b, name, wide))
-        result = formula(TextMath(b, wide), *values)
-        return [b.convert(result.name, wide, out.dtype)]
-
-    return rule
+def _curvature(p: Any, a: Any, x: Any) -> Any:
+    """Return d2P/dx2 = p ((a - 1) / x - 1), at x = 0 by its limit."""
+    zero, one = scalar_like(x, 0), scalar_like(x, 1)
+    at_zero = bind("eq", x, zero)
+    less = sub(a, one)
+    inner = mul(p, sub(div(less, selected(at_zero, one, x)), one))
+    # p(a - 1, 0), of which Gamma(a - 1) has the sign, less p(a, 0)
+    below = selected(bind("eq", less, zero), neg(one), scalar_like(x, -math.inf))
+    limit = selected(bind("gt", less, zero), bind("igamma_grad_x", less, x), below)
+    return selected(at_zero, limit, inner)
 
 
-def _igamma(m: Any, a: Any, x: Any) -> Any:
-    return _regularized(m, a, x, upper=False)
-
-
-def _igammac(m: Any, a: Any, x: Any) -> Any:
-    return _regularized(m, a, x, upper=True)
-
-
-def _igamma_grad_a(m: Any, a: Any, x: Any) -> Any:
-    return _slope(m, a, x, of_sample=False)
-
-
-def _random_gamma_grad(m: Any, a: Any, x: Any) -> Any:
-    return _slope(m, a, x, of_sample=True)
-
-
-def _gamma_density(a: Any, x: Any) -> Any:
-    """Return dP/dx = x^(a-1) e^-x / Gamma(a)."""
-    log_x = mul(sub(a, scalar_like(a, 1)), bind("log", x))
-    return bind("exp", sub(sub(log_x, x), bind("lgamma", a)))
+def _grad_x(a: Any, x: Any) -> Any:
+    return bind("igamma_grad_x", a, x)
 
 
 igamma_p = binary(
-    "igamma", FLOATING, numpy=_numpy(_igamma), stablehlo=_stablehlo(_igamma),
+    "igamma", FLOATING, numpy=numpy_rule(igamma), stablehlo=stablehlo_rule(igamma),
     jvp=(lambda a_dot, y, a, x: mul(a_dot, bind("igamma_grad_a", a, x)),
-         lambda x_dot, y, a, x: mul(x_dot, _gamma_density(a, x))),
+         lambda x_dot, y, a, x: mul(x_dot, _grad_x(a, x))),
     cost=costs.special,
 )  # fmt: skip
 
 igammac_p = binary(
-    "igammac", FLOATING, numpy=_numpy(_igammac), stablehlo=_stablehlo(_igammac),
+    "igammac", FLOATING, numpy=numpy_rule(igammac), stablehlo=stablehlo_rule(igammac),
     jvp=(lambda a_dot, y, a, x: neg(mul(a_dot, bind("igamma_grad_a", a, x))),
-         lambda x_dot, y, a, x: neg(mul(x_dot, _gamma_density(a, x)))),
+         lambda x_dot, y, a, x: neg(mul(x_dot, _grad_x(a, x)))),
+    cost=costs.special,
+)  # fmt: skip
+
+igamma_grad_x_p = binary(
+    "igamma_grad_x", FLOATING, numpy=numpy_rule(igamma_grad_x),
+    stablehlo=stablehlo_rule(igamma_grad_x),
+    jvp=(lambda a_dot, p, a, x: mul(a_dot, _mixed(p, a, x)),
+         lambda x_dot, p, a, x: mul(x_dot, _curvature(p, a, x))),
     cost=costs.special,
 )  # fmt: skip
 
 igamma_grad_a_p = binary(
-    "igamma_grad_a", FLOATING, numpy=_numpy(_igamma_grad_a), stablehlo=_stablehlo(_igamma_grad_a),
-    jvp=(unsupported("igamma_grad_a", "a"), unsupported("igamma_grad_a", "x")), cost=costs.special,
+    "igamma_grad_a", FLOATING, numpy=numpy_rule(igamma_grad_a),
+    stablehlo=stablehlo_rule(igamma_grad_a),
+    jvp=(unsupported("igamma_grad_a", "a"),
+         lambda x_dot, y, a, x: mul(x_dot, _mixed(_grad_x(a, x), a, x))),
+    cost=costs.special,
 )  # fmt: skip
 
 random_gamma_grad_p = binary(
-    "random_gamma_grad", FLOATING, numpy=_numpy(_random_gamma_grad),
-    stablehlo=_stablehlo(_random_gamma_grad),
+    "random_gamma_grad", FLOATING, numpy=numpy_rule(random_gamma_grad),
+    stablehlo=stablehlo_rule(random_gamma_grad),
     jvp=(unsupported("random_gamma_grad", "a"), unsupported("random_gamma_grad", "x")),
     cost=costs.special,
 )  # fmt: skip
-
-
-def _betainc_numpy(a: Any, b: Any, x: Any) -> Any:
-    return (_numpy(_beta)(a, b, x),)
-
-
-def _betainc_jvp(primals: Any, tangents: Any) -> Any:
-    """dI/dx = x^(a-1) (1 - x)^(b-1) / B(a, b)."""
-    a, b, x = primals
-    a_dot, b_dot, x_dot = tangents
-    (y,) = state.trace.process(regularized_incomplete_beta_p, (a, b, x), {})
-    for name, dot in (("a", a_dot), ("b", b_dot)):
-        if type(dot) is not Zero:
-            unsupported("betainc", name)()
-    if type(x_dot) is Zero:
-        return (y,), (Zero(y.aval),)
-    one = scalar_like(x, 1)
-    powers = add(mul(sub(a, one), bind("log", x)), mul(sub(b, one), bind("log1p", neg(x))))
-    log_beta = sub(add(bind("lgamma", a), bind("lgamma", b)), bind("lgamma", add(a, b)))
-    slope = bind("exp", sub(powers, log_beta))
-    return (y,), (repeated(mul(x_dot, slope), y.aval.shape),)
-
-
-regularized_incomplete_beta_p = Primitive(
-    "regularized_incomplete_beta",
-    shape=elementwise_shape("betainc", FLOATING),
-    numpy=_betainc_numpy,
-    stablehlo=_stablehlo(_beta),
-    jvp=_betainc_jvp,
-    transpose=undefined("it is not linear"),
-    batch=ELEMENTWISE,
-    cost=costs.special,
-)

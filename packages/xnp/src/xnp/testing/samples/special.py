@@ -90,7 +90,9 @@ TABLE: dict[str, list[Sample]] = {
         [(2.0, 1.5), (3.5, 0.75), (2.5, 8.0)], (1,)),
     "igamma": _many_operands([*_GAMMA, *_GAMMA_EDGES], _GAMMA, (0, 1)),
     "igammac": _many_operands([*_GAMMA, *_GAMMA_EDGES], _GAMMA, (0, 1)),
-    "igamma_grad_a": _many_operands([*_GAMMA, *_GAMMA_EDGES], _GAMMA, ()),
+    "igamma_grad_a": _many_operands([*_GAMMA, *_GAMMA_EDGES], _GAMMA, (1,)),
+    "igamma_grad_x": _many_operands([*_GAMMA, *_GAMMA_EDGES], _GAMMA, (0, 1)),
     "random_gamma_grad": _many_operands(_GAMMA, _GAMMA, ()),
+    "betainc_grad_x": _many_operands([*_BETA, *_BETA_EDGES], _BETA, (0, 1, 2)),
     "regularized_incomplete_beta": _many_operands([*_BETA, *_BETA_EDGES], _BETA, (2,)),
 }  # fmt: skip
