@@ -279,7 +279,7 @@ def _any(b: Builder, mask: Text) -> str:
         "stablehlo.reduce", [mask.name, b.scalar(False, flag.dtype)], [mask.aval, flag], [flag],
         f"dimensions = array<i64: {dims}>", b.reducer("stablehlo.or", flag.dtype),
     )  # fmt: skip
-    return name  # type: ignore[no-any-return]
+    return name
 
 
 def _entry(b: Builder, table: Sequence[float], n: Text) -> str:
@@ -292,7 +292,7 @@ def _entry(b: Builder, table: Sequence[float], n: Text) -> str:
         [whole, shaped_array((), dtypes.int32)], [one], "slice_sizes = array<i64: 1>",
     )  # fmt: skip
     (name,) = b.op("stablehlo.reshape", [name], [one], [n.aval])
-    return name  # type: ignore[no-any-return]
+    return name
 
 
 def numpy_rule(formula: Formula) -> Callable[..., Any]:
