@@ -138,4 +138,5 @@ def tail(
     zero = 0.0 * values[0]
     start = (m.where(needed, 1.0, zero), *[zero] * integrals, *values)
     points = m.precision.points
-    return m.loop(unfinished, step, start, points, _rule(points))[1 : 1 + integrals]  # type: ignore[no-any-return]
+    results: list[Any] = m.loop(unfinished, step, start, points, _rule(points))
+    return results[1 : 1 + integrals]
