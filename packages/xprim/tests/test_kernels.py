@@ -260,3 +260,30 @@ def test_a_kernel_without_ufunc_rules_runs_the_numpy_rules():
 def test_numpy_computes_with_what_lies_on_the_host():
     x = as_array(np.ones(3, np.float32))
     assert numpy_operand(x) is x.to_host()
+
+
+def _product_shape(x, y):
+    return (shaped_array((*x.shape[:-1], y.shape[-1]), x.dtype),)
+
+
+matmul_p = Primitive(
+    "matmul_of_test", shape=_product_shape, numpy=lambda x, y: (np.matmul(x, y),), stablehlo=NONE,
+    jvp=NONE, transpose=NONE, batch=NONE, ufunc=lambda ins, outs: np.matmul,
+)  # fmt: skip
+
+
+rows_p = Primitive(
+    "rows_of_test", shape=lambda x: (shaped_array((3, 3), x.dtype),),
+    numpy=lambda x: (np.broadcast_to(x, (3, 3)),), stablehlo=NONE, jvp=NONE, transpose=NONE,
+    batch=NONE, ufunc=lambda ins, outs: NumpyCall(np.broadcast_to, (Operand(0), (3, 3))),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("combine", [matmul_p, plus_p])
+def test_only_elementwise_ufuncs_repeat_their_operands(combine):
+    square = shaped_array((3, 3), np.dtype(np.float32))
+    program = program_of(lambda x, row: combine.bind(x, rows_p.bind(row)[0]), square, AVAL)
+    x, row = np.float32([[1, 2, 3], [4, 5, 6], [7, 8, 9]]), np.float32([1, 2, 3])
+    (found,) = numpy_function(program)(x, row)
+    expected = combine.rule("numpy")(x, np.broadcast_to(row, (3, 3)))[0]
+    np.testing.assert_array_equal(found, expected)

@@ -117,7 +117,7 @@ class EagerBackend:
         """Compile and run one primitive."""
         return compile_and_run(primitive, operands, params)
 
-    def started(
+    def compiled_operation(
         self, primitive: Primitive, operands: Sequence[ConcreteArray], params: dict[str, Any]
     ) -> Callable[[Sequence[ConcreteArray]], ConcreteArray | None] | None:
         """Return what starts an operation that ran on such operands before, or None.

@@ -3,7 +3,7 @@
 A `ShapedArray` is a shape, a dtype and a weak-type mark. It is interned: two abstract values that
 are equal are the same object, so they compare by identity and hash in nanoseconds, and a tuple of
 them is a cheap dictionary key. Everything that depends on abstract values alone (shape rules,
-promotion, dispatch plans, compiled programs) is memoised on such tuples.
+promotion, kernels, compiled programs) is memoised on such tuples.
 
 The intern table holds its entries weakly: an abstract value lives as long as something uses it.
 Neighbours: `dtypes` names the element types, `array` holds values, `primitive` maps avals to avals.

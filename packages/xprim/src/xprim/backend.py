@@ -47,7 +47,7 @@ class Backend(Protocol):
     ) -> tuple[ConcreteArray, ...]:  # fmt: skip
         """Compute one primitive that was taken; the results may still be in the making."""
 
-    def started(
+    def compiled_operation(
         self, primitive: Primitive, operands: Sequence[ConcreteArray], params: dict[str, Any]
     ) -> Callable[[Sequence[ConcreteArray]], ConcreteArray | None] | None:
         """Return what starts an operation that ran on such operands before, or None.
@@ -116,7 +116,7 @@ class HostBackend:
             for r, a in zip(results, avals_out, strict=True)
         ])  # fmt: skip
 
-    def started(
+    def compiled_operation(
         self, primitive: Primitive, operands: Sequence[ConcreteArray], params: dict[str, Any]
     ) -> Callable[[Sequence[ConcreteArray]], ConcreteArray | None] | None:
         """Return None."""

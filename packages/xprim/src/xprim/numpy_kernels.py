@@ -104,6 +104,12 @@ def _numpy_call(eqn: Equation) -> NumpyCall | None:
     return found if found is None or type(found) is NumpyCall else NumpyCall(found)
 
 
+def _is_elementwise(call: NumpyCall | None) -> bool:
+    """Say whether a call broadcasts its operands and may write over one of them."""
+    function = None if call is None else call.function
+    return isinstance(function, np.ufunc) and function.signature is None  # matmul has a signature
+
+
 def _arguments(call: NumpyCall, operands: Sequence[Any], constant: Callable[[Any], Any]) -> Any:
     """Return the arguments of a call: operands, and what `constant` makes of its constants."""
     if call.arguments is None:
@@ -173,8 +179,7 @@ def _implicit_broadcasts(jaxpr: Jaxpr, calls: dict[Equation, NumpyCall | None]) 
     computed = [*jaxpr.outvars]
     for eqn in jaxpr.eqns:
         call = calls[eqn]
-        ufunc = call is not None and isinstance(call.function, np.ufunc)
-        if not ufunc or not _has_whole_operand(eqn, sources):
+        if not _is_elementwise(call) or not _has_whole_operand(eqn, sources):
             computed += eqn.inputs
     for x in computed:
         if type(x) is Var:
@@ -250,7 +255,7 @@ class _Writer:
             return ""
         if self.compares:
             function, operands = _compared(eqn, call), [self.atom(x) for x in eqn.inputs]
-        elif isinstance(call.function, np.ufunc):
+        elif _is_elementwise(call):
             function, operands = self.ufunc_call(call, eqn)
         else:
             function = call.function

@@ -233,8 +233,9 @@ class Operand:
 class NumpyCall:
     """What a `ufunc` rule gives where a function of the operands in their order does not do.
 
-    A kernel lets a `numpy.ufunc` broadcast its operands itself and write over memory that nothing
-    else needs; `numpy.broadcast_to` says that the operation repeats its operand as ufuncs would.
+    A kernel lets an elementwise `numpy.ufunc` broadcast its operands itself and write over memory
+    that nothing else needs; `numpy.broadcast_to` says that the operation repeats its operand as
+    ufuncs would.
 
     Attributes:
       function: of NumPy; it gives one array, or a NumPy scalar in place of one of rank 0.

@@ -69,16 +69,16 @@ def dispatched(count: int) -> Callable[[F], F]:
     The function must bind the same primitives whatever the values of its arrays are.
     """
 
-    def decorate(written: F) -> F:
-        table = KernelTable(written.__name__)
+    def decorate(function: F) -> F:
+        table = KernelTable(function.__name__)
         fronts = {1: _unary_front, 2: _binary_front}
-        fast = fronts[count](written, table) if count in fronts else _front(written, table, count)
-        return cast(F, functools.update_wrapper(fast, written))
+        fast = fronts[count](function, table) if count in fronts else _front(function, table, count)
+        return cast(F, functools.update_wrapper(fast, function))
 
     return decorate
 
 
-def _unary_front(written: Callable[..., Any], table: KernelTable) -> Callable[..., Any]:
+def _unary_front(function: Callable[..., Any], table: KernelTable) -> Callable[..., Any]:
     def array_function(x: Any, *statics: Any) -> Any:
         now = state.__dict__
         if type(x) is ConcreteArray and now["trace"] is EAGER:
@@ -86,27 +86,27 @@ def _unary_front(written: Callable[..., Any], table: KernelTable) -> Callable[..
             if host is None or x._buffer is not None:
                 host = numpy_operand(x)
             if host is None:
-                return apart(_on_device(written, table, (x, *statics), 1), x)
+                return apart(_on_device(function, table, (x, *statics), 1), x)
             try:
                 kernel = table.get((x.aval, statics, _values.__dict__["cached_context"]))
             except TypeError:  # an unhashable static argument
-                return apart(written(x, *statics), x)
+                return apart(function(x, *statics), x)
             if kernel is None:
-                return _first_call(written, table, (x,), statics)
+                return _first_call(function, table, (x,), statics)
             run = kernel.run
             if run is not None:
                 result = now["run_quietly"](run, host)
                 if type(result) is not _ndarray:
                     return _wrapped(result, kernel.avals_out)
                 return ConcreteArray(result, kernel.avals_out)
-            return apart(written(x, *statics), x)
-        return written(x, *statics)
+            return apart(function(x, *statics), x)
+        return function(x, *statics)
 
     return array_function
 
 
-def _binary_front(written: Callable[..., Any], table: KernelTable) -> Callable[..., Any]:
-    general = _front(written, table, 2)
+def _binary_front(function: Callable[..., Any], table: KernelTable) -> Callable[..., Any]:
+    general = _front(function, table, 2)
 
     def array_function(x: Any, y: Any, *statics: Any) -> Any:
         now = state.__dict__
@@ -125,16 +125,16 @@ def _binary_front(written: Callable[..., Any], table: KernelTable) -> Callable[.
                         return _wrapped(result, kernel.avals_out)
                     return ConcreteArray(result, kernel.avals_out)
             elif x._buffer is not None and x.aval.size > _LARGE:  # `numpy_operand` gives None
-                return apart(_on_device(written, table, (x, y, *statics), 2), x, y)
+                return apart(_on_device(function, table, (x, y, *statics), 2), x, y)
         return general(x, y, *statics)
 
     return array_function
 
 
-def _front(written: Callable[..., Any], table: KernelTable, count: int) -> Callable[..., Any]:
+def _front(function: Callable[..., Any], table: KernelTable, count: int) -> Callable[..., Any]:
     def array_function(*args: Any) -> Any:
         if state.__dict__["trace"] is not EAGER:
-            return written(*args)
+            return function(*args)
         hosts, key = [], []
         for x in args[:count]:
             kind = type(x)
@@ -143,22 +143,22 @@ def _front(written: Callable[..., Any], table: KernelTable, count: int) -> Calla
                 if host is None or x._buffer is not None:
                     host = numpy_operand(x)
                 if host is None:
-                    return apart(_on_device(written, table, args, count), *args[:count])
+                    return apart(_on_device(function, table, args, count), *args[:count])
                 hosts.append(host)
                 key.append(x.aval)
             elif kind in _SCALARS and (kind is not int or x in _INT32):
                 hosts.append(scalar_array(x)._host)
                 key.append(kind)
             else:
-                return written(*args)
+                return function(*args)
         try:
             kernel = table.get((*key, args[count:], _values.__dict__["cached_context"]))
         except TypeError:
-            return written(*args)
+            return function(*args)
         if kernel is None:
-            return _first_call(written, table, args[:count], args[count:])
+            return _first_call(function, table, args[:count], args[count:])
         if kernel.run is None:
-            return apart(written(*args), *args[:count])
+            return apart(function(*args), *args[:count])
         result = state.run_quietly(kernel.run, *hosts)
         return _wrapped(result, kernel.avals_out) if type(result) is not _ndarray else (
             ConcreteArray(result, kernel.avals_out))  # fmt: skip
@@ -177,16 +177,16 @@ def _wrapped(result: Any, aval: Any) -> Any:
 
 
 def _first_call(
-    written: Callable[..., Any], table: KernelTable, operands: tuple[Any, ...], statics: Any
+    function: Callable[..., Any], table: KernelTable, operands: tuple[Any, ...], statics: Any
 ) -> Any:
     """Evaluate as it is written, which raises the errors, and leave a kernel for the next call."""
-    results = apart(written(*operands, *statics), *operands)
+    results = apart(function(*operands, *statics), *operands)
     key = (*[x.aval if type(x) is ConcreteArray else type(x) for x in operands], statics)
 
     def make() -> Kernel:
         if not _scalars_keep_their_values(operands):
             raise Refusal("a Python integer may be out of the range of int32")
-        return _host_kernel(lambda *arrays: written(*arrays, *statics), operands)
+        return _host_kernel(lambda *arrays: function(*arrays, *statics), operands)
 
     table.make(key, make)
     return results
@@ -221,12 +221,12 @@ def _host_kernel(function: Callable[..., Any], operands: tuple[Any, ...]) -> Ker
 
 
 def _on_device(
-    written: Callable[..., Any], table: KernelTable, args: tuple[Any, ...], count: int
+    function: Callable[..., Any], table: KernelTable, args: tuple[Any, ...], count: int
 ) -> Any:
     """Call a function of arrays, by the compiled program that it amounts to where there is one.
 
     Args:
-      written: the function for every trace.
+      function: as it is for every trace.
       table: its kernels.
       args: `count` arrays or Python scalars, then the static arguments.
       count: how many.
@@ -236,26 +236,28 @@ def _on_device(
         key = (_ON_DEVICE, *[x.aval for x in operands], args[count:])
         kernel = table.get((*key, _values.__dict__["cached_context"])) or table.find(key)
     except (AttributeError, TypeError):  # a Python scalar, an unhashable static argument
-        return written(*args)
+        return function(*args)
     if kernel is None:
-        result = written(*args)
-        table.make(key, _device_kernel, written, operands, args[count:], result)
+        result = function(*args)
+        table.make(key, _device_kernel, function, operands, args[count:], result)
         return result
     result = None if kernel.run is None else kernel.run(operands)
-    return written(*args) if result is None else result
+    return function(*args) if result is None else result
 
 
 _ON_DEVICE = "on device"
 
 
 def _device_kernel(
-    written: Callable[..., Any], operands: tuple[Any, ...], statics: Any, result: Any
+    function: Callable[..., Any], operands: tuple[Any, ...], statics: Any, result: Any
 ) -> Kernel:
     """Return what starts the program of a call that gave `result`."""
     if {type(x) for x in (*operands, result)} != {ConcreteArray}:
         raise Refusal("not one array from arrays")
-    eqn, order = _single_equation(lambda *arrays: (written(*arrays, *statics),), operands)
-    start = EAGER.backend.started(eqn.primitive, [operands[i] for i in order], eqn.params)
+    eqn, order = _single_equation(lambda *arrays: (function(*arrays, *statics),), operands)
+    start = EAGER.backend.compiled_operation(
+        eqn.primitive, [operands[i] for i in order], eqn.params
+    )
     if start is None:
         raise Refusal(f"the compiler has no program of {eqn.primitive} that starts at once")
     if order != list(range(len(operands))):
@@ -280,19 +282,19 @@ def _single_equation(
 
 
 def binary_operator(
-    written: Callable[[Any, Any], Any],
+    function: Callable[[Any, Any], Any],
     direct: Callable[[Any, Any], Any] | None = None,
     otherwise: Callable[[Any, Any], Any] | None = None,
 ) -> Callable[[Any, Any], Any]:
     """Put a table of kernels in front of a function of two operands, quicker than `dispatched`.
 
     Args:
-      written: the function for every trace.
+      function: as it is for every trace.
       direct: a NumPy function that gives the same where both operands have one native dtype.
-      otherwise: called instead of `written` when there is no kernel: an operator, which must look
+      otherwise: called instead of `function` when there is no kernel: an operator, which must look
         at the other operand first.
     """
-    table, otherwise = KernelTable(written.__name__), otherwise or written
+    table, otherwise = KernelTable(function.__name__), otherwise or function
 
     def operator(x1: Any, x2: Any, out: None = None, where: Any = None) -> Any:
         if out is not None or where is not None:
@@ -323,7 +325,7 @@ def binary_operator(
             aval = kernel.avals_out
             return ConcreteArray(y, aval) if type(y) is _ndarray else _wrapped(y, aval)
         result = otherwise(x1, x2)
-        _keep_operator_kernel(table, written, direct, x1, x2)
+        _keep_operator_kernel(table, function, direct, x1, x2)
         return result
 
     return operator
@@ -342,7 +344,7 @@ def check_out_and_where(operation: str, out: Any, where: Any) -> None:
         )
 
 
-def _keep_operator_kernel(table: KernelTable, written: Any, direct: Any, x: Any, y: Any) -> None:
+def _keep_operator_kernel(table: KernelTable, function: Any, direct: Any, x: Any, y: Any) -> None:
     kinds = {type(x), type(y)}
     if ConcreteArray not in kinds or kinds - _SCALARS != {ConcreteArray}:
         return
@@ -354,7 +356,7 @@ def _keep_operator_kernel(table: KernelTable, written: Any, direct: Any, x: Any,
 
     def make() -> Kernel:
         operands = tuple([v if type(v) is ConcreteArray else scalar for v in (x, y)])
-        kernel = _host_kernel(written, operands)
+        kernel = _host_kernel(function, operands)
         if direct is not None and _is_direct(x, y, dtype):
             return Kernel(for_memory_order(direct, x, y, kernel.avals_out), kernel.avals_out)
         return Kernel(_on_host_operands(kernel.run, x, y, dtype), kernel.avals_out)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xnp.primitives.along import take_along
+from xnp.primitives.along_axis import take_along
 from xnp.primitives.shorthand import bind, broadcasted, converted, filled, reshaped, selected
 from xprim import Equation, Linear, Primitive, Zero, dtypes, not_mapped, scalar_array
 from xprim.calls import taken

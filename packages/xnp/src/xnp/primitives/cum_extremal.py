@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xnp.primitives.along import linear_recurrence, shifted
+from xnp.primitives.along_axis import linear_recurrence, shifted
 from xnp.primitives.shorthand import bind, div, filled, mul, selected
 from xprim import Primitive, Zero, dtypes
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives import costs
-from xnp.primitives.along import linear_recurrence, shifted
+from xnp.primitives.along_axis import linear_recurrence, shifted
 from xnp.primitives.cumulative import (
     cumulative_batch,
     cumulative_numpy,

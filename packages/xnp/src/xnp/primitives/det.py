@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.along import shifted
+from xnp.primitives.along_axis import shifted
 from xnp.primitives.lu import lu_p
 from xnp.primitives.matrices import (
     adjoint,

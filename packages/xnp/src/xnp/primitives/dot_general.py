@@ -21,6 +21,7 @@ import numpy as np
 
 from xnp.primitives import costs
 from xnp.primitives.precision import DotAlgorithm, DotAlgorithmPreset, precision_attribute
+from xnp.primitives.table import NATIVE
 from xnp.primitives.widened import TWO_BITS, widened
 from xprim import (
     Linear,
@@ -140,24 +141,20 @@ def _wider(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
 
 # ---------------------------------------------------------------------------------------- NumPy
 
-_MAX_PLANS = 4096
-_plans: dict[Any, Callable[[Any, Any], Any]] = {}
-_NATIVE = frozenset([np.dtype(t) for t in "?bBhHiIlLqQfdFD"])
+
+def _numpy(lhs: Any, rhs: Any, **params: Any) -> Any:
+    return (_ufunc((lhs, rhs), (), **params)(lhs, rhs),)
 
 
-def _numpy(lhs: Any, rhs: Any, *, dimension_numbers: Any, precision: Any,
-           preferred_element_type: Any) -> Any:  # fmt: skip
-    key = (dimension_numbers, lhs.shape, rhs.shape, lhs.dtype, rhs.dtype, precision,
-           preferred_element_type)  # fmt: skip
-    plan = _plans.get(key)
-    if plan is None:
-        if len(_plans) >= _MAX_PLANS:
-            _plans.clear()
-        plan = _plans[key] = _make_plan(*key)
-    return (plan(lhs, rhs),)
+def _ufunc(typed: Any, _out: Any, *, dimension_numbers: Any, precision: Any,
+           preferred_element_type: Any) -> Callable[[Any, Any], Any]:  # fmt: skip
+    lhs, rhs = typed
+    return _product_function(dimension_numbers, lhs.shape, rhs.shape, lhs.dtype, rhs.dtype,
+                             precision, preferred_element_type)  # fmt: skip
 
 
-def _make_plan(
+@functools.lru_cache(maxsize=4096)
+def _product_function(
     dims: Dims, lhs_shape: Any, rhs_shape: Any, lhs_dtype: Any, rhs_dtype: Any, precision: Any,
     preferred: Any,
 ) -> Callable[[Any, Any], Any]:  # fmt: skip
@@ -184,7 +181,7 @@ def accumulation_dtype(lhs: Any, rhs: Any, out: Any) -> np.dtype[Any]:
     for dtype in (lhs, rhs):
         if _kind(dtype) == _kind(wide) and wide != dtype:
             wide = _wider(wide, dtype)
-    if wide in _NATIVE:
+    if wide in NATIVE:
         return wide  # type: ignore[no-any-return]
     return dtypes.float32 if dtypes.is_floating(wide) else dtypes.int32
 
@@ -430,4 +427,5 @@ dot_general_p: Primitive = Primitive(
     batch=_batch,
     print=_printed,
     cost=costs.product,
+    ufunc=_ufunc,
 )

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from xnp.primitives.dimensions import inserted
 from xnp.primitives.dynamic_slice import check_starts, clamped, stacked
 from xnp.primitives.index_modes import CLIP, ScatterDimensionNumbers
-from xnp.primitives.positions import inserted
 from xnp.primitives.shorthand import bind, filled
 from xnp.primitives.table import common_dtype
 from xprim import (

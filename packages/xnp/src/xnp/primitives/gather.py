@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives.dimensions import bumped
 from xnp.primitives.index_modes import (
     CLIP,
     FILL_OR_DROP,
@@ -27,7 +28,6 @@ from xnp.primitives.index_plans import (
     strided,
     window_slices,
 )
-from xnp.primitives.positions import bumped
 from xnp.primitives.shorthand import bind, broadcasted, concatenated, filled, selected
 from xprim import (
     STRUCTURAL,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from xnp.primitives import costs
-from xnp.primitives.positions import bumped
+from xnp.primitives.dimensions import bumped
 from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray
 from xprim.contracts import BatchAxis, Builder
 

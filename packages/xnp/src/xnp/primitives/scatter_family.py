@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives.dimensions import bumped
 from xnp.primitives.gather import gather_p
 from xnp.primitives.index_modes import (
     CLIP,
@@ -33,7 +34,6 @@ from xnp.primitives.index_plans import (
     window_offsets,
     window_slices,
 )
-from xnp.primitives.positions import bumped
 from xnp.primitives.shorthand import bind, filled
 from xnp.primitives.table import Kinds, common_dtype
 from xprim import Primitive, ShapedArray, dtypes, not_mapped, shaped_array

@@ -5,7 +5,7 @@ A formula such as d sqrt(x) = dx / (2 sqrt(x)) reads `mul(x_dot, div(scalar_like
 up by its name when they are called, so they work under every trace. They take and give single
 Arrays and check nothing: rules know what they pass.
 
-Neighbours: `positions` has the bookkeeping of dimensions, `narrow_dtypes` what NumPy rules need.
+Neighbours: `dimensions` has the bookkeeping of dimensions, `narrow_dtypes` what NumPy rules need.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import functools
 from typing import Any
 
 from xnp.primitives import costs
-from xnp.primitives.positions import inserted
+from xnp.primitives.dimensions import inserted
 from xnp.primitives.shorthand import bind, filled
 from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray, shaped_array
 from xprim.contracts import BatchAxis, Builder

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives import costs
-from xnp.primitives.along import take_along
-from xnp.primitives.positions import index_dtype_for
+from xnp.primitives.along_axis import take_along
+from xnp.primitives.dimensions import index_dtype_for
 from xnp.primitives.shorthand import bind
 from xnp.primitives.widened import NAN_AS_NEGATIVE_ZERO, TWO_BITS, widened
 from xprim import Primitive, ShapedArray, Zero, dtypes, not_mapped, shaped_array, undefined

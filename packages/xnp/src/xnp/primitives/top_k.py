@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives import costs
-from xnp.primitives.along import take_along
+from xnp.primitives.along_axis import take_along
 from xnp.primitives.comparison import total_order_key
 from xnp.primitives.sort import comparable
 from xnp.primitives.table import BOOL, REAL

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives import costs
-from xnp.primitives.positions import bumped
+from xnp.primitives.dimensions import bumped
 from xprim import LINEAR, STRUCTURAL, NumpyCall, Operand, Primitive, ShapedArray, shaped_array
 from xprim.contracts import BatchAxis, Builder
 

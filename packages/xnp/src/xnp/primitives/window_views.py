@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives.dimensions import inserted
 from xnp.primitives.index_plans import strided
 from xnp.primitives.pad import pad_p
-from xnp.primitives.positions import inserted
 from xnp.primitives.table import Kinds
 from xnp.primitives.window_text import window_shape
 from xprim import Primitive, ShapedArray, shaped_array

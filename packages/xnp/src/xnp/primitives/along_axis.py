@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from xnp.primitives.dimensions import without
 from xnp.primitives.index_modes import PROMISE_IN_BOUNDS, GatherDimensionNumbers
-from xnp.primitives.positions import without
 from xnp.primitives.shorthand import bind, filled, reshaped
 
 
