@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xjit import devices, jit, stages, statistics
+from xjit import device_put, devices, jit, stages, statistics
 from xjit.lowering import source_locations
 from xnp import lax
 from xprim import ShapeDtypeStruct, as_array
@@ -130,3 +130,30 @@ def test_a_program_of_a_thousand_operations_takes_some_fifty_bytes_for_each():
     assert text.count("\n") < 1010
     assert len(text) < 55 * 1000
     assert text.count("stablehlo.constant") == 2  # a number, and it repeated to the shape
+
+
+def test_a_compiled_function_runs_where_it_was_compiled_for():
+    here, there = devices("cpu")[:2]
+    x = np.ones(3, np.float32)
+    device_put(x, there)  # from now on calls look where their arguments are
+    compiled = jit(lambda v: v + 1).lower(x).compile()
+    for _ in range(3):
+        assert not compiled(x).committed
+        assert not compiled(as_array(x)).committed
+        committed = compiled(device_put(x, here))
+        assert committed.committed and committed.devices() == {here}
+        with pytest.raises(
+            ValueError, match=r"(?s)compiled for another device.*put on \S*1\n.*expected  \S*0\n"
+        ):
+            compiled(device_put(x, there))
+    elsewhere = jit(lambda v: v + 1, device=there).lower(x).compile()
+    for _ in range(3):
+        assert elsewhere(x).devices() == {there}
+        assert elsewhere(device_put(x, here)).devices() == {there}
+
+
+def test_results_of_a_compiled_function_are_where_they_were_asked_for():
+    there = devices("cpu")[1]
+    compiled = jit(lambda v: v + 1, out_shardings=there).lower(ONES).compile()
+    for _ in range(2):
+        assert compiled(ONES).devices() == {there}

@@ -20,7 +20,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import xtree
-from xjit import jaxlib_gateway as gateway
 from xjit.deleted import DeletedBuffer
 from xjit.dispatch_code import function_maker
 from xjit.operands import (
@@ -34,10 +33,10 @@ from xjit.operands import (
     TREE,
     UNKNOWN,
     dict_reader,
-    host_carrier,
+    host_pool,
     kind_of,
     leaf_key,
-    tree_carrier,
+    tree_pool,
 )
 from xjit.parameters import (
     MAX_PARAMETERS,
@@ -52,8 +51,8 @@ from xjit.parameters import (
     leaf_order,
 )
 from xprim import ShapedArray, config
+from xprim.kernels import forget_with_kernels
 from xprim.static_keys import static_key
-from xtree.locks import forkable_lock
 
 Slow = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 Entries = dict[Any, tuple[Any, ...]]
@@ -106,8 +105,7 @@ class Dispatcher:
         self.specializations: dict[Any, Specialization] = {}
         self._inline_cache: list[tuple[Any, ...]] = [()]
         self._parameters: FixedParameters | None = None
-        with _lock:
-            _all_dispatchers.add(self)
+        forget_with_kernels(self)
 
     def clear(self) -> None:
         """Forget all programs."""
@@ -237,8 +235,8 @@ def _readers(
 ) -> list[Any]:  # fmt: skip
     """Return what reads the dicts and host values among the arguments, for an entry.
 
-    That is a function to the leaves for a dict, and two (to a cell, and one that takes it back) for
-    a host value, or all leaves of a tree with some.
+    That is a function to the leaves for a dict, and two (to a pooled buffer, and one that takes it
+    back) for a host value, or all leaves of a tree with some.
     """
     leaves = [() if kind in NO_LEAVES else xtree.leaves(x)
               for x, kind in zip(values, kinds, strict=True)]  # fmt: skip
@@ -252,9 +250,9 @@ def _readers(
         if kind is DICT:
             readers.append(dict_reader(x))
         elif kind is HOST_TREE:
-            readers += tree_carrier(leaves[i], avals_of[i], where, kept=i in donated)
+            readers += tree_pool(leaves[i], avals_of[i], where, kept=i in donated)
         elif kind is NUMPY or kind is NUMBER:
-            readers += host_carrier(x, avals_of[i][0], where, kept=i in donated)
+            readers += host_pool(x, avals_of[i][0], where, kept=i in donated)
     return readers
 
 
@@ -292,16 +290,3 @@ def _function_of_any(dispatcher: Dispatcher, slow: Slow) -> Callable[..., Any]:
         return slow(args, kwargs) if special is None else special.function(*args)
 
     return jitted
-
-
-def _forget() -> None:
-    """Forget what was found under other options; threads whose context is stale then look anew."""
-    with _lock:
-        for dispatcher in list(_all_dispatchers):
-            dispatcher.clear()
-
-
-_lock = forkable_lock()
-_all_dispatchers: weakref.WeakSet[Dispatcher] = weakref.WeakSet()
-config.when_changed(_forget)
-gateway.when_orphaned(_forget)  # what starts programs is among the entries

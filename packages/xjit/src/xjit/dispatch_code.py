@@ -43,7 +43,7 @@ def make(_entries, _inline_cache, _specializations, _slow, _failed, _deleted):
         except _RuntimeFailure as _error:
             _failed(_error)
         else:
-{given_back}
+{released}
 {donated}
             if _out_aval is None:
                 return _finish(_outs)
@@ -78,20 +78,20 @@ _LOOK_IN_INLINE_CACHE = """
 
 # The memory that host values were written to is free again when the program is over: where a result
 # is ready, as those of short programs are at once.
-_GIVEN_BACK = """
+_RELEASE = """
             if _outs and _outs[0].is_ready():
-{given_back}
+{released}
 """
 
 # What the template says about a parameter of each kind; `{x}` is its name.
-_FIELDS = ("buffers", "donated", "flatten", "found", "given_back", "key", "last", "prepared",
+_FIELDS = ("buffers", "donated", "flatten", "found", "released", "key", "last", "prepared",
            "readers", "same", "written")  # fmt: skip
 _NOTHING = dict.fromkeys(_FIELDS, "")
-_CARRIED = {
-    "written": "_cell_{x} = _carry_{x}({x})\n",
-    "buffers": "_cell_{x}[1], ",
-    "readers": ", _carry_{x}, _back_{x}",
-    "given_back": "_back_{x}(_cell_{x})\n",
+_POOLED = {
+    "written": "_pooled_{x} = _fill_{x}({x})\n",
+    "buffers": "_pooled_{x}[1], ",
+    "readers": ", _fill_{x}, _release_{x}",
+    "released": "_release_{x}(_pooled_{x})\n",
 }
 _FLATTENED = {
     "prepared": "_flatten_{x} = _flattener()\n",
@@ -124,11 +124,11 @@ else:
         "key": "_tree_{x}, *[_leaf.aval for _leaf in _leaves_{x}], ",
         "buffers": "*[_leaf._buffer for _leaf in _leaves_{x}], ",
     },
-    HOST_TREE: _NOTHING | _FLATTENED | _CARRIED | {
+    HOST_TREE: _NOTHING | _FLATTENED | _POOLED | {
         "key": "_tree_{x}, *map(_leaf_key, _leaves_{x}), ",
-        "written": "_cells_{x} = _carry_{x}(_leaves_{x})\n",
-        "buffers": "*[_cell[1] for _cell in _cells_{x}], ",
-        "given_back": "_back_{x}(_cells_{x})\n",
+        "written": "_pooled_{x} = _fill_{x}(_leaves_{x})\n",
+        "buffers": "*[_buffer[1] for _buffer in _pooled_{x}], ",
+        "released": "_release_{x}(_pooled_{x})\n",
     },
     DICT: _NOTHING | {
         "flatten": """\
@@ -141,8 +141,8 @@ if not _are_strings(map(type, _keys_{x})):
         "readers": ", _read_{x}",
         "donated": "_give_up({x}.values(), _deleted)\n",
     },
-    NUMPY: _NOTHING | _CARRIED | {"key": "{x}.dtype, {x}.shape, "},
-    NUMBER: _NOTHING | _CARRIED,
+    NUMPY: _NOTHING | _POOLED | {"key": "{x}.dtype, {x}.shape, "},
+    NUMBER: _NOTHING | _POOLED,
 }  # fmt: skip
 
 
@@ -166,7 +166,7 @@ def function_maker(code: Code, donated: frozenset[int]) -> Callable[..., Any]:
     filled["donated"] = [text for i, text in enumerate(filled["donated"]) if i in donated]
     text_by_field = {field: "".join(texts) for field, texts in filled.items()}
     types = "".join([f"type({name}), " for name in code.names])
-    given_back = textwrap.indent(text_by_field["given_back"], " " * 16)
+    released = textwrap.indent(text_by_field["released"], " " * 16)
     text = _TEMPLATE.format(
         parameters=code.parameters,
         given=code.given,
@@ -176,7 +176,7 @@ def function_maker(code: Code, donated: frozenset[int]) -> Callable[..., Any]:
         prepared=textwrap.indent(text_by_field["prepared"], " " * 4),
         flatten=textwrap.indent(text_by_field["flatten"], " " * 12),
         written=textwrap.indent(text_by_field["written"], " " * 12),
-        given_back=_GIVEN_BACK.format(given_back=given_back) if given_back else "",
+        released=_RELEASE.format(released=released) if released else "",
         look_up=(_LOOK_IN_INLINE_CACHE if code.is_front else _LOOK_UP).format(**text_by_field),
         buffers=text_by_field["buffers"],
         donated=textwrap.indent(text_by_field["donated"], " " * 12),

@@ -61,51 +61,53 @@ def leaf_key(x: Any) -> Any:
     return kind
 
 
-def tree_carrier(
+def tree_pool(
     leaves: Sequence[Any], avals: Sequence[ShapedArray], where: Any, *, kept: bool
-) -> tuple[Callable[[list[Any]], list[gateway.Cell]], Callable[[list[gateway.Cell]], None]]:
+) -> tuple[
+    Callable[[list[Any]], list[gateway.PooledBuffer]], Callable[[list[gateway.PooledBuffer]], None]
+]:
     """Return what brings the leaves of a tree to a placement, and what takes their memory back.
 
     Args:
       leaves: arrays and host values; the functions are for trees of such leaves.
       avals: the abstract values of their arrays.
       where: the placement.
-      kept: as for `host_carrier`.
+      kept: as for `host_pool`.
     """
-    ways = [
-        (_present, None) if type(x) is ConcreteArray else host_carrier(x, aval, where, kept=kept)
+    pools = [
+        (_present, None) if type(x) is ConcreteArray else host_pool(x, aval, where, kept=kept)
         for x, aval in zip(leaves, avals, strict=True)
     ]
-    carries = [carry for carry, _ in ways]
-    from_host = [(i, give_back) for i, (_, give_back) in enumerate(ways) if give_back is not None]
+    fills = [fill for fill, _ in pools]
+    from_host = [(i, release) for i, (_, release) in enumerate(pools) if release is not None]
 
-    def carry_all(leaves: list[Any]) -> list[gateway.Cell]:
-        return [carry(x) for carry, x in zip(carries, leaves, strict=True)]
+    def fill_all(leaves: list[Any]) -> list[gateway.PooledBuffer]:
+        return [fill(x) for fill, x in zip(fills, leaves, strict=True)]
 
-    def give_all_back(cells: list[gateway.Cell]) -> None:
-        for i, give_back in from_host:
-            give_back(cells[i])
+    def release_all(pooled: list[gateway.PooledBuffer]) -> None:
+        for i, release in from_host:
+            release(pooled[i])
 
-    return carry_all, give_all_back
+    return fill_all, release_all
 
 
-def _present(x: ConcreteArray) -> gateway.Cell:
+def _present(x: ConcreteArray) -> gateway.PooledBuffer:
     return None, x._buffer
 
 
-def host_carrier(x: Any, aval: ShapedArray, where: Any, *, kept: bool) -> gateway.Carrier:
+def host_pool(x: Any, aval: ShapedArray, where: Any, *, kept: bool) -> gateway.BufferPool:
     """Return what brings a host value to a placement, and what takes its memory back.
 
     Args:
       x: a NumPy array or a number; the functions are for values of its type, shape and dtype.
       aval: the abstract value of its array.
       where: the placement.
-      kept: whether the program may keep the memory (see `gateway.carrier`).
+      kept: whether the program may keep the memory (see `gateway.buffer_pool`).
     """
-    carry, give_back = gateway.carrier(aval.shape, aval.dtype, where, kept=kept)
+    fill, release = gateway.buffer_pool(aval.shape, aval.dtype, where, kept=kept)
     if type(x) in _NUMBERS or (x.dtype == aval.dtype and x.dtype.isnative):
-        return carry, give_back
-    return lambda value: carry(from_numpy(value).to_host()), give_back
+        return fill, release
+    return lambda value: fill(from_numpy(value).to_host()), release
 
 
 def dict_reader(x: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:

@@ -202,7 +202,7 @@ def buffers_at(placement: OneDevice, arrays: Sequence[ConcreteArray]) -> list[An
                 x._buffer = buffer
         elif type(buffer) is DeletedBuffer:
             raise_deleted(x.aval.str_long(), buffer)
-        elif type(buffer._sharding) is gateway.StackedPieces:  # the result of a pmap
+        elif type(buffer._sharding) is gateway.StackedShards:  # the result of a pmap
             buffer = gateway.put(x.to_stored(), device, may_alias=True, committed=committed)
         elif gateway.device_of(buffer) is not device:
             buffer = gateway.copy_to_device(buffer, device)

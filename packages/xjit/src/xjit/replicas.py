@@ -78,7 +78,7 @@ class Replicas(Placement):
 
     def constants(self, constants: Sequence[ConcreteArray]) -> list[Any]:
         """Return buffers of what every replica reads."""
-        return [gateway.put_everywhere(c.to_host(), self.devices) for c in constants]
+        return [gateway.put_replicated(c.to_host(), self.devices) for c in constants]
 
     def avals(self, of_results: Sequence[ShapedArray]) -> tuple[ShapedArray, ...]:
         """Return the abstract values of whole results, from those of one replica."""
@@ -138,13 +138,13 @@ class _Spread(Arguments):
         if type(buffer) is DeletedBuffer:
             raise_deleted(x.aval.str_long(), buffer)
         if axis is None:
-            return gateway.put_everywhere(x.to_stored(), self._devices)
+            return gateway.put_replicated(x.to_stored(), self._devices)
         if buffer is not None and buffer._sharding is self._stacked[i]:
             return buffer
         pieces = list(np.moveaxis(x.to_stored(), axis, 0))
         free = self._free_memory(i, pieces[0])
         if free is None:
-            return gateway.put_pieces(pieces, self._devices)
+            return gateway.put_shards(pieces, self._devices)
         written[i] = memory, buffer = free
         for place, piece in zip(memory, pieces, strict=True):
             place[...] = piece
@@ -156,7 +156,7 @@ class _Spread(Arguments):
             return None
         known = self._memory.pop(i, None)
         if known is None:
-            found = gateway.pieces_cell(piece.shape, piece.dtype, self._devices)
+            found = gateway.pooled_shards(piece.shape, piece.dtype, self._devices)
             self._has_memory[i] = found is not None
             return found
         memory, buffer, reader = known

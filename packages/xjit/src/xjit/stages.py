@@ -31,7 +31,7 @@ from xjit.dispatch import Dispatcher
 from xjit.jaxlib_gateway import default_device
 from xjit.lowering import LoweredProgram
 from xjit.parameters import Place, Roles, parameters_named
-from xjit.placement import OneDevice, Placement, default_placement, moved
+from xjit.placement import OneDevice, Placement, common_placement, default_placement, moved
 from xjit.program import DeviceKernel, Program, start_failed
 from xprim import ClosedJaxpr, ShapedArray, ShapeDtypeStruct, Tracer
 
@@ -177,7 +177,7 @@ class Lowered:
         if compiler_options:
             program = program.with_options({**(program.options or {}), **compiler_options})
         lowered = self._lowered if self._platform == placement.platform else None
-        return Compiled(self._traced, program.kernel(placement, lowered))
+        return Compiled(self._traced, program, program.kernel(placement, lowered))
 
     def __repr__(self) -> str:
         return f"Lowered({self._traced.fun_name}, {len(self._lowered.text)} characters)"
@@ -186,8 +186,9 @@ class Lowered:
 class Compiled:
     """A compiled program, to be called with arguments of the shapes it was made for."""
 
-    def __init__(self, traced: TracedFunction, kernel: DeviceKernel) -> None:
+    def __init__(self, traced: TracedFunction, program: Program, kernel: DeviceKernel) -> None:
         self._traced = traced
+        self._program = program
         self._kernel = kernel
         self._dispatcher = Dispatcher(
             _RolesWithoutStatic(traced._arguments),
@@ -224,7 +225,8 @@ class Compiled:
                 f"{traced.fun_name}: the arguments have another structure than it was compiled for."
                 f"\n  got       {tree}\n  expected  {traced.in_tree}"
             )
-        arrays, kernel = self._arrays(leaves), self._kernel
+        arrays = self._arrays(leaves)
+        kernel = self._kernel_for(arrays)
         results = kernel.call(kernel.owned(leaves, arrays))
         if traced._out_placement is not None:
             results = moved(results, traced._out_placement)
@@ -233,6 +235,23 @@ class Compiled:
             if entry is not None:
                 self._dispatcher.add(args, kwargs, [x.aval for x in arrays], entry)
         return traced.out_tree.unflatten(results)
+
+    def _kernel_for(self, arrays: list[Any]) -> DeviceKernel:
+        """Return the kernel for arguments that may be committed to its device."""
+        traced, placement = self._traced, self._kernel.placement
+        if traced._program.placement is not None or not isinstance(placement, OneDevice):
+            return self._kernel
+        found = common_placement(arrays, traced.fun_name, traced._arguments.names)
+        if found is placement or not found.committed:
+            return self._kernel
+        if found.device is not placement.device:
+            raise ValueError(
+                f"{traced.fun_name}: it was compiled for another device than its arguments are on."
+                f"\n  got       arguments that were put on {found.device}"
+                f"\n  expected  {placement.device}"
+                "\n  hint      jit(f, device=...) compiles for a device; device_put moves arguments"
+            )
+        return self._program.kernel(found)  # the same executable; its results are committed
 
     def _arrays(self, leaves: list[Any]) -> list[Any]:
         """Return the leaves as the arrays that the program takes."""

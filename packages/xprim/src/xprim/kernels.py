@@ -23,8 +23,9 @@ from __future__ import annotations
 
 import logging
 import os
+import weakref
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from xprim import config, dtypes
 from xprim.array import ConcreteArray
@@ -35,8 +36,18 @@ from xprim.jaxpr import ClosedJaxpr
 from xprim.primitive import Primitive
 from xprim.program_differences import first_difference
 from xprim.trace import state
+from xtree.locks import forkable_lock
 
-__all__ = ["REFUSED", "Kernel", "KernelTable", "Refusal", "forget_kernels", "log", "numpy_operand"]
+__all__ = [
+    "REFUSED",
+    "Kernel",
+    "KernelTable",
+    "Refusal",
+    "forget_kernels",
+    "forget_with_kernels",
+    "log",
+    "numpy_operand",
+]
 
 MAX_KERNELS = 2048  # in one table
 _SMALL = 4096  # elements
@@ -47,6 +58,9 @@ log = config.define(
 logger = logging.getLogger(__name__)
 
 _tables: list[KernelTable] = []
+# Other tables, which die with their owners, and guards them for threads.
+_watched: weakref.WeakSet[Clearable] = weakref.WeakSet()
+_lock = forkable_lock()
 _values = config.values
 _checks = config.enable_checks
 
@@ -191,11 +205,25 @@ class KernelTable(dict[Any, Any]):
                    self.name, " ".join(what), reason)  # fmt: skip
 
 
+class Clearable(Protocol):
+    """What holds kernels in tables of its own."""
+
+    def clear(self) -> None:
+        """Forget all kernels."""
+
+
+def forget_with_kernels(owner: Clearable) -> None:
+    """Have an object forget its kernels whenever all tables are emptied, as long as it lives."""
+    with _lock:
+        _watched.add(owner)
+
+
 @config.when_changed
 def forget_kernels() -> None:
     """Empty all tables."""
-    for table in _tables:
-        table.clear()
+    with _lock:
+        for table in (*_tables, *_watched):
+            table.clear()
 
 
 def numpy_operand(x: ConcreteArray) -> Any:

@@ -8,11 +8,12 @@ Neighbours: `xjit.devices` shows devices to users; compilation and dispatch buil
 """
 
 from .runtime import Device, RuntimeFailure, XlaError, fail, version  # isort: skip
+from .buffer_pools import BufferPool, PassingSharding, PooledBuffer, buffer_pool
 from .buffers import (
     ArrayType,
     Buffer,
     BufferType,
-    StackedPieces,
+    StackedShards,
     array_type,
     assemble,
     away_from_host,
@@ -55,23 +56,22 @@ from .executables import Executable, compile_program, deserialize_program
 from .foreign import CALLBACK_TARGET, python_callback, register_ffi_target, register_lapack
 from .forks import guard_forks, is_orphan, startable, when_orphaned
 from .gpu_plugin import GpuPlugin, find_gpu_plugin
-from .host_values import Carrier, Cell, PassingSharding, carrier
 from .processes import join_processes, leave_processes
-from .spread import pieces_cell, put_everywhere, put_pieces
+from .sharded_transfer import pooled_shards, put_replicated, put_shards
 
 __all__ = [
     "CALLBACK_TARGET",
     "ArrayType",
     "Buffer",
     "BufferType",
-    "Carrier",
-    "Cell",
+    "BufferPool",
+    "PooledBuffer",
     "Device",
     "Executable",
     "GpuPlugin",
     "PassingSharding",
     "RuntimeFailure",
-    "StackedPieces",
+    "StackedShards",
     "XlaError",
     "all_devices",
     "array_type",
@@ -79,7 +79,7 @@ __all__ = [
     "away_from_host",
     "block_until_ready",
     "canonical_platform",
-    "carrier",
+    "buffer_pool",
     "client",
     "compile_program",
     "configure_cpu_client",
@@ -105,13 +105,13 @@ __all__ = [
     "leave_processes",
     "local_devices",
     "nbytes_on_device",
-    "pieces_cell",
+    "pooled_shards",
     "placement",
     "placement_of",
     "platforms",
     "put",
-    "put_everywhere",
-    "put_pieces",
+    "put_replicated",
+    "put_shards",
     "python_callback",
     "register_ffi_target",
     "register_lapack",

@@ -135,7 +135,7 @@ class ManyDevices(_jax.Sharding):  # type: ignore[misc]
         return shape
 
 
-class StackedPieces(ManyDevices):
+class StackedShards(ManyDevices):
     """Placement of an array that is cut along one axis, one piece without that axis on each device.
 
     The buffer's own type is that of a piece; `to_numpy` stacks the pieces.
@@ -153,7 +153,7 @@ class StackedPieces(ManyDevices):
 def stacked(devices: tuple[Any, ...], axis: int) -> Any:
     """Return the sharding object of an array whose pieces along `axis` are on these devices."""
     several_devices[0] = True  # also for one device: such a buffer is no whole array
-    return StackedPieces(devices, axis)
+    return StackedShards(devices, axis)
 
 
 # Whether data may be at more than one place by now; until then calls need not look where it is.
@@ -262,7 +262,7 @@ def to_numpy(buffer: Buffer) -> np.ndarray[Any, Any]:
         False
     """
     kind = buffer.aval
-    if type(buffer._sharding) is StackedPieces:
+    if type(buffer._sharding) is StackedShards:
         return np.stack([to_numpy(piece) for piece in shards(buffer)], buffer._sharding.axis)
     if kind.plain:
         try:
@@ -345,7 +345,7 @@ def nbytes_on_device(buffer: Buffer) -> int:
 
 def copy_to_device(buffer: Buffer, device: Any) -> Buffer:
     """Return the buffer on `device`: the same object where it is there already."""
-    if type(buffer._sharding) is StackedPieces:
+    if type(buffer._sharding) is StackedShards:
         return put(to_numpy(buffer), device, may_alias=True)
     here = device_of(buffer)
     if here is device or here == device:
@@ -381,7 +381,7 @@ def shards(buffer: Buffer) -> list[Buffer]:
     """
     everywhere = devices_of(buffer)
     if len(everywhere) == 1:
-        if type(buffer._sharding) is not StackedPieces:
+        if type(buffer._sharding) is not StackedShards:
             return [buffer]
         one = placement(everywhere)
         return [buffer._rewrap_with_aval_and_sharding(buffer.aval, one)]

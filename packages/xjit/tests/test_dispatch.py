@@ -1,4 +1,4 @@
-"""The short ways of jitted calls: they give what the long way gives, and are really taken."""
+"""The short way of compiled calls: it gives what the long way gives, and is really taken."""
 
 from __future__ import annotations
 
@@ -147,23 +147,23 @@ def test_results_keep_their_values_when_later_calls_write_to_the_same_memory() -
 def test_short_programs_read_host_values_from_the_memory_of_the_call_before(host: Any) -> None:
     where = gateway.placement((gateway.default_device("cpu"),))
     x = as_array(host)
-    carry, give_back = gateway.carrier(x.aval.shape, x.aval.dtype, where)
-    first = carry(host)
-    give_back(first)
-    assert carry(host) is first
-    assert carry(host) is not first  # which is still in use
+    fill, release = gateway.buffer_pool(x.aval.shape, x.aval.dtype, where)
+    first = fill(host)
+    release(first)
+    assert fill(host) is first
+    assert fill(host) is not first  # which is still in use
     np.testing.assert_array_equal(gateway.to_numpy(first[1]), host)
 
 
 @pytest.mark.parametrize("shape", [(0,), (1 << 20,)], ids=["no elements", "many elements"])
 def test_values_of_other_sizes_are_copied(shape: tuple[int, ...]) -> None:
     where = gateway.placement((gateway.default_device("cpu"),))
-    carry, give_back = gateway.carrier(shape, np.dtype("float32"), where)
+    fill, release = gateway.buffer_pool(shape, np.dtype("float32"), where)
     host = np.ones(shape, np.float32)
-    cell = carry(host)
-    give_back(cell)
-    assert carry(host) is not cell
-    np.testing.assert_array_equal(gateway.to_numpy(cell[1]), host)
+    pooled = fill(host)
+    release(pooled)
+    assert fill(host) is not pooled
+    np.testing.assert_array_equal(gateway.to_numpy(pooled[1]), host)
 
 
 def test_a_program_that_takes_its_time_keeps_the_memory_it_reads() -> None:

@@ -1,12 +1,12 @@
 """Small host values for programs that start at once: NumPy arrays and Python numbers.
 
-What: `carrier`, which makes the functions that bring values of one type to one placement.
+What: `buffer_pool`, which makes the functions that bring values of one type to one placement.
 Idea: where a program is called with host values, making buffers of them costs as much as starting
-it. A CPU program reads its arguments where they are, so a few *cells*, pieces of memory that the
-runtime was given once, are written anew for each call. A cell is written by one call at a time,
-and only when the program that read it last is over; a call that finds none makes one.
+it. A CPU program reads its arguments where they are, so a few buffers whose memory the runtime was
+given once are written anew for each call. Such a buffer is written by one call at a time, and only
+when the program that read it last is over; a call that finds none in the pool makes one.
 Whoever adds programs that hand their arguments to Python must copy them there: the next call
-overwrites a cell.
+overwrites a pooled buffer.
 Neighbours: `buffers` has `put`, which takes any array, copies it for good, and asks all questions.
 """
 
@@ -27,25 +27,25 @@ _COPY = xla_client.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 _IN_PLACE = xla_client.HostBufferSemantics.ZERO_COPY
 
 PassingSharding = _jax.SingleDeviceSharding
-"""The class of the shardings of buffers from a `carrier`, which no array keeps."""
+"""The class of the shardings of buffers from a `buffer_pool`, which no array keeps."""
 
 # A multiple of what any vector instruction wants; memory less aligned is copied by the runtime.
 _ALIGNMENT = 64
 # Above it, copying costs more than the runtime's call, and the memory is better given back.
 _MAX_BYTES = 1 << 16
 
-Cell = tuple[Any, Buffer]
+PooledBuffer = tuple[Any, Buffer]
 """What is written to (an array of NumPy, or its memory), and the buffer that shows it."""
 
-Carrier = tuple[Callable[[Any], Cell], Callable[[Cell], None]]
+BufferPool = tuple[Callable[[Any], PooledBuffer], Callable[[PooledBuffer], None]]
 
 
-def carrier(
+def buffer_pool(
     shape: tuple[int, ...], dtype: np.dtype[Any], where: Any, *, kept: bool = False
-) -> Carrier:
-    """Return two functions: from a host value of this type to a cell, and one that takes it back.
+) -> BufferPool:
+    """Return two functions: from a host value to a pooled buffer, and one that takes it back.
 
-    A cell that is taken back is written again by a later call, so it may be given back only when
+    A buffer that is taken back is written again by a later call, so it may be given back only when
     the program that read it is over; it need not be given back at all. A value that does not fit
     is the runtime's or NumPy's error.
 
@@ -58,38 +58,38 @@ def carrier(
 
     Example:
         >>> from xjit.jaxlib_gateway import default_device, placement, to_numpy
-        >>> carry, give_back = carrier((2,), np.dtype("float32"), placement((default_device(),)))
-        >>> cell = carry(np.float32([1, 2]))
-        >>> to_numpy(cell[1])
+        >>> fill, release = buffer_pool((2,), np.dtype("float32"), placement((default_device(),)))
+        >>> pooled = fill(np.float32([1, 2]))
+        >>> to_numpy(pooled[1])
         array([1., 2.], dtype=float32)
-        >>> give_back(cell)
+        >>> release(pooled)
     """
-    found = None if kept else cells(shape, dtype, where)
+    found = None if kept else pooled_buffers(shape, dtype, where)
     if found is None:
         place = _placer(shape, dtype, where)
         return lambda value: (None, place(value)), _drop
     new, free = found
     take = free.pop
 
-    def carry(value: Any) -> Cell:
+    def fill(value: Any) -> PooledBuffer:
         try:
-            cell = take()
+            pooled = take()
         except IndexError:  # several threads, or a program that takes its time
-            cell = new()
-        cell[0][...] = value
-        return cell
+            pooled = new()
+        pooled[0][...] = value
+        return pooled
 
-    return carry, free.append
-
-
-def _drop(cell: Cell) -> None:
-    """Take back a cell that is not used again."""
+    return fill, free.append
 
 
-def cells(
+def _drop(pooled: PooledBuffer) -> None:
+    """Take back a buffer that is not used again."""
+
+
+def pooled_buffers(
     shape: tuple[int, ...], dtype: np.dtype[Any], where: Any
-) -> tuple[Callable[[], Cell], list[Cell]] | None:
-    """Return what makes cells, and the first; None where the runtime would not read in place."""
+) -> tuple[Callable[[], PooledBuffer], list[PooledBuffer]] | None:
+    """Return what makes such buffers, and the first; None where the runtime would copy."""
     device = where._device
     nbytes = dtype.itemsize
     for n in shape:
@@ -98,7 +98,7 @@ def cells(
         return None
     kind, devices, sharding = array_type(shape, dtype), [device], _sharding(where)
 
-    def make() -> Cell:
+    def make() -> PooledBuffer:
         memory = np.empty(nbytes + _ALIGNMENT, np.uint8)
         start = -memory.ctypes.data % _ALIGNMENT
         host = memory[start : start + nbytes].view(dtype).reshape(shape)

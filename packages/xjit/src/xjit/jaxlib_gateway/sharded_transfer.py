@@ -2,10 +2,10 @@
 
 One call of the runtime places all pieces. It takes pieces of an array for its rows, so the type of
 such a buffer is that of all pieces in a row: the program reads it, and no array keeps it. Small
-pieces are written to memory that the devices have already (`pieces_cell`).
+pieces are written to memory that the devices have already (`pooled_shards`).
 
-Neighbours: `buffers` has buffers that arrays keep, `stacked` among them for results; `host_values`
-has cells for programs on one device.
+Neighbours: `buffers` has buffers that arrays keep, `stacked` among them for results; `buffer_pools`
+has pooled buffers for programs on one device.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import numpy as np
 
 from xjit import transfer_guards as guards
 
+from .buffer_pools import PooledBuffer, pooled_buffers
 from .buffers import _ALIAS, _COPY, Buffer, ManyDevices, array_type, assemble, placement, put
-from .host_values import Cell, cells
 from .runtime import RuntimeFailure, _jax, fail, xla_client
 
 
-class PiecesInARow(ManyDevices):
+class RowShards(ManyDevices):
     """Placement of an array that is cut along its first axis, one piece on each device."""
 
     __slots__ = ()
@@ -38,10 +38,10 @@ class PiecesInARow(ManyDevices):
         return (shape[0] // len(self.devices), *shape[1:])
 
 
-_in_a_row = functools.lru_cache(maxsize=4096)(PiecesInARow)
+_in_a_row = functools.lru_cache(maxsize=4096)(RowShards)
 
 
-def put_pieces(arrays: Sequence[np.ndarray[Any, Any]], devices: tuple[Any, ...]) -> Buffer:
+def put_shards(arrays: Sequence[np.ndarray[Any, Any]], devices: tuple[Any, ...]) -> Buffer:
     """Return one buffer with a host array on each device, for a program that runs on all of them.
 
     The arrays must be equal in shape and dtype, in native byte order; their memory may be used by
@@ -51,12 +51,12 @@ def put_pieces(arrays: Sequence[np.ndarray[Any, Any]], devices: tuple[Any, ...])
     if not first.ndim or not first.size:  # nothing to lie along in a row
         return assemble([put(a, d, may_alias=True) for a, d in zip(arrays, devices, strict=True)])
     shape = (len(arrays) * first.shape[0], *first.shape[1:])
-    return _put_at_once("put_pieces", shape, arrays, _in_a_row(devices), devices)
+    return _put_at_once("put_shards", shape, arrays, _in_a_row(devices), devices)
 
 
-def pieces_cell(
+def pooled_shards(
     shape: tuple[int, ...], dtype: np.dtype[Any], devices: tuple[Any, ...]
-) -> Cell | None:
+) -> PooledBuffer | None:
     """Return memory for a piece on each device, and one buffer that shows it to a program.
 
     Whoever writes to it must know that the program that read it last is over.
@@ -70,17 +70,17 @@ def pieces_cell(
         A list of what is written to, one for each device, and the buffer; None where the runtime
         would not read in place (accelerators, large pieces).
     """
-    found = [cells(shape, dtype, placement((device,))) for device in devices]
+    found = [pooled_buffers(shape, dtype, placement((device,))) for device in devices]
     if None in found:
         return None
-    firsts = [first for cell in found if cell is not None for first in cell[1]]
+    firsts = [first for one in found if one is not None for first in one[1]]
     return [memory for memory, _ in firsts], assemble([buffer for _, buffer in firsts], devices)
 
 
-def put_everywhere(array: np.ndarray[Any, Any], devices: tuple[Any, ...]) -> Buffer:
-    """Return one buffer with the whole host array on each device; otherwise as `put_pieces`."""
+def put_replicated(array: np.ndarray[Any, Any], devices: tuple[Any, ...]) -> Buffer:
+    """Return one buffer with the whole host array on each device; otherwise as `put_shards`."""
     arrays = [array] * len(devices)
-    return _put_at_once("put_everywhere", array.shape, arrays, placement(devices), devices)
+    return _put_at_once("put_replicated", array.shape, arrays, placement(devices), devices)
 
 
 def _put_at_once(
