@@ -122,7 +122,12 @@ class Calls(abc.ABC):
         return self.traces.keep(place, Traced(closed, captured, flat.out_tree, params))
 
     def _run(
-        self, key: Any, traced: Traced, arguments: Arguments, given: Any, arrays: list[Any]
+        self,
+        key: Any,
+        traced: Traced,
+        arguments: Arguments,
+        given: tuple[tuple[Any, ...], dict[str, Any]],
+        arrays: list[Any],
     ) -> list[ConcreteArray]:
         """Run the program of a trace, and let the next such call take the short way."""
         program = self.program(traced, arguments)
@@ -138,7 +143,7 @@ class Calls(abc.ABC):
         ):
             entry = kernel.entry(traced.out_tree)
             if entry is not None:
-                self.dispatcher.add(given[0], given[1], key[2], entry)
+                self.dispatcher.add(given[0], given[1], key[2], key[3], entry)
         if self.out_placement is not None:
             results = moved(results, self.out_placement)
         return results

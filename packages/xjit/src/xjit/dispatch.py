@@ -126,13 +126,12 @@ class Dispatcher:
         fixed = self._parameters = fixed_parameters(parameters, self.roles)
         if fixed is None:
             return _function_of_any(self, slow)
-        kinds = tuple([STATIC if self.roles.is_static(p, 0) else ARRAY for p in fixed.places])
-        self._inline_cache[0] = (None,) * (len(kinds) + 6)
-        return self._made(fixed.code(kinds), self._donated(fixed.places), self.entries, slow)
+        self._inline_cache[0] = (None,) * (len(fixed.kinds) + 6)
+        return self._made(fixed.code(), self._donated(fixed.places), self.entries, slow)
 
     def add(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], avals: Sequence[ShapedArray],
-        entry: tuple[Any, ...],
+        context: Any, entry: tuple[Any, ...],
     ) -> None:  # fmt: skip
         """Have calls with such arguments take the short way, if there is one for them.
 
@@ -140,6 +139,7 @@ class Dispatcher:
           args: the positional arguments.
           kwargs: the keyword arguments.
           avals: the abstract values of the leaves.
+          context: the options of this thread when it was called.
           entry: as the values of `entries`, whose placement is on one device.
         """
         places: list[Place] = [*range(len(args)), *kwargs]
@@ -151,20 +151,14 @@ class Dispatcher:
             places, values = self._parameters.bound(places, values)
             types = tuple(map(type, values))
         count = len(args)
-        kinds = [
-            ABSENT
-            if type(x) is Absent
-            else STATIC
-            if self.roles.is_static(p, count)
-            else kind_of(x)
-            for x, p in zip(values, places, strict=True)
-        ]
-        if UNKNOWN in kinds:
-            return
+        kinds = [self._kind(x, p, count) for x, p in zip(values, places, strict=True)]
         cached = config.values.cached_context
+        if UNKNOWN in kinds or cached[1] is not context:
+            return
         donated = self._donated(places, count)
-        if self._parameters is not None and _ONLY_PLAIN.issuperset(kinds):
-            self.entries[*_key_of(values, kinds), cached] = entry
+        fixed = self._parameters
+        if fixed is not None and fixed.takes(places, kinds):
+            self.entries[*_key_of(values, fixed.kinds), cached] = entry
             return
         found = self._specialization(types, places, values, kinds, donated)
         if found is not None:
@@ -226,7 +220,6 @@ def _widened(known: Sequence[str], kinds: Sequence[str]) -> tuple[str, ...]:
 
 
 _GENERALITY = (DICT, TREE, HOST_TREE)
-_ONLY_PLAIN = frozenset((ARRAY, STATIC))
 
 
 def _readers(

@@ -17,7 +17,7 @@ import xtree
 from xjit import jaxlib_gateway as gateway
 from xjit.deleted import give_up_all
 from xjit.operands import ABSENT, ARRAY, DICT, HOST_TREE, NUMBER, NUMPY, STATIC, TREE, leaf_key
-from xjit.parameters import ABSENT_VALUE, Code, without_absent
+from xjit.parameters import ABSENT_VALUE, Absent, Code, without_absent
 from xprim import EAGER, ConcreteArray, config, state
 from xprim.array import is_shared
 from xprim.static_keys import static_key
@@ -222,7 +222,7 @@ _passing = gateway.PassingSharding
 # TypeError: an argument that has no buffer yet; OverflowError: an integer that does not fit
 MISS = (KeyError, AttributeError, TypeError, OverflowError)
 # Types whose values stay what they are, so that the same object is the same value.
-_CONSTANT = frozenset((bool, int, float, str, bytes, type(None)))
+_CONSTANT = frozenset((bool, int, float, str, bytes, type(None), Absent))
 _NAMESPACE: dict[str, Any] = {
     "_state": state,
     "_EAGER": EAGER,

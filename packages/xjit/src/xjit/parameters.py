@@ -13,7 +13,7 @@ import keyword
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from xjit.operands import ABSENT, STATIC
+from xjit.operands import ABSENT, ARRAY, STATIC
 
 Place = int | str
 """Where an argument of a call stands: its position, or its name."""
@@ -74,15 +74,18 @@ class FixedParameters:
 
     Args:
       parameters: those that `inspect` shows, none of them variable.
+      roles: which of them are static.
     """
 
-    __slots__ = ("_positions", "has_defaults", "names", "places", "text")
+    __slots__ = ("_order", "_positions", "has_defaults", "kinds", "names", "places", "text")
 
-    def __init__(self, parameters: Sequence[inspect.Parameter]) -> None:
+    def __init__(self, parameters: Sequence[inspect.Parameter], roles: Roles) -> None:
         self.names = tuple([p.name for p in parameters])
         self.places: list[Place] = [
             p.name if p.kind is p.KEYWORD_ONLY else i for i, p in enumerate(parameters)
         ]
+        self.kinds = tuple([STATIC if roles.is_static(p, 0) else ARRAY for p in self.places])
+        self._order = leaf_order(self.places, self.kinds)
         self._positions = {name: i for i, name in enumerate(self.names)}
         self.has_defaults = any(p.default is not p.empty for p in parameters)
         absent = [p.replace(default=ABSENT_VALUE) if p.default is not p.empty else p
@@ -90,14 +93,23 @@ class FixedParameters:
         plain = [p.replace(annotation=p.empty) for p in absent]
         self.text = str(inspect.Signature(plain))[1:-1]
 
-    def code(self, kinds: tuple[str, ...]) -> Code:
+    def code(self) -> Code:
         """Return what the front is written from."""
-        given = given_text(self.names, self.places, kinds)
+        given = given_text(self.names, self.places, self.kinds)
         if self.has_defaults:
             # Not a call with `*`, which takes of the C stack: jitted functions nest deep.
             left = f"_without_absent(({', '.join(self.names)},), {self.places!r}, {self.names!r})"
             given = f"(_given := {left})[0], _given[1]"
-        return Code(self.text, self.names, kinds, given, leaf_order(self.places, kinds), True)
+        return Code(self.text, self.names, self.kinds, given, self._order, True)
+
+    def takes(self, places: Sequence[Place], kinds: Sequence[str]) -> bool:
+        """Return whether the front itself takes such a call.
+
+        That is one of arrays, with leaves in the order it has; a static argument may be absent.
+        """
+        fits = [kind is own or (kind is ABSENT and own is STATIC)
+                for kind, own in zip(kinds, self.kinds, strict=True)]  # fmt: skip
+        return all(fits) and leaf_order(places, self.kinds) == self._order
 
     def bound(
         self, places: Sequence[Place], values: Sequence[Any]
@@ -128,7 +140,7 @@ def fixed_parameters(
             or roles.is_donated(i, 0) != roles.is_donated(p.name, 0)
         ):
             return None
-    return FixedParameters(parameters)
+    return FixedParameters(parameters, roles)
 
 
 def _is_simple(p: inspect.Parameter) -> bool:

@@ -33,7 +33,7 @@ from xjit.lowering import LoweredProgram
 from xjit.parameters import Place, Roles, parameters_named
 from xjit.placement import OneDevice, Placement, common_placement, default_placement, moved
 from xjit.program import DeviceKernel, Program, start_failed
-from xprim import ClosedJaxpr, ShapedArray, ShapeDtypeStruct, Tracer
+from xprim import ClosedJaxpr, ShapedArray, ShapeDtypeStruct, Tracer, config
 
 __all__ = ["Wrapped", "TracedFunction", "Traced", "Lowered", "Compiled"]
 
@@ -233,7 +233,8 @@ class Compiled:
         elif kernel.donated == traced._program.donated:
             entry = kernel.entry(traced.out_tree)
             if entry is not None:
-                self._dispatcher.add(args, kwargs, [x.aval for x in arrays], entry)
+                avals, context = [x.aval for x in arrays], config.trace_context()
+                self._dispatcher.add(args, kwargs, avals, context, entry)
         return traced.out_tree.unflatten(results)
 
     def _kernel_for(self, arrays: list[Any]) -> DeviceKernel:
