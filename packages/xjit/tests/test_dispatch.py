@@ -273,6 +273,17 @@ def test_donated_arguments_of_every_kind_are_given_up() -> None:
     assert not x.is_deleted()
 
 
+def test_what_is_donated_twice_is_named_at_later_calls_too() -> None:
+    f = jit(lambda a, b: (a + b, a - b), donate_argnums=(0, 1))
+    compiled = f.lower(X, Y).compile()
+    for call in (f, compiled):
+        for _ in range(3):
+            a, b = (jit(lambda v: v * 1)(as_array(v)) for v in (X, Y))
+            with pytest.raises(ValueError, match="donated and passed twice: as a and b"):
+                call(a, a)
+            np.testing.assert_array_equal(np.asarray(call(a, b)[0]), X + Y)
+
+
 def test_a_donated_number_keeps_its_value() -> None:
     f = jit(lambda n, x: n + x, donate_argnums=0)
     zero = as_array(np.float32(0))

@@ -12,7 +12,6 @@ Neighbours: `jit` says what is its own, as `xpar.pmap` does; `dispatch` is the s
 from __future__ import annotations
 
 import abc
-import functools
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -22,7 +21,7 @@ from xjit.deleted import DeletedBuffer
 from xjit.dispatch import Dispatcher
 from xjit.function_caches import FlatFunction, Traced, Traces, check_captured_values
 from xjit.placement import OneDevice, Placement, moved
-from xjit.program import Program, start_failed
+from xjit.program import Program
 from xjit.stages import Lowered, TracedFunction
 from xprim import (
     EAGER,
@@ -67,10 +66,7 @@ class Calls(abc.ABC):
         self.out_placement = out_placement
         self.option_key = (signature.key(), keep_unused, options,
                            tuple(sorted(self.compiler_options.items())))  # fmt: skip
-        self.dispatcher = Dispatcher(
-            signature, functools.partial(start_failed, self.name),
-            DeletedBuffer(f"was donated to {self.name}"),
-        )  # fmt: skip
+        self.dispatcher = Dispatcher(signature, DeletedBuffer(f"was donated to {self.name}"))
         self.traces = Traces(fun, signature.api, self.name, self.option_key, self.dispatcher.clear)
 
     obeys_disable_jit = True

@@ -13,6 +13,20 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import jaxlib_gateway as gateway
 
+__all__ = [
+    "Device",
+    "default_backend",
+    "default_device",
+    "device_count",
+    "devices",
+    "local_device_count",
+    "local_devices",
+    "process_count",
+    "process_index",
+    "process_indices",
+    "set_num_cpu_devices",
+]
+
 if TYPE_CHECKING:
     Device: TypeAlias = Any
 else:

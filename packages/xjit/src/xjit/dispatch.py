@@ -80,7 +80,6 @@ class Dispatcher:
 
     Args:
       roles: which arguments are static and which donated.
-      failed: raises the error for a program that could not be started.
       deleted: stands for the buffers of donated arguments.
 
     Attributes:
@@ -90,16 +89,13 @@ class Dispatcher:
       specializations: by the types of the arguments.
     """
 
-    __slots__ = ("__weakref__", "_inline_cache", "_parameters", "_slow", "entries", "failed",
+    __slots__ = ("__weakref__", "_inline_cache", "_parameters", "_slow", "entries",
                  "deleted", "roles", "specializations")  # fmt: skip
 
     _slow: Any
 
-    def __init__(
-        self, roles: Roles, failed: Callable[[Exception], Any], deleted: DeletedBuffer
-    ) -> None:
+    def __init__(self, roles: Roles, deleted: DeletedBuffer) -> None:
         self.roles = roles
-        self.failed = failed
         self.deleted = deleted
         self.entries: Entries = {}
         self.specializations: dict[Any, Specialization] = {}
@@ -208,7 +204,7 @@ class Dispatcher:
         self, code: Code, donated: frozenset[int], entries: Entries, slow: Slow
     ) -> Callable[..., Any]:
         made: Callable[..., Any] = function_maker(code, donated)(
-            entries, self._inline_cache, self.specializations, slow, self.failed, self.deleted
+            entries, self._inline_cache, self.specializations, slow, self.deleted
         )
         return made
 

@@ -23,7 +23,7 @@ from xprim.array import is_shared
 from xprim.static_keys import static_key
 
 _TEMPLATE = """
-def make(_entries, _inline_cache, _specializations, _slow, _failed, _deleted):
+def make(_entries, _inline_cache, _specializations, _slow, _deleted):
 {prepared}
     def jitted({parameters}):
 {specializations}
@@ -40,8 +40,6 @@ def make(_entries, _inline_cache, _specializations, _slow, _failed, _deleted):
             _outs = _start(_buffers).consume_with_handlers(_handlers)
         except _MISS:
             pass
-        except _RuntimeFailure as _error:
-            _failed(_error)
         else:
 {released}
 {donated}
@@ -156,8 +154,7 @@ def function_maker(code: Code, donated: frozenset[int]) -> Callable[..., Any]:
 
     Returns:
       A function of the entries, the inline cache, the specialised functions by types, the long way,
-      what raises the error for a program that could not be started, and what stands for the buffers
-      of donated arguments.
+      and what stands for the buffers of donated arguments.
     """
     filled = {field: [_CODE[kind][field].format(x=x, given=code.given)
                       for kind, x in zip(code.kinds, code.names, strict=True)]
@@ -219,8 +216,10 @@ def is_elsewhere(buffers: Sequence[Any], where: Any) -> bool:
 
 
 _passing = gateway.PassingSharding
-# TypeError: an argument that has no buffer yet; OverflowError: an integer that does not fit
-MISS = (KeyError, AttributeError, TypeError, OverflowError)
+# Then the long way is taken, which says what is wrong, if something is. TypeError: an argument that
+# has no buffer yet; OverflowError: an integer that does not fit; a failure of the runtime: a buffer
+# that is donated twice, or no memory.
+_MISS = (KeyError, AttributeError, TypeError, OverflowError, gateway.RuntimeFailure)
 # Types whose values stay what they are, so that the same object is the same value.
 _CONSTANT = frozenset((bool, int, float, str, bytes, type(None), Absent))
 _NAMESPACE: dict[str, Any] = {
@@ -229,8 +228,7 @@ _NAMESPACE: dict[str, Any] = {
     "_values": config.values,
     "_several": gateway.several_devices,
     "_is_elsewhere": is_elsewhere,
-    "_MISS": MISS,
-    "_RuntimeFailure": gateway.RuntimeFailure,
+    "_MISS": _MISS,
     "_Array": ConcreteArray,
     "_ABSENT": ABSENT_VALUE,
     "_without_absent": without_absent,

@@ -88,10 +88,7 @@ class FixedParameters:
         self._order = leaf_order(self.places, self.kinds)
         self._positions = {name: i for i, name in enumerate(self.names)}
         self.has_defaults = any(p.default is not p.empty for p in parameters)
-        absent = [p.replace(default=ABSENT_VALUE) if p.default is not p.empty else p
-                  for p in parameters]  # fmt: skip
-        plain = [p.replace(annotation=p.empty) for p in absent]
-        self.text = str(inspect.Signature(plain))[1:-1]
+        self.text = _text(parameters)
 
     def code(self) -> Code:
         """Return what the front is written from."""
@@ -121,6 +118,13 @@ class FixedParameters:
             i = place if isinstance(place, int) else self._positions[place]
             found[i], where[i] = value, place
         return where, found
+
+
+def _text(parameters: Sequence[inspect.Parameter]) -> str:
+    """Return the parameters of a front, which may each be absent where they have a default."""
+    plain = [p.replace(annotation=p.empty) for p in parameters]
+    absent = [p if p.default is p.empty else p.replace(default=ABSENT_VALUE) for p in plain]
+    return str(inspect.Signature(absent))[1:-1]
 
 
 def fixed_parameters(

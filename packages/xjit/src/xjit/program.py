@@ -11,7 +11,7 @@ Neighbours: `placement` and `replicas` have the placements; `dispatch` starts ke
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import xtree
 from xjit import jaxlib_gateway as gateway
@@ -70,7 +70,7 @@ class DeviceKernel:
         try:
             outs = self.start([*self._constants, *buffers]).consume_with_handlers(self.handlers)
         except gateway.RuntimeFailure as error:
-            start_failed(self.name, error)
+            gateway.fail(self.name, "the program could not be started", error)
         if memory is not None:
             self._arguments.started(memory, outs)
         for i in self.donated:
@@ -208,11 +208,6 @@ class Program:
     def call(self, arrays: Sequence[ConcreteArray]) -> list[ConcreteArray]:
         """Start the program and return its results, which may still be in the making."""
         return self.kernel_for(arrays).call(arrays)
-
-
-def start_failed(name: str, error: Exception) -> NoReturn:
-    """Raise the error for a program that could not be started."""
-    gateway.fail(name, "the program could not be started", error)
 
 
 def program_of(

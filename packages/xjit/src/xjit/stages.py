@@ -12,7 +12,6 @@ Neighbours: `calls` makes these, `program` holds what they share.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import (
     Any,
@@ -32,7 +31,7 @@ from xjit.jaxlib_gateway import default_device
 from xjit.lowering import LoweredProgram
 from xjit.parameters import Place, Roles, parameters_named
 from xjit.placement import OneDevice, Placement, common_placement, default_placement, moved
-from xjit.program import DeviceKernel, Program, start_failed
+from xjit.program import DeviceKernel, Program
 from xprim import ClosedJaxpr, ShapedArray, ShapeDtypeStruct, Tracer, config
 
 __all__ = ["Wrapped", "TracedFunction", "Traced", "Lowered", "Compiled"]
@@ -192,7 +191,6 @@ class Compiled:
         self._kernel = kernel
         self._dispatcher = Dispatcher(
             _RolesWithoutStatic(traced._arguments),
-            functools.partial(start_failed, traced.fun_name),
             DeletedBuffer(f"was donated to {traced.fun_name}"),
         )
         args_tree, kwargs_tree = traced.in_tree.children()
