@@ -43,7 +43,7 @@ from xprim import (
     config,
     eval_closed,
     state,
-    trace_to_jaxpr,
+    trace_to_closed,
 )
 from xprim.kernels import KernelTable, numpy_operand
 from xprim.numpy_kernels import numpy_function
@@ -311,7 +311,7 @@ def _kernel_of(primitive: Primitive, key: Sequence[Any], params: dict[str, Any])
         return [*outs, *nonzero]
 
     given_avals = [*avals, *[d for d in dot_avals if d is not None]]
-    program = ClosedJaxpr(*trace_to_jaxpr(forward, given_avals))
+    program = trace_to_closed(forward, given_avals)
     return JVPKernel(numpy_function(program), program, dot_numbers)
 
 
@@ -341,10 +341,7 @@ class JVPHandle:
         nonzero = tuple(nonzero)
         wanted = (instantiate,) * len(closed.out_avals) if isinstance(instantiate, bool) else (
             tuple(instantiate))  # fmt: skip
-        key = ("jvp", nonzero, wanted)
-        if key not in closed.memo:
-            closed.memo[key] = _jvp_of(closed, nonzero, wanted)
-        return closed.memo[key]  # type: ignore[no-any-return]
+        return closed.derived(_jvp_of, nonzero, wanted)
 
 
 def _jvp_of(
@@ -366,8 +363,8 @@ def _jvp_of(
         return [*outs, *kept]
 
     avals = [*closed.in_avals, *tangent_avals(closed.in_avals, nonzero)]
-    jaxpr, consts = trace_to_jaxpr(forward, avals, name=closed.jaxpr.name)
-    return ClosedJaxpr(jaxpr, consts), tuple(nonzero_out)
+    program = trace_to_closed(forward, avals, name=closed.jaxpr.name)
+    return program, tuple(nonzero_out)
 
 
 def tangent_avals(avals: Sequence[ShapedArray], nonzero: Sequence[bool]) -> list[ShapedArray]:

@@ -41,6 +41,7 @@ from xprim import (
     eval_closed,
     state,
     substituted,
+    trace_to_closed,
     trace_to_jaxpr,
 )
 from xprim.kernels import KernelTable, Refusal, numpy_operand
@@ -246,10 +247,7 @@ class LinearizeHandle(JVPHandle):
         """
         wanted = (instantiate,) * len(closed.out_avals) if isinstance(instantiate, bool) else (
             tuple(instantiate))  # fmt: skip
-        key = ("linearize", tuple(nonzero), wanted)
-        if key not in closed.memo:
-            closed.memo[key] = _linearized(closed, tuple(nonzero), wanted)
-        return closed.memo[key]  # type: ignore[no-any-return]
+        return closed.derived(_linearized, tuple(nonzero), wanted)
 
 
 LINEARIZE_HANDLE = LinearizeHandle()
@@ -303,8 +301,8 @@ def _kernel_of(
     """
     types = key[1 : len(key) - len(params)]
     numbers, avals = types[::2], types[1::2]
-    evaluated = trace_to_jaxpr(lambda *xs: primitive.bind(*xs, **params), avals)
-    split = LINEARIZE_HANDLE.linearize_jaxpr(ClosedJaxpr(*evaluated), [k >= 0 for k in numbers])
+    evaluated = trace_to_closed(lambda *xs: primitive.bind(*xs, **params), avals)
+    split = LINEARIZE_HANDLE.linearize_jaxpr(evaluated, [k >= 0 for k in numbers])
     run = numpy_function(split.primal)
     if any(type(c) is not ConcreteArray for c in split.linear.consts):
         raise Refusal("its derivative captured a traced value")

@@ -24,7 +24,7 @@ from xprim import (
     eval_closed,
     state,
     substituted,
-    trace_to_jaxpr,
+    trace_to_closed,
     undefined,
 )
 
@@ -68,33 +68,38 @@ def derivative_given(
     """
     if not saved:
         return _in_two_parts(handle, jaxpr, nonzero)
-    key = ("given", tuple(saved), nonzero)
-    if key not in jaxpr.memo:
-        joined = _with_saved_values(jaxpr, saved)
-        derived, nonzero_out = _in_two_parts(handle, joined, (False,) * len(saved) + nonzero)
-        jaxpr.memo[key] = _computations_replaced(derived), nonzero_out
-    return jaxpr.memo[key]  # type: ignore[no-any-return]
+    return jaxpr.derived(_of_saved_values, handle, tuple(saved), nonzero)
+
+
+def _of_saved_values(
+    jaxpr: ClosedJaxpr, handle: LinearizeHandle, saved: Sequence[Var], nonzero: tuple[bool, ...]
+) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+    joined = _with_saved_values(jaxpr, saved)
+    derived, nonzero_out = _in_two_parts(handle, joined, (False,) * len(saved) + nonzero)
+    return _computations_replaced(derived), nonzero_out
 
 
 def _in_two_parts(
     handle: LinearizeHandle, closed: ClosedJaxpr, nonzero: tuple[bool, ...]
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     """Return the primal program followed by the linear one, as one program."""
-    key = ("in two parts", nonzero)
-    if key not in closed.memo:
-        split = handle.linearize_jaxpr(closed, nonzero)
-        count = len(closed.in_avals)
+    return closed.derived(_joined_parts, handle, nonzero)
 
-        def both(*args: Any) -> list[Any]:
-            results = eval_closed(split.primal, *args[:count])
-            residuals = split.residuals(args[:count], results)
-            dots = eval_closed(split.linear, *residuals, *args[count:])
-            return [*results[: split.num_results], *dots]
 
-        avals = [*closed.in_avals, *tangent_avals(closed.in_avals, nonzero)]
-        jaxpr, consts = trace_to_jaxpr(both, avals, name=closed.jaxpr.name)
-        closed.memo[key] = ClosedJaxpr(jaxpr, consts), split.nonzero_out
-    return closed.memo[key]  # type: ignore[no-any-return]
+def _joined_parts(
+    closed: ClosedJaxpr, handle: LinearizeHandle, nonzero: tuple[bool, ...]
+) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+    split = handle.linearize_jaxpr(closed, nonzero)
+    count = len(closed.in_avals)
+
+    def both(*args: Any) -> list[Any]:
+        results = eval_closed(split.primal, *args[:count])
+        residuals = split.residuals(args[:count], results)
+        dots = eval_closed(split.linear, *residuals, *args[count:])
+        return [*results[: split.num_results], *dots]
+
+    avals = [*closed.in_avals, *tangent_avals(closed.in_avals, nonzero)]
+    return trace_to_closed(both, avals, name=closed.jaxpr.name), split.nonzero_out
 
 
 def _with_saved_values(jaxpr: ClosedJaxpr, saved: Sequence[Var]) -> ClosedJaxpr:
@@ -163,14 +168,13 @@ def with_calls_inlined(jaxpr: ClosedJaxpr) -> ClosedJaxpr:
     """
     if not any("inline" in eqn.primitive.rules for eqn in jaxpr.eqns):
         return jaxpr
-    if "inlined" not in jaxpr.memo:
+    return jaxpr.derived(_inlined)
 
-        def run(*args: Any) -> list[Any]:
-            return _eval_inlined(jaxpr, args)
 
-        inner, consts = trace_to_jaxpr(run, jaxpr.in_avals, name=jaxpr.jaxpr.name)
-        jaxpr.memo["inlined"] = ClosedJaxpr(inner, consts)
-    return jaxpr.memo["inlined"]  # type: ignore[no-any-return]
+def _inlined(jaxpr: ClosedJaxpr) -> ClosedJaxpr:
+    return trace_to_closed(
+        lambda *args: _eval_inlined(jaxpr, args), jaxpr.in_avals, name=jaxpr.jaxpr.name
+    )
 
 
 def _eval_inlined(jaxpr: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:

@@ -25,7 +25,7 @@ from xprim import (
     Zero,
     config,
     state,
-    trace_to_jaxpr,
+    trace_to_closed,
 )
 from xprim.kernels import Kernel, KernelTable, numpy_operand
 from xprim.numpy_kernels import numpy_function
@@ -213,7 +213,7 @@ def _backward_kernel(kernel: LinearizedKernel, key: Sequence[Any]) -> _BackwardK
         return [cts[linear.invars[k]] for k in numbers]
 
     avals = [*[v.aval for v in linear.constvars], *[a for a in key if a]]
-    program = ClosedJaxpr(*trace_to_jaxpr(backward, avals))
+    program = trace_to_closed(backward, avals)
     return _BackwardKernel(numpy_function(program), program, numbers)
 
 
@@ -243,10 +243,7 @@ class TransposeHandle:
           A program from the other arguments followed by the given cotangents to the nonzero
           cotangents of the linear arguments, and for each linear argument whether it is among them.
         """
-        key = ("transpose", tuple(linear), tuple(nonzero_cts), instantiate_all)
-        if key not in closed.memo:
-            closed.memo[key] = _transposed(closed, *key[1:])
-        return closed.memo[key]  # type: ignore[no-any-return]
+        return closed.derived(_transposed, tuple(linear), tuple(nonzero_cts), instantiate_all)
 
 
 TRANSPOSE_HANDLE = TransposeHandle()
@@ -269,5 +266,5 @@ def _transposed(
         nonzero_out.extend(instantiate_all or type(r) is not Zero for r in results)
         return [instantiate(r) for r, nz in zip(results, nonzero_out, strict=True) if nz]
 
-    jaxpr, consts = trace_to_jaxpr(backward, [*others, *ct_avals], name=closed.jaxpr.name)
-    return ClosedJaxpr(jaxpr, consts), tuple(nonzero_out)
+    program = trace_to_closed(backward, [*others, *ct_avals], name=closed.jaxpr.name)
+    return program, tuple(nonzero_out)

@@ -19,7 +19,6 @@ from xbatch.elementwise import resolved
 from xprim import (
     Array,
     ClosedJaxpr,
-    Jaxpr,
     Primitive,
     ShapedArray,
     Trace,
@@ -216,15 +215,12 @@ def closed_jaxprs(params: dict[str, Any]) -> list[ClosedJaxpr]:
 
 def axis_names(closed: ClosedJaxpr) -> frozenset[Any]:
     """Return the axis names that the collectives of a program and of its inner programs use."""
-    names: frozenset[Any] | None = closed.memo.get("axis_names")
-    if names is None:
-        names = closed.memo["axis_names"] = _axis_names_of(closed.jaxpr)
-    return names
+    return closed.derived(_axis_names)
 
 
-def _axis_names_of(jaxpr: Jaxpr) -> frozenset[Any]:
+def _axis_names(closed: ClosedJaxpr) -> frozenset[Any]:
     names: set[Any] = set()
-    for eqn in jaxpr.eqns:
+    for eqn in closed.jaxpr.eqns:
         if eqn.primitive.axis_param:
             names.update(eqn.params[eqn.primitive.axis_param])
         elif eqn.primitive.call_like:

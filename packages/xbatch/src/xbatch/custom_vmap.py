@@ -26,6 +26,7 @@ from xprim import (
     as_array,
     close_over,
     eval_closed,
+    trace_to_closed,
     trace_to_jaxpr,
 )
 from xprim.callables import check_function, look_like, name_of
@@ -269,7 +270,7 @@ def _jvp_of_rule(handle: JVPHandle, rule: FlatRule, mask: Sequence[bool]) -> Fla
             mapped_out.extend(outs_mapped)
             return outs
 
-        program = ClosedJaxpr(*trace_to_jaxpr(on_batches, [x.aval for x in primals]))
+        program = trace_to_closed(on_batches, [x.aval for x in primals])
         jvp_program, mask_out = handle.jvp_jaxpr(program, mask, True)
         results = eval_closed(jvp_program, *primals, *tangents)
         return results, [*mapped_out, *taken(mapped_out, mask_out)]
@@ -300,11 +301,12 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, call: Cl
 
 def _with_ignored_arguments(closed: ClosedJaxpr, avals: Sequence[Any]) -> ClosedJaxpr:
     """Return the program with leading arguments that it ignores."""
-    key = ("ignoring", tuple(avals))
-    if key not in closed.memo:
-        invars = [*[Var(a) for a in avals], *closed.jaxpr.invars]
-        closed.memo[key] = ClosedJaxpr(closed.jaxpr.replace(invars=invars), closed.consts)
-    return closed.memo[key]  # type: ignore[no-any-return]
+    return closed.derived(_ignoring, tuple(avals))
+
+
+def _ignoring(closed: ClosedJaxpr, avals: Sequence[Any]) -> ClosedJaxpr:
+    invars = [*[Var(a) for a in avals], *closed.jaxpr.invars]
+    return ClosedJaxpr(closed.jaxpr.replace(invars=invars), closed.consts)
 
 
 def _linear_rule(

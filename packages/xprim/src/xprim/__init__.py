@@ -89,7 +89,7 @@ from xprim.rules import (
     not_mapped,
     undefined,
 )
-from xprim.staging import JaxprTrace, JaxprTracer, close_over, trace_to_jaxpr
+from xprim.staging import JaxprTrace, JaxprTracer, close_over, trace_to_closed, trace_to_jaxpr
 from xprim.trace import (
     Trace,
     Tracer,
@@ -194,6 +194,7 @@ __all__ = [
     "state",
     "static_positions",
     "substituted",
+    "trace_to_closed",
     "trace_to_jaxpr",
     "typeof",
     "undefined",

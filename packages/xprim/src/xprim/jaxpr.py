@@ -13,8 +13,8 @@ Neighbours: `staging` builds jaxprs, `jaxpr_passes` rewrites them, `jaxpr_text` 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from xprim.array import ConcreteArray
 from xprim.avals import ShapedArray
@@ -28,6 +28,7 @@ __all__ = [
     "eval_jaxpr", "eval_closed", "subjaxprs", "check_jaxpr",
 ]  # fmt: skip
 
+T = TypeVar("T")
 Effects = frozenset[Any]
 
 
@@ -185,6 +186,13 @@ class ClosedJaxpr:
     def effects(self) -> Effects:
         """The effects of the jaxpr."""
         return self.jaxpr.effects
+
+    def derived(self, make: Callable[..., T], *args: Hashable) -> T:
+        """Return `make(self, *args)`, made once and kept in the memo: it dies with this program."""
+        key = (make, *args)
+        if key not in self.memo:
+            self.memo[key] = make(self, *args)
+        return self.memo[key]  # type: ignore[no-any-return]
 
     @property
     def literals(self) -> tuple[Any, ...]:

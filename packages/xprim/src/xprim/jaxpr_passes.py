@@ -69,14 +69,16 @@ def closed_without_dead_code(
       used: for each result, whether it is wanted; None wants all.
       keep_arguments: whether arguments stay although nothing needs them.
     """
-    key = ("dce", None if used is None else tuple(used), keep_arguments)
-    found = closed.memo.get(key)
-    if found is None:
-        jaxpr, needed = dead_code_removed(closed.jaxpr, used)
-        if keep_arguments:
-            jaxpr = jaxpr.replace(invars=closed.jaxpr.invars)
-        found = closed.memo[key] = (_used_constants(jaxpr, closed.consts), needed)
-    return found
+    return closed.derived(_live_program, None if used is None else tuple(used), keep_arguments)
+
+
+def _live_program(
+    closed: ClosedJaxpr, used: Sequence[bool] | None, keep_arguments: bool
+) -> tuple[ClosedJaxpr, list[bool]]:
+    jaxpr, needed = dead_code_removed(closed.jaxpr, used)
+    if keep_arguments:
+        jaxpr = jaxpr.replace(invars=closed.jaxpr.invars)
+    return _used_constants(jaxpr, closed.consts), needed
 
 
 def _used_constants(jaxpr: Jaxpr, consts: Sequence[Any]) -> ClosedJaxpr:

@@ -191,6 +191,13 @@ def trace_to_jaxpr(
     return finished
 
 
+def trace_to_closed(
+    fun: Callable[..., Sequence[Array]], avals: Sequence[ShapedArray], *, name: str = ""
+) -> ClosedJaxpr:
+    """Run `fun` on tracers as `trace_to_jaxpr` does; return the program with its constants."""
+    return ClosedJaxpr(*trace_to_jaxpr(fun, avals, name=name))
+
+
 def close_over(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:
     """Turn constants that are tracers into leading arguments.
 

@@ -18,11 +18,10 @@ import numpy as np
 from xprim import dtypes
 from xprim.array import ConcreteArray
 from xprim.avals import shaped_array
-from xprim.jaxpr import ClosedJaxpr
 from xprim.kernels import Refusal
 from xprim.numpy_kernels import numpy_function, same_elements
 from xprim.primitive import Primitive, get_primitive
-from xprim.staging import trace_to_jaxpr
+from xprim.staging import trace_to_closed
 from xprim.trace import state
 
 __all__ = ["Tolerance", "EXACT", "Sample", "SampleTable", "check_shape", "check_ufunc"]
@@ -109,9 +108,9 @@ def check_ufunc(primitive: Primitive | str, sample: Sample) -> None:
     if isinstance(primitive, str):
         primitive = get_primitive(primitive)
     arrays, params = sample.arrays(), dict(sample.params)
-    traced = trace_to_jaxpr(lambda *xs: primitive.bind(*xs, **params), [x.aval for x in arrays])
+    program = trace_to_closed(lambda *xs: primitive.bind(*xs, **params), [x.aval for x in arrays])
     try:
-        kernel = numpy_function(ClosedJaxpr(*traced))
+        kernel = numpy_function(program)
     except Refusal:
         return
     hosts = [x.to_host() for x in arrays]

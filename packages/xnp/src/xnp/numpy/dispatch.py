@@ -30,7 +30,6 @@ from xnp.primitives.memory_order import for_memory_order
 from xnp.primitives.table import NATIVE
 from xprim import (
     EAGER,
-    ClosedJaxpr,
     ConcreteArray,
     Equation,
     Var,
@@ -40,6 +39,7 @@ from xprim import (
     scalar_array,
     shaped_array,
     state,
+    trace_to_closed,
     trace_to_jaxpr,
 )
 from xprim.kernels import Kernel, KernelTable, Refusal, numpy_operand
@@ -212,7 +212,7 @@ def _host_kernel(function: Callable[..., Any], operands: tuple[Any, ...]) -> Ker
         single = not isinstance(results, tuple | list)
         return (results,) if single else results
 
-    program = ClosedJaxpr(*trace_to_jaxpr(flat, avals))
+    program = trace_to_closed(flat, avals)
     run = numpy_function(program, single=single)
     return Kernel(run, program.out_avals[0] if single else program.out_avals)
 
