@@ -69,6 +69,19 @@ def test_public_functions_and_classes_have_docstrings(package):
     assert not bare
 
 
+def test_the_page_of_modules_says_every_module_in_one_sentence():
+    page = (ROOT / "docs" / "design" / "modules.md").read_text()
+    (packages,) = re.findall(r"^<!-- modules-of: (.+) -->$", page, re.MULTILINE)
+    assert packages.split() == list(FLOOR_BY_PACKAGE)
+    rows = generated_parts.modules_of(packages).split("\n")
+    sentences = {r.split(" | ")[0].strip("| `"): r.split(" | ")[-1] for r in rows if "`" in r}
+    for path in ROOT.glob("packages/*/src/**/*.py"):
+        parts = path.relative_to(ROOT).with_suffix("").parts[3:]
+        module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        sentence = sentences[module].removesuffix(" |")
+        assert sentence.endswith((".", ":")), f"{module} begins with no sentence: {sentence!r}"
+
+
 def test_a_name_that_is_not_shown_is_found():
     page = generated_parts.reference_of("xbatch")
     assert "xbatch.vmap" in generated_parts.names_in(page)

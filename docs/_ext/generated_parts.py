@@ -5,6 +5,8 @@ A comment in a Markdown page is replaced by Markdown before the page is parsed:
 - `<!-- reference-of: xad -->`: a section with the public names of the package and of each public
   module below it. A module is public when it declares `__all__` and no part of its name begins with
   an underscore.
+- `<!-- modules-of: xad xbatch -->`: a section for each package: its modules, each with the first
+  sentence of its docstring, and a mark when it is public.
 - `<!-- namespace-of: xstack -->`: a table of the names that a re-exporting package shows, with
   their homes.
 - `<!-- output-of: xprim --kind jvp -->`: what `python -m xprim --kind jvp` prints.
@@ -12,6 +14,7 @@ A comment in a Markdown page is replaced by Markdown before the page is parsed:
   is Markdown.
 """
 
+import ast
 import importlib
 import importlib.util
 import inspect
@@ -25,7 +28,7 @@ from typing import Any
 
 _ROOT = Path(__file__).resolve().parents[2]
 _PART = re.compile(
-    r"^<!-- (reference-of|namespace-of|output-of|markdown-of): (.+?) -->$", re.MULTILINE
+    r"^<!-- (reference-of|modules-of|namespace-of|output-of|markdown-of): (.+?) -->$", re.MULTILINE
 )
 _DECLARES_ALL = re.compile(r"^__all__\b", re.MULTILINE)
 
@@ -44,17 +47,44 @@ def reference_of(package: str) -> str:
     return "\n".join(section for section in sections if section)
 
 
+def modules_of(packages: str) -> str:
+    """Return a table for each package: its modules in one sentence each."""
+    sections = []
+    for package in packages.split():
+        rows = [f"## `{package}`\n", "| module | public | what it is |", "|---|---|---|"]
+        for module, path in _modules(package):
+            mark = "x" if _is_public(module, path) else ""
+            rows.append(f"| `{module}` | {mark} | {first_sentence(path.read_text())} |")
+        sections.append("\n".join(rows))
+    return "\n\n".join(sections)
+
+
+def first_sentence(source: str) -> str:
+    """Return the first line of a module's docstring, as a cell of a table."""
+    text = ast.get_docstring(ast.parse(source)) or ""
+    return text.partition("\n")[0].replace("|", "\\|")
+
+
 def public_modules(package: str) -> Iterator[str]:
     """Yield the dotted names of the public modules of a package."""
+    for module, path in _modules(package):
+        if _is_public(module, path):
+            yield module
+
+
+def _modules(package: str) -> Iterator[tuple[str, Path]]:
     spec = importlib.util.find_spec(package)
     for folder in (spec.submodule_search_locations or []) if spec else []:
         for path in sorted(Path(folder).rglob("*.py"), key=lambda p: p.with_suffix("").parts):
             parts = [package, *path.relative_to(folder).with_suffix("").parts]
             if parts[-1] == "__init__":
                 parts.pop()
-            is_private = any(part.startswith("_") for part in parts)
-            if not is_private and _DECLARES_ALL.search(path.read_text()):
-                yield ".".join(parts)
+            yield ".".join(parts), path
+
+
+def _is_public(module: str, path: Path) -> bool:
+    is_private = any(part.startswith("_") for part in module.split("."))
+    return not is_private and _DECLARES_ALL.search(path.read_text()) is not None
 
 
 def namespace_of(package: str) -> str:
@@ -84,6 +114,7 @@ def _printed_by(*arguments: str) -> str:
 
 MAKER_BY_PART: dict[str, Callable[[str], str]] = {
     "reference-of": reference_of,
+    "modules-of": modules_of,
     "namespace-of": namespace_of,
     "output-of": output_of,
     "markdown-of": markdown_of,

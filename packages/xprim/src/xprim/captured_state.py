@@ -124,7 +124,7 @@ def difference(before: Any, after: Any) -> str:
     """Say in what two states (or keys) differ; empty if they are equal.
 
     Returns:
-      `global scale: 2.0 became 3.0`, or what is known of it.
+      A text as "global scale: 2.0 became 3.0", or what is known of it.
     """
     if before == after:
         return ""

@@ -239,7 +239,7 @@ class NumpyCall:
 
     Attributes:
       function: of NumPy; it gives one array, or a NumPy scalar in place of one of rank 0.
-      arguments: constants and `Operand`s; None for the operands in their order.
+      arguments: constants, and an `Operand` for each operand; None for the operands in their order.
       specialize: for a ufunc, from the abstract values of the operands, as they are before NumPy
         broadcasts them, and that of the result to the function that is called in its place.
     """
