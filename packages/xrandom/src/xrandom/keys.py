@@ -74,16 +74,18 @@ def words_of(key: Any, operation: str) -> Any:
     return words
 
 
-def keys_like(key: Any, words: Any) -> Any:
+def keys_like(key: Any, words: Any) -> Array:
     """Return the keys of some words, in the form of another key."""
-    return _keys(words) if isinstance(key, Array) and key.aval.dtype is KEY_DTYPE else words
+    typed = isinstance(key, Array) and key.aval.dtype is KEY_DTYPE
+    return _keys(words) if typed else words
 
 
-def _keys(words: Any) -> Any:
+def _keys(words: Any) -> Array:
     """Return the array of keys of dtype `key<fry>` with these words."""
     if type(words) is ConcreteArray:
         return wrapped(words, _keys_aval(words.aval))
-    return wrap_p.bind(words, dtype=KEY_DTYPE)[0]
+    keys: Array = wrap_p.bind(words, dtype=KEY_DTYPE)[0]
+    return keys
 
 
 @functools.lru_cache(maxsize=4096)
@@ -160,7 +162,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
       [0, 7]
     """
     _check_impl("key", impl, dtype)
-    return _keys(_seeded(seed, "key"))  # type: ignore[no-any-return]
+    return _keys(_seeded(seed, "key"))
 
 
 def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
@@ -279,15 +281,15 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     _check_impl("wrap_key_data", impl, dtype)
     words = as_array(key_bits_array, what="wrap_key_data: the words")
     _check_words(words, "wrap_key_data")
-    return _keys(words)  # type: ignore[no-any-return]
+    return _keys(words)
 
 
 def clone(key: Any) -> Array:
     """Return the same key again, which `config.debug_key_reuse` then counts as a new one."""
-    return keys_like(key, key_data(key))  # type: ignore[no-any-return]
+    return keys_like(key, key_data(key))
 
 
-def split(key: Any, num: int | Sequence[int] = 2) -> Any:
+def split(key: Any, num: int | Sequence[int] = 2) -> Array:
     """Make new keys of one, which must not be used any more.
 
     Args:
@@ -315,7 +317,7 @@ def _split_shape(num: Any) -> tuple[int, ...]:
     return checked_shape(num, "split")
 
 
-def fold_in(key: Any, data: Any) -> Any:
+def fold_in(key: Any, data: Any) -> Array:
     """Make a new key of a key and a number; different numbers give independent keys.
 
     Args:
