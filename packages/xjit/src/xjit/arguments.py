@@ -9,12 +9,12 @@ Neighbours: `jit` and `stages` use both.
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import xtree
-from xjit.parameters import Roles
 from xprim import Array, ShapedArray, as_array, config, shaped_array, state
 from xprim.callables import name_of
 from xprim.host_memory import refuse_masked
@@ -24,7 +24,7 @@ from xprim.wording import brief, described
 Names = Callable[[], Sequence[str]]
 
 
-class Signature(Roles):
+class Signature:
     """Which arguments of a function are static and which are donated.
 
     Args:
@@ -116,23 +116,16 @@ class Signature(Roles):
             return place in self.donate_names
         return place in self.donate_nums or place - count in self.donate_nums
 
-    def split(
-        self, args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> tuple[list[Any], Any, tuple[Any, ...], Hashable]:
-        """Take one call apart.
-
-        Returns:
-          The leaves of the traced arguments, their structure, pairs of position (or name) and value
-          of the static arguments, and a hashable key of these.
-        """
+    def split(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
+        """Take one call apart."""
         if not self.has_static:
             leaves, tree = self.flatten((args, kwargs))
-            return leaves, tree, (), ()
-        nums = {i + len(args) if i < 0 else i for i in self.static_nums}
+            return Arguments(self, leaves, tree, (), (), len(args))
+        count = len(args)
         fixed: list[tuple[Any, Any]] = []
         dynamic = []
         for i, value in enumerate(args):
-            if i in nums:
+            if self.is_static(i, count):
                 fixed.append((i, value))
             else:
                 dynamic.append(value)
@@ -144,7 +137,7 @@ class Signature(Roles):
                 named[key] = value
         statics = tuple([(where, self._static_key(where, value)) for where, value in fixed])
         leaves, tree = self.flatten((tuple(dynamic), named))
-        return leaves, tree, tuple(fixed), statics
+        return Arguments(self, leaves, tree, tuple(fixed), statics, len(args))
 
     def _static_key(self, where: Any, value: Any) -> Hashable:
         try:
@@ -247,6 +240,16 @@ class Arguments:
                     f"{signature.api}: the argument {name} of {signature.name}: {error}"
                 ) from None
         return found
+
+    def signature_without_static(self) -> Signature:
+        """Return the signature of a function of the traced arguments alone."""
+        signature, count = copy.copy(self.signature), self.num_args
+        fixed = {where for where, _ in self.fixed}
+        traced = [i for i in range(count) if i not in fixed]
+        donated = [new for new, i in enumerate(traced) if signature.is_donated(i, count)]
+        signature.static_nums, signature.static_names = (), frozenset()
+        signature.donate_nums = tuple(donated)
+        return signature
 
     def without_leaves(self) -> Arguments:
         """Return the same call without its arrays, to be kept."""

@@ -92,8 +92,7 @@ class Calls(abc.ABC):
         try:
             if _values.disable_jit and self.obeys_disable_jit:
                 return self.fun(*args, **kwargs)
-            leaves, tree, fixed, statics = self.signature.split(args, kwargs)
-            arguments = Arguments(self.signature, leaves, tree, fixed, statics, len(args))
+            arguments = self.signature.split(args, kwargs)
             arrays = arguments.arrays()
             is_eager = state.trace is EAGER and not any(isinstance(x, Tracer) for x in arrays)
             key = arguments.key([x.aval for x in arrays], in_axes=not is_eager)
@@ -175,8 +174,7 @@ class Calls(abc.ABC):
 
     def trace(self, *args: Any, **kwargs: Any) -> TracedFunction:
         """Trace the function for arguments (arrays, or shapes and dtypes) and stop there."""
-        leaves, tree, fixed, statics = self.signature.split(args, kwargs)
-        arguments = Arguments(self.signature, leaves, tree, fixed, statics, len(args))
+        arguments = self.signature.split(args, kwargs)
         key = arguments.key(arguments.avals())
         traced, place = self.traces.find(key, arguments)
         if traced is None:

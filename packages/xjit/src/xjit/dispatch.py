@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import xtree
+from xjit.arguments import Signature
 from xjit.deleted import DeletedBuffer
 from xjit.dispatch_code import function_maker
 from xjit.operands import (
@@ -45,7 +46,6 @@ from xjit.parameters import (
     Code,
     FixedParameters,
     Place,
-    Roles,
     fixed_parameters,
     given_text,
     leaf_order,
@@ -79,7 +79,7 @@ class Dispatcher:
     """The front of one compiled function. The long way of a call fills it.
 
     Args:
-      roles: which arguments are static and which donated.
+      signature: says which arguments are static and which donated.
       deleted: stands for the buffers of donated arguments.
 
     Attributes:
@@ -90,12 +90,12 @@ class Dispatcher:
     """
 
     __slots__ = ("__weakref__", "_inline_cache", "_parameters", "_slow", "entries",
-                 "deleted", "roles", "specializations")  # fmt: skip
+                 "deleted", "signature", "specializations")  # fmt: skip
 
     _slow: Any
 
-    def __init__(self, roles: Roles, deleted: DeletedBuffer) -> None:
-        self.roles = roles
+    def __init__(self, signature: Signature, deleted: DeletedBuffer) -> None:
+        self.signature = signature
         self.deleted = deleted
         self.entries: Entries = {}
         self.specializations: dict[Any, Specialization] = {}
@@ -119,7 +119,7 @@ class Dispatcher:
           parameters: of the function; None takes any.
         """
         self._slow = weakref.ref(slow)  # the function holds it, and it holds this
-        fixed = self._parameters = fixed_parameters(parameters, self.roles)
+        fixed = self._parameters = fixed_parameters(parameters, self.signature)
         if fixed is None:
             return _function_of_any(self, slow)
         self._inline_cache[0] = (None,) * (len(fixed.kinds) + 6)
@@ -184,7 +184,7 @@ class Dispatcher:
     def _kind(self, x: Any, place: Place, count: int) -> str:
         if type(x) is Absent:
             return ABSENT
-        return STATIC if self.roles.is_static(place, count) else kind_of(x)
+        return STATIC if self.signature.is_static(place, count) else kind_of(x)
 
     @property
     def _go_on(self) -> Slow:
@@ -197,8 +197,8 @@ class Dispatcher:
         return go_on
 
     def _donated(self, places: Sequence[Place], count: int = 0) -> frozenset[int]:
-        roles = self.roles
-        return frozenset([i for i, p in enumerate(places) if roles.is_donated(p, count)])
+        signature = self.signature
+        return frozenset([i for i, p in enumerate(places) if signature.is_donated(p, count)])
 
     def _made(
         self, code: Code, donated: frozenset[int], entries: Entries, slow: Slow

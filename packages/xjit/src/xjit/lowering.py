@@ -67,6 +67,7 @@ class LoweredProgram:
       in_avals: the abstract values of the kept arguments.
       out_avals: the abstract values of the results.
       callbacks: the Python functions that it calls.
+      platform: what it is written for.
     """
 
     name: str
@@ -78,6 +79,7 @@ class LoweredProgram:
     in_avals: tuple[ShapedArray, ...]
     out_avals: tuple[ShapedArray, ...]
     callbacks: tuple[Callable[..., Any], ...]
+    platform: str
 
     @property
     def text(self) -> str:
@@ -130,6 +132,7 @@ def lower(
         in_avals=tuple([closed.in_avals[i] for i in kept]),
         out_avals=smaller.out_avals,
         callbacks=tuple(module.callbacks),
+        platform=platform,
     )
 
 

@@ -13,6 +13,7 @@ import keyword
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from xjit.arguments import Signature
 from xjit.operands import ABSENT, ARRAY, STATIC
 
 Place = int | str
@@ -20,20 +21,6 @@ Place = int | str
 
 MAX_PARAMETERS = 32
 NO_LEAVES = frozenset((STATIC, ABSENT))
-
-
-class Roles:
-    """Which arguments are static and which donated, by place; for a function without any."""
-
-    __slots__ = ()
-
-    def is_static(self, place: Place, count: int) -> bool:
-        """Return whether the argument at a place is static, of `count` positional ones."""
-        return False
-
-    def is_donated(self, place: Place, count: int) -> bool:
-        """Return whether the argument at a place is donated, of `count` positional ones."""
-        return False
 
 
 class Absent:
@@ -74,17 +61,17 @@ class FixedParameters:
 
     Args:
       parameters: those that `inspect` shows, none of them variable.
-      roles: which of them are static.
+      signature: says which of them are static.
     """
 
     __slots__ = ("_order", "_positions", "has_defaults", "kinds", "names", "places", "text")
 
-    def __init__(self, parameters: Sequence[inspect.Parameter], roles: Roles) -> None:
+    def __init__(self, parameters: Sequence[inspect.Parameter], signature: Signature) -> None:
         self.names = tuple([p.name for p in parameters])
         self.places: list[Place] = [
             p.name if p.kind is p.KEYWORD_ONLY else i for i, p in enumerate(parameters)
         ]
-        self.kinds = tuple([STATIC if roles.is_static(p, 0) else ARRAY for p in self.places])
+        self.kinds = tuple([STATIC if signature.is_static(p, 0) else ARRAY for p in self.places])
         self._order = leaf_order(self.places, self.kinds)
         self._positions = {name: i for i, name in enumerate(self.names)}
         self.has_defaults = any(p.default is not p.empty for p in parameters)
@@ -128,7 +115,7 @@ def _text(parameters: Sequence[inspect.Parameter]) -> str:
 
 
 def fixed_parameters(
-    parameters: Sequence[inspect.Parameter] | None, roles: Roles
+    parameters: Sequence[inspect.Parameter] | None, signature: Signature
 ) -> FixedParameters | None:
     """Return the parameters, if they are few, none is variable, and a name says what a place does.
 
@@ -140,11 +127,11 @@ def fixed_parameters(
         return None
     for i, p in enumerate(parameters):
         if p.kind is p.POSITIONAL_OR_KEYWORD and (
-            roles.is_static(i, 0) != roles.is_static(p.name, 0)
-            or roles.is_donated(i, 0) != roles.is_donated(p.name, 0)
+            signature.is_static(i, 0) != signature.is_static(p.name, 0)
+            or signature.is_donated(i, 0) != signature.is_donated(p.name, 0)
         ):
             return None
-    return FixedParameters(parameters, roles)
+    return FixedParameters(parameters, signature)
 
 
 def _is_simple(p: inspect.Parameter) -> bool:

@@ -28,6 +28,10 @@ from xprim import ConcreteArray, ShapedArray, config
 __all__ = ["OneDevice", "Placement", "committed_to", "default_placement"]
 
 
+Bring = Callable[[Sequence[ConcreteArray]], tuple[list[Any], Callable[[list[Any]], None] | None]]
+"""From the arguments of a program to their buffers, and what wants to see its results, or None."""
+
+
 class Placement(abc.ABC):
     """Where a program runs, and how its arguments and results are spread there.
 
@@ -62,7 +66,7 @@ class Placement(abc.ABC):
         return executable.starter
 
     @abc.abstractmethod
-    def arguments(self, lowered: LoweredProgram) -> Arguments:
+    def bring(self, lowered: LoweredProgram) -> Bring:
         """Return what brings the arguments of a program to the devices."""
 
     @abc.abstractmethod
@@ -82,26 +86,7 @@ class Placement(abc.ABC):
         return [ConcreteArray(None, a, out) for a, out in zip(avals, outs, strict=True)]
 
 
-class Arguments(abc.ABC):
-    """Brings the arguments of one program to its devices."""
-
-    __slots__ = ()
-
-    @abc.abstractmethod
-    def buffers(self, arrays: Sequence[ConcreteArray]) -> tuple[list[Any], Any]:
-        """Return the buffers of the arguments, and what `started` wants to know."""
-
-    @abc.abstractmethod
-    def started(self, memory: Any, outs: list[Any]) -> None:
-        """Take note that the program that reads the buffers has been started.
-
-        Args:
-          memory: what `buffers` returned, where it is not None.
-          outs: the results.
-        """
-
-
-class OneDevice(Placement, Arguments):
+class OneDevice(Placement):
     """A program on one device, or data that is there.
 
     Attributes:
@@ -118,16 +103,9 @@ class OneDevice(Placement, Arguments):
         self.sharding = gateway.placement((device,)) if committed else gateway.uncommitted(device)
         super().__init__((device,))
 
-    def arguments(self, lowered: LoweredProgram) -> Arguments:
+    def bring(self, lowered: LoweredProgram) -> Bring:
         """Return what brings the arguments of a program to the device."""
-        return self
-
-    def buffers(self, arrays: Sequence[ConcreteArray]) -> tuple[list[Any], None]:
-        """Return the buffers of the arguments."""
-        return buffers_at(self, arrays), None
-
-    def started(self, memory: Any, outs: list[Any]) -> None:
-        """Take note of nothing: the buffers are those of the arguments."""
+        return lambda arrays: (buffers_at(self, arrays), None)
 
     def constants(self, constants: Sequence[ConcreteArray]) -> list[Any]:
         """Return the buffers of what the program captured."""

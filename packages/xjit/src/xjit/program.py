@@ -39,7 +39,7 @@ class DeviceKernel:
       avals_out: the abstract values of the results.
     """
 
-    __slots__ = ("__weakref__", "_arg_names", "_arguments", "_constants", "_num_arguments",
+    __slots__ = ("__weakref__", "_arg_names", "_bring", "_constants", "_num_arguments",
                  "donated", "executable", "handlers", "kept", "name", "avals_out", "placement",
                  "start")  # fmt: skip
 
@@ -56,7 +56,7 @@ class DeviceKernel:
         self.start: Callable[..., Any] = placement.starter(self.executable, lowered)
         self._arg_names = program.arg_names
         self._num_arguments = len(program.closed.in_avals)
-        self._arguments = placement.arguments(lowered)
+        self._bring = placement.bring(lowered)
         self._constants = placement.constants(lowered.constants)
         gateway.startable(self)
 
@@ -66,13 +66,13 @@ class DeviceKernel:
         if self.donated:
             self._check_passed_once(arrays)
         used = arrays if len(kept) == len(arrays) else [arrays[i] for i in kept]
-        buffers, memory = self._arguments.buffers(used)
+        buffers, note_results = self._bring(used)
         try:
             outs = self.start([*self._constants, *buffers]).consume_with_handlers(self.handlers)
         except gateway.RuntimeFailure as error:
             gateway.fail(self.name, "the program could not be started", error)
-        if memory is not None:
-            self._arguments.started(memory, outs)
+        if note_results is not None:
+            note_results(outs)
         for i in self.donated:
             give_up(arrays[i], DeletedBuffer(f"was donated to {self.name}"))
         return self.placement.results(outs, self.avals_out)
@@ -190,11 +190,12 @@ class Program:
 
         Args:
           placement: where it runs.
-          lowered: the text for it, where it is written already.
+          lowered: its text, where that is written already.
         """
         found = self.kernels.get(placement)
         if found is None:
-            lowered = lowered or self.lowered(placement)
+            if lowered is None or lowered.platform != placement.platform:
+                lowered = self.lowered(placement)
             found = self.kernels[placement] = DeviceKernel(self, placement, lowered)
         return found
 

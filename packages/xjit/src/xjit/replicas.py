@@ -20,7 +20,7 @@ import numpy as np
 from xjit import jaxlib_gateway as gateway
 from xjit.deleted import DeletedBuffer, raise_deleted
 from xjit.lowering import LoweredProgram
-from xjit.placement import Arguments, Placement
+from xjit.placement import Bring, Placement
 from xprim import ConcreteArray, ShapedArray, shaped_array
 from xtree.locks import forkable_lock
 
@@ -72,7 +72,7 @@ class Replicas(Placement):
         smallest = _smallest(lowered)
         return lambda buffers: _Turn(start, buffers, smallest)
 
-    def arguments(self, lowered: LoweredProgram) -> Arguments:
+    def bring(self, lowered: LoweredProgram) -> Bring:
         """Return what brings the arguments of a program to the devices."""
         return _Spread(self, lowered)
 
@@ -103,7 +103,7 @@ replicas = functools.lru_cache(maxsize=4096)(Replicas)
 """`Replicas`, one object for each placement of the last 4096."""
 
 
-class _Spread(Arguments):
+class _Spread:
     """Spreads the arguments of one program over the devices of its replicas.
 
     Small host arrays are written to memory that the devices have already: for each argument there
@@ -122,15 +122,17 @@ class _Spread(Arguments):
         self._has_memory = [bool(lowered.out_avals) and i not in donated for i in lowered.kept]
         self._smallest = _smallest(lowered)
 
-    def buffers(self, arrays: Sequence[ConcreteArray]) -> tuple[list[Any], Any]:
-        """Return the buffers of the arguments, and the memory that was written for them."""
+    def __call__(
+        self, arrays: Sequence[ConcreteArray]
+    ) -> tuple[list[Any], Callable[[list[Any]], None] | None]:
+        """Return the buffers of the arguments, and what notes who reads the memory of theirs."""
         written: dict[int, Any] = {}
-        return [self._spread(i, x, written) for i, x in enumerate(arrays)], written or None
+        buffers = [self._spread(i, x, written) for i, x in enumerate(arrays)]
+        return buffers, functools.partial(self._note_reader, written) if written else None
 
-    def started(self, memory: dict[int, Any], outs: list[Any]) -> None:
-        """Note which program reads the memory."""
-        for i, (pieces, buffer) in memory.items():
-            self._memory[i] = pieces, buffer, outs[self._smallest]
+    def _note_reader(self, written: dict[int, Any], outs: list[Any]) -> None:
+        for i, (memory, buffer) in written.items():
+            self._memory[i] = memory, buffer, outs[self._smallest]
 
     def _spread(self, i: int, x: ConcreteArray, written: dict[int, Any]) -> Any:
         """Return the buffer of an argument; memory that is written for it is added."""

@@ -29,7 +29,7 @@ from xjit.deleted import DeletedBuffer
 from xjit.dispatch import Dispatcher
 from xjit.jaxlib_gateway import default_device
 from xjit.lowering import LoweredProgram
-from xjit.parameters import Place, Roles, parameters_named
+from xjit.parameters import parameters_named
 from xjit.placement import OneDevice, Placement, common_placement, default_placement, moved
 from xjit.program import DeviceKernel, Program
 from xprim import ClosedJaxpr, ShapedArray, ShapeDtypeStruct, Tracer, config
@@ -100,10 +100,6 @@ class TracedFunction:
         self._out_placement = out_placement
 
     @property
-    def _placement(self) -> Placement:
-        return self._program.placement or default_placement()
-
-    @property
     def in_avals(self) -> Any:
         """The tree (args, kwargs) of abstract values."""
         return self.in_tree.unflatten(self._avals)
@@ -111,9 +107,10 @@ class TracedFunction:
     @property
     def out_info(self) -> Any:
         """The tree of shapes and dtypes of the result."""
+        avals, placement = self.jaxpr.out_avals, self._program.placement
         return self.out_tree.unflatten([
             ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
-            for a in self._placement.avals(self.jaxpr.out_avals)
+            for a in (avals if placement is None else placement.avals(avals))
         ])  # fmt: skip
 
     def lower(self, *, lowering_platforms: tuple[str, ...] | None = None) -> Lowered:
@@ -127,28 +124,36 @@ class TracedFunction:
                 "lower: a program is written for one platform at a time."
                 f"\n  got       lowering_platforms={lowering_platforms!r}"
             )
-        placement = self._placement
+        placement = self._program.placement or default_placement()
         platform = placement.platform
         if lowering_platforms is not None:
             platform = str(default_device(lowering_platforms[0]).platform)
-        return Lowered(self, self._program.lowered(placement, platform), platform)
+        return Lowered(self, self._program.lowered(placement, platform), placement)
 
 
 Traced = TracedFunction
 
 
-class Lowered:
-    """A program as StableHLO text."""
+class _Stage:
+    """What is known of a function from its trace on."""
 
-    def __init__(self, traced: TracedFunction, lowered: LoweredProgram, platform: str) -> None:
-        self._traced = traced
-        self._lowered = lowered
-        self._platform = platform
+    _traced: TracedFunction
 
     in_tree = property(lambda self: self._traced.in_tree)
     out_tree = property(lambda self: self._traced.out_tree)
     in_avals = property(lambda self: self._traced.in_avals)
     out_info = property(lambda self: self._traced.out_info)
+
+
+class Lowered(_Stage):
+    """A program as StableHLO text."""
+
+    def __init__(
+        self, traced: TracedFunction, lowered: LoweredProgram, placement: Placement
+    ) -> None:
+        self._traced = traced
+        self._lowered = lowered
+        self._placement = placement
 
     @property
     def args_info(self) -> Any:
@@ -172,17 +177,17 @@ class Lowered:
 
     def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
         """Compile the program, with settings of XLA by name."""
-        program, placement = self._traced._program, self._traced._placement
+        program = self._traced._program
         if compiler_options:
             program = program.with_options({**(program.options or {}), **compiler_options})
-        lowered = self._lowered if self._platform == placement.platform else None
-        return Compiled(self._traced, program, program.kernel(placement, lowered))
+        kernel = program.kernel(self._placement, self._lowered)
+        return Compiled(self._traced, program, kernel)
 
     def __repr__(self) -> str:
         return f"Lowered({self._traced.fun_name}, {len(self._lowered.text)} characters)"
 
 
-class Compiled:
+class Compiled(_Stage):
     """A compiled program, to be called with arguments of the shapes it was made for."""
 
     def __init__(self, traced: TracedFunction, program: Program, kernel: DeviceKernel) -> None:
@@ -190,18 +195,13 @@ class Compiled:
         self._program = program
         self._kernel = kernel
         self._dispatcher = Dispatcher(
-            _RolesWithoutStatic(traced._arguments),
+            traced._arguments.signature_without_static(),
             DeletedBuffer(f"was donated to {traced.fun_name}"),
         )
         args_tree, kwargs_tree = traced.in_tree.children()
         self._num_args, self._names = len(args_tree.children()), set(kwargs_tree.node_data()[1])
         parameters = parameters_named(self._num_args, self._names)
         self._dispatch = self._dispatcher.function(self._checked_call, parameters)
-
-    in_tree = property(lambda self: self._traced.in_tree)
-    out_tree = property(lambda self: self._traced.out_tree)
-    in_avals = property(lambda self: self._traced.in_avals)
-    out_info = property(lambda self: self._traced.out_info)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program; static arguments are left out.
@@ -289,21 +289,3 @@ class Compiled:
 
     def __repr__(self) -> str:
         return f"Compiled({self._traced.fun_name})"
-
-
-class _RolesWithoutStatic(Roles):
-    """Which arguments of a compiled function are donated: the static ones are left out."""
-
-    __slots__ = ("_num_args", "_positions", "_signature")
-
-    def __init__(self, arguments: Arguments) -> None:
-        fixed = {where for where, _ in arguments.fixed}
-        self._num_args = arguments.num_args
-        self._positions = [i for i in range(arguments.num_args) if i not in fixed]
-        self._signature = arguments.signature
-
-    def is_donated(self, place: Place, count: int) -> bool:
-        """Return whether the argument at a place is donated, of `count` positional ones."""
-        if not isinstance(place, str):
-            place = self._positions[place]
-        return self._signature.is_donated(place, self._num_args)
