@@ -13,6 +13,7 @@ import pytest
 
 from xjit import jaxlib_gateway as gateway, jit
 from xprim import as_array, config
+from xprim.kernels import log
 
 X = np.arange(4, dtype=np.float32)
 Y = np.array([2.0, -1.0, 0.5, 4.0], np.float32)
@@ -446,6 +447,13 @@ def test_a_compiled_function_is_not_transformed() -> None:
         jit(lambda v: compiled(v) + 1)(X)
     assert _slow_calls_of_compiled(compiled, lambda: compiled(X)) == 1
     assert _slow_calls_of_compiled(compiled, lambda: compiled(X)) == 0
+
+
+def test_the_log_says_which_argument_has_no_short_way(caplog: Any) -> None:
+    f = jit(lambda a, z: a * z)
+    with log("kernels"), caplog.at_level("WARNING", "xprim.kernels"):
+        f(X, 1j)
+    assert "calls: no kernel for <lambda>: the argument z is a complex" in caplog.text
 
 
 # --- counts that do not depend on the machine ---------------------------------------------------

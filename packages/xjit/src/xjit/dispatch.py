@@ -51,8 +51,9 @@ from xjit.parameters import (
     leaf_order,
 )
 from xprim import ShapedArray, config
-from xprim.kernels import forget_with_kernels
+from xprim.kernels import Refusal, forget_with_kernels, log_refusal
 from xprim.static_keys import static_key
+from xprim.wording import described
 
 Slow = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 Entries = dict[Any, tuple[Any, ...]]
@@ -129,7 +130,7 @@ class Dispatcher:
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], avals: Sequence[ShapedArray],
         context: Any, entry: tuple[Any, ...],
     ) -> None:  # fmt: skip
-        """Have calls with such arguments take the short way, if there is one for them.
+        """Have calls with such arguments take the short way; where it has none, say so in the log.
 
         Args:
           args: the positional arguments.
@@ -138,41 +139,48 @@ class Dispatcher:
           context: the options of this thread when it was called.
           entry: as the values of `entries`, whose placement is on one device.
         """
+        try:
+            self._add(args, kwargs, avals, context, entry)
+        except Refusal as refusal:
+            log_refusal("calls", self.signature.name, str(refusal))
+
+    def _add(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], avals: Sequence[ShapedArray],
+        context: Any, entry: tuple[Any, ...],
+    ) -> None:  # fmt: skip
         places: list[Place] = [*range(len(args)), *kwargs]
         values: Sequence[Any] = [*args, *kwargs.values()]
         if len(values) > MAX_PARAMETERS:
-            return
+            raise Refusal(f"it has {len(values)} arguments")
         types: tuple[Any, ...] = (*map(type, args), *kwargs, *map(type, kwargs.values()))
-        if self._parameters is not None:
-            places, values = self._parameters.bound(places, values)
-            types = tuple(map(type, values))
-        count = len(args)
-        kinds = [self._kind(x, p, count) for x, p in zip(values, places, strict=True)]
-        cached = config.values.cached_context
-        if UNKNOWN in kinds or cached[1] is not context:
-            return
-        donated = self._donated(places, count)
         fixed = self._parameters
+        if fixed is not None:
+            places, values = fixed.bound(places, values)
+            types = tuple(map(type, values))
+        kinds = [self._kind(x, p, len(args)) for x, p in zip(values, places, strict=True)]
+        cached = config.values.cached_context
+        if cached[1] is not context:
+            raise Refusal("the options have changed meanwhile")
         if fixed is not None and fixed.takes(places, kinds):
             self.entries[*_key_of(values, fixed.kinds), cached] = entry
             return
+        donated = self._donated(places, len(args))
         found = self._specialization(types, places, values, kinds, donated)
-        if found is not None:
-            readers = _readers(values, places, found.kinds, avals, entry[0], donated)
-            found.entries[*_key_of(values, found.kinds), cached] = (*entry, *readers)
+        readers = _readers(values, places, found.kinds, avals, entry[0], donated)
+        found.entries[*_key_of(values, found.kinds), cached] = (*entry, *readers)
 
     def _specialization(
         self, types: Any, places: Sequence[Place], values: Sequence[Any], kinds: Sequence[str],
         donated: frozenset[int],
-    ) -> Specialization | None:  # fmt: skip
-        """Return what arguments of certain types and kinds go to, None if there are too many."""
+    ) -> Specialization:  # fmt: skip
+        """Return what arguments of certain types and kinds go to."""
         known = self.specializations.get(types)
         if known is not None:
             kinds = _widened(known.kinds, kinds)
             if known.kinds == kinds:
                 return known
         if len(self.specializations) >= _MAX_SPECIALIZATIONS:
-            return None
+            raise Refusal(f"there are {_MAX_SPECIALIZATIONS} for arguments of other types")
         names = tuple([f"a{i}" for i in range(len(values))])
         entries: Entries = {}
         code = Code(", ".join(names), names, tuple(kinds), given_text(names, places, kinds),
@@ -184,7 +192,11 @@ class Dispatcher:
     def _kind(self, x: Any, place: Place, count: int) -> str:
         if type(x) is Absent:
             return ABSENT
-        return STATIC if self.signature.is_static(place, count) else kind_of(x)
+        kind = STATIC if self.signature.is_static(place, count) else kind_of(x)
+        if kind is UNKNOWN:
+            name = self.signature.argument_name(place)
+            raise Refusal(f"the argument {name} is {described(x)}, or holds what is no array")
+        return kind
 
     @property
     def _go_on(self) -> Slow:

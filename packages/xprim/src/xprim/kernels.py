@@ -46,6 +46,7 @@ __all__ = [
     "forget_kernels",
     "forget_with_kernels",
     "log",
+    "log_refusal",
     "numpy_operand",
 ]
 
@@ -154,7 +155,7 @@ class KernelTable(dict[Any, Any]):
             expected = isinstance(error, Refusal | XStackError)
             if _values.enable_checks and not expected:
                 raise
-            self._refuse(key, error, make, shown=not expected or log.value == "kernels")
+            self._refuse(key, error, make, shown=not expected)
             return REFUSED
         finally:
             state.trace = previous
@@ -201,8 +202,20 @@ class KernelTable(dict[Any, Any]):
         reason = str(error).partition("\n")[0]
         if not isinstance(error, Refusal):
             reason = f"{failing_line(error, make)}: {type(error).__name__}: {reason}"
-        logger.log(logging.WARNING if shown else logging.DEBUG, "%s: no kernel for %s: %s",
-                   self.name, " ".join(what), reason)  # fmt: skip
+        log_refusal(self.name, " ".join(what), reason, shown=shown)
+
+
+def log_refusal(table: str, what: str, reason: str, *, shown: bool = False) -> None:
+    """Say why there is no kernel.
+
+    Args:
+      table: what kernels are kept for.
+      what: was to have one.
+      reason: why it has none.
+      shown: whether it is said also where nobody asked for it.
+    """
+    level = logging.WARNING if shown or log.value == "kernels" else logging.DEBUG
+    logger.log(level, "%s: no kernel for %s: %s", table, what, reason)
 
 
 class Clearable(Protocol):
