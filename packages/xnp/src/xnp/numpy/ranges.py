@@ -29,7 +29,6 @@ from xnp.numpy.shaping import moveaxis
 from xnp.placing import on_device, placed
 from xprim import (
     EAGER,
-    HOST,
     Array,
     ConcreteArray,
     Tracer,
@@ -110,7 +109,7 @@ def _range_dtype(bounds: Any) -> Any:
 
 def _counted(count: int, first: Any, by: Any, dtype: Any) -> Array:
     """Return `count` numbers: large arrays are counted where they shall be, small ones here."""
-    if (state.trace is not EAGER or EAGER.backend is not HOST) and count > _SMALL and (
+    if (state.trace is not EAGER or EAGER.backend.compiles) and count > _SMALL and (
         dtypes.is_integer(dtype) or (first == 0 and by == 1)
     ):  # fmt: skip
         result = counting((count,), 0, dtype)
