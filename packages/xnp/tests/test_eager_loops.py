@@ -49,6 +49,7 @@ def test_work_counts_equations_elements_and_the_steps_of_loops_inside():
     assert work(lambda x: x, 1.0) == 0
     assert work(lax.sin, 1.0) == pytest.approx(1, abs=1e-3)
     assert work(lambda x: lax.sin(lax.cos(x)), x) == 2 * (1 + 8192 / 4096)
+    assert work(lax.digamma, np.ones(1000, np.float32)) > 10  # as its cost rule says
     inner = work(lambda x: lax.fori_loop(0, 100, lambda i, c: lax.sin(c), x), 1.0)
     assert inner == pytest.approx(1 + 100 * 2, rel=1e-2)  # sin, and the counter
     longest = work(lambda i: lax.switch(i, [lambda: 1.0, lambda: lax.sin(lax.cos(1.0))]), 1)

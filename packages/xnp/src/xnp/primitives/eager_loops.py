@@ -3,7 +3,8 @@
 NumPy takes 1 to 2 us for an equation of a body, a compiled loop a tenth of that, but XLA needs 15
 ms to compile it, and 0.1 ms more for each equation. So a loop is compiled, where a compiler is
 installed, when its *work* is worth that: the number of equations that it evaluates, each counted
-once more for every 4096 elements that it reads or writes. That depends on the program and on the
+once more for every 4096 elements that it reads or writes, and for every 1.5 us that compiling saves
+by its `cost` rule. That depends on the program and on the
 number of steps alone. A loop over data on an accelerator is compiled however short it is.
 
 The number of steps of a `while` is not known. It begins in NumPy, and when it has more steps than
@@ -40,6 +41,7 @@ _WORTH_COMPILING = 512
 # A long body takes long to compile: it is worth that when each of its equations runs so often.
 _LEAST_STEPS = 16
 _ELEMENTS_PER_UNIT = 4096
+_NANOSECONDS_PER_UNIT = 1500
 
 
 def steps_before_compiling(programs: Sequence[ClosedJaxpr], operands: Sequence[Any]) -> float:
@@ -70,10 +72,17 @@ def work_of(closed: ClosedJaxpr) -> float:
 def _work_of_equation(eqn: Equation) -> float:
     inner = [work_of(closed) for closed in programs_in(eqn)]
     if "branches" in eqn.params:
-        return 1 + max(inner)
-    elements = max([x.aval.size for x in (*eqn.inputs, *eqn.outputs)], default=0)
-    times: int = eqn.params.get("length", 1)
-    return 1 + elements / _ELEMENTS_PER_UNIT + times * sum(inner)
+        return 1 + max(inner, default=0)
+    avals_in, avals_out = [x.aval for x in eqn.inputs], [v.aval for v in eqn.outputs]
+    elements = max([a.size for a in (*avals_in, *avals_out)], default=0)
+    rule = eqn.primitive.rules.get("cost")
+    saved = (rule and rule(avals_in, avals_out, **eqn.params)) or 0
+    length = eqn.params.get("length", 1)
+    times = length if isinstance(length, int) else 1
+    return (
+        1 + elements / _ELEMENTS_PER_UNIT + max(saved, 0) / _NANOSECONDS_PER_UNIT
+        + times * sum(inner)
+    )  # fmt: skip
 
 
 def _has_compiled_form(closed: ClosedJaxpr) -> bool:
