@@ -6,6 +6,7 @@ of the other owners, few, are checked here.
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,11 @@ import pytest
 import xad
 import xbatch
 import xjit
+import xjit.eager_backend
 import xnp.testing.samples
 import xpar
 import xprim
+import xprim.numpy_kernels
 import xrandom
 from tests.sample_rows import AXIS_SIZE, COLLECTIVES, DERIVATIVES, PLACES, RANDOM, all_rows
 from xad.testing import check_derivatives
@@ -285,3 +288,18 @@ def test_a_dtype_or_an_edge_that_falls_out_of_the_rows_is_missed():
     assert lacking_edges("abs", without, bfloat16) == EDGES["float32"]
     finite = [row for row in rows if np.isfinite(row.operands[0].astype(np.complex128)).all()]
     assert {"nan", "inf"} <= lacking_edges("abs", finite, bfloat16)
+
+
+# --- what only the owner of a primitive knows -----------------------------------------------------
+
+
+@pytest.mark.parametrize("module", [xprim.numpy_kernels, xjit.eager_backend])
+def test_who_makes_kernels_knows_no_primitive_by_name(module):
+    names = {p.name for p in primitives()}
+    texts = [
+        node.value
+        for node in ast.walk(ast.parse(Path(module.__file__).read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    lists_of_names = [t for t in texts if t.split() and names.issuperset(t.split())]
+    assert lists_of_names == []

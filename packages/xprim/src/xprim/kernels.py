@@ -106,6 +106,15 @@ class KernelTable(dict[Any, Any]):
       uses: how often something is evaluated by its rules before a kernel is made.
       rule_kind: the kind of rule that the programs are traced from, for errors.
       limit: how many kernels are kept; the table is emptied when there would be more.
+
+    Tables live as long as the process: they are made when a module is imported.
+
+    Example:
+      >>> table = KernelTable("halves", uses=1)
+      >>> def make():
+      ...     return Kernel(lambda x: x / 2, ())
+      >>> [table.use(("half", "float32[3]"), make) is None for _ in range(3)]
+      [True, False, False]
     """
 
     __slots__ = ("limit", "name", "rule_kind", "uses")

@@ -45,6 +45,18 @@ def numpy_function(program: ClosedJaxpr, *, single: bool = False) -> Callable[..
       single: whether there is one result and it is returned as such, an ndarray or, of rank 0, a
         NumPy scalar; else the function returns a tuple of ndarrays.
 
+    Example:
+      >>> from xprim import Primitive, shaped_array, trace_to_closed, undefined
+      >>> gap = undefined("it is an example")
+      >>> cube_p = Primitive(
+      ...     "example_cube", shape=lambda x: (x,), numpy=lambda x: (x * x * x,), stablehlo=gap,
+      ...     jvp=gap, transpose=gap, batch=gap,
+      ... )
+      >>> aval = shaped_array((2,), np.dtype(np.float32))
+      >>> cubes = numpy_function(trace_to_closed(cube_p.bind, [aval]), single=True)
+      >>> cubes(np.float32([2, 3]))
+      array([ 8., 27.], dtype=float32)
+
     Raises:
       Refusal: for a program that is long, has effects, holds calls, or has an operation that the
         compiler takes or whose result is large; and for all where each operation's result is to be
