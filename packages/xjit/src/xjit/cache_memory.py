@@ -9,6 +9,7 @@ Neighbours: `jit` keeps the programs of functions here, `compile` the executable
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
@@ -76,6 +77,14 @@ class Bounded(Generic[T]):
         """Drop an entry if it is there."""
         with self._lock:
             self._discard(key)
+
+    def forget(self, share: float) -> None:
+        """Drop a share of the entries, the least recently used ones."""
+        with self._lock:
+            count = math.ceil(share * len(self._entries))
+            oldest = [self._entries.popitem(last=False) for _ in range(count)]
+            self._total -= sum([weight for _, (_, weight) in oldest])
+        oldest.clear()  # they die here, after the lock is released
 
     def clear(self) -> None:
         """Drop all entries."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from xjit import jaxlib_gateway as gateway
 from xjit.cache_memory import Bounded
 from xjit.lowering import LoweredProgram
+from xjit.mappings import room
 from xjit.placement import Placement
 from xprim import config, dtypes, shaped_array
 
@@ -47,6 +48,7 @@ class Statistics:
 statistics = Statistics()
 
 _executables: Bounded[gateway.Executable] = Bounded(_MAX_EXECUTABLES)
+room.when_short(_executables.forget)
 
 
 def executable_for(
@@ -87,6 +89,7 @@ def _compiled(
     text = lowered.text
     if "lapack_" in text:  # the routines must be known before a program with them is loaded
         gateway.register_lapack()
+    room.make(text)
     start = time.perf_counter()
     executable = compiler(
         text, placement.devices, num_replicas=placement.num_replicas,

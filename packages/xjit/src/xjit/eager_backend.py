@@ -15,6 +15,7 @@ from typing import Any
 
 from xjit import jaxlib_gateway as gateway
 from xjit.checks import run_checked
+from xjit.mappings import room
 from xjit.placement import buffers_at, common_placement
 from xjit.program import DeviceKernel, program_of
 from xjit.results import wrapped
@@ -34,7 +35,7 @@ from xprim import (
     dtypes,
     shaped_array,
 )
-from xprim.kernels import Kernel, KernelTable
+from xprim.kernels import Kernel, KernelTable, forget_kernels
 from xprim.static_keys import params_key
 
 # With fewer elements in the first operand and result, NumPy gets the work at once.
@@ -52,6 +53,7 @@ _Start = Callable[[Sequence[ConcreteArray]], list[Any] | None]
 
 # By primitive, abstract values and params; `run` starts the program on the default device.
 _kernels = KernelTable("compiled operations", limit=4096)
+room.when_short(lambda share: forget_kernels())
 
 
 class EagerBackend:

@@ -21,6 +21,7 @@ from typing import Any
 import xtree
 from xjit.arguments import Arguments, LazyNames, explain_miss
 from xjit.cache_memory import Bounded
+from xjit.mappings import room
 from xjit.program import Program
 from xprim import ClosedJaxpr, ShapedArray, as_array, config
 from xprim.argument_keys import arguments_key
@@ -164,6 +165,7 @@ class FunctionCache:
 
 
 _functions: Bounded[FunctionCache] = Bounded(_MAX_FUNCTIONS, FunctionCache.weight)
+room.when_short(_functions.forget)
 
 # Caches of functions that captured arrays, or objects that may hold some: they die with the last
 # jitted function, since a table that kept them would keep the arrays.
