@@ -21,6 +21,7 @@ from xjit.parameters import ABSENT_VALUE, Absent, Code, without_absent
 from xprim import EAGER, ConcreteArray, config, state
 from xprim.array import is_shared
 from xprim.static_keys import static_key
+from xtree.compiling import written_function
 
 _TEMPLATE = """
 def make(_entries, _inline_cache, _specializations, _slow, _deleted):
@@ -179,7 +180,7 @@ def function_maker(code: Code, donated: frozenset[int]) -> Callable[..., Any]:
         donated=textwrap.indent(text_by_field["donated"], " " * 12),
     )
     # The text holds only the template, names of parameters, and names of keywords as literals.
-    return _function("make", text, _NAMESPACE)
+    return _written("make", text)
 
 
 def unrolled_wrap(count: int) -> Callable[..., list[ConcreteArray]]:
@@ -194,16 +195,15 @@ def unrolled_wrap(count: int) -> Callable[..., list[ConcreteArray]]:
         ],
         f" return [{', '.join(arrays)}]",
     ]
-    return _function("wrap", "\n".join(lines), _NAMESPACE)
+    return _written("wrap", "\n".join(lines))
 
 
-def _function(name: str, text: str, namespace: dict[str, Any]) -> Callable[..., Any]:
-    """Return the function of that name that the text defines."""
-    own = dict(namespace)
+def _written(name: str, text: str) -> Callable[..., Any]:
     # A name in this folder, so that the frame is hidden; no such file, so that no line is shown.
-    exec(compile(text, f"{__file__}-made", "exec"), own)
-    made: Callable[..., Any] = own[name]
-    return made
+    function: Callable[..., Any] = written_function(
+        name, text, dict(_NAMESPACE), f"{__file__}-made"
+    )
+    return function
 
 
 def is_elsewhere(buffers: Sequence[Any], where: Any) -> bool:

@@ -21,7 +21,14 @@ from xtree.registry import default_registry
 if TYPE_CHECKING:
     from xtree.treedef import PyTreeDef
 
-__all__ = ["USES_BEFORE_COMPILING", "can_match", "compile_build", "compile_match", "is_compilable"]
+__all__ = [
+    "USES_BEFORE_COMPILING",
+    "can_match",
+    "compile_build",
+    "compile_match",
+    "is_compilable",
+    "written_function",
+]
 
 # Compiling takes some 10 us a node, and saves some 0.2 us a node at each use.
 USES_BEFORE_COMPILING = 64
@@ -177,7 +184,23 @@ def _constant(value: Any, constants: dict[str, Any]) -> str:
     return name
 
 
+def written_function(name: str, text: str, namespace: dict[str, Any], file: str) -> Any:
+    """Return the function of a name that a text defines, where all text that is run comes by.
+
+    Args:
+      name: of the function.
+      text: Python, of names that the caller makes or has looked at; nothing else may be in it.
+      namespace: the values of the names in it, which belongs to the function from now on.
+      file: what tracebacks show; one in a folder of the library is hidden from users.
+
+    Example:
+      >>> written_function("add", "def add(x): return x + k", {"k": 1}, "<made>")(2)
+      3
+    """
+    exec(compile(text, file, "exec"), namespace)
+    return namespace[name]
+
+
 def _function(name: str, lines: list[str], constants: dict[str, Any]) -> Any:
     # The text holds only names made here, counts, and string keys as repr quotes them.
-    exec(compile("\n".join(lines), "<xtree.compiling>", "exec"), constants)
-    return constants[name]
+    return written_function(name, "\n".join(lines), constants, "<xtree.compiling>")
