@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -377,6 +379,27 @@ def test_static_arguments_by_keyword_take_the_short_way() -> None:
         assert [g(as_array(np.arange(3)), n=n).dtype.name for n in (1, True)] == ["float32"] * 2
     calls = (lambda: g(x, n=2), lambda: g(x, scale=0.5, n=2), lambda: g(offset=y, n=3, x=x))
     assert [_slow_calls(g, call) for call in calls] == [0, 0, 0]
+
+
+def test_a_function_that_stands_for_another_gets_by_name_what_was_passed_by_name() -> None:
+    def scaled(x: Any, scale: Any = 2.0, *, n: int = 1) -> Any:
+        return x * scale * n
+
+    @functools.wraps(scaled)
+    def by_name(x: Any, **options: Any) -> Any:
+        return scaled(x, **options)
+
+    def shown(x: Any, **options: Any) -> Any:
+        return scaled(x, **options)
+
+    shown.__signature__ = inspect.signature(scaled)  # type: ignore[attr-defined]
+    for fun in (by_name, functools.partial(by_name, n=1), shown, functools.partial(shown, n=1)):
+        f = jit(fun, static_argnames="n")
+        for _ in range(2):
+            np.testing.assert_array_equal(np.asarray(f(X, scale=3.0)), X * 3)
+            np.testing.assert_array_equal(np.asarray(f(X, scale=3.0, n=2)), X * 6)
+            np.testing.assert_array_equal(np.asarray(f(X)), X * 2)
+        assert _slow_calls(f, lambda f=f: (f(X, scale=3.0), f(X, scale=3.0, n=2), f(X))) == 0
 
 
 def test_any_keywords_take_the_short_way_in_any_order() -> None:

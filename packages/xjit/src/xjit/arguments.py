@@ -10,6 +10,7 @@ Neighbours: `jit` and `stages` use both.
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -33,7 +34,7 @@ class Signature:
       api: the public function that takes them, for errors.
     """
 
-    __slots__ = ("api", "declared", "donate_names", "donate_nums", "donates", "flatten",
+    __slots__ = ("api", "donate_names", "donate_nums", "donates", "flatten",
                  "has_static", "name", "parameters", "static_names", "static_nums")  # fmt: skip
 
     def __init__(
@@ -41,7 +42,7 @@ class Signature:
     ) -> None:
         self.api = api
         self.name = name_of(fun, type(fun).__name__)
-        declared = self.declared = _parameters_of(fun)
+        declared = _parameters_of(fun)
         self.parameters = None if declared is None else _positional_names(declared)
         everything = _all_names(declared)
         self.static_nums, self.static_names = self._resolved(
@@ -370,12 +371,29 @@ def _strings(value: Any, option: str) -> list[str]:
     return list(found)
 
 
-def _parameters_of(fun: Callable[..., Any]) -> tuple[inspect.Parameter, ...] | None:
-    """Return the parameters of a function, None where they cannot be told."""
+def own_parameters(fun: Callable[..., Any]) -> tuple[inspect.Parameter, ...] | None:
+    """Return the parameters that a function really has, None where they cannot be told.
+
+    One that stands for another (`functools.wraps`, `__signature__`) shows those of the other, but
+    may treat what is passed by name otherwise than what is passed by position.
+    """
+    shown = fun
+    while isinstance(shown, functools.partial):
+        shown = shown.func
+    if hasattr(shown, "__signature__"):
+        return None
+    return _parameters_of(fun, follow_wrapped=False)
+
+
+def _parameters_of(
+    fun: Callable[..., Any], *, follow_wrapped: bool = True
+) -> tuple[inspect.Parameter, ...] | None:
+    """Return the parameters of a function as it shows them, None where they cannot be told."""
     try:
-        return tuple(inspect.signature(fun).parameters.values())
+        signature = inspect.signature(fun, follow_wrapped=follow_wrapped)
     except (TypeError, ValueError):
         return None
+    return tuple(signature.parameters.values())
 
 
 def _positional_names(parameters: Sequence[inspect.Parameter]) -> list[str]:

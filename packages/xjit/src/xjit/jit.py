@@ -13,6 +13,7 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
+from xjit.arguments import own_parameters
 from xjit.calls import Calls, Signature
 from xjit.function_caches import Traced
 from xjit.jit_primitive import jit_p
@@ -157,7 +158,7 @@ class _JitCalls(Calls):
 
 def _jitted(fun: Callable[..., Any], options: dict[str, Any]) -> Any:
     calls = _JitCalls(fun, options)
-    jitted: Any = calls.dispatcher.function(calls.__call__, calls.signature.declared)
+    jitted: Any = calls.dispatcher.function(calls.__call__, own_parameters(fun))
     look_like(jitted, fun, updated=())
     calls.give_methods(jitted)
     return jitted
