@@ -86,3 +86,11 @@ def test_a_name_that_is_not_shown_is_found():
     page = generated_parts.reference_of("xbatch")
     assert "xbatch.vmap" in generated_parts.names_in(page)
     assert "xbatch.vmap" not in generated_parts.names_in(page.replace(":: xbatch.vmap\n", "\n"))
+
+
+def test_the_tables_of_the_notes_on_speed_have_a_few_words_a_cell():
+    notes = (ROOT / "docs" / "benchmarks" / "notes.md").read_text()
+    cells = [c.strip() for row in re.findall(r"^\|.*\|$", notes, re.MULTILINE)
+             for c in row.strip("|").split(" | ")]  # fmt: skip
+    assert len(cells) > 300
+    assert not [c for c in cells if len(c) > 70]
