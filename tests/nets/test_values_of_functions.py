@@ -76,7 +76,7 @@ def _eager(some: Sequence[Point]) -> Iterator[tuple[Point, list[Any]]]:
 
 def _unlike(point: Point, found: Any, expected: Any, against: str) -> list[str]:
     text = difference(found, expected, tolerance_of(point.cell.dtype))
-    if not text or reason_for(str(point), against):
+    if not text or reason_for(f"{point}: {text}", against):
         return []
     return [f"{point}: {text}"]
 

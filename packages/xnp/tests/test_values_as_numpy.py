@@ -226,3 +226,17 @@ def test_the_median_of_nothing_is_nan(name: str, shape: tuple[int, ...]) -> None
 def test_a_traced_mask_of_places_to_insert_at_is_refused_as_such() -> None:
     with pytest.raises(NonConcreteBooleanIndexError, match="insert: a mask of positions"):
         eval_shape(lambda x, m: xnp.insert(x, m, 1.0), FLOATS, FLOATS > 0)
+
+
+def test_what_is_made_like_a_python_number_is_weakly_typed() -> None:
+    x = xnp.sin(2.0)
+    made = [xnp.full_like(x, 1), xnp.full_like(2.0, 1, shape=(3,)), xnp.heaviside(2.0, 1)]
+    assert [y.weak_type for y in made] == [True, True, True]
+    assert not xnp.full_like(x, 1, dtype=np.float32).weak_type
+
+
+def test_totals_of_half_precision_are_rounded_after_the_initial_value() -> None:
+    assert float(xnp.sum(np.float16([60000, 60000]), initial=-60000)) == 60000
+    assert float(xnp.prod(np.float16([300, 300]), initial=0.01)) == np.float16(900)
+    assert xnp.sum(np.float32([1, 2]), dtype=np.float16, initial=1).dtype == np.float16
+    assert xnp.sum(np.int8([1, 2]), initial=1).dtype == np.int32

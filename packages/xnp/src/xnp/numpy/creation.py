@@ -330,12 +330,17 @@ def full(
     return placed(on_device(result, device, "full"), out_sharding, "full")
 
 
-def _like(value: Any, a: Any, dtype: Any, shape: Any, operation: str, device: Any) -> Any:
+def _kind_of(a: Any, dtype: Any, shape: Any, operation: str) -> tuple[Any, Any, bool]:
+    """Return the shape, dtype and weak type of what is made like an array."""
     if not hasattr(a, "shape") or not hasattr(a, "dtype"):
         a = array_of(a, operation) if not isinstance(a, list | tuple) else array(a)
     weak = dtype is None and getattr(a, "weak_type", False)
     dtype = dtypes.dtype(a) if dtype is None else dtypes.requested_dtype(dtype, operation)
-    shape = tuple(a.shape) if shape is None else shape_of(shape, operation)
+    return tuple(a.shape) if shape is None else shape_of(shape, operation), dtype, weak
+
+
+def _like(value: Any, a: Any, dtype: Any, shape: Any, operation: str, device: Any) -> Any:
+    shape, dtype, weak = _kind_of(a, dtype, shape, operation)
     result = _constant(value, shape, dtype, operation, device)
     return cast(result, dtype, True) if weak else result
 
@@ -371,11 +376,9 @@ def full_like(
     out_sharding: Any = None,
 ) -> Array:
     """Return one repeated value in the shape and dtype of an array, or in those given."""
-    if not hasattr(a, "shape") or not hasattr(a, "dtype"):
-        a = array(a)
-    dtype = dtypes.dtype(a) if dtype is None else dtype
-    shape = tuple(a.shape) if shape is None else shape
-    return full(shape, fill_value, dtype, device=device, out_sharding=out_sharding)
+    shape, dtype, weak = _kind_of(a, dtype, shape, "full_like")
+    result = full(shape, fill_value, dtype, device=device, out_sharding=out_sharding)
+    return cast(result, dtype, True) if weak else result
 
 
 # --- from other sources ---------------------------------------------------------------------------

@@ -149,7 +149,7 @@ def _heaviside(x: Any, y: Any) -> Any:
     x, y = broadcast_all("heaviside", *inexact("heaviside", x, y))
     zero = scalar_like(0, x)
     positive = bind("convert_element_type", bind("gt", x, zero), new_dtype=x.aval.dtype,
-                    weak_type=False)  # fmt: skip
+                    weak_type=x.aval.weak_type)  # fmt: skip
     step = select(bind("eq", x, zero), y, positive)
     return select(bind("ne", x, x), x, step)
 

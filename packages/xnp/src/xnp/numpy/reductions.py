@@ -22,11 +22,13 @@ from xnp.numpy.promoting import (
     broadcast,
     broadcast_all,
     cast,
+    computation_dtype,
     converted,
     reshaped,
     scalar_like,
     select,
     several_axes,
+    wide,
 )
 from xprim import Array, dtypes, scalar_array
 from xprim.static_sizes import static_int
@@ -155,10 +157,10 @@ def sum(
     no_out("sum", out)
     if where is not None:
         a = _with_where("sum", array_of(a, "sum"), where, 0)
-    result = _sum(a, static_axis(axis, "sum"), requested(dtype, "sum"), keepdims, promote_integers)
+    axes, dtype = static_axis(axis, "sum"), requested(dtype, "sum")
     if initial is None:
-        return result
-    return bind("add", result, cast(_start(initial, "sum"), result.aval.dtype))
+        return _sum(a, axes, dtype, keepdims, promote_integers)
+    return _joined("add", _sum, a, (axes, dtype, keepdims, promote_integers), initial)
 
 
 def prod(
@@ -169,11 +171,25 @@ def prod(
     no_out("prod", out)
     if where is not None:
         a = _with_where("prod", array_of(a, "prod"), where, 1)
-    axes = static_axis(axis, "prod")
-    result = _prod(a, axes, requested(dtype, "prod"), keepdims, promote_integers)
+    axes, dtype = static_axis(axis, "prod"), requested(dtype, "prod")
     if initial is None:
-        return result
-    return bind("mul", result, cast(_start(initial, "prod"), result.aval.dtype))
+        return _prod(a, axes, dtype, keepdims, promote_integers)
+    return _joined("mul", _prod, a, (axes, dtype, keepdims, promote_integers), initial)
+
+
+def _joined(
+    primitive: str, total: Callable[..., Array], a: Any, arguments: tuple[Any, ...], initial: Any
+) -> Array:
+    """Join a total with an initial value; floats of fewer than 32 bits are rounded after that."""
+    operation = {"add": "sum", "mul": "prod"}[primitive]
+    axes, dtype, *rest = arguments
+    start, a = _start(initial, operation), array_of(a, operation)
+    narrow = a.aval.dtype if dtype is None else dtype
+    if computation_dtype(narrow) != narrow:
+        a, dtype = wide(a if dtype is None else cast(a, dtype)), None
+    result = total(a, axes, dtype, *rest)
+    result = bind(primitive, result, cast(start, result.aval.dtype))
+    return cast(result, narrow) if computation_dtype(narrow) != narrow else result
 
 
 # --- max and min ----------------------------------------------------------------------------------
