@@ -7,7 +7,7 @@ import pytest
 
 import xnp
 from xnp import lax
-from xprim import config, eval_shape
+from xprim import config, eval_shape, make_jaxpr
 from xprim.errors import NonConcreteBooleanIndexError
 
 FLOATS = np.array([-1.0, 0.0, 1.0, -0.0, np.inf, np.nan], np.float32)
@@ -240,3 +240,14 @@ def test_totals_of_half_precision_are_rounded_after_the_initial_value() -> None:
     assert float(xnp.prod(np.float16([300, 300]), initial=0.01)) == np.float16(900)
     assert xnp.sum(np.float32([1, 2]), dtype=np.float16, initial=1).dtype == np.float16
     assert xnp.sum(np.int8([1, 2]), initial=1).dtype == np.int32
+
+
+def test_asarray_copies_only_when_asked_also_while_tracing() -> None:
+    assert not make_jaxpr(xnp.asarray)(1.0).eqns
+    assert len(make_jaxpr(lambda x: xnp.asarray(x, copy=True))(1.0).eqns) == 1
+    host = np.arange(3, dtype=np.float32)
+    view, own = xnp.asarray(host, copy=0), xnp.asarray(host)
+    host[0] = 5
+    assert (view.tolist(), own.tolist()) == ([5, 1, 2], [0, 1, 2])
+    with pytest.raises(TypeError, match="bool"):
+        eval_shape(lambda x, c: xnp.asarray(x, copy=c), 1.0, 1)

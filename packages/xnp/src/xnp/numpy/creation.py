@@ -84,7 +84,7 @@ def array(
     if type(object) is list or type(object) is tuple:
         result = _array_of_list(object, dtype)
     else:
-        result = _array_of_value(object, dtype, copy is not False)
+        result = _array_of_value(object, dtype, bool(copy))
         if copy and result is object:
             result = bind("copy", result)
     if ndmin > result.aval.ndim:
@@ -116,7 +116,8 @@ def asarray(
     """
     if type(a) is ConcreteArray and dtype is None and not copy and device is None:
         return a if out_sharding is None else placed(a, out_sharding, "asarray")
-    if copy is False and not isinstance(a, Array) and hasattr(a, "__array__"):
+    is_array = isinstance(a, Array)
+    if copy is not None and not copy and not is_array and hasattr(a, "__array__"):
         refuse_masked(a, "asarray")
         a = np.asarray(a)  # a view of the memory of whoever owns it
         wanted = dtypes.canonicalize_dtype(a.dtype) if dtype is None else (
@@ -126,7 +127,8 @@ def asarray(
                 f"asarray: {a.dtype.name} elements must be copied to become {wanted.name}, but "
                 "copy=False."
             )
-    result = array(a, dtype, copy=copy is not False, order=order)
+    copy = bool(copy) or (copy is None and not is_array)
+    result = array(a, dtype, copy=copy, order=order)
     return placed(on_device(result, device, "asarray"), out_sharding, "asarray")
 
 
