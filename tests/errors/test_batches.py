@@ -236,7 +236,7 @@ def more_shards_than_devices():
     ValueError,
     """
     pmap(<lambda>): the mapped axes differ in size.
-      got       args[0]: float32[2,2] along axis 0; args[1]: float32[3,2] along axis 0
+      got       x: float32[2,2] along axis 0; y: float32[3,2] along axis 0
     """,
 )
 def shards_of_two_numbers():
