@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xprim import config, dtypes
-from xprim.array import Array, ConcreteArray, as_array, from_stored
+from xprim.array import Array, ConcreteArray, as_array
 from xprim.avals import ShapedArray, shaped_array
 from xprim.batch_dimension import BatchDimension, bind_one
 from xprim.contracts import BatchAxis, Builder
@@ -90,7 +90,12 @@ def as_physical(x: ConcreteArray) -> ConcreteArray:
     aval, buffer = x.aval, x._buffer
     if aval.physical is None or aval.dtype is dtypes.float0:
         return x
-    return ConcreteArray(x.to_stored() if buffer is None else None, aval.physical, buffer)
+    if buffer is not None:
+        return ConcreteArray(None, aval.physical, buffer)
+    try:
+        return ConcreteArray(x._elements, aval.physical)  # `to_stored`, without its call
+    except AttributeError:
+        return ConcreteArray(x.to_stored(), aval.physical)
 
 
 def wrapped(x: ConcreteArray, aval: ShapedArray) -> ConcreteArray:
@@ -100,10 +105,10 @@ def wrapped(x: ConcreteArray, aval: ShapedArray) -> ConcreteArray:
       x: a concrete array of numbers.
       aval: an abstract value for which `aval.physical is x.aval`.
     """
-    buffer = x._buffer
-    if buffer is None:
-        return from_stored(x.to_stored(), aval)
-    return ConcreteArray(None, aval, buffer)
+    out = ConcreteArray(None, aval, x._buffer)
+    if x._buffer is None:
+        out._elements = x.to_stored() if x._host is None else x._host
+    return out
 
 
 def evaluate(

@@ -61,14 +61,13 @@ def words_of(key: Any, operation: str) -> Any:
       KeyReuseError: for a key of dtype `key<fry>` that was used before, with
         `config.debug_key_reuse` set.
     """
-    if not isinstance(key, Array):
+    if type(key) is not ConcreteArray and not isinstance(key, Array):
         key = _entered(key, operation)
+    words = key
     if key.aval.dtype is KEY_DTYPE:
         if config.values.debug_key_reuse:
             _mark_used(key, operation)
         words = as_physical(key) if type(key) is ConcreteArray else unwrap(key)
-    else:
-        words = key
     if words.aval is not _SINGLE:
         _check_single(words, operation)
     return words
@@ -76,8 +75,9 @@ def words_of(key: Any, operation: str) -> Any:
 
 def keys_like(key: Any, words: Any) -> Array:
     """Return the keys of some words, in the form of another key."""
-    typed = isinstance(key, Array) and key.aval.dtype is KEY_DTYPE
-    return _keys(words) if typed else words
+    if type(key) is ConcreteArray or isinstance(key, Array):
+        return _keys(words) if key.aval.dtype is KEY_DTYPE else words
+    return words  # type: ignore[no-any-return]
 
 
 def _keys(words: Any) -> Array:
@@ -88,7 +88,7 @@ def _keys(words: Any) -> Array:
     return keys
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=4096)  # kept alive: to make an abstract value anew costs 2 us
 def _keys_aval(words: Any) -> Any:
     return shaped_array(words.shape[:-1], KEY_DTYPE)
 
