@@ -105,3 +105,18 @@ def test_keys_are_put_on_a_device_and_stay_there() -> None:
     carry, ys = lax.scan(lambda c, k: (k, c), there[0], there)
     assert carry.devices() == ys.devices() == {device}
     np.testing.assert_array_equal(_words(ys), WORDS[[0, 0, 1, 2]])
+
+
+def test_the_words_of_keys_are_donated_without_the_keys_and_keys_without_their_words() -> None:
+    keys = xjit.jit(lambda k: k[::-1])(KEYS)
+    words = xrandom.key_data(keys)
+    xjit.jit(lambda w: w + 1, donate_argnums=0)(words)
+    np.testing.assert_array_equal(_words(keys), WORDS[::-1])
+    words = xjit.jit(lambda k: xrandom.key_data(k))(KEYS)
+    xjit.jit(lambda k: k[::-1], donate_argnums=0)(xrandom.wrap_key_data(words))
+    np.testing.assert_array_equal(np.asarray(words), WORDS)
+    again = xrandom.clone(keys)
+    xjit.jit(lambda k: k[::-1], donate_argnums=0)(again)
+    np.testing.assert_array_equal(_words(keys), WORDS[::-1])
+    with pytest.raises(RuntimeError, match="donated"):
+        repr(again)

@@ -163,9 +163,8 @@ class ConcreteArray(Array):
 
     def __buffer__(self, flags: int) -> memoryview:  # asked from Python 3.12 on
         if self.aval.physical is not None:
-            raise BufferError(
-                f"Array: an array of {self.aval.dtype.name} has no numbers in memory to lend."
-            )
+            name = dtypes.short_name(self.aval.dtype)
+            raise BufferError(f"Array: a {name} array has no elements in memory to lend.")
         try:
             host = self._host
             if host is None:

@@ -59,7 +59,7 @@ def wrap(data: Any, dtype: dtypes.ExtendedDType) -> Array:
       ShapedArray(angle<turns>[])
     """
     x = as_array(data, what="wrap: the data")
-    if type(x) is ConcreteArray:
+    if type(x) is ConcreteArray and x._buffer is None:
         (aval,) = _wrap_shape(x.aval, dtype=dtype)
         return wrapped(x, aval)
     out: Array = wrap_p.bind(x, dtype=dtype)[0]
@@ -78,7 +78,7 @@ def unwrap(x: Array) -> Array:
     Raises:
       TypeError: the array holds numbers already.
     """
-    if type(x) is ConcreteArray:
+    if type(x) is ConcreteArray and x._buffer is None:
         _unwrap_shape(x.aval)
         return as_physical(x)
     out: Array = unwrap_p.bind(x)[0]
@@ -336,8 +336,8 @@ def _wrap_batch(axis: BatchAxis, operands: Any, dims: Any, *, dtype: Any) -> Any
     return wrap_p.bind(axis.to_front(operands[0], dims[0]), dtype=dtype), (0,)
 
 
-def _physical_same(_trailing: int, *operands: Any, **_params: Any) -> Any:
-    return operands
+def _physical_copy(_trailing: int, x: Any, **_params: Any) -> Any:
+    return (bind_one("copy", x),)  # either of the two may be donated; compiled, it is nothing
 
 
 _NO_NUMBERS = undefined("elements of extended dtypes have no derivatives")
@@ -350,7 +350,7 @@ wrap_p: Primitive = Primitive(
     jvp=ZERO,
     transpose=_NO_NUMBERS,
     batch=_wrap_batch,
-    physical=_physical_same,
+    physical=_physical_copy,
 )
 
 unwrap_p: Primitive = Primitive(
@@ -361,5 +361,5 @@ unwrap_p: Primitive = Primitive(
     jvp=ZERO,
     transpose=_NO_NUMBERS,
     batch=lambda axis, operands, dims: (unwrap_p.bind(*operands), tuple(dims)),
-    physical=_physical_same,
+    physical=_physical_copy,
 )

@@ -25,7 +25,7 @@ import numpy as np
 from xnp import lax
 from xprim import Array, ConcreteArray, as_array, config, dtypes, shaped_array
 from xprim.errors import KeyReuseError
-from xprim.extended import as_physical, unwrap, wrap_p, wrapped
+from xprim.extended import as_physical, unwrap, wrap, wrap_p, wrapped
 from xprim.wording import described
 from xrandom.arguments import checked_shape
 from xrandom.drawing import random_fold_in_p, random_split_p
@@ -281,12 +281,14 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     _check_impl("wrap_key_data", impl, dtype)
     words = as_array(key_bits_array, what="wrap_key_data: the words")
     _check_words(words, "wrap_key_data")
-    return _keys(words)
+    return wrap(words, KEY_DTYPE)
 
 
 def clone(key: Any) -> Array:
     """Return the same key again, which `config.debug_key_reuse` then counts as a new one."""
-    return keys_like(key, key_data(key))
+    words = key_data(key)
+    typed = isinstance(key, Array) and key.aval.dtype is KEY_DTYPE
+    return wrap(words, KEY_DTYPE) if typed else words
 
 
 def split(key: Any, num: int | Sequence[int] = 2) -> Array:
