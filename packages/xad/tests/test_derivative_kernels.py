@@ -317,7 +317,8 @@ def test_the_thirtieth_gradient_enters_at_most_a_hundred_functions():
 
     def profile(frame, event, argument):
         nonlocal entered
-        entered += event == "call"
+        comprehension = frame.f_code.co_name == "<listcomp>"  # a function before Python 3.12
+        entered += event == "call" and not comprehension
 
     sys.setprofile(profile)
     try:

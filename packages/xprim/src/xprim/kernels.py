@@ -207,7 +207,7 @@ class KernelTable(dict[Any, Any]):
         self, key: Sequence[Any], error: Exception, make: Callable[..., Any], *, shown: bool
     ) -> None:
         what = [a.str_short() if type(a) is ShapedArray else getattr(a, "__name__", str(a))
-                for a in key if a not in ((), None)]  # fmt: skip
+                for a in key if a is not None and (a or type(a) is not tuple)]  # fmt: skip
         reason = str(error).partition("\n")[0]
         if not isinstance(error, Refusal):
             reason = f"{failing_line(error, make)}: {type(error).__name__}: {reason}"
