@@ -1,10 +1,12 @@
 """How much work a loop is, and when a compiler would be asked to run it."""
 
 import math
+import sys
 
 import numpy as np
 import pytest
 
+import xtree
 from xnp import lax
 from xnp.primitives.eager_loops import steps_before_compiling, work_of
 from xprim import EAGER, HOST, HostBackend, config, eval_closed, install_backend, make_jaxpr
@@ -96,3 +98,80 @@ def test_a_loop_over_data_elsewhere_is_compiled_however_short(compiler):
     assert lax.fori_loop(0, 2, lambda i, c: c + 1, x).tolist() == [3, 3]
     assert lax.while_loop(lambda c: c[0] < 5, lambda c: c + 1, x).tolist() == [5, 5]
     assert compiler.ran == ["scan", "while"]
+
+
+# --- kernels --------------------------------------------------------------------------------------
+
+BODIES = {
+    "elementwise": lambda c, x: (lax.sin(c) * 0.5 + x, lax.exp(c) > x),
+    "reductions": lambda c, x: (c / (1 + abs(c).sum()) + x, c.max()),
+    "matrices": lambda c, x: (lax.sin((c[:, None] * c[None, :]) @ c) + x, c.reshape(3, 1)),
+    "indices": lambda c, x: (c[::-1].at[1].add(x), c[1:]),
+    "nothing": lambda c, x: (c, x),
+    "constants": lambda c, x: (c * CONSTANT, CONSTANT),
+    "integers": lambda c, x: (c, lax.convert_element_type(c, "int32") * 123456789 // 7),
+    "a loop inside": lambda c, x: (lax.fori_loop(0, 3, lambda i, d: d * 0.5 + x, c), x),
+}
+CONSTANT = np.float32([1, 0.5, -1])
+
+
+def by_rules(run):
+    """Evaluate without kernels: each operation is looked at."""
+    with config.debug_infs(True):
+        return run()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("name", BODIES)
+def test_kernels_of_steps_give_what_the_rules_give_to_the_bit(name, dtype):
+    start = lax.convert_element_type(np.float32([0.1, 0.7, -0.3]), dtype)
+    xs = lax.convert_element_type(np.linspace(-1, 1, 60).astype(np.float32), dtype)
+    steps, body = 60, BODIES[name]
+    if name == "constants":
+        start = lax.convert_element_type(start, "float32")
+
+    def scanned():
+        return lax.scan(body, start, xs, reverse=name == "indices")
+
+    def repeated():
+        def step(c):
+            carry, y = body(c[1], xs[c[0]])
+            return c[0] + 1, carry, y.sum()
+
+        first = (0, start, body(start, xs[0])[1].sum())
+        return lax.while_loop(lambda c: c[0] < steps, step, first)
+
+    for run in (scanned, repeated):
+        expected = xtree.leaves(by_rules(run))
+        for _ in range(2):
+            for found, wanted in zip(xtree.leaves(run()), expected, strict=True):
+                assert found.aval is wanted.aval
+                assert np.asarray(found).tobytes() == np.asarray(wanted).tobytes()
+
+
+def test_a_loop_of_many_steps_in_numpy_takes_few_calls_of_python():
+    def run(steps):
+        lax.scan(lambda c, x: (c * 0.5 + x, c), np.float32(0), np.zeros(steps, np.float32))
+
+    counts = []
+    for steps in (1000, 1000, 2000):
+        calls = [0]
+
+        def count(frame, event, argument, calls=calls):
+            calls[0] += event == "call"
+
+        sys.setprofile(count)
+        try:
+            run(steps)
+        finally:
+            sys.setprofile(None)
+        counts.append(calls[0])
+    assert counts[2] - counts[1] <= 1500  # the kernel, once a step, and nothing else
+
+
+@pytest.fixture(autouse=True)
+def _without_another_compiler():
+    previous = EAGER.backend
+    install_backend(HOST)
+    yield
+    install_backend(previous)

@@ -18,7 +18,7 @@ Neighbours: `scan` and `while_loop` ask; `EAGER.backend` compiles.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from xnp.primitives.inner_programs import derived, programs_in
@@ -32,7 +32,10 @@ from xprim import (
     Undefined,
     Var,
     config,
+    dtypes,
 )
+from xprim.kernels import REFUSED, Kernel, Refusal, log_refusal
+from xprim.numpy_kernels import numpy_function
 from xprim.static_keys import params_key
 
 # Work is counted in equations of NumPy on small arrays. To compile a loop costs as much as 8192 to
@@ -99,6 +102,43 @@ def _is_compilable(closed: ClosedJaxpr) -> bool:
 
 
 _MISSING = Undefined("there is no such rule")
+
+
+def numpy_step(
+    closed: ClosedJaxpr, operands: Sequence[Any], steps: float
+) -> Callable[..., Any] | None:
+    """Return a program as one function of ndarrays, which gives the same to the last bit.
+
+    Args:
+      closed: what each step runs.
+      operands: what the loop is called with.
+      steps: how many steps there are.
+
+    Returns:
+      None where the steps go by the rules: where they are few, where the program can have no such
+      kernel, and where an operand is not on the host.
+    """
+    key = ("numpy step", config.trace_context(), EAGER.backend)
+    if key not in closed.memo:
+        if steps * len(closed.jaxpr.eqns) < _EQUATIONS_WORTH_A_KERNEL:
+            return None
+        closed.memo[key] = _kernel_of(closed)
+    run: Callable[..., Any] | None = closed.memo[key].run
+    return run if steps and run and all(map(EAGER.backend.on_host, operands)) else None
+
+
+# It takes as long to write a kernel as to evaluate so many equations by their rules.
+_EQUATIONS_WORTH_A_KERNEL = 128
+
+
+def _kernel_of(closed: ClosedJaxpr) -> Kernel:
+    try:
+        if any(dtypes.is_extended(a.dtype) for a in (*closed.in_avals, *closed.out_avals)):
+            raise Refusal("it is about an extended dtype")
+        return Kernel(numpy_function(closed), closed.out_avals)
+    except Refusal as reason:
+        log_refusal("steps of loops", closed.jaxpr.name, str(reason))
+        return REFUSED
 
 
 def run_compiled(

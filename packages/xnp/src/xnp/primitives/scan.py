@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.eager_loops import run_compiled, steps_before_compiling
+from xnp.primitives.eager_loops import numpy_step, run_compiled, steps_before_compiling
 from xnp.primitives.inner_programs import (
     grown_mask,
     narrowed,
@@ -28,6 +28,7 @@ from xnp.primitives.inner_programs import (
 from xnp.primitives.scan_derivatives import jvp_rule, linearize_rule, transpose_rule
 from xprim import (
     ClosedJaxpr,
+    ConcreteArray,
     Equation,
     Primitive,
     ShapedArray,
@@ -36,6 +37,7 @@ from xprim import (
     from_stored,
     not_mapped,
     shaped_array,
+    state,
 )
 from xprim.calls import taken
 from xprim.contracts import BatchAxis, Builder
@@ -74,20 +76,46 @@ def _numpy(*operands: Any, jaxpr: ClosedJaxpr, length: int, reverse: bool, num_c
         params = {"jaxpr": jaxpr, "length": length, "reverse": reverse, "num_consts": num_consts,
                   "num_carry": num_carry, "unroll": unroll}  # fmt: skip
         return run_compiled(scan_p, operands, jaxpr, params)
+    order = range(length - 1, -1, -1) if reverse else range(length)
+    y_avals = [stacked_aval(a, length) for a in jaxpr.out_avals[num_carry:]]
+    stacks = [np.empty(a.stored.shape, a.stored.dtype) for a in y_avals]
+    step = numpy_step(jaxpr, operands, length)
+    if step is None:
+        carry = _steps_by_rules(jaxpr, operands, num_consts, num_carry, order, stacks)
+    else:
+        hosts = split_at([x.to_host() for x in operands], num_consts, num_carry)
+        results = state.run_quietly(_steps_by_kernel, step, hosts, order, stacks)
+        carry = list(map(ConcreteArray, results, jaxpr.out_avals))
+    return (*carry, *map(from_stored, stacks, y_avals))
+
+
+def _steps_by_rules(
+    jaxpr: ClosedJaxpr, operands: Sequence[Any], num_consts: int, num_carry: int, order: range,
+    stacks: list[Any],
+) -> list[Any]:  # fmt: skip
+    """Run the steps, put their ys into the stacks, and return the last carry."""
     consts, carry, xs = split_at(operands, num_consts, num_carry)
     hosts = [x.to_stored() for x in xs]
     x_avals = jaxpr.in_avals[num_consts + num_carry :]
-    y_avals = jaxpr.out_avals[num_carry:]
-    stacks = [np.empty((length, *a.stored.shape), a.stored.dtype) for a in y_avals]
-    for i in range(length - 1, -1, -1) if reverse else range(length):
+    for i in order:
         elements = [from_stored(np.asarray(h[i]), a) for h, a in zip(hosts, x_avals, strict=True)]
         results = eval_closed(jaxpr, *consts, *carry, *elements)
         carry = results[:num_carry]
         for stack, y in zip(stacks, results[num_carry:], strict=True):
             stack[i] = y.to_stored()
-    stacked = [from_stored(s, stacked_aval(a, length))
-               for s, a in zip(stacks, y_avals, strict=True)]  # fmt: skip
-    return (*carry, *stacked)
+    return carry
+
+
+def _steps_by_kernel(step: Any, hosts: Any, order: range, stacks: list[Any]) -> Any:
+    """Do the same with a function of ndarrays, on ndarrays."""
+    consts, carry, xs = hosts
+    count = len(carry)
+    for i in order:
+        results = step(*consts, *carry, *[x[i, ...] for x in xs])
+        carry = results[:count]
+        for stack, y in zip(stacks, results[count:], strict=True):
+            stack[i] = y
+    return carry
 
 
 def _effects(*, jaxpr: ClosedJaxpr, **_options: Any) -> Any:

@@ -17,10 +17,11 @@ Semantics: StableHLO specification, section while.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
-from xnp.primitives.eager_loops import steps_before_compiling
+from xnp.primitives.eager_loops import numpy_step, steps_before_compiling
 from xnp.primitives.inner_programs import (
     derived,
     grown_mask,
@@ -35,6 +36,7 @@ from xnp.primitives.shorthand import broadcasted, selected
 from xnp.primitives.while_rounds import Loop, run_in_rounds
 from xprim import (
     ClosedJaxpr,
+    ConcreteArray,
     Equation,
     Primitive,
     ShapedArray,
@@ -44,6 +46,7 @@ from xprim import (
     get_primitive,
     not_mapped,
     shaped_array,
+    state,
     undefined,
 )
 from xprim.calls import nonzero, taken, with_zeros
@@ -65,25 +68,65 @@ def _shape(*avals: ShapedArray, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr
 
 def _numpy(*operands: Any, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, cond_nconsts: int,
            body_nconsts: int) -> Any:  # fmt: skip
-    cond_consts, body_consts, carry = split_at(operands, cond_nconsts, body_nconsts)
     most, done = steps_before_compiling((cond_jaxpr, body_jaxpr), operands), 0
     loop = Loop(cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts)
-    may_be_long = loop.was_compiled
+    may_be_long, steps = loop.was_compiled, _by_rules(loop, operands)
+    carry: Sequence[Any] = operands[cond_nconsts + body_nconsts :]
     while done <= most:
-        if may_be_long and done >= _STEPS_BEFORE_ASKING:
-            may_be_long = False
-            results, steps = run_in_rounds(while_p, loop, operands)
-            if steps > most:
+        if done == _STEPS_BEFORE_ASKING[0] and may_be_long:
+            results, count = run_in_rounds(while_p, loop, operands)
+            if count > most:
                 return results
-        if not eval_closed(cond_jaxpr, *cond_consts, *carry)[0].to_host():
-            return tuple(carry)
-        carry = eval_closed(body_jaxpr, *body_consts, *carry)
+        if done in _STEPS_BEFORE_ASKING:
+            steps, carry = _by_kernels(loop, operands, done, carry) or (steps, carry)
+        if not steps.goes_on(carry):
+            return steps.arrays(carry)
+        carry = steps.next(carry)
         done += 1
     return run_in_rounds(while_p, loop, operands)[0]
 
 
-# A loop of fewer steps ends sooner in NumPy than the runtime starts its program.
-_STEPS_BEFORE_ASKING = 4
+# A loop of fewer steps ends sooner than the runtime starts its program, or than its kernels are
+# found; one of more steps than the second number is worth to have kernels written.
+_STEPS_BEFORE_ASKING = (4, 16)
+
+
+class _Steps(NamedTuple):
+    """How NumPy runs a loop: on Arrays by the rules, or on ndarrays by kernels."""
+
+    goes_on: Callable[[Sequence[Any]], Any]
+    next: Callable[[Sequence[Any]], Sequence[Any]]
+    arrays: Callable[[Sequence[Any]], tuple[Any, ...]]
+
+
+def _by_rules(loop: Loop, operands: Sequence[Any]) -> _Steps:
+    cond_consts, body_consts, _ = split_at(operands, loop.cond_nconsts, loop.body_nconsts)
+    return _Steps(
+        lambda carry: eval_closed(loop.cond, *cond_consts, *carry)[0].to_host(),
+        lambda carry: eval_closed(loop.body, *body_consts, *carry),
+        tuple,
+    )
+
+
+def _by_kernels(
+    loop: Loop, operands: Sequence[Any], done: int, carry: Sequence[Any]
+) -> tuple[_Steps, Sequence[Any]] | None:
+    """Return kernels for the steps and the carry for them, if there are such."""
+    if not carry or type(carry[0]) is not ConcreteArray:  # on ndarrays already
+        return None
+    expected = math.inf if done == _STEPS_BEFORE_ASKING[-1] else done
+    test, step = [numpy_step(p, operands, expected) for p in (loop.cond, loop.body)]
+    if test is None or step is None:
+        return None
+    consts = [x.to_host() for x in operands[: loop.cond_nconsts + loop.body_nconsts]]
+    cond_consts, body_consts = split_at(consts, loop.cond_nconsts)
+    quietly, avals = state.run_quietly, loop.body.out_avals
+    steps = _Steps(
+        lambda carry: quietly(test, *cond_consts, *carry)[0],
+        lambda carry: quietly(step, *body_consts, *carry),
+        lambda carry: tuple(map(ConcreteArray, carry, avals)),
+    )
+    return steps, [x.to_host() for x in carry]
 
 
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, cond_jaxpr: ClosedJaxpr,
