@@ -17,7 +17,7 @@ from typing import Any
 from xnp.primitives import costs
 from xnp.primitives.chebyshev import DIGAMMA, DIGAMMA_ROOT, LGAMMA
 from xnp.primitives.shorthand import add, bind, mul, neg, scalar_like
-from xnp.primitives.special_densities import gamma_shifted
+from xnp.primitives.special_densities import gamma_shifted, stirling_error
 from xnp.primitives.table import FLOATING, binary, unary
 from xnp.primitives.written_once import numpy_rule, stablehlo_rule
 
@@ -172,7 +172,10 @@ def polygamma(m: Any, n: Any, x: Any) -> Any:
     """Return (-1)^(n+1) n! zeta(n + 1, x) for n = 1, 2, ... and digamma(x) for n = 0."""
     domain = (n >= 0.0) & (n == m.floor(n)) & (n < math.inf)
     order = m.where(domain, n, 1.0) + 1.0
-    value = _zeta_at(m, order, x, gamma_shifted(m, m.minimum(order - 1.0, 1e30))[0])
+    large = m.maximum(order - 1.0, 10.0)
+    stirling = (large + 0.5) * m.log(large) - large + _HALF_LOG_2PI + stirling_error(large)
+    small = gamma_shifted(m, m.minimum(order - 1.0, 10.0))[0]
+    value = _zeta_at(m, order, x, m.where(order > 11.0, stirling, small))
     value = m.where(_is_even(m, n), -value, value)
     return m.where(domain, m.where(n == 0.0, m.narrowed(digamma, x), value), math.nan)
 

@@ -165,9 +165,9 @@ class _Parts:
 
         series, dseries = _series(m, *operands(by_series, 0.0, 0.0, _LARGE), slopes)
         powers, dpowers = _powers(m, *operands(by_powers, 0.0, 0.0, 1.5))
-        # h x is 1 beyond 1e9, and h denormal beyond 1e300
-        x_far, self.x = m.minimum(x, 1e9), m.where(by_fraction, m.minimum(x, 1e290), x)
-        h, dlog_h = _fraction(m, *operands(by_fraction, 1e9, 1.5, 1e9), slopes)
+        # h x is 1 beyond 1e20, and h denormal beyond 1e300
+        x_far, self.x = m.minimum(x, 1e20), m.where(by_fraction, m.minimum(x, 1e290), x)
+        h, dlog_h = _fraction(m, *operands(by_fraction, 1e20, 1.5, 1e20), slopes)
         h = h * (x_far / self.x)
         tails, with_log = _tail(m, outer, x, large)
 
