@@ -84,6 +84,7 @@ SHOWING = {
     "low.shown": "__all__ = 'p q'.split()\nclass A:\n    __slots__ = ('_host',)",
     "low.hidden": "def h(): pass",
     "low._inside": "__all__ = ['h']",
+    "low.star": "from low.shown import *\nif not X:\n    __all__ = ['s', *low.shown.__all__]",
 }
 
 
@@ -108,6 +109,7 @@ def test_what_a_sibling_shows_may_be_taken():
     import low, low.shown
     from low import f, g, shown
     from low.shown import p, __all__
+    from low.star import s, q
     from low.shown import *
     x = shown.p, low.f, low.shown.q, low.__file__, x._make()
     class B:

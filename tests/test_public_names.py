@@ -1,10 +1,14 @@
 """Public names stay: each of the kept list resolves through `xstack`, and only when asked for."""
 
+import ast
+import importlib
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import xnp
 import xstack
 from tests.public_names import grown, kept, missing, resolve
 
@@ -64,3 +68,24 @@ def test_a_name_imports_its_own_package_and_no_other():
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stderr
+
+
+def test_what_type_checkers_read_of_the_namespace_is_what_it_looks_up():
+    tree = ast.parse(Path(xstack.__file__).read_text())
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    declared = {
+        (node.module, alias.name)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    looked_up = {(m, n) for m, names in xstack._NAMES_BY_MODULE.items() for n in names}
+    assert declared == looked_up | {("xstack", name) for name in xstack._SUBMODULES}
+
+
+@pytest.mark.parametrize("holder", [xnp.lax, xnp.linalg], ids=["lax", "linalg"])
+def test_a_name_that_is_imported_late_is_listed_by_its_module(holder):
+    for module, names in holder._LATE.items():
+        if module.startswith(holder.__name__):
+            assert set(importlib.import_module(module).__all__) == set(names), module
+    assert len(holder.__all__) == len(set(holder.__all__))

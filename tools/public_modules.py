@@ -45,8 +45,8 @@ class Shown:
 def shown_by(sources: dict[str, str]) -> Shown:
     """Return what modules show, given the text of each."""
     names: dict[str, frozenset[str]] = {}
-    for module, source in sources.items():
-        listed = _listed(ast.parse(source))
+    for module in sources:
+        listed = _listed(module, sources)
         if listed is not None and not any(part.startswith("_") for part in module.split(".")):
             names[module] = frozenset(listed)
     return Shown(names, frozenset(sources))
@@ -134,18 +134,33 @@ class _Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
 
-def _listed(tree: ast.Module) -> list[str] | None:
+def _listed(module: str, sources: dict[str, str]) -> list[str] | None:
     """Return the names in a module's `__all__`: its strings, and those of what it unpacks."""
     values = {
         target.id: node.value
-        for node in tree.body
+        for node in _at_module_level(ast.parse(sources[module]))
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
         if isinstance(target, ast.Name)
     }
     if "__all__" not in values:
         return None
-    return list(_strings(values["__all__"], values))
+    names = list(_strings(values["__all__"], values))
+    for part in ast.walk(
+        values["__all__"]
+    ):  # `*module.__all__`, of a submodule or by its full name
+        if isinstance(part, ast.Attribute) and part.attr == "__all__":
+            whole = ast.unparse(part.value)
+            for holder in {f"{module}.{whole}", whole} & sources.keys():
+                names += _listed(holder, sources) or []
+    return names
+
+
+def _at_module_level(tree: ast.Module) -> Iterator[ast.stmt]:
+    for node in tree.body:
+        yield node
+        if isinstance(node, ast.If):  # `if not TYPE_CHECKING:`
+            yield from node.body
 
 
 def _strings(node: ast.AST, values: dict[str, ast.expr]) -> Iterator[str]:

@@ -30,7 +30,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 _PART = re.compile(
     r"^<!-- (reference-of|modules-of|namespace-of|output-of|markdown-of): (.+?) -->$", re.MULTILINE
 )
-_DECLARES_ALL = re.compile(r"^__all__\b", re.MULTILINE)
+_DECLARES_ALL = re.compile(r"^(?:    )?__all__\b", re.MULTILINE)
 
 
 def reference_of(package: str) -> str:

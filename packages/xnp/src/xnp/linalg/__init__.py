@@ -20,44 +20,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from xnp.linalg.factorisations import (
-        EighResult,
-        EigResult,
-        QRResult,
-        SVDResult,
-        cholesky,
-        eig,
-        eigh,
-        eigvals,
-        eigvalsh,
-        qr,
-        svd,
-        svdvals,
-    )
-    from xnp.linalg.norms import cond, matrix_norm, matrix_rank, norm, vector_norm
-    from xnp.linalg.products import (
-        cross,
-        diagonal,
-        matmul,
-        matrix_power,
-        matrix_transpose,
-        multi_dot,
-        outer,
-        tensordot,
-        trace,
-        vecdot,
-    )
-    from xnp.linalg.systems import (
-        SlogdetResult,
-        det,
-        inv,
-        lstsq,
-        pinv,
-        slogdet,
-        solve,
-        tensorinv,
-        tensorsolve,
-    )
+    from xnp.linalg.factorisations import *  # noqa: F403
+    from xnp.linalg.norms import *  # noqa: F403
+    from xnp.linalg.products import *  # noqa: F403
+    from xnp.linalg.systems import *  # noqa: F403
 
 _LATE = {
     "xnp.linalg.factorisations": (
@@ -79,13 +45,9 @@ _LATE = {
 
 _MODULE_BY_NAME = {name: module for module, names in _LATE.items() for name in names}
 
-__all__ = [
-    "EighResult", "EigResult", "QRResult", "SVDResult", "cholesky", "eig", "eigh", "eigvals",
-    "eigvalsh", "qr", "svd", "svdvals", "cond", "matrix_norm", "matrix_rank", "norm",
-    "vector_norm", "cross", "diagonal", "matmul", "matrix_power", "matrix_transpose", "multi_dot",
-    "outer", "tensordot", "trace", "vecdot", "SlogdetResult", "det", "inv", "lstsq", "pinv",
-    "slogdet", "solve", "tensorinv", "tensorsolve",
-]  # fmt: skip
+# Each module lists its own names; type checkers follow the star imports.
+if not TYPE_CHECKING:
+    __all__ = [*_MODULE_BY_NAME]  # noqa: PLE0604 - all are names
 
 
 def __getattr__(name: str) -> Any:
@@ -98,4 +60,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *_MODULE_BY_NAME})

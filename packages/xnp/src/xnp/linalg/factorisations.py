@@ -13,6 +13,11 @@ from xnp.primitives.geqrf import geqrf_p
 from xnp.primitives.matrices import adjoint, matmul
 from xprim import Array
 
+__all__ = [
+    "QRResult", "EigResult", "EighResult", "SVDResult", "cholesky", "qr", "eig", "eigvals", "eigh",
+    "eigvalsh", "svd", "svdvals",
+]  # fmt: skip
+
 
 class QRResult(NamedTuple):
     """The factors Q and R of `qr`."""

@@ -18,6 +18,8 @@ from xnp.numpy.promoting import several_axes
 from xnp.primitives.shorthand import converted, reshaped, selected, summed
 from xprim import Array, as_array, dtypes
 
+__all__ = ["norm", "vector_norm", "matrix_norm", "cond", "matrix_rank"]
+
 
 def norm(
     x: Any,

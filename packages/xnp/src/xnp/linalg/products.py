@@ -27,6 +27,11 @@ from xnp.primitives.solve import solve_p
 from xprim import Array, as_array, dtypes
 from xprim.static_sizes import static_int
 
+__all__ = [
+    "matmul", "vecdot", "outer", "tensordot", "multi_dot", "matrix_power", "cross",
+    "matrix_transpose", "diagonal", "trace",
+]  # fmt: skip
+
 
 def matmul(
     x1: Any, x2: Any, /, *, precision: lax.PrecisionLike = None, preferred_element_type: Any = None

@@ -31,6 +31,10 @@ from xnp.primitives.shorthand import (
 from xnp.primitives.solve import solve_p
 from xprim import Array, dtypes
 
+__all__ = [
+    "SlogdetResult", "solve", "inv", "pinv", "lstsq", "slogdet", "det", "tensorinv", "tensorsolve",
+]  # fmt: skip
+
 
 class SlogdetResult(NamedTuple):
     """The sign (a phase, for complex matrices) and the logarithm of |det|."""
