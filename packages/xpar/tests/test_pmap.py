@@ -339,3 +339,75 @@ def test_a_result_that_is_not_finite_is_told_of(x):
     log = pmap(lambda v: lax.log(v), devices=CPUS)
     with config.debug_nans(True), pytest.raises(FloatingPointError, match="NaN was computed"):
         log(-np.abs(x))
+
+
+def slow_calls(f, calls):
+    """Return how often `calls` went the long way of the pmapped function `f`."""
+    long_way = f.lower.__wrapped__.__func__.__globals__["Calls"].__call__.__code__
+    count = 0
+
+    def profile(frame, event, _):
+        nonlocal count
+        count += event == "call" and frame.f_code is long_way
+
+    sys.setprofile(profile)
+    try:
+        calls()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_results_of_a_pmap_go_into_the_next_by_the_short_way(x):
+    update = pmap(
+        lambda p, v, n: {k: lax.add(w, lax.mul(psum(v, "i"), float(n))) for k, w in p.items()},
+        axis_name="i", devices=CPUS, donate_argnums=0, static_broadcasted_argnums=2,
+    )  # fmt: skip
+    v = pmap(lambda v: v, devices=CPUS)(x)
+    state, expected = {"a": x, "b": 2 * x}, {"a": x, "b": 2 * x}
+    for step in range(6):
+        before = state
+        state = update(state, v, 2)
+        expected = {k: w + 2 * x.sum(0) for k, w in expected.items()}
+        if step:
+            assert all(w.is_deleted() for w in before.values())
+    assert slow_calls(update, lambda: update(state, v, 2)) == 0
+    for k, w in update(update({k: w + 0 for k, w in expected.items()}, v, 2), v, 2).items():
+        np.testing.assert_allclose(w, expected[k] + 4 * x.sum(0), rtol=1e-5, atol=1e-5)
+
+
+def test_the_short_way_looks_where_each_argument_is(x):
+    f = pmap(lambda a, b: lax.sub(a, b), in_axes=(0, 1), devices=CPUS)
+    rows = pmap(lambda v: v, devices=CPUS)(x)
+    columns = pmap(lambda v: v, in_axes=1, out_axes=1, devices=CPUS)(2 * x.T)
+    square = np.arange(64.0, dtype=np.float32).reshape(8, 8)
+    both = {
+        axis: pmap(lambda v: v, in_axes=axis, out_axes=axis, devices=CPUS)(square)
+        for axis in (0, 1)
+    }
+    elsewhere = device_put(square, devices("cpu")[1])
+    for _ in range(3):
+        np.testing.assert_array_equal(f(rows, columns), -x)
+        for a in (both[0], both[1], elsewhere, square):
+            for b in (both[0], both[1], elsewhere, square):
+                np.testing.assert_array_equal(f(a, b), square - square.T)
+    assert slow_calls(f, lambda: f(rows, columns)) == 0
+
+
+def test_one_replica_is_a_piece_too(x):
+    f = pmap(lambda v: lax.add(v, v), devices=CPUS[:1])
+    y = f(x[:1])
+    for _ in range(3):
+        np.testing.assert_array_equal(f(y), 4 * x[:1])
+        whole = device_put(np.asarray(y), CPUS[0])
+        np.testing.assert_array_equal(f(whole), 4 * x[:1])
+
+
+def test_what_is_donated_twice_to_replicas_is_named_at_later_calls_too(x):
+    f = pmap(lambda a, b: (lax.add(a, b), lax.sub(a, b)), devices=CPUS, donate_argnums=(0, 1))
+    make = pmap(lambda v: lax.mul(v, v), devices=CPUS)
+    for _ in range(3):
+        a, b = make(x), make(2 * x)
+        with pytest.raises(ValueError, match="donated and passed twice: as a and b"):
+            f(a, a)
+        np.testing.assert_allclose(f(a, b)[0], 5 * x * x, rtol=1e-5)

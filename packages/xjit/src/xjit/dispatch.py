@@ -165,6 +165,8 @@ class Dispatcher:
             self.entries[*_key_of(values, fixed.kinds), cached] = entry
             return
         donated = self._donated(places, len(args))
+        if type(entry[0]) is list and not _ON_DEVICES.issuperset(kinds):
+            raise Refusal("a value from the host is spread over devices")
         found = self._specialization(types, places, values, kinds, donated)
         readers = _readers(values, places, found.kinds, avals, entry[0], donated)
         found.entries[*_key_of(values, found.kinds), cached] = (*entry, *readers)
@@ -228,6 +230,7 @@ def _widened(known: Sequence[str], kinds: Sequence[str]) -> tuple[str, ...]:
 
 
 _GENERALITY = (DICT, TREE, HOST_TREE)
+_ON_DEVICES = frozenset((ARRAY, DICT, TREE, STATIC, ABSENT))
 
 
 def _readers(

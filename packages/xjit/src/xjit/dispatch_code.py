@@ -9,6 +9,7 @@ Neighbours: `dispatch` decides what is written, `results` wraps what programs gi
 from __future__ import annotations
 
 import functools
+import operator
 import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -207,7 +208,14 @@ def _written(name: str, text: str) -> Callable[..., Any]:
 
 
 def is_elsewhere(buffers: Sequence[Any], where: Any) -> bool:
-    """Return whether a buffer is not at a placement (AttributeError: whether it is no buffer)."""
+    """Return whether a buffer is not at a placement (AttributeError: whether it is no buffer).
+
+    Args:
+      buffers: of the arguments.
+      where: the sharding object of all, or a list with one for each.
+    """
+    if type(where) is list:
+        return any(map(operator.is_not, [buffer._sharding for buffer in buffers], where))
     for buffer in buffers:
         sharding = buffer._sharding
         if sharding is not where and type(sharding) is not _passing:

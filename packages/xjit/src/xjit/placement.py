@@ -77,6 +77,13 @@ class Placement(abc.ABC):
         """Return the abstract values of whole results, from those of one replica."""
         return tuple(of_results)
 
+    def shardings_of_arguments(self) -> Any:
+        """Return what `is_elsewhere` compares: a sharding object, or a list with one for each.
+
+        None where a program cannot be started on the buffers of its arguments alone.
+        """
+        return None
+
     @abc.abstractmethod
     def shardings(self, count: int) -> list[Any]:
         """Return the sharding objects of so many results."""
@@ -106,6 +113,10 @@ class OneDevice(Placement):
     def bring(self, lowered: LoweredProgram) -> Bring:
         """Return what brings the arguments of a program to the device."""
         return lambda arrays: (buffers_at(self, arrays), None)
+
+    def shardings_of_arguments(self) -> Any:
+        """Return the sharding object of all arguments."""
+        return self.sharding
 
     def constants(self, constants: Sequence[ConcreteArray]) -> list[Any]:
         """Return the buffers of what the program captured."""

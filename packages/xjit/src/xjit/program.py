@@ -18,7 +18,7 @@ from xjit import jaxlib_gateway as gateway
 from xjit.compile import Options, executable_for
 from xjit.deleted import DeletedBuffer, give_up
 from xjit.lowering import LoweredProgram, lower, warn_of_useless_donations
-from xjit.placement import OneDevice, Placement, common_placement
+from xjit.placement import Placement, common_placement
 from xjit.results import finisher
 from xprim import ClosedJaxpr, ConcreteArray, config, from_stored
 
@@ -90,12 +90,13 @@ class DeviceKernel:
     def entry(self, out_tree: Any) -> tuple[Any, ...] | None:
         """Return what a dispatcher keeps to start this by itself, None where it cannot.
 
-        It gives up all leaves of a donated argument, and knows one device.
+        It gives up all leaves of a donated argument.
         """
-        if not isinstance(self.placement, OneDevice):
+        shardings = self.placement.shardings_of_arguments()
+        if shardings is None:
             return None
         out_aval = self.avals_out[0] if out_tree.node_data() is None else None
-        return (self.placement.sharding, self.starter, self.handlers, out_aval,
+        return (shardings, self.starter, self.handlers, out_aval,
                 finisher(out_tree, self.avals_out))  # fmt: skip
 
     def owned(self, given: Any, arrays: Sequence[ConcreteArray]) -> Sequence[ConcreteArray]:

@@ -76,6 +76,12 @@ class Replicas(Placement):
         """Return what brings the arguments of a program to the devices."""
         return _Spread(self, lowered)
 
+    def shardings_of_arguments(self) -> Any:
+        """Return the sharding objects of the arguments, where all are cut and results stacked."""
+        if None in self.in_axes or None in self.out_axes:
+            return None
+        return [gateway.stacked(self.devices, axis or 0) for axis in self.in_axes]
+
     def constants(self, constants: Sequence[ConcreteArray]) -> list[Any]:
         """Return buffers of what every replica reads."""
         return [gateway.put_replicated(c.to_host(), self.devices) for c in constants]

@@ -14,7 +14,7 @@ from xjit.calls import Arguments, Calls, FlatFunction, Signature, Traced
 from xjit.replicas import Axis, Replicas, without_axis
 from xpar.pmap_primitive import placement_of, pmap_p
 from xprim import ClosedJaxpr, ShapedArray, extended_axes
-from xprim.callables import check_function, looking_like
+from xprim.callables import check_function, look_like
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -109,11 +109,8 @@ def pmap(
     if devices is not None and backend is not None:
         raise ValueError("pmap: give devices or backend, not both.")
     calls = _PmapCalls(fun, options)
-
-    @looking_like(fun)
-    def mapped(*args: Any, **kwargs: Any) -> Any:
-        return calls(args, kwargs)
-
+    mapped: Any = calls.dispatcher.function(calls.__call__, None)  # names are no positions here
+    look_like(mapped, fun, updated=())
     calls.give_methods(mapped)
     return mapped
 
