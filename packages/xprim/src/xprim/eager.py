@@ -83,7 +83,7 @@ class EagerTrace(Trace):
         _require_concrete(primitive, operands)
         if not isinstance(error, NotNumbersError):
             raise error
-        return extended.evaluate(self, primitive, operands, params, error.avals_out)
+        return extended.evaluate(self, primitive, operands, params)
 
     def _compiled(
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any],

@@ -36,7 +36,7 @@ from xprim.trace import Trace, state
 __all__ = ["as_physical", "physical", "unwrap", "unwrap_p", "wrap", "wrap_p", "wrapped"]
 
 _MAX_PROGRAMS = 2048
-_programs: dict[Any, ClosedJaxpr] = {}
+_programs: dict[Any, tuple[ClosedJaxpr, tuple[ShapedArray, ...]]] = {}
 
 
 def wrap(data: Any, dtype: dtypes.ExtendedDType) -> Array:
@@ -112,11 +112,10 @@ def wrapped(x: ConcreteArray, aval: ShapedArray) -> ConcreteArray:
 
 
 def evaluate(
-    eager: Trace, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any],
-    avals_out: Sequence[ShapedArray],
-) -> tuple[Any, ...]:  # fmt: skip
-    """Apply a primitive to concrete arrays, of which some are of an extended dtype."""
-    program = physical_program(primitive, tuple([x.aval for x in operands]), params, avals_out)
+    eager: Trace, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]
+) -> tuple[Any, ...]:
+    """Apply a primitive to concrete arrays, where an operand or result has an extended dtype."""
+    program, avals_out = physical_program(primitive, tuple([x.aval for x in operands]), params)
     previous = state.trace
     state.trace = eager
     try:
@@ -124,28 +123,29 @@ def evaluate(
     finally:
         state.trace = previous
     return tuple([
-        wrapped(r, a) if dtypes.is_extended(a.dtype) else r
+        r if r.aval is a or a.physical is None else wrapped(r, a)
         for r, a in zip(results, avals_out, strict=True)
     ])  # fmt: skip
 
 
 def physical_program(
-    primitive: Primitive,
-    avals: tuple[ShapedArray, ...],
-    params: dict[str, Any],
-    avals_out: Sequence[ShapedArray],
-) -> ClosedJaxpr:
-    """Return the program on physical arrays that an operation on logical ones amounts to."""
+    primitive: Primitive, avals: tuple[ShapedArray, ...], params: dict[str, Any]
+) -> tuple[ClosedJaxpr, tuple[ShapedArray, ...]]:
+    """Return what an operation amounts to on physical arrays, and its logical results' types."""
     key = (primitive, avals, config.trace_context(), *params_key(params))
-    found = _programs.get(key)
+    try:
+        found = _programs.get(key)
+    except TypeError:  # `infer` says which param cannot be hashed
+        found = None
     if found is None:
+        avals_out = primitive.infer(avals, params)
         jaxpr, consts = trace_to_jaxpr(
             lambda *arrays: _applied(primitive, avals, avals_out, arrays, params),
             [_stored(a) for a in avals],
         )
         if len(_programs) >= _MAX_PROGRAMS:
             _programs.clear()
-        found = _programs[key] = ClosedJaxpr(jaxpr, consts)
+        found = _programs[key] = ClosedJaxpr(jaxpr, consts), avals_out
     return found
 
 

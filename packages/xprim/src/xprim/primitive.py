@@ -171,10 +171,11 @@ class Primitive:
         try:
             return self._memo[(avals, *params.items()) if params else avals]
         except (KeyError, TypeError):
-            out = self.infer(avals, params)
-        if has_extended((*avals, *out)):
-            raise NotNumbersError(out)
-        return out
+            if not has_extended(avals):
+                out = self.infer(avals, params)
+                if not has_extended(out):
+                    return out
+        raise NotNumbersError
 
     def _unhashable(self, params: dict[str, Any]) -> TypeError:
         for name, value in params.items():
@@ -195,10 +196,6 @@ class Primitive:
 
 class NotNumbersError(AttributeError):
     """Says that an operation is not for the `numpy` rule: see `xprim.extended`."""
-
-    def __init__(self, avals_out: tuple[ShapedArray, ...]) -> None:
-        super().__init__("an operand or a result is of an extended dtype")
-        self.avals_out = avals_out
 
 
 def has_extended(avals: Iterable[ShapedArray]) -> bool:
