@@ -233,6 +233,11 @@ DELIBERATE: dict[str, str] = {
     "numpy.*sort(stable=traced integer) traced": "every order is stable",
     "numpy.poly*(a[12]=empty) traced": "no coefficients are the polynomial 0",
     "numpy.*var(dtype=*) eager": "a variance is no integer",
+    "numpy.nanstd(dtype=*) eager": "cast to any dtype",
+    "numpy.insert(arr=empty) traced": "a position out of bounds, as in NumPy",
+    "numpy.intersect1d(assume_unique=*) eager": "what is said to be unique is",
+    "numpy.meshgrid(copy=*) traced": "arrays do not change: there is nothing to copy",
+    "numpy.polyder(p=of more dimensions) *": "rows of coefficients, as in NumPy",
     "numpy.*round(decimals=-99) eager": "nothing is left before the point: 0, not NaN",
     "numpy.linalg.tensorinv(a=scalar array) traced": "a scalar has no dimensions to split",
     "lax.cum*(operand=bools) *": "truths have a least and a greatest, too",
@@ -255,7 +260,7 @@ DELIBERATE: dict[str, str] = {
     "numpy.astype(copy=*) traced": "arrays do not change: there is nothing to copy",
     "numpy.roots(p=scalar array) traced": "which coefficients are zero must be known",
     "numpy.poly*(*=list subclass) eager": _LISTS,
-    "numpy.polydiv(u=*) *": "a number is a polynomial of degree 0",
+    "numpy.polydiv([uv]=*) *": "takes lists, and a number is a polynomial of degree 0",
     "lax.clamp(x=*) *": "Python scalars take the dtype of the array beside them",
 }
 

@@ -251,3 +251,13 @@ def test_asarray_copies_only_when_asked_also_while_tracing() -> None:
     assert (view.tolist(), own.tolist()) == ([5, 1, 2], [0, 1, 2])
     with pytest.raises(TypeError, match="bool"):
         eval_shape(lambda x, c: xnp.asarray(x, copy=c), 1.0, 1)
+
+
+def test_a_polynomial_without_coefficients_is_zero() -> None:
+    np.testing.assert_array_equal(xnp.polymul([], [1.0, 2.0]), np.polymul([], [1.0, 2.0]))
+
+
+@pytest.mark.parametrize("axis", [None, (), "x"])
+def test_geomspace_takes_an_integer_as_axis(axis: object) -> None:
+    with pytest.raises(TypeError, match="integer"):
+        xnp.geomspace(1.0, 8.0, 4, axis=axis)

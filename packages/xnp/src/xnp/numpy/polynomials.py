@@ -78,10 +78,11 @@ def polysub(a1: Any, a2: Any) -> Array:
 
 
 def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Array:
-    """Return the product of two polynomials."""
+    """Return the product of two polynomials; one without coefficients is 0."""
     a1, a2 = [array_of(a, "polymul") for a in inexact("polymul", asarray(a1), asarray(a2))]
     if trim_leading_zeros and (a1.aval.size > 1 or a2.aval.size > 1):
         a1, a2 = [asarray(np.trim_zeros(np.asarray(a), "f")) for a in (a1, a2)]
+    a1, a2 = [a if a.aval.size else filled(0, (1,), a.aval.dtype) for a in (a1, a2)]
     return convolve(a1, a2)
 
 

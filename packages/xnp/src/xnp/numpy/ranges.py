@@ -232,8 +232,8 @@ def geomspace(
         result = result.at[0].set(low)
         if endpoint and num > 1:
             result = result.at[-1].set(high)
-    if axis:
-        result = moveaxis(result, 0, axis)
+    if axis != 0:
+        result = moveaxis(result, 0, operator.index(axis))
     return result if dtype is None else cast(result, dtypes.requested_dtype(dtype, "geomspace"))
 
 
