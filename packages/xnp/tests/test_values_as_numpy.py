@@ -261,3 +261,22 @@ def test_a_polynomial_without_coefficients_is_zero() -> None:
 def test_geomspace_takes_an_integer_as_axis(axis: object) -> None:
     with pytest.raises(TypeError, match="integer"):
         xnp.geomspace(1.0, 8.0, 4, axis=axis)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_determinants_of_half_precision_are_computed_in_float32(dtype: str) -> None:
+    x = xnp.asarray(np.diag([2.0, 3.0, 4.0, 5.0]), dtype)
+    sign, log = xnp.linalg.slogdet(x)
+    assert (sign.dtype, log.dtype, xnp.linalg.det(x).dtype) == (x.dtype,) * 3
+    assert (float(sign), float(xnp.linalg.det(x))) == (1, 120)
+    assert float(log) == pytest.approx(np.log(120), rel=4e-3)
+
+
+def test_arguments_that_the_oracle_takes_in_other_forms() -> None:
+    x = np.arange(12.0).reshape(3, 4)
+    assert lax.reshape(x, 12).shape == (12,)
+    assert float(xnp.linalg.trace(x, offset=1)) == np.linalg.trace(x, offset=1)
+    assert eval_shape(lambda x, k: xnp.linalg.trace(x, offset=k), x, 1).shape == ()
+    assert xnp.linalg.trace(x > 0).dtype == np.int32
+    with pytest.raises(ValueError, match="tril_indices_from: takes a matrix"):
+        xnp.tril_indices_from(xnp.zeros((2, 3, 4)))

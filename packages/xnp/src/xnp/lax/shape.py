@@ -62,7 +62,7 @@ def dimension_of(dimension: int, ndim: int, what: str) -> int:
 
 def reshape(
     operand: ArrayLike,
-    new_sizes: Sequence[int],
+    new_sizes: int | Sequence[int],
     dimensions: Sequence[int] | None = None,
     *,
     out_sharding: Any = None,
@@ -71,7 +71,7 @@ def reshape(
 
     Args:
       operand: any array.
-      new_sizes: the shape of the result, with as many elements.
+      new_sizes: the shape of the result, with as many elements; an int is that of a vector.
       dimensions: the order in which the operand's dimensions are read; None for their own.
       out_sharding: where the result is placed: None, or a sharding of one device.
 
@@ -86,7 +86,8 @@ def reshape(
     if dimensions is not None:
         x = transpose(x, dimensions)
     if type(new_sizes) is not tuple:
-        new_sizes = ints(new_sizes, "reshape: new_sizes")
+        sizes = (new_sizes,) if isinstance(new_sizes, int) else new_sizes
+        new_sizes = ints(sizes, "reshape: new_sizes")
     if x.aval.shape == new_sizes:
         return placed(x, out_sharding, "reshape")
     result: Array

@@ -11,7 +11,7 @@ from typing import Any
 
 from xnp import lax
 from xnp.linalg.operands import axis_of, broadcast_batches, promoted
-from xnp.numpy.reductions import sum as sum_of
+from xnp.numpy.rearranging import trace as array_trace
 from xnp.placing import placed
 from xnp.primitives.matrices import eye, mt
 from xnp.primitives.shorthand import (
@@ -250,20 +250,6 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Array:
     The sum of booleans and small integers is of the default integer dtype, unless `dtype` says
     otherwise.
     """
-    values = diagonal(x, offset=offset)
-    if dtype is not None:
-        wanted = dtypes.requested_dtype(dtype, "trace")
-    elif dtypes.is_inexact(values.dtype):
-        wanted = values.dtype
-    else:
-        wanted = promotion_of_sums(values.dtype)
-    return sum_of(values, -1, wanted)
-
-
-def promotion_of_sums(dtype: Any) -> Any:
-    """Return the dtype of sums of integers: at least the default integer."""
-    default = dtypes.python_scalar_dtype(int)
-    if dtypes.is_bool(dtype) or dtype.itemsize < default.itemsize:
-        return default if not dtypes.is_unsigned_integer(dtype) else (
-            dtypes.uint64 if default == dtypes.int64 else dtypes.uint32)  # fmt: skip
-    return dtype
+    (x,) = promoted("trace", x)
+    wanted = None if dtype is None else dtypes.requested_dtype(dtype, "trace")
+    return array_trace(x, offset, -2, -1, wanted)

@@ -15,6 +15,7 @@ from xnp import lax
 from xnp.linalg.operands import axis_of, broadcast_batches, matrix, promoted
 from xnp.linalg.products import matmul
 from xnp.numpy.creation import asarray
+from xnp.numpy.promoting import cast, wide
 from xnp.primitives.det import det_p, pivots_of
 from xnp.primitives.matrices import adjoint, eye
 from xnp.primitives.pinv import pinv_p
@@ -182,11 +183,13 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     if method not in (None, "lu"):
         raise ValueError(f"slogdet: there is no method {method!r}.\n  expected  'lu'")
     x = matrix("slogdet", a, square=True)
-    sign, values = pivots_of(x)
+    sign, values = pivots_of(wide(x))
     sizes = lax.abs(values)
     last = (values.ndim - 1,)
     logs = summed(lax.log(sizes), last)
-    return SlogdetResult(lax.mul(sign, lax.reduce_prod(lax.sign(values), last)), logs)
+    sign = lax.mul(sign, lax.reduce_prod(lax.sign(values), last))
+    narrow = dtypes.itemsize_bits(x.dtype) < 32
+    return SlogdetResult(*[cast(v, x.dtype) if narrow else v for v in (sign, logs)])
 
 
 def det(a: Any) -> Array:
@@ -199,7 +202,7 @@ def det(a: Any) -> Array:
     n = x.shape[-1]
     if n and n <= 3:
         return _small_det(x, n)  # type: ignore[no-any-return]
-    return det_p.bind(x)[0]  # type: ignore[no-any-return]
+    return cast(det_p.bind(wide(x))[0], x.dtype)
 
 
 def _small_det(x: Any, n: int) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from xnp.numpy.creation import array, asarray, shape_of
 from xnp.numpy.joining import concatenate
-from xnp.numpy.promoting import reshaped
+from xnp.numpy.promoting import array_of, reshaped
 from xnp.numpy.ranges import arange, linspace
 from xnp.numpy.selection import nonzero
 from xprim import Array, dtypes, from_numpy
@@ -78,12 +78,21 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
     """Return the positions on and below diagonal `k` of a matrix."""
-    return tril_indices(arr.shape[-2], k, arr.shape[-1])
+    rows, columns = _matrix_shape("tril_indices_from", arr)
+    return tril_indices(rows, k, columns)
 
 
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
     """Return the positions on and above diagonal `k` of a matrix."""
-    return triu_indices(arr.shape[-2], k, arr.shape[-1])
+    rows, columns = _matrix_shape("triu_indices_from", arr)
+    return triu_indices(rows, k, columns)
+
+
+def _matrix_shape(operation: str, arr: Any) -> tuple[int, int]:
+    shape = array_of(arr, operation).shape
+    if len(shape) != 2:
+        raise ValueError(f"{operation}: takes a matrix.\n  got       an array of shape {shape}")
+    return shape
 
 
 def mask_indices(n: int, mask_func: Any, k: Any = 0, *, size: int | None = None) -> Any:
