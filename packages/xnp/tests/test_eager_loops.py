@@ -166,7 +166,8 @@ def test_a_loop_of_many_steps_in_numpy_takes_few_calls_of_python():
         finally:
             sys.setprofile(None)
         counts.append(calls[0])
-    assert counts[2] - counts[1] <= 1500  # the kernel, once a step, and nothing else
+    # once a step the kernel and, up to Python 3.11, a comprehension
+    assert counts[2] - counts[1] <= 2500
 
 
 @pytest.fixture(autouse=True)
