@@ -112,18 +112,20 @@ def numpy_step(
     Args:
       closed: what each step runs.
       operands: what the loop is called with.
-      steps: how many steps there are.
+      steps: how many steps there are; those of all calls are counted.
 
     Returns:
-      None where the steps go by the rules: where they are few, where the program can have no such
-      kernel, and where an operand is not on the host.
+      None where the steps go by the rules: where there were few so far, where the program can have
+      no such kernel, and where an operand is not on the host.
     """
     key = ("numpy step", config.trace_context(), EAGER.backend)
-    if key not in closed.memo:
-        if steps * len(closed.jaxpr.eqns) < _EQUATIONS_WORTH_A_KERNEL:
-            return None
-        closed.memo[key] = _kernel_of(closed)
-    run: Callable[..., Any] | None = closed.memo[key].run
+    found = closed.memo.get(key, 0.0)
+    if not isinstance(found, Kernel):  # the number of equations that went by the rules
+        found += steps * len(closed.jaxpr.eqns)
+        if found >= _EQUATIONS_WORTH_A_KERNEL:
+            found = _kernel_of(closed)
+        closed.memo[key] = found
+    run: Callable[..., Any] | None = found.run if isinstance(found, Kernel) else None
     return run if steps and run and all(map(EAGER.backend.on_host, operands)) else None
 
 
