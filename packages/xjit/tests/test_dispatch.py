@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from xjit import jaxlib_gateway as gateway, jit
+from xjit import device_put, devices, jaxlib_gateway as gateway, jit
 from xprim import as_array, config
 from xprim.kernels import log
 
@@ -337,6 +337,25 @@ def test_a_change_of_options_reaches_threads_that_look_at_none() -> None:
             assert thread.submit(g, 1.5).result().dtype == np.float64
         finally:
             config.enable_x64.set(before)
+
+
+def test_calls_are_short_at_whatever_placement_they_are_repeated() -> None:
+    here, there = devices("cpu")[:2]
+    f = jit(lambda a, b: a + b)
+    free = jit(lambda a: a + 0)(X)
+    at = {d: device_put(Y, d) for d in (here, there)}
+    for _ in range(2):
+        for args, device in (
+            ((at[here], at[here]), here), ((at[here], free), here), ((free, free), None),
+            ((free, at[there]), there), ((X, at[there]), there), ((at[here], X), here),
+        ):  # fmt: skip
+            for _ in range(2):
+                result = f(*args)
+                np.testing.assert_array_equal(np.asarray(result), sum(np.asarray(a) for a in args))
+                assert result.committed == (device is not None)
+                assert device is None or result.devices() == {device}
+            if device is not there:  # a copy from one device to another is made the long way
+                assert _slow_calls(f, lambda args=args: f(*args)) == 0
 
 
 def test_functions_with_defaults_and_keywords_take_the_short_way() -> None:

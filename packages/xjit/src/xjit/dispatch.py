@@ -107,8 +107,11 @@ class Dispatcher:
     def clear(self) -> None:
         """Forget all programs."""
         self.entries.clear()
-        self._inline_cache[0] = (None,) * len(self._inline_cache[0])
         self.specializations.clear()
+        self._forget_last()
+
+    def _forget_last(self) -> None:
+        self._inline_cache[0] = (None,) * len(self._inline_cache[0])
 
     def function(
         self, slow: Slow, parameters: Sequence[inspect.Parameter] | None
@@ -163,6 +166,7 @@ class Dispatcher:
             raise Refusal("the options have changed meanwhile")
         if fixed is not None and fixed.takes(places, kinds):
             self.entries[*_key_of(values, fixed.kinds), cached] = entry
+            self._forget_last()  # which may be the same call, at another placement
             return
         donated = self._donated(places, len(args))
         if type(entry[0]) is list and not _ON_DEVICES.issuperset(kinds):

@@ -216,11 +216,14 @@ def is_elsewhere(buffers: Sequence[Any], where: Any) -> bool:
     """
     if type(where) is list:
         return any(map(operator.is_not, [buffer._sharding for buffer in buffers], where))
+    there = not where.committed
     for buffer in buffers:
         sharding = buffer._sharding
-        if sharding is not where and type(sharding) is not _passing:
+        if sharding is where or type(sharding) is _passing:
+            there = True
+        elif sharding.committed or sharding._device is not where._device:
             return True
-    return False
+    return not there  # results are committed where an argument is
 
 
 _passing = gateway.PassingSharding
