@@ -24,7 +24,16 @@ from xprim import (
     undefined,
 )
 from xprim.errors import ImpureRuleError
-from xprim.kernels import REFUSED, Kernel, KernelTable, Refusal, log, numpy_operand
+from xprim.kernels import (
+    REFUSED,
+    Kernel,
+    KernelTable,
+    Refusal,
+    forget_kernels,
+    forget_with_kernels,
+    log,
+    numpy_operand,
+)
 from xprim.numpy_kernels import numpy_function
 
 AVAL = shaped_array((3,), np.dtype(np.float32))
@@ -287,3 +296,26 @@ def test_only_elementwise_ufuncs_repeat_their_operands(combine):
     (found,) = numpy_function(program)(x, row)
     expected = combine.rule("numpy")(x, np.broadcast_to(row, (3, 3)))[0]
     np.testing.assert_array_equal(found, expected)
+
+
+def test_finalisers_of_kernels_may_make_and_watch_others():
+    class Owner:
+        def __init__(self, again):
+            self.kernels = {"key": Finalised(again)} if again else {}
+            forget_with_kernels(self)
+
+        def clear(self):
+            self.kernels.clear()
+
+    class Finalised:
+        def __init__(self, again):
+            self.again = again
+
+        def __del__(self):
+            made.append(Owner(self.again - 1))
+
+    made = []
+    made.append(Owner(3))
+    for count in (2, 3, 4):
+        forget_kernels()
+        assert len(made) == count

@@ -36,7 +36,7 @@ from xprim.jaxpr import ClosedJaxpr
 from xprim.primitive import Primitive
 from xprim.program_differences import first_difference
 from xprim.trace import state
-from xtree.locks import forkable_lock
+from xtree.locks import forkable_rlock
 
 __all__ = [
     "REFUSED",
@@ -61,7 +61,7 @@ logger = logging.getLogger(__name__)
 _tables: list[KernelTable] = []
 # Other tables, which die with their owners, and guards them for threads.
 _watched: weakref.WeakSet[Clearable] = weakref.WeakSet()
-_lock = forkable_lock()
+_lock = forkable_rlock()  # a finaliser may make what is watched
 _values = config.values
 _checks = config.enable_checks
 
@@ -244,8 +244,9 @@ def forget_with_kernels(owner: Clearable) -> None:
 def forget_kernels() -> None:
     """Empty all tables."""
     with _lock:
-        for table in (*_tables, *_watched):
-            table.clear()
+        tables = (*_tables, *_watched)
+    for table in tables:  # what dies with kernels may make others
+        table.clear()
 
 
 def numpy_operand(x: ConcreteArray) -> Any:
