@@ -104,6 +104,15 @@ def test_what_a_sibling_does_not_show_is_found(source, problem):
     assert found == [f"high:{problem}"]
 
 
+def test_a_test_takes_from_siblings_what_they_show():
+    shown = public_modules.shown_by(SHOWING)
+    shown = public_modules.Shown(shown.names_by_module, shown.modules | {"high"})
+    found = list(public_modules.private_uses_of_test("high", "from low.hidden import h", shown))
+    assert found == ["1: low.hidden is not public"]
+    own = "import high\nfrom low import f\nx = high._anything"
+    assert list(public_modules.private_uses_of_test("high", own, shown)) == []
+
+
 def test_what_a_sibling_shows_may_be_taken():
     source = """
     import low, low.shown

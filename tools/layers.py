@@ -6,8 +6,8 @@ and with what the package's own `pyproject.toml` declares. Imports inside functi
 dependencies only; they are listed, with a reason, in the root `pyproject.toml` under
 `tool.layers.function_imports`.
 
-The tests of a package, too, import its declared siblings alone; what needs others belongs in the
-top `tests/`.
+The tests of a package, too, import its declared siblings alone, and take from them what is public,
+so that they run beside other versions of them; what needs more belongs in the top `tests/`.
 
 Run `python tools/layers.py`; `tests/test_layers.py` runs the same checks and tries them on wrong
 programs. What one package takes from another it takes from that one's public modules
@@ -26,7 +26,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tools.public_modules import private_uses, sources_of
+from tools.public_modules import private_uses, private_uses_of_test, shown_by, sources_of
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -93,6 +93,8 @@ def check_workspace(root: Path = ROOT) -> list[str]:
     settings = tomllib.loads((root / "pyproject.toml").read_text())
     optional = settings["tool"]["layers"]["function_imports"]
     offences: list[str] = []
+    sources = sources_of(root, list(FLOOR_BY_PACKAGE))
+    shown = shown_by(sources)
     for package in FLOOR_BY_PACKAGE:
         offences += check_manifest(root, package)
         source = root / "packages" / package / "src"
@@ -101,9 +103,13 @@ def check_workspace(root: Path = ROOT) -> list[str]:
             for problem in check_module(module, path.read_text(), optional.get(module, {})):
                 offences.append(f"{path.relative_to(root)}:{problem}")
         for path in sorted((root / "packages" / package / "tests").rglob("*.py")):
-            for problem in check_test(package, path.read_text()):
+            text = path.read_text()
+            for problem in [
+                *check_test(package, text),
+                *private_uses_of_test(package, text, shown),
+            ]:
                 offences.append(f"{path.relative_to(root)}:{problem}")
-    return [*offences, *private_uses(sources_of(root, list(FLOOR_BY_PACKAGE)), reads=False)]
+    return [*offences, *private_uses(sources, reads=False)]
 
 
 def check_test(package: str, source: str) -> Iterator[str]:

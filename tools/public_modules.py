@@ -64,6 +64,15 @@ def sources_of(root: Path, packages: Iterator[str] | list[str]) -> dict[str, str
     return found
 
 
+def private_uses_of_test(package: str, source: str, shown: Shown) -> Iterator[str]:
+    """Yield `line: what is wrong` for what a test takes of siblings that is not public."""
+    packages = frozenset(module.partition(".")[0] for module in shown.modules)
+    finder = _Finder(package, packages, shown, set())
+    finder.visit(ast.parse(source))
+    for line, problem in sorted(finder.found):
+        yield f"{line}: {problem}"
+
+
 def private_uses(sources: dict[str, str], *, reads: bool = True) -> Iterator[str]:
     """Yield `module:line: what is wrong` for each use of what another package does not show.
 
@@ -146,14 +155,21 @@ def _listed(module: str, sources: dict[str, str]) -> list[str] | None:
     if "__all__" not in values:
         return None
     names = list(_strings(values["__all__"], values))
-    for part in ast.walk(
-        values["__all__"]
-    ):  # `*module.__all__`, of a submodule or by its full name
-        if isinstance(part, ast.Attribute) and part.attr == "__all__":
-            whole = ast.unparse(part.value)
-            for holder in {f"{module}.{whole}", whole} & sources.keys():
-                names += _listed(holder, sources) or []
+    for holder in _holders_of_names(module, values["__all__"], sources):
+        names += _listed(holder, sources) or []
     return names
+
+
+def _holders_of_names(module: str, value: ast.expr, sources: dict[str, str]) -> Iterator[str]:
+    """Yield the modules whose lists are part of a list: `*holder.__all__`, or all star imports."""
+    if isinstance(value, ast.ListComp):  # over the globals, which the star imports bring
+        for node in _at_module_level(ast.parse(sources[module])):
+            if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+                yield str(node.module)
+    for part in ast.walk(value):
+        if isinstance(part, ast.Attribute) and part.attr == "__all__":
+            whole = ast.unparse(part.value)  # a submodule, or any module by its full name
+            yield from {f"{module}.{whole}", whole} & sources.keys()
 
 
 def _at_module_level(tree: ast.Module) -> Iterator[ast.stmt]:

@@ -2,23 +2,7 @@
 
 import numpy as np
 
-from xnp.primitives import (  # noqa: F401 - defines the primitives
-    arithmetic,
-    broadcast_in_dim,
-    comparison,
-    complex_parts,
-    convert_element_type,
-    dot_general,
-    exponential,
-    powers,
-    reductions,
-    reshape,
-    rounding,
-    select_n,
-    squeeze,
-    transpose,
-    trigonometric,
-)
+import xnp  # noqa: F401 - owns the primitives
 from xprim import Array, as_array, get_primitive
 
 

@@ -5,10 +5,10 @@ from collections import namedtuple
 import numpy as np
 import pytest
 
+import xnp  # noqa: F401 - owns the primitives
 import xtree
 from xbatch import vmap
 from xnp import lax
-from xnp.primitives import arithmetic, broadcast_in_dim, reductions, transpose  # noqa: F401
 from xprim import Array, as_array, axis_size, config, get_primitive, make_jaxpr, state
 from xprim.errors import TracerBoolConversionError, UnexpectedTracerError
 

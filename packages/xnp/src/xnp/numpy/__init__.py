@@ -1,5 +1,8 @@
 """The NumPy API: the functions that `import xnp` shows, in modules by subject."""
 
+import typing as _typing
+from types import ModuleType as _ModuleType
+
 from xnp.numpy.averages import *  # noqa: F403
 from xnp.numpy.bits import *  # noqa: F403
 from xnp.numpy.calculus import *  # noqa: F403
@@ -34,3 +37,11 @@ from xnp.numpy.triangles import *  # noqa: F403
 from xnp.numpy.ufunc_methods import *  # noqa: F403
 from xnp.numpy.ufuncs import *  # noqa: F403
 from xnp.numpy.universal_functions import *  # noqa: F403
+
+# Each module lists its own names; type checkers follow the star imports.
+if not _typing.TYPE_CHECKING:
+    __all__ = [
+        name
+        for name, value in [*globals().items()]
+        if not name.startswith("_") and not isinstance(value, _ModuleType)
+    ]

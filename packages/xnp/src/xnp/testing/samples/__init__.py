@@ -13,6 +13,8 @@ from xnp.primitives import load_all
 from xnp.testing.samples.edges import edge_rows
 from xprim.testing import Sample
 
+__all__ = ["TABLE"]
+
 TABLE: dict[str, list[Sample]] = {}
 
 load_all()  # checks made from the samples walk over the registry
