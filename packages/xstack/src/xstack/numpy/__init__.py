@@ -2,13 +2,15 @@
 
 import importlib
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xnp import *  # noqa: F403 - the whole public namespace
-from xnp import __all__ as __all__
 from xstack import compiler_on_demand
 
 del linalg  # noqa: F821 - that of this package is imported when it is first used
+
+if not TYPE_CHECKING:
+    from xnp import __all__ as __all__  # type checkers follow the star import
 
 compiler_on_demand.install()
 
