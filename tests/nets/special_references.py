@@ -115,7 +115,10 @@ def betainc(a: float, b: float, x: float) -> Number:
         odds = mp.exp(s) * x + y
         return a * (s - mp.log(odds)) - b * mp.log(odds)
 
-    part = _integral(f, sign) * mp.exp(a * mp.log(x) + b * mp.log(y) - _log_beta(a, b))
+    density = mp.exp(a * mp.log(x) + b * mp.log(y) - _log_beta(a, b))
+    part = _integral(f, sign) * density
+    if part > 0.5:  # its complement is an integral too
+        sign, part = -sign, _integral(f, -sign) * density
     return 1 - part if sign > 0 else part
 
 
@@ -129,11 +132,17 @@ def beta_density(a: float, b: float, x: float) -> Number:
     return mp.exp((a - 1) * mp.log(x) + (b - 1) * mp.log(1 - x) - _log_beta(a, b))
 
 
+def _zeta_in_digits(s: float, q: float) -> Number:
+    """Return zeta(s, q), which mpmath gives to so many digits behind the point, not in all."""
+    with mp.workdps(40 + int(s * max(math.log10(q), 0.0))):
+        return mp.zeta(s, q)
+
+
 IN_DIGITS: dict[str, Callable[..., Number]] = {
     "lgamma": lambda x: mp.log(abs(mp.gamma(x))),
     "digamma": mp.digamma,
     "polygamma": lambda n, x: mp.polygamma(int(n), x),
-    "zeta": lambda s, q: mp.zeta(s, q),
+    "zeta": lambda s, q: _zeta_in_digits(s, q),
     "igamma": lambda a, x: Gamma(a, x).p(),
     "igammac": lambda a, x: Gamma(a, x).q(),
     "igamma_grad_a": lambda a, x: Gamma(a, x).slope(),
