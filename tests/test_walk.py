@@ -14,13 +14,14 @@ from tools import walk
 ROOT = Path(__file__).resolve().parents[1]
 walked = functools.cache(walk.walk)
 
-# The function that a person calls, and what the first call cannot do without.
+# Where the function stands that a person calls, or what is made for it, and what the first call
+# cannot do without.
 LANDMARKS = {
     "sin": ("xnp.numpy.dispatch", "xprim.staging.trace_to_jaxpr"),
     "grad": ("xad.grad", "xad.transpose.backward_pass"),
     "vmap": ("xbatch.vmap", "xbatch.batching.batch_flat"),
-    "jit": ("xjit.dispatch_code", "xjit.lowering.lower"),
-    "pmap": ("xpar.pmap", "xjit.lowering.lower"),
+    "jit": ("xjit.dispatch", "xjit.lowering.lower"),
+    "pmap": ("xjit.dispatch", "xjit.lowering.lower"),
 }
 
 
@@ -33,7 +34,7 @@ def test_the_page_shows_every_walk():
 def test_a_walk_begins_where_the_user_calls_and_passes_the_landmarks(program):
     first, known = walked(program)
     entry, landmark = LANDMARKS[program]
-    assert known[0].module == entry and known[0].depth == 0
+    assert known[0].module.startswith(entry) and known[0].depth == 0
     assert first[0].depth == 0 and len(known) < len(first)
     assert landmark in {f"{c.module}.{c.name}" for c in first}
     assert landmark not in {f"{c.module}.{c.name}" for c in known} or program in ("grad", "vmap")
@@ -70,5 +71,7 @@ def test_depths_nest_and_counts_are_those_of_the_profiler():
 
 def test_the_markdown_names_each_function_once_by_module():
     text = walk.walk_as_markdown("sin")
-    assert "The thirtieth call enters" in text and "| `xprim.staging` | `trace_to_jaxpr`" in text
+    assert "The thirtieth call enters" in text
+    (row,) = [line for line in text.split("\n") if line.startswith("| `xprim.staging` |")]
+    assert row.count("`trace_to_jaxpr`") == 1
     assert "<lambda>` |" not in text and "<genexpr>" not in text
