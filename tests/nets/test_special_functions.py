@@ -260,6 +260,14 @@ def test_derivatives_are_the_limits(compiled):
     assert wrong == []
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_the_greatest_float64_is_an_order(compiled):
+    most = np.finfo(np.float64).max
+    operands = [np.full(3, most), np.array([0.5, 40.0, most])]
+    found = run("polygamma", operands, "float64", compiled)
+    np.testing.assert_array_equal(found, [-np.inf, -np.inf, 0.0])
+
+
 def test_what_has_no_derivative_says_so():
     for name, operands, position in [("igamma_grad_a", (1.0, 2.0), 0), ("zeta", (2.0, 1.0), 0),
                                      ("betainc", (1.0, 2.0, 0.5), 1)]:  # fmt: skip

@@ -171,7 +171,7 @@ def zeta(m: Any, s: Any, q: Any) -> Any:
 def polygamma(m: Any, n: Any, x: Any) -> Any:
     """Return (-1)^(n+1) n! zeta(n + 1, x) for n = 1, 2, ... and digamma(x) for n = 0."""
     domain = (n >= 0.0) & (n == m.floor(n)) & (n < math.inf)
-    order = m.where(domain, n, 1.0) + 1.0
+    order = m.minimum(m.where(domain, n, 1.0), 1e300) + 1.0  # its products are finite
     large = m.maximum(order - 1.0, 10.0)
     stirling = (large + 0.5) * m.log(large) - large + _HALF_LOG_2PI + stirling_error(large)
     small = gamma_shifted(m, m.minimum(order - 1.0, 10.0))[0]
