@@ -411,3 +411,11 @@ def test_what_is_donated_twice_to_replicas_is_named_at_later_calls_too(x):
         with pytest.raises(ValueError, match="donated and passed twice: as a and b"):
             f(a, a)
         np.testing.assert_allclose(f(a, b)[0], 5 * x * x, rtol=1e-5)
+
+
+def test_what_is_passed_twice_beside_a_donated_argument_is_read_twice(x):
+    f = pmap(lambda a, b, c: lax.add(a, lax.mul(b, c)), devices=CPUS, donate_argnums=0)
+    make = pmap(lambda v: lax.add(v, v), devices=CPUS)
+    b = make(x)
+    for _ in range(3):
+        np.testing.assert_allclose(f(make(x), b, b), 2 * x + 4 * x * x, rtol=1e-5)

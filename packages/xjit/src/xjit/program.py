@@ -18,7 +18,7 @@ from xjit import jaxlib_gateway as gateway
 from xjit.compile import Options, executable_for
 from xjit.deleted import DeletedBuffer, give_up
 from xjit.lowering import LoweredProgram, lower, warn_of_useless_donations
-from xjit.placement import Placement, common_placement
+from xjit.placement import OneDevice, Placement, common_placement
 from xjit.results import finisher
 from xprim import ClosedJaxpr, ConcreteArray, config, from_stored
 
@@ -81,6 +81,8 @@ class DeviceKernel:
     def starter(self) -> Callable[[Sequence[Any]], Any]:
         """A function from the buffers of all arguments that starts the program."""
         start, constants, kept = self.start, self._constants, self.kept
+        if self.donated and not isinstance(self.placement, OneDevice):
+            start = _of_different_buffers(start)
         if len(kept) == self._num_arguments:
             if not constants:
                 return start
@@ -210,6 +212,20 @@ class Program:
     def call(self, arrays: Sequence[ConcreteArray]) -> list[ConcreteArray]:
         """Start the program and return its results, which may still be in the making."""
         return self.kernel_for(arrays).call(arrays)
+
+
+def _of_different_buffers(start: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what leaves a buffer that is passed twice to the long way, which says what is wrong.
+
+    Where it is donated to several replicas, the runtime of jaxlib 0.10 would end the process.
+    """
+
+    def start_unless_twice(buffers: Sequence[Any]) -> Any:
+        if len(set(map(id, buffers))) < len(buffers):
+            raise TypeError("a buffer is passed twice")
+        return start(buffers)
+
+    return start_unless_twice
 
 
 def program_of(
