@@ -127,3 +127,15 @@ def test_constant_masks_are_joined_the_same_compiled(operation):
     for x in (True, False):
         for y in (True, False):
             assert bool(jit(lambda x=x, y=y: operation(x, y))()) == bool(operation(x, y))
+
+
+@pytest.mark.parametrize("transform", [jacfwd, jacrev])
+def test_powers_of_some_elements_leave_the_others_without_a_slope(transform):
+    def function(x, y):
+        return x.at[np.array([0, 2])].power(y)
+
+    x, y = np.float32([0.5, -1.25, 2.0, 0.75]), np.float32([0.5, 1.5])
+    by_x, by_y = jit(transform(function, (0, 1)))(x, y)
+    expected = np.diag(np.float32([0.5 * x[0] ** -0.5, 1, 1.5 * x[2] ** 0.5, 1]))
+    np.testing.assert_allclose(by_x, expected, rtol=1e-6)
+    assert np.asarray(by_y)[1].tolist() == np.asarray(by_y)[3].tolist() == [0, 0]

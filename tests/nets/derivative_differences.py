@@ -162,6 +162,7 @@ def left_out(table: list[tuple[str, set[str], str]], text: str) -> set[str]:
 
 # Cells whose derivatives are rounding times a large number.
 ILL_CONDITIONED: dict[tuple[str, str], str] = {
+    ("linalg.det(s)", "rank 2"): "cofactors that are zero, to rounding",
     ("linalg.cond(t, 1)", "rank 2"): "the inverse of a matrix that is singular to rounding",
     ("linalg.eigh(s + s.T)", "ones"): "eigenvectors of eigenvalues that are equal to rounding",
     ("laxlinalg.eigh(s + s.T)", "ones"): "eigenvectors of eigenvalues that are equal to rounding",

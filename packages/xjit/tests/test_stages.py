@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xjit import device_put, devices, jit, stages, statistics
+from xjit import device_put, devices, jit, program, stages, statistics
 from xjit.lowering import source_locations
 from xnp import lax
 from xprim import ShapeDtypeStruct, as_array
@@ -157,3 +157,17 @@ def test_results_of_a_compiled_function_are_where_they_were_asked_for():
     compiled = jit(lambda v: v + 1, out_shardings=there).lower(ONES).compile()
     for _ in range(2):
         assert compiled(ONES).devices() == {there}
+
+
+def test_equal_functions_are_written_as_text_once(monkeypatch):
+    texts = []
+
+    def counted(*args, **kwargs):
+        texts.append(kwargs["name"])
+        return lower(*args, **kwargs)
+
+    lower = program.lower
+    monkeypatch.setattr(program, "lower", counted)
+    for _ in range(3):
+        jit(lambda x: x * 7.25 - x).lower(np.float32([1, 2])).compile()
+    assert len(texts) == 1

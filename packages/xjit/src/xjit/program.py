@@ -144,8 +144,8 @@ class Program:
       options: settings of XLA by name.
     """
 
-    __slots__ = ("_donated", "arg_names", "closed", "keep_unused", "kernels", "name", "options",
-                 "placement")  # fmt: skip
+    __slots__ = ("_donated", "_lowered", "arg_names", "closed", "keep_unused", "kernels", "name",
+                 "options", "placement")  # fmt: skip
 
     def __init__(
         self,
@@ -166,6 +166,7 @@ class Program:
         self.arg_names = arg_names
         self.options = options
         self.kernels: dict[Placement, DeviceKernel] = {}
+        self._lowered: dict[Any, LoweredProgram] = {}
 
     @property
     def donated(self) -> tuple[int, ...]:
@@ -180,13 +181,17 @@ class Program:
         )  # fmt: skip
 
     def lowered(self, placement: Placement, platform: str | None = None) -> LoweredProgram:
-        """Write the program as text, for a placement or for another platform than it has."""
-        lowered = lower(
-            self.closed, name=self.name, donated=self._donated, keep_unused=self.keep_unused,
-            platform=platform or placement.platform, axis_sizes=placement.axis_sizes,
-        )  # fmt: skip
-        warn_of_useless_donations(self.name, lowered, self.arg_names())
-        return lowered
+        """Return the text of the program for a placement, or for another platform than it has."""
+        platform = platform or placement.platform
+        key = (platform, *placement.axis_sizes.items())
+        found = self._lowered.get(key)
+        if found is None:
+            found = self._lowered[key] = lower(
+                self.closed, name=self.name, donated=self._donated, keep_unused=self.keep_unused,
+                platform=platform, axis_sizes=placement.axis_sizes,
+            )  # fmt: skip
+            warn_of_useless_donations(self.name, found, self.arg_names())
+        return found
 
     def kernel(self, placement: Placement, lowered: LoweredProgram | None = None) -> DeviceKernel:
         """Return the executable form at a placement, compiled when it is not there yet.

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.numpy.creation import ones_like
+from xnp.numpy.creation import ones_like, zeros_like
 from xnp.numpy.index_apply import MODE_OF_READING, applied_in_turn, may_repeat
 from xnp.numpy.index_entries import (
     Position,
@@ -29,7 +29,7 @@ from xnp.numpy.index_entries import (
     with_new_axes,
 )
 from xnp.numpy.indexing import host_index, is_not_plain, read
-from xnp.numpy.promoting import array_of, bind, cast, common_shape, reshaped, spread
+from xnp.numpy.promoting import array_of, bind, cast, common_shape, reshaped, select, spread
 from xnp.numpy.ufuncs import divide, power
 from xnp.placing import placed
 from xnp.primitives.index_modes import GatherScatterMode, ScatterDimensionNumbers
@@ -209,9 +209,14 @@ class IndexUpdateRef:
         """Return the array with the elements raised to powers, all that come to one place."""
         options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         if not unique_indices and may_repeat(self._array, self._index, mode, options[3]):
-            ones = IndexUpdateRef(ones_like(self._array), self._index)
-            exponents = ones._combined(values, "scatter_mul", np.multiply, options)
-            powers = cast(power(self._array, exponents), self._array.aval.dtype)
+            x, one = self._array, ones_like(self._array)
+            exponents = IndexUpdateRef(one, self._index)._combined(
+                values, "scatter_mul", np.multiply, options)  # fmt: skip
+            marks = IndexUpdateRef(zeros_like(x, bool), self._index)._combined(
+                True, "scatter", None, options)  # fmt: skip
+            # a power of what is not updated has a slope by its exponent, NaN for negative bases
+            powers = cast(power(select(marks, x, one), exponents), x.aval.dtype)
+            powers = select(marks, powers, x)
         else:
             powers = self._combined(power(self._read(options), values), "scatter", None, options)
         return placed(powers, out_sharding, "at[].power")
