@@ -72,7 +72,7 @@ def test_arithmetic_and_numbers_of_keys_are_refused_by_name(operation) -> None:
 
 
 def test_keys_with_numbers_are_refused() -> None:
-    with pytest.raises(TypeError, match="random keys never promote"):
+    with pytest.raises(TypeError, match=r"random keys never promote(.|\n)*hint .*key_data"):
         KEYS + 1
     with pytest.raises(TypeError, match="unhashable"):
         hash(KEYS)

@@ -263,8 +263,9 @@ def _no_promotion(nodes: frozenset[Any], strict: bool) -> TypePromotionError:
     reason = ""
     if strict:
         reason = " while numpy_dtype_promotion is 'strict'"
-    elif any(dtypes.is_extended(node) for node in nodes):
-        reason = ", and dtypes such as those of random keys never promote"
+    elif extended := [node for node in nodes if dtypes.is_extended(node)]:
+        reason = f", and {extended[0].elements} never promote"
+        hint = extended[0].hint
     else:
         hint = (
             "floats of 4, 6, 8 bits and integers of 1, 2, 4 bits never promote by themselves:\n"
