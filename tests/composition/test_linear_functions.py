@@ -10,6 +10,7 @@ from xad import checkpoint, custom_vjp, grad, linear_transpose, linearize, vjp
 from xbatch import vmap
 from xjit import jit
 from xnp import lax
+from xprim import state
 
 X = np.float32([0.5, 1.0, 2.0])
 ONES = np.ones(3, np.float32)
@@ -119,3 +120,9 @@ def test_a_pulled_back_function_takes_one_cotangent_and_says_so():
     assert repr(pull_back) == "<PullBack of vjp: (f32[]) -> (f32[])>"
     with pytest.raises(TypeError, match=r"vjp: the returned function takes one argument, a tree"):
         pull_back(1.0, 2.0)
+
+
+def test_transposing_what_has_constant_parts_leaves_no_line_of_it_behind():
+    transposed = linear_transpose(lambda x: x * xnp.sin(xnp.ones(2)), np.ones(2, np.float32))
+    transposed(np.ones(2, np.float32))
+    assert state.source is None

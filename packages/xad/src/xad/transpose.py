@@ -87,17 +87,18 @@ def _run_backwards(eqns: Sequence[Equation], env: Env, cts: Env) -> None:
 
 def _linear_equations(jaxpr: Jaxpr, env: Env) -> list[Equation]:
     """Evaluate what does not depend on linear arguments; return the equations that do."""
-    linear = []
-    for eqn in jaxpr.eqns:
-        for x in eqn.inputs:
-            if type(x) is Var and x not in env:
+    linear, outer = [], state.source
+    try:
+        for eqn in jaxpr.eqns:
+            if any(type(x) is Var and x not in env for x in eqn.inputs):
                 linear.append(eqn)
-                break
-        else:
+                continue
             state.source = eqn.source
             operands = tuple([x.value if type(x) is Literal else env[x] for x in eqn.inputs])
             results = state.trace.process(eqn.primitive, operands, eqn.params)
             env.update(zip(eqn.outputs, results, strict=True))
+    finally:
+        state.source = outer
     return linear
 
 

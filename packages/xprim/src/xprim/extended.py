@@ -270,14 +270,14 @@ def _run(closed: ClosedJaxpr, env: dict[Any, Any], args: Sequence[Any]) -> list[
     """Run a program on physical arrays, each equation by its physical program."""
     jaxpr = closed.jaxpr
     env.update(zip(jaxpr.invars, args, strict=True))
-    outer_stack = state.name_stack
+    outer_source, outer_stack = state.source, state.name_stack
     try:
         for eqn in jaxpr.eqns:
             state.source, state.name_stack = eqn.source, outer_stack + eqn.name_stack
             operands = [x.value if type(x) is Literal else env[x] for x in eqn.inputs]
             env.update(zip(eqn.outputs, _run_equation(eqn, operands), strict=True))
     finally:
-        state.source, state.name_stack = None, outer_stack
+        state.source, state.name_stack = outer_source, outer_stack
     return [x.value if type(x) is Literal else env[x] for x in jaxpr.outvars]
 
 
