@@ -24,10 +24,10 @@ def primitive_maker(function: _F) -> _F:
     """Mark a function that defines a primitive for its caller: the row is the call.
 
     Example:
+      >>> from xprim import Primitive
       >>> @primitive_maker
-      ... def doubling(name):
-      ...     return Primitive(name, shape=lambda x: (x,), numpy=lambda x: (2 * x,), ...)
-
+      ... def scaling(name, factor, **rules):
+      ...     return Primitive(name, numpy=lambda x: (factor * x,), **rules)
     """
     _makers.add(function.__code__)
     return function
