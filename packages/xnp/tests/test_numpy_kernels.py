@@ -247,3 +247,9 @@ def test_every_dtype_gives_the_same_in_small_and_in_large_memory(name):
         expected = eval_closed(program, *[ConcreteArray(x.copy(), avals[0])] * count)
         (got,) = state.run_quietly(kernel, *[x] * count)
         assert same_elements(got, expected[0].to_host())
+
+
+def test_a_scalar_of_numpy_that_a_rule_gave_is_reshaped_as_an_array():
+    aval = shaped_array((), dtypes.float32)
+    program = ClosedJaxpr(*trace_to_jaxpr(lambda x: [lax.reshape(x, (1, 1))], [aval]))
+    assert numpy_function(program)(np.float32(2))[0].tolist() == [[2]]

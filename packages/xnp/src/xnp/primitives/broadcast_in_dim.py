@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,7 @@ def _ufunc(
 ) -> NumpyCall | None:
     """Say where the elements stay as they are, and where NumPy would repeat them by itself."""
     if avals_in[0].size == avals_out[0].size:
-        return NumpyCall(np.ndarray.reshape, (Operand(0), shape))
+        return NumpyCall(methodcaller("reshape", shape), (Operand(0),))
     if broadcast_dimensions == tuple(range(len(shape) - len(broadcast_dimensions), len(shape))):
         return NumpyCall(np.broadcast_to, (Operand(0), shape))
     return None

@@ -6,9 +6,8 @@ function transposes first when it is asked to); it is kept because jaxprs show i
 
 from __future__ import annotations
 
+from operator import methodcaller
 from typing import Any
-
-import numpy as np
 
 from xnp.primitives import costs
 from xprim import LINEAR, STRUCTURAL, NumpyCall, Operand, Primitive, ShapedArray, shaped_array
@@ -31,7 +30,7 @@ def _numpy(x: Any, *, new_sizes: Any, dimensions: Any) -> Any:
 
 
 def _ufunc(avals_in: Any, avals_out: Any, **_: Any) -> NumpyCall:
-    return NumpyCall(np.ndarray.reshape, (Operand(0), avals_out[0].shape))
+    return NumpyCall(methodcaller("reshape", avals_out[0].shape), (Operand(0),))
 
 
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **_: Any) -> Any:

@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
+from operator import methodcaller
 from typing import Any
-
-import numpy as np
 
 from xnp.primitives import costs
 from xnp.primitives.dimensions import bumped
@@ -36,7 +35,7 @@ def _numpy(x: Any, *, dimensions: Any) -> Any:
 
 
 def _ufunc(avals_in: Any, avals_out: Any, **_: Any) -> NumpyCall:
-    return NumpyCall(np.ndarray.reshape, (Operand(0), avals_out[0].shape))
+    return NumpyCall(methodcaller("reshape", avals_out[0].shape), (Operand(0),))
 
 
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, dimensions: Any) -> Any:
