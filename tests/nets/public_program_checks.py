@@ -226,7 +226,7 @@ def _stacked(x: Any, y: Any) -> Any:
 def _with_elements(x: Any, host: np.ndarray[Any, Any]) -> Any:
     """Return an array of the dtype and weak type of another."""
     with np.errstate(all="ignore"):
-        host = host.astype(x.dtype)
+        host = np.asarray(host.astype(x.dtype))  # arithmetic of rank 0 gives scalars
     return ConcreteArray(host, shaped_array(host.shape, x.dtype, x.aval.weak_type))
 
 

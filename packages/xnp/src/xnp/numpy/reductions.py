@@ -160,7 +160,7 @@ def sum(
     axes, dtype = static_axis(axis, "sum"), requested(dtype, "sum")
     if initial is None:
         return _sum(a, axes, dtype, keepdims, promote_integers)
-    return _joined("add", _sum, a, (axes, dtype, keepdims, promote_integers), initial)
+    return _joined("sum", "add", _sum, a, (axes, dtype, keepdims, promote_integers), initial)
 
 
 def prod(
@@ -174,22 +174,23 @@ def prod(
     axes, dtype = static_axis(axis, "prod"), requested(dtype, "prod")
     if initial is None:
         return _prod(a, axes, dtype, keepdims, promote_integers)
-    return _joined("mul", _prod, a, (axes, dtype, keepdims, promote_integers), initial)
+    return _joined("prod", "mul", _prod, a, (axes, dtype, keepdims, promote_integers), initial)
 
 
 def _joined(
-    primitive: str, total: Callable[..., Array], a: Any, arguments: tuple[Any, ...], initial: Any
-) -> Array:
+    operation: str, primitive: str, total: Callable[..., Array], a: Any,
+    arguments: tuple[Any, ...], initial: Any,
+) -> Array:  # fmt: skip
     """Join a total with an initial value; floats of fewer than 32 bits are rounded after that."""
-    operation = {"add": "sum", "mul": "prod"}[primitive]
     axes, dtype, *rest = arguments
     start, a = _start(initial, operation), array_of(a, operation)
-    narrow = a.aval.dtype if dtype is None else dtype
-    if computation_dtype(narrow) != narrow:
+    asked = a.aval.dtype if dtype is None else dtype
+    is_narrow = computation_dtype(asked) != asked
+    if is_narrow:
         a, dtype = wide(a if dtype is None else cast(a, dtype)), None
     result = total(a, axes, dtype, *rest)
     result = bind(primitive, result, cast(start, result.aval.dtype))
-    return cast(result, narrow) if computation_dtype(narrow) != narrow else result
+    return cast(result, asked) if is_narrow else result
 
 
 # --- max and min ----------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives import costs
-from xnp.primitives.choice_text import compared
+from xnp.primitives.choice_text import chosen, compared
 from xnp.primitives.narrow_dtypes import in_bytes, same_dtype
 from xnp.primitives.shorthand import bind, in_dtype, scalar_like, selected
 from xnp.primitives.table import (
@@ -195,8 +195,7 @@ def _extremum_stablehlo(op: str, direction: str) -> Callable[..., list[str]]:
         ties = [compared(b, how, u, v, part) for how, u, v in (
             ("EQ", re_x, re_y), (direction, im_x, im_y), (direction, re_x, re_y))]  # fmt: skip
         better = b.op("stablehlo.select", ties, [mask] * 3, [mask])[0]
-        results: list[str] = b.op("stablehlo.select", [better, x, y], [mask, out, out], [out])
-        return results
+        return [chosen(b, better, x, y, out)]
 
     return rule
 

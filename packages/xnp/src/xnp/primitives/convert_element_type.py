@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives.choice_text import compared
 from xnp.primitives.narrow_dtypes import BYTES
 from xnp.primitives.table import COMPLEX, FLOATING, INEXACT, INTEGER
 from xprim import ELEMENTWISE, Primitive, ShapedArray, Zero, dtypes, shaped_array, state
@@ -62,10 +63,7 @@ def _stablehlo(
         part = shaped_array(aval.shape, half)
         (x,), aval = b.op("stablehlo.real", [x], [aval], [part]), part
     if new_dtype == dtypes.bool_ and aval.dtype != dtypes.bool_:
-        return b.op(
-            "stablehlo.compare", [x, b.constant(0, aval)], [aval, aval], avals_out,
-            "comparison_direction = #stablehlo<comparison_direction NE>",
-        )  # fmt: skip
+        return [compared(b, "NE", x, b.constant(0, aval), aval)]
     return [b.convert(x, aval, new_dtype)]
 
 

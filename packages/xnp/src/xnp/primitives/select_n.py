@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives import costs
+from xnp.primitives.choice_text import compared
 from xnp.primitives.shorthand import bind, scalar_like
 from xnp.primitives.table import common_dtype, common_shape, repeated, summed
 from xprim import (
@@ -83,10 +84,7 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list
         predicate, pair = which, [result, cases[i]]
         predicate_aval = shaped_array(mask.shape, dtypes.bool_)
         if mask.dtype != dtypes.bool_:
-            (predicate,) = b.op(
-                "stablehlo.compare", [which, b.constant(i, mask)], [mask, mask], [predicate_aval],
-                "comparison_direction = #stablehlo<comparison_direction LE>",
-            )  # fmt: skip
+            predicate = compared(b, "LE", which, b.constant(i, mask), mask)
             pair = [cases[i], result]
         (result,) = b.op("stablehlo.select", [predicate, *pair], [predicate_aval, out, out], [out])
     return [result]

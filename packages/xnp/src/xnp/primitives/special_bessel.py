@@ -14,6 +14,7 @@ import numpy as np
 
 from xnp.primitives import costs
 from xnp.primitives.chebyshev import I0E_LARGE, I0E_SMALL, I1E_LARGE, I1E_SMALL, chebyshev
+from xnp.primitives.choice_text import chosen, compared
 from xnp.primitives.shorthand import (
     add,
     bind,
@@ -28,7 +29,7 @@ from xnp.primitives.shorthand import (
 )
 from xnp.primitives.special_error import in_float32_stablehlo, in_float64
 from xnp.primitives.table import FLOATING, unary
-from xprim import dtypes, shaped_array
+from xprim import dtypes
 from xprim.contracts import Builder
 
 
@@ -74,10 +75,7 @@ def _i0e_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> 
     near = series(op("subtract", op("multiply", inner, const(0.25)), one), I0E_SMALL)
     far = series(op("subtract", op("divide", const(16.0), outer), one), I0E_LARGE)
     far = op("multiply", far, op("rsqrt", outer))
-    mask = shaped_array(wide.shape, dtypes.bool_)
-    (is_far,) = b.op("stablehlo.compare", [size, eight], [wide, wide], [mask],
-                     "comparison_direction = #stablehlo<comparison_direction GT>")  # fmt: skip
-    (y,) = b.op("stablehlo.select", [is_far, far, near], [mask, wide, wide], [wide])
+    y = chosen(b, compared(b, "GT", size, eight, wide), far, near, wide)
     return [b.convert(y, wide, out.dtype)]
 
 

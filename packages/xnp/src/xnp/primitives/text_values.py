@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from xnp.primitives.choice_text import compared
 from xprim import ShapedArray, dtypes, shaped_array
 from xprim.contracts import Builder
 
@@ -35,12 +36,8 @@ class Text:
 
     def compare(self, direction: str, other: Any) -> Text:
         """Return the mask where the comparison holds."""
-        mask = shaped_array(self.aval.shape, dtypes.bool_)
-        (name,) = self.builder.op(
-            "stablehlo.compare", [self.name, self.like(other).name], [self.aval] * 2, [mask],
-            f"comparison_direction = #stablehlo<comparison_direction {direction}>",
-        )  # fmt: skip
-        return Text(self.builder, name, mask)
+        name = compared(self.builder, direction, self.name, self.like(other).name, self.aval)
+        return Text(self.builder, name, shaped_array(self.aval.shape, dtypes.bool_))
 
     def __add__(self, other: Any) -> Text:
         return self.op("add", other)
