@@ -36,7 +36,7 @@ NOT_DRAWN = {
         "xnp.apply_along_axis xnp.apply_over_axes xnp.fromfunction xnp.frompyfunc xnp.piecewise"
         " xnp.vectorize xnp.ufunc lax.associative_scan lax.cond lax.fori_loop lax.map lax.reduce"
         " lax.reduce_window lax.scan lax.switch lax.while_loop lax.platform_dependent"
-        " lax.scatter_apply".split(), _FUNCTIONS),
+        " lax.scatter_apply lax.custom_linear_solve lax.custom_root".split(), _FUNCTIONS),
     **dict.fromkeys("xnp.printoptions xnp.set_printoptions xnp.get_printoptions".split(), _STATE),
     **dict.fromkeys(
         "xnp.array_repr xnp.array_str xnp.can_cast xnp.dtype xnp.einsum_path xnp.isdtype"

@@ -14,7 +14,9 @@ from typing import Any
 
 __all__ = ["provide", "find"]
 
-_MODULE_BY_NAME = {"vmap": "xbatch", "jit": "xjit"}
+_MODULE_BY_NAME = {
+    "jit": "xjit", "jvp": "xad", "linear_transpose": "xad", "linearize": "xad", "vmap": "xbatch",
+}  # fmt: skip
 _found: dict[str, Callable[..., Any] | None] = {}
 
 

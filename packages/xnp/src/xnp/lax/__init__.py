@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from xnp.lax.control_flow_branches import *  # noqa: F403
     from xnp.lax.control_flow_loops import *  # noqa: F403
     from xnp.lax.control_flow_scan import *  # noqa: F403
+    from xnp.lax.control_flow_solves import *  # noqa: F403
     from xnp.lax.convolution import *  # noqa: F403
     from xnp.lax.fourier import *  # noqa: F403
     from xnp.lax.special import *  # noqa: F403
@@ -49,6 +50,7 @@ _LATE = {
     "xnp.lax.control_flow_branches": ("cond", "platform_dependent", "switch"),
     "xnp.lax.control_flow_loops": ("fori_loop", "while_loop"),
     "xnp.lax.control_flow_scan": ("associative_scan", "map", "scan"),
+    "xnp.lax.control_flow_solves": ("custom_linear_solve", "custom_root", "linear_solve_p"),
     "xnp.lax.convolution": (
         "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers", "conv",
         "conv_dimension_numbers", "conv_general_dilated", "conv_general_dilated_p",

@@ -1,0 +1,303 @@
+"""Solutions that are differentiated by what they solve: `custom_linear_solve`, `custom_root`.
+
+The solver is a function of the user's and is never differentiated; the implicit function theorem
+says how a solution moves with the system. Everything is traced once, so a solver may loop as long
+as it needs.
+
+Neighbours: `xnp.primitives.linear_solve` has the rules of the linear system; those of a root are a
+custom rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import xtree
+from xnp.lax.control_flow_staging import arrays_of, leaf_names, same_type, staged
+from xnp.primitives.inner_programs import split_at
+from xnp.primitives.linear_solve import PROGRAMS, linear_solve_p
+from xnp.primitives.shorthand import neg
+from xprim import ClosedJaxpr, Zero, custom_jvp_call_p, dtypes, eval_closed, shaped_array
+from xprim.callables import check_function
+from xprim.calls import nonzero, taken
+from xprim.kept_programs import Staged
+from xprim.providers import find
+from xprim.tracebacks import boundary
+from xprim.wording import described, place_of
+
+__all__ = ["custom_linear_solve", "custom_root", "linear_solve_p"]
+
+
+@boundary
+def custom_linear_solve(
+    matvec: Callable[[Any], Any], b: Any, solve: Callable[..., Any],
+    transpose_solve: Callable[..., Any] | None = None, symmetric: bool = False,
+    has_aux: bool = False,
+) -> Any:  # fmt: skip
+    """Solve A x = b with a solver of one's own, differentiated as the solution and not as the loop.
+
+    Forward mode solves `A x_dot = b_dot - A_dot x`; reverse mode solves `A^T b_bar = x_bar`. Values
+    that `matvec` captures are differentiated, those that `solve` captures are not.
+
+    Args:
+      matvec: the linear map x -> A x, from trees like `b` to trees like `b`.
+      b: the right-hand side, a pytree of arrays.
+      solve: `solve(matvec, b)` returns x, of the structure, shapes and dtypes of `b`.
+      transpose_solve: `transpose_solve(vecmat, b)` solves A^T x = b, where `vecmat` is x -> A^T x.
+        Without it and without `symmetric` there is no reverse mode.
+      symmetric: whether A^T = A, so that `solve` solves both.
+      has_aux: whether the solvers return `(x, aux)`; `aux` is a pytree, constant to derivatives.
+
+    Returns:
+      x, or `(x, aux)`.
+
+    Raises:
+      TypeError: `matvec` or a solver returns something else than a tree like `b`; in reverse mode,
+        nothing says how to solve the transposed system.
+
+    Differentiable in: `b`, and what `matvec` captures.
+
+    Example:
+      >>> from xad import grad
+      >>> from xnp import lax
+      >>> def quotient(a, b):
+      ...     def solve(matvec, b):
+      ...         return b / a
+      ...     return lax.custom_linear_solve(lambda x: a * x, b, solve, symmetric=True)
+      >>> [float(d) for d in grad(quotient, (0, 1))(2.0, 3.0)]    # -b / a^2, 1 / a
+      [-0.75, 0.5]
+
+    Source: B. Christianson, Reverse accumulation and implicit functions, 1998.
+    """
+    for fun in (matvec, solve):
+        check_function(fun, "custom_linear_solve")
+    leaves, tree = arrays_of(b, "custom_linear_solve: a value of b")
+    system = _System(tree, [x.aval for x in leaves], "custom_linear_solve")
+    forward = system.staged(matvec, "matvec")
+    solver = system.staged(_applied_to(solve, matvec), "solve", has_aux)
+    backward, solver_back = forward, solver
+    if not symmetric or transpose_solve is not None:
+        vecmat = matvec if symmetric else system.transposed(matvec)
+        backward, solver_back = _staged_transpose(system, vecmat, transpose_solve, has_aux)
+    programs = (forward, backward, solver, solver_back)
+    captured, counts = _grouped(programs)
+    closed = [None if program is None else program.closed for program in programs]
+    params = dict(zip(PROGRAMS, closed, strict=True))
+    outs = linear_solve_p.bind(*captured, *leaves, counts=counts, **params)
+    return xtree.unflatten(solver.out_tree, outs)
+
+
+def _staged_transpose(
+    system: _System, vecmat: Callable[[Any], Any] | None,
+    transpose_solve: Callable[..., Any] | None, has_aux: bool,
+) -> tuple[Any, Any]:  # fmt: skip
+    """Return the programs of the transposed system, or None for each: nobody can ask for them."""
+    if transpose_solve is None or vecmat is None:
+        return None, None
+    check_function(transpose_solve, "custom_linear_solve")
+    solver = _applied_to(transpose_solve, vecmat)
+    return (
+        system.staged(vecmat, "the transpose of matvec"),
+        system.staged(solver, "transpose_solve", has_aux),
+    )
+
+
+def _grouped(programs: Sequence[Staged | None]) -> tuple[list[Any], tuple[int, ...]]:
+    """Return what the programs captured, and how many values are of each."""
+    groups: list[Sequence[Any]] = [() if p is None else p.captured for p in programs]
+    return [x for group in groups for x in group], tuple([len(group) for group in groups])
+
+
+def _applied_to(fun: Callable[..., Any], first: Callable[..., Any]) -> Callable[[Any], Any]:
+    def applied(x: Any) -> Any:
+        return fun(first, x)
+
+    return applied
+
+
+class _System:
+    """The unknowns of a system of equations: their structure and types, which results must have."""
+
+    __slots__ = ("avals", "in_tree", "operation", "tree")
+
+    def __init__(self, tree: Any, avals: Any, operation: str) -> None:
+        self.tree, self.avals, self.operation = tree, [a.strong() for a in avals], operation
+        self.in_tree = xtree.treedef_tuple((tree,))
+
+    def staged(self, fun: Callable[..., Any], what: str, has_aux: bool = False) -> Staged:
+        """Return the program of a function from trees like the unknowns to such, and check it."""
+        found = staged(fun, self.in_tree, self.avals, operation=self.operation, what=what)
+        self.check(found, what, has_aux, fun)
+        return found
+
+    def check(self, found: Staged, what: str, has_aux: bool, fun: Callable[..., Any]) -> None:
+        """Check that results have the structure and the types of the unknowns."""
+        tree, avals = found.out_tree, list(found.out_avals)
+        if has_aux:
+            parts = xtree.treedef_children(tree)
+            if len(parts) != 2:
+                raise TypeError(
+                    f"{self.operation}: {what} must return a pair (solution, aux) with has_aux."
+                    f"\n  got       a result of the structure {tree}"
+                )
+            tree = parts[0]
+            avals = avals[: tree.num_leaves]
+        if tree != self.tree:
+            raise TypeError(
+                f"{self.operation}: {what} must return a result of the structure of the unknowns."
+                f"\n  got       {tree}\n  expected  {self.tree}\n  where     {place_of(fun)}"
+            )
+        wrong = [k for k, (a, b) in enumerate(zip(avals, self.avals, strict=True))
+                 if not same_type(a, b)]  # fmt: skip
+        if wrong:
+            names = leaf_names(self.tree)
+            shown = [", ".join([f"x{names[k]}: {some[k].strong().str_long()}" for k in wrong[:3]])
+                     for some in (avals, self.avals)]  # fmt: skip
+            raise TypeError(
+                f"{self.operation}: {what} must return results of the types of the unknowns."
+                f"\n  got       {shown[0]}\n  expected  {shown[1]}\n  where     {place_of(fun)}"
+            )
+
+    def transposed(self, matvec: Callable[[Any], Any]) -> Callable[[Any], Any] | None:
+        """Return x -> A^T x for x -> A x; None where nothing is installed that could transpose."""
+        transpose_of = find("linear_transpose")
+        if transpose_of is None:
+            return None
+        example = xtree.unflatten(self.tree, self.avals)
+
+        def vecmat(x: Any) -> Any:
+            (result,) = transpose_of(matvec, example)(x)
+            return result
+
+        return vecmat
+
+
+@boundary
+def custom_root(
+    f: Callable[[Any], Any], initial_guess: Any, solve: Callable[..., Any],
+    tangent_solve: Callable[..., Any], has_aux: bool = False,
+) -> Any:  # fmt: skip
+    """Find x with f(x) = 0 by a solver of one's own, differentiated as the root it finds.
+
+    If f depends on captured values p, then `df/dx x_dot = -df/dp p_dot` at the root: one linear
+    solve, whatever way the solver took. The guess is constant to derivatives.
+
+    Args:
+      f: from a tree of unknowns to a tree of residuals like it.
+      initial_guess: a pytree of floating or complex arrays.
+      solve: `solve(f, initial_guess)` returns a root, of the structure, shapes and dtypes of the
+        guess.
+      tangent_solve: `tangent_solve(g, y)` solves g(x) = y for the linear function g, the derivative
+        of f at the root: for scalars `lambda g, y: y / g(1.0)`, else by `custom_linear_solve` or a
+        matrix. It must be differentiable in `y` in reverse mode for the root to be.
+      has_aux: whether `solve` returns `(x, aux)`; `aux` is a pytree, constant to derivatives.
+
+    Returns:
+      The root, or `(root, aux)`.
+
+    Raises:
+      TypeError: `f`, `solve` or `tangent_solve` return something else than a tree like the guess.
+
+    Differentiable in: what `f` captures, to any order.
+
+    Example:
+      >>> from xad import grad
+      >>> from xnp import lax
+      >>> def square_root(a):
+      ...     def solve(f, x):
+      ...         return lax.fori_loop(0, 20, lambda _, x: 0.5 * (x + a / x), x)
+      ...     return lax.custom_root(lambda x: x * x - a, a, solve, lambda g, y: y / g(1.0))
+      >>> float(square_root(4.0)), float(grad(square_root)(4.0))
+      (2.0, 0.25)
+
+    Source: B. Christianson, Reverse accumulation and implicit functions, 1998.
+    """
+    for fun in (f, solve, tangent_solve):
+        check_function(fun, "custom_root")
+    leaves, tree = arrays_of(initial_guess, "custom_root: a value of initial_guess")
+    _check_inexact(leaves)
+    system = _System(tree, [x.aval for x in leaves], "custom_root")
+    residual = system.staged(f, "f")
+    solver = system.staged(_applied_to(solve, f), "solve", has_aux)
+    root = _Root(residual, solver, _staged_tangent_solve(system, f, tangent_solve))
+    outs = custom_jvp_call_p.bind(*root.captured, *leaves, call=root.call, jvp=root.jvp)
+    return xtree.unflatten(solver.out_tree, outs)
+
+
+def _check_inexact(guess: Any) -> None:
+    for x in guess:
+        if not dtypes.is_inexact(x.dtype):
+            raise TypeError(
+                f"custom_root: the guess must be floating or complex.\n  got       {described(x)}"
+            )
+
+
+def _staged_tangent_solve(
+    system: _System, f: Callable[..., Any], tangent_solve: Callable[..., Any]
+) -> Staged | None:
+    """Return the program from a root and a right-hand side to the tangent of the root."""
+    linearize = find("linearize")
+    if linearize is None:  # then nothing differentiates the root, either
+        return None
+
+    def solved(x: Any, y: Any) -> Any:
+        return tangent_solve(linearize(f, x)[1], y)
+
+    in_tree = xtree.treedef_tuple((system.tree, system.tree))
+    avals = [*system.avals, *system.avals]
+    found = staged(solved, in_tree, avals, operation="custom_root", what="tangent_solve")
+    system.check(found, "tangent_solve", False, tangent_solve)
+    return found
+
+
+class _Root:
+    """The programs of a root, and the rule by which it is differentiated.
+
+    Operands are what `f`, the solver and the tangents' solver captured, and the guess.
+    """
+
+    __slots__ = ("captured", "counts", "residual", "solver", "tangent_solver")
+
+    def __init__(self, residual: Staged, solver: Staged, tangent_solver: Staged | None) -> None:
+        self.residual, self.solver, self.tangent_solver = residual, solver, tangent_solver
+        self.captured, self.counts = _grouped((residual, solver, tangent_solver))
+
+    def call(self, *operands: Any) -> Any:
+        """Run the solver."""
+        _, captured, _, guess = split_at(operands, *self.counts)
+        return eval_closed(self.solver.closed, *captured, *guess)
+
+    def jvp(self, primals: Any, tangents: Any) -> tuple[Any, Any]:
+        """Return root and tangent: df/dx x_dot = -df/dp p_dot."""
+        outs = custom_jvp_call_p.bind(*primals, call=self.call, jvp=self.jvp)
+        captured, _, of_tangents, guess = split_at(primals, *self.counts)
+        root = outs[: len(guess)]
+        dots: list[Any] = [Zero(_tangent_aval(out.aval)) for out in outs]
+        mask = nonzero(tangents[: self.counts[0]])
+        if any(mask) and self.tangent_solver is not None:
+            given = taken(tangents[: self.counts[0]], mask)
+            pushed = _derivative(self.residual.closed, captured, mask, root, given)
+            solved = eval_closed(
+                self.tangent_solver.closed, *of_tangents, *root, *[neg(y) for y in pushed]
+            )
+            dots[: len(guess)] = solved
+        return outs, dots
+
+
+def _tangent_aval(aval: Any) -> Any:
+    dtype = aval.dtype if dtypes.is_inexact(aval.dtype) else dtypes.float0
+    return shaped_array(aval.shape, dtype)
+
+
+def _derivative(closed: ClosedJaxpr, captured: Any, mask: Any, root: Any, given: Any) -> Any:
+    """Push tangents of captured values through f at the root, which stands still."""
+
+    def of_captured(*varied: Any) -> Any:
+        rest = iter(varied)
+        values = [next(rest) if m else x for x, m in zip(captured, mask, strict=True)]
+        return eval_closed(closed, *values, *root)
+
+    jvp = find("jvp")
+    assert jvp is not None, "there are tangents, so something differentiates"
+    return jvp(of_captured, tuple(taken(captured, mask)), tuple(given))[1]
