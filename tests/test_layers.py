@@ -81,9 +81,11 @@ def test_a_test_that_needs_a_sibling_that_its_package_does_not_declare_is_found(
 
 SHOWING = {
     "low": "from low import shown\n__all__ = ['f', *_NAMES, 'shown']\n_NAMES = ('g',)\nstate = 1",
-    "low.shown": "__all__ = 'p q'.split()\nclass A:\n    __slots__ = ('_host',)",
+    "low.shown": "__all__ = 'p q t'.split()\nclass A:\n    __slots__ = ('_host',)\n"
+    "class T:\n    __dict__: dict\nt = T()",
     "low.hidden": "def h(): pass",
     "low._inside": "__all__ = ['h']",
+    "low.again": "from low.shown import t\n__all__ = ['t']",
     "low.star": "from low.shown import *\nif not X:\n    __all__ = ['s', *low.shown.__all__]",
 }
 
@@ -98,6 +100,9 @@ SHOWING = {
     ("from low import shown\nx = shown.r", "2: low.shown does not list r in __all__"),
     ("def f(x):\n    return x._host", "2: ._host is read, which another package than high defines"),
     ("from low import f\nx = f.__dict__['a']", "2: f.__dict__ is read, an object of low.f"),
+    ("from low import shown\nv = shown.p\nv.__dict__",
+     "3: v.__dict__ is read, an object of low.shown.p"),
+    ("def _host(): pass\nx._host", "2: ._host is read, which another package than high defines"),
 ])  # fmt: skip
 def test_what_a_sibling_does_not_show_is_found(source, problem):
     found = list(public_modules.private_uses({**SHOWING, "high": source}))
@@ -120,6 +125,9 @@ def test_what_a_sibling_shows_may_be_taken():
     from low.shown import p, __all__
     from low.star import s, q
     from low.shown import *
+    from low.again import t
+    values = t
+    x = values.__dict__
     x = shown.p, low.f, low.shown.q, low.__file__, x._make()
     class B:
         def f(self): self._own = self._own

@@ -11,8 +11,7 @@ so that they run beside other versions of them; what needs more belongs in the t
 
 Run `python tools/layers.py`; `tests/test_layers.py` runs the same checks and tries them on wrong
 programs. What one package takes from another it takes from that one's public modules
-(`public_modules`); `python tools/layers.py --public` lists also where the private attributes of
-another package's objects are read.
+(`public_modules`).
 """
 
 import ast
@@ -109,7 +108,7 @@ def check_workspace(root: Path = ROOT) -> list[str]:
                 *private_uses_of_test(package, text, shown),
             ]:
                 offences.append(f"{path.relative_to(root)}:{problem}")
-    return [*offences, *private_uses(sources, reads=False)]
+    return [*offences, *private_uses(sources)]
 
 
 def check_test(package: str, source: str) -> Iterator[str]:
@@ -167,10 +166,7 @@ def check_manifest(root: Path, package: str) -> Iterator[str]:
 
 def main() -> int:
     """Print the offences; return 1 when there are any."""
-    if "--public" in sys.argv[1:]:
-        offences = list(private_uses(sources_of(ROOT, list(FLOOR_BY_PACKAGE))))
-    else:
-        offences = check_workspace()
+    offences = check_workspace()
     for offence in offences:
         print(offence)
     count = len(FLOOR_BY_PACKAGE)

@@ -6,8 +6,8 @@ each package this finds, from the syntax trees alone:
 
 - an import of a sibling's module that is not public, or of a name that it does not list;
 - an attribute of a sibling's module that it does not list;
-- a `._name` that the package itself nowhere defines, but a sibling does;
-- `__dict__` of an object that a sibling lends.
+- a `._name` that no class of the package itself has, but one of a sibling's;
+- `__dict__` of an object that a sibling lends, unless its class declares it by an annotation.
 """
 
 import ast
@@ -67,30 +67,31 @@ def sources_of(root: Path, packages: Iterator[str] | list[str]) -> dict[str, str
 def private_uses_of_test(package: str, source: str, shown: Shown) -> Iterator[str]:
     """Yield `line: what is wrong` for what a test takes of siblings that is not public."""
     packages = frozenset(module.partition(".")[0] for module in shown.modules)
-    finder = _Finder(package, packages, shown, set())
+    finder = _Finder(package, packages, shown, set(), frozenset())
     finder.visit(ast.parse(source))
     for line, problem in sorted(finder.found):
         yield f"{line}: {problem}"
 
 
-def private_uses(sources: dict[str, str], *, reads: bool = True) -> Iterator[str]:
+def private_uses(sources: dict[str, str]) -> Iterator[str]:
     """Yield `module:line: what is wrong` for each use of what another package does not show.
 
     Args:
         sources: the text of every module of all packages.
-        reads: whether `._name` and `__dict__` of others' objects count, too.
     """
     shown = shown_by(sources)
     trees = {module: ast.parse(source) for module, source in sources.items()}
+    open_objects = _objects_with_declared_dict(trees)
     private: dict[str, set[str]] = {module.partition(".")[0]: set() for module in sources}
     for module, tree in trees.items():
         private[module.partition(".")[0]] |= _private_names(tree)
     for module, tree in trees.items():
         package = module.partition(".")[0]
         others = set().union(*[names for p, names in private.items() if p != package])
-        finder = _Finder(package, frozenset(private), shown, others - private[package])
+        foreign = others - private[package]
+        finder = _Finder(package, frozenset(private), shown, foreign, open_objects)
         finder.visit(tree)
-        for line, problem in sorted(finder.found + finder.reads * reads):
+        for line, problem in sorted(finder.found):
             yield f"{module}:{line}: {problem}"
 
 
@@ -100,8 +101,8 @@ class _Finder(ast.NodeVisitor):
     packages: frozenset[str]
     shown: Shown
     foreign: set[str]
+    open_objects: frozenset[str]
     found: list[tuple[int, str]] = field(default_factory=list)
-    reads: list[tuple[int, str]] = field(default_factory=list)
     lent: dict[str, str] = field(default_factory=dict)
     modules: dict[str, str] = field(default_factory=dict)
 
@@ -128,6 +129,15 @@ class _Finder(ast.NodeVisitor):
             kept = self.modules if whole in self.shown.modules else self.lent
             kept[alias.asname or alias.name] = whole
 
+    def visit_Assign(self, node: ast.Assign) -> None:
+        """Follow `_values = config.values`, another name for what a sibling lends."""
+        module, _, name = ast.unparse(node.value).rpartition(".")
+        whole = f"{self.modules[module]}.{name}" if module in self.modules else self.lent.get(name)
+        if whole and not (module and module not in self.modules):
+            for target in node.targets:
+                self.lent[ast.unparse(target)] = whole
+        self.generic_visit(node)
+
     def visit_Attribute(self, node: ast.Attribute) -> None:
         name = node.attr
         value = ast.unparse(node.value) if isinstance(node.value, ast.Name | ast.Attribute) else ""
@@ -136,10 +146,10 @@ class _Finder(ast.NodeVisitor):
                 self._say(node, self.shown.problem(self.modules[value], name))
         elif name == "__dict__" and value in self.lent:
             owner = self.lent[value]
-            self.reads.append((node.lineno, f"{value}.__dict__ is read, an object of {owner}"))
+            if owner not in self.open_objects:
+                self._say(node, f"{value}.__dict__ is read, an object of {owner}")
         elif name in self.foreign:
-            problem = f".{name} is read, which another package than {self.package} defines"
-            self.reads.append((node.lineno, problem))
+            self._say(node, f".{name} is read, which another package than {self.package} defines")
         self.generic_visit(node)
 
 
@@ -188,15 +198,51 @@ def _strings(node: ast.AST, values: dict[str, ast.expr]) -> Iterator[str]:
 
 
 def _private_names(tree: ast.Module) -> set[str]:
-    """Return the `_names` that a module defines: functions, attributes, slots, assignments."""
+    """Return the `_names` that objects of a module's classes have."""
     found: set[str] = set()
     for node in ast.walk(tree):
         match node:
-            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-                found.add(name)
-            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+            case ast.ClassDef(body=body):
+                found |= set().union(*map(_names_bound, body))
+            case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name, ctx=ast.Store()):
                 found.add(name)
             case ast.Constant(value=str(name)):  # slots, setattr, namedtuple fields
                 found.update(name.split())
     private = {name for name in found if name.startswith("_") and not name.endswith("__")}
     return private - {"_make", "_replace", "_asdict", "_fields"}  # of named tuples, public
+
+
+def _names_bound(node: ast.stmt) -> set[str]:
+    """Return the names that a statement in the body of a class defines."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            return {name}
+        case ast.Assign() | ast.AnnAssign():
+            return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    return set()
+
+
+def _objects_with_declared_dict(trees: dict[str, ast.Module]) -> frozenset[str]:
+    """Return the objects, by all names, whose class annotates `__dict__` and so declares it."""
+    found: set[str] = set()
+    for module, tree in trees.items():
+        classes = {
+            node.name
+            for node in tree.body
+            if isinstance(node, ast.ClassDef)
+            for part in node.body
+            if isinstance(part, ast.AnnAssign) and ast.unparse(part.target) == "__dict__"
+        }
+        for node in tree.body:
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id=cls))):
+                    found |= {f"{module}.{name}"} if cls in classes else set()
+    shown_again = {
+        f"{module}.{alias.asname or alias.name}"
+        for module, tree in trees.items()
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if f"{node.module}.{alias.name}" in found
+    }
+    return frozenset(found | shown_again)

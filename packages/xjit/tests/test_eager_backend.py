@@ -26,7 +26,7 @@ def test_a_large_product_is_compiled_once_and_not_waited_for():
     before = statistics.compiled
     y, z = lax.dot(x, x), lax.dot(x, x)
     assert statistics.compiled <= before + 1
-    assert y._host is None
+    assert y.host is None
     np.testing.assert_allclose(y, np.asarray(x) @ np.asarray(x), atol=1e-3)
     np.testing.assert_array_equal(y, z)
 

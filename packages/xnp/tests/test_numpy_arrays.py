@@ -183,7 +183,7 @@ def test_every_pair_of_dtypes_gives_the_same_written_out_and_by_plan() -> None:
                     continue
                 second = function(x, y)
                 assert first.aval is second.aval, (function, one, other)
-                assert second._host.dtype == second.dtype, (function, one, other)
+                assert second.host.dtype == second.dtype, (function, one, other)
                 assert np.array_equal(np.asarray(first, np.complex64),
                                       np.asarray(second, np.complex64), equal_nan=True)  # fmt: skip
 

@@ -98,7 +98,7 @@ class EagerLinearizeTrace(LinearizeTrace):
                     dots.append(v)
             if type(x) is not ConcreteArray:
                 break
-            host = x._host if x._buffer is None else numpy_operand(x)
+            host = x.host if x.buffer is None else numpy_operand(x)
             if host is None:
                 break
             hosts.append(host)
@@ -108,7 +108,7 @@ class EagerLinearizeTrace(LinearizeTrace):
                 return EAGER.process(primitive, operands, params)
             key += params.items()
             try:
-                kernel = _kernels.get((*key, _values.__dict__["cached_context"]))
+                kernel = _kernels.get((*key, state.__dict__["options"]))
             except TypeError:  # an unhashable param: the rules say which
                 kernel = None
             if type(kernel) is not LinearizedKernel and not primitive.call_like:

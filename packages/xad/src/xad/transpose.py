@@ -169,12 +169,12 @@ def _run_kernel_backwards(eqn: KernelEquation, env: Env, cts: Env) -> None:
             continue
         if type(ct) is not ConcreteArray:
             return _run_expanded(eqn, env, cts)
-        host = ct._host if ct._buffer is None else numpy_operand(ct)
+        host = ct.host if ct.buffer is None else numpy_operand(ct)
         if host is None:
             return _run_expanded(eqn, env, cts)
         key.append(ct.aval)
         values.append(host)
-    kernel = _kernels.get((*key, _values.__dict__["cached_context"]))
+    kernel = _kernels.get((*key, state.__dict__["options"]))
     if type(kernel) is not _BackwardKernel:
         kernel = _kernels.use(key, _backward_kernel, eqn.kernel, key[2:])
         if kernel is None:

@@ -44,7 +44,7 @@ def attach() -> None:
 
 def _buffer_of(x: ConcreteArray) -> Any:
     """Return the buffer of an array, put on the default device when it has none."""
-    buffer = x._buffer
+    buffer = x.buffer
     if buffer is None:
         (buffer,) = buffers_at(default_placement(), [x])
     elif type(buffer) is DeletedBuffer:
@@ -55,11 +55,11 @@ def _buffer_of(x: ConcreteArray) -> Any:
 def _block_until_ready(self: ConcreteArray) -> ConcreteArray:
     """Wait until the elements are computed and return the array."""
     # A program's results are waited for in turn, so this asks the buffer itself.
-    if self._host is None:
+    if self.host is None:
         if gateway.is_orphan[0]:
             gateway.block_until_ready(_buffer_of(self))
         try:
-            self._buffer.block_until_ready()
+            self.buffer.block_until_ready()
         except (AttributeError, gateway.RuntimeFailure):  # none, gone, or failed: says so
             gateway.block_until_ready(_buffer_of(self))
     return self
@@ -72,12 +72,12 @@ def _copy_to_host_async(self: ConcreteArray) -> None:
 
 def _is_ready(self: ConcreteArray) -> bool:
     """Whether the elements are computed."""
-    return self._host is not None or gateway.is_ready(_buffer_of(self))
+    return self.host is not None or gateway.is_ready(_buffer_of(self))
 
 
 def _device(self: ConcreteArray) -> Any:
     """The device that holds the array; the default one for an array that is on the host."""
-    buffer = self._buffer
+    buffer = self.buffer
     if buffer is None:
         return default_placement().device
     return gateway.device_of(_buffer_of(self))
@@ -85,7 +85,7 @@ def _device(self: ConcreteArray) -> Any:
 
 def _devices(self: ConcreteArray) -> set[Any]:
     """Return the set of devices that hold the array."""
-    if self._buffer is None:
+    if self.buffer is None:
         return {default_placement().device}
     return set(gateway.devices_of(_buffer_of(self)))
 
@@ -97,13 +97,13 @@ def _sharding(self: ConcreteArray) -> Any:
 
 def _committed(self: ConcreteArray) -> bool:
     """Whether the array was put on its device by request."""
-    buffer = self._buffer
+    buffer = self.buffer
     return buffer is not None and bool(gateway.placement_of(_buffer_of(self)).committed)
 
 
 def _delete(self: ConcreteArray) -> None:
     """Give up the memory; using the array afterwards is an error."""
-    buffer = self._buffer
+    buffer = self.buffer
     give_up(self, DeletedBuffer("was deleted"))
     if buffer is not None and type(buffer) is not DeletedBuffer:
         gateway.delete(buffer)
@@ -111,7 +111,7 @@ def _delete(self: ConcreteArray) -> None:
 
 def _is_deleted(self: ConcreteArray) -> bool:
     """Whether the array was deleted or donated."""
-    return type(self._buffer) is DeletedBuffer
+    return type(self.buffer) is DeletedBuffer
 
 
 def _on_device_size_in_bytes(self: ConcreteArray) -> int:

@@ -39,9 +39,9 @@ def raise_deleted(array_text: str, buffer: DeletedBuffer) -> NoReturn:
 def give_up(x: ConcreteArray, deleted: DeletedBuffer) -> None:
     """Take an array's value away, but not from one that stands for a number everywhere."""
     if is_shared(x):
-        x._buffer = None
+        x.buffer = None
     else:
-        x._host, x._buffer = None, deleted
+        x.host, x.buffer = None, deleted
 
 
 def give_up_all(arrays: Sequence[Any], deleted: DeletedBuffer) -> None:

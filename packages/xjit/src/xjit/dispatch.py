@@ -50,7 +50,7 @@ from xjit.parameters import (
     given_text,
     leaf_order,
 )
-from xprim import ShapedArray, config
+from xprim import ShapedArray, state
 from xprim.kernels import Refusal, forget_with_kernels, log_refusal
 from xprim.static_keys import static_key
 from xprim.wording import described
@@ -161,7 +161,7 @@ class Dispatcher:
             places, values = fixed.bound(places, values)
             types = tuple(map(type, values))
         kinds = [self._kind(x, p, len(args)) for x, p in zip(values, places, strict=True)]
-        cached = config.values.cached_context
+        cached = state.options
         if cached[1] is not context:
             raise Refusal("the options have changed meanwhile")
         if fixed is not None and fixed.takes(places, kinds):

@@ -19,7 +19,7 @@ from xjit import jaxlib_gateway as gateway
 from xjit.deleted import give_up_all
 from xjit.operands import ABSENT, ARRAY, DICT, HOST_TREE, NUMBER, NUMPY, STATIC, TREE, leaf_key
 from xjit.parameters import ABSENT_VALUE, Absent, Code, without_absent
-from xprim import EAGER, ConcreteArray, config, state
+from xprim import EAGER, ConcreteArray, state
 from xprim.array import is_shared
 from xprim.static_keys import static_key
 from xtree.compiling import written_function
@@ -29,10 +29,11 @@ def make(_entries, _inline_cache, _specializations, _slow, _deleted):
 {prepared}
     def jitted({parameters}):
 {specializations}
-        if _state.__dict__["trace"] is not _EAGER:
+        _now = _state.__dict__
+        if _now["trace"] is not _EAGER:
             return _slow({given})
         try:
-            _context = _values.__dict__["cached_context"]
+            _context = _now["options"]
 {flatten}
 {look_up}
 {written}
@@ -49,8 +50,8 @@ def make(_entries, _inline_cache, _specializations, _slow, _deleted):
                 return _finish(_outs)
             _result = _new(_Array)
             _result.aval = _out_aval
-            _result._host = None
-            _result._buffer = _outs[0]
+            _result.host = None
+            _result.buffer = _outs[0]
             return _result
         return _slow({given})
     return jitted
@@ -105,13 +106,13 @@ _CODE = {
         "last": "_last_{x}, ",
         "same": "{x}.aval is _last_{x} and ",
         "found": "{x}.aval, ",
-        "buffers": "{x}._buffer, ",
+        "buffers": "{x}.buffer, ",
         "donated": """\
 if {x}.aval.shape or not _is_shared({x}):
-    {x}._host = None
-    {x}._buffer = _deleted
+    {x}.host = None
+    {x}.buffer = _deleted
 else:
-    {x}._buffer = None
+    {x}.buffer = None
 """,
     },
     STATIC: _NOTHING | {
@@ -122,7 +123,7 @@ else:
     },
     TREE: _NOTHING | _FLATTENED | {
         "key": "_tree_{x}, *[_leaf.aval for _leaf in _leaves_{x}], ",
-        "buffers": "*[_leaf._buffer for _leaf in _leaves_{x}], ",
+        "buffers": "*[_leaf.buffer for _leaf in _leaves_{x}], ",
     },
     HOST_TREE: _NOTHING | _FLATTENED | _POOLED | {
         "key": "_tree_{x}, *map(_leaf_key, _leaves_{x}), ",
@@ -137,7 +138,7 @@ if not _are_strings(map(type, _keys_{x})):
     return _slow({given})
 """,
         "key": "_keys_{x}, *[_leaf.aval for _leaf in {x}.values()], ",
-        "buffers": "*[_leaf._buffer for _leaf in _read_{x}({x})], ",
+        "buffers": "*[_leaf.buffer for _leaf in _read_{x}({x})], ",
         "readers": ", _read_{x}",
         "donated": "_give_up({x}.values(), _deleted)\n",
     },
@@ -191,7 +192,7 @@ def unrolled_wrap(count: int) -> Callable[..., list[ConcreteArray]]:
         "def wrap(outs, avals):",
         f" [{', '.join(buffers)}], [{', '.join(kinds)}] = outs, avals",
         *[
-            f" {x} = _new(_Array); {x}.aval = {aval}; {x}._host = None; {x}._buffer = {buffer}"
+            f" {x} = _new(_Array); {x}.aval = {aval}; {x}.host = None; {x}.buffer = {buffer}"
             for x, aval, buffer in zip(arrays, kinds, buffers, strict=True)
         ],
         f" return [{', '.join(arrays)}]",
@@ -236,7 +237,6 @@ _CONSTANT = frozenset((bool, int, float, str, bytes, type(None), Absent))
 _NAMESPACE: dict[str, Any] = {
     "_state": state,
     "_EAGER": EAGER,
-    "_values": config.values,
     "_several": gateway.several_devices,
     "_is_elsewhere": is_elsewhere,
     "_MISS": _MISS,

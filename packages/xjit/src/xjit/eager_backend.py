@@ -34,6 +34,7 @@ from xprim import (
     config,
     dtypes,
     shaped_array,
+    state,
 )
 from xprim.kernels import Kernel, KernelTable, forget_kernels
 from xprim.static_keys import params_key
@@ -177,7 +178,7 @@ def compile_and_run(
             memo[key] = _single_equation(primitive, operands, params)
         return tuple(program_of(memo[key], primitive.name).call(operands))
     types = (primitive, *[x.aval for x in operands], *params_key(params))
-    kernel = _kernels.get((*types, _values.__dict__["cached_context"])) or _kernels.find(types)
+    kernel = _kernels.get((*types, state.__dict__["options"])) or _kernels.find(types)
     if kernel is not None and kernel.run is not None and not gateway.several_devices[0]:
         outs = kernel.run(operands)
         if outs is not None:
@@ -195,7 +196,7 @@ def _start_of(kernel: DeviceKernel) -> _Start:
 
     def start(arrays: Sequence[ConcreteArray]) -> list[Any] | None:
         try:
-            outs: list[Any] = begin([x._buffer for x in arrays]).consume_with_handlers(handlers)
+            outs: list[Any] = begin([x.buffer for x in arrays]).consume_with_handlers(handlers)
         except (TypeError, gateway.RuntimeFailure):
             return None
         return outs
@@ -226,8 +227,7 @@ _away = gateway.away_from_host
 def _any_away(operands: tuple[Any, ...]) -> bool:
     """Return whether an operand was put where NumPy cannot stand for the device."""
     for x in operands:
-        buffer = getattr(x, "_buffer", None)
-        if buffer is not None and gateway.is_away(buffer):
+        if type(x) is ConcreteArray and x.buffer is not None and gateway.is_away(x.buffer):
             return True
     return False
 

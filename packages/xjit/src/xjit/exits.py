@@ -17,7 +17,7 @@ import time
 from types import FrameType
 
 from xprim.source import is_hidden
-from xprim.trace import threads_seen
+from xprim.thread_state import threads_seen
 
 # A thread may be inside a long program; after this it is left to its fate.
 _PATIENCE_SECONDS = 10.0

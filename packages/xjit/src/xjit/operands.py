@@ -92,7 +92,7 @@ def tree_pool(
 
 
 def _present(x: ConcreteArray) -> gateway.PooledBuffer:
-    return None, x._buffer
+    return None, x.buffer
 
 
 def host_pool(x: Any, aval: ShapedArray, where: Any, *, kept: bool) -> gateway.BufferPool:

@@ -161,7 +161,7 @@ def common_placement(
     """
     first: tuple[int, Any] | None = None
     for i, x in enumerate(arrays):
-        buffer = x._buffer
+        buffer = x.buffer
         if buffer is None:
             continue
         if type(buffer) is DeletedBuffer:
@@ -184,11 +184,11 @@ def buffers_at(placement: OneDevice, arrays: Sequence[ConcreteArray]) -> list[An
     buffers = []
     device, committed = placement.device, placement.committed
     for x in arrays:
-        buffer = x._buffer
+        buffer = x.buffer
         if buffer is None:
             buffer = gateway.put(x.to_stored(), device, may_alias=True, committed=committed)
             if not committed:
-                x._buffer = buffer
+                x.buffer = buffer
         elif type(buffer) is DeletedBuffer:
             raise_deleted(x.aval.str_long(), buffer)
         elif type(buffer._sharding) is gateway.StackedShards:  # the result of a pmap

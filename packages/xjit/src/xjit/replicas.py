@@ -142,7 +142,7 @@ class _Spread:
 
     def _spread(self, i: int, x: ConcreteArray, written: dict[int, Any]) -> Any:
         """Return the buffer of an argument; memory that is written for it is added."""
-        buffer, axis = x._buffer, self._axes[i]
+        buffer, axis = x.buffer, self._axes[i]
         if type(buffer) is DeletedBuffer:
             raise_deleted(x.aval.str_long(), buffer)
         if axis is None:

@@ -51,8 +51,8 @@ def wrapped(outs: Sequence[Any], avals: Sequence[ShapedArray]) -> list[ConcreteA
     for out, aval in zip(outs, avals, strict=True):
         x = new(kind)
         x.aval = aval
-        x._host = None
-        x._buffer = out
+        x.host = None
+        x.buffer = out
         results.append(x)
     return results
 
@@ -84,8 +84,8 @@ def _pair(aval_x: ShapedArray, aval_y: ShapedArray) -> Finish:
     def finish(outs: list[Any]) -> tuple[ConcreteArray, ConcreteArray]:
         x, y = new(kind), new(kind)
         x.aval, y.aval = aval_x, aval_y
-        x._host = y._host = None
-        x._buffer, y._buffer = outs
+        x.host = y.host = None
+        x.buffer, y.buffer = outs
         return x, y
 
     return finish

@@ -74,7 +74,7 @@ def _places(tree: Any, x: Any, count: int) -> list[Any]:
 
 def _check_source(leaf: Any, device: Any) -> None:
     """Refuse an array that is on another device than was said."""
-    buffer = getattr(leaf, "_buffer", None)
+    buffer = leaf.buffer if isinstance(leaf, ConcreteArray) else None
     if device is None or buffer is None or type(buffer) is DeletedBuffer:
         return
     if gateway.device_of(buffer) is not device:
@@ -94,13 +94,13 @@ def put(x: Array, device: Any, may_alias: bool | None = None) -> Array:
         return x
     assert isinstance(x, ConcreteArray)
     if device is None:
-        if x._buffer is None:
+        if x.buffer is None:
             buffers_at(default_placement(), [x])
-        elif type(x._buffer) is DeletedBuffer:
-            raise_deleted(x.aval.str_long(), x._buffer)
+        elif type(x.buffer) is DeletedBuffer:
+            raise_deleted(x.aval.str_long(), x.buffer)
         return x if may_alias is not False else _copied(x)
     where = committed_to(device)
-    buffer = x._buffer
+    buffer = x.buffer
     if type(buffer) is DeletedBuffer:
         raise_deleted(x.aval.str_long(), buffer)
     if (
@@ -112,15 +112,15 @@ def put(x: Array, device: Any, may_alias: bool | None = None) -> Array:
     if buffer is None or gateway.device_of(buffer) is device:
         host = x.to_stored()  # on the same device: a CPU buffer shares the memory
         alias = may_alias is not False
-        return ConcreteArray(x._host, x.aval, gateway.put(host, device, may_alias=alias))
-    return ConcreteArray(x._host, x.aval, gateway.copy_to_device(buffer, device))
+        return ConcreteArray(x.host, x.aval, gateway.put(host, device, may_alias=alias))
+    return ConcreteArray(x.host, x.aval, gateway.copy_to_device(buffer, device))
 
 
 def _copied(x: ConcreteArray) -> ConcreteArray:
-    assert x._buffer is not None
-    where = gateway.placement_of(x._buffer)
+    assert x.buffer is not None
+    where = gateway.placement_of(x.buffer)
     host = np.array(x.to_stored())
-    buffer = gateway.put(host, gateway.device_of(x._buffer), committed=where.committed)
+    buffer = gateway.put(host, gateway.device_of(x.buffer), committed=where.committed)
     return ConcreteArray(None, x.aval, buffer)
 
 
@@ -149,8 +149,8 @@ def copy_to_host_async(x: Any) -> None:
     """Start copying a tree of arrays to the host, where `np.asarray` then finds them."""
     with Explicit():
         for leaf in xtree.leaves(x):
-            buffer = getattr(leaf, "_buffer", None)
-            if buffer is not None and leaf._host is None and type(buffer) is not DeletedBuffer:
+            buffer = leaf.buffer if isinstance(leaf, ConcreteArray) else None
+            if buffer is not None and leaf.host is None and type(buffer) is not DeletedBuffer:
                 gateway.copy_to_host_async(buffer)
 
 
@@ -161,8 +161,8 @@ def block_until_ready(x: Any) -> Any:
       XlaError: a computation failed.
     """
     for leaf in xtree.leaves(x):
-        buffer = getattr(leaf, "_buffer", None)
-        if buffer is not None and leaf._host is None:
+        buffer = leaf.buffer if isinstance(leaf, ConcreteArray) else None
+        if buffer is not None and leaf.host is None:
             if type(buffer) is DeletedBuffer:
                 raise_deleted(leaf.aval.str_long(), buffer)
             gateway.block_until_ready(buffer)

@@ -90,6 +90,7 @@ from xprim.rules import (
     undefined,
 )
 from xprim.staging import JaxprTrace, JaxprTracer, close_over, trace_to_closed, trace_to_jaxpr
+from xprim.thread_state import state
 from xprim.trace import (
     Trace,
     Tracer,
@@ -98,7 +99,6 @@ from xprim.trace import (
     extended_axes,
     named_scope,
     raise_leaked,
-    state,
     use_trace,
 )
 

@@ -21,7 +21,7 @@ from xprim import config
 from xprim.function_keys import Identity, function_key, is_by_identity
 from xprim.library_code import is_library_class
 from xprim.static_keys import static_key
-from xprim.trace import state
+from xprim.thread_state import state
 from xtree.exactness import has_equality_of_identity
 from xtree.interning import is_hashable
 

@@ -94,20 +94,27 @@ class Array(ArrayInterface):
 class ConcreteArray(Array):
     """An array with a value, on the host, on a device, or both.
 
-    Elements of an extended dtype are no numbers to compute with, so `_host` is None for them; what
-    they are made of is in the buffer, or else in `_elements`.
+    What holds the elements is for whoever evaluates programs; all others ask `to_host`, which looks
+    at both and waits.
+
+    Attributes:
+      host: the elements in host memory that nobody writes to; None while they are on a device
+        alone, and always for elements of an extended dtype, which are no numbers to compute with.
+      buffer: the elements on a device, as the compiler back end has them; None where they are in
+        host memory alone. The back end sets it when it has brought them to a device.
     """
 
-    __slots__ = ("__weakref__", "_buffer", "_elements", "_host", "aval")
+    # Elements of an extended dtype are in the buffer, or else in `_elements`.
+    __slots__ = ("__weakref__", "_elements", "aval", "buffer", "host")
 
-    _host: np.ndarray[Any, Any] | None
-    _buffer: Any
+    host: np.ndarray[Any, Any] | None
+    buffer: Any
     _elements: np.ndarray[Any, Any]
 
     def __init__(self, host: Any, aval: ShapedArray, buffer: Any = None) -> None:
         self.aval = aval
-        self._host = host
-        self._buffer = buffer
+        self.host = host
+        self.buffer = buffer
 
     def to_host(self) -> np.ndarray[Any, Any]:
         """Return the elements as a NumPy array that must not be written to; waits for a device.
@@ -115,7 +122,7 @@ class ConcreteArray(Array):
         Raises:
           TypeError: the elements are of an extended dtype, and no numbers.
         """
-        host = self._host
+        host = self.host
         if host is None:
             if self.aval.physical is not None:
                 check_numbers(self.aval, "Array")
@@ -127,9 +134,9 @@ class ConcreteArray(Array):
 
         That is for who passes elements on, and does not look at them: see `from_stored`.
         """
-        host = self._host
+        host = self.host
         if host is None:
-            buffer = self._buffer
+            buffer = self.buffer
             if buffer is None:
                 elements: np.ndarray[Any, Any] | None = getattr(self, "_elements", None)
                 if elements is None:
@@ -141,7 +148,7 @@ class ConcreteArray(Array):
                 return elements
             host = buffer_to_host(buffer)
             if not dtypes.is_extended(self.aval.dtype):
-                self._host = host
+                self.host = host
         return host
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
@@ -149,7 +156,7 @@ class ConcreteArray(Array):
             forgotten.raise_of(self)
         if self.aval.physical is not None:
             return _float0_on_host(self.aval).astype(dtype or dtypes.float0)
-        host = self._host
+        host = self.host
         if host is None:
             host = self.to_host()
         if dtype is not None and dtype != host.dtype:
@@ -158,7 +165,7 @@ class ConcreteArray(Array):
             return allocated("np.asarray", host.astype, dtype)
         if copy:
             return allocated("np.asarray", host.copy)
-        self._host = host = sealed(host)
+        self.host = host = sealed(host)
         return host.view()
 
     def __buffer__(self, flags: int) -> memoryview:  # asked from Python 3.12 on
@@ -166,11 +173,11 @@ class ConcreteArray(Array):
             name = dtypes.short_name(self.aval.dtype)
             raise BufferError(f"Array: a {name} array has no elements in memory to lend.")
         try:
-            host = self._host
+            host = self.host
             if host is None:
                 forgotten.errors = {}
                 host = self.to_host()
-            self._host = host = sealed(host)
+            self.host = host = sealed(host)
             return lent(host, flags)
         except (BufferError, MemoryError):
             raise  # it would be raised again

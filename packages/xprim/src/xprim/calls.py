@@ -29,7 +29,7 @@ from xprim.jaxpr import ClosedJaxpr, Equation, eval_closed
 from xprim.jaxpr_passes import closed_without_dead_code
 from xprim.primitive import Primitive, get_primitive
 from xprim.rules import Linear, Zero, not_mapped
-from xprim.trace import state
+from xprim.thread_state import state
 
 __all__ = ["call_rules", "call_in_place", "nonzero", "taken", "with_zeros", "fronts", "front_dims"]
 

@@ -9,7 +9,8 @@ declared with `in_cache_key=True`; `trace_context()` joins them into one interne
 caches use as part of their key.
 
 Each option starts from the environment variable `XSTACK_<NAME>` where that is set, else from its
-default. Messages take their form from `errors`; of the rest of the family only a lock is imported.
+default. Messages take their form from `errors`; the interned tuple of a thread is kept in
+`thread_state`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 from xprim.errors import message
+from xprim.thread_state import STALE, state
 from xtree.locks import forkable_lock
 
 __all__ = [
@@ -107,12 +109,13 @@ def trace_context() -> TraceContext:
         >>> trace_context() is outside
         True
     """
-    epoch, context = values.cached_context
+    context: TraceContext
+    epoch, context = state.options
     if epoch != _Values.epoch:
         # The epoch is read before the values: a change in between makes the entry stale, not wrong.
         epoch = _Values.epoch
         context = _interned(tuple(getattr(values, name) for name in _names_in_cache_key))
-        values.cached_context = (epoch, context)
+        state.options = (epoch, context)
     return context
 
 
@@ -120,7 +123,7 @@ def when_changed(callback: Callable[[], None]) -> Callable[[], None]:
     """Have `callback` called after each process-wide change of an option or of the eager backend.
 
     Overrides of a thread are not announced: what depends on options is keyed by `trace_context()`
-    or, on hot paths, by `values.__dict__["cached_context"]`, and thrown away when this calls.
+    or, on hot paths, by `state.options`, and thrown away when this calls.
     """
     _callbacks.append(callback)
     return callback
@@ -323,7 +326,7 @@ class Override:
         self._previous_by_thread.setdefault(threading.get_ident(), []).append(previous)
         for name in self._names:
             setattr(values, name, self._value)
-        own["cached_context"] = _STALE
+        state.options = STALE
 
     def __exit__(self, *exception: object) -> None:
         thread = threading.get_ident()
@@ -334,7 +337,7 @@ class Override:
                 own.pop(name, None)
             else:
                 setattr(values, name, previous)
-        own["cached_context"] = _STALE
+        state.options = STALE
         if not previous_of_thread:
             del self._previous_by_thread[thread]
 
@@ -374,13 +377,7 @@ class _Values(threading.local):
     transfer_guard_host_to_device: str
 
     epoch: int = 0  # counts the process-wide changes: a thread sees that its context is stale
-    cached_context: tuple[int, TraceContext]
 
-    def __init__(self) -> None:
-        self.cached_context = _STALE
-
-
-_STALE = (-1, TraceContext())
 
 _definition_lock = forkable_lock()
 _option_by_name: dict[str, Option[Any]] = {}

@@ -19,7 +19,8 @@ from xprim.backend import HOST, Backend
 from xprim.finite import check_finite
 from xprim.memory import refused
 from xprim.primitive import NotNumbersError
-from xprim.trace import ThreadState, Trace, Tracer, foreign_operand, raise_leaked, state
+from xprim.thread_state import ThreadState, state
+from xprim.trace import Trace, Tracer, foreign_operand, raise_leaked
 
 if TYPE_CHECKING:
     from xprim.avals import ShapedArray
@@ -60,7 +61,7 @@ class EagerTrace(Trace):
                 and "effects" not in primitive.rules
             ):
                 return self._compiled(primitive, operands, params, avals_out)
-            hosts = [x._host if x._host is not None else x.to_host() for x in operands]
+            hosts = [x.host if x.host is not None else x.to_host() for x in operands]
         except AttributeError as error:  # of a tracer, or of what is no Array at all
             return self._unless_plain(primitive, operands, params, error)
         try:

@@ -31,7 +31,8 @@ from xprim.primitive import Primitive, has_extended
 from xprim.rules import ELEMENTWISE, STRUCTURAL, ZERO, not_mapped, undefined
 from xprim.staging import trace_to_jaxpr
 from xprim.static_keys import params_key
-from xprim.trace import Trace, state
+from xprim.thread_state import state
+from xprim.trace import Trace
 
 __all__ = ["as_physical", "physical", "unwrap", "unwrap_p", "wrap", "wrap_p", "wrapped"]
 
@@ -59,7 +60,7 @@ def wrap(data: Any, dtype: dtypes.ExtendedDType) -> Array:
       ShapedArray(angle<turns>[])
     """
     x = as_array(data, what="wrap: the data")
-    if type(x) is ConcreteArray and x._buffer is None:
+    if type(x) is ConcreteArray and x.buffer is None:
         (aval,) = _wrap_shape(x.aval, dtype=dtype)
         return wrapped(x, aval)
     out: Array = wrap_p.bind(x, dtype=dtype)[0]
@@ -78,7 +79,7 @@ def unwrap(x: Array) -> Array:
     Raises:
       TypeError: the array holds numbers already.
     """
-    if type(x) is ConcreteArray and x._buffer is None:
+    if type(x) is ConcreteArray and x.buffer is None:
         _unwrap_shape(x.aval)
         return as_physical(x)
     out: Array = unwrap_p.bind(x)[0]
@@ -87,7 +88,7 @@ def unwrap(x: Array) -> Array:
 
 def as_physical(x: ConcreteArray) -> ConcreteArray:
     """Return the physical array of a concrete array; one that holds numbers is its own."""
-    aval, buffer = x.aval, x._buffer
+    aval, buffer = x.aval, x.buffer
     if aval.physical is None or aval.dtype is dtypes.float0:
         return x
     if buffer is not None:
@@ -105,9 +106,9 @@ def wrapped(x: ConcreteArray, aval: ShapedArray) -> ConcreteArray:
       x: a concrete array of numbers.
       aval: an abstract value for which `aval.physical is x.aval`.
     """
-    out = ConcreteArray(None, aval, x._buffer)
-    if x._buffer is None:
-        out._elements = x.to_stored() if x._host is None else x._host
+    out = ConcreteArray(None, aval, x.buffer)
+    if x.buffer is None:
+        out._elements = x.to_stored() if x.host is None else x.host
     return out
 
 

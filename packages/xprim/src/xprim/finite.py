@@ -14,7 +14,7 @@ import numpy as np
 from xprim import config, dtypes
 from xprim.array import ConcreteArray
 from xprim.source import capture, describe
-from xprim.trace import state
+from xprim.thread_state import state
 
 __all__ = ["fault_in"]
 

@@ -21,7 +21,7 @@ from xprim.avals import ShapedArray
 from xprim.errors import JaxprTypeError
 from xprim.primitive import Primitive
 from xprim.source import Source
-from xprim.trace import state
+from xprim.thread_state import state
 
 __all__ = [
     "Effects", "Var", "Literal", "Atom", "Equation", "Jaxpr", "ClosedJaxpr", "holds_arrays",

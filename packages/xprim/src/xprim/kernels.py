@@ -35,7 +35,7 @@ from xprim.errors import ImpureRuleError, XStackError
 from xprim.jaxpr import ClosedJaxpr
 from xprim.primitive import Primitive
 from xprim.program_differences import first_difference
-from xprim.trace import state
+from xprim.thread_state import state
 from xtree.locks import forkable_rlock
 
 __all__ = [
@@ -99,7 +99,7 @@ REFUSED = Kernel(None, ())
 class KernelTable(dict[Any, Any]):
     """Kernels by what determines them.
 
-    A hot path looks up `table.get((*key, config.values.__dict__["cached_context"]))` itself.
+    A hot path looks up `table.get((*key, state.__dict__["options"]))` itself.
 
     Args:
       name: what is computed, for the log.
@@ -134,7 +134,7 @@ class KernelTable(dict[Any, Any]):
         config.trace_context()
         if len(self) >= self.limit:
             self.clear()
-        self[*key, _values.__dict__["cached_context"]] = kernel
+        self[*key, state.__dict__["options"]] = kernel
         return kernel
 
     def find(self, key: Sequence[Hashable]) -> Any:
@@ -143,7 +143,7 @@ class KernelTable(dict[Any, Any]):
         Right after the thread left a scope of other options a hot path finds nothing.
         """
         config.trace_context()
-        return self.get((*key, _values.__dict__["cached_context"]))
+        return self.get((*key, state.__dict__["options"]))
 
     def make(self, key: Sequence[Hashable], make: Callable[..., Any], *args: Any) -> Any:
         """Return the kernel of a key, made now unless it is kept; or `REFUSED`.
@@ -181,7 +181,7 @@ class KernelTable(dict[Any, Any]):
           The kernel, or None: the operation must go by its rules.
         """
         try:
-            found = self.get((*key, _values.__dict__["cached_context"])) or self.find(key)
+            found = self.get((*key, state.__dict__["options"])) or self.find(key)
         except TypeError:  # an unhashable param: the rules say which
             return None
         if found is REFUSED:
@@ -256,8 +256,8 @@ def numpy_operand(x: ConcreteArray) -> Any:
     whether that is the host's own memory, in which case its elements are read in place. Large ones
     are left to it, for they may still be in the making.
     """
-    if x._buffer is None:
-        return x._host
+    if x.buffer is None:
+        return x.host
     if x.aval.size > _SMALL or dtypes.is_extended(x.aval.dtype):
         return None
     return x.to_host() if EAGER.backend.on_host(x) else None

@@ -12,7 +12,8 @@ from xprim.callables import check_function, look_like, looking_like, name_of
 from xprim.eager import EAGER, FoldingTrace
 from xprim.jaxpr import ClosedJaxpr, eval_jaxpr
 from xprim.staging import close_over, trace_to_jaxpr
-from xprim.trace import Trace, extended_axes, state
+from xprim.thread_state import state
+from xprim.trace import Trace, extended_axes
 from xprim.tracebacks import boundary
 from xprim.wording import LazyNames, argument_names
 

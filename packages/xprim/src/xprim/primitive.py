@@ -14,12 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from xprim import dtypes, trace as _trace
+from xprim import dtypes
 from xprim.array import check_numbers
 from xprim.avals import ShapedArray
 from xprim.errors import DuplicateRuleError, MissingRuleError, UndefinedRuleError
 from xprim.rule_places import row_place, rule_places
 from xprim.rules import Undefined, kinds
+from xprim.thread_state import state
 
 __all__ = ["Primitive", "get_primitive", "add_finder", "load_primitives", "primitives"]
 
@@ -28,7 +29,6 @@ _MAX_MEMO = 8192
 _registry: dict[str, Primitive] = {}
 _finders: list[Callable[[str], None]] = []
 _loaders: list[Callable[[], None]] = []
-_state = _trace.state
 
 
 class Primitive:
@@ -135,7 +135,7 @@ class Primitive:
 
     def bind(self, *operands: Any, **params: Any) -> tuple[Any, ...]:
         """Apply the primitive to Arrays under the current trace."""
-        results: tuple[Any, ...] = _state.__dict__["trace"].process(self, operands, params)
+        results: tuple[Any, ...] = state.__dict__["trace"].process(self, operands, params)
         return results
 
     def infer(

@@ -19,7 +19,8 @@ from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, check_
 from xprim.leaks import check_no_leaks
 from xprim.primitive import Primitive
 from xprim.source import capture, describe
-from xprim.trace import Trace, Tracer, foreign_operand, raise_leaked, state
+from xprim.thread_state import state
+from xprim.trace import Trace, Tracer, foreign_operand, raise_leaked
 
 _HIDDEN_CALLERS = 3  # `capture`, `append`, and the `process` or `stage` rule that called it
 

@@ -22,7 +22,7 @@ from xprim.kernels import Refusal
 from xprim.numpy_kernels import numpy_function, same_elements
 from xprim.primitive import Primitive, get_primitive
 from xprim.staging import trace_to_closed
-from xprim.trace import state
+from xprim.thread_state import state
 
 __all__ = ["Tolerance", "EXACT", "Sample", "SampleTable", "check_shape", "check_ufunc"]
 

@@ -20,14 +20,9 @@ Neighbours: `eager` is the bottom trace, `staging` the one that builds jaxprs.
 
 from __future__ import annotations
 
-import contextvars
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
-
-import numpy as np
 
 from xprim.array import Array, ConcreteArray
 from xprim.avals import ShapedArray
@@ -40,14 +35,15 @@ from xprim.errors import (
     number_wanted,
 )
 from xprim.rules import Linear
-from xprim.source import Source, capture, describe
+from xprim.source import capture, describe
+from xprim.thread_state import state
 
 if TYPE_CHECKING:
     from xprim.primitive import Primitive
 
 __all__ = [
-    "Trace", "Tracer", "threads_seen", "ThreadState", "state", "current_trace", "use_trace",
-    "extended_axes", "axis_size", "named_scope", "raise_leaked", "foreign_operand", "aval_of",
+    "Trace", "Tracer", "current_trace", "use_trace", "extended_axes", "axis_size",
+    "named_scope", "raise_leaked", "foreign_operand", "aval_of",
 ]  # fmt: skip
 
 
@@ -159,41 +155,6 @@ class Tracer(Array):
         if self._trace.closed:
             raise_leaked(self)
         raise number_wanted(self, number) if number else error(self)
-
-
-threads_seen: set[int] = set()
-"""The identifiers of all threads that have used the library; of ended ones, too."""
-
-
-class ThreadState(threading.local):
-    """What a thread is doing now: its trace, named axes, name scopes and source override.
-
-    Hot code takes `now = state.__dict__` and reads and writes `now["trace"]`: a thread's attribute
-    costs 60 ns, its dictionary 28 ns and each item of it 10 ns.
-
-    Attributes:
-      run_quietly: calls a function with NumPy's floating-point warnings off, which rules expect. A
-        `contextvars` context of the thread costs 0.1 us, `np.errstate` 0.5 us.
-    """
-
-    trace: Trace  # that of the class is where threads start
-    axis_sizes: Mapping[Any, int]  # replaced by `extended_axes`
-    name_stack: tuple[str, ...]
-    source: Source | None
-    run_quietly: Callable[..., Any]
-
-    def __init__(self) -> None:
-        self.trace = getattr(type(self), "trace", None)  # type: ignore[assignment]
-        self.axis_sizes = MappingProxyType({})
-        self.name_stack = ()
-        self.source = None
-        context = contextvars.Context()
-        context.run(np.seterr, all="ignore")
-        threads_seen.add(threading.get_ident())
-        self.run_quietly = context.run
-
-
-state = ThreadState()
 
 
 def current_trace() -> Trace:

@@ -254,8 +254,8 @@ def _scalars(name: str, given: Any) -> list[Any]:
             raise TypeError(
                 f"{name}: start_indices must be of rank 1.\n  got       {array.aval.str_long()}"
             )
-        if type(array) is ConcreteArray and array._host is not None:
-            return array._host.tolist()  # type: ignore[no-any-return]
+        if type(array) is ConcreteArray and array.host is not None:
+            return array.host.tolist()  # type: ignore[no-any-return]
         return [squeeze(slice(array, (k,), (k + 1,)), (0,)) for k in range(array.aval.shape[0])]
     return list(given)
 
@@ -263,7 +263,7 @@ def _scalars(name: str, given: Any) -> list[Any]:
 def _known(part: Any) -> int | None:
     """Return a start's value if it is known without waiting for a device."""
     if isinstance(part, ConcreteArray):
-        host = part._host
+        host = part.host
         if host is None or host.ndim or not dtypes.is_integer(host.dtype):
             return None
         return int(host)

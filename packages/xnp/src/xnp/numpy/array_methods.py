@@ -226,7 +226,7 @@ def _item(self: Any, *args: int) -> Any:
 
 
 def _scalar(self: Any, kind: str) -> Any:
-    host = self._host
+    host = self.host
     if host is None:
         check_numbers(self.aval, kind)
         host = self.to_host()

@@ -33,7 +33,6 @@ from xprim import (
     ConcreteArray,
     Equation,
     Var,
-    config,
     dtypes,
     promotion,
     scalar_array,
@@ -49,7 +48,6 @@ _LARGE = 4096  # elements: `numpy_operand` leaves more of them to a device
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_values = config.values
 _ndarray = np.ndarray
 _SCALARS = frozenset([bool, int, float, complex])
 _INT32 = range(-(2**31), 2**31)
@@ -82,13 +80,13 @@ def _unary_front(function: Callable[..., Any], table: KernelTable) -> Callable[.
     def array_function(x: Any, *statics: Any) -> Any:
         now = state.__dict__
         if type(x) is ConcreteArray and now["trace"] is EAGER:
-            host = x._host
-            if host is None or x._buffer is not None:
+            host = x.host
+            if host is None or x.buffer is not None:
                 host = numpy_operand(x)
             if host is None:
                 return apart(_on_device(function, table, (x, *statics), 1), x)
             try:
-                kernel = table.get((x.aval, statics, _values.__dict__["cached_context"]))
+                kernel = table.get((x.aval, statics, now["options"]))
             except TypeError:  # an unhashable static argument
                 return apart(function(x, *statics), x)
             if kernel is None:
@@ -111,12 +109,10 @@ def _binary_front(function: Callable[..., Any], table: KernelTable) -> Callable[
     def array_function(x: Any, y: Any, *statics: Any) -> Any:
         now = state.__dict__
         if type(x) is ConcreteArray and type(y) is ConcreteArray and now["trace"] is EAGER:
-            a, b = x._host, y._host
-            if a is not None and b is not None and x._buffer is None and y._buffer is None:
+            a, b = x.host, y.host
+            if a is not None and b is not None and x.buffer is None and y.buffer is None:
                 try:
-                    kernel = table.get(
-                        (x.aval, y.aval, statics, _values.__dict__["cached_context"])
-                    )
+                    kernel = table.get((x.aval, y.aval, statics, now["options"]))
                 except TypeError:
                     kernel = None
                 if kernel is not None and kernel.run is not None:
@@ -124,7 +120,7 @@ def _binary_front(function: Callable[..., Any], table: KernelTable) -> Callable[
                     if type(result) is not _ndarray:
                         return _wrapped(result, kernel.avals_out)
                     return ConcreteArray(result, kernel.avals_out)
-            elif x._buffer is not None and x.aval.size > _LARGE:  # `numpy_operand` gives None
+            elif x.buffer is not None and x.aval.size > _LARGE:  # `numpy_operand` gives None
                 return apart(_on_device(function, table, (x, y, *statics), 2), x, y)
         return general(x, y, *statics)
 
@@ -133,33 +129,34 @@ def _binary_front(function: Callable[..., Any], table: KernelTable) -> Callable[
 
 def _front(function: Callable[..., Any], table: KernelTable, count: int) -> Callable[..., Any]:
     def array_function(*args: Any) -> Any:
-        if state.__dict__["trace"] is not EAGER:
+        now = state.__dict__
+        if now["trace"] is not EAGER:
             return function(*args)
         hosts, key = [], []
         for x in args[:count]:
             kind = type(x)
             if kind is ConcreteArray:
-                host = x._host
-                if host is None or x._buffer is not None:
+                host = x.host
+                if host is None or x.buffer is not None:
                     host = numpy_operand(x)
                 if host is None:
                     return apart(_on_device(function, table, args, count), *args[:count])
                 hosts.append(host)
                 key.append(x.aval)
             elif kind in _SCALARS and (kind is not int or x in _INT32):
-                hosts.append(scalar_array(x)._host)
+                hosts.append(scalar_array(x).host)
                 key.append(kind)
             else:
                 return function(*args)
         try:
-            kernel = table.get((*key, args[count:], _values.__dict__["cached_context"]))
+            kernel = table.get((*key, args[count:], now["options"]))
         except TypeError:
             return function(*args)
         if kernel is None:
             return _first_call(function, table, args[:count], args[count:])
         if kernel.run is None:
             return apart(function(*args), *args[:count])
-        result = state.run_quietly(kernel.run, *hosts)
+        result = now["run_quietly"](kernel.run, *hosts)
         return _wrapped(result, kernel.avals_out) if type(result) is not _ndarray else (
             ConcreteArray(result, kernel.avals_out))  # fmt: skip
 
@@ -234,7 +231,7 @@ def _on_device(
     operands = args[:count]
     try:
         key = (_ON_DEVICE, *[x.aval for x in operands], args[count:])
-        kernel = table.get((*key, _values.__dict__["cached_context"])) or table.find(key)
+        kernel = table.get((*key, state.__dict__["options"])) or table.find(key)
     except (AttributeError, TypeError):  # a Python scalar, an unhashable static argument
         return function(*args)
     if kernel is None:
@@ -305,18 +302,18 @@ def binary_operator(
         if now["trace"] is not EAGER:
             return otherwise(x1, x2)
         if type(x1) is ConcreteArray:
-            a, key_x = x1._host, x1.aval
-            if a is None or x1._buffer is not None:
+            a, key_x = x1.host, x1.aval
+            if a is None or x1.buffer is not None:
                 a = numpy_operand(x1)
         else:
             a, key_x = x1, type(x1)
         if type(x2) is ConcreteArray:
-            b, key_y = x2._host, x2.aval
-            if b is None or x2._buffer is not None:
+            b, key_y = x2.host, x2.aval
+            if b is None or x2.buffer is not None:
                 b = numpy_operand(x2)
         else:
             b, key_y = x2, type(x2)
-        kernel = table.get((key_x, key_y, _values.__dict__["cached_context"]))
+        kernel = table.get((key_x, key_y, now["options"]))
         if kernel is not None and kernel.run is not None and a is not None and b is not None:
             try:
                 y = now["run_quietly"](kernel.run, a, b)
@@ -392,8 +389,8 @@ def _passes_directly(x: Any, dtype: Any) -> bool:
 
 
 def _with_scalar_second(run: Any, dtype: Any) -> Any:
-    return lambda a, value: run(a, scalar_array(value, dtype)._host)
+    return lambda a, value: run(a, scalar_array(value, dtype).host)
 
 
 def _with_scalar_first(run: Any, dtype: Any) -> Any:
-    return lambda value, b: run(scalar_array(value, dtype)._host, b)
+    return lambda value, b: run(scalar_array(value, dtype).host, b)

@@ -276,9 +276,9 @@ def _host_values(values: Any, dtype: Any) -> tuple[Any, bool]:
             new = np.asarray(cast(values, dtype))
         return new, values.aval.weak_type
     if kind is float and dtypes.is_inexact(dtype):
-        return (values if dtype.kind in _NUMPY_KINDS else scalar_array(values, dtype)._host), True
+        return (values if dtype.kind in _NUMPY_KINDS else scalar_array(values, dtype).host), True
     if kind is int and dtype.kind != "b":
-        return scalar_array(values, dtype)._host, True
+        return scalar_array(values, dtype).host, True
     return None, True
 
 

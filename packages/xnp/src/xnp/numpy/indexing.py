@@ -61,8 +61,8 @@ _PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
 def getitem(x: Any, index: Any) -> Array:
     """Return `x[index]`."""
     if type(x) is ConcreteArray and state.__dict__["trace"] is EAGER:
-        host = x._host
-        if host is None or x._buffer is not None:
+        host = x.host
+        if host is None or x.buffer is not None:
             host = numpy_operand(x)
         if host is not None:
             kind, plain = type(index), index

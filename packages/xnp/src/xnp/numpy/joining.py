@@ -37,8 +37,8 @@ def _host_parts(arrays: Any) -> Any:
     for x in arrays:
         if type(x) is not ConcreteArray:
             return None
-        host = x._host
-        if host is None or x._buffer is not None:
+        host = x.host
+        if host is None or x.buffer is not None:
             host = numpy_operand(x)
         aval = x.aval
         if first is None:

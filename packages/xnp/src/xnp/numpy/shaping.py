@@ -67,8 +67,8 @@ def reshape(
     if copy and isinstance(a, Array):
         a = bind("copy", a)
     if type(a) is ConcreteArray and order == "C" and state.__dict__["trace"] is EAGER:
-        host = a._host
-        if host is None or a._buffer is not None:
+        host = a.host
+        if host is None or a.buffer is not None:
             host = numpy_operand(a)
         if host is not None:
             try:
