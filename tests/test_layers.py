@@ -86,6 +86,7 @@ SHOWING = {
     "low.hidden": "def h(): pass",
     "low._inside": "__all__ = ['h']",
     "low.again": "from low.shown import t\n__all__ = ['t']",
+    "low.block": "with namespace(globals()):\n    from low.hidden import h as k, i as i",
     "low.star": "from low.shown import *\nif not X:\n    __all__ = ['s', *low.shown.__all__]",
 }
 
@@ -96,6 +97,7 @@ SHOWING = {
     ("from low import hidden", "1: low.hidden is not public"),
     ("from low._inside import h", "1: low._inside is not public"),
     ("from low import state", "1: low does not list state in __all__"),
+    ("from low.block import h", "1: low.block does not list h in __all__"),
     ("import low.shown\n\nx = low.shown.r", "3: low.shown does not list r in __all__"),
     ("from low import shown\nx = shown.r", "2: low.shown does not list r in __all__"),
     ("def f(x):\n    return x._host", "2: ._host is read, which another package than high defines"),
@@ -124,6 +126,7 @@ def test_what_a_sibling_shows_may_be_taken():
     from low import f, g, shown
     from low.shown import p, __all__
     from low.star import s, q
+    from low.block import k, i
     from low.shown import *
     from low.again import t
     values = t

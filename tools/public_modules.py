@@ -1,8 +1,9 @@
 """Hold that one package takes from another only what that one shows: `python tools/layers.py`.
 
-A module is public when it declares `__all__` and no part of its name begins with an underscore; the
-reference shows each of them, and a name is public when such a module lists it. For each module of
-each package this finds, from the syntax trees alone:
+A module is public when it declares `__all__`, or has a block of public imports (`with
+namespace(globals()):`, see `xtree.namespaces`), and no part of its name begins with an underscore;
+the reference shows each of them, and a name is public when such a module lists it. For each module
+of each package this finds, from the syntax trees alone:
 
 - an import of a sibling's module that is not public, or of a name that it does not list;
 - an attribute of a sibling's module that it does not list;
@@ -154,10 +155,21 @@ class _Finder(ast.NodeVisitor):
 
 
 def _listed(module: str, sources: dict[str, str]) -> list[str] | None:
+    """Return what a module shows: the names in its blocks of imports, or in its `__all__`."""
+    tree = ast.parse(sources[module])
+    imported = list(_public_imports(tree))
+    if imported:
+        names = [alias.asname or alias.name for node in imported for alias in node.names]
+        stars = [str(node.module) for node in imported if node.names[0].name == "*"]
+        return [*names, *[name for star in stars for name in _listed(star, sources) or []]]
+    return _listed_in_all(module, tree, sources)
+
+
+def _listed_in_all(module: str, tree: ast.Module, sources: dict[str, str]) -> list[str] | None:
     """Return the names in a module's `__all__`: its strings, and those of what it unpacks."""
     values = {
         target.id: node.value
-        for node in _at_module_level(ast.parse(sources[module]))
+        for node in _at_module_level(tree)
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
         if isinstance(target, ast.Name)
@@ -180,6 +192,15 @@ def _holders_of_names(module: str, value: ast.expr, sources: dict[str, str]) -> 
         if isinstance(part, ast.Attribute) and part.attr == "__all__":
             whole = ast.unparse(part.value)  # a submodule, or any module by its full name
             yield from {f"{module}.{whole}", whole} & sources.keys()
+
+
+def _public_imports(tree: ast.Module) -> Iterator[ast.ImportFrom]:
+    """Yield the imports in the blocks `with namespace(globals()):` of a module."""
+    for node in tree.body:
+        if isinstance(node, ast.With):
+            called = node.items[0].context_expr
+            if isinstance(called, ast.Call) and ast.unparse(called.func) == "namespace":
+                yield from [x for x in node.body if isinstance(x, ast.ImportFrom)]
 
 
 def _at_module_level(tree: ast.Module) -> Iterator[ast.stmt]:
@@ -240,7 +261,7 @@ def _objects_with_declared_dict(trees: dict[str, ast.Module]) -> frozenset[str]:
     shown_again = {
         f"{module}.{alias.asname or alias.name}"
         for module, tree in trees.items()
-        for node in tree.body
+        for node in [*tree.body, *_public_imports(tree)]
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
         if f"{node.module}.{alias.name}" in found

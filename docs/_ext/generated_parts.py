@@ -3,8 +3,8 @@
 A comment in a Markdown page is replaced by Markdown before the page is parsed:
 
 - `<!-- reference-of: xad -->`: a section with the public names of the package and of each public
-  module below it. A module is public when it declares `__all__` and no part of its name begins with
-  an underscore.
+  module below it. A module is public when it declares `__all__`, or its names in a block
+  `with namespace(globals()):`, and no part of its name begins with an underscore.
 - `<!-- modules-of: xad xbatch -->`: a section for each package: its modules, each with the first
   sentence of its docstring, and a mark when it is public.
 - `<!-- namespace-of: xstack -->`: a table of the names that a re-exporting package shows, with
@@ -30,7 +30,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 _PART = re.compile(
     r"^<!-- (reference-of|modules-of|namespace-of|output-of|markdown-of): (.+?) -->$", re.MULTILINE
 )
-_DECLARES_ALL = re.compile(r"^(?:    )?__all__\b", re.MULTILINE)
+_DECLARES_ALL = re.compile(r"^(?:    )?__all__\b|^with namespace\(", re.MULTILINE)
 
 
 def reference_of(package: str) -> str:

@@ -8,76 +8,63 @@
 The rules of the primitives come from the packages that own them; this one holds the interpreters.
 """
 
-from xad.checkpoint import checkpoint, checkpoint_p, remat
-from xad.checkpoint_policies import (
-    Offloadable,
-    Recompute,
-    Saveable,
-    checkpoint_name,
-    checkpoint_name_fwd,
-    checkpoint_policies,
-    name_p,
-)
-from xad.custom_calls import SymbolicZero
-from xad.custom_rules import (
-    CustomVJPPrimal,
-    custom_gradient,
-    custom_jvp,
-    custom_vjp,
-    custom_vjp_primal_tree_values,
-    stop_gradient,
-    zero_from_primal,
-)
-from xad.grad import grad, value_and_grad
-from xad.jacobian import hessian, jacfwd, jacobian, jacrev
-from xad.jvp import jvp
-from xad.linear_call import linear_call, linear_call_p
-from xad.residuals import print_saved_residuals
-from xad.vjp import linear_transpose, linearize, vjp
-from xprim import closure_convert, custom_jvp_call_p, custom_vjp_call_p, source
-from xprim.dtypes import float0
+from xprim import source
+from xtree.namespaces import namespace
 
 __version__ = "0.1.0"
 
-remat_opt_p = custom_vjp_call_p  # what optimize_remat binds in JAX: here the call itself is kept
-
-__all__ = [
-    "jvp",
-    "linearize",
-    "vjp",
-    "grad",
-    "value_and_grad",
-    "jacfwd",
-    "jacrev",
-    "jacobian",
-    "hessian",
-    "linear_transpose",
-    "custom_jvp",
-    "custom_vjp",
-    "custom_gradient",
-    "closure_convert",
-    "stop_gradient",
-    "linear_call",
-    "SymbolicZero",
-    "zero_from_primal",
-    "CustomVJPPrimal",
-    "custom_vjp_primal_tree_values",
-    "custom_jvp_call_p",
-    "custom_vjp_call_p",
-    "remat_opt_p",
-    "linear_call_p",
-    "checkpoint",
-    "remat",
-    "checkpoint_name",
-    "checkpoint_name_fwd",
-    "checkpoint_policies",
-    "Saveable",
-    "Recompute",
-    "Offloadable",
-    "print_saved_residuals",
-    "checkpoint_p",
-    "name_p",
-    "float0",
-]
+with namespace(globals(), at_once=True):
+    from xad.checkpoint import (
+        checkpoint as checkpoint,
+        checkpoint_p as checkpoint_p,
+        remat as remat,
+    )
+    from xad.checkpoint_policies import (
+        Offloadable as Offloadable,
+        Recompute as Recompute,
+        Saveable as Saveable,
+        checkpoint_name as checkpoint_name,
+        checkpoint_name_fwd as checkpoint_name_fwd,
+        checkpoint_policies as checkpoint_policies,
+        name_p as name_p,
+    )
+    from xad.custom_calls import SymbolicZero as SymbolicZero
+    from xad.custom_rules import (
+        CustomVJPPrimal as CustomVJPPrimal,
+        custom_gradient as custom_gradient,
+        custom_jvp as custom_jvp,
+        custom_vjp as custom_vjp,
+        custom_vjp_primal_tree_values as custom_vjp_primal_tree_values,
+        remat_opt_p as remat_opt_p,
+        stop_gradient as stop_gradient,
+        zero_from_primal as zero_from_primal,
+    )
+    from xad.grad import (
+        grad as grad,
+        value_and_grad as value_and_grad,
+    )
+    from xad.jacobian import (
+        hessian as hessian,
+        jacfwd as jacfwd,
+        jacobian as jacobian,
+        jacrev as jacrev,
+    )
+    from xad.jvp import jvp as jvp
+    from xad.linear_call import (
+        linear_call as linear_call,
+        linear_call_p as linear_call_p,
+    )
+    from xad.residuals import print_saved_residuals as print_saved_residuals
+    from xad.vjp import (
+        linear_transpose as linear_transpose,
+        linearize as linearize,
+        vjp as vjp,
+    )
+    from xprim import (
+        closure_convert as closure_convert,
+        custom_jvp_call_p as custom_jvp_call_p,
+        custom_vjp_call_p as custom_vjp_call_p,
+    )
+    from xprim.dtypes import float0 as float0
 
 source.hide(__file__)  # errors and equations show the user's lines, not ours

@@ -20,6 +20,8 @@ from xprim.callables import check_function, look_like, looking_like, name_of
 from xprim.function_keys import constant_by_attributes
 from xprim.wording import place_of
 
+remat_opt_p = custom_vjp_call_p  # what optimize_remat binds in JAX: here the call itself is kept
+
 
 @constant_by_attributes
 class custom_jvp:  # noqa: N801 - used as a decorator

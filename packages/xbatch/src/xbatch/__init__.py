@@ -9,23 +9,23 @@ Differentiation, compilation and control flow compose with these through the rul
 """
 
 import xnp  # noqa: F401 - defines the array primitives that batching itself needs
-from xbatch.axis import BatchAxis
-from xbatch.batching import BatchTrace, BatchTracer, batch_flat
-from xbatch.custom_vmap import custom_vmap, custom_vmap_call_p, sequential_vmap
-from xbatch.vmap import vmap
 from xprim import source
+from xtree.namespaces import namespace
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "vmap",
-    "custom_vmap",
-    "sequential_vmap",
-    "BatchAxis",
-    "BatchTrace",
-    "BatchTracer",
-    "batch_flat",
-    "custom_vmap_call_p",
-]
+with namespace(globals(), at_once=True):
+    from xbatch.axis import BatchAxis as BatchAxis
+    from xbatch.batching import (
+        BatchTrace as BatchTrace,
+        BatchTracer as BatchTracer,
+        batch_flat as batch_flat,
+    )
+    from xbatch.custom_vmap import (
+        custom_vmap as custom_vmap,
+        custom_vmap_call_p as custom_vmap_call_p,
+        sequential_vmap as sequential_vmap,
+    )
+    from xbatch.vmap import vmap as vmap
 
 source.hide(__file__)  # errors and equations show the user's lines, not ours

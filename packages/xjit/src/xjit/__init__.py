@@ -10,39 +10,49 @@ that concern devices. It starts no device.
 """
 
 import xnp  # noqa: F401 - gives tracers their operators, also where nobody else imports it
-from xjit import stages
 from xjit.array_methods import attach
-from xjit.compile import clear_executables, statistics
-from xjit.devices import (
-    Device,
-    default_backend,
-    default_device,
-    device_count,
-    devices,
-    local_device_count,
-    local_devices,
-    process_count,
-    process_index,
-    process_indices,
-    set_num_cpu_devices,
-)
-from xjit.eager_backend import EagerBackend, NoDevices, compile_and_run
+from xjit.eager_backend import EagerBackend, NoDevices
 from xjit.exits import end_threads_at_exit
-from xjit.function_caches import check_captured_values, clear_functions
-from xjit.jaxlib_gateway import XlaError, guard_forks, when_orphaned
-from xjit.jit import jit
-from xjit.jit_primitive import jit_p
-from xjit.lowering import LoweredProgram, lower
+from xjit.jaxlib_gateway import guard_forks, when_orphaned
 from xjit.placement import read_buffer
-from xjit.shardings import Sharding, SingleDeviceSharding
-from xjit.transfer import (
-    block_until_ready,
-    copy_to_host_async,
-    device_get,
-    device_put,
-)
 from xprim import install_backend, register_buffer_reader, source
-from xprim.kernels import forget_kernels
+from xtree.namespaces import namespace
+
+__version__ = "0.1.0"
+
+with namespace(globals(), at_once=True):
+    from xjit import stages as stages
+    from xjit.clearing import clear_caches as clear_caches
+    from xjit.compile import statistics as statistics
+    from xjit.devices import (
+        Device as Device,
+        default_backend as default_backend,
+        default_device as default_device,
+        device_count as device_count,
+        devices as devices,
+        local_device_count as local_device_count,
+        local_devices as local_devices,
+        process_count as process_count,
+        process_index as process_index,
+        process_indices as process_indices,
+        set_num_cpu_devices as set_num_cpu_devices,
+    )
+    from xjit.eager_backend import compile_and_run as compile_and_run
+    from xjit.function_caches import check_captured_values as check_captured_values
+    from xjit.jaxlib_gateway import XlaError as XlaError
+    from xjit.jit import jit as jit
+    from xjit.jit_primitive import jit_p as jit_p
+    from xjit.lowering import LoweredProgram as LoweredProgram, lower as lower
+    from xjit.shardings import (
+        Sharding as Sharding,
+        SingleDeviceSharding as SingleDeviceSharding,
+    )
+    from xjit.transfer import (
+        block_until_ready as block_until_ready,
+        copy_to_host_async as copy_to_host_async,
+        device_get as device_get,
+        device_put as device_put,
+    )
 
 register_buffer_reader(read_buffer)
 install_backend(EagerBackend())
@@ -50,45 +60,5 @@ when_orphaned(lambda: install_backend(NoDevices()))
 guard_forks()
 attach()
 end_threads_at_exit()
-
-
-def clear_caches() -> None:
-    """Forget all traced and compiled programs that nothing holds any more."""
-    clear_functions()
-    forget_kernels()
-    clear_executables()
-
-
-__version__ = "0.1.0"
-
-__all__ = [
-    "Device",
-    "LoweredProgram",
-    "Sharding",
-    "SingleDeviceSharding",
-    "XlaError",
-    "block_until_ready",
-    "check_captured_values",
-    "clear_caches",
-    "compile_and_run",
-    "copy_to_host_async",
-    "default_backend",
-    "default_device",
-    "device_count",
-    "device_get",
-    "device_put",
-    "devices",
-    "jit",
-    "jit_p",
-    "local_device_count",
-    "local_devices",
-    "lower",
-    "process_count",
-    "process_index",
-    "process_indices",
-    "set_num_cpu_devices",
-    "stages",
-    "statistics",
-]
 
 source.hide(__file__)  # errors and equations show the user's lines, not ours

@@ -9,18 +9,15 @@
 of neural networks; `xnp.linalg` linear algebra.
 """
 
-import typing as _typing
-
-from xnp import lax as lax, linalg as linalg, nn as nn, numpy as numpy
-from xnp.numpy import *  # noqa: F403 - the whole NumPy API
 from xnp.numpy import array_methods as _methods  # noqa: F401 - attaches the methods of arrays
-from xprim import Array as Array, source
+from xprim import source
+from xtree.namespaces import namespace
 
-ndarray = Array
 __version__ = "0.1.0"
 
-# Each module lists its own names; type checkers follow the star imports.
-if not _typing.TYPE_CHECKING:
-    __all__ = ["Array", "lax", "linalg", "ndarray", "nn", "numpy", *numpy.__all__]  # noqa: PLE0604
+with namespace(globals(), at_once=True):
+    from xnp import lax as lax, linalg as linalg, nn as nn, numpy as numpy
+    from xnp.numpy import *  # noqa: F403 - the whole NumPy API
+    from xprim import Array as Array
 
 source.hide(__file__)

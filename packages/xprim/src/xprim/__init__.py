@@ -10,196 +10,136 @@
 """
 
 import xtree
-from xprim import config, dtypes, errors, extended, promotion, providers, source
-from xprim.array import (
-    Array,
-    ConcreteArray,
-    as_array,
-    attach_methods,
-    from_numpy,
-    from_stored,
-    register_buffer_reader,
-    scalar_array,
-)
-from xprim.avals import ShapedArray, ShapeDtypeStruct, shaped_array
-from xprim.backend import HOST, Backend, HostBackend
-from xprim.calls import call_rules
-from xprim.contracts import (
-    BatchAxis,
-    Builder,
-    JVPHandle,
-    LinearizeHandle,
-    SplitProgram,
-    TransposeHandle,
-)
-from xprim.custom_rules import (
-    custom_jvp_call_p,
-    custom_vjp_call_p,
-    custom_vjp_linear_p,
-)
-from xprim.eager import EAGER, install_backend
-from xprim.effects import Effect, effects_text, ordered_effects
-from xprim.jaxpr import (
-    Atom,
-    ClosedJaxpr,
-    Equation,
-    Jaxpr,
-    Literal,
-    Var,
-    check_jaxpr,
-    eval_closed,
-    eval_jaxpr,
-)
-from xprim.jaxpr_passes import (
-    closed_without_dead_code,
-    common_subexpressions_merged,
-    dead_code_removed,
-    substituted,
-)
-from xprim.jaxpr_text import format_jaxpr
-from xprim.leaks import check_no_leaks
-from xprim.make_jaxpr import (
-    closure_convert,
-    ensure_compile_time_eval,
-    eval_shape,
-    make_jaxpr,
-    stage,
-    static_positions,
-    typeof,
-)
-from xprim.primitive import Primitive, get_primitive, primitives
-from xprim.rule_places import primitive_maker
-from xprim.rules import (
-    ELEMENTWISE,
-    LINEAR,
-    STRUCTURAL,
-    ZERO,
-    Kind,
-    Linear,
-    LinearIn,
-    MultiLinear,
-    NumpyCall,
-    Operand,
-    Undefined,
-    Zero,
-    declare_kind,
-    kinds,
-    linear_in,
-    multilinear,
-    not_mapped,
-    undefined,
-)
-from xprim.staging import JaxprTrace, JaxprTracer, close_over, trace_to_closed, trace_to_jaxpr
-from xprim.thread_state import state
-from xprim.trace import (
-    Trace,
-    Tracer,
-    axis_size,
-    current_trace,
-    extended_axes,
-    named_scope,
-    raise_leaked,
-    use_trace,
-)
+from xprim.source import hide
+from xtree.namespaces import namespace
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "Array",
-    "Atom",
-    "Backend",
-    "BatchAxis",
-    "Builder",
-    "ClosedJaxpr",
-    "ConcreteArray",
-    "EAGER",
-    "ELEMENTWISE",
-    "Effect",
-    "Equation",
-    "HOST",
-    "HostBackend",
-    "Jaxpr",
-    "JVPHandle",
-    "JaxprTrace",
-    "JaxprTracer",
-    "Kind",
-    "LINEAR",
-    "Linear",
-    "LinearIn",
-    "LinearizeHandle",
-    "Literal",
-    "MultiLinear",
-    "NumpyCall",
-    "Operand",
-    "Primitive",
-    "STRUCTURAL",
-    "ShapeDtypeStruct",
-    "ShapedArray",
-    "SplitProgram",
-    "Trace",
-    "Tracer",
-    "TransposeHandle",
-    "Undefined",
-    "Var",
-    "ZERO",
-    "Zero",
-    "as_array",
-    "attach_methods",
-    "axis_size",
-    "call_rules",
-    "check_jaxpr",
-    "check_no_leaks",
-    "close_over",
-    "closed_without_dead_code",
-    "closure_convert",
-    "common_subexpressions_merged",
-    "config",
-    "current_trace",
-    "custom_jvp_call_p",
-    "custom_vjp_call_p",
-    "custom_vjp_linear_p",
-    "dead_code_removed",
-    "declare_kind",
-    "dtypes",
-    "effects_text",
-    "ensure_compile_time_eval",
-    "errors",
-    "eval_closed",
-    "eval_jaxpr",
-    "eval_shape",
-    "extended",
-    "extended_axes",
-    "format_jaxpr",
-    "from_numpy",
-    "from_stored",
-    "get_primitive",
-    "install_backend",
-    "kinds",
-    "linear_in",
-    "make_jaxpr",
-    "multilinear",
-    "named_scope",
-    "not_mapped",
-    "primitive_maker",
-    "primitives",
-    "ordered_effects",
-    "promotion",
-    "providers",
-    "raise_leaked",
-    "register_buffer_reader",
-    "scalar_array",
-    "shaped_array",
-    "source",
-    "stage",
-    "state",
-    "static_positions",
-    "substituted",
-    "trace_to_closed",
-    "trace_to_jaxpr",
-    "typeof",
-    "undefined",
-    "use_trace",
-]
+with namespace(globals(), at_once=True):
+    from xprim import (
+        config as config,
+        dtypes as dtypes,
+        errors as errors,
+        extended as extended,
+        promotion as promotion,
+        providers as providers,
+        source as source,
+    )
+    from xprim.array import (
+        Array as Array,
+        ConcreteArray as ConcreteArray,
+        as_array as as_array,
+        attach_methods as attach_methods,
+        from_numpy as from_numpy,
+        from_stored as from_stored,
+        register_buffer_reader as register_buffer_reader,
+        scalar_array as scalar_array,
+    )
+    from xprim.avals import (
+        ShapedArray as ShapedArray,
+        ShapeDtypeStruct as ShapeDtypeStruct,
+        shaped_array as shaped_array,
+    )
+    from xprim.backend import (
+        HOST as HOST,
+        Backend as Backend,
+        HostBackend as HostBackend,
+    )
+    from xprim.calls import call_rules as call_rules
+    from xprim.contracts import (
+        BatchAxis as BatchAxis,
+        Builder as Builder,
+        JVPHandle as JVPHandle,
+        LinearizeHandle as LinearizeHandle,
+        SplitProgram as SplitProgram,
+        TransposeHandle as TransposeHandle,
+    )
+    from xprim.custom_rules import (
+        custom_jvp_call_p as custom_jvp_call_p,
+        custom_vjp_call_p as custom_vjp_call_p,
+        custom_vjp_linear_p as custom_vjp_linear_p,
+    )
+    from xprim.eager import (
+        EAGER as EAGER,
+        install_backend as install_backend,
+    )
+    from xprim.effects import (
+        Effect as Effect,
+        effects_text as effects_text,
+        ordered_effects as ordered_effects,
+    )
+    from xprim.jaxpr import (
+        Atom as Atom,
+        ClosedJaxpr as ClosedJaxpr,
+        Equation as Equation,
+        Jaxpr as Jaxpr,
+        Literal as Literal,
+        Var as Var,
+        check_jaxpr as check_jaxpr,
+        eval_closed as eval_closed,
+        eval_jaxpr as eval_jaxpr,
+    )
+    from xprim.jaxpr_passes import (
+        closed_without_dead_code as closed_without_dead_code,
+        common_subexpressions_merged as common_subexpressions_merged,
+        dead_code_removed as dead_code_removed,
+        substituted as substituted,
+    )
+    from xprim.jaxpr_text import format_jaxpr as format_jaxpr
+    from xprim.leaks import check_no_leaks as check_no_leaks
+    from xprim.make_jaxpr import (
+        closure_convert as closure_convert,
+        ensure_compile_time_eval as ensure_compile_time_eval,
+        eval_shape as eval_shape,
+        make_jaxpr as make_jaxpr,
+        stage as stage,
+        static_positions as static_positions,
+        typeof as typeof,
+    )
+    from xprim.primitive import (
+        Primitive as Primitive,
+        get_primitive as get_primitive,
+        primitives as primitives,
+    )
+    from xprim.rule_places import primitive_maker as primitive_maker
+    from xprim.rules import (
+        ELEMENTWISE as ELEMENTWISE,
+        LINEAR as LINEAR,
+        STRUCTURAL as STRUCTURAL,
+        ZERO as ZERO,
+        Kind as Kind,
+        Linear as Linear,
+        LinearIn as LinearIn,
+        MultiLinear as MultiLinear,
+        NumpyCall as NumpyCall,
+        Operand as Operand,
+        Undefined as Undefined,
+        Zero as Zero,
+        declare_kind as declare_kind,
+        kinds as kinds,
+        linear_in as linear_in,
+        multilinear as multilinear,
+        not_mapped as not_mapped,
+        undefined as undefined,
+    )
+    from xprim.staging import (
+        JaxprTrace as JaxprTrace,
+        JaxprTracer as JaxprTracer,
+        close_over as close_over,
+        trace_to_closed as trace_to_closed,
+        trace_to_jaxpr as trace_to_jaxpr,
+    )
+    from xprim.thread_state import state as state
+    from xprim.trace import (
+        Trace as Trace,
+        Tracer as Tracer,
+        axis_size as axis_size,
+        current_trace as current_trace,
+        extended_axes as extended_axes,
+        named_scope as named_scope,
+        raise_leaked as raise_leaked,
+        use_trace as use_trace,
+    )
 
-source.hide(xtree.__file__)
-source.hide(__file__)  # errors and equations show the user's lines, not ours
+hide(xtree.__file__)
+hide(__file__)  # errors and equations show the user's lines, not ours

@@ -8,67 +8,79 @@ A key is never changed by drawing from it: it is split, and each part is used on
 Families that few programs need are imported when one of their names is first used.
 """
 
-import importlib
-from typing import Any
-
 from xprim import source
-from xrandom.bits import bits
-from xrandom.categorical import categorical, gumbel
-from xrandom.integers import bernoulli, geometric, rademacher, randint
-from xrandom.keys import (
-    PRNGKey,
-    clone,
-    fold_in,
-    key,
-    key_data,
-    key_dtype,
-    key_impl,
-    split,
-    wrap_key_data,
-)
-from xrandom.normal import lognormal, normal, truncated_normal
-from xrandom.shuffling import choice, permutation
-from xrandom.uniform import uniform
-
-_LATE = {
-    "continuous": (
-        "cauchy", "double_sided_maxwell", "exponential", "laplace", "logistic", "maxwell",
-        "pareto", "rayleigh", "triangular", "wald", "weibull_min",
-    ),
-    "counts": ("binomial", "multinomial", "poisson"),
-    "gamma_family": (
-        "ball", "beta", "chisquare", "dirichlet", "f", "gamma", "generalized_normal", "loggamma",
-        "random_gamma_p", "t",
-    ),
-    "multivariate": ("multivariate_normal", "orthogonal"),
-}  # fmt: skip
-_MODULE_BY_NAME = {name: module for module, names in _LATE.items() for name in names}
+from xtree.namespaces import namespace
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy",
-    "chisquare", "choice", "clone", "dirichlet", "double_sided_maxwell", "exponential", "f",
-    "fold_in", "gamma", "generalized_normal", "geometric", "gumbel", "key", "key_data",
-    "key_dtype", "key_impl", "laplace", "loggamma", "logistic", "lognormal", "maxwell",
-    "multinomial", "multivariate_normal", "normal", "orthogonal", "pareto", "permutation",
-    "poisson", "rademacher", "randint", "random_gamma_p", "rayleigh", "split", "t", "triangular",
-    "truncated_normal", "uniform", "wald", "weibull_min", "wrap_key_data",
-]  # fmt: skip
+with namespace(globals(), at_once=True):
+    from xrandom.bits import bits as bits
+    from xrandom.categorical import (
+        categorical as categorical,
+        gumbel as gumbel,
+    )
+    from xrandom.integers import (
+        bernoulli as bernoulli,
+        geometric as geometric,
+        rademacher as rademacher,
+        randint as randint,
+    )
+    from xrandom.keys import (
+        PRNGKey as PRNGKey,
+        clone as clone,
+        fold_in as fold_in,
+        key as key,
+        key_data as key_data,
+        key_dtype as key_dtype,
+        key_impl as key_impl,
+        split as split,
+        wrap_key_data as wrap_key_data,
+    )
+    from xrandom.normal import (
+        lognormal as lognormal,
+        normal as normal,
+        truncated_normal as truncated_normal,
+    )
+    from xrandom.shuffling import (
+        choice as choice,
+        permutation as permutation,
+    )
+    from xrandom.uniform import uniform as uniform
 
-
-def __getattr__(name: str) -> Any:
-    module = _MODULE_BY_NAME.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    family = importlib.import_module(f"{__name__}.{module}")
-    for each in _LATE[module]:
-        globals()[each] = getattr(family, each)
-    return globals()[name]
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
-
+with namespace(globals()):  # families that few programs need
+    from xrandom.continuous import (
+        cauchy as cauchy,
+        double_sided_maxwell as double_sided_maxwell,
+        exponential as exponential,
+        laplace as laplace,
+        logistic as logistic,
+        maxwell as maxwell,
+        pareto as pareto,
+        rayleigh as rayleigh,
+        triangular as triangular,
+        wald as wald,
+        weibull_min as weibull_min,
+    )
+    from xrandom.counts import (
+        binomial as binomial,
+        multinomial as multinomial,
+        poisson as poisson,
+    )
+    from xrandom.gamma_family import (
+        ball as ball,
+        beta as beta,
+        chisquare as chisquare,
+        dirichlet as dirichlet,
+        f as f,
+        gamma as gamma,
+        generalized_normal as generalized_normal,
+        loggamma as loggamma,
+        random_gamma_p as random_gamma_p,
+        t as t,
+    )
+    from xrandom.multivariate import (
+        multivariate_normal as multivariate_normal,
+        orthogonal as orthogonal,
+    )
 
 source.hide(__file__)  # errors and equations show the user's lines, not ours

@@ -9,15 +9,37 @@ This package holds no array code. A name is looked up in the package that owns i
 used, so `import xstack` costs next to nothing and no compiler is started before it is needed.
 """
 
-from __future__ import annotations
-
-import importlib
-import sys
-from typing import TYPE_CHECKING, Any
+from xtree.namespaces import namespace
 
 __version__ = "0.1.0"
 
-if TYPE_CHECKING:  # what the names are, for type checkers and editors
+with namespace(globals()):
+    from xprim.config import (
+        check_tracer_leaks as check_tracer_leaks,
+        debug_infs as debug_infs,
+        debug_key_reuse as debug_key_reuse,
+        debug_nans as debug_nans,
+        default_device as default_device,
+        default_matmul_precision as default_matmul_precision,
+        default_prng_impl as default_prng_impl,
+        disable_jit as disable_jit,
+        enable_checks as enable_checks,
+        enable_x64 as enable_x64,
+        explain_cache_misses as explain_cache_misses,
+        log_compiles as log_compiles,
+        numpy_dtype_promotion as numpy_dtype_promotion,
+        numpy_rank_promotion as numpy_rank_promotion,
+        threefry_partitionable as threefry_partitionable,
+        transfer_guard as transfer_guard,
+        transfer_guard_device_to_device as transfer_guard_device_to_device,
+        transfer_guard_device_to_host as transfer_guard_device_to_host,
+        transfer_guard_host_to_device as transfer_guard_host_to_device,
+    )
+    from xprim.config_object import (
+        config as config,
+    )
+
+with namespace(globals(), after="xstack.numpy"):  # which gives arrays and tracers their operators
     from xad import (
         checkpoint as checkpoint,
         checkpoint_policies as checkpoint_policies,
@@ -71,30 +93,8 @@ if TYPE_CHECKING:  # what the names are, for type checkers and editors
         named_scope as named_scope,
         typeof as typeof,
     )
-    from xprim.config import (
-        check_tracer_leaks as check_tracer_leaks,
-        debug_infs as debug_infs,
-        debug_key_reuse as debug_key_reuse,
-        debug_nans as debug_nans,
-        default_device as default_device,
-        default_matmul_precision as default_matmul_precision,
-        default_prng_impl as default_prng_impl,
-        disable_jit as disable_jit,
-        enable_checks as enable_checks,
-        enable_x64 as enable_x64,
-        explain_cache_misses as explain_cache_misses,
-        log_compiles as log_compiles,
-        numpy_dtype_promotion as numpy_dtype_promotion,
-        numpy_rank_promotion as numpy_rank_promotion,
-        threefry_partitionable as threefry_partitionable,
-        transfer_guard as transfer_guard,
-        transfer_guard_device_to_device as transfer_guard_device_to_device,
-        transfer_guard_device_to_host as transfer_guard_device_to_host,
-        transfer_guard_host_to_device as transfer_guard_host_to_device,
-    )
-    from xprim.config_object import (
-        config as config,
-    )
+
+with namespace(globals()):
     from xstack import (
         ad_checkpoint as ad_checkpoint,
         custom_batching as custom_batching,
@@ -113,61 +113,3 @@ if TYPE_CHECKING:  # what the names are, for type checkers and editors
         tree_util as tree_util,
         typing as typing,
     )
-
-_NAMES_BY_MODULE = {
-    "xprim": (
-        "Array", "ShapeDtypeStruct", "closure_convert", "ensure_compile_time_eval", "eval_shape",
-        "make_jaxpr", "named_scope", "typeof",
-    ),
-    "xprim.config": (
-        "check_tracer_leaks", "debug_infs", "debug_key_reuse", "debug_nans", "default_device",
-        "default_matmul_precision", "default_prng_impl", "disable_jit", "enable_checks",
-        "enable_x64", "explain_cache_misses", "log_compiles", "numpy_dtype_promotion",
-        "numpy_rank_promotion",
-        "threefry_partitionable", "transfer_guard", "transfer_guard_device_to_device",
-        "transfer_guard_device_to_host", "transfer_guard_host_to_device",
-    ),
-    "xprim.config_object": ("config",),
-    "xad": (
-        "checkpoint", "checkpoint_policies", "custom_gradient", "custom_jvp", "custom_vjp",
-        "float0", "grad", "hessian", "jacfwd", "jacobian", "jacrev", "jvp", "linear_transpose",
-        "linearize", "remat", "value_and_grad", "vjp",
-    ),
-    "xbatch": ("vmap",),
-    "xjit": (
-        "Device", "block_until_ready", "check_captured_values", "clear_caches",
-        "copy_to_host_async", "default_backend", "device_count", "device_get", "device_put",
-        "devices", "jit", "local_device_count", "local_devices", "process_count", "process_index",
-        "process_indices",
-    ),
-    "xpar": ("pmap",),
-}  # fmt: skip
-
-_SUBMODULES = (
-    "ad_checkpoint", "custom_batching", "custom_derivatives", "dtypes", "errors", "flatten_util",
-    "lax", "nn",
-    "numpy", "random", "sharding", "stages", "test_util", "tree", "tree_util", "typing",
-)  # fmt: skip
-
-_MODULE_BY_NAME = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
-
-__all__ = [*_MODULE_BY_NAME, *_SUBMODULES]  # noqa: PLE0604 - all are names
-
-
-def __getattr__(name: str) -> Any:
-    if name in _SUBMODULES:
-        return importlib.import_module(f"{__name__}.{name}")
-    try:
-        module = _MODULE_BY_NAME[name]
-    except KeyError:
-        raise AttributeError(
-            f"module 'xstack' has no attribute {name!r}", name=name, obj=sys.modules[__name__]
-        ) from None
-    if not module.startswith("xprim.config"):
-        importlib.import_module(f"{__name__}.numpy")  # gives arrays and tracers their operators
-    value = globals()[name] = getattr(importlib.import_module(module), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULE_BY_NAME, *_SUBMODULES})

@@ -1,25 +1,16 @@
 """Rematerialization: names and policies."""
 
-from xad import (
-    Offloadable,
-    Recompute,
-    Saveable,
-    checkpoint,
-    checkpoint_name,
-    checkpoint_name_fwd,
-    checkpoint_policies,
-    name_p,
-    print_saved_residuals,
-)
+from xtree.namespaces import namespace
 
-__all__ = [
-    "Offloadable",
-    "Recompute",
-    "Saveable",
-    "checkpoint",
-    "checkpoint_name",
-    "checkpoint_name_fwd",
-    "checkpoint_policies",
-    "name_p",
-    "print_saved_residuals",
-]
+with namespace(globals(), at_once=True):
+    from xad import (
+        Offloadable as Offloadable,
+        Recompute as Recompute,
+        Saveable as Saveable,
+        checkpoint as checkpoint,
+        checkpoint_name as checkpoint_name,
+        checkpoint_name_fwd as checkpoint_name_fwd,
+        checkpoint_policies as checkpoint_policies,
+        name_p as name_p,
+        print_saved_residuals as print_saved_residuals,
+    )

@@ -1,5 +1,9 @@
 """Batching rules of the user's own."""
 
-from xbatch import custom_vmap, sequential_vmap
+from xtree.namespaces import namespace
 
-__all__ = ["custom_vmap", "sequential_vmap"]
+with namespace(globals(), at_once=True):
+    from xbatch import (
+        custom_vmap as custom_vmap,
+        sequential_vmap as sequential_vmap,
+    )

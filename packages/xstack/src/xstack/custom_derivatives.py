@@ -1,30 +1,21 @@
 """Derivative rules of the user's own."""
 
-from xad import (
-    CustomVJPPrimal,
-    SymbolicZero,
-    closure_convert,
-    custom_gradient,
-    custom_jvp,
-    custom_vjp,
-    custom_vjp_primal_tree_values,
-    linear_call,
-    remat_opt_p,
-    zero_from_primal,
-)
-from xprim import custom_jvp_call_p, custom_vjp_call_p
+from xtree.namespaces import namespace
 
-__all__ = [
-    "CustomVJPPrimal",
-    "SymbolicZero",
-    "closure_convert",
-    "custom_gradient",
-    "custom_jvp",
-    "custom_jvp_call_p",
-    "custom_vjp",
-    "custom_vjp_call_p",
-    "custom_vjp_primal_tree_values",
-    "linear_call",
-    "remat_opt_p",
-    "zero_from_primal",
-]
+with namespace(globals(), at_once=True):
+    from xad import (
+        CustomVJPPrimal as CustomVJPPrimal,
+        SymbolicZero as SymbolicZero,
+        closure_convert as closure_convert,
+        custom_gradient as custom_gradient,
+        custom_jvp as custom_jvp,
+        custom_vjp as custom_vjp,
+        custom_vjp_primal_tree_values as custom_vjp_primal_tree_values,
+        linear_call as linear_call,
+        remat_opt_p as remat_opt_p,
+        zero_from_primal as zero_from_primal,
+    )
+    from xprim import (
+        custom_jvp_call_p as custom_jvp_call_p,
+        custom_vjp_call_p as custom_vjp_call_p,
+    )

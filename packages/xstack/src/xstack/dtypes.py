@@ -1,31 +1,19 @@
 """Element types and their promotion."""
 
-from xprim.dtypes import (
-    bfloat16,
-    canonicalize_dtype,
-    extended,
-    finfo,
-    float0,
-    iinfo,
-    issubdtype,
-    itemsize_bits,
-    prng_key,
-    scalar_type_of,
-)
-from xprim.errors import TypePromotionError
-from xprim.promotion import result_type
+from xtree.namespaces import namespace
 
-__all__ = [
-    "TypePromotionError",
-    "bfloat16",
-    "canonicalize_dtype",
-    "extended",
-    "finfo",
-    "float0",
-    "iinfo",
-    "issubdtype",
-    "itemsize_bits",
-    "prng_key",
-    "result_type",
-    "scalar_type_of",
-]
+with namespace(globals(), at_once=True):
+    from xprim.dtypes import (
+        bfloat16 as bfloat16,
+        canonicalize_dtype as canonicalize_dtype,
+        extended as extended,
+        finfo as finfo,
+        float0 as float0,
+        iinfo as iinfo,
+        issubdtype as issubdtype,
+        itemsize_bits as itemsize_bits,
+        prng_key as prng_key,
+        scalar_type_of as scalar_type_of,
+    )
+    from xprim.errors import TypePromotionError as TypePromotionError
+    from xprim.promotion import result_type as result_type

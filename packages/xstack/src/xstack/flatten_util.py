@@ -1,4 +1,6 @@
 """A pytree of arrays as one vector, and back."""
 
-from xnp.flatten_util import *  # noqa: F403 - the whole public namespace, by its __all__
-from xnp.flatten_util import __all__ as __all__
+from xtree.namespaces import namespace
+
+with namespace(globals(), at_once=True):
+    from xnp.flatten_util import *  # noqa: F403 - the whole public namespace

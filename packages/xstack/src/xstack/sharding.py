@@ -1,5 +1,9 @@
 """How arrays are spread over devices."""
 
-from xjit import Sharding, SingleDeviceSharding
+from xtree.namespaces import namespace
 
-__all__ = ["Sharding", "SingleDeviceSharding"]
+with namespace(globals(), at_once=True):
+    from xjit import (
+        Sharding as Sharding,
+        SingleDeviceSharding as SingleDeviceSharding,
+    )

@@ -1,5 +1,11 @@
 """What ahead-of-time compilation passes through."""
 
-from xjit.stages import Compiled, Lowered, Traced, Wrapped
+from xtree.namespaces import namespace
 
-__all__ = ["Compiled", "Lowered", "Traced", "Wrapped"]
+with namespace(globals(), at_once=True):
+    from xjit.stages import (
+        Compiled as Compiled,
+        Lowered as Lowered,
+        Traced as Traced,
+        Wrapped as Wrapped,
+    )

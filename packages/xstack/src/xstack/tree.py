@@ -1,35 +1,7 @@
 """Pytrees by their short names: `xstack.tree.map`, `flatten`, `leaves`, ..."""
 
-from xtree import (
-    all,
-    broadcast,
-    flatten,
-    flatten_with_path,
-    leaves,
-    leaves_with_path,
-    map,
-    map_with_path,
-    reduce,
-    reduce_associative,
-    static,
-    structure,
-    transpose,
-    unflatten,
-)
+from xtree.namespaces import namespace
 
-__all__ = [
-    "all",
-    "broadcast",
-    "flatten",
-    "flatten_with_path",
-    "leaves",
-    "leaves_with_path",
-    "map",
-    "map_with_path",
-    "reduce",
-    "reduce_associative",
-    "static",
-    "structure",
-    "transpose",
-    "unflatten",
-]
+with namespace(globals()):
+    from xtree import static as static
+    from xtree.tree import *  # noqa: F403 - the whole public namespace

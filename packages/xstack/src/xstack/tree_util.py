@@ -1,4 +1,6 @@
 """Pytrees by their long names, key paths and registration."""
 
-from xtree.tree_util import *  # noqa: F403 - the whole public namespace, by its __all__
-from xtree.tree_util import __all__ as __all__
+from xtree.namespaces import namespace
+
+with namespace(globals(), at_once=True):
+    from xtree.tree_util import *  # noqa: F403 - the whole public namespace

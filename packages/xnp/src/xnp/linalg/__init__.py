@@ -14,50 +14,50 @@ The functions are imported when the first of a module is used: most programs nee
 Neighbours: `xnp.lax.linalg` is the strict interface below this one.
 """
 
-from __future__ import annotations
+from xtree.namespaces import namespace
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from xnp.linalg.factorisations import *  # noqa: F403
-    from xnp.linalg.norms import *  # noqa: F403
-    from xnp.linalg.products import *  # noqa: F403
-    from xnp.linalg.systems import *  # noqa: F403
-
-_LATE = {
-    "xnp.linalg.factorisations": (
-        "EigResult", "EighResult", "QRResult", "SVDResult", "cholesky", "eig", "eigh", "eigvals",
-        "eigvalsh", "qr", "svd", "svdvals",
-    ),
-    "xnp.linalg.norms": (
-        "cond", "matrix_norm", "matrix_rank", "norm", "vector_norm",
-    ),
-    "xnp.linalg.products": (
-        "cross", "diagonal", "matmul", "matrix_power", "matrix_transpose", "multi_dot", "outer",
-        "tensordot", "trace", "vecdot",
-    ),
-    "xnp.linalg.systems": (
-        "SlogdetResult", "det", "inv", "lstsq", "pinv", "slogdet", "solve", "tensorinv",
-        "tensorsolve",
-    ),
-}  # fmt: skip
-
-_MODULE_BY_NAME = {name: module for module, names in _LATE.items() for name in names}
-
-# Each module lists its own names; type checkers follow the star imports.
-if not TYPE_CHECKING:
-    __all__ = [*_MODULE_BY_NAME]  # noqa: PLE0604 - all are names
-
-
-def __getattr__(name: str) -> Any:
-    """Import a function's module at its first use; from then on the name is found at once."""
-    module = _MODULE_BY_NAME.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(importlib.import_module(module), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULE_BY_NAME})
+with namespace(globals()):
+    from xnp.linalg.factorisations import (
+        EighResult as EighResult,
+        EigResult as EigResult,
+        QRResult as QRResult,
+        SVDResult as SVDResult,
+        cholesky as cholesky,
+        eig as eig,
+        eigh as eigh,
+        eigvals as eigvals,
+        eigvalsh as eigvalsh,
+        qr as qr,
+        svd as svd,
+        svdvals as svdvals,
+    )
+    from xnp.linalg.norms import (
+        cond as cond,
+        matrix_norm as matrix_norm,
+        matrix_rank as matrix_rank,
+        norm as norm,
+        vector_norm as vector_norm,
+    )
+    from xnp.linalg.products import (
+        cross as cross,
+        diagonal as diagonal,
+        matmul as matmul,
+        matrix_power as matrix_power,
+        matrix_transpose as matrix_transpose,
+        multi_dot as multi_dot,
+        outer as outer,
+        tensordot as tensordot,
+        trace as trace,
+        vecdot as vecdot,
+    )
+    from xnp.linalg.systems import (
+        SlogdetResult as SlogdetResult,
+        det as det,
+        inv as inv,
+        lstsq as lstsq,
+        pinv as pinv,
+        slogdet as slogdet,
+        solve as solve,
+        tensorinv as tensorinv,
+        tensorsolve as tensorsolve,
+    )

@@ -22,9 +22,9 @@ __all__ = [
     "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz",
     "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float_", "floating", "generic", "iinfo",
     "inexact", "inf", "int16", "int2", "int32", "int4", "int64", "int8", "int_", "integer",
-    "isdtype", "issubdtype", "nan", "newaxis", "number", "object_", "pi", "promote_types",
-    "result_type", "signedinteger", "single", "uint", "uint16", "uint2", "uint32", "uint4",
-    "uint64", "uint8", "unsignedinteger",
+    "isdtype", "issubdtype", "nan", "ndarray", "newaxis", "number", "object_", "pi",
+    "promote_types", "result_type", "signedinteger", "single", "uint", "uint16", "uint2",
+    "uint32", "uint4", "uint64", "uint8", "unsignedinteger",
 ]  # fmt: skip
 
 
@@ -127,6 +127,7 @@ promote_types, result_type = promotion.promote_types, promotion.result_type
 
 e, euler_gamma, inf, nan, pi = math.e, float(np.euler_gamma), math.inf, math.nan, math.pi
 newaxis = None
+ndarray = Array
 
 
 def isdtype(dtype: Any, kind: Any) -> Any:

@@ -4,41 +4,33 @@ The collectives come from `xpar`, which is imported when the first of them is us
 imports late is imported late here, too.
 """
 
-import importlib
-import sys
-from typing import TYPE_CHECKING, Any
-
-import xnp.lax
 from xstack import compiler_on_demand
+from xtree.namespaces import namespace
 
-if TYPE_CHECKING:
-    from xnp.lax import *  # noqa: F403 - the whole public namespace, by its __all__
-
-_COLLECTIVES = (
-    "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "axis_index", "axis_index_p",
-    "axis_size", "pbroadcast", "pmax", "pmax_p", "pmean", "pmin", "pmin_p", "ppermute",
-    "ppermute_p", "pshuffle", "psum", "psum_p", "psum_scatter", "pswapaxes",
-)  # fmt: skip
-
-__all__ = [  # noqa: PLE0604 - both are sequences of names
-    *xnp.lax.__all__,
-    *_COLLECTIVES,
-]
+with namespace(globals()):
+    from xnp.lax import *  # noqa: F403 - the whole public namespace
+    from xpar import (
+        all_gather as all_gather,
+        all_gather_p as all_gather_p,
+        all_to_all as all_to_all,
+        all_to_all_p as all_to_all_p,
+        axis_index as axis_index,
+        axis_index_p as axis_index_p,
+        axis_size as axis_size,
+        pbroadcast as pbroadcast,
+        pmax as pmax,
+        pmax_p as pmax_p,
+        pmean as pmean,
+        pmin as pmin,
+        pmin_p as pmin_p,
+        ppermute as ppermute,
+        ppermute_p as ppermute_p,
+        pshuffle as pshuffle,
+        psum as psum,
+        psum_p as psum_p,
+        psum_scatter as psum_scatter,
+        pswapaxes as pswapaxes,
+    )
+    from xstack.lax import linalg as linalg  # type: ignore[no-redef]
 
 compiler_on_demand.install()
-
-
-def __getattr__(name: str) -> Any:
-    if name == "linalg":
-        return importlib.import_module(f"{__name__}.{name}")
-    if name not in __all__:
-        raise AttributeError(
-            f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__]
-        )
-    owner = importlib.import_module("xpar.collectives") if name in _COLLECTIVES else xnp.lax
-    value = globals()[name] = getattr(owner, name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

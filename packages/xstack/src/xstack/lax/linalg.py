@@ -1,4 +1,6 @@
 """Matrix decompositions as primitives."""
 
-from xnp.lax.linalg import *  # noqa: F403 - the whole public namespace, by its __all__
-from xnp.lax.linalg import __all__ as __all__
+from xtree.namespaces import namespace
+
+with namespace(globals()):
+    from xnp.lax.linalg import *  # noqa: F403 - the whole public namespace

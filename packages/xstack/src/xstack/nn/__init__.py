@@ -1,18 +1,9 @@
 """Activations, initial weights and other functions of neural networks."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from xtree.namespaces import namespace
 
-from xnp.nn import *  # noqa: F403 - the whole public namespace, by its __all__
-from xnp.nn import __all__ as _names
+with namespace(globals(), at_once=True):
+    from xnp.nn import *  # noqa: F403 - the whole public namespace
 
-if TYPE_CHECKING:
+with namespace(globals()):  # the first use imports the random numbers
     from xstack.nn import initializers as initializers
-
-__all__ = [*_names, "initializers"]  # noqa: PLE0604 - all are names
-
-
-def __getattr__(name: str) -> Any:
-    if name == "initializers":  # the first use imports the random numbers
-        return importlib.import_module(f"{__name__}.initializers")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,9 @@
 """Initial weights of neural networks: the names of `xrandom.initializers`."""
 
-from xrandom.initializers import *  # noqa: F403 - the whole public namespace, by its __all__
-from xrandom.initializers import __all__ as __all__
 from xstack import compiler_on_demand
+from xtree.namespaces import namespace
+
+with namespace(globals(), at_once=True):
+    from xrandom.initializers import *  # noqa: F403 - the whole public namespace
 
 compiler_on_demand.install()

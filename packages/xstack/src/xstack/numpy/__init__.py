@@ -1,23 +1,12 @@
 """The NumPy functions."""
 
-import importlib
-import sys
-from typing import TYPE_CHECKING, Any
-
-from xnp import *  # noqa: F403 - the whole public namespace
 from xstack import compiler_on_demand
+from xtree.namespaces import namespace
 
-del linalg  # noqa: F821 - that of this package is imported when it is first used
+with namespace(globals(), at_once=True):
+    from xnp import *  # noqa: F403 - the whole public namespace
 
-if not TYPE_CHECKING:
-    from xnp import __all__ as __all__  # type checkers follow the star import
+with namespace(globals()):
+    from xstack.numpy import linalg as linalg  # type: ignore[no-redef]
 
 compiler_on_demand.install()
-
-
-def __getattr__(name: str) -> Any:
-    if name == "linalg":  # imported when it is first used
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(
-        f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__]
-    )

@@ -1,4 +1,6 @@
 """Linear algebra under NumPy's names."""
 
-from xnp.linalg import *  # noqa: F403 - the whole public namespace, by its __all__
-from xnp.linalg import __all__ as __all__
+from xtree.namespaces import namespace
+
+with namespace(globals()):
+    from xnp.linalg import *  # noqa: F403 - the whole public namespace

@@ -1,0 +1,187 @@
+"""The public names of a module, written once: as the imports that bring them.
+
+    with namespace(globals()):
+        from xad.checkpoint import checkpoint as checkpoint, remat as remat
+
+Type checkers, editors and readers see imports. At run time nothing inside the block is imported:
+each name is noted with its module and looked up when it is first used. `__all__`, `dir()` and the
+errors about misspelt names follow from the same lines, so nothing is listed twice. Python 3.15 has
+`lazy from xad.checkpoint import checkpoint` (PEP 810) for this.
+
+An import statement calls `builtins.__import__`. While a block is open a function stands in its
+place that notes what the module of the block asks for, and hands every other import on, of whatever
+thread. This module imports nothing that a bare interpreter does not have: `import xstack` is it and
+little else.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+from _thread import allocate_lock  # as `threading` does, which takes milliseconds to import
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+    from typing import Any
+
+__all__ = ["namespace", "Namespace"]
+
+
+def namespace(
+    module_globals: dict[str, Any], *, at_once: bool = False, after: str = "", hint: str = ""
+) -> Namespace:
+    r"""Return the namespace of a module, whose `with` block holds the imports of its public names.
+
+    In the block stand `from module import name as name`, where the redundant alias tells type
+    checkers that the name is public, and `from module import *`, which imports that module for its
+    list, and none of its names. A module may have several blocks, each with its own options. A name
+    that the package has as a submodule, too (`xad.grad`), must be imported at once, since importing
+    a submodule binds its name. A module that defines its names itself, and lists them in `__all__`,
+    has no block and calls `namespace(globals()).close()` at its end.
+
+    Args:
+      module_globals: `globals()` of the module.
+      at_once: import at the end of the block; by default each name is imported at its first use.
+      after: a module to import before any name of the block.
+      hint: what errors about unknown names say besides the nearest name.
+
+    Example:
+      >>> import types
+      >>> geometry = types.ModuleType("geometry")
+      >>> geometry.namespace = namespace
+      >>> exec("with namespace(globals()):\n  from math import pi as pi, tau", vars(geometry))
+      >>> dir(geometry), geometry.pi
+      (['pi', 'tau'], 3.141592653589793)
+      >>> geometry.tua
+      Traceback (most recent call last):
+      AttributeError: module 'geometry' has no attribute 'tua'.
+        hint      did you mean 'tau'?
+    """
+    return Namespace(module_globals, at_once, after, hint)
+
+
+class Namespace:
+    """What a module shows; made by `namespace`."""
+
+    __slots__ = ("_after", "_at_once", "_globals", "_hint", "_homes")
+
+    def __init__(
+        self, module_globals: dict[str, Any], at_once: bool, after: str, hint: str
+    ) -> None:
+        self._globals = module_globals
+        self._at_once = at_once
+        self._after = after
+        self._hint = hint
+        self._homes: dict[str, _Home] = module_globals.setdefault("_home_by_name", {})
+
+    def __enter__(self) -> None:
+        _open_block(self._globals)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        _close_block(self._globals)
+        noted = {name: x for name, x in self._globals.items() if type(x) is _Home}
+        for name, home in noted.items():
+            home.after = self._after
+            del self._globals[name]
+        self._homes.update(noted)
+        listed = self._globals.get("__all__", ())
+        self._globals["__all__"] = [*listed, *[name for name in noted if name not in listed]]
+        self.close()
+        if self._at_once and error is None:
+            for name in noted:
+                self._find(name)
+
+    def close(self) -> None:
+        """Let `dir()` show the names of `__all__`, and errors about others suggest one of them."""
+        self._globals["__getattr__"] = self._find
+        self._globals["__dir__"] = self._dir
+
+    def _find(self, name: str) -> Any:
+        home = self._homes.get(name)
+        if home is None:
+            raise AttributeError(self._unknown(name))
+        value = self._globals[name] = home.value(self._globals["__name__"])
+        return value
+
+    def _dir(self) -> list[str]:
+        return sorted(self._globals["__all__"])
+
+    def _unknown(self, name: str) -> str:
+        message = f"module {self._globals['__name__']!r} has no attribute {name!r}"
+        if name.startswith("_"):  # asked by a protocol, which does not read the answer
+            return message
+        near = importlib.import_module("xtree.misspellings").nearest(name, self._globals["__all__"])
+        meant = f"did you mean {near!r}?" if near else ""
+        hints = [hint for hint in (meant, self._hint) if hint]
+        return ".\n  hint      ".join([message, "\n            ".join(hints)]) if hints else message
+
+
+class _Home:
+    """Where a public name lives: noted while its block is open, looked up later."""
+
+    __slots__ = ("after", "module", "name")
+
+    def __init__(self, module: str, name: str) -> None:
+        self.module = module
+        self.name = name
+        self.after = ""
+
+    def value(self, asking: str) -> Any:
+        """Import the name for the module that asks for it, which may be its package."""
+        if self.after:
+            importlib.import_module(self.after)
+        if self.module == asking:
+            return importlib.import_module(f"{asking}.{self.name}")
+        return getattr(importlib.import_module(self.module), self.name)
+
+
+class _Noted:
+    """What an import statement of an open block is given in place of the module."""
+
+    def __init__(self, module: str, names: Sequence[str]) -> None:
+        self._module = module
+        if "*" in names:
+            self.__all__ = importlib.import_module(module).__all__
+
+    def __getattr__(self, name: str) -> _Home:
+        return _Home(self._module, name)
+
+
+_lock = allocate_lock()
+_open: set[int] = set()  # the identities of the globals of modules whose block is open
+_import = builtins.__import__
+
+
+def _open_block(module_globals: dict[str, Any]) -> None:
+    global _import
+    with _lock:
+        if builtins.__import__ is not _noting_import:
+            _import = builtins.__import__
+            builtins.__import__ = _noting_import
+        _open.add(id(module_globals))
+
+
+def _close_block(module_globals: dict[str, Any]) -> None:
+    with _lock:
+        _open.discard(id(module_globals))
+        if not _open and builtins.__import__ is _noting_import:
+            builtins.__import__ = _import
+
+
+def _noting_import(
+    name: str,
+    globals: Any = None,  # noqa: A002 - callers may give it by name
+    locals: Any = None,  # noqa: A002
+    fromlist: Sequence[str] | None = (),
+    level: int = 0,
+) -> Any:
+    if fromlist and level == 0 and id(globals) in _open:
+        return _Noted(name, fromlist)
+    return _import(name, globals, locals, fromlist or (), level)

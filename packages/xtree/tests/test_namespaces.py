@@ -1,0 +1,147 @@
+"""The public names of a module, written as imports: what is imported when, and what is shown."""
+
+import builtins
+import importlib
+import sys
+import threading
+
+import pytest
+
+HEAD = "from xtree.namespaces import namespace\n"
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package `shapes` whose `__init__` a test writes, and two modules of it."""
+    folder = tmp_path / "shapes"
+    folder.mkdir()
+    (folder / "plane.py").write_text("__all__ = ['square', 'circle']\nsquare, circle = 4, 0\n")
+    (folder / "solid.py").write_text("cube, solid = 6, 'no module'\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def imported(text):
+        (folder / "__init__.py").write_text(HEAD + text)
+        importlib.invalidate_caches()
+        return importlib.import_module("shapes")
+
+    yield imported
+    for name in [n for n in sys.modules if n.partition(".")[0] == "shapes"]:
+        del sys.modules[name]
+
+
+def test_a_name_is_imported_when_it_is_first_used(package):
+    shapes = package(
+        "with namespace(globals()):\n from shapes.solid import cube as cube, solid as s"
+    )
+    assert "shapes.solid" not in sys.modules and "cube" not in vars(shapes)
+    assert shapes.cube == 6 and vars(shapes)["cube"] == 6
+    assert shapes.s == "no module"
+
+
+def test_dir_and_all_show_the_names_of_all_blocks_and_nothing_else(package):
+    shapes = package(
+        "import math\nwith namespace(globals()):\n from shapes.solid import cube as cube\n"
+        "with namespace(globals(), at_once=True):\n from shapes.plane import square as square\n"
+    )
+    assert shapes.__all__ == ["cube", "square"]
+    assert dir(shapes) == ["cube", "square"]
+    assert "square" in vars(shapes) and shapes.math.pi > 3
+
+
+def test_a_star_import_brings_the_names_and_not_the_values(package):
+    shapes = package("with namespace(globals()):\n from shapes.plane import *")
+    assert shapes.__all__ == ["square", "circle"] and "square" not in vars(shapes)
+    brought = {}
+    exec("from shapes import *", brought)
+    assert brought["square"] == 4 and brought["circle"] == 0
+
+
+def test_a_submodule_of_the_package_itself_is_imported(package):
+    shapes = package("with namespace(globals()):\n from shapes import plane as plane")
+    assert "shapes.plane" not in sys.modules
+    assert shapes.plane is sys.modules["shapes.plane"]
+
+
+def test_a_name_that_is_a_submodule_too_is_the_name_when_it_is_imported_at_once(package):
+    shapes = package(
+        "with namespace(globals(), at_once=True):\n from shapes.solid import solid as solid"
+    )
+    assert shapes.solid == "no module"
+
+
+def test_a_block_may_ask_for_another_module_first(package):
+    shapes = package(
+        "with namespace(globals(), after='shapes.plane'):\n from shapes.solid import cube as cube"
+    )
+    assert "shapes.plane" not in sys.modules
+    assert shapes.cube == 6 and "shapes.plane" in sys.modules
+
+
+def test_an_unknown_name_is_an_error_that_names_the_nearest_and_the_hint(package):
+    shapes = package(
+        "with namespace(globals(), hint='see the manual'):\n from shapes.plane import *"
+    )
+    with pytest.raises(AttributeError) as caught:
+        shapes.sqare  # noqa: B018
+    assert str(caught.value) == (
+        "module 'shapes' has no attribute 'sqare'.\n"
+        "  hint      did you mean 'square'?\n"
+        "            see the manual"
+    )
+    with pytest.raises(AttributeError, match=r"'pyramid'\.\n  hint      see the manual"):
+        shapes.pyramid  # noqa: B018
+    with pytest.raises(AttributeError, match=r"has no attribute '__wrapped__'$"):
+        shapes.__wrapped__  # noqa: B018
+
+
+def test_a_name_that_its_module_does_not_have_is_pythons_own_error(package):
+    shapes = package("with namespace(globals()):\n from shapes.plane import hexagon as hexagon")
+    with pytest.raises(AttributeError, match=r"module 'shapes\.plane' has no attribute 'hexagon'"):
+        shapes.hexagon  # noqa: B018
+
+
+def test_a_module_that_lists_its_names_closes_its_namespace(package):
+    shapes = package("import math\n__all__ = ['f']\nf = math.sin\nnamespace(globals()).close()")
+    assert dir(shapes) == ["f"] and not hasattr(shapes, "g")
+
+
+def test_an_error_in_a_block_leaves_imports_as_they_were(package):
+    before = builtins.__import__
+    with pytest.raises(ZeroDivisionError):
+        package("with namespace(globals()):\n from shapes.solid import cube as cube\n 1 / 0")
+    assert builtins.__import__ is before
+    shapes = package("with namespace(globals()):\n from shapes.solid import cube as cube")
+    assert builtins.__import__ is before and shapes.cube == 6
+
+
+def test_imports_of_other_modules_pass_while_a_block_is_open(package):
+    found = {}
+
+    def another_thread():
+        exec("from json.decoder import JSONDecoder", found)
+
+    builtins._in_the_block = lambda: (
+        thread := threading.Thread(target=another_thread),
+        thread.start(),
+        thread.join(),
+    )
+    try:
+        package(
+            "with namespace(globals()):\n import json\n _in_the_block()\n"
+            " from shapes.solid import cube as cube"
+        )
+    finally:
+        del builtins._in_the_block
+    assert isinstance(found["JSONDecoder"], type)
+    assert sys.modules["shapes"].json is sys.modules["json"]
+
+
+def test_a_block_inside_of_another_does_not_close_it(package, tmp_path):
+    inner = "with namespace(globals()):\n from shapes.plane import square as square"
+    (tmp_path / "shapes" / "inner.py").write_text(HEAD + inner)
+    shapes = package(
+        "with namespace(globals()):\n from shapes.inner import *\n"
+        " from shapes.solid import cube as cube\n"
+    )
+    assert shapes.__all__ == ["square", "cube"] and "shapes.solid" not in sys.modules
+    assert (shapes.square, shapes.cube) == (4, 6)
