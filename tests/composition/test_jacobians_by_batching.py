@@ -12,11 +12,11 @@ from packages.xad.tests.test_jacobian import (  # noqa: F401
     test_jacobians_pass_auxiliary_outputs_through,
     test_wrong_dtypes_are_refused_with_a_hint,
 )
-from xprim import providers
+from xprim import optional_transforms
 
 
 @pytest.fixture(autouse=True)
 def _batching():
     import xbatch
 
-    assert providers.find("vmap") is xbatch.vmap
+    assert optional_transforms.find("vmap") is xbatch.vmap

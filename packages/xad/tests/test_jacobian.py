@@ -3,7 +3,7 @@ import pytest
 
 from packages.xad.tests.programs import add, cos, dot, mul, real, sin, to_float, to_integer, total
 from xad import float0, grad, hessian, jacfwd, jacobian, jacrev, jvp
-from xprim import providers
+from xprim import optional_transforms
 
 X = np.array([0.3, -1.2, 2.0], np.float32)
 
@@ -15,7 +15,7 @@ def close(got, expected):
 @pytest.fixture(autouse=True)
 def _one_by_one(monkeypatch):
     """Without batching; with it, these run in the top `tests/composition/`."""
-    monkeypatch.setattr(providers, "find", lambda name: None)
+    monkeypatch.setattr(optional_transforms, "find", lambda name: None)
 
 
 @pytest.mark.parametrize("method", [jacfwd, jacrev])

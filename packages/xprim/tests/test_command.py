@@ -1,12 +1,13 @@
 """`python -m xprim`, the sources of lines, and partners on the same floor."""
 
+import os
 import subprocess
 import sys
 
 import pytest
 
 from packages.xprim.tests import operations
-from xprim import __main__ as command, kinds, providers, source
+from xprim import __main__ as command, kinds, optional_transforms, source
 from xprim.rules import LINEAR
 
 
@@ -70,13 +71,11 @@ def test_lines_point_at_the_user():
     assert source.line_of((here[0], 10**6)) == here[0].co_firstlineno
 
 
-def test_partners_are_found_when_they_are_installed(monkeypatch):
-    monkeypatch.setattr(providers, "_found", {})
-    monkeypatch.setitem(providers._MODULE_BY_NAME, "getcwd", "os")
-    monkeypatch.setitem(providers._MODULE_BY_NAME, "absent", "no_such_module")
-    assert providers.find("getcwd")() and providers.find("getcwd") is providers.find("getcwd")
-    assert providers.find("absent") is None
-    providers.provide("absent", len)
-    assert providers.find("absent") is len
+def test_transformations_are_found_where_their_package_is_installed(monkeypatch):
+    places = {"getcwd": "os", "absent": "no_such_module"}
+    monkeypatch.setattr(optional_transforms, "_MODULE_BY_NAME", places)
+    find = optional_transforms.find.__wrapped__
+    assert find("getcwd") is os.getcwd
+    assert find("absent") is None
     with pytest.raises(KeyError):
-        providers.find("unheard of")
+        find("unheard of")

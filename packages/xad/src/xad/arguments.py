@@ -16,7 +16,7 @@ import xtree
 from xad.tangents import path_of
 from xprim import Array, as_array, dtypes, state
 from xprim.callables import check_function
-from xprim.wording import described, place_of
+from xprim.descriptions import described, place_of
 
 ArgNums = int | Sequence[int]
 Rebuild = Callable[[Sequence[Any]], tuple[Sequence[Any], dict[str, Any]]]

@@ -36,8 +36,8 @@ from xprim.argument_keys import program_key
 from xprim.callables import check_function, looking_like
 from xprim.calls import call_rules, nonzero, taken, with_zeros
 from xprim.contracts import Builder
+from xprim.descriptions import described
 from xprim.kept_programs import KeptPrograms, Staged
-from xprim.wording import described
 
 
 def checkpoint(

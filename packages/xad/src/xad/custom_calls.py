@@ -14,11 +14,11 @@ from typing import Any
 import xtree
 from xad.arguments import as_arrays
 from xad.tangents import Tangent, checked_tangents, is_differentiable, tangent_aval
-from xnp.primitives.shorthand import converted
+from xnp.primitives.operations import converted
 from xprim import ShapedArray, Tracer, Zero, as_array, dtypes
 from xprim.callables import name_of
+from xprim.descriptions import described
 from xprim.errors import UnexpectedTracerError
-from xprim.wording import described
 
 
 class SymbolicZero:

@@ -17,8 +17,8 @@ from xad.tangents import added, float0_zeros, instantiate, tangent_aval, zeros_o
 from xnp.lax import stop_gradient_p
 from xprim import Zero, as_array, closure_convert, custom_jvp_call_p, custom_vjp_call_p, dtypes
 from xprim.callables import check_function, look_like, looking_like, name_of
+from xprim.descriptions import place_of
 from xprim.function_keys import constant_by_attributes
-from xprim.wording import place_of
 
 remat_opt_p = custom_vjp_call_p  # what optimize_remat binds in JAX: here the call itself is kept
 

@@ -18,8 +18,8 @@ from xad.tangents import Tangent, float0_zeros, typed_as
 from xad.transpose import backward_pass
 from xprim import Array, ConcreteArray, Linear, ShapedArray, Zero, dtypes, scalar_array
 from xprim.callables import check_function, look_like, looking_like
+from xprim.descriptions import place_of
 from xprim.tracebacks import boundary, shorten
-from xprim.wording import place_of
 
 _NOTHING = xtree.structure(None)
 

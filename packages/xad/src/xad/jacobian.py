@@ -32,7 +32,7 @@ from xprim import (
     dtypes,
     eval_closed,
     from_numpy,
-    providers,
+    optional_transforms,
     shaped_array,
 )
 from xprim.callables import check_function, looking_like
@@ -213,7 +213,7 @@ def _mapped(fun: Callable[[Any], list[Any]], aval: ShapedArray) -> list[Any]:
         avals = [shaped_array((0, *r.aval.shape), r.aval.dtype, r.aval.weak_type)
                  for r in fun(zero)]  # fmt: skip
         return [typed_as(Zero(a), a) for a in avals]
-    vmap = providers.find("vmap")
+    vmap = optional_transforms.find("vmap")
     if vmap is not None:
         mapped: list[Any] = vmap(fun)(from_numpy(eye, copy=False, canonical=False))
         return mapped

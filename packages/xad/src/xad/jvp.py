@@ -45,11 +45,11 @@ from xprim import (
     state,
     trace_to_closed,
 )
+from xprim.descriptions import described
 from xprim.kernels import KernelTable, numpy_operand
 from xprim.numpy_kernels import numpy_function
 from xprim.source import capture
 from xprim.tracebacks import boundary
-from xprim.wording import described
 
 # by primitive, abstract values of primals and tangents, and params
 _kernels = KernelTable("jvp", uses=USES_BEFORE_KERNEL)

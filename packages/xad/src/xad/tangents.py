@@ -30,7 +30,7 @@ from xprim import (
     shaped_array,
     state,
 )
-from xprim.wording import described
+from xprim.descriptions import described
 
 Tangent = Any  # an Array or a Zero
 JvpRule = Callable[..., tuple[Sequence[Any], Sequence[Tangent]]]

@@ -19,9 +19,9 @@ from xbatch.axis import BatchAxis
 from xbatch.batching import batch_flat
 from xprim import Array, as_array, not_mapped
 from xprim.callables import check_function, looking_like
+from xprim.descriptions import argument_names
 from xprim.function_keys import describe_function
 from xprim.tracebacks import shorten
-from xprim.wording import argument_names
 
 F = TypeVar("F", bound=Callable[..., Any])
 

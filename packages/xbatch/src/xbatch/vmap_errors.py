@@ -13,8 +13,8 @@ from typing import Any
 
 import xtree
 from xprim import Array
+from xprim.descriptions import argument_names
 from xprim.errors import message
-from xprim.wording import argument_names
 
 RESULT = "vmap: a result of the function"
 

@@ -18,9 +18,9 @@ from typing import Any
 import xtree
 from xprim import Array, ShapedArray, as_array, config, shaped_array, state
 from xprim.callables import name_of
+from xprim.descriptions import brief, described
 from xprim.host_memory import refuse_masked
 from xprim.static_keys import static_key
-from xprim.wording import brief, described
 
 Names = Callable[[], Sequence[str]]
 

@@ -51,9 +51,9 @@ from xjit.parameters import (
     leaf_order,
 )
 from xprim import ShapedArray, state
+from xprim.descriptions import described
 from xprim.kernels import Refusal, forget_with_kernels, log_refusal
 from xprim.static_keys import static_key
-from xprim.wording import described
 
 Slow = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 Entries = dict[Any, tuple[Any, ...]]

@@ -26,10 +26,10 @@ from xjit.program import Program
 from xprim import ClosedJaxpr, ShapedArray, as_array, config
 from xprim.argument_keys import arguments_key
 from xprim.captured_state import captured_state, difference
+from xprim.descriptions import place_of
 from xprim.function_keys import Identity, function_key, identities, is_by_identity, why_not_shared
 from xprim.jaxpr import holds_arrays
 from xprim.source import capture, describe_full
-from xprim.wording import place_of
 
 check_captured_values = config.define(
     config.Option(

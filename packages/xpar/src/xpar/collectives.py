@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import xtree
-from xnp.primitives.shorthand import add, converted, div, moved, mul, reshaped, scalar_like
+from xnp.primitives.operations import add, converted, div, moved, mul, reshaped, scalar_like
 from xpar.exchange_collectives import (
     all_gather_p,
     all_to_all_p,

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xnp.primitives.shorthand import (
+from xnp.primitives.operations import (
     bind,
     broadcasted,
     filled,

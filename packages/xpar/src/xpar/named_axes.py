@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 import xbatch
-from xnp.primitives.shorthand import concatenated, filled, sliced
+from xnp.primitives.operations import concatenated, filled, sliced
 from xprim import Primitive, axis_size, not_mapped
 from xprim.contracts import BatchAxis, Builder
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xnp.primitives.shorthand import bind, converted, div, mul, reshaped, scalar_like
+from xnp.primitives.operations import bind, converted, div, mul, reshaped, scalar_like
 from xpar.named_axes import (
     collective_batch,
     groups_attribute,

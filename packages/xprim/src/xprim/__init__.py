@@ -21,8 +21,8 @@ with namespace(globals(), at_once=True):
         dtypes as dtypes,
         errors as errors,
         extended as extended,
+        optional_transforms as optional_transforms,
         promotion as promotion,
-        providers as providers,
         source as source,
     )
     from xprim.array import (

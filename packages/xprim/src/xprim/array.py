@@ -21,9 +21,9 @@ import numpy as np
 
 from xprim import dtypes
 from xprim.avals import ShapedArray, shaped_array
+from xprim.descriptions import brief, kind_name, with_article
 from xprim.host_memory import forgotten, lent, refuse_masked, sealed
 from xprim.memory import allocated
-from xprim.wording import brief, kind_name, with_article
 
 if TYPE_CHECKING:
     from xprim.array_interface import ArrayInterface

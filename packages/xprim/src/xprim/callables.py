@@ -4,7 +4,7 @@ A callable need not be a function: it may be a partial, an object with `__call__
 test's mock, whose `__name__`, `__doc__` and other attributes may be missing or be no strings.
 Everything in the family that reads them reads them here.
 
-Neighbours: `wording` names places and arguments in errors, `function_keys` compares functions.
+Neighbours: `descriptions` names places and arguments in errors, `function_keys` compares functions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from types import FunctionType, MethodType, NoneType
 from typing import Any, TypeVar
 
-from xprim.wording import described, place_of
+from xprim.descriptions import described, place_of
 
 __all__ = ["check_function", "name_of", "look_like", "looking_like"]
 

@@ -9,13 +9,13 @@ import xtree
 from xprim.array import Array, as_array
 from xprim.avals import ShapedArray, ShapeDtypeStruct
 from xprim.callables import check_function, look_like, looking_like, name_of
+from xprim.descriptions import LazyNames, argument_names
 from xprim.eager import EAGER, FoldingTrace
 from xprim.jaxpr import ClosedJaxpr, eval_jaxpr
 from xprim.staging import close_over, trace_to_jaxpr
 from xprim.thread_state import state
 from xprim.trace import Trace, extended_axes
 from xprim.tracebacks import boundary
-from xprim.wording import LazyNames, argument_names
 
 
 def typeof(x: Any) -> ShapedArray:

@@ -12,9 +12,9 @@ import operator
 from typing import Any
 
 from xprim.array import ConcreteArray
+from xprim.descriptions import described
 from xprim.errors import ConcretizationTypeError
 from xprim.trace import Tracer
-from xprim.wording import described
 
 __all__ = ["static_int", "static_shape"]
 

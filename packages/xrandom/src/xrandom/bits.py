@@ -7,7 +7,7 @@ from typing import Any
 from xnp.placing import placed
 from xprim import Array, config, dtypes
 from xrandom.arguments import Shape, checked_shape
-from xrandom.drawing import random_bits_p
+from xrandom.key_primitives import random_bits_p
 from xrandom.keys import words_of
 
 

@@ -14,7 +14,7 @@ from xnp.placing import placed
 from xprim import Array, as_array, dtypes
 from xrandom.arguments import Shape, checked_shape, common_shape, floating_dtype
 from xrandom.keys import words_of
-from xrandom.standard import raw_uniform
+from xrandom.standard_distributions import raw_uniform
 from xrandom.uniform import uniform_between
 
 _MODES = ("low", "high")

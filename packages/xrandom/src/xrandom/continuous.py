@@ -23,7 +23,7 @@ from xrandom.arguments import (
 )
 from xrandom.integers import rademacher
 from xrandom.keys import raw_split, words_of
-from xrandom.standard import raw_normal, raw_uniform
+from xrandom.standard_distributions import raw_normal, raw_uniform
 from xrandom.uniform import uniform_between
 
 

@@ -26,7 +26,7 @@ from xrandom.arguments import (
     integer_dtype,
 )
 from xrandom.keys import raw_split, words_of
-from xrandom.standard import raw_uniform
+from xrandom.standard_distributions import raw_uniform
 
 # Operators are attached to arrays when they are imported, which types do not know.
 lax: Any = xnp.lax

@@ -38,10 +38,10 @@ from xrandom.arguments import (
     spread,
 )
 from xrandom.continuous import raw_exponential
-from xrandom.drawing import in_programs, random_split_p
 from xrandom.integers import rademacher
+from xrandom.key_primitives import in_programs, random_split_p
 from xrandom.keys import raw_split, words_of
-from xrandom.standard import raw_normal, raw_uniform
+from xrandom.standard_distributions import raw_normal, raw_uniform
 
 # The constant of the quick acceptance test in section 4 of the paper.
 _SQUEEZE = 0.0331

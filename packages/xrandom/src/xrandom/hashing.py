@@ -9,7 +9,7 @@ the same few microseconds for one block as for eight. Many blocks are hashed by 
 that stay in the cache.
 
 Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
-Neighbours: `threefry` is the primitive, `counters` says which counters a draw uses.
+Neighbours: `threefry` is the primitive, `bit_generator` says which counters a draw uses.
 """
 
 from __future__ import annotations

@@ -17,10 +17,10 @@ from xrandom.arguments import (
     integer_dtype,
     spread,
 )
+from xrandom.bit_generator import UINT_BY_WIDTH
 from xrandom.bits import raw_bits
-from xrandom.counters import UINT_BY_WIDTH
 from xrandom.keys import raw_split, words_of
-from xrandom.standard import raw_uniform
+from xrandom.standard_distributions import raw_uniform
 
 
 def randint(

@@ -10,7 +10,7 @@ transformation as any; arithmetic on them is refused. Every function here and ev
 either form, and gives back the form it was given. A key is used once: `split` makes new ones of it,
 `fold_in` makes one of it and a number.
 
-Neighbours: `xprim.extended` has the mechanism of such dtypes, `drawing` the primitives on words.
+Neighbours: `xprim.extended` has the mechanism of such dtypes, `key_primitives` what works on words.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ import numpy as np
 
 from xnp import lax
 from xprim import Array, ConcreteArray, as_array, config, dtypes, shaped_array
+from xprim.descriptions import described
 from xprim.errors import KeyReuseError
 from xprim.extended import as_physical, unwrap, wrap, wrap_p, wrapped
-from xprim.wording import described
 from xrandom.arguments import checked_shape
-from xrandom.drawing import random_fold_in_p, random_split_p
+from xrandom.key_primitives import random_fold_in_p, random_split_p
 
 THREEFRY: Final = "threefry2x32"
 

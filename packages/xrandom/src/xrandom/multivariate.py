@@ -12,7 +12,7 @@ from xprim.promotion import result_type
 from xrandom.arguments import checked_shape, common_shape, filled, floating_dtype
 from xrandom.keys import words_of
 from xrandom.normal import drawn_normal
-from xrandom.standard import raw_normal
+from xrandom.standard_distributions import raw_normal
 
 _METHODS = ("cholesky", "eigh", "svd")
 

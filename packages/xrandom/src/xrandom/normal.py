@@ -23,7 +23,7 @@ from xrandom.arguments import (
     spread,
 )
 from xrandom.keys import raw_split, words_of
-from xrandom.standard import raw_normal, raw_uniform
+from xrandom.standard_distributions import raw_normal, raw_uniform
 
 
 def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:

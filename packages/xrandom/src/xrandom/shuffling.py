@@ -19,7 +19,7 @@ from xrandom.bits import raw_bits
 from xrandom.categorical import checked_mode, raw_gumbel
 from xrandom.integers import randint
 from xrandom.keys import raw_split, words_of
-from xrandom.standard import raw_uniform
+from xrandom.standard_distributions import raw_uniform
 
 
 def permutation(

@@ -5,7 +5,7 @@
 Keys and counters are operands alike, so it maps over either. Integers have no derivative.
 Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 
-Neighbours: `hashing` computes it on the host, `counters` builds the draws from it.
+Neighbours: `hashing` computes it on the host, `bit_generator` builds the draws from it.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from xnp.placing import placed
 from xprim import Array
 from xrandom.arguments import Shape, checked_shape, floating_dtype, parameter, spread
 from xrandom.keys import words_of
-from xrandom.standard import raw_uniform
+from xrandom.standard_distributions import raw_uniform
 
 
 def uniform(

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from xprim.wording import brief
+from xprim.descriptions import brief
 from xtree.locks import forkable_rlock
 
 from . import forks

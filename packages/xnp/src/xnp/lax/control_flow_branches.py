@@ -20,9 +20,9 @@ from xprim import (
     get_primitive,
     scalar_array,
 )
+from xprim.descriptions import described, place_of
 from xprim.kept_programs import Staged
 from xprim.tracebacks import boundary
-from xprim.wording import described, place_of
 
 __all__ = ["cond", "platform_dependent", "switch"]
 

@@ -18,10 +18,10 @@ from xnp.lax.control_flow_staging import (
 from xnp.primitives.scan import scan_p
 from xnp.primitives.while_loop import while_p
 from xprim import Array, ConcreteArray, as_array, config, dtypes, get_primitive, scalar_array
+from xprim.descriptions import place_of
 from xprim.kept_programs import Staged
 from xprim.promotion import result_type
 from xprim.tracebacks import boundary
-from xprim.wording import place_of
 
 __all__ = ["fori_loop", "while_loop"]
 

@@ -13,13 +13,13 @@ from xnp.lax.control_flow_staging import (
     staged,
     weak_carry_promoted,
 )
+from xnp.primitives.operations import concatenated, moved, reshaped, sliced
 from xnp.primitives.scan import scan_p
-from xnp.primitives.shorthand import concatenated, moved, reshaped, sliced
 from xprim import Array, ShapedArray, as_array, config, get_primitive, shaped_array
+from xprim.descriptions import described, place_of
 from xprim.kept_programs import Staged
-from xprim.providers import find
+from xprim.optional_transforms import find
 from xprim.tracebacks import boundary
-from xprim.wording import described, place_of
 
 __all__ = ["associative_scan", "map", "scan"]
 

@@ -17,14 +17,14 @@ import xtree
 from xnp.lax.control_flow_staging import arrays_of, leaf_names, same_type, staged
 from xnp.primitives.inner_programs import split_at
 from xnp.primitives.linear_solve import PROGRAMS, linear_solve_p
-from xnp.primitives.shorthand import neg
+from xnp.primitives.operations import neg
 from xprim import ClosedJaxpr, Zero, custom_jvp_call_p, dtypes, eval_closed, shaped_array
 from xprim.callables import check_function
 from xprim.calls import nonzero, taken
+from xprim.descriptions import described, place_of
 from xprim.kept_programs import Staged
-from xprim.providers import find
+from xprim.optional_transforms import find
 from xprim.tracebacks import boundary
-from xprim.wording import described, place_of
 
 __all__ = ["custom_linear_solve", "custom_root", "linear_solve_p"]
 

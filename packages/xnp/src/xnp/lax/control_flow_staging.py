@@ -25,8 +25,8 @@ from xprim import (
 )
 from xprim.argument_keys import program_key
 from xprim.callables import name_of
+from xprim.descriptions import LazyNames, argument_names, described, place_of
 from xprim.kept_programs import KeptPrograms, Staged
-from xprim.wording import LazyNames, argument_names, described, place_of
 
 _programs = KeptPrograms(limit=1024)
 

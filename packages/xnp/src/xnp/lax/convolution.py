@@ -14,8 +14,8 @@ from xnp.lax.windows import padtype_to_pads
 from xnp.placing import placed
 from xnp.primitives.conv_dimensions import ConvDimensionNumbers, dilated, output_size
 from xnp.primitives.conv_general_dilated import conv_general_dilated_p
+from xnp.primitives.operations import bind, moved
 from xnp.primitives.precision import PrecisionLike, normal_precision
-from xnp.primitives.shorthand import bind, moved
 from xprim import Array, as_array, dtypes
 
 __all__ = [

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xnp.primitives.fft import FftType, fft_p
-from xnp.primitives.shorthand import converted
+from xnp.primitives.operations import converted
 from xprim import Array, as_array, dtypes
 
 __all__ = ["FftType", "fft", "fft_p"]

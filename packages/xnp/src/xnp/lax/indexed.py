@@ -19,13 +19,13 @@ from xnp.primitives.index_modes import (
     GatherScatterMode,
     ScatterDimensionNumbers,
 )
+from xnp.primitives.operations import bind, filled, selected
 from xnp.primitives.scatter import scatter_p
 from xnp.primitives.scatter_add import scatter_add_p
 from xnp.primitives.scatter_family import window_sizes
 from xnp.primitives.scatter_max import scatter_max_p
 from xnp.primitives.scatter_min import scatter_min_p
 from xnp.primitives.scatter_mul import scatter_mul_p
-from xnp.primitives.shorthand import bind, filled, selected
 from xprim import Array, Primitive, as_array, dtypes
 
 __all__ = [

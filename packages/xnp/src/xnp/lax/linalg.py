@@ -23,8 +23,8 @@ from xnp.primitives.factorisation_choices import (
 from xnp.primitives.lu import lu_p
 from xnp.primitives.lu_pivots_to_permutation import lu_pivots_to_permutation_p
 from xnp.primitives.matrices import adjoint, checked
+from xnp.primitives.operations import add, converted, mul, reshaped, scalar_like, sliced
 from xnp.primitives.qr import qr_p
-from xnp.primitives.shorthand import add, converted, mul, reshaped, scalar_like, sliced
 from xnp.primitives.svd import svd_p
 from xnp.primitives.triangular_solve import triangular_solve_p
 from xprim import Array, as_array, dtypes

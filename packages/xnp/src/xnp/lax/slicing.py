@@ -16,7 +16,7 @@ import numpy as np
 from xnp.lax.shape import ArrayLike, dimension_of, ints, reshape, squeeze
 from xnp.primitives.dynamic_slice import dynamic_slice_p
 from xnp.primitives.dynamic_update_slice import dynamic_update_slice_p
-from xnp.primitives.shorthand import bind, filled, selected
+from xnp.primitives.operations import bind, filled, selected
 from xnp.primitives.slice import slice_p
 from xprim import Array, ConcreteArray, as_array, dtypes, scalar_array
 

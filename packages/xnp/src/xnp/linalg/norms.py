@@ -15,7 +15,7 @@ from xnp.linalg.factorisations import svd, svdvals
 from xnp.linalg.operands import axis_of, matrix, promoted
 from xnp.linalg.systems import bounds_of, count_above, inv, rank_of
 from xnp.numpy.promoting import several_axes
-from xnp.primitives.shorthand import converted, reshaped, selected, summed
+from xnp.primitives.operations import converted, reshaped, selected, summed
 from xprim import Array, as_array, dtypes
 
 __all__ = ["norm", "vector_norm", "matrix_norm", "cond", "matrix_rank"]

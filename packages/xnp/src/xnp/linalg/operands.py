@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.shorthand import broadcasted, converted
+from xnp.primitives.operations import broadcasted, converted
 from xprim import as_array, dtypes, promotion
 
 

@@ -14,7 +14,7 @@ from xnp.linalg.operands import axis_of, broadcast_batches, promoted
 from xnp.numpy.rearranging import trace as array_trace
 from xnp.placing import placed
 from xnp.primitives.matrices import eye, mt
-from xnp.primitives.shorthand import (
+from xnp.primitives.operations import (
     concatenated,
     filled,
     moved,

@@ -18,8 +18,7 @@ from xnp.numpy.creation import asarray
 from xnp.numpy.promoting import cast, wide
 from xnp.primitives.det import det_p, pivots_of
 from xnp.primitives.matrices import adjoint, eye
-from xnp.primitives.pinv import pinv_p
-from xnp.primitives.shorthand import (
+from xnp.primitives.operations import (
     broadcasted,
     converted,
     filled,
@@ -29,6 +28,7 @@ from xnp.primitives.shorthand import (
     sliced,
     summed,
 )
+from xnp.primitives.pinv import pinv_p
 from xnp.primitives.solve import solve_p
 from xprim import Array, dtypes
 

@@ -37,8 +37,8 @@ from xnp.numpy.dispatch import binary_operator
 from xnp.numpy.index_update import IndexUpdateHelper
 from xprim import EAGER, HOST, Array, ConcreteArray, Tracer, as_array, attach_methods, dtypes
 from xprim.array import check_numbers
+from xprim.descriptions import kind_name, with_article
 from xprim.tracebacks import shorten
-from xprim.wording import kind_name, with_article
 
 _OPERANDS = (Array, np.ndarray, np.generic, int, float, complex)
 _SEQUENCES = frozenset([list, tuple])

@@ -22,9 +22,9 @@ import numpy as np
 
 from xnp.numpy.promoting import bind, cast, reshaped, scalar_like, select, spread
 from xprim import Array, ConcreteArray, Tracer, as_array, dtypes, from_numpy, scalar_array
+from xprim.descriptions import described
 from xprim.errors import ConcretizationTypeError, NonConcreteBooleanIndexError
 from xprim.static_sizes import static_int
-from xprim.wording import described
 
 
 class Position(NamedTuple):

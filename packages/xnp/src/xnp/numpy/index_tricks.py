@@ -13,8 +13,8 @@ from xnp.numpy.promoting import array_of, reshaped
 from xnp.numpy.ranges import arange, linspace
 from xnp.numpy.selection import nonzero
 from xprim import Array, dtypes, from_numpy
+from xprim.descriptions import brief
 from xprim.static_sizes import static_int
-from xprim.wording import brief
 
 __all__ = [
     "c_", "diag_indices", "diag_indices_from", "index_exp", "ix_", "mask_indices", "r_",

@@ -18,8 +18,8 @@ from xnp.numpy.running_totals import cumsum
 from xnp.numpy.selection import where
 from xnp.numpy.sorting import argsort
 from xprim import Array, ConcreteArray, ShapedArray, dtypes
+from xprim.descriptions import brief
 from xprim.errors import ConcretizationTypeError, NonConcreteBooleanIndexError
-from xprim.wording import brief
 
 __all__ = ["delete", "insert"]
 

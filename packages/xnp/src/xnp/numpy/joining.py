@@ -16,11 +16,11 @@ from xnp.numpy.indexing import no_out
 from xnp.numpy.promoting import apart, array_of, axis_of, bind, cast, promoted, reshaped
 from xnp.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, moveaxis
 from xprim import Array, ConcreteArray, dtypes, state
+from xprim.descriptions import described
 from xprim.eager import EAGER
 from xprim.errors import ShapeError
 from xprim.kernels import numpy_operand
 from xprim.static_sizes import static_int
-from xprim.wording import described
 
 __all__ = [
     "append", "array_split", "block", "column_stack", "concat", "concatenate", "dsplit", "dstack",

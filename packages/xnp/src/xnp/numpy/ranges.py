@@ -38,9 +38,9 @@ from xprim import (
     scalar_array,
     state,
 )
+from xprim.descriptions import described
 from xprim.errors import ConcretizationTypeError
 from xprim.static_sizes import static_int
-from xprim.wording import described
 
 __all__ = [
     "arange", "bartlett", "blackman", "geomspace", "hamming", "hanning", "indices",

@@ -3,7 +3,7 @@
 - `table`: the constructors of elementwise primitives.
 - `arithmetic`, `powers`, `trigonometric`, ...: their rows.
 - `broadcast_in_dim`, `gather`, ...: one module for each primitive that is no row of a table.
-- `shorthand`, `dimensions`, `narrow_dtypes`: what rules are written with.
+- `operations`, `dimensions`, `narrow_dtypes`: what rules are written with.
 
 `xnp.lax` imports most of them. Families that few programs need are imported when one of their
 primitives is first asked for by its name, or all of them by `load_all`, for who walks over the

@@ -12,7 +12,7 @@ from typing import Any
 
 from xnp.primitives.dimensions import without
 from xnp.primitives.index_modes import PROMISE_IN_BOUNDS, GatherDimensionNumbers
-from xnp.primitives.shorthand import bind, filled, reshaped
+from xnp.primitives.operations import bind, filled, reshaped
 
 
 def take_along(x: Any, indices: Any, axis: int) -> Any:

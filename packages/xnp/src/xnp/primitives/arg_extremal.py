@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.shorthand import bind, broadcasted, filled, selected
+from xnp.primitives.operations import bind, broadcasted, filled, selected
 from xnp.primitives.sort import comparable, compare_text
 from xnp.primitives.table import BOOL, REAL
 from xprim import Primitive, ShapedArray, dtypes, shaped_array

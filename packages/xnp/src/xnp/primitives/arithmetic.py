@@ -15,7 +15,7 @@ import numpy as np
 from xnp.primitives import costs
 from xnp.primitives.choice_text import chosen, compared
 from xnp.primitives.narrow_dtypes import in_bytes, same_dtype
-from xnp.primitives.shorthand import bind, in_dtype, scalar_like, selected
+from xnp.primitives.operations import bind, in_dtype, scalar_like, selected
 from xnp.primitives.table import (
     ANY,
     COMPLEX,

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xnp.primitives.along_axis import take_along
-from xnp.primitives.shorthand import bind, broadcasted, converted, filled, reshaped, selected
+from xnp.primitives.operations import bind, broadcasted, converted, filled, reshaped, selected
 from xprim import Equation, Linear, Primitive, Zero, dtypes, not_mapped, scalar_array
 from xprim.calls import taken
 from xprim.contracts import BatchAxis

@@ -13,7 +13,7 @@ import numpy as np
 
 from xnp.primitives.lapack_text import info_aval, lapack_call, nan_on_failure, triangle
 from xnp.primitives.matrices import adjoint, checked, lower_half, matmul, matrix_batch
-from xnp.primitives.shorthand import add
+from xnp.primitives.operations import add
 from xnp.primitives.triangular_solve import solved
 from xprim import Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
 from xprim.contracts import Builder

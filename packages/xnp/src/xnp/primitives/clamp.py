@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.narrow_dtypes import same_dtype
-from xnp.primitives.shorthand import add, bind, scalar_like, selected
+from xnp.primitives.operations import add, bind, scalar_like, selected
 from xnp.primitives.table import REAL, common_dtype, repeated
 from xprim import (
     Primitive,

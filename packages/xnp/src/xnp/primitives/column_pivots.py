@@ -13,7 +13,7 @@ from typing import Any
 
 from xnp import lax
 from xnp.primitives.matrices import as_columns, as_rows, checked, conj, matmul, real
-from xnp.primitives.shorthand import selected
+from xnp.primitives.operations import selected
 from xprim import Array, dtypes
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives import costs
-from xnp.primitives.shorthand import bind
+from xnp.primitives.operations import bind
 from xnp.primitives.table import (
     ANY,
     COMPLEX,

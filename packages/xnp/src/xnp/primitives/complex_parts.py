@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives import costs
-from xnp.primitives.shorthand import bind
+from xnp.primitives.operations import bind
 from xnp.primitives.table import (
     COMPLEX,
     FLOATING,

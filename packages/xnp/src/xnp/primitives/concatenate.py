@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.shorthand import bind
+from xnp.primitives.operations import bind
 from xnp.primitives.table import common_dtype
-from xnp.primitives.widened import TWO_BITS, widened
+from xnp.primitives.upcast_lowering import TWO_BITS, upcast
 from xprim import LINEAR, STRUCTURAL, Linear, Primitive, ShapedArray, Zero, not_mapped, shaped_array
 from xprim.contracts import BatchAxis, Builder
 
@@ -86,7 +86,7 @@ concatenate_p: Primitive = Primitive(
     "concatenate",
     shape=_shape,
     numpy=_numpy,
-    stablehlo=widened(_stablehlo, TWO_BITS, np.int8),
+    stablehlo=upcast(_stablehlo, TWO_BITS, np.int8),
     jvp=LINEAR,
     transpose=_transpose,
     batch=_batch,

@@ -26,7 +26,7 @@ from xnp.primitives.inner_programs import (
     needed_arguments,
     traced,
 )
-from xnp.primitives.shorthand import broadcasted, filled
+from xnp.primitives.operations import broadcasted, filled
 from xprim import (
     ClosedJaxpr,
     ConcreteArray,

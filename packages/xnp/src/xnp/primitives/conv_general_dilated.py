@@ -27,9 +27,9 @@ from xnp.primitives.conv_dimensions import (
     output_size,
 )
 from xnp.primitives.dot_general import accumulation_dtype, product_dtype
+from xnp.primitives.operations import bind, filled, reshaped, transposed
 from xnp.primitives.precision import DotAlgorithm, DotAlgorithmPreset, precision_attribute
-from xnp.primitives.shorthand import bind, filled, reshaped, transposed
-from xnp.primitives.widened import TWO_BITS, widened
+from xnp.primitives.upcast_lowering import TWO_BITS, upcast
 from xprim import (
     Linear,
     Primitive,
@@ -371,7 +371,7 @@ conv_general_dilated_p: Primitive = Primitive(
     "conv_general_dilated",
     shape=_shape,
     numpy=_numpy,
-    stablehlo=widened(_stablehlo, TWO_BITS, np.int8),
+    stablehlo=upcast(_stablehlo, TWO_BITS, np.int8),
     jvp=multilinear(0, 1),
     transpose=_transpose,
     batch=_batch,

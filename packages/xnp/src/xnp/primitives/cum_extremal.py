@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xnp.primitives.along_axis import linear_recurrence, shifted
-from xnp.primitives.shorthand import bind, div, filled, mul, selected
+from xnp.primitives.operations import bind, div, filled, mul, selected
 from xprim import Primitive, Zero, dtypes
 
 

@@ -15,8 +15,7 @@ from xnp.primitives import costs
 from xnp.primitives.along_axis import linear_recurrence, shifted
 from xnp.primitives.cumulative import cumulative_batch, cumulative_shape, cumulative_stablehlo
 from xnp.primitives.inner_programs import traced
-from xnp.primitives.reductions import total_dtype
-from xnp.primitives.shorthand import (
+from xnp.primitives.operations import (
     bind,
     broadcasted,
     converted,
@@ -26,6 +25,7 @@ from xnp.primitives.shorthand import (
     selected,
     sliced,
 )
+from xnp.primitives.reductions import total_dtype
 from xnp.primitives.sort import compare_text
 from xnp.primitives.table import FLOATING
 from xprim import (

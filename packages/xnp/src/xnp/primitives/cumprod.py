@@ -18,7 +18,7 @@ from xnp.primitives.cumulative import (
     cumulative_shape,
     cumulative_stablehlo,
 )
-from xnp.primitives.shorthand import bind
+from xnp.primitives.operations import bind
 from xnp.primitives.table import NUMBER
 from xprim import Primitive, Zero, undefined
 

@@ -36,7 +36,7 @@ from xnp.primitives.matrices import (
     mt,
     triu,
 )
-from xnp.primitives.shorthand import (
+from xnp.primitives.operations import (
     add,
     bind,
     broadcasted,

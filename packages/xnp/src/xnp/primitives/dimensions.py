@@ -1,6 +1,6 @@
 """Tuples of dimensions and sizes: insert, leave out, renumber; and the dtype that positions need.
 
-Neighbours: `shorthand` binds primitives with them.
+Neighbours: `operations` binds primitives with them.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ import numpy as np
 from xnp.primitives import costs
 from xnp.primitives.precision import DotAlgorithm, DotAlgorithmPreset, precision_attribute
 from xnp.primitives.table import NATIVE
-from xnp.primitives.widened import TWO_BITS, widened
+from xnp.primitives.upcast_lowering import TWO_BITS, upcast
 from xprim import (
     Linear,
     Primitive,
@@ -421,7 +421,7 @@ dot_general_p: Primitive = Primitive(
     "dot_general",
     shape=_shape,
     numpy=_numpy,
-    stablehlo=widened(_stablehlo, TWO_BITS, np.int8),
+    stablehlo=upcast(_stablehlo, TWO_BITS, np.int8),
     jvp=multilinear(0, 1),
     transpose=_transpose,
     batch=_batch,

@@ -10,7 +10,7 @@ from typing import Any
 
 from xnp.primitives.dimensions import inserted
 from xnp.primitives.index_modes import CLIP, GatherDimensionNumbers
-from xnp.primitives.shorthand import bind, broadcasted, filled, reshaped
+from xnp.primitives.operations import bind, broadcasted, filled, reshaped
 from xnp.primitives.table import common_dtype
 from xprim import (
     STRUCTURAL,

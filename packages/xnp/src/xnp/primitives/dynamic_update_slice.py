@@ -12,7 +12,7 @@ from typing import Any
 from xnp.primitives.dimensions import inserted
 from xnp.primitives.dynamic_slice import check_starts, clamped, stacked
 from xnp.primitives.index_modes import CLIP, ScatterDimensionNumbers
-from xnp.primitives.shorthand import bind, filled
+from xnp.primitives.operations import bind, filled
 from xnp.primitives.table import common_dtype
 from xprim import (
     STRUCTURAL,

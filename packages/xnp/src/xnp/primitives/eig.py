@@ -31,7 +31,7 @@ from xnp.primitives.matrices import (
     real,
     real_dtype,
 )
-from xnp.primitives.shorthand import (
+from xnp.primitives.operations import (
     bind,
     converted,
     div,

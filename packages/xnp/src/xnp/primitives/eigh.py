@@ -26,7 +26,7 @@ from xnp.primitives.matrices import (
     real,
     real_dtype,
 )
-from xnp.primitives.shorthand import add, converted, div, filled, mul, sub
+from xnp.primitives.operations import add, converted, div, filled, mul, sub
 from xprim import Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
 

@@ -15,7 +15,7 @@ from xnp.primitives import complex_text
 from xnp.primitives.accuracy import Accuracy, accuracy_attribute
 from xnp.primitives.arithmetic import div_p, mul_p
 from xnp.primitives.narrow_dtypes import in_wider
-from xnp.primitives.shorthand import add, bind, div, mul, scalar_like, scaled, sub
+from xnp.primitives.operations import add, bind, div, mul, scalar_like, scaled, sub
 from xnp.primitives.table import INEXACT, unary
 from xprim.contracts import Builder
 

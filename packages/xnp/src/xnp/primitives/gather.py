@@ -2,7 +2,7 @@
 
 Semantics: StableHLO specification, section gather, with the modes of `GatherScatterMode` for
 windows that do not fit. It is linear in the operand; its transpose is `scatter_add`.
-Neighbours: `index_modes` explains the dimension numbers, `index_plans` runs them in NumPy.
+Neighbours: `index_modes` explains the dimension numbers, `gather_plans` runs them in NumPy.
 """
 
 from __future__ import annotations
@@ -12,15 +12,8 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.dimensions import bumped
-from xnp.primitives.index_modes import (
-    CLIP,
-    FILL_OR_DROP,
-    GatherDimensionNumbers,
-    ScatterDimensionNumbers,
-    upper_bounds,
-)
-from xnp.primitives.index_plans import (
-    Plan,
+from xnp.primitives.gather_plans import (
+    GatherPlan,
     clipped,
     inside,
     plan_of,
@@ -28,7 +21,14 @@ from xnp.primitives.index_plans import (
     strided,
     window_slices,
 )
-from xnp.primitives.shorthand import bind, broadcasted, concatenated, filled, selected
+from xnp.primitives.index_modes import (
+    CLIP,
+    FILL_OR_DROP,
+    GatherDimensionNumbers,
+    ScatterDimensionNumbers,
+    upper_bounds,
+)
+from xnp.primitives.operations import bind, broadcasted, concatenated, filled, selected
 from xprim import (
     STRUCTURAL,
     Primitive,
@@ -122,7 +122,7 @@ def _numpy(x: Any, indices: Any, *, dimension_numbers: Any, slice_sizes: Any, mo
     return (_gather_in_bounds(plan, x, clipped(plan, indices)),)
 
 
-def _taken(plan: Plan, x: Any, indices: Any, fills: bool) -> Any:
+def _taken(plan: GatherPlan, x: Any, indices: Any, fills: bool) -> Any:
     """Gather by one `take`; None when something would have to be filled in."""
     if not fills:
         return x.take(indices[..., 0], axis=plan.take_axis, mode="clip")
@@ -132,7 +132,7 @@ def _taken(plan: Plan, x: Any, indices: Any, fills: bool) -> Any:
         return None
 
 
-def _gather_one(plan: Plan, x: Any, indices: Any, fills: bool, fill_value: Any) -> Any:
+def _gather_one(plan: GatherPlan, x: Any, indices: Any, fills: bool, fill_value: Any) -> Any:
     """Gather the only window there is, as a view when it fits."""
     given = indices.reshape(-1).tolist()
     starts = [min(max(i, 0), m) for i, m in zip(given, plan.most, strict=True)]
@@ -141,7 +141,7 @@ def _gather_one(plan: Plan, x: Any, indices: Any, fills: bool, fill_value: Any) 
     return x[(*window_slices(plan, starts), ...)].reshape(plan.out_shape)
 
 
-def _gather_in_bounds(plan: Plan, x: Any, indices: Any) -> Any:
+def _gather_in_bounds(plan: GatherPlan, x: Any, indices: Any) -> Any:
     if plan.take_axis >= 0 and x.flags.c_contiguous:
         found = x.take(indices[..., 0], axis=plan.take_axis, mode="clip")
         return found if plan.take_to_out is None else found.transpose(plan.take_to_out)
@@ -157,7 +157,7 @@ def _gather_in_bounds(plan: Plan, x: Any, indices: Any) -> Any:
     return found if plan.to_out is None else found.transpose(plan.to_out)
 
 
-def _windows_at(plan: Plan, x: Any, moving: list[int]) -> Any:
+def _windows_at(plan: GatherPlan, x: Any, moving: list[int]) -> Any:
     """Return a view with one dimension of positions for each indexed dimension, then the window."""
     positions = [plan.shape[d] - plan.window[d] + 1 for d in moving]
     sizes = [plan.window[d] for d in plan.window_dims]
@@ -165,7 +165,7 @@ def _windows_at(plan: Plan, x: Any, moving: list[int]) -> Any:
     return strided(x, positions + sizes, strides)
 
 
-def _with_fill(plan: Plan, out: Any, valid: Any, fill_value: Any) -> Any:
+def _with_fill(plan: GatherPlan, out: Any, valid: Any, fill_value: Any) -> Any:
     wide = valid.reshape(*plan.batch, *[1] * len(plan.window_dims))
     if plan.to_out is not None:
         wide = wide.transpose(plan.to_out)

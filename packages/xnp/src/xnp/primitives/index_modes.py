@@ -2,7 +2,7 @@
 
 Names and meanings are those of XLA's gather and scatter and of `jax.lax`. The last dimension of
 the indices always holds one index vector; the other dimensions of the indices are its batch
-dimensions. Neighbours: `gather`, `scatter_family`, `index_plans`.
+dimensions. Neighbours: `gather`, `scatter_family`, `gather_plans`.
 """
 
 from __future__ import annotations

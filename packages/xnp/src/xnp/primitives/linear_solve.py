@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xnp.primitives.inner_programs import split_at
-from xnp.primitives.shorthand import neg, sub
+from xnp.primitives.operations import neg, sub
 from xprim import ClosedJaxpr, Linear, Primitive, Zero, eval_closed
 from xprim.calls import fronts, nonzero, taken, with_zeros
 from xprim.contracts import BatchAxis, Builder, JVPHandle, TransposeHandle

@@ -17,7 +17,7 @@ import numpy as np
 from xnp.primitives.lapack_text import info_aval, lapack_call, nan_on_failure
 from xnp.primitives.lu_pivots_to_permutation import permutation_of, permutation_text
 from xnp.primitives.matrices import checked, eye, matmul, matrix_batch, tril, triu
-from xnp.primitives.shorthand import (
+from xnp.primitives.operations import (
     add,
     bind,
     broadcasted,

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives.operations import bind, broadcasted, converted, filled, iota, mul, selected
 from xnp.primitives.precision import Precision
-from xnp.primitives.shorthand import bind, broadcasted, converted, filled, iota, mul, selected
 from xprim import Primitive, ShapedArray, dtypes, scalar_array
 from xprim.contracts import BatchAxis
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.dimensions import inserted
-from xnp.primitives.shorthand import bind, broadcasted, filled, selected
+from xnp.primitives.operations import bind, broadcasted, filled, selected
 from xnp.primitives.table import common_dtype
 from xprim import (
     LINEAR,

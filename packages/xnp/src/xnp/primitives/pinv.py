@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.matrices import adjoint, as_columns, checked, matmul, matrix_batch
-from xnp.primitives.shorthand import (
+from xnp.primitives.operations import (
     add,
     bind,
     broadcasted,

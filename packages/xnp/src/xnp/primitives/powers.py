@@ -17,7 +17,7 @@ from xnp.primitives.arithmetic import div_p, mul_p
 from xnp.primitives.choice_text import chosen, compared
 from xnp.primitives.complex_text import mirrored, parts_of
 from xnp.primitives.narrow_dtypes import in_wider
-from xnp.primitives.shorthand import (
+from xnp.primitives.operations import (
     add,
     bind,
     div,

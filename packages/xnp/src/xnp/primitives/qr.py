@@ -14,7 +14,7 @@ import numpy as np
 
 from xnp.primitives.lapack_text import corner, lapack_call, triangle
 from xnp.primitives.matrices import adjoint, checked, conj, eye, matmul, matrix_batch, tril
-from xnp.primitives.shorthand import add, concatenated, mul, scalar_like, sliced, sub
+from xnp.primitives.operations import add, concatenated, mul, scalar_like, sliced, sub
 from xnp.primitives.triangular_solve import solved
 from xprim import Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
 from xprim.contracts import Builder

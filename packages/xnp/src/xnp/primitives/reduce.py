@@ -17,8 +17,8 @@ from __future__ import annotations
 from typing import Any
 
 from xnp.primitives import costs
+from xnp.primitives.operations import broadcasted, concatenated, reshaped, sliced
 from xnp.primitives.reductions import reduced_axis_last
-from xnp.primitives.shorthand import broadcasted, concatenated, reshaped, sliced
 from xprim import (
     ELEMENTWISE,
     ClosedJaxpr,

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives import costs
+from xnp.primitives.operations import bind, filled
 from xnp.primitives.reductions import total_dtype
-from xnp.primitives.shorthand import bind, filled
 from xnp.primitives.table import NUMBER
 from xnp.primitives.window_text import dilated, window_attributes
 from xnp.primitives.window_views import all_windows, windows_batch, windows_shape

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives import costs
-from xnp.primitives.shorthand import (
+from xnp.primitives.operations import (
     add,
     bind,
     broadcasted,

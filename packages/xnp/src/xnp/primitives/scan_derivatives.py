@@ -24,7 +24,7 @@ from xnp.primitives.inner_programs import (
     split_at,
     traced,
 )
-from xnp.primitives.shorthand import add
+from xnp.primitives.operations import add
 from xprim import (
     ClosedJaxpr,
     Jaxpr,

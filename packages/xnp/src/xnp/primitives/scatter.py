@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives.operations import bind, counting, filled, reshaped, selected
 from xnp.primitives.scatter_family import (
     added_into,
     gathered,
@@ -20,7 +21,6 @@ from xnp.primitives.scatter_family import (
     scatter_shape,
     scatter_stablehlo,
 )
-from xnp.primitives.shorthand import bind, counting, filled, reshaped, selected
 from xnp.primitives.table import ANY
 from xprim import STRUCTURAL, Linear, Primitive, Zero
 

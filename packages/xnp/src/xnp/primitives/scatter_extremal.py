@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from xnp.primitives.operations import bind, filled, selected
 from xnp.primitives.scatter_family import added_into, gathered
-from xnp.primitives.shorthand import bind, filled, selected
 from xprim import Primitive, Zero
 
 

@@ -17,15 +17,8 @@ import numpy as np
 
 from xnp.primitives.dimensions import bumped
 from xnp.primitives.gather import gather_p
-from xnp.primitives.index_modes import (
-    CLIP,
-    FILL_OR_DROP,
-    GatherDimensionNumbers,
-    ScatterDimensionNumbers,
-    upper_bounds,
-)
-from xnp.primitives.index_plans import (
-    Plan,
+from xnp.primitives.gather_plans import (
+    GatherPlan,
     clipped,
     inside,
     plan_of,
@@ -34,7 +27,14 @@ from xnp.primitives.index_plans import (
     window_offsets,
     window_slices,
 )
-from xnp.primitives.shorthand import bind, filled
+from xnp.primitives.index_modes import (
+    CLIP,
+    FILL_OR_DROP,
+    GatherDimensionNumbers,
+    ScatterDimensionNumbers,
+    upper_bounds,
+)
+from xnp.primitives.operations import bind, filled
 from xnp.primitives.table import Kinds, common_dtype
 from xprim import Primitive, ShapedArray, dtypes, not_mapped, shaped_array
 from xprim.contracts import BatchAxis, Builder
@@ -126,12 +126,14 @@ def scatter_numpy(ufunc: np.ufunc | None) -> Callable[..., Any]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _scatter_plan(numbers: Any, shape: Any, indices: Any, updates: Any, dtype: Any) -> Plan:
+def _scatter_plan(numbers: Any, shape: Any, indices: Any, updates: Any, dtype: Any) -> GatherPlan:
     sizes = window_sizes(shape, updates, numbers)
     return plan_of(gather_numbers(numbers), shape, indices, sizes, dtype)
 
 
-def _scatter_one(plan: Plan, out: Any, indices: Any, updates: Any, ufunc: Any, mode: Any) -> None:
+def _scatter_one(
+    plan: GatherPlan, out: Any, indices: Any, updates: Any, ufunc: Any, mode: Any
+) -> None:
     given = indices.reshape(-1).tolist()
     starts = [min(max(i, 0), m) for i, m in zip(given, plan.most, strict=True)]
     if mode is not CLIP and starts != given:
@@ -145,7 +147,7 @@ def _scatter_one(plan: Plan, out: Any, indices: Any, updates: Any, ufunc: Any, m
 
 
 def _scatter_many(
-    plan: Plan, out: Any, indices: Any, updates: Any, ufunc: Any, mode: Any, unique: bool
+    plan: GatherPlan, out: Any, indices: Any, updates: Any, ufunc: Any, mode: Any, unique: bool
 ) -> None:
     kept = None if mode is CLIP else inside(plan, indices)
     if kept is not None and kept.all():
@@ -167,7 +169,7 @@ def _scatter_many(
 
 
 def _scatter_elements(
-    plan: Plan, out: Any, indices: Any, updates: Any, kept: Any, ufunc: Any, unique: bool
+    plan: GatherPlan, out: Any, indices: Any, updates: Any, kept: Any, ufunc: Any, unique: bool
 ) -> None:
     """Scatter by the position of every single element."""
     flat = _flat_positions(plan, indices)
@@ -183,7 +185,7 @@ def _scatter_elements(
         ufunc.at(target, flat, values)
 
 
-def _flat_positions(plan: Plan, indices: Any) -> Any:
+def _flat_positions(plan: GatherPlan, indices: Any) -> Any:
     """Return the row-major position of every element of every window: [*batch, window]."""
     base = np.zeros(plan.batch, np.intp)
     for start, stride in zip(

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives.operations import bind, filled, selected
 from xnp.primitives.scatter_family import (
     added_into,
     gathered,
@@ -21,7 +22,6 @@ from xnp.primitives.scatter_family import (
     scatter_shape,
     scatter_stablehlo,
 )
-from xnp.primitives.shorthand import bind, filled, selected
 from xnp.primitives.table import ANY
 from xprim import Linear, Primitive, Zero
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.index_modes import PROMISE_IN_BOUNDS, ScatterDimensionNumbers
+from xnp.primitives.operations import bind, counting, filled, reshaped
 from xnp.primitives.reductions import greatest, least
-from xnp.primitives.shorthand import bind, counting, filled, reshaped
 from xnp.primitives.sort import comparable, compare_text
 from xnp.primitives.window_text import window_attributes, window_shape
 from xnp.primitives.window_views import PARAMS, all_windows, batched_params, check_windows

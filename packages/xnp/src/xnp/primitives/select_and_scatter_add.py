@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives.operations import bind
 from xnp.primitives.reductions import total_dtype
 from xnp.primitives.select_and_gather_add import both_in_front, selected
-from xnp.primitives.shorthand import bind
 from xnp.primitives.sort import compare_text
 from xnp.primitives.table import common_dtype
 from xnp.primitives.window_text import scatter_attributes, window_shape

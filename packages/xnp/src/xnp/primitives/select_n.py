@@ -12,7 +12,7 @@ import numpy as np
 
 from xnp.primitives import costs
 from xnp.primitives.choice_text import compared
-from xnp.primitives.shorthand import bind, scalar_like
+from xnp.primitives.operations import bind, scalar_like
 from xnp.primitives.table import common_dtype, common_shape, repeated, summed
 from xprim import (
     ELEMENTWISE,

@@ -12,7 +12,7 @@ from typing import Any
 
 from xnp.primitives import costs
 from xnp.primitives.dimensions import inserted
-from xnp.primitives.shorthand import bind, filled
+from xnp.primitives.operations import bind, filled
 from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray, shaped_array
 from xprim.contracts import BatchAxis, Builder
 

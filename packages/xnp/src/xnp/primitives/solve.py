@@ -15,7 +15,7 @@ import numpy as np
 
 from xnp.primitives.lu import lu_p, row_selector
 from xnp.primitives.matrices import checked, matmul, matrix_batch, mt
-from xnp.primitives.shorthand import neg, sub
+from xnp.primitives.operations import neg, sub
 from xnp.primitives.triangular_solve import solved, triangular_solve_p
 from xprim import Linear, Primitive, ShapedArray, Zero, shaped_array
 from xprim.contracts import Builder

@@ -15,8 +15,8 @@ import numpy as np
 from xnp.primitives import costs
 from xnp.primitives.along_axis import take_along
 from xnp.primitives.dimensions import index_dtype_for
-from xnp.primitives.shorthand import bind
-from xnp.primitives.widened import NAN_AS_NEGATIVE_ZERO, TWO_BITS, widened
+from xnp.primitives.operations import bind
+from xnp.primitives.upcast_lowering import NAN_AS_NEGATIVE_ZERO, TWO_BITS, upcast
 from xprim import Primitive, ShapedArray, Zero, dtypes, not_mapped, shaped_array, undefined
 from xprim.contracts import BatchAxis, Builder
 
@@ -153,7 +153,7 @@ sort_p: Primitive = Primitive(
     "sort",
     shape=_shape,
     numpy=_numpy,
-    stablehlo=widened(widened(_stablehlo, TWO_BITS, np.int8), NAN_AS_NEGATIVE_ZERO, np.float32),
+    stablehlo=upcast(upcast(_stablehlo, TWO_BITS, np.int8), NAN_AS_NEGATIVE_ZERO, np.float32),
     jvp=_jvp,
     transpose=undefined("it is not linear"),
     batch=_batch,

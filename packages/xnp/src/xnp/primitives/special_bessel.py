@@ -15,7 +15,7 @@ import numpy as np
 from xnp.primitives import costs
 from xnp.primitives.chebyshev import I0E_LARGE, I0E_SMALL, I1E_LARGE, I1E_SMALL, chebyshev
 from xnp.primitives.choice_text import chosen, compared
-from xnp.primitives.shorthand import (
+from xnp.primitives.operations import (
     add,
     bind,
     div,

@@ -21,7 +21,8 @@ import math
 from typing import Any
 
 from xnp.primitives import costs
-from xnp.primitives.shorthand import add, bind, div, mul, neg, scalar_like, selected, sub
+from xnp.primitives.formula_backends import numpy_rule, stablehlo_rule
+from xnp.primitives.operations import add, bind, div, mul, neg, scalar_like, selected, sub
 from xnp.primitives.special_densities import (
     bend,
     gamma_shifted,
@@ -32,7 +33,6 @@ from xnp.primitives.special_densities import (
 )
 from xnp.primitives.special_gamma import lgamma1p, unsupported
 from xnp.primitives.table import FLOATING, elementwise_shape, repeated
-from xnp.primitives.written_once import numpy_rule, stablehlo_rule
 from xprim import ELEMENTWISE, Primitive, Zero, state, undefined
 
 _LARGE = 30.0  # the least a and b whose density is integrated

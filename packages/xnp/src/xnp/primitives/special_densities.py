@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.written_once import Precision
+from xnp.primitives.formula_backends import Precision
 
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 

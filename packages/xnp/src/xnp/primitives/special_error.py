@@ -16,9 +16,9 @@ import numpy as np
 
 from xnp.primitives import costs
 from xnp.primitives.chebyshev import ERF_SMALL, ERFC_LARGE, chebyshev
-from xnp.primitives.shorthand import bind, filled, mul, neg, scalar_like, scaled
+from xnp.primitives.operations import bind, filled, mul, neg, scalar_like, scaled
 from xnp.primitives.table import FLOATING, retyped_stablehlo, unary
-from xnp.primitives.widened import widened
+from xnp.primitives.upcast_lowering import upcast
 from xprim import dtypes
 
 _SLOPE = 2 / math.sqrt(math.pi)  # of erf at 0
@@ -35,7 +35,7 @@ def in_float64(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def in_float32_stablehlo(op: str) -> Callable[..., list[str]]:
     """Return the rule of an operation that XLA has not for floats of 8 bits and fewer."""
-    return widened(retyped_stablehlo(op), dtypes.SMALL_FLOATS, np.float32)
+    return upcast(retyped_stablehlo(op), dtypes.SMALL_FLOATS, np.float32)
 
 
 def erf64(x: Any) -> Any:

@@ -16,10 +16,10 @@ from typing import Any
 
 from xnp.primitives import costs
 from xnp.primitives.chebyshev import DIGAMMA, DIGAMMA_ROOT, LGAMMA
-from xnp.primitives.shorthand import add, bind, mul, neg, scalar_like
+from xnp.primitives.formula_backends import numpy_rule, stablehlo_rule
+from xnp.primitives.operations import add, bind, mul, neg, scalar_like
 from xnp.primitives.special_densities import gamma_shifted, stirling_error
 from xnp.primitives.table import FLOATING, binary, unary
-from xnp.primitives.written_once import numpy_rule, stablehlo_rule
 
 # B_2k; B_2k / (2k (2k - 1)) and B_2k / 2k are the coefficients of Stirling's series
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510,

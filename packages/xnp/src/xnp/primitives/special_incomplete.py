@@ -22,7 +22,8 @@ import math
 from typing import Any
 
 from xnp.primitives import costs
-from xnp.primitives.shorthand import bind, div, mul, neg, scalar_like, selected, sub
+from xnp.primitives.formula_backends import numpy_rule, stablehlo_rule
+from xnp.primitives.operations import bind, div, mul, neg, scalar_like, selected, sub
 from xnp.primitives.special_densities import (
     bend,
     gamma_shifted,
@@ -34,7 +35,6 @@ from xnp.primitives.special_densities import (
 )
 from xnp.primitives.special_gamma import lgamma1p, unsupported
 from xnp.primitives.table import FLOATING, binary
-from xnp.primitives.written_once import numpy_rule, stablehlo_rule
 
 _LARGE = 30.0  # the least a whose density is integrated
 _MOST_TERMS = 150  # of series and continued fraction: they need 90 at most

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from xnp.primitives import costs
-from xnp.primitives.shorthand import bind, filled
+from xnp.primitives.operations import bind, filled
 from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray, Zero, shaped_array
 from xprim.contracts import Builder
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from xnp.primitives import costs
 from xnp.primitives.dimensions import bumped
-from xnp.primitives.shorthand import reshaped
+from xnp.primitives.operations import reshaped
 from xprim import LINEAR, STRUCTURAL, NumpyCall, Operand, Primitive, ShapedArray, shaped_array
 from xprim.contracts import BatchAxis, Builder
 

@@ -25,7 +25,7 @@ from xnp.primitives.matrices import (
     real,
     real_dtype,
 )
-from xnp.primitives.shorthand import add, bind, converted, div, filled, mul, scalar_like, sub
+from xnp.primitives.operations import add, bind, converted, div, filled, mul, scalar_like, sub
 from xprim import Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
 from xprim.errors import MissingRuleError

@@ -1,6 +1,6 @@
 """Values of a program's text, with operators that write operations.
 
-Neighbours: `written_once` gives them to formulas.
+Neighbours: `formula_backends` gives them to formulas.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from xnp.primitives.along_axis import take_along
 from xnp.primitives.comparison import total_order_key
 from xnp.primitives.sort import comparable
 from xnp.primitives.table import BOOL, REAL
-from xnp.primitives.widened import FOUR_BITS, TWO_BITS, widened
+from xnp.primitives.upcast_lowering import FOUR_BITS, TWO_BITS, upcast
 from xprim import Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
 
@@ -83,8 +83,8 @@ top_k_p: Primitive = Primitive(
     "top_k",
     shape=_shape,
     numpy=_numpy,
-    stablehlo=widened(
-        widened(_stablehlo, TWO_BITS + FOUR_BITS, np.int8), dtypes.SMALL_FLOATS, np.float32
+    stablehlo=upcast(
+        upcast(_stablehlo, TWO_BITS + FOUR_BITS, np.int8), dtypes.SMALL_FLOATS, np.float32
     ),
     jvp=_jvp,
     transpose=undefined("it is not linear"),

@@ -16,7 +16,7 @@ import numpy as np
 
 from xnp.primitives.lapack_text import lapack_call
 from xnp.primitives.matrices import checked, conj, matmul, mt, tril, triu
-from xnp.primitives.shorthand import add, neg
+from xnp.primitives.operations import add, neg
 from xprim import Linear, Primitive, ShapedArray, Zero, dtypes, shaped_array
 from xprim.contracts import BatchAxis, Builder
 

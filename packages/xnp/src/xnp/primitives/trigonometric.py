@@ -15,9 +15,9 @@ import numpy as np
 from xnp.primitives import costs
 from xnp.primitives.arithmetic import mul_p, neg_p
 from xnp.primitives.complex_text import mirrored
-from xnp.primitives.shorthand import add, bind, div, mul, neg, scalar_like, sub
+from xnp.primitives.operations import add, bind, div, mul, neg, scalar_like, sub
 from xnp.primitives.table import FLOATING, INEXACT, binary, retyped_stablehlo, unary
-from xnp.primitives.widened import widened
+from xnp.primitives.upcast_lowering import upcast
 from xprim import Primitive, dtypes
 
 
@@ -26,7 +26,7 @@ def _formula(op: str) -> Callable[..., Any]:
 
     XLA's compiler does not end on asinh of some of these.
     """
-    return widened(retyped_stablehlo(op), dtypes.SMALL_FLOATS, np.float32)
+    return upcast(retyped_stablehlo(op), dtypes.SMALL_FLOATS, np.float32)
 
 
 def _squared(x: Any) -> Any:

@@ -32,7 +32,7 @@ from xnp.primitives.inner_programs import (
     traced,
     with_ignored_arguments,
 )
-from xnp.primitives.shorthand import broadcasted, selected
+from xnp.primitives.operations import broadcasted, selected
 from xnp.primitives.while_rounds import Loop, run_in_rounds
 from xprim import (
     ClosedJaxpr,

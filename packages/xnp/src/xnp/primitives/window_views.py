@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.dimensions import inserted
-from xnp.primitives.index_plans import strided
+from xnp.primitives.gather_plans import strided
 from xnp.primitives.pad import pad_p
 from xnp.primitives.table import Kinds
 from xnp.primitives.window_text import window_shape

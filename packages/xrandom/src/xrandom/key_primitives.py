@@ -6,7 +6,7 @@
 
 They work on the words of keys; leading dimensions of the keys come first in the results, so the
 batch rule only moves a dimension. A draw is one equation of a jaxpr and one step of eager
-evaluation; compiled programs get the operations of `counters`, down to `threefry2x32`.
+evaluation; compiled programs get the operations of `bit_generator`, down to `threefry2x32`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from xprim import (
     undefined,
 )
 from xprim.contracts import BatchAxis, Builder
-from xrandom.counters import (
+from xrandom.bit_generator import (
     MAX_ORIGINAL_WORDS,
     UINT_BY_WIDTH,
     Shape,

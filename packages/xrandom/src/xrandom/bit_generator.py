@@ -9,7 +9,7 @@ Each function stands here twice, `host_...` on NumPy arrays and `lax_...` on Arr
 hold the two together. Keys may have leading dimensions, which come first in the result.
 
 Source of the layouts: the behaviour of `jax.random` with `jax_threefry_partitionable` on and off.
-Neighbours: `hashing` and `threefry` hash, `drawing` has the primitives.
+Neighbours: `hashing` and `threefry` hash, `key_primitives` has the primitives.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from xprim import ShapeDtypeStruct, from_numpy, make_jaxpr
+from xprim.descriptions import LazyNames, argument_names, brief, described, place_of
 from xprim.errors import ConcretizationTypeError
 from xprim.static_sizes import static_int, static_shape
-from xprim.wording import LazyNames, argument_names, brief, described, place_of
 
 
 class Owner:
@@ -52,7 +52,7 @@ def test_a_function_is_found_behind_partials_and_wrappers():
     line = loss.__code__.co_firstlineno
     wrapped = functools.wraps(loss)(lambda x: loss(x))
     for fun in (loss, functools.partial(loss, 1), wrapped, functools.partial(wrapped)):
-        assert place_of(fun) == f"loss at test_wording.py:{line}"
+        assert place_of(fun) == f"loss at test_descriptions.py:{line}"
     assert place_of(len) == "len"
     assert place_of(Owner()) == "Owner"
 

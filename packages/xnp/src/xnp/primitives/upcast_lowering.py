@@ -1,6 +1,6 @@
 """Lowering in a wider dtype, for what XLA has not, or has wrong, in a narrow one.
 
-`widened(rule, dtypes, wide)` is a `stablehlo` rule that converts operands of these dtypes, lets the
+`upcast(rule, dtypes, wide)` is a `stablehlo` rule that converts operands of these dtypes, lets the
 rule write its text for the wide one, and converts the results back: exact for what only moves or
 compares numbers, rounded once for what computes. `TWO_BITS`: XLA for the CPU aborts the process on
 a concatenation of two-bit integers, sorts them wrongly and refuses their products.
@@ -24,7 +24,7 @@ FOUR_BITS = (dtypes.int4, dtypes.uint4)
 NAN_AS_NEGATIVE_ZERO = (dtypes.float8_e4m3b11fnuz, dtypes.float8_e4m3fnuz, dtypes.float8_e5m2fnuz)
 
 
-def widened(rule: Callable[..., Any], narrow: Iterable[Any], wide: Any) -> Callable[..., Any]:
+def upcast(rule: Callable[..., Any], narrow: Iterable[Any], wide: Any) -> Callable[..., Any]:
     """Return a `stablehlo` rule that computes in `wide` what has one of the dtypes `narrow`."""
     narrow, wide = frozenset(narrow), np.dtype(wide)
 

@@ -30,8 +30,14 @@ from xprim import (
     shaped_array,
     undefined,
 )
-from xrandom.counters import UINT_BY_WIDTH, Shape, host_bits, words_needed
-from xrandom.drawing import batch_over_keys, check_count, check_key, in_programs, random_bits_p
+from xrandom.bit_generator import UINT_BY_WIDTH, Shape, host_bits, words_needed
+from xrandom.key_primitives import (
+    batch_over_keys,
+    check_count,
+    check_key,
+    in_programs,
+    random_bits_p,
+)
 
 _ROOT_TWO = math.sqrt(2)
 

@@ -26,7 +26,7 @@ Shape = tuple[int, ...]
 Ndarray = np.ndarray[Any, Any]
 
 
-class Plan(NamedTuple):
+class GatherPlan(NamedTuple):
     """The analysed dimension numbers of a gather, or of the gather that inverts a scatter.
 
     Attributes:
@@ -68,7 +68,7 @@ class Plan(NamedTuple):
 def plan_of(
     numbers: GatherDimensionNumbers, shape: Shape, indices: Shape, window: Shape,
     index_dtype: Any,
-) -> Plan:  # fmt: skip
+) -> GatherPlan:  # fmt: skip
     """Analyse the dimension numbers of a gather."""
     batch = indices[:-1]
     dropped = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
@@ -83,7 +83,7 @@ def plan_of(
     sizes = (*batch, *[window[d] for d in window_dims])
     take_axis = _take_axis(numbers, shape, window)
     bounds = upper_bounds(shape, window, numbers.start_index_map, index_dtype)
-    return Plan(
+    return GatherPlan(
         shape=shape,
         window=window,
         index_map=numbers.start_index_map,
@@ -126,14 +126,14 @@ def _nontrivial(permutation: list[int]) -> Shape | None:
     return None if permutation == list(range(len(permutation))) else tuple(permutation)
 
 
-def clipped(plan: Plan, indices: Ndarray) -> Ndarray:
+def clipped(plan: GatherPlan, indices: Ndarray) -> Ndarray:
     """Return the index vectors with every window moved inside the operand, as `intp`."""
     if indices.dtype.kind != "u":
         indices = np.maximum(indices, 0)
     return np.minimum(indices, plan.bounds).astype(np.intp, copy=False)
 
 
-def inside(plan: Plan, indices: Ndarray) -> Ndarray:
+def inside(plan: GatherPlan, indices: Ndarray) -> Ndarray:
     """Return for each index vector whether its window lies within the operand."""
     # negative numbers are beyond every bound when read as unsigned
     unsigned = plan.unsigned_bounds.dtype
@@ -143,7 +143,7 @@ def inside(plan: Plan, indices: Ndarray) -> Ndarray:
     return np.logical_and.reduce(fits, axis=-1)  # type: ignore[no-any-return]
 
 
-def starts_in_dims(plan: Plan, indices: Ndarray) -> list[Any]:
+def starts_in_dims(plan: GatherPlan, indices: Ndarray) -> list[Any]:
     """Return for each operand dimension its start, broadcastable over the batch shape, or 0."""
     starts: list[Any] = [0] * len(plan.shape)
     for j, d in enumerate(plan.index_map):
@@ -155,7 +155,7 @@ def starts_in_dims(plan: Plan, indices: Ndarray) -> list[Any]:
     return starts
 
 
-def window_slices(plan: Plan, starts: list[int]) -> tuple[slice, ...]:
+def window_slices(plan: GatherPlan, starts: list[int]) -> tuple[slice, ...]:
     """Return the basic index of one window."""
     low = [0] * len(plan.shape)
     for d, start in zip(plan.index_map, starts, strict=True):

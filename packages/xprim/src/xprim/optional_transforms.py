@@ -1,0 +1,30 @@
+"""Transformations of packages that may be missing: a package on the same floor, if it is installed.
+
+Packages of one floor do not import each other. Where one can profit from another (`xad.jacfwd` maps
+its basis vectors with `vmap` rather than one by one), it asks here for the transformation by name,
+whose package is then imported.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["find"]
+
+_MODULE_BY_NAME = {
+    "jit": "xjit", "jvp": "xad", "linear_transpose": "xad", "linearize": "xad", "vmap": "xbatch",
+}  # fmt: skip
+
+
+@functools.cache
+def find(name: str) -> Callable[..., Any] | None:
+    """Return the function of that name, importing its package; None when it is not installed."""
+    module = _MODULE_BY_NAME[name]
+    if importlib.util.find_spec(module) is None:
+        return None
+    found: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    return found
