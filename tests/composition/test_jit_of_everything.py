@@ -122,6 +122,34 @@ def test_zero_to_a_complex_power_is_the_same_compiled():
     assert lax.pow(np.zeros(4, np.complex64), y).tolist() == [0, 0, 0, 0]
 
 
+@pytest.mark.parametrize(("x", "y", "expected"), [
+    (3, complex(-np.inf, 0), 0), (2j, complex(-np.inf, 0), 0), (0.5, complex(np.inf, 0), 0),
+    (complex(0, np.inf), -1 + 1j, 0), (complex(np.inf, 0), -1, 0), (0, complex(2, np.nan), 0),
+    (1, complex(-np.inf, 0), 1), (1, complex(0, np.nan), 1),
+])  # fmt: skip
+def test_complex_powers_that_vanish_or_are_one_are_the_same_compiled(x, y, expected):
+    for power in (xnp.power, jit(xnp.power)):
+        assert complex(power(np.complex64(x), np.complex64(y))) == expected
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+def test_a_singular_value_decomposition_of_infinities_ends(dtype):
+    # LAPACK's gesdd goes round for ever when it is given an infinity
+    matrix = np.array([[np.inf, -1, 0.5], [1, 3, -0.5], [0, 0.5, -2]], dtype)
+    for found in jit(xnp.linalg.svd)(np.stack([matrix, np.eye(3, dtype=dtype)])):
+        assert np.isnan(found[0]).all()
+        assert np.isfinite(found[1]).all()
+    assert np.isnan(jit(xnp.linalg.pinv)(matrix)).all()
+
+
+@pytest.mark.parametrize(("pivots", "expected"), [
+    ([1], [1, 0, 2]), ([-1], [2, 1, 0]), ([2, 2], [2, 0, 1]), ([9, -9], [1, 2, 0])])  # fmt: skip
+def test_any_pivots_lead_to_a_permutation(pivots, expected):
+    function = lambda p: lax.linalg.lu_pivots_to_permutation(p, 3)  # noqa: E731
+    for way in (function, jit(function)):
+        assert way(np.int32(pivots)).tolist() == expected
+
+
 @pytest.mark.parametrize("operation", [xnp.add, xnp.multiply, xnp.maximum])
 def test_constant_masks_are_joined_the_same_compiled(operation):
     for x in (True, False):

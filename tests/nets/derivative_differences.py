@@ -57,6 +57,7 @@ _SHARES = "equal operands share the derivative, as they do in maximum and max"
 NUMBERS_BETTER_THAN_THE_ORACLE: list[tuple[str, Points, str]] = [
     (r"np\.angle\(x\)", _small, "no overflow of 1 / x^2"),
     (r"np\.i0\(x\)", lambda x: _far(x) | infinite(x), "its product with e^x overflows later"),
+    (r"lax\.igammac?\(\d\., x\)", zero, "the slopes of a polynomial, where the oracle has NaN"),
     (r"lax\.(lgamma|digamma|polygamma|igammac?)\(.*", infinite, "the limits at infinity"),
     (r"lax\.betainc\(.*", lambda x: (x == 0) | (x == 1), "the limits at both ends"),
     (r"np\.modf\(x\)", not_finite, "the fractional part of infinity is the constant 0"),

@@ -144,6 +144,33 @@ def test_piecewise_activations_have_slopes_at_infinity(function, above):
 
 def test_celu_has_a_slope_for_every_scale_far_above_zero():
     assert both(lambda x: nn.celu(x, 1e-3), 1e38) == [1.0]
+    assert both(nn.celu, 1.0, NAN) == [1.0, 0.0]
+
+
+@pytest.mark.parametrize(("dtype", "x"), [(np.float16, 50), (np.float32, 1e20)])
+def test_gelu_has_slopes_where_the_cube_in_its_formula_overflows(dtype, x):
+    slopes = [grad(nn.gelu), grad(grad(nn.gelu))]
+    assert [float(f(dtype(x))) for f in slopes] == [1.0, 0.0]
+    assert [float(f(dtype(-x))) for f in slopes] == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("function", [
+    nn.logsumexp, nn.logmeanexp, lambda x: nn.logsumexp(x, b=np.float32([1, 2])),
+    lambda x: nn.logsumexp(x, return_sign=True)[0],
+    lambda x: nn.logsumexp(x + 1, where=np.array([False, False])),
+])  # fmt: skip
+def test_the_logarithm_of_a_sum_of_no_powers_has_no_slopes(function):
+    x = np.float32([-INF, -INF])
+    assert float(function(x)) == -INF
+    assert jacfwd(function)(x).tolist() == grad(function)(x).tolist() == [0, 0]
+
+
+def test_a_masked_row_leaves_no_nan_in_the_gradient_of_the_others():
+    logits = np.float32([[1, 2], [3, 4]])
+    mask = np.array([[True, True], [False, False]])
+    loss = lambda x: nn.logsumexp(xnp.where(mask, x, -INF), -1)[0]  # noqa: E731
+    weights = np.exp(logits[0]) / np.exp(logits[0]).sum()
+    np.testing.assert_allclose(grad(loss)(logits), [weights, [0, 0]], rtol=1e-6)
 
 
 @pytest.mark.parametrize(("function", "expected"), [(xnp.nanvar, [-1, 0, 1]),
@@ -167,6 +194,24 @@ def test_the_mean_of_nothing_but_nan_is_nan_with_slopes_of_zero(function, x):
     x = np.float32(x)
     assert math.isnan(function(x))
     assert jacfwd(function)(x).tolist() == grad(function)(x).tolist() == [0.0] * x.size
+
+
+@pytest.mark.parametrize(("function", "x"), [
+    (xnp.quantile, [NAN]), (xnp.quantile, [1, NAN, 2]), (xnp.nanquantile, []),
+    (xnp.nanquantile, [NAN, NAN]),
+])  # fmt: skip
+@pytest.mark.parametrize("q", [0.5, -1.75, NAN])
+def test_a_quantile_that_is_nan_has_no_slopes(function, x, q):
+    x, q = np.float32(x), np.float32(q)
+    assert math.isnan(function(x, q))
+    for slopes in (jacfwd(function, (0, 1))(x, q), jacrev(function, (0, 1))(x, q)):
+        assert [s.tolist() for s in slopes] == [[0] * x.size, 0]
+
+
+@pytest.mark.parametrize(("start", "stop", "count"), [(0.0, 0.0, 1), (NAN, 1.0, 1), (1.0, NAN, 2)])
+def test_the_ends_of_geomspace_have_the_slopes_of_its_operands(start, stop, count):
+    function = lambda x, y: xnp.geomspace(x, y, count)[-1]  # noqa: E731
+    assert both(function, start, stop) == ([1, 0] if count == 1 else [0, 1])
 
 
 def test_quantiles_of_ties_are_interpolated_in_the_derivative_too():

@@ -91,7 +91,7 @@ ns.hstack([row, row]); ns.hstack([f, g]); ns.dstack([f, g]); ns.column_stack([ro
 ns.append(f, g); ns.append(f, g, axis=0); ns.block([[f, g], [g, f]]); ns.split(f, 2, axis=1)[1]
 ns.array_split(f1, 3)[1]; ns.split(f1, [2, 5])[1]; ns.hsplit(f, 2)[0]; ns.vsplit(sq, 2)[1]
 ns.unstack(f)[1]; ns.repeat(f, 2); ns.repeat(f, 3, axis=1); ns.repeat(row, ns.array([1, 0, 2, 1]))
-ns.tile(row, 3); ns.tile(f, (2, 1, 2)); ns.resize(row, (3, 3)); ns.roll(f, 1)
+ns.tile(row, 3); ns.tile(f, (2, 1, 2)); ns.resize(row, (3, 3)); ns.roll(f, 1); ns.roll(row, 1.9)
 ns.roll(f, -1, axis=1)
 ns.roll(f, (1, 2), axis=(0, 1)); ns.flip(f); ns.flip(f, 1); ns.fliplr(f); ns.flipud(f); ns.rot90(f)
 ns.rot90(f, 2); ns.rot90(f, 3); ns.rot90(cube, 1, (1, 2)); ns.diagonal(sq); ns.diagonal(f, 1)

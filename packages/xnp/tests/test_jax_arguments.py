@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import xnp
-from xprim import EAGER, HOST, make_jaxpr
+from xprim import EAGER, HOST, config, make_jaxpr
 from xprim.errors import ConcretizationTypeError
 
 X = np.float32([[4, 1, 3], [2, 6, 5]])
@@ -232,7 +232,13 @@ def test_the_rank_of_a_hermitian_matrix():
 
 @pytest.mark.parametrize("shape", [(4, 3), (3, 4), (2, 3, 3)])
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
-def test_qr_with_pivoting_reveals_the_rank(shape, dtype):
+@pytest.mark.parametrize("x64", [False, True])
+def test_qr_with_pivoting_reveals_the_rank(shape, dtype, x64):
+    with config.enable_x64(x64):
+        _check_pivoted_qr(shape, dtype)
+
+
+def _check_pivoted_qr(shape, dtype):
     rng = np.random.default_rng(0)
     x = (rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(dtype) if (
         dtype == "complex64") else rng.normal(size=shape).astype(dtype)  # fmt: skip

@@ -124,6 +124,11 @@ def test_arrays_are_copied_pickled_iterated_and_converted() -> None:
         (lambda x: x.at[0].set(xnp.ones(4)), ValueError, "do not broadcast to the shape"),
         (lambda x: xnp.broadcast_to(x, (2, 2)), ValueError, "does not broadcast to shape"),
         (lambda x: xnp.split(x, 2, axis=1), ValueError, "does not divide into 2 equal parts"),
+        (
+            lambda x: xnp.lax.linalg.lu_pivots_to_permutation(x, 3),
+            TypeError,
+            r"the pivots must be integers.\n  got       float32\[2,3\]",
+        ),
     ],
 )
 def test_refusals_say_what_is_wrong(function: Any, error: Any, text: str, trace: bool) -> None:

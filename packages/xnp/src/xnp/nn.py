@@ -153,8 +153,9 @@ def elu(x: Any, alpha: Any = 1.0) -> Array:
 def celu(x: Any, alpha: Any = 1.0) -> Array:
     """Return x above 0 and alpha (e^(x / alpha) - 1) below."""
     (x,) = inexact("celu", x)
-    below = xn.where(x > 0, 0, x)
-    return _where(x > 0, x, alpha * xn.expm1(below / alpha))
+    above = x > 0
+    scale = xn.where(above, 1, alpha)  # of any value, NaN too, it has no part in what is above 0
+    return _where(above, x, scale * xn.expm1(xn.where(above, 0, x) / scale))
 
 
 @dispatched(1)
@@ -181,7 +182,8 @@ def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
 def _gelu(x: Any, approximate: bool) -> Array:
     (x,) = inexact("gelu", x)
     if approximate:
-        inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x**3))
+        near = xn.clip(x, -10, 10)  # beyond, tanh is 1 in all formats, and the cube may overflow
+        inner = math.sqrt(2 / math.pi) * (near + 0.044715 * (near**3))
         factor = 0.5 * (1.0 + xn.tanh(inner))
         return bind("mul", x, factor)
     half: Array = 0.5 * x

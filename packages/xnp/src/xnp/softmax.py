@@ -7,7 +7,7 @@ the result does not depend on it. Neighbours: `nn` shows these, `attention` uses
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import xnp.numpy as xn
 from xnp.numpy.dispatch import dispatched
@@ -69,14 +69,36 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
     return _where(where, result, -math.inf)
 
 
+class _Offset(NamedTuple):
+    """What is taken off before powers are taken.
+
+    Attributes:
+      finite: the greatest element along the axes, 0 where that is infinite or NaN.
+      is_low: where no element is above -inf, so that the sum of the powers is 0.
+    """
+
+    finite: Array
+    is_low: Array
+
+    def added_to_log(self, total: Array) -> Array:
+        """Return log(total) plus the offset: -inf where it is low, with the slope 0, not 0 / 0."""
+        finite, is_low = [x.reshape(total.shape) for x in self]
+        log = xn.log(_where(is_low, 1, total))
+        return _where(is_low, -math.inf, log + finite)
+
+
+def _offset(x: Array, axis: Any) -> _Offset:
+    high = _constant_of(xn.max(x, axis, keepdims=True, initial=-math.inf))
+    return _Offset(_where(xn.isfinite(high), high, 0), xn.equal(high, -math.inf))
+
+
 @dispatched(1)
 def _logsumexp(a: Any, axis: Any, keepdims: bool) -> Array:
     (a,) = inexact("logsumexp", a)
     real = a.real if dtypes.is_complex(a.dtype) else a
-    high = xn.max(real, axis, keepdims=True, initial=-math.inf)
-    high = _constant_of(xn.where(xn.isfinite(high), high, 0))
-    total = xn.log(xn.exp(a - high).sum(axis, keepdims=keepdims))
-    return total + (high if keepdims else high.reshape(total.shape))
+    high = _offset(real, axis)
+    total = xn.exp(a - high.finite).sum(axis, keepdims=keepdims)
+    return high.added_to_log(total)
 
 
 def logsumexp(
@@ -92,6 +114,10 @@ def logsumexp(
       keepdims: whether reduced axes stay with size 1.
       return_sign: whether to return the logarithm of the size of the sum, and its sign.
       where: a mask of the elements to take.
+
+    Returns:
+      An array of the floating dtype of the operands; -inf where there is no element but -inf,
+      with the slope 0.
     """
     if b is None and where is None and not return_sign:
         return _logsumexp(a, static_axis(axis, "logsumexp"), keepdims)
@@ -104,13 +130,11 @@ def logsumexp(
     a = xn.where(factors == 0, -math.inf, a)
     axis = static_axis(axis, "logsumexp")
     real = a.real if dtypes.is_complex(a.dtype) else a
-    high = xn.max(real, axis, keepdims=True, initial=-math.inf)
-    high = _constant_of(xn.where(xn.isfinite(high), high, 0))
-    total = (factors * xn.exp(a - high)).sum(axis, keepdims=keepdims)
-    offset = high if keepdims else high.reshape(total.shape)
+    high = _offset(real, axis)
+    total = (factors * xn.exp(a - high.finite)).sum(axis, keepdims=keepdims)
     if not return_sign:
-        return xn.log(total) + offset
-    return xn.log(abs(total)) + offset, xn.sign(total)
+        return high.added_to_log(total)
+    return high.added_to_log(abs(total)), xn.sign(total)
 
 
 def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Array:

@@ -145,8 +145,26 @@ def lu(x: Any) -> tuple[Array, Array, Array]:
 
 
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
-    """Return the order of `permutation_size` rows that a sequence of row exchanges leads to."""
-    pivots = converted(as_array(pivots, what="lu_pivots_to_permutation: pivots"), dtypes.int32)
+    """Return the order of `permutation_size` rows that a sequence of row exchanges leads to.
+
+    Args:
+      pivots: integers of shape (..., k): row i is exchanged with row pivots[..., i]. Negative ones
+        count from the end; ones out of range stand for the nearest row.
+      permutation_size: the number of rows, k at least.
+
+    Returns:
+      int32 of shape (..., permutation_size).
+
+    Raises:
+      TypeError: pivots that are no integers.
+    """
+    pivots = as_array(pivots, what="lu_pivots_to_permutation: pivots")
+    if not dtypes.is_integer(pivots.aval.dtype):
+        raise TypeError(
+            "lu_pivots_to_permutation: the pivots must be integers."
+            f"\n  got       {pivots.aval.str_long()}"
+        )
+    pivots = converted(pivots, dtypes.int32)
     size = int(permutation_size)
     result: Array = lu_pivots_to_permutation_p.bind(pivots, permutation_size=size)[0]
     return result

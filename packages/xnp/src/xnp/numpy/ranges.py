@@ -15,6 +15,7 @@ import numpy as np
 
 from xnp.numpy.creation import array, counting, shape_of
 from xnp.numpy.dispatch import dispatched, host_aval
+from xnp.numpy.indexing import read
 from xnp.numpy.promoting import (
     array_of,
     bind,
@@ -227,11 +228,15 @@ def geomspace(
     sign = bind("sign", low)
     first, last = [bind("log", bind("div", v, sign)) for v in (low, high)]
     exponents = linspace(first, last, num, endpoint, False, None, 0)
-    result = bind("mul", spread(sign, exponents.shape), bind("exp", exponents))
-    if num > 0:
-        result = result.at[0].set(low)
-        if endpoint and num > 1:
-            result = result.at[-1].set(high)
+    count = exponents.shape[0]
+    # the ends are the operands themselves, and have their slopes
+    before, after = [low][:count], [high] if endpoint and count > 1 else []
+    parts = [reshaped(x, (1, *x.aval.shape)) for x in (*before, *after)]
+    if count > len(parts) or not parts:
+        exponents = array_of(read(exponents, slice(1, count - len(after))), "geomspace")
+        between = bind("mul", spread(sign, exponents.aval.shape), bind("exp", exponents))
+        parts.insert(1, between)
+    result = bind("concatenate", *parts, dimension=0)
     if axis != 0:
         result = moveaxis(result, 0, operator.index(axis))
     return result if dtype is None else cast(result, dtypes.requested_dtype(dtype, "geomspace"))

@@ -154,7 +154,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
 
     Args:
       a: an array.
-      shift: how far, an int for all axes or one for each; may be traced.
+      shift: how far, a number for all axes or one for each, without its fraction; may be traced.
       axis: the axes; None moves through the flattened array.
     """
     original = a = array_of(a, "roll")
@@ -162,7 +162,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
         return reshaped(roll(reshaped(a, (a.aval.size,)), shift, 0), a.aval.shape)
     given = axis if several_axes(axis) else (axis,)
     axes = tuple([axis_of(d, a.aval.ndim, "roll") for d in given])
-    if (isinstance(shift, Array) and shift.aval.ndim == 0) or isinstance(shift, int | np.integer):
+    one = shift.aval.ndim == 0 if isinstance(shift, Array) else not several_axes(shift)
+    if one:
         shifts = [shift] * len(axes)
     else:
         shifts = list(shift)
@@ -179,10 +180,12 @@ def _rolled(a: Any, by: Any, d: int) -> Any:
     size = a.aval.shape[d]
     if not size:
         return a
-    if not isinstance(by, Array) or isinstance(by, ConcreteArray):
+    if not isinstance(by, int | np.integer):
+        by = cast(array_of(by, "roll"), dtypes.int32)
+    if isinstance(by, int | np.integer | ConcreteArray):
         start = -int(by) % size
         return _rolled_static(a, start, d) if start else a
-    start = bind("rem", cast(by, dtypes.int32), scalar_array(size, dtypes.int32))
+    start = bind("rem", by, scalar_array(size, dtypes.int32))
     start = bind("sub", scalar_array(size, dtypes.int32), start)
     start = bind("rem", start, scalar_array(size, dtypes.int32))
     double = bind("concatenate", a, a, dimension=d)

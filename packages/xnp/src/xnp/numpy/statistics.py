@@ -11,8 +11,9 @@ from typing import Any
 
 from xnp.numpy.averages import average, mean
 from xnp.numpy.contraction import dot
-from xnp.numpy.creation import asarray, counting
+from xnp.numpy.creation import asarray
 from xnp.numpy.indexing import no_out, read
+from xnp.numpy.interpolated_quantiles import interpolated
 from xnp.numpy.joining import concatenate, unstack
 from xnp.numpy.promoting import (
     array_of,
@@ -29,7 +30,7 @@ from xnp.numpy.promoting import (
     wide,
 )
 from xnp.numpy.ranges import linspace
-from xnp.numpy.reductions import any as any_, kept, max as max_, min as min_, sum as summed
+from xnp.numpy.reductions import kept, max as max_, min as min_
 from xnp.numpy.shaping import moveaxis
 from xnp.numpy.sorting import searchsorted, sort
 from xnp.numpy.weighted_quantiles import inverted_cdf
@@ -65,7 +66,7 @@ def _quantile(
     lines = sort(lines, -1)
     places = reshaped(q, (q.aval.size,))
     results = [
-        _at_quantile(lines, read(places, i), count, method, skip_nan)
+        interpolated(lines, read(places, i), count, method, skip_nan)
         for i in range(places.aval.shape[0])
     ]
     results = [kept(x, shape, axes, keepdims) for x in results]
@@ -99,41 +100,6 @@ def _check_quantile(operation: str, a: Array, q: Array, method: str, weights: An
         raise ValueError(f"{operation}: complex numbers have no order.")
     if q.aval.ndim > 1:
         raise ValueError(f"{operation}: q must be a number or a vector, got {q.aval.str_long()}.")
-
-
-def _at_quantile(lines: Any, q: Any, count: int, method: str, skip_nan: bool) -> Array:
-    """Return one quantile of sorted lines; NaN stands at their ends."""
-    dtype, outer = lines.aval.dtype, lines.aval.shape[:-1]
-    is_nan = bind("ne", lines, lines)
-    numbers = summed(bind("not", is_nan), -1, dtype) if skip_nan else filled(count, outer, dtype)
-    last = bind("sub", array_of(numbers, "quantile"), scalar_like(1, lines))
-    place = bind("mul", spread(cast(q, dtype), outer), last)
-    zero = scalar_like(0, place)
-    low, high = bind("floor", place), bind("ceil", place)
-    weight = bind("sub", place, low)
-    low, high = [bind("max", bind("min", v, last), zero) for v in (low, high)]
-    below, above = [_picked(lines, v) for v in (low, high)]
-    if method == "linear":
-        rest = bind("sub", scalar_like(1, weight), weight)
-        result = bind("add", bind("mul", below, rest), bind("mul", above, weight))
-        infinite = bind("and", bind("eq", below, above), bind("not", bind("is_finite", below)))
-        result = select(infinite, below, result)
-    elif method == "midpoint":
-        result = bind("mul", bind("add", below, above), scalar_like(0.5, below))
-    elif method == "nearest":
-        nearer = bind("le", weight, scalar_like(0.5, weight))
-        result = select(nearer, below, above)
-    else:
-        result = below if method == "lower" else above
-    spoiled = bind("lt", last, zero) if skip_nan else any_(is_nan, -1)
-    return select(spoiled, scalar_like(math.nan, result), result)
-
-
-def _picked(lines: Any, place: Any) -> Array:
-    """Return the element of each line at a whole number."""
-    rank = lines.aval.ndim
-    index = [counting(place.aval.shape, d, dtypes.int32) for d in range(rank - 1)]
-    return read(lines, (*index, cast(place, dtypes.int32)))
 
 
 def quantile(

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from xnp import lax
 from xnp.primitives.matrices import as_columns, as_rows, checked, conj, matmul, real
 from xnp.primitives.operations import selected
@@ -37,7 +39,8 @@ def column_order(x: Any) -> Array:
         pivot = _sum(selected(as_rows(is_chosen, m), rest, lax.full_like(rest, 0)))
         return _without(_without(rest, pivot), pivot), place
 
-    place = lax.fori_loop(0, min(m, n), step, (lax.stop_gradient(x), columns))[1]
+    first, end = np.int32(0), np.int32(min(m, n))  # the dtype of `columns`, whatever the default
+    place = lax.fori_loop(first, end, step, (lax.stop_gradient(x), columns))[1]
     stands = lax.eq(
         as_rows(place, n), lax.broadcasted_iota(dtypes.int32, (*batch, n, n), len(batch))
     )

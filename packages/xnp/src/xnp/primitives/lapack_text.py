@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.choice_text import chosen, compared
+from xnp.primitives.complex_text import parts_of
 from xnp.primitives.matrices import LETTER
 from xprim import ShapedArray, dtypes, shaped_array
 from xprim.contracts import Builder
@@ -82,8 +83,20 @@ def nan_on_failure(
     good = compared(b, direction, info, b.full_like(0, flags), flags)
     truth = shaped_array(batch, dtypes.bool_)
     mask = b.broadcast(good, truth, aval.shape, range(len(batch)))
-    nan = complex(np.nan, np.nan) if dtypes.is_complex(aval.dtype) else np.nan
-    return chosen(b, mask, value, b.full_like(nan, aval), aval)
+    return chosen(b, mask, value, b.full_like(_nan_of(aval), aval), aval)
+
+
+def nan_for_infinity(b: Builder, value: str, aval: ShapedArray) -> str:
+    """Write `value` with NaN in the place of its infinities."""
+    truth = shaped_array(aval.shape, dtypes.bool_)
+    parts, part = parts_of(b, value, aval) if dtypes.is_complex(aval.dtype) else ([value], aval)
+    finite = [b.op("stablehlo.is_finite", [x], [part], [truth])[0] for x in parts]
+    both = finite[0] if len(finite) == 1 else b.same_type_op("stablehlo.and", finite, truth)
+    return chosen(b, both, value, b.full_like(_nan_of(aval), aval), aval)
+
+
+def _nan_of(aval: ShapedArray) -> complex:
+    return complex(np.nan, np.nan) if dtypes.is_complex(aval.dtype) else np.nan
 
 
 def counted(b: Builder, shape: tuple[int, ...], dim: int) -> str:

@@ -1,7 +1,8 @@
 """lu_pivots_to_permutation: the row order that a sequence of row exchanges leads to.
 
 Row i is exchanged with row pivots[i], for i = 0, 1, ...; the result p says that row i of the
-permuted matrix is row p[i] of the first one.
+permuted matrix is row p[i] of the first one. A negative pivot counts from the end, and one out of
+range stands for the nearest row, so that the result is a permutation, always.
 """
 
 from __future__ import annotations
@@ -46,12 +47,22 @@ def permutation_of(pivots: Any, size: int) -> Any:
 
 
 def _numpy(pivots: Any, *, permutation_size: int) -> Any:
-    return (permutation_of(pivots, permutation_size),)
+    positions = np.where(pivots < 0, pivots + permutation_size, pivots)
+    return (permutation_of(np.clip(positions, 0, permutation_size - 1), permutation_size),)
 
 
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
                permutation_size: int) -> Any:  # fmt: skip
-    return [permutation_text(b, operands[0], avals_in[0], avals_out[0])]
+    rows = _rows_named(b, operands[0], avals_in[0], permutation_size)
+    return [permutation_text(b, rows, avals_in[0], avals_out[0])]
+
+
+def _rows_named(b: Builder, pivots: str, aval: Any, size: int) -> str:
+    """Write the rows that pivots stand for, from 0 to size - 1."""
+    zero, count, last = [b.full_like(n, aval) for n in (0, size, size - 1)]
+    from_end = b.same_type_op("stablehlo.add", [pivots, count], aval)
+    rows = chosen(b, compared(b, "LT", pivots, zero, aval), from_end, pivots, aval)
+    return b.same_type_op("stablehlo.clamp", [zero, rows, last], aval)
 
 
 def permutation_text(b: Builder, pivots: str, pivots_aval: Any, out: Any) -> str:

@@ -74,12 +74,26 @@ def _pow_shape(x: ShapedArray, y: ShapedArray) -> tuple[ShapedArray, ...]:
 
 def _pow_numpy(x: Any, y: Any) -> Any:
     dtype = x.dtype
+    if dtype in COMPLEX:
+        return (_complex_power(x, y).astype(dtype, copy=False),)
     if y.dtype is dtype:
         return (np.power(x, y),)
     if y.dtype in INTEGER:
-        wide = dtypes.complex128 if dtype in COMPLEX else dtypes.float64  # holds any int32
+        wide = dtypes.float64  # holds any int32
         return (np.power(x.astype(wide), y.astype(wide)).astype(dtype),)
     return (np.power(x, y),)
+
+
+def _complex_power(x: Any, y: Any) -> Any:
+    """Return x^y; where NumPy has NaN, 1 to any power is 1, and what vanishes is 0 (see below)."""
+    wide = dtypes.complex128 if y.dtype in INTEGER else x.dtype
+    x, y = x.astype(wide, copy=False), y.astype(wide, copy=False)
+    power = np.power(x, y)
+    if not np.isfinite(power).all():
+        turned = y.imag * np.arctan2(x.imag, x.real)
+        exponent = y.real * np.log(np.abs(x)) - np.where(np.isnan(turned), 0, turned)
+        power = np.where(x == 1, 1, np.where(exponent == -np.inf, 0, power))
+    return power
 
 
 def _pow_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
@@ -88,17 +102,27 @@ def _pow_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> 
     y = b.broadcast(y, shaped_array(y_aval.shape, x_aval.dtype), out.shape)
     x = b.broadcast(x, x_aval, out.shape)
     power = b.same_type_op("stablehlo.power", [x, y], out)
-    return [_zero_where_base_is(b, power, x, y, out) if dtypes.is_complex(out.dtype) else power]
+    return [_zero_where_it_vanishes(b, power, x, y, out) if dtypes.is_complex(out.dtype) else power]
 
 
-def _zero_where_base_is(b: Builder, power: str, x: str, y: str, aval: ShapedArray) -> str:
-    """Write 0 to a power with a positive real part as 0, its limit: through log(0) it is NaN."""
-    (real, _), part = parts_of(b, y, aval)
-    zero, mask = b.constant(0, aval), shaped_array(aval.shape, dtypes.bool_)
-    is_zero = compared(b, "EQ", x, zero, aval)
-    is_positive = compared(b, "GT", real, b.constant(0, part), part)
-    which = b.same_type_op("stablehlo.and", [is_zero, is_positive], mask)
-    return chosen(b, which, zero, power, aval)
+def _zero_where_it_vanishes(b: Builder, power: str, x: str, y: str, aval: ShapedArray) -> str:
+    """Write |x^y| = exp(Re(y) log|x| - Im(y) arg x) as 0 where the exponent is -inf.
+
+    So 0 to a power with a positive real part is 0, and so is 1 / inf; the compiler has NaN, the
+    product of 0 with a direction that is none. Infinity times the angle 0 turns nothing.
+    """
+    (real, imag), part = parts_of(b, y, aval)
+    (x_real, x_imag), _ = parts_of(b, x, aval)
+    (size,) = b.op("stablehlo.abs", [x], [aval], [part])
+    angle = b.same_type_op("stablehlo.atan2", [x_imag, x_real], part)
+    grown = b.same_type_op("stablehlo.log", [size], part)
+    grown = b.same_type_op("stablehlo.multiply", [real, grown], part)
+    turned = b.same_type_op("stablehlo.multiply", [imag, angle], part)
+    is_turned = compared(b, "EQ", turned, turned, part)
+    turned = chosen(b, is_turned, turned, b.constant(0, part), part)
+    exponent = b.same_type_op("stablehlo.subtract", [grown, turned], part)
+    vanishes = compared(b, "EQ", exponent, b.constant(-np.inf, part), part)
+    return chosen(b, vanishes, b.constant(0, aval), power, aval)
 
 
 def _pow_jvp(primals: Any, tangents: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.lapack_text import info_aval, lapack_call, nan_on_failure
+from xnp.primitives.lapack_text import info_aval, lapack_call, nan_for_infinity, nan_on_failure
 from xnp.primitives.matrices import (
     adjoint,
     as_columns,
@@ -83,7 +83,9 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, full
     mode = "N" if not compute_uv else "A" if full_matrices else "S"
     outs = [aval, values, u, vh, info_aval(batch)]
     config = f"mode = {ord(mode)} : ui8"
-    results = lapack_call(b, "svd", "gesdd", aval.dtype, operands, [aval], outs, config)
+    # of a matrix with an infinity, gesdd never ends; of one with NaN, it says so at once
+    matrices = nan_for_infinity(b, operands[0], aval)
+    results = lapack_call(b, "svd", "gesdd", aval.dtype, [matrices], [aval], outs, config)
     info = results[-1]
     return [nan_on_failure(b, info, batch, x, y)
             for x, y in zip(results[1:-1], avals_out, strict=False)]  # fmt: skip
