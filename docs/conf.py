@@ -14,12 +14,21 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "sphinx_codeautolink",
     "generated_parts",
+    "reference_pages",
+    "page_descriptions",
 ]
 exclude_patterns = ["_build", "_ext"]
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
+
+default_role = (
+    "py:obj"  # `jit` in a docstring is a link where there is such a name, and code anyway
+)
+toc_object_entries_show_parents = "hide"
 
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
@@ -30,10 +39,25 @@ autodoc_class_signature = "separated"
 python_maximum_signature_line_length = 88
 
 # Classes are shown under the short name of their package and live in a module: two names for one.
-suppress_warnings = ["ref.python"]
+suppress_warnings = [
+    "ref.python",
+    "config.cache",  # a function among the settings, which sphinx_codeautolink puts there
+]
+
+# The copy button takes the code of an example, without prompts and output.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+# Names in examples lead to the reference.
+codeautolink_autodoc_inject = False
+codeautolink_concat_default = True  # the blocks of a page are one program
+codeautolink_custom_blocks = {"python": "example_blocks.code_of"}
+codeautolink_global_preface = "import xstack\nimport xstack.numpy as xnp\nfrom xstack import lax"
 
 html_theme = "furo"
 html_title = "xstack"
 html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_favicon = "_static/favicon.svg"
 html_show_sphinx = False
 html_theme_options = {"navigation_with_keys": True}

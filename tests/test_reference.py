@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import inspect
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,52 +14,104 @@ import xstack
 from tools.layers import FLOOR_BY_PACKAGE
 
 ROOT = Path(__file__).resolve().parents[1]
-_spec = importlib.util.spec_from_file_location(
-    "generated_parts", ROOT / "docs" / "_ext" / "generated_parts.py"
-)
-generated_parts = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(generated_parts)
+sys.path.insert(0, str(ROOT / "docs" / "_ext"))
+import generated_parts  # noqa: E402 - the extensions of the site are no package
+import reference_index  # noqa: E402
+import reference_pages  # noqa: E402
 
+sys.path.remove(str(ROOT / "docs" / "_ext"))
+
+PAGES = reference_index.pages()
 DESCRIBED = [p for p in FLOOR_BY_PACKAGE if p != "xstack"]  # which re-exports
 
 
 @pytest.fixture(scope="module")
-def shown():
-    """All dotted names on the reference pages."""
-    pages = {}
-    for package in DESCRIBED:
-        page = (ROOT / "docs" / "reference" / f"{package}.md").read_text()
-        assert f"<!-- reference-of: {package} -->" in page
-        pages[package] = generated_parts.names_in(generated_parts.reference_of(package))
-    return pages
+def texts():
+    """The text of every page of the reference, by its file."""
+    return {page.file: reference_pages.page_text(page) for page in PAGES}
+
+
+@pytest.fixture(scope="module")
+def shown(texts):
+    """All dotted names that the pages describe."""
+    return {name for text in texts.values() for name in reference_pages.names_in(text)}
 
 
 @pytest.mark.parametrize("package", DESCRIBED)
-def test_every_name_of_every_public_module_is_on_the_page_of_its_package(package, shown):
-    for module in generated_parts.public_modules(package):
+def test_every_name_of_every_public_module_is_described_and_on_the_page_of_its_package(
+    package, texts, shown
+):
+    for module in reference_index.public_modules(package):
         listed = importlib.import_module(module).__all__
         assert len(listed) == len(set(listed)), f"{module} lists a name twice"
-        absent = {f"{module}.{name}" for name in listed} - shown[package]
-        assert not absent, f"docs/reference/{package}.md does not show {sorted(absent)}"
+        links = dict(re.findall(r"\{py:\w+\}`(\w+) <([\w.]+)>`", _part_of(module, texts[package])))
+        assert set(links) == set(listed), module
+        assert set(links.values()) - shown <= set(sys.modules), module
+
+
+def _part_of(module, text):
+    """What the page of a package says of one module: its row, or the first table."""
+    if "." not in module:
+        return text.partition("## Its modules")[0]
+    (row,) = re.findall(rf"^\| \[?`{re.escape(module)}`.*$", text, re.MULTILINE)
+    return row
+
+
+def test_every_name_of_the_namespace_is_on_a_page_of_its_module():
+    for module in reference_index.namespace_modules():
+        on_pages = [e.name for page in PAGES if page.module == module for e in page.entries]
+        modules = {n for n in xstack.__all__ if inspect.ismodule(getattr(xstack, n))}
+        listed = set(importlib.import_module(module).__all__)
+        absent = listed - set(on_pages)
+        assert absent <= modules | {"linalg", "lax", "nn", "initializers", "fft"}, module
+        assert len(on_pages) == len(set(on_pages)), module
+
+
+def test_no_object_is_described_twice(texts):
+    names = [name for text in texts.values() for name in set(reference_pages.names_in(text))]
+    assert not {name for name in names if names.count(name) > 1}
 
 
 @pytest.mark.parametrize("name", [
-    "xad.testing.check_grads", "xjit.stages.Compiled", "xprim.config.Option",
-    "xprim.config.debug_nans", "xprim.errors.ConcretizationTypeError",
+    "xstack.grad", "xstack.numpy.sin", "xstack.lax.scan", "xstack.random.normal", "xstack.Array",
+    "xstack.test_util.check_grads", "xstack.stages.Compiled", "xstack.enable_x64",
+    "xprim.Primitive", "xstack.errors.ConcretizationTypeError", "xprim.config.Option",
 ])  # fmt: skip
-def test_what_users_meet_is_shown(name, shown):
-    assert name in shown[name.partition(".")[0]]
+def test_what_users_meet_is_described_under_the_path_they_use(name, shown):
+    assert name in shown
 
 
-def test_every_name_of_the_whole_namespace_has_its_row():
-    table = generated_parts.namespace_of("xstack")
-    assert set(re.findall(r"^\| `xstack\.(\w+)`", table, re.MULTILINE)) == set(xstack.__all__)
+def test_the_groups_name_what_there_is_and_what_has_no_group_is_listed():
+    for module, titled in reference_index.groups().items():
+        listed = [name for names in titled.values() for name in names]
+        assert len(listed) == len(set(listed)), f"{module}: a name is in two groups"
+        assert set(listed) & set(importlib.import_module(module).__all__), module
+    more = [e.path for page in PAGES if page.title == reference_index.MORE for e in page.entries]
+    assert reference_index.ungrouped() == more
+
+
+def test_a_new_name_that_no_group_lists_is_shown_all_the_same():
+    grouped = reference_index.grouped("xstack.nn", ["relu", "a_new_name", "a_primitive_p"])
+    assert grouped == {
+        "Activations": ["relu"], "Primitives": ["a_primitive_p"], "More": ["a_new_name"]
+    }  # fmt: skip
+
+
+def test_the_source_of_a_name_is_found_where_it_is_assigned_or_defined():
+    for module, name, home in [
+        ("xstack.numpy", "sin", "xnp.numpy.elementary"), ("xstack", "grad", "xad.grad"),
+        ("xstack.numpy", "reshape", "xnp.numpy.shaping"), ("xstack", "Array", "xprim.array"),
+    ]:  # fmt: skip
+        assert reference_pages.home_of(None, module, name) == home
+        text, places = reference_pages.source_of(None, home)
+        _, first, last = places[name]
+        assert name in "\n".join(text.split("\n")[first - 1 : last])
 
 
 @pytest.mark.parametrize("package", DESCRIBED)
 def test_public_functions_and_classes_have_docstrings(package):
     bare = []
-    for module in generated_parts.public_modules(package):
+    for module in reference_index.public_modules(package):
         for name in importlib.import_module(module).__all__:
             value = getattr(importlib.import_module(module), name)
             is_ours = (getattr(value, "__module__", None) or "").partition(".")[0] == package
@@ -82,10 +134,10 @@ def test_the_page_of_modules_says_every_module_in_one_sentence():
         assert sentence.endswith((".", ":")), f"{module} begins with no sentence: {sentence!r}"
 
 
-def test_a_name_that_is_not_shown_is_found():
-    page = generated_parts.reference_of("xbatch")
-    assert "xbatch.vmap" in generated_parts.names_in(page)
-    assert "xbatch.vmap" not in generated_parts.names_in(page.replace(":: xbatch.vmap\n", "\n"))
+def test_a_name_that_is_not_described_is_found(texts):
+    text = texts["xstack.batching-and-many-devices"]
+    assert "xstack.vmap" in reference_pages.names_in(text)
+    assert "xstack.vmap" not in reference_pages.names_in(text.replace(":: xstack.vmap\n", "\n"))
 
 
 def test_the_tables_of_the_notes_on_speed_have_a_few_words_a_cell():
