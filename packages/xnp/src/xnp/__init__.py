@@ -6,7 +6,7 @@
     xnp.sin(x).sum(axis=0)
 
 `xnp.lax` has the primitives themselves, strict about dtypes, and control flow; `xnp.nn` functions
-of neural networks; `xnp.linalg` linear algebra.
+of neural networks; `xnp.linalg` linear algebra; `xnp.scipy` the functions of SciPy.
 """
 
 from xnp.numpy import array_methods as _methods  # noqa: F401 - attaches the methods of arrays
@@ -19,5 +19,8 @@ with namespace(globals(), at_once=True):
     from xnp import lax as lax, linalg as linalg, nn as nn, numpy as numpy
     from xnp.numpy import *  # noqa: F403 - the whole NumPy API
     from xprim import Array as Array
+
+with namespace(globals()):  # the first use imports it
+    from xnp import scipy as scipy
 
 source.hide(__file__)

@@ -106,6 +106,7 @@ with namespace(globals()):
         nn as nn,
         numpy as numpy,
         random as random,
+        scipy as scipy,
         sharding as sharding,
         stages as stages,
         test_util as test_util,

@@ -43,9 +43,17 @@ _LATE = {
     "special_bessel": ("bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e"),
     "special_error": ("erf", "erf_inv", "erfc"),
     "special_gamma": ("digamma", "lgamma", "polygamma", "zeta"),
+    "special_hypergeometric": ("hyp1f1", "hyp2f1", "owens_t"),
     "special_incomplete": (
         "igamma", "igamma_grad_a", "igamma_grad_x", "igammac", "random_gamma_grad",
     ),
+    "special_integrals": (
+        "cosine_integral", "expi", "expn", "fresnel_cosine", "fresnel_sine", "sine_integral",
+        "spence",
+    ),
+    "special_logarithms": ("logit", "xlog1py", "xlogy"),
+    "special_normal": ("dawsn", "erfcx", "log_ndtr", "ndtr", "ndtri"),
+    "special_products": ("beta", "betaln", "gamma", "poch"),
     "svd": ("svd",),
     "triangular_solve": ("triangular_solve",),
     "while_loop": ("while",),

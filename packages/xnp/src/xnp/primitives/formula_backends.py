@@ -78,6 +78,7 @@ class HostMath:
     cos = staticmethod(np.cos)
     abs = staticmethod(np.abs)
     floor = staticmethod(np.floor)
+    pow = staticmethod(np.power)
     minimum = staticmethod(np.minimum)
     maximum = staticmethod(np.maximum)
 
@@ -184,6 +185,10 @@ class TextMath:
     def floor(self, x: Text) -> Text:
         """Return the greatest whole number that is not above x."""
         return x.op("floor")
+
+    def pow(self, x: Text, y: Text) -> Text:
+        """Return x to the power y."""
+        return x.op("power", y)
 
     def minimum(self, x: Text, y: Any) -> Text:
         """Return the lesser."""

@@ -40,7 +40,7 @@ _MOST_STEPS = 150  # of the continued fraction: it needs 50 at most
 _MOST_TERMS = 150  # of the series: it needs 90 at most
 
 
-def _gamma_ratio(m: Any, a: Any, b: Any) -> Any:
+def gamma_ratio(m: Any, a: Any, b: Any) -> Any:
     """Return log(Gamma(a + b) / Gamma(a)) for b <= 10, with all digits for small b too.
 
     By recurrence to z = a + 10 and Stirling's formula there, both without differences.
@@ -56,7 +56,8 @@ def _gamma_ratio(m: Any, a: Any, b: Any) -> Any:
         sums = v * v * sums + power * (u + v)  # (v^k - u^k) / (v - u) for k = 3, 5, ...
         power = power * (u * u)
         total = total + c * sums
-    stirling = (z - 0.5) * m.log1p(b * u) + b * (m.log(z + b) - 1.0) - b * u * v * total
+    first = m.where(b * u < 1e-17, b, (z - 0.5) * m.log1p(b * u))  # 1 / z may be denormal
+    stirling = first + b * (m.log(z + b) - 1.0) - b * u * v * total
     return stirling - m.log1p(excess / product)
 
 
@@ -174,7 +175,7 @@ def betainc(m: Any, a: Any, b: Any, x: Any) -> Any:
     lower = _fraction(m, m.where(others, u, 1.0), m.where(others, v, 1.0),
                       m.where(others, w, 0.0), m.where(others, z, 1.0))  # fmt: skip
     greater, lesser = m.maximum(a0, b0), m.minimum(m.minimum(a0, b0), 10.0)
-    ratio = _gamma_ratio(m, m.where(near_one, a0, greater), m.where(near_one, b0, lesser))
+    ratio = gamma_ratio(m, m.where(near_one, a0, greater), m.where(near_one, b0, lesser))
     small = _near_one(m, a0, b0, y0, ratio, near_one)
     value = m.minimum(_density(m, u, v, w, z, ratio) * m.where(large, tails, lower), 1.0)
     is_lower = m.where(large, y0 * a0 - x0 * b0, m.where(swap, -1.0, 1.0)) >= 0.0
@@ -193,7 +194,7 @@ def betainc_grad_x(m: Any, a: Any, b: Any, x: Any) -> Any:
     """Return dI/dx = x^(a-1) (1-x)^(b-1) / B(a, b)."""
     inside, a0, b0, x0 = _inside(m, a, b, x)
     y0 = 1.0 - x0
-    ratio = _gamma_ratio(m, m.maximum(a0, b0), m.minimum(m.minimum(a0, b0), 10.0))
+    ratio = gamma_ratio(m, m.maximum(a0, b0), m.minimum(m.minimum(a0, b0), 10.0))
     value = m.where(inside, _density(m, a0, b0, x0, y0, ratio) / x0 / y0, math.nan)
     finite = (a > 0.0) & (b > 0.0) & (a < math.inf) & (b < math.inf)
     at_zero = m.where(a < 1.0, math.inf, m.where(a == 1.0, b, 0.0))

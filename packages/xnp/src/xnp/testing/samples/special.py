@@ -43,11 +43,34 @@ _POINTS = {
     "bessel_i1": [0.0, 0.3, 1.0, -2.0, 7.9, 8.1, -50.0, np.nan],
     "bessel_i0e": [0.0, 0.3, 1.0, -2.0, 7.9, 8.1, -50.0, np.nan],
     "bessel_i1e": [0.0, 0.3, 1.0, -2.0, 7.9, 8.1, -50.0, np.nan],
+    "erfcx": [0.0, 1e-3, -0.5, 0.99, 1.01, -2.5, 4.0, 60.0, np.inf, -np.inf, np.nan],
+    "ndtr": [0.0, 1e-3, -0.5, 0.99, 1.01, -2.5, 4.0, -6.0, np.inf, -np.inf, np.nan],
+    "log_ndtr": [0.0, 1e-3, -0.5, 0.99, 1.01, -2.5, 4.0, -60.0, np.inf, -np.inf, np.nan],
+    "ndtri": [0.5, 1e-3, 0.09, 0.11, 0.99, 0.0, 1.0, 1.5, -0.5, np.nan],
+    "logit": [0.5, 1e-3, 0.25, 0.75, 0.99, 0.0, 1.0, 1.5, -0.5, np.nan],
+    "dawsn": [0.0, 1e-3, -0.5, 0.39, 0.41, -2.5, 15.9, 16.1, np.inf, -np.inf, np.nan],
+    "gamma": [0.0, -0.0, 0.3, 1.0, 2.0, -0.5, -2.3, 7.7, 33.0, -3.0, np.inf, -np.inf, np.nan],
+    "expi": [0.0, 0.3725, 0.5, -0.5, -2.5, 4.0, 39.9, 40.1, np.inf, -np.inf, np.nan],
+    "spence": [0.0, 0.25, 0.5, 1.0, 1.001, 2.5, 40.0, -1.0, np.inf, np.nan],
+    "sine_integral": [0.0, 1e-3, -0.5, 3.4, 3.6, -40.0, np.inf, -np.inf, np.nan],
+    "cosine_integral": [0.0, 1e-3, -0.5, 3.4, 3.6, 40.0, np.inf, np.nan],
+    "fresnel_sine": [0.0, 1e-3, -0.5, 1.5, 1.7, -40.0, np.inf, -np.inf, np.nan],
+    "fresnel_cosine": [0.0, 1e-3, -0.5, 1.5, 1.7, -40.0, np.inf, -np.inf, np.nan],
 }
+
+
+def _within_zero_and_one(x: Any) -> Any:
+    return 0.5 + 0.4 * np.tanh(x)
+
+
 _DOMAINS = {
     "erf": lambda x: x, "erfc": lambda x: x, "erf_inv": _within_one, "lgamma": _positive,
     "digamma": _positive, "bessel_i0": _positive, "bessel_i1": _positive,
-    "bessel_i0e": _positive, "bessel_i1e": _positive,
+    "bessel_i0e": _positive, "bessel_i1e": _positive, "gamma": _positive, "expi": _positive,
+    "spence": _positive, "cosine_integral": _positive, "ndtri": _within_zero_and_one,
+    "logit": _within_zero_and_one,
+    **dict.fromkeys(("erfcx", "ndtr", "log_ndtr", "dawsn", "sine_integral", "fresnel_sine",
+                     "fresnel_cosine"), lambda x: x),
 }  # fmt: skip
 
 
@@ -80,6 +103,13 @@ _BETA = [(1.0, 2.0, 0.3), (0.5, 0.5, 0.9), (12.0, 15.0, 0.4), (3.0, 0.7, 0.05)]
 _BETA_EDGES = [(1.0, 2.0, 0.0), (1.0, 2.0, 1.0), (1.0, 2.0, 1.5), (-1.0, 2.0, 0.5),
                (1.0, 1.0, np.nan)]  # fmt: skip
 
+_PAIRS = [(1.0, 2.0), (0.5, 0.25), (3.0, 7.5), (12.0, 15.0), (0.1, 3.0)]
+_PAIR_EDGES = [(0.0, 1.0), (0.0, 0.0), (1.0, 0.0), (2.0, np.inf), (np.nan, 1.0), (0.0, np.nan)]
+_ORDERS = [(1.0, 0.5), (2.0, 0.25), (5.0, 1.5), (3.0, 12.0), (1.0, 2.0)]
+_ORDER_EDGES = [(0.0, 0.5), (1.0, 0.0), (2.0, 0.0), (0.5, 1.0), (1.0, np.inf), (1.0, -1.0)]
+_CONFLUENT = [(1.0, 2.0, 0.5), (0.5, 1.5, -0.75), (2.0, 3.0, 4.0), (1.5, 4.0, -3.0)]
+_GAUSSIAN = [(1.0, 2.0, 3.0, 0.5), (0.5, 0.5, 1.5, -0.75), (1.0, 0.25, 2.0, 0.8)]
+
 TABLE: dict[str, list[Sample]] = {
     **{name: _one_operand(name) for name in _POINTS},
     "polygamma": _many_operands(
@@ -88,6 +118,18 @@ TABLE: dict[str, list[Sample]] = {
     "zeta": _many_operands(
         [(2.0, 1.0), (1.0, 2.0), (0.5, 1.0), (4.0, 0.5), (2.0, np.nan)],
         [(2.0, 1.5), (3.5, 0.75), (2.5, 8.0)], (1,)),
+    "beta": _many_operands([*_PAIRS, *_PAIR_EDGES], _PAIRS, (0, 1)),
+    "betaln": _many_operands([*_PAIRS, *_PAIR_EDGES], _PAIRS, (0, 1)),
+    "poch": _many_operands([*_PAIRS, (-3.0, 2.0), (-2.5, 1.5), (0.0, 0.0)], _PAIRS, (0, 1)),
+    "xlogy": _many_operands([*_PAIRS, *_PAIR_EDGES], _PAIRS, (0, 1)),
+    "xlog1py": _many_operands([*_PAIRS, *_PAIR_EDGES], _PAIRS, (0, 1)),
+    "expn": _many_operands([*_ORDERS, *_ORDER_EDGES], _ORDERS, (1,)),
+    "owens_t": _many_operands([*_PAIRS, *_PAIR_EDGES, (-1.0, -2.0)], _PAIRS, (0, 1)),
+    "hyp1f1": _many_operands(
+        [*_CONFLUENT, (0.0, 1.0, 2.0), (1.0, 0.0, 0.5), (1.0, 2.0, np.nan)], _CONFLUENT, (2,)),
+    "hyp2f1": _many_operands(
+        [*_GAUSSIAN, (1.0, 1.0, 3.0, 1.0), (1.0, 1.0, 2.0, 1.0), (1.0, 1.0, 2.0, 1.5)], _GAUSSIAN,
+        (3,)),
     "igamma": _many_operands([*_GAMMA, *_GAMMA_EDGES], _GAMMA, (0, 1)),
     "igammac": _many_operands([*_GAMMA, *_GAMMA_EDGES], _GAMMA, (0, 1)),
     "igamma_grad_a": _many_operands([*_GAMMA, *_GAMMA_EDGES], _GAMMA, (1,)),

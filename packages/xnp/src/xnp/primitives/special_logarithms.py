@@ -1,0 +1,82 @@
+"""Logarithms with a limit or a difference of their own: xlogy, xlog1py, logit.
+
+    xlogy(x, y) = x log(y), 0 where x = 0;   logit(p) = log(p / (1 - p))
+
+The derivative of xlogy in y is x / y, 0 where x = 0; in x it is log(y) everywhere, so that
+entropies have their infinite slopes at 0. logit is log(1 + s) - log(1 - s) with s = 2 p - 1 near
+1/2, where the quotient would be near 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from xnp.primitives import costs
+from xnp.primitives.shorthand import bind, div, filled, mul, scalar_like, selected, sub
+from xnp.primitives.table import FLOATING, INEXACT, binary, unary
+from xnp.primitives.written_once import numpy_rule, stablehlo_rule
+from xprim.contracts import Builder
+
+
+def _product_numpy(log: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+    def rule(x: Any, y: Any) -> Any:
+        zero = (x == 0) & (y == y)
+        return np.where(zero, np.zeros((), x.dtype), x * log(np.where(zero, 1, y).astype(y.dtype)))
+
+    return rule
+
+
+def _product_stablehlo(log: str) -> Callable[..., Any]:
+    def product(x: Any, y: Any) -> list[Any]:
+        zero = bind("and", bind("eq", x, scalar_like(x, 0)), bind("eq", y, y))
+        value = mul(x, bind(log, selected(zero, filled(y.aval.shape, 1, y.aval.dtype), y)))
+        return [selected(zero, filled(value.aval.shape, 0, value.aval.dtype), value)]
+
+    def stablehlo_rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+        (out,) = avals_out
+        names = [b.broadcast(name, aval, out.shape)
+                 for name, aval in zip(operands, avals_in, strict=True)]  # fmt: skip
+        wide = [aval.update(shape=out.shape) for aval in avals_in]
+        return b.traced(product, names, wide, key=f"product with {log}")
+
+    return stablehlo_rule
+
+
+def _quotient(x: Any, y: Any) -> Any:
+    """Return x / y, 0 where x = 0."""
+    zero = bind("eq", x, scalar_like(x, 0))
+    if not zero.aval.shape and y.aval.shape:
+        zero = bind("broadcast_in_dim", zero, shape=y.aval.shape, broadcast_dimensions=())
+    value = div(x, y)
+    return selected(zero, filled(value.aval.shape, 0, value.aval.dtype), value)
+
+
+def logit(m: Any, p: Any) -> Any:
+    """Return log(p / (1 - p)); infinite at 0 and 1, NaN outside."""
+    s = 2.0 * p - 1.0
+    near = m.abs(s) < 0.5
+    centre = m.where(near, s, 0.0)
+    return m.where(near, m.log1p(centre) - m.log1p(-centre), m.log(p) - m.log1p(-p))
+
+
+xlogy_p = binary(
+    "xlogy", INEXACT, numpy=_product_numpy(np.log), stablehlo=_product_stablehlo("log"),
+    jvp=(lambda x_dot, z, x, y: mul(x_dot, bind("log", y)),
+         lambda y_dot, z, x, y: mul(y_dot, _quotient(x, y))),
+    cost=costs.special,
+)  # fmt: skip
+
+xlog1py_p = binary(
+    "xlog1py", INEXACT, numpy=_product_numpy(np.log1p), stablehlo=_product_stablehlo("log1p"),
+    jvp=(lambda x_dot, z, x, y: mul(x_dot, bind("log1p", y)),
+         lambda y_dot, z, x, y: mul(y_dot, _quotient(x, bind("add", y, scalar_like(y, 1))))),
+    cost=costs.special,
+)  # fmt: skip
+
+logit_p = unary(
+    "logit", FLOATING, numpy=numpy_rule(logit), stablehlo=stablehlo_rule(logit),
+    jvp=lambda x_dot, y, x: div(x_dot, mul(x, sub(scalar_like(x, 1), x))), cost=costs.special,
+)  # fmt: skip

@@ -1,0 +1,209 @@
+"""The normal distribution and kin: erfcx, ndtr, log_ndtr, ndtri, dawsn.
+
+    erfcx(x) = exp(x^2) erfc(x),     ndtr(x) = erfc(-x / sqrt(2)) / 2,     ndtri(ndtr(x)) = x,
+    dawsn(x) = exp(-x^2) int_0^x exp(t^2) dt
+
+All tails go through erfcx, which neither overflows nor underflows there, and powers e^(x^2) through
+a square of few bits, since x^2 rounded would lose digits. ndtri takes Halley's steps on the
+logarithm in the tails and on erf in the centre. dawsn is Rybicki's sum of Gauss functions
+("Dawson's integral and the sampling theorem", Computers in Physics 3, 1989).
+
+Neighbours: `special_error` has erf and erfc, whose series these use.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xnp.primitives import costs
+from xnp.primitives.chebyshev import ERF_SMALL, ERFC_LARGE
+from xnp.primitives.shorthand import add, bind, div, mul, neg, scalar_like, scaled, selected, sub
+from xnp.primitives.table import FLOATING, unary
+from xnp.primitives.written_once import numpy_rule, stablehlo_rule
+
+_ROOT_HALF = math.sqrt(0.5)
+_ROOT_2_BY_PI = math.sqrt(2 / math.pi)
+_SLOPE = 2 / math.sqrt(math.pi)  # of erf at 0
+
+
+def _exp_square(m: Any, x: Any, sign: float) -> Any:
+    """Return exp(sign x^2) by x^2 = c^2 + (x - c)(x + c), with c of few bits."""
+    size = m.minimum(m.abs(x), 1e3)
+    c = m.floor(size * 1024.0 + 0.5) * (1 / 1024)
+    return m.exp(sign * c * c) * m.exp(sign * (size - c) * (size + c))
+
+
+def _erf_small(m: Any, x: Any) -> Any:
+    """Return erf(x) for |x| <= 1."""
+    return x * m.chebyshev(2.0 * x * x - 1.0, ERF_SMALL)
+
+
+def _erfcx_positive(m: Any, x: Any) -> Any:
+    """Return exp(x^2) erfc(x) for x >= 0."""
+    far = m.maximum(x, 1.0)
+    s = (1.0 - 3.0 / far) / (1.0 + 3.0 / far)
+    outer = m.chebyshev((s + 0.5) * (4.0 / 3.0) - 1.0, ERFC_LARGE) / far
+    near = m.minimum(x, 1.0)
+    return m.where(x < 1.0, m.exp(near * near) * (1.0 - _erf_small(m, near)), outer)
+
+
+def erfcx(m: Any, x: Any) -> Any:
+    """Return exp(x^2) erfc(x)."""
+    value = _erfcx_positive(m, m.abs(x))
+    return m.where(x < 0.0, 2.0 * _exp_square(m, x, 1.0) - value, value)
+
+
+def normal_tail(m: Any, x: Any) -> Any:
+    """Return ndtr(-x) for x >= 0."""
+    # exp(-x^2 / 2) as the root of a square, without that of the root of 1/2
+    size = m.minimum(x, 1e3)
+    c = m.floor(size * 1024.0 + 0.5) * (1 / 1024)
+    gauss = m.exp(-0.5 * c * c) * m.exp(-0.5 * (size - c) * (size + c))
+    return 0.5 * gauss * _erfcx_positive(m, x * _ROOT_HALF)
+
+
+def ndtr(m: Any, x: Any) -> Any:
+    """Return the distribution function of the standard normal distribution."""
+    tail = normal_tail(m, m.abs(x))
+    return m.where(x > 0.0, 1.0 - tail, tail)
+
+
+def log_ndtr(m: Any, x: Any) -> Any:
+    """Return log(ndtr(x)), which is near -x^2 / 2 for negative x."""
+    size = m.abs(x)
+    above = m.log1p(-normal_tail(m, size))
+    below = m.log(0.5 * _erfcx_positive(m, size * _ROOT_HALF)) - 0.5 * size * size
+    below = m.where(size == math.inf, -math.inf, below)
+    return m.where(x > 0.0, above, below)
+
+
+def ndtri(m: Any, p: Any) -> Any:
+    """Return x with ndtr(x) = p; infinite at 0 and 1, NaN outside."""
+    upper = p > 0.5
+    q = m.where(upper, 1.0 - p, p)
+    inside = q > 0.0
+    q = m.where(inside, q, 0.25)
+    y = m.where(q < 0.1, _ndtri_tail(m, m.minimum(q, 0.2)), _ndtri_centre(m, q))
+    y = m.where(upper, -y, y)
+    y = m.where(inside, y, math.nan)
+    return m.where(p == 0.0, -math.inf, m.where(p == 1.0, math.inf, y))
+
+
+def _ndtri_centre(m: Any, q: Any) -> Any:
+    """Return ndtri(q) for 0.1 <= q <= 1/2, by Halley's method on erf."""
+    target = q - 0.5
+    z = m.maximum(2.0 * target, -0.85)
+    y = 0.886 * z * (1.0 + 0.26 * z * z * (1.0 + 0.6 * z * z))  # erf_inv to two digits
+    for _ in range(4):
+        y = m.maximum(m.minimum(y, 0.0), -0.98)
+        step = (_erf_small(m, y) - 2.0 * target) / (_SLOPE * m.exp(-y * y))
+        y = y - step / (1.0 + y * step)
+    return y * math.sqrt(2)
+
+
+def _ndtri_tail(m: Any, q: Any) -> Any:
+    """Return ndtri(q) for q <= 0.2 by Halley's method on the logarithm; h is its slope."""
+    log = m.log(q)
+    size = m.sqrt(-2.0 * log)
+    y = size - (m.log(size) + 0.919) / size  # ndtr(-y) is near exp(-y^2/2) / (y sqrt(2 pi))
+    for _ in range(4):
+        y = m.maximum(y, 0.0)
+        scale = _erfcx_positive(m, y * _ROOT_HALF)
+        h = _ROOT_2_BY_PI / scale
+        step = (m.log(0.5 * scale) - 0.5 * y * y - log) / -h
+        y = y - step / (1.0 + 0.5 * (h - y) * step)
+    return -y
+
+
+# --- Dawson's integral ----------------------------------------------------------------------------
+
+_WIDTH = 0.2  # h of Rybicki's sum: its error is exp(-(pi / 2h)^2), 1e-27
+_HALF_COUNT = 16  # terms on each side: they go down to exp(-(31 h)^2), 2e-17
+_FAR = 16.0
+_SERIES = tuple([(-2.0) ** k / math.prod(range(2 * k + 1, 0, -2)) for k in range(12)])
+_ASYMPTOTIC = tuple([math.prod(range(2 * k - 1, 0, -2)) / 2 ** (k + 1) for k in range(9)])
+
+
+def _polynomial(x: Any, coefficients: tuple[float, ...]) -> Any:
+    result = coefficients[-1] + 0.0 * x
+    for c in coefficients[-2::-1]:
+        result = result * x + c
+    return result
+
+
+def dawsn(m: Any, x: Any) -> Any:
+    """Return Dawson's integral: by its power series, Rybicki's sum, and 1/(2x) + 1/(4x^3) + ..."""
+    size = m.abs(x)
+    near = m.minimum(size, 0.4)
+    series = near * _polynomial(near * near, _SERIES)
+    far = m.maximum(size, _FAR)
+    inverse = 1.0 / far
+    outer = inverse * _polynomial(inverse * inverse, _ASYMPTOTIC)
+    middle = m.minimum(size, _FAR)
+    even = 2.0 * m.floor(middle * (0.5 / _WIDTH) + 0.5)
+    offset = middle - even * _WIDTH
+    total = 0.0 * size
+    for k in range(_HALF_COUNT):
+        n = float(2 * k + 1)
+        a, b = offset - n * _WIDTH, offset + n * _WIDTH
+        total = total + m.exp(-a * a) / (even + n) + m.exp(-b * b) / (even - n)
+    total = total * (1 / math.sqrt(math.pi))
+    value = m.where(size < 0.4, series, m.where(size > _FAR, outer, total))
+    return m.where(x < 0.0, -value, value)
+
+
+def _dawsn_slope(y: Any, x: Any) -> Any:
+    """Return 1 - 2 x y, far out by its asymptotic series -1/(2x^2) - 3/(4x^4) - ..."""
+    far = bind("gt", bind("abs", x), scalar_like(x, _FAR))
+    inverse = div(scalar_like(x, 1), selected(far, x, scalar_like(x, 1)))
+    z = mul(inverse, inverse)
+    total = scalar_like(x, (2 * 5 + 1) * _ASYMPTOTIC[5])
+    for k in range(4, -1, -1):
+        total = add(mul(total, z), scalar_like(x, (2 * k + 1) * _ASYMPTOTIC[k]))
+    return selected(far, neg(mul(z, total)), sub(scalar_like(x, 1), scaled(mul(x, y), 2)))
+
+
+# --- primitives -----------------------------------------------------------------------------------
+
+
+def normal_density(x: Any) -> Any:
+    """Return exp(-x^2/2) / sqrt(2 pi); beyond 40, where x^2 might be infinite, 0."""
+    far = bind("gt", bind("abs", x), scalar_like(x, 40))
+    x = selected(far, scalar_like(x, 0), x)
+    density = scaled(bind("exp", scaled(mul(x, x), -0.5)), 1 / math.sqrt(2 * math.pi))
+    return selected(far, scalar_like(x, 0), density)
+
+
+erfcx_p = unary(
+    "erfcx", FLOATING, numpy=numpy_rule(erfcx), stablehlo=stablehlo_rule(erfcx),
+    # d/dx e^(x^2) erfc(x) = 2 x y - 2/sqrt(pi)
+    jvp=lambda x_dot, y, x: mul(x_dot, sub(scaled(mul(x, y), 2), scalar_like(x, _SLOPE))),
+    cost=costs.special,
+)  # fmt: skip
+
+ndtr_p = unary(
+    "ndtr", FLOATING, numpy=numpy_rule(ndtr), stablehlo=stablehlo_rule(ndtr),
+    jvp=lambda x_dot, y, x: mul(x_dot, normal_density(x)), cost=costs.special,
+)  # fmt: skip
+
+log_ndtr_p = unary(
+    "log_ndtr", FLOATING, numpy=numpy_rule(log_ndtr), stablehlo=stablehlo_rule(log_ndtr),
+    # d log(ndtr(x)) / dx = density / ndtr = sqrt(2/pi) / erfcx(-x/sqrt(2))
+    jvp=lambda x_dot, y, x: mul(
+        x_dot, div(scalar_like(x, _ROOT_2_BY_PI), bind("erfcx", scaled(x, -_ROOT_HALF)))),
+    cost=costs.special,
+)  # fmt: skip
+
+ndtri_p = unary(
+    "ndtri", FLOATING, numpy=numpy_rule(ndtri), stablehlo=stablehlo_rule(ndtri),
+    # the slope of an inverse: one by the density at y
+    jvp=lambda x_dot, y, x: mul(
+        x_dot, scaled(bind("exp", scaled(mul(y, y), 0.5)), math.sqrt(2 * math.pi))),
+    cost=costs.special,
+)  # fmt: skip
+
+dawsn_p = unary(
+    "dawsn", FLOATING, numpy=numpy_rule(dawsn), stablehlo=stablehlo_rule(dawsn),
+    jvp=lambda x_dot, y, x: mul(x_dot, _dawsn_slope(y, x)), cost=costs.special,
+)  # fmt: skip

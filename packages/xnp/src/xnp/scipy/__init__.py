@@ -1,0 +1,14 @@
+"""SciPy's functions on arrays, to evaluate, differentiate, batch and compile: `xnp.scipy`.
+
+    import xnp.scipy.special as special
+
+    special.logsumexp(x), special.ndtr(x), ...
+
+Each module is imported when it is asked for. What needs derivatives to do its work (minimisation,
+differential equations) is in `xad`; `xstack.scipy` shows both.
+"""
+
+from xtree.namespaces import namespace
+
+with namespace(globals()):
+    from xnp.scipy import special as special

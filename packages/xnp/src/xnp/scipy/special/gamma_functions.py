@@ -1,0 +1,205 @@
+"""The gamma function and what is made of it: beta, binomials, incomplete integrals, zeta.
+
+Neighbours: `xnp.primitives.special_gamma`, `special_products`, `special_incomplete` and
+`special_beta` have the formulas.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import xnp.numpy as xn
+from xnp.numpy.promoting import bind, inexact
+from xnp.scipy.elementwise import applied
+from xprim import Array, dtypes
+from xprim.static_sizes import static_int
+
+__all__ = [
+    "beta", "betainc", "betaln", "comb", "digamma", "factorial", "gamma", "gammainc", "gammaincc",
+    "gammaln", "gammasgn", "loggamma", "multigammaln", "poch", "polygamma", "zeta",
+]  # fmt: skip
+
+
+def gamma(x: Any) -> Array:
+    """Return Gamma(x) = int_0^inf t^(x-1) e^-t dt, continued to negative x.
+
+    It is infinite at 0, of the sign of the zero, and NaN at -1, -2, ...
+
+    Example:
+      >>> float(gamma(5.0))
+      24.0
+
+    Source: DLMF 5.2.1.
+    """
+    return applied("gamma", "gamma", x)
+
+
+def gammaln(x: Any) -> Array:
+    """Return log |Gamma(x)|; infinite at 0, -1, -2, ..."""
+    return applied("lgamma", "gammaln", x)
+
+
+def loggamma(x: Any) -> Array:
+    """Return the principal branch of log Gamma(x), for real or complex x.
+
+    Real operands below 0 give NaN: there the branch is complex. Complex ones are computed by
+    Stirling's series (DLMF 5.11.1) after recurrence, with a cut along the negative real axis.
+    """
+    (x,) = inexact("loggamma", x)
+    if dtypes.is_complex(x.aval.dtype):
+        return _complex_loggamma(x)
+    result: Array = xn.where(x < 0, math.nan, bind("lgamma", x))
+    return result
+
+
+# B_2k / (2k (2k - 1))
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
+
+
+def _complex_loggamma(z: Array) -> Array:
+    """Return log Gamma by recurrence to Re z > 9; for Re z < 0 by reflection (DLMF 5.5.3)."""
+    low = z.real < 0
+    y = xn.where(low, 1 - z, z)
+    shift: Any = 0
+    for k in range(9):
+        shift = shift + xn.log(y + k)  # no product: its logarithm might be of another branch
+    w = y + 9
+    square, series = 1 / (w * w), _STIRLING[-1] + 0 * w
+    for c in _STIRLING[-2::-1]:
+        series = series * square + c
+    value = (w - 0.5) * xn.log(w) - w + 0.5 * math.log(2 * math.pi) + series / w - shift
+    # log(pi / sin(pi z)), its branch continuous in each half plane (Hare, 1997)
+    upper = z.imag >= 0
+    phase = xn.where(upper, 1j, -1j).astype(z.dtype) * math.pi
+    s = xn.where(low, z, 0.25)
+    reflected = math.log(2 * math.pi) + phase * (s - 0.5) - xn.log1p(-xn.exp(2 * phase * s)) - value
+    result: Array = xn.where(low, reflected, value)
+    return result
+
+
+def gammasgn(x: Any) -> Array:
+    """Return the sign of Gamma(x): 1 or -1; at 0 that of the zero, at -1, -2, ... NaN."""
+    (x,) = inexact("gammasgn", x)
+    whole = xn.floor(x)
+    odd = xn.floor(whole * 0.5) * 2 != whole
+    sign = xn.where((x < 0) & odd, -1.0, xn.where(x == 0, xn.copysign(xn.ones_like(x), x), 1.0))
+    undefined = xn.isnan(x) | ((x < 0) & (whole == x))
+    result: Array = xn.where(undefined, math.nan, sign).astype(x.dtype)
+    return result
+
+
+def digamma(x: Any) -> Array:
+    """Return the derivative of gammaln; NaN at -1, -2, ..., infinite at 0."""
+    return applied("digamma", "digamma", x)
+
+
+def polygamma(n: Any, x: Any) -> Array:
+    """Return the n-th derivative of digamma at x, for whole n >= 0. Differentiable in x."""
+    return applied("polygamma", "polygamma", n, x)
+
+
+def zeta(x: Any, q: Any = None) -> Array:
+    """Return the Hurwitz zeta function sum_{k >= 0} (k + q)^-x for x > 1.
+
+    Args:
+      x: the exponent; NaN where it is less than 1, infinite where it is 1.
+      q: the offset; None for 1, which gives Riemann's zeta function for x >= 1.
+
+    Differentiable in: q.
+    """
+    return applied("zeta", "zeta", x, 1 if q is None else q)
+
+
+def beta(a: Any, b: Any) -> Array:
+    """Return B(a, b) = Gamma(a) Gamma(b) / Gamma(a + b)."""
+    return applied("beta", "beta", a, b)
+
+
+def betaln(a: Any, b: Any) -> Array:
+    """Return log |B(a, b)|, also where a or b is large."""
+    return applied("betaln", "betaln", a, b)
+
+
+def gammainc(a: Any, x: Any) -> Array:
+    """Return the regularized lower incomplete gamma function P(a, x), for a > 0 and x >= 0."""
+    return applied("igamma", "gammainc", a, x)
+
+
+def gammaincc(a: Any, x: Any) -> Array:
+    """Return the regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x)."""
+    return applied("igammac", "gammaincc", a, x)
+
+
+def betainc(a: Any, b: Any, x: Any) -> Array:
+    """Return the regularized incomplete beta function I_x(a, b). Differentiable in x."""
+    return applied("regularized_incomplete_beta", "betainc", a, b, x)
+
+
+def factorial(n: Any, exact: bool = False) -> Array:
+    """Return n! = Gamma(n + 1) as a float; 0 for n < 0.
+
+    Args:
+      n: numbers, whole or not.
+      exact: must be False: whole numbers of any size are no elements of arrays.
+    """
+    if exact:
+        raise ValueError(
+            "factorial: exact=True has no arrays."
+            "\n  got       exact=True"
+            "\n  expected  exact=False, a float result"
+            "\n  hint      math.factorial gives whole numbers of any size"
+        )
+    (n,) = inexact("factorial", n)
+    result: Array = xn.where(n < 0, 0, bind("gamma", xn.where(n < 0, 0, n) + 1)).astype(n.dtype)
+    return result
+
+
+def poch(z: Any, m: Any) -> Array:
+    """Return Pochhammer's symbol (z)_m = Gamma(z + m) / Gamma(z), the rising factorial."""
+    return applied("poch", "poch", z, m)
+
+
+def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
+    """Return the number of ways to take k of N things, as a float.
+
+    Args:
+      N: the number of things.
+      k: how many are taken; the result is 0 for k < 0, k > N and N < 0.
+      repetition: whether a thing may be taken more than once.
+
+    Returns:
+      N! / (k! (N - k)!), exact for whole operands where the dtype has the number.
+    """
+    n, k = inexact("comb", N, k)
+    if repetition:
+        return xn.where((n == 0) & (k == 0), 1, comb(n + k - 1, k)).astype(n.dtype)  # type: ignore[no-any-return]
+    n, k = xn.broadcast_arrays(n, k)
+    valid = (n >= 0) & (k >= 0) & (k <= n)
+    n, k = xn.where(valid, n, 1), xn.where(valid, k, 0)
+    value = 1 / ((n + 1) * beta(n - k + 1, k + 1))
+    # rounding is no step of the derivative
+    whole = (xn.floor(n) == n) & (xn.floor(k) == k)
+    rest = bind("stop_gradient", xn.where(whole, xn.rint(value) - value, 0).astype(value.dtype))
+    return _or_zero(valid, value + rest)
+
+
+def _or_zero(mask: Any, x: Any) -> Array:
+    result: Array = xn.where(mask, x, 0)
+    return result
+
+
+def multigammaln(a: Any, d: Any) -> Array:
+    """Return the logarithm of the multivariate gamma function of dimension d.
+
+        log Gamma_d(a) = d (d - 1) / 4 log(pi) + sum_{j < d} log Gamma(a - j / 2)
+
+    Args:
+      a: numbers above (d - 1) / 2.
+      d: a Python int.
+    """
+    size = static_int(d, "multigammaln", "d")
+    (a,) = inexact("multigammaln", a)
+    halves = xn.arange(size, dtype=a.dtype) / 2
+    total = xn.sum(bind("lgamma", xn.expand_dims(a, -1) - halves), axis=-1)
+    return total + size * (size - 1) / 4 * math.log(math.pi)

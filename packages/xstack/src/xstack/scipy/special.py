@@ -1,0 +1,6 @@
+"""Special functions."""
+
+from xtree.namespaces import namespace
+
+with namespace(globals()):
+    from xnp.scipy.special import *  # noqa: F403 - the whole public namespace

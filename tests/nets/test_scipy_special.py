@@ -1,0 +1,317 @@
+"""The net of `scipy.special`: in digits over the domains, at special values, differentiated.
+
+A row of `ROWS` has a function's reference in mpmath and numbers of its domain, ordinary and hard
+ones. Results must be within 4 units in the last place in float32 and 1e-13 in float64, or what
+`LESS` says with its reason, evaluated and compiled. Values at edges are SciPy's; derivatives,
+forward and reverse, are those that mpmath takes of the reference.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xad
+import xjit
+import xnp
+import xnp.scipy.special as special
+from tests.nets.cells import IN_FULL, drawn
+from xprim import config
+
+pytestmark = [pytest.mark.fuzz, pytest.mark.filterwarnings("ignore")]
+
+mp = pytest.importorskip("mpmath").mp
+scipy_special = pytest.importorskip("scipy.special")
+
+COUNT = 30 if IN_FULL else 5
+_random = np.random.default_rng(7)
+Operands = Callable[[int], list[np.ndarray]]
+
+
+def spread(low: float, high: float) -> Callable[[int], np.ndarray]:
+    """Return numbers of each size between powers of ten."""
+    return lambda n: 10.0 ** _random.uniform(low, high, n)
+
+
+def within(low: float, high: float) -> Callable[[int], np.ndarray]:
+    """Return numbers of a range."""
+    return lambda n: _random.uniform(low, high, n)
+
+
+def mixed(*kinds: Callable[[int], np.ndarray]) -> Callable[[int], np.ndarray]:
+    """Return numbers of several kinds."""
+    return lambda n: np.concatenate([kind(n) for kind in kinds])
+
+
+def whole(low: int, high: int) -> Callable[[int], np.ndarray]:
+    """Return whole numbers, below the upper one."""
+    return lambda n: _random.integers(low, high, n).astype(float)
+
+
+def _ndtr(x: Any) -> Any:
+    return mp.erfc(-x / mp.sqrt(2)) / 2
+
+
+def _ndtri(p: Any) -> Any:
+    y = mp.mpf(float(scipy_special.ndtri(float(p))))
+    for _ in range(4):
+        y -= (_ndtr(y) - p) / mp.npdf(y)
+    return y
+
+
+def _owens_t(h: Any, a: Any) -> Any:
+    stops = sorted({min(a, s) for s in (mp.mpf(0), 0.1 / h, 1 / h, 8 / h, mp.mpf(1), a)})
+    integral = mp.quad(lambda x: mp.exp(-h * h * (1 + x * x) / 2) / (1 + x * x), stops)
+    return integral / (2 * mp.pi)
+
+
+def _boxcox(log: Any) -> Any:
+    return lambda x, power: mp.expm1(power * log(x)) / power
+
+
+_TAILS = mixed(within(-37, 5), spread(-5, 1))
+_PAIR = mixed(spread(-5, 3), within(0, 30))
+_UNIT = mixed(within(0, 1), lambda n: 0.5 + 1e-4 * _random.normal(size=n))
+
+# name -> reference in mpmath, numbers for each operand
+ROWS: dict[str, tuple[Callable[..., Any], list[Callable[[int], np.ndarray]]]] = {
+    "beta": (mp.beta, [mixed(spread(-5, 2), within(0, 30))] * 2),
+    "betaln": (lambda a, b: mp.log(mp.beta(a, b)), [_PAIR] * 2),
+    "boxcox": (_boxcox(mp.log), [mixed(spread(-2, 2), within(0.5, 2)), within(-2, 2)]),
+    "boxcox1p": (_boxcox(mp.log1p), [mixed(spread(-5, 2), within(-0.5, 2)), within(-2, 2)]),
+    "comb": (mp.binomial, [whole(12, 40), whole(0, 12)]),
+    "dawsn": (lambda x: mp.sqrt(mp.pi) / 2 * mp.exp(-x * x) * mp.erfi(x),
+              [mixed(spread(-9, 1.5), within(-20, 20))]),
+    "digamma": (mp.digamma, [mixed(spread(-5, 5), within(0, 30))]),
+    "entr": (lambda x: -x * mp.log(x), [spread(-9, 9)]),
+    "erf": (mp.erf, [mixed(spread(-5, 1), within(-4, 4))]),
+    "erfc": (mp.erfc, [mixed(within(-3, 8), spread(-5, 0))]),
+    "erfcinv": (lambda y: -_ndtri(y / 2) / mp.sqrt(2), [mixed(within(0, 2), spread(-30, 0))]),
+    "erfcx": (lambda x: mp.exp(x * x) * mp.erfc(x), [mixed(within(-9, 5), spread(-5, 5))]),
+    "erfinv": (mp.erfinv, [mixed(within(-1, 1), spread(-9, -1))]),
+    "exp1": (mp.e1, [mixed(spread(-9, 1.5), within(0, 40))]),
+    "expi": (mp.ei, [mixed(within(-30, 60), within(0.01, 1), spread(-9, 1.9))]),
+    "expit": (lambda x: 1 / (1 + mp.exp(-x)), [within(-30, 6)]),
+    "expn": (lambda n, x: mp.expint(int(n), x),
+             [whole(0, 12), mixed(spread(-9, 0.3), within(0, 40))]),
+    "factorial": (mp.factorial, [whole(0, 33)]),
+    "fresnel sine": (mp.fresnels, [mixed(spread(-4, 4), within(-6, 6))]),
+    "fresnel cosine": (mp.fresnelc, [mixed(spread(-4, 4), within(-6, 6))]),
+    "gamma": (mp.gamma, [mixed(within(-20, 33), spread(-9, 0))]),
+    "gammaln": (lambda x: mp.log(abs(mp.gamma(x))), [mixed(spread(-5, 5), within(0, 30))]),
+    "hyp1f1": (mp.hyp1f1, [spread(-2, 1.3), spread(-1, 1.3),
+                           mixed(spread(-2, 1.5), within(-50, 0))]),
+    "hyp2f1": (mp.hyp2f1, [spread(-2, 1), spread(-2, 1), spread(-1, 1),
+                           mixed(within(0, 0.99), within(-20, 0))]),
+    "i0": (lambda x: mp.besseli(0, x), [within(-40, 40)]),
+    "i0e": (lambda x: mp.besseli(0, x) * mp.exp(-abs(x)), [mixed(within(-40, 40), spread(-5, 4))]),
+    "i1": (lambda x: mp.besseli(1, x), [within(-40, 40)]),
+    "i1e": (lambda x: mp.besseli(1, x) * mp.exp(-abs(x)), [mixed(within(-40, 40), spread(-5, 4))]),
+    "kl_div": (lambda p, q: p * mp.log(p / q) - p + q, [spread(-3, 0), spread(0.5, 3)]),
+    "log_ndtr": (lambda x: mp.log1p(-_ndtr(-x)) if x > 0 else mp.log(_ndtr(x)), [_TAILS]),
+    "loggamma": (mp.loggamma, [mixed(spread(-5, 5), within(0, 30))]),
+    "logit": (lambda p: mp.log(p / (1 - p)), [_UNIT]),
+    "ndtr": (_ndtr, [_TAILS]),
+    "ndtri": (_ndtri, [mixed(within(0, 1), spread(-36, 0), lambda n: 0.5 + spread(-6, -1)(n))]),
+    "owens_t": (_owens_t, [spread(-3, 0.7), spread(-2, 1)]),
+    "poch": (mp.rf, [mixed(spread(-5, 1), within(0, 9)), mixed(spread(-5, 1), within(0, 9))]),
+    "polygamma": (lambda n, x: mp.polygamma(int(n), x), [whole(0, 6), spread(-2, 2)]),
+    "rel_entr": (lambda p, q: p * mp.log(p / q), [spread(-3, 0), spread(0.5, 3)]),
+    "sici sine": (mp.si, [mixed(spread(-9, 4), within(-30, 30))]),
+    "sici cosine": (mp.ci, [mixed(spread(-9, 2), within(0, 30))]),
+    "spence": (lambda x: mp.polylog(2, 1 - x).real, [mixed(spread(-9, 9), within(0, 3))]),
+    "xlog1py": (lambda x, y: x * mp.log1p(y),
+                [spread(-9, 9), mixed(spread(-9, 9), within(-0.9, 1))]),
+    "xlogy": (lambda x, y: x * mp.log(y), [spread(-9, 9), spread(-9, 9)]),
+    "zeta": (mp.zeta, [within(1.1, 12), spread(-2, 2)]),
+}  # fmt: skip
+
+# Units in the last place of float32, relative error in float64, and why.
+_STEPS = "it is composed of several rounded steps in the dtype of its operands"
+_ROOT = "near its zeros the error is one of the last place of 1"
+_XLA = "the compiler's own operation"
+LESS: dict[str, tuple[float, float, str]] = {
+    "boxcox": (40, 1e-13, _STEPS + ", whose logarithm may be near 0"),
+    "boxcox1p": (40, 1e-13, _STEPS + ", whose logarithm may be near 0"),
+    "comb": (4, 1e-13, _STEPS),
+    "digamma": (8, 1e-13, _ROOT),
+    "erfc": (60, 1e-13, _XLA),
+    "erfinv": (8, 1e-13, _XLA),
+    "i0": (40, 1e-13, "the exponential of x in float32, whose exponent is rounded"),
+    "i1": (40, 1e-13, "the exponential of x in float32, whose exponent is rounded"),
+    "i0e": (8, 1e-13, _XLA),
+    "i1e": (8, 1e-13, _XLA),
+    "kl_div": (16, 1e-13, _STEPS),
+    "rel_entr": (8, 1e-13, _STEPS),
+    "gammaln": (8, 1e-13, _ROOT),
+    "loggamma": (8, 1e-13, _ROOT),
+    "polygamma": (6, 1e-13, "its loops are in float32"),
+    "zeta": (8, 1e-13, "its loops are in float32"),
+}
+
+# What has another net, or no numbers for operands, or a test of its own in the package.
+ELSEWHERE = {
+    **dict.fromkeys(("gammainc", "gammaincc", "betainc"), "tests/nets/test_special_functions.py"),
+    **dict.fromkeys(
+        ("bernoulli", "bessel_jn", "gammasgn", "log_softmax", "logsumexp", "multigammaln",
+         "softmax", "sph_harm_y", "wofz"), "packages/xnp/tests/test_scipy_special.py"),
+}  # fmt: skip
+
+
+def function_of(row: str) -> Callable[..., Any]:
+    """Return the function of a row; of two results, one."""
+    name, _, part = row.partition(" ")
+    function = getattr(special, name)
+    if not part:
+        return function  # type: ignore[no-any-return]
+    return lambda x: function(x)[part == "cosine"]
+
+
+def operands_of(row: str, dtype: str, count: int) -> list[np.ndarray]:
+    """Return numbers that the dtype has."""
+    columns = [kind(count) for kind in ROWS[row][1]]
+    size = max(c.size for c in columns)
+    return [np.resize(c, size).astype(dtype).astype(float) for c in columns]
+
+
+def in_digits(row: str, columns: list[np.ndarray]) -> np.ndarray:
+    """Return a reference at columns of numbers."""
+    with mp.workdps(40):
+        rows = zip(*[c.tolist() for c in columns], strict=True)
+        return np.array([float(ROWS[row][0](*map(mp.mpf, r))) for r in rows])
+
+
+def run(row: str, columns: list[np.ndarray], dtype: str, compiled: bool) -> np.ndarray:
+    """Return what a function gives, as float64."""
+    function = function_of(row)
+    with config.enable_x64(dtype == "float64"):
+        arrays = [xnp.asarray(c.astype(dtype)) for c in columns]
+        result = (xjit.jit(function) if compiled else function)(*arrays)
+        assert result.dtype == dtype
+        return np.asarray(result).astype(float)
+
+
+def test_each_public_function_has_a_row():
+    names = {row.partition(" ")[0] for row in ROWS}
+    assert names | set(ELSEWHERE) == set(special.__all__)
+    assert not names & set(ELSEWHERE)
+
+
+CELLS = list(itertools.product(ROWS, ["float32", "float64"]))
+
+
+@pytest.mark.parametrize(("row", "dtype"), drawn(CELLS, 24))
+def test_all_digits_are_right(row, dtype):
+    columns = operands_of(row, dtype, COUNT)
+    expected = in_digits(row, columns)
+    info = np.finfo(dtype)
+    normal = (np.abs(expected) < info.max) & (np.abs(expected) > info.tiny)
+    assert normal.sum() >= COUNT // 2
+    units, relative, _ = LESS.get(row, (4, 1e-13, ""))
+    size = np.abs(np.where(normal, expected, 1.0))
+    unit = size * relative if dtype == "float64" else (
+        2.0 ** np.floor(np.log2(size)) * float(info.eps) * units)  # fmt: skip
+    for compiled in (False, True):
+        error = np.abs(run(row, columns, dtype, compiled) - expected) / unit
+        wrong = normal & ~(error <= 1)
+        shown = [*[c[wrong][:5] for c in columns], expected[wrong][:5], error[wrong][:5]]
+        print(f"{row} {dtype} {compiled}: {error[normal].max():.3g} of the bound")
+        assert not wrong.any(), np.array(shown).T
+
+
+# --- edges ----------------------------------------------------------------------------------------
+
+_EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 2.0, 40.0, np.inf, -np.inf, np.nan]
+# where SciPy has another value: complex results that are cut, or a limit that it does not take
+_OTHERWISE = {
+    "boxcox": "where x is infinite or below 0", "boxcox1p": "where x is infinite or below -1",
+    "comb": "for N, k that are not whole, SciPy rounds neither", "hyp1f1": "at its poles",
+    "hyp2f1": "at its poles", "polygamma": "it is in the net of the primitives",
+    "zeta": "it is in the net of the primitives", "expn": "its order is whole",
+    "owens_t": "at infinite operands", "poch": "at infinite operands", "betaln": "at its poles",
+    "beta": "at its poles", "factorial": "at -1", "i0": "at infinity", "i1": "at infinity",
+}  # fmt: skip
+EDGE_ROWS = [row for row in ROWS if row not in _OTHERWISE]
+
+
+@pytest.mark.parametrize("row", drawn(EDGE_ROWS, 12))
+def test_edges_have_the_values_of_scipy(row):
+    name, _, part = row.partition(" ")
+    columns = [c.ravel() for c in np.meshgrid(*[_EDGES] * len(ROWS[row][1]))]
+    expected = getattr(scipy_special, name)(*columns)
+    expected = expected[part == "cosine"] if part else expected
+    for compiled in (False, True):
+        found = run(row, columns, "float64", compiled)
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-14, err_msg=row)
+
+
+# --- derivatives ----------------------------------------------------------------------------------
+
+_CONSTANT = {"expn": (0,), "polygamma": (0,), "zeta": (0,), "hyp1f1": (0, 1), "hyp2f1": (0, 1, 2),
+             "comb": (0, 1), "factorial": (0,)}  # fmt: skip
+SLOPES = [(row, i) for row, (_, columns) in ROWS.items() for i in range(len(columns))
+          if i not in _CONSTANT.get(row, ())]  # fmt: skip
+
+
+@pytest.mark.parametrize(("row", "position"), drawn(SLOPES, 24))
+def test_derivatives_are_those_of_the_reference(row, position):
+    columns = [c[:3] for c in operands_of(row, "float64", 1)]
+    reference = ROWS[row][0]
+    expected = []
+    with mp.workdps(50):
+        for values in zip(*[c.tolist() for c in columns], strict=True):
+            values = [mp.mpf(v) for v in values]
+            step = abs(values[position]) * mp.mpf(10) ** -15
+            up, down = ([*values[:position], values[position] + s, *values[position + 1 :]]
+                        for s in (step, -step))  # fmt: skip
+            expected.append(float((reference(*up) - reference(*down)) / (2 * step)))
+    function = function_of(row)
+    with config.enable_x64(True):
+        x = [xnp.asarray(c) for c in columns]
+        held = [*x]
+
+        def of_one(v: Any) -> Any:
+            held[position] = v
+            return function(*held)
+
+        forward = xad.jvp(of_one, [x[position]], [xnp.ones_like(x[position])])[1]
+        reverse = xjit.jit(xad.grad(lambda v: of_one(v).sum()))(x[position])
+    # the difference quotient in 50 digits is right to 1e-15; near zeros of the slope less is
+    for found in (forward, reverse):
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-11, atol=1e-200)
+
+
+@pytest.mark.parametrize(
+    ("function", "x", "slope"),
+    [
+        (lambda x: special.xlogy(x, 2.0), 0.0, np.log(2.0)),
+        (lambda y: special.xlogy(0.0, y), 0.0, 0.0),
+        (lambda y: special.xlog1py(0.0, y), -1.0, 0.0),
+        (special.entr, 0.0, np.inf),
+        (lambda q: special.rel_entr(0.0, q), 0.5, 0.0),
+        (special.log_ndtr, -1e4, 1e4),
+        (special.log_ndtr, -np.inf, np.inf),
+        (special.log_ndtr, 40.0, 0.0),
+        (special.ndtri, 0.0, np.inf),
+        (special.ndtri, 1.0, np.inf),
+        (special.spence, 1.0, -1.0),
+        (lambda m: special.boxcox(3.0, m), 0.0, np.log(3.0) ** 2 / 2),
+        (lambda x: special.sici(x)[0], 0.0, 1.0),
+        (special.dawsn, 1e4, -0.5e-8),
+        (special.expit, 200.0, 0.0),
+    ],
+)
+def test_slopes_at_special_points_are_the_limits(function, x, slope):
+    x = np.float32(x)
+    forward = xad.jvp(function, (x,), (np.float32(1),))[1]
+    np.testing.assert_allclose([forward, xad.grad(function)(x)], [slope] * 2, rtol=1e-6)
+
+
+def test_the_signatures_take_what_scipys_users_write():
+    assert [*inspect.signature(special.logsumexp).parameters][:3] == ["a", "axis", "b"]
+    assert xnp.allclose(special.comb(5, k=2), 10.0)
