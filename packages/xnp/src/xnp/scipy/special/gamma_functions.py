@@ -173,7 +173,8 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
     """
     n, k = inexact("comb", N, k)
     if repetition:
-        return xn.where((n == 0) & (k == 0), 1, comb(n + k - 1, k)).astype(n.dtype)  # type: ignore[no-any-return]
+        repeated = comb(n + k - 1, k)
+        return _choice((n == 0) & (k == 0), xn.ones_like(repeated), repeated)
     n, k = xn.broadcast_arrays(n, k)
     valid = (n >= 0) & (k >= 0) & (k <= n)
     n, k = xn.where(valid, n, 1), xn.where(valid, k, 0)
@@ -181,11 +182,11 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
     # rounding is no step of the derivative
     whole = (xn.floor(n) == n) & (xn.floor(k) == k)
     rest = bind("stop_gradient", xn.where(whole, xn.rint(value) - value, 0).astype(value.dtype))
-    return _or_zero(valid, value + rest)
+    return _choice(valid, value + rest, 0)
 
 
-def _or_zero(mask: Any, x: Any) -> Array:
-    result: Array = xn.where(mask, x, 0)
+def _choice(mask: Any, x: Any, y: Any) -> Array:
+    result: Array = xn.where(mask, x, y)
     return result
 
 
