@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives import costs
-from xnp.primitives.shorthand import add, bind, div, mul, scalar_like, scaled
+from xnp.primitives.formula_backends import numpy_rule, stablehlo_rule
+from xnp.primitives.operations import add, bind, div, mul, scalar_like, scaled
 from xnp.primitives.special_gamma import lgamma, unsupported
 from xnp.primitives.special_normal import normal_density, normal_tail
 from xnp.primitives.special_products import gamma_sign
 from xnp.primitives.table import FLOATING, binary, elementwise_shape, repeated
-from xnp.primitives.written_once import numpy_rule, stablehlo_rule
 from xprim import ELEMENTWISE, Primitive, Zero, primitive_maker, state, undefined
 
 _MOST_TERMS = 2000

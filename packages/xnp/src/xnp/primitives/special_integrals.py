@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives import costs
-from xnp.primitives.shorthand import add, bind, div, mul, neg, scalar_like, scaled, selected, sub
+from xnp.primitives.formula_backends import numpy_rule, stablehlo_rule
+from xnp.primitives.operations import add, bind, div, mul, neg, scalar_like, scaled, selected, sub
 from xnp.primitives.special_gamma import digamma, lgamma, unsupported
 from xnp.primitives.table import FLOATING, binary, unary
-from xnp.primitives.written_once import numpy_rule, stablehlo_rule
 
 _EULER = float(np.euler_gamma)
 _MOST_TERMS = 150

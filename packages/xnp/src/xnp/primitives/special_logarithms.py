@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives import costs
-from xnp.primitives.shorthand import bind, div, filled, mul, scalar_like, selected, sub
+from xnp.primitives.formula_backends import numpy_rule, stablehlo_rule
+from xnp.primitives.operations import bind, div, filled, mul, scalar_like, selected, sub
 from xnp.primitives.table import FLOATING, INEXACT, binary, unary
-from xnp.primitives.written_once import numpy_rule, stablehlo_rule
 from xprim.contracts import Builder
 
 

@@ -18,9 +18,9 @@ from typing import Any
 
 from xnp.primitives import costs
 from xnp.primitives.chebyshev import ERF_SMALL, ERFC_LARGE
-from xnp.primitives.shorthand import add, bind, div, mul, neg, scalar_like, scaled, selected, sub
+from xnp.primitives.formula_backends import numpy_rule, stablehlo_rule
+from xnp.primitives.operations import add, bind, div, mul, neg, scalar_like, scaled, selected, sub
 from xnp.primitives.table import FLOATING, unary
-from xnp.primitives.written_once import numpy_rule, stablehlo_rule
 
 _ROOT_HALF = math.sqrt(0.5)
 _ROOT_2_BY_PI = math.sqrt(2 / math.pi)

@@ -15,12 +15,12 @@ import math
 from typing import Any
 
 from xnp.primitives import costs
-from xnp.primitives.shorthand import add, bind, mul, sub
+from xnp.primitives.formula_backends import numpy_rule, stablehlo_rule
+from xnp.primitives.operations import add, bind, mul, sub
 from xnp.primitives.special_beta import gamma_ratio
 from xnp.primitives.special_densities import HALF_LOG_2PI, stirling_error
 from xnp.primitives.special_gamma import lgamma, lgamma1p
 from xnp.primitives.table import FLOATING, binary, unary
-from xnp.primitives.written_once import numpy_rule, stablehlo_rule
 
 _START = 12.0  # of Stirling's formula
 
