@@ -75,7 +75,7 @@ def test_sums_of_exponentials():
 
 
 def test_binomials_of_whole_numbers_are_exact():
-    n, k = np.meshgrid(np.arange(1, 20), np.arange(20))
+    n, k = np.meshgrid(np.arange(1, 13), np.arange(13))
     for repetition in (False, True):
         expected = scipy_special.comb(n, k, repetition=repetition)
         np.testing.assert_array_equal(special.comb(n, k, repetition=repetition), expected)
