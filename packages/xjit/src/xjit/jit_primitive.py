@@ -13,11 +13,12 @@ from __future__ import annotations
 from typing import Any
 
 from xjit.checks import run_checked
-from xprim import ClosedJaxpr, Primitive
+from xprim import ClosedJaxpr, Primitive, ordered_effects
 from xprim.calls import call_in_place, call_rules
 from xprim.contracts import Builder
 
-# A program of so few equations is written in place: a function of its own would be longer.
+# A program of so few equations is written in place: a function of its own would be longer. So is
+# one with effects in order, since functions pass no order along.
 _SMALL = 3
 
 _SAME_NAME = ("primal", "dce")
@@ -29,7 +30,7 @@ def _numpy(*operands: Any, jaxpr: ClosedJaxpr, name: str, **options: Any) -> Any
 
 def _stablehlo(builder: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
                jaxpr: ClosedJaxpr, name: str, **_options: Any) -> Any:  # fmt: skip
-    if len(jaxpr.eqns) <= _SMALL:
+    if len(jaxpr.eqns) <= _SMALL or ordered_effects(jaxpr.effects):
         return builder.inline(jaxpr, operands)
     return builder.call(jaxpr, operands, name)
 

@@ -187,14 +187,15 @@ def _write_equation(builder: Builder, eqn: Equation, names: dict[Any, str]) -> S
     rule = eqn.primitive.rules.get("stablehlo")
     if rule is None or type(rule) is Undefined:
         raise _missing_rule(eqn)
-    if "effects" in eqn.primitive.rules and not eqn.primitive.call_like:
-        _check_no_order(eqn)
+    before = builder.last_order
     operands = [names[x] if x in names else _literal(builder, x, names) for x in inputs]
     results: Sequence[str] = rule(
         builder, operands, [x.aval for x in inputs], [v.aval for v in outputs], **eqn.params
     )
     if len(results) != len(outputs):
         raise _wrong_results(eqn, len(results))
+    if "effects" in eqn.primitive.rules and builder.last_order is before:
+        _check_no_order(eqn)
     return results
 
 
@@ -239,7 +240,7 @@ def _missing_rule(eqn: Equation) -> MissingRuleError:
 
 
 def _check_no_order(eqn: Equation) -> None:
-    """Raise for an equation whose effects must happen in order: a compiled program has none."""
+    """Raise for an equation whose effects must happen in order, but whose rule made none."""
     ordered = ordered_effects(eqn.effects)
     if ordered:
         where = source.describe(eqn.source)
@@ -248,8 +249,8 @@ def _check_no_order(eqn: Equation) -> None:
             "keep."
             f"\n  got       effects: {effects_text(ordered)}"
             + (f"\n  where     {where}" if where else "")
-            + "\n  hint      run it outside of jit, or declare Effect(name, ordered=False) where "
-            "any order is right"
+            + "\n  hint      run it outside of jit, declare Effect(name, ordered=False) where any "
+            "order is right, or pass builder.order along in its stablehlo rule"
         )
 
 

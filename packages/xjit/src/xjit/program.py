@@ -15,12 +15,21 @@ from typing import Any
 
 import xtree
 from xjit import jaxlib_gateway as gateway
+from xjit.callback_runs import run_and_wait
 from xjit.compile import Options, executable_for
 from xjit.deleted import DeletedBuffer, give_up
 from xjit.lowering import LoweredProgram, lower, warn_of_useless_donations
 from xjit.placement import OneDevice, Placement, common_placement
 from xjit.results import finisher
-from xprim import ClosedJaxpr, ConcreteArray, config, from_stored
+from xprim import (
+    EAGER_ON_HOST,
+    ClosedJaxpr,
+    ConcreteArray,
+    config,
+    eval_closed,
+    from_stored,
+    state,
+)
 
 __all__ = ["DeviceKernel", "Program", "program_of"]
 
@@ -39,13 +48,15 @@ class DeviceKernel:
       avals_out: the abstract values of the results.
     """
 
-    __slots__ = ("__weakref__", "_arg_names", "_bring", "_constants", "_num_arguments",
+    __slots__ = ("__weakref__", "_arg_names", "_bring", "_calls_python", "_closed",
+                 "_constants", "_num_arguments",
                  "donated", "executable", "handlers", "kept", "name", "avals_out", "placement",
                  "start")  # fmt: skip
 
     def __init__(self, program: Program, placement: Placement, lowered: LoweredProgram) -> None:
         self.name = program.name
         self.placement = placement
+        self._closed = program.closed
         self.kept = lowered.kept
         self.donated = lowered.donated
         self.avals_out = placement.avals(program.closed.out_avals)
@@ -54,6 +65,9 @@ class DeviceKernel:
             placement.shardings(len(self.avals_out)), program.name
         )
         self.start: Callable[..., Any] = placement.starter(self.executable, lowered)
+        self._calls_python = bool(lowered.callbacks)
+        if self._calls_python and not lowered.out_avals:
+            self.start = self.executable.start  # its token tells when it is over
         self._arg_names = program.arg_names
         self._num_arguments = len(program.closed.in_avals)
         self._bring = placement.bring(lowered)
@@ -62,13 +76,19 @@ class DeviceKernel:
 
     def call(self, arrays: Sequence[ConcreteArray]) -> list[ConcreteArray]:
         """Start the program and return its results, which may still be in the making."""
+        if state.trace is EAGER_ON_HOST:
+            return self._on_host(arrays)
         kept = self.kept
         if self.donated:
             self._check_passed_once(arrays)
         used = arrays if len(kept) == len(arrays) else [arrays[i] for i in kept]
         buffers, note_results = self._bring(used)
+        operands = [*self._constants, *buffers]
         try:
-            outs = self.start([*self._constants, *buffers]).consume_with_handlers(self.handlers)
+            if self._calls_python:
+                outs = run_and_wait(self.start, operands, self.handlers)
+            else:
+                outs = self.start(operands).consume_with_handlers(self.handlers)
         except gateway.RuntimeFailure as error:
             gateway.fail(self.name, "the program could not be started", error)
         if note_results is not None:
@@ -76,6 +96,16 @@ class DeviceKernel:
         for i in self.donated:
             give_up(arrays[i], DeletedBuffer(f"was donated to {self.name}"))
         return self.placement.results(outs, self.avals_out)
+
+    def _on_host(self, arrays: Sequence[ConcreteArray]) -> list[ConcreteArray]:
+        """Compute the results with NumPy, where a callback asks for them."""
+        if not isinstance(self.placement, OneDevice):
+            raise RuntimeError(
+                f"{self.name}: a callback cannot start a program on several devices, whose threads "
+                "may wait for the callback."
+                "\n  hint      call it outside of the callback"
+            )
+        return eval_closed(self._closed, *arrays)
 
     @property
     def starter(self) -> Callable[[Sequence[Any]], Any]:
@@ -95,7 +125,7 @@ class DeviceKernel:
         It gives up all leaves of a donated argument.
         """
         shardings = self.placement.shardings_of_arguments()
-        if shardings is None:
+        if shardings is None or self._calls_python:  # somebody has to wait for its end
             return None
         out_aval = self.avals_out[0] if out_tree.node_data() is None else None
         return (shardings, self.starter, self.handlers, out_aval,
@@ -216,6 +246,8 @@ class Program:
 
     def call(self, arrays: Sequence[ConcreteArray]) -> list[ConcreteArray]:
         """Start the program and return its results, which may still be in the making."""
+        if state.trace is EAGER_ON_HOST and isinstance(self.placement, OneDevice | None):
+            return eval_closed(self.closed, *arrays)
         return self.kernel_for(arrays).call(arrays)
 
 

@@ -17,7 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from xjit.stablehlo_constants import dense
 from xprim import (
+    ORDER,
     ClosedJaxpr,
     Jaxpr,
     ShapedArray,
@@ -100,7 +102,8 @@ _ITSELF: Any = object()
 class Builder:
     """Collects the operations of one function body; inner functions share a `Module`."""
 
-    __slots__ = ("_broadcasts", "_constants", "_scalars", "captured", "lines", "module", "prelude")
+    __slots__ = ("_broadcasts", "_constants", "_scalars", "captured", "last_order", "lines",
+                 "module", "prelude", "starts_order")  # fmt: skip
 
     def __init__(self, module: Module, captured: dict[int, tuple[str, Any]] | None = None) -> None:
         self.module = module
@@ -111,6 +114,20 @@ class Builder:
         self._constants: dict[Any, str] = {}
         self._broadcasts: dict[Any, str] = {}
         self._scalars: dict[str, np.ndarray[Any, Any]] = {}
+        self.last_order: str | None = None
+        self.starts_order = False
+
+    @property
+    def order(self) -> str:
+        """The name of the value that keeps the order of effects, as the last of them left it."""
+        if self.last_order is None:
+            self.last_order = self.constant(False, ORDER)
+            self.starts_order = True
+        return self.last_order
+
+    @order.setter
+    def order(self, name: str) -> None:
+        self.last_order = name
 
     @property
     def platform(self) -> str:
@@ -179,7 +196,9 @@ class Builder:
         if name is None:
             name = self._constants[key] = self.fresh()
             strong = aval if not aval.weak_type else shaped_array(aval.shape, aval.dtype)
-            self.prelude.append(f"{name} = stablehlo.constant {_dense(host, strong)}")
+            self.prelude.append(
+                f"{name} = stablehlo.constant {dense(host, strong, type_text(strong))}"
+            )
             if host.ndim == 0:
                 self._scalars[name] = host
         return name
@@ -235,6 +254,7 @@ class Builder:
         inner = Builder(self.module, self.captured)
         names = [self.fresh() for _ in avals]
         results = body(inner, names)
+        _check_order_kept(inner)
         args = ", ".join([f"{n}: {type_text(a)}" for n, a in zip(names, avals, strict=True)])
         types = ", ".join([type_text(a) for a in result_avals])
         values = f" {', '.join(results)} : {types}" if results else ""
@@ -304,6 +324,15 @@ def _reducer(name: str, dtype: np.dtype[Any]) -> str:
     )
 
 
+def _check_order_kept(inner: Builder) -> None:
+    """Raise for a region or a function whose effects do not follow those outside of it."""
+    if inner.starts_order:
+        raise TypeError(
+            "lower: a primitive whose programs have side effects does not keep their order."
+            "\n  hint      its stablehlo rule must pass builder.order into the region and out"
+        )
+
+
 class Module:
     """A program under construction: its functions, name counter and platform."""
 
@@ -364,6 +393,8 @@ class Module:
         builder = Builder(self)
         operands = [f"%arg{i}" for i in range(len(closed.in_avals))]
         results = builder.inline(closed, operands)
+        if not public:
+            _check_order_kept(builder)
         captured = [f"{n}: {type_text(c.aval)}" for n, c in builder.captured.values()]
         arguments = [f"{n}: {type_text(a)}" for n, a in zip(operands, closed.in_avals, strict=True)]
         args = ", ".join([*captured, *_with_attributes(arguments, arg_attributes)])
@@ -409,56 +440,3 @@ def bool_array(values: Iterable[bool]) -> str:
     """Return an `array<i1: true, false>` attribute."""
     inside = ", ".join("true" if v else "false" for v in values)
     return f"array<i1: {inside}>" if inside else "array<i1>"
-
-
-def _dense(host: np.ndarray[Any, Any], aval: ShapedArray) -> str:
-    """Return `dense<...> : tensor<...>`: raw bytes in hexadecimal, or one repeated element.
-
-    A boolean is one byte: a string of packed bits is refused, or taken as one repeated element.
-    """
-    if host.size == 0 or aval.size == 0:
-        return f"dense<> : {type_text(aval)}"
-    if host.ndim and host.size > 1 and (host == host.flat[0]).all() and host.dtype.kind in "biu":
-        host = host.reshape(-1)[0]
-    if host.ndim == 0 or host.size == 1:
-        return f"dense<{_element(host.reshape(())[()], aval.dtype)}> : {type_text(aval)}"
-    return f"dense<{_raw(host, aval.dtype)}> : {type_text(aval)}"
-
-
-def _element(value: Any, dtype: np.dtype[Any]) -> str:
-    if dtypes.is_bool(dtype):
-        return "true" if value else "false"
-    if dtypes.is_integer(dtype):
-        return str(int(value))
-    if dtypes.is_complex(dtype):
-        half = np.float32 if dtype.itemsize == 8 else np.float64
-        return f"({_float(half(value.real))}, {_float(half(value.imag))})"
-    return _float(value)
-
-
-def _float(value: Any) -> str:
-    """Return a float exactly: by its bits in hexadecimal, which also covers NaN and infinities."""
-    host = np.asarray(value)
-    short = repr(float(value))
-    if (
-        host.dtype in (np.float32, np.float64)
-        and "e" not in short
-        and short[-1].isdigit()
-        and (len(short) <= 8)
-    ):
-        return short
-    digits = max(1, (dtypes.itemsize_bits(host.dtype) + 3) // 4)
-    bits = int.from_bytes(host.tobytes(), "little")
-    return f"0x{bits:0{digits}X}"
-
-
-def _raw(host: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> str:
-    if dtypes.itemsize_bits(dtype) < 8:
-        return _nested(host, dtype)
-    return f'"0x{np.ascontiguousarray(host).tobytes().hex().upper()}"'
-
-
-def _nested(host: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> str:
-    if host.ndim == 0:
-        return _element(host[()], dtype)
-    return f"[{', '.join(_nested(row, dtype) for row in host)}]"

@@ -17,11 +17,13 @@ from xjit.program import program_of
 from xjit.replicas import Axis, Replicas, replicas, with_axis
 from xnp import lax
 from xprim import (
+    EAGER_ON_HOST,
     ClosedJaxpr,
     Primitive,
     Zero,
     eval_closed,
     extended_axes,
+    state,
     trace_to_jaxpr,
 )
 from xprim.calls import call_rules
@@ -35,6 +37,8 @@ def _shape(*avals: Any, jaxpr: ClosedJaxpr, axis_size: int, out_axes: Any, **_: 
 
 
 def _numpy(*operands: Any, jaxpr: ClosedJaxpr, **params: Any) -> Any:
+    if state.trace is EAGER_ON_HOST:
+        return tuple(on_batch(operands, jaxpr, **params))
     program = program_of(jaxpr, params["name"], placement_of(params), params["donated"])
     return tuple(program.call(operands))
 

@@ -61,11 +61,14 @@ with namespace(globals(), at_once=True):
     )
     from xprim.eager import (
         EAGER as EAGER,
+        EAGER_ON_HOST as EAGER_ON_HOST,
         install_backend as install_backend,
     )
     from xprim.effects import (
+        ORDER as ORDER,
         Effect as Effect,
         effects_text as effects_text,
+        exact_effects as exact_effects,
         ordered_effects as ordered_effects,
     )
     from xprim.jaxpr import (

@@ -39,7 +39,18 @@ Names = Sequence[str]
 
 
 class Builder(Protocol):
-    """Writes the operations of a function, or of a region inside it, as StableHLO text."""
+    """Writes the operations of a function, or of a region inside it, as StableHLO text.
+
+    Attributes:
+      order: the name of the value, of type `xprim.ORDER`, that the ordered effect written last
+        gave. An operation with such an effect takes it as an operand and sets it to a result, which
+        is what keeps the order. A rule with regions whose programs have such effects
+        (`xprim.ordered_effects`) begins each region by setting it there, to an argument of the
+        block or to that of the builder outside, returns it from the region, and sets it outside to
+        the result of the operation.
+    """
+
+    order: str
 
     @property
     def platform(self) -> str:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from xprim.avals import ShapedArray
     from xprim.primitive import Primitive
 
-__all__ = ["EAGER", "install_backend"]
+__all__ = ["EAGER", "EAGER_ON_HOST", "install_backend"]
 
 
 _nans, _infs = config.debug_nans, config.debug_infs
@@ -139,6 +139,8 @@ class FoldingTrace(Trace):
 
 
 EAGER = EagerTrace()
+EAGER_ON_HOST = EagerTrace()
+"""Evaluates with NumPy whatever the backend: where a compiled program waits for this thread."""
 ThreadState.trace = state.trace = EAGER
 
 

@@ -3,11 +3,13 @@
 A primitive with an `effects` rule says which effects an equation of it has; a call has those of
 its program. No equation with an effect is dropped, merged with another or moved past one, and what
 would make it happen twice (recomputation under `checkpoint`), or for examples that do not take part
-(branches and loops of a batch), is refused.
+(branches and loops of a batch), is refused, unless the effect is for looking at a program only:
+`Effect(exact=False)`, as prints are.
 
 An effect is any hashable object. Equations with an effect happen one after the other, in the order
-of the program; those of an `Effect(ordered=False)` each happen, in any order, which is all that
-compiled programs can promise: lowering refuses the others.
+of the program; those of an `Effect(ordered=False)` each happen, in any order. In a compiled program
+an order must be made: a primitive whose `stablehlo` rule passes `builder.order` along has it, and
+lowering refuses the effects of any other.
 """
 
 from __future__ import annotations
@@ -15,6 +17,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+
+from xprim.avals import shaped_array
+
+ORDER = shaped_array((), np.dtype(bool))
+"""The abstract value of what ordered effects pass along in a compiled program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +33,17 @@ class Effect:
     Attributes:
       name: what errors call it.
       ordered: whether equations with it must happen in the order of the program.
+      exact: whether it must happen as often as the program says; where it need not, transformations
+        may compute its equation again, or for examples of a batch that take no part.
 
     Example:
       >>> Effect("log", ordered=False)
-      Effect(name='log', ordered=False)
+      Effect(name='log', ordered=False, exact=True)
     """
 
     name: str
     ordered: bool = True
+    exact: bool = True
 
     def __str__(self) -> str:
         return self.name
@@ -40,6 +52,12 @@ class Effect:
 def ordered_effects(effects: Iterable[Any]) -> list[Any]:
     """Return the effects whose equations must happen in order, sorted by their text."""
     found = [e for e in effects if not isinstance(e, Effect) or e.ordered]
+    return sorted(found, key=str)
+
+
+def exact_effects(effects: Iterable[Any]) -> list[Any]:
+    """Return the effects whose equations must happen as often as the program says, sorted."""
+    found = [e for e in effects if not isinstance(e, Effect) or e.exact]
     return sorted(found, key=str)
 
 

@@ -80,6 +80,10 @@ with namespace(globals(), after="xstack.numpy"):  # which gives arrays and trace
         process_index as process_index,
         process_indices as process_indices,
     )
+    from xjit.callbacks import (
+        effects_barrier as effects_barrier,
+        pure_callback as pure_callback,
+    )
     from xpar import (
         pmap as pmap,
     )
@@ -99,6 +103,7 @@ with namespace(globals()):
         ad_checkpoint as ad_checkpoint,
         custom_batching as custom_batching,
         custom_derivatives as custom_derivatives,
+        debug as debug,
         dtypes as dtypes,
         errors as errors,
         flatten_util as flatten_util,

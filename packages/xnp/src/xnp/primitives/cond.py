@@ -28,6 +28,7 @@ from xnp.primitives.inner_programs import (
 )
 from xnp.primitives.operations import broadcasted, filled
 from xprim import (
+    ORDER,
     ClosedJaxpr,
     ConcreteArray,
     Equation,
@@ -38,8 +39,10 @@ from xprim import (
     Zero,
     dtypes,
     eval_closed,
+    exact_effects,
     get_primitive,
     not_mapped,
+    ordered_effects,
 )
 from xprim.calls import front_dims, fronts, nonzero, taken, with_zeros
 from xprim.contracts import BatchAxis, Builder, JVPHandle, LinearizeHandle, TransposeHandle
@@ -77,12 +80,30 @@ def _stablehlo(
     # stablehlo.case runs the last branch for every index that is out of range
     low, high = b.scalar(0, scalar.dtype), b.scalar(len(branches) - 1, scalar.dtype)
     (clamped,) = b.op("stablehlo.clamp", [low, index, high], [scalar] * 3, [scalar])
-    regions = [b.region([], partial(_write_branch, branch, rest), avals_out) for branch in branches]
-    return b.op("stablehlo.case", [clamped], [scalar], avals_out, regions=b.regions(*regions))
+    if not ordered_effects(_effects(branches=branches)):
+        regions = [
+            b.region([], partial(_write_branch, branch, rest), avals_out) for branch in branches
+        ]
+        return b.op("stablehlo.case", [clamped], [scalar], avals_out, regions=b.regions(*regions))
+    before, avals = b.order, [*avals_out, ORDER]
+    regions = [
+        b.region([], partial(_write_in_order, branch, rest, before), avals) for branch in branches
+    ]
+    *results, b.order = b.op(
+        "stablehlo.case", [clamped], [scalar], avals, regions=b.regions(*regions)
+    )
+    return results
 
 
 def _write_branch(branch: ClosedJaxpr, operands: Any, b: Builder, _names: Any) -> list[str]:
     return b.inline(branch, operands)
+
+
+def _write_in_order(
+    branch: ClosedJaxpr, operands: Any, order: str, b: Builder, _names: Any
+) -> list[str]:
+    b.order = order
+    return [*b.inline(branch, operands), b.order]
 
 
 def _effects(*, branches: Branches) -> Any:
@@ -255,7 +276,7 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, branches: Branches) -> 
 def _batch_by_selection(
     axis: BatchAxis, index: Any, operands: list[Any], mapped: list[bool], branches: Branches
 ) -> Any:
-    if any(br.effects for br in branches):
+    if any(exact_effects(br.effects) for br in branches):
         raise TypeError(
             "cond: branches with side effects cannot run for a batch of predicates."
             "\n  hint      under vmap every branch runs, and its results are selected"

@@ -24,6 +24,7 @@ from typing import Any
 from xnp.primitives.inner_programs import derived, programs_in
 from xprim import (
     EAGER,
+    EAGER_ON_HOST,
     ClosedJaxpr,
     ConcreteArray,
     Equation,
@@ -33,6 +34,7 @@ from xprim import (
     Var,
     config,
     dtypes,
+    state,
 )
 from xprim.kernels import REFUSED, Kernel, Refusal, log_refusal
 from xprim.numpy_kernels import numpy_function
@@ -58,7 +60,9 @@ def steps_before_compiling(programs: Sequence[ClosedJaxpr], operands: Sequence[A
       A number; infinity where the loop must not be compiled, and -1 where it must be.
     """
     backend, options = EAGER.backend, config.values
-    if not backend.compiles or not all(map(_has_compiled_form, programs)):
+    if not backend.compiles or state.trace is EAGER_ON_HOST:
+        return math.inf
+    if not all(map(_has_compiled_form, programs)):
         return math.inf
     if options.debug_nans or options.debug_infs:  # each operation is looked at
         return math.inf

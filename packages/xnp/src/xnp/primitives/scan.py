@@ -27,6 +27,7 @@ from xnp.primitives.inner_programs import (
 )
 from xnp.primitives.scan_derivatives import jvp_rule, linearize_rule, transpose_rule
 from xprim import (
+    ORDER,
     ClosedJaxpr,
     ConcreteArray,
     Equation,
@@ -36,6 +37,7 @@ from xprim import (
     eval_closed,
     from_stored,
     not_mapped,
+    ordered_effects,
     shaped_array,
     state,
 )
@@ -170,7 +172,8 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, jaxp
 
 def _loop(b: Builder, step: _Step, values: list[str], turns: int, unroll: int) -> list[str]:
     counter = shaped_array((), dtypes.int32)
-    avals = [counter, *step.avals]
+    ordered = bool(ordered_effects(step.jaxpr.effects))  # then the order is carried, too
+    avals = [counter, *step.avals, *[ORDER] * ordered]
 
     def test(inner: Builder, names: list[str]) -> list[str]:
         limit = inner.scalar(turns * unroll, dtypes.int32)
@@ -183,18 +186,22 @@ def _loop(b: Builder, step: _Step, values: list[str], turns: int, unroll: int) -
 
     def body(inner: Builder, names: list[str]) -> list[str]:
         i, *state = names
+        if ordered:
+            inner.order = state.pop()
         one = inner.scalar(1, dtypes.int32)
         for _ in range(unroll):
             state = step.write(inner, i, state)
             i = inner.same_type_op("stablehlo.add", [i, one], counter)
-        return [i, *state]
+        return [i, *state, *([inner.order] if ordered else [])]
 
     regions = b.regions(
         b.region(avals, test, [shaped_array((), dtypes.bool_)]), b.region(avals, body, avals)
     )
-    start = b.scalar(0, dtypes.int32)
-    results = b.op("stablehlo.while", [start, *values], avals, avals, regions=regions)
-    return results[1:]
+    start, before = b.scalar(0, dtypes.int32), [b.order] if ordered else []
+    _, *results = b.op("stablehlo.while", [start, *values, *before], avals, avals, regions=regions)
+    if ordered:
+        b.order = results.pop()
+    return results
 
 
 class _Step:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from xnp.primitives.eager_loops import numpy_step, steps_before_compiling
@@ -35,6 +36,7 @@ from xnp.primitives.inner_programs import (
 from xnp.primitives.operations import broadcasted, selected
 from xnp.primitives.while_rounds import Loop, run_in_rounds
 from xprim import (
+    ORDER,
     ClosedJaxpr,
     ConcreteArray,
     Equation,
@@ -43,8 +45,10 @@ from xprim import (
     dtypes,
     effects_text,
     eval_closed,
+    exact_effects,
     get_primitive,
     not_mapped,
+    ordered_effects,
     shaped_array,
     state,
     undefined,
@@ -133,17 +137,31 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, cond
                body_jaxpr: ClosedJaxpr, cond_nconsts: int, body_nconsts: int) -> Any:  # fmt: skip
     cond_consts, body_consts, carry = split_at(operands, cond_nconsts, body_nconsts)
     carry_avals = [a.strong() for a in avals_out]
+    boolean = shaped_array((), dtypes.bool_)
+    if not ordered_effects(cond_jaxpr.effects | body_jaxpr.effects):
+        condition = b.region(
+            carry_avals, lambda inner, xs: inner.inline(cond_jaxpr, [*cond_consts, *xs]), [boolean]
+        )
+        body = b.region(
+            carry_avals, lambda inner, xs: inner.inline(body_jaxpr, [*body_consts, *xs]),
+            carry_avals,
+        )  # fmt: skip
+        regions = b.regions(condition, body)
+        return b.op("stablehlo.while", carry, carry_avals, carry_avals, regions=regions)
+
+    def in_order(jaxpr: ClosedJaxpr, consts: Sequence[str], inner: Builder, xs: Any) -> list[str]:
+        *xs, inner.order = xs
+        return [*inner.inline(jaxpr, [*consts, *xs]), inner.order]
+
+    avals = [*carry_avals, ORDER]  # the order is one more part of the carry
     condition = b.region(
-        carry_avals,
-        lambda inner, xs: inner.inline(cond_jaxpr, [*cond_consts, *xs]),
-        [shaped_array((), dtypes.bool_)],
+        avals, lambda inner, xs: in_order(cond_jaxpr, cond_consts, inner, xs)[:1], [boolean]
     )
-    body = b.region(
-        carry_avals, lambda inner, xs: inner.inline(body_jaxpr, [*body_consts, *xs]), carry_avals
+    body = b.region(avals, partial(in_order, body_jaxpr, body_consts), avals)
+    *results, b.order = b.op(
+        "stablehlo.while", [*carry, b.order], avals, avals, regions=b.regions(condition, body)
     )
-    return b.op(
-        "stablehlo.while", carry, carry_avals, carry_avals, regions=b.regions(condition, body)
-    )
+    return results
 
 
 def _effects(*, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, **_counts: int) -> Any:
@@ -230,7 +248,7 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, **params: A
     """Run the loop now, and leave on the tape the loop that carries tangents along."""
     outs, dots = _jvp(handle, primals, tangents, **params)
     if any(nonzero(dots)):
-        if _effects(**params):
+        if exact_effects(_effects(**params)):
             raise _effects_refused("be linearized, which runs it twice", params)
         outs = while_p.bind(*primals, **params)  # those of the joint loop are on the tape
     return outs, dots
@@ -239,7 +257,7 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, **params: A
 def _effects_refused(what: str, params: dict[str, Any]) -> TypeError:
     return TypeError(
         f"while_loop: a loop with side effects cannot {what}."
-        f"\n  got       effects: {effects_text(_effects(**params))}"
+        f"\n  got       effects: {effects_text(exact_effects(_effects(**params)))}"
     )
 
 
@@ -256,7 +274,7 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, cond_jaxpr: ClosedJaxpr
     cond, (test_mapped,) = axis.batch_jaxpr(cond_jaxpr, (*cond_mapped, *carry_mapped), False)
     if test_mapped:
         programs: dict[str, Any] = {"cond_jaxpr": cond_jaxpr, "body_jaxpr": body_jaxpr}
-        if _effects(**programs):
+        if exact_effects(_effects(**programs)):
             raise _effects_refused("run for a batch of conditions: all examples take part until "
                                    "the last is done", programs)  # fmt: skip
         carry_mapped = [True] * len(carry_mapped)

@@ -1,0 +1,234 @@
+"""Call Python from compiled programs: `pure_callback` and `io_callback`.
+
+A callback gets Arrays on the host (`np.asarray` shows one as a read-only array of NumPy) and
+returns arrays of the shapes and dtypes that were declared. Not compiled, it is simply called. A
+call of a program with callbacks is over when all of them are; what one raises is raised there.
+
+Neighbours: `callback_primitive` has the rules of transformations, `debug` what only looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import xtree
+from xjit.callback_primitive import IO, ORDERED_IO, VMAP_METHODS, callback_p
+from xjit.callback_runs import effects_barrier
+from xprim import ConcreteArray, Effect, ShapedArray, as_array, dtypes, shaped_array, source
+from xprim.callables import check_function
+from xprim.descriptions import described
+from xprim.errors import message
+from xprim.extended import unwrap, wrap
+from xprim.tracebacks import boundary
+
+__all__ = ["effects_barrier", "io_callback", "pure_callback"]
+
+
+@boundary
+def pure_callback(
+    callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, sharding: Any = None,
+    vmap_method: str | None = None, **kwargs: Any,
+) -> Any:  # fmt: skip
+    """Call a Python function that depends on its arguments alone and has no effects.
+
+    It may be called once, several times or, where nothing needs the result, never.
+
+    Args:
+      callback: called with arguments of the structure given here, Arrays as leaves.
+      result_shape_dtypes: the tree of its results, with leaves that have a shape and a dtype.
+      *args: pytrees of arrays.
+      sharding: only None: the function runs once for each program that runs.
+      vmap_method: what `vmap` does: "sequential" (and "sequential_unrolled") calls it for each
+        example in turn. The others call it once, and it returns results with the batch dimension
+        in front: "expand_dims" gives every argument that dimension, of size 1 where it is not
+        mapped, "broadcast_all" repeats those, "legacy_vectorized" leaves them without. None is
+        refused.
+      **kwargs: further pytrees of arrays.
+
+    Returns:
+      The tree of Arrays that `callback` returned.
+
+    Raises:
+      TypeError: a result has not the declared type; an argument is no array.
+      ValueError: under a derivative, unless a rule of `custom_jvp` or `custom_vjp` is before it.
+      MissingRuleError: under `vmap` without `vmap_method`.
+
+    Example:
+      >>> import numpy as np
+      >>> from xjit import jit
+      >>> from xprim import ShapeDtypeStruct
+      >>> def sorted_by_numpy(x):
+      ...     return pure_callback(np.sort, ShapeDtypeStruct(x.shape, x.dtype), x)
+      >>> jit(sorted_by_numpy)(np.float32([3, 1, 2]))
+      Array([1., 2., 3.], dtype=float32)
+    """
+    _check_sharding("pure_callback", sharding)
+    if vmap_method is not None and vmap_method not in VMAP_METHODS:
+        raise ValueError(message(
+            "pure_callback", "there is no such vmap_method.", got=repr(vmap_method),
+            expected=f"None or one of {', '.join(map(repr, VMAP_METHODS))}",
+        ))  # fmt: skip
+    return _call("pure_callback", callback, result_shape_dtypes, args, kwargs, None, vmap_method)
+
+
+@boundary
+def io_callback(
+    callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, sharding: Any = None,
+    ordered: bool = False, **kwargs: Any,
+) -> Any:  # fmt: skip
+    """Call a Python function that does something: reads, writes, counts.
+
+    It is called exactly as often as the program says. Under `vmap` it is called for each example
+    in turn; in a batch of conditions or loops, and in recomputation, which would call it too
+    often, it is refused.
+
+    Args:
+      callback: called with arguments of the structure given here, Arrays as leaves.
+      result_shape_dtypes: the tree of its results, with leaves that have a shape and a dtype; None
+        for a function that returns None.
+      *args: pytrees of arrays.
+      sharding: only None: the function runs once for each program that runs.
+      ordered: whether all such calls of a program happen in its order.
+      **kwargs: further pytrees of arrays.
+
+    Returns:
+      The tree of Arrays that `callback` returned.
+
+    Raises:
+      TypeError: a result has not the declared type; an argument is no array.
+      ValueError: with `ordered`, under `vmap` and in replicas; under a derivative.
+
+    Example:
+      >>> from xjit import jit
+      >>> seen = []
+      >>> jit(lambda x: io_callback(lambda v: seen.append(float(v)), None, x, ordered=True))(2.0)
+      >>> seen
+      [2.0]
+    """
+    _check_sharding("io_callback", sharding)
+    effect = ORDERED_IO if ordered else IO
+    return _call("io_callback", callback, result_shape_dtypes, args, kwargs, effect, None)
+
+
+def _check_sharding(operation: str, sharding: Any) -> None:
+    if sharding is not None:
+        raise ValueError(message(
+            operation, "a callback runs once for each program that runs.",
+            got=f"sharding={sharding!r}", expected="sharding=None",
+        ))  # fmt: skip
+
+
+def _call(
+    operation: str, callback: Callable[..., Any], results: Any, args: Any, kwargs: Any,
+    effect: Effect | None, vmap_method: str | None,
+) -> Any:  # fmt: skip
+    check_function(callback, operation, "the function comes first, then the types of its results")
+    leaves, tree = xtree.flatten((args, kwargs))
+    arrays = [as_array(x, what=f"{operation}: the argument") for x in leaves]
+    result_leaves, result_tree = xtree.flatten(results)
+    avals = tuple([_declared(operation, x) for x in result_leaves])
+    host = UserFunction(operation, callback, tree, [x.aval.dtype for x in arrays], result_tree)
+    outs = callback_p.bind(
+        *map(physical, arrays), host=host, avals=avals, effect=effect, vmap_method=vmap_method
+    )
+    return result_tree.unflatten(outs)
+
+
+def _declared(operation: str, x: Any) -> ShapedArray:
+    """Return the abstract value of a declared result."""
+    try:
+        shape, dtype = tuple(x.shape), dtypes.as_dtype(x.dtype)
+    except AttributeError:
+        raise TypeError(message(
+            operation, "a declared result has no shape and dtype.", got=described(x),
+            expected="a tree of ShapeDtypeStruct(shape, dtype)",
+        )) from None  # fmt: skip
+    if dtypes.is_extended(dtype) or dtypes.canonicalize_dtype(dtype) != dtype:
+        raise ValueError(message(
+            operation, "a result of this dtype cannot be declared.", got=str(dtype),
+            hint="64-bit dtypes need enable_x64; of keys, return the key_data"
+        ))  # fmt: skip
+    return shaped_array(shape, dtype)
+
+
+def physical(x: Any) -> Any:
+    """Return an array as numbers: those that an array of keys is made of."""
+    return unwrap(x) if dtypes.is_extended(x.aval.dtype) else x
+
+
+class UserFunction:
+    """A function of the user's, on ndarrays, with what is known of it.
+
+    Args:
+      operation: the public function that it was given to.
+      function: takes and returns trees of Arrays.
+      tree: of (args, kwargs).
+      in_dtypes: of the leaves of that tree, also extended ones.
+      result_tree: of the result.
+    """
+
+    __slots__ = ("_dtypes", "_function", "_operation", "_place", "_result_tree", "_tree")
+
+    def __init__(
+        self, operation: str, function: Callable[..., Any], tree: Any, in_dtypes: Sequence[Any],
+        result_tree: Any,
+    ) -> None:  # fmt: skip
+        self._operation = operation
+        self._function = function
+        self._tree = tree
+        self._dtypes = tuple(in_dtypes)
+        self._result_tree = result_tree
+        self._place = source.capture(2)
+
+    def __call__(
+        self, operands: Sequence[np.ndarray[Any, Any]], avals: Sequence[ShapedArray]
+    ) -> list[np.ndarray[Any, Any]]:
+        """Call the function with arrays; what it raises is told where it was asked for."""
+        try:
+            arrays = [_as_array(x, d) for x, d in zip(operands, self._dtypes, strict=True)]
+            args, kwargs = self._tree.unflatten(arrays)
+            return self._checked(self._function(*args, **kwargs), avals)
+        except Exception as error:
+            note = f"{self._operation}: raised by {self}"
+            if note not in getattr(error, "__notes__", ()):
+                error.add_note(note)
+            raise
+
+    def _checked(self, results: Any, avals: Sequence[ShapedArray]) -> list[np.ndarray[Any, Any]]:
+        leaves, tree = xtree.flatten(results)
+        if tree != self._result_tree:
+            raise TypeError(message(
+                self._operation, "the function returned another structure than was declared.",
+                got=str(tree), expected=str(self._result_tree),
+            ))  # fmt: skip
+        return [self._of_type(x, aval) for x, aval in zip(leaves, avals, strict=True)]
+
+    def _of_type(self, x: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
+        found = np.asarray(x)
+        dtype = aval.dtype
+        if found.shape == aval.shape:
+            if found.dtype == dtype:
+                return found
+            is_number = type(x) in _NUMBERS and np.can_cast(found.dtype, dtype, "same_kind")
+            if is_number or dtypes.canonicalize_dtype(found.dtype) == dtype:
+                return found.astype(dtype)
+        raise TypeError(message(
+            self._operation, "the function returned another type than was declared.",
+            got=f"{found.dtype}{list(found.shape)}", expected=f"{dtype}{list(aval.shape)}",
+        ))  # fmt: skip
+
+    def __repr__(self) -> str:
+        name = getattr(self._function, "__name__", type(self._function).__name__)
+        place = source.describe(self._place)
+        return f"{name} at {place}" if place else name
+
+
+_NUMBERS = (bool, int, float, complex)
+
+
+def _as_array(x: np.ndarray[Any, Any], dtype: Any) -> Any:
+    array = ConcreteArray(x, shaped_array(x.shape, x.dtype))
+    return wrap(array, dtype) if dtypes.is_extended(dtype) else array

@@ -1,0 +1,200 @@
+"""Look into programs while they run: `debug.print` and `debug.callback`.
+
+Both show values under every transformation: each example of a batch, each step of a loop, the
+primal values of a derivative, each replica. They never change a result, and never is one dropped:
+when a call of a compiled function returns, all it prints is there. Since they only look, a
+transformation may show something again (recomputation), or for examples of a batch that take no
+part (branches and loops of a batch); an `io_callback` is refused there.
+
+Neighbours: `callbacks` calls functions whose results or effects matter.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+import xtree
+from xjit.callback_primitive import DEBUG, ORDERED_DEBUG, callback_p
+from xjit.callbacks import UserFunction, physical
+from xprim import Array, ConcreteArray, shaped_array
+from xprim.callables import check_function
+from xprim.descriptions import described
+from xprim.errors import message
+from xprim.tracebacks import boundary
+
+__all__ = ["callback", "print"]
+
+
+@boundary
+def callback(
+    callback: Callable[..., Any] | None = None, *args: Any, ordered: bool = False,
+    partitioned: bool = False, **kwargs: Any,
+) -> Any:  # fmt: skip
+    """Call a Python function with the values that its arguments have when the program runs.
+
+    Args:
+      callback: called with the arguments, arrays as Arrays on the host; its result is ignored.
+        Without it, the result is a function that takes it with its arguments.
+      *args: pytrees; leaves that are no arrays (numbers, strings) are passed as they are.
+      ordered: whether calls happen in the order of the program.
+      partitioned: only False: it is called with whole arrays.
+      **kwargs: further pytrees.
+
+    Example:
+      >>> from xjit import jit
+      >>> seen = []
+      >>> @jit
+      ... def f(x):
+      ...     callback(lambda v, name: seen.append((name, float(v))), x, "x", ordered=True)
+      ...     return x
+      >>> _ = f(2.0)
+      >>> seen
+      [('x', 2.0)]
+    """
+    _check_partitioned("debug.callback", partitioned)
+    if callback is None:
+        return lambda function, *args, **kwargs: _show(
+            "debug.callback", function, args, kwargs, ordered
+        )
+    check_function(callback, "debug.callback", "the function comes first, then its arguments")
+    return _show("debug.callback", callback, args, kwargs, ordered)
+
+
+@boundary
+def print(
+    fmt: str | None = None, *args: Any, ordered: bool = False, partitioned: bool = False,
+    skip_format_check: bool = False, **kwargs: Any,
+) -> Any:  # fmt: skip
+    """Print a text with the values that its arguments have when the program runs.
+
+    Args:
+      fmt: a format for `str.format`, such as `"loss: {:.3f}"` or `"{x} {y}"`; not an f-string,
+        which is made while tracing, before there are values. Without it, the result is a function
+        that takes it with its arguments.
+      *args: what `{}` and `{0}` stand for: arrays, pytrees of arrays, or anything else.
+      ordered: whether texts appear in the order of the program. Without it, those of one program
+        may overtake each other.
+      partitioned: only False: whole arrays are shown.
+      skip_format_check: whether the format is tried only when the program runs.
+      **kwargs: what `{name}` stands for.
+
+    Raises:
+      TypeError: `fmt` is no string.
+      ValueError: `fmt` does not fit the arguments, or leaves one out; found while tracing.
+
+    Example:
+      >>> from xjit import jit
+      >>> @jit
+      ... def f(x):
+      ...     print("x = {x:.2f}", x=x)
+      ...     return x * 2
+      >>> _ = f(1.5)
+      x = 1.50
+    """
+    _check_partitioned("debug.print", partitioned)
+    if fmt is None:
+        return lambda fmt, *args, **kwargs: _print(fmt, args, kwargs, ordered, skip_format_check)
+    return _print(fmt, args, kwargs, ordered, skip_format_check)
+
+
+def _print(
+    fmt: str, args: tuple[Any, ...], kwargs: dict[str, Any], ordered: bool, unchecked: bool
+) -> None:
+    if not isinstance(fmt, str):
+        raise TypeError(message(
+            "debug.print", "the format must be a string.", got=described(fmt),
+            hint='debug.print("x = {}", x)',
+        ))  # fmt: skip
+    if not unchecked:
+        _check_format(fmt, args, kwargs)
+
+    def show(*values: Any, **named: Any) -> None:
+        sys.stdout.write(fmt.format(*values, **named) + "\n")  # a line of one thread, whole
+
+    _show("debug.print", show, args, kwargs, ordered)
+
+
+def _check_partitioned(operation: str, partitioned: bool) -> None:
+    if partitioned:
+        raise ValueError(message(
+            operation, "a program shows whole arrays, not their pieces on each device.",
+            got="partitioned=True", expected="partitioned=False",
+        ))  # fmt: skip
+
+
+class _Absent:
+    """Stands for an array among leaves, which comes when the program runs."""
+
+
+_ABSENT = _Absent()
+
+
+def _show(
+    operation: str, function: Callable[..., Any], args: Any, kwargs: Any, ordered: bool
+) -> None:
+    leaves, tree = xtree.flatten((args, kwargs))
+    arrays = [x for x in leaves if isinstance(x, Array | np.ndarray)]
+    kept = [_ABSENT if isinstance(x, Array | np.ndarray) else x for x in leaves]
+
+    def call(*values: Any) -> None:
+        given = iter(values)
+        args, kwargs = tree.unflatten([next(given) if x is _ABSENT else x for x in kept])
+        function(*args, **kwargs)
+
+    call.__name__ = getattr(function, "__name__", type(function).__name__)
+    operands = [_array(x) for x in arrays]
+    in_tree = xtree.structure((tuple(range(len(operands))), {}))
+    host = UserFunction(operation, call, in_tree, [x.aval.dtype for x in operands], _NOTHING)
+    effect = ORDERED_DEBUG if ordered else DEBUG
+    callback_p.bind(*map(physical, operands), host=host, avals=(), effect=effect, vmap_method=None)
+
+
+_NOTHING = xtree.structure(None)
+
+
+def _array(x: Any) -> Array:
+    if isinstance(x, Array):
+        return x
+    copy = np.array(x)
+    return ConcreteArray(copy, shaped_array(copy.shape, copy.dtype))
+
+
+def _check_format(fmt: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Raise unless a format takes arguments of these types, and mentions them all."""
+    args, kwargs = xtree.map(_example, (args, kwargs))
+    problem = ""
+    try:
+        fmt.format(*args, **kwargs)
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        problem = f"{type(error).__name__}: {error}"
+    else:
+        unused = sorted({*map(str, range(len(args))), *kwargs} - set(_mentioned(fmt, count())))
+        problem = f"it does not mention the argument {unused[0]}" if unused else ""
+    if problem:
+        raise ValueError(message(
+            "debug.print", "the format does not fit the arguments.", got=f"{fmt!r}: {problem}",
+            hint="write {} or {name} for each argument, braces as {{ }}; an f-string is made too "
+            "early, when there are no values",
+        ))  # fmt: skip
+
+
+def _mentioned(fmt: str, numbers: Iterator[int]) -> Iterator[str]:
+    """Yield the names and numbers of the arguments that a format shows."""
+    for _, field, spec, _ in string.Formatter().parse(fmt):
+        if field is not None:
+            yield re.split(r"[.[]", field)[0] or str(next(numbers))
+            yield from _mentioned(spec or "", numbers)
+
+
+def _example(x: Any) -> Any:
+    """Return an array of the same type, of zeros that take no memory; other values as they are."""
+    if not isinstance(x, Array) or x.aval.physical is not None:
+        return x
+    return ConcreteArray(np.broadcast_to(np.zeros((), x.aval.dtype), x.aval.shape), x.aval)

@@ -1,0 +1,196 @@
+"""Callbacks under every transformation, and under two at once, beside a loop in Python."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import xnp
+import xrandom
+from xad import checkpoint, custom_jvp, grad, jvp, vjp
+from xbatch import vmap
+from xjit import debug, jit
+from xjit.callbacks import io_callback, pure_callback
+from xnp import lax
+from xpar import pmap, psum
+from xprim import ShapeDtypeStruct
+from xprim.errors import MissingRuleError
+
+X = np.float32(0.5)
+
+
+def like(x):
+    return ShapeDtypeStruct(x.shape, x.dtype)
+
+
+def scan(f):
+    return lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=3)[0]
+
+
+TRANSFORMATIONS = {
+    # name: (what it makes of a function, how often a print in it is shown)
+    "jit": (jit, 1),
+    "vmap": (lambda f: lambda x: vmap(f)(xnp.stack([x, x]))[0], 2),
+    "grad": (lambda f: lambda x: grad(lambda x: f(x) * x)(x), 1),
+    "jvp": (lambda f: lambda x: jvp(f, (x,), (x,))[0], 1),
+    "scan": (scan, 3),
+    "while": (lambda f: lambda x: lax.fori_loop(0, 4, lambda i, c: f(c), x), 4),
+    "cond": (lambda f: lambda x: lax.cond(x < 1e9, f, lambda x: x, x), 1),
+    "pmap": (lambda f: lambda x: pmap(f)(xnp.stack([x] * 2))[1], 2),
+    "checkpoint": (checkpoint, 1),
+}
+PAIRS = list(itertools.product(TRANSFORMATIONS, TRANSFORMATIONS))
+
+
+@pytest.mark.parametrize(("outer", "inner"), PAIRS, ids=map("-of-".join, PAIRS))
+def test_prints_are_seen_once_for_each_time_the_function_is_computed(outer, inner, capsys):
+    (first, m), (second, n) = TRANSFORMATIONS[inner], TRANSFORMATIONS[outer]
+    recomputed = {"checkpoint": 2}.get(inner, 1) if outer == "grad" else 1
+
+    def f(x):
+        debug.print("{}", x)
+        return x * 1.0
+
+    if (inner, outer) == ("while", "grad"):
+        recomputed = 1  # fori_loop with bounds known is a scan
+    second(first(f))(X)
+    assert len(capsys.readouterr().out.split()) == m * n * recomputed
+
+
+@pytest.mark.parametrize("method", ["sequential", "sequential_unrolled", "expand_dims",
+                                    "broadcast_all", "legacy_vectorized"])  # fmt: skip
+def test_every_vmap_method_gives_what_a_loop_gives(method):
+    shapes = []
+
+    def host(x, y):
+        shapes.append((x.shape, y.shape))
+        x, y = np.asarray(x), np.asarray(y)
+        return x * y[..., None]
+
+    def f(x, y):
+        return pure_callback(host, like(x), x, y, vmap_method=method)
+
+    x, y = np.arange(12, dtype=np.float32).reshape(4, 3), np.float32(2)
+    for how in (lambda g: g, jit):
+        shapes.clear()
+        out = how(vmap(f, in_axes=(0, None)))(x, y)
+        np.testing.assert_array_equal(out, x * y)
+        expected = {
+            "expand_dims": [((4, 3), (1,))], "broadcast_all": [((4, 3), (4,))],
+            "legacy_vectorized": [((4, 3), ())],
+        }.get(method, [((3,), ())] * 4)  # fmt: skip
+        assert shapes == expected
+    np.testing.assert_array_equal(vmap(f, in_axes=(1, 0))(x.T, np.arange(4, dtype="f")),
+                                  x * np.arange(4)[:, None])  # fmt: skip
+
+
+def test_vmap_without_a_method_is_refused():
+    with pytest.raises(MissingRuleError, match="does not know what its function does with a batch"):
+        vmap(lambda x: pure_callback(np.sin, like(x), x))(np.ones(3, np.float32))
+
+
+def test_derivatives_ask_for_a_rule_and_take_it():
+    def host_sine(x):
+        return pure_callback(np.sin, like(x), x, vmap_method="expand_dims")
+
+    with pytest.raises(ValueError, match="pure_callback: the derivative of a Python function"):
+        grad(host_sine)(X)
+    sine = custom_jvp(host_sine)
+    sine.defjvp(lambda primals, tangents: (sine(*primals), tangents[0] * xnp.cos(*primals)))
+    for how in (lambda g: g, jit):
+        np.testing.assert_allclose(how(grad(sine))(X), np.cos(X), rtol=1e-6)
+        xs = np.float32([0.1, 0.2])
+        np.testing.assert_allclose(how(vmap(grad(sine)))(xs), np.cos(xs), rtol=1e-6)
+
+
+def test_derivatives_pass_callbacks_that_do_not_depend_on_the_variable():
+    f = lambda x, n: x * pure_callback(lambda n: n + 1, like(n), n)  # noqa: E731
+    assert float(grad(f)(X, np.float32(2))) == 3.0
+    assert float(jit(grad(f))(X, np.float32(2))) == 3.0
+
+
+def test_io_is_refused_where_it_would_happen_too_often():
+    def note(x):
+        io_callback(lambda v: None, None, x)
+        return x
+
+    loop = lambda x: lax.while_loop(lambda c: c < 3, lambda c: note(c) + 1, x)  # noqa: E731
+    with pytest.raises(TypeError, match="while_loop: a loop with side effects cannot run for a b"):
+        vmap(loop)(np.float32([1, 2]))
+    with pytest.raises(TypeError, match=r"checkpoint: .* has side effects"):
+        grad(checkpoint(lambda x: note(2.0) * x))(X)
+    with pytest.raises(ValueError, match="vmap: ordered io_callbacks have no order"):
+        vmap(lambda x: io_callback(lambda v: None, None, x, ordered=True))(np.float32([1, 2]))
+
+
+def test_prints_in_loops_and_branches_of_a_batch_and_in_recomputation_are_shown(capsys):
+    def show(x):
+        debug.print("{}", x)
+        return x
+
+    loop = lambda x: lax.while_loop(lambda c: c < 3, lambda c: show(c) + 1, x)  # noqa: E731
+    np.testing.assert_array_equal(vmap(loop)(np.float32([1, 2])), [3, 3])
+    assert len(capsys.readouterr().out.split()) == 4
+    vmap(lambda x: lax.cond(x > 1, show, lambda v: v, x))(np.float32([1, 2]))
+    assert capsys.readouterr().out.split() == ["1.0", "2.0"]
+    assert float(grad(checkpoint(lambda x: show(x) * x))(X)) == 1.0
+    assert set(capsys.readouterr().out.split()) == {"0.5"}
+
+
+def test_a_batch_of_ordered_prints_shows_its_examples_in_turn(capsys):
+    @vmap
+    def f(x):
+        debug.print("a{}", x, ordered=True)
+        debug.print("b{}", x, ordered=True)
+
+    for how in (lambda g: g, jit):
+        how(f)(np.arange(3))
+        assert capsys.readouterr().out.split() == ["a0", "a1", "a2", "b0", "b1", "b2"]
+
+
+def test_replicas_call_back_beside_collectives_and_refuse_an_order():
+    def f(x):
+        return psum(pure_callback(lambda v: v * 2, like(x), x, vmap_method="sequential"), "i")
+
+    xs = np.arange(4, dtype=np.float32)
+    for how in (lambda g: g, jit):
+        np.testing.assert_array_equal(how(pmap(f, axis_name="i"))(xs), [12.0] * 4)
+    with pytest.raises(ValueError, match="replicas run at the same time"):
+        pmap(lambda x: debug.print("{}", x, ordered=True))(xs)
+
+
+def test_a_callback_in_a_replica_runs_programs_on_all_devices():
+    total = pmap(lambda x: psum(x, "i"), axis_name="i")
+
+    def f(x):
+        return pure_callback(lambda v: total(xnp.stack([v] * 4))[0], like(x), x)
+
+    np.testing.assert_array_equal(pmap(f)(np.arange(4, dtype=np.float32)), [0, 4, 8, 12])
+
+
+def test_an_exception_in_a_replica_arrives_at_the_call():
+    class OwnError(Exception):
+        pass
+
+    def fail(v):
+        raise OwnError
+
+    with pytest.raises(OwnError):
+        pmap(lambda x: pure_callback(fail, like(x), x))(np.arange(4, dtype=np.float32))
+
+
+def test_keys_are_shown_as_keys(capsys):
+    key = xrandom.key(7)
+    seen = []
+    for how in (lambda g: g, jit):
+        how(lambda k: debug.print("{}", xrandom.key_data(k)))(key)
+        how(lambda k: debug.callback(lambda k: seen.insert(0, k), k))(key)
+        np.testing.assert_array_equal(xrandom.key_data(seen[0]), xrandom.key_data(key))
+        assert seen[0].dtype == key.dtype
+    assert capsys.readouterr().out.split("\n")[0] == "[0 7]"
+
+
+def test_the_pullback_of_a_program_with_prints_prints_once(capsys):
+    value, pull = vjp(jit(lambda x: (debug.print("{}", x), x * x)[1]), X)
+    pull(np.float32(1)), pull(np.float32(1))
+    assert float(value) == 0.25 and capsys.readouterr().out == "0.5\n"
