@@ -155,6 +155,18 @@ lax.scatter_mul(v, np.array([[0], [2]]), w[:2], _numbers, unique_indices=True)
 lax.scatter_max(v, np.array([[0], [0]]), w[:2], _numbers)
 lax.scatter_min(v, np.array([[0], [0]]), w[:2], _numbers)
 lax.scatter_apply(v, np.array([[0], [2]]), np.sqrt, _numbers, update_shape=(2,))
+fft.fft(v); fft.fft(m, 3, 0, 'ortho'); fft.ifft(v, 5); fft.rfft(v); fft.rfft(m, 5, 0)
+fft.irfft(v); fft.irfft(m, 3, 0, 'forward'); fft.irfft(v, 9); fft.hfft(v); fft.hfft(v, 5)
+fft.ihfft(v); fft.ihfft(v, 3); fft.fftn(m); fft.ifftn(m, (2, 5)); fft.rfftn(m); fft.irfftn(m)
+fft.irfftn(m, (3, 3), norm='ortho'); fft.fft2(m); fft.ifft2(m); fft.rfft2(m); fft.irfft2(m)
+fft.fftfreq(3, d=v[0]); fft.rfftfreq(4, d=v[0]); fft.fftshift(v); fft.ifftshift(m, 1)
+image.resize(m, (2, 5), 'linear'); image.resize(m, (4, 4), 'cubic')
+image.resize(m, (2, 3), 'lanczos3', antialias=False); image.resize(v, (3,), 'nearest')
+image.scale_and_translate(v, (5,), (0,), np.array([.7]), np.array([.3]), 'linear')
+ops.segment_sum(v, np.array([0, 0, 2, 9]), 3); ops.segment_sum(m, np.array([1, 1, 0]), 2)
+ops.segment_prod(v, np.array([0, 1, 2, 9]), 3, unique_indices=True)
+ops.segment_max(v, np.array([0, 0, 2, 9]), 3); ops.segment_min(v, np.array([0, 0, 2, 2]), 3)
+ops.segment_sum(v, np.array([0, 0, 2, 9]), 3, bucket_size=3)
 """
 
 # Of s, a 4 x 4 matrix; t, a 3 x 3 one; r, a 4 x 2 one; v and m as above.
@@ -242,7 +254,7 @@ def of_arrays() -> list[str]:
 
 def functions_in(text: str) -> set[str]:
     """Return the functions that an expression calls, as `namespace.name`."""
-    return set(re.findall(r"\b(?:np|lax|nn|linalg|laxlinalg)\.\w+", text))
+    return set(re.findall(r"\b(?:np|lax|nn|linalg|laxlinalg|fft|image|ops)\.\w+", text))
 
 
 def without_derivative() -> set[str]:

@@ -23,6 +23,7 @@ def namespaces(library: Any) -> dict[str, Any]:
     return {
         "np": library.numpy, "lax": library.lax, "nn": library.nn,
         "linalg": library.numpy.linalg, "laxlinalg": library.lax.linalg,
+        "fft": library.numpy.fft, "image": library.image, "ops": library.ops,
         "_numbers": library.lax.ScatterDimensionNumbers((), (0,), (0,)),
     }  # fmt: skip
 

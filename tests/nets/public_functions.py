@@ -26,6 +26,7 @@ _STATE = "it changes how things are printed"
 _HOST = "it answers for Python: no arrays come out"
 _IN_PLACE = "it refuses to change an array in place, and has a test of that"
 _UNSET = "the elements of its result are not defined"
+_VECTORS = "it takes vectors as long as a list of dimensions; the net of derivatives has its row"
 _NUMBERED = "it takes dimension numbers; `tests/composition/program_shapes.py` draws it"
 
 NOT_DRAWN = {
@@ -43,6 +44,7 @@ NOT_DRAWN = {
         " xnp.issubdtype xnp.promote_types xnp.result_type".split(), _HOST),
     **dict.fromkeys("xnp.fill_diagonal xnp.place xnp.put xnp.put_along_axis".split(), _IN_PLACE),
     **dict.fromkeys("xnp.empty xnp.empty_like".split(), _UNSET),
+    "xnp.image.scale_and_translate": _VECTORS,
     **dict.fromkeys(
         "lax.gather lax.scatter lax.scatter_add lax.scatter_max lax.scatter_min lax.scatter_mul"
         " lax.scatter_sub lax.index_take".split(), _NUMBERED),
@@ -58,6 +60,9 @@ _MODULES: dict[str, ModuleType] = {
     "lax": lax,
     "lax.linalg": xnp.lax.linalg,
     "nn": nn,
+    "xnp.fft": xnp.fft,
+    "xnp.image": xnp.image,
+    "xnp.ops": xnp.ops,
 }
 
 
@@ -112,6 +117,10 @@ FORMS: dict[str, tuple[int, Form]] = {
     "text x": (1, lambda a, n: (("ij->ji", a[0]), {})),
     "text x y": (2, lambda a, n: (("ij,jk->ik", a[0], a[1]), {})),
     "x axis dtype": (1, lambda a, n: ((a[0], n[0] % 2, np.int32), {})),
+    "x sizes text": (
+        1,
+        lambda a, n: ((a[0], tuple([max(s + n[0] - 2, 1) for s in a[0].shape]), "linear"), {}),
+    ),
     "x order": (1, lambda a, n: ((a[0], tuple(range(a[0].ndim))[::-1]), {})),
     "x zero pads": (1, lambda a, n: ((a[0], a[0].dtype.type(0), ((n[0], 1, 1),) * a[0].ndim), {})),
     "x starts stops": (1, lambda a, n: ((a[0], (0,) * a[0].ndim, a[0].shape), {})),

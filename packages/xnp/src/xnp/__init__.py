@@ -6,7 +6,8 @@
     xnp.sin(x).sum(axis=0)
 
 `xnp.lax` has the primitives themselves, strict about dtypes, and control flow; `xnp.nn` functions
-of neural networks; `xnp.linalg` linear algebra; `xnp.scipy` the functions of SciPy.
+of neural networks; `xnp.linalg` linear algebra; `xnp.scipy` the functions of SciPy. `xnp.fft`,
+`xnp.image`, `xnp.ops` and `xnp.dlpack` are imported when they are first used, too.
 """
 
 from xnp.numpy import array_methods as _methods  # noqa: F401 - attaches the methods of arrays
@@ -20,7 +21,7 @@ with namespace(globals(), at_once=True):
     from xnp.numpy import *  # noqa: F403 - the whole NumPy API
     from xprim import Array as Array
 
-with namespace(globals()):  # the first use imports it
-    from xnp import scipy as scipy
+with namespace(globals()):  # the first use imports them
+    from xnp import dlpack as dlpack, fft as fft, image as image, ops as ops, scipy as scipy
 
 source.hide(__file__)

@@ -114,7 +114,7 @@ def scatter_numpy(ufunc: np.ufunc | None) -> Callable[..., Any]:
         plan = _scatter_plan(dimension_numbers, x.shape, indices.shape, updates.shape,
                              indices.dtype)  # fmt: skip
         out = x.copy(order="C")
-        if not updates.size:
+        if not updates.size or not x.size:
             return (out,)
         if plan.single:
             _scatter_one(plan, out, indices, updates, ufunc, mode)

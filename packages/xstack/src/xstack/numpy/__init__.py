@@ -4,9 +4,10 @@ from xstack import compiler_on_demand
 from xtree.namespaces import namespace
 
 with namespace(globals(), at_once=True):
-    from xnp import *  # noqa: F403 - the whole public namespace
+    from xnp.numpy import *  # noqa: F403 - the whole public namespace
+    from xprim import Array as Array
 
 with namespace(globals()):
-    from xstack.numpy import linalg as linalg  # type: ignore[no-redef]
+    from xstack.numpy import fft as fft, linalg as linalg
 
 compiler_on_demand.install()

@@ -1,0 +1,407 @@
+"""Discrete Fourier transforms under NumPy's names: `xnp.fft`.
+
+    fft  fft2  fftn      of complex numbers       ifft  ifft2  ifftn      their inverses
+    rfft rfft2 rfftn     of real numbers          irfft irfft2 irfftn     their inverses, to real
+    hfft ihfft           of signals whose transform is real
+    fftfreq rfftfreq fftshift ifftshift           frequencies and their order
+
+Each brings an array to the lengths asked for, by zeros or by cutting, transforms the dimensions,
+three at a time, and scales. All are differentiable in the array, to any order.
+
+Neighbours: `xnp.lax.fourier` has the strict function below these.
+Source: NumPy reference, section "Discrete Fourier Transform".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from xnp.lax.fourier import FftType, fft as _transform
+from xnp.numpy.creation import counting
+from xnp.numpy.dispatch import dispatched
+from xnp.numpy.promoting import (
+    array_of,
+    axes_of,
+    axis_of,
+    bind,
+    cast,
+    inexact,
+    scalar_like,
+    several_axes,
+)
+from xnp.numpy.rearranging import roll
+from xnp.numpy.shaping import moveaxis
+from xnp.placing import on_device
+from xprim import Array, dtypes, scalar_array
+from xprim.static_sizes import static_int
+
+__all__ = [
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift",
+    "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip
+
+Shape = Sequence[int]
+_FORWARD = (FftType.FFT, FftType.RFFT)
+_MOST_AXES = 3  # that one operation transforms
+_NORMS = ("backward", "ortho", "forward")
+
+
+def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """Return the discrete Fourier transform along an axis.
+
+    X[k] = sum over m of a[m] exp(-2 pi i k m / n), for k = 0 ... n - 1.
+
+    Args:
+      a: an array; floats of 16 bits and integers are transformed in float32.
+      n: the length; the axis is cut or filled with zeros to it. None takes that of the axis.
+      axis: the dimension to transform.
+      norm: "backward" (None, too) divides the inverse by n, "forward" the transform, and "ortho"
+        each by sqrt(n).
+
+    Returns:
+      An array of complex numbers.
+
+    Raises:
+      ValueError: a length below 1, an axis that is not there, another norm.
+
+    Example:
+      >>> import xnp
+      >>> xnp.fft.fft(xnp.array([1.0, 0.0, -1.0, 0.0]))
+      Array([0.+0.j, 2.+0.j, 0.+0.j, 2.+0.j], dtype=complex64)
+
+    Differentiable in: a.
+    """
+    return _along_one("fft", FftType.FFT, a, n, axis, norm)
+
+
+def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """Return the inverse of `fft`; its arguments are the same."""
+    return _along_one("ifft", FftType.IFFT, a, n, axis, norm)
+
+
+def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """Return the first n // 2 + 1 elements of the `fft` of real numbers, which say the rest.
+
+    The arguments are those of `fft`; `a` must be real.
+    """
+    return _along_one("rfft", FftType.RFFT, a, n, axis, norm)
+
+
+def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """Return the inverse of `rfft`, real numbers.
+
+    Args:
+      a: an array of n // 2 + 1 elements along the axis.
+      n: the length of the result; None takes the even one, 2 (m - 1) for m elements.
+      axis: as for `fft`.
+      norm: as for `fft`.
+    """
+    return _along_one("irfft", FftType.IRFFT, a, n, axis, norm)
+
+
+def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """Return the transform of a signal given by its first half, a[-m] being conj(a[m]): it is real.
+
+    The arguments are those of `irfft`.
+    """
+    x = array_of(a, "hfft")
+    flipped = bind("conj", x, input_dtype=x.aval.dtype) if dtypes.is_complex(x.aval.dtype) else x
+    return _along_one("hfft", FftType.IRFFT, flipped, n, axis, _exchanged(norm, "hfft"))
+
+
+def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """Return the inverse of `hfft`: half of a signal whose transform is real."""
+    x = _along_one("ihfft", FftType.RFFT, a, n, axis, _exchanged(norm, "ihfft"))
+    return bind("conj", x, input_dtype=x.aval.dtype)
+
+
+def fftn(
+    a: Any, s: Shape | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+) -> Array:
+    """Return the discrete Fourier transform along several axes.
+
+    Args:
+      a: an array, as for `fft`.
+      s: the lengths, one for each axis; -1 and None leave the axis as it is.
+      axes: the dimensions; None takes the last ones, as many as `s` has, or all.
+      norm: as for `fft`; n is the product of the lengths.
+
+    Example:
+      >>> import xnp
+      >>> xnp.fft.fftn(xnp.ones((2, 2)))
+      Array([[4.+0.j, 0.+0.j],
+             [0.+0.j, 0.+0.j]], dtype=complex64)
+    """
+    return _along_several("fftn", FftType.FFT, a, s, axes, norm)
+
+
+def ifftn(
+    a: Any, s: Shape | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+) -> Array:
+    """Return the inverse of `fftn`; its arguments are the same."""
+    return _along_several("ifftn", FftType.IFFT, a, s, axes, norm)
+
+
+def rfftn(
+    a: Any, s: Shape | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+) -> Array:
+    """Return the transform of real numbers: `rfft` along the last axis, `fft` along the others."""
+    return _along_several("rfftn", FftType.RFFT, a, s, axes, norm)
+
+
+def irfftn(
+    a: Any, s: Shape | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+) -> Array:
+    """Return the inverse of `rfftn`, real; the last of `s` is the length of the result there."""
+    return _along_several("irfftn", FftType.IRFFT, a, s, axes, norm)
+
+
+def fft2(
+    a: Any, s: Shape | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Array:
+    """Return `fftn` along two axes."""
+    return _along_two("fft2", FftType.FFT, a, s, axes, norm)
+
+
+def ifft2(
+    a: Any, s: Shape | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Array:
+    """Return `ifftn` along two axes."""
+    return _along_two("ifft2", FftType.IFFT, a, s, axes, norm)
+
+
+def rfft2(
+    a: Any, s: Shape | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Array:
+    """Return `rfftn` along two axes."""
+    return _along_two("rfft2", FftType.RFFT, a, s, axes, norm)
+
+
+def irfft2(
+    a: Any, s: Shape | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Array:
+    """Return `irfftn` along two axes."""
+    return _along_two("irfft2", FftType.IRFFT, a, s, axes, norm)
+
+
+# --- how they are computed ------------------------------------------------------------------------
+
+
+def _along_one(name: str, kind: FftType, a: Any, n: Any, axis: Any, norm: str | None) -> Array:
+    x = array_of(a, name)
+    lengths = None if n is None else (_length(n, name),)
+    return _scaled(x, name, kind, lengths, (axis_of(axis, x.aval.ndim, name),), _known(norm, name))
+
+
+def _along_two(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Array:
+    if not several_axes(axes) or len(axes) != 2:
+        raise ValueError(f"{name}: there must be two axes.\n  got       axes={axes!r}")
+    return _along_several(name, kind, a, s, axes, norm)
+
+
+def _along_several(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Array:
+    x = array_of(a, name)
+    if s is not None and axes is None:
+        axes = range(-len(s), 0)
+    found = axes_of(axes, x.aval.ndim, name)
+    if s is not None and len(s) != len(found):
+        raise ValueError(
+            f"{name}: there must be a length for each axis."
+            f"\n  got       s={tuple(s)} and axes={tuple(axes)}"
+        )
+    lengths = None if s is None else tuple([_length(n, name, -1) for n in s])
+    return _scaled(x, name, kind, lengths, found, _known(norm, name))
+
+
+def _length(n: Any, name: str, kept: int | None = None) -> int:
+    """Return a length, or -1 for that of the axis, where it may be left."""
+    if kept is not None and (n is None or n == kept):
+        return kept
+    found = static_int(n, name, "the length")
+    if found < 1:
+        raise ValueError(f"{name}: a length must be at least 1, got {found}.")
+    return int(found)
+
+
+def _known(norm: str | None, name: str) -> str:
+    if norm is None:
+        return "backward"
+    if norm not in _NORMS:
+        raise ValueError(
+            f"{name}: there is no norm {norm!r}.\n  expected  'backward', 'ortho' or 'forward'"
+        )
+    return norm
+
+
+def _exchanged(norm: str | None, name: str) -> str:
+    """Return the norm of a transform that goes the other way."""
+    return _NORMS[-1 - _NORMS.index(_known(norm, name))]
+
+
+@dispatched(1)
+def _scaled(
+    x: Array, name: str, kind: FftType, lengths: Any, axes: tuple[int, ...], norm: str
+) -> Array:
+    """Bring an array to the lengths, transform it along the axes, and scale."""
+    if kind == FftType.RFFT and dtypes.is_complex(x.aval.dtype):
+        raise TypeError(
+            f"{name}: takes real numbers.\n  got       {x.aval.str_long()}"
+            "\n  hint      fft takes complex ones; x.real is the real part"
+        )
+    (x,) = inexact(name, x)
+    if not axes:
+        return _without_axes(x, kind, name)
+    x = moveaxis(x, axes, tuple(range(-len(axes), 0)))
+    sizes = _sizes(x.aval.shape[-len(axes) :], lengths, kind, name)
+    result = _transformed(_brought_to(x, sizes, kind), kind, sizes)
+    factor = _factor(math.prod(sizes), kind in _FORWARD, norm)
+    if factor != 1:
+        result = bind("mul", result, scalar_like(factor, result))
+    return moveaxis(result, tuple(range(-len(axes), 0)), axes)
+
+
+def _without_axes(x: Array, kind: FftType, name: str) -> Array:
+    """Return the transform along no axis: the numbers, as complex ones."""
+    if kind in (FftType.RFFT, FftType.IRFFT):
+        raise ValueError(f"{name}: there must be an axis to transform.")
+    return cast(x, dtypes.to_complex_dtype(x.aval.dtype))
+
+
+def _sizes(shape: tuple[int, ...], lengths: Any, kind: FftType, name: str) -> tuple[int, ...]:
+    """Return the lengths of the transforms; those of an array are the default."""
+    sizes = list(shape)
+    if kind == FftType.IRFFT:
+        sizes[-1] = 2 * (sizes[-1] - 1)
+    if lengths is not None:
+        sizes = [own if n == -1 else n for own, n in zip(sizes, lengths, strict=True)]
+    if min(sizes) < 1:
+        raise ValueError(
+            f"{name}: there must be at least one element to transform."
+            f"\n  got       lengths {tuple(sizes)}\n  hint      n= or s= says the lengths"
+        )
+    return tuple(sizes)
+
+
+def _brought_to(x: Array, sizes: tuple[int, ...], kind: FftType) -> Array:
+    """Cut the last dimensions or fill them with zeros, to what the transform takes."""
+    taken = list(sizes)
+    if kind == FftType.IRFFT:
+        taken[-1] = taken[-1] // 2 + 1
+    shape = x.aval.shape
+    first = len(shape) - len(taken)
+    if list(shape[first:]) == taken:
+        return x
+    config = [(0, 0, 0)] * first + [
+        (0, n - size, 0) for size, n in zip(shape[first:], taken, strict=True)
+    ]
+    return bind("pad", x, scalar_array(0, x.aval.dtype), padding_config=tuple(config))
+
+
+def _transformed(x: Array, kind: FftType, sizes: tuple[int, ...]) -> Array:
+    """Transform the last dimensions, three at a time; a real transform is of the very last ones."""
+    if len(sizes) <= _MOST_AXES:
+        return _transform(x, kind, sizes)
+    others, last = sizes[:-_MOST_AXES], sizes[-_MOST_AXES:]
+    if kind in _FORWARD:
+        return _among(_transform(x, kind, last), FftType.FFT, others)
+    return _transform(_among(x, FftType.IFFT, others), kind, last)
+
+
+def _among(x: Array, kind: FftType, sizes: tuple[int, ...]) -> Array:
+    """Transform the dimensions before the last three."""
+    source = tuple(range(-len(sizes) - _MOST_AXES, -_MOST_AXES))
+    target = tuple(range(-len(sizes), 0))
+    return moveaxis(_transformed(moveaxis(x, source, target), kind, sizes), target, source)
+
+
+def _factor(count: int, forward: bool, norm: str) -> float:
+    """Return the factor of a norm, beyond 1 / count that inverses have already."""
+    if norm == "ortho":
+        return 1 / math.sqrt(count) if forward else math.sqrt(count)
+    if norm == "forward":
+        return 1 / count if forward else float(count)
+    return 1.0
+
+
+# --- frequencies ----------------------------------------------------------------------------------
+
+
+def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
+    """Return the frequencies of the elements of `fft`, in cycles per unit of `d`.
+
+    Args:
+      n: the length of the transform.
+      d: the distance of two samples; a traced scalar, too.
+      dtype: of the result, floating; None for the default.
+      device: where the result shall be; None for the default.
+
+    Returns:
+      [0, 1, ..., n - 1 over 2, - n over 2, ..., -1] / (d n), whole halves.
+
+    Example:
+      >>> import xnp
+      >>> xnp.fft.fftfreq(4, d=0.5)
+      Array([ 0. ,  0.5, -1. , -0.5], dtype=float32)
+    """
+    size = _count(n, "fftfreq")
+    numbers = roll(_whole_numbers(size, -(size // 2), dtype, "fftfreq"), -(size // 2))
+    return on_device(_per_unit(numbers, size, d, "fftfreq"), device, "fftfreq")
+
+
+def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
+    """Return the frequencies of the elements of `rfft`: [0, 1, ..., n // 2] / (d n).
+
+    The arguments are those of `fftfreq`.
+    """
+    size = _count(n, "rfftfreq")
+    numbers = _whole_numbers(size // 2 + 1, 0, dtype, "rfftfreq")
+    return on_device(_per_unit(numbers, size, d, "rfftfreq"), device, "rfftfreq")
+
+
+def _count(n: Any, name: str) -> int:
+    size = static_int(n, name, "n")
+    if size < 1:
+        raise ValueError(f"{name}: n must be at least 1, got {size}.")
+    return int(size)
+
+
+def _whole_numbers(count: int, start: int, dtype: Any, name: str) -> Array:
+    """Return `count` whole numbers from `start` on, as floats."""
+    kind = dtypes.to_inexact_dtype(dtypes.canonicalize_dtype(float))
+    if dtype is not None:
+        kind = dtypes.requested_dtype(dtype, name)
+    if not dtypes.is_inexact(kind):
+        raise ValueError(f"{name}: frequencies are of a floating dtype, got {kind.name}.")
+    numbers = counting((count,), 0, kind)
+    return bind("add", numbers, scalar_like(start, numbers)) if start else numbers
+
+
+def _per_unit(numbers: Array, size: int, d: Any, name: str) -> Array:
+    unit = cast(array_of(d, name), numbers.aval.dtype)
+    if unit.aval.shape:
+        raise ValueError(f"{name}: d must be a scalar, got {unit.aval.str_long()}.")
+    return bind("div", numbers, bind("mul", unit, scalar_like(size, unit)))
+
+
+def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Array:
+    """Move the frequency 0 from the front to the middle of the axes; None means all of them.
+
+    Example:
+      >>> import xnp
+      >>> xnp.fft.fftshift(xnp.fft.fftfreq(4))
+      Array([-0.5 , -0.25,  0.  ,  0.25], dtype=float32)
+    """
+    return _shifted("fftshift", x, axes, lambda size: size // 2)
+
+
+def ifftshift(x: Any, axes: int | Sequence[int] | None = None) -> Array:
+    """Undo `fftshift`, also for odd lengths."""
+    return _shifted("ifftshift", x, axes, lambda size: -(size // 2))
+
+
+def _shifted(name: str, x: Any, axes: Any, shift: Any) -> Array:
+    x = array_of(x, name)
+    found = axes_of(axes, x.aval.ndim, name)
+    return roll(x, tuple([shift(x.aval.shape[k]) for k in found]), found)

@@ -1,0 +1,210 @@
+"""Reductions of the rows of an array by segments that an array of numbers names.
+
+    segment_sum  segment_prod  segment_max  segment_min
+
+Row k of the data goes to segment `segment_ids[k]`, and the rows of a segment are joined: one
+scatter of the data into what an empty segment gives. All are differentiable in the data.
+
+Neighbours: `xnp.lax.indexed` has the scatters; `x.at[...]` updates arrays with NumPy's indices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from xnp.lax import ScatterDimensionNumbers, indexed
+from xnp.numpy import reductions
+from xnp.numpy.promoting import array_of, bind, cast, filled, reshaped, spread
+from xnp.placing import placed
+from xprim import Array, ConcreteArray, dtypes
+from xprim.errors import ConcretizationTypeError
+from xprim.static_sizes import static_int
+
+__all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
+
+
+def segment_sum(
+    data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
+    unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None,
+    out_sharding: Any = None,
+) -> Array:  # fmt: skip
+    """Sum the rows of each segment.
+
+    Args:
+      data: an array; a scalar, or a single row, stands for as many as there are numbers.
+      segment_ids: integers, one for each row of `data`. Rows with one that is negative or too
+        great are left out, unless `mode` says something else.
+      num_segments: how many segments there are; None takes one more than the greatest number, which
+        must be known then.
+      indices_are_sorted: a promise that the numbers ascend, which may be used to be faster.
+      unique_indices: a promise that no number occurs twice.
+      bucket_size: how many rows are joined at a time, the results of these buckets then; this keeps
+        rounding errors of long sums small. None joins all in turn.
+      mode: what happens to rows out of range: "drop" (None, too), "clip", "promise_in_bounds".
+      out_sharding: where the result is placed: None, or a sharding of one device.
+
+    Returns:
+      An array of shape (num_segments, *data.shape[1:]) and the dtype of `data`; what is empty is 0.
+
+    Raises:
+      TypeError: numbers that are no integers, booleans to be summed.
+      ValueError: another number of rows than of numbers.
+      ConcretizationTypeError: traced numbers, and no `num_segments`.
+
+    Example:
+      >>> import xnp
+      >>> from xnp import ops
+      >>> ops.segment_sum(xnp.array([1, 2, 3, 4]), xnp.array([0, 0, 2, 0]), 4)
+      Array([7, 0, 3, 0], dtype=int32)
+
+    Differentiable in: data.
+    """
+    joined = _Join("segment_sum", indexed.scatter_add, reductions.sum, _zero)
+    return joined(data, segment_ids, num_segments, indices_are_sorted, unique_indices,
+                  bucket_size, mode, out_sharding)  # fmt: skip
+
+
+def segment_prod(
+    data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
+    unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None,
+    out_sharding: Any = None,
+) -> Array:  # fmt: skip
+    """Multiply the rows of each segment; what is empty is 1.
+
+    The arguments are those of `segment_sum`. The derivative exists for `unique_indices` alone.
+    """
+    joined = _Join("segment_prod", indexed.scatter_mul, reductions.prod, _one)
+    return joined(data, segment_ids, num_segments, indices_are_sorted, unique_indices,
+                  bucket_size, mode, out_sharding)  # fmt: skip
+
+
+def segment_max(
+    data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
+    unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None,
+    out_sharding: Any = None,
+) -> Array:  # fmt: skip
+    """Return the greatest of the rows of each segment; what is empty is the least of the dtype.
+
+    The arguments are those of `segment_sum`.
+    """
+    joined = _Join("segment_max", indexed.scatter_max, reductions.max, _least)
+    return joined(data, segment_ids, num_segments, indices_are_sorted, unique_indices,
+                  bucket_size, mode, out_sharding)  # fmt: skip
+
+
+def segment_min(
+    data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
+    unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None,
+    out_sharding: Any = None,
+) -> Array:  # fmt: skip
+    """Return the least of the rows of each segment; what is empty is the greatest of the dtype.
+
+    The arguments are those of `segment_sum`.
+    """
+    joined = _Join("segment_min", indexed.scatter_min, reductions.min, _greatest)
+    return joined(data, segment_ids, num_segments, indices_are_sorted, unique_indices,
+                  bucket_size, mode, out_sharding)  # fmt: skip
+
+
+class _Join:
+    """A way to join rows: the scatter, the reduction of buckets, and what an empty segment is."""
+
+    __slots__ = ("name", "neutral", "reduce", "scatter")
+
+    def __init__(
+        self, name: str, scatter: Callable[..., Array], reduce: Callable[..., Array],
+        neutral: Callable[[Any], Any],
+    ) -> None:  # fmt: skip
+        self.name, self.scatter, self.reduce, self.neutral = name, scatter, reduce, neutral
+
+    def __call__(
+        self, data: Any, segment_ids: Any, num_segments: Any, is_sorted: bool, is_unique: bool,
+        bucket_size: int | None, mode: Any, out_sharding: Any,
+    ) -> Array:  # fmt: skip
+        """Scatter the rows of an array into segments."""
+        x, ids = self._operands(data, segment_ids)
+        count = self._count(num_segments, ids)
+        neutral = self.neutral(x.aval.dtype)
+        rows, columns = ids.aval.shape[0], reshaped(ids, (*ids.aval.shape, 1))
+        shape: tuple[int, ...] = (count, *x.aval.shape[1:])
+        if bucket_size is not None:
+            size = static_int(bucket_size, self.name, "bucket_size")
+            if size < 1:
+                raise ValueError(f"{self.name}: bucket_size must be at least 1, got {size}.")
+            buckets = cast(_bucket_numbers(rows, size), ids.aval.dtype)
+            columns = bind("concatenate", buckets, columns, dimension=1)
+            shape = (-(-rows // size), *shape)
+        places = len(shape) - x.aval.ndim + 1
+        window = tuple(range(1, x.aval.ndim))
+        numbers = ScatterDimensionNumbers(window, tuple(range(places)), tuple(range(places)))
+        result = self.scatter(
+            filled(neutral, shape, x.aval.dtype), columns, x, numbers,
+            indices_are_sorted=is_sorted, unique_indices=is_unique, mode=mode,
+        )  # fmt: skip
+        if bucket_size is not None:
+            result = cast(self.reduce(result, axis=0, initial=neutral), x.aval.dtype)
+        return placed(result, out_sharding, self.name)
+
+    def _operands(self, data: Any, segment_ids: Any) -> tuple[Array, Array]:
+        x, ids = array_of(data, self.name), array_of(segment_ids, self.name)
+        if not dtypes.is_integer(ids.aval.dtype):
+            raise TypeError(
+                f"{self.name}: the numbers of segments must be integers."
+                f"\n  got       segment_ids: {ids.aval.str_long()}"
+            )
+        if ids.aval.ndim == 1 and x.aval.shape[:1] in ((), (1,)):
+            x = spread(x, (*ids.aval.shape, *x.aval.shape[1:]))
+        if ids.aval.ndim != 1 or x.aval.shape[:1] != ids.aval.shape:
+            raise ValueError(
+                f"{self.name}: there must be a segment for each row of the data."
+                f"\n  got       data: {x.aval.str_long()}, segment_ids: {ids.aval.str_long()}"
+                "\n  expected  segment_ids.shape == data.shape[:1]"
+            )
+        if dtypes.is_bool(x.aval.dtype) and self.neutral in (_zero, _one):
+            raise TypeError(
+                f"{self.name}: booleans are neither added nor multiplied."
+                f"\n  got       data: {x.aval.str_long()}"
+                "\n  hint      segment_max says whether any of a segment is true"
+            )
+        return x, ids
+
+    def _count(self, num_segments: Any, ids: Array) -> int:
+        if num_segments is not None:
+            count = static_int(num_segments, self.name, "num_segments")
+            if count < 0:
+                raise ValueError(f"{self.name}: num_segments must not be negative, got {count}.")
+            return int(count)
+        if type(ids) is not ConcreteArray:
+            raise ConcretizationTypeError(
+                ids, self.name, "how many segments there are depends on traced values.",
+                "num_segments= says it",
+            )  # fmt: skip
+        return int(np.max(np.asarray(ids), initial=-1)) + 1
+
+
+def _bucket_numbers(rows: int, size: int) -> Array:
+    """Return the number of the bucket of each row, as a column."""
+    return array_of((np.arange(rows, dtype=np.int32) // size)[:, None], "segments")
+
+
+def _zero(_dtype: Any) -> Any:
+    return 0
+
+
+def _one(_dtype: Any) -> Any:
+    return 1
+
+
+def _least(dtype: Any) -> Any:
+    if dtypes.is_integer(dtype):
+        return int(dtypes.iinfo(dtype).min)
+    return False if dtypes.is_bool(dtype) else -np.inf
+
+
+def _greatest(dtype: Any) -> Any:
+    if dtypes.is_integer(dtype):
+        return int(dtypes.iinfo(dtype).max)
+    return True if dtypes.is_bool(dtype) else np.inf

@@ -1,0 +1,6 @@
+"""Reductions by segments."""
+
+from xtree.namespaces import namespace
+
+with namespace(globals(), at_once=True):
+    from xnp.ops import *  # noqa: F403 - the whole public namespace
