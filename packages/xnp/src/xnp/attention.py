@@ -13,6 +13,7 @@ import xnp.numpy as xn
 from xnp.numpy.promoting import array_of, inexact
 from xnp.softmax import logsumexp, softmax
 from xprim import Array, dtypes, promotion
+from xprim.typing import ArrayLike
 
 __all__ = ["dot_product_attention"]
 
@@ -22,10 +23,11 @@ _HIDDEN = (
 
 
 def dot_product_attention(
-    query: Any, key: Any, value: Any, bias: Any = None, mask: Any = None, *,
-    scale: float | None = None, is_causal: bool = False, query_seq_lengths: Any = None,
-    key_value_seq_lengths: Any = None, local_window_size: int | tuple[int, int] | None = None,
-    implementation: str | None = None, return_residual: bool = False,
+    query: Any, key: ArrayLike, value: ArrayLike, bias: ArrayLike | None = None,
+    mask: ArrayLike | None = None, *, scale: float | None = None, is_causal: bool = False,
+    query_seq_lengths: Any = None, key_value_seq_lengths: Any = None,
+    local_window_size: int | tuple[int, int] | None = None, implementation: str | None = None,
+    return_residual: bool = False,
 ) -> Any:  # fmt: skip
     """Return the averages of values, weighted by softmax(scale query . key + bias).
 

@@ -28,6 +28,7 @@ from xnp.placing import placed
 from xnp.softmax import log_softmax, logmeanexp, logsumexp, softmax
 from xprim import Array, dtypes
 from xprim.static_sizes import static_int
+from xprim.typing import ArrayLike, Axis, DTypeLike
 
 __all__ = [
     "celu", "dot_product_attention", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu",
@@ -45,13 +46,13 @@ def _where(condition: Any, x: Any, y: Any) -> Array:
     return result
 
 
-def identity(x: Any) -> Array:
+def identity(x: ArrayLike) -> Array:
     """Return x."""
     return array_of(x, "identity")
 
 
 @dispatched(1)
-def relu(x: Any) -> Array:
+def relu(x: ArrayLike) -> Array:
     """Return max(x, 0); the derivative at 0 is 0, and that at NaN too."""
     (x,) = promoted("relu", x)
     zero = scalar_like(0, x)
@@ -59,7 +60,7 @@ def relu(x: Any) -> Array:
 
 
 @dispatched(1)
-def relu6(x: Any) -> Array:
+def relu6(x: ArrayLike) -> Array:
     """Return min(max(x, 0), 6)."""
     (x,) = inexact("relu6", x)
     six = scalar_like(6, x)
@@ -67,25 +68,25 @@ def relu6(x: Any) -> Array:
 
 
 @dispatched(1)
-def sigmoid(x: Any) -> Array:
+def sigmoid(x: ArrayLike) -> Array:
     """Return 1 / (1 + e^-x)."""
     return bind("logistic", *inexact("sigmoid", x))
 
 
 @dispatched(1)
-def softplus(x: Any) -> Array:
+def softplus(x: ArrayLike) -> Array:
     """Return log(1 + e^x)."""
     return xn.logaddexp(x, 0)
 
 
 @dispatched(1)
-def log_sigmoid(x: Any) -> Array:
+def log_sigmoid(x: ArrayLike) -> Array:
     """Return log(sigmoid(x)) = -softplus(-x)."""
     return -softplus(-array_of(x, "log_sigmoid"))
 
 
 @dispatched(1)
-def silu(x: Any) -> Array:
+def silu(x: ArrayLike) -> Array:
     """Return x sigmoid(x)."""
     (x,) = inexact("silu", x)
     return bind("mul", x, bind("logistic", x))
@@ -95,35 +96,35 @@ swish = silu
 
 
 @dispatched(1)
-def mish(x: Any) -> Array:
+def mish(x: ArrayLike) -> Array:
     """Return x tanh(softplus(x))."""
     (x,) = inexact("mish", x)
-    return x * xn.tanh(softplus(x))  # type: ignore[no-any-return]
+    return x * xn.tanh(softplus(x))
 
 
 @dispatched(1)
-def soft_sign(x: Any) -> Array:
+def soft_sign(x: ArrayLike) -> Array:
     """Return x / (1 + |x|)."""
     (x,) = inexact("soft_sign", x)
-    return x / (abs(x) + 1)  # type: ignore[no-any-return]
+    return x / (abs(x) + 1)
 
 
 @dispatched(1)
-def hard_tanh(x: Any) -> Array:
+def hard_tanh(x: ArrayLike) -> Array:
     """Return x moved into [-1, 1]."""
     x = array_of(x, "hard_tanh")
     return _where(x > 1, 1, xn.where(x < -1, -1, x))
 
 
 @dispatched(1)
-def hard_sigmoid(x: Any) -> Array:
+def hard_sigmoid(x: ArrayLike) -> Array:
     """Return relu6(x + 3) / 6."""
     (x,) = inexact("hard_sigmoid", x)
     return relu6(x + 3) / 6
 
 
 @dispatched(1)
-def hard_silu(x: Any) -> Array:
+def hard_silu(x: ArrayLike) -> Array:
     """Return x hard_sigmoid(x)."""
     (x,) = inexact("hard_silu", x)
     inner = bind("lt", bind("abs", x), scalar_like(3, x))
@@ -145,12 +146,12 @@ def _elu(x: Any, alpha: Any) -> Array:
     return _where(x > 0, x, alpha * _expm1_below_zero(x))
 
 
-def elu(x: Any, alpha: Any = 1.0) -> Array:
+def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """Return x above 0 and alpha (e^x - 1) below."""
     return _elu(x, alpha)
 
 
-def celu(x: Any, alpha: Any = 1.0) -> Array:
+def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """Return x above 0 and alpha (e^(x / alpha) - 1) below."""
     (x,) = inexact("celu", x)
     above = x > 0
@@ -159,7 +160,7 @@ def celu(x: Any, alpha: Any = 1.0) -> Array:
 
 
 @dispatched(1)
-def selu(x: Any) -> Array:
+def selu(x: ArrayLike) -> Array:
     """Return scale elu(x, alpha) with the constants that keep mean and variance.
 
     Source: Klambauer et al., Self-Normalizing Neural Networks, 2017.
@@ -173,7 +174,7 @@ def _leaky_relu(x: Any, slope: Any) -> Array:
     return _where(x >= 0, x, slope * x)
 
 
-def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
+def leaky_relu(x: ArrayLike, negative_slope: Any = 1e-2) -> Array:
     """Return x above 0 and negative_slope x below."""
     return _leaky_relu(x, negative_slope)
 
@@ -190,7 +191,7 @@ def _gelu(x: Any, approximate: bool) -> Array:
     return half * bind("erfc", -x * math.sqrt(0.5))
 
 
-def gelu(x: Any, approximate: bool = True) -> Array:
+def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """Return x times the normal distribution function of x, or its approximation by tanh.
 
     Source: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016.
@@ -198,7 +199,7 @@ def gelu(x: Any, approximate: bool = True) -> Array:
     return _gelu(x, bool(approximate))
 
 
-def glu(x: Any, axis: int = -1) -> Array:
+def glu(x: ArrayLike, axis: int = -1) -> Array:
     """Return the first half along an axis times the sigmoid of the second."""
     x = array_of(x, "glu")
     axis = axis_of(axis, x.aval.ndim, "glu")
@@ -215,13 +216,13 @@ def _squareplus(x: Any, b: Any) -> Array:
     return doubled / 2
 
 
-def squareplus(x: Any, b: Any = 4) -> Array:
+def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """Return (x + sqrt(x^2 + b)) / 2."""
     return _squareplus(x, b)
 
 
 @dispatched(1)
-def sparse_plus(x: Any) -> Array:
+def sparse_plus(x: ArrayLike) -> Array:
     """Return 0 below -1, x above 1, and (x + 1)^2 / 4 between."""
     (x,) = inexact("sparse_plus", x)
     middle = xn.where(abs(x) < 1, x, 0)
@@ -229,14 +230,14 @@ def sparse_plus(x: Any) -> Array:
 
 
 @dispatched(1)
-def sparse_sigmoid(x: Any) -> Array:
+def sparse_sigmoid(x: ArrayLike) -> Array:
     """Return (x + 1) / 2 moved into [0, 1]."""
     (x,) = inexact("sparse_sigmoid", x)
     return 0.5 * xn.clip(x + 1, 0, 2)
 
 
 @dispatched(1)
-def log1mexp(x: Any) -> Array:
+def log1mexp(x: ArrayLike) -> Array:
     """Return log(1 - e^-x) for x > 0, by the form that is exact on either side of log 2.
 
     Source: Maechler, Accurately computing log(1 - exp(-|a|)), 2012.
@@ -252,8 +253,8 @@ def log1mexp(x: Any) -> Array:
 
 
 def standardize(
-    x: Any, axis: Any = -1, mean: Any = None, variance: Any = None, epsilon: Any = 1e-5,
-    where: Any = None, *, algorithm: str = "fast",
+    x: ArrayLike, axis: Axis = -1, mean: ArrayLike | None = None, variance: Any = None,
+    epsilon: Any = 1e-5, where: ArrayLike | None = None, *, algorithm: str = "fast",
 ) -> Array:  # fmt: skip
     """Return (x - mean) / sqrt(variance + epsilon) over axes.
 
@@ -277,15 +278,16 @@ def standardize(
         variance = xn.mean(xn.square(abs(x - mean)), axis, keepdims=True, where=where)
     elif variance is None:
         square = xn.square(abs(x))
-        variance = xn.mean(square, axis, keepdims=True, where=where) - xn.square(abs(mean))
+        variance = xn.mean(square, axis, keepdims=True, where=where) - xn.square(xn.abs(mean))
     factor = bind("rsqrt", array_of(variance + epsilon, "standardize"))
     result: Array = (x - mean) * factor
     return result
 
 
 def one_hot(
-    x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1, out_sharding: Any = None
-) -> Array:
+    x: ArrayLike, num_classes: int, *, dtype: DTypeLike = None, axis: int = -1,
+    out_sharding: Any = None,
+) -> Array:  # fmt: skip
     """Return a vector for each number in `x` that is 1 at that position and 0 elsewhere.
 
     Args:

@@ -14,6 +14,7 @@ from xnp.numpy.dispatch import dispatched
 from xnp.numpy.promoting import array_of, bind, cast, inexact, scalar_like, spread
 from xnp.numpy.reductions import mask_of, static_axis
 from xprim import Array, dtypes
+from xprim.typing import ArrayLike, Axis
 
 __all__ = ["log_softmax", "logmeanexp", "logsumexp", "softmax"]
 
@@ -38,7 +39,7 @@ def _softmax(x: Any, axis: Any) -> Array:
     return shifted / shifted.sum(axis, keepdims=True)
 
 
-def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
+def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """Return e^x divided by its sum along an axis.
 
     Args:
@@ -60,7 +61,7 @@ def _log_softmax(x: Any, axis: Any) -> Array:
     return shifted - xn.log(xn.exp(shifted).sum(axis, keepdims=True))
 
 
-def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
+def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """Return the logarithm of `softmax`. Arguments as of `softmax`; left out elements are -inf."""
     if where is None:
         return _log_softmax(x, static_axis(axis, "log_softmax"))
@@ -102,8 +103,8 @@ def _logsumexp(a: Any, axis: Any, keepdims: bool) -> Array:
 
 
 def logsumexp(
-    a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False,
-    where: Any = None,
+    a: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepdims: bool = False,
+    return_sign: bool = False, where: ArrayLike | None = None,
 ) -> Any:  # fmt: skip
     """Return log(sum(b e^a)) over axes, without overflow.
 
@@ -127,17 +128,19 @@ def logsumexp(
     else:
         a, factors = inexact("logsumexp", a, b)
     a, factors = xn.broadcast_arrays(_masked(a, where, -math.inf), factors)
-    a = xn.where(factors == 0, -math.inf, a)
+    kept: Array = xn.where(factors == 0, -math.inf, a)
     axis = static_axis(axis, "logsumexp")
-    real = a.real if dtypes.is_complex(a.dtype) else a
+    real = kept.real if dtypes.is_complex(kept.dtype) else kept
     high = _offset(real, axis)
-    total = (factors * xn.exp(a - high.finite)).sum(axis, keepdims=keepdims)
+    total = (factors * xn.exp(kept - high.finite)).sum(axis, keepdims=keepdims)
     if not return_sign:
         return high.added_to_log(total)
     return high.added_to_log(abs(total)), xn.sign(total)
 
 
-def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Array:
+def logmeanexp(
+    x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False
+) -> Array:
     """Return log(mean(e^x)) over axes, without overflow."""
     (x,) = inexact("logmeanexp", x)
     mask = cast(array_of(True if where is None else where, "logmeanexp"), dtypes.bool_)

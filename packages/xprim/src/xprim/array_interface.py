@@ -7,15 +7,14 @@ sees them; this class declares them. It is never used at run time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 if TYPE_CHECKING:
     from xprim.array import Array
-
-Axis = int | Sequence[int] | None
+    from xprim.typing import Axis
 
 
 class ArrayInterface:

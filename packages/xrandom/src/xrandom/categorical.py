@@ -12,6 +12,7 @@ from typing import Any
 from xnp import lax
 from xnp.placing import placed
 from xprim import Array, as_array, dtypes
+from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 from xrandom.arguments import Shape, checked_shape, common_shape, floating_dtype
 from xrandom.keys import words_of
 from xrandom.standard_distributions import raw_uniform
@@ -21,9 +22,9 @@ _MODES = ("low", "high")
 
 
 def gumbel(
-    key: Any,
-    shape: Any = (),
-    dtype: Any = None,
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike = None,
     mode: str | None = None,
     *,
     out_sharding: Any = None,
@@ -75,8 +76,8 @@ def raw_gumbel(words: Any, shape: Shape, dtype: Any, mode: str) -> Array:
 
 
 def categorical(
-    key: Any, logits: Any, axis: int = -1, shape: Any = None, replace: bool = True,
-    mode: str | None = None, *, out_sharding: Any = None,
+    key: ArrayLike, logits: ArrayLike, axis: int = -1, shape: ShapeLike | None = None,
+    replace: bool = True, mode: str | None = None, *, out_sharding: Any = None,
 ) -> Array:  # fmt: skip
     """Draw indices with the probabilities `softmax(logits)`.
 

@@ -12,6 +12,7 @@ from typing import Any
 from xnp import lax
 from xnp.placing import placed
 from xprim import Array, dtypes
+from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 from xrandom.arguments import (
     Shape,
     checked_shape,
@@ -27,7 +28,9 @@ from xrandom.standard_distributions import raw_normal, raw_uniform
 from xrandom.uniform import uniform_between
 
 
-def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+def exponential(
+    key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
+) -> Array:
     """Draw from the exponential distribution, of density `exp(-x)` for x >= 0.
 
     Args:
@@ -47,7 +50,9 @@ def raw_exponential(words: Any, shape: Shape, dtype: Any) -> Array:
     return lax.neg(lax.log1p(lax.neg(raw_uniform(words, shape, dtype))))
 
 
-def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+def laplace(
+    key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
+) -> Array:
     """Draw from the Laplace distribution, of density `exp(-|x|) / 2`.
 
     Args:
@@ -63,7 +68,9 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
     return placed(lax.mul(lax.sign(u), lax.log1p(lax.neg(lax.abs(u)))), out_sharding, "laplace")
 
 
-def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+def logistic(
+    key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
+) -> Array:
     """Draw from the logistic distribution, of distribution function `1 / (1 + exp(-x))`.
 
     Args:
@@ -79,7 +86,9 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any 
     return placed(lax.sub(lax.log(u), lax.log1p(lax.neg(u))), out_sharding, "logistic")
 
 
-def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+def cauchy(
+    key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
+) -> Array:
     """Draw from the Cauchy distribution, of density `1 / (pi (1 + x^2))`.
 
     Args:
@@ -96,8 +105,9 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
 
 
 def pareto(
-    key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Array:
+    key: ArrayLike, b: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *,
+    out_sharding: Any = None,
+) -> Array:  # fmt: skip
     """Draw from the Pareto distribution, of density `b / x^(b + 1)` for x >= 1.
 
     Args:
@@ -116,8 +126,9 @@ def pareto(
 
 
 def rayleigh(
-    key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Array:
+    key: ArrayLike, scale: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *,
+    out_sharding: Any = None,
+) -> Array:  # fmt: skip
     """Draw from the Rayleigh distribution, of density `x / s^2 exp(-x^2 / (2 s^2))` for x >= 0.
 
     Args:
@@ -137,8 +148,9 @@ def rayleigh(
 
 
 def weibull_min(
-    key: Any, scale: Any, concentration: Any, shape: Any = (), dtype: Any = None
-) -> Array:
+    key: ArrayLike, scale: ArrayLike, concentration: ArrayLike, shape: ShapeLike = (),
+    dtype: DTypeLike = None,
+) -> Array:  # fmt: skip
     """Draw from the Weibull distribution, of survival function `exp(-(x / scale)^concentration)`.
 
     Args:
@@ -160,12 +172,12 @@ def weibull_min(
 
 
 def triangular(
-    key: Any,
-    left: Any,
+    key: ArrayLike,
+    left: ArrayLike,
     mode: Any,
-    right: Any,
-    shape: Any = None,
-    dtype: Any = None,
+    right: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike = None,
     *,
     out_sharding: Any = None,
 ) -> Array:
@@ -196,8 +208,9 @@ def triangular(
 
 
 def wald(
-    key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Array:
+    key: ArrayLike, mean: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *,
+    out_sharding: Any = None,
+) -> Array:  # fmt: skip
     """Draw from the Wald (inverse Gaussian) distribution of scale 1.
 
     Args:
@@ -225,7 +238,9 @@ def wald(
     return placed(lax.select(smaller, x, lax.div(square, x)), out_sharding, "wald")
 
 
-def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+def maxwell(
+    key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
+) -> Array:
     """Draw from the Maxwell distribution: the length of a vector of three normal samples.
 
     Args:
@@ -246,7 +261,7 @@ def _raw_maxwell(words: Any, shape: Shape, dtype: Any) -> Array:
 
 
 def double_sided_maxwell(
-    key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None
+    key: ArrayLike, loc: ArrayLike, scale: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None
 ) -> Array:
     """Draw from the double-sided Maxwell distribution: `loc + scale * sign * maxwell`.
 

@@ -17,6 +17,7 @@ from typing import Any
 import xnp.lax
 from xnp.placing import placed
 from xprim import Array, as_array, dtypes
+from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 from xrandom.arguments import (
     Shape,
     checked_shape,
@@ -36,10 +37,10 @@ _SMALL = 10.0
 
 
 def poisson(
-    key: Any,
-    lam: Any,
-    shape: Any = None,
-    dtype: Any = None,
+    key: ArrayLike,
+    lam: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike = None,
     *,
     method: str = "exact",
     out_sharding: Any = None,
@@ -132,7 +133,13 @@ def _rejected_poisson(words: Any, rate: Any, shape: Shape, limit: int) -> Any:
     return _until(lambda s: s[2], step, start, limit)[1]
 
 
-def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Array:
+def binomial(
+    key: ArrayLike,
+    n: ArrayLike,
+    p: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike = None,
+) -> Array:
     """Draw from the binomial distribution: successes among `n` trials of probability `p`.
 
     Args:
@@ -250,8 +257,9 @@ def _stirling_tail(k: Any) -> Any:
 
 
 def multinomial(
-    key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1
-) -> Array:
+    key: ArrayLike, n: ArrayLike, p: ArrayLike, *, shape: ShapeLike | None = None,
+    dtype: DTypeLike = None, unroll: int | bool = 1,
+) -> Array:  # fmt: skip
     """Draw from the multinomial distribution: how often each outcome occurs in `n` trials.
 
     Args:

@@ -28,6 +28,7 @@ from xprim import (
     undefined,
 )
 from xprim.contracts import BatchAxis, JVPHandle
+from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 from xrandom.arguments import (
     Shape,
     checked_shape,
@@ -180,10 +181,10 @@ random_gamma_p = Primitive(
 
 
 def gamma(
-    key: Any,
-    a: Any,
-    shape: Any = None,
-    dtype: Any = None,
+    key: ArrayLike,
+    a: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike = None,
     *,
     method: str = "exact",
     out_sharding: Any = None,
@@ -212,10 +213,10 @@ def gamma(
 
 
 def loggamma(
-    key: Any,
-    a: Any,
-    shape: Any = None,
-    dtype: Any = None,
+    key: ArrayLike,
+    a: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike = None,
     *,
     method: str = "exact",
     out_sharding: Any = None,
@@ -257,11 +258,11 @@ def raw_gamma(words: Any, a: Any, shape: Shape, log_space: bool) -> Array:
 
 
 def beta(
-    key: Any,
-    a: Any,
-    b: Any,
-    shape: Any = None,
-    dtype: Any = None,
+    key: ArrayLike,
+    a: ArrayLike,
+    b: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike = None,
     *,
     method: str = "exact",
     out_sharding: Any = None,
@@ -293,8 +294,9 @@ def beta(
 
 
 def dirichlet(
-    key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Array:
+    key: ArrayLike, alpha: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *,
+    out_sharding: Any = None,
+) -> Array:  # fmt: skip
     """Draw from the Dirichlet distribution: positive numbers that sum to 1 along the last axis.
 
     Args:
@@ -324,10 +326,10 @@ def dirichlet(
 
 
 def chisquare(
-    key: Any,
-    df: Any,
-    shape: Any = None,
-    dtype: Any = None,
+    key: ArrayLike,
+    df: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike = None,
     *,
     method: str = "exact",
     out_sharding: Any = None,
@@ -357,11 +359,11 @@ def _chisquare(words: Any, df: Any, shape: Shape) -> Array:
 
 
 def f(
-    key: Any,
+    key: ArrayLike,
     dfnum: Any,
     dfden: Any,
-    shape: Any = None,
-    dtype: Any = None,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike = None,
     *,
     out_sharding: Any = None,
 ) -> Array:
@@ -386,8 +388,9 @@ def f(
 
 
 def t(
-    key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Array:
+    key: ArrayLike, df: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *,
+    out_sharding: Any = None,
+) -> Array:  # fmt: skip
     """Draw from Student's t distribution.
 
     Args:
@@ -408,8 +411,9 @@ def t(
 
 
 def generalized_normal(
-    key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
-) -> Array:
+    key: ArrayLike, p: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *,
+    out_sharding: Any = None,
+) -> Array:  # fmt: skip
     """Draw from the generalised normal distribution, of density proportional to `exp(-|x|^p)`.
 
     Args:
@@ -435,8 +439,9 @@ def _generalized_normal(words: Any, p: Any, shape: Shape, dtype: np.dtype[Any]) 
 
 
 def ball(
-    key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
-) -> Array:
+    key: ArrayLike, d: int, p: ArrayLike = 2, shape: ShapeLike = (), dtype: DTypeLike = None, *,
+    out_sharding: Any = None,
+) -> Array:  # fmt: skip
     """Draw uniformly from the unit ball of the p-norm in d dimensions.
 
     Args:

@@ -21,6 +21,7 @@ import xnp
 from xnp import lax
 from xnp.placing import placed
 from xprim import Array, dtypes
+from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 from xrandom.arguments import checked_shape, floating_dtype
 from xrandom.keys import split
 from xrandom.multivariate import orthogonal as random_orthogonal
@@ -54,17 +55,21 @@ class Initializer(Protocol):
         ...
 
 
-def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
+def zeros(
+    key: ArrayLike, shape: ShapeLike, dtype: DTypeLike = None, out_sharding: Any = None
+) -> Array:
     """Return zeros; the key is not used."""
     return placed(xnp.zeros(shape, dtype), out_sharding, "zeros")
 
 
-def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
+def ones(
+    key: ArrayLike, shape: ShapeLike, dtype: DTypeLike = None, out_sharding: Any = None
+) -> Array:
     """Return ones; the key is not used."""
     return placed(xnp.ones(shape, dtype), out_sharding, "ones")
 
 
-def constant(value: Any, dtype: Any = None) -> Initializer:
+def constant(value: ArrayLike, dtype: DTypeLike = None) -> Initializer:
     """Return an initializer that fills arrays with a value, or one that broadcasts to the shape."""
     own = dtype
 
@@ -74,7 +79,7 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
     return init
 
 
-def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
+def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike = None) -> Initializer:
     """Return an initializer that draws uniformly from `[0, scale)`."""
     own = dtype
 
@@ -85,7 +90,7 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
     return init
 
 
-def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
+def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike = None) -> Initializer:
     """Return an initializer that draws normally, with mean 0 and a standard deviation."""
     own = dtype
 
@@ -97,8 +102,9 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
 
 
 def truncated_normal(
-    stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
-) -> Initializer:
+    stddev: ArrayLike = 1e-2, dtype: DTypeLike = None, lower: ArrayLike = -2.0,
+    upper: ArrayLike = 2.0,
+) -> Initializer:  # fmt: skip
     """Return an initializer that draws normally, cut at `lower * stddev` and `upper * stddev`.
 
     Args:
@@ -118,8 +124,8 @@ def truncated_normal(
 
 
 def variance_scaling(
-    scale: Any, mode: Mode, distribution: Distribution, in_axis: Axes = -2, out_axis: Axes = -1,
-    batch_axis: Axes = (), dtype: Any = None,
+    scale: ArrayLike, mode: Mode, distribution: Distribution, in_axis: Axes = -2,
+    out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike = None,
 ) -> Initializer:  # fmt: skip
     """Return an initializer whose weights have mean 0 and the variance `scale / fan`.
 
@@ -208,14 +214,14 @@ def _scaled_complex(
 
 
 def glorot_uniform(
-    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
+    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike = None
 ) -> Initializer:
     """Return `variance_scaling(1, "fan_avg", "uniform")`; also called `xavier_uniform`."""
     return variance_scaling(1.0, "fan_avg", "uniform", in_axis, out_axis, batch_axis, dtype)
 
 
 def glorot_normal(
-    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
+    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike = None
 ) -> Initializer:
     """Return `variance_scaling(1, "fan_avg", "truncated_normal")`; also called `xavier_normal`."""
     return variance_scaling(
@@ -224,28 +230,28 @@ def glorot_normal(
 
 
 def lecun_uniform(
-    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
+    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike = None
 ) -> Initializer:
     """Return `variance_scaling(1, "fan_in", "uniform")`."""
     return variance_scaling(1.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype)
 
 
 def lecun_normal(
-    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
+    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike = None
 ) -> Initializer:
     """Return `variance_scaling(1, "fan_in", "truncated_normal")`."""
     return variance_scaling(1.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
 
 
 def he_uniform(
-    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
+    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike = None
 ) -> Initializer:
     """Return `variance_scaling(2, "fan_in", "uniform")`; also called `kaiming_uniform`."""
     return variance_scaling(2.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype)
 
 
 def he_normal(
-    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
+    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike = None
 ) -> Initializer:
     """Return `variance_scaling(2, "fan_in", "truncated_normal")`; also called `kaiming_normal`."""
     return variance_scaling(2.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
@@ -257,7 +263,9 @@ kaiming_uniform = he_uniform
 kaiming_normal = he_normal
 
 
-def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+def orthogonal(
+    scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike = None
+) -> Initializer:
     """Return an initializer of matrices with orthonormal rows or columns, whichever are fewer.
 
     Args:
@@ -290,7 +298,9 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
     return init
 
 
-def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+def delta_orthogonal(
+    scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike = None
+) -> Initializer:
     """Return an initializer of kernels that are zero but for an orthogonal matrix in the middle.
 
     The shape is `(*window, inputs, outputs)` with a window of one to three axes and no more inputs

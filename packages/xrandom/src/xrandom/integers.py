@@ -9,6 +9,7 @@ import numpy as np
 from xnp import lax
 from xnp.placing import placed
 from xprim import Array, as_array, dtypes, scalar_array
+from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 from xrandom.arguments import (
     Shape,
     checked_shape,
@@ -24,8 +25,9 @@ from xrandom.standard_distributions import raw_uniform
 
 
 def randint(
-    key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *, out_sharding: Any = None
-) -> Array:
+    key: ArrayLike, shape: ShapeLike, minval: ArrayLike, maxval: ArrayLike,
+    dtype: DTypeLike = None, *, out_sharding: Any = None,
+) -> Array:  # fmt: skip
     """Draw integers uniformly from [minval, maxval).
 
     The remainder of twice as many random bits as the dtype has: where `maxval - minval` is no power
@@ -138,8 +140,9 @@ def _clipped(x: Any, dtype: np.dtype[Any], info: Any, beyond: int) -> Any:
 
 
 def bernoulli(
-    key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None
-) -> Array:
+    key: ArrayLike, p: ArrayLike = 0.5, shape: ShapeLike | None = None, mode: str = "low", *,
+    out_sharding: Any = None,
+) -> Array:  # fmt: skip
     """Draw booleans that are true with a given probability.
 
     Args:
@@ -174,7 +177,9 @@ def bernoulli(
     return placed(lax.lt(fine, lax.sub(chance, coarse)), out_sharding, "bernoulli")
 
 
-def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+def rademacher(
+    key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
+) -> Array:
     """Draw -1 and 1, equally likely.
 
     Args:
@@ -195,8 +200,9 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
 
 
 def geometric(
-    key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Array:
+    key: ArrayLike, p: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *,
+    out_sharding: Any = None,
+) -> Array:  # fmt: skip
     """Draw from the geometric distribution: the number of trials up to the first success.
 
     Args:

@@ -27,6 +27,7 @@ from xprim import Array, ConcreteArray, as_array, config, dtypes, shaped_array
 from xprim.descriptions import described
 from xprim.errors import KeyReuseError
 from xprim.extended import as_physical, unwrap, wrap, wrap_p, wrapped
+from xprim.typing import ArrayLike, DTypeLike
 from xrandom.arguments import checked_shape
 from xrandom.key_primitives import random_fold_in_p, random_split_p
 
@@ -141,7 +142,7 @@ def _mark_used(key: Array, operation: str) -> None:
     _used[id(key)] = key
 
 
-def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
+def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike = None) -> Array:
     """Make a random key from an integer.
 
     Args:
@@ -165,7 +166,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
     return _keys(_seeded(seed, "key"))
 
 
-def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
+def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Array:
     """Make a random key in its bare form, a uint32 array of shape (2,).
 
     Args:
@@ -262,7 +263,7 @@ def key_impl(keys: Any) -> str:
     return THREEFRY
 
 
-def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Array:
+def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: DTypeLike = None) -> Array:
     """Return the keys of which these are the words; the inverse of `key_data`.
 
     Args:
@@ -284,14 +285,14 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     return wrap(words, KEY_DTYPE)
 
 
-def clone(key: Any) -> Array:
+def clone(key: ArrayLike) -> Array:
     """Return the same key again, which `config.debug_key_reuse` then counts as a new one."""
     words = key_data(key)
     typed = isinstance(key, Array) and key.aval.dtype is KEY_DTYPE
     return wrap(words, KEY_DTYPE) if typed else words
 
 
-def split(key: Any, num: int | Sequence[int] = 2) -> Array:
+def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
     """Make new keys of one, which must not be used any more.
 
     Args:
@@ -319,7 +320,7 @@ def _split_shape(num: Any) -> tuple[int, ...]:
     return checked_shape(num, "split")
 
 
-def fold_in(key: Any, data: Any) -> Array:
+def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     """Make a new key of a key and a number; different numbers give independent keys.
 
     Args:

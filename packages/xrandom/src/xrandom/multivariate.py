@@ -9,6 +9,7 @@ from xnp import lax
 from xnp.placing import placed
 from xprim import Array, as_array, dtypes
 from xprim.promotion import result_type
+from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 from xrandom.arguments import checked_shape, common_shape, filled, floating_dtype
 from xrandom.keys import words_of
 from xrandom.normal import drawn_normal
@@ -18,11 +19,11 @@ _METHODS = ("cholesky", "eigh", "svd")
 
 
 def multivariate_normal(
-    key: Any,
-    mean: Any,
+    key: ArrayLike,
+    mean: ArrayLike,
     cov: Any,
-    shape: Any = None,
-    dtype: Any = None,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike = None,
     method: str = "cholesky",
     *,
     out_sharding: Any = None,
@@ -94,10 +95,10 @@ def _factor(covariance: Any, method: str) -> Any:
 
 
 def orthogonal(
-    key: Any,
+    key: ArrayLike,
     n: int,
-    shape: Any = (),
-    dtype: Any = None,
+    shape: ShapeLike = (),
+    dtype: DTypeLike = None,
     m: int | None = None,
     *,
     out_sharding: Any = None,

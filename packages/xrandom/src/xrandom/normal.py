@@ -14,6 +14,7 @@ import numpy as np
 from xnp import lax
 from xnp.placing import placed
 from xprim import Array, dtypes
+from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 from xrandom.arguments import (
     Shape,
     checked_shape,
@@ -26,7 +27,9 @@ from xrandom.keys import raw_split, words_of
 from xrandom.standard_distributions import raw_normal, raw_uniform
 
 
-def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+def normal(
+    key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
+) -> Array:
     r"""Draw from the standard normal distribution, of density `exp(-x^2 / 2) / sqrt(2 pi)`.
 
     Args:
@@ -65,8 +68,9 @@ def _complex_normal(words: Any, shape: Shape, dtype: np.dtype[Any]) -> Array:
 
 
 def lognormal(
-    key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Array:
+    key: ArrayLike, sigma: ArrayLike = 1.0, shape: ShapeLike | None = None,
+    dtype: DTypeLike = None, *, out_sharding: Any = None,
+) -> Array:  # fmt: skip
     """Draw from the log-normal distribution: `exp(sigma z)` with `z` standard normal.
 
     Args:
@@ -87,11 +91,11 @@ def lognormal(
 
 
 def truncated_normal(
-    key: Any,
-    lower: Any,
-    upper: Any,
-    shape: Any = None,
-    dtype: Any = None,
+    key: ArrayLike,
+    lower: ArrayLike,
+    upper: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike = None,
     *,
     out_sharding: Any = None,
 ) -> Array:

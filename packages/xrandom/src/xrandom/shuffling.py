@@ -14,6 +14,7 @@ from xnp import lax
 from xnp.numpy.indexing import take
 from xnp.placing import placed
 from xprim import Array, ConcreteArray, as_array, dtypes
+from xprim.typing import ArrayLike, ShapeLike
 from xrandom.arguments import checked_shape
 from xrandom.bits import raw_bits
 from xrandom.categorical import checked_mode, raw_gumbel
@@ -23,8 +24,9 @@ from xrandom.standard_distributions import raw_uniform
 
 
 def permutation(
-    key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None
-) -> Array:
+    key: ArrayLike, x: ArrayLike, axis: int = 0, independent: bool = False, *,
+    out_sharding: Any = None,
+) -> Array:  # fmt: skip
     """Bring the elements along an axis into a random order.
 
     Args:
@@ -88,8 +90,8 @@ def _shuffled(words: Any, x: Any, axis: int) -> Array:
 
 
 def choice(
-    key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0,
-    mode: str | None = None,
+    key: ArrayLike, a: ArrayLike, shape: ShapeLike = (), replace: bool = True,
+    p: ArrayLike | None = None, axis: int = 0, mode: str | None = None,
 ) -> Array:  # fmt: skip
     """Draw elements of an array, or slices along an axis.
 

@@ -10,17 +10,18 @@ import numpy as np
 from xnp import lax
 from xnp.placing import placed
 from xprim import Array
+from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 from xrandom.arguments import Shape, checked_shape, floating_dtype, parameter, spread
 from xrandom.keys import words_of
 from xrandom.standard_distributions import raw_uniform
 
 
 def uniform(
-    key: Any,
-    shape: Any = (),
-    dtype: Any = None,
-    minval: Any = 0.0,
-    maxval: Any = 1.0,
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike = None,
+    minval: ArrayLike = 0.0,
+    maxval: ArrayLike = 1.0,
     *,
     out_sharding: Any = None,
 ) -> Array:

@@ -1,12 +1,6 @@
-"""Types for annotations."""
+"""Types for annotations: what array functions take, and what shapes, axes and dtypes may be."""
 
-from typing import Any, TypeAlias
+from xtree.namespaces import namespace
 
-import numpy as np
-
-from xprim import Array
-
-ArrayLike: TypeAlias = Array | np.ndarray[Any, Any] | np.generic | bool | int | float | complex
-DTypeLike: TypeAlias = np.dtype[Any] | type | str
-
-__all__ = ["ArrayLike", "DTypeLike"]
+with namespace(globals(), at_once=True):
+    from xprim.typing import *  # noqa: F403 - the whole public namespace

@@ -19,6 +19,7 @@ from xnp.primitives.precision import (
     normal_precision,
 )
 from xprim import Array, as_array, dtypes
+from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = [
     "DotAlgorithm",
@@ -45,8 +46,8 @@ _VECTOR_PRODUCTS = {
 
 
 def dot_general(
-    lhs: Any, rhs: Any, dimension_numbers: DotDimensionNumbers,
-    precision: PrecisionLike = None, preferred_element_type: Any = None, *,
+    lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: DotDimensionNumbers,
+    precision: PrecisionLike = None, preferred_element_type: DTypeLike = None, *,
     out_sharding: Any = None,
 ) -> Array:  # fmt: skip
     """Sum products of two arrays over contracted dimensions.
@@ -91,8 +92,9 @@ def dot_general(
 
 
 def dot(
-    lhs: Any, rhs: Any, *, dimension_numbers: DotDimensionNumbers | None = None,
-    precision: PrecisionLike = None, preferred_element_type: Any = None, out_sharding: Any = None,
+    lhs: ArrayLike, rhs: ArrayLike, *, dimension_numbers: DotDimensionNumbers | None = None,
+    precision: PrecisionLike = None, preferred_element_type: DTypeLike = None,
+    out_sharding: Any = None,
 ) -> Array:  # fmt: skip
     """Multiply vectors and matrices; with `dimension_numbers`, the same as `dot_general`.
 
@@ -120,7 +122,7 @@ def dot(
     return placed(result, out_sharding, "dot")
 
 
-def batch_matmul(lhs: Any, rhs: Any, precision: PrecisionLike = None) -> Array:
+def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None) -> Array:
     """Multiply matrices in the last two dimensions, once for each index of the leading ones.
 
     Args:

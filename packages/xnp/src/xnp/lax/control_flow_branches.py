@@ -23,6 +23,7 @@ from xprim import (
 from xprim.descriptions import described, place_of
 from xprim.kept_programs import Staged
 from xprim.tracebacks import boundary
+from xprim.typing import ArrayLike
 
 __all__ = ["cond", "platform_dependent", "switch"]
 
@@ -37,7 +38,7 @@ _NO_OPERAND = _NoOperand()
 
 @boundary
 def cond(
-    pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any,
+    pred: ArrayLike, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any,
     operand: Any = _NO_OPERAND,
 ) -> Any:  # fmt: skip
     """Apply one of two functions, as a boolean says that may be a traced value.
@@ -115,8 +116,9 @@ def _predicate(pred: Any) -> Any:
 
 @boundary
 def switch(
-    index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _NO_OPERAND
-) -> Any:
+    index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: Any,
+    operand: Any = _NO_OPERAND,
+) -> Any:  # fmt: skip
     """Apply one of several functions, as an integer says that may be a traced value.
 
     Args:

@@ -22,6 +22,7 @@ from xprim.descriptions import place_of
 from xprim.kept_programs import Staged
 from xprim.promotion import result_type
 from xprim.tracebacks import boundary
+from xprim.typing import ArrayLike
 
 __all__ = ["fori_loop", "while_loop"]
 
@@ -112,7 +113,7 @@ def _check_test(test: Staged, cond_fun: Any) -> None:
 
 @boundary
 def fori_loop(
-    lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any, *,
+    lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[Any, Any], Any], init_val: Any, *,
     unroll: int | bool | None = None,
 ) -> Any:  # fmt: skip
     """Repeat a function for each integer of a range.

@@ -25,13 +25,14 @@ from xprim.descriptions import described, place_of
 from xprim.kept_programs import Staged
 from xprim.optional_transforms import find
 from xprim.tracebacks import boundary
+from xprim.typing import ArrayLike
 
 __all__ = ["custom_linear_solve", "custom_root", "linear_solve_p"]
 
 
 @boundary
 def custom_linear_solve(
-    matvec: Callable[[Any], Any], b: Any, solve: Callable[..., Any],
+    matvec: Callable[[Any], Any], b: ArrayLike, solve: Callable[..., Any],
     transpose_solve: Callable[..., Any] | None = None, symmetric: bool = False,
     has_aux: bool = False,
 ) -> Any:  # fmt: skip

@@ -17,6 +17,7 @@ from xnp.primitives.conv_general_dilated import conv_general_dilated_p
 from xnp.primitives.operations import bind, moved
 from xnp.primitives.precision import PrecisionLike, normal_precision
 from xprim import Array, as_array, dtypes
+from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = [
     "ConvDimensionNumbers",
@@ -45,11 +46,11 @@ _TRANSPOSE_NUMBERS = {
 
 
 def conv_general_dilated(
-    lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Padding,
+    lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int], padding: Padding,
     lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None, feature_group_count: int = 1,
-    batch_group_count: int = 1, precision: PrecisionLike = None, preferred_element_type: Any = None,
-    out_sharding: Any = None,
+    batch_group_count: int = 1, precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None, out_sharding: Any = None,
 ) -> Array:  # fmt: skip
     """Convolve (correlate) an input with a kernel over n dimensions of space.
 
@@ -109,8 +110,8 @@ def conv_general_dilated(
 
 
 def conv(
-    lhs: Any, rhs: Any, window_strides: Sequence[int], padding: str,
-    precision: PrecisionLike = None, preferred_element_type: Any = None,
+    lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int], padding: str,
+    precision: PrecisionLike = None, preferred_element_type: DTypeLike = None,
 ) -> Array:  # fmt: skip
     """Convolve `(N, C, space...)` with `(O, I, space...)`; see `conv_general_dilated`."""
     return conv_general_dilated(
@@ -120,9 +121,9 @@ def conv(
 
 
 def conv_with_general_padding(
-    lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Padding,
+    lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int], padding: Padding,
     lhs_dilation: Sequence[int] | None, rhs_dilation: Sequence[int] | None,
-    precision: PrecisionLike = None, preferred_element_type: Any = None,
+    precision: PrecisionLike = None, preferred_element_type: DTypeLike = None,
 ) -> Array:  # fmt: skip
     """Convolve `(N, C, space...)` with `(O, I, space...)`; see `conv_general_dilated`."""
     return conv_general_dilated(
@@ -132,10 +133,10 @@ def conv_with_general_padding(
 
 
 def conv_transpose(
-    lhs: Any, rhs: Any, strides: Sequence[int], padding: Padding,
+    lhs: ArrayLike, rhs: ArrayLike, strides: Sequence[int], padding: Padding,
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None, transpose_kernel: bool = False,
-    precision: PrecisionLike = None, preferred_element_type: Any = None,
+    precision: PrecisionLike = None, preferred_element_type: DTypeLike = None,
     use_consistent_padding: bool = False,
 ) -> Array:  # fmt: skip
     """Convolve with a fractional stride: the transpose of a convolution, up to its kernel's order.

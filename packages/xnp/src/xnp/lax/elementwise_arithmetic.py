@@ -51,8 +51,7 @@ from xprim import (
     get_primitive,
     scalar_array,
 )
-
-ArrayLike = Any
+from xprim.typing import ArrayLike
 
 
 def apply(primitive: Primitive, x: ArrayLike, accuracy: Accuracy = None) -> Array:

@@ -21,12 +21,11 @@ from xnp.primitives.identity import copy_p, optimization_barrier_p, stop_gradien
 from xnp.primitives.reduce_precision import reduce_precision_p
 from xprim import Array, as_array, dtypes, scalar_array
 from xprim.static_sizes import static_shape
+from xprim.typing import ArrayLike, DTypeLike
 from xtree import tree_flatten, tree_map, tree_unflatten
 
-ArrayLike = Any
 
-
-def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
+def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """Return the same numbers in another dtype.
 
     Floats become integers by rounding towards zero, those out of range the nearest integer there
@@ -54,7 +53,7 @@ def _required_dtype(dtype: Any, operation: str) -> Any:
     return dtypes.requested_dtype(dtype, operation)
 
 
-def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Array:
+def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """Return the same bits read as another dtype.
 
     Between dtypes of equal width the shape stays; a wider dtype takes the last dimension, whose
@@ -106,7 +105,7 @@ def conj(x: ArrayLike) -> Array:
 
 
 def full(
-    shape: Sequence[int], fill_value: ArrayLike, dtype: Any = None, *, sharding: Any = None
+    shape: Sequence[int], fill_value: ArrayLike, dtype: DTypeLike = None, *, sharding: Any = None
 ) -> Array:
     """Return an array filled with a scalar.
 
@@ -143,9 +142,9 @@ def _scalar_of(value: Any, dtype: Any) -> Array:
 
 
 def full_like(
-    x: Any,
+    x: ArrayLike,
     fill_value: ArrayLike,
-    dtype: Any = None,
+    dtype: DTypeLike = None,
     shape: Sequence[int] | None = None,
     sharding: Any = None,
 ) -> Array:
@@ -166,7 +165,7 @@ def full_like(
     return result
 
 
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: ArrayLike) -> Any:
     """Return x, with a derivative of zero; leaves of a pytree of inexact dtype alone need it.
 
     Example:
@@ -181,7 +180,7 @@ def _stopped(leaf: Any) -> Any:
     return stop_gradient_p.bind(x)[0] if dtypes.is_inexact(x.aval.dtype) else leaf
 
 
-def optimization_barrier(operand: Any, /) -> Any:
+def optimization_barrier(operand: ArrayLike, /) -> Any:
     """Return a pytree of arrays; the compiler moves and merges nothing across this point."""
     leaves, treedef = tree_flatten(operand)
     if not leaves:

@@ -6,8 +6,6 @@ the compiled function must reach; None leaves the choice to XLA, which errs by a
 
 from __future__ import annotations
 
-from typing import Any
-
 from xnp.lax.elementwise_arithmetic import apply
 from xnp.lax.operands import pair
 from xnp.primitives.accuracy import Accuracy, AccuracyMode, Tolerance
@@ -28,8 +26,7 @@ from xnp.primitives.trigonometric import (
     tanh_p,
 )
 from xprim import Array
-
-ArrayLike = Any
+from xprim.typing import ArrayLike
 
 
 def exp(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:

@@ -5,8 +5,6 @@ Comparisons give booleans. Semantics: the StableHLO specification, section of th
 
 from __future__ import annotations
 
-from typing import Any
-
 from xnp.lax.elementwise_arithmetic import apply
 from xnp.lax.operands import pair, several
 from xnp.primitives.bitwise import (
@@ -35,8 +33,7 @@ from xnp.primitives.comparison import (
 )
 from xnp.primitives.select_n import select_n_p
 from xprim import Array, as_array
-
-ArrayLike = Any
+from xprim.typing import ArrayLike
 
 
 def eq(x: ArrayLike, y: ArrayLike) -> Array:

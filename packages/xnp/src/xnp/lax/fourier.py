@@ -12,11 +12,12 @@ from typing import Any
 from xnp.primitives.fft import FftType, fft_p
 from xnp.primitives.operations import converted
 from xprim import Array, as_array, dtypes
+from xprim.typing import ArrayLike
 
 __all__ = ["FftType", "fft", "fft_p"]
 
 
-def fft(x: Any, fft_type: FftType | str | int, fft_lengths: Sequence[int]) -> Array:
+def fft(x: ArrayLike, fft_type: FftType | str | int, fft_lengths: Sequence[int]) -> Array:
     """Transform the last dimensions of an array.
 
     Args:
@@ -39,19 +40,19 @@ def fft(x: Any, fft_type: FftType | str | int, fft_lengths: Sequence[int]) -> Ar
     """
     kind = _kind(fft_type)
     lengths = tuple([operator.index(n) for n in fft_lengths])
-    x = as_array(x, what="fft: x")
-    dtype = x.dtype
+    operand: Array = as_array(x, what="fft: x")
+    dtype = operand.aval.dtype
     if kind == FftType.RFFT:
         if dtypes.is_complex(dtype):
-            raise ValueError(f"fft: RFFT takes real input.\n  got       {x.aval.str_long()}")
+            raise ValueError(f"fft: RFFT takes real input.\n  got       {operand.aval.str_long()}")
         wide = dtypes.float64 if dtypes.to_complex_dtype(dtype) == dtypes.complex128 else (
             dtypes.float32)  # fmt: skip
-        x = converted(x, wide)
+        operand = converted(operand, wide)
     else:
-        x = converted(x, dtypes.to_complex_dtype(dtype))
+        operand = converted(operand, dtypes.to_complex_dtype(dtype))
     if not lengths:
-        return x  # type: ignore[no-any-return]
-    result: Array = fft_p.bind(x, fft_type=kind, fft_lengths=lengths)[0]
+        return operand
+    result: Array = fft_p.bind(operand, fft_type=kind, fft_lengths=lengths)[0]
     return result
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.lax.shape import ArrayLike, concatenate, ints, reshape
+from xnp.lax.shape import concatenate, ints, reshape
 from xnp.primitives.gather import gather_p
 from xnp.primitives.index_modes import (
     GatherDimensionNumbers,
@@ -27,6 +27,7 @@ from xnp.primitives.scatter_max import scatter_max_p
 from xnp.primitives.scatter_min import scatter_min_p
 from xnp.primitives.scatter_mul import scatter_mul_p
 from xprim import Array, Primitive, as_array, dtypes
+from xprim.typing import ArrayLike
 
 __all__ = [
     "GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers", "gather",
@@ -46,7 +47,7 @@ def gather(
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
     mode: Mode = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
 ) -> Array:
     """Read a window of the operand at each of many index vectors.
 

@@ -28,6 +28,7 @@ from xnp.primitives.qr import qr_p
 from xnp.primitives.svd import svd_p
 from xnp.primitives.triangular_solve import triangular_solve_p
 from xprim import Array, as_array, dtypes
+from xprim.typing import ArrayLike
 
 __all__ = [
     "EigImplementation",
@@ -52,7 +53,7 @@ __all__ = [
 ]
 
 
-def cholesky(x: Any, *, symmetrize_input: bool = True) -> Array:
+def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     """Return the lower triangular L with x = L L^H.
 
     Args:
@@ -71,8 +72,8 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Array:
 
 
 def eigh(
-    x: Any, *, lower: bool = True, symmetrize_input: bool = True, sort_eigenvalues: bool = True,
-    subset_by_index: tuple[int, int] | None = None,
+    x: ArrayLike, *, lower: bool = True, symmetrize_input: bool = True,
+    sort_eigenvalues: bool = True, subset_by_index: tuple[int, int] | None = None,
     implementation: EighImplementation | None = None,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Return the eigenvectors and eigenvalues (v, w) of Hermitian matrices, x v = v diag(w).
@@ -97,9 +98,9 @@ def eigh(
 
 
 def eig(
-    x: Any, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True,
-    enable_eigvec_derivs: bool = False, implementation: EigImplementation | None = None,
-    use_magma: bool | None = None,
+    x: ArrayLike, *, compute_left_eigenvectors: bool = True,
+    compute_right_eigenvectors: bool = True, enable_eigvec_derivs: bool = False,
+    implementation: EigImplementation | None = None, use_magma: bool | None = None,
 ) -> list[Array]:  # fmt: skip
     """Return the eigenvalues, left and right eigenvectors [w, u, v] of square matrices.
 
@@ -128,7 +129,7 @@ def eig(
     ))  # fmt: skip
 
 
-def lu(x: Any) -> tuple[Array, Array, Array]:
+def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
     """Return (LU, pivots, permutation) with `x[permutation] == L @ U`.
 
     Args:
@@ -172,16 +173,18 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
 
 @overload
 def qr(
-    x: Any, *, pivoting: Literal[False] = ..., full_matrices: bool = ...,
+    x: ArrayLike, *, pivoting: Literal[False] = ..., full_matrices: bool = ...,
     use_magma: bool | None = ...,
 ) -> tuple[Array, Array]: ...  # fmt: skip
 @overload
 def qr(
-    x: Any, *, pivoting: Literal[True], full_matrices: bool = ..., use_magma: bool | None = ...
-) -> tuple[Array, Array, Array]: ...
+    x: ArrayLike, *, pivoting: Literal[True], full_matrices: bool = ...,
+    use_magma: bool | None = ...,
+) -> tuple[Array, Array, Array]: ...  # fmt: skip
 def qr(
-    x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
-) -> Any:
+    x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True,
+    use_magma: bool | None = None,
+) -> Any:  # fmt: skip
     """Return (q, r) with x = q r, orthonormal columns of q, and upper triangular r.
 
     Args:
@@ -205,16 +208,16 @@ def qr(
 
 @overload
 def svd(
-    x: Any, *, full_matrices: bool = ..., compute_uv: Literal[True] = ...,
+    x: ArrayLike, *, full_matrices: bool = ..., compute_uv: Literal[True] = ...,
     subset_by_index: tuple[int, int] | None = ..., algorithm: SvdAlgorithm | None = ...,
 ) -> tuple[Array, Array, Array]: ...  # fmt: skip
 @overload
 def svd(
-    x: Any, *, full_matrices: bool = ..., compute_uv: Literal[False],
+    x: ArrayLike, *, full_matrices: bool = ..., compute_uv: Literal[False],
     subset_by_index: tuple[int, int] | None = ..., algorithm: SvdAlgorithm | None = ...,
 ) -> Array: ...  # fmt: skip
 def svd(
-    x: Any, *, full_matrices: bool = True, compute_uv: bool = True,
+    x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True,
     subset_by_index: tuple[int, int] | None = None, algorithm: SvdAlgorithm | None = None,
 ) -> Any:  # fmt: skip
     """Return (u, s, vh) with x = u diag(s) vh, or s alone.
@@ -250,8 +253,8 @@ def svd(
 
 
 def triangular_solve(
-    a: Any, b: Any, *, left_side: bool = False, lower: bool = False, transpose_a: bool = False,
-    conjugate_a: bool = False, unit_diagonal: bool = False,
+    a: ArrayLike, b: ArrayLike, *, left_side: bool = False, lower: bool = False,
+    transpose_a: bool = False, conjugate_a: bool = False, unit_diagonal: bool = False,
 ) -> Array:  # fmt: skip
     """Solve op(a) x = b, or x op(a) = b, for triangular a.
 

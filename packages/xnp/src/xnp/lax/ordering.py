@@ -10,7 +10,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from xnp.lax.shape import ArrayLike, dimension_of
+from xnp.lax.shape import dimension_of
 from xnp.primitives.argmax import argmax_p
 from xnp.primitives.argmin import argmin_p
 from xnp.primitives.cumlogsumexp import cumlogsumexp_p
@@ -21,6 +21,7 @@ from xnp.primitives.cumsum import cumsum_p
 from xnp.primitives.sort import sort_p
 from xnp.primitives.top_k import top_k_p
 from xprim import Array, Primitive, as_array, dtypes
+from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = [
     "argmax", "argmin", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "sort",
@@ -104,7 +105,7 @@ def top_k(
     return values, places
 
 
-def argmax(operand: ArrayLike, axis: int, index_dtype: Any) -> Array:
+def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """Return the index of the greatest element along an axis; the first NaN or equal wins.
 
     Example:
@@ -115,7 +116,7 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: Any) -> Array:
     return _arg(argmax_p, operand, axis, index_dtype)
 
 
-def argmin(operand: ArrayLike, axis: int, index_dtype: Any) -> Array:
+def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """Return the index of the least element along an axis; the first NaN or equal wins.
 
     Example:

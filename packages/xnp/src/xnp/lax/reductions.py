@@ -32,6 +32,7 @@ from xprim import (
     shaped_array,
     trace_to_jaxpr,
 )
+from xprim.typing import ArrayLike
 
 __all__ = [
     "reduce",
@@ -53,7 +54,7 @@ __all__ = [
 ]
 
 
-def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
+def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """Sum over axes; integers wrap around, float16 and smaller are summed in float32.
 
     Args:
@@ -72,12 +73,12 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     return placed(_reduced(reduce_sum_p, operand, axes), out_sharding, "reduce_sum")
 
 
-def reduce_prod(operand: Any, axes: Sequence[int]) -> Array:
+def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Multiply the elements along axes; 1 where there is none."""
     return _reduced(reduce_prod_p, operand, axes)
 
 
-def reduce_max(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
+def reduce_max(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """Take the greatest element along axes.
 
     NaN if there is one among them; -inf or the least integer where there is no element. Complex
@@ -86,28 +87,28 @@ def reduce_max(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     return placed(_reduced(reduce_max_p, operand, axes), out_sharding, "reduce_max")
 
 
-def reduce_min(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
+def reduce_min(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """Take the least element along axes; see `reduce_max`."""
     return placed(_reduced(reduce_min_p, operand, axes), out_sharding, "reduce_min")
 
 
-def reduce_and(operand: Any, axes: Sequence[int]) -> Array:
+def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Join booleans, or the bits of integers, by "and"; all bits are set where there is none."""
     return _reduced(reduce_and_p, operand, axes)
 
 
-def reduce_or(operand: Any, axes: Sequence[int]) -> Array:
+def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Join booleans, or the bits of integers, by "or"; 0 where there is none."""
     return _reduced(reduce_or_p, operand, axes)
 
 
-def reduce_xor(operand: Any, axes: Sequence[int]) -> Array:
+def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Join booleans, or the bits of integers, by exclusive "or"; 0 where there is none."""
     return _reduced(reduce_xor_p, operand, axes)
 
 
 def reduce(
-    operands: Any, init_values: Any, computation: Callable[[Any, Any], Any],
+    operands: Any, init_values: ArrayLike, computation: Callable[[Any, Any], Any],
     dimensions: Sequence[int], out_sharding: Any = None,
 ) -> Any:  # fmt: skip
     """Combine elements along dimensions by a computation.

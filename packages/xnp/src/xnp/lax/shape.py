@@ -25,14 +25,13 @@ from xnp.primitives.squeeze import squeeze_p
 from xnp.primitives.transpose import transpose_p
 from xprim import Array, as_array, dtypes
 from xprim.static_sizes import static_shape
+from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = [
     "broadcast", "broadcast_in_dim", "broadcast_shapes", "broadcasted_iota", "collapse",
     "concatenate", "expand_dims", "iota", "pad", "reshape", "rev", "split", "squeeze", "stack",
     "tile", "transpose", "unstack",
 ]  # fmt: skip
-
-ArrayLike = Any
 
 
 def ints(values: Any, what: str) -> tuple[int, ...]:
@@ -174,7 +173,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     return tuple(out)
 
 
-def iota(dtype: Any, size: int) -> Array:
+def iota(dtype: DTypeLike, size: int) -> Array:
     """Return 0, 1, ..., size - 1.
 
     Example:
@@ -185,7 +184,7 @@ def iota(dtype: Any, size: int) -> Array:
 
 
 def broadcasted_iota(
-    dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None
+    dtype: DTypeLike, shape: Sequence[int], dimension: int, *, out_sharding: Any = None
 ) -> Array:
     """Return an array of a shape that counts from 0 along one dimension.
 

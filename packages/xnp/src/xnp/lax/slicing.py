@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from xnp.lax.shape import ArrayLike, dimension_of, ints, reshape, squeeze
+from xnp.lax.shape import dimension_of, ints, reshape, squeeze
 from xnp.primitives.dynamic_slice import dynamic_slice_p
 from xnp.primitives.dynamic_update_slice import dynamic_update_slice_p
 from xnp.primitives.operations import bind, filled, selected
 from xnp.primitives.slice import slice_p
 from xprim import Array, ConcreteArray, as_array, dtypes, scalar_array
+from xprim.typing import ArrayLike
 
 __all__ = [
     "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim", "dynamic_update_index_in_dim",
@@ -141,7 +142,7 @@ def dynamic_slice_in_dim(
     x = as_array(operand, what="dynamic_slice_in_dim")
     shape = x.aval.shape
     d = dimension_of(axis, len(shape), "dynamic_slice_in_dim")
-    starts = [0] * len(shape)
+    starts: list[ArrayLike] = [0] * len(shape)
     starts[d] = start_index
     sizes = (*shape[:d], operator.index(slice_size), *shape[d + 1 :])
     return dynamic_slice(x, starts, sizes, allow_negative_indices=allow_negative_indices)
@@ -198,7 +199,7 @@ def dynamic_update_slice_in_dim(
     """Return the array with a window along one dimension replaced; see `dynamic_update_slice`."""
     x = as_array(operand, what="dynamic_update_slice_in_dim")
     d = dimension_of(axis, x.aval.ndim, "dynamic_update_slice_in_dim")
-    starts = [0] * x.aval.ndim
+    starts: list[ArrayLike] = [0] * x.aval.ndim
     starts[d] = start_index
     return dynamic_update_slice(x, update, starts, allow_negative_indices=allow_negative_indices)
 

@@ -6,8 +6,6 @@ at poles and at the ends of their domains they have the limits that SciPy has.
 
 from __future__ import annotations
 
-from typing import Any
-
 from xnp.lax.elementwise_arithmetic import apply
 from xnp.lax.operands import leveled, pair, several
 from xnp.primitives.accuracy import Accuracy
@@ -22,8 +20,7 @@ from xnp.primitives.special_incomplete import (
     random_gamma_grad_p,
 )
 from xprim import Array
-
-ArrayLike = Any
+from xprim.typing import ArrayLike
 
 
 def erf(x: ArrayLike) -> Array:

@@ -25,6 +25,7 @@ from xnp.primitives.table import BOOL, NUMBER, REAL
 from xnp.primitives.window_text import window_shape
 from xnp.primitives.window_views import check_windows
 from xprim import Array, ConcreteArray, Primitive, as_array, trace_to_jaxpr
+from xprim.typing import ArrayLike
 
 __all__ = ["padtype_to_pads", "reduce_window"]
 
@@ -63,8 +64,8 @@ def padtype_to_pads(
 
 
 def reduce_window(
-    operand: Any,
-    init_value: Any,
+    operand: ArrayLike,
+    init_value: ArrayLike,
     computation: Callable[[Any, Any], Any],
     window_dimensions: Sequence[int],
     window_strides: Sequence[int] | None = None,

@@ -12,6 +12,7 @@ from xnp.linalg.operands import matrix
 from xnp.primitives.geqrf import geqrf_p
 from xnp.primitives.matrices import adjoint, matmul
 from xprim import Array
+from xprim.typing import ArrayLike
 
 __all__ = [
     "QRResult", "EigResult", "EighResult", "SVDResult", "cholesky", "qr", "eig", "eigvals", "eigh",
@@ -48,7 +49,7 @@ class SVDResult(NamedTuple):
     Vh: Array
 
 
-def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
+def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """Return the lower triangular L with a = L L^H, or with `upper` the L^H of it.
 
     Args:
@@ -68,7 +69,7 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
     return adjoint(result) if upper else result
 
 
-def qr(a: Any, mode: str = "reduced") -> Any:
+def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """Return (Q, R) with a = Q R.
 
     Args:
@@ -88,14 +89,14 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     return r if mode == "r" else QRResult(q, r)
 
 
-def eig(a: Any) -> EigResult:
+def eig(a: ArrayLike) -> EigResult:
     """Return the eigenvalues w and right eigenvectors v of square matrices: a v = v diag(w)."""
     x = matrix("eig", a, square=True)
     w, v = lax.linalg.eig(x, compute_left_eigenvectors=False)
     return EigResult(w, v)
 
 
-def eigvals(a: Any) -> Array:
+def eigvals(a: ArrayLike) -> Array:
     """Return the eigenvalues of square matrices, complex and in no particular order."""
     x = matrix("eigvals", a, square=True)
     return lax.linalg.eig(
@@ -103,7 +104,7 @@ def eigvals(a: Any) -> Array:
     )[0]  # fmt: skip
 
 
-def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Return the eigenvalues w and eigenvectors v of Hermitian matrices: a v = v diag(w).
 
     Args:
@@ -118,13 +119,13 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     return EighResult(w, v)
 
 
-def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
+def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """Return the ascending eigenvalues of Hermitian matrices; see `eigh`."""
     return eigh(a, UPLO, symmetrize_input).eigenvalues
 
 
 def svd(
-    a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
+    a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
 ) -> Any:  # fmt: skip
     """Return (U, S, Vh) with a = U diag(S) Vh, or S alone.
@@ -164,7 +165,7 @@ def _hermitian_svd(x: Any, compute_uv: bool) -> Any:
     return SVDResult(matmul(v, selector), s, adjoint(matmul(signed, selector)))
 
 
-def svdvals(x: Any, /) -> Array:
+def svdvals(x: ArrayLike, /) -> Array:
     """Return the descending singular values of matrices."""
     result: Array = svd(x, compute_uv=False)
     return result

@@ -17,14 +17,15 @@ from xnp.linalg.systems import bounds_of, count_above, inv, rank_of
 from xnp.numpy.promoting import several_axes
 from xnp.primitives.operations import converted, reshaped, selected, summed
 from xprim import Array, as_array, dtypes
+from xprim.typing import ArrayLike, Axis
 
 __all__ = ["norm", "vector_norm", "matrix_norm", "cond", "matrix_rank"]
 
 
 def norm(
-    x: Any,
+    x: ArrayLike,
     ord: Any = None,  # noqa: A002 - NumPy's name
-    axis: Any = None,
+    axis: Axis = None,
     keepdims: bool = False,
 ) -> Array:
     """Return the norm of vectors or matrices.
@@ -69,10 +70,10 @@ def _axes_of(y: Any, axis: Any) -> tuple[int, ...]:
 
 
 def vector_norm(
-    x: Any,
+    x: ArrayLike,
     /,
     *,
-    axis: Any = None,
+    axis: Axis = None,
     keepdims: bool = False,
     ord: Any = 2,  # noqa: A002
 ) -> Array:
@@ -143,7 +144,7 @@ def _root(x: Any) -> Any:
 
 
 def matrix_norm(
-    x: Any,
+    x: ArrayLike,
     /,
     *,
     keepdims: bool = False,
@@ -195,7 +196,7 @@ def _restored(x: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
     return reshaped(x, [1 if i in axes else n for i, n in enumerate(shape)])
 
 
-def cond(x: Any, p: Any = None) -> Array:
+def cond(x: ArrayLike, p: ArrayLike | None = None) -> Array:
     """Return the condition number: the norm of matrices times the norm of their inverses.
 
     Args:
@@ -213,7 +214,9 @@ def cond(x: Any, p: Any = None) -> Array:
     return lax.mul(matrix_norm(y, ord=p), matrix_norm(inv(y), ord=p))
 
 
-def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Array:
+def matrix_rank(
+    M: Any, rtol: ArrayLike | None = None, *, hermitian: bool = False, tol: Any = None
+) -> Array:
     """Return how many singular values exceed a bound.
 
     Args:

@@ -26,6 +26,7 @@ from xnp.primitives.operations import (
 from xnp.primitives.solve import solve_p
 from xprim import Array, as_array, dtypes
 from xprim.static_sizes import static_int
+from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = [
     "matmul", "vecdot", "outer", "tensordot", "multi_dot", "matrix_power", "cross",
@@ -34,8 +35,9 @@ __all__ = [
 
 
 def matmul(
-    x1: Any, x2: Any, /, *, precision: lax.PrecisionLike = None, preferred_element_type: Any = None
-) -> Array:
+    x1: ArrayLike, x2: ArrayLike, /, *, precision: lax.PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
+) -> Array:  # fmt: skip
     """Multiply matrices; vectors are rows on the left and columns on the right.
 
     Args:
@@ -75,8 +77,8 @@ def matmul(
 
 
 def vecdot(
-    x1: Any, x2: Any, /, *, axis: int = -1, precision: lax.PrecisionLike = None,
-    preferred_element_type: Any = None,
+    x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: lax.PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
 ) -> Array:  # fmt: skip
     """Sum conj(x1) x2 along an axis; the other dimensions are broadcast."""
     x, y = promoted("vecdot", x1, x2)
@@ -92,7 +94,7 @@ def vecdot(
     return lax.dot_general(x, y, ((last, last), (batch, batch)), precision, preferred_element_type)
 
 
-def outer(x1: Any, x2: Any, /) -> Array:
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return all products x1[i] x2[j] of two vectors."""
     x, y = promoted("outer", x1, x2)
     if x.ndim != 1 or y.ndim != 1:
@@ -104,8 +106,8 @@ def outer(x1: Any, x2: Any, /) -> Array:
 
 
 def tensordot(
-    x1: Any, x2: Any, /, *, axes: Any = 2, precision: lax.PrecisionLike = None,
-    preferred_element_type: Any = None, out_sharding: Any = None,
+    x1: ArrayLike, x2: ArrayLike, /, *, axes: Any = 2, precision: lax.PrecisionLike = None,
+    preferred_element_type: DTypeLike = None, out_sharding: Any = None,
 ) -> Array:  # fmt: skip
     """Sum products over pairs of axes.
 
@@ -174,7 +176,7 @@ def _best_order(sizes: list[int]) -> dict[tuple[int, int], int]:
     return split
 
 
-def matrix_power(a: Any, n: int) -> Array:
+def matrix_power(a: ArrayLike, n: int) -> Array:
     """Multiply square matrices n times by themselves; negative powers are those of the inverse."""
     (x,) = promoted("matrix_power", a, inexact=n < 0)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
@@ -193,7 +195,7 @@ def matrix_power(a: Any, n: int) -> Array:
     return eye(x.shape, x.dtype) if result is None else result  # type: ignore[no-any-return]
 
 
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """Return the cross products of vectors of three elements along an axis."""
     x, y = promoted("cross", x1, x2)
     places = axis_of("cross", axis, x.ndim), axis_of("cross", axis, y.ndim)
@@ -213,7 +215,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
     return moved(result, last, axis_of("cross", axis, x.ndim))  # type: ignore[no-any-return]
 
 
-def matrix_transpose(x: Any, /) -> Array:
+def matrix_transpose(x: ArrayLike, /) -> Array:
     """Exchange the last two dimensions."""
     x = as_array(x, what="matrix_transpose: x")
     if x.ndim < 2:
@@ -223,7 +225,7 @@ def matrix_transpose(x: Any, /) -> Array:
     return mt(x)  # type: ignore[no-any-return]
 
 
-def diagonal(x: Any, /, *, offset: int = 0) -> Array:
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """Return the diagonals of matrices, `offset` above the main one."""
     x = as_array(x, what="diagonal: x")
     if x.ndim < 2:
@@ -244,7 +246,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Array:
     return sliced(flat, last - 1, 0, count * count, count + 1)  # type: ignore[no-any-return]
 
 
-def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Array:
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike = None) -> Array:
     """Sum the diagonals of matrices, `offset` above the main one.
 
     The sum of booleans and small integers is of the default integer dtype, unless `dtype` says

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsFloat
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from xnp.primitives.operations import (
 from xnp.primitives.pinv import pinv_p
 from xnp.primitives.solve import solve_p
 from xprim import Array, dtypes
+from xprim.typing import ArrayLike
 
 __all__ = [
     "SlogdetResult", "solve", "inv", "pinv", "lstsq", "slogdet", "det", "tensorinv", "tensorsolve",
@@ -44,7 +45,7 @@ class SlogdetResult(NamedTuple):
     logabsdet: Array
 
 
-def solve(a: Any, b: Any) -> Array:
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """Solve a x = b.
 
     Args:
@@ -78,14 +79,20 @@ def solve(a: Any, b: Any) -> Array:
     return x_of_y
 
 
-def inv(a: Any) -> Array:
+def inv(a: ArrayLike) -> Array:
     """Return the inverses of square matrices; inf or NaN where they are singular."""
     x = matrix("inv", a, square=True)
     result: Array = solve_p.bind(x, eye(x.shape, x.dtype))[0]
     return result
 
 
-def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Array:
+def pinv(
+    a: ArrayLike,
+    rtol: SupportsFloat | None = None,
+    hermitian: bool = False,
+    *,
+    rcond: SupportsFloat | None = None,
+) -> Array:
     """Return the Moore-Penrose inverses of matrices.
 
     Args:
@@ -107,7 +114,9 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     return result
 
 
-def lstsq(a: Any, b: Any, rcond: float | None = None, *, numpy_resid: bool = False) -> Any:
+def lstsq(
+    a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False
+) -> Any:
     """Return the least-squares solution of a x = b, of least norm where it is not unique.
 
     Args:
@@ -168,7 +177,7 @@ def count_above(s: Any, bounds: Any) -> Any:
     return summed(converted(lax.gt(s, bounds), dtypes.int32), (s.ndim - 1,))
 
 
-def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
+def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """Return the sign and the logarithm of the absolute value of determinants.
 
     Args:
@@ -192,7 +201,7 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     return SlogdetResult(*[cast(v, x.dtype) if narrow else v for v in (sign, logs)])
 
 
-def det(a: Any) -> Array:
+def det(a: ArrayLike) -> Array:
     """Return determinants of square matrices.
 
     Differentiable in: a, also where it is singular; to the second order there, of matrices with
@@ -228,7 +237,7 @@ def _small_det(x: Any, n: int) -> Any:
     return minor(0, tuple(range(n)))
 
 
-def tensorinv(a: Any, ind: int = 2) -> Array:
+def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """Return the inverse of `x -> tensordot(a, x, a.ndim - ind)`: the first `ind` axes are rows."""
     (x,) = promoted("tensorinv", a, inexact=True)
     if not 0 < ind < max(x.ndim, 1) or math.prod(x.shape[:ind]) != math.prod(x.shape[ind:]):
@@ -241,7 +250,7 @@ def tensorinv(a: Any, ind: int = 2) -> Array:
     return reshaped(inverse, (*x.shape[ind:], *x.shape[:ind]))  # type: ignore[no-any-return]
 
 
-def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Array:
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """Solve `tensordot(a, x, x.ndim) == b` for x.
 
     Args:

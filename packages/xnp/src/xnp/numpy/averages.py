@@ -28,7 +28,6 @@ from xnp.numpy.promoting import (
     wide,
 )
 from xnp.numpy.reductions import (
-    Axis,
     kept,
     mask_of,
     reduced,
@@ -37,6 +36,7 @@ from xnp.numpy.reductions import (
     sum as summed,
 )
 from xprim import Array, Tracer, as_array, dtypes
+from xprim.typing import ArrayLike, Axis, DTypeLike
 
 __all__ = ["average", "mean", "std", "var"]
 
@@ -57,8 +57,8 @@ def _mean(a: Any, axis: Any, dtype: Any, keepdims: bool) -> Array:
 
 
 def mean(
-    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-    *, where: Any = None,
+    a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None,
+    keepdims: bool = False, *, where: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return the mean over axes; NaN for no elements.
 
@@ -155,8 +155,9 @@ def _spread_measure(
 
 
 def var(
-    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, ddof: float = 0,
-    keepdims: bool = False, *, where: Any = None, mean: Any = None, correction: Any = None,
+    a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None, ddof: float = 0,
+    keepdims: bool = False, *, where: ArrayLike | None = None, mean: ArrayLike | None = None,
+    correction: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return the variance over axes: the mean of `|a - mean(a)|^2`.
 
@@ -176,8 +177,9 @@ def var(
 
 
 def std(
-    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, ddof: float = 0,
-    keepdims: bool = False, *, where: Any = None, mean: Any = None, correction: Any = None,
+    a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None, ddof: float = 0,
+    keepdims: bool = False, *, where: ArrayLike | None = None, mean: ArrayLike | None = None,
+    correction: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return the standard deviation over axes, the root of `var`. Arguments as of `var`."""
     return _spread_measure("std", a, axis, dtype, out, ddof, keepdims, where, mean, correction,
@@ -185,8 +187,9 @@ def std(
 
 
 def average(
-    a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, keepdims: bool = False
-) -> Any:
+    a: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, returned: bool = False,
+    keepdims: bool = False,
+) -> Any:  # fmt: skip
     """Return the weighted mean over axes.
 
     Args:

@@ -32,6 +32,7 @@ from xnp.numpy.reductions import sum as summed
 from xnp.numpy.shaping import moveaxis
 from xnp.numpy.sorting import searchsorted
 from xprim import Array, dtypes
+from xprim.typing import ArrayLike, Axis, DTypeLike
 
 __all__ = [
     "convolve", "correlate", "cross", "diff", "ediff1d", "gradient", "interp", "trapezoid",
@@ -46,7 +47,10 @@ def _along(x: Any, axis: int, start: int | None, stop: int | None) -> Array:
     return read(x, (*[slice(None)] * axis, slice(start, stop)))
 
 
-def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
+def diff(
+    a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = None,
+    append: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return differences of neighbours along an axis, `n` times; of booleans, whether they differ.
 
     Args:
@@ -63,13 +67,13 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         raise ValueError("diff: takes arrays of one dimension and more.")
     axis = axis_of(axis, a.aval.ndim, "diff")
     if n == 0:
-        return a  # type: ignore[no-any-return]
+        return a
     ends = [_end_of_diff(value, a.aval.shape, axis) for value in (prepend, append)]
     a = concatenate([*ends[0], a, *ends[1]], axis) if ends != [[], []] else a
     primitive = "ne" if dtypes.is_bool(a.aval.dtype) else "sub"
     for _ in range(n):
         a = bind(primitive, _along(a, axis, 1, None), _along(a, axis, None, -1))
-    return a  # type: ignore[no-any-return]
+    return a
 
 
 def _end_of_diff(value: Any, shape: tuple[int, ...], axis: int) -> list[Array]:
@@ -80,7 +84,9 @@ def _end_of_diff(value: Any, shape: tuple[int, ...], axis: int) -> list[Array]:
     return [value if value.aval.ndim else spread(value, (*shape[:axis], 1, *shape[axis + 1 :]))]
 
 
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
+def ediff1d(
+    ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
+) -> Array:
     """Return differences of neighbours in the flattened array, with values in front and behind."""
     ary = array_of(ary, "ediff1d")
     if dtypes.is_bool(ary.aval.dtype):
@@ -94,7 +100,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
     return concatenate(parts)
 
 
-def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
+def gradient(f: Any, *varargs: Any, axis: Axis = None, edge_order: int | None = None) -> Any:
     """Return slopes by central differences inside, one-sided ones at the ends.
 
     Args:
@@ -168,7 +174,9 @@ def _slope_of_coordinates(f: Any, d: int, x: Any, order: int) -> Array:
     return concatenate([first, middle, last], d)
 
 
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
+def trapezoid(
+    y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
+) -> Array:
     """Return the integral of values along an axis by the trapezoidal rule.
 
     Args:
@@ -193,8 +201,9 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
 
 
 def interp(
-    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
-) -> Array:
+    x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | str | None = None,
+    right: ArrayLike | str | None = None, period: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return values of the piecewise linear function through points.
 
     Args:
@@ -236,7 +245,7 @@ def interp(
     return result
 
 
-def _one_period(x: Any, xp: Any, fp: Any, period: Any) -> Any:
+def _one_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Array, Array, Array]:
     period = cast(array_of(period, "interp"), x.aval.dtype)
     x, xp = asarray(x) % period, asarray(xp) % period
     order = xp.argsort()
@@ -245,7 +254,9 @@ def _one_period(x: Any, xp: Any, fp: Any, period: Any) -> Any:
     return x, xp, concatenate([fp[-1:], fp, fp[:1]])
 
 
-def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Array:
+def unwrap(
+    p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * math.pi
+) -> Array:
     """Return angles with multiples of the period added, so that neighbours are near each other."""
     p = array_of(p, "unwrap")
     if not dtypes.is_inexact(p.aval.dtype) and not isinstance(period, int):
@@ -266,8 +277,9 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
 
 
 def cross(
-    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
-) -> Array:
+    a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1,
+    axis: int | None = None,
+) -> Array:  # fmt: skip
     """Return the vector products of vectors of three (or two) elements along an axis."""
     if axis is not None:
         axisa = axisb = axisc = axis
@@ -281,7 +293,7 @@ def cross(
     a1, a2, b1, b2 = a[..., 0], a[..., 1], b[..., 0], b[..., 1]
     third = a1 * b2 - a2 * b1
     if sizes == (2, 2):
-        return third  # type: ignore[no-any-return]
+        return third
     zero = scalar_like(0, a)
     a3 = a[..., 2] if sizes[0] == 3 else spread(zero, a1.shape)
     b3 = b[..., 2] if sizes[1] == 3 else spread(zero, b1.shape)
@@ -327,8 +339,9 @@ def _check_vectors(operation: str, a: Array, v: Array) -> None:
 
 
 def convolve(
-    a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None
-) -> Array:
+    a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any = None,
+    preferred_element_type: DTypeLike = None,
+) -> Array:  # fmt: skip
     """Return the convolution of two vectors: sums of a[k] v[n - k].
 
     Args:
@@ -343,8 +356,8 @@ def convolve(
 
 
 def correlate(
-    a: Any, v: Any, mode: str = "valid", *, precision: Any = None,
-    preferred_element_type: Any = None,
+    a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any = None,
+    preferred_element_type: DTypeLike = None,
 ) -> Array:  # fmt: skip
     """Return the correlation of two vectors: sums of a[n + k] conj(v[k]). See `convolve`."""
     v = asarray(v)

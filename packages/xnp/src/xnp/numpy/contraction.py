@@ -28,6 +28,7 @@ from xnp.primitives.dot_general import holds_products
 from xnp.primitives.precision import normal_precision
 from xprim import Array, dtypes, shaped_array
 from xprim.errors import ShapeError
+from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = [
     "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "vdot", "vecdot", "vecmat",
@@ -79,7 +80,7 @@ def _dot(a: Any, b: Any, precision: Any, preferred: Any) -> Array:
 
 
 def dot(
-    a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None,
+    a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike = None,
     out_sharding: Any = None,
 ) -> Array:  # fmt: skip
     """Return the sum of products over the last dimension of `a` and the last but one of `b`.
@@ -148,7 +149,7 @@ def _batched_matmul(a: Any, b: Any, precision: Any, preferred: Any) -> Array:
 
 
 def matmul(
-    a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None,
+    a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike = None,
     out_sharding: Any = None,
 ) -> Array:  # fmt: skip
     """Return the product of matrices in the last two dimensions; the leading ones broadcast.
@@ -164,18 +165,18 @@ def matmul(
     return result if out_sharding is None else placed(result, out_sharding, "matmul")
 
 
-def matvec(x1: Any, x2: Any, /) -> Array:
+def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return the products of matrices (last two dimensions) with vectors (last dimension)."""
     x2 = array_of(x2, "matvec")
     columns = matmul(x1, reshaped(x2, (*x2.aval.shape, 1)))
     return reshaped_last(columns)  # type: ignore[no-any-return]
 
 
-def vecmat(x1: Any, x2: Any, /) -> Array:
+def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return the products of conjugated vectors (last dimension) with matrices (last two)."""
-    x1 = _conjugated(array_of(x1, "vecmat"))
-    shape = x1.aval.shape
-    product = matmul(reshaped(x1, (*shape[:-1], 1, shape[-1])), x2)
+    rows = _conjugated(array_of(x1, "vecmat"))
+    shape = rows.aval.shape
+    product = matmul(reshaped(rows, (*shape[:-1], 1, shape[-1])), x2)
     return reshaped(product, (*product.shape[:-2], product.shape[-1]))
 
 
@@ -189,7 +190,9 @@ def _conjugated(x: Any) -> Any:
     return bind("conj", x, input_dtype=dtype) if dtypes.is_complex(dtype) else x
 
 
-def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
+def vdot(
+    a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike = None
+) -> Array:
     """Return the sum of products of all elements, those of `a` conjugated."""
     a, b = array_of(a, "vdot"), array_of(b, "vdot")
     a, b = reshaped(_conjugated(a), (a.aval.size,)), reshaped(b, (b.aval.size,))
@@ -197,8 +200,8 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
 
 
 def vecdot(
-    x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None,
-    preferred_element_type: Any = None,
+    x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = None,
+    preferred_element_type: DTypeLike = None,
 ) -> Array:  # fmt: skip
     """Return sums of products along an axis, `x1` conjugated; the other dimensions broadcast."""
     x, y = promoted("vecdot", x1, x2)
@@ -222,8 +225,8 @@ def _last(x: Any, axis: int) -> Any:
 
 
 def tensordot(
-    a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None,
-    out_sharding: Any = None,
+    a: ArrayLike, b: ArrayLike, axes: Any = 2, *, precision: Any = None,
+    preferred_element_type: DTypeLike = None, out_sharding: Any = None,
 ) -> Array:  # fmt: skip
     """Return the sum of products over several dimensions.
 
@@ -257,7 +260,9 @@ def tensordot(
     return placed(result, out_sharding, "tensordot")
 
 
-def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
+def inner(
+    a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike = None
+) -> Array:
     """Return the sum of products over the last dimensions."""
     a, b = promoted("inner", a, b)
     if not a.aval.ndim or not b.aval.ndim:
@@ -270,7 +275,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
     return dot_general(a, b, dims, ((), ()), precision, preferred)
 
 
-def outer(a: Any, b: Any, out: None = None) -> Array:
+def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """Return the products of every element of `a` with every element of `b`, as a matrix."""
     if out is not None:
         raise TypeError("outer: out= is not supported, for arrays do not change.")
@@ -281,7 +286,7 @@ def outer(a: Any, b: Any, out: None = None) -> Array:
     return bind("mul", a, spread(reshaped(b, (columns,)), (rows, columns)))
 
 
-def kron(a: Any, b: Any) -> Array:
+def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """Return the Kronecker product: `b` times every element of `a`, as blocks."""
     a, b = promoted("kron", a, b)
     rank = max(a.aval.ndim, b.aval.ndim)

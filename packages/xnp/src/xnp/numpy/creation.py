@@ -33,6 +33,7 @@ from xprim import (
 from xprim.eager import EAGER
 from xprim.host_memory import refuse_masked
 from xprim.static_sizes import static_shape
+from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 
 __all__ = [
     "array", "asarray", "copy", "empty", "empty_like", "frombuffer", "fromfile", "fromfunction",
@@ -45,7 +46,7 @@ _ONLY_FLOATS = {float}
 
 def array(
     object: Any,  # noqa: A002 - NumPy's name
-    dtype: Any = None,
+    dtype: DTypeLike = None,
     *,
     copy: bool = True,
     order: str | None = "K",
@@ -94,7 +95,7 @@ def array(
 
 
 def asarray(
-    a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None,
+    a: Any, dtype: DTypeLike = None, order: str | None = None, *, copy: bool | None = None,
     device: Any = None, out_sharding: Any = None,
 ) -> Array:  # fmt: skip
     """Return an array of the elements of an object; an array that fits is returned as it is.
@@ -238,7 +239,7 @@ def _as_strong_array(part: Any) -> Any:
     return scalar_array(part) if type(part) in _SCALARS else part
 
 
-def copy(a: Any, order: str | None = None) -> Array:
+def copy(a: ArrayLike, order: str | None = None) -> Array:
     """Return an array of the elements of `a` that shares nothing with it."""
     return array(a, copy=True, order=order)
 
@@ -277,7 +278,9 @@ def _constant(value: Any, shape: Any, dtype: Any, operation: str, device: Any) -
     return on_device(result, device, operation)
 
 
-def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
+def zeros(
+    shape: ShapeLike, dtype: DTypeLike = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
     """Return an array of zeros.
 
     Args:
@@ -300,19 +303,24 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     return _constant(0, shape, dtype, "zeros", device)  # type: ignore[no-any-return]
 
 
-def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
+def ones(
+    shape: ShapeLike, dtype: DTypeLike = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
     """Return an array of ones; arguments as of `zeros`."""
     return placed(_constant(1, shape, dtype, "ones", device), out_sharding, "ones")
 
 
-def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
+def empty(
+    shape: ShapeLike, dtype: DTypeLike = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
     """Return an array of a shape; its elements are zeros."""
     return zeros(shape, dtype, device=device, out_sharding=out_sharding)
 
 
 def full(
-    shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
-) -> Array:
+    shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike = None, *, device: Any = None,
+    out_sharding: Any = None,
+) -> Array:  # fmt: skip
     """Return an array of one repeated value.
 
     Args:
@@ -348,31 +356,37 @@ def _like(value: Any, a: Any, dtype: Any, shape: Any, operation: str, device: An
 
 
 def zeros_like(
-    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
-) -> Array:
+    a: ArrayLike, dtype: DTypeLike = None, shape: ShapeLike | None = None, *, device: Any = None,
+    out_sharding: Any = None,
+) -> Array:  # fmt: skip
     """Return zeros of the shape and dtype of an array, or of those given."""
     return placed(_like(0, a, dtype, shape, "zeros_like", device), out_sharding, "zeros_like")
 
 
 def ones_like(
-    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
-) -> Array:
+    a: ArrayLike, dtype: DTypeLike = None, shape: ShapeLike | None = None, *, device: Any = None,
+    out_sharding: Any = None,
+) -> Array:  # fmt: skip
     """Return ones of the shape and dtype of an array, or of those given."""
     return placed(_like(1, a, dtype, shape, "ones_like", device), out_sharding, "ones_like")
 
 
 def empty_like(
-    prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
+    prototype: ArrayLike,
+    dtype: DTypeLike = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: Any = None,
 ) -> Array:
     """Return an array of the shape and dtype of another; its elements are zeros."""
     return zeros_like(prototype, dtype, shape, device=device)
 
 
 def full_like(
-    a: Any,
-    fill_value: Any,
-    dtype: Any = None,
-    shape: Any = None,
+    a: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike = None,
+    shape: ShapeLike | None = None,
     *,
     device: Any = None,
     out_sharding: Any = None,
@@ -386,7 +400,7 @@ def full_like(
 # --- from other sources ---------------------------------------------------------------------------
 
 
-def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Array:
+def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
     """Return an array of the bytes of a buffer; see `numpy.frombuffer`."""
     return array(np.frombuffer(buffer, np.dtype(dtypes.requested_dtype(dtype)), count, offset))
 
@@ -401,12 +415,14 @@ def fromiter(*args: Any, **kwargs: Any) -> Array:
     return asarray(np.fromiter(*args, **kwargs))
 
 
-def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Array:
+def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
     """Return an array of the numbers in a text, by `numpy.fromstring`."""
     return asarray(np.fromstring(string, dtype, count, sep=sep))
 
 
-def fromfunction(function: Any, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
+def fromfunction(
+    function: Any, shape: ShapeLike, *, dtype: DTypeLike = float, **kwargs: Any
+) -> Any:
     """Return `function(i, j, ...)` of the index arrays of a shape.
 
     Args:

@@ -10,11 +10,12 @@ from typing import Any
 from xnp import lax
 from xnp.numpy.promoting import array_of, bind, broadcast_all, cast, promoted, scalar_like, select
 from xprim import Array, dtypes
+from xprim.typing import ArrayLike
 
 __all__ = ["gcd", "lcm"]
 
 
-def gcd(x1: Any, x2: Any) -> Array:
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Return the greatest common divisor of integers, not negative; 0 if both are 0."""
     x, y = _integers("gcd", x1, x2)
     dtype, weak = x.aval.dtype, x.aval.weak_type
@@ -36,7 +37,7 @@ def _step_of_euclid(pair: Any) -> Any:
     return select(done, x, y), select(done, y, rest)
 
 
-def lcm(x1: Any, x2: Any) -> Array:
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Return the least common multiple of integers, not negative; 0 if one is 0."""
     x, y = _integers("lcm", x1, x2)
     divisor = array_of(gcd(x, y), "lcm")

@@ -22,6 +22,7 @@ from xnp.numpy.shaping import permuted
 from xnp.placing import placed
 from xprim import Array, dtypes
 from xprim.errors import ShapeError
+from xprim.typing import DTypeLike
 
 __all__ = ["einsum", "einsum_path"]
 
@@ -30,7 +31,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 def einsum(
     subscripts: Any, /, *operands: Any, out: None = None, optimize: Any = "auto",
-    precision: Any = None, preferred_element_type: Any = None, _dot_general: Any = None,
+    precision: Any = None, preferred_element_type: DTypeLike = None, _dot_general: Any = None,
     out_sharding: Any = None,
 ) -> Array:  # fmt: skip
     """Return the sum of products over labelled dimensions.

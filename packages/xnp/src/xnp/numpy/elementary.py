@@ -26,6 +26,7 @@ from xnp.numpy.promoting import (
 )
 from xnp.numpy.ufuncs import binary_function, unary_function
 from xprim import Array, dtypes
+from xprim.typing import ArrayLike
 
 __all__ = [
     "acos", "acosh", "angle", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
@@ -264,7 +265,7 @@ def _i0(x: Any) -> Any:
 i0 = unary_function("i0", _i0, "Return the modified Bessel function of the first kind of order 0.")
 
 
-def ldexp(x1: Any, x2: Any, /) -> Array:
+def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return x1 2^x2 for integers x2, rounded once, also where 2^x2 itself is out of range."""
     x1, x2 = array_of(x1, "ldexp"), array_of(x2, "ldexp")
     if dtypes.is_bool(x2.aval.dtype):
@@ -317,7 +318,7 @@ def _power_of_two(n: Any, dtype: Any) -> Any:
     return bind("bitcast_convert_type", bits, new_dtype=dtype)
 
 
-def frexp(x: Any, /) -> tuple[Array, Array]:
+def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """Return mantissas in [0.5, 1) and exponents with x = mantissa 2^exponent."""
     (x,) = inexact("frexp", x)
     dtype = x.aval.dtype
@@ -389,6 +390,6 @@ def _angle(z: Any, deg: bool) -> Array:
     return bind("mul", result, scalar_like(180 / math.pi, result)) if deg else result
 
 
-def angle(z: Any, deg: bool = False) -> Array:
+def angle(z: ArrayLike, deg: bool = False) -> Array:
     """Return the angle of complex numbers with the real axis, in radians or degrees."""
     return _angle(z, bool(deg))

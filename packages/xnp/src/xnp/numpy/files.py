@@ -11,11 +11,12 @@ from xnp.numpy.promoting import array_of, axis_of, bind, cast, reshaped, scalar_
 from xnp.numpy.reductions import sum as summed
 from xnp.numpy.shaping import moveaxis
 from xprim import EAGER, Array, dtypes, from_numpy
+from xprim.typing import ArrayLike
 
 __all__ = ["from_dlpack", "load", "packbits", "save", "savez", "unpackbits"]
 
 
-def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
+def save(file: Any, arr: ArrayLike, allow_pickle: bool = True) -> None:
     """Write an array to a file in NumPy's `.npy` format."""
     np.save(file, np.asarray(arr), allow_pickle=allow_pickle)
 
@@ -36,7 +37,7 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     return from_numpy(found, canonical=found.dtype.itemsize == 8)
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
+def from_dlpack(x: ArrayLike, /, *, device: Any = None, copy: bool | None = None) -> Array:
     """Return an array of what another library exports by DLPack.
 
     Args:
@@ -59,7 +60,7 @@ def _check_order(operation: str, order: str) -> None:
         raise ValueError(f"{operation}: bitorder must be 'big' or 'little', got {order!r}.")
 
 
-def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
+def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Return bytes of eight truth values each along an axis, missing ones 0."""
     _check_order("packbits", bitorder)
     a = array_of(asarray(a), "packbits")
@@ -79,7 +80,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
 
 
 def unpackbits(
-    a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
+    a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big"
 ) -> Array:
     """Return the bits of bytes along an axis, `count` of them (or without that many at the end)."""
     _check_order("unpackbits", bitorder)

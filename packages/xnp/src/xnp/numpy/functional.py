@@ -17,12 +17,13 @@ from xnp.numpy.promoting import array_of, axis_of, reshaped, spread
 from xnp.numpy.shaping import broadcast_shapes, expand_dims, moveaxis
 from xprim import Array, ShapeDtypeStruct, eval_shape
 from xprim.callables import looking_like
+from xprim.typing import ArrayLike
 
 __all__ = ["apply_along_axis", "apply_over_axes", "vectorize"]
 
 
 def apply_along_axis(
-    func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
+    func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any
 ) -> Array:
     """Return `func1d` of every line along an axis; its dimensions stand at that axis."""
     arr = array_of(arr, "apply_along_axis")
@@ -40,7 +41,7 @@ def apply_along_axis(
     return moveaxis(joined, places, tuple(range(axis, axis + len(shape))))
 
 
-def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Array:
+def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: Any) -> Array:
     """Return `func(a, axis)` applied for one axis after the other; reduced axes are put back."""
     a = array_of(a, "apply_over_axes")
     rank = a.aval.ndim
@@ -52,7 +53,7 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Array
         if result.ndim != rank:
             raise ValueError("apply_over_axes: the function must keep or drop one dimension.")
         a = result
-    return a  # type: ignore[no-any-return]
+    return a
 
 
 _DIMS = r"\((?:\s*\w+\s*(?:,\s*\w+\s*)*)?\)"

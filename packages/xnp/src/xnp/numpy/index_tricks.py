@@ -15,6 +15,7 @@ from xnp.numpy.selection import nonzero
 from xprim import Array, dtypes, from_numpy
 from xprim.descriptions import brief
 from xprim.static_sizes import static_int
+from xprim.typing import ArrayLike, DTypeLike, DuckTypedArray, ShapeLike
 
 __all__ = [
     "c_", "diag_indices", "diag_indices_from", "index_exp", "ix_", "mask_indices", "r_",
@@ -51,7 +52,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     return _positions(*[np.arange(size)] * static_int(ndim, "diag_indices", "the rank"))
 
 
-def diag_indices_from(arr: Any) -> tuple[Array, ...]:
+def diag_indices_from(arr: DuckTypedArray) -> tuple[Array, ...]:
     """Return the positions of the main diagonal of an array of equal sizes."""
     sizes = set(arr.shape)
     if len(arr.shape) < 2 or len(sizes) != 1:
@@ -76,13 +77,13 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
     return _triangle("triu_indices", np.triu_indices, n, k, m)
 
 
-def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
+def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """Return the positions on and below diagonal `k` of a matrix."""
     rows, columns = _matrix_shape("tril_indices_from", arr)
     return tril_indices(rows, k, columns)
 
 
-def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
+def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """Return the positions on and above diagonal `k` of a matrix."""
     rows, columns = _matrix_shape("triu_indices_from", arr)
     return triu_indices(rows, k, columns)
@@ -100,7 +101,7 @@ def mask_indices(n: int, mask_func: Any, k: Any = 0, *, size: int | None = None)
     return nonzero(mask_func(array(np.ones((n, n), np.int32)), k), size=size)
 
 
-def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
+def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
     """Return the position in each dimension of flat positions into a shape.
 
     Args:
@@ -121,7 +122,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
 
 
 def ravel_multi_index(
-    multi_index: Any, dims: Any, mode: str = "raise", order: str = "C", *, dtype: Any = None
+    multi_index: Any, dims: Any, mode: str = "raise", order: str = "C", *, dtype: DTypeLike = None
 ) -> Array:
     """Return flat positions into a shape from positions in each dimension.
 

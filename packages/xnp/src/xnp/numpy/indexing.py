@@ -50,6 +50,7 @@ from xprim import Array, ConcreteArray, dtypes, scalar_array, shaped_array, stat
 from xprim.eager import EAGER
 from xprim.kernels import numpy_operand
 from xprim.tracebacks import boundary
+from xprim.typing import ArrayLike
 
 __all__ = ["take", "take_along_axis"]
 
@@ -306,9 +307,7 @@ def _index_arrays(entries: list[Entry]) -> dict[int, Any]:
 
 
 def _array_of(entry: Any) -> Any:
-    if type(entry) is Positions:
-        return entry.array
-    return scalar_array(entry.value, dtypes.int32)
+    return entry.array if type(entry) is Positions else scalar_array(entry.value, dtypes.int32)
 
 
 def _fill_scalar(value: Any) -> Any:
@@ -322,8 +321,9 @@ def _fill_scalar(value: Any) -> Any:
 
 
 def take(
-    a: Any, indices: Any, axis: int | None = None, out: None = None, mode: str | None = None,
-    unique_indices: bool = False, indices_are_sorted: bool = False, fill_value: Any = None,
+    a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = None,
+    mode: str | None = None, unique_indices: bool = False, indices_are_sorted: bool = False,
+    fill_value: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return the elements of `a` along an axis at integer positions.
 
@@ -385,8 +385,8 @@ def _wrapped_positions(positions: Any, size: int) -> Any:
 
 
 def take_along_axis(
-    arr: Any, indices: Any, axis: int | None = -1, mode: str | None = None, fill_value: Any = None,
-    *, wrap_negative_indices: bool = True,
+    arr: ArrayLike, indices: ArrayLike, axis: int | None = -1, mode: str | None = None,
+    fill_value: ArrayLike | None = None, *, wrap_negative_indices: bool = True,
 ) -> Array:  # fmt: skip
     """Return elements of `arr` at positions that are given for each line along an axis.
 

@@ -20,6 +20,7 @@ from xnp.numpy.sorting import argsort
 from xprim import Array, ConcreteArray, ShapedArray, dtypes
 from xprim.descriptions import brief
 from xprim.errors import ConcretizationTypeError, NonConcreteBooleanIndexError
+from xprim.typing import ArrayLike
 
 __all__ = ["delete", "insert"]
 
@@ -42,7 +43,7 @@ def _outside(operation: str, obj: Any, axis: int, size: int) -> IndexError:
 
 
 def delete(
-    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
+    arr: ArrayLike, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
 ) -> Array:
     """Return `arr` without the elements at an int, a slice, positions or a mask along an axis."""
     del assume_unique_indices
@@ -58,7 +59,7 @@ def delete(
     return read(arr, (*[slice(None)] * axis, kept.astype(np.int32)))
 
 
-def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
+def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Array:
     """Return `arr` with values put in before positions along an axis.
 
     Args:
@@ -75,7 +76,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     places = obj if _is_traced(obj) else _static_positions(obj, "insert")
     count = _number_of_new(places, values, arr.aval, axis)
     if not count:
-        return arr  # type: ignore[no-any-return]
+        return arr
     source = _traced_source(places, size, count) if _is_traced(places) else _source_of_insert(
         places, axis, size, count)  # fmt: skip
     values = spread(cast(values, arr.aval.dtype), _with_size(arr.aval.shape, axis, count))

@@ -21,6 +21,7 @@ from xprim.eager import EAGER
 from xprim.errors import ShapeError
 from xprim.kernels import numpy_operand
 from xprim.static_sizes import static_int
+from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = [
     "append", "array_split", "block", "column_stack", "concat", "concatenate", "dsplit", "dstack",
@@ -54,7 +55,7 @@ def _host_parts(arrays: Any) -> Any:
 _SMALL = 4096  # elements; joining is exact, so that the way taken cannot be told by its result
 
 
-def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
+def concatenate(arrays: Any, axis: int | None = 0, dtype: DTypeLike = None) -> Array:
     """Return arrays joined along an axis that they have.
 
     Args:
@@ -131,7 +132,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
     return concatenate(arrays, axis)
 
 
-def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Array:
+def stack(arrays: Any, axis: int = 0, out: None = None, dtype: DTypeLike = None) -> Array:
     """Return arrays of one shape joined along a new axis.
 
     Args:
@@ -172,7 +173,7 @@ def _one_shape(xs: Sequence[Any]) -> tuple[int, ...]:
     return shape
 
 
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """Return the arrays that `stack` along the axis would join to `x`."""
     x = array_of(x, "unstack")
     if not x.aval.ndim:
@@ -181,20 +182,20 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
     return tuple([x[i] for i in range(x.shape[0])])
 
 
-def vstack(tup: Any, dtype: Any = None) -> Array:
+def vstack(tup: Any, dtype: DTypeLike = None) -> Array:
     """Return arrays joined along the first axis; vectors are rows."""
     rows = atleast_2d(*tup)
     return concatenate(rows if isinstance(rows, list) else [rows], 0, dtype)
 
 
-def hstack(tup: Any, dtype: Any = None) -> Array:
+def hstack(tup: Any, dtype: DTypeLike = None) -> Array:
     """Return arrays joined along the second axis; vectors along their only one."""
     columns = atleast_1d(*tup)
     columns = columns if isinstance(columns, list) else [columns]
     return concatenate(columns, 0 if columns[0].ndim == 1 else 1, dtype)
 
 
-def dstack(tup: Any, dtype: Any = None) -> Array:
+def dstack(tup: Any, dtype: DTypeLike = None) -> Array:
     """Return arrays joined along the third axis."""
     parts = atleast_3d(*tup)
     return concatenate(parts if isinstance(parts, list) else [parts], 2, dtype)
@@ -206,7 +207,7 @@ def column_stack(tup: Any) -> Array:
     return concatenate([reshaped(x, (x.aval.size, 1)) if x.aval.ndim < 2 else x for x in parts], 1)
 
 
-def append(arr: Any, values: Any, axis: int | None = None) -> Array:
+def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """Return `arr` with `values` joined to its end along an axis; None flattens both."""
     return concatenate([asarray(arr), asarray(values)], axis)
 
@@ -276,27 +277,27 @@ def _split(
     return [apart(x[(*lead, slice(a, max(a, b)))], x) for a, b in zip(starts, stops, strict=True)]
 
 
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Return an array taken apart along an axis, in a number of equal parts or before indices."""
     return _split("split", ary, indices_or_sections, axis, True)
 
 
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Return an array taken apart along an axis; the first parts may be larger by one."""
     return _split("array_split", ary, indices_or_sections, axis, False)
 
 
-def vsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
+def vsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     """Return an array taken apart along its first axis."""
     return _split("vsplit", ary, indices_or_sections, 0, True)
 
 
-def hsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
+def hsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     """Return an array taken apart along its second axis; a vector along its only one."""
     axis = 0 if array_of(ary, "hsplit").ndim == 1 else 1
     return _split("hsplit", ary, indices_or_sections, axis, True)
 
 
-def dsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
+def dsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     """Return an array taken apart along its third axis."""
     return _split("dsplit", ary, indices_or_sections, 2, True)

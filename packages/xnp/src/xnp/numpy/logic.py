@@ -29,6 +29,7 @@ from xnp.numpy.reductions import all as all_true
 from xnp.numpy.ufuncs import binary_function, unary_function
 from xprim import Array, dtypes, scalar_array
 from xprim.array import check_numbers
+from xprim.typing import ArrayLike
 
 __all__ = [
     "allclose", "array_equal", "array_equiv", "equal", "greater", "greater_equal", "isclose",
@@ -158,13 +159,13 @@ _isneginf = unary_function(
 )
 
 
-def isposinf(x: Any, /, out: None = None) -> Array:
+def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Return whether each element is +inf."""
     del out
     return _isposinf(x)
 
 
-def isneginf(x: Any, /, out: None = None) -> Array:
+def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Return whether each element is -inf."""
     del out
     return _isneginf(x)
@@ -203,17 +204,17 @@ signbit = unary_function(
 )
 
 
-def iscomplexobj(x: Any) -> bool:
+def iscomplexobj(x: ArrayLike) -> bool:
     """Return whether the dtype of `x` is complex."""
     return dtypes.is_complex(dtypes.dtype(x if not isinstance(x, list | tuple) else asarray(x)))
 
 
-def isrealobj(x: Any) -> bool:
+def isrealobj(x: ArrayLike) -> bool:
     """Return whether the dtype of `x` is not complex."""
     return not iscomplexobj(x)
 
 
-def isscalar(element: Any) -> bool:
+def isscalar(element: ArrayLike) -> bool:
     """Return whether `element` is a Python or NumPy scalar, or an array of rank 0."""
     if isinstance(element, Array):
         return element.ndim == 0
@@ -222,7 +223,7 @@ def isscalar(element: Any) -> bool:
     )
 
 
-def iterable(y: Any) -> bool:
+def iterable(y: ArrayLike) -> bool:
     """Return whether `y` can be iterated over."""
     if isinstance(y, Array):
         return y.ndim > 0
@@ -248,7 +249,10 @@ def _isclose(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Array:
     return result
 
 
-def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Array:
+def isclose(
+    a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-5, atol: ArrayLike = 1e-8,
+    equal_nan: bool = False,
+) -> Array:  # fmt: skip
     """Return whether |a - b| <= atol + rtol |b|, element by element; infinities only if equal.
 
     Args:
@@ -261,12 +265,15 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool 
     return _isclose(a, b, rtol, atol, bool(equal_nan))
 
 
-def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Array:
+def allclose(
+    a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-5, atol: ArrayLike = 1e-8,
+    equal_nan: bool = False,
+) -> Array:  # fmt: skip
     """Return whether all elements are close, see `isclose`."""
     return all_true(isclose(a, b, rtol, atol, equal_nan))
 
 
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
+def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """Return whether two arrays have one shape and equal elements."""
     a1, a2 = asarray(a1), asarray(a2)
     if a1.shape != a2.shape:
@@ -277,7 +284,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
     return all_true(same)
 
 
-def array_equiv(a1: Any, a2: Any) -> Array:
+def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Return whether two arrays have equal elements after broadcasting."""
     try:
         return all_true(equal(asarray(a1), asarray(a2)))

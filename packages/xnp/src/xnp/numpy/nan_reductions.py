@@ -21,6 +21,7 @@ from xnp.numpy.promoting import (
     wide,
 )
 from xprim import Array, dtypes
+from xprim.typing import ArrayLike, Axis, DTypeLike
 
 __all__ = [
     "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod",
@@ -39,24 +40,32 @@ def _without_nan(a: Any, operation: str, neutral: float) -> Any:
     return select(_mask(a), scalar_like(neutral, a), a)
 
 
-def nansum(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-           initial: Any = None, where: Any = None) -> Array:  # fmt: skip
+def nansum(
+    a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None,
+    keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return the sum over axes of what is not NaN. Arguments as of `sum`."""
     return r.sum(_without_nan(a, "nansum", 0), axis, dtype, out, keepdims, initial, where)
 
 
-def nanprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-            initial: Any = None, where: Any = None) -> Array:  # fmt: skip
+def nanprod(
+    a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None,
+    keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return the product over axes of what is not NaN. Arguments as of `prod`."""
     return r.prod(_without_nan(a, "nanprod", 1), axis, dtype, out, keepdims, initial, where)
 
 
-def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
+def nancumsum(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None
+) -> Array:
     """Return running sums along an axis, NaN counting as 0."""
     return running_totals.cumsum(_without_nan(a, "nancumsum", 0), axis, dtype, out)
 
 
-def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
+def nancumprod(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None
+) -> Array:
     """Return running products along an axis, NaN counting as 1."""
     return running_totals.cumprod(_without_nan(a, "nancumprod", 1), axis, dtype, out)
 
@@ -78,14 +87,18 @@ _nanmax = _extremum("nanmax", r.max, -math.inf)
 _nanmin = _extremum("nanmin", r.min, math.inf)
 
 
-def nanmax(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
-           where: Any = None) -> Array:  # fmt: skip
+def nanmax(
+    a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return the greatest element over axes that is not NaN; NaN where all are."""
     return _nanmax(a, axis, out, keepdims, initial, where)  # type: ignore[no-any-return]
 
 
-def nanmin(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
-           where: Any = None) -> Array:  # fmt: skip
+def nanmin(
+    a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return the least element over axes that is not NaN; NaN where all are."""
     return _nanmin(a, axis, out, keepdims, initial, where)  # type: ignore[no-any-return]
 
@@ -99,8 +112,10 @@ def _counts(a: Any, axis: Any, keepdims: bool, where: Any, dtype: Any) -> Any:
     return r.sum(numbers, axis, dtype, keepdims=keepdims)
 
 
-def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-            where: Any = None) -> Array:  # fmt: skip
+def nanmean(
+    a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None,
+    keepdims: bool = False, where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return the mean over axes of what is not NaN; NaN where nothing is left."""
     no_out("nanmean", out)
     a = array_of(a, "nanmean")
@@ -111,9 +126,11 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepd
     return result if dtype is not None else converted(result, a.aval.dtype, a.aval.weak_type)
 
 
-def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0,
-           keepdims: bool = False, where: Any = None, mean: Any = None,
-           correction: Any = None) -> Array:  # fmt: skip
+def nanvar(
+    a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None, ddof: float = 0,
+    keepdims: bool = False, where: ArrayLike | None = None, mean: ArrayLike | None = None,
+    correction: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return the variance over axes of what is not NaN; NaN where too little is left."""
     (a,) = inexact("nanvar", a)
     result = _nanvar(wide(a), axis, out, ddof, keepdims, where, mean, correction)
@@ -157,9 +174,11 @@ def _in_dtype(result: Any, a: Any, dtype: Any) -> Array:
     return converted(result, dtypes.to_floating_dtype(a.aval.dtype), a.aval.weak_type)
 
 
-def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0,
-           keepdims: bool = False, where: Any = None, mean: Any = None,
-           correction: Any = None) -> Array:  # fmt: skip
+def nanstd(
+    a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None, ddof: float = 0,
+    keepdims: bool = False, where: ArrayLike | None = None, mean: ArrayLike | None = None,
+    correction: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return the standard deviation over axes of what is not NaN."""
     (a,) = inexact("nanstd", a)
     result = _nanvar(wide(a), axis, out, ddof, keepdims, where, mean, correction, root=True)
@@ -183,14 +202,14 @@ _nanargmin = _position("nanargmin", r.argmin, math.inf)
 
 
 def nanargmax(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
     """Return the position of the greatest element that is not NaN; -1 where all are."""
     return _nanargmax(a, axis, out, keepdims)  # type: ignore[no-any-return]
 
 
 def nanargmin(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
     """Return the position of the least element that is not NaN; -1 where all are."""
     return _nanargmin(a, axis, out, keepdims)  # type: ignore[no-any-return]

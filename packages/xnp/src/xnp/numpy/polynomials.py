@@ -28,6 +28,7 @@ from xnp.numpy.selection import reshaped_flat
 from xnp.numpy.triangles import eye
 from xprim import Array, ConcreteArray, dtypes, get_primitive, shaped_array
 from xprim.errors import ConcretizationTypeError
+from xprim.typing import ArrayLike
 
 __all__ = [
     "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval",
@@ -35,7 +36,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def polyval(p: Any, x: Any, *, unroll: int | None = None) -> Array:
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
     """Return the values of a polynomial at places, by Horner's scheme.
 
     Args:
@@ -67,17 +68,17 @@ def _of_one_length(a1: Any, a2: Any) -> Any:
     ]
 
 
-def polyadd(a1: Any, a2: Any) -> Array:
+def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Return the sum of two polynomials."""
     return bind("add", *_of_one_length(a1, a2))
 
 
-def polysub(a1: Any, a2: Any) -> Array:
+def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Return the difference of two polynomials."""
     return bind("sub", *_of_one_length(a1, a2))
 
 
-def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Array:
+def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """Return the product of two polynomials; one without coefficients is 0."""
     a1, a2 = [array_of(a, "polymul") for a in inexact("polymul", asarray(a1), asarray(a2))]
     if trim_leading_zeros and (a1.aval.size > 1 or a2.aval.size > 1):
@@ -86,24 +87,24 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Array:
     return convolve(a1, a2)
 
 
-def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
+def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
     """Return quotient and remainder of two polynomials."""
-    u, v = inexact("polydiv", asarray(u), asarray(v))
-    m, n = u.aval.size - 1, v.aval.size - 1
+    rest, divisor = inexact("polydiv", asarray(u), asarray(v))
+    m, n = rest.aval.size - 1, divisor.aval.size - 1
     if m < n:
-        return filled(0, (1,), u.aval.dtype), u
+        return filled(0, (1,), rest.aval.dtype), rest
     quotients = []
-    scale = 1 / v[0]
+    scale = 1 / divisor[0]
     for k in range(m - n + 1):
-        d = scale * u[k]
+        d = scale * rest[k]
         quotients.append(d)
-        u = u.at[k : k + n + 1].add(-d * v)
+        rest = rest.at[k : k + n + 1].add(-d * divisor)
     if trim_leading_zeros:
-        u = asarray(np.trim_zeros(np.asarray(u), "f"))
-    return concatenate([q.reshape(1) for q in quotients]), u
+        rest = asarray(np.trim_zeros(np.asarray(rest), "f"))
+    return concatenate([q.reshape(1) for q in quotients]), rest
 
 
-def polyder(p: Any, m: int = 1) -> Array:
+def polyder(p: ArrayLike, m: int = 1) -> Array:
     """Return the `m`-th derivative of a polynomial."""
     m = operator.index(m)
     if m < 0:
@@ -112,12 +113,12 @@ def polyder(p: Any, m: int = 1) -> Array:
     for _ in range(m):
         count = p.shape[0] - 1
         if count <= 0:
-            return p[:0]  # type: ignore[no-any-return]
+            return p[:0]
         p = p[:-1] * asarray(np.arange(count, 0, -1), p.dtype)
-    return p  # type: ignore[no-any-return]
+    return p
 
 
-def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
+def polyint(p: ArrayLike, m: int = 1, k: Any = None) -> Array:
     """Return the `m`-th integral of a polynomial, with constants `k` of integration."""
     m = operator.index(m)
     if m < 0:
@@ -131,7 +132,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
         divisors = asarray(np.arange(count, 0, -1), p.dtype)
         constant = constants[i if constants.size > 1 else 0].astype(p.dtype)
         p = concatenate([p / divisors, constant.reshape(1)])
-    return p  # type: ignore[no-any-return]
+    return p
 
 
 def poly(seq_of_zeros: Any) -> Array:
@@ -158,7 +159,7 @@ def _eigenvalues(matrix: Any) -> Any:
     )
 
 
-def roots(p: Any, *, strip_zeros: bool = True) -> Array:
+def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     """Return the roots of a polynomial, as the eigenvalues of its companion matrix.
 
     Args:
@@ -193,8 +194,8 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
 
 
 def polyfit(
-    x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False, w: Any = None,
-    cov: bool | str = False,
+    x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, full: bool = False,
+    w: ArrayLike | None = None, cov: bool | str = False,
 ) -> Any:  # fmt: skip
     """Return the polynomial of a degree that fits points best in the sense of least squares.
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from xprim import ConcreteArray, Tracer, dtypes
+from xprim.typing import ArrayLike
 
 __all__ = ["array_repr", "array_str", "get_printoptions", "printoptions", "set_printoptions"]
 
@@ -61,7 +62,7 @@ def concrete_format(x: ConcreteArray, spec: str) -> str:
 
 
 def array_repr(
-    arr: Any, max_line_width: int | None = None, precision: int | None = None,
+    arr: ArrayLike, max_line_width: int | None = None, precision: int | None = None,
     suppress_small: bool | None = None,
 ) -> str:  # fmt: skip
     """Return the text that `repr` gives, under other print options."""
@@ -72,7 +73,7 @@ def array_repr(
 
 
 def array_str(
-    a: Any, max_line_width: int | None = None, precision: int | None = None,
+    a: ArrayLike, max_line_width: int | None = None, precision: int | None = None,
     suppress_small: bool | None = None,
 ) -> str:  # fmt: skip
     """Return the text that `str` gives, under other print options."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -270,7 +270,7 @@ def axis_of(axis: Any, ndim: int, operation: str) -> int:
     )
 
 
-def several_axes(axis: Any) -> bool:
+def several_axes(axis: Any) -> TypeGuard[Sequence[Any]]:
     """Whether axes are given as a sequence or a NumPy vector, not as one integer."""
     return isinstance(axis, Sequence) or (isinstance(axis, np.ndarray) and axis.ndim == 1)
 

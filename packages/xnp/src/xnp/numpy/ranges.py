@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 
@@ -42,6 +42,7 @@ from xprim import (
 from xprim.descriptions import described
 from xprim.errors import ConcretizationTypeError
 from xprim.static_sizes import static_int
+from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = [
     "arange", "bartlett", "blackman", "geomspace", "hamming", "hanning", "indices",
@@ -59,8 +60,8 @@ def _host(array: Any, dtype: Any) -> Array:
 
 
 def arange(
-    start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None,
-    out_sharding: Any = None,
+    start: ArrayLike, stop: ArrayLike | None = None, step: Any = None, dtype: DTypeLike = None, *,
+    device: Any = None, out_sharding: Any = None,
 ) -> Array:  # fmt: skip
     """Return numbers from `start` up to `stop`, without it, in steps.
 
@@ -137,8 +138,8 @@ def _range(start: Any, stop: Any = None, step: Any = None) -> tuple[int, Any, An
 
 
 def linspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
-    dtype: Any = None, axis: int = 0, *, device: Any = None,
+    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, retstep: bool = False,
+    dtype: DTypeLike = None, axis: int = 0, *, device: Any = None,
 ) -> Any:  # fmt: skip
     """Return `num` numbers in equal distances from `start` to `stop`.
 
@@ -210,8 +211,8 @@ def _between(low: Any, high: Any, divisions: int, num: int, endpoint: bool) -> A
 
 
 def logspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
-    dtype: Any = None, axis: int = 0,
+    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, base: Any = 10.0,
+    dtype: DTypeLike = None, axis: int = 0,
 ) -> Array:  # fmt: skip
     """Return `base` to the powers that `linspace(start, stop, num)` gives."""
     exponents = linspace(start, stop, num, endpoint, False, None, axis)
@@ -221,8 +222,9 @@ def logspace(
 
 
 def geomspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
-) -> Array:
+    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True,
+    dtype: DTypeLike = None, axis: int = 0,
+) -> Array:  # fmt: skip
     """Return `num` numbers from `start` to `stop` whose quotients are equal."""
     low, high = broadcast_all("geomspace", *inexact("geomspace", start, stop))
     sign = bind("sign", low)
@@ -245,7 +247,7 @@ def geomspace(
 # --- matrices -------------------------------------------------------------------------------------
 
 
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
+def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """Return the matrix of powers of the elements of a vector, the highest first."""
     x = array_of(x, "vander")
     if x.aval.ndim != 1:
@@ -302,7 +304,7 @@ def _line(shape: tuple[int, ...], d: int) -> tuple[int, ...]:
     return tuple([n if i == d else 1 for i, n in enumerate(shape)])
 
 
-def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
+def indices(dimensions: Any, dtype: DTypeLike = None, sparse: bool = False) -> Any:
     """Return the indices of all elements of a shape: an array for each dimension, stacked.
 
     Args:
@@ -385,6 +387,6 @@ def hanning(M: int) -> Array:
     return _window(np.hanning, M)  # type: ignore[no-any-return]
 
 
-def kaiser(M: int, beta: Any) -> Array:
+def kaiser(M: int, beta: SupportsFloat) -> Array:
     """Return the Kaiser window of `M` points with a concrete shape parameter."""
     return _window(np.kaiser, M, float(beta))  # type: ignore[no-any-return]

@@ -5,6 +5,7 @@ Neighbours: `shaping` changes only shapes, `padding` adds elements around an arr
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -34,7 +35,8 @@ from xnp.numpy.triangles import eye
 from xnp.placing import placed
 from xprim import Array, ConcreteArray, Tracer, dtypes, scalar_array
 from xprim.errors import ConcretizationTypeError
-from xprim.static_sizes import static_int
+from xprim.static_sizes import static_int, static_shape
+from xprim.typing import ArrayLike, Axis, DimSize, DTypeLike, ShapeLike
 
 __all__ = [
     "diag", "diagflat", "diagonal", "fill_diagonal", "flip", "fliplr", "flipud", "repeat", "resize",
@@ -46,8 +48,8 @@ __all__ = [
 
 
 def repeat(
-    a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None,
-    out_sharding: Any = None,
+    a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *,
+    total_repeat_length: int | None = None, out_sharding: Any = None,
 ) -> Array:  # fmt: skip
     """Return `a` with each element along an axis repeated.
 
@@ -127,17 +129,17 @@ def _tile(a: Any, reps: tuple[int, ...]) -> Array:
     return reshaped(a, tuple([r * n for r, n in zip(reps, shape, strict=True)]))
 
 
-def tile(A: Any, reps: Any) -> Array:
+def tile(A: ArrayLike, reps: Any) -> Array:
     """Return `A` repeated as a whole, `reps` times along each axis (counted from the last)."""
     given = reps if isinstance(reps, Sequence) or np.ndim(reps) else (reps,)
     return _tile(A, tuple([static_int(r, "tile", "a number of repetitions") for r in given]))
 
 
-def resize(a: Any, new_shape: Any) -> Array:
+def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
     """Return the elements of `a`, over and over again, in a new shape."""
     a = array_of(a, "resize")
-    shape = (new_shape,) if isinstance(new_shape, int) else tuple(new_shape)
-    size = int(np.prod(shape, dtype=np.int64))
+    shape = static_shape(new_shape, "resize")
+    size = math.prod(shape)
     if any(n < 0 for n in shape):
         raise ValueError(f"resize: dimensions must not be negative, got {shape}.")
     if not size or not a.aval.size:
@@ -149,7 +151,7 @@ def resize(a: Any, new_shape: Any) -> Array:
 # --- roll, flip -----------------------------------------------------------------------------------
 
 
-def roll(a: Any, shift: Any, axis: Any = None) -> Array:
+def roll(a: ArrayLike, shift: Any, axis: Axis = None) -> Array:
     """Return `a` with elements moved along axes; those that leave at the end come in at the start.
 
     Args:
@@ -207,28 +209,28 @@ def _flip(m: Any, axis: Any) -> Array:
     return bind("rev", m, dimensions=axes_of(axis, m.aval.ndim, "flip"))
 
 
-def flip(m: Any, axis: Any = None) -> Array:
+def flip(m: ArrayLike, axis: Axis = None) -> Array:
     """Return `m` with the order of elements reversed along axes; None reverses all."""
     return _flip(m, tuple(axis) if several_axes(axis) else axis)
 
 
-def fliplr(m: Any) -> Array:
+def fliplr(m: ArrayLike) -> Array:
     """Return `m` with its columns reversed."""
     return flip(m, 1)
 
 
-def flipud(m: Any) -> Array:
+def flipud(m: ArrayLike) -> Array:
     """Return `m` with its rows reversed."""
     return flip(m, 0)
 
 
-def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
+def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """Return `m` turned by `k` quarters in the plane of two axes, from the first to the second."""
     m = array_of(m, "rot90")
     first, second = axes_of(tuple(axes), m.aval.ndim, "rot90")
     k = k % 4
     if k == 0:
-        return m  # type: ignore[no-any-return]
+        return m
     if k == 2:
         return flip(flip(m, first), second)
     order = list(range(m.aval.ndim))
@@ -252,7 +254,7 @@ def _diagonal(a: Any, offset: int, axis1: int, axis2: int) -> Array:
     return read(a, (..., places + max(-offset, 0), places + max(offset, 0)))
 
 
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+def diagonal(a: ArrayLike, offset: DimSize = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """Return the diagonals of the matrices in two axes, as the last dimension.
 
     Args:
@@ -265,8 +267,9 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
 
 
 def trace(
-    a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
-) -> Array:
+    a: ArrayLike, offset: DimSize = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike = None,
+    out: None = None,
+) -> Array:  # fmt: skip
     """Return the sum of the diagonal, see `diagonal`; the offset may be a traced integer."""
     if out is not None:
         raise TypeError("trace: out= is not supported, for arrays do not change.")
@@ -279,7 +282,7 @@ def trace(
     return summed(diagonal(a, offset, axis1, axis2), -1, dtype)
 
 
-def diag(v: Any, k: int = 0) -> Array:
+def diag(v: ArrayLike, k: int = 0) -> Array:
     """Return the diagonal `k` of a matrix, or the matrix that has a vector as diagonal `k`."""
     v = array_of(v, "diag")
     if v.aval.ndim == 2:
@@ -299,13 +302,15 @@ def _diag(v: Any, k: int) -> Array:
     return select(on, spread(padded, (size, size)), zero)
 
 
-def diagflat(v: Any, k: int = 0) -> Array:
+def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """Return the matrix that has the flattened elements as diagonal `k`."""
     v = array_of(v, "diagflat")
     return diag(reshaped(v, (v.aval.size,)), k)
 
 
-def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Array:
+def fill_diagonal(
+    a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True
+) -> Array:
     """Return `a` with its main diagonal replaced; `inplace=False` must say that `a` stays as it is.
 
     Args:

@@ -32,13 +32,12 @@ from xnp.numpy.promoting import (
 )
 from xprim import Array, dtypes, scalar_array
 from xprim.static_sizes import static_int
+from xprim.typing import ArrayLike, Axis, DTypeLike
 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "max", "min", "prod", "ptp",
     "sum",
 ]  # fmt: skip
-
-Axis = int | tuple[int, ...] | None
 
 
 def static_axis(axis: Any, operation: str) -> Any:
@@ -134,8 +133,9 @@ _sum, _prod = _accumulate("reduce_sum", "sum"), _accumulate("reduce_prod", "prod
 
 
 def sum(
-    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-    initial: Any = None, where: Any = None, promote_integers: bool = True,
+    a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None,
+    keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None,
+    promote_integers: bool = True,
 ) -> Array:  # fmt: skip
     """Return the sum of elements over axes; 0 for none.
 
@@ -164,8 +164,9 @@ def sum(
 
 
 def prod(
-    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-    initial: Any = None, where: Any = None, promote_integers: bool = True,
+    a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None,
+    keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None,
+    promote_integers: bool = True,
 ) -> Array:  # fmt: skip
     """Return the product of elements over axes; 1 for none. Arguments as of `sum`."""
     no_out("prod", out)
@@ -240,8 +241,8 @@ def _as_initial(initial: Any, a: Array, operation: str) -> Array:
 
 
 def max(
-    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None,
-    where: Any = None,
+    a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return the greatest element over axes; NaN if one is.
 
@@ -258,8 +259,8 @@ def max(
 
 
 def min(
-    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None,
-    where: Any = None,
+    a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return the least element over axes; NaN if one is. Arguments as of `max`."""
     no_out("min", out)
@@ -274,7 +275,7 @@ def _ptp(a: Any, axis: Any, keepdims: bool) -> Array:
     return bind("sub", max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
 
 
-def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
+def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """Return the difference of the greatest and the least element over axes."""
     no_out("ptp", out)
     return _ptp(a, static_axis(axis, "ptp"), keepdims)
@@ -297,8 +298,9 @@ _all, _any = _truth("reduce_and", "all"), _truth("reduce_or", "any")
 
 
 def all(
-    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
-) -> Array:
+    a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *,
+    where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return whether all elements over axes are true (not zero); True for none."""
     no_out("all", out)
     if where is not None:
@@ -307,8 +309,9 @@ def all(
 
 
 def any(
-    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
-) -> Array:
+    a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *,
+    where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return whether an element over axes is true (not zero); False for none."""
     no_out("any", out)
     if where is not None:
@@ -322,7 +325,7 @@ def _count_nonzero(a: Any, axis: Any, keepdims: bool) -> Array:
     return _sum(truth, axis, dtypes.python_scalar_dtype(int), keepdims, True)
 
 
-def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Array:
+def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
     """Return how many elements over axes are not zero."""
     return _count_nonzero(a, static_axis(axis, "count_nonzero"), keepdims)
 
@@ -353,7 +356,7 @@ _argmax, _argmin = _position("argmax", "argmax"), _position("argmin", "argmin")
 
 
 def argmax(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
     """Return the position of the first greatest element along an axis; that of a NaN if there is.
 
@@ -368,7 +371,7 @@ def argmax(
 
 
 def argmin(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
     """Return the position of the first least element along an axis; that of a NaN if there is."""
     no_out("argmin", out)

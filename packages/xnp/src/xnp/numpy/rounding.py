@@ -18,6 +18,7 @@ from xnp.numpy.promoting import (
 )
 from xnp.numpy.ufuncs import unary_function
 from xprim import Array, dtypes
+from xprim.typing import ArrayLike
 
 __all__ = ["around", "ceil", "fix", "floor", "nan_to_num", "rint", "round", "trunc"]
 
@@ -78,7 +79,7 @@ def _round(a: Any, decimals: int) -> Array:
     return converted(rounded, dtype, a.aval.weak_type)
 
 
-def round(a: Any, decimals: int = 0, out: None = None) -> Array:
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """Return elements rounded to a number of decimals, halves to even; integers stay.
 
     Args:
@@ -95,8 +96,9 @@ around = round
 
 
 def nan_to_num(
-    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
-) -> Array:
+    x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0, posinf: ArrayLike | None = None,
+    neginf: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return `x` with NaN and infinities replaced by numbers.
 
     Args:
@@ -110,7 +112,7 @@ def nan_to_num(
     x = array_of(x, "nan_to_num")
     dtype = x.aval.dtype
     if not dtypes.is_inexact(dtype):
-        return x  # type: ignore[no-any-return]
+        return x
     if dtypes.is_complex(dtype):
         parts = [nan_to_num(bind(p, x), True, nan, posinf, neginf) for p in ("real", "imag")]
         return bind("complex", *parts)
@@ -124,4 +126,4 @@ def nan_to_num(
         new = scalar_like(value, x) if isinstance(value, int | float) else spread(
             cast(array_of(value, "nan_to_num"), dtype), shape)  # fmt: skip
         x = select(mask, new, x)
-    return x  # type: ignore[no-any-return]
+    return x

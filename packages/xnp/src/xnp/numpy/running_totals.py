@@ -13,6 +13,7 @@ from xnp.numpy.indexing import no_out
 from xnp.numpy.promoting import array_of, axis_of, bind, cast, converted, filled, reshaped
 from xnp.numpy.reductions import accumulation_dtype, requested, static_axis
 from xprim import Array, dtypes
+from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum"]
 
@@ -40,13 +41,17 @@ def _running(primitive: str, operation: str) -> Callable[..., Array]:
 _cumsum, _cumprod = _running("cumsum", "cumsum"), _running("cumprod", "cumprod")
 
 
-def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
+def cumsum(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None
+) -> Array:
     """Return the sums of all elements up to each along an axis; None runs over all, flattened."""
     no_out("cumsum", out)
     return _cumsum(a, static_axis(axis, "cumsum"), requested(dtype, "cumsum"), False)
 
 
-def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
+def cumprod(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None
+) -> Array:
     """Return the products of all elements up to each along an axis; None runs over all."""
     no_out("cumprod", out)
     return _cumprod(a, static_axis(axis, "cumprod"), requested(dtype, "cumprod"), False)
@@ -72,14 +77,16 @@ def _cumulative(
 
 
 def cumulative_sum(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Array:
+    x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike = None,
+    include_initial: bool = False,
+) -> Array:  # fmt: skip
     """Return the sums of all elements up to each along an axis, with a 0 in front if asked for."""
     return _cumulative(_cumsum, x, axis, dtype, include_initial, 0)
 
 
 def cumulative_prod(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Array:
+    x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike = None,
+    include_initial: bool = False,
+) -> Array:  # fmt: skip
     """Return the products of all elements up to each along an axis, with a 1 in front if asked."""
     return _cumulative(_cumprod, x, axis, dtype, include_initial, 1)

@@ -14,6 +14,7 @@ import numpy as np
 
 from xnp.numpy.creation import asarray
 from xprim import Array, dtypes, promotion
+from xprim.typing import DTypeLike
 
 __all__ = [
     "bfloat16", "bool", "bool_", "can_cast", "cdouble", "character", "complex128", "complex64",
@@ -130,7 +131,7 @@ newaxis = None
 ndarray = Array
 
 
-def isdtype(dtype: Any, kind: Any) -> Any:
+def isdtype(dtype: DTypeLike, kind: Any) -> Any:
     """Return whether a dtype is of a kind: its name or a dtype, or one of a tuple of these.
 
     Args:

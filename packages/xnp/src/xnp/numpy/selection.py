@@ -34,6 +34,7 @@ from xnp.numpy.promoting import (
 from xnp.numpy.shaping import broadcast_arrays
 from xprim import Array, ConcreteArray, dtypes, from_numpy
 from xprim.errors import ConcretizationTypeError
+from xprim.typing import ArrayLike
 
 __all__ = [
     "argwhere", "choose", "clip", "compress", "extract", "flatnonzero", "nonzero", "piecewise",
@@ -54,8 +55,8 @@ def _where(condition: Any, x: Any, y: Any) -> Array:
 
 
 def where(
-    condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None,
-    fill_value: Any = None,
+    condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None = None, /, *,
+    size: int | None = None, fill_value: ArrayLike | None = None,
 ) -> Any:  # fmt: skip
     """Return elements of `x` where the condition holds, of `y` elsewhere.
 
@@ -109,14 +110,14 @@ def _least(x: Any, high: Any) -> Array:
 
 
 def clip(
-    arr: Any = None,
+    arr: ArrayLike | None = None,
     /,
-    min: Any = None,  # noqa: A002 - NumPy's names
-    max: Any = None,  # noqa: A002
+    min: ArrayLike | None = None,  # noqa: A002 - NumPy's names
+    max: ArrayLike | None = None,  # noqa: A002
     *,
-    a: Any = None,
-    a_min: Any = None,
-    a_max: Any = None,
+    a: ArrayLike | None = None,
+    a_min: ArrayLike | None = None,
+    a_max: ArrayLike | None = None,
 ) -> Array:
     """Return elements moved into the interval from `min` to `max`.
 
@@ -144,7 +145,9 @@ def clip(
 # --- positions of true elements -------------------------------------------------------------------
 
 
-def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
+def nonzero(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> tuple[Array, ...]:
     """Return the positions of the elements that are not zero, an array for each dimension.
 
     Args:
@@ -201,13 +204,17 @@ def _nonzero_of_size(mask: Any, size: int, fill_value: Any) -> tuple[Array, ...]
     return tuple(results)
 
 
-def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
+def flatnonzero(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """Return the positions of the elements that are not zero in the flattened array."""
     a = array_of(a, "flatnonzero")
     return nonzero(reshaped(a, (a.aval.size,)), size=size, fill_value=fill_value)[0]
 
 
-def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
+def argwhere(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """Return the positions of the elements that are not zero, one in each row."""
     a = array_of(a, "argwhere")
     if not a.aval.ndim:
@@ -218,7 +225,9 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Arra
     return bind("concatenate", *[reshaped(c, (count, 1)) for c in columns], dimension=1)
 
 
-def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Array:
+def extract(
+    condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0
+) -> Array:
     """Return the elements of `arr` where the condition holds, in one dimension."""
     return compress(reshaped_flat(condition), arr, size=size, fill_value=fill_value)
 
@@ -230,8 +239,9 @@ def reshaped_flat(x: Any) -> Any:
 
 
 def compress(
-    condition: Any, a: Any, axis: int | None = None, out: None = None, *,
-    size: int | None = None, fill_value: Any = 0,
+    condition: ArrayLike | Sequence[bool], a: ArrayLike, axis: int | None = None,
+    out: None = None, *,
+    size: int | None = None, fill_value: ArrayLike = 0,
 ) -> Array:  # fmt: skip
     """Return the parts of `a` along an axis for which the condition holds.
 
@@ -267,7 +277,7 @@ def compress(
 # --- choices --------------------------------------------------------------------------------------
 
 
-def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
+def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
     """Return for each element what the function of the first condition that holds gives.
 
     Args:
@@ -298,7 +308,9 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     return spread(result, x.aval.shape)
 
 
-def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array:
+def choose(
+    a: ArrayLike, choices: Sequence[ArrayLike] | Array, out: None = None, mode: str = "raise"
+) -> Array:
     """Return elements of the choices by their number in `a`.
 
     Args:
@@ -330,7 +342,9 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array
     return bind("select_n", cast(which, dtypes.int32), *arrays)
 
 
-def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Array:
+def put(
+    a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True
+) -> Array:
     """Return `a` with elements at flat positions replaced; `inplace` must be False."""
     if inplace:
         raise ValueError("put: arrays do not change; pass inplace=False and use the result.")
@@ -338,7 +352,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     positions = reshaped_flat(ind)
     values = reshaped_flat(v)
     if not positions.aval.size or not values.aval.size:
-        return a  # type: ignore[no-any-return]
+        return a
     count = positions.aval.size
     places = np.arange(count, dtype=np.int32) % values.aval.size
     flat = reshaped_flat(a)
@@ -351,7 +365,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     return reshaped(flat.at[positions].set(read(values, places)), a.aval.shape)
 
 
-def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Array:
+def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
     """Return `arr` with the elements under a mask replaced by values in turn."""
     if inplace:
         raise ValueError("place: arrays do not change; pass inplace=False and use the result.")
@@ -368,8 +382,8 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Array:
 
 
 def put_along_axis(
-    arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *,
-    mode: str | None = None,
+    arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None, inplace: bool = True,
+    *, mode: str | None = None,
 ) -> Array:  # fmt: skip
     """Return `arr` with elements at positions along each line of an axis replaced."""
     if inplace:

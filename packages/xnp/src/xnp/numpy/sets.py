@@ -30,6 +30,7 @@ from xnp.numpy.shaping import moveaxis
 from xnp.numpy.sorting import argsort, lexsort, searchsorted, sort
 from xprim import Array, ConcreteArray, dtypes
 from xprim.errors import ConcretizationTypeError
+from xprim.typing import ArrayLike
 
 __all__ = [
     "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique",
@@ -66,10 +67,9 @@ def _flat(x: Any, operation: str) -> Array:
 
 
 def unique(
-    ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
-    axis: int | None = None, *, equal_nan: bool = True, size: int | None = None,
-    fill_value: Any = None,
-    sorted: bool = True,  # noqa: A002 - NumPy's name
+    ar: ArrayLike, return_index: bool = False, return_inverse: bool = False,
+    return_counts: bool = False, axis: int | None = None, *, equal_nan: bool = True,
+    size: int | None = None, fill_value: ArrayLike | None = None, sorted: bool = True,  # noqa: A002
 ) -> Any:  # fmt: skip
     """Return the distinct elements in order.
 
@@ -191,14 +191,16 @@ def _values(found: _Distinct, lines: Array, number: int, fill_value: Any, size: 
     return select(spread(mask, values.aval.shape), values, spread(fill, values.aval.shape))
 
 
-def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAllResult:
+def unique_all(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> UniqueAllResult:
     """Return distinct elements, where each occurs first, numbers of all, and counts."""
     return UniqueAllResult(*unique(x, True, True, True, equal_nan=False, size=size,
                                    fill_value=fill_value))  # fmt: skip
 
 
 def unique_counts(
-    x: Any, /, *, size: int | None = None, fill_value: Any = None
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueCountsResult:
     """Return distinct elements, and how often each occurs."""
     return UniqueCountsResult(*unique(x, False, False, True, equal_nan=False, size=size,
@@ -206,14 +208,16 @@ def unique_counts(
 
 
 def unique_inverse(
-    x: Any, /, *, size: int | None = None, fill_value: Any = None
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueInverseResult:
     """Return distinct elements, and the number of the one at each place."""
     return UniqueInverseResult(*unique(x, False, True, False, equal_nan=False, size=size,
                                        fill_value=fill_value))  # fmt: skip
 
 
-def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Array:
+def unique_values(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """Return distinct elements."""
     values: Array = unique(x, equal_nan=False, size=size, fill_value=fill_value)
     return values
@@ -223,8 +227,8 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 
 
 def isin(
-    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *,
-    method: str = "auto",
+    element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = False, invert: bool = False,
+    *, method: str = "auto",
 ) -> Array:  # fmt: skip
     """Return for each element whether it is among `test_elements`.
 
@@ -248,7 +252,9 @@ def isin(
     return bind("not", found) if invert else found
 
 
-def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
+def union1d(
+    ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """Return the distinct elements of both arrays in order; `size` as of `unique`."""
     joined = concatenate([_flat(ar1, "union1d"), _flat(ar2, "union1d")])
     return unique(joined, size=size, fill_value=fill_value)  # type: ignore[no-any-return]
@@ -269,8 +275,8 @@ def _filtered(values: Array, keep: Any, size: int | None, fill_value: Any) -> Ar
 
 
 def setdiff1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None,
-    fill_value: Any = None,
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, size: int | None = None,
+    fill_value: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return the distinct elements of the first array that are not in the second.
 
@@ -289,8 +295,8 @@ def setdiff1d(
 
 
 def intersect1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False, *,
-    size: int | None = None, fill_value: Any = None,
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, return_indices: bool = False, *,
+    size: int | None = None, fill_value: ArrayLike | None = None,
 ) -> Any:  # fmt: skip
     """Return the distinct elements that both arrays have, and if asked where they occur first.
 
@@ -315,8 +321,8 @@ def intersect1d(
 
 
 def setxor1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None,
-    fill_value: Any = None,
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, size: int | None = None,
+    fill_value: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return the distinct elements that one of the arrays has and the other has not, in order.
 

@@ -30,6 +30,7 @@ from xprim.eager import EAGER
 from xprim.errors import ShapeError
 from xprim.kernels import numpy_operand
 from xprim.static_sizes import static_int, static_shape as checked_shape
+from xprim.typing import ArrayLike, Axis, DTypeLike, ShapeLike
 
 __all__ = [
     "astype", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_shapes",
@@ -42,8 +43,9 @@ __all__ = [
 
 
 def reshape(
-    a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None
-) -> Array:
+    a: ArrayLike, shape: ShapeLike, order: str = "C", *, copy: bool | None = None,
+    out_sharding: Any = None,
+) -> Array:  # fmt: skip
     """Return the elements of `a` in another shape.
 
     Args:
@@ -132,7 +134,7 @@ def _size_left(sizes: list[int], operation: str, aval: Any) -> int:
     return int(aval.size // rest)
 
 
-def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Array:
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
     """Return the elements of `a` in one dimension; `order` as of `reshape`."""
     shape = -1 if getattr(a, "size", 1) else (0,)
     return reshape(a, shape, "C" if order in "KA" else order, out_sharding=out_sharding)
@@ -162,7 +164,7 @@ def _transpose(a: Any, axes: Any) -> Array:
     return permuted(a, order)
 
 
-def transpose(a: Any, axes: Sequence[int] | None = None) -> Array:
+def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """Return `a` with its dimensions in another order.
 
     Args:
@@ -176,7 +178,7 @@ permute_dims = transpose
 
 
 @dispatched(1)
-def matrix_transpose(x: Any, /) -> Array:
+def matrix_transpose(x: ArrayLike, /) -> Array:
     """Return `x` with its last two dimensions exchanged."""
     x = array_of(x, "matrix_transpose")
     rank = x.aval.ndim
@@ -196,7 +198,7 @@ def _swapaxes(a: Any, axis1: int, axis2: int) -> Array:
     return permuted(a, tuple(order))
 
 
-def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """Return `a` with two dimensions exchanged."""
     axes = [static_int(axis, "swapaxes", "an axis") for axis in (axis1, axis2)]
     return _swapaxes(a, *axes)
@@ -219,7 +221,7 @@ def _moveaxis(a: Any, source: Any, destination: Any) -> Array:
     return permuted(a, tuple(order))
 
 
-def moveaxis(a: Any, source: Any, destination: Any) -> Array:
+def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
     """Return `a` with dimensions moved to other places; the others keep their order."""
     return _moveaxis(a, _static(source), _static(destination))
 
@@ -228,7 +230,7 @@ def _static(axis: Any) -> Any:
     return tuple(axis) if several_axes(axis) else static_int(axis, "axis", "the axis")
 
 
-def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
+def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """Return `a` with one dimension moved to stand before dimension `start`."""
     a = array_of(a, "rollaxis")
     rank = a.aval.ndim
@@ -254,7 +256,7 @@ def _expand_dims(a: Any, axis: Any) -> Array:
     return bind("broadcast_in_dim", a, shape=shape, broadcast_dimensions=kept)
 
 
-def expand_dims(a: Any, axis: Any) -> Array:
+def expand_dims(a: ArrayLike, axis: Axis) -> Array:
     """Return `a` with dimensions of size 1 at the places that `axis` names in the result."""
     return _expand_dims(a, _static(axis))
 
@@ -269,7 +271,7 @@ def _squeeze(a: Any, axis: Any) -> Array:
     return bind("squeeze", a, dimensions=tuple(sorted(dims))) if dims else a
 
 
-def squeeze(a: Any, axis: Any = None) -> Array:
+def squeeze(a: ArrayLike, axis: Axis = None) -> Array:
     """Return `a` without dimensions of size 1: all of them, or those of `axis`."""
     return _squeeze(a, None if axis is None else _static(axis))
 
@@ -337,7 +339,7 @@ def _broadcast_to(array: Any, shape: tuple[int, ...]) -> Array:
     return spread(x, shape)
 
 
-def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
+def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: Any = None) -> Array:
     """Return `array` repeated to a shape by NumPy's rules."""
     sizes = checked_shape(shape, "broadcast_to")
     return placed(_broadcast_to(array, sizes), out_sharding, "broadcast_to")
@@ -353,17 +355,17 @@ def broadcast_arrays(*args: Any) -> list[Array]:
 # --- what an array is -----------------------------------------------------------------------------
 
 
-def shape(a: Any) -> tuple[int, ...]:
+def shape(a: ArrayLike) -> tuple[int, ...]:
     """Return the shape of an array."""
     return tuple(a.shape) if hasattr(a, "shape") else tuple(np.shape(a))
 
 
-def ndim(a: Any) -> int:
+def ndim(a: ArrayLike) -> int:
     """Return the number of dimensions of an array."""
     return len(shape(a))
 
 
-def size(a: Any, axis: Any = None) -> int:
+def size(a: ArrayLike, axis: Axis = None) -> int:
     """Return the number of elements of an array, or its size along axes."""
     own = shape(a)
     if axis is None:
@@ -371,7 +373,7 @@ def size(a: Any, axis: Any = None) -> int:
     return math.prod([own[d] for d in axes_of(axis, len(own), "size")])
 
 
-def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Array:
+def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any = None) -> Array:
     """Return the elements of `x` in another dtype.
 
     Args:

@@ -23,6 +23,7 @@ from xnp.numpy.promoting import (
 )
 from xnp.primitives.index_modes import CLIP, GatherDimensionNumbers
 from xprim import Array, dtypes, get_primitive, scalar_array
+from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = [
     "argpartition", "argsort", "digitize", "lexsort", "partition", "searchsorted", "sort",
@@ -50,8 +51,8 @@ def _sort(a: Any, axis: Any, descending: bool) -> Array:
 
 
 def sort(
-    a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
-    descending: bool = False,
+    a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None = None,
+    stable: bool = True, descending: bool = False,
 ) -> Array:  # fmt: skip
     """Return elements in order along an axis.
 
@@ -92,8 +93,8 @@ def _sort_primitive() -> Any:
 
 
 def argsort(
-    a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
-    descending: bool = False, dtype: Any = None,
+    a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None = None,
+    stable: bool = True, descending: bool = False, dtype: DTypeLike = None,
 ) -> Array:  # fmt: skip
     """Return the positions of elements in order along an axis.
 
@@ -112,19 +113,19 @@ def _index_dtype(operation: str, dtype: Any) -> Any:
     return exact
 
 
-def sort_complex(a: Any) -> Array:
+def sort_complex(a: ArrayLike) -> Array:
     """Return elements in order as complex numbers."""
     a = array_of(a, "sort_complex")
     return sort(cast(a, dtypes.to_complex_dtype(a.aval.dtype)), 0 if a.aval.ndim == 1 else -1)
 
 
-def partition(a: Any, kth: int, axis: int = -1) -> Array:
+def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """Return elements with the `kth` along an axis where sorting puts it (all are sorted)."""
     _check_kth("partition", a, kth, axis)
     return sort(a, axis)
 
 
-def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
+def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """Return positions such that the `kth` is where sorting puts it (all are in order)."""
     _check_kth("argpartition", a, kth, axis)
     return argsort(a, axis)
@@ -172,7 +173,7 @@ def _sorted_places(arrays: list[Array], axis: int, batch_size: int | None) -> Ar
 
 
 def top_k(
-    a: Any,
+    a: ArrayLike,
     k: int,
     /,
     *,
@@ -216,8 +217,9 @@ def top_k(
 
 
 def searchsorted(
-    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
-) -> Array:
+    a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *,
+    method: str = "scan",
+) -> Array:  # fmt: skip
     """Return where elements of `v` belong in the sorted array `a`, so that it stays sorted.
 
     Args:
@@ -291,7 +293,7 @@ def _ordered(primitive: str, x: Any, y: Any) -> Any:
     return select(bind("eq", re_x, re_y), bind(primitive, im_x, im_y), bind(primitive, re_x, re_y))
 
 
-def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Array:
+def digitize(x: ArrayLike, bins: Any, right: bool = False, *, method: str | None = None) -> Array:
     """Return the number of the bin of each element: how many bin bounds are below it.
 
     Args:

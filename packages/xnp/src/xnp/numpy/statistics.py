@@ -37,6 +37,7 @@ from xnp.numpy.weighted_quantiles import inverted_cdf
 from xnp.placing import placed
 from xprim import Array, ConcreteArray, dtypes, scalar_array
 from xprim.errors import ConcretizationTypeError
+from xprim.typing import ArrayLike, Axis, DTypeLike
 
 __all__ = [
     "bincount", "corrcoef", "cov", "histogram", "histogram2d", "histogram_bin_edges",
@@ -103,8 +104,8 @@ def _check_quantile(operation: str, a: Array, q: Array, method: str, weights: An
 
 
 def quantile(
-    a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
+    a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return quantiles of the elements over axes.
 
@@ -131,8 +132,8 @@ def quantile(
 
 
 def nanquantile(
-    a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
+    a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return quantiles of the elements that are not NaN. Arguments as of `quantile`."""
     del overwrite_input
@@ -145,8 +146,8 @@ def _of_percent(q: Any) -> Any:
 
 
 def percentile(
-    a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
+    a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
     out_sharding: Any = None,
 ) -> Array:  # fmt: skip
     """Return quantiles with `q` from 0 to 100.
@@ -160,8 +161,8 @@ def percentile(
 
 
 def nanpercentile(
-    a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
+    a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return quantiles of what is not NaN with `q` from 0 to 100."""
     q = _of_percent(q)
@@ -169,7 +170,7 @@ def nanpercentile(
 
 
 def median(
-    a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+    a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> Array:  # fmt: skip
     """Return the middle element in order over axes, the mean of the two middle ones if even."""
@@ -178,7 +179,7 @@ def median(
 
 
 def nanmedian(
-    a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+    a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> Array:  # fmt: skip
     """Return the median of the elements that are not NaN."""
@@ -190,13 +191,9 @@ def nanmedian(
 
 
 def bincount(
-    x: Any,
-    weights: Any = None,
-    minlength: int = 0,
-    *,
-    length: int | None = None,
-    out_sharding: Any = None,
-) -> Array:
+    x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, *,
+    length: int | None = None, out_sharding: Any = None,
+) -> Array:  # fmt: skip
     """Return how often each number from 0 occurs, or the sum of the weights of its occurrences.
 
     Args:
@@ -231,10 +228,10 @@ def bincount(
 
 
 def histogram_bin_edges(
-    a: Any,
+    a: ArrayLike,
     bins: Any = 10,
     range: Any = None,  # noqa: A002 - NumPy's name
-    weights: Any = None,
+    weights: ArrayLike | None = None,
 ) -> Array:
     """Return the bounds of bins of equal width: `bins` of them over a range, or those given."""
     del weights
@@ -267,10 +264,10 @@ def _bin_numbers(a: Any, edges: Any) -> Any:
 
 
 def histogram(
-    a: Any,
+    a: ArrayLike,
     bins: Any = 10,
     range: Any = None,  # noqa: A002 - NumPy's name
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
     out_sharding: Any = None,
 ) -> tuple[Array, Array]:
@@ -298,11 +295,11 @@ def histogram(
 
 
 def histogram2d(
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     bins: Any = 10,
     range: Any = None,  # noqa: A002 - NumPy's name
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array, Array]:
     """Return how many points (x, y) lie in each bin of a grid, and the bounds in x and y."""
@@ -323,7 +320,7 @@ def histogramdd(
     sample: Any,
     bins: Any = 10,
     range: Any = None,  # noqa: A002 - NumPy's name
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, list[Array]]:
     """Return how many points lie in each bin of a grid, and the bounds in each dimension.
@@ -365,8 +362,9 @@ def _density(counts: Any, edges: list[Array]) -> Any:
 
 
 def cov(
-    m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
-    fweights: Any = None, aweights: Any = None, dtype: Any = None,
+    m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: bool = False,
+    ddof: int | None = None, fweights: ArrayLike | None = None, aweights: ArrayLike | None = None,
+    dtype: DTypeLike = None,
 ) -> Array:  # fmt: skip
     """Return the covariance matrix of variables.
 
@@ -432,7 +430,9 @@ def _weights(fweights: Any, aweights: Any, count: int) -> Any:
     return result
 
 
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Array:
+def corrcoef(
+    x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike = None
+) -> Array:
     """Return the matrix of correlation coefficients of variables. Arguments as of `cov`."""
     c = cov(x, y, rowvar, dtype=dtype)
     if not c.ndim:

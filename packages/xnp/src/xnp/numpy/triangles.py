@@ -17,6 +17,7 @@ from xnp.numpy.promoting import array_of, bind, cast, converted, scalar_like, se
 from xnp.placing import on_device
 from xprim import Array, Tracer, as_array, dtypes, from_numpy
 from xprim.static_sizes import static_int
+from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = ["eye", "identity", "tri", "tril", "triu"]
 
@@ -24,7 +25,7 @@ _SMALL = 4096  # elements that may be a constant of a staged program
 
 
 def eye(
-    N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: Any = None
+    N: int, M: int | None = None, k: Any = 0, dtype: DTypeLike = None, *, device: Any = None
 ) -> Array:
     """Return a matrix of ones on diagonal `k` and zeros elsewhere.
 
@@ -60,12 +61,12 @@ def _offset(k: Any, operation: str) -> int | Array:
     return k
 
 
-def identity(n: int, dtype: Any = None) -> Array:
+def identity(n: int, dtype: DTypeLike = None) -> Array:
     """Return the identity matrix of `n` rows."""
     return eye(n, dtype=dtype)
 
 
-def tri(N: int, M: int | None = None, k: Any = 0, dtype: Any = None) -> Array:
+def tri(N: int, M: int | None = None, k: Any = 0, dtype: DTypeLike = None) -> Array:
     """Return a matrix of ones on and below diagonal `k`, zeros above."""
     rows = static_int(N, "tri", "the number of rows")
     columns = rows if M is None else static_int(M, "tri", "the number of columns")
@@ -101,11 +102,11 @@ def _triangle(operation: str, keeps_below: bool) -> Any:
 _tril, _triu = _triangle("tril", True), _triangle("triu", False)
 
 
-def tril(m: Any, k: int = 0) -> Array:
+def tril(m: ArrayLike, k: int = 0) -> Array:
     """Return matrices (last two dimensions) with zeros above diagonal `k`."""
     return _tril(m, operator.index(k))  # type: ignore[no-any-return]
 
 
-def triu(m: Any, k: int = 0) -> Array:
+def triu(m: ArrayLike, k: int = 0) -> Array:
     """Return matrices (last two dimensions) with zeros below diagonal `k`."""
     return _triu(m, operator.index(k))  # type: ignore[no-any-return]

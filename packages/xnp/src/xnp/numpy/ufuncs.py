@@ -26,6 +26,7 @@ from xnp.numpy.promoting import (
     spread,
 )
 from xprim import Array, dtypes
+from xprim.typing import ArrayLike
 
 __all__ = [
     "abs", "absolute", "add", "divide", "divmod", "fabs", "float_power", "floor_divide", "fmax",
@@ -119,7 +120,7 @@ def _square(x: Any) -> Any:
 plain_negative = unary_function("negative", _negative, "Return -x, element by element.")
 
 
-def negative(x: Any, out: None = None, where: Any = None) -> Array:
+def negative(x: ArrayLike, out: None = None, where: ArrayLike | None = None) -> Array:
     """Return -x, element by element."""
     if out is not None or where is not None:
         check_out_and_where("negative", out, where)
@@ -218,7 +219,7 @@ fmod = binary_function("fmod", _fmod, "Return x - y trunc(x / y), which has the 
 reciprocal = unary_function("reciprocal", _reciprocal, "Return 1 / x, a floating number.")
 
 
-def divmod(x: Any, y: Any, /) -> tuple[Array, Array]:
+def divmod(x: ArrayLike, y: ArrayLike, /) -> tuple[Array, Array]:
     """Return `floor_divide(x, y)` and `remainder(x, y)`.
 
     Example:
@@ -229,7 +230,7 @@ def divmod(x: Any, y: Any, /) -> tuple[Array, Array]:
     return floor_divide(x, y), remainder(x, y)
 
 
-def modf(x: Any, /, out: None = None) -> tuple[Array, Array]:
+def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """Return the fractional and the whole part of each element; both have the sign of x."""
     check_out_and_where("modf", out, None)
     (x,) = inexact("modf", x)
@@ -289,7 +290,7 @@ def _integer_power(x: Any, y: Any) -> Any:
 _traced_power = binary_operator(_power)
 
 
-def power(x: Any, y: Any, /) -> Array:
+def power(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Return x to the power y; a Python int `y` is part of the program (`integer_pow[y=2]`).
 
     Args:
@@ -310,7 +311,7 @@ def power(x: Any, y: Any, /) -> Array:
 pow = power
 
 
-def float_power(x: Any, y: Any, /) -> Array:
+def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Return x to the power y in a floating dtype."""
     x, y = inexact("float_power", x, y)
     return bind("pow", *broadcast("float_power", x, y))

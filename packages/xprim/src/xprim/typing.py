@@ -1,0 +1,61 @@
+"""Types for annotations: what array functions take, and what shapes, axes and dtypes may be.
+
+An array function takes an `ArrayLike` and gives an `Array`. Lists are no arrays: `xnp.array` makes
+one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, SupportsIndex, TypeAlias
+
+import numpy as np
+
+from xprim.array import Array
+
+__all__ = [
+    "ArrayLike", "Axis", "DTypeLike", "DimSize", "DuckTypedArray", "NestedArrays", "ShapeLike",
+    "SupportsDType",
+]  # fmt: skip
+
+
+class SupportsDType(Protocol):
+    """An object that has a dtype and may stand for it, as the scalar types `xnp.float32` do."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype."""
+        ...
+
+
+class DuckTypedArray(Protocol):
+    """An object that knows its shape and dtype, as `ShapeDtypeStruct` does."""
+
+    @property
+    def dtype(self) -> Any:
+        """The element type."""
+        ...
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the dimensions."""
+        ...
+
+
+ArrayLike: TypeAlias = Array | np.ndarray[Any, Any] | np.generic | bool | int | float | complex
+"""What array functions take: arrays of ours and of NumPy, and Python's scalars."""
+
+NestedArrays: TypeAlias = ArrayLike | Sequence["NestedArrays"]
+"""Arrays, or sequences of them to any depth, of which `array` makes one."""
+
+DTypeLike: TypeAlias = np.dtype[Any] | type | str | SupportsDType | None
+"""What names a dtype: `"float32"`, `np.float32`, `xnp.float32`, `float`; None for the default."""
+
+DimSize: TypeAlias = SupportsIndex
+"""The length of a dimension, an axis or a position: an integer known while tracing."""
+
+ShapeLike: TypeAlias = DimSize | Sequence[DimSize]
+"""A shape: its lengths, or the one length of a vector."""
+
+Axis: TypeAlias = DimSize | Sequence[DimSize] | None
+"""One axis, several, or None for all."""
