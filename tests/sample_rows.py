@@ -12,6 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 
 import xnp.testing.samples
+from xjit import devices
+from xjit.meshes import Mesh
+from xjit.named_shardings import NamedSharding
+from xjit.partition_specs import PartitionSpec
 from xnp.testing.samples.edges import edge_rows, shape_rule_accepts
 from xprim import extended_axes
 from xprim.testing import Sample, Tolerance
@@ -121,6 +125,12 @@ COLLECTIVES: dict[str, list[Sample]] = {
     "axis_index": [Sample([], {"axis_name": ("i",)})],
 }
 
+_ONE = NamedSharding(Mesh(devices("cpu")[:1], "x"), PartitionSpec())
+SHARDINGS: dict[str, list[Sample]] = {
+    "sharding_constraint": [
+        Sample([x], {"sharding": _ONE}) for x in (np.float32(1), _floats(2, 3), np.arange(3))
+    ],
+}
 # Rows of primitives of `xnp` that depend on what runs them, and so have no result of their own.
 PLACES: dict[str, list[Sample]] = {
     "platform_index": [Sample([], {"platforms": (("cpu",),), "has_default": True})],
@@ -134,14 +144,15 @@ def _collective_accepts(name: str, operands: Sequence[np.ndarray], params: objec
 
 for _name, _rows in COLLECTIVES.items():
     COLLECTIVES[_name] = [*_rows, *edge_rows(_name, _rows, _collective_accepts)]
-for _name, _rows in DERIVATIVES.items():
-    DERIVATIVES[_name] = [*_rows, *edge_rows(_name, _rows)]
+for _table in (DERIVATIVES, SHARDINGS):
+    for _name, _rows in _table.items():
+        _table[_name] = [*_rows, *edge_rows(_name, _rows)]
 
 
 def all_rows() -> dict[str, list[Sample]]:
     """Return every table merged; a name in two of them is an error."""
     merged: dict[str, list[Sample]] = {}
-    for table in (xnp.testing.samples.TABLE, RANDOM, DERIVATIVES, COLLECTIVES, PLACES):
+    for table in (xnp.testing.samples.TABLE, RANDOM, DERIVATIVES, SHARDINGS, COLLECTIVES, PLACES):
         twice = merged.keys() & table.keys()
         assert not twice, f"two tables have rows of {sorted(twice)}"
         merged.update({name: list(rows) for name, rows in table.items()})

@@ -21,7 +21,15 @@ import xpar
 import xprim
 import xprim.numpy_kernels
 import xrandom
-from tests.sample_rows import AXIS_SIZE, COLLECTIVES, DERIVATIVES, PLACES, RANDOM, all_rows
+from tests.sample_rows import (
+    AXIS_SIZE,
+    COLLECTIVES,
+    DERIVATIVES,
+    PLACES,
+    RANDOM,
+    SHARDINGS,
+    all_rows,
+)
 from xad.testing import check_derivatives
 from xbatch import vmap
 from xbatch.testing import check_batch
@@ -119,7 +127,12 @@ def test_the_numpy_rule_gives_what_the_shape_rule_says(name):
 
 # -------------------------------------------------------------- the rows that live with these tests
 
-SMALL = [(name, row) for table in (RANDOM, DERIVATIVES) for name in table for row in table[name]]
+SMALL = [
+    (name, row)
+    for table in (RANDOM, DERIVATIVES, SHARDINGS)
+    for name in table
+    for row in table[name]
+]
 IDS = [f"{name}-{k}" for k, (name, _) in enumerate(SMALL)]
 
 
@@ -131,9 +144,9 @@ def test_rules_of_small_owners_agree_on_their_samples(name, row):
         check_batch(name, row)
 
 
-@pytest.mark.parametrize("name", [*RANDOM, *DERIVATIVES])
+@pytest.mark.parametrize("name", [*RANDOM, *DERIVATIVES, *SHARDINGS])
 def test_lowering_of_small_owners_agrees_with_numpy(name):
-    check_lowering(name, *{**RANDOM, **DERIVATIVES}[name])
+    check_lowering(name, *{**RANDOM, **DERIVATIVES, **SHARDINGS}[name])
 
 
 @pytest.mark.parametrize("name", COLLECTIVES)

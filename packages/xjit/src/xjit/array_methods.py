@@ -2,6 +2,7 @@
 
     block_until_ready  is_ready  copy_to_host_async     waiting
     device  devices  sharding  committed                where
+    addressable_shards  global_shards  addressable_data  is_fully_addressable  is_fully_replicated
     delete  is_deleted  on_device_size_in_bytes  unsafe_buffer_pointer   memory
 
 Neighbours: `transfer` has the functions of trees, `placement` the rules of where things are.
@@ -17,7 +18,7 @@ from xjit.placement import (
     buffers_at,
     default_placement,
 )
-from xjit.shardings import SingleDeviceSharding
+from xjit.sharded_arrays import Shard, addressable_shards, global_shards, sharding_of
 from xjit.transfer import copy_to_host_async
 from xprim import ConcreteArray, attach_methods
 
@@ -32,6 +33,11 @@ def attach() -> None:
             "device": property(_device),
             "devices": _devices,
             "sharding": property(_sharding),
+            "addressable_shards": property(_addressable_shards),
+            "global_shards": property(_global_shards),
+            "addressable_data": _addressable_data,
+            "is_fully_addressable": property(_is_fully_addressable),
+            "is_fully_replicated": property(_is_fully_replicated),
             "committed": property(_committed),
             "delete": _delete,
             "is_deleted": _is_deleted,
@@ -92,7 +98,40 @@ def _devices(self: ConcreteArray) -> set[Any]:
 
 def _sharding(self: ConcreteArray) -> Any:
     """How the array is spread over devices."""
-    return SingleDeviceSharding(_device(self))
+    _check_kept(self)
+    return sharding_of(self)
+
+
+def _addressable_shards(self: ConcreteArray) -> list[Shard]:
+    """The pieces on the devices of this process."""
+    _check_kept(self)
+    return addressable_shards(self)
+
+
+def _global_shards(self: ConcreteArray) -> list[Shard]:
+    """The pieces on all devices; those of other processes have no data."""
+    _check_kept(self)
+    return global_shards(self)
+
+
+def _addressable_data(self: ConcreteArray, index: int) -> Any:
+    """Return the piece on a device of this process, by its number."""
+    return _addressable_shards(self)[index].data
+
+
+def _is_fully_addressable(self: ConcreteArray) -> bool:
+    """Whether all pieces are on devices of this process."""
+    return bool(_sharding(self).is_fully_addressable)
+
+
+def _is_fully_replicated(self: ConcreteArray) -> bool:
+    """Whether each device has all elements."""
+    return bool(_sharding(self).is_fully_replicated)
+
+
+def _check_kept(x: ConcreteArray) -> None:
+    if type(x._buffer) is DeletedBuffer:
+        raise_deleted(x.aval.str_long(), x._buffer)
 
 
 def _committed(self: ConcreteArray) -> bool:

@@ -20,8 +20,10 @@ from xjit.checks import check_finite
 from xjit.deleted import DeletedBuffer
 from xjit.dispatch import Dispatcher
 from xjit.function_caches import FlatFunction, Traced, Traces, check_captured_values
+from xjit.named_shardings import NamedSharding
 from xjit.placement import OneDevice, Placement, moved
 from xjit.program import Program
+from xjit.shardings import TiledSharding
 from xjit.stages import Lowered, TracedFunction
 from xprim import (
     EAGER,
@@ -74,6 +76,10 @@ class Calls(abc.ABC):
     @abc.abstractmethod
     def placement_of(self, traced: Traced) -> Placement | None:
         """Return where the program of a trace runs; None asks its arguments."""
+
+    def shardings_of(self, traced: Traced) -> dict[str, Any]:
+        """Return the `in_shardings` and `out_shardings` of the program of a trace, if asked for."""
+        return {}
 
     @abc.abstractmethod
     def bind(self, traced: Traced, operands: Sequence[Any]) -> Sequence[Any]:
@@ -154,6 +160,7 @@ class Calls(abc.ABC):
                 placement=self.placement_of(traced),
                 arg_names=arguments.without_leaves().names,
                 options=self.compiler_options,
+                **self.shardings_of(traced),
             )
         return traced.program
 
@@ -188,6 +195,7 @@ class Calls(abc.ABC):
             avals=key[2],
             out_tree=traced.out_tree,
             program=self.program(traced, arguments),
+            shardings=[_spread_sharding(leaf) for leaf in arguments.leaves],
             out_placement=self.out_placement,
         )
 
@@ -203,3 +211,9 @@ class Calls(abc.ABC):
         """Forget what was traced and compiled of this function."""
         self.dispatcher.clear()
         self.traces.clear()
+
+
+def _spread_sharding(leaf: Any) -> Any:
+    """Return the sharding over a mesh that an argument has, or that its description names."""
+    found = getattr(leaf, "sharding", None) if not isinstance(leaf, Tracer) else None
+    return found if isinstance(found, NamedSharding | TiledSharding) else None

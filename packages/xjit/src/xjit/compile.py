@@ -68,7 +68,7 @@ def executable_for(
         return _compiled(lowered, placement, options)
     settings = tuple(sorted((options or {}).items()))
     key = (hashlib.sha256(lowered.body.encode()).digest(), placement.devices,
-           placement.num_partitions, settings)  # fmt: skip
+           placement.num_partitions, placement.is_split, settings)  # fmt: skip
     found = _executables.get(key)
     if found is not None:
         statistics.found += 1
@@ -93,7 +93,9 @@ def _compiled(
     start = time.perf_counter()
     executable = compiler(
         text, placement.devices, num_replicas=placement.num_replicas,
-        num_partitions=placement.num_partitions, options=options, host_callbacks=lowered.callbacks,
+        num_partitions=placement.num_partitions, use_spmd=placement.is_split,
+        use_shardy=placement.is_split, free_outputs=_free_outputs(lowered, placement),
+        options=options, host_callbacks=lowered.callbacks,
         outputs=[shaped_array(a.shape, dtypes.stored(a.dtype)) for a in lowered.out_avals],
     )  # fmt: skip
     seconds = time.perf_counter() - start
@@ -104,6 +106,14 @@ def _compiled(
         types = ", ".join([a.str_long() for a in lowered.in_avals])
         logger.warning("compiled %s(%s) in %.3f s", lowered.name, types, seconds)
     return executable
+
+
+def _free_outputs(lowered: LoweredProgram, placement: Placement) -> list[bool]:
+    """Return for each result whether XLA may choose how it lies: where the text says nothing."""
+    if not placement.is_split:
+        return []
+    asked = placement.out_shardings or [None] * len(lowered.out_avals)
+    return [sharding is None for sharding in asked]
 
 
 # What turns text into an executable; a cache on disk puts itself before it.

@@ -16,7 +16,8 @@ from typing import Any
 from xjit import jaxlib_gateway as gateway
 from xjit.checks import run_checked
 from xjit.mappings import room
-from xjit.placement import buffers_at, common_placement
+from xjit.placement import OneDevice, buffers_at, default_placement
+from xjit.places_of_calls import common_placement
 from xjit.program import DeviceKernel, program_of
 from xjit.results import wrapped
 from xjit.shardings import device_named_by
@@ -87,7 +88,8 @@ class EagerBackend:
         dl_device: Any = None,
     ) -> Any:  # fmt: skip
         """Lend the buffer of an array to another library, which must not write to it."""
-        (buffer,) = buffers_at(common_placement([x], "__dlpack__"), [x])
+        where = common_placement([x], "__dlpack__")
+        (buffer,) = buffers_at(where if isinstance(where, OneDevice) else default_placement(), [x])
         return gateway.to_dlpack(buffer, stream)
 
     def borrow(self, source: Any, *, share: bool) -> ConcreteArray:

@@ -10,17 +10,23 @@ time, `jit_primitive` has the rules of a call under a transformation.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
-from xjit.arguments import own_parameters
+from xjit.arguments import Arguments, own_parameters
+from xjit.asked_shardings import (
+    AskedShardings,
+    ShardedFunction,
+    asks_for_mesh,
+    check_one_choice_of_devices,
+)
 from xjit.calls import Calls, Signature
-from xjit.function_caches import Traced
+from xjit.function_caches import FlatFunction, Traced
 from xjit.jit_primitive import jit_p
 from xjit.placement import OneDevice, committed_to
 from xjit.shardings import device_named_by, one_device_in
 from xjit.stages import Wrapped
-from xprim import eval_closed
+from xprim import ShapedArray, eval_closed
 from xprim.callables import check_function, look_like
 from xprim.function_keys import Identity
 from xprim.tracebacks import boundary
@@ -88,8 +94,10 @@ def jit(
 
     Args:
       fun: a function of pytrees of arrays; without it, `jit` returns a decorator.
-      in_shardings: where the arguments shall be: a device or single-device sharding for all.
-      out_shardings: likewise for the results.
+      in_shardings: how the arguments shall lie: a sharding or device for all, or a tree prefix of
+        the arguments (a tuple with an entry for each positional one). A partition spec is over the
+        mesh that is set. None, for all or some, leaves them as they come.
+      out_shardings: likewise for the results; None leaves them to the compiler.
       static_argnums: positions of arguments that are part of the program; they must be hashable.
       static_argnames: names of such arguments.
       donate_argnums: positions of arguments whose memory the results may take; not usable after.
@@ -129,17 +137,20 @@ class _JitCalls(Calls):
 
     Args:
       fun: the function.
-      options: the keyword arguments of `jit`.
+      options: the keyword arguments of `jit`, without shardings over meshes.
+      own: what else its programs depend on.
     """
 
-    def __init__(self, fun: Callable[..., Any], options: dict[str, Any]) -> None:
+    def __init__(
+        self, fun: Callable[..., Any], options: dict[str, Any], own: Hashable = None
+    ) -> None:
         self._inline = bool(options["inline"])
         self._placement = _chosen_placement(options)
         device = one_device_in(options["out_shardings"], "jit(out_shardings)")
         out_placement = None if device is None else committed_to(device)
         places = [None if p is None else Identity(p) for p in (self._placement, out_placement)]
         super().__init__(
-            fun, Signature(fun, options), (self._inline, *places),
+            fun, Signature(fun, options), (self._inline, *places, own),
             keep_unused=bool(options["keep_unused"]), out_placement=out_placement,
             compiler_options=options["compiler_options"],
         )  # fmt: skip
@@ -156,8 +167,36 @@ class _JitCalls(Calls):
         return jit_p.bind(*operands, jaxpr=traced.closed, name=self.name, **options)
 
 
+class _ShardedCalls(_JitCalls):
+    """The calls of a function whose arguments or results are asked to lie on a mesh.
+
+    Its program says so in equations, so derived programs do, too; called by itself, its arguments
+    are brought where they shall be, and its results are there.
+    """
+
+    def __init__(self, fun: Callable[..., Any], options: dict[str, Any]) -> None:
+        self.shardings = AskedShardings(options["in_shardings"], options["out_shardings"])
+        check_one_choice_of_devices(options)
+        plain = options | {"in_shardings": None, "out_shardings": None}
+        super().__init__(fun, plain, self.shardings.key)
+
+    def flat_function(self, arguments: Arguments, avals: Sequence[ShapedArray]) -> FlatFunction:
+        """Return what is traced: the function, and how its arguments and results lie."""
+        return ShardedFunction(self.fun, arguments, avals, self.shardings)
+
+    def shardings_of(self, traced: Traced) -> dict[str, Any]:
+        """Return the shardings that were resolved for a trace, none for captured values."""
+        params = traced.params
+        captured = (None,) * len(traced.captured)
+        return {"in_shardings": (*captured, *params["in_shardings"]),
+                "out_shardings": params["out_shardings"]}  # fmt: skip
+
+
 def _jitted(fun: Callable[..., Any], options: dict[str, Any]) -> Any:
-    calls = _JitCalls(fun, options)
+    if asks_for_mesh(options):
+        calls: _JitCalls = _ShardedCalls(fun, options)
+    else:
+        calls = _JitCalls(fun, options)
     jitted: Any = calls.dispatcher.function(calls.__call__, own_parameters(fun))
     look_like(jitted, fun, updated=())
     calls.give_methods(jitted)

@@ -16,6 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from xjit.meshes import Mesh
+from xjit.named_shardings import NamedSharding
+from xjit.partition_specs import PartitionSpec
+from xjit.shardings import Sharding
+from xjit.shardy_text import sharding_text
 from xjit.stablehlo_text import Builder, Module, mark_optimised, optimised
 from xprim import (
     ClosedJaxpr,
@@ -95,6 +100,9 @@ def lower(
     keep_unused: bool = False,
     platform: str = "cpu",
     axis_sizes: Mapping[Any, int] | None = None,
+    devices: Sequence[Any] = (),
+    in_shardings: Sequence[Sharding] = (),
+    out_shardings: Sequence[Sharding | None] = (),
 ) -> LoweredProgram:
     """Write the program of a closed jaxpr as StableHLO.
 
@@ -106,6 +114,9 @@ def lower(
       platform: `cpu` or `gpu`: some primitives are written differently for them.
       axis_sizes: the named axes that run over replicas of the program, which are numbered row by
         row over them.
+      devices: those that the program is split over, in the order in which it counts them.
+      in_shardings: for each argument how it lies.
+      out_shardings: for each result how it shall lie, None leaves that to XLA.
 
     Raises:
       MissingRuleError: a primitive has no `stablehlo` rule; the message names the user's line.
@@ -116,15 +127,17 @@ def lower(
     smaller = ClosedJaxpr(common_subexpressions_merged(smaller.jaxpr), smaller.consts)
     mark_optimised(smaller)
     given = tuple(donated) or (False,) * len(needed)
-    module = Module(_write_jaxpr, _staged_program, platform)
-    module.axis_sizes = dict(axis_sizes or {})
-    module.num_replicas = math.prod(module.axis_sizes.values())
+    module = _module(platform, axis_sizes or {}, devices)
     results = _results_in_place(smaller, [given[i] for i in kept])
-    attributes = ["" if r is None else f"tf.aliasing_output = {r} : i32" for r in results]
-    constants = module.add_function("main", smaller, public=True, arg_attributes=attributes)
+    shardings = [in_shardings[i] for i in kept] if in_shardings else [None] * len(kept)
+    constants = module.add_function(
+        "main", smaller, public=True, of_captured=lambda aval: _everywhere(module, aval),
+        arg_attributes=_argument_attributes(module, smaller, results, shardings),
+        result_attributes=_sharding_attributes(module, out_shardings, smaller.out_avals),
+    )  # fmt: skip
     return LoweredProgram(
         name=module.symbol(f"jit_{name}"),
-        body="\n".join(module.functions),
+        body="\n".join([*module.declarations(), *module.functions]),
         constants=tuple(constants),
         kept=kept,
         donated=tuple([i for i, r in zip(kept, results, strict=True) if r is not None]),
@@ -134,6 +147,54 @@ def lower(
         callbacks=tuple(module.callbacks),
         platform=platform,
     )
+
+
+def _module(platform: str, axis_sizes: Mapping[Any, int], devices: Sequence[Any]) -> Module:
+    module = Module(_write_jaxpr, _staged_program, platform)
+    module.axis_sizes = dict(axis_sizes)
+    module.num_replicas = math.prod(axis_sizes.values())
+    module.devices = list(devices)
+    return module
+
+
+def _argument_attributes(
+    module: Module, closed: ClosedJaxpr, results: Sequence[int | None],
+    shardings: Sequence[Sharding | None],
+) -> list[str]:  # fmt: skip
+    """Return what the text says of each argument: which result takes its memory, how it lies.
+
+    XLA would choose for those of which nothing is said. Where results may lie otherwise, it looks
+    for one of the same size on each device.
+    """
+    texts = []
+    for i, (aval, result) in enumerate(zip(closed.in_avals, results, strict=True)):
+        text = "" if result is None else f"tf.aliasing_output = {result} : i32"
+        if module.devices and result is not None:
+            text = "jax.buffer_donor = true"
+        where = _sharding_attribute(module, shardings[i], aval)
+        texts.append(", ".join(filter(None, (text, where))))
+    return texts
+
+
+def _sharding_attributes(
+    module: Module, shardings: Sequence[Sharding | None], avals: Sequence[ShapedArray]
+) -> list[str]:
+    pairs = zip(shardings, avals, strict=bool(shardings))
+    return [_sharding_attribute(module, sharding, aval) for sharding, aval in pairs]
+
+
+def _sharding_attribute(module: Module, sharding: Sharding | None, aval: ShapedArray) -> str:
+    if sharding is None:
+        return ""
+    return f"sdy.sharding = #sdy.sharding{sharding_text(module, sharding, aval.ndim)}"
+
+
+def _everywhere(module: Module, aval: ShapedArray) -> str:
+    """Return what the text says of a captured array: each device has the whole."""
+    if not module.devices:
+        return ""
+    mesh = Mesh(module.devices, "device")
+    return _sharding_attribute(module, NamedSharding(mesh, PartitionSpec()), aval)
 
 
 def _results_in_place(closed: ClosedJaxpr, donated: Sequence[bool]) -> list[int | None]:

@@ -1,4 +1,4 @@
-"""Where programs run and data is: one device, several replicas, next a sharding over a mesh.
+"""Where programs run and data is: one device, several replicas, a sharding over a mesh.
 
 A `Placement` says what a program needs to know of its devices: how it is compiled for them, how
 each argument gets there, and how results are read. There is one object for each, so placements are
@@ -8,8 +8,8 @@ Data that somebody put on a device (`device_put(x, device)`, `jit(f, device=...)
 call runs where its committed arguments are, and refuses two places. All other data is on the
 default device and follows.
 
-Neighbours: `program` compiles for placements, `replicas` has that of `pmap`, `transfer` moves data
-for users.
+Neighbours: `replicas` and `mesh_placement` have those of several devices, `places_of_calls` finds
+the one of a call, `program` compiles for them, `transfer` moves data for users.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ import abc
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from xjit import jaxlib_gateway as gateway
 from xjit.deleted import DeletedBuffer, raise_deleted
 from xjit.lowering import LoweredProgram
+from xjit.shardings import Sharding
 from xprim import ConcreteArray, ShapedArray, config
 
 __all__ = ["OneDevice", "Placement", "committed_to", "default_placement"]
@@ -39,9 +40,17 @@ class Placement(abc.ABC):
       devices: replica by replica.
       axis_sizes: the named axes that run over the replicas, row by row.
       num_partitions: over how many devices each replica is split.
+      in_shardings: how the arguments of a program that is split lie.
+      out_shardings: how its results shall lie.
     """
 
-    __slots__ = ("__weakref__", "axis_sizes", "devices", "num_partitions")
+    __slots__ = ("__weakref__", "axis_sizes", "devices", "in_shardings", "num_partitions",
+                 "out_shardings")  # fmt: skip
+    is_split = False
+    """Whether XLA splits the program over its devices."""
+
+    in_shardings: Sequence[Sharding]
+    out_shardings: Sequence[Sharding | None]
 
     def __init__(
         self, devices: tuple[Any, ...], axis_sizes: Mapping[Any, int] | None = None,
@@ -50,6 +59,7 @@ class Placement(abc.ABC):
         self.devices = devices
         self.axis_sizes = dict(axis_sizes or {})
         self.num_partitions = num_partitions
+        self.in_shardings = self.out_shardings = ()
 
     @property
     def num_replicas(self) -> int:
@@ -85,8 +95,8 @@ class Placement(abc.ABC):
         return None
 
     @abc.abstractmethod
-    def shardings(self, count: int) -> list[Any]:
-        """Return the sharding objects of so many results."""
+    def shardings(self, count: int, executable: gateway.Executable) -> list[Any]:
+        """Return the sharding objects of so many results of a program."""
 
     def results(self, outs: list[Any], avals: Sequence[ShapedArray]) -> list[ConcreteArray]:
         """Return the results of a program as arrays."""
@@ -122,7 +132,7 @@ class OneDevice(Placement):
         """Return the buffers of what the program captured."""
         return buffers_at(self, constants)
 
-    def shardings(self, count: int) -> list[Any]:
+    def shardings(self, count: int, executable: gateway.Executable) -> list[Any]:
         """Return the sharding objects of so many results."""
         return [self.sharding] * count
 
@@ -151,31 +161,6 @@ def committed_to(device: Any) -> OneDevice:
     return _one_device(device, True)
 
 
-def common_placement(
-    arrays: Sequence[ConcreteArray], operation: str, names: Callable[[], Sequence[str]] = tuple
-) -> OneDevice:
-    """Return where a call on these arrays runs.
-
-    Raises:
-      ValueError: two arrays are committed to different devices.
-    """
-    first: tuple[int, Any] | None = None
-    for i, x in enumerate(arrays):
-        buffer = x.buffer
-        if buffer is None:
-            continue
-        if type(buffer) is DeletedBuffer:
-            raise_deleted(x.aval.str_long(), buffer)
-        sharding = gateway.placement_of(buffer)
-        if not sharding.committed:
-            continue
-        if first is None:
-            first = (i, sharding)
-        elif sharding is not first[1]:
-            _raise_conflict(operation, arrays, names, first, (i, sharding))
-    return default_placement() if first is None else _one_device(first[1]._device, True)
-
-
 def buffers_at(placement: OneDevice, arrays: Sequence[ConcreteArray]) -> list[Any]:
     """Return buffers of the arrays on a device, moving or copying what is elsewhere.
 
@@ -191,7 +176,7 @@ def buffers_at(placement: OneDevice, arrays: Sequence[ConcreteArray]) -> list[An
                 x.buffer = buffer
         elif type(buffer) is DeletedBuffer:
             raise_deleted(x.aval.str_long(), buffer)
-        elif type(buffer._sharding) is gateway.StackedShards:  # the result of a pmap
+        elif hasattr(buffer._sharding, "gathered"):  # on several devices
             buffer = gateway.put(x.to_stored(), device, may_alias=True, committed=committed)
         elif gateway.device_of(buffer) is not device:
             buffer = gateway.copy_to_device(buffer, device)
@@ -203,23 +188,3 @@ def moved(results: Sequence[ConcreteArray], placement: OneDevice) -> list[Concre
     """Return arrays of the same values at a placement."""
     buffers = buffers_at(placement, results)
     return [ConcreteArray(None, x.aval, b) for x, b in zip(results, buffers, strict=True)]
-
-
-def _raise_conflict(
-    operation: str,
-    arrays: Sequence[ConcreteArray],
-    names: Callable[[], Sequence[str]],
-    first: tuple[int, Any],
-    second: tuple[int, Any],
-) -> NoReturn:
-    known = names()
-
-    def described(i: int, sharding: Any) -> str:
-        name = known[i] if i < len(known) else f"operand {i}"
-        return f"{name}: {arrays[i].aval.str_long()} on {sharding._device}"
-
-    raise ValueError(
-        f"{operation}: the arguments were put on different devices."
-        f"\n  got       {described(*first)}; {described(*second)}"
-        "\n  hint      bring them together with device_put(x, device)"
-    )

@@ -11,7 +11,7 @@ Neighbours: `placement` and `replicas` have the placements; `dispatch` starts ke
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import xtree
 from xjit import jaxlib_gateway as gateway
@@ -19,8 +19,10 @@ from xjit.callback_runs import run_and_wait
 from xjit.compile import Options, executable_for
 from xjit.deleted import DeletedBuffer, give_up
 from xjit.lowering import LoweredProgram, lower, warn_of_useless_donations
-from xjit.placement import OneDevice, Placement, common_placement
+from xjit.placement import OneDevice, Placement, default_placement
+from xjit.places_of_calls import common_placement, mesh_within, placement_for, spread_placement
 from xjit.results import finisher
+from xjit.shardings import Sharding
 from xprim import (
     EAGER_ON_HOST,
     ClosedJaxpr,
@@ -62,7 +64,7 @@ class DeviceKernel:
         self.avals_out = placement.avals(program.closed.out_avals)
         self.executable = executable_for(lowered, placement, program.options)
         self.handlers = self.executable.handlers_at(
-            placement.shardings(len(self.avals_out)), program.name
+            placement.shardings(len(self.avals_out), self.executable), program.name
         )
         self.start: Callable[..., Any] = placement.starter(self.executable, lowered)
         self._calls_python = bool(lowered.callbacks)
@@ -172,10 +174,12 @@ class Program:
       placement: where it runs, whatever its arguments say; None asks them.
       arg_names: returns the key paths of the arguments, for errors.
       options: settings of XLA by name.
+      in_shardings: for each argument how it shall lie, None leaves it; nothing at all for none.
+      out_shardings: likewise for the results.
     """
 
-    __slots__ = ("_donated", "_lowered", "arg_names", "closed", "keep_unused", "kernels", "name",
-                 "options", "placement")  # fmt: skip
+    __slots__ = ("_donated", "_lowered", "arg_names", "closed", "in_shardings", "keep_unused",
+                 "kernels", "name", "options", "out_shardings", "placement")  # fmt: skip
 
     def __init__(
         self,
@@ -187,6 +191,8 @@ class Program:
         placement: Placement | None = None,
         arg_names: Callable[[], Sequence[str]] = tuple,
         options: Options | None = None,
+        in_shardings: Sequence[Sharding | None] = (),
+        out_shardings: Sequence[Sharding | None] = (),
     ) -> None:
         self.closed = closed
         self.name = name
@@ -195,6 +201,8 @@ class Program:
         self.placement = placement
         self.arg_names = arg_names
         self.options = options
+        self.in_shardings = in_shardings
+        self.out_shardings = out_shardings
         self.kernels: dict[Placement, DeviceKernel] = {}
         self._lowered: dict[Any, LoweredProgram] = {}
 
@@ -208,17 +216,20 @@ class Program:
         return Program(
             self.closed, self.name, donated=self._donated, keep_unused=self.keep_unused,
             placement=self.placement, arg_names=self.arg_names, options=options,
+            in_shardings=self.in_shardings, out_shardings=self.out_shardings,
         )  # fmt: skip
 
     def lowered(self, placement: Placement, platform: str | None = None) -> LoweredProgram:
         """Return the text of the program for a placement, or for another platform than it has."""
         platform = platform or placement.platform
-        key = (platform, *placement.axis_sizes.items())
+        key = (platform, placement if placement.is_split else None, *placement.axis_sizes.items())
         found = self._lowered.get(key)
         if found is None:
             found = self._lowered[key] = lower(
                 self.closed, name=self.name, donated=self._donated, keep_unused=self.keep_unused,
                 platform=platform, axis_sizes=placement.axis_sizes,
+                devices=placement.devices if placement.is_split else (),
+                in_shardings=placement.in_shardings, out_shardings=placement.out_shardings,
             )  # fmt: skip
             warn_of_useless_donations(self.name, found, self.arg_names())
         return found
@@ -240,9 +251,37 @@ class Program:
     def kernel_for(self, arrays: Sequence[ConcreteArray]) -> DeviceKernel:
         """Return the executable form for arguments, at their placement if the program has none."""
         placement = self.placement
-        if placement is None:
-            placement = common_placement(arrays, self.name, self.arg_names)
-        return self.kernel(placement)
+        if placement is not None:
+            return self.kernel(placement)
+        mesh = mesh_within(self.closed)
+        if mesh is None and not self._asks_for_shardings:
+            return self.kernel(common_placement(arrays, self.name, self.arg_names))
+        return self.kernel(placement_for(
+            arrays, self.name, self.arg_names, in_shardings=self.in_shardings,
+            out_shardings=self.out_shardings, mesh=mesh,
+        ))  # fmt: skip
+
+    @property
+    def _asks_for_shardings(self) -> bool:
+        return any(self.in_shardings) or any(self.out_shardings)
+
+    def placement_ahead(self, shardings: Sequence[Sharding | None]) -> Placement:
+        """Return where a call will run whose arguments lie so, None for those that follow."""
+        if self.placement is not None:
+            return self.placement
+        mesh = mesh_within(self.closed)
+        asked = self.in_shardings or [None] * len(shardings)
+        given = [a or s for a, s in zip(asked, shardings, strict=True)]
+        if mesh is None and not any(given) and not any(self.out_shardings):
+            return default_placement()
+        return spread_placement(given, self.out_shardings, mesh, self._raise_other_devices)
+
+    def _raise_other_devices(self, i: int) -> NoReturn:
+        names = self.arg_names()
+        what = "a result" if i < 0 else names[i] if i < len(names) else f"argument {i}"
+        raise ValueError(
+            f"{self.name}: the shardings are over different devices.\n  got       that of {what}"
+        )
 
     def call(self, arrays: Sequence[ConcreteArray]) -> list[ConcreteArray]:
         """Start the program and return its results, which may still be in the making."""

@@ -24,7 +24,7 @@ from xjit.placement import Bring, Placement
 from xprim import ConcreteArray, ShapedArray, shaped_array
 from xtree.locks import forkable_lock
 
-__all__ = ["Axis", "Replicas", "replicas", "with_axis", "without_axis"]
+__all__ = ["Axis", "Replicas", "in_turns", "replicas", "with_axis", "without_axis"]
 
 Axis = int | None
 
@@ -66,11 +66,9 @@ class Replicas(Placement):
 
     def starter(self, executable: gateway.Executable, lowered: LoweredProgram) -> Any:
         """Return what starts a program; on a CPU, those with collectives take turns."""
-        start = executable.starter
         if self.platform != "cpu" or not _COLLECTIVE.search(lowered.body):
-            return start
-        smallest = _smallest(lowered)
-        return lambda buffers: _Turn(start, buffers, smallest)
+            return executable.starter
+        return in_turns(executable.starter, lowered)
 
     def bring(self, lowered: LoweredProgram) -> Bring:
         """Return what brings the arguments of a program to the devices."""
@@ -93,7 +91,7 @@ class Replicas(Placement):
             with_axis(a, axis, size) for a, axis in zip(of_results, self.out_axes, strict=True)
         ])  # fmt: skip
 
-    def shardings(self, count: int) -> list[Any]:
+    def shardings(self, count: int, executable: gateway.Executable) -> list[Any]:
         """Return the sharding objects of so many results."""
         return [gateway.stacked(self.devices, axis or 0) for axis in self.out_axes]
 
@@ -211,6 +209,12 @@ class _Turns:
 
 
 _turns = _Turns()
+
+
+def in_turns(start: Callable[..., Any], lowered: LoweredProgram) -> Callable[..., Any]:
+    """Return what starts a program on the virtual devices of a CPU when the one before is over."""
+    smallest = _smallest(lowered)
+    return lambda buffers: _Turn(start, buffers, smallest)
 
 
 class _Turn:

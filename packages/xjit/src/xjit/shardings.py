@@ -1,33 +1,114 @@
-"""Shardings of one device: where an array is, in the words users know.
+"""Shardings: how the elements of an array are spread over devices, in the words users know.
 
-`Sharding` is the base that packages with more devices extend; `SingleDeviceSharding` says that an
-array is wholly on one device. `device_named_by` reads what users pass where a place is asked for.
+`Sharding` is the base; `SingleDeviceSharding` says that an array is wholly on one device.
+`device_named_by` reads what users pass where one device is asked for.
 
-Neighbours: `placement` is the inner form, `transfer` and `jit` take these.
+Neighbours: `named_shardings` has those over a mesh, `placement` the inner form, `transfer` and
+`jit` take these.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import xtree
 from xjit import jaxlib_gateway as gateway
 
+__all__ = ["Sharding", "SingleDeviceSharding"]
+
+Index = tuple[slice, ...]
+_MEMORY_KINDS = (None, "device", "unpinned_host")
+
 
 class Sharding:
-    """How the elements of an array are spread over devices."""
+    """How the elements of an array are spread over devices.
+
+    A kind of sharding says its `devices_in_order` and its `tiles`; the rest follows.
+    """
 
     __slots__ = ()
 
     @property
+    def devices_in_order(self) -> tuple[Any, ...]:
+        """The devices, in the order in which programs number them."""
+        raise TypeError(f"{type(self).__name__}: must say its devices_in_order.")
+
+    def tiles(self, ndim: int) -> gateway.Tiles:
+        """Return which device holds which piece of an array of so many dimensions."""
+        raise TypeError(f"{type(self).__name__}: must say its tiles.")
+
+    @property
     def device_set(self) -> set[Any]:
         """The devices that hold pieces of the array."""
-        raise TypeError(f"{type(self).__name__}: must say its device_set.")
+        return set(self.devices_in_order)
 
     @property
     def num_devices(self) -> int:
         """The number of devices."""
         return len(self.device_set)
+
+    @property
+    def addressable_devices(self) -> set[Any]:
+        """The devices of this process."""
+        devices = self.devices_in_order
+        here = devices[0].client.process_index()
+        return {device for device in devices if device.process_index == here}
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether all devices belong to this process."""
+        return len(self.addressable_devices) == self.num_devices
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether each device has all elements."""
+        raise TypeError(f"{type(self).__name__}: must say whether it is_fully_replicated.")
+
+    @property
+    def memory_kind(self) -> str:
+        """The kind of memory on the devices: their own."""
+        return "device"
+
+    def with_memory_kind(self, kind: str) -> Sharding:
+        """Return the same sharding with another kind of memory, of which there is one here."""
+        check_memory_kind(type(self).__name__, kind)
+        return self
+
+    def check_shape(self, shape: tuple[int, ...], operation: str = "sharding") -> None:
+        """Raise where an array of this shape cannot be spread so."""
+
+    def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of the piece on each device of an array of a shape.
+
+        Raises:
+          ValueError: the shape cannot be cut so.
+        """
+        shape = tuple(global_shape)
+        self.check_shape(shape)
+        return self.tiles(len(shape)).piece_shape(shape)
+
+    def devices_indices_map(self, global_shape: tuple[int, ...]) -> Mapping[Any, Index]:
+        """Return for each device the place of its piece in an array of a shape.
+
+        Raises:
+          ValueError: the shape cannot be cut so.
+        """
+        shape = tuple(global_shape)
+        self.check_shape(shape)
+        indices = self.tiles(len(shape)).indices(shape)
+        return dict(zip(self.devices_in_order, indices, strict=True))
+
+    def addressable_devices_indices_map(self, global_shape: tuple[int, ...]) -> Mapping[Any, Index]:
+        """Return what `devices_indices_map` does, for the devices of this process."""
+        here = self.addressable_devices
+        return {d: i for d, i in self.devices_indices_map(global_shape).items() if d in here}
+
+    def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
+        """Whether arrays of so many dimensions lie in the same way under both."""
+        return (self.devices_in_order == other.devices_in_order
+                and self.tiles(ndim) == other.tiles(ndim))  # fmt: skip
 
 
 class SingleDeviceSharding(Sharding):
@@ -42,26 +123,22 @@ class SingleDeviceSharding(Sharding):
     __slots__ = ("_device",)
 
     def __init__(self, device: Any, *, memory_kind: str | None = None) -> None:
-        if memory_kind not in (None, "device", "unpinned_host"):
-            raise ValueError(
-                f"SingleDeviceSharding: there is no memory of kind {memory_kind!r} here."
-                "\n  expected  'device', or None"
-            )
+        check_memory_kind("SingleDeviceSharding", memory_kind)
         self._device = device
 
     @property
-    def device_set(self) -> set[Any]:
+    def devices_in_order(self) -> tuple[Any, ...]:
         """The one device."""
-        return {self._device}
+        return (self._device,)
+
+    def tiles(self, ndim: int) -> gateway.Tiles:
+        """Return one piece, the whole."""
+        return gateway.whole(1, ndim)
 
     @property
     def is_fully_replicated(self) -> bool:
         """True: the one device has all elements."""
         return True
-
-    def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape of the piece on each device: that of the whole."""
-        return tuple(global_shape)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SingleDeviceSharding):
@@ -73,6 +150,67 @@ class SingleDeviceSharding(Sharding):
 
     def __repr__(self) -> str:
         return f"SingleDeviceSharding(device={self._device!r})"
+
+
+class TiledSharding(Sharding):
+    """Pieces on devices in a way that no partition spec over a mesh names.
+
+    A compiled program may choose such a one for a result: half of an axis for one dimension.
+
+    Args:
+      devices: in order.
+      tiles: which device holds which piece.
+    """
+
+    __slots__ = ("_devices", "_tiles")
+
+    def __init__(self, devices: tuple[Any, ...], tiles: gateway.Tiles) -> None:
+        self._devices = devices
+        self._tiles = tiles
+
+    @property
+    def devices_in_order(self) -> tuple[Any, ...]:
+        """The devices, in the order in which programs number them."""
+        return self._devices
+
+    def tiles(self, ndim: int) -> gateway.Tiles:
+        """Return which device holds which piece; dimensions at the end are whole."""
+        counts = self._tiles.counts
+        more = (1,) * (ndim - len(counts))
+        return gateway.Tiles(counts + more, self._tiles.devices) if more else self._tiles
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether each device has all elements."""
+        return math.prod(self._tiles.counts) == 1
+
+    def check_shape(self, shape: tuple[int, ...], operation: str = "sharding") -> None:
+        """Raise where an array of this shape cannot be spread so."""
+        counts = self._tiles.counts
+        if len(shape) < len(counts) or any(n % c for n, c in zip(shape, counts, strict=False)):
+            raise ValueError(
+                f"{operation}: an array of this shape cannot be cut so."
+                f"\n  got       shape {shape}\n  expected  multiples of {counts}"
+            )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TiledSharding):
+            return NotImplemented
+        return self._devices == other._devices and self._tiles == other._tiles
+
+    def __hash__(self) -> int:
+        return hash((self._devices, self._tiles))
+
+    def __repr__(self) -> str:
+        return f"TiledSharding(pieces={self._tiles.counts}, devices={self._tiles.devices.tolist()})"
+
+
+def check_memory_kind(operation: str, kind: str | None) -> None:
+    """Raise for a kind of memory that there is not."""
+    if kind not in _MEMORY_KINDS:
+        raise ValueError(
+            f"{operation}: there is no memory of kind {kind!r} here.\n  expected  'device', or None"
+        )
 
 
 def device_named_by(value: Any, operation: str) -> Any:

@@ -337,7 +337,8 @@ class Module:
     """A program under construction: its functions, name counter and platform."""
 
     __slots__ = ("_functions", "_names", "count", "functions", "platform", "write_jaxpr",
-                 "callbacks", "num_replicas", "axis_sizes", "staged")  # fmt: skip
+                 "axis_sizes", "callbacks", "devices", "meshes", "num_replicas",
+                 "staged")  # fmt: skip
 
     def __init__(
         self,
@@ -353,8 +354,14 @@ class Module:
         self.callbacks: list[Any] = []
         self.num_replicas = 1
         self.axis_sizes: dict[Any, int] = {}
+        self.devices: list[Any] = []  # those that the program is split over
+        self.meshes: dict[str, str] = {}  # their symbols, by what they are (`shardy_text`)
         self._functions: dict[int, tuple[str, list[Any], ClosedJaxpr]] = {}
         self._names: dict[str, int] = {}
+
+    def declarations(self) -> list[str]:
+        """Return the lines that declare the meshes."""
+        return [f"sdy.mesh @{symbol} = {text}" for text, symbol in self.meshes.items()]
 
     def function(self, closed: ClosedJaxpr, name: str) -> tuple[str, list[Any]]:
         """Return the symbol of the private function that computes a program.
@@ -384,8 +391,9 @@ class Module:
         public: bool,
         arg_attributes: Sequence[str] = (),
         result_attributes: Sequence[str] = (),
+        of_captured: Callable[[ShapedArray], str] = lambda aval: "",
     ) -> list[Any]:
-        """Write a function that computes a program.
+        """Write a function that computes a program; attributes are insides of dictionaries.
 
         Returns:
           The large constants (Arrays) that the function takes as leading arguments.
@@ -395,7 +403,9 @@ class Module:
         results = builder.inline(closed, operands)
         if not public:
             _check_order_kept(builder)
-        captured = [f"{n}: {type_text(c.aval)}" for n, c in builder.captured.values()]
+        constants = list(builder.captured.values())
+        captured = [f"{n}: {type_text(c.aval)}" for n, c in constants]
+        captured = _with_attributes(captured, [of_captured(c.aval) for _, c in constants])
         arguments = [f"{n}: {type_text(a)}" for n, a in zip(operands, closed.in_avals, strict=True)]
         args = ", ".join([*captured, *_with_attributes(arguments, arg_attributes)])
         types = [type_text(a) for a in closed.out_avals]
@@ -406,7 +416,7 @@ class Module:
         self.functions.append(
             f"func.func {visibility} @{symbol}({args}) -> ({outs}) {{\n{body}\nreturn{values}\n}}"
         )
-        return [c for _, c in builder.captured.values()]
+        return [c for _, c in constants]
 
     def text(self, name: str, attributes: str = "") -> str:
         """Return the text of the whole module."""

@@ -30,8 +30,10 @@ from xjit.dispatch import Dispatcher
 from xjit.jaxlib_gateway import default_device
 from xjit.lowering import LoweredProgram
 from xjit.parameters import parameters_named
-from xjit.placement import OneDevice, Placement, common_placement, default_placement, moved
+from xjit.placement import OneDevice, Placement, moved
+from xjit.places_of_calls import common_placement
 from xjit.program import DeviceKernel, Program
+from xjit.shardings import Sharding
 from xprim import ClosedJaxpr, ShapedArray, ShapeDtypeStruct, Tracer, config
 
 __all__ = ["Wrapped", "TracedFunction", "Traced", "Lowered", "Compiled"]
@@ -89,6 +91,7 @@ class TracedFunction:
     def __init__(
         self, *, jaxpr: ClosedJaxpr, arguments: Arguments, avals: Sequence[ShapedArray],
         out_tree: Any, program: Program, out_placement: OneDevice | None,
+        shardings: Sequence[Sharding | None] = (),
     ) -> None:  # fmt: skip
         self.jaxpr = jaxpr
         self.fun_name = arguments.signature.name
@@ -98,6 +101,7 @@ class TracedFunction:
         self._avals = avals
         self._program = program
         self._out_placement = out_placement
+        self._shardings = shardings or [None] * len(avals)
 
     @property
     def in_avals(self) -> Any:
@@ -124,7 +128,7 @@ class TracedFunction:
                 "lower: a program is written for one platform at a time."
                 f"\n  got       lowering_platforms={lowering_platforms!r}"
             )
-        placement = self._program.placement or default_placement()
+        placement = self._program.placement_ahead(self._shardings)
         platform = placement.platform
         if lowering_platforms is not None:
             platform = str(default_device(lowering_platforms[0]).platform)
@@ -241,12 +245,12 @@ class Compiled(_Stage):
         if traced._program.placement is not None or not isinstance(placement, OneDevice):
             return self._kernel
         found = common_placement(arrays, traced.fun_name, traced._arguments.names)
-        if found is placement or not found.committed:
+        if found is placement or (isinstance(found, OneDevice) and not found.committed):
             return self._kernel
-        if found.device is not placement.device:
+        if not isinstance(found, OneDevice) or found.device is not placement.device:
             raise ValueError(
                 f"{traced.fun_name}: it was compiled for another device than its arguments are on."
-                f"\n  got       arguments that were put on {found.device}"
+                f"\n  got       arguments that were put on {', '.join(map(str, found.devices))}"
                 f"\n  expected  {placement.device}"
                 "\n  hint      jit(f, device=...) compiles for a device; device_put moves arguments"
             )

@@ -14,35 +14,58 @@ import numpy as np
 
 import xtree
 from xjit import jaxlib_gateway as gateway
+from xjit.cache_memory import Bounded
 from xjit.deleted import DeletedBuffer, give_up, raise_deleted
+from xjit.mesh_placement import read
+from xjit.named_shardings import sharding_named_by
+from xjit.partition_specs import PartitionSpec
 from xjit.placement import (
     buffers_at,
     committed_to,
     default_placement,
 )
-from xjit.shardings import device_named_by
+from xjit.program import Program
+from xjit.sharded_arrays import sharding_of, with_sharding
+from xjit.sharding_constraint import constrained
+from xjit.shardings import Sharding, device_named_by
 from xjit.transfer_guards import Explicit
-from xprim import Array, ConcreteArray, Tracer, as_array, dtypes, from_stored
+from xprim import (
+    Array,
+    ClosedJaxpr,
+    ConcreteArray,
+    Jaxpr,
+    Tracer,
+    Var,
+    as_array,
+    dtypes,
+    from_stored,
+)
 
 
 def device_put(
     x: Any, device: Any = None, *, src: Any = None, donate: bool = False,
     may_alias: bool | None = None,
 ) -> Any:  # fmt: skip
-    """Put a tree of arrays on a device.
+    """Put a tree of arrays on a device, or over the devices of a mesh.
 
     Args:
       x: a tree of arrays, NumPy arrays and numbers (64-bit values become 32-bit ones unless
         `enable_x64` is set).
-      device: a device, the name of a platform, or a sharding of one device, for all leaves or as a
-        tree of them; None leaves arrays where they are and puts the rest on the default device.
+      device: a device, the name of a platform, a sharding, or a partition spec over the mesh that
+        is set, for all leaves or as a tree prefix of them; None leaves arrays where they are and
+        puts the rest on the default device.
       src: where the arrays are now, as for `device`; an array that is elsewhere is an error. None
         takes them wherever they are.
       donate: whether the arrays of `x` may be used up; they cannot be used afterwards.
       may_alias: whether the result may share memory with `x`; the default shares what is there.
 
     Returns:
-      The tree of arrays on their devices. On traced values it does nothing.
+      The tree of arrays on their devices. Of traced values it says how they lie on a mesh; other
+      places do nothing.
+
+    Raises:
+      ValueError: a value cannot be cut as a sharding says, or is not where `src` says.
+      TypeError: a leaf is no array, or a place none.
 
     Example:
       >>> import numpy as np
@@ -52,10 +75,10 @@ def device_put(
     leaves, tree = xtree.flatten(x)
     places = _places(device, x, len(leaves))
     for leaf, place in zip(leaves, _places(src, x, len(leaves)), strict=True):
-        _check_source(leaf, device_named_by(place, "device_put"))
+        _check_source(leaf, place)
     with Explicit():
         moved = [
-            put(as_array(leaf, what="device_put"), device_named_by(place, "device_put"), may_alias)
+            put_at(as_array(leaf, what="device_put"), place, may_alias)
             for leaf, place in zip(leaves, places, strict=True)
         ]
     if donate:
@@ -72,20 +95,64 @@ def _places(tree: Any, x: Any, count: int) -> list[Any]:
     return xtree.broadcast_prefix(tree, x, is_leaf=lambda d: d is None or _is_place(d))
 
 
-def _check_source(leaf: Any, device: Any) -> None:
+def _check_source(leaf: Any, place: Any) -> None:
     """Refuse an array that is on another device than was said."""
     buffer = leaf.buffer if isinstance(leaf, ConcreteArray) else None
-    if device is None or buffer is None or type(buffer) is DeletedBuffer:
+    if place is None or buffer is None or type(buffer) is DeletedBuffer:
         return
-    if gateway.device_of(buffer) is not device:
+    here, sharding = sharding_of(leaf), sharding_named_by(place, "device_put")
+    device = place if sharding else device_named_by(place, "device_put")
+    if here.device_set != (sharding.device_set if sharding else {device}) or (
+        sharding and not here.is_equivalent_to(sharding, leaf.ndim)
+    ):  # fmt: skip
+        where = here if len(here.device_set) > 1 else next(iter(here.device_set))
         raise ValueError(
             "device_put: an array is not where src says."
-            f"\n  got       an array on {gateway.device_of(buffer)}, src: {device}"
+            f"\n  got       an array on {where}, src: {device}"
         )
 
 
 def _is_place(value: Any) -> bool:
-    return isinstance(value, gateway.Device | str) or hasattr(value, "device_set")
+    return isinstance(value, gateway.Device | str | PartitionSpec) or hasattr(value, "tiles")
+
+
+def put_at(x: Array, place: Any, may_alias: bool | None = None) -> Array:
+    """Put an array where a user says; None leaves it, or puts it on the default device."""
+    sharding = sharding_named_by(place, "device_put")
+    if sharding is None:
+        return put(x, device_named_by(place, "device_put"), may_alias)
+    if isinstance(x, Tracer):
+        return constrained(x, sharding, "device_put")
+    assert isinstance(x, ConcreteArray)
+    sharding.check_shape(x.shape, "device_put")
+    moved = _exchanged(x, sharding) if _by_exchange(x, sharding) else with_sharding(x, sharding)
+    return moved if may_alias is not False else _copied(moved)
+
+
+def _by_exchange(x: ConcreteArray, sharding: Sharding) -> bool:
+    """Return whether the devices bring the pieces about, rather than the host.
+
+    On a CPU the host's memory is theirs, and a copy there needs no program.
+    """
+    where = getattr(x._buffer, "_sharding", None)
+    if type(where) is not gateway.SpreadOver or set(where.devices) != sharding.device_set:
+        return False
+    return where.devices[0].platform != "cpu" or not sharding.is_fully_addressable
+
+
+def _exchanged(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:
+    """Return an array spread otherwise over its devices, by a program that does only this."""
+    key = ("device_put", x.aval, sharding)
+    program = _exchanges.get(key)
+    if program is None:
+        v = Var(x.aval)
+        closed = ClosedJaxpr(Jaxpr([], [v], [v], [], "device_put"))
+        program = Program(closed, "device_put", out_shardings=(sharding,), keep_unused=True)
+        _exchanges.put(key, program)
+    return program.call([x])[0]
+
+
+_exchanges: Bounded[Program] = Bounded(256)
 
 
 def put(x: Array, device: Any, may_alias: bool | None = None) -> Array:
@@ -117,8 +184,10 @@ def put(x: Array, device: Any, may_alias: bool | None = None) -> Array:
 
 
 def _copied(x: ConcreteArray) -> ConcreteArray:
-    assert x.buffer is not None
-    where = gateway.placement_of(x.buffer)
+    assert x._buffer is not None
+    where = gateway.placement_of(x._buffer)
+    if type(where) is gateway.SpreadOver:
+        return ConcreteArray(None, x.aval, gateway.put_spread(np.array(read(x)), where))
     host = np.array(x.to_stored())
     buffer = gateway.put(host, gateway.device_of(x.buffer), committed=where.committed)
     return ConcreteArray(None, x.aval, buffer)

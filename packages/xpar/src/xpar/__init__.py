@@ -1,7 +1,11 @@
-"""Programs on several devices: `pmap`, and the collectives that combine what devices have.
+"""Programs on several devices: meshes, `pmap`, and collectives that combine what devices have.
 
-    pmap          one program on every device, a part of the data on each
-    psum, ...     sums, extrema, gathers and permutations over a named axis
+    make_mesh, set_mesh   devices in a grid with named axes
+    NamedSharding, P      how an array lies on a mesh: `device_put`, `jit` take these
+    with_sharding_constraint   how a value inside a program lies
+    make_array_from_...   arrays from their pieces
+    pmap                  one program on every device, a part of the data on each
+    psum, ...             sums, extrema, gathers and permutations over a named axis
 
 The collectives work under `vmap(axis_name=...)` as well, on one device.
 """
@@ -12,6 +16,20 @@ from xtree.namespaces import namespace
 __version__ = "0.1.0"
 
 with namespace(globals(), at_once=True):
+    from xjit.meshes import AbstractMesh as AbstractMesh, AxisType as AxisType, Mesh as Mesh
+    from xjit.named_shardings import NamedSharding as NamedSharding
+    from xjit.partition_specs import P as P, PartitionSpec as PartitionSpec
+    from xjit.sharded_arrays import (
+        Shard as Shard,
+        make_array_from_callback as make_array_from_callback,
+        make_array_from_process_local_data as make_array_from_process_local_data,
+        make_array_from_single_device_arrays as make_array_from_single_device_arrays,
+    )
+    from xjit.sharding_constraint import (
+        sharding_constraint_p as sharding_constraint_p,
+        with_sharding_constraint as with_sharding_constraint,
+    )
+    from xjit.shardings import Sharding as Sharding, SingleDeviceSharding as SingleDeviceSharding
     from xpar.collectives import (
         all_gather as all_gather,
         all_to_all as all_to_all,
@@ -32,6 +50,14 @@ with namespace(globals(), at_once=True):
         all_to_all_p as all_to_all_p,
         axis_index_p as axis_index_p,
         ppermute_p as ppermute_p,
+    )
+    from xpar.mesh_scopes import (
+        get_abstract_mesh as get_abstract_mesh,
+        get_mesh as get_mesh,
+        make_mesh as make_mesh,
+        reshard as reshard,
+        set_mesh as set_mesh,
+        use_mesh as use_mesh,
     )
     from xpar.pmap import pmap as pmap
     from xpar.pmap_primitive import pmap_p as pmap_p

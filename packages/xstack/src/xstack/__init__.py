@@ -85,7 +85,16 @@ with namespace(globals(), after="xstack.numpy"):  # which gives arrays and trace
         pure_callback as pure_callback,
     )
     from xpar import (
+        NamedSharding as NamedSharding,
+        P as P,
+        Shard as Shard,
+        make_array_from_callback as make_array_from_callback,
+        make_array_from_process_local_data as make_array_from_process_local_data,
+        make_array_from_single_device_arrays as make_array_from_single_device_arrays,
+        make_mesh as make_mesh,
         pmap as pmap,
+        reshard as reshard,
+        set_mesh as set_mesh,
     )
     from xprim import (
         Array as Array,

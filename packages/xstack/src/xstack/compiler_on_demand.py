@@ -29,8 +29,10 @@ _SMALL = 1 << 13
 
 # Methods and attributes of arrays that `xjit` attaches when it is imported.
 _ABOUT_DEVICES = (
-    "block_until_ready", "committed", "copy_to_host_async", "delete", "device", "devices",
-    "is_deleted", "is_ready", "on_device_size_in_bytes", "sharding", "unsafe_buffer_pointer",
+    "addressable_data", "addressable_shards", "block_until_ready", "committed",
+    "copy_to_host_async", "delete", "device", "devices", "global_shards", "is_deleted",
+    "is_fully_addressable", "is_fully_replicated", "is_ready", "on_device_size_in_bytes",
+    "sharding", "unsafe_buffer_pointer",
 )  # fmt: skip
 
 

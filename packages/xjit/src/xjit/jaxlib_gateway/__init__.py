@@ -28,6 +28,7 @@ from .buffers import (
     is_deleted,
     is_ready,
     nbytes_on_device,
+    note_devices,
     placement,
     placement_of,
     put,
@@ -58,6 +59,15 @@ from .forks import guard_forks, is_orphan, startable, when_orphaned
 from .gpu_plugin import GpuPlugin, find_gpu_plugin
 from .processes import join_processes, leave_processes
 from .sharded_transfer import pooled_shards, put_replicated, put_shards
+from .spread_buffers import (
+    SpreadOver,
+    as_spread,
+    assemble_spread,
+    pieces_by_device,
+    put_spread,
+    spread_over,
+)
+from .tiles import Tiles, whole
 
 __all__ = [
     "CALLBACK_TARGET",
@@ -71,11 +81,15 @@ __all__ = [
     "GpuPlugin",
     "PassingSharding",
     "RuntimeFailure",
+    "SpreadOver",
     "StackedShards",
+    "Tiles",
     "XlaError",
     "all_devices",
     "array_type",
+    "as_spread",
     "assemble",
+    "assemble_spread",
     "away_from_host",
     "block_until_ready",
     "canonical_platform",
@@ -105,6 +119,8 @@ __all__ = [
     "leave_processes",
     "local_devices",
     "nbytes_on_device",
+    "note_devices",
+    "pieces_by_device",
     "pooled_shards",
     "placement",
     "placement_of",
@@ -112,12 +128,14 @@ __all__ = [
     "put",
     "put_replicated",
     "put_shards",
+    "put_spread",
     "python_callback",
     "register_ffi_target",
     "register_lapack",
     "set_num_cpu_devices",
     "several_devices",
     "shards",
+    "spread_over",
     "stacked",
     "startable",
     "to_dlpack",
@@ -126,4 +144,5 @@ __all__ = [
     "unsafe_pointer",
     "version",
     "when_orphaned",
+    "whole",
 ]

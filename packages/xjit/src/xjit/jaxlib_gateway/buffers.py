@@ -148,6 +148,10 @@ class StackedShards(ManyDevices):
         super().__init__(devices)
         self.axis = axis
 
+    def gathered(self, buffer: Buffer) -> np.ndarray[Any, Any]:
+        """Return the elements of the whole array."""
+        return np.stack([to_numpy(piece) for piece in shards(buffer)], self.axis)
+
 
 @functools.lru_cache(maxsize=4096)
 def stacked(devices: tuple[Any, ...], axis: int) -> Any:
@@ -165,35 +169,35 @@ away_from_host = [False]
 """Whether data was ever placed where NumPy cannot stand for the device: see `is_away`."""
 
 
-def _note_devices(devices: tuple[Any, ...]) -> None:
+def note_devices(devices: tuple[Any, ...]) -> None:
+    """Note that data may be on these devices: see `several_devices` and `away_from_host`."""
     _devices_seen.update(devices)
     if len(_devices_seen) > 1:
         several_devices[0] = True
-    (first, *_) = devices
-    if several_devices[0] or first.platform != "cpu" or first is not default_device():
+    if several_devices[0] or devices[0].platform != "cpu" or devices[0] is not default_device():
         away_from_host[0] = True
 
 
 def is_away(buffer: Buffer) -> bool:
-    """Return whether a buffer is on an accelerator, or was put on a CPU device but the default."""
+    """Return whether a buffer is on an accelerator, a mesh, or a CPU device that is not default."""
     where = buffer._sharding
-    if not isinstance(where, OneDevice):
-        return False
-    device = where._device
+    device = getattr(where, "_device", None)
+    if device is None:
+        return hasattr(where, "spread")
     return bool(device.platform != "cpu" or (where.committed and device is not default_device()))
 
 
 @functools.lru_cache(maxsize=4096)
 def placement(devices: tuple[Any, ...]) -> Any:
     """Return the sharding object of one device or of several, one piece each."""
-    _note_devices(devices)
+    note_devices(devices)
     return OneDevice(devices[0]) if len(devices) == 1 else ManyDevices(devices)
 
 
 @functools.lru_cache(maxsize=4096)
 def uncommitted(device: Any) -> Any:
     """Return the sharding object of data that is on a device by default, not by request."""
-    _note_devices((device,))
+    note_devices((device,))
     return UncommittedDevice(device)
 
 
@@ -262,8 +266,9 @@ def to_numpy(buffer: Buffer) -> np.ndarray[Any, Any]:
         False
     """
     kind = buffer.aval
-    if type(buffer._sharding) is StackedShards:
-        return np.stack([to_numpy(piece) for piece in shards(buffer)], buffer._sharding.axis)
+    gathered = getattr(buffer._sharding, "gathered", None)
+    if gathered is not None:
+        return gathered(buffer)  # type: ignore[no-any-return]
     if kind.plain:
         try:
             if is_orphan[0]:
@@ -345,7 +350,7 @@ def nbytes_on_device(buffer: Buffer) -> int:
 
 def copy_to_device(buffer: Buffer, device: Any) -> Buffer:
     """Return the buffer on `device`: the same object where it is there already."""
-    if type(buffer._sharding) is StackedShards:
+    if hasattr(buffer._sharding, "gathered"):
         return put(to_numpy(buffer), device, may_alias=True)
     here = device_of(buffer)
     if here is device or here == device:

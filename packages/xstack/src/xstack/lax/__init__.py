@@ -30,6 +30,8 @@ with namespace(globals()):
         psum_p as psum_p,
         psum_scatter as psum_scatter,
         pswapaxes as pswapaxes,
+        sharding_constraint_p as sharding_constraint_p,
+        with_sharding_constraint as with_sharding_constraint,
     )
     from xstack.lax import linalg as linalg  # type: ignore[no-redef]
 

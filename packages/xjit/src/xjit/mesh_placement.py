@@ -1,0 +1,134 @@
+"""The placement of programs that XLA splits over the devices of a mesh.
+
+One program is written for whole arrays; each argument lies as its sharding says, and XLA puts in
+what the devices must exchange. A result lies as was asked, or as XLA chose.
+
+Neighbours: `placement` says what a placement is, `places_of_calls` asks for this one.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xjit import jaxlib_gateway as gateway
+from xjit.deleted import DeletedBuffer, raise_deleted
+from xjit.lowering import LoweredProgram
+from xjit.meshes import Mesh
+from xjit.named_shardings import NamedSharding, named_as
+from xjit.partition_specs import PartitionSpec
+from xjit.placement import Bring, Placement
+from xjit.replicas import in_turns
+from xjit.shardings import Sharding, TiledSharding
+from xprim import ConcreteArray, ShapedArray
+
+__all__ = ["OverMesh", "over_mesh", "spread_buffer"]
+
+
+class OverMesh(Placement):
+    """A program over several devices, split by XLA.
+
+    Args:
+      devices: in the order in which the program counts them.
+      mesh: whose names results are described with, or None.
+      in_shardings: for each argument, how it lies; None has it whole on each device.
+      out_shardings: for each result, how it shall lie; None leaves that to XLA.
+    """
+
+    __slots__ = ("_mesh",)
+    is_split = True
+
+    def __init__(
+        self, devices: tuple[Any, ...], mesh: Mesh | None,
+        in_shardings: tuple[Sharding | None, ...], out_shardings: tuple[Sharding | None, ...],
+    ) -> None:  # fmt: skip
+        super().__init__(devices, num_partitions=len(devices))
+        self._mesh = mesh or Mesh(devices, "device")
+        everywhere = NamedSharding(self._mesh, PartitionSpec())
+        self.in_shardings = tuple([sharding or everywhere for sharding in in_shardings])
+        self.out_shardings = out_shardings
+
+    def starter(self, executable: gateway.Executable, lowered: LoweredProgram) -> Any:
+        """Return what starts a program; on a CPU, those that exchange values take turns."""
+        if self.platform != "cpu" or len(self.devices) == 1:
+            return executable.starter
+        return in_turns(executable.starter, lowered)
+
+    def bring(self, lowered: LoweredProgram) -> Bring:
+        """Return what spreads the arguments of a program over the mesh."""
+        spreads = [gateway.spread_over(self._in_order(self.in_shardings[i])) for i in lowered.kept]
+
+        def spread_all(
+            arrays: Sequence[ConcreteArray],
+        ) -> tuple[list[Any], Callable[[list[Any]], None] | None]:
+            pairs = zip(arrays, spreads, strict=True)
+            return [spread_buffer(x, where) for x, where in pairs], None
+
+        return spread_all
+
+    def _in_order(self, sharding: Sharding) -> Sharding:
+        """Return a sharding with the devices in the order in which the program counts them."""
+        devices = sharding.devices_in_order
+        if devices == self.devices:
+            return sharding
+        ndim = len(sharding.spec) if isinstance(sharding, NamedSharding) else 0
+        tiles = sharding.tiles(ndim)
+        return TiledSharding(self.devices, tiles.renumbered(devices, self.devices))
+
+    def shardings_of_arguments(self) -> Any:
+        """Return the sharding objects of the arguments; None where results are put in order."""
+        if any(s is not None and s is not self._in_order(s) for s in self.out_shardings):
+            return None
+        return [gateway.spread_over(self._in_order(sharding)) for sharding in self.in_shardings]
+
+    def constants(self, constants: Sequence[ConcreteArray]) -> list[Any]:
+        """Return buffers of what every device reads."""
+        where = gateway.spread_over(NamedSharding(self._mesh, PartitionSpec()))
+        return [spread_buffer(c, where) for c in constants]
+
+    def shardings(self, count: int, executable: gateway.Executable) -> list[Any]:
+        """Return the sharding objects of the results: as asked, or as XLA chose."""
+        asked = self.out_shardings or (None,) * count
+        if None not in asked:
+            return [gateway.spread_over(self._in_order(s)) for s in asked if s is not None]
+        return [
+            gateway.spread_over(
+                self._in_order(s) if s else named_as(self._mesh, self.devices, tiles)
+            )
+            for s, tiles in zip(asked, executable.tiles_of_outputs(), strict=True)
+        ]
+
+    def results(self, outs: list[Any], avals: Sequence[ShapedArray]) -> list[ConcreteArray]:
+        """Return the results of a program as arrays that lie as was asked."""
+        asked = self.out_shardings or (None,) * len(outs)
+        for i, sharding in enumerate(asked):
+            if sharding is not None and sharding.devices_in_order != self.devices:
+                outs[i] = gateway.as_spread(outs[i], gateway.spread_over(sharding))
+        return super().results(outs, avals)
+
+
+over_mesh = functools.lru_cache(maxsize=4096)(OverMesh)
+"""`OverMesh`, one object for each placement of the last 4096."""
+
+
+def spread_buffer(x: ConcreteArray, where: gateway.SpreadOver) -> Any:
+    """Return the buffer of an array, spread as asked; what is elsewhere comes through the host."""
+    buffer = x._buffer
+    if buffer is None:
+        return gateway.put_spread(x.to_stored(), where)
+    if type(buffer) is DeletedBuffer:
+        raise_deleted(x.aval.str_long(), buffer)
+    if buffer._sharding is where:
+        return buffer
+    found = gateway.as_spread(buffer, where)
+    if found is not None:
+        return found
+    return gateway.put_spread(read(x), where)
+
+
+def read(x: ConcreteArray) -> Any:
+    """Return the elements on the host, which the array does not keep."""
+    if x.host is not None or x._buffer is None:
+        return x.to_stored()
+    return gateway.to_numpy(x._buffer)

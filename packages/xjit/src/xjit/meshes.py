@@ -1,0 +1,287 @@
+"""Meshes: devices in a grid whose axes have names.
+
+`Mesh` is a grid of devices, `AbstractMesh` only its shape. The mesh of a thread (`set_mesh` of
+`xpar`, or `with mesh:`) is an option that programs depend on, so partition specs may stand for
+shardings wherever one is asked for.
+
+Neighbours: `partition_specs` and `named_shardings` say how arrays lie on a mesh.
+"""
+
+from __future__ import annotations
+
+import collections
+import enum
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from xjit import jaxlib_gateway as gateway
+from xprim import config
+from xprim.errors import message
+
+__all__ = ["AbstractMesh", "AxisType", "Mesh", "current_mesh"]
+
+
+class AxisType(enum.Enum):
+    """Who decides how arrays lie along an axis of a mesh.
+
+    `Auto`: the compiler, from the shardings that are known. `Manual`: the code, inside `shard_map`,
+    which sees one device's piece. `Explicit` (shardings as part of types) is not supported by
+    meshes of this library.
+    """
+
+    Auto = enum.auto()
+    Explicit = enum.auto()
+    Manual = enum.auto()
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class _Grid:
+    """What a mesh says of its axes."""
+
+    __slots__ = ("_hash", "_sizes", "axis_names", "axis_types")
+
+    axis_names: tuple[Any, ...]
+    axis_types: tuple[AxisType, ...]
+    _hash: int
+    _sizes: tuple[int, ...]
+
+    @property
+    def shape(self) -> Mapping[Any, int]:
+        """The sizes of the axes by name, in order."""
+        return collections.OrderedDict(zip(self.axis_names, self._sizes, strict=True))
+
+    @property
+    def shape_tuple(self) -> tuple[tuple[Any, int], ...]:
+        """The names and sizes of the axes."""
+        return tuple(zip(self.axis_names, self._sizes, strict=True))
+
+    @property
+    def axis_sizes(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
+        return self._sizes
+
+    @property
+    def size(self) -> int:
+        """The number of devices."""
+        return math.prod(self._sizes)
+
+    @property
+    def empty(self) -> bool:
+        """Whether it has no axes."""
+        return not self.axis_names
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def _describe(self, name: str) -> str:
+        axes = "".join([f"{n!r}: {size}, " for n, size in self.shape_tuple])
+        return f"{name}({axes}axis_types={self.axis_types!r})"
+
+
+class Mesh(_Grid):
+    """Devices in a grid with named axes.
+
+    Args:
+      devices: an array of devices, one dimension for each axis; each device once.
+      axis_names: the names of the axes; a single string names one axis.
+      axis_types: for each axis, or for all; `AxisType.Auto` by default.
+
+    Raises:
+      ValueError: names and dimensions differ in number, a name or device occurs twice, or a device
+        belongs to another platform than the first.
+
+    Example:
+      >>> from xjit import devices
+      >>> Mesh(np.array(devices("cpu")[:1]), ("x",))
+      Mesh('x': 1, axis_types=(Auto,))
+    """
+
+    __slots__ = ("__weakref__", "_flat", "_outer", "devices")
+
+    def __init__(
+        self, devices: Any, axis_names: str | Sequence[Any],
+        axis_types: AxisType | Sequence[AxisType] | None = None,
+    ) -> None:  # fmt: skip
+        grid = np.array(devices, dtype=object)
+        if grid.ndim == 0:
+            grid = grid.reshape((1,) * _count(axis_names))
+        grid.flags.writeable = False
+        self.devices = grid
+        self._flat = tuple(grid.ravel().tolist())
+        self._sizes = grid.shape
+        self.axis_names = _checked_names("Mesh", axis_names, grid.shape)
+        self.axis_types = _checked_types("Mesh", axis_types, len(self.axis_names))
+        _check_devices(self._flat)
+        self._hash = hash((self._flat, self.shape_tuple, self.axis_types))
+        self._outer: list[Any] = []
+        gateway.note_devices(self._flat)
+
+    @property
+    def devices_in_order(self) -> tuple[Any, ...]:
+        """The devices, row by row."""
+        return self._flat
+
+    @property
+    def device_ids(self) -> np.ndarray[Any, Any]:
+        """The ids of the devices, in the shape of the mesh."""
+        return np.array([d.id for d in self._flat]).reshape(self._sizes)
+
+    @property
+    def local_devices(self) -> list[Any]:
+        """The devices of this process."""
+        here = self._flat[0].client.process_index()
+        return [d for d in self._flat if d.process_index == here]
+
+    @property
+    def is_multi_process(self) -> bool:
+        """Whether some devices belong to other processes."""
+        return len(self.local_devices) < self.size
+
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        """The mesh without its devices."""
+        return AbstractMesh(self._sizes, self.axis_names, self.axis_types)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Mesh) or self._hash != other._hash:
+            return False
+        return self._flat == other._flat and self.shape_tuple == other.shape_tuple and (
+            self.axis_types == other.axis_types)  # fmt: skip
+
+    __hash__ = _Grid.__hash__
+
+    def __reduce__(self) -> Any:
+        raise TypeError(message(
+            "pickle", "a Mesh holds devices of this process.",
+            hint="pickle mesh.abstract_mesh, or the shape and the names",
+        ))  # fmt: skip
+
+    def __enter__(self) -> Mesh:
+        override = current_mesh(self)
+        override.__enter__()
+        self._outer.append(override)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._outer.pop().__exit__(*exception)
+
+    def __repr__(self) -> str:
+        return self._describe("Mesh")
+
+
+class AbstractMesh(_Grid):
+    """The shape of a mesh, without devices.
+
+    Args:
+      axis_sizes: the sizes of the axes.
+      axis_names: their names.
+      axis_types: for each axis, or for all; `AxisType.Auto` by default.
+
+    Example:
+      >>> AbstractMesh((4, 2), ("x", "y")).size
+      8
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self, axis_sizes: Sequence[int], axis_names: str | Sequence[Any],
+        axis_types: AxisType | Sequence[AxisType] | None = None,
+    ) -> None:  # fmt: skip
+        self._sizes = tuple([int(size) for size in axis_sizes])
+        self.axis_names = _checked_names("AbstractMesh", axis_names, self._sizes)
+        self.axis_types = _checked_types("AbstractMesh", axis_types, len(self.axis_names))
+        self._hash = hash((self.shape_tuple, self.axis_types))
+
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        """Itself."""
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, AbstractMesh):
+            return False
+        return self.shape_tuple == other.shape_tuple and self.axis_types == other.axis_types
+
+    __hash__ = _Grid.__hash__
+
+    def __reduce__(self) -> Any:
+        return AbstractMesh, (self._sizes, self.axis_names, self.axis_types)
+
+    def __repr__(self) -> str:
+        return self._describe("AbstractMesh")
+
+
+def _count(axis_names: str | Sequence[Any]) -> int:
+    return 1 if isinstance(axis_names, str) else len(axis_names)
+
+
+def _checked_names(
+    operation: str, axis_names: str | Sequence[Any], shape: tuple[int, ...]
+) -> tuple[Any, ...]:
+    names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+    if len(names) != len(shape):
+        raise ValueError(message(
+            operation, f"there must be a name for each of {len(shape)} axes.",
+            got=f"axis_names={names!r} for the shape {shape}",
+        ))  # fmt: skip
+    if len(set(names)) != len(names) or None in names:
+        raise ValueError(message(
+            operation, "each axis must have a name of its own.", got=f"axis_names={names!r}"
+        ))  # fmt: skip
+    return names
+
+
+def _checked_types(operation: str, axis_types: Any, count: int) -> tuple[AxisType, ...]:
+    if axis_types is None or isinstance(axis_types, AxisType):
+        axis_types = (axis_types or AxisType.Auto,) * count
+    types = tuple(axis_types)
+    if len(types) != count or not all(isinstance(t, AxisType) for t in types):
+        raise ValueError(message(
+            operation, f"axis_types must have an AxisType for each of {count} axes.",
+            got=f"axis_types={types!r}",
+        ))  # fmt: skip
+    if AxisType.Explicit in types:
+        raise ValueError(message(
+            operation, "axes of type Explicit are not supported.", got=f"axis_types={types!r}",
+            expected="AxisType.Auto, where the compiler completes the shardings that are given",
+            hint="with_sharding_constraint and shard_map say what is to be where",
+        ))  # fmt: skip
+    return types
+
+
+def _check_devices(devices: tuple[Any, ...]) -> None:
+    for device in devices:
+        if not isinstance(device, gateway.Device):
+            raise TypeError(message(
+                "Mesh", "its elements must be devices.", got=f"{device!r}",
+                hint="Mesh(np.array(devices()).reshape(4, 2), ('x', 'y')), or make_mesh",
+            ))  # fmt: skip
+    if len(set(devices)) != len(devices):
+        twice = next(d for d in devices if devices.count(d) > 1)
+        raise ValueError(message("Mesh", "a device occurs twice.", got=str(twice)))
+    platforms = sorted({device.platform for device in devices})
+    if len(platforms) > 1:
+        raise ValueError(message(
+            "Mesh", "all devices must be of one platform.", got=" and ".join(platforms)
+        ))  # fmt: skip
+    if not devices:
+        raise ValueError(message("Mesh", "there must be at least one device.", got="none"))
+
+
+current_mesh: config.Option[Mesh | None] = config.define(
+    config.Option(
+        "current_mesh",
+        None,
+        "The mesh that partition specs refer to where no mesh is named (set_mesh, `with mesh:`).",
+        validate=lambda value: value is None or isinstance(value, Mesh),
+        in_cache_key=True,
+    )
+)

@@ -1,0 +1,205 @@
+"""`NamedSharding`: how an array lies on a mesh, by the names of the mesh's axes.
+
+What XLA chose for a result is read back into one (`named_as`), so that users see their own names.
+
+Neighbours: `meshes`, `partition_specs`; `shardy_text` writes these for the compiler.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from xjit import jaxlib_gateway as gateway
+from xjit.meshes import AbstractMesh, Mesh, current_mesh
+from xjit.partition_specs import PartitionSpec, axes_of
+from xjit.shardings import Sharding, TiledSharding, check_memory_kind
+from xprim.errors import message
+
+__all__ = ["NamedSharding", "resolved", "sharding_named_by"]
+
+
+class NamedSharding(Sharding):
+    """How an array lies on a mesh.
+
+    Args:
+      mesh: a `Mesh`, or an `AbstractMesh` where a program says on which devices it runs.
+      spec: for each dimension, the axes of the mesh that it is cut along.
+      memory_kind: the kind of memory; `"device"`, or None for the same.
+
+    Raises:
+      ValueError: the spec names an axis that the mesh does not have.
+
+    Example:
+      >>> from xjit import devices
+      >>> mesh = Mesh(np.array(devices("cpu")[:1]), ("x",))
+      >>> NamedSharding(mesh, PartitionSpec("x")).shard_shape((4, 2))
+      (4, 2)
+    """
+
+    __slots__ = ("_hash", "mesh", "spec")
+
+    def __init__(
+        self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, *, memory_kind: str | None = None
+    ) -> None:
+        if not isinstance(mesh, Mesh | AbstractMesh):
+            raise TypeError(message(
+                "NamedSharding", "its first argument is a mesh.", got=repr(mesh),
+                expected="a Mesh or an AbstractMesh",
+            ))  # fmt: skip
+        if not isinstance(spec, PartitionSpec):
+            raise TypeError(message(
+                "NamedSharding", "its second argument is a partition spec.", got=repr(spec),
+                hint="NamedSharding(mesh, P('x')) cuts the first dimension along the axis x",
+            ))  # fmt: skip
+        check_memory_kind("NamedSharding", memory_kind)
+        check_axis_names("NamedSharding", mesh, spec)
+        self.mesh = mesh
+        self.spec = spec
+        self._hash = hash((mesh, spec))
+
+    @property
+    def devices_in_order(self) -> tuple[Any, ...]:
+        """The devices of the mesh, row by row."""
+        if isinstance(self.mesh, AbstractMesh):
+            raise ValueError(message(
+                "NamedSharding", "an abstract mesh has no devices.", got=repr(self),
+                hint="make it of a Mesh, or use it inside a program that runs on one",
+            ))  # fmt: skip
+        return self.mesh.devices_in_order
+
+    def tiles(self, ndim: int) -> gateway.Tiles:
+        """Return which device holds which piece of an array of so many dimensions."""
+        return _tiles(self.mesh.shape_tuple, self.spec, ndim)
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether each device has all elements."""
+        sizes = self.mesh.shape
+        return math.prod([sizes[name] for name in self.spec.names()]) == 1
+
+    def check_shape(self, shape: tuple[int, ...], operation: str = "sharding") -> None:
+        """Raise where an array of this shape cannot be spread so."""
+        if len(self.spec) > len(shape):
+            raise ValueError(message(
+                operation, "the partition spec has more entries than the array has dimensions.",
+                got=f"{self.spec} for the shape {shape}",
+                expected=f"at most {len(shape)} entries",
+            ))  # fmt: skip
+        sizes = self.mesh.shape
+        for dim, part in enumerate(self.spec):
+            count = math.prod([sizes[name] for name in axes_of(part)])
+            if shape[dim] % count:
+                names = " and ".join(map(repr, axes_of(part)))
+                more = -shape[dim] % count
+                raise ValueError(message(
+                    operation, f"dimension {dim} does not divide evenly over the mesh.",
+                    got=f"size {shape[dim]} of the shape {shape}, cut along {names}",
+                    expected=f"a multiple of {count}",
+                    hint=f"pad it by {more}: pad(x, [(0, 0), ..., (0, {more})]), and cut the "
+                    "result again",
+                ))  # fmt: skip
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, NamedSharding):
+            return NotImplemented
+        return self._hash == other._hash and self.spec == other.spec and self.mesh == other.mesh
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r})"
+
+
+def check_axis_names(operation: str, mesh: Any, spec: PartitionSpec) -> None:
+    """Raise where a spec names an axis that a mesh does not have."""
+    for name in spec.names():
+        if name not in mesh.axis_names:
+            raise ValueError(message(
+                operation, f"the mesh has no axis {name!r}.", got=f"{spec} for {mesh!r}",
+                expected=f"names among {', '.join(map(repr, mesh.axis_names))}",
+            ))  # fmt: skip
+
+
+@functools.lru_cache(maxsize=4096)
+def _tiles(shape: tuple[tuple[Any, int], ...], spec: PartitionSpec, ndim: int) -> gateway.Tiles:
+    names, sizes = [name for name, _ in shape], [size for _, size in shape]
+    parts = [*map(axes_of, spec), *[()] * (ndim - len(spec))]
+    used = [names.index(name) for part in parts for name in part]
+    rest = [i for i in range(len(names)) if i not in used]
+    numbers = np.arange(math.prod(sizes)).reshape(sizes).transpose([*used, *rest])
+    counts = tuple([math.prod([sizes[names.index(n)] for n in part]) for part in parts])
+    return gateway.Tiles(counts, numbers)
+
+
+def named_as(mesh: Mesh, devices: tuple[Any, ...], tiles: gateway.Tiles) -> Sharding:
+    """Return the sharding over a mesh that is meant by tiles, or one without names.
+
+    Args:
+      mesh: whose names are wanted; of the same devices in the same order.
+      devices: that the numbers of `tiles` count.
+      tiles: which device holds which piece.
+    """
+    if mesh.devices_in_order != devices:
+        return TiledSharding(devices, tiles)
+    return _named_as(mesh, tiles) or TiledSharding(devices, tiles)
+
+
+@functools.lru_cache(maxsize=4096)
+def _named_as(mesh: Mesh, tiles: gateway.Tiles) -> NamedSharding | None:
+    places = np.empty((mesh.size, len(tiles.counts)), int)
+    for place in np.ndindex(*tiles.counts):
+        places[tiles.devices[place]] = place
+    grid = places.reshape(*mesh.axis_sizes, len(tiles.counts))
+    spec = [_axes_along(mesh, grid[..., dim]) for dim in range(len(tiles.counts))]
+    while spec and not spec[-1]:
+        spec.pop()
+    names = [name for part in spec for name in part]
+    if len(set(names)) != len(names):
+        return None
+    found = NamedSharding(mesh, PartitionSpec(*spec))
+    return found if found.tiles(len(tiles.counts)) == tiles else None
+
+
+def _axes_along(mesh: Mesh, places: np.ndarray[Any, Any]) -> tuple[Any, ...]:
+    """Return the axes along which the places in one dimension grow, the slowest first."""
+    steps = []
+    for axis, name in enumerate(mesh.axis_names):
+        line = np.moveaxis(places, axis, 0).reshape(places.shape[axis], -1)[:, 0]
+        if len(line) > 1 and line[1] != line[0]:
+            steps.append((-int(line[1] - line[0]), name))
+    return tuple([name for _, name in sorted(steps, key=lambda step: step[0])])
+
+
+def resolved(value: Any, operation: str) -> Any:
+    """Return what a user gave for a sharding, with the mesh of now for a partition spec.
+
+    Raises:
+      ValueError: a partition spec, and no mesh is set.
+    """
+    if not isinstance(value, PartitionSpec):
+        return value
+    mesh = current_mesh.value
+    if mesh is None:
+        raise ValueError(message(
+            operation, "a partition spec needs a mesh, and none is set.", got=repr(value),
+            hint="give NamedSharding(mesh, spec), or call it inside `with set_mesh(mesh):`",
+        ))  # fmt: skip
+    return NamedSharding(mesh, value)
+
+
+def sharding_named_by(value: Any, operation: str) -> Sharding | None:
+    """Return the sharding over a mesh that a user named, or None where it is something else.
+
+    Args:
+      value: a sharding, a partition spec, a device, ...
+      operation: what errors call the public function.
+    """
+    found = resolved(value, operation)
+    return found if isinstance(found, NamedSharding | TiledSharding) else None

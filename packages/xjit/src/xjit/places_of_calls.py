@@ -1,0 +1,171 @@
+"""Where a call runs: where its committed arguments are, or on the mesh that its program names.
+
+Neighbours: `placement`, `mesh_placement` and `replicas` have the placements, `program` asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from xjit import jaxlib_gateway as gateway
+from xjit.deleted import DeletedBuffer, raise_deleted
+from xjit.mesh_placement import over_mesh
+from xjit.meshes import Mesh
+from xjit.named_shardings import NamedSharding
+from xjit.placement import Placement, committed_to, default_placement
+from xjit.shardings import Sharding, SingleDeviceSharding
+from xprim import ClosedJaxpr, ConcreteArray
+
+__all__ = ["common_placement", "mesh_within", "placement_for"]
+
+Names = Callable[[], Sequence[str]]
+Asked = Sequence[Sharding | None]
+
+
+def common_placement(
+    arrays: Sequence[ConcreteArray], operation: str, names: Names = tuple
+) -> Placement:
+    """Return where a call on these arrays runs.
+
+    Raises:
+      ValueError: two arrays are committed to different devices.
+    """
+    first: tuple[int, Any] | None = None
+    for i, x in enumerate(arrays):
+        where = _where(x)
+        if where is None or not where.committed:
+            continue
+        if first is None:
+            first = (i, where)
+        if type(where) is gateway.SpreadOver:
+            return placement_for(arrays, operation, names)
+        if where is not first[1]:
+            _raise_conflict(operation, arrays, names, i)
+    return default_placement() if first is None else committed_to(first[1]._device)
+
+
+def placement_for(
+    arrays: Sequence[ConcreteArray], operation: str, names: Names = tuple, *,
+    in_shardings: Asked = (), out_shardings: Asked = (), mesh: Mesh | None = None,
+) -> Placement:  # fmt: skip
+    """Return the placement of a call over several devices.
+
+    Args:
+      arrays: the arguments.
+      operation: what errors call the function.
+      names: returns the names of the arguments.
+      in_shardings: for each argument how it shall lie, None leaves it; nothing at all for none.
+      out_shardings: likewise for the results.
+      mesh: one that the program names.
+
+    Raises:
+      ValueError: the arguments, shardings and meshes are over different devices.
+    """
+    asked = list(in_shardings) or [None] * len(arrays)
+    given = [a or _committed(x) for a, x in zip(asked, arrays, strict=True)]
+    return spread_placement(given, out_shardings, mesh, lambda i: _raise_conflict(
+        operation, arrays, names, i))  # fmt: skip
+
+
+def spread_placement(
+    in_shardings: Asked, out_shardings: Asked, mesh: Mesh | None, conflict: Callable[[int], Any]
+) -> Placement:
+    """Return the placement of a program whose arguments and results lie so.
+
+    Args:
+      in_shardings: for each argument, None where it may lie anywhere.
+      out_shardings: likewise for the results; nothing at all for none.
+      mesh: one that the program names.
+      conflict: raises for an argument, by its number, or -1 for a result, on other devices.
+    """
+    everything = [*enumerate(in_shardings), *[(-1, s) for s in out_shardings]]
+    named = [s.mesh for _, s in everything if isinstance(s, NamedSharding)]
+    mesh = mesh or next((m for m in named if isinstance(m, Mesh)), None)
+    known = [s for _, s in everything if s is not None and not _is_abstract(s)]
+    devices = mesh.devices_in_order if mesh else known[0].devices_in_order
+    for i, sharding in everything:
+        if sharding is not None and not _is_abstract(sharding) and (
+            sharding.device_set != set(devices)
+        ):  # fmt: skip
+            conflict(i)
+    return over_mesh(
+        devices, mesh, tuple([_over(s, mesh) for s in in_shardings]),
+        tuple([_over(s, mesh) for s in out_shardings]),
+    )  # fmt: skip
+
+
+def _over(sharding: Sharding | None, mesh: Mesh | None) -> Sharding | None:
+    """Return a sharding with devices, where it was abstract."""
+    if isinstance(sharding, NamedSharding) and _is_abstract(sharding) and mesh is not None:
+        return NamedSharding(mesh, sharding.spec)
+    return None if isinstance(sharding, SingleDeviceSharding) else sharding
+
+
+def _is_abstract(sharding: Sharding) -> bool:
+    return isinstance(sharding, NamedSharding) and not isinstance(sharding.mesh, Mesh)
+
+
+def _where(x: ConcreteArray) -> Any:
+    """Return the sharding object of an array's buffer, or None for one on the host."""
+    buffer = x._buffer
+    if buffer is None:
+        return None
+    if type(buffer) is DeletedBuffer:
+        raise_deleted(x.aval.str_long(), buffer)
+    return gateway.placement_of(buffer)
+
+
+def _committed(x: ConcreteArray) -> Sharding | None:
+    """Return how an array lies that was put where it is."""
+    where = _where(x)
+    if type(where) is gateway.SpreadOver:
+        spread: Sharding = where.spread
+        return spread
+    return SingleDeviceSharding(where._device) if where is not None and where.committed else None
+
+
+def mesh_within(closed: ClosedJaxpr) -> Mesh | None:
+    """Return a mesh that an equation of a program names, or of one it calls; None for none."""
+    if not gateway.several_devices[0]:
+        return None
+    if "mesh" not in closed.memo:
+        closed.memo["mesh"] = next(_meshes_in(closed), None)
+    found: Mesh | None = closed.memo["mesh"]
+    return found
+
+
+def _meshes_in(closed: ClosedJaxpr) -> Any:
+    for eqn in closed.jaxpr.eqns:
+        values = eqn.params.values()
+        items = [x for v in values for x in (v if type(v) is tuple else (v,))]
+        yield from filter(None, map(_mesh_of, items))
+
+
+def _mesh_of(param: Any) -> Mesh | None:
+    """Return the mesh that a param of an equation names."""
+    if type(param) is ClosedJaxpr:
+        return mesh_within(param)
+    mesh = param.mesh if type(param) is NamedSharding else param
+    return mesh if type(mesh) is Mesh else None
+
+
+def _raise_conflict(
+    operation: str, arrays: Sequence[ConcreteArray], names: Names, i: int
+) -> NoReturn:
+    known = names()
+
+    def described(i: int) -> str:
+        name = known[i] if i < len(known) else f"operand {i}"
+        where = gateway.placement_of(arrays[i].buffer)
+        place = str(where.spread) if hasattr(where, "spread") else str(where._device)
+        return f"{name}: {arrays[i].aval.str_long()} on {place}"
+
+    placed = [k for k, x in enumerate(arrays) if _committed(x) is not None]
+    others = [k for k in placed if _committed(arrays[k]) != _committed(arrays[i])] if i >= 0 else []
+    shown = [*others[:1], i] if i >= 0 else placed[:2]
+    raise ValueError(
+        f"{operation}: the arguments were put on different devices."
+        f"\n  got       {'; '.join(map(described, shown))}"
+        "\n  hint      bring them together with device_put(x, device)"
+    )

@@ -1,0 +1,272 @@
+"""Arrays over several devices: their pieces, and how they are made of pieces.
+
+    addressable_shards  global_shards  addressable_data    what each device has
+    make_array_from_callback                               ask for each piece
+    make_array_from_single_device_arrays                   pieces that are on their devices
+    make_array_from_process_local_data                     what this process has of the whole
+
+Neighbours: `array_methods` gives arrays the attributes, `transfer` moves whole arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from xjit import jaxlib_gateway as gateway
+from xjit.deleted import DeletedBuffer, raise_deleted
+from xjit.mesh_placement import read
+from xjit.named_shardings import resolved
+from xjit.placement import buffers_at, default_placement
+from xjit.shardings import Index, Sharding, SingleDeviceSharding
+from xprim import Array, ConcreteArray, as_array, shaped_array
+from xprim.errors import message
+
+__all__ = [
+    "Shard",
+    "addressable_shards",
+    "global_shards",
+    "make_array_from_callback",
+    "make_array_from_process_local_data",
+    "make_array_from_single_device_arrays",
+    "sharding_of",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """The piece of an array on one device.
+
+    Attributes:
+      device: the device.
+      index: the place of the piece in the whole array.
+      replica_id: which copy of the piece this is, from 0.
+      data: the piece, an array on the device; None on a device of another process.
+    """
+
+    device: Any
+    index: Index
+    replica_id: int
+    data: Array | None
+
+    def __repr__(self) -> str:
+        return (f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, "
+                f"data={self.data})")  # fmt: skip
+
+
+def sharding_of(x: ConcreteArray) -> Sharding:
+    """Return how an array lies on devices."""
+    buffer = x._buffer
+    if buffer is None:
+        return SingleDeviceSharding(default_placement().device)
+    where = gateway.placement_of(buffer)
+    if type(where) is gateway.SpreadOver:
+        spread: Sharding = where.spread
+        return spread
+    return SingleDeviceSharding(gateway.device_of(buffer))
+
+
+def global_shards(x: ConcreteArray) -> list[Shard]:
+    """Return the pieces of an array on all devices, those of other processes without data."""
+    buffer = x._buffer
+    if buffer is None:
+        (buffer,) = buffers_at(default_placement(), [x])
+    sharding = sharding_of(x)
+    stored = x.aval.stored.shape
+    if type(gateway.placement_of(buffer)) is gateway.SpreadOver:
+        pieces = gateway.pieces_by_device(buffer)
+    else:
+        pieces = {gateway.device_of(buffer): buffer}
+    devices, seen = sharding.devices_in_order, dict[Any, int]()
+    shards = []
+    for device, index in zip(devices, sharding.tiles(len(stored)).indices(stored), strict=True):
+        where = index[: x.aval.ndim]
+        key = str(where)  # slices have no hash before Python 3.12
+        seen[key] = copy = seen.get(key, -1) + 1
+        data = None if device not in pieces else _piece(x, pieces[device])
+        shards.append(Shard(device, where, copy, data))
+    return shards
+
+
+def addressable_shards(x: ConcreteArray) -> list[Shard]:
+    """Return the pieces of an array on the devices of this process."""
+    return [shard for shard in global_shards(x) if shard.data is not None]
+
+
+def _piece(x: ConcreteArray, buffer: Any) -> ConcreteArray:
+    shape = buffer.aval.shape[: x.aval.ndim]
+    return ConcreteArray(None, shaped_array(shape, x.aval.dtype, x.aval.weak_type), buffer)
+
+
+def make_array_from_callback(
+    shape: Sequence[int], sharding: Any, data_callback: Callable[[Index], Any], *,
+    dtype: Any = None,
+) -> Array:  # fmt: skip
+    """Make an array over several devices by asking for each piece.
+
+    Args:
+      shape: of the whole array.
+      sharding: how it lies.
+      data_callback: from the place of a piece, a tuple of slices, to its elements; it is called
+        once for each different piece on the devices of this process.
+      dtype: of the array; by default that of the pieces.
+
+    Raises:
+      ValueError: the shape does not divide evenly, or a piece has another shape.
+
+    Example:
+      >>> from xjit import devices
+      >>> place = SingleDeviceSharding(devices("cpu")[0])
+      >>> make_array_from_callback((2,), place, lambda index: np.ones(2, np.float32)[index])
+      Array([1., 1.], dtype=float32)
+    """
+    operation = "make_array_from_callback"
+    where = _checked_sharding(operation, sharding, tuple(shape))
+    pieces: dict[str, Any] = {}
+    buffers = []
+    for device, index in where.addressable_devices_indices_map(tuple(shape)).items():
+        key = str(index)
+        if key not in pieces:
+            piece = as_array(data_callback(index), what=f"{operation}: a piece")
+            pieces[key] = np.asarray(piece, dtype) if dtype is not None else np.asarray(piece)
+        buffers.append(gateway.put(pieces[key], device))
+    return _assembled(operation, tuple(shape), where, buffers)
+
+
+def make_array_from_single_device_arrays(
+    shape: Sequence[int], sharding: Any, arrays: Sequence[Array], *, dtype: Any = None
+) -> Array:
+    """Make an array of pieces that are on their devices already, without a copy.
+
+    Args:
+      shape: of the whole array.
+      sharding: how it lies.
+      arrays: one piece for each device of this process, in any order.
+      dtype: checked against that of the pieces, where it is given.
+
+    Raises:
+      ValueError: a device has no piece or two, or a piece has another shape or dtype.
+    """
+    operation = "make_array_from_single_device_arrays"
+    where = _checked_sharding(operation, sharding, tuple(shape))
+    by_device: dict[Any, Any] = {}
+    for x in arrays:
+        assert isinstance(x, ConcreteArray)
+        (buffer,) = buffers_at(default_placement(), [x]) if x._buffer is None else (x._buffer,)
+        device = gateway.device_of(buffer)
+        if device in by_device:
+            raise ValueError(message(operation, "two arrays are on one device.", got=str(device)))
+        by_device[device] = buffer
+    here = [d for d in where.devices_in_order if d in where.addressable_devices]
+    if set(here) != set(by_device):
+        raise ValueError(message(
+            operation, "there must be one array on each device of the sharding.",
+            got=f"arrays on {sorted(map(str, by_device))}", expected=str(sorted(map(str, here))),
+        ))  # fmt: skip
+    if dtype is not None and np.dtype(dtype) != arrays[0].dtype:
+        raise ValueError(message(
+            operation, "the arrays have another dtype.", got=str(arrays[0].dtype),
+            expected=str(np.dtype(dtype)),
+        ))  # fmt: skip
+    weak = arrays[0].aval.weak_type
+    return _assembled(operation, tuple(shape), where, [by_device[d] for d in here], weak)
+
+
+def make_array_from_process_local_data(
+    sharding: Any, local_data: Any, global_shape: Sequence[int] | None = None
+) -> Array:
+    """Make an array of what this process has of it.
+
+    Args:
+      sharding: how the whole array lies.
+      local_data: the elements on the devices of this process.
+      global_shape: of the whole array; by default what the local data of all processes make up.
+
+    Raises:
+      ValueError: the local data has not the shape of what the devices of this process hold.
+    """
+    operation = "make_array_from_process_local_data"
+    host = np.asarray(as_array(local_data, what=operation))
+    where = resolved(sharding, operation)
+    shape = host.shape if global_shape is None else tuple(global_shape)
+    if global_shape is None and not where.is_fully_addressable:
+        shape = _global_shape(where, host.shape)
+    where = _checked_sharding(operation, where, shape)
+    indices = where.addressable_devices_indices_map(shape)
+    starts, stops = _bounds(indices.values(), shape)
+    local = tuple([stop - start for start, stop in zip(starts, stops, strict=True)])
+    if host.shape == shape:
+        starts = (0,) * len(shape)
+    elif host.shape != local:
+        raise ValueError(message(
+            operation, "the data is not what the devices of this process hold.",
+            got=f"shape {host.shape}", expected=f"{local}, or the whole array: {shape}",
+        ))  # fmt: skip
+    return make_array_from_callback(shape, where, lambda index: host[tuple([
+        slice((s.start or 0) - start, (n if s.stop is None else s.stop) - start)
+        for s, n, start in zip(index, shape, starts, strict=True)
+    ])])  # fmt: skip
+
+
+def _bounds(indices: Any, shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return where the box of several pieces starts and stops."""
+    pairs = [[(s.start or 0, n if s.stop is None else s.stop)
+              for s, n in zip(index, shape, strict=True)] for index in indices]  # fmt: skip
+    columns = list(zip(*pairs, strict=True))
+    return (tuple([min(a for a, _ in column) for column in columns]),
+            tuple([max(b for _, b in column) for column in columns]))  # fmt: skip
+
+
+def _global_shape(sharding: Sharding, local: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape whose part for this process is `local`."""
+    counts = sharding.tiles(len(local)).counts
+    own = sharding.addressable_devices_indices_map(counts)
+    starts, stops = _bounds(own.values(), counts)
+    return tuple([
+        n * count // (stop - start)
+        for n, count, start, stop in zip(local, counts, starts, stops, strict=True)
+    ])  # fmt: skip
+
+
+def _checked_sharding(operation: str, sharding: Any, shape: tuple[int, ...]) -> Sharding:
+    found = resolved(sharding, operation)
+    if not isinstance(found, Sharding):
+        raise TypeError(message(operation, "this is no sharding.", got=repr(sharding)))
+    found.check_shape(shape, operation)
+    return found
+
+
+def _assembled(
+    operation: str, shape: tuple[int, ...], sharding: Sharding, buffers: list[Any],
+    weak_type: bool = False,
+) -> ConcreteArray:  # fmt: skip
+    piece = sharding.shard_shape(shape)
+    dtype = buffers[0].aval.dtype
+    for buffer in buffers:
+        kind = buffer.aval
+        if kind.shape != piece or kind.dtype != dtype:
+            raise ValueError(message(
+                operation, "a piece has another type than the sharding and the others ask for.",
+                got=f"{kind.dtype.name}{list(kind.shape)}", expected=f"{dtype.name}{list(piece)}",
+            ))  # fmt: skip
+    aval = shaped_array(shape, dtype, weak_type)
+    if isinstance(sharding, SingleDeviceSharding):
+        return ConcreteArray(None, aval, buffers[0])
+    return ConcreteArray(
+        None, aval, gateway.assemble_spread(shape, buffers, gateway.spread_over(sharding))
+    )
+
+
+def with_sharding(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:
+    """Return the array, spread as asked, by way of the host where the pieces are other ones."""
+    where = gateway.spread_over(sharding)
+    if type(x._buffer) is DeletedBuffer:
+        raise_deleted(x.aval.str_long(), x._buffer)
+    if x._buffer is not None:
+        found = gateway.as_spread(x._buffer, where)
+        if found is not None:
+            return ConcreteArray(x.host, x.aval, found)
+    return ConcreteArray(None, x.aval, gateway.put_spread(read(x), where))

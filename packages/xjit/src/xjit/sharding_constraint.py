@@ -1,0 +1,128 @@
+"""The primitive `sharding_constraint`: a value, and how it is to lie on a mesh.
+
+The value stays what it is; in a compiled program the partitioner is told. A program with one in it
+runs on the mesh that it names. Params: `sharding`.
+
+Neighbours: `shardy_text` writes it; `jit` marks arguments and results with it, `xpar` shows
+`with_sharding_constraint`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import xtree
+from xjit.named_shardings import NamedSharding, resolved
+from xjit.partition_specs import UNCONSTRAINED, PartitionSpec
+from xjit.shardings import Sharding, SingleDeviceSharding
+from xjit.shardy_text import sharding_text
+from xprim import LINEAR, STRUCTURAL, Array, Primitive, ShapedArray, as_array, not_mapped
+from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
+
+__all__ = ["constrained", "sharding_constraint_p", "with_sharding_constraint"]
+
+_ALWAYS = 1e18  # nanoseconds: NumPy has no devices, so eager evaluation always compiles it
+
+
+def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+    """Say how values lie on a mesh, for the compiler to obey.
+
+    Inside `jit` it decides where an intermediate value is computed; outside it moves arrays.
+
+    Args:
+      x: a tree of arrays.
+      shardings: for all leaves, or a tree prefix of `x` with one for each: a sharding, a partition
+        spec over the mesh that is set, or None to leave a value alone. A dimension whose entry is
+        `PartitionSpec.UNCONSTRAINED` is left to the compiler.
+
+    Returns:
+      A tree like `x`.
+
+    Raises:
+      ValueError: a spec has more entries than a value has dimensions, a dimension is not a multiple
+        of its number of pieces, or a spec is given where no mesh is set.
+
+    Differentiable: a cotangent lies as its value.
+
+    Example:
+      >>> import numpy as np
+      >>> from xjit import devices, jit
+      >>> from xjit.meshes import Mesh
+      >>> s = NamedSharding(Mesh(np.array(devices("cpu")[:1]), "x"), PartitionSpec("x"))
+      >>> jit(lambda x: with_sharding_constraint(x + x, s))(np.ones(2, np.float32)).sharding == s
+      True
+    """
+    leaves, tree = xtree.flatten(x)
+    places = xtree.broadcast_prefix(shardings, x, is_leaf=is_place)
+    return tree.unflatten([
+        constrained(as_array(leaf, what="with_sharding_constraint"), place)
+        for leaf, place in zip(leaves, places, strict=True)
+    ])  # fmt: skip
+
+
+def constrained(x: Array, place: Any, operation: str = "with_sharding_constraint") -> Array:
+    """Return a value that lies as asked; None asks nothing."""
+    sharding = resolved(place, operation)
+    if sharding is None or isinstance(sharding, SingleDeviceSharding):
+        return x
+    if not isinstance(sharding, Sharding):
+        raise TypeError(message(
+            operation, "this is no sharding.", got=repr(place),
+            expected="a NamedSharding, or a PartitionSpec where a mesh is set",
+        ))  # fmt: skip
+    sharding.check_shape(x.shape, operation)
+    return sharding_constraint_p.bind(x, sharding=sharding)[0]  # type: ignore[no-any-return]
+
+
+def is_place(value: Any) -> bool:
+    """Return whether a value in a tree of places is a leaf."""
+    return value is None or isinstance(value, Sharding | PartitionSpec)
+
+
+def _shape(aval: ShapedArray, *, sharding: Sharding) -> tuple[ShapedArray, ...]:
+    return (aval,)
+
+
+def _numpy(x: Any, *, sharding: Sharding) -> Any:
+    return x
+
+
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
+               sharding: Sharding) -> Any:  # fmt: skip
+    module = b.module  # type: ignore[attr-defined]
+    text = sharding_text(module, sharding, avals_in[0].ndim)
+    return b.op("sdy.sharding_constraint", operands, avals_in, avals_out,
+                f"sharding = #sdy.sharding{text}")  # fmt: skip
+
+
+def _transpose(cts: Any, x: Any, **params: Any) -> Any:
+    return sharding_constraint_p.bind(cts[0], **params)
+
+
+def _batch(axis: BatchAxis, operands: Any, dims: Any, *, sharding: Sharding) -> Any:
+    (x,), (dim,) = operands, dims
+    if dim is not not_mapped and isinstance(sharding, NamedSharding):
+        parts = [*sharding.spec, *[None] * (dim - len(sharding.spec))]
+        spec = PartitionSpec(*parts[:dim], UNCONSTRAINED, *parts[dim:])
+        sharding = NamedSharding(sharding.mesh, spec)
+    elif dim is not not_mapped:
+        x, dim = axis.move(x, dim, x.aval.ndim - 1), x.aval.ndim - 1
+    return sharding_constraint_p.bind(x, sharding=sharding), (dim,)
+
+
+def _cost(avals_in: Any, avals_out: Any, **_params: Any) -> float:
+    return _ALWAYS
+
+
+sharding_constraint_p: Primitive = Primitive(
+    "sharding_constraint",
+    shape=_shape,
+    numpy=_numpy,
+    stablehlo=_stablehlo,
+    jvp=LINEAR,
+    transpose=_transpose,
+    batch=_batch,
+    physical=STRUCTURAL,
+    cost=_cost,
+)

@@ -1,0 +1,74 @@
+"""Shardings in the text of programs: the meshes and attributes of the Shardy dialect.
+
+A program counts its devices from 0; a mesh with another order of the same devices says so. Source:
+the documentation of Shardy, "Sharding representation".
+
+Neighbours: `lowering` writes these at arguments and results, `sharding_constraint` in between.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xjit.meshes import Mesh
+from xjit.named_shardings import NamedSharding
+from xjit.partition_specs import UNCONSTRAINED, axes_of
+from xjit.shardings import Sharding
+
+__all__ = ["axis_texts", "mesh_symbol", "sharding_text"]
+
+
+def axis_texts(mesh: Any) -> dict[Any, str]:
+    """Return how the axes of a mesh are called in a program: their names, where these differ."""
+    names = [str(name).replace("\\", "_").replace('"', "_") for name in mesh.axis_names]
+    if len(set(names)) < len(names):
+        names = [f"{i}_{name}" for i, name in enumerate(names)]
+    return {name: f'"{text}"' for name, text in zip(mesh.axis_names, names, strict=True)}
+
+
+def mesh_symbol(module: Any, mesh: Any) -> str:
+    """Return the symbol of a mesh in a program, which is declared when it is first asked for.
+
+    Args:
+      module: the `Module` under construction.
+      mesh: a mesh over its devices, or an abstract one.
+    """
+    order = list(range(mesh.size))
+    if isinstance(mesh, Mesh) and module.devices:
+        order = [module.devices.index(device) for device in mesh.devices_in_order]
+    texts = axis_texts(mesh)
+    axes = [f"{texts[name]}={size}" for name, size in mesh.shape_tuple]
+    return _declared(module, axes, order)
+
+
+def _declared(module: Any, axes: list[str], order: list[int]) -> str:
+    ids = "" if order == sorted(order) else f", device_ids={order}"
+    text = f"<[{', '.join(axes)}]{ids}>"
+    found = module.meshes.get(text)
+    if found is None:
+        found = module.meshes[text] = f"mesh_{len(module.meshes)}" if module.meshes else "mesh"
+    return str(found)
+
+
+def sharding_text(module: Any, sharding: Sharding, ndim: int) -> str:
+    """Return the inside of a sharding attribute, `<@mesh, [{"x"}, {}]>`."""
+    if not isinstance(sharding, NamedSharding):
+        return _tiled_text(module, sharding, ndim)
+    texts = axis_texts(sharding.mesh)
+    parts = [
+        "{?}" if part is UNCONSTRAINED else f"{{{', '.join([texts[n] for n in axes_of(part)])}}}"
+        for part in sharding.spec
+    ]
+    parts += ["{}"] * (ndim - len(parts))
+    return f"<@{mesh_symbol(module, sharding.mesh)}, [{', '.join(parts)}]>"
+
+
+def _tiled_text(module: Any, sharding: Sharding, ndim: int) -> str:
+    """Return the attribute of pieces without names: over a mesh with an axis for each dimension."""
+    tiles = sharding.tiles(ndim)
+    sizes = [*tiles.counts, tiles.devices.shape[-1]]
+    devices = sharding.devices_in_order
+    order = [module.devices.index(devices[i]) for i in tiles.devices.reshape(-1).tolist()]
+    axes = [f'"d{i}"={size}' for i, size in enumerate(sizes) if size > 1]
+    parts = [f'{{"d{i}"}}' if count > 1 else "{}" for i, count in enumerate(tiles.counts)]
+    return f"<@{_declared(module, axes, order)}, [{', '.join(parts)}]>"

@@ -1,0 +1,199 @@
+"""Arrays over eight virtual CPU devices: put there, read, taken apart, made of pieces."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import xnp
+from xjit import device_get, device_put, devices, jit
+from xjit.jaxlib_gateway import spread_over
+from xjit.meshes import Mesh
+from xjit.named_shardings import NamedSharding
+from xjit.partition_specs import P
+from xjit.sharded_arrays import (
+    make_array_from_callback,
+    make_array_from_process_local_data,
+    make_array_from_single_device_arrays,
+)
+from xjit.shardings import SingleDeviceSharding
+from xjit.transfer import _exchanged
+from xprim import as_array
+
+N = 8
+pytestmark = pytest.mark.skipif(len(devices("cpu")) < N, reason="needs 8 virtual CPU devices")
+CPUS = np.array(devices("cpu")[:N], dtype=object)
+MESH = Mesh(CPUS.reshape(2, 2, 2), ("x", "y", "z"))
+SHARDINGS = [
+    NamedSharding(MESH, spec)
+    for spec in (P(), P("x"), P(None, "y"), P("z", "x"), P(("x", "y", "z")), P("y", ("z", "x")))
+]
+HOST = np.random.default_rng(0).normal(size=(8, 4, 3)).astype(np.float32)
+
+
+@pytest.mark.parametrize("sharding", SHARDINGS)
+def test_an_array_goes_to_its_devices_and_back(sharding):
+    x = device_put(HOST, sharding)
+    assert x.sharding == sharding and x.committed and x.devices() == set(CPUS)
+    assert x.is_fully_addressable and x.is_fully_replicated == (sharding.spec == P())
+    np.testing.assert_array_equal(np.asarray(x), HOST)
+    np.testing.assert_array_equal(device_get(x), HOST)
+    assert not np.asarray(x).flags.writeable
+    for shard in x.addressable_shards:
+        assert shard.data.devices() == {shard.device}
+        np.testing.assert_array_equal(shard.data, HOST[shard.index])
+    assert [s.device for s in x.global_shards] == CPUS.tolist()
+    np.testing.assert_array_equal(x.addressable_data(3), x.addressable_shards[3].data)
+
+
+def test_copies_of_a_piece_are_counted():
+    x = device_put(HOST, NamedSharding(MESH, P("x")))
+    assert [s.replica_id for s in x.addressable_shards] == [0, 1, 2, 3, 0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("here", "there"), list(itertools.permutations(SHARDINGS, 2)))
+def test_every_sharding_can_be_changed_to_every_other(here, there):
+    x = device_put(HOST, here)
+    moved = device_put(x, there)
+    assert moved.sharding == there and x.sharding == here
+    np.testing.assert_array_equal(moved, HOST)
+
+
+def test_devices_exchange_pieces_by_a_program_where_the_host_is_not_to():
+    x = device_put(HOST, SHARDINGS[3])
+    moved = _exchanged(x, SHARDINGS[5])
+    assert moved.sharding == SHARDINGS[5]
+    np.testing.assert_array_equal(moved, HOST)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "uint16", "int32", "float16", "bfloat16", "complex64", "int4"]
+)
+def test_every_kind_of_element_is_spread(dtype):
+    host = np.asarray(xnp.arange(16).reshape(8, 2).astype(dtype))
+    x = device_put(host, NamedSharding(MESH, P(("x", "y"), "z")))
+    np.testing.assert_array_equal(np.asarray(x), host)
+    assert x.dtype == host.dtype
+
+
+@pytest.mark.parametrize("shape", [(), (0, 2), (2, 0), (1, 1)])
+def test_empty_and_zero_dimensional_arrays_are_spread(shape):
+    spec = P("x") if shape[:1] in ((0,), (2,)) else P()
+    x = device_put(np.ones(shape, np.float32), NamedSharding(MESH, spec))
+    np.testing.assert_array_equal(np.asarray(x), np.ones(shape))
+    assert jit(lambda v: v + 1)(x).shape == shape
+
+
+def test_strided_and_writeable_host_memory_is_copied():
+    host = np.arange(32.0, dtype=np.float32).reshape(4, 8).T
+    x = device_put(host, NamedSharding(MESH, P("x", "y")))
+    host[...] = -1
+    np.testing.assert_array_equal(x, np.arange(32.0).reshape(4, 8).T)
+
+
+def test_trees_take_trees_of_shardings():
+    tree = {"w": HOST, "b": HOST[0]}
+    put = device_put(tree, {"w": SHARDINGS[1], "b": SHARDINGS[0]})
+    assert put["w"].sharding == SHARDINGS[1] and put["b"].sharding == SHARDINGS[0]
+    both = device_put((HOST, [HOST, 1.0]), (SHARDINGS[4], SHARDINGS[0]))
+    assert both[0].sharding == SHARDINGS[4] and both[1][1].sharding == SHARDINGS[0]
+
+
+def test_an_array_comes_back_to_one_device():
+    x = device_put(device_put(HOST, SHARDINGS[3]), CPUS[5])
+    assert x.sharding == SingleDeviceSharding(CPUS[5])
+    np.testing.assert_array_equal(x, HOST)
+
+
+def test_putting_an_array_where_it_is_shares_it_unless_told():
+    x = device_put(HOST, SHARDINGS[1])
+    y = device_put(x, NamedSharding(MESH, P("x", None)))
+    pointers = [[s.data.unsafe_buffer_pointer() for s in v.addressable_shards] for v in (x, y)]
+    assert pointers[0] == pointers[1] and y.sharding.spec == P("x", None)
+    z = device_put(x, SHARDINGS[1], may_alias=False)
+    assert z.addressable_data(0).unsafe_buffer_pointer() != pointers[0][0]
+    np.testing.assert_array_equal(z, HOST)
+
+
+def test_a_donated_or_deleted_array_says_so():
+    x = device_put(HOST, SHARDINGS[1])
+    y = device_put(x, SHARDINGS[2], donate=True)
+    np.testing.assert_array_equal(y, HOST)
+    with pytest.raises(RuntimeError, match=r"float32\[8,4,3\] was donated to device_put"):
+        x.addressable_shards  # noqa: B018
+    y.delete()
+    assert y.is_deleted()
+    for use in (lambda: y.sharding, lambda: device_put(y, SHARDINGS[0]), lambda: y + 1):
+        with pytest.raises(RuntimeError, match="was deleted and has no value"):
+            use()
+
+
+def test_src_is_checked():
+    x = device_put(HOST, SHARDINGS[1])
+    device_put(x, SHARDINGS[2], src=SHARDINGS[1])
+    with pytest.raises(ValueError, match="an array is not where src says"):
+        device_put(x, SHARDINGS[2], src=SHARDINGS[3])
+
+
+def test_arrays_are_made_of_what_a_callback_gives_once_for_each_piece():
+    asked = []
+
+    def piece(index):
+        asked.append(index)
+        return HOST[index]
+
+    x = make_array_from_callback(HOST.shape, SHARDINGS[1], piece)
+    assert len(asked) == 2 and x.sharding == SHARDINGS[1]
+    np.testing.assert_array_equal(x, HOST)
+    halves = make_array_from_callback(
+        (8,), SHARDINGS[4], lambda i: np.arange(8)[i], dtype="float16"
+    )
+    assert halves.dtype == np.float16
+    with pytest.raises(ValueError, match="a piece has another type"):
+        make_array_from_callback((8,), SHARDINGS[1], lambda i: np.zeros(3, np.float32))
+    with pytest.raises(ValueError, match="does not divide evenly"):
+        make_array_from_callback((3,), SHARDINGS[1], lambda i: np.zeros(3, np.float32))
+
+
+def test_arrays_are_made_of_arrays_on_devices_without_a_copy():
+    indices = SHARDINGS[3].devices_indices_map(HOST.shape)
+    pieces = [device_put(HOST[i], d) for d, i in reversed(indices.items())]
+    x = make_array_from_single_device_arrays(HOST.shape, SHARDINGS[3], pieces)
+    np.testing.assert_array_equal(x, HOST)
+    for shard, piece in zip(x.addressable_shards, reversed(pieces), strict=True):
+        assert shard.data.unsafe_buffer_pointer() == piece.unsafe_buffer_pointer()
+    with pytest.raises(ValueError, match="one array on each device"):
+        make_array_from_single_device_arrays(HOST.shape, SHARDINGS[3], pieces[1:])
+    with pytest.raises(ValueError, match="two arrays are on one device"):
+        make_array_from_single_device_arrays(HOST.shape, SHARDINGS[3], [pieces[0]] * 8)
+    with pytest.raises(ValueError, match="a piece has another type"):
+        make_array_from_single_device_arrays((8, 4), SHARDINGS[3], pieces)
+    with pytest.raises(ValueError, match="another dtype"):
+        make_array_from_single_device_arrays(HOST.shape, SHARDINGS[3], pieces, dtype=np.int32)
+
+
+def test_arrays_are_made_of_what_this_process_has():
+    x = make_array_from_process_local_data(SHARDINGS[5], HOST)
+    assert x.sharding == SHARDINGS[5]
+    np.testing.assert_array_equal(x, HOST)
+    with pytest.raises(
+        ValueError, match=r"(?s)not what the devices of this process hold.*\(8, 4\)"
+    ):
+        make_array_from_process_local_data(SHARDINGS[5], HOST, (8, 4))
+
+
+def test_repr_shows_the_elements_of_an_array_over_devices():
+    x = device_put(np.arange(4.0, dtype=np.float32), NamedSharding(MESH, P("x")))
+    assert repr(x) == repr(as_array(np.arange(4.0, dtype=np.float32)))
+
+
+def test_there_is_one_placement_for_equal_shardings():
+    same = NamedSharding(Mesh(CPUS.reshape(2, 2, 2), ("x", "y", "z")), P("x"))
+    assert spread_over(SHARDINGS[1]) is spread_over(same)
+
+
+def test_a_partition_spec_needs_a_mesh():
+    with pytest.raises(ValueError, match=r"(?s)a partition spec needs a mesh.*set_mesh"):
+        device_put(HOST, P("x"))
+    with MESH:
+        assert device_put(HOST, P("x")).sharding == SHARDINGS[1]

@@ -1,0 +1,261 @@
+"""Compiled programs over a mesh of eight virtual CPU devices, against the same on one device."""
+
+import numpy as np
+import pytest
+
+import xnp
+from xjit import device_put, devices, jit, statistics
+from xjit.meshes import Mesh
+from xjit.named_shardings import NamedSharding
+from xjit.partition_specs import P
+from xjit.sharding_constraint import with_sharding_constraint
+from xjit.shardings import SingleDeviceSharding
+from xnp import lax
+from xprim import ShapeDtypeStruct, make_jaxpr
+
+N = 8
+pytestmark = pytest.mark.skipif(len(devices("cpu")) < N, reason="needs 8 virtual CPU devices")
+CPUS = np.array(devices("cpu")[:N], dtype=object)
+MESH = Mesh(CPUS.reshape(4, 2), ("x", "y"))
+HOST = np.random.default_rng(0).normal(size=(8, 4)).astype(np.float32)
+WEIGHTS = np.random.default_rng(1).normal(size=(4, 6)).astype(np.float32)
+
+
+def on(*parts):
+    return NamedSharding(MESH, P(*parts))
+
+
+def test_a_program_follows_its_data():
+    x, w = device_put(HOST, on("x")), device_put(WEIGHTS, on(None, "y"))
+    dot = jit(lambda x, w: lax.sin(x) @ w)
+    for _ in range(3):  # the first call traces, the others take the short way
+        y = dot(x, w)
+    assert y.sharding == on("x", "y")
+    # XLA may sum in another order on each device: a few ulp of float32
+    np.testing.assert_allclose(y, np.sin(HOST) @ WEIGHTS, rtol=1e-5, atol=1e-6)
+
+
+def test_eager_operations_follow_their_data():
+    x = device_put(HOST, on("x", "y"))
+    y = x * 2 + x
+    assert y.sharding == on("x", "y")
+    np.testing.assert_array_equal(y, HOST * 2 + HOST)
+    np.testing.assert_allclose(xnp.sum(x, axis=0), HOST.sum(0), rtol=1e-5, atol=1e-6)
+    assert float(x[3, 2]) == HOST[3, 2]
+
+
+def test_values_from_the_host_are_whole_on_each_device():
+    x = device_put(HOST, on("x"))
+    add = jit(lambda x, b: x + b)
+    for b in (np.ones(4, np.float32), 2.0, device_put(np.ones(4, np.float32))):
+        assert add(x, b).sharding == on("x")
+    np.testing.assert_array_equal(add(x, 2.0), HOST + 2)
+
+
+@pytest.mark.parametrize("given", [HOST, device_put(HOST), on("x"), on("y", "x")])
+def test_arguments_and_results_lie_as_asked(given):
+    x = device_put(HOST, given) if isinstance(given, NamedSharding) else given
+    f = jit(lambda x: x * 2, in_shardings=on("y"), out_shardings=on(None, "x"))
+    for _ in range(2):
+        y = f(x)
+        assert y.sharding == on(None, "x")
+        np.testing.assert_array_equal(y, HOST * 2)
+
+
+def test_shardings_are_prefixes_of_trees():
+    f = jit(
+        lambda p, x: {"s": x @ p["w"], "n": (x, p["b"])},
+        in_shardings=({"w": on(None, "y"), "b": None}, on("x")),
+        out_shardings={"s": on("x", "y"), "n": on()},
+    )
+    out = f({"w": WEIGHTS, "b": np.ones(6, np.float32)}, HOST)
+    assert out["s"].sharding == on("x", "y") and out["n"][1].sharding == on()
+    np.testing.assert_allclose(out["s"], HOST @ WEIGHTS, rtol=1e-5, atol=1e-6)
+
+
+def test_partition_specs_take_the_mesh_that_is_set():
+    f = jit(lambda x: x + 1, in_shardings=P("x"), out_shardings=P(None, "y"))
+    with MESH:
+        assert f(HOST).sharding == on(None, "y")
+    other = Mesh(CPUS.reshape(2, 4), ("x", "y"))
+    with other:
+        assert f(HOST).sharding == NamedSharding(other, P(None, "y"))
+    with pytest.raises(ValueError, match=r"jit\(<lambda>\): in_shardings: a partition spec needs"):
+        f(HOST)
+
+
+def test_values_inside_a_program_lie_as_constrained():
+    def f(x):
+        y = with_sharding_constraint(lax.sin(x), on("x", "y"))
+        return y + 1, y.sum()
+
+    y, total = jit(f)(HOST)
+    assert y.sharding == on("x", "y") and total.sharding.is_fully_replicated
+    np.testing.assert_allclose(y, np.sin(HOST) + 1, rtol=1e-6)
+    np.testing.assert_allclose(total, np.sin(HOST).sum(), rtol=1e-5)
+    assert "all-reduce" in jit(f).lower(HOST).compile().as_text()
+
+
+def test_a_constraint_outside_of_programs_moves_arrays():
+    assert with_sharding_constraint(HOST, on("y", "x")).sharding == on("y", "x")
+    tree = with_sharding_constraint((HOST, HOST), (on("x"), None))
+    assert tree[0].sharding == on("x")
+
+
+def test_unconstrained_dimensions_are_left_to_the_compiler():
+    x = device_put(HOST, on("x"))
+    f = jit(lambda x: with_sharding_constraint(x * 2, on(P.UNCONSTRAINED, "y")))
+    assert f(x).sharding == on("x", "y")
+
+
+def test_loops_and_branches_run_over_a_mesh():
+    def f(x):
+        def body(carry, row):
+            carry = with_sharding_constraint(carry + row * carry, on("y"))
+            return carry, carry.sum()
+
+        last, sums = lax.scan(body, x[0], x)
+        return lax.cond(sums[0] > 0, lambda v: v, lambda v: -v, last), sums
+
+    got = jit(f)(device_put(HOST, on("x")))
+    want = jit(lambda x: f_on_one(x))(HOST)
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)  # eight steps multiply the rounding
+
+
+def f_on_one(x):
+    def body(carry, row):
+        carry = carry + row * carry
+        return carry, carry.sum()
+
+    last, sums = lax.scan(body, x[0], x)
+    return lax.cond(sums[0] > 0, lambda v: v, lambda v: -v, last), sums
+
+
+def test_donated_arguments_are_given_up():
+    x = device_put(HOST, on("x"))
+    y = jit(lambda x: x + 1, donate_argnums=0)(x)
+    assert x.is_deleted()
+    np.testing.assert_array_equal(y, HOST + 1)
+
+
+def test_programs_are_compiled_once_for_each_way_their_arguments_lie():
+    f = jit(lambda x: x * 3 + 1)
+    f(device_put(HOST, on("x")))
+    before = statistics.compiled
+    f(device_put(HOST, on("x")))
+    assert statistics.compiled == before
+    assert f(device_put(HOST, on("y"))).sharding == on("y")
+    assert statistics.compiled == before + 1
+    assert f(device_put(HOST, on("x", None))).sharding.is_equivalent_to(on("x"), 2)
+
+
+def test_ahead_of_time_the_shardings_of_arguments_and_descriptions_count():
+    f = jit(lambda x: x * 2)
+    described = ShapeDtypeStruct((8, 4), np.float32, sharding=on("x"))
+    for argument in (device_put(HOST, on("x")), described):
+        compiled = f.lower(argument).compile()
+        assert '"x"' in f.lower(argument).as_text()
+        assert compiled(device_put(HOST, on("x"))).sharding == on("x")
+        np.testing.assert_array_equal(compiled(device_put(HOST, on("y"))), HOST * 2)
+
+
+def test_large_constants_are_whole_on_each_device():
+    w = xnp.asarray(np.random.default_rng(2).normal(size=(4, 64)).astype(np.float32))
+    f = jit(lambda x: x @ w)
+    y = f(device_put(HOST, on("x")))
+    np.testing.assert_allclose(y, HOST @ np.asarray(w), rtol=1e-5, atol=1e-5)
+
+
+def test_meshes_of_the_same_devices_in_another_order_meet_in_a_program():
+    other = Mesh(CPUS[::-1].reshape(2, 4), ("a", "b"))
+    x = device_put(HOST, on("x"))
+    y = device_put(HOST, NamedSharding(other, P("b", "a")))
+    np.testing.assert_array_equal(jit(lambda x, y: x - y)(x, y), np.zeros((8, 4)))
+    there = NamedSharding(other, P("b"))
+    for f in (
+        jit(lambda x: with_sharding_constraint(x * 2, there)),
+        jit(lambda x: x * 2, in_shardings=on("x"), out_shardings=there),
+    ):
+        for _ in range(2):
+            np.testing.assert_array_equal(f(x), HOST * 2)
+    assert f(x).sharding == there
+
+
+def test_an_abstract_mesh_is_that_of_the_arguments():
+    spread = NamedSharding(MESH.abstract_mesh, P("y", "x"))
+    y = jit(lambda x: with_sharding_constraint(x * 2, spread))(device_put(HOST, on("x")))
+    assert y.sharding == on("y", "x")
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (
+            lambda: jit(lambda x, y: x + y)(device_put(HOST, on("x")), device_put(HOST, CPUS[3])),
+            ValueError,
+            r"(?s)arguments were put on different devices.*x: float32\[8,4\].*y: float32\[8,4\]",
+        ),
+        (
+            lambda: (
+                device_put(HOST, on("x"))
+                + device_put(HOST, NamedSharding(Mesh(CPUS[:4], "x"), P("x")))
+            ),
+            ValueError,
+            "put on different devices",
+        ),
+        (
+            lambda: jit(lambda x: x, in_shardings=on("x", "y", None))(HOST),
+            ValueError,
+            r"in_shardings of x: the partition spec has more entries",
+        ),
+        (
+            lambda: jit(lambda x: x[:3], out_shardings=on("x"))(HOST),
+            ValueError,
+            r"(?s)out_shardings of result 0: dimension 0 does not divide.*size 3",
+        ),
+        (
+            lambda: jit(lambda x, y: x, in_shardings=(on("x"),))(HOST, HOST),
+            ValueError,
+            "in_shardings must have an entry for each of 2 positional",
+        ),
+        (
+            lambda: jit(lambda x: x, in_shardings=(on("x"), "y")),
+            TypeError,
+            "in_shardings holds something that is no sharding",
+        ),
+        (
+            lambda: jit(lambda x: x, in_shardings=on("x"), device=CPUS[0]),
+            ValueError,
+            "shardings say on which devices it runs, and device does, too",
+        ),
+        (
+            lambda: jit(lambda x: (x, x), out_shardings=(on("x"), on("x"), on("x")))(HOST),
+            ValueError,
+            r"(?s)out_shardings is no tree prefix of the result",
+        ),
+        (lambda: with_sharding_constraint(HOST, "x"), TypeError, "this is no sharding"),
+        (
+            lambda: jit(lambda x: with_sharding_constraint(x, on(None, "x")))(HOST[:, :3]),
+            ValueError,
+            "with_sharding_constraint: dimension 1 does not divide",
+        ),
+    ],
+)
+def test_what_does_not_fit_says_what_is_wrong(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_an_equation_shows_its_sharding():
+    assert "sharding_constraint" in str(
+        make_jaxpr(lambda x: with_sharding_constraint(x, on("x")))(HOST)
+    )
+
+
+def test_one_device_meshes_work():
+    alone = NamedSharding(Mesh(CPUS[2:3], "x"), P("x"))
+    y = jit(lambda x: x + 1, in_shardings=alone)(HOST)
+    assert y.devices() == {CPUS[2]}
+    assert jit(lambda x: x + 1)(device_put(HOST, alone)).sharding.device_set == {CPUS[2]}
+    assert device_put(y, CPUS[2]).sharding == SingleDeviceSharding(CPUS[2])

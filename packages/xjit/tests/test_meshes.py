@@ -1,0 +1,174 @@
+"""Meshes, partition specs and shardings as values, against plain index arithmetic."""
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+
+from xjit import devices
+from xjit.jaxlib_gateway import Tiles
+from xjit.meshes import AbstractMesh, AxisType, Mesh
+from xjit.named_shardings import NamedSharding, named_as
+from xjit.partition_specs import P, PartitionSpec
+from xjit.shardings import SingleDeviceSharding, TiledSharding
+
+N = 8
+pytestmark = pytest.mark.skipif(len(devices("cpu")) < N, reason="needs 8 virtual CPU devices")
+CPUS = np.array(devices("cpu")[:N], dtype=object)
+
+
+@pytest.fixture
+def mesh():
+    return Mesh(CPUS.reshape(2, 2, 2), ("x", "y", "z"))
+
+
+def test_a_mesh_tells_its_axes_and_devices():
+    mesh = Mesh(CPUS.reshape(4, 2), ("x", "y"))
+    assert dict(mesh.shape) == {"x": 4, "y": 2} and mesh.size == 8 and not mesh.empty
+    assert mesh.axis_sizes == (4, 2) and mesh.axis_types == (AxisType.Auto,) * 2
+    assert mesh.device_ids.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    assert mesh.local_devices == CPUS.tolist() and not mesh.is_multi_process
+    assert repr(mesh) == "Mesh('x': 4, 'y': 2, axis_types=(Auto, Auto))"
+    with pytest.raises(ValueError, match="read-only"):
+        mesh.devices[0, 0] = None
+
+
+def test_meshes_are_equal_by_devices_names_and_types():
+    one, same = (Mesh(CPUS.reshape(4, 2), ("x", "y")) for _ in range(2))
+    assert one == same and hash(one) == hash(same)
+    assert one != Mesh(CPUS.reshape(4, 2), ("x", "z"))
+    assert one != Mesh(CPUS[::-1].reshape(4, 2), ("x", "y"))
+    assert one != Mesh(CPUS.reshape(2, 4), ("x", "y")) and one != "x"
+    assert one.abstract_mesh == AbstractMesh((4, 2), ("x", "y"))
+    assert pickle.loads(pickle.dumps(one.abstract_mesh)) == one.abstract_mesh
+
+
+def test_a_single_name_may_be_a_string():
+    assert Mesh(CPUS, "data").axis_names == ("data",)
+    assert Mesh(CPUS[0], "data").size == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ((CPUS, ("x", "y")), ValueError, "Mesh: there must be a name for each of 1 axes."),
+        ((CPUS.reshape(4, 2), ("x", "x")), ValueError, "Mesh: each axis must have a name of its"),
+        ((CPUS[[0, 0]], ("x",)), ValueError, "Mesh: a device occurs twice."),
+        ((np.arange(2), ("x",)), TypeError, "Mesh: its elements must be devices."),
+        ((CPUS[:0], ("x",)), ValueError, "Mesh: there must be at least one device."),
+        ((CPUS, ("x",), ("Auto",)), ValueError, "Mesh: axis_types must have an AxisType for each"),
+        ((CPUS, ("x",), AxisType.Explicit), ValueError, "Mesh: axes of type Explicit are not"),
+    ],
+)
+def test_a_wrong_mesh_says_what_is_wrong(arguments, error, text):
+    with pytest.raises(error, match=text):
+        Mesh(*arguments)
+
+
+def test_a_mesh_is_not_pickled_and_says_what_is():
+    with pytest.raises(TypeError, match=r"(?s)a Mesh holds devices.*mesh\.abstract_mesh"):
+        pickle.dumps(Mesh(CPUS, "x"))
+
+
+def test_partition_specs_are_sequences_of_canonical_entries():
+    spec = P("x", None, ("y", "z"), ("w",), ())
+    assert list(spec) == ["x", None, ("y", "z"), "w", None] and len(spec) == 5
+    assert spec == ("x", None, ("y", "z"), "w", None) and spec[2] == ("y", "z")
+    assert P("x") + P("y") == P("x", "y") and (None,) + P("y") == P(None, "y")
+    assert P("x") != P("x", None) and {P("x"): 1}[PartitionSpec("x")] == 1
+    assert repr(P("x", None)) == "PartitionSpec('x', None)"
+    assert pickle.loads(pickle.dumps(P("x", P.UNCONSTRAINED))) == P("x", P.UNCONSTRAINED)
+
+
+def test_an_axis_twice_in_a_spec_is_an_error():
+    with pytest.raises(ValueError, match="PartitionSpec: the axis name 'x' occurs twice"):
+        P("x", ("y", "x"))
+
+
+def expected_indices(mesh, spec, shape):
+    """The place of each device's piece, from the definition: mixed radix over the axes named."""
+    found = {}
+    for where in itertools.product(*map(range, mesh.axis_sizes)):
+        at = dict(zip(mesh.axis_names, where, strict=True))
+        index = []
+        for dim, size in enumerate(shape):
+            part = spec[dim] if dim < len(spec) else None
+            names = () if part is None else part if isinstance(part, tuple) else (part,)
+            k, count = 0, 1
+            for name in names:
+                k, count = k * mesh.shape[name] + at[name], count * mesh.shape[name]
+            index.append(range(size)[k * size // count : (k + 1) * size // count])
+        found[mesh.devices[where]] = index
+    return found
+
+
+SPECS = [
+    P(),
+    P("x"),
+    P(None, "z"),
+    P("y", "x"),
+    P(("z", "x")),
+    P(("x", "y", "z")),
+    P("z", ("y", "x")),
+]
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_each_device_has_the_piece_that_the_spec_says(mesh, spec):
+    shape = (8, 4, 3)
+    sharding = NamedSharding(mesh, spec)
+    found = sharding.devices_indices_map(shape)
+    for device, index in expected_indices(mesh, spec, shape).items():
+        assert [range(n)[s] for n, s in zip(shape, found[device], strict=True)] == index
+    assert sharding.shard_shape(shape) == tuple(map(len, index))
+    assert sharding.is_fully_replicated == (spec == P())
+    assert sharding.is_fully_addressable and sharding.device_set == set(CPUS)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_tiles_are_read_back_as_the_spec(mesh, spec):
+    tiles = NamedSharding(mesh, spec).tiles(3)
+    found = named_as(mesh, mesh.devices_in_order, Tiles(tiles.counts, tiles.devices))
+    assert found == NamedSharding(mesh, spec)
+
+
+def test_tiles_that_no_spec_names_are_kept_as_they_are(mesh):
+    halves = Tiles((2,), np.array([[0, 3, 5, 6], [1, 2, 4, 7]]))
+    found = named_as(mesh, mesh.devices_in_order, halves)
+    assert isinstance(found, TiledSharding) and found.shard_shape((4, 3)) == (2, 3)
+    with pytest.raises(ValueError, match=r"(?s)cannot be cut so.*multiples of \(2,\)"):
+        found.shard_shape((3,))
+
+
+def test_specs_that_cut_alike_are_equivalent(mesh):
+    one, other = NamedSharding(mesh, P("x", None)), NamedSharding(mesh, P("x"))
+    assert one != other and one.is_equivalent_to(other, 2)
+    assert not one.is_equivalent_to(NamedSharding(mesh, P(None, "x")), 2)
+    alone = NamedSharding(Mesh(CPUS[:1], "x"), P("x"))
+    assert alone.is_equivalent_to(SingleDeviceSharding(CPUS[0]), 2)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "text"),
+    [
+        (lambda m: NamedSharding(m, P("w")), ValueError, r"(?s)no axis 'w'.*'x', 'y', 'z'"),
+        (lambda m: NamedSharding(m, "x"), TypeError, r"(?s)its second argument.*P\('x'\)"),
+        (lambda m: NamedSharding(CPUS, P()), TypeError, "its first argument is a mesh"),
+        (lambda m: NamedSharding(m, P("x")).shard_shape(()), ValueError, "more entries than the"),
+        (
+            lambda m: NamedSharding(m, P(("x", "y"))).shard_shape((6, 2)),
+            ValueError,
+            r"(?s)does not divide evenly.*size 6.*'x' and 'y'.*a multiple of 4.*pad it by 2",
+        ),
+        (lambda m: NamedSharding(m, P(), memory_kind="tape"), ValueError, "no memory of kind"),
+        (
+            lambda m: NamedSharding(m.abstract_mesh, P()).device_set,
+            ValueError,
+            "an abstract mesh has no devices",
+        ),
+    ],
+)
+def test_a_wrong_sharding_says_what_is_wrong(mesh, make, error, text):
+    with pytest.raises(error, match=text):
+        make(mesh)
