@@ -130,8 +130,8 @@ def _is_fully_replicated(self: ConcreteArray) -> bool:
 
 
 def _check_kept(x: ConcreteArray) -> None:
-    if type(x._buffer) is DeletedBuffer:
-        raise_deleted(x.aval.str_long(), x._buffer)
+    if type(x.buffer) is DeletedBuffer:
+        raise_deleted(x.aval.str_long(), x.buffer)
 
 
 def _committed(self: ConcreteArray) -> bool:

@@ -114,7 +114,7 @@ over_mesh = functools.lru_cache(maxsize=4096)(OverMesh)
 
 def spread_buffer(x: ConcreteArray, where: gateway.SpreadOver) -> Any:
     """Return the buffer of an array, spread as asked; what is elsewhere comes through the host."""
-    buffer = x._buffer
+    buffer = x.buffer
     if buffer is None:
         return gateway.put_spread(x.to_stored(), where)
     if type(buffer) is DeletedBuffer:
@@ -129,6 +129,6 @@ def spread_buffer(x: ConcreteArray, where: gateway.SpreadOver) -> Any:
 
 def read(x: ConcreteArray) -> Any:
     """Return the elements on the host, which the array does not keep."""
-    if x.host is not None or x._buffer is None:
+    if x.host is not None or x.buffer is None:
         return x.to_stored()
-    return gateway.to_numpy(x._buffer)
+    return gateway.to_numpy(x.buffer)

@@ -108,7 +108,7 @@ def _is_abstract(sharding: Sharding) -> bool:
 
 def _where(x: ConcreteArray) -> Any:
     """Return the sharding object of an array's buffer, or None for one on the host."""
-    buffer = x._buffer
+    buffer = x.buffer
     if buffer is None:
         return None
     if type(buffer) is DeletedBuffer:

@@ -59,7 +59,7 @@ class Shard:
 
 def sharding_of(x: ConcreteArray) -> Sharding:
     """Return how an array lies on devices."""
-    buffer = x._buffer
+    buffer = x.buffer
     if buffer is None:
         return SingleDeviceSharding(default_placement().device)
     where = gateway.placement_of(buffer)
@@ -71,7 +71,7 @@ def sharding_of(x: ConcreteArray) -> Sharding:
 
 def global_shards(x: ConcreteArray) -> list[Shard]:
     """Return the pieces of an array on all devices, those of other processes without data."""
-    buffer = x._buffer
+    buffer = x.buffer
     if buffer is None:
         (buffer,) = buffers_at(default_placement(), [x])
     sharding = sharding_of(x)
@@ -155,7 +155,7 @@ def make_array_from_single_device_arrays(
     by_device: dict[Any, Any] = {}
     for x in arrays:
         assert isinstance(x, ConcreteArray)
-        (buffer,) = buffers_at(default_placement(), [x]) if x._buffer is None else (x._buffer,)
+        (buffer,) = buffers_at(default_placement(), [x]) if x.buffer is None else (x.buffer,)
         device = gateway.device_of(buffer)
         if device in by_device:
             raise ValueError(message(operation, "two arrays are on one device.", got=str(device)))
@@ -263,10 +263,10 @@ def _assembled(
 def with_sharding(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:
     """Return the array, spread as asked, by way of the host where the pieces are other ones."""
     where = gateway.spread_over(sharding)
-    if type(x._buffer) is DeletedBuffer:
-        raise_deleted(x.aval.str_long(), x._buffer)
-    if x._buffer is not None:
-        found = gateway.as_spread(x._buffer, where)
+    if type(x.buffer) is DeletedBuffer:
+        raise_deleted(x.aval.str_long(), x.buffer)
+    if x.buffer is not None:
+        found = gateway.as_spread(x.buffer, where)
         if found is not None:
             return ConcreteArray(x.host, x.aval, found)
     return ConcreteArray(None, x.aval, gateway.put_spread(read(x), where))

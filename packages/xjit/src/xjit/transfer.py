@@ -134,7 +134,7 @@ def _by_exchange(x: ConcreteArray, sharding: Sharding) -> bool:
 
     On a CPU the host's memory is theirs, and a copy there needs no program.
     """
-    where = getattr(x._buffer, "_sharding", None)
+    where = getattr(x.buffer, "_sharding", None)
     if type(where) is not gateway.SpreadOver or set(where.devices) != sharding.device_set:
         return False
     return where.devices[0].platform != "cpu" or not sharding.is_fully_addressable
@@ -184,8 +184,8 @@ def put(x: Array, device: Any, may_alias: bool | None = None) -> Array:
 
 
 def _copied(x: ConcreteArray) -> ConcreteArray:
-    assert x._buffer is not None
-    where = gateway.placement_of(x._buffer)
+    assert x.buffer is not None
+    where = gateway.placement_of(x.buffer)
     if type(where) is gateway.SpreadOver:
         return ConcreteArray(None, x.aval, gateway.put_spread(np.array(read(x)), where))
     host = np.array(x.to_stored())
