@@ -10,6 +10,7 @@ from others is read from its metadata and installed by name. So no name of ours 
 an index, where some of them are other people's.
 """
 
+import logging
 import os
 import shutil
 import sys
@@ -51,6 +52,8 @@ PYTHON_AND_JAXLIB = [
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.sessions = ["lint", "types", "tests"]
+# Without uv nox says so in each session, which is no news: virtualenv serves as well.
+logging.getLogger("nox").addFilter(lambda record: record.getMessage() != "uv binary not found.")
 nox.options.error_on_missing_interpreters = False  # `tests_jaxlib` skips a Python that is not here
 
 

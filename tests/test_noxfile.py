@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
-NOXFILE = Path(__file__).resolve().parents[1] / "noxfile.py"
+from tools.layers import FLOOR_BY_PACKAGE
+
+ROOT = Path(__file__).resolve().parents[1]
+NOXFILE = ROOT / "noxfile.py"
 
 
 def test_an_older_python_gets_a_sentence(monkeypatch):
@@ -18,3 +24,31 @@ def test_an_older_python_gets_a_sentence(monkeypatch):
     said = str(e.value)
     assert said.startswith("xstack needs Python 3.11 or newer, and nox runs here on Python ")
     assert version in said and "\n" not in said
+
+
+@pytest.mark.parametrize("package", FLOOR_BY_PACKAGE)
+def test_the_readme_of_a_package_says_which_folders_to_install(package):
+    """They are the package's and its siblings': nothing of ours is looked up in an index."""
+    readme = (ROOT / "packages" / package / "README.md").read_text()
+    (line,) = re.findall(r"^python3 -m pip install (.*)$", readme, re.MULTILINE)
+    manifest = tomllib.loads((ROOT / "packages" / package / "pyproject.toml").read_text())
+    needed = re.findall(r"xstack-(\w+)", " ".join(manifest["project"]["dependencies"]))
+    folders = [f"./packages/{p}" for p in FLOOR_BY_PACKAGE if p in {*needed, package}]
+    whole = "./packages/*" if len(folders) == len(FLOOR_BY_PACKAGE) else " ".join(folders)
+    assert line == whole
+
+
+def test_a_machine_without_uv_is_not_told_so_in_each_session(tmp_path):
+    pytest.importorskip("nox")
+    code = (
+        "import logging, runpy, sys\n"
+        f"runpy.run_path({str(NOXFILE)!r})\n"
+        "logger = logging.getLogger('nox')\n"
+        "logger.addHandler(logging.StreamHandler(sys.stdout))\n"
+        "logger.warning('uv binary not found.')\n"
+        "logger.warning('something else')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert done.stdout == "something else\n"

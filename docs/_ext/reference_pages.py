@@ -41,7 +41,7 @@ def page_text(page: Page) -> str:
         parts.append(_prose(page.module))
     else:
         parts.append(f"In {{py:mod}}`{page.module}`.")
-    parts.append(table_of_names(page.entries))
+    parts.append(table_of_names(_as_introduced(page) if is_own_page else page.entries))
     if page.modules_below:
         parts.append(_table_of_modules(page))
     elif page.subpages:
@@ -95,6 +95,13 @@ def names_in(text: str) -> set[str]:
     """Return the dotted names that a page describes."""
     directives = r"(?m)^\.\. (?:autoclass|autofunction|py:data|py:module):: (.+(?:\n   [\w.]+$)*)"
     return {name for found in re.findall(directives, text) for name in found.split()}
+
+
+def _as_introduced(page: Page) -> list[Entry]:
+    """Return the entries of a page: first those that the module's docstring names, in its order."""
+    words = re.findall(r"\w+", _prose(page.module))
+    place = {word: i for i, word in reversed([*enumerate(words)])}
+    return sorted(page.entries, key=lambda entry: place.get(entry.name, len(words)))
 
 
 def _link(entry: Entry) -> str:
@@ -200,7 +207,7 @@ def home_of(app: object, module: str, name: str) -> str | None:
         return None
     loaded = index.modules_that_hold(claimed.partition(".")[0], first, owner)
     homes = [m for m in [claimed, *loaded] if name in index.places_of(m)]
-    return homes[0] if homes else None
+    return homes[0] if homes else module
 
 
 def source_of(app: object, module: str) -> tuple[str, dict[str, tuple[str, int, int]]] | None:
