@@ -131,6 +131,11 @@ lax.sort(v); lax.sort_key_val(v, w); lax.top_k(v, 2); lax.associative_scan(np.mu
 lax.scan(lambda c, x: (c * x, np.sin(c)), v[0], w); lax.fori_loop(0, 3, lambda i, c: c * w, v)
 lax.map(lambda r: r @ r, m)
 lax.custom_linear_solve(lambda x: 3 * x, v, lambda g, b: b / 3, symmetric=True)
+lax.approx_max_k(v, 2); lax.approx_min_k(m, 2, 0); lax.ragged_dot(m, m.T[None], np.array([2]))
+lax.ragged_dot_general(m, m, np.array([1, 2]), _ragged)
+lax.conv_general_dilated_patches(m[None], (2,), (1,), 'SAME')
+lax.conv_general_dilated_local(m[None], np.ones((3, 6, 3)), (1,), 'VALID', (2,))
+lax.broadcast_like(v, m); lax.broadcast_to_rank(v, 2); np.minmax(v); np.minmax(m, 0)
 lax.custom_root(lambda x: x - v, w, lambda g, x: v, lambda g, y: y)
 lax.dot(v, w); lax.batch_matmul(m[None], m.T[None]); lax.dot_general(m, m, (((1,), (1,)), ((), ())))
 lax.broadcast(v, (2,)); lax.broadcast_in_dim(v, (2, 4), (1,)); lax.collapse(m, 0, 2)
@@ -213,14 +218,14 @@ np.arange np.bartlett np.blackman np.diag_indices np.diag_indices_from np.empty 
 np.from_dlpack np.frombuffer np.fromfile np.fromfunction np.fromiter np.fromstring np.hamming
 np.hanning np.identity np.indices np.ix_ np.kaiser np.load np.mask_indices np.ones np.ones_like
 np.tri np.tril_indices np.tril_indices_from np.triu_indices np.triu_indices_from np.zeros
-np.zeros_like lax.broadcasted_iota lax.iota""",
+np.zeros_like lax.broadcasted_iota lax.empty lax.iota lax.shape_as_value""",
     "of dtypes, shapes and texts": """
 np.array_repr np.array_str np.broadcast_shapes np.can_cast np.einsum_path np.finfo
 np.get_printoptions np.iinfo np.isdtype np.isscalar np.issubdtype np.iterable np.ndim
 np.printoptions np.promote_types np.result_type np.save np.savez np.set_printoptions np.shape
 np.size lax.broadcast_shapes lax.conv_dimension_numbers lax.conv_general_permutations
 lax.conv_general_shape_tuple lax.conv_shape_tuple lax.conv_transpose_shape_tuple
-lax.padtype_to_pads""",
+lax.dtype lax.padtype_to_pads lax.reduce_window_shape_tuple""",
     "a set, whose size depends on values": """
 np.intersect1d np.setdiff1d np.setxor1d np.union1d np.unique np.unique_all np.unique_counts
 np.unique_inverse np.unique_values""",

@@ -25,6 +25,7 @@ def namespaces(library: Any) -> dict[str, Any]:
         "linalg": library.numpy.linalg, "laxlinalg": library.lax.linalg,
         "fft": library.numpy.fft, "image": library.image, "ops": library.ops,
         "_numbers": library.lax.ScatterDimensionNumbers((), (0,), (0,)),
+        "_ragged": library.lax.RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), (0,), ()),
     }  # fmt: skip
 
 

@@ -43,15 +43,18 @@ NOT_DRAWN = {
         "xnp.array_repr xnp.array_str xnp.can_cast xnp.dtype xnp.einsum_path xnp.isdtype"
         " xnp.issubdtype xnp.promote_types xnp.result_type".split(), _HOST),
     **dict.fromkeys("xnp.fill_diagonal xnp.place xnp.put xnp.put_along_axis".split(), _IN_PLACE),
-    **dict.fromkeys("xnp.empty xnp.empty_like".split(), _UNSET),
+    **dict.fromkeys("xnp.empty xnp.empty_like lax.empty".split(), _UNSET),
     "xnp.image.scale_and_translate": _VECTORS,
+    **dict.fromkeys(
+        "lax.conv_general_dilated_local lax.conv_general_dilated_patches lax.ragged_dot"
+        " lax.ragged_dot_general".split(), _VECTORS),
     **dict.fromkeys(
         "lax.gather lax.scatter lax.scatter_add lax.scatter_max lax.scatter_min lax.scatter_mul"
         " lax.scatter_sub lax.index_take".split(), _NUMBERED),
     **dict.fromkeys(
         "xnp.finfo xnp.iinfo xnp.mask_indices lax.conv_dimension_numbers lax.padtype_to_pads"
         " lax.conv_general_permutations lax.conv_general_shape_tuple lax.conv_shape_tuple"
-        " lax.conv_transpose_shape_tuple".split(), _HOST),
+        " lax.conv_transpose_shape_tuple lax.dtype lax.reduce_window_shape_tuple".split(), _HOST),
 }  # fmt: skip
 
 _MODULES: dict[str, ModuleType] = {

@@ -33,7 +33,7 @@ XNP = {
     "f(x, i[0])": "ldexp",
     "f(x, x.astype('int32') if x.dtype.kind in 'iub' else 3)": "ldexp",
     "f(x, axis=None)": """
-        all amax amin any argmax argmin count_nonzero cumprod cumsum max mean min nanargmax
+        minmax all amax amin any argmax argmin count_nonzero cumprod cumsum max mean min nanargmax
         nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar prod
         ptp std sum var
         median nanmedian sort argsort flip average
@@ -212,7 +212,7 @@ LAX = {
     "f(v)": "sort",
     "f(v, w)": "dot sort_key_val",
     "f((v, w), num_keys=2)": "sort",
-    "f(v, 2)": "top_k",
+    "f(v, 2)": "approx_max_k approx_min_k top_k",
     "f(s, 2)": "top_k",
     "f(s, s)": "dot",
     "f(s[None], s[None])": "batch_matmul",
@@ -267,6 +267,16 @@ LAX = {
     "f(lambda a: ns.mul(a, v), w, lambda g, b: ns.div(b, v), symmetric=True)":
         "custom_linear_solve",
     "f(lambda a: a - v, w, lambda g, x: v, lambda g, y: y)": "custom_root",
+    "f(s, s[None], i[:1] + 2)": "ragged_dot",
+    "f(s, s, i[:2] + 1, ns.RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), (0,), ()))":
+        "ragged_dot_general",
+    "f(s[None, None], (2, 2), (1, 1), 'SAME')": "conv_general_dilated_patches",
+    "f(v[None, None, :4], v[None, :6, None] + ns.full((2, 6, 3), 0, v.dtype), (1,), 'VALID', (2,))":
+        "conv_general_dilated_local",
+    "f(x, 3)": "broadcast_to_rank",
+    "f(v[:1], x)": "broadcast_like",
+    "f((2, 3))": "shape_as_value",
+    "f((2, 3), 'int32').shape": "empty",
     "f((2, 1), (3,))": "broadcast_shapes",
 }  # fmt: skip
 
@@ -274,7 +284,8 @@ LAX = {
 WITHOUT_ROW = {
     "a class or a scalar type": """
         Array AccuracyMode ConvDimensionNumbers DotAlgorithm DotAlgorithmPreset DotDimensionNumbers
-        FftType GatherDimensionNumbers GatherScatterMode Precision RoundingMethod
+        FftType GatherDimensionNumbers GatherScatterMode Precision RaggedDotDimensionNumbers
+        RoundingMethod
         ScatterDimensionNumbers Tolerance bfloat16 bool bool_ cdouble character complex128 complex64
         complex_ complexfloating csingle double dtype finfo flexible float16 float32 float4_e2m1fn
         float64 float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn
@@ -289,5 +300,6 @@ WITHOUT_ROW = {
     "about dtypes and shapes alone": """
         can_cast isdtype issubdtype einsum_path conv_dimension_numbers conv_general_permutations
         conv_general_shape_tuple conv_shape_tuple conv_transpose_shape_tuple padtype_to_pads
+        reduce_window_shape_tuple
     """,
 }

@@ -60,6 +60,23 @@ with namespace(globals()):
         fft as fft,
         fft_p as fft_p,
     )
+    from xnp.lax.patches import (
+        conv_general_dilated_local as conv_general_dilated_local,
+        conv_general_dilated_patches as conv_general_dilated_patches,
+    )
+    from xnp.lax.ragged import (
+        RaggedDotDimensionNumbers as RaggedDotDimensionNumbers,
+        ragged_dot as ragged_dot,
+        ragged_dot_general as ragged_dot_general,
+    )
+    from xnp.lax.shape_queries import (
+        broadcast_like as broadcast_like,
+        broadcast_to_rank as broadcast_to_rank,
+        dtype as dtype,
+        empty as empty,
+        reduce_window_shape_tuple as reduce_window_shape_tuple,
+        shape_as_value as shape_as_value,
+    )
     from xnp.lax.special import (
         bessel_i0e as bessel_i0e,
         bessel_i0e_p as bessel_i0e_p,

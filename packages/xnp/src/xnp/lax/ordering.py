@@ -18,14 +18,15 @@ from xnp.primitives.cummax import cummax_p
 from xnp.primitives.cummin import cummin_p
 from xnp.primitives.cumprod import cumprod_p
 from xnp.primitives.cumsum import cumsum_p
+from xnp.primitives.operations import bind
 from xnp.primitives.sort import sort_p
 from xnp.primitives.top_k import top_k_p
 from xprim import Array, Primitive, as_array, dtypes
 from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = [
-    "argmax", "argmin", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "sort",
-    "sort_key_val", "top_k",
+    "approx_max_k", "approx_min_k", "argmax", "argmin", "cumlogsumexp", "cummax", "cummin",
+    "cumprod", "cumsum", "sort", "sort_key_val", "top_k",
 ]  # fmt: skip
 
 
@@ -103,6 +104,64 @@ def top_k(
     d = dimension_of(axis, x.aval.ndim, "top_k")
     values, places = top_k_p.bind(x, k=operator.index(k), axis=d)
     return values, places
+
+
+def approx_max_k(
+    operand: ArrayLike, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
+    reduction_input_size_override: int = -1, aggregate_to_topk: bool = True,
+) -> tuple[Array, Array]:  # fmt: skip
+    """Return the k greatest elements along a dimension, and their int32 indices.
+
+    An accelerator with an approximate search may miss some; here all are found, so the recall is 1,
+    whatever is asked for.
+
+    Args:
+      operand: an array of floats.
+      k: how many.
+      reduction_dimension: the dimension to search.
+      recall_target: the share of the true ones that must be found, in (0, 1].
+      reduction_input_size_override: how many elements the search shall be tuned for; the exact one
+        needs no tuning.
+      aggregate_to_topk: whether k are returned, as here always, or more candidates.
+
+    Raises:
+      ValueError: no floats, another recall, candidates that are not aggregated.
+
+    Example:
+      >>> import numpy as np
+      >>> np.asarray(approx_max_k(np.float32([1, 3, 2]), 2)[1]).tolist()
+      [1, 2]
+
+    Differentiable in: operand.
+    """
+    x = _searched("approx_max_k", operand, recall_target, aggregate_to_topk)
+    del reduction_input_size_override
+    return top_k(x, k, axis=reduction_dimension)
+
+
+def approx_min_k(
+    operand: ArrayLike, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
+    reduction_input_size_override: int = -1, aggregate_to_topk: bool = True,
+) -> tuple[Array, Array]:  # fmt: skip
+    """Return the k least elements along a dimension and their indices; see `approx_max_k`."""
+    x = _searched("approx_min_k", operand, recall_target, aggregate_to_topk)
+    del reduction_input_size_override
+    values, places = top_k(bind("neg", x), k, axis=reduction_dimension)
+    return bind("neg", values), places
+
+
+def _searched(operation: str, operand: Any, recall: float, aggregated: bool) -> Array:
+    x = as_array(operand, what=operation)
+    if not dtypes.is_floating(x.aval.dtype):
+        raise ValueError(f"{operation}: takes floats.\n  got       {x.aval.str_long()}")
+    if not 0 < recall <= 1:
+        raise ValueError(f"{operation}: recall_target must be above 0 and at most 1, got {recall}.")
+    if not aggregated:
+        raise ValueError(
+            f"{operation}: there are no other candidates than the k that are found."
+            "\n  got       aggregate_to_topk=False\n  expected  aggregate_to_topk=True"
+        )
+    return x
 
 
 def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:

@@ -35,8 +35,8 @@ from xprim.static_sizes import static_int
 from xprim.typing import ArrayLike, Axis, DTypeLike
 
 __all__ = [
-    "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "max", "min", "prod", "ptp",
-    "sum",
+    "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "max", "min", "minmax",
+    "prod", "ptp", "sum",
 ]  # fmt: skip
 
 
@@ -271,6 +271,28 @@ amax, amin = max, min
 
 
 @dispatched(1)
+def minmax(
+    a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False,
+    initial: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None,
+    where: ArrayLike | None = None,
+) -> tuple[Array, Array]:  # fmt: skip
+    """Return the least and the greatest element over axes.
+
+    The arguments are those of `max`; `initial` may be a pair, for the least and for the greatest.
+
+    Example:
+      >>> import xnp
+      >>> [int(v) for v in xnp.minmax(xnp.array([3, 1, 2]))]
+      [1, 3]
+    """
+    no_out("minmax", out)
+    low, high = initial if isinstance(initial, tuple) else (initial, initial)
+    return (
+        _extreme("min", a, axis, keepdims, low, where),
+        _extreme("max", a, axis, keepdims, high, where),
+    )
+
+
 def _ptp(a: Any, axis: Any, keepdims: bool) -> Array:
     return bind("sub", max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
 

@@ -1,0 +1,174 @@
+"""Products of matrices in groups of rows of different sizes: `ragged_dot`, `ragged_dot_general`.
+
+A mixture of experts sends `group_sizes[g]` rows to expert g. The rows lie one group after the other
+in one *ragged* dimension, and each group meets its own matrix. Written for compilers, which want
+fixed shapes: every group is the whole array with the rows of the others set to 0.
+
+Neighbours: `contractions` has the products.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from xnp.lax.contractions import DotDimensionNumbers, PrecisionLike, dot_general
+from xnp.placing import placed
+from xnp.primitives.operations import bind, broadcasted, filled, iota, moved, selected
+from xprim import Array, as_array, dtypes
+
+__all__ = ["RaggedDotDimensionNumbers", "ragged_dot", "ragged_dot_general"]
+
+
+class RaggedDotDimensionNumbers(NamedTuple):
+    """Which dimensions of a ragged product are contracted, mapped, ragged, and number the groups.
+
+    Attributes:
+      dot_dimension_numbers: `((lhs contracting, rhs contracting), (lhs batch, rhs batch))`.
+      lhs_ragged_dimensions: the one dimension of `lhs` that is cut into groups.
+      rhs_group_dimensions: the one dimension of `rhs` that counts groups, when the ragged dimension
+        is neither contracted nor mapped; else none.
+    """
+
+    dot_dimension_numbers: DotDimensionNumbers
+    lhs_ragged_dimensions: Sequence[int]
+    rhs_group_dimensions: Sequence[int]
+
+
+_ROWS = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
+
+
+def ragged_dot(
+    lhs: Any, rhs: Any, group_sizes: Any, precision: PrecisionLike = None,
+    preferred_element_type: Any = None, group_offset: None = None, out_sharding: Any = None,
+) -> Array:  # fmt: skip
+    """Multiply each group of rows by the matrix of the group.
+
+    Args:
+      lhs: an array of shape (m, k), its rows one group after the other.
+      rhs: an array of shape (g, k, n), a matrix for each group.
+      group_sizes: g integers, how many rows each group has; rows beyond their sum give 0.
+      precision: as for `dot_general`.
+      preferred_element_type: the dtype of the result, as for `dot_general`.
+      group_offset: must be None.
+      out_sharding: where the result is placed: None, or a sharding of one device.
+
+    Returns:
+      An array of shape (m, n).
+
+    Example:
+      >>> import numpy as np
+      >>> from xnp import lax
+      >>> rows, matrices = np.float32([[1], [2], [3]]), np.float32([[[10]], [[100]]])
+      >>> np.asarray(lax.ragged_dot(rows, matrices, np.array([1, 2]))).tolist()
+      [[10.0], [200.0], [300.0]]
+
+    Differentiable in: lhs, rhs.
+    """
+    return ragged_dot_general(lhs, rhs, group_sizes, _ROWS, precision, preferred_element_type,
+                              group_offset, out_sharding)  # fmt: skip
+
+
+def ragged_dot_general(
+    lhs: Any, rhs: Any, group_sizes: Any,
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, precision: PrecisionLike = None,
+    preferred_element_type: Any = None, group_offset: None = None, out_sharding: Any = None,
+) -> Array:  # fmt: skip
+    """Contract arrays of which a dimension of `lhs` lies in groups.
+
+    Args:
+      lhs: an array with one ragged dimension. If that is free, each group meets its own part of
+        `rhs`, along the group dimension; if it is contracted, each group gives a result of its own;
+        if it is mapped, this is `dot_general`.
+      rhs: an array.
+      group_sizes: an integer for each group, how many indices of the ragged dimension it has.
+      ragged_dot_dimension_numbers: which dimensions are which.
+      precision: as for `dot_general`.
+      preferred_element_type: as for `dot_general`.
+      group_offset: must be None.
+      out_sharding: where the result is placed: None, or a sharding of one device.
+
+    Returns:
+      The result of `dot_general`; where the ragged dimension is contracted, a stack of such with a
+      leading dimension of groups.
+
+    Raises:
+      ValueError: dimension numbers or sizes that do not go together.
+
+    Differentiable in: lhs, rhs.
+    """
+    what = "ragged_dot_general"
+    x, y = as_array(lhs, what=f"{what}: lhs"), as_array(rhs, what=f"{what}: rhs")
+    sizes = as_array(group_sizes, what=f"{what}: group_sizes")
+    numbers = ragged_dot_dimension_numbers
+    ragged, group_dims = _checked(x, y, sizes, numbers, group_offset)
+    (contracting, other), (batch, other_batch) = [
+        [_dims(d, z.aval.ndim) for d, z in zip(pair, (x, y), strict=True)]
+        for pair in numbers.dot_dimension_numbers
+    ]
+    if ragged in batch:
+        dims = ((contracting, other), (batch, other_batch))
+        return dot_general(x, y, dims, precision, preferred_element_type, out_sharding=out_sharding)
+    groups = _groups(x, sizes, ragged)
+    within = tuple([d + 1 for d in contracting])
+    mapped = tuple([d + 1 for d in batch])
+    if ragged in contracting:
+        dims = ((within, other), (mapped, other_batch))
+        result = dot_general(groups, y, dims, precision, preferred_element_type)
+        # the dimension of groups is the first free one, behind the mapped ones
+        return placed(moved(result, len(batch), 0), out_sharding, what)
+    dims = (((0, *within), (*group_dims, *other)), (mapped, other_batch))
+    return dot_general(groups, y, dims, precision, preferred_element_type,
+                       out_sharding=out_sharding)  # fmt: skip
+
+
+def _groups(x: Any, sizes: Any, ragged: int) -> Any:
+    """Return a stack of the array for each group, with zeros where the others are."""
+    count, shape = sizes.aval.shape[0], x.aval.shape
+    ends = bind("cumsum", bind("convert_element_type", sizes, new_dtype=dtypes.int32,
+                               weak_type=False), axis=0, reverse=False)  # fmt: skip
+    starts = bind("sub", ends, bind("convert_element_type", sizes, new_dtype=dtypes.int32,
+                                    weak_type=False))  # fmt: skip
+    place = iota((count, shape[ragged]), 1)
+    bounds = [broadcasted(b, (count, shape[ragged]), (0,)) for b in (starts, ends)]
+    inside = bind("and", bind("ge", place, bounds[0]), bind("lt", place, bounds[1]))
+    whole = (count, *shape)
+    mask = broadcasted(inside, whole, (0, ragged + 1))
+    stack = broadcasted(x, whole, tuple(range(1, len(whole))))
+    return selected(mask, stack, filled(whole, 0, x.aval.dtype))
+
+
+def _checked(x: Any, y: Any, sizes: Any, numbers: Any, offset: Any) -> tuple[int, tuple[int, ...]]:
+    """Return the ragged dimension of `lhs` and the group dimensions of `rhs`, or raise."""
+    what = "ragged_dot_general"
+    if offset is not None:
+        raise ValueError(f"{what}: group_offset must be None.")
+    ragged = _dims(numbers.lhs_ragged_dimensions, x.aval.ndim)
+    group_dims = _dims(numbers.rhs_group_dimensions, y.aval.ndim)
+    if len(ragged) != 1:
+        raise ValueError(f"{what}: lhs must have one ragged dimension, got {ragged}.")
+    if not dtypes.is_integer(sizes.aval.dtype) or sizes.aval.ndim != 1:
+        raise ValueError(
+            f"{what}: group_sizes must be a vector of integers, got {sizes.aval.str_long()}."
+        )
+    (contracting, _), (batch, _) = numbers.dot_dimension_numbers
+    free = ragged[0] not in (*_dims(contracting, x.aval.ndim), *_dims(batch, x.aval.ndim))
+    if len(group_dims) != int(free):
+        raise ValueError(
+            f"{what}: rhs has a group dimension exactly if the ragged dimension is free."
+            f"\n  got       lhs_ragged_dimensions={ragged}, rhs_group_dimensions={group_dims}"
+        )
+    if free and y.aval.shape[group_dims[0]] != sizes.aval.shape[0]:
+        raise ValueError(
+            f"{what}: rhs must have an index of its group dimension for each group."
+            f"\n  got       rhs: {y.aval.str_long()}, group_sizes: {sizes.aval.str_long()}"
+        )
+    return ragged[0], group_dims
+
+
+def _dims(dims: Sequence[int], ndim: int) -> tuple[int, ...]:
+    found = [operator.index(d) for d in dims]
+    if not all(-ndim <= d < ndim for d in found):
+        raise ValueError(f"ragged_dot_general: there are {ndim} dimensions, got {tuple(found)}.")
+    return tuple([d % ndim for d in found])

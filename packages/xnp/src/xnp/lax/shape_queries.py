@@ -1,0 +1,136 @@
+"""What the shape and the dtype of something are, and arrays of the shape of others.
+
+Neighbours: `shape` has the functions that change shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xnp.lax.windows import padtype_to_pads
+from xnp.numpy.creation import zeros
+from xnp.primitives.conv_dimensions import dilated
+from xnp.primitives.operations import broadcasted, in_dtype, reshaped
+from xprim import Array, as_array, dtypes
+from xprim.static_sizes import static_shape
+
+__all__ = [
+    "broadcast_like", "broadcast_to_rank", "dtype", "empty", "reduce_window_shape_tuple",
+    "shape_as_value",
+]  # fmt: skip
+
+
+def broadcast_like(arr: Any, like_arr: Any) -> Array:
+    """Repeat an array to the shape of another, and bring it to its dtype.
+
+    Example:
+      >>> import numpy as np
+      >>> from xnp import lax
+      >>> np.asarray(lax.broadcast_like(np.float32([1, 2]), np.zeros((2, 2), np.int32))).tolist()
+      [[1, 2], [1, 2]]
+
+    Differentiable in: arr.
+    """
+    x, like = as_array(arr, what="broadcast_like"), as_array(like_arr, what="broadcast_like")
+    shape, own = like.aval.shape, x.aval.shape
+    first = len(shape) - len(own)
+    if first < 0 or any(n not in (1, m) for n, m in zip(own, shape[first:], strict=True)):
+        raise ValueError(
+            "broadcast_like: the array does not broadcast to the shape of the other."
+            f"\n  got       {x.aval.str_long()} to shape {shape}"
+        )
+    spread = broadcasted(x, shape, tuple(range(first, len(shape))))
+    result: Array = in_dtype(spread, like.aval.dtype)
+    return result
+
+
+def broadcast_to_rank(x: Any, rank: int) -> Array:
+    """Put dimensions of size 1 in front of an array, so that it has as many as asked for.
+
+    Example:
+      >>> import numpy as np
+      >>> from xnp import lax
+      >>> lax.broadcast_to_rank(np.ones(3), 3).shape
+      (1, 1, 3)
+
+    Differentiable in: x.
+    """
+    array = as_array(x, what="broadcast_to_rank")
+    missing = rank - array.aval.ndim
+    if missing < 0:
+        raise ValueError(
+            f"broadcast_to_rank: there are more than {rank} dimensions already."
+            f"\n  got       {array.aval.str_long()}"
+        )
+    result: Array = reshaped(array, (*[1] * missing, *array.aval.shape))
+    return result
+
+
+def dtype(x: Any) -> Any:
+    """Return the dtype that an array or a number has here: int32 of a Python int.
+
+    Example:
+      >>> from xnp import lax
+      >>> lax.dtype(3)
+      dtype('int32')
+    """
+    return dtypes.dtype(x)
+
+
+def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Array:
+    """Return an array whose elements may be anything; they are 0.
+
+    Example:
+      >>> from xnp import lax
+      >>> lax.empty((2, 3), "float32").shape
+      (2, 3)
+    """
+    return zeros(shape, dtype, out_sharding=out_sharding)
+
+
+def reduce_window_shape_tuple(
+    operand_shape: Sequence[int], window_dimensions: Sequence[int], window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]], base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> tuple[int, ...]:  # fmt: skip
+    """Return the shape of what `reduce_window` gives.
+
+    Args:
+      operand_shape: of the operand; the other arguments are those of `reduce_window`.
+      window_dimensions: see `operand_shape`.
+      window_strides: see `operand_shape`.
+      padding: see `operand_shape`.
+      base_dilation: see `operand_shape`.
+      window_dilation: see `operand_shape`.
+
+    Example:
+      >>> from xnp import lax
+      >>> lax.reduce_window_shape_tuple((5, 7), (2, 3), (1, 2), "VALID")
+      (4, 3)
+    """
+    ones = (1,) * len(operand_shape)
+    spreads = window_dilation or ones
+    windows = [dilated(n, apart) for n, apart in zip(window_dimensions, spreads, strict=True)]
+    pads = padtype_to_pads(operand_shape, windows, window_strides, padding)
+    rows = zip(operand_shape, windows, window_strides, pads, base_dilation or ones, strict=True)
+    sizes = []
+    for size, window, stride, (low, high), apart in rows:
+        room = dilated(size, apart) + low + high - window
+        sizes.append(room // stride + 1 if room >= 0 else 0)
+    return tuple(sizes)
+
+
+def shape_as_value(shape: Sequence[int]) -> Array:
+    """Return a shape as a vector of int32.
+
+    Example:
+      >>> from xnp import lax
+      >>> lax.shape_as_value((2, 3)).tolist()
+      [2, 3]
+    """
+    sizes = np.array(static_shape(shape, "shape_as_value"), np.int32)
+    result: Array = as_array(sizes)
+    return result
