@@ -133,11 +133,12 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Check the types: strictly in every `src`, and the public signatures in `tests/typing`."""
+    """Check the types: strictly in every `src`; what mypy and pyright say of users' programs."""
     session.install(*group("types"), *third_party(PACKAGES, without=["jaxlib"]))
     session.run("mypy", *(session.posargs or [str(p) for p in sources()]))
     if not session.posargs and any((ROOT / "tests" / "typing").glob("*.py")):
         session.run("mypy", "tests/typing")
+        session.run("python", "tools/user_types.py")
 
 
 @nox.session

@@ -157,6 +157,6 @@ def programs_and_primitives(x: Array) -> None:
 def trees(x: Array) -> None:
     """Leaves are of any type."""
     assert_type(xtree.leaves({"a": x}), list[Any])
-    custom: custom_jvp = custom_jvp(loss)
-    other: custom_vjp = custom_vjp(loss)
-    del custom, other
+    assert_type(custom_jvp(loss)(x, bias=1.0), Array)
+    assert_type(custom_vjp(loss)(x), Array)
+    custom_jvp(loss)(x, scale=1.0)  # type: ignore[call-arg]

@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import xtree
 from xad.arguments import as_arrays
@@ -40,7 +40,21 @@ from xprim.contracts import Builder
 from xprim.descriptions import described
 from xprim.kept_programs import KeptPrograms, Staged
 
+F = TypeVar("F", bound=Callable[..., Any])
 
+
+@overload
+def checkpoint(
+    fun: F, *, prevent_cse: bool = ..., policy: Policy | None = ...,
+    static_argnums: int | Sequence[int] = ..., static_argnames: str | Sequence[str] = ...,
+    concrete: bool = ...,
+) -> F: ...  # fmt: skip
+@overload
+def checkpoint(
+    fun: None = ..., *, prevent_cse: bool = ..., policy: Policy | None = ...,
+    static_argnums: int | Sequence[int] = ..., static_argnames: str | Sequence[str] = ...,
+    concrete: bool = ...,
+) -> Callable[[F], F]: ...  # fmt: skip
 def checkpoint(
     fun: Callable[..., Any] | None = None,
     *,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import xtree
 from xad.arguments import as_arrays
@@ -20,11 +20,14 @@ from xprim.callables import check_function, look_like, looking_like, name_of
 from xprim.descriptions import place_of
 from xprim.function_keys import constant_by_attributes
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 remat_opt_p = custom_vjp_call_p  # what optimize_remat binds in JAX: here the call itself is kept
 
 
 @constant_by_attributes
-class custom_jvp:  # noqa: N801 - used as a decorator
+class custom_jvp(Generic[P, R]):  # noqa: N801 - used as a decorator
     """Give a function a forward derivative rule of its own; reverse mode follows from it.
 
     Args:
@@ -46,7 +49,7 @@ class custom_jvp:  # noqa: N801 - used as a decorator
     """
 
     def __init__(
-        self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = (),
+        self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (),
         nondiff_argnames: str | Iterable[str] = (),
     ) -> None:  # fmt: skip
         check_function(fun, "custom_jvp")
@@ -84,7 +87,8 @@ class custom_jvp:  # noqa: N801 - used as a decorator
                     f"\n  got       {len(jvps)} for {len(primals)} arguments"
                     f"\n  where     {place_of(self.fun)}"
                 )
-            result = self(*primals)
+            call: Callable[..., Any] = self
+            result = call(*primals)
             total = None
             for rule, tangent in zip(jvps, tangents, strict=True):
                 if rule is not None:
@@ -96,7 +100,7 @@ class custom_jvp:  # noqa: N801 - used as a decorator
 
         self.defjvp(jvp)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function; transformations see its rule."""
         if self.jvp is None:
             raise AttributeError(
@@ -113,11 +117,12 @@ class custom_jvp:  # noqa: N801 - used as a decorator
             return call.flat_jvp_result(pair)
 
         outs = custom_jvp_call_p.bind(*call.leaves, call=call.flat, jvp=flat_jvp)
-        return xtree.unflatten(call.out_tree, outs)
+        result: R = xtree.unflatten(call.out_tree, outs)
+        return result
 
 
 @constant_by_attributes
-class custom_vjp:  # noqa: N801 - used as a decorator
+class custom_vjp(Generic[P, R]):  # noqa: N801 - used as a decorator
     """Give a function a reverse derivative rule of its own.
 
     Args:
@@ -137,7 +142,7 @@ class custom_vjp:  # noqa: N801 - used as a decorator
     """
 
     def __init__(
-        self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = (),
+        self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (),
         nondiff_argnames: str | Iterable[str] = (),
     ) -> None:  # fmt: skip
         check_function(fun, "custom_vjp")
@@ -171,7 +176,7 @@ class custom_vjp:  # noqa: N801 - used as a decorator
         """
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function; transformations see its rules."""
         if self.fwd is None or self.bwd is None:
             raise AttributeError(
@@ -208,7 +213,8 @@ class custom_vjp:  # noqa: N801 - used as a decorator
             *call.leaves, call=call.flat, fwd=flat_fwd, bwd=flat_bwd,
             count_outs=lambda: call.out_tree.num_leaves,
         )  # fmt: skip
-        return xtree.unflatten(call.out_tree, outs)
+        result: R = xtree.unflatten(call.out_tree, outs)
+        return result
 
 
 class CustomVJPPrimal:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import xtree
 from xad.arguments import (
@@ -21,17 +21,20 @@ from xprim.callables import check_function, look_like, looking_like
 from xprim.descriptions import place_of
 from xprim.tracebacks import boundary, shorten
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 _NOTHING = xtree.structure(None)
 
 
 def grad(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: ArgNums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """Return a function that computes the gradient of a scalar function.
 
     For `f: R^n -> R` the gradient at `x` is the vector of partial derivatives, computed by reverse
@@ -74,13 +77,13 @@ def grad(
 
 
 def value_and_grad(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     argnums: ArgNums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-) -> Callable[..., Any]:
+) -> Callable[P, tuple[R, Any]]:
     """Return a function that computes both `fun` and its gradient, evaluating `fun` once.
 
     Args and errors are those of `grad`.

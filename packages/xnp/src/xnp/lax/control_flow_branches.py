@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import xtree
 from xnp.lax.control_flow_staging import arrays_of, leaf_names, same_type, staged
@@ -27,6 +27,8 @@ from xprim.typing import ArrayLike
 
 __all__ = ["cond", "platform_dependent", "switch"]
 
+R = TypeVar("R")
+
 
 class _NoOperand:
     def __repr__(self) -> str:
@@ -36,9 +38,24 @@ class _NoOperand:
 _NO_OPERAND = _NoOperand()
 
 
+@overload
+def cond(
+    pred: ArrayLike, true_fun: Callable[..., ArrayLike], false_fun: Callable[..., ArrayLike],
+    *operands: Any, operand: Any = ...,
+) -> Array: ...  # fmt: skip
+@overload
+def cond(
+    pred: ArrayLike, true_fun: Callable[..., R], false_fun: Callable[..., R], *operands: Any,
+    operand: Any = ...,
+) -> R: ...  # fmt: skip
+@overload
+def cond(  # the older form
+    pred: ArrayLike, true_fun: Any, false_fun: Callable[..., Any], *operands: Any,
+    operand: Any = ...,
+) -> Any: ...  # fmt: skip
 @boundary
 def cond(
-    pred: ArrayLike, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any,
+    pred: ArrayLike, true_fun: Any, false_fun: Callable[..., Any], *operands: Any,
     operand: Any = _NO_OPERAND,
 ) -> Any:  # fmt: skip
     """Apply one of two functions, as a boolean says that may be a traced value.
@@ -114,6 +131,15 @@ def _predicate(pred: Any) -> Any:
     return get_primitive("ne").bind(array, scalar_array(0, array.dtype))[0]
 
 
+@overload
+def switch(
+    index: ArrayLike, branches: Sequence[Callable[..., ArrayLike]], *operands: Any,
+    operand: Any = ...,
+) -> Array: ...  # fmt: skip
+@overload
+def switch(
+    index: ArrayLike, branches: Sequence[Callable[..., R]], *operands: Any, operand: Any = ...
+) -> R: ...
 @boundary
 def switch(
     index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: Any,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -26,7 +26,18 @@ from xprim.typing import ArrayLike
 
 __all__ = ["fori_loop", "while_loop"]
 
+Carry = TypeVar("Carry")
 
+
+@overload
+def while_loop(
+    cond_fun: Callable[[Array], ArrayLike], body_fun: Callable[[Array], ArrayLike],
+    init_val: ArrayLike,
+) -> Array: ...  # fmt: skip
+@overload
+def while_loop(
+    cond_fun: Callable[[Carry], ArrayLike], body_fun: Callable[[Carry], Carry], init_val: Carry
+) -> Carry: ...
 @boundary
 def while_loop(
     cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
@@ -111,6 +122,16 @@ def _check_test(test: Staged, cond_fun: Any) -> None:
         )
 
 
+@overload
+def fori_loop(
+    lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[Array, Array], ArrayLike],
+    init_val: ArrayLike, *, unroll: int | bool | None = ...,
+) -> Array: ...  # fmt: skip
+@overload
+def fori_loop(
+    lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[Array, Carry], Carry],
+    init_val: Carry, *, unroll: int | bool | None = ...,
+) -> Carry: ...  # fmt: skip
 @boundary
 def fori_loop(
     lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[Any, Any], Any], init_val: Any, *,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import xtree
 from xnp.lax.control_flow_staging import (
@@ -20,10 +20,25 @@ from xprim.descriptions import described, place_of
 from xprim.kept_programs import Staged
 from xprim.optional_transforms import find
 from xprim.tracebacks import boundary
+from xprim.typing import ArrayLike
 
 __all__ = ["associative_scan", "map", "scan"]
 
+Carry = TypeVar("Carry")
+X = TypeVar("X")
+Y = TypeVar("Y")
 
+
+@overload
+def scan(
+    f: Callable[[Array, X], tuple[ArrayLike, Y]], init: ArrayLike, xs: X | None = ...,
+    length: int | None = ..., reverse: bool = ..., unroll: int | bool = ...,
+) -> tuple[Array, Y]: ...  # fmt: skip
+@overload
+def scan(
+    f: Callable[[Carry, X], tuple[Carry, Y]], init: Carry, xs: X | None = ...,
+    length: int | None = ..., reverse: bool = ..., unroll: int | bool = ...,
+) -> tuple[Carry, Y]: ...  # fmt: skip
 @boundary
 def scan(
     f: Callable[[Any, Any], Any], init: Any, xs: Any = None, length: int | None = None,
@@ -188,7 +203,7 @@ def _stacked(rows: list[Any]) -> Any:
 
 
 @boundary
-def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
+def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
     """Apply a function to each element along the leading axes of arrays, one after the other.
 
     As `vmap(f)(xs)`, but in the memory of one element (or of `batch_size` of them).
@@ -234,13 +249,11 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     if whole < length or not whole:
         rest = [sliced(x, 0, whole, length) for x in leaves]
         pieces.append(batched(xtree.unflatten(tree, rest)))
-    return xtree.map(lambda *parts: concatenated(parts, 0), *pieces)
+    return xtree.map(lambda *parts: concatenated(parts, 0), *pieces)  # type: ignore[no-any-return]
 
 
 @boundary
-def associative_scan(
-    fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
-) -> Any:
+def associative_scan(fn: Callable[[X, X], X], elems: X, reverse: bool = False, axis: int = 0) -> X:
     """Combine each element with all before it, by an associative function, in parallel.
 
     Args:
@@ -287,7 +300,7 @@ def associative_scan(
     results = _prefixes(combine, leaves, axis)
     if reverse:
         results = [_reversed(x, axis) for x in results]
-    return xtree.unflatten(tree, results)
+    return xtree.unflatten(tree, results)  # type: ignore[no-any-return]
 
 
 def _common_axis(xs: list[Array], axis: int) -> int:

@@ -105,14 +105,14 @@ def _pow(self: Any, other: Any, modulo: Any = None) -> Any:
 _forward_power = _forward(ufuncs.power)
 
 
-_BINARY = {
+_BINARY: dict[str, Any] = {
     "add": ufuncs.add, "sub": ufuncs.subtract, "mul": ufuncs.multiply,
     "truediv": ufuncs.true_divide, "floordiv": ufuncs.floor_divide, "mod": ufuncs.remainder,
     "divmod": ufuncs.divmod, "matmul": contraction.matmul, "and": bits.bitwise_and,
     "or": bits.bitwise_or, "xor": bits.bitwise_xor, "lshift": bits.left_shift,
     "rshift": bits.right_shift,
 }  # fmt: skip
-_COMPARISONS = {
+_COMPARISONS: dict[str, Any] = {
     "eq": logic.equal, "ne": logic.not_equal, "lt": logic.less, "le": logic.less_equal,
     "gt": logic.greater, "ge": logic.greater_equal,
 }  # fmt: skip

@@ -24,7 +24,7 @@ from xnp.numpy.promoting import (
     select,
     spread,
 )
-from xnp.numpy.ufuncs import binary_function, unary_function
+from xnp.numpy.ufuncs import Unary, binary_function, unary_function
 from xprim import Array, dtypes
 from xprim.typing import ArrayLike
 
@@ -38,7 +38,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _of(name: str, primitive: str, doc: str) -> Callable[[Any], Array]:
+def _of(name: str, primitive: str, doc: str) -> Unary:
     def written(x: Any) -> Any:
         return bind(primitive, *inexact(name, x))
 

@@ -402,4 +402,4 @@ def put_along_axis(
         positions if d == axis else counting(full, d, dtypes.int32) for d in range(len(full))
     ])  # fmt: skip
     new = spread(array_of(values, "put_along_axis"), full)
-    return arr.at[index].set(new, mode=mode)  # type: ignore[no-any-return]
+    return arr.at[index].set(new, mode=mode)

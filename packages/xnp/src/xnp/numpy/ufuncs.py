@@ -10,7 +10,7 @@ Source of the semantics: NumPy's functions of these names; dtypes as `xprim.prom
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -34,8 +34,23 @@ __all__ = [
     "power", "reciprocal", "remainder", "sign", "square", "subtract", "true_divide",
 ]  # fmt: skip
 
-Unary = Callable[[Any], Array]
-Binary = Callable[[Any, Any], Array]
+
+class Unary(Protocol):
+    """An array function of one operand."""
+
+    def __call__(self, x: ArrayLike, /) -> Array:
+        """Apply the function to each element."""
+        ...
+
+
+class Binary(Protocol):
+    """An array function of two operands, which are broadcast."""
+
+    def __call__(
+        self, x1: ArrayLike, x2: ArrayLike, out: None = None, where: ArrayLike | None = None
+    ) -> Array:
+        """Apply the function to the elements of both."""
+        ...
 
 
 def named(function: Any, name: str, doc: str) -> Any:
@@ -46,9 +61,22 @@ def named(function: Any, name: str, doc: str) -> Any:
     return function
 
 
+_OF_OPERATOR = {
+    "x1": "ArrayLike", "x2": "ArrayLike", "out": "None", "where": "ArrayLike | None",
+    "return": "Array",
+}  # fmt: skip
+
+
+def _name_and_types(written: Any, name: str) -> None:
+    """Give a function its name, which Python says when arguments do not fit, and its types."""
+    written.__name__ = written.__qualname__ = name
+    operands = written.__code__.co_varnames[: written.__code__.co_argcount]
+    written.__annotations__ = {**dict.fromkeys(operands, "ArrayLike"), "return": "Array"}
+
+
 def unary_function(name: str, written: Callable[[Any], Any], doc: str) -> Unary:
     """Return the public function of one operand that `written` says for every trace."""
-    written.__name__ = written.__qualname__ = name  # Python names it when arguments do not fit
+    _name_and_types(written, name)
     return named(dispatched(1)(written), name, doc)  # type: ignore[no-any-return]
 
 
@@ -56,8 +84,9 @@ def binary_function(
     name: str, written: Callable[[Any, Any], Any], doc: str, direct: Any = None
 ) -> Binary:
     """Return the public function of two operands that `written` says for every trace."""
-    written.__name__ = written.__qualname__ = name
+    _name_and_types(written, name)
     function = named(binary_operator(written, direct), name, doc)
+    function.__annotations__ = _OF_OPERATOR
     function.routes = written, direct  # for the operators of concrete arrays
     return function  # type: ignore[no-any-return]
 

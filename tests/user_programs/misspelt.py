@@ -1,0 +1,46 @@
+"""What type checkers refuse in a user's program: every line that ends in `# refused`, and no other.
+
+`tools/user_types.py` runs mypy and pyright over this file; nothing here runs.
+"""
+
+import xstack
+import xstack.numpy as xnp
+from xstack import lax, random
+
+x = xnp.arange(3.0)
+key = random.key(0)
+
+# Misspelt names.
+xnp.snh(x)  # refused
+_ = xstack.shard_mapp  # refused
+_ = xstack.random.norml  # refused
+_ = lax.scann  # refused
+xnp.linalg.eihg(x)  # refused
+_ = xstack.tree.mapp  # refused
+xstack.nn.rleu(x)  # refused
+xstack.nn.initializers.he_norml()  # refused
+x.at[0].sett(1.0)  # refused
+x.summ()  # refused
+
+# Arguments of another kind.
+random.normal("a", 3)  # refused
+random.normal(key, 3.5)  # refused
+random.split("seed")  # refused
+xnp.add("one", 2)  # refused
+xnp.sin([1.0, 2.0])  # refused
+xnp.zeros("three")  # refused
+xnp.sum(x, axis="rows")  # refused
+x + "one"  # refused
+xstack.jit(3)  # refused
+xstack.grad("loss")  # refused
+
+
+def loss(weights: xstack.Array, bias: float = 0.0) -> xstack.Array:
+    return xnp.sum(weights * bias)
+
+
+xstack.grad(loss)(x, scale=2.0)  # refused
+xstack.value_and_grad(loss)(x, bias="a")  # refused
+xstack.checkpoint(loss)(x, scale=2.0)  # refused
+xstack.jit(loss)(x, scale=2.0)  # refused
+xstack.vmap(loss)(x, scale=2.0)  # refused
