@@ -3,4 +3,4 @@
 from xtree.namespaces import namespace
 
 with namespace(globals()):
-    from xstack.scipy import special as special
+    from xstack.scipy import special as special, stats as stats

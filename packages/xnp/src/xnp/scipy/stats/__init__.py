@@ -1,0 +1,27 @@
+"""Distributions and statistics with SciPy's names: `xnp.scipy.stats`.
+
+    norm, t, gamma, ...     distributions on intervals: norm.logpdf(x, loc, scale), ...
+    poisson, binom, ...     distributions on whole numbers
+    multivariate_normal     and others of vectors
+    mode, rankdata, sem     of samples
+    gaussian_kde            an estimate of a density
+
+Outside of its support a density is 0; NaN, scales that are not positive and parameters that are
+not valid give NaN.
+"""
+
+from xnp.scipy.stats.distribution import Distribution, as_modules
+from xtree.namespaces import namespace
+
+with namespace(globals(), at_once=True):
+    from xnp.scipy.stats.continuous import *  # noqa: F403
+    from xnp.scipy.stats.descriptive import (
+        mode as mode,
+        rankdata as rankdata,
+        sem as sem,
+    )
+    from xnp.scipy.stats.discrete import *  # noqa: F403
+    from xnp.scipy.stats.kernel_density import gaussian_kde as gaussian_kde
+    from xnp.scipy.stats.multivariate import *  # noqa: F403
+
+as_modules(__name__, [value for value in globals().values() if isinstance(value, Distribution)])

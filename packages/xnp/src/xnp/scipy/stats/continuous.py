@@ -1,0 +1,200 @@
+"""The distributions on intervals: a row each, with its density and formulas.
+
+Sources: N. Johnson, S. Kotz, N. Balakrishnan, Continuous univariate distributions (1994); the names
+and standard forms are SciPy's. Formulas take points of the support: see `distribution`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import xnp.numpy as xn
+from xnp.scipy import special
+from xnp.scipy.stats.distribution import continuous
+
+__all__ = [
+    "beta", "cauchy", "chi2", "expon", "gamma", "gennorm", "gumbel_l", "gumbel_r", "laplace",
+    "logistic", "norm", "pareto", "t", "truncnorm", "uniform", "vonmises", "wrapcauchy",
+]  # fmt: skip
+
+_INF = math.inf
+_LOG_2PI = math.log(2 * math.pi)
+_REALS = (-_INF, _INF)
+_TAILS = ("cdf", "logcdf", "logpdf", "logsf", "pdf", "sf")
+
+
+def _log_less(x: Any) -> Any:
+    """Return log(1 - e^x) for x <= 0 (M. Maechler, Accurately computing log(1 - exp(-|a|)))."""
+    near = x > -math.log(2)
+    far = xn.log1p(-xn.exp(xn.where(near, -1, x)))
+    return xn.where(near, xn.log(-xn.expm1(xn.where(near, x, -1))), far)
+
+
+def _log_one_plus_square(x: Any) -> Any:
+    """Return log(1 + x^2), also where the square is infinite."""
+    far = abs(x) > 1e8
+    return xn.where(far, 2 * xn.log(abs(xn.where(far, x, 1))), xn.log1p(xn.where(far, 0, x) ** 2))
+
+
+def _cotangent(q: Any) -> Any:
+    """Return tan(pi (q - 1/2)), the quantile of the Cauchy distribution."""
+    upper = q > 0.5
+    p = xn.where(upper, 1 - q, q)
+    centre = (p > 0.25) | (p == 0)
+    tangent = xn.where(centre, xn.tan(math.pi * (xn.where(centre, p, 0.5) - 0.5)),
+                       -1 / xn.tan(math.pi * xn.where(centre, 0.25, p)))  # fmt: skip
+    tangent = xn.where(p == 0, -_INF, tangent)
+    return xn.where(upper, -tangent, tangent)
+
+
+def _log_mass(a: Any, b: Any) -> Any:
+    """Return log(ndtr(b) - ndtr(a)) for a <= b, by the tail in which both are."""
+    upper = a > 0
+    low, high = xn.where(upper, -b, a), xn.where(upper, -a, b)
+    straddles = (a <= 0) & (b > 0)
+    first = special.log_ndtr(xn.where(straddles, -1, high))
+    second = special.log_ndtr(xn.where(straddles, -2, low))
+    apart = first + _log_less(xn.minimum(second - first, 0))
+    across = xn.log1p(-special.ndtr(xn.where(straddles, a, -1)) - special.ndtr(
+        -xn.where(straddles, b, 1)))  # fmt: skip
+    return xn.where(straddles, across, apart)
+
+
+def _log_t(x: Any, df: Any) -> Any:
+    is_normal = df == _INF
+    v = xn.where(is_normal, 1, df)
+    # Gamma((v + 1) / 2) / Gamma(v / 2) as one quotient: their logarithms would cancel
+    scale = xn.log(special.poch(v / 2, 0.5)) - xn.log(v * math.pi) / 2
+    value = scale - (v + 1) / 2 * _log_one_plus_square(x / xn.sqrt(v))
+    return xn.where(is_normal, -(x * x + _LOG_2PI) / 2, value)
+
+
+norm = continuous(
+    "norm", _REALS, "exp(-x^2 / 2) / sqrt(2 pi)", shown=(*_TAILS, "isf", "ppf"),
+    logpdf=lambda x: -(x * x + _LOG_2PI) / 2,
+    cdf=special.ndtr, logcdf=special.log_ndtr,
+    sf=lambda x: special.ndtr(-x), logsf=lambda x: special.log_ndtr(-x),
+    ppf=special.ndtri, isf=lambda q: -special.ndtri(q),
+)  # fmt: skip
+
+uniform = continuous(
+    "uniform", (0, 1), "1 for 0 <= x <= 1", shown=("cdf", "logpdf", "pdf", "ppf"),
+    logpdf=lambda x: 0 * x, cdf=lambda x: x, ppf=lambda q: q,
+)  # fmt: skip
+
+expon = continuous(
+    "expon", (0, _INF), "exp(-x) for x >= 0", shown=(*_TAILS, "ppf"),
+    logpdf=lambda x: -x,
+    cdf=lambda x: -xn.expm1(-x), logcdf=lambda x: _log_less(-x),
+    sf=lambda x: xn.exp(-x), logsf=lambda x: -x,
+    ppf=lambda q: -xn.log1p(-q),
+)  # fmt: skip
+
+laplace = continuous(
+    "laplace", _REALS, "exp(-|x|) / 2", shown=("cdf", "logpdf", "pdf"),
+    logpdf=lambda x: -abs(x) - math.log(2),
+    cdf=lambda x: xn.where(x < 0, xn.exp(-abs(x)) / 2, 1 - xn.exp(-abs(x)) / 2),
+)  # fmt: skip
+
+logistic = continuous(
+    "logistic", _REALS, "exp(-x) / (1 + exp(-x))^2",
+    shown=("cdf", "isf", "logpdf", "pdf", "ppf", "sf"), arguments={"ppf": "x", "isf": "x"},
+    logpdf=lambda x: -abs(x) - 2 * xn.log1p(xn.exp(-abs(x))),
+    cdf=special.expit, sf=lambda x: special.expit(-x),
+    ppf=special.logit, isf=lambda q: -special.logit(q),
+)  # fmt: skip
+
+cauchy = continuous(
+    "cauchy", _REALS, "1 / (pi (1 + x^2))", shown=(*_TAILS, "isf", "ppf"),
+    logpdf=lambda x: -math.log(math.pi) - _log_one_plus_square(x),
+    cdf=lambda x: xn.arctan2(1, -x) / math.pi, sf=lambda x: xn.arctan2(1, x) / math.pi,
+    ppf=_cotangent, isf=lambda q: -_cotangent(q),
+)  # fmt: skip
+
+gumbel_r = continuous(
+    "gumbel_r", _REALS, "exp(-(x + exp(-x)))", shown=(*_TAILS, "ppf"), arguments={"ppf": "p"},
+    logpdf=lambda x: -(x + xn.exp(-x)),
+    cdf=lambda x: xn.exp(-xn.exp(-x)), logcdf=lambda x: -xn.exp(-x),
+    sf=lambda x: -xn.expm1(-xn.exp(-x)), logsf=lambda x: _log_less(-xn.exp(-x)),
+    ppf=lambda q: -xn.log(-xn.log(q)),
+)  # fmt: skip
+
+gumbel_l = continuous(
+    "gumbel_l", _REALS, "exp(x - exp(x))", shown=(*_TAILS, "ppf"), arguments={"ppf": "p"},
+    logpdf=lambda x: x - xn.exp(x),
+    cdf=lambda x: -xn.expm1(-xn.exp(x)), logcdf=lambda x: _log_less(-xn.exp(x)),
+    sf=lambda x: xn.exp(-xn.exp(x)), logsf=lambda x: -xn.exp(x),
+    ppf=lambda q: xn.log(-xn.log1p(-q)),
+)  # fmt: skip
+
+gamma = continuous(
+    "gamma", (0, _INF), "x^(a-1) exp(-x) / Gamma(a) for x >= 0", shapes=("a",), shown=_TAILS,
+    valid=lambda a: a > 0,
+    logpdf=lambda x, a: special.xlogy(a - 1, x) - x - special.gammaln(a),
+    cdf=lambda x, a: special.gammainc(a, x), sf=lambda x, a: special.gammaincc(a, x),
+)  # fmt: skip
+
+chi2 = continuous(
+    "chi2", (0, _INF), "x^(df/2-1) exp(-x/2) / (2^(df/2) Gamma(df/2)) for x >= 0", shapes=("df",),
+    shown=_TAILS, valid=lambda df: df > 0,
+    logpdf=lambda x, df: special.xlogy(df / 2 - 1, x) - x / 2 - special.gammaln(df / 2)
+    - df * (math.log(2) / 2),
+    cdf=lambda x, df: special.gammainc(df / 2, x / 2),
+    sf=lambda x, df: special.gammaincc(df / 2, x / 2),
+)  # fmt: skip
+
+beta = continuous(
+    "beta", (0, 1), "x^(a-1) (1-x)^(b-1) / B(a, b) for 0 <= x <= 1", shapes=("a", "b"),
+    shown=_TAILS, valid=lambda a, b: (a > 0) & (b > 0),
+    logpdf=lambda x, a, b: special.xlogy(a - 1, x) + special.xlog1py(b - 1, -x)
+    - special.betaln(a, b),
+    cdf=lambda x, a, b: special.betainc(a, b, x),
+    sf=lambda x, a, b: special.betainc(b, a, 1 - x),
+)  # fmt: skip
+
+pareto = continuous(
+    "pareto", (1, _INF), "b / x^(b+1) for x >= 1", shapes=("b",), shown=(*_TAILS, "ppf"),
+    valid=lambda b: b > 0,
+    logpdf=lambda x, b: xn.log(b) - (b + 1) * xn.log(x),
+    cdf=lambda x, b: -xn.expm1(-b * xn.log(x)), logcdf=lambda x, b: _log_less(-b * xn.log(x)),
+    sf=lambda x, b: xn.exp(-b * xn.log(x)), logsf=lambda x, b: -b * xn.log(x),
+    ppf=lambda q, b: xn.exp(-xn.log1p(-q) / b),
+)  # fmt: skip
+
+t = continuous(
+    "t", _REALS, "Gamma((df+1)/2) / (sqrt(pi df) Gamma(df/2)) (1 + x^2/df)^(-(df+1)/2)",
+    shapes=("df",), shown=("logpdf", "pdf"), valid=lambda df: df > 0, logpdf=_log_t,
+)  # fmt: skip
+
+truncnorm = continuous(
+    "truncnorm", lambda a, b: (a, b), "that of norm for a <= x <= b, scaled to a total of 1",
+    shapes=("a", "b"), shown=_TAILS, valid=lambda a, b: a < b,
+    logpdf=lambda x, a, b: -(x * x + _LOG_2PI) / 2 - _log_mass(a, b),
+    logcdf=lambda x, a, b: _log_mass(a, x) - _log_mass(a, b),
+    logsf=lambda x, a, b: _log_mass(x, b) - _log_mass(a, b),
+    cdf=lambda x, a, b: xn.exp(_log_mass(a, x) - _log_mass(a, b)),
+    sf=lambda x, a, b: xn.exp(_log_mass(x, b) - _log_mass(a, b)),
+)  # fmt: skip
+
+gennorm = continuous(
+    "gennorm", _REALS, "beta / (2 Gamma(1/beta)) exp(-|x|^beta)", shapes=("beta",),
+    shown=("cdf", "logpdf", "pdf"), located=False, valid=lambda beta: beta > 0,
+    logpdf=lambda x, beta: xn.log(beta / 2) - special.gammaln(1 / beta) - abs(x) ** beta,
+    cdf=lambda x, beta: xn.where(x < 0, 0, 1)
+    - xn.sign(x) * special.gammaincc(1 / beta, abs(x) ** beta) / 2 - xn.where(x == 0, 0.5, 0),
+)  # fmt: skip
+
+vonmises = continuous(
+    "vonmises", _REALS, "exp(kappa cos(x)) / (2 pi I_0(kappa))", shapes=("kappa",),
+    shown=("logpdf", "pdf"), located=False, valid=lambda kappa: kappa >= 0,
+    logpdf=lambda x, kappa: -2 * kappa * xn.sin(x / 2) ** 2
+    - xn.log(2 * math.pi * special.i0e(kappa)),
+)  # fmt: skip
+
+wrapcauchy = continuous(
+    "wrapcauchy", (0, 2 * math.pi), "(1 - c^2) / (2 pi (1 + c^2 - 2 c cos(x))), 0 <= x <= 2 pi",
+    shapes=("c",), shown=("logpdf", "pdf"), located=False, valid=lambda c: (c > 0) & (c < 1),
+    logpdf=lambda x, c: xn.log1p(-c * c) - _LOG_2PI
+    - xn.log((1 - c) ** 2 + 4 * c * xn.sin(x / 2) ** 2),
+)  # fmt: skip

@@ -1,0 +1,86 @@
+"""Distributions compiled, in batches and differentiated, forward and reverse."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import xad
+import xbatch
+import xjit
+import xrandom
+from tests.nets.cells import drawn
+from xnp.scipy import stats
+from xprim import config
+
+# A point inside, and parameters.
+INSIDE = {
+    "beta": (0.3, 2.0, 0.5), "cauchy": (0.7,), "chi2": (1.2, 3.0), "expon": (0.5,),
+    "gamma": (1.5, 2.5), "gennorm": (0.6, 1.5), "gumbel_l": (0.3,), "gumbel_r": (0.3,),
+    "laplace": (-0.4,), "logistic": (0.6,), "norm": (0.4,), "pareto": (1.7, 2.5), "t": (0.8, 3.0),
+    "truncnorm": (0.5, -1.0, 2.0), "uniform": (0.4,), "vonmises": (0.5, 2.0),
+    "wrapcauchy": (0.7, 0.4),
+}  # fmt: skip
+NO_SLOPE = {"beta": (1, 2)}  # betainc has a derivative in its last operand alone
+CELLS = [(name, kind) for name in INSIDE for kind, f in sorted(vars(getattr(stats, name)).items())
+         if callable(f)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "kind"), drawn(CELLS, 8))
+def test_functions_are_differentiated_forward_reverse_and_compiled(name, kind):
+    function, args = getattr(getattr(stats, name), kind), list(INSIDE[name])
+    if kind in ("ppf", "isf"):
+        args[0] = 0.3
+    if len(inspect.signature(function).parameters) > len(args):
+        args += [0.05, 1.1]
+    with config.enable_x64(True):
+        args = [np.float64(a) for a in args]
+        np.testing.assert_allclose(xjit.jit(function)(*args), function(*args), rtol=1e-12)
+        batch = xbatch.vmap(function)(*[np.full(2, a) for a in args])
+        np.testing.assert_allclose(batch, [function(*args)] * 2, rtol=1e-12)
+        skipped = NO_SLOPE.get(name, ()) if kind not in ("logpdf", "pdf") else ()
+        for i in [i for i in range(len(args)) if i not in skipped]:
+
+            def of_one(v, i=i):
+                return function(*args[:i], v, *args[i + 1 :])
+
+            step = 1e-5
+            # a difference of the second order: its error is the step squared
+            expected = float(of_one(args[i] + step) - of_one(args[i] - step)) / (2 * step)
+            forward = xad.jvp(of_one, (args[i],), (np.float64(1),))[1]
+            reverse = xjit.jit(xad.grad(of_one))(args[i])
+            np.testing.assert_allclose([forward, reverse], [expected] * 2, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("function", "x", "slope"),
+    [
+        (stats.expon.logpdf, -1.0, 0.0),  # outside of the support
+        (stats.uniform.cdf, 2.0, 0.0),
+        (lambda p: stats.binom.logpmf(0, 5, p), 0.0, -5.0),
+        (lambda mu: stats.poisson.logpmf(0, mu), 0.0, -1.0),
+        (lambda a: stats.gamma.logpdf(2.0, a), 1.0, np.log(2.0) + np.euler_gamma),
+        (stats.norm.logcdf, -30.0, 30.03321),
+        (stats.norm.logsf, 30.0, -30.03321),
+        (lambda s: stats.norm.logpdf(0.5, 0.0, s), 1.0, -0.75),
+    ],
+)
+def test_slopes_at_edges_are_right(function, x, slope):
+    x = np.float32(x)
+    forward = xad.jvp(function, (x,), (np.float32(1),))[1]
+    np.testing.assert_allclose([forward, xad.grad(function)(x)], [slope] * 2, rtol=1e-5)
+
+
+def test_samples_of_an_estimate_have_its_mean_and_spread():
+    data = np.random.default_rng(0).normal(size=(2, 50)).astype(np.float32)
+    kde = stats.gaussian_kde(data)
+    for key in (xrandom.key(0), xrandom.PRNGKey(0)):
+        sample = kde.resample(key, (20, 100))
+        assert sample.shape == (2, 20, 100)
+        flat = np.asarray(sample).reshape(2, -1)
+        # five standard errors of 2000 samples
+        np.testing.assert_allclose(flat.mean(1), data.mean(1), atol=0.12)
+        expected = np.cov(data) * (1 - 1 / 50) + np.asarray(kde.covariance)
+        np.testing.assert_allclose(np.cov(flat), expected, atol=0.2)
+    compiled = xjit.jit(lambda k: k.logpdf(data))(kde)
+    np.testing.assert_allclose(compiled, kde.logpdf(data), rtol=1e-5)
