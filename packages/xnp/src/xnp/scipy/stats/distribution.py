@@ -145,8 +145,8 @@ def _continuous_value(row: _Row, kind: str) -> Formula:
 
     def value(x: Any, *rest: Any) -> Array:
         x, *parameters = inexact(f"{row.name}.{kind}", x, *rest)
-        standard: list[Any] = [] if row.located else [0, 1]
-        *shapes, loc, scale = [*parameters, *standard]
+        located: list[Any] = [*parameters, *([] if row.located else [0, 1])]
+        shapes, (loc, scale) = located[:-2], located[-2:]
         y = (x - loc) / scale if row.located else x
         first, last = row.bounds(*shapes)
         inside = (y >= first) & (y <= last) & (abs(y) < math.inf)
