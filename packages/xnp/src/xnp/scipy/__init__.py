@@ -11,4 +11,4 @@ differential equations) is in `xad`; `xstack.scipy` shows both.
 from xtree.namespaces import namespace
 
 with namespace(globals()):
-    from xnp.scipy import special as special, stats as stats
+    from xnp.scipy import linalg as linalg, special as special, stats as stats

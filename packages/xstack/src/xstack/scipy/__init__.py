@@ -3,4 +3,4 @@
 from xtree.namespaces import namespace
 
 with namespace(globals()):
-    from xstack.scipy import special as special, stats as stats
+    from xstack.scipy import linalg as linalg, special as special, stats as stats

@@ -1,0 +1,302 @@
+"""Matrices with a name, and those that vectors make.
+
+Source: G. Golub and C. Van Loan, Matrix computations (2013); N. Higham, The test matrix toolbox
+(1995); forms and names are SciPy's.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import xnp.numpy as xn
+from xnp.linalg.operands import promoted
+from xnp.numpy.promoting import array_of, inexact
+from xprim import Array, dtypes
+from xprim.static_sizes import static_int
+
+__all__ = [
+    "block_diag", "circulant", "companion", "convolution_matrix", "dft", "fiedler",
+    "fiedler_companion", "hadamard", "hankel", "helmert", "hilbert", "invhilbert", "invpascal",
+    "leslie", "pascal", "toeplitz",
+]  # fmt: skip
+
+
+def _size(n: Any, operation: str, least: int = 0) -> int:
+    size = static_int(n, operation, "n")
+    if size < least:
+        raise ValueError(
+            f"{operation}: the size is too small.\n  got       {n}\n  expected  {least} or more"
+        )
+    return size
+
+
+def _vector(operation: str, x: Any, least: int = 1) -> Array:
+    vector = array_of(x, operation)
+    if vector.ndim != 1 or vector.size < least:
+        raise ValueError(
+            f"{operation}: takes a vector of {least} elements or more."
+            f"\n  got       {vector.aval.str_long()}"
+        )
+    return vector
+
+
+def _default(values: Any) -> Array:
+    return xn.asarray(values, dtypes.canonicalize_dtype(float))
+
+
+def block_diag(*arrs: Any) -> Array:
+    """Return a matrix with matrices on its diagonal, and zeros elsewhere.
+
+    Args:
+      *arrs: matrices, vectors (a row each) or numbers; without any an empty matrix of shape (1, 0).
+    """
+    if not arrs:
+        return xn.zeros((1, 0))
+    blocks = [xn.atleast_2d(x) for x in promoted("block_diag", *arrs)]
+    wrong = [x for x in blocks if x.ndim != 2]
+    if wrong:
+        raise ValueError(
+            f"block_diag: takes matrices, vectors and numbers."
+            f"\n  got       {wrong[0].aval.str_long()}"
+        )
+    width, place, rows = sum(x.shape[1] for x in blocks), 0, []
+    for x in blocks:
+        rows.append(xn.pad(x, ((0, 0), (place, width - place - x.shape[1]))))
+        place += x.shape[1]
+    return xn.concatenate(rows)
+
+
+def _read(vector: Array, places: Any) -> Array:
+    result: Array = vector[places]
+    return result
+
+
+def toeplitz(c: Any, r: Any = None) -> Array:
+    """Return the matrix of constant diagonals with a first column and row.
+
+    Args:
+      c: the first column, raveled, or a batch of them of shape (..., m).
+      r: the first row, whose first element is not read; None for the conjugate of c.
+
+    Returns:
+      An array of shape (..., m, n).
+    """
+    c = xn.atleast_1d(array_of(c, "toeplitz"))
+    r = xn.conj(c) if r is None else xn.atleast_1d(array_of(r, "toeplitz"))
+    c, r = promoted("toeplitz", c, r)
+    m, n = c.shape[-1], r.shape[-1]
+    batch = xn.broadcast_shapes(c.shape[:-1], r.shape[:-1])
+    c, r = xn.broadcast_to(c, (*batch, m)), xn.broadcast_to(r, (*batch, n))
+    values = xn.concatenate([c[..., ::-1], r[..., 1:]], -1)
+    result: Array = values[..., np.arange(n) - np.arange(m)[:, None] + m - 1]
+    return result
+
+
+def circulant(c: Any) -> Array:
+    """Return matrices (..., n, n) whose first columns are c, each further one turned by one."""
+    c = xn.atleast_1d(array_of(c, "circulant"))
+    n = c.shape[-1]
+    result: Array = c[..., (np.arange(n)[:, None] - np.arange(n)) % max(n, 1)]
+    return result
+
+
+def hankel(c: Any, r: Any = None) -> Array:
+    """Return the matrix of constant antidiagonals with a first column and last row.
+
+    Args:
+      c: the first column, a vector.
+      r: the last row, whose first element is not read; None for zeros.
+    """
+    c = array_of(c, "hankel").reshape((-1,))
+    r = xn.zeros_like(c) if r is None else array_of(r, "hankel").reshape((-1,))
+    c, r = promoted("hankel", c, r)
+    values = xn.concatenate([c, r[1:]])
+    return _read(values, np.arange(c.size)[:, None] + np.arange(r.size))
+
+
+def companion(a: Any) -> Array:
+    """Return the matrix whose characteristic polynomial has the coefficients a / a[0].
+
+    Args:
+      a: coefficients of descending powers, two or more, or a batch of shape (..., n).
+
+    Returns:
+      An array of shape (..., n - 1, n - 1).
+    """
+    (x,) = inexact("companion", a)
+    if not x.ndim or x.shape[-1] < 2:
+        raise ValueError(
+            f"companion: takes two coefficients or more.\n  got       {x.aval.str_long()}"
+        )
+    n = x.shape[-1] - 1
+    first = (-x[..., 1:] / x[..., :1])[..., None, :]
+    below = xn.broadcast_to(xn.eye(n - 1, n, dtype=x.dtype), (*x.shape[:-1], n - 1, n))
+    return xn.concatenate([first, below], -2)
+
+
+def fiedler(a: Any) -> Array:
+    """Return the symmetric matrices |a_i - a_j|, of shape (..., n, n)."""
+    x = xn.atleast_1d(array_of(a, "fiedler"))
+    return xn.abs(x[..., :, None] - x[..., None, :])
+
+
+def fiedler_companion(a: Any) -> Array:
+    """Return the pentadiagonal matrix whose characteristic polynomial is that of `companion`.
+
+    Source: M. Fiedler, A note on companion matrices (2003).
+    """
+    (x,) = inexact("fiedler_companion", _vector("fiedler_companion", a))
+    if x.size < 3:
+        return xn.zeros((0, 0), x.dtype) if x.size == 1 else (-x[1:] / x[0])[:, None]
+    x = x / x[0]
+    n = x.size - 1
+    place, ones = np.zeros((n, n), int), np.zeros((n, n))
+    place[0, 0], ones[1, 0] = 1, 1
+    for k in range(2, n + 1):  # the pairs of each power stand above and below the diagonal in turn
+        row, column = (k - 1, k - 2) if k % 2 else (k - 2, k - 1)
+        place[row, column] = k
+    for k in range(2, n):
+        row, column = (k, k - 2) if k % 2 else (k - 2, k)
+        ones[row, column] = 1
+    values = xn.where(place > 0, -x[place], 0)
+    result: Array = values + xn.asarray(ones, x.dtype)
+    return result
+
+
+def leslie(f: Any, s: Any) -> Array:
+    """Return the matrices of a population by age, with the first row f and s below the diagonal.
+
+    Args:
+      f: fecundities, of shape (..., n).
+      s: survivals from each age to the next, of shape (..., n - 1).
+    """
+    f, s = promoted("leslie", f, s)
+    if not f.ndim or not s.ndim or f.shape[-1] != s.shape[-1] + 1 or f.shape[-1] < 2:
+        raise ValueError(
+            "leslie: the vectors do not fit."
+            f"\n  got       f: {f.aval.str_long()}, s: {s.aval.str_long()}"
+            "\n  expected  shapes (..., n) and (..., n - 1), n of 2 or more"
+        )
+    n = f.shape[-1]
+    batch = xn.broadcast_shapes(f.shape[:-1], s.shape[:-1])
+    first = xn.broadcast_to(f[..., None, :], (*batch, 1, n))
+    diagonal = xn.eye(n - 1, n, dtype=s.dtype) * s[..., :, None]
+    return xn.concatenate([first, xn.broadcast_to(diagonal, (*batch, n - 1, n))], -2)
+
+
+def convolution_matrix(a: Any, n: int, mode: str = "full") -> Array:
+    """Return the matrix A with A @ v = convolve(a, v, mode) for vectors v of n elements.
+
+    Args:
+      a: a vector, or a batch of shape (..., m).
+      n: the number of columns, 1 or more.
+      mode: "full", "same" or "valid", as of `convolve`.
+    """
+    size = _size(n, "convolution_matrix", 1)
+    x = xn.atleast_1d(array_of(a, "convolution_matrix"))
+    m = x.shape[-1]
+    if mode not in ("full", "same", "valid") or not m:
+        raise ValueError(
+            f"convolution_matrix: there is no such mode, or no element.\n  got       {mode!r}, "
+            f"{x.aval.str_long()}\n  expected  'full', 'same' or 'valid'"
+        )
+    start, stop = 0, m + size - 1
+    if mode == "same":
+        start = (min(m, size) - 1) // 2
+        stop = start + max(m, size)
+    elif mode == "valid":
+        start, stop = min(m, size) - 1, max(m, size)
+    place = np.arange(start, stop)[:, None] - np.arange(size)
+    inside = (place >= 0) & (place < m)
+    result: Array = xn.where(inside, x[..., np.where(inside, place, 0)], 0)
+    return result
+
+
+def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Array:
+    """Return the matrix of the discrete Fourier transform, exp(-2 pi i j k / n).
+
+    Args:
+      n: its size.
+      scale: None, "sqrtn" to divide by the root of n, "n" to divide by n.
+      dtype: a complex dtype; None for the default one.
+    """
+    size = _size(n, "dft")
+    if scale not in (None, "sqrtn", "n"):
+        raise ValueError(
+            f"dft: there is no such scale.\n  got       {scale!r}\n  expected  None, 'sqrtn', 'n'"
+        )
+    index = np.outer(np.arange(size), np.arange(size)) % max(size, 1)  # so that angles are small
+    values = np.exp(-2j * np.pi * index / max(size, 1))
+    values = values / {None: 1, "sqrtn": math.sqrt(max(size, 1)), "n": max(size, 1)}[scale]
+    return xn.asarray(values, dtypes.canonicalize_dtype(complex) if dtype is None else dtype)
+
+
+def hadamard(n: int, dtype: Any = int) -> Array:
+    """Return Hadamard's matrix of 1 and -1, by Sylvester's construction; n is a power of two."""
+    size = _size(n, "hadamard", 1)
+    if size & (size - 1):
+        raise ValueError(f"hadamard: the size must be a power of two.\n  got       {n}")
+    index = np.arange(size)
+    ones = index[:, None] & index
+    parity = np.zeros_like(ones)
+    while ones.any():
+        parity, ones = parity ^ (ones & 1), ones >> 1
+    return xn.asarray(1 - 2 * parity, dtypes.requested_dtype(dtype, "hadamard"))
+
+
+def helmert(n: int, full: bool = False) -> Array:
+    """Return Helmert's matrix, of orthonormal rows without the first one, or with it (`full`)."""
+    size = _size(n, "helmert", 1)
+    k = np.arange(size)[:, None].astype(float)
+    values = np.tril(np.ones((size, size)), -1) - np.diag(np.arange(size))
+    values = values / np.sqrt(np.where(k > 0, k * (k + 1), 1))
+    values[0] = 1 / math.sqrt(size)
+    return _default(values if full else values[1:])
+
+
+def hilbert(n: int) -> Array:
+    """Return Hilbert's matrix 1 / (i + j + 1)."""
+    index = np.arange(_size(n, "hilbert"))
+    return _default(1.0 / (index[:, None] + index + 1))
+
+
+def invhilbert(n: int) -> Array:
+    """Return the inverse of Hilbert's matrix, whose elements are whole numbers, as floats."""
+    size = _size(n, "invhilbert")
+    values = [[(-1) ** (i + j) * (i + j + 1) * math.comb(size + i, size - j - 1)
+               * math.comb(size + j, size - i - 1) * math.comb(i + j, i) ** 2
+               for j in range(size)] for i in range(size)]  # fmt: skip
+    return _default(np.array(values, float).reshape(size, size))
+
+
+def _binomials(size: int, kind: str | None, operation: str) -> Any:
+    if kind not in (None, "symmetric", "lower", "upper"):
+        raise ValueError(
+            f"{operation}: there is no such kind.\n  got       {kind!r}"
+            "\n  expected  'symmetric', 'lower' or 'upper'"
+        )
+    lower = np.array([[float(math.comb(i, j)) for j in range(size)] for i in range(size)])
+    return lower.reshape(size, size)
+
+
+def pascal(n: int, kind: str | None = None) -> Array:
+    """Return Pascal's matrix of binomials.
+
+    Args:
+      n: its size.
+      kind: "symmetric" (also None), of elements (i + j over i), or its factor "lower" or "upper".
+    """
+    lower = _binomials(_size(n, "pascal"), kind, "pascal")
+    return _default(lower if kind == "lower" else lower.T if kind == "upper" else lower @ lower.T)
+
+
+def invpascal(n: int, kind: str | None = None) -> Array:
+    """Return the inverse of Pascal's matrix; arguments as of `pascal`."""
+    size = _size(n, "invpascal")
+    lower = _binomials(size, kind, "invpascal")
+    index = np.arange(size)
+    lower = lower * (1 - 2 * ((index[:, None] + index) % 2))
+    return _default(lower if kind == "lower" else lower.T if kind == "upper" else lower.T @ lower)

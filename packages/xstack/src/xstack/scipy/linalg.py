@@ -1,0 +1,6 @@
+"""Linear algebra under SciPy's names."""
+
+from xtree.namespaces import namespace
+
+with namespace(globals()):
+    from xnp.scipy.linalg import *  # noqa: F403 - the whole public namespace
