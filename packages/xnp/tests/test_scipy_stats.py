@@ -1,6 +1,7 @@
 """Distributions and statistics, compared with SciPy's."""
 
 import inspect
+import pickle
 
 import numpy as np
 import pytest
@@ -101,6 +102,9 @@ def test_a_distribution_is_found_as_a_module():
     from xnp.scipy.stats.poisson import logpmf
 
     assert norm is stats.norm and logpmf is stats.poisson.logpmf
+    again = pickle.loads(pickle.dumps((stats.norm, stats.norm.logpdf, stats.dirichlet.pdf)))
+    assert again == (stats.norm, stats.norm.logpdf, stats.dirichlet.pdf)
+    assert repr(norm) == "<distribution xnp.scipy.stats.norm>"
 
 
 def test_locations_that_are_not_given_leave_few_operations():

@@ -96,5 +96,5 @@ def _entropy(mu: Any, loc: Any) -> Array:
 
 poisson.entropy = with_signature(("mu", "loc"), {"loc": 0}, _entropy)  # type: ignore[attr-defined]
 poisson.entropy.__name__, poisson.entropy.__qualname__ = "entropy", "poisson.entropy"
-poisson.entropy.__module__ = __name__
+poisson.entropy.__module__ = poisson.logpmf.__module__
 poisson.entropy.__doc__ = "Return the entropy of the poisson distribution, in nats, for mu >= 0."

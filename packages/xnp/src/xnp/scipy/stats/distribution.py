@@ -14,6 +14,7 @@ Neighbours: `continuous` and `discrete` have the rows.
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import math
 import sys
@@ -30,6 +31,7 @@ from xprim import Array
 __all__ = ["Distribution", "as_modules", "continuous", "discrete"]
 
 Formula = Callable[..., Any]
+_HOME = "xnp.scipy.stats"
 
 # kind -> what it is, and its values below and above the support
 _VALUES = {
@@ -49,10 +51,21 @@ _QUANTILES = {
 
 
 class Distribution(ModuleType):
-    """The functions of a distribution, as attributes; importable like a module."""
+    """The functions of a distribution, as attributes; importable like a module.
+
+    Args:
+      name: the distribution's.
+      doc: its docstring.
+    """
+
+    def __init__(self, name: str, doc: str) -> None:
+        super().__init__(f"{_HOME}.{name}", doc)
 
     def __repr__(self) -> str:
         return f"<distribution {self.__name__}>"
+
+    def __reduce__(self) -> Any:
+        return importlib.import_module, (self.__name__,)
 
 
 @dataclass(frozen=True)
@@ -233,7 +246,7 @@ def _add_function(
     names = [row.arguments.get(kind, usual), *row.shapes, *tail]
     function = with_signature(names, tail, maker(row, kind))
     function.__name__, function.__qualname__ = kind, f"{row.name}.{kind}"
-    function.__module__ = __name__
+    function.__module__ = _HOME
     what = _QUANTILES[kind] if kind in _QUANTILES else _VALUES[kind][0]
     function.__doc__ = (
         f"Return the {what} of the {row.name} distribution, {source}.\n\n"
@@ -272,4 +285,5 @@ def with_signature(names: Sequence[str], defaults: dict[str, int], formula: Form
 def as_modules(parent: str, distributions: Iterable[Distribution]) -> None:
     """Let `import parent.norm` find the distribution `norm` of a module."""
     for distribution in distributions:
-        sys.modules.setdefault(f"{parent}.{distribution.__name__}", distribution)
+        name = distribution.__name__.rpartition(".")[2]
+        sys.modules.setdefault(f"{parent}.{name}", distribution)

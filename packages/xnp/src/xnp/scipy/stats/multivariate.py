@@ -160,6 +160,7 @@ def _made(name: str, **functions: Any) -> Distribution:
     made = Distribution(name, f"The {name} distribution, of vectors.")
     for kind, function in functions.items():
         function.__name__, function.__qualname__ = kind, f"{name}.{kind}"
+        function.__module__ = "xnp.scipy.stats"
         setattr(made, kind, function)
     return made
 
