@@ -31,6 +31,8 @@ def _isolate_environment() -> Path | None:
     os.environ["XSTACK_PLATFORMS"] = "cpu"
     os.environ["XSTACK_NUM_CPU_DEVICES"] = VIRTUAL_CPU_DEVICES
     os.environ["XDG_CACHE_HOME"] = str(folder)
+    # Tests count what is compiled; those of the cache switch it on.
+    os.environ["XSTACK_ENABLE_COMPILATION_CACHE"] = "0"
     os.environ.update(OUTSIDE_VARIABLES)
     return folder
 

@@ -156,4 +156,5 @@ def _environment() -> dict[str, str]:
     """Return the environment of a worker: on the CPU, without disk caches that one side lacks."""
     # with bytecode cached: packages from an index have it, a checkout gets it on the first run
     inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    return inherited | {"JAX_PLATFORMS": "cpu", "XSTACK_PLATFORMS": "cpu"}
+    off = {"XSTACK_ENABLE_COMPILATION_CACHE": "0", "JAX_ENABLE_COMPILATION_CACHE": "false"}
+    return inherited | {"JAX_PLATFORMS": "cpu", "XSTACK_PLATFORMS": "cpu"} | off

@@ -5,8 +5,10 @@ Each measurement starts new Python processes; the namespace object is only asked
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
 import time
 from typing import Any
 
@@ -44,20 +46,40 @@ def workloads(ns: Any) -> dict[str, Any]:
     measures: dict[str, Any] = {
         name: _seconds(code.format(name=ns.name)) for name, code in programs.items()
     }
+    if ns.name != "numpy":
+        warm = _seconds(TRAIN.format(name=ns.name), warm=True)
+        measures["warm start, 100 training steps"] = warm
     measures["import: peak memory (MiB)"] = _peak_memory(programs["import"].format(name=ns.name))
     return measures
 
 
-def _seconds(code: str) -> Any:
+def _seconds(code: str, *, warm: bool = False) -> Any:
+    """Return what measures a process; `warm` gives it programs that one before it compiled."""
+
     def measure() -> float:
-        times = []
-        for _ in range(2):
-            start = time.perf_counter()
-            subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
-            times.append(time.perf_counter() - start)
+        with tempfile.TemporaryDirectory() as folder:
+            environment = os.environ | _caches_in(folder) if warm else None
+            times = []
+            for _ in range(3 if warm else 2):
+                start = time.perf_counter()
+                subprocess.run(
+                    [sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL,
+                    env=environment,
+                )  # fmt: skip
+                times.append(time.perf_counter() - start)
         return min(times)
 
     return measure
+
+
+def _caches_in(folder: str) -> dict[str, str]:
+    """Return settings of both libraries for a cache of all compiled programs in a folder."""
+    return {
+        "XSTACK_ENABLE_COMPILATION_CACHE": "1", "XSTACK_COMPILATION_CACHE_DIR": folder,
+        "JAX_ENABLE_COMPILATION_CACHE": "true", "JAX_COMPILATION_CACHE_DIR": folder,
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }  # fmt: skip
 
 
 def _peak_memory(code: str) -> Any:

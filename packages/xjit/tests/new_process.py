@@ -13,7 +13,8 @@ def run_in_new_process(program, **environment):
     }
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)],
-        env=variables | environment, capture_output=True, text=True, timeout=120, check=False,
+        env=variables | {"XSTACK_ENABLE_COMPILATION_CACHE": "0"} | environment,
+        capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stderr == ""

@@ -167,7 +167,10 @@ def test_equal_trace_contexts_are_one_object_and_hash_by_identity():
 
 
 def test_each_option_in_the_cache_key_changes_the_context_and_no_other_does():
-    other = {"default_device": "cpu"}
+    other = {
+        "default_device": "cpu", "compilation_cache_dir": "/c", "compilation_cache_max_size": 1,
+        "persistent_cache_min_compile_time_secs": 1, "persistent_cache_min_entry_size_bytes": 1,
+    }  # fmt: skip
     outside = config.trace_context()
     for name, option in config.options().items():
         value = other.get(name)

@@ -2,8 +2,10 @@
 
 What: `executable_for`, and `statistics`, which count programs and seconds.
 Idea: executables are found again by a digest of the text without the module's name, the device and
-the options, so equal programs of different functions are compiled once. The cache is bounded.
-Neighbours: `lowering` makes the texts, `jaxlib_gateway` compiles, `program` runs.
+the options, so equal programs of different functions are compiled once. The cache is bounded. What
+is not there is looked for on disk by the same digest, where earlier processes left it.
+Neighbours: `lowering` makes the texts, `jaxlib_gateway` compiles, `cache_disk` keeps for later
+processes, `program` runs.
 """
 
 from __future__ import annotations
@@ -13,13 +15,16 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from xjit import jaxlib_gateway as gateway
+from xjit.cache_disk import DiskCache, disk_cache, facts_of, key_of
+from xjit.cache_files import Entry, compressed
 from xjit.cache_memory import Bounded
 from xjit.lowering import LoweredProgram
 from xjit.mappings import room
 from xjit.placement import Placement
-from xprim import config, dtypes, shaped_array
+from xprim import cache_options, config, dtypes, shaped_array
 
 logger = logging.getLogger("xjit")
 
@@ -35,12 +40,14 @@ class Statistics:
     Attributes:
       compiled: programs given to XLA.
       found: programs whose executable was there already, for another function or placement.
+      loaded: programs whose executable was on disk, from an earlier process.
       seconds: time spent in XLA.
       text_bytes: length of the texts of the programs given to XLA.
     """
 
     compiled: int = 0
     found: int = 0
+    loaded: int = 0
     seconds: float = 0.0
     text_bytes: int = 0
 
@@ -67,15 +74,77 @@ def executable_for(
     if lowered.callbacks:  # the text names them by number only
         return _compiled(lowered, placement, options)
     settings = tuple(sorted((options or {}).items()))
-    key = (hashlib.sha256(lowered.body.encode()).digest(), placement.devices,
-           placement.num_partitions, placement.is_split, settings)  # fmt: skip
+    digest = hashlib.sha256(lowered.body.encode()).digest()
+    key = (digest, placement.devices, placement.num_partitions, placement.is_split, settings)
     found = _executables.get(key)
     if found is not None:
         statistics.found += 1
         return found
-    found = _compiled(lowered, placement, options)
+    disk = disk_cache()
+    if disk is None or not gateway.are_local(placement.devices):
+        found = _compiled(lowered, placement, options)
+    else:
+        found = _loaded_or_compiled(disk, digest, lowered, placement, options or {})
     _executables.put(key, found)
     return found
+
+
+def _loaded_or_compiled(
+    disk: DiskCache, digest: bytes, lowered: LoweredProgram, placement: Placement, options: Options
+) -> gateway.Executable:
+    settings = _settings(lowered, placement, options)
+    facts = facts_of(placement.devices, settings)
+    key = key_of(digest, facts)
+
+    def use(code: bytes) -> gateway.Executable:
+        _prepare(lowered.body)
+        return gateway.deserialize_program(code, placement.devices, **settings)
+
+    start = time.perf_counter()
+    found = disk.load(key, use)
+    if found is not None:
+        statistics.loaded += 1
+        _log("loaded", lowered, time.perf_counter() - start)
+        return found
+    start = time.perf_counter()
+    found = _compiled(lowered, placement, options)
+    seconds = time.perf_counter() - start
+    if seconds >= cache_options.persistent_cache_min_compile_time_secs.value:
+        disk.store(key, lambda: _entry(found, lowered, facts, seconds), use)
+    return found
+
+
+def _entry(
+    executable: gateway.Executable, lowered: LoweredProgram, facts: dict[str, str], seconds: float
+) -> Entry:
+    return Entry(executable.serialize(), {
+        "name": lowered.name, "seconds": seconds, "text": compressed(lowered.body), **facts,
+    })  # fmt: skip
+
+
+def _settings(
+    lowered: LoweredProgram, placement: Placement, options: Options | None
+) -> dict[str, Any]:
+    """Return what compiling and loading a program are told alike."""
+    return {
+        "num_replicas": placement.num_replicas, "num_partitions": placement.num_partitions,
+        "use_spmd": placement.is_split, "use_shardy": placement.is_split,
+        "free_outputs": _free_outputs(lowered, placement), "options": options,
+        "outputs": [shaped_array(a.shape, dtypes.stored(a.dtype)) for a in lowered.out_avals],
+    }  # fmt: skip
+
+
+def _prepare(text: str) -> None:
+    """Make ready for a program what it needs to be loaded."""
+    if "lapack_" in text:  # the routines must be known before a program with them is
+        gateway.register_lapack()
+    room.make(text)
+
+
+def _log(what: str, lowered: LoweredProgram, seconds: float) -> None:
+    if config.values.log_compiles:
+        types = ", ".join([a.str_long() for a in lowered.in_avals])
+        logger.warning("%s %s(%s) in %.3f s", what, lowered.name, types, seconds)
 
 
 def clear_executables() -> None:
@@ -87,24 +156,17 @@ def _compiled(
     lowered: LoweredProgram, placement: Placement, options: Options | None
 ) -> gateway.Executable:
     text = lowered.text
-    if "lapack_" in text:  # the routines must be known before a program with them is loaded
-        gateway.register_lapack()
-    room.make(text)
+    _prepare(text)
     start = time.perf_counter()
     executable = compiler(
-        text, placement.devices, num_replicas=placement.num_replicas,
-        num_partitions=placement.num_partitions, use_spmd=placement.is_split,
-        use_shardy=placement.is_split, free_outputs=_free_outputs(lowered, placement),
-        options=options, host_callbacks=lowered.callbacks,
-        outputs=[shaped_array(a.shape, dtypes.stored(a.dtype)) for a in lowered.out_avals],
+        text, placement.devices, host_callbacks=lowered.callbacks,
+        **_settings(lowered, placement, options),
     )  # fmt: skip
     seconds = time.perf_counter() - start
     statistics.compiled += 1
     statistics.seconds += seconds
     statistics.text_bytes += len(text)
-    if config.values.log_compiles:
-        types = ", ".join([a.str_long() for a in lowered.in_avals])
-        logger.warning("compiled %s(%s) in %.3f s", lowered.name, types, seconds)
+    _log("compiled", lowered, seconds)
     return executable
 
 
@@ -116,5 +178,5 @@ def _free_outputs(lowered: LoweredProgram, placement: Placement) -> list[bool]:
     return [sharding is None for sharding in asked]
 
 
-# What turns text into an executable; a cache on disk puts itself before it.
+# What turns text into an executable.
 compiler: Callable[..., gateway.Executable] = gateway.compile_program

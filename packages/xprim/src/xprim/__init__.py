@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 
 with namespace(globals(), at_once=True):
     from xprim import (
+        cache_options as cache_options,
         config as config,
         dtypes as dtypes,
         errors as errors,

@@ -42,6 +42,7 @@ from .buffers import (
 )
 from .clients import (
     all_devices,
+    are_local,
     canonical_platform,
     client,
     configure_cpu_client,
@@ -86,6 +87,7 @@ __all__ = [
     "Tiles",
     "XlaError",
     "all_devices",
+    "are_local",
     "array_type",
     "as_spread",
     "assemble",

@@ -170,6 +170,12 @@ def local_devices(platform: str | None = None) -> list[Any]:
     return list(client(platform).local_devices())
 
 
+def are_local(devices: Sequence[Any]) -> bool:
+    """Return whether all of the devices belong to this process."""
+    here = devices[0].client.process_index()
+    return all(device.process_index == here for device in devices)
+
+
 def default_device(platform: str | None = None) -> Any:
     """Return the first device of this process, on which data is put when none is named."""
     found = _default_device_by_platform.get(platform)
