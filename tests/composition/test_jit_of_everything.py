@@ -132,6 +132,40 @@ def test_complex_powers_that_vanish_or_are_one_are_the_same_compiled(x, y, expec
         assert complex(power(np.complex64(x), np.complex64(y))) == expected
 
 
+def test_a_complex_number_is_true_where_either_part_is_not_zero():
+    x = np.array([0, 1j, -1, complex(0, np.nan), -0.0], np.complex64)
+    for way in (lambda f: f, jit):
+        assert way(lambda x: x.astype(bool))(xnp.asarray(x)).tolist() == x.astype(bool).tolist()
+        assert int(way(xnp.count_nonzero)(x)) == np.count_nonzero(x) == 3
+
+
+@pytest.mark.parametrize(("function", "base"), [(xnp.logaddexp, np.e), (xnp.logaddexp2, 2)])
+def test_the_logarithm_of_a_sum_of_complex_powers_is_its_principal_value(function, base):
+    x, y = np.complex64(20 + 30j), np.complex64(19 - 25j)
+    expected = np.log(base ** complex(x) + base ** complex(y)) / np.log(base)
+    for way in (function, jit(function)):
+        assert complex(way(x, y)) == pytest.approx(expected, rel=1e-6)  # float32
+    slope = grad(lambda x: function(x, y).imag)(x)
+    assert complex(slope) == pytest.approx(complex(grad(lambda x: function(x, y).real)(x)) * -1j)
+
+
+@pytest.mark.parametrize("p", [[0, 1, -1], [0, 0, 2, -2], [0, 2, 0], [1, -3, 2], [0, 0, 0]])
+def test_roots_go_before_a_nan_for_each_zero_in_front(p):
+    p = np.float32(p)
+    expected = np.full(p.size - 1, np.nan, complex)
+    expected[: np.roots(p).size] = np.roots(p)
+    found = jit(lambda p: xnp.roots(p, strip_zeros=False))(p)
+    np.testing.assert_allclose(found, expected, atol=1e-6)  # of float32
+    np.testing.assert_allclose(xnp.roots(p, strip_zeros=False), expected, atol=1e-6)
+
+
+def test_a_column_of_infinities_times_zero_is_nan_evaluated_too():
+    column, zero = np.float32([[np.inf], [-np.inf]]), np.zeros(1, np.float32)
+    for way in (xnp.dot, jit(xnp.dot)):
+        assert np.isnan(way(column, zero)).all()
+        assert np.isnan(way(zero, column.T)).all()
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64])
 def test_a_singular_value_decomposition_of_infinities_ends(dtype):
     # LAPACK's gesdd goes round for ever when it is given an infinity

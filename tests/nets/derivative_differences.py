@@ -113,7 +113,6 @@ ARRAYS_BETTER_THAN_THE_ORACLE: list[tuple[str, set[str], str]] = [
         {"negative infinities", "two infinities"},
         "of equal infinities, which cannot be interpolated, the lower one has the slope",
     ),
-    (r"np\.roots\(.*\)", _ZEROS, "a polynomial without a leading coefficient has NaN for roots"),
     (r"lax\.cumlogsumexp\(.*\)", set(NON_FINITE), "shares of infinities, not NaN or more than 1"),
     (
         r"lax\.reduce\(v, -np.inf, lax.max, .*\)",

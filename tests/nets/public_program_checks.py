@@ -169,7 +169,7 @@ def _is_stable_value(tried: Tried, k: int, wanted: Any) -> bool:
 
 
 def _of_floats(x: Any) -> Any:
-    return x.astype(np.float32) if dtypes.is_integer(x.dtype) and x.ndim >= 2 else x
+    return x if dtypes.is_inexact(x.dtype) or x.ndim < 2 else x.astype(np.float32)
 
 
 def _moves(operands: Sequence[Any], of_largest: bool = False) -> Iterator[list[Any]]:
@@ -283,12 +283,16 @@ def check_derivatives(tried: Tried) -> None:
             return
         raise
     outputs = [y for y in tried.results if _is_real(y)]
+    overflows = any(_overflows(tried, y.dtype) for y in outputs)
     for k, (y, of_y, others) in enumerate(zip(outputs, forward, reverse, strict=True)):
         for x, f, r in zip(xs, of_y, others, strict=True):
             if (f.dtype, r.dtype) != (y.dtype, x.dtype):
                 raise _say(tried, f"slopes of {f.dtype} and {r.dtype} for {y.dtype} by {x.dtype}")
         matrix = _matrix(others, y.size)
-        difference = _slopes_differ(_matrix(of_y, y.size), matrix, [y, *xs])
+        found = _matrix(of_y, y.size)
+        if overflows:  # on the way, in one mode or the other
+            found = np.where(np.isfinite(found) & np.isfinite(matrix), found, matrix)
+        difference = _slopes_differ(found, matrix, [y, *xs])
         if difference and all(
             not _slopes_differ(_matrix(jacrev(of_floats, numbers)(*moved)[k], y.size),
                                matrix, [y, *xs], slack=10)
@@ -356,7 +360,14 @@ def check_wrapped(program: PublicProgram, *, compiled: bool = True) -> None:
             return
         raise
     for how, way in ways.items():
-        _compare_gradients(program, how, way(floats), wanted, lambda xs: grad(plain)(xs))
+        try:
+            found = way(floats)
+        except ValueError as error:
+            # a rule of one's own asks for derivatives by all operands, the plain one need not
+            if _has_no_derivative(error):
+                return
+            raise
+        _compare_gradients(program, how, found, wanted, lambda xs: grad(plain)(xs))
 
 
 def wrapper_names(program: PublicProgram) -> list[str]:

@@ -266,3 +266,28 @@ def test_the_interpreter_ends_while_daemon_threads_work(work, how):
     )
     assert done.returncode == (1 if how == "raise" else 0), (done.returncode, done.stderr[-2000:])
     assert done.stderr.strip() == ("bye" if how == "raise" else "")
+
+
+def test_a_daemon_thread_that_comes_late_to_the_library_ends_there():
+    # while the interpreter ends: after the library has seen to the threads that it knows
+    program = textwrap.dedent("""
+        import atexit, threading, time
+        atexit.register(time.sleep, 0.3)  # called after the library's own function
+        import numpy as np
+        import xjit, xnp
+
+        f = xjit.jit(lambda x: xnp.sin(x) @ xnp.cos(x).T)
+        x = xnp.ones((300, 300))
+        f(x)
+
+        def run():
+            time.sleep(0.1)
+            while True:
+                np.asarray(f(x))
+
+        threading.Thread(target=run, daemon=True).start()
+    """)
+    done = subprocess.run(
+        [sys.executable, "-c", program], timeout=100, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

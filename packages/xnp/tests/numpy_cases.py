@@ -194,7 +194,7 @@ def cases(*tables: str) -> list[str]:
 MORE = """
 ns.pad(row, 1); ns.pad(f, ((1, 2), (0, 1)), constant_values=2.0); ns.pad(f, 2, mode="edge")
 ns.pad(f, 2, mode="reflect"); ns.pad(f, 5, mode="reflect"); ns.pad(f, 2, mode="symmetric")
-ns.pad(f, 7, mode="symmetric")
+ns.pad(f, 7, mode="symmetric"); ns.pad(row > 1.9, 1, mode="mean")
 ns.pad(f, 3, mode="wrap"); ns.pad(f, 2, mode="linear_ramp", end_values=1.0)
 ns.pad(f, 1, mode="mean")
 ns.pad(f, 1, mode="maximum"); ns.pad(f, (2, 1), mode="minimum", stat_length=2)

@@ -107,6 +107,13 @@ def test_scatter_apply_changes_only_the_indexed_elements() -> None:
     np.testing.assert_array_equal(np.asarray(got), [10, 2, 30])
 
 
+def test_index_take_counts_modulo_the_sizes() -> None:
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    indices = (np.array([-1, 3, 7, -5]), np.array([1, 4, -6, 9]))
+    got = lax.index_take(x, indices, (0, 1))
+    np.testing.assert_array_equal(np.asarray(got), x[indices[0] % 3, indices[1] % 4])
+
+
 def test_index_take_counts_negative_indices_from_the_end() -> None:
     x = np.arange(12.0, dtype=np.float32).reshape(3, 4)
     got = lax.index_take(x, (np.array([-1, 0]), np.array([1, -2])), (0, 1))

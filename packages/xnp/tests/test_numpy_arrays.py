@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 import sys
 from types import ModuleType
@@ -232,3 +233,24 @@ def test_gradient_is_that_of_numpy_also_at_the_ends(edge_order: int) -> None:
 def test_take_refuses_to_raise_for_values() -> None:
     with pytest.raises(ValueError, match="mode 'raise' cannot be"):
         xnp.take(xnp.arange(3), xnp.array([5]), mode="raise")
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda x: xnp.nn.leaky_relu(x, 0.1), -0.1),
+        (lambda x: xnp.nn.elu(x, 0.1), 0.1 * math.expm1(-1)),
+        (lambda x: xnp.nn.celu(x, 0.1), 0.1 * math.expm1(-10)),
+        (lambda x: xnp.hypot(x, 0.1), math.hypot(1, 0.1)),
+    ],
+)
+def test_python_numbers_keep_their_digits_beside_float64(function: Any, expected: float) -> None:
+    x = xnp.asarray(-1.0, "float64")
+    for _ in range(3):  # later calls are those of a kernel
+        assert float(function(x)) == pytest.approx(expected, rel=1e-15)
+
+
+def test_clamp_takes_truths() -> None:
+    low, x, high = [np.array(v) for v in ([0, 0, 1], [1, 0, 0], [0, 1, 1])]
+    found = xnp.lax.clamp(low > 0, x > 0, high > 0)
+    assert np.asarray(found).tolist() == [False, False, True]

@@ -3,7 +3,8 @@
 Until Python 3.14 a thread that comes out of the runtime when the interpreter is gone is unwound
 through C++ that allows no unwinding, and the process dies by a signal. So at exit each daemon
 thread that has used the library is asked to end, by a `SystemExit` at its next step, which Python
-does not report; those that are inside the library are waited for, and asked again.
+does not report; those that are inside the library are waited for, and asked again. A thread that
+comes to the library later ends at its first step there.
 Neighbours: `xprim.trace` notes the threads, `xprim.source` knows the library's frames.
 """
 
@@ -17,7 +18,7 @@ import time
 from types import FrameType
 
 from xprim.source import is_hidden
-from xprim.thread_state import threads_seen
+from xprim.thread_state import no_more_threads, threads_seen
 
 # A thread may be inside a long program; after this it is left to its fate.
 _PATIENCE_SECONDS = 10.0
@@ -35,6 +36,7 @@ def end_threads_at_exit() -> None:
 
 
 def _end_daemon_threads() -> None:
+    no_more_threads.set()
     threads = [t for t in threading.enumerate() if t.daemon and t.ident in threads_seen
                and t is not threading.current_thread()]  # fmt: skip
     start, asked, waited = time.monotonic(), 0, 0.0

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from xprim.source import Source
     from xprim.trace import Trace
 
-__all__ = ["STALE", "ThreadItems", "ThreadState", "state", "threads_seen"]
+__all__ = ["STALE", "ThreadItems", "ThreadState", "no_more_threads", "state", "threads_seen"]
 
 
 class ThreadItems(TypedDict):
@@ -59,6 +59,9 @@ STALE: Final[tuple[int, Any]] = (-1, None)
 threads_seen: set[int] = set()
 """The identifiers of all threads that have used the library; of ended ones, too."""
 
+no_more_threads: Final = threading.Event()
+"""Set when the interpreter ends: then a thread that uses the library for the first time ends."""
+
 
 class ThreadState(threading.local):
     """The state of each thread: see `ThreadItems` for its attributes."""
@@ -81,6 +84,8 @@ class ThreadState(threading.local):
         context = contextvars.Context()
         context.run(np.seterr, all="ignore")
         threads_seen.add(threading.get_ident())
+        if no_more_threads.is_set():
+            raise SystemExit
         self.run_quietly = context.run
 
 

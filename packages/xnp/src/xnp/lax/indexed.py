@@ -276,8 +276,8 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
     Args:
       src: any array.
       idxs: an integer array of rank 1 for each of `axes`, all of one size.
-      axes: the dimensions that are indexed. Negative indices count from the end; windows that do
-        not fit are moved inside.
+      axes: the dimensions that are indexed. Indices count modulo their sizes, so negative ones
+        from the end.
 
     Returns:
       An array with the dimension of the indices first, then the other dimensions of `src`.
@@ -291,8 +291,7 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
     columns = []
     for given, d in zip(idxs, dims, strict=True):
         column = as_array(given, what="index_take: idxs")
-        if dtypes.is_signed_integer(column.aval.dtype):
-            column = _from_end(column, x.aval.shape[d])
+        column = _modulo(column, x.aval.shape[d])
         columns.append(reshape(column, (column.aval.size, 1)))
     sizes = tuple([1 if d in dims else n for d, n in enumerate(x.aval.shape)])
     offset = tuple(range(1, 1 + x.aval.ndim - len(dims)))
@@ -300,8 +299,13 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
     return gather(x, concatenate(columns, 1), numbers, sizes, mode="clip")
 
 
-def _from_end(indices: Array, size: int) -> Array:
-    shape, dtype = indices.aval.shape, indices.aval.dtype
-    from_end = bind("add", indices, filled(shape, size, dtype))
-    result: Array = selected(bind("lt", indices, filled(shape, 0, dtype)), from_end, indices)
+def _modulo(indices: Array, size: int) -> Array:
+    if not size:
+        return indices
+    period = filled(indices.aval.shape, size, indices.aval.dtype)
+    rest = bind("rem", indices, period)
+    if not dtypes.is_signed_integer(indices.aval.dtype):
+        return rest  # type: ignore[no-any-return]
+    below = bind("lt", rest, filled(rest.aval.shape, 0, rest.aval.dtype))
+    result: Array = selected(below, bind("add", rest, period), rest)
     return result

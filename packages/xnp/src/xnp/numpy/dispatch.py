@@ -182,7 +182,7 @@ def _first_call(
 
     def make() -> Kernel:
         if not _scalars_keep_their_values(operands):
-            raise Refusal("a Python integer may be out of the range of int32")
+            raise Refusal("a Python number may have more digits than its default dtype")
         return _host_kernel(lambda *arrays: function(*arrays, *statics), operands)
 
     table.make(key, make)
@@ -190,12 +190,13 @@ def _first_call(
 
 
 def _scalars_keep_their_values(operands: Any) -> bool:
-    """Whether a Python int among the operands can go through int32 without harm."""
-    if not any(type(x) is int for x in operands):
-        return True
-    return all(type(x) is not ConcreteArray or not dtypes.is_integer(x.aval.dtype)
-        or x.aval.dtype in (dtypes.int32, dtypes.int64)
-        for x in operands)  # fmt: skip
+    """Whether Python numbers among the operands can go through their default dtypes unharmed."""
+    kinds = {type(x) for x in operands}
+    found = {x.aval.dtype for x in operands if type(x) is ConcreteArray}
+    if kinds & {float, complex} and dtypes.python_scalar_dtype(float) != dtypes.float64:
+        return not found & {dtypes.float64, dtypes.complex128}
+    narrow = {d for d in found if dtypes.is_integer(d)} - {dtypes.int32, dtypes.int64}
+    return int not in kinds or not narrow
 
 
 def _host_kernel(function: Callable[..., Any], operands: tuple[Any, ...]) -> Kernel:

@@ -141,9 +141,21 @@ def _logaddexp(name: str, base: float | None) -> Callable[[Any, Any], Any]:
         else:
             scale = scalar_like(math.log(base), gap)
             rest = bind("div", bind("log1p", bind("exp", bind("mul", gap, scale))), scale)
-        return select(infinite, bind("max", x, y), bind("add", high, rest))
+        result = select(infinite, bind("max", x, y), bind("add", high, rest))
+        return _principal(result, base) if dtypes.is_complex(x.aval.dtype) else result
 
     return written
+
+
+def _principal(x: Any, base: float | None) -> Any:
+    """Return a complex logarithm with its angle in (-pi, pi]; the slope stays that of `x`."""
+    turns = 1.0 if base is None else math.log(base)
+    imag = bind("imag", x)
+    angle = bind("mul", imag, scalar_like(turns, imag))
+    angle = bind("atan2", bind("sin", angle), bind("cos", angle))
+    angle = bind("stop_gradient", bind("div", angle, scalar_like(turns, angle)))
+    slope = bind("sub", imag, bind("stop_gradient", imag))  # 0, with the slope of the angle
+    return bind("complex", bind("real", x), bind("add", angle, slope))
 
 
 def _heaviside(x: Any, y: Any) -> Any:

@@ -253,7 +253,7 @@ def _statistic(function: Callable[..., Any]) -> Callable[..., Any]:
         if not count:
             return []
         value = function(read(x, (*(slice(None),) * d, part)), axis=d, keepdims=True)
-        if not dtypes.is_inexact(x.aval.dtype):
+        if dtypes.is_integer(x.aval.dtype):
             value = round_(value)
         shape = (*value.aval.shape[:d], count, *value.aval.shape[d + 1 :])
         return [spread(cast(value, x.aval.dtype), shape)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from xnp.numpy.calculus import convolve
 from xnp.numpy.contraction import outer
-from xnp.numpy.creation import asarray
+from xnp.numpy.creation import asarray, ones
 from xnp.numpy.indexing import read
 from xnp.numpy.joining import concatenate
 from xnp.numpy.promoting import (
@@ -23,8 +24,11 @@ from xnp.numpy.promoting import (
     select,
     spread,
 )
-from xnp.numpy.ranges import vander
-from xnp.numpy.selection import reshaped_flat
+from xnp.numpy.ranges import arange, vander
+from xnp.numpy.rearranging import roll
+from xnp.numpy.reductions import argmax
+from xnp.numpy.selection import reshaped_flat, where
+from xnp.numpy.sorting import argsort
 from xnp.numpy.triangles import eye
 from xprim import Array, ConcreteArray, dtypes, get_primitive, shaped_array
 from xprim.errors import ConcretizationTypeError
@@ -164,7 +168,8 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
 
     Args:
       p: the coefficients, the highest power first.
-      strip_zeros: whether to drop zeros in front and at the end, which needs concrete ones.
+      strip_zeros: whether to drop zeros in front and at the end, which needs concrete ones. If not,
+        there is a NaN behind the roots for each zero in front.
     """
     p = asarray(p)
     if p.ndim > 1:
@@ -188,9 +193,26 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     count = p.shape[0] - 1
     if count < 1:
         return filled(0, (trailing,), complex_dtype)
-    companion = eye(count, k=-1, dtype=p.dtype).at[0].set(-p[1:] / p[0])
-    found = _eigenvalues(companion).astype(complex_dtype)
+    found = (_roots_at_most if not strip_zeros else _roots_of_all)(p).astype(complex_dtype)
     return concatenate([found, filled(0, (trailing,), complex_dtype)])
+
+
+def _roots_of_all(p: Any) -> Array:
+    """Return the roots of a polynomial whose first coefficient is not zero."""
+    companion = eye(p.shape[0] - 1, k=-1, dtype=p.dtype).at[0].set(-p[1:] / p[0])
+    result: Array = _eigenvalues(companion)
+    return result
+
+
+def _roots_at_most(p: Any) -> Array:
+    """Return the roots of a polynomial of any degree up to its size, NaN behind them."""
+    # z zeros that are moved from the front to the end add z roots that are 0, which go last
+    lacking = argmax(concatenate([p != 0, ones(1, bool)]))
+    found = _roots_of_all(roll(p, -lacking))
+    found = found[argsort((found == 0) & (lacking > 0), stable=True)]
+    places = arange(found.shape[0])
+    result: Array = where(places < found.shape[0] - lacking, found, complex(math.nan, math.nan))
+    return result
 
 
 def polyfit(

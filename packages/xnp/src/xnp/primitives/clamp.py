@@ -17,6 +17,7 @@ from xprim import (
     Primitive,
     ShapedArray,
     Zero,
+    dtypes,
     not_mapped,
     shaped_array,
     state,
@@ -27,7 +28,7 @@ from xprim.contracts import BatchAxis, Builder
 
 def _shape(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> tuple[ShapedArray, ...]:
     dtype = common_dtype("clamp", (low, x, high))
-    if dtype not in REAL:
+    if dtype not in REAL and dtype != dtypes.bool_:
         raise TypeError(
             f"clamp: does not take operands of dtype {dtype.name}.\n  expected  a real number dtype"
         )

@@ -2,7 +2,8 @@
 
 Semantics: StableHLO specification, section convert, and XLA where that leaves it open: a float
 outside the range of an integer dtype becomes the nearest end of it and NaN becomes 0; a complex
-number loses its imaginary part; integers wrap around.
+number loses its imaginary part, but for bool, which says whether a number is not zero; integers
+wrap around.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def _shape(x: ShapedArray, *, new_dtype: Any, weak_type: bool) -> tuple[ShapedAr
 
 
 def _numpy(x: Any, *, new_dtype: Any, weak_type: bool = False) -> Any:
-    if x.dtype in COMPLEX and new_dtype not in COMPLEX:
+    if x.dtype in COMPLEX and new_dtype not in COMPLEX and new_dtype != dtypes.bool_:
         x = x.real
     if x.dtype in FLOATING and new_dtype in INTEGER:
         return (_saturated(x, new_dtype),)
@@ -58,12 +59,12 @@ def _stablehlo(
     b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, new_dtype: Any, weak_type: bool
 ) -> list[str]:
     (x,), (aval,) = operands, avals_in
+    if new_dtype == dtypes.bool_ and aval.dtype != dtypes.bool_:
+        return [compared(b, "NE", x, b.constant(0, aval), aval)]
     if aval.dtype in COMPLEX and new_dtype not in COMPLEX:
         half = dtypes.float32 if aval.dtype.itemsize == 8 else dtypes.float64
         part = shaped_array(aval.shape, half)
         (x,), aval = b.op("stablehlo.real", [x], [aval], [part]), part
-    if new_dtype == dtypes.bool_ and aval.dtype != dtypes.bool_:
-        return [compared(b, "NE", x, b.constant(0, aval), aval)]
     return [b.convert(x, aval, new_dtype)]
 
 

@@ -14,6 +14,7 @@ Semantics: StableHLO specification, section dot_general.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -201,15 +202,16 @@ def _roundings(precision: Any, lhs: Any, rhs: Any, out: Any) -> tuple[Any, Any] 
 def _make_multiply(dims: Dims, lhs_shape: Any, rhs_shape: Any) -> Callable[[Any, Any], Any]:
     (lc, rc), (lb, rb) = dims
     lf, rf = _free(len(lhs_shape), lc, lb), _free(len(rhs_shape), rc, rb)
+    dot = _dot_of(lhs_shape, rhs_shape)
     if not lb:
         plain_lhs = lc == (len(lhs_shape) - 1,) and len(lhs_shape) <= 2
         if plain_lhs and rc == (0,) and len(rhs_shape) <= 2:
-            return np.dot
+            return dot
     order = sorted(range(len(lc)), key=lambda i: lc[i])
     lc, rc = tuple([lc[i] for i in order]), tuple([rc[i] for i in order])
-    product = np.matmul if lb else np.dot
+    product = np.matmul if lb else dot
     if not lb and len(lhs_shape) == 2 and len(rhs_shape) == 2 and len(lc) == 1:
-        return _matrix_product(flip_lhs=lc == (0,), flip_rhs=rc == (1,))
+        return _matrix_product(dot, flip_lhs=lc == (0,), flip_rhs=rc == (1,))
     lhs_matrix = _as_matrix(lhs_shape, lb, lf, lc, rows_last=False)
     rhs_matrix = _as_matrix(rhs_shape, rb, rf, rc, rows_last=True)
     shape = (*[lhs_shape[i] for i in lb], *[lhs_shape[i] for i in lf],
@@ -221,12 +223,19 @@ def _make_multiply(dims: Dims, lhs_shape: Any, rhs_shape: Any) -> Callable[[Any,
     return multiply
 
 
-def _matrix_product(*, flip_lhs: bool, flip_rhs: bool) -> Callable[[Any, Any], Any]:
+def _dot_of(lhs_shape: Any, rhs_shape: Any) -> Callable[[Any, Any], Any]:
+    """Return np.dot, but where it leaves out the products of a single 0, which may be NaN."""
+    return np.matmul if 1 in (math.prod(lhs_shape), math.prod(rhs_shape)) else np.dot
+
+
+def _matrix_product(
+    dot: Callable[[Any, Any], Any], *, flip_lhs: bool, flip_rhs: bool
+) -> Callable[[Any, Any], Any]:
     if flip_lhs and flip_rhs:
-        return lambda lhs, rhs: np.dot(lhs.T, rhs.T)
+        return lambda lhs, rhs: dot(lhs.T, rhs.T)
     if flip_lhs:
-        return lambda lhs, rhs: np.dot(lhs.T, rhs)
-    return lambda lhs, rhs: np.dot(lhs, rhs.T) if flip_rhs else np.dot(lhs, rhs)
+        return lambda lhs, rhs: dot(lhs.T, rhs)
+    return lambda lhs, rhs: dot(lhs, rhs.T) if flip_rhs else dot(lhs, rhs)
 
 
 def _as_matrix(
@@ -237,7 +246,8 @@ def _as_matrix(
     With `rows_last` to (*batch, contract, free). Where the operand's dimensions are in the other
     order of the two, a reshape and a swap of axes avoid a copy.
     """
-    sizes = {"free": _product(shape, free), "contract": _product(shape, contract)}
+    sizes = {"free": math.prod([shape[d] for d in free]),
+             "contract": math.prod([shape[d] for d in contract])}  # fmt: skip
     last_two = (contract, free) if rows_last else (free, contract)
     rows, columns = ("contract", "free") if rows_last else ("free", "contract")
     head = tuple([shape[i] for i in batch])
@@ -250,13 +260,6 @@ def _as_matrix(
     if permutation == tuple(range(len(shape))):
         return lambda x: x.reshape(target)
     return lambda x: x.transpose(permutation).reshape(target)
-
-
-def _product(shape: Any, dims: Any) -> int:
-    total = 1
-    for d in dims:
-        total *= shape[d]
-    return total
 
 
 # ------------------------------------------------------------------------------------- StableHLO
