@@ -1,8 +1,11 @@
 """Public names stay: each of the kept list resolves through `xstack`, and only when asked for."""
 
 import importlib
+import re
 import subprocess
 import sys
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -10,6 +13,7 @@ import xnp
 import xrandom
 import xstack
 from tests.public_names import grown, kept, missing, resolve
+from xstack.absences import ABSENCES
 
 NAMES = kept()
 
@@ -106,3 +110,31 @@ def test_what_a_module_of_a_folder_lists_is_what_the_folder_shows_of_it(holder):
             listed = getattr(importlib.import_module(home.module), "__all__", [name])
             assert name in listed, f"{home.module} does not list {name}"
             assert {*listed} <= {*holder.__all__}, home.module
+
+
+@pytest.mark.parametrize("holder", [h for h in NAMES if isinstance(resolve(h), ModuleType)])
+def test_dir_shows_public_names_and_nothing_else(holder):
+    shown = dir(resolve(holder))
+    assert shown and not [name for name in shown if name.startswith("_")]
+    assert shown == sorted(resolve(holder).__all__)
+
+
+@pytest.mark.parametrize(("holder", "name", "nearest"), [
+    ("xstack", "custom_partitioning", None), ("xstack", "vmpa", "vmap"),
+    ("xtree", "flaten", "flatten"),
+    ("xstack.numpy", "snh", "sinh"), ("xstack.random", "norml", "normal"),
+    ("xnp.nn", "rleu", "relu"),
+    ("xstack.lax", "scann", "scan"), ("xstack.numpy.linalg", "slogdte", "slogdet"),
+])  # fmt: skip
+def test_an_error_about_a_misspelt_name_suggests_the_nearest(holder, name, nearest):
+    with pytest.raises(AttributeError) as caught:
+        getattr(resolve(holder), name)
+    hint = "names of JAX that are not here" if nearest is None else f"did you mean {nearest!r}?"
+    assert str(caught.value).startswith(f"module {holder!r} has no attribute {name!r}.\n  hint")
+    assert hint in str(caught.value)
+
+
+def test_the_page_of_absences_that_errors_name_is_there():
+    (page,) = re.findall(r"docs/\S+", ABSENCES)
+    text = (Path(__file__).resolve().parents[1] / page).read_text()
+    assert "## What is not there yet" in text

@@ -205,7 +205,7 @@ def test_the_message_about_a_leaked_tracer_is_complete(case):
 
 def test_a_leaked_tracer_can_still_be_looked_at():
     leaked = leaked_from(jit, 1.0)
-    assert repr(leaked) == "JaxprTracer<f32[]>"
+    assert repr(leaked) == "JaxprTracer<~f32[]>"
     assert leaked.shape == ()
 
 

@@ -253,9 +253,9 @@ def test_tracers_show_what_is_known_of_them():
     grad(lambda x: (seen.append(repr(x)), mul(x, x))[1])(3.0)
     jvp(lambda x: (seen.append(repr(x)), x)[1], (3.0,), (1.0,))
     make_jaxpr(grad(lambda x: (seen.append(repr(x)), mul(x, x))[1]))(3.0)
-    assert "GradTracer<f32[]>" in seen[0] and "Array(3." in seen[0]
-    assert "JvpTracer<f32[]>" in seen[1]
-    assert "GradTracer<f32[]>(primal=JaxprTracer<f32[]>" in seen[2]
+    assert "GradTracer<~f32[]>" in seen[0] and "Array(3." in seen[0]
+    assert "JvpTracer<~f32[]>" in seen[1]
+    assert "GradTracer<~f32[]>(primal=JaxprTracer<~f32[]>" in seen[2]
 
 
 def test_the_trace_is_restored_when_a_differentiated_function_raises():

@@ -84,9 +84,7 @@ def test_an_unknown_name_is_an_error_that_names_the_nearest_and_the_hint(package
     with pytest.raises(AttributeError) as caught:
         shapes.sqare  # noqa: B018
     assert str(caught.value) == (
-        "module 'shapes' has no attribute 'sqare'.\n"
-        "  hint      did you mean 'square'?\n"
-        "            see the manual"
+        "module 'shapes' has no attribute 'sqare'.\n  hint      did you mean 'square'?"
     )
     with pytest.raises(AttributeError, match=r"'pyramid'\.\n  hint      see the manual"):
         shapes.pyramid  # noqa: B018

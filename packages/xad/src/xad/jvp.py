@@ -78,7 +78,7 @@ class JVPTracer(Tracer):
 
     def __repr__(self) -> str:
         kind = self._trace.name.capitalize()
-        return f"{kind}Tracer<{self.aval.str_short()}>(primal={self.primal!r})"
+        return f"{kind}Tracer<{self.aval.str_short(weak=True)}>(primal={self.primal!r})"
 
 
 class JVPTrace(Trace):

@@ -64,8 +64,8 @@ class BatchTracer(Tracer):
         axis = self._trace.axis
         name = "" if axis.name is None else f" {axis.name!r}"
         return (
-            f"BatchTracer<{self.aval.str_short()}>(batch axis{name} of size {axis.size} at "
-            f"position {self.dim} of {self.value.aval.str_short()})"
+            f"BatchTracer<{self.aval.str_short(weak=True)}>(batch axis{name} of size {axis.size} "
+            f"at position {self.dim} of {self.value.aval.str_short()})"
         )
 
 

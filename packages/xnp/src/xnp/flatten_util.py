@@ -11,6 +11,7 @@ from typing import Any
 import xtree
 from xnp import numpy as xnp
 from xprim import Array, as_array, dtypes, promotion
+from xtree.namespaces import namespace
 
 __all__ = ["ravel_pytree"]
 
@@ -73,3 +74,6 @@ def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
         return xtree.unflatten(treedef, parts)
 
     return flat, unravel
+
+
+namespace(globals()).close()

@@ -29,6 +29,7 @@ from xnp.softmax import log_softmax, logmeanexp, logsumexp, softmax
 from xprim import Array, dtypes
 from xprim.static_sizes import static_int
 from xprim.typing import ArrayLike, Axis, DTypeLike
+from xtree.namespaces import namespace
 
 __all__ = [
     "celu", "dot_product_attention", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu",
@@ -307,3 +308,6 @@ def one_hot(
     x = bind("broadcast_in_dim", x, shape=shape, broadcast_dimensions=kept)
     classes = bind("iota", dtype=x.aval.dtype, shape=shape, dimension=axis)
     return placed(cast(bind("eq", x, classes), wanted), out_sharding, "one_hot")
+
+
+namespace(globals()).close()

@@ -73,9 +73,10 @@ class ShapedArray:
         name = "float0" if self.dtype == dtypes.float0 else self.dtype.name
         return f"{weak}{name}[{','.join(map(str, self.shape))}]"
 
-    def str_short(self) -> str:
-        """Return the form jaxprs use: `f32[2,3]`."""
-        return f"{dtypes.short_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+    def str_short(self, weak: bool = False) -> str:
+        """Return the form jaxprs use: `f32[2,3]`; with `weak` `~f32[]` of what is weakly typed."""
+        mark = "~" if weak and self.weak_type else ""
+        return f"{mark}{dtypes.short_name(self.dtype)}[{','.join(map(str, self.shape))}]"
 
     def update(self, **changes: Any) -> ShapedArray:
         """Return the abstract value with some of `shape`, `dtype`, `weak_type` replaced."""

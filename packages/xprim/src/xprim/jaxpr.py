@@ -22,6 +22,7 @@ from xprim.errors import JaxprTypeError
 from xprim.primitive import Primitive
 from xprim.source import Source
 from xprim.thread_state import state
+from xtree.notebooks import preformatted
 
 __all__ = [
     "Effects", "Var", "Literal", "Atom", "Equation", "Jaxpr", "ClosedJaxpr", "holds_arrays",
@@ -161,6 +162,9 @@ class Jaxpr:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        return preformatted(str(self))
+
 
 _formatter: list[Callable[[Jaxpr], str]] = [object.__repr__]  # set by `jaxpr_text`
 
@@ -203,6 +207,9 @@ class ClosedJaxpr:
         return str(self.jaxpr)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return preformatted(str(self))
 
 
 def holds_arrays(closed: ClosedJaxpr) -> bool:

@@ -91,7 +91,7 @@ class Tracer(Array):
         return None
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}<{self.aval.str_short()}>"
+        return f"{type(self).__name__}<{self.aval.str_short(weak=True)}>"
 
     def __bool__(self) -> bool:
         return bool(self._value_or(TracerBoolConversionError))

@@ -27,6 +27,7 @@ from xrandom.keys import split
 from xrandom.multivariate import orthogonal as random_orthogonal
 from xrandom.normal import normal as random_normal, truncated_normal as random_truncated_normal
 from xrandom.uniform import uniform as random_uniform
+from xtree.namespaces import namespace
 
 __all__ = [
     "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal",
@@ -362,3 +363,6 @@ def _one_of(what: str, value: Any, known: tuple[str, ...]) -> None:
             f"initializers.variance_scaling: unknown {what} {value!r}."
             f"\n  expected  one of {', '.join(known)}"
         )
+
+
+namespace(globals()).close()

@@ -9,6 +9,7 @@ This package holds no array code. A name is looked up in the package that owns i
 used, so `import xstack` costs next to nothing and no compiler is started before it is needed.
 """
 
+from xstack.absences import ABSENCES
 from xtree.namespaces import namespace
 
 __version__ = "0.1.0"
@@ -107,7 +108,7 @@ with namespace(globals(), after="xstack.numpy"):  # which gives arrays and trace
         typeof as typeof,
     )
 
-with namespace(globals()):
+with namespace(globals(), hint=ABSENCES):
     from xstack import (
         ad_checkpoint as ad_checkpoint,
         custom_batching as custom_batching,

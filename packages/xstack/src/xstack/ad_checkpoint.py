@@ -1,8 +1,9 @@
 """Rematerialization: names and policies."""
 
+from xstack.absences import ABSENCES
 from xtree.namespaces import namespace
 
-with namespace(globals(), at_once=True):
+with namespace(globals(), at_once=True, hint=ABSENCES):
     from xad import (
         Offloadable as Offloadable,
         Recompute as Recompute,

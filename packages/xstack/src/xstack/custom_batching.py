@@ -1,8 +1,9 @@
 """Batching rules of the user's own."""
 
+from xstack.absences import ABSENCES
 from xtree.namespaces import namespace
 
-with namespace(globals(), at_once=True):
+with namespace(globals(), at_once=True, hint=ABSENCES):
     from xbatch import (
         custom_vmap as custom_vmap,
         sequential_vmap as sequential_vmap,

@@ -1,8 +1,9 @@
 """Derivative rules of the user's own."""
 
+from xstack.absences import ABSENCES
 from xtree.namespaces import namespace
 
-with namespace(globals(), at_once=True):
+with namespace(globals(), at_once=True, hint=ABSENCES):
     from xad import (
         CustomVJPPrimal as CustomVJPPrimal,
         SymbolicZero as SymbolicZero,

@@ -1,5 +1,7 @@
 """Looking into programs while they run."""
 
-from xjit.debug import callback, print
+from xstack.absences import ABSENCES
+from xtree.namespaces import namespace
 
-__all__ = ["callback", "print"]
+with namespace(globals(), at_once=True, hint=ABSENCES):
+    from xjit.debug import callback as callback, print as print

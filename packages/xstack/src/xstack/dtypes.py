@@ -1,8 +1,9 @@
 """Element types and their promotion."""
 
+from xstack.absences import ABSENCES
 from xtree.namespaces import namespace
 
-with namespace(globals(), at_once=True):
+with namespace(globals(), at_once=True, hint=ABSENCES):
     from xprim.dtypes import (
         bfloat16 as bfloat16,
         canonicalize_dtype as canonicalize_dtype,

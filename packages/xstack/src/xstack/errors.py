@@ -1,8 +1,9 @@
 """The errors that users meet."""
 
+from xstack.absences import ABSENCES
 from xtree.namespaces import namespace
 
-with namespace(globals(), at_once=True):
+with namespace(globals(), at_once=True, hint=ABSENCES):
     from xprim.errors import (
         ConcretizationTypeError as ConcretizationTypeError,
         InconclusiveDimensionOperation as InconclusiveDimensionOperation,

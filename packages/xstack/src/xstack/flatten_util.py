@@ -1,6 +1,7 @@
 """A pytree of arrays as one vector, and back."""
 
+from xstack.absences import ABSENCES
 from xtree.namespaces import namespace
 
-with namespace(globals(), at_once=True):
+with namespace(globals(), at_once=True, hint=ABSENCES):
     from xnp.flatten_util import *  # noqa: F403 - the whole public namespace

@@ -1,8 +1,9 @@
 """How arrays are spread over devices: meshes, partition specs, shardings."""
 
+from xstack.absences import ABSENCES
 from xtree.namespaces import namespace
 
-with namespace(globals(), at_once=True):
+with namespace(globals(), at_once=True, hint=ABSENCES):
     from xpar import (
         AbstractMesh as AbstractMesh,
         AxisType as AxisType,

@@ -1,8 +1,9 @@
 """What ahead-of-time compilation passes through."""
 
+from xstack.absences import ABSENCES
 from xtree.namespaces import namespace
 
-with namespace(globals(), at_once=True):
+with namespace(globals(), at_once=True, hint=ABSENCES):
     from xjit.stages import (
         Compiled as Compiled,
         Lowered as Lowered,

@@ -1,8 +1,9 @@
 """Checks of derivatives by finite differences."""
 
+from xstack.absences import ABSENCES
 from xtree.namespaces import namespace
 
-with namespace(globals(), at_once=True):
+with namespace(globals(), at_once=True, hint=ABSENCES):
     from xad.testing import (
         check_grads as check_grads,
         check_jvp as check_jvp,

@@ -1,7 +1,8 @@
 """Pytrees by their short names: `xstack.tree.map`, `flatten`, `leaves`, ..."""
 
+from xstack.absences import ABSENCES
 from xtree.namespaces import namespace
 
-with namespace(globals()):
+with namespace(globals(), hint=ABSENCES):
     from xtree import static as static
     from xtree.tree import *  # noqa: F403 - the whole public namespace

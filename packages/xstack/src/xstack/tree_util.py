@@ -1,6 +1,7 @@
 """Pytrees by their long names, key paths and registration."""
 
+from xstack.absences import ABSENCES
 from xtree.namespaces import namespace
 
-with namespace(globals(), at_once=True):
+with namespace(globals(), at_once=True, hint=ABSENCES):
     from xtree.tree_util import *  # noqa: F403 - the whole public namespace

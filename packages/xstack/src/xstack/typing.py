@@ -1,6 +1,7 @@
 """Types for annotations: what array functions take, and what shapes, axes and dtypes may be."""
 
+from xstack.absences import ABSENCES
 from xtree.namespaces import namespace
 
-with namespace(globals(), at_once=True):
+with namespace(globals(), at_once=True, hint=ABSENCES):
     from xprim.typing import *  # noqa: F403 - the whole public namespace

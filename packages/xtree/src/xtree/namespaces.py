@@ -45,7 +45,7 @@ def namespace(
       module_globals: `globals()` of the module.
       at_once: import at the end of the block; by default each name is imported at its first use.
       after: a module to import before any name of the block.
-      hint: what errors about unknown names say besides the nearest name.
+      hint: what errors say about unknown names that are near to none.
 
     Example:
       >>> import types
@@ -118,9 +118,8 @@ class Namespace:
         if name.startswith("_"):  # asked by a protocol, which does not read the answer
             return message
         near = importlib.import_module("xtree.misspellings").nearest(name, self._globals["__all__"])
-        meant = f"did you mean {near!r}?" if near else ""
-        hints = [hint for hint in (meant, self._hint) if hint]
-        return ".\n  hint      ".join([message, "\n            ".join(hints)]) if hints else message
+        hint = f"did you mean {near!r}?" if near else self._hint
+        return f"{message}.\n  hint      {hint}" if hint else message
 
 
 class _Home:

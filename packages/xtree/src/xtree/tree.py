@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xtree.flattening import tree_flatten, tree_leaves, tree_structure, tree_unflatten
+from xtree.namespaces import namespace
 from xtree.paths import tree_flatten_with_path, tree_leaves_with_path, tree_map_with_path
 from xtree.transforms import (
     tree_all,
@@ -31,3 +32,5 @@ broadcast = tree_broadcast
 flatten_with_path = tree_flatten_with_path
 leaves_with_path = tree_leaves_with_path
 map_with_path = tree_map_with_path
+
+namespace(globals()).close()

@@ -22,6 +22,7 @@ from xtree.key_paths import (
     SequenceKey,
     keystr,
 )
+from xtree.namespaces import namespace
 from xtree.partial import Partial
 from xtree.paths import tree_flatten_with_path, tree_leaves_with_path, tree_map_with_path
 from xtree.register import (
@@ -80,3 +81,5 @@ __all__ = [
     "treedef_is_leaf",
     "treedef_tuple",
 ]
+
+namespace(globals()).close()

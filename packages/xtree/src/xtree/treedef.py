@@ -20,6 +20,7 @@ from xtree.containers import DICT, TUPLE
 from xtree.errors import DepthError, RegistrationError, error_text
 from xtree.interning import InternTable, equality_key, is_hashable, is_same, value_key
 from xtree.mismatch import flatten_up_to
+from xtree.notebooks import preformatted
 from xtree.registry import NodeType, default_registry
 from xtree.treedef_text import node_text
 from xtree.unflattening import unflatten
@@ -166,6 +167,9 @@ class PyTreeDef:
 
     def __repr__(self) -> str:
         return f"PyTreeDef({_fold(self, node_text)})"
+
+    def _repr_html_(self) -> str:
+        return preformatted(repr(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Flat, because pickling level by level would recurse in C.

@@ -29,6 +29,7 @@ from xnp.primitives.svd import svd_p
 from xnp.primitives.triangular_solve import triangular_solve_p
 from xprim import Array, as_array, dtypes
 from xprim.typing import ArrayLike
+from xtree.namespaces import namespace
 
 __all__ = [
     "EigImplementation",
@@ -307,3 +308,6 @@ def _range(name: str, subset: tuple[int, int], size: int) -> tuple[int, int]:
             f"\n  got       {tuple(subset)}"
         )
     return start, stop
+
+
+namespace(globals()).close()

@@ -8,6 +8,7 @@ strings, which have no answer, are refused with a hint; classes derived from the
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
 from types import NoneType
 from typing import Any
@@ -375,8 +376,13 @@ def _compress(self: Any, condition: Any, axis: int | None = None, **options: Any
     return selection.compress(condition, self, axis, **options)
 
 
+def _notebooks() -> Any:
+    return importlib.import_module("xnp.numpy.notebooks")
+
+
 def _concrete_methods() -> dict[str, Any]:
     return {
+        "_repr_html_": lambda self: _notebooks().array_html(self),
         "__repr__": printing.concrete_repr, "__str__": printing.concrete_str,
         "__format__": printing.concrete_format, "__bool__": _bool, "__int__": _int,
         "__float__": _float, "__complex__": _complex, "__index__": _index,

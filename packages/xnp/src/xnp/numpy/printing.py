@@ -27,12 +27,13 @@ def _printable(x: ConcreteArray) -> Any:
 
 
 def concrete_repr(x: ConcreteArray) -> str:
-    """Return `Array(elements, dtype=...)`, with the shape for empty and `weak_type` for weak."""
+    """Return `Array(elements, dtype=...)`, with the shape of empty and large ones, and weakness."""
     aval = x.aval
     parts = ["dtype=float0" if aval.dtype is dtypes.float0 else f"dtype={aval.dtype.name}"]
     if aval.weak_type:
         parts.append("weak_type=True")
-    if dtypes.is_extended(aval.dtype):  # the numbers have more dimensions
+    summarised = aval.size > np.get_printoptions()["threshold"]
+    if dtypes.is_extended(aval.dtype) or summarised:  # the numbers have more dimensions, or fewer
         parts.insert(0, f"shape={aval.shape}")
     prefix = "Array("
     if aval.size == 0:

@@ -5,9 +5,10 @@ imports late is imported late here, too.
 """
 
 from xstack import compiler_on_demand
+from xstack.absences import ABSENCES
 from xtree.namespaces import namespace
 
-with namespace(globals()):
+with namespace(globals(), hint=ABSENCES):
     from xnp.lax import *  # noqa: F403 - the whole public namespace
     from xpar import (
         all_gather as all_gather,

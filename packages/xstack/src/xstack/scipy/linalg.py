@@ -1,6 +1,7 @@
 """Linear algebra under SciPy's names."""
 
+from xstack.absences import ABSENCES
 from xtree.namespaces import namespace
 
-with namespace(globals()):
+with namespace(globals(), hint=ABSENCES):
     from xnp.scipy.linalg import *  # noqa: F403 - the whole public namespace
