@@ -151,6 +151,13 @@ def changelog(session: nox.Session) -> None:
     session.run("towncrier", "build", *where, "--version", version, *options)
 
 
+@nox.session(default=False)
+def release(session: nox.Session) -> None:
+    """Make a release: `nox -s release -- prepare 0.2.0 [PACKAGE ...]`, then `-- record`."""
+    session.install(*group("changelog"))
+    session.run("python", "tools/releases.py", *session.posargs)
+
+
 # ------------------------------------------------------------------------------- clean environments
 
 

@@ -12,12 +12,27 @@ import pytest
 pytest.importorskip("hatchling")
 pytest.importorskip("packaging")
 
+from packaging.version import Version
+
 from tools import compatibility, releases, skew
 
 LOW = "def double(x):\n    return 2 * x\n"
 HIGH = "from low import double\n\n\ndef quadruple(x):\n    return double(double(x))\n"
 TESTS_OF_LOW = "from low import double\n\n\ndef test_double():\n    assert double(2) == 4\n"
 TESTS_OF_HIGH = "from high import quadruple\n\n\ndef test_it():\n    assert quadruple(2) == 8\n"
+TOWNCRIER = """
+[tool.towncrier]
+directory = "changes"
+filename = "CHANGELOG.md"
+start_string = "below\\n"
+title_format = "## {version} ({project_date})"
+issue_format = "#{issue}"
+underlines = ["", "", ""]
+[[tool.towncrier.type]]
+directory = "change"
+name = "Changed"
+showcontent = true
+"""
 COMPOSITION = (
     "import high\nimport low\n\n\ndef test_both():\n    assert high.double is low.double\n"
 )
@@ -138,6 +153,49 @@ def test_what_changed_is_told_against_the_last_release(repository):
     assert releases.with_dependents(workspace, ["high"]) == ["high"]
     unreleased = releases.Workspace(repository, ())
     assert releases.changed_packages(unreleased) == ["high", "low"]
+
+
+def test_a_release_sets_versions_ranges_and_changelogs_and_is_recorded(repository):
+    pytest.importorskip("towncrier")
+    write(repository, "pyproject.toml", TOWNCRIER)
+    write(repository, "packages/low/src/low/__init__.py", LOW + '__version__ = "0.1.0"\n')
+    write(repository, "packages/low/CHANGELOG.md", "below\n\n## 0.1.0\n\n`tiny-low>=0.1,<0.2`\n")
+    write(repository, "packages/low/changes/11.change.md", "One way to double.\n")
+    write(repository, "packages/low/changes/11.names.change.md", "Another way.\n")
+    commit(repository)
+
+    releases.prepare(releases.read_workspace(repository), Version("0.2.0"), ["low"])
+    today = releases.read_workspace(repository)
+    assert [str(today.today(p)) for p in ("high", "low")] == [
+        "high 0.1.0 of today", "low 0.2.0 of today"
+    ]  # fmt: skip
+    assert str(today.ranges(today.today("high"))["low"]) in ("<0.3,>=0.2", ">=0.2,<0.3")
+    code = (repository / "packages/low/src/low/__init__.py").read_text()
+    assert code.endswith('__version__ = "0.2.0"\n')
+    changelog = (repository / "packages/low/CHANGELOG.md").read_text()
+    assert changelog.index("## 0.2.0 (") < changelog.index("One way to double. (#11)")
+    assert "Another way. (#11)" in changelog and "tiny-low>=0.1,<0.2" in changelog
+    assert not list((repository / "packages/low/changes").glob("*.md"))
+
+    with pytest.raises(releases.ReleasesError, match="commit the release first"):
+        releases.record(today)
+    commit(repository)
+    assert releases.record(today) == ["low-v0.2.0"]
+    newest = releases.read_workspace(repository).newest("low")
+    assert newest == releases.Release(
+        "low", Version("0.2.0"), releases.commit_of(repository, "HEAD")
+    )
+
+
+def test_a_release_of_what_is_not_there_or_not_newer_is_refused(repository):
+    workspace = releases.read_workspace(repository)
+    for version, package, said in [
+        ("0.2.0", "lower", "there is no package lower"), ("0.1.0", "low", "is no older than 0.1.0")
+    ]:  # fmt: skip
+        with pytest.raises(releases.ReleasesError, match=said):
+            releases.prepare(workspace, Version(version), [package])
+    with pytest.raises(releases.ReleasesError, match="names the versions of all packages"):
+        releases.record(workspace)
 
 
 def test_the_list_of_this_repository_can_be_read():

@@ -5,16 +5,19 @@ package of the family: of one package today's and of the others the newest relea
 way round. It is tried only when all the ranges that its packages declare admit it.
 
 Run `python tools/releases.py`: it prints the packages that changed since their last release, and
-behind them those that need one of them.
+behind them those that need one of them. `python tools/releases.py prepare VERSION [PACKAGE ...]`
+writes a version, the ranges that admit it, and the changelogs; `python tools/releases.py record`
+writes into `releases.toml` what the last commit releases.
 
 Neighbours: `skew` builds the mixtures and runs their tests, `compatibility` shows what came out.
 """
 
 import functools
+import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +25,7 @@ from typing import Any
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
-from packaging.version import Version
+from packaging.version import InvalidVersion, Version
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = "docs/compatibility.json"
@@ -177,15 +180,125 @@ def _release(root: Path, entry: Mapping[str, str]) -> Release:
     return Release(package, Version(there), commit)
 
 
-def main() -> int:
-    """Print the changed packages, and all that need one of them."""
+def main(arguments: list[str]) -> int:
+    """Do what the command line asks for; without arguments print the changed packages."""
     try:
         workspace = read_workspace()
-    except ReleasesError as error:
+        match arguments:
+            case []:
+                print(*with_dependents(workspace, changed_packages(workspace)))
+            case ["prepare", version, *packages]:
+                prepare(workspace, Version(version), packages)
+            case ["record"]:
+                print(*record(workspace), sep="\n")
+            case _:
+                raise ReleasesError("expected nothing, `prepare VERSION [PACKAGE ...]` or `record`")
+    except (ReleasesError, InvalidVersion) as error:
         print(f"releases: {error}", file=sys.stderr)
         return 2
-    print(*with_dependents(workspace, changed_packages(workspace)))
     return 0
+
+
+# --- making a release -----------------------------------------------------------------------------
+
+
+def prepare(workspace: Workspace, version: Version, packages: Sequence[str] = ()) -> None:
+    """Give packages a version, have all ranges admit it, and write the changelogs.
+
+    Args:
+        workspace: its files are changed: `pyproject.toml`, `__version__` and `CHANGELOG.md` of the
+            packages, and every requirement of one of them in a file that git tracks.
+        version: of the release.
+        packages: all of them by default.
+
+    Raises:
+        ReleasesError: for a package that is not there, or one that has this version already.
+    """
+    packages = packages or workspace.packages
+    for package in packages:
+        if package not in workspace.packages:
+            raise ReleasesError(f"there is no package {package}")
+        if workspace.today(package).version >= version:
+            raise ReleasesError(f"{workspace.today(package)} is no older than {version}")
+    distributions = [str(workspace.project(p, TODAY)["name"]) for p in packages]
+    for package in packages:
+        _set_version(workspace.root / "packages" / package, package, version)
+    _set_ranges(workspace.root, distributions, version)
+    for package in packages:
+        _write_changelog(workspace.root, package, version)
+
+
+def _set_version(folder: Path, package: str, version: Version) -> None:
+    """Write a version where a package says it: in its manifest, and in its code if it does so."""
+    places = [
+        (folder / "pyproject.toml", r'^(version = )"[^"]+"$'),
+        *[(p, r'^(__version__ = )"[^"]+"$') for p in (folder / "src" / package).glob("*.py")],
+    ]
+    for path, pattern in places:
+        text = path.read_text()
+        changed = re.sub(pattern, rf'\g<1>"{version}"', text, count=1, flags=re.MULTILINE)
+        if changed != text:
+            path.write_text(changed)
+
+
+def _set_ranges(root: Path, distributions: list[str], version: Version) -> None:
+    """Have each requirement of some distributions in a tracked file admit a version and its fixes.
+
+    Before 1.0 the minor number tells of what is incompatible, later the major one.
+    """
+    step = (0, version.minor + 1) if version.major == 0 else (version.major + 1, 0)
+    admitted = f">={version.major}.{version.minor},<{step[0]}.{step[1]}"
+    names = "|".join(map(re.escape, distributions))
+    pattern = re.compile(rf"\b({names})>=\d+\.\d+,<\d+\.\d+")
+    listed = git(root, "ls-files", "-z", "--", "*.toml", "*.md", "*.py").split("\0")
+    for name in filter(None, listed):
+        path = root / name
+        if path.name == "CHANGELOG.md" or not path.exists():
+            continue  # which tell of the past
+        text = path.read_text()
+        changed = pattern.sub(rf"\g<1>{admitted}", text)
+        if changed != text:
+            path.write_text(changed)
+
+
+def _write_changelog(root: Path, package: str, version: Version) -> None:
+    """Move the fragments of a package into its changelog."""
+    where = ["--config", "pyproject.toml", "--dir", f"packages/{package}"]
+    done = subprocess.run(
+        [sys.executable, "-m", "towncrier", "build", *where, "--version", str(version), "--yes"],
+        cwd=root, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise ReleasesError(f"towncrier failed for {package}: {done.stderr.strip()}")
+    # `11.names.change.md` is a second fragment of issue 11, not one of an issue "11.names".
+    path = root / "packages" / package / "CHANGELOG.md"
+    path.write_text(re.sub(r"#(\d+)\.\w+(?=[,)])", r"#\1", path.read_text()))
+
+
+def record(workspace: Workspace) -> list[str]:
+    """Write into `releases.toml` the versions of the last commit that it does not name yet.
+
+    Returns:
+        The tags that this commit is to have, as in `xad-v0.2.0`.
+
+    Raises:
+        ReleasesError: when there is nothing new, or the working tree differs from that commit.
+    """
+    if git(workspace.root, "status", "--porcelain", "--", "packages").strip():
+        raise ReleasesError("packages/ differs from the last commit: commit the release first")
+    head = commit_of(workspace.root, "HEAD")
+    known = {(r.package, r.version) for r in workspace.releases}
+    today = map(workspace.today, workspace.packages)
+    new = [r for r in today if (r.package, r.version) not in known]
+    if not new:
+        raise ReleasesError("releases.toml names the versions of all packages already")
+    entries = [
+        f'\n[[release]]\npackage = "{r.package}"\nversion = "{r.version}"\ncommit = "{head}"\n'
+        for r in new
+    ]
+    with (workspace.root / "releases.toml").open("a") as file:
+        file.writelines(entries)
+    return [f"{r.package}-v{r.version}" for r in new]
 
 
 def changed_packages(workspace: Workspace) -> list[str]:
@@ -244,4 +357,4 @@ def git(root: Path, *arguments: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
