@@ -213,7 +213,7 @@ def a_list_indexed_by_a_traced_value():
     TypeError,
 )
 def a_traced_value_given_to_numpy():
-    jit(lambda x: np.sin(x))(1.0)
+    jit(lambda x: np.asarray(x))(1.0)
 
 
 @refused(

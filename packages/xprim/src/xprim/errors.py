@@ -239,19 +239,19 @@ class TracerIntegerConversionError(_TracerError, XStackTypeError):
 
 
 class TracerArrayConversionError(_TracerError, XStackTypeError):
-    """A traced value was handed to NumPy: `np.sin(x)`, `np.asarray(x)`, `numpy_array[x]`.
+    """A traced value was made an array of NumPy's: `np.asarray(x)`, `numpy_array[x]`.
 
-    Wrong: NumPy computes at once, and there is no value yet::
-
-        @jit
-        def f(x):
-            return np.sin(x)
-
-    Right: the function of the same name here is recorded::
+    Wrong: such an array has elements, and there is no value yet::
 
         @jit
         def f(x):
-            return xnp.sin(x)
+            return np.asarray(x).sum()
+
+    Right: functions of arrays are recorded::
+
+        @jit
+        def f(x):
+            return xnp.asarray(x).sum()
 
     Wrong, `table` being a NumPy array and `i` traced: `table[i]`. Right: `xnp.asarray(table)[i]`.
     """

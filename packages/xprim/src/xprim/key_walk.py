@@ -249,8 +249,10 @@ class Walk:
         return Identity(value)
 
     def _dispatcher(self, value: Any) -> Hashable:
-        if not is_library_function(value._implementation):
-            self.key(value._implementation)
+        implementation = value._implementation  # a function of Python's, or one written in C
+        is_python = isinstance(implementation, types.FunctionType)
+        if not (is_python and is_library_function(implementation)):
+            self.key(implementation)
         return Identity(value)
 
     def _remembering(self, value: Any) -> Hashable:
