@@ -5,6 +5,8 @@ import subprocess
 import sys
 import textwrap
 
+_SETTINGS = {"XSTACK_ENABLE_COMPILATION_CACHE": "0", "XSTACK_RETRACES": "allow"}
+
 
 def run_in_new_process(program, **environment):
     """Run a Python program and return what it prints; fail where it fails."""
@@ -13,7 +15,7 @@ def run_in_new_process(program, **environment):
     }
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)],
-        env=variables | {"XSTACK_ENABLE_COMPILATION_CACHE": "0"} | environment,
+        env=variables | _SETTINGS | environment,
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]

@@ -340,7 +340,10 @@ def explain_miss(before: tuple[Any, ...] | None, after: tuple[Any, ...], names: 
     elif before[2] != after[2]:
         for name, old, new in zip(names(), before[2], after[2], strict=True):
             if old is not new:
-                reasons.append(f"{name}: {old.str_long()} became {new.str_long()}")
+                # an array here, a Python number there
+                hint = f": pass an array each time, xnp.{new.dtype.name}({name})"
+                hint = hint if old.strong() is new.strong() else ""
+                reasons.append(f"{name}: {old.str_long()} became {new.str_long()}{hint}")
     if before[1] != after[1]:
         reasons.append(f"static values: {_shown(before[1])} became {_shown(after[1])}")
     if before[3] is not after[3]:

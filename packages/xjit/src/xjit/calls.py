@@ -52,13 +52,14 @@ class Calls(abc.ABC):
       options: what its programs depend on beside that.
       keep_unused: whether arguments that nothing needs are passed to programs.
       compiler_options: settings of XLA by name.
+      max_traces: how often it may be traced, None for any number of times.
       out_placement: where results are put after a call, None leaves them where they are.
     """
 
     def __init__(
         self, fun: Callable[..., Any], signature: Signature, options: Hashable, *,
         keep_unused: bool = False, compiler_options: dict[str, Any] | None = None,
-        out_placement: OneDevice | None = None,
+        out_placement: OneDevice | None = None, max_traces: int | None = None,
     ) -> None:  # fmt: skip
         self.fun = fun
         self.signature = signature
@@ -69,7 +70,9 @@ class Calls(abc.ABC):
         self.option_key = (signature.key(), keep_unused, options,
                            tuple(sorted(self.compiler_options.items())))  # fmt: skip
         self.dispatcher = Dispatcher(signature, DeletedBuffer(f"was donated to {self.name}"))
-        self.traces = Traces(fun, signature.api, self.name, self.option_key, self.dispatcher.clear)
+        self.traces = Traces(
+            fun, signature.api, self.name, self.option_key, self.dispatcher.clear, max_traces
+        )
 
     obeys_disable_jit = True
 
@@ -174,6 +177,7 @@ class Calls(abc.ABC):
         compiled.trace = boundary(self.trace)
         compiled.eval_shape = boundary(self.eval_shape)
         compiled.clear_cache = self.clear_cache
+        compiled.stats = self.traces.stats
         compiled._cache_size = self.traces.__len__
         describe_function(compiled, self.parts)
 

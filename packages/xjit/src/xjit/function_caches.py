@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import time
 import warnings
 import weakref
 from collections.abc import Callable, Hashable, Sequence
@@ -23,6 +24,7 @@ from xjit.arguments import Arguments, LazyNames, explain_miss
 from xjit.cache_memory import Bounded
 from xjit.mappings import room
 from xjit.program import Program
+from xjit.retraces import check_retrace
 from xprim import ClosedJaxpr, ShapedArray, as_array, config
 from xprim.argument_keys import arguments_key
 from xprim.captured_state import captured_state, difference
@@ -61,9 +63,10 @@ class Traced:
       out_tree: the structure of the result.
       params: what the equation of a call holds beside the program.
       program: what runs, once the function has been called.
+      seconds: what tracing took.
     """
 
-    __slots__ = ("captured", "closed", "out_tree", "params", "program")
+    __slots__ = ("captured", "closed", "out_tree", "params", "program", "seconds")
 
     def __init__(
         self, closed: ClosedJaxpr, captured: list[Any], out_tree: Any, params: dict[str, Any]
@@ -73,6 +76,7 @@ class Traced:
         self.out_tree = out_tree
         self.params = params
         self.program: Program | None = None
+        self.seconds = 0.0
 
 
 class FlatFunction:
@@ -216,21 +220,24 @@ class Traces:
       api: the public function that transforms it, for messages.
       name: of the function.
       options: what else its programs depend on.
+      limit: how many traces there may be; None for any number.
       forget: called when the function sees other values than before: what was traced is not found
         any more, so that old and new never stand side by side.
     """
 
-    __slots__ = ("_api", "_cache", "_changes", "_forget", "_fun", "_name", "_options", "_reached")
+    __slots__ = ("_api", "_cache", "_changes", "_forget", "_fun", "_limit", "_name", "_options",
+                 "_reached")  # fmt: skip
 
     def __init__(
         self, fun: Callable[..., Any], api: str, name: str, options: Hashable,
-        forget: Callable[[], None],
+        forget: Callable[[], None], limit: int | None = None,
     ) -> None:  # fmt: skip
         self._fun = fun
         self._api = api
         self._name = name
         self._options = options
         self._forget = forget
+        self._limit = limit
         self._cache: FunctionCache | None = None
         self._reached: dict[Any, Any] = {}  # what a call reaches through its arguments, by its key
         self._changes = 0
@@ -251,18 +258,40 @@ class Traces:
         statics = tuple([value for _, value in arguments.fixed])
         reached = self._reached[key] = arguments_key(arguments.tree, statics)
         found = cache.traced.get((key, reached))
-        if found is None and config.values.explain_cache_misses:
+        if found is not None:
+            return found, None
+        if config.values.explain_cache_misses:
             self._explain(cache, key, arguments, change)
-        return found, (cache, key, reached)
+        check_retrace(
+            self._api, self._name, self._fun, len(cache.traced), self._limit,
+            lambda: change or explain_miss(cache.last_key, key, arguments.names),
+        )  # fmt: skip
+        return None, (cache, key, reached, time.perf_counter())
 
     def keep(self, place: Any, traced: Traced) -> Traced:
         """Keep the trace that was made where `find` had none."""
-        cache, key, reached = place
+        cache, key, reached, start = place
+        traced.seconds = time.perf_counter() - start
+        if config.values.log_compiles:
+            logger.warning("traced %s(%s) in %.3f s", self._name, _types(key[2]), traced.seconds)
         cache.note_state(self._fun)
         if not traced.captured:  # tracers of an enclosing transformation do not outlive it
             cache.add((key, reached), traced)
         cache.last_key = key
         return traced
+
+    def stats(self) -> dict[str, Any]:
+        """Return what has been traced and compiled: see `Wrapped.stats`."""
+        known = {} if self._cache is None else self._cache.traced
+        return {
+            "name": self._name,
+            "traces": len(known),
+            "programs": [
+                {"arguments": _types(key[2]), "seconds_to_trace": traced.seconds,
+                 "compiled": 0 if traced.program is None else len(traced.program.kernels)}
+                for (key, _), traced in known.items()
+            ],
+        }  # fmt: skip
 
     def clear(self) -> None:
         """Forget all traces."""
@@ -292,6 +321,10 @@ class Traces:
         logger.warning(
             "%s(%s) is traced: %s (%s)", self._api, self._name, reason, place_of(self._fun)
         )
+
+
+def _types(avals: Sequence[ShapedArray]) -> str:
+    return ", ".join([a.str_long() for a in avals])
 
 
 def check_captured(api: str, name: str, fun: Callable[..., Any], cache: FunctionCache) -> None:

@@ -51,6 +51,7 @@ def jit(
     backend: str | None = ...,
     inline: bool = ...,
     compiler_options: dict[str, Any] | None = ...,
+    max_traces: int | None = ...,
 ) -> Wrapped[P, R]: ...
 
 
@@ -69,6 +70,7 @@ def jit(
     backend: str | None = ...,
     inline: bool = ...,
     compiler_options: dict[str, Any] | None = ...,
+    max_traces: int | None = ...,
 ) -> Callable[[Callable[P, R]], Wrapped[P, R]]: ...
 
 
@@ -86,6 +88,7 @@ def jit(
     backend: str | None = None,
     inline: bool = False,
     compiler_options: dict[str, Any] | None = None,
+    max_traces: int | None = None,
 ) -> Any:
     """Return a function that computes what `fun` computes, compiled by XLA.
 
@@ -107,13 +110,15 @@ def jit(
       backend: name of the platform whose first device runs it (`"cpu"`, `"gpu"`).
       inline: whether the operations become part of an enclosing program one by one.
       compiler_options: settings of XLA by name.
+      max_traces: how often it may be traced; None for any number of times.
 
     Returns:
-      The compiled function. It has `lower`, `trace`, `eval_shape`, `clear_cache`.
+      The compiled function. It has `lower`, `trace`, `eval_shape`, `clear_cache`, `stats`.
 
     Raises:
       TypeError: `fun` is not callable, or an argument is no array and not static.
       ValueError: a static argument is not hashable.
+      RetraceError: it would be traced more than `max_traces` times.
 
     Example:
       >>> jit(lambda x: x + x)(3.0)
@@ -124,7 +129,7 @@ def jit(
         "static_argnums": static_argnums, "static_argnames": static_argnames,
         "donate_argnums": donate_argnums, "donate_argnames": donate_argnames,
         "keep_unused": keep_unused, "device": device, "backend": backend, "inline": inline,
-        "compiler_options": compiler_options,
+        "compiler_options": compiler_options, "max_traces": max_traces,
     }  # fmt: skip
     if fun is None:
         return functools.partial(jit, **options)
@@ -152,7 +157,7 @@ class _JitCalls(Calls):
         super().__init__(
             fun, Signature(fun, options), (self._inline, *places, own),
             keep_unused=bool(options["keep_unused"]), out_placement=out_placement,
-            compiler_options=options["compiler_options"],
+            compiler_options=options["compiler_options"], max_traces=options["max_traces"],
         )  # fmt: skip
 
     def placement_of(self, traced: Traced) -> OneDevice | None:

@@ -77,6 +77,14 @@ class Wrapped(Protocol[P, R]):
     def clear_cache(self) -> None:
         """Forget what was traced and compiled of it."""
 
+    def stats(self) -> dict[str, Any]:
+        """Return what was traced and compiled of it.
+
+        Returns:
+          `name`, `traces` (how many), and `programs`: for each its `arguments`, as text,
+          `seconds_to_trace`, and how often it is `compiled`, once for each place.
+        """
+
 
 class TracedFunction:
     """A function traced for certain arguments.

@@ -1,0 +1,91 @@
+"""Traces that nobody expected: told, refused, counted."""
+
+import logging
+
+import numpy as np
+import pytest
+
+import xjit
+import xnp
+from xjit import jit
+from xjit.retraces import RetraceError, no_retrace, retraces
+from xprim import config
+
+
+@pytest.fixture
+def told(caplog):
+    with retraces("warn"), caplog.at_level(logging.WARNING, logger="xjit"):
+        yield lambda: [r.getMessage() for r in caplog.records]
+
+
+def test_from_the_third_trace_on_each_is_told_with_what_differs(told):
+    @jit
+    def loss(state):
+        return state["x"] * state["lr"]
+
+    for n in (2, 3):
+        loss({"x": np.ones(n, np.float32), "lr": xnp.float32(1)})
+    assert told() == []
+    loss({"x": np.ones(3, np.float32), "lr": 0.1})
+    (text,) = told()
+    assert text.startswith("retrace 3 of `loss` (") and "test_retraces.py:" in text
+    assert "state['lr']: float32[]" in text and "xnp.float32(state['lr'])" in text
+    loss({"x": np.ones(3, np.float32), "lr": 0.2})
+    assert len(told()) == 1  # it is found now
+    loss({"x": np.ones(4, np.float32), "lr": 0.2})
+    assert "state['x']: float32[3] became float32[4]" in told()[1]
+
+
+def test_the_option_allows_them_without_a_word(told):
+    f = jit(lambda x: x - 1)
+    with retraces("allow"):
+        for n in range(1, 6):
+            f(np.ones(n))
+    assert told() == []
+
+
+@pytest.mark.parametrize("context", [no_retrace, lambda: retraces("raise")])
+def test_a_block_refuses_to_trace_again_what_was_traced(context):
+    xjit.clear_caches()  # equal functions share their traces
+    f = jit(lambda x: x + 3)
+    with context():
+        for value in (1.0, 2.0):
+            f(np.full(2, value))
+        with pytest.raises(RetraceError, match=r"(?s)for the 2nd time.*float32\[3") as e:
+            f(np.ones(3))
+    assert "expected  no further trace" in str(e.value)
+    assert f(np.ones(3)).shape == (3,)
+
+
+def test_a_function_has_a_bound_of_its_own():
+    def step(x):
+        return x * 5
+
+    f = jit(step, max_traces=2)
+    f(np.ones(2)), f(np.ones(3))
+    for _ in range(2):
+        with pytest.raises(RetraceError, match=r"jit: step would be traced for the 3rd time") as e:
+            f(np.ones(4))
+        assert "\n  expected  at most 2 traces (max_traces)\n  where     " in str(e.value)
+    assert f(np.ones(3)).shape == (3,)
+
+
+def test_stats_count_traces_and_programs():
+    f = jit(lambda x: x / 7)
+    assert f.stats() == {"name": "<lambda>", "traces": 0, "programs": []}
+    f(np.ones(2, np.float32))
+    f.trace(np.ones(3, np.float32))
+    found = f.stats()
+    assert found["traces"] == 2
+    one, two = found["programs"]
+    assert (one["arguments"], one["compiled"]) == ("float32[2]", 1)
+    assert (two["arguments"], two["compiled"]) == ("float32[3]", 0)
+    assert one["seconds_to_trace"] > 0
+
+
+def test_log_compiles_tells_the_seconds_of_traces(caplog):
+    with config.log_compiles(), caplog.at_level(logging.WARNING, logger="xjit"):
+        jit(lambda x: x * 11)(np.ones(2, np.float32))
+    first, second = [r.getMessage() for r in caplog.records]
+    assert first.startswith("traced <lambda>(float32[2]) in 0.")
+    assert second.startswith("compiled ") and " in " in second
