@@ -61,6 +61,7 @@ CALLS = {
     "custom_vjp_call": "packages/xad/tests", "custom_vjp_linear": "packages/xad/tests",
     "custom_vmap_call": "packages/xbatch/tests", "jit": "packages/xjit/tests",
     "linear_call": "packages/xad/tests", "pmap": "packages/xpar/tests",
+    "shard_map": "packages/xpar/tests",
     "cond": "packages/xnp/tests", "custom_linear_solve": "tests/composition",
     "random_gamma": "packages/xrandom/tests", "scan": "packages/xnp/tests",
     "while": "packages/xnp/tests", "reduce": "packages/xnp/tests",

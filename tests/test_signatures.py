@@ -18,7 +18,9 @@ _SENTINEL = "None says that nothing was given"
 _OUR_MESSAGE = "the message is made of an operation, a problem and a hint"
 _EXPERIMENT = "an experiment of JAX's, without documentation"
 _REFERENCES = "there are no mutable references"
-_MESHES = "there are no meshes"
+_MESHES = "shardings are no part of types"
+_UNREDUCED = "sums that are still to be made are no kind of sharding"
+_SPECS = "None says that nothing was given, and specs are always given"
 
 # path -> argument -> why ours has none such, or another
 DELIBERATE = {
@@ -32,6 +34,13 @@ DELIBERATE = {
     "vmap": {"sum_match": _EXPERIMENT},
     "jit": {"fun": _SENTINEL, "in_shardings": _SENTINEL, "out_shardings": _SENTINEL},
     "lax.all_gather": {"to": _MESHES},
+    "P": {"unreduced": _UNREDUCED, "reduced": _UNREDUCED, "unreduced_kind": _UNREDUCED},
+    "sharding.PartitionSpec": {
+        "unreduced": _UNREDUCED, "reduced": _UNREDUCED, "unreduced_kind": _UNREDUCED,
+    },
+    "sharding.AbstractMesh": {"abstract_device": "a mesh without devices has none of any kind"},
+    "shard_map": {"in_specs": _SPECS},
+    "debug.visualize_sharding": {"color_map": "the colours are the terminal's own"},
     "dtypes.canonicalize_dtype": {"allow_extended_dtype": "extended dtypes are always allowed"},
     "stages.Compiled": _PRIVATE,
     "stages.Lowered": _PRIVATE,

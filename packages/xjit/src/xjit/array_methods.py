@@ -82,10 +82,15 @@ def _is_ready(self: ConcreteArray) -> bool:
 
 
 def _device(self: ConcreteArray) -> Any:
-    """The device that holds the array; the default one for an array that is on the host."""
+    """The device that holds the array, or the sharding of one that several devices hold.
+
+    An array that is on the host will be on the default device.
+    """
     buffer = self.buffer
     if buffer is None:
         return default_placement().device
+    if type(getattr(buffer, "_sharding", None)) is gateway.SpreadOver:
+        return sharding_of(self)
     return gateway.device_of(_buffer_of(self))
 
 

@@ -10,7 +10,6 @@ Neighbours: `stablehlo_text` formats, `compile` turns the text into an executabl
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -152,7 +151,6 @@ def lower(
 def _module(platform: str, axis_sizes: Mapping[Any, int], devices: Sequence[Any]) -> Module:
     module = Module(_write_jaxpr, _staged_program, platform)
     module.axis_sizes = dict(axis_sizes)
-    module.num_replicas = math.prod(axis_sizes.values())
     module.devices = list(devices)
     return module
 

@@ -101,7 +101,7 @@ class Mesh(_Grid):
       Mesh('x': 1, axis_types=(Auto,))
     """
 
-    __slots__ = ("__weakref__", "_flat", "_outer", "devices")
+    __slots__ = ("__weakref__", "_flat", "_scope", "devices")
 
     def __init__(
         self, devices: Any, axis_names: str | Sequence[Any],
@@ -118,7 +118,7 @@ class Mesh(_Grid):
         self.axis_types = _checked_types("Mesh", axis_types, len(self.axis_names))
         _check_devices(self._flat)
         self._hash = hash((self._flat, self.shape_tuple, self.axis_types))
-        self._outer: list[Any] = []
+        self._scope = current_mesh(self)  # which several threads may enter, and one twice
         gateway.note_devices(self._flat)
 
     @property
@@ -164,13 +164,11 @@ class Mesh(_Grid):
         ))  # fmt: skip
 
     def __enter__(self) -> Mesh:
-        override = current_mesh(self)
-        override.__enter__()
-        self._outer.append(override)
+        self._scope.__enter__()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._outer.pop().__exit__(*exception)
+        self._scope.__exit__(*exception)
 
     def __repr__(self) -> str:
         return self._describe("Mesh")

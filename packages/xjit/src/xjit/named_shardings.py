@@ -19,7 +19,7 @@ from xjit.partition_specs import PartitionSpec, axes_of
 from xjit.shardings import Sharding, TiledSharding, check_memory_kind
 from xprim.errors import message
 
-__all__ = ["NamedSharding", "resolved", "sharding_named_by"]
+__all__ = ["NamedSharding", "check_axis_names", "resolved", "sharding_named_by"]
 
 
 class NamedSharding(Sharding):

@@ -10,7 +10,7 @@ from typing import Any
 
 from xprim.errors import message
 
-__all__ = ["P", "PartitionSpec"]
+__all__ = ["UNCONSTRAINED", "P", "PartitionSpec", "axes_of"]
 
 
 class _Unconstrained:

@@ -116,6 +116,10 @@ def _where(x: ConcreteArray) -> Any:
     return gateway.placement_of(buffer)
 
 
+def _is_spread(x: ConcreteArray) -> bool:
+    return type(_where(x)) is gateway.SpreadOver
+
+
 def _committed(x: ConcreteArray) -> Sharding | None:
     """Return how an array lies that was put where it is."""
     where = _where(x)
@@ -158,14 +162,17 @@ def _raise_conflict(
     def described(i: int) -> str:
         name = known[i] if i < len(known) else f"operand {i}"
         where = gateway.placement_of(arrays[i].buffer)
-        place = str(where.spread) if hasattr(where, "spread") else str(where._device)
-        return f"{name}: {arrays[i].aval.str_long()} on {place}"
+        devices = gateway.devices_of(arrays[i].buffer)
+        count = f"{len(devices)} devices, {devices[0]} to {devices[-1]}"
+        return f"{name}: {arrays[i].aval.str_long()} on " + (
+            count if hasattr(where, "spread") else str(where._device))  # fmt: skip
 
     placed = [k for k, x in enumerate(arrays) if _committed(x) is not None]
     others = [k for k in placed if _committed(arrays[k]) != _committed(arrays[i])] if i >= 0 else []
+    between = "\n            " if any(map(_is_spread, arrays)) else "; "
     shown = [*others[:1], i] if i >= 0 else placed[:2]
     raise ValueError(
         f"{operation}: the arguments were put on different devices."
-        f"\n  got       {'; '.join(map(described, shown))}"
+        f"\n  got       {between.join(map(described, shown))}"
         "\n  hint      bring them together with device_put(x, device)"
     )

@@ -42,15 +42,27 @@ class Shard:
 
     Attributes:
       device: the device.
-      index: the place of the piece in the whole array.
-      replica_id: which copy of the piece this is, from 0.
+      sharding: how the whole array lies.
+      global_shape: the shape of the whole array.
       data: the piece, an array on the device; None on a device of another process.
     """
 
     device: Any
-    index: Index
-    replica_id: int
-    data: Array | None
+    sharding: Sharding
+    global_shape: tuple[int, ...]
+    data: Array | None = None
+
+    @property
+    def index(self) -> Index:
+        """The place of the piece in the whole array."""
+        return self.sharding.devices_indices_map(self.global_shape)[self.device]
+
+    @property
+    def replica_id(self) -> int:
+        """Which copy of the piece this is, from 0."""
+        places = self.sharding.devices_indices_map(self.global_shape)
+        same = [device for device, index in places.items() if index == places[self.device]]
+        return same.index(self.device)
 
     def __repr__(self) -> str:
         return (f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, "
@@ -75,20 +87,14 @@ def global_shards(x: ConcreteArray) -> list[Shard]:
     if buffer is None:
         (buffer,) = buffers_at(default_placement(), [x])
     sharding = sharding_of(x)
-    stored = x.aval.stored.shape
     if type(gateway.placement_of(buffer)) is gateway.SpreadOver:
         pieces = gateway.pieces_by_device(buffer)
     else:
         pieces = {gateway.device_of(buffer): buffer}
-    devices, seen = sharding.devices_in_order, dict[Any, int]()
-    shards = []
-    for device, index in zip(devices, sharding.tiles(len(stored)).indices(stored), strict=True):
-        where = index[: x.aval.ndim]
-        key = str(where)  # slices have no hash before Python 3.12
-        seen[key] = copy = seen.get(key, -1) + 1
-        data = None if device not in pieces else _piece(x, pieces[device])
-        shards.append(Shard(device, where, copy, data))
-    return shards
+    return [
+        Shard(device, sharding, x.shape, _piece(x, pieces[device]) if device in pieces else None)
+        for device in sharding.devices_in_order
+    ]
 
 
 def addressable_shards(x: ConcreteArray) -> list[Shard]:
@@ -102,7 +108,7 @@ def _piece(x: ConcreteArray, buffer: Any) -> ConcreteArray:
 
 
 def make_array_from_callback(
-    shape: Sequence[int], sharding: Any, data_callback: Callable[[Index], Any], *,
+    shape: Sequence[int], sharding: Any, data_callback: Callable[[Index], Any],
     dtype: Any = None,
 ) -> Array:  # fmt: skip
     """Make an array over several devices by asking for each piece.

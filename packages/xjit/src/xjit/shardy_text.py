@@ -50,16 +50,24 @@ def _declared(module: Any, axes: list[str], order: list[int]) -> str:
     return str(found)
 
 
-def sharding_text(module: Any, sharding: Sharding, ndim: int) -> str:
-    """Return the inside of a sharding attribute, `<@mesh, [{"x"}, {}]>`."""
+def sharding_text(module: Any, sharding: Sharding, ndim: int, *, is_open: bool = False) -> str:
+    """Return the inside of a sharding attribute, `<@mesh, [{"x"}, {}]>`.
+
+    Args:
+      module: the `Module` under construction.
+      sharding: what is written.
+      ndim: the number of dimensions of the array.
+      is_open: whether XLA may cut the pieces further, along other axes.
+    """
     if not isinstance(sharding, NamedSharding):
         return _tiled_text(module, sharding, ndim)
     texts = axis_texts(sharding.mesh)
-    parts = [
-        "{?}" if part is UNCONSTRAINED else f"{{{', '.join([texts[n] for n in axes_of(part)])}}}"
-        for part in sharding.spec
-    ]
-    parts += ["{}"] * (ndim - len(parts))
+    entries = [*sharding.spec, *[None] * (ndim - len(sharding.spec))]
+    parts = []
+    for entry in entries:
+        names = [texts[name] for name in axes_of(entry)]
+        names += ["?"] if is_open or entry is UNCONSTRAINED else []
+        parts.append(f"{{{', '.join(names)}}}")
     return f"<@{mesh_symbol(module, sharding.mesh)}, [{', '.join(parts)}]>"
 
 

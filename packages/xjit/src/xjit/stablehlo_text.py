@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -138,6 +138,22 @@ class Builder:
     def axis_sizes(self) -> Mapping[Any, int]:
         """The named axes that run over replicas of the program."""
         return self.module.axis_sizes
+
+    @property
+    def members(self) -> Members | None:
+        """Who runs the code in a manual computation: devices of a mesh; None are replicas."""
+        return self.module.members
+
+    def channel(self) -> str:
+        """Return the attribute of a collective between devices of a mesh; nothing for replicas.
+
+        Each has a number of its own, of the type "device to device".
+        """
+        module = self.module
+        module.channels += 1
+        if module.members is None:
+            return ""
+        return f", channel_handle = #stablehlo.channel_handle<handle = {module.channels}, type = 1>"
 
     def fresh(self) -> str:
         """Return a new SSA name."""
@@ -333,11 +349,29 @@ def _check_order_kept(inner: Builder) -> None:
         )
 
 
+class Members(NamedTuple):
+    """The devices that run a manual computation.
+
+    Attributes:
+      mesh: their mesh.
+      manual: the axes along which each runs by itself.
+      numbers: how the program counts them, in the shape of the mesh.
+    """
+
+    mesh: Any
+    manual: tuple[Any, ...]
+    numbers: np.ndarray[Any, Any]
+
+    def key(self) -> Any:
+        """Return what the text of a function written for them depends on."""
+        return self.mesh, self.manual
+
+
 class Module:
     """A program under construction: its functions, name counter and platform."""
 
     __slots__ = ("_functions", "_names", "count", "functions", "platform", "write_jaxpr",
-                 "axis_sizes", "callbacks", "devices", "meshes", "num_replicas",
+                 "axis_sizes", "callbacks", "channels", "devices", "members", "meshes",
                  "staged")  # fmt: skip
 
     def __init__(
@@ -352,11 +386,12 @@ class Module:
         self.count = 0
         self.functions: list[str] = []
         self.callbacks: list[Any] = []
-        self.num_replicas = 1
         self.axis_sizes: dict[Any, int] = {}
         self.devices: list[Any] = []  # those that the program is split over
+        self.members: Members | None = None
+        self.channels = 0
         self.meshes: dict[str, str] = {}  # their symbols, by what they are (`shardy_text`)
-        self._functions: dict[int, tuple[str, list[Any], ClosedJaxpr]] = {}
+        self._functions: dict[Any, tuple[str, list[Any], ClosedJaxpr]] = {}
         self._names: dict[str, int] = {}
 
     def declarations(self) -> list[str]:
@@ -368,11 +403,12 @@ class Module:
 
         The second result are the large constants that it takes as leading arguments.
         """
-        found = self._functions.get(id(closed))
+        key = (id(closed), self.members and self.members.key())
+        found = self._functions.get(key)
         if found is None:
             symbol = self.symbol(name)
             captured = self.add_function(symbol, closed, public=False)
-            found = self._functions[id(closed)] = (symbol, captured, closed)
+            found = self._functions[key] = (symbol, captured, closed)
         return found[0], found[1]
 
     def symbol(self, name: str) -> str:
@@ -403,7 +439,7 @@ class Module:
         results = builder.inline(closed, operands)
         if not public:
             _check_order_kept(builder)
-        constants = list(builder.captured.values())
+        constants = builder.captured.values()
         captured = [f"{n}: {type_text(c.aval)}" for n, c in constants]
         captured = _with_attributes(captured, [of_captured(c.aval) for _, c in constants])
         arguments = [f"{n}: {type_text(a)}" for n, a in zip(operands, closed.in_avals, strict=True)]

@@ -66,5 +66,7 @@ with namespace(globals(), at_once=True):
         pmin_p as pmin_p,
         psum_p as psum_p,
     )
+    from xpar.shard_map import pcast as pcast, pvary as pvary, shard_map as shard_map
+    from xpar.shard_map_primitive import shard_map_p as shard_map_p
 
 source.hide(__file__)  # errors and equations show the user's lines, not ours

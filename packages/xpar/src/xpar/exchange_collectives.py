@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xjit.manual_text import own_number
 from xnp.primitives.operations import (
     bind,
     broadcasted,
@@ -25,11 +26,14 @@ from xnp.primitives.operations import (
     sliced,
 )
 from xpar.named_axes import (
+    collective_attributes,
     collective_batch,
+    gathers_members,
     groups_attribute,
     is_mapped,
     picked,
     replica_groups,
+    scatters_members,
     unbound,
 )
 from xpar.reduction_collectives import psum_p
@@ -73,8 +77,8 @@ def _gather_shape(
 def _gather_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
                       all_gather_dimension: int, axis_name: Any, axis_size: int,
                       axis_index_groups: Any) -> Any:  # fmt: skip
-    rows = groups_attribute(replica_groups(b, axis_name, axis_index_groups))
-    attributes = f"all_gather_dim = {all_gather_dimension} : i64, replica_groups = {rows}"
+    members = collective_attributes(b, axis_name, axis_index_groups)
+    attributes = f"all_gather_dim = {all_gather_dimension} : i64, {members}"
     return b.op("stablehlo.all_gather", operands, avals_in, avals_out, attributes)
 
 
@@ -102,6 +106,7 @@ all_gather_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_gather_transpose,
     batch=collective_batch(lambda: all_gather_p, _gather_on_axis, ("all_gather_dimension",)),
+    shard=gathers_members("axis_name"),
     physical=STRUCTURAL,
     axis_param="axis_name",
 )
@@ -131,11 +136,11 @@ def _exchange_shape(
 def _exchange_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
                         split_axis: int, concat_axis: int, axis_name: Any, axis_size: int,
                         axis_index_groups: Any) -> Any:  # fmt: skip
-    rows = groups_attribute(replica_groups(b, axis_name, axis_index_groups))
+    members = collective_attributes(b, axis_name, axis_index_groups, global_ids=False)
     return b.op(
         "stablehlo.all_to_all", operands, avals_in, avals_out,
         f"split_dimension = {split_axis} : i64, concat_dimension = {concat_axis} : i64, "
-        f"split_count = {axis_size} : i64, replica_groups = {rows}",
+        f"split_count = {axis_size} : i64, {members}",
     )  # fmt: skip
 
 
@@ -162,6 +167,7 @@ all_to_all_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_exchange_transpose,
     batch=collective_batch(lambda: all_to_all_p, _exchange_on_axis, ("split_axis", "concat_axis")),
+    shard=scatters_members,
     physical=STRUCTURAL,
     axis_param="axis_name",
 )
@@ -179,7 +185,7 @@ def _permute_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any,
     rows = replica_groups(b, axis_name)
     pairs = [[row[source], row[target]] for row in rows for source, target in perm]
     return b.op("stablehlo.collective_permute", operands, avals_in, avals_out,
-                f"source_target_pairs = {groups_attribute(pairs)}")  # fmt: skip
+                f"source_target_pairs = {groups_attribute(pairs)}{b.channel()}")  # fmt: skip
 
 
 def _permute_on_axis(axis: BatchAxis, x: Any, dim: Any, params: Any) -> tuple[Any, Any]:
@@ -202,6 +208,7 @@ ppermute_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_permute_transpose,
     batch=collective_batch(lambda: ppermute_p, _permute_on_axis),
+    shard=scatters_members,
     physical=STRUCTURAL,
     axis_param="axis_name",
 )
@@ -213,12 +220,13 @@ ppermute_p: Primitive = Primitive(
 def _broadcast_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
                          axis_name: Any, source: int) -> Any:  # fmt: skip
     """Gather and take one: not every platform has a collective broadcast."""
-    (aval,), rows = avals_in, replica_groups(b, axis_name)
+    (aval,), size = avals_in, b.axis_sizes.get(axis_name[0], 1)
+    members = collective_attributes(b, axis_name)
     one = shaped_array((1, *aval.shape), aval.dtype)
-    everything = shaped_array((len(rows[0]), *aval.shape), aval.dtype)
+    everything = shaped_array((size, *aval.shape), aval.dtype)
     (x,) = b.op("stablehlo.reshape", operands, avals_in, [one])
     (x,) = b.op("stablehlo.all_gather", [x], [one], [everything],
-                f"all_gather_dim = 0 : i64, replica_groups = {groups_attribute(rows)}")  # fmt: skip
+                f"all_gather_dim = 0 : i64, {members}")  # fmt: skip
     starts = ", ".join(map(str, (source, *[0] * aval.ndim)))
     limits = ", ".join(map(str, (source + 1, *aval.shape)))
     steps = ", ".join(["1"] * (aval.ndim + 1))
@@ -253,6 +261,7 @@ pbroadcast_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_broadcast_transpose,
     batch=collective_batch(lambda: pbroadcast_p, _broadcast_on_axis),
+    shard=gathers_members("axis_name"),
     physical=STRUCTURAL,
     axis_param="axis_name",
 )
@@ -276,7 +285,10 @@ def _index_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *
     names = list(sizes)
     stride = math.prod([sizes[n] for n in names[names.index(axis_name[0]) + 1 :]])
     unsigned = shaped_array((), dtypes.uint32)
-    (index,) = b.op("stablehlo.replica_id", [], [], [unsigned])
+    if b.members is not None:
+        index = own_number(b)
+    else:
+        (index,) = b.op("stablehlo.replica_id", [], [], [unsigned])
     if stride != 1:
         index = b.same_type_op(
             "stablehlo.divide", [index, b.scalar(stride, dtypes.uint32)], unsigned
@@ -299,5 +311,6 @@ axis_index_p: Primitive = Primitive(
     jvp=ZERO,
     transpose=undefined("it has no operands"),
     batch=_index_batch,
+    shard=lambda *, axis_name: (frozenset(axis_name),),
     axis_param="axis_name",
 )

@@ -24,14 +24,14 @@ __all__ = ["get_abstract_mesh", "get_mesh", "make_mesh", "reshard", "set_mesh", 
 
 
 def make_mesh(
-    axis_shapes: Sequence[int], axis_names: str | Sequence[Any],
+    axis_sizes: Sequence[int], axis_names: str | Sequence[Any],
     axis_types: AxisType | Sequence[AxisType] | None = None, *,
     devices: Sequence[Any] | None = None,
 ) -> Mesh:  # fmt: skip
     """Make a mesh of devices, row by row.
 
     Args:
-      axis_shapes: the number of devices along each axis.
+      axis_sizes: the number of devices along each axis.
       axis_names: the names of the axes.
       axis_types: for each axis, or for all; `AxisType.Auto` by default.
       devices: which ones; by default the first of the default backend, as many as are needed.
@@ -43,7 +43,7 @@ def make_mesh(
       >>> make_mesh((1,), ("x",))
       Mesh('x': 1, axis_types=(Auto,))
     """
-    shape = tuple([int(size) for size in axis_shapes])
+    shape = tuple([int(size) for size in axis_sizes])
     count = math.prod(shape)
     if count < 1:
         raise ValueError(message("make_mesh", "each axis must have a device.", got=str(shape)))

@@ -70,7 +70,7 @@ def unbound(names: Sequence[Any]) -> NoReturn:
         axis_size(name)
     raise NameError(
         f"collective: the axis name {names[0]!r} is bound, but not around the values given to it."
-        "\n  expected  a call inside the vmap or pmap that binds the name"
+        "\n  expected  a call inside the vmap, pmap or shard_map that binds the name"
     )
 
 
@@ -144,20 +144,61 @@ def is_mapped(dim: Any) -> bool:
     return dim is not not_mapped
 
 
-# --- under pmap --------------------------------------------------------------------------------
+# --- over which axes values vary ---------------------------------------------------------------
+
+
+def gathers_members(name_param: str) -> Callable[..., tuple[frozenset[Any], ...]]:
+    """Return the shard rule of a collective that gives all members of its axes one value."""
+
+    def shard_rule(varying: frozenset[Any], **params: Any) -> tuple[frozenset[Any], ...]:
+        if params.get("axis_index_groups") is not None:  # one value for each group
+            return (varying,)
+        return (varying - frozenset(params[name_param]),)
+
+    return shard_rule
+
+
+def scatters_members(
+    varying: frozenset[Any], *, axis_name: Any, **_params: Any
+) -> tuple[frozenset[Any], ...]:
+    """Say over which axes the result of a collective varies that gives each member its own."""
+    return (varying | frozenset(axis_name),)
+
+
+# --- under pmap and shard_map -------------------------------------------------------------------
+
+
+def collective_attributes(
+    builder: Builder, names: Sequence[Any], groups: Groups = None, *, global_ids: bool = True
+) -> str:
+    """Return the attributes that say who takes part in a collective over these axes.
+
+    Args:
+      builder: writes the program.
+      names: of the axes.
+      groups: their members, in groups.
+      global_ids: whether the operation has `use_global_device_ids`.
+    """
+    rows = groups_attribute(replica_groups(builder, names, groups))
+    channel = builder.channel()
+    return f"replica_groups = {rows}{channel}" + (
+        ", use_global_device_ids" if channel and global_ids else "")  # fmt: skip
 
 
 def replica_groups(
     builder: Builder, names: Sequence[Any], groups: Groups = None
 ) -> list[list[int]]:
-    """Return the groups of replicas that a collective over these axes joins.
+    """Return the groups of replicas, or of devices of a mesh, that a collective joins.
 
-    The replicas are numbered row by row over `builder.axis_sizes`, in its order.
+    They are numbered row by row over `builder.axis_sizes`, in its order, but for devices that a
+    mesh has in another order.
     """
     sizes = builder.axis_sizes
     _require_replicas(names, sizes)
     bound = list(sizes)
-    replicas = np.arange(math.prod(sizes.values())).reshape([sizes[n] for n in bound])
+    members = builder.members
+    replicas = np.arange(math.prod(sizes.values())) if members is None else members.numbers
+    replicas = replicas.reshape([sizes[n] for n in bound])
     order = [i for i, n in enumerate(bound) if n not in names]
     order += [bound.index(n) for n in names]
     rows = replicas.transpose(order).reshape(-1, math.prod([sizes[n] for n in names])).tolist()
@@ -173,7 +214,8 @@ def _require_replicas(names: Sequence[Any], sizes: Mapping[Any, int]) -> None:
             raise NameError(
                 f"collective: the axis name {name!r} is not bound here."
                 f"\n  got       axis names in scope: {known}"
-                "\n  expected  a name given as axis_name= by an enclosing pmap"
+                "\n  expected  a name given as axis_name= by an enclosing pmap, or an axis of "
+                "shard_map"
             )
 
 

@@ -15,10 +15,11 @@ from typing import Any
 
 from xnp.primitives.operations import bind, converted, div, mul, reshaped, scalar_like
 from xpar.named_axes import (
+    collective_attributes,
     collective_batch,
-    groups_attribute,
+    gathers_members,
     is_mapped,
-    replica_groups,
+    scatters_members,
     unbound,
 )
 from xprim import (
@@ -37,9 +38,9 @@ from xprim.contracts import BatchAxis, Builder
 def _all_reduce(op: str) -> Callable[..., Any]:
     def stablehlo_rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, axes: Any,
                        axis_index_groups: Any) -> Any:  # fmt: skip
-        rows = groups_attribute(replica_groups(b, axes, axis_index_groups))
         return b.op("stablehlo.all_reduce", operands, avals_in, avals_out,
-                    f"replica_groups = {rows}", b.reducer(op, avals_in[0].dtype))  # fmt: skip
+                    collective_attributes(b, axes, axis_index_groups),
+                    b.reducer(op, avals_in[0].dtype))  # fmt: skip
 
     return stablehlo_rule
 
@@ -75,6 +76,7 @@ psum_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_sum_transpose,
     batch=collective_batch(lambda: psum_p, _sum_on_axis),
+    shard=gathers_members("axes"),
     axis_param="axes",
 )
 
@@ -111,6 +113,7 @@ def _chooser(name: str, op: str, reduce: str) -> Primitive:
         jvp=jvp_rule,
         transpose=undefined("it is not linear"),
         batch=collective_batch(lambda: primitive, on_axis),
+        shard=gathers_members("axes"),
         axis_param="axes",
     )
     return primitive
@@ -144,9 +147,9 @@ def _scatter_numpy(x: Any, *, axis_name: Any, **_params: Any) -> Any:
 def _scatter_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, axis_name: Any,
                        axis_size: int, scatter_dimension: int,
                        axis_index_groups: Any) -> Any:  # fmt: skip
-    rows = groups_attribute(replica_groups(b, axis_name, axis_index_groups))
+    members = collective_attributes(b, axis_name, axis_index_groups)
     return b.op("stablehlo.reduce_scatter", operands, avals_in, avals_out,
-                f"replica_groups = {rows}, scatter_dimension = {scatter_dimension} : i64",
+                f"{members}, scatter_dimension = {scatter_dimension} : i64",
                 b.reducer("stablehlo.add", avals_in[0].dtype))  # fmt: skip
 
 
@@ -170,5 +173,6 @@ reduce_scatter_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_scatter_transpose,
     batch=collective_batch(lambda: reduce_scatter_p, _scatter_on_axis, ("scatter_dimension",)),
+    shard=scatters_members,
     axis_param="axis_name",
 )

@@ -60,6 +60,17 @@ class Builder(Protocol):
     def axis_sizes(self) -> Mapping[Any, int]:
         """The named axes that run over replicas, which are numbered row by row over them."""
 
+    @property
+    def members(self) -> Any:
+        """The devices of a mesh that run a manual computation, or None.
+
+        Their `numbers`, in the shape of the mesh, are what collectives call them; `axis_sizes` are
+        those of the mesh then. None stands for replicas.
+        """
+
+    def channel(self) -> str:
+        """Return the attribute that a collective between devices of a mesh has, or nothing."""
+
     def op(
         self, name: str, operands: Names, avals_in: Sequence[ShapedArray],
         avals_out: Sequence[ShapedArray], attributes: str = "", regions: str = "",

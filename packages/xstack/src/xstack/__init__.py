@@ -96,6 +96,7 @@ with namespace(globals(), after="xstack.numpy"):  # which gives arrays and trace
         pmap as pmap,
         reshard as reshard,
         set_mesh as set_mesh,
+        shard_map as shard_map,
     )
     from xprim import (
         Array as Array,

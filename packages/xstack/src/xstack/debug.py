@@ -1,7 +1,12 @@
-"""Looking into programs while they run."""
+"""Looking into programs while they run, and at where arrays lie."""
 
 from xstack.absences import ABSENCES
 from xtree.namespaces import namespace
 
 with namespace(globals(), at_once=True, hint=ABSENCES):
     from xjit.debug import callback as callback, print as print
+    from xpar.sharding_pictures import (
+        inspect_array_sharding as inspect_array_sharding,
+        visualize_array_sharding as visualize_array_sharding,
+        visualize_sharding as visualize_sharding,
+    )

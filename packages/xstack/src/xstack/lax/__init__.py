@@ -19,6 +19,7 @@ with namespace(globals(), hint=ABSENCES):
         axis_index_p as axis_index_p,
         axis_size as axis_size,
         pbroadcast as pbroadcast,
+        pcast as pcast,
         pmax as pmax,
         pmax_p as pmax_p,
         pmean as pmean,
@@ -31,6 +32,7 @@ with namespace(globals(), hint=ABSENCES):
         psum_p as psum_p,
         psum_scatter as psum_scatter,
         pswapaxes as pswapaxes,
+        pvary as pvary,
         sharding_constraint_p as sharding_constraint_p,
         with_sharding_constraint as with_sharding_constraint,
     )

@@ -1,0 +1,157 @@
+"""Manual computations in the text of programs: code that each device runs on its pieces.
+
+Inside one the operands are pieces, and collectives name the devices that take part. Its body is a
+function of its own, which may only be called inside. Source: the documentation of Shardy,
+"ManualComputationOp"; StableHLO specification, sections on collectives, `partition_id`.
+
+Neighbours: `shardy_text` writes how operands and results lie; `xpar.shard_map` asks for this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from xjit.named_shardings import NamedSharding
+from xjit.partition_specs import PartitionSpec
+from xjit.shardy_text import axis_texts, sharding_text
+from xjit.stablehlo_text import Builder, Members, type_text
+from xprim import ClosedJaxpr, ShapedArray, dtypes, shaped_array
+
+__all__ = ["Port", "manual_computation", "own_number"]
+
+
+class Port(NamedTuple):
+    """One operand or result of a manual computation.
+
+    Attributes:
+      sharding: how the whole lies.
+      whole: its abstract value.
+      block: that of a piece, as the sharding cuts it.
+      local: that of a piece, as the body has it; of as many elements as `block`.
+    """
+
+    sharding: NamedSharding
+    whole: ShapedArray
+    block: ShapedArray
+    local: ShapedArray
+
+
+def manual_computation(
+    builder: Any, closed: ClosedJaxpr, operands: Sequence[str], ports_in: Sequence[Port],
+    ports_out: Sequence[Port], mesh: Any, manual: Sequence[Any], name: str,
+) -> list[str]:  # fmt: skip
+    """Write a program that each device of a mesh runs, and return the names of its results.
+
+    Args:
+      builder: the `Builder` of the code around it.
+      closed: the program of one device.
+      operands: names of the whole operands.
+      ports_in: describes them.
+      ports_out: describes the results.
+      mesh: the mesh.
+      manual: the axes whose members run by themselves; over the others XLA splits the pieces.
+      name: of the program.
+    """
+    module, inner = builder.module, Builder(builder.module)
+    with _inside(module, mesh, manual):
+        symbol, captured = module.function(closed, name)
+    everywhere = NamedSharding(mesh, PartitionSpec())
+    ports = [*[Port(everywhere, c.aval, c.aval, c.aval) for c in captured], *ports_in]
+    operands = [*[builder.array_constant(c) for c in captured], *operands]
+    blocks = [builder.fresh() for _ in ports]
+    pieces = [_reshaped(inner, x, p.block, p.local) for x, p in zip(blocks, ports, strict=True)]
+    outs = [builder.fresh() for _ in ports_out]
+    types = [_types([p.local for p in side]) for side in (ports, ports_out)]
+    inner.lines.append(f"{_left(outs)}func.call @{symbol}({', '.join(pieces)}) : "
+                       f"({types[0]}) -> ({types[1]})")  # fmt: skip
+    results = [_reshaped(inner, x, p.local, p.block) for x, p in zip(outs, ports_out, strict=True)]
+    return _written(builder, inner, operands, blocks, results, (ports, ports_out), mesh, manual)
+
+
+def _written(
+    builder: Builder, inner: Builder, operands: Sequence[str], blocks: Sequence[str],
+    results: Sequence[str], ports: tuple[Sequence[Port], Sequence[Port]], mesh: Any,
+    manual: Sequence[Any],
+) -> list[str]:  # fmt: skip
+    module, texts = builder.module, axis_texts(mesh)
+    is_open = len(manual) < len(mesh.axis_names)
+    lying = [", ".join([sharding_text(module, p.sharding, p.whole.ndim, is_open=is_open)
+                        for p in side]) for side in ports]  # fmt: skip
+    args = ", ".join([f"{x}: {type_text(p.block)}" for x, p in zip(blocks, ports[0], strict=True)])
+    found = [builder.fresh() for _ in results]
+    left, values = _left(found), ", ".join(results)
+    if results:
+        values += f" : {_types([p.block for p in ports[1]])}"
+    axes = ", ".join([texts[name] for name in manual])
+    whole = [_types([p.whole for p in side]) for side in ports]
+    builder.lines += [
+        f"{left}sdy.manual_computation({', '.join(operands)}) in_shardings=[{lying[0]}] "
+        f"out_shardings=[{lying[1]}] manual_axes={{{axes}}} ({args}) {{",
+        *inner.prelude,
+        *inner.lines,
+        f"sdy.return {values}".rstrip(),
+        f"}} : ({whole[0]}) -> ({whole[1]})",
+    ]
+    return found
+
+
+def _left(names: Sequence[str]) -> str:
+    return f"{', '.join(names)} = " if names else ""
+
+
+def _types(avals: Sequence[ShapedArray]) -> str:
+    return ", ".join(map(type_text, avals))
+
+
+def _reshaped(b: Builder, x: str, here: ShapedArray, there: ShapedArray) -> str:
+    if here.shape == there.shape:
+        return x
+    return b.op("stablehlo.reshape", [x], [here], [there])[0]
+
+
+@contextmanager
+def _inside(module: Any, mesh: Any, manual: Sequence[Any]) -> Iterator[None]:
+    """Have functions written for the devices of a mesh, which collectives then name."""
+    outer, sizes = module.members, module.axis_sizes
+    numbers = np.arange(mesh.size)
+    if module.devices and hasattr(mesh, "devices_in_order"):
+        numbers = np.array([module.devices.index(d) for d in mesh.devices_in_order])
+    known = set(manual) | (set(outer.manual) if outer is not None else set())
+    names = tuple([name for name in mesh.axis_names if name in known])
+    module.members = Members(mesh, names, numbers.reshape(mesh.axis_sizes))
+    module.axis_sizes = dict(mesh.shape)
+    try:
+        yield
+    finally:
+        module.members, module.axis_sizes = outer, sizes
+
+
+def own_number(builder: Any) -> str:
+    """Return the name of a device's own place on the mesh, row by row, a 0-d uint32."""
+    members: Members = builder.members
+    unsigned = shaped_array((), dtypes.uint32)
+    rest = [name for name in members.mesh.axis_names if name not in members.manual]
+    if not rest:
+        (number,) = builder.op("stablehlo.partition_id", [], [], [unsigned])
+    else:  # only where all axes are manual has a device a number
+        number, inner = builder.fresh(), builder.fresh()
+        axes = ", ".join([axis_texts(members.mesh)[name] for name in rest])
+        whole = NamedSharding(members.mesh, PartitionSpec())
+        text = sharding_text(builder.module, whole, 0)
+        builder.lines.append(
+            f"{number} = sdy.manual_computation() in_shardings=[] out_shardings=[{text}] "
+            f"manual_axes={{{axes}}} () {{\n{inner} = stablehlo.partition_id : tensor<ui32>\n"
+            f"sdy.return {inner} : tensor<ui32>\n}} : () -> tensor<ui32>"
+        )
+    flat = members.numbers.reshape(-1)
+    if (flat == np.arange(flat.size)).all():
+        return str(number)
+    table, one = shaped_array((flat.size,), dtypes.uint32), shaped_array((1,), dtypes.uint32)
+    places = builder.constant(np.argsort(flat).astype(np.uint32), table)
+    (place,) = builder.op("stablehlo.dynamic_slice", [places, number], [table, unsigned], [one],
+                          "slice_sizes = array<i64: 1>")  # fmt: skip
+    return str(builder.op("stablehlo.reshape", [place], [one], [unsigned])[0])

@@ -1,0 +1,309 @@
+"""`shard_map`: run a function on each device of a mesh, on its pieces of the data."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, ParamSpec, TypeVar
+
+import xtree
+from xjit.calls import Arguments, Calls, FlatFunction, Signature, Traced
+from xjit.meshes import Mesh, current_mesh
+from xjit.named_shardings import NamedSharding, check_axis_names
+from xjit.partition_specs import UNCONSTRAINED, PartitionSpec
+from xjit.program import Program
+from xpar.named_axes import axis_names as names_in, total_size
+from xpar.shard_map_primitive import Lay, program_over_mesh, shard_map_p
+from xpar.varying_axes import axes_brought, unsaid
+from xprim import ClosedJaxpr, ShapedArray, extended_axes, source
+from xprim.callables import check_function, look_like
+from xprim.errors import message
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+__all__ = ["pcast", "pvary", "shard_map"]
+
+
+def shard_map(
+    f: Callable[..., Any] | None = None, *, mesh: Mesh | None = None, in_specs: Any,
+    out_specs: Any, axis_names: Iterable[Any] = frozenset(), check_vma: bool = True,
+) -> Any:  # fmt: skip
+    """Return a function that runs `f` on each device of a mesh, on its pieces of the arguments.
+
+    Where `jit` takes a program for whole arrays and splits it, here the program of one device is
+    written, and collectives (`psum`, `all_gather`, `ppermute`, ...) say what devices exchange.
+
+    Args:
+      f: a function of pytrees of arrays, which it gets as pieces; without it, a decorator.
+      mesh: the devices; by default the mesh that is set (`set_mesh`).
+      in_specs: how the arguments are cut: a partition spec for all, or a tree prefix of the tuple
+        of arguments. An axis that a spec does not name has the same piece for all its members.
+      out_specs: how the pieces of the results are joined, likewise.
+      axis_names: the axes of the mesh over which `f` is written by hand; over the others XLA
+        splits it. None at all stands for all of them.
+      check_vma: whether to check that results are the same over the axes that their specs do not
+        name. Without the check the value of one member is taken.
+
+    Returns:
+      A function of whole arrays, to be called as it is or inside `jit`, `grad`, `vmap`, `scan`.
+
+    Raises:
+      ValueError: a spec names an axis that is not among `axis_names`, has more entries than a
+        value has dimensions, or does not divide one evenly; a result varies over an axis that its
+        spec does not name.
+      TypeError: it is called with keyword arguments.
+
+    Differentiable. The cotangent of what all members get is the sum of theirs.
+
+    Example:
+      >>> import numpy as np
+      >>> from xjit import devices
+      >>> from xjit.partition_specs import P
+      >>> from xpar import psum
+      >>> mesh = Mesh(np.array(devices("cpu")[:1]), ("x",))
+      >>> total = shard_map(lambda v: psum(v.sum(), "x"), mesh=mesh, in_specs=P("x"), out_specs=P())
+      >>> float(total(np.ones(4, np.float32)))
+      4.0
+    """
+    options = {"mesh": mesh, "in_specs": in_specs, "out_specs": out_specs,
+               "axis_names": axis_names, "check_vma": check_vma}  # fmt: skip
+    if f is None:
+        return functools.partial(shard_map, **options)
+    check_function(f, "shard_map")
+    calls = _ShardMapCalls(f, options)
+    mapped: Any = calls.dispatcher.function(calls.__call__, None)  # specs are of positions
+    look_like(mapped, f, updated=())
+    calls.give_methods(mapped)
+    return mapped
+
+
+def pvary(x: Any, axis_name: Any) -> Any:
+    """Return values that count as different for each member of the named axes: the same values.
+
+    Over which axes values vary is found by looking at the program (`check_vma`), so nothing needs
+    this; programs that say it keep working.
+
+    Args:
+      x: a tree of arrays.
+      axis_name: a name, or a tuple of names.
+
+    Raises:
+      NameError: when a name is not bound.
+    """
+    total_size(names_in(axis_name), "pvary")
+    return x
+
+
+def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
+    """Return values that count as varying over the named axes; see `pvary`.
+
+    Args:
+      x: a tree of arrays.
+      axis_name: a name, or a tuple of names.
+      to: `"varying"`; what varies is made the same by a collective.
+
+    Raises:
+      NameError: when a name is not bound.
+      ValueError: `to` is something else.
+    """
+    if to != "varying":
+        raise ValueError(message("pcast", "values can only be cast to varying ones.", got=f"{to=}",
+                                 hint="psum, pmax or all_gather make values the same"))  # fmt: skip
+    return pvary(x, axis_name)
+
+
+class _ShardMapCalls(Calls):
+    """The calls of one function that runs on each device of a mesh."""
+
+    obeys_disable_jit = False  # collectives need their devices
+
+    def __init__(self, fun: Callable[..., Any], options: dict[str, Any]) -> None:
+        self.options = options
+        for name in ("in_specs", "out_specs"):
+            _check_specs(name, options[name])
+        asked = options["axis_names"]
+        options["axis_names"] = (asked,) if isinstance(asked, str) else tuple(asked)
+        own = (options["mesh"], _key(options["in_specs"]), _key(options["out_specs"]),
+               options["axis_names"], bool(options["check_vma"]))  # fmt: skip
+        plain = dict.fromkeys(
+            ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames"))  # fmt: skip
+        super().__init__(fun, Signature(fun, plain, "shard_map"), own)
+
+    def mesh(self) -> Mesh:
+        """Return the mesh of a call."""
+        found = self.options["mesh"]
+        if found is None:
+            found = current_mesh.value
+        if not isinstance(found, Mesh):
+            raise ValueError(message(
+                f"shard_map({self.name})", "there is no mesh of devices.", got=repr(found),
+                hint="give mesh=, or call it inside `with set_mesh(mesh):`",
+            ))  # fmt: skip
+        return found
+
+    def flat_function(self, arguments: Arguments, avals: Sequence[ShapedArray]) -> FlatFunction:
+        """Return what is traced: a function of the pieces of the arguments."""
+        return _Member(self, arguments, avals)
+
+    def placement_of(self, traced: Traced) -> None:
+        """Return None: the program names its mesh."""
+
+    def program(self, traced: Traced, arguments: Arguments) -> Program:
+        """Return the program over the whole mesh."""
+        if traced.program is None:
+            traced.program = program_over_mesh({"jaxpr": traced.closed, **traced.params})
+            traced.program.arg_names = arguments.without_leaves().names
+        return traced.program
+
+    def bind(self, traced: Traced, operands: Sequence[Any]) -> Sequence[Any]:
+        """Make a call one equation of the current trace."""
+        return shard_map_p.bind(*operands, jaxpr=traced.closed, **traced.params)
+
+
+class _Member(FlatFunction):
+    """A function of the pieces of one member, to be traced."""
+
+    __slots__ = ("calls", "lays", "manual", "mesh")
+
+    def __init__(
+        self, calls: _ShardMapCalls, arguments: Arguments, avals: Sequence[ShapedArray]
+    ) -> None:
+        self.calls = calls
+        self.mesh = calls.mesh()
+        self.manual = _manual_axes(calls, self.mesh)
+        self.lays = _argument_lays(calls, self.mesh, self.manual, arguments, avals)
+        sizes = dict(self.mesh.shape)
+        pieces = [lay.piece(a, sizes) for a, lay in zip(avals, self.lays, strict=True)]
+        super().__init__(calls.fun, arguments, pieces)
+
+    def scope(self) -> AbstractContextManager[Any]:
+        """Return the context that binds the axes."""
+        sizes = self.mesh.shape
+        return extended_axes({name: sizes[name] for name in self.manual})
+
+    def params(self, closed: ClosedJaxpr, num_captured: int) -> dict[str, Any]:
+        """Return the params of `shard_map_p` but for the program."""
+        in_lays = (*[Lay(PartitionSpec())] * num_captured, *self.lays)
+        out_lays = _result_lays(self.calls, self.mesh, self.manual, self.out_tree, closed)
+        if self.calls.options["check_vma"]:
+            _check_varying(self.calls.name, closed, in_lays, out_lays, self.manual)
+        varying = axes_brought(closed).union(*[lay.spec.names() for lay in (*in_lays, *out_lays)])
+        return {"mesh": self.mesh, "manual": self.manual, "in_lays": in_lays,
+                "out_lays": out_lays, "name": self.calls.name,
+                "active": tuple([a for a in self.manual if a in varying])}  # fmt: skip
+
+
+def _is_spec(value: Any) -> bool:
+    return value is None or isinstance(value, PartitionSpec)
+
+
+def _check_specs(what: str, specs: Any) -> None:
+    for leaf in xtree.leaves(specs, is_leaf=_is_spec):
+        if not _is_spec(leaf):
+            raise TypeError(message(
+                "shard_map", f"{what} holds something that is no partition spec.", got=repr(leaf),
+                hint="P('x') cuts the first dimension along the axis x, P() gives all the whole",
+            ))  # fmt: skip
+        if leaf is not None and UNCONSTRAINED in leaf:
+            raise ValueError(message(
+                "shard_map", f"{what} leaves a dimension unconstrained.", got=repr(leaf),
+                expected="for each dimension the axes of the mesh, or None",
+            ))  # fmt: skip
+
+
+def _key(specs: Any) -> Any:
+    leaves, tree = xtree.flatten(specs, is_leaf=_is_spec)
+    return (tree, *leaves)
+
+
+def _manual_axes(calls: _ShardMapCalls, mesh: Mesh) -> tuple[Any, ...]:
+    asked = calls.options["axis_names"]
+    if not asked:
+        return mesh.axis_names
+    check_axis_names(f"shard_map({calls.name}): axis_names", mesh, PartitionSpec(*asked))
+    return tuple([name for name in mesh.axis_names if name in asked])
+
+
+def _argument_lays(
+    calls: _ShardMapCalls, mesh: Mesh, manual: Sequence[Any], arguments: Arguments,
+    avals: Sequence[ShapedArray],
+) -> list[Lay]:  # fmt: skip
+    args_tree, kwargs_tree = arguments.tree.children()
+    if kwargs_tree.num_leaves:
+        raise TypeError(message(
+            f"shard_map({calls.name})", "it takes positional arguments alone.",
+            got=f"keyword arguments {list(kwargs_tree.node_data()[1])}",
+        ))  # fmt: skip
+    asked = calls.options["in_specs"]
+    asked = tuple(asked) if isinstance(asked, list) else asked
+    template = args_tree.unflatten(avals)
+    if isinstance(asked, tuple) and len(asked) != len(template):
+        raise ValueError(message(
+            f"shard_map({calls.name})", f"in_specs must have an entry for each of {len(template)} "
+            "arguments.", got=f"{len(asked)} entries",
+        ))  # fmt: skip
+    names = [f"in_specs of {name}" for name in arguments.names()]
+    return _lays(calls, mesh, manual, asked, template, names, avals)
+
+
+def _result_lays(
+    calls: _ShardMapCalls, mesh: Mesh, manual: Sequence[Any], out_tree: Any, closed: ClosedJaxpr
+) -> tuple[Lay, ...]:
+    avals = closed.out_avals
+    names = [f"out_specs of result {i}" for i in range(len(avals))]
+    lays = _lays(calls, mesh, manual, calls.options["out_specs"], out_tree.unflatten(avals), names,
+                 avals, are_pieces=True)  # fmt: skip
+    return tuple(lays)
+
+
+def _lays(
+    calls: _ShardMapCalls, mesh: Mesh, manual: Sequence[Any], specs: Any, template: Any,
+    names: Sequence[str], avals: Sequence[ShapedArray], are_pieces: bool = False,
+) -> list[Lay]:  # fmt: skip
+    """Return how values lie, after a look at their shapes."""
+    operation = f"shard_map({calls.name})"
+    try:
+        found = xtree.broadcast_prefix(specs, template, is_leaf=_is_spec)
+    except (ValueError, TypeError) as error:
+        raise ValueError(message(
+            operation, f"{names[0].split()[0] if names else 'a spec'} is no tree prefix of its "
+            "values.", got=str(error),
+        )) from None  # fmt: skip
+    lays = []
+    for spec, name, aval in zip(found, names, avals, strict=True):
+        spec = PartitionSpec() if spec is None else spec
+        check_axis_names(f"{operation}: {name}", mesh, spec)
+        unmanaged = [n for n in spec.names() if n not in manual]
+        if unmanaged:
+            raise ValueError(message(
+                f"{operation}: {name}", f"the axis {unmanaged[0]!r} is not among axis_names.",
+                got=f"{spec}, axis_names={tuple(manual)}",
+            ))  # fmt: skip
+        lay = Lay(spec)
+        whole = aval
+        if are_pieces and len(spec) <= aval.ndim:
+            whole = lay.whole(aval, dict(mesh.shape))
+        NamedSharding(mesh, spec).check_shape(whole.shape, f"{operation}: {name}")
+        lays.append(lay)
+    return lays
+
+
+def _check_varying(
+    name: str, closed: ClosedJaxpr, in_lays: Sequence[Lay], out_lays: Sequence[Lay],
+    manual: Sequence[Any],
+) -> None:  # fmt: skip
+    """Raise for a result that varies over an axis that its spec does not name."""
+    varying = [frozenset(lay.spec.names()) for lay in in_lays]
+    said = [frozenset(lay.spec.names()) for lay in out_lays]
+    for i, axes, eqn in unsaid(closed, varying, said):
+        axis = next(name for name in manual if name in axes)
+        raise ValueError(message(
+            f"shard_map({name})", f"result {i} varies over the axis {axis!r}, which its spec does "
+            "not name.",
+            got=f"out_specs {out_lays[i].spec} for {closed.out_avals[i].str_long()} on each device",
+            where=source.describe(eqn.source) if eqn is not None else "",
+            hint=f"psum, pmean or all_gather over {axis!r} makes it the same for all;\nor name the "
+            "axis in out_specs; check_vma=False takes the value of one member",
+        ))  # fmt: skip

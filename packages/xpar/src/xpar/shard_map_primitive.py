@@ -1,0 +1,191 @@
+"""The primitive `shard_map`: a program that each device of a mesh runs, with all of its rules.
+
+Params: `jaxpr` is the program of one device; `mesh`; `manual`, the axes whose members run by
+themselves; `active`, those of them along which any value varies; `in_lays` and `out_lays` say how
+each operand is cut and each result joined. Evaluated it is a program of one equation over the mesh.
+ Under a transformation the program of the device is
+transformed and `shard_map` is bound again, by the rules that `xprim.calls` gives all calls.
+
+What all members get whole, each gives a cotangent of its own: these are summed. What they agree on
+is one value, of which each has a share: its cotangent is divided among them. So the transpose needs
+to know nothing about what the program does with its values. Along an axis that is not active all
+members do the same, so one of them stands for all.
+
+Neighbours: `shard_map` is the public function, `xjit.manual_text` writes programs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from xjit.manual_text import Port, manual_computation
+from xjit.named_shardings import NamedSharding
+from xjit.partition_specs import PartitionSpec, axes_of
+from xjit.program import Program
+from xnp import lax
+from xnp.primitives.operations import mul, scalar_like
+from xprim import (
+    ClosedJaxpr,
+    Equation,
+    Jaxpr,
+    Primitive,
+    ShapedArray,
+    Var,
+    Zero,
+    config,
+    extended_axes,
+    shaped_array,
+)
+from xprim.calls import call_rules
+from xprim.contracts import Builder, TransposeHandle
+
+
+class Lay(NamedTuple):
+    """How the pieces of a value make up the whole.
+
+    Attributes:
+      spec: the axes along which each dimension of a piece is cut.
+      dim: where a dimension stands, in the whole, along which pieces are stacked; None for none.
+      axes: the axes whose members are stacked there.
+    """
+
+    spec: PartitionSpec
+    dim: int | None = None
+    axes: tuple[Any, ...] = ()
+
+    def whole(self, local: ShapedArray, sizes: dict[Any, int]) -> ShapedArray:
+        """Return the abstract value of the whole, from that of a piece."""
+        shape = list(local.shape)
+        for i, part in enumerate(self.spec):
+            shape[i] *= math.prod([sizes[name] for name in axes_of(part)])
+        if self.dim is not None:
+            shape.insert(self.dim, math.prod([sizes[name] for name in self.axes]))
+        return shaped_array(tuple(shape), local.dtype, local.weak_type)
+
+    def piece(self, whole: ShapedArray, sizes: dict[Any, int]) -> ShapedArray:
+        """Return the abstract value of a piece, where none are stacked."""
+        shape = list(whole.shape)
+        for i, part in enumerate(self.spec):
+            shape[i] //= math.prod([sizes[name] for name in axes_of(part)])
+        return shaped_array(tuple(shape), whole.dtype, whole.weak_type)
+
+    def sharding(self, mesh: Any) -> NamedSharding:
+        """Return how the whole lies on a mesh."""
+        if self.dim is None:
+            return NamedSharding(mesh, self.spec)
+        parts = [*self.spec, *[None] * (self.dim - len(self.spec))]
+        parts.insert(self.dim, self.axes)
+        return NamedSharding(mesh, PartitionSpec(*parts))
+
+    def port(self, local: ShapedArray, mesh: Any) -> Port:
+        """Return what the text of a program says of the value."""
+        shape = list(local.shape)
+        if self.dim is not None:
+            shape.insert(self.dim, 1)
+        block = shaped_array(tuple(shape), local.dtype)
+        whole = self.whole(local, dict(mesh.shape)).strong()
+        return Port(self.sharding(mesh), whole, block, local.strong())
+
+    def batched(self) -> Lay:
+        """Return how a value lies that gets a batch dimension in front."""
+        dim = None if self.dim is None else self.dim + 1
+        return Lay(PartitionSpec(None, *self.spec), dim, self.axes)
+
+    def shared(self, active: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the axes whose members all have the same piece."""
+        used = {*self.spec.names(), *self.axes}
+        return tuple([name for name in active if name not in used])
+
+
+def _shape(*avals: Any, jaxpr: ClosedJaxpr, mesh: Any, out_lays: Any, **_: Any) -> Any:
+    sizes = dict(mesh.shape)
+    return tuple([
+        lay.whole(a, sizes) for a, lay in zip(jaxpr.out_avals, out_lays, strict=True)
+    ])  # fmt: skip
+
+
+def program_over_mesh(params: dict[str, Any]) -> Program:
+    """Return the program of a call with these params, kept in the memo of its jaxpr."""
+    jaxpr: ClosedJaxpr = params["jaxpr"]
+    rest = [value for key, value in params.items() if key != "jaxpr"]
+    key = ("over mesh", *rest, config.trace_context())
+    found = jaxpr.memo.get(key)
+    if found is None:
+        found = jaxpr.memo[key] = _program(jaxpr, params)
+    return found
+
+
+def _program(jaxpr: ClosedJaxpr, params: dict[str, Any]) -> Program:
+    mesh, sizes = params["mesh"], dict(params["mesh"].shape)
+    sides = [[Var(lay.whole(a, sizes)) for a, lay in zip(avals, lays, strict=True)]
+             for avals, lays in ((jaxpr.in_avals, params["in_lays"]),
+                                 (jaxpr.out_avals, params["out_lays"]))]  # fmt: skip
+    equation = Equation(shard_map_p, sides[0], sides[1], params)
+    closed = ClosedJaxpr(Jaxpr([], sides[0], sides[1], [equation], params["name"]))
+    if len(params["manual"]) < len(mesh.axis_names):  # the other axes follow the data
+        return Program(closed, params["name"])
+    return Program(
+        closed, params["name"],
+        in_shardings=tuple([lay.sharding(mesh) for lay in params["in_lays"]]),
+        out_shardings=tuple([lay.sharding(mesh) for lay in params["out_lays"]]),
+    )  # fmt: skip
+
+
+def _numpy(*operands: Any, **params: Any) -> Any:
+    return tuple(program_over_mesh(params).call(operands))
+
+
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, jaxpr: ClosedJaxpr,
+               mesh: Any, manual: Any, in_lays: Any, out_lays: Any, name: str,
+               active: Any) -> Any:  # fmt: skip
+    ports_in = [lay.port(a, mesh) for a, lay in zip(jaxpr.in_avals, in_lays, strict=True)]
+    ports_out = [lay.port(a, mesh) for a, lay in zip(jaxpr.out_avals, out_lays, strict=True)]
+    return manual_computation(b, jaxpr, operands, ports_in, ports_out, mesh, manual, name)
+
+
+def _derived(kind: str, params: dict[str, Any], entries: Any) -> dict[str, Any]:
+    """Return how the values of a derived call lie: what stands for a value, as that value does."""
+    active = params["active"]
+    residual = Lay(PartitionSpec(), 0, active)
+    in_lays, out_lays = entries(params["in_lays"], params["out_lays"], residual, Lay.batched)
+    if kind == "transpose":
+        out_lays = [_summed(lay, active) for lay in out_lays]
+    name = params["name"] if kind in ("primal", "dce") else f"{kind}_{params['name']}"
+    return {"in_lays": tuple(in_lays), "out_lays": tuple(out_lays), "name": name}
+
+
+def _summed(lay: Lay, active: Sequence[Any]) -> Lay:
+    """Return how the cotangents lie of a value that some members share: stacked, to be summed."""
+    shared = lay.shared(active)
+    return Lay(lay.spec, 0, shared) if shared else lay
+
+
+def _scope(params: dict[str, Any]) -> Any:
+    sizes = params["mesh"].shape
+    return extended_axes({name: sizes[name] for name in params["manual"]})
+
+
+_RULES = call_rules("shard_map", derived=_derived, scope=_scope)
+
+
+def _transpose(handle: TransposeHandle, cts: Any, *operands: Any, **params: Any) -> Any:
+    active, sizes = params["active"], dict(params["mesh"].shape)
+    shares = []
+    for ct, lay in zip(cts, params["out_lays"], strict=True):
+        count = math.prod([sizes[name] for name in lay.shared(active)])
+        one = type(ct) is Zero or count == 1
+        shares.append(ct if one else mul(ct, scalar_like(ct, 1 / count)))
+    found = _RULES["transpose"](handle, shares, *operands, **params)
+    return [
+        ct if type(ct) is Zero or not lay.shared(active) else lax.reduce_sum(ct, (0,))
+        for ct, lay in zip(found, params["in_lays"], strict=True)
+    ]
+
+
+shard_map_p: Primitive = Primitive(
+    "shard_map",
+    call_like=True,
+    **_RULES | {"shape": _shape, "numpy": _numpy, "stablehlo": _stablehlo, "transpose": _transpose},
+)

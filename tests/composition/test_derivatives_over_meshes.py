@@ -1,0 +1,164 @@
+"""Derivatives through `shard_map` and sharded `jit`, against the same function on one device."""
+
+import numpy as np
+import pytest
+
+import xnp
+from xad import checkpoint, custom_vjp, grad, hessian, jvp, linearize, value_and_grad, vjp
+from xbatch import vmap
+from xjit import device_put, devices, jit
+from xnp import lax
+from xpar import (
+    Mesh,
+    NamedSharding,
+    P,
+    all_gather,
+    all_to_all,
+    axis_index,
+    pmax,
+    pmean,
+    ppermute,
+    psum,
+    psum_scatter,
+    shard_map,
+    with_sharding_constraint,
+)
+
+N = 8
+pytestmark = pytest.mark.skipif(len(devices("cpu")) < N, reason="needs 8 virtual CPU devices")
+MESH = Mesh(np.array(devices("cpu")[:N]).reshape(4, 2), ("x", "y"))
+RNG = np.random.default_rng(0)
+X, W = (RNG.normal(size=s).astype(np.float32) for s in ((8, 4), (4,)))
+
+# name: the program of a member, how its result is joined, the same for whole arrays
+CASES = {
+    "a sum over all": (
+        lambda v, w: psum((lax.sin(v) * w).sum(), "x"), P(),
+        lambda x, w: (xnp.sin(x) * w).sum(),
+    ),
+    "pieces": (lambda v, w: lax.sin(v) * w, P("x"), lambda x, w: xnp.sin(x) * w),
+    "a mean that all use": (
+        lambda v, w: v * pmean((v * w).sum(), "x"), P("x"),
+        lambda x, w: x * ((x * w).sum() / 4),
+    ),
+    "a ring": (
+        lambda v, w: v * w * ppermute(v, "x", [(i, (i + 1) % 4) for i in range(4)]), P("x"),
+        lambda x, w: x * w * xnp.roll(x, 2, 0),
+    ),
+    "gathered": (
+        lambda v, w: lax.sin(all_gather(v, "x", tiled=True) * w).sum(0), P(),
+        lambda x, w: xnp.sin(x * w).sum(0),
+    ),
+    "scattered": (
+        lambda v, w: psum_scatter(v * w, "x", scatter_dimension=1, tiled=True) ** 2, P(None, "x"),
+        lambda x, w: (x * w).reshape(4, 2, 4).sum(0) ** 2,
+    ),
+    "exchanged": (
+        lambda v, w: all_to_all(v * w, "x", 1, 0, tiled=True) ** 3, P(None, "x"),
+        lambda x, w: (x * w) ** 3,
+    ),
+    "the largest": (
+        lambda v, w: pmax((v * w).sum(), "x") ** 2, P(),
+        lambda x, w: (x * w).reshape(4, 2, 4).sum((1, 2)).max() ** 2,
+    ),
+    "its own number": (
+        lambda v, w: v * lax.convert_element_type(axis_index("x"), np.float32) * w, P("x"),
+        lambda x, w: x * (xnp.arange(8) // 2)[:, None] * w,
+    ),
+    "a loop": (
+        lambda v, w: lax.scan(lambda c, r: (c * r + psum(r * w, "x"), c), v[0], v)[1], P("x"),
+        None,
+    ),
+}  # fmt: skip
+
+
+def mapped(name):
+    body, out_spec, whole = CASES[name]
+    f = shard_map(body, mesh=MESH, in_specs=(P("x"), P()), out_specs=out_spec)
+    if whole is None:
+
+        def whole(x, w):
+            return vmap(lambda v: body(v, w), axis_name="x")(x.reshape(4, 2, 4)).reshape(8, 4)
+
+    return f, whole
+
+
+def weighed(f):
+    """A number made of a result, with a different weight for each element."""
+    return lambda x, w: (y := f(x, w), (y * xnp.cos(xnp.arange(y.size).reshape(y.shape))).sum())[1]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gradients_through_shard_map_are_those_of_the_whole_program(name):
+    f, whole = mapped(name)
+    want = jit(grad(weighed(whole), (0, 1)))(X, W)
+    for a, b in zip(jit(grad(weighed(f), (0, 1)))(X, W), want, strict=True):
+        # float32 sums of 32 terms in another order
+        np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5)
+
+
+def test_gradients_are_the_same_in_every_nesting():
+    f, whole = mapped("a mean that all use")
+    want = grad(weighed(whole), (0, 1))(X, W)
+    for transformed in (grad(weighed(f), (0, 1)), grad(weighed(jit(f)), (0, 1)),
+                        grad(weighed(checkpoint(f)), (0, 1))):  # fmt: skip
+        for a, b in zip(transformed(X, W), want, strict=True):
+            np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", ["a mean that all use", "gathered"])
+def test_forward_derivatives_and_batches_of_gradients_agree(name):
+    f, whole = mapped(name)
+    dots = (np.ones_like(X), np.full_like(W, 0.5))
+    for a, b in zip(jvp(f, (X, W), dots), jvp(whole, (X, W), dots), strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5)
+    _, f_lin = linearize(f, X, W)
+    np.testing.assert_allclose(f_lin(*dots), jvp(whole, (X, W), dots)[1], rtol=2e-4, atol=2e-5)
+    xs = np.stack([X, 2 * X])
+    got = vmap(grad(weighed(f)), in_axes=(0, None))(xs, W)
+    want = np.stack([np.asarray(grad(weighed(whole))(x, W)) for x in xs])
+    np.testing.assert_allclose(got, want, rtol=5e-4, atol=5e-5)
+
+
+def test_second_derivatives_agree():
+    f, whole = mapped("a mean that all use")
+    got, want = (hessian(lambda w, g=g: weighed(g)(X, w))(W) for g in (f, whole))
+    np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4)
+
+
+def test_a_custom_rule_inside_a_member_is_used():
+    @custom_vjp
+    def clipped(x):
+        return x
+
+    clipped.defvjp(lambda x: (x, None), lambda _, ct: (lax.clamp(-0.1, ct, 0.1),))
+    f = shard_map(lambda v: psum((clipped(v) * 5).sum(), "x"), mesh=MESH, in_specs=P("x"),
+                  out_specs=P())  # fmt: skip
+    np.testing.assert_allclose(grad(f)(X), np.full_like(X, 0.1), rtol=1e-6)
+
+
+def test_gradients_inside_a_member_are_its_own():
+    def body(v, w):
+        loss, g = value_and_grad(lambda w: ((v * w) ** 2).sum())(w)
+        return psum(loss, "x"), psum(g, "x")
+
+    f = shard_map(body, mesh=MESH, in_specs=(P("x"), P()), out_specs=(P(), P()))
+    loss, g = f(X, W)
+    np.testing.assert_allclose(loss, ((X * W) ** 2).sum(), rtol=1e-5)
+    np.testing.assert_allclose(g, (2 * X * X * W).sum(0), rtol=1e-5)
+
+
+def test_gradients_lie_as_their_arguments_under_jit_with_shardings():
+    x_on, w_on = NamedSharding(MESH, P("x")), NamedSharding(MESH, P("y"))
+
+    def loss(w, x):
+        h = with_sharding_constraint(xnp.sin(x * w), NamedSharding(MESH, P("x", "y")))
+        return (h * h).sum()
+
+    step = jit(grad(loss), in_shardings=(w_on, x_on), out_shardings=w_on)
+    g = step(W, X)
+    assert g.sharding == w_on
+    np.testing.assert_allclose(g, jit(grad(lambda w, x: (xnp.sin(x * w) ** 2).sum()))(W, X),
+                               rtol=2e-5, atol=1e-6)  # fmt: skip
+    y, pullback = vjp(jit(loss, in_shardings=(w_on, x_on)), W, device_put(X, x_on))
+    np.testing.assert_allclose(pullback(xnp.ones_like(y))[0], g, rtol=2e-5, atol=1e-6)
