@@ -242,6 +242,13 @@ def test_take_refuses_to_raise_for_values() -> None:
         (lambda x: xnp.nn.elu(x, 0.1), 0.1 * math.expm1(-1)),
         (lambda x: xnp.nn.celu(x, 0.1), 0.1 * math.expm1(-10)),
         (lambda x: xnp.hypot(x, 0.1), math.hypot(1, 0.1)),
+        (lambda x: xnp.quantile(xnp.stack([x, 0 * x]), 0.1), -0.9),
+        (lambda x: xnp.percentile(xnp.stack([x, 0 * x]), 33.3), -0.667),
+        (lambda x: xnp.pad(x[None], 1, constant_values=0.1)[0], 0.1),
+        (lambda x: xnp.insert(x[None], 0, 0.1)[0], 0.1),
+        (lambda x: xnp.append(x, 0.1)[1], 0.1),
+        (lambda x: xnp.diff(x[None], prepend=0.1)[0], -1.1),
+        (lambda x: xnp.sum(x, initial=0.1), -0.9),
     ],
 )
 def test_python_numbers_keep_their_digits_beside_float64(function: Any, expected: float) -> None:

@@ -16,6 +16,7 @@ from xnp.numpy.promoting import (
     array_of,
     axes_of,
     axis_of,
+    beside,
     bind,
     broadcast_all,
     cast,
@@ -68,7 +69,7 @@ def diff(
     axis = axis_of(axis, a.aval.ndim, "diff")
     if n == 0:
         return a
-    ends = [_end_of_diff(value, a.aval.shape, axis) for value in (prepend, append)]
+    ends = [_end_of_diff(value, a, axis) for value in (prepend, append)]
     a = concatenate([*ends[0], a, *ends[1]], axis) if ends != [[], []] else a
     primitive = "ne" if dtypes.is_bool(a.aval.dtype) else "sub"
     for _ in range(n):
@@ -76,11 +77,11 @@ def diff(
     return a
 
 
-def _end_of_diff(value: Any, shape: tuple[int, ...], axis: int) -> list[Array]:
+def _end_of_diff(value: Any, a: Array, axis: int) -> list[Array]:
     """Return what is put before or behind the array: a number is spread over a slice of it."""
     if value is None:
         return []
-    value = array_of(value, "diff")
+    value, shape = beside(value, a, "diff"), a.aval.shape
     return [value if value.aval.ndim else spread(value, (*shape[:axis], 1, *shape[axis + 1 :]))]
 
 

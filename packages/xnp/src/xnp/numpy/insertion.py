@@ -13,7 +13,7 @@ import numpy as np
 
 from xnp.numpy.creation import asarray
 from xnp.numpy.indexing import read
-from xnp.numpy.promoting import array_of, axis_of, cast, reshaped, select, spread
+from xnp.numpy.promoting import array_of, axis_of, beside, cast, reshaped, select, spread
 from xnp.numpy.running_totals import cumsum
 from xnp.numpy.selection import where
 from xnp.numpy.sorting import argsort
@@ -68,7 +68,8 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
       values: what to put in, broadcast to its place and cast to the dtype of `arr`.
       axis: along which; None flattens `arr` first.
     """
-    arr, values = array_of(arr, "insert"), asarray(values)
+    arr = array_of(arr, "insert")
+    values = beside(values, arr, "insert") if type(values) is float else asarray(values)
     if axis is None:
         arr, axis = reshaped(arr, (arr.aval.size,)), 0
     axis = axis_of(axis, arr.aval.ndim, "insert")

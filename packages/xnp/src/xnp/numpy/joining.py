@@ -13,7 +13,7 @@ import numpy as np
 from xnp.numpy.creation import asarray
 from xnp.numpy.dispatch import host_aval
 from xnp.numpy.indexing import no_out
-from xnp.numpy.promoting import apart, array_of, axis_of, bind, cast, promoted, reshaped
+from xnp.numpy.promoting import apart, array_of, axis_of, beside, bind, cast, promoted, reshaped
 from xnp.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, moveaxis
 from xprim import Array, ConcreteArray, dtypes, state
 from xprim.descriptions import described
@@ -209,7 +209,9 @@ def column_stack(tup: Any) -> Array:
 
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """Return `arr` with `values` joined to its end along an axis; None flattens both."""
-    return concatenate([asarray(arr), asarray(values)], axis)
+    arr = asarray(arr)
+    values = beside(values, arr, "append") if type(values) is float else asarray(values)
+    return concatenate([arr, values], axis)
 
 
 def block(arrays: Any) -> Array:

@@ -11,7 +11,17 @@ import numpy as np
 
 from xnp.numpy.averages import mean
 from xnp.numpy.indexing import read
-from xnp.numpy.promoting import apart, array_of, axes_of, bind, cast, reshaped, scalar_like, spread
+from xnp.numpy.promoting import (
+    apart,
+    array_of,
+    axes_of,
+    beside,
+    bind,
+    cast,
+    reshaped,
+    scalar_like,
+    spread,
+)
 from xnp.numpy.ranges import linspace
 from xnp.numpy.reductions import max as max_, min as min_
 from xnp.numpy.rounding import round as round_
@@ -119,7 +129,7 @@ def _constant(x: Any, widths: Any, values: Any) -> Any:
         for ends, value in (((low, 0, 0), first), ((0, high, 0), last)):
             if ends != (0, 0, 0):
                 config = tuple([ends if i == d else (0, 0, 0) for i in range(x.aval.ndim)])
-                fill = cast(array_of(value, "pad"), x.aval.dtype)
+                fill = cast(beside(value, x, "pad"), x.aval.dtype)
                 x = bind("pad", x, reshaped(fill, ()), padding_config=config)
     return x
 

@@ -51,6 +51,13 @@ def array_of(x: Any, operation: str) -> Array:
     return x if isinstance(x, Array) else as_array(x, what=operation)
 
 
+def beside(value: Any, x: Array, operation: str) -> Array:
+    """Return a value as an Array; a Python number keeps its digits beside 64-bit floats."""
+    if type(value) is float and x.aval.dtype in (dtypes.float64, dtypes.complex128):
+        return scalar_array(value, dtypes.float64)
+    return array_of(value, operation)
+
+
 def promoted(operation: str, *operands: Any) -> list[Array]:
     """Return the operands as Arrays of the one dtype that they promote to."""
     first = None

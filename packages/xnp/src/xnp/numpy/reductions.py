@@ -18,6 +18,7 @@ from xnp.numpy.promoting import (
     array_of,
     axes_of,
     axis_of,
+    beside,
     bind,
     broadcast,
     broadcast_all,
@@ -184,7 +185,8 @@ def _joined(
 ) -> Array:  # fmt: skip
     """Join a total with an initial value; floats of fewer than 32 bits are rounded after that."""
     axes, dtype, *rest = arguments
-    start, a = _start(initial, operation), array_of(a, operation)
+    a = array_of(a, operation)
+    start = _start(beside(initial, a, operation), operation)
     asked = a.aval.dtype if dtype is None else dtype
     is_narrow = computation_dtype(asked) != asked
     if is_narrow:

@@ -18,6 +18,7 @@ from xnp.numpy.joining import concatenate, unstack
 from xnp.numpy.promoting import (
     array_of,
     axes_of,
+    beside,
     bind,
     cast,
     filled,
@@ -53,7 +54,7 @@ def _quantile(
 ) -> Array:  # fmt: skip
     no_out(operation, out)
     (a,) = inexact(operation, a)
-    dtype, a, q = a.aval.dtype, wide(a), array_of(q, operation)
+    dtype, a, q = a.aval.dtype, wide(a), beside(q, a, operation)
     _check_quantile(operation, a, q, method, weights)
     if method == "inverted_cdf":
         return cast(inverted_cdf(operation, a, q, axis, weights, keepdims, skip_nan), dtype)
@@ -140,8 +141,8 @@ def nanquantile(
     return _quantile("nanquantile", a, q, axis, out, method, keepdims, True, weights)
 
 
-def _of_percent(q: Any) -> Any:
-    (q,) = inexact("percentile", q)
+def _of_percent(a: Any, q: Any) -> Any:
+    (q,) = inexact("percentile", beside(q, array_of(a, "percentile"), "percentile"))
     return bind("div", q, scalar_like(100, q))
 
 
@@ -155,7 +156,7 @@ def percentile(
     Arguments as of `quantile`, and `out_sharding`, where the result is placed: None, or a sharding
     of one device.
     """
-    q = _of_percent(q)
+    q = _of_percent(a, q)
     result = quantile(a, q, axis, out, overwrite_input, method, keepdims, weights=weights)
     return placed(result, out_sharding, "percentile")
 
@@ -165,7 +166,7 @@ def nanpercentile(
     method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return quantiles of what is not NaN with `q` from 0 to 100."""
-    q = _of_percent(q)
+    q = _of_percent(a, q)
     return nanquantile(a, q, axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
