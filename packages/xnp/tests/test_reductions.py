@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import xnp
 from xnp import lax
 from xnp.testing.samples.reductions import TABLE
 from xprim import dtypes, get_primitive, make_jaxpr, state
@@ -105,3 +106,11 @@ def test_reduce_by_a_program_with_a_branch_goes_element_by_element():
 def test_reduce_refuses_a_computation_that_changes_the_dtype():
     with pytest.raises(TypeError, match="must return a scalar of its argument's dtype"):
         lax.reduce(np.ones(3, np.float32), 0.0, lambda a, b: lax.lt(a, b), (0,))
+
+
+def test_minmax_takes_the_arguments_of_max_by_name() -> None:
+    x = np.array([[3, 1, 2], [5, 9, 7]], np.int32)
+    low, high = xnp.minmax(x, axis=1, keepdims=True, initial=(2, 8), where=x > 1)
+    assert np.asarray(low).tolist() == [[2], [2]]
+    assert np.asarray(high).tolist() == [[8], [9]]
+    assert [int(v) for v in xnp.minmax(x)] == [1, 9]

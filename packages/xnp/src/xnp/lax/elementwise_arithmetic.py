@@ -49,7 +49,6 @@ from xprim import (
     as_array,
     dtypes,
     get_primitive,
-    scalar_array,
 )
 from xprim.typing import ArrayLike
 
@@ -188,7 +187,7 @@ def one_minus_square(x: ArrayLike) -> Array:
     """Return 1 - x^2 as (1 + x)(1 - x), which is accurate near 1 and -1. Numbers."""
     x = as_array(x)
     if dtypes.is_integer(x.aval.dtype):
-        return sub(scalar_array(1, x.aval.dtype), mul(x, x))
+        return sub(1, mul(x, x))
     return apply(one_minus_square_p, x)
 
 

@@ -272,7 +272,6 @@ def min(
 amax, amin = max, min
 
 
-@dispatched(1)
 def minmax(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False,
     initial: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None,
