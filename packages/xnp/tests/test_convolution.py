@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import xnp
 from xnp import lax
 from xnp.testing.samples.convolution import TABLE
 from xprim import dtypes, get_primitive
@@ -130,3 +131,23 @@ def test_shape_functions_give_the_shapes_of_results():
         (2, 8, 7, 3), (3, 2, 3, 5), (2, 1), "SAME", ("NHWC", "HWIO", "NHWC"))  # fmt: skip
     assert shape == (2, 4, 7, 5)
     assert lax.conv_shape_tuple((2, 3, 8), (5, 3, 3), (2,), "VALID") == (2, 5, 3)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "bfloat16", "int32"])
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+def test_long_vectors_are_convolved_as_numpy_does(mode, dtype):
+    rng = np.random.default_rng(2)
+    wide = "complex128" if dtype == "complex64" else "float64"
+    for n, m in ((40, 20), (17, 40)):
+        a, v = [xnp.asarray((rng.normal(size=k) * 3).astype("float32")).astype(dtype)
+                for k in (n, m)]  # fmt: skip
+        if dtype == "complex64":
+            v = v * (1 + 2j)
+        for name in ("convolve", "correlate"):
+            got = np.asarray(getattr(xnp, name)(a, v, mode)).astype(wide)
+            expected = getattr(np, name)(
+                np.asarray(a).astype(wide), np.asarray(v).astype(wide), mode
+            )
+            # sums of 20 products, rounded once to the dtype
+            atol = (1e-2 if dtype == "bfloat16" else 1e-5) * np.abs(expected).max()
+            np.testing.assert_allclose(got, expected, rtol=0, atol=atol)

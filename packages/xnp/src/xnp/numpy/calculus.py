@@ -6,9 +6,7 @@ import functools
 import math
 from typing import Any
 
-import numpy as np
-
-from xnp.numpy.contraction import matmul
+from xnp import lax
 from xnp.numpy.creation import asarray
 from xnp.numpy.indexing import read
 from xnp.numpy.joining import concatenate
@@ -41,7 +39,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-_FEW = 16  # products that are written out; more are a product of matrices
+_FEW = 16  # products that are written out; more are a convolution
 
 
 def _along(x: Any, axis: int, start: int | None, stop: int | None) -> Array:
@@ -318,16 +316,22 @@ def _convolved(operation: str, a: Any, v: Any, mode: str, precision: Any, prefer
     n, m = a.aval.size, v.aval.size
     low, high = {"full": (m - 1, m - 1), "valid": (0, 0),
                  "same": (m - 1 - (m - 1) // 2, (m - 1) // 2)}[mode]  # fmt: skip
-    padded = bind("pad", a, scalar_like(0, a), padding_config=((low, high, 0),))
-    count = n + low + high - m + 1
     backwards = bind("rev", v, dimensions=(0,))
-    if m <= _FEW:
+    if m > _FEW:
+        result = _windows_times(a, backwards, (low, high), precision)
+    else:
+        count = n + low + high - m + 1
+        padded = bind("pad", a, scalar_like(0, a), padding_config=((low, high, 0),))
         terms = [bind("mul", _along(padded, 0, k, k + count), read(backwards, k)) for k in range(m)]
         result = functools.reduce(lambda total, term: bind("add", total, term), terms)
-    else:
-        place = asarray(np.arange(count)[:, None] + np.arange(m))
-        result = matmul(read(padded, place), backwards, precision=precision)
     return result if preferred is None else cast(result, dtypes.requested_dtype(preferred))
+
+
+def _windows_times(a: Any, kernel: Any, padding: tuple[int, int], precision: Any) -> Any:
+    """Multiply every window of a padded vector by a kernel: a convolution of one feature."""
+    x, y = [reshaped(v, (1, 1, v.aval.size)) for v in (a, kernel)]
+    result = lax.conv_general_dilated(x, y, (1,), [padding], precision=precision)
+    return reshaped(result, (result.aval.size,))
 
 
 def _check_vectors(operation: str, a: Array, v: Array) -> None:

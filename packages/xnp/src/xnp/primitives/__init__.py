@@ -27,6 +27,7 @@ _LATE = {
     "eigh": ("eigh",),
     "fft": ("fft",),
     "geqrf": ("geqrf",),
+    "linear_solve": ("custom_linear_solve",),
     "lu": ("lu",),
     "lu_pivots_to_permutation": ("lu_pivots_to_permutation",),
     "pinv": ("pinv",),

@@ -120,6 +120,9 @@ def _numpy(lhs: Any, rhs: Any, *, window_strides: Any, padding: Any, lhs_dilatio
     spec = dimension_numbers
     x = lhs.astype(total, copy=False).transpose(spec.lhs_spec)
     kernel = rhs.astype(total, copy=False).transpose(spec.rhs_spec)
+    if _is_of_vectors(x, kernel, window_strides, lhs_dilation, rhs_dilation):
+        sums = _correlated(x[0, 0], kernel[0, 0], padding[0])
+        return (sums.reshape((1, 1, -1)).astype(out_dtype, copy=False),)
     windows = _windows(x, kernel.shape[2:], window_strides, padding, lhs_dilation, rhs_dilation)
     space = windows.shape[2 : 2 + len(window_strides)]
     (n, c), (o, i) = windows.shape[:2], kernel.shape[:2]
@@ -137,6 +140,22 @@ def _numpy(lhs: Any, rhs: Any, *, window_strides: Any, padding: Any, lhs_dilatio
     result = result.transpose((1, 0, result.ndim - 1, *range(2, 2 + axes)))
     result = result.reshape((rows, o, *space)).transpose(np.argsort(spec.out_spec))
     return (result.astype(out_dtype, copy=False),)
+
+
+def _is_of_vectors(x: Any, kernel: Any, strides: Any, x_dilation: Any, k_dilation: Any) -> bool:
+    """Whether one vector meets one kernel at every place: what NumPy has a function for."""
+    return (
+        x.ndim == 3 and x.shape[:2] == kernel.shape[:2] == (1, 1) and 0 not in kernel.shape
+        and (strides, x_dilation, k_dilation) == ((1,), (1,), (1,)) and x.dtype.kind in "fc"
+    )  # fmt: skip
+
+
+def _correlated(x: Any, kernel: Any, padding: Any) -> Any:
+    low, high = padding
+    padded = np.pad(x[max(-low, 0) : max(x.size + min(high, 0), 0)], (max(low, 0), max(high, 0)))
+    if padded.size < kernel.size:
+        return np.zeros(0, x.dtype)
+    return np.correlate(padded, kernel.conj(), "valid")  # which conjugates it once more
 
 
 def _windows(x: Any, kernel: Any, strides: Any, padding: Any, x_dilation: Any, k_dilation: Any) -> (
