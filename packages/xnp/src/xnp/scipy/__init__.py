@@ -4,11 +4,22 @@
 
     special.logsumexp(x), special.ndtr(x), ...
 
-Each module is imported when it is asked for. What needs derivatives to do its work (minimisation,
-differential equations) is in `xad`; `xstack.scipy` shows both.
+Each module is imported when it is asked for. What needs derivatives to do its work (minimisation)
+is in `xad`; `xstack.scipy` shows both.
 """
 
 from xtree.namespaces import namespace
 
 with namespace(globals()):
-    from xnp.scipy import linalg as linalg, special as special, stats as stats
+    from xnp.scipy import (
+        cluster as cluster,
+        fft as fft,
+        integrate as integrate,
+        interpolate as interpolate,
+        linalg as linalg,
+        ndimage as ndimage,
+        signal as signal,
+        sparse as sparse,
+        special as special,
+        stats as stats,
+    )

@@ -1,0 +1,249 @@
+"""Ordinary differential equations: `odeint`, with derivatives by the adjoint equation.
+
+Steps are Dormand and Prince's (A family of embedded Runge-Kutta formulae, 1980): of order 5, with
+an estimate of their error of order 4, by which their length is chosen (Hairer, Norsett, Wanner,
+Solving ordinary differential equations I (1993), II.4), and with a polynomial of order 4 between
+(II.6).
+
+Reverse mode solves the adjoint equation backwards in time (Chen et al., Neural ordinary
+differential equations, 2018): it keeps the solution at the times that were asked for, and no steps.
+
+Neighbours: `custom_rules` has the rule; `xstack.experimental.ode` shows this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import xnp
+import xtree
+from xad.custom_rules import custom_vjp
+from xad.vjp import vjp
+from xnp import lax
+from xnp.flatten_util import ravel_pytree
+from xprim import as_array, closure_convert, dtypes
+
+__all__ = ["odeint"]
+
+# Butcher's tableau (table II.5.2), the weights of the error, those of the middle of a step (of the
+# polynomial of order 4, II.6.12 at 1/2)
+_STAGES = (
+    (1 / 5,),
+    (3 / 40, 9 / 40),
+    (44 / 45, -56 / 15, 32 / 9),
+    (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729),
+    (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
+    (35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),
+)
+_TIMES = (1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0)
+_ERROR = (71 / 57600, 0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40)
+_MIDDLE = (
+    6025192743 / 30085553152 / 2, 0, 51252292925 / 65400821598 / 2, -2691868925 / 45128329728 / 2,
+    187940372067 / 1594534317056 / 2, -1776094331 / 19743644256 / 2, 11237099 / 235043384 / 2,
+)  # fmt: skip
+_SAFETY, _LEAST, _MOST = 0.9, 0.2, 10.0  # of the change of a step's length
+
+Function = Callable[..., Any]
+
+
+def odeint(
+    func: Callable[..., Any], y0: Any, t: Any, *args: Any, rtol: float = 1.4e-8,
+    atol: float = 1.4e-8, mxstep: float = np.inf, hmax: float = np.inf,
+) -> Any:  # fmt: skip
+    """Solve dy/dt = func(y, t, *args), y(t[0]) = y0.
+
+    Args:
+      func: returns a pytree like `y0`; may capture values.
+      y0: the start, a pytree of float arrays.
+      t: times that ascend, a vector, of which the first is that of the start.
+      *args: pytrees of arrays.
+      rtol: the relative error that a step may have;
+      atol: and the absolute one, which is added.
+      mxstep: how many steps are taken between two times at most; what is not reached then is
+        where the last step ended.
+      hmax: the greatest length of a step.
+
+    Returns:
+      The solution at the times, a pytree like `y0` with one more dimension in front.
+
+    Raises:
+      TypeError: a value that is no array of floats.
+
+    Example:
+      >>> import xnp
+      >>> y = odeint(lambda y, t: -y, 1.0, xnp.array([0.0, 1.0]), rtol=1e-6)
+      >>> y.round(4).tolist()
+      [1.0, 0.36790001392364502]
+
+    Differentiable in: y0, t, args, and what `func` captures, in reverse.
+    """
+    for leaf in xtree.leaves((y0, t)):
+        array = as_array(leaf, what="odeint: a value")
+        if not dtypes.is_floating(array.dtype):
+            raise TypeError(
+                "odeint: the start and the times must be floats."
+                f"\n  got       {array.aval.str_long()}\n  hint      complex numbers as two real ones"
+            )
+    t = as_array(t, what="odeint: t")
+    start = xtree.map(lambda x: as_array(x, what="odeint: y0"), y0)
+    args = xtree.map(lambda x: as_array(x, what="odeint: args"), args)
+    converted, captured = closure_convert(func, start, t[0], *args)
+    flat, unravel = ravel_pytree(start)
+
+    def slope(y: Any, t: Any, *values: Any) -> Any:
+        return ravel_pytree(converted(unravel(y), t, *values))[0].astype(y.dtype)
+
+    limits = (float(rtol), float(atol), mxstep, hmax)
+    solution = _integrated(slope, limits, flat, t, *args, *captured)
+    return lax.map(unravel, solution)
+
+
+def _solved(slope: Function, limits: Any, y0: Any, t: Any, *args: Any) -> Any:
+    """Return the solution at times, of shape (len(t), len(y0))."""
+    rtol, atol, mxstep, hmax = limits
+
+    def function(y: Any, t: Any) -> Any:
+        return slope(y, t, *args)
+
+    first = function(y0, t[0])
+    length = xnp.minimum(_first_step(function, t[0], y0, first, rtol, atol), hmax)
+    # the last step: from the time `last` to `now`, and its polynomial
+    zero = [xnp.zeros_like(y0)] * 4
+    start = (y0, first, t[0], length.astype(t.dtype), t[0], [*zero, y0])
+
+    def towards(carry: Any, target: Any) -> Any:
+        def unfinished(state: Any) -> Any:
+            count, (_, _, now, length, _, _) = state
+            return (now < target) & (count < mxstep) & (length > 0)
+
+        def step(state: Any) -> Any:
+            count, (y, f, now, length, last, polynomial) = state
+            new_y, new_f, error, stages = _step(function, y, f, now, length)
+            scale = atol + rtol * xnp.maximum(abs(y), abs(new_y))
+            ratio = xnp.sqrt(xnp.mean((error / scale) ** 2)) if y.size else xnp.zeros(())
+            accepted = ratio <= 1
+            factor = xnp.clip(_SAFETY * xnp.maximum(ratio, 1e-10) ** -0.2, _LEAST, _MOST)
+            factor = xnp.where(xnp.isfinite(ratio), factor, _LEAST)
+            factor = xnp.where(accepted, factor, xnp.minimum(factor, 1.0))
+            found = _polynomial(y, new_y, stages, length)
+            taken = (new_y, new_f, now + length, now, found)
+            kept = (y, f, now, last, polynomial)
+            y, f, now, last, polynomial = xtree.map(
+                lambda a, b: xnp.where(accepted, a, b), taken, kept
+            )
+            length = xnp.minimum(length * factor, hmax).astype(now.dtype)
+            # a step that does not change the time any more ends it
+            length = xnp.where(now + length > now, length, 0)
+            return count + 1, (y, f, now, length, last, polynomial)
+
+        _, carry = lax.while_loop(unfinished, step, (0, carry))
+        _, _, now, _, last, polynomial = carry
+        width = now - last
+        share = xnp.where(width > 0, (target - last) / xnp.where(width > 0, width, 1), 1)
+        share = xnp.minimum(share, 1.0).astype(y0.dtype)
+        value = polynomial[0]
+        for c in polynomial[1:]:
+            value = value * share + c
+        return carry, value
+
+    _, values = lax.scan(towards, start, t[1:])
+    return xnp.concatenate([y0[None], values])
+
+
+def _first_step(function: Function, t: Any, y: Any, f: Any, rtol: Any, atol: Any) -> Any:
+    """Return the length of a first step (Hairer et al., II.4, algorithm for the starting step)."""
+    scale = atol + abs(y) * rtol
+    d0, d1 = _mean_square(y / scale), _mean_square(f / scale)
+    short = xnp.where((d0 < 1e-5) | (d1 < 1e-5), 1e-6, 0.01 * d0 / xnp.where(d1 > 0, d1, 1))
+    other = function(y + short * f, t + short)
+    d2 = _mean_square((other - f) / scale) / short
+    most = xnp.maximum(d1, d2)
+    long = (0.01 / xnp.where(most > 0, most, 1)) ** 0.2
+    long = xnp.where(most <= 1e-15, xnp.maximum(1e-6, short * 1e-3), long)
+    return xnp.minimum(100 * short, long)
+
+
+def _mean_square(x: Any) -> Any:
+    return xnp.sqrt(xnp.mean(x * x)) if x.size else xnp.zeros((), x.dtype)
+
+
+def _combined(weights: Any, stages: list[Any]) -> Any:
+    terms = [w * k for w, k in zip(weights, stages, strict=False) if w]
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return total
+
+
+def _step(function: Function, y: Any, f: Any, t: Any, h: Any) -> tuple[Any, Any, Any, list[Any]]:
+    """Return the value after a step, its slope, the estimate of the error, and the stages."""
+    stages, length = [f], h.astype(y.dtype)
+    for weights, share in zip(_STAGES, _TIMES, strict=True):
+        value = y + length * _combined(weights, stages)
+        stages.append(function(value, t + share * h))
+    return value, stages[-1], length * _combined(_ERROR, stages), stages
+
+
+def _polynomial(y: Any, new_y: Any, stages: list[Any], h: Any) -> list[Any]:
+    """Return the coefficients, highest first, of the polynomial of a step's share.
+
+    It has the values at the ends and in the middle and the slopes at the ends.
+    """
+    length = h.astype(y.dtype)
+    middle = y + length * _combined(_MIDDLE, stages)
+    left, right = length * stages[0], length * stages[-1]
+    a = 2 * right - 2 * left - 8 * new_y - 8 * y + 16 * middle
+    b = -3 * right + 5 * left + 14 * new_y + 18 * y - 32 * middle
+    c = right - 4 * left - 5 * new_y - 11 * y + 16 * middle
+    return [a, b, c, left, y]
+
+
+# --- the adjoint equation -------------------------------------------------------------------------
+
+_integrated = custom_vjp(_solved, nondiff_argnums=(0, 1))
+
+
+def _forward(slope: Function, limits: Any, y0: Any, t: Any, *args: Any) -> Any:
+    solution = _solved(slope, limits, y0, t, *args)
+    return solution, (solution, t, args)
+
+
+def _backward(slope: Function, limits: Any, residuals: Any, cotangent: Any) -> Any:
+    """Solve back in time, in s = -t: y' = -f, ybar' = ybar df/dy, abar' = ybar df/da."""
+    solution, t, args = residuals
+    empty = xtree.map(xnp.zeros_like, args)
+    flat_args, unravel = ravel_pytree(empty)
+    size = solution.shape[1]
+    inexact = flat_args.astype(solution.dtype) if not flat_args.size else flat_args
+
+    def reversed_slope(state: Any, s: Any, *args: Any) -> Any:
+        y, y_bar = state[:size], state[size : 2 * size]
+        value, pull = vjp(lambda y, *args: slope(y, -s, *args), y, *args)
+        y_bar_slope, *args_slope = pull(y_bar)
+        return xnp.concatenate(
+            [-value, y_bar_slope, ravel_pytree(tuple(args_slope))[0].astype(y.dtype)]
+        )
+
+    def backwards(carry: Any, step: Any) -> Any:
+        y_bar, args_bar = carry
+        y, now, before, cotangent_now, cotangent_before = step
+        # the solution at other times does not depend on this one
+        t_bar = (slope(y, now, *args) * cotangent_now).sum()
+        state = xnp.concatenate([y, y_bar, args_bar])
+        ends = xnp.stack([-now, -before])
+        state = _solved(reversed_slope, limits, state, ends, *args)[1]
+        y_bar = state[size : 2 * size] + cotangent_before
+        return (y_bar, state[2 * size :]), t_bar
+
+    steps = (solution[1:], t[1:], t[:-1], cotangent[1:], cotangent[:-1])
+    start = (cotangent[-1], xnp.zeros_like(inexact).astype(solution.dtype))
+    (y_bar, args_bar), t_bar = lax.scan(backwards, start, steps, reverse=True)
+    first = -(slope(solution[0], t[0], *args) * (y_bar - cotangent[0])).sum()
+    t_bar = xnp.concatenate([first[None], t_bar]).astype(t.dtype)
+    return y_bar, t_bar, *unravel(args_bar)
+
+
+_integrated.defvjp(_forward, _backward)

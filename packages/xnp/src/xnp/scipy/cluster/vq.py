@@ -1,0 +1,39 @@
+"""Vector quantisation: `xnp.scipy.cluster.vq`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import xnp.numpy as xn
+from xnp.linalg.operands import promoted
+from xprim import Array, dtypes
+
+__all__ = ["vq"]
+
+
+def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Array, Array]:
+    """Return the nearest code of each observation, the first of equals, and its distance.
+
+    Args:
+      obs: observations, of shape (m, d), or (m,) of numbers.
+      code_book: codes, of shape (k, d), or (k,).
+      check_finite: means nothing here: no function looks at values.
+
+    Returns:
+      Indices of codes, int32, and Euclidean distances; both of shape (m,).
+    """
+    del check_finite
+    x, codes = promoted("vq", obs, code_book, inexact=True)
+    if x.ndim != codes.ndim or x.ndim not in (1, 2) or x.shape[1:] != codes.shape[1:]:
+        raise ValueError(
+            "vq: the observations do not fit the codes."
+            f"\n  got       obs: {x.aval.str_long()}, code_book: {codes.aval.str_long()}"
+            "\n  expected  shapes (m, d) and (k, d), or (m,) and (k,)"
+        )
+    if x.ndim == 1:
+        x, codes = x[:, None], codes[:, None]
+    gap = x[:, None, :] - codes[None, :, :]
+    squares = xn.square(xn.abs(gap)).sum(-1)
+    nearest = xn.argmin(squares, axis=-1)
+    distance = xn.sqrt(xn.take_along_axis(squares, nearest[:, None], -1)[:, 0])
+    return nearest.astype(dtypes.int32), distance
