@@ -106,6 +106,8 @@ def _same_default(ours: Parameter, theirs: Parameter) -> bool:
         return True
     if ours.default is ours.empty:
         return False
+    if ours.default != ours.default and theirs.default != theirs.default:  # NaN
+        return True
     if isinstance(theirs.default, _PLAIN) or isinstance(ours.default, _PLAIN):
         return bool(ours.default == theirs.default) and (
             isinstance(ours.default, bool) == isinstance(theirs.default, bool)

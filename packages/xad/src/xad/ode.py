@@ -85,7 +85,8 @@ def odeint(
         if not dtypes.is_floating(array.dtype):
             raise TypeError(
                 "odeint: the start and the times must be floats."
-                f"\n  got       {array.aval.str_long()}\n  hint      complex numbers as two real ones"
+                f"\n  got       {array.aval.str_long()}"
+                "\n  hint      complex numbers as two real ones"
             )
     t = as_array(t, what="odeint: t")
     start = xtree.map(lambda x: as_array(x, what="odeint: y0"), y0)
@@ -114,30 +115,12 @@ def _solved(slope: Function, limits: Any, y0: Any, t: Any, *args: Any) -> Any:
     zero = [xnp.zeros_like(y0)] * 4
     start = (y0, first, t[0], length.astype(t.dtype), t[0], [*zero, y0])
 
+    step = _controlled_step(function, rtol, atol, hmax)
+
     def towards(carry: Any, target: Any) -> Any:
         def unfinished(state: Any) -> Any:
             count, (_, _, now, length, _, _) = state
             return (now < target) & (count < mxstep) & (length > 0)
-
-        def step(state: Any) -> Any:
-            count, (y, f, now, length, last, polynomial) = state
-            new_y, new_f, error, stages = _step(function, y, f, now, length)
-            scale = atol + rtol * xnp.maximum(abs(y), abs(new_y))
-            ratio = xnp.sqrt(xnp.mean((error / scale) ** 2)) if y.size else xnp.zeros(())
-            accepted = ratio <= 1
-            factor = xnp.clip(_SAFETY * xnp.maximum(ratio, 1e-10) ** -0.2, _LEAST, _MOST)
-            factor = xnp.where(xnp.isfinite(ratio), factor, _LEAST)
-            factor = xnp.where(accepted, factor, xnp.minimum(factor, 1.0))
-            found = _polynomial(y, new_y, stages, length)
-            taken = (new_y, new_f, now + length, now, found)
-            kept = (y, f, now, last, polynomial)
-            y, f, now, last, polynomial = xtree.map(
-                lambda a, b: xnp.where(accepted, a, b), taken, kept
-            )
-            length = xnp.minimum(length * factor, hmax).astype(now.dtype)
-            # a step that does not change the time any more ends it
-            length = xnp.where(now + length > now, length, 0)
-            return count + 1, (y, f, now, length, last, polynomial)
 
         _, carry = lax.while_loop(unfinished, step, (0, carry))
         _, _, now, _, last, polynomial = carry
@@ -151,6 +134,30 @@ def _solved(slope: Function, limits: Any, y0: Any, t: Any, *args: Any) -> Any:
 
     _, values = lax.scan(towards, start, t[1:])
     return xnp.concatenate([y0[None], values])
+
+
+def _controlled_step(function: Function, rtol: float, atol: float, hmax: Any) -> Function:
+    """Return what tries a step, takes it where its error is small, and chooses the next length."""
+
+    def step(state: Any) -> Any:
+        count, (y, f, now, length, last, polynomial) = state
+        new_y, new_f, error, stages = _step(function, y, f, now, length)
+        scale = atol + rtol * xnp.maximum(abs(y), abs(new_y))
+        ratio = _mean_square(error / scale)
+        accepted = ratio <= 1
+        factor = xnp.clip(_SAFETY * xnp.maximum(ratio, 1e-10) ** -0.2, _LEAST, _MOST)
+        factor = xnp.where(xnp.isfinite(ratio), factor, _LEAST)
+        factor = xnp.where(accepted, factor, xnp.minimum(factor, 1.0))
+        taken = (new_y, new_f, now + length, now, _polynomial(y, new_y, stages, length))
+        kept = (y, f, now, last, polynomial)
+        chosen = xtree.map(lambda a, b: xnp.where(accepted, a, b), taken, kept)
+        y, f, now, last, polynomial = chosen
+        length = xnp.minimum(length * factor, hmax).astype(now.dtype)
+        # a step that does not change the time any more ends it
+        length = xnp.where(now + length > now, length, 0)
+        return count + 1, (y, f, now, length, last, polynomial)
+
+    return step
 
 
 def _first_step(function: Function, t: Any, y: Any, f: Any, rtol: Any, atol: Any) -> Any:

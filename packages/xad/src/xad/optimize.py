@@ -237,7 +237,7 @@ def _iterated(
         return _State(s.x + moved, point.value, point.gradient, memory, status, evaluations, steps)
 
     begin = _State(x, value, gradient, memory, finished, 1, 0)
-    return lax.while_loop(lambda s: s.status < 0, step, begin)  # type: ignore[no-any-return]
+    return lax.while_loop(lambda s: s.status < 0, step, begin)
 
 
 def _results(s: _State, hess_inv: Any) -> OptimizeResults:
@@ -295,7 +295,8 @@ def _limited_bfgs(
         new = (s, y, 1 / xnp.where(usable, r, 1))
         kept = [xnp.concatenate([old[1:], v[None]])
                 for old, v in zip(memory, new, strict=True)]  # fmt: skip
-        return _choose(usable, _Steps(*kept), memory)
+        result: _Steps = _choose(usable, _Steps(*kept), memory)
+        return result
 
     empty = xnp.zeros((maxcor, x.size), x.dtype)
     memory = _Steps(empty, empty, xnp.zeros((maxcor,), x.dtype))

@@ -118,6 +118,7 @@ with namespace(globals(), hint=ABSENCES):
         dlpack as dlpack,
         dtypes as dtypes,
         errors as errors,
+        experimental as experimental,
         flatten_util as flatten_util,
         image as image,
         lax as lax,

@@ -7,6 +7,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 import xnp.numpy as xn
 import xtree
 from xnp.numpy.promoting import array_of, inexact
@@ -63,7 +65,7 @@ class RegularGridInterpolator:
                     f"\n  got       {p.aval.str_long()}, values: {v.aval.str_long()}"
                     f"\n  expected  shape ({v.shape[i]},), of two or more"
                 )
-            if isinstance(p, ConcreteArray) and not bool((p[1:] > p[:-1]).all()):
+            if isinstance(p, ConcreteArray) and not (np.diff(np.asarray(p)) > 0).all():
                 raise ValueError(
                     f"RegularGridInterpolator: the places of dimension {i} must ascend."
                     f"\n  got       {p}"
@@ -93,8 +95,9 @@ class RegularGridInterpolator:
                 f"\n  got       {points.aval.str_long()}\n  expected  shape (..., {count})"
             )
         flat = points.reshape((-1, count))
-        result = self._at(flat, method)
-        return self._filled(result, flat).reshape((*points.shape[:-1], *self.values.shape[count:]))
+        found = self._filled(self._at(flat, method), flat)
+        result: Array = found.reshape((*points.shape[:-1], *self.values.shape[count:]))
+        return result
 
     def _at(self, points: Any, method: str) -> Any:
         places = [_place(g, points[:, i]) for i, g in enumerate(self.grid)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -37,7 +38,8 @@ _INSIDE: dict[str, Callable[[Any, int], Any]] = {
 
 
 def map_coordinates(
-    input: Any, coordinates: Sequence[Any], order: int, mode: str = "constant", cval: Any = 0.0  # noqa: A002
+    input: Any, coordinates: Sequence[Any], order: int, mode: str = "constant",  # noqa: A002
+    cval: Any = 0.0,
 ) -> Array:  # fmt: skip
     """Return the values of an array at coordinates between its points.
 
@@ -71,22 +73,24 @@ def map_coordinates(
     places = list(xn.broadcast_arrays(*places))
     nodes = [_nodes(p, n, order, mode) for p, n in zip(places, x.shape, strict=True)]
     dtype = dtypes.to_inexact_dtype(x.dtype)
+    outside = xn.asarray(cval).astype(dtype) if mode == "constant" else None
     total: Any = 0
     for corner in itertools.product(*nodes):
-        index = tuple([i for i, _, _ in corner])
-        value = x[index].astype(dtype)
-        if mode == "constant":
-            inside: Any = True
-            for _, _, valid in corner:
-                inside = inside & valid
-            value = xn.where(inside, value, xn.asarray(cval).astype(dtype))
-        weight: Any = 1
-        for _, w, _ in corner:
-            weight = weight * w
-        total = total + value * weight
+        total = total + _weighted(x, corner, outside, dtype)
     rounded = xn.rint(total) if not dtypes.is_inexact(x.dtype) else total
     result: Array = xn.asarray(rounded).astype(x.dtype)
     return result
+
+
+def _weighted(x: Array, corner: Any, outside: Any, dtype: Any) -> Any:
+    """Return a point's value times its weights, given its index, weight and place by dimension."""
+    value: Any = x[tuple([i for i, _, _ in corner])].astype(dtype)
+    if outside is not None:
+        inside = functools.reduce(lambda a, b: a & b, [valid for _, _, valid in corner])
+        value = xn.where(inside, value, outside)
+    for _, weight, _ in corner:
+        value = value * weight
+    return value
 
 
 def _nodes(place: Any, size: int, order: int, mode: str) -> list[tuple[Any, Any, Any]]:

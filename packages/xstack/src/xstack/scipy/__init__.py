@@ -4,4 +4,16 @@ from xstack.absences import ABSENCES
 from xtree.namespaces import namespace
 
 with namespace(globals(), hint=ABSENCES):
-    from xstack.scipy import linalg as linalg, special as special, stats as stats
+    from xstack.scipy import (
+        cluster as cluster,
+        fft as fft,
+        integrate as integrate,
+        interpolate as interpolate,
+        linalg as linalg,
+        ndimage as ndimage,
+        optimize as optimize,
+        signal as signal,
+        sparse as sparse,
+        special as special,
+        stats as stats,
+    )

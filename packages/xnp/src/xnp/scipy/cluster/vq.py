@@ -35,5 +35,7 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Array, Arra
     gap = x[:, None, :] - codes[None, :, :]
     squares = xn.square(xn.abs(gap)).sum(-1)
     nearest = xn.argmin(squares, axis=-1)
-    distance = xn.sqrt(xn.take_along_axis(squares, nearest[:, None], -1)[:, 0])
+    least = xn.take_along_axis(squares, nearest[:, None], -1)[:, 0]
+    apart = least > 0  # the root has no slope at 0
+    distance = xn.where(apart, xn.sqrt(xn.where(apart, least, 1)), 0)
     return nearest.astype(dtypes.int32), distance

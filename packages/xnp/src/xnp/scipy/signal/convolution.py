@@ -42,11 +42,14 @@ def _pair(operation: str, in1: Any, in2: Any, mode: str) -> tuple[Array, Array]:
     return x, y
 
 
-def _is_swapped(operation: str, x: Array, y: Array, mode: str) -> bool:
+def _is_swapped(
+    operation: str, x: Array, y: Array, mode: str, dims: Sequence[int] | None = None
+) -> bool:
     """Return whether, for "valid", the second signal is the one that holds the other."""
-    if mode != "valid" or all(m >= n for m, n in zip(x.shape, y.shape, strict=True)):
+    pairs = [(x.shape[d], y.shape[d]) for d in (range(x.ndim) if dims is None else dims)]
+    if mode != "valid" or all(m >= n for m, n in pairs):
         return False
-    if all(m <= n for m, n in zip(x.shape, y.shape, strict=True)):
+    if all(m <= n for m, n in pairs):
         return True
     raise ValueError(
         f"{operation}: for 'valid' one signal must be as large as the other in every dimension."
@@ -219,19 +222,17 @@ def fftconvolve(
     dims = axes_of(axes, x.ndim, "fftconvolve")
     if not dims or not x.size or not y.size:
         return x * y if x.size and y.size else xn.zeros((0,) * x.ndim, x.dtype)
-    inner = [x.shape[d] for d in dims], [y.shape[d] for d in dims]
-    if mode == "valid" and not all(m >= n for m, n in zip(*inner, strict=True)):
-        if not all(m <= n for m, n in zip(*inner, strict=True)):
-            _is_swapped("fftconvolve", x, y, mode)
-        x, y, inner = y, x, (inner[1], inner[0])
-    sizes = [m + n - 1 for m, n in zip(*inner, strict=True)]
-    whole = _product_of_spectra(x, y, [_good_size(n) for n in sizes], dims)
+    if mode == "valid" and _is_swapped("fftconvolve", x, y, mode, dims):
+        x, y = y, x
+    pairs = [(x.shape[d], y.shape[d]) for d in dims]
+    whole = _product_of_spectra(x, y, [_good_size(m + n - 1) for m, n in pairs], dims)
     index: list[Any] = [slice(None)] * x.ndim
-    for d, size, m, n in zip(dims, sizes, *inner, strict=True):
-        start, length = {"full": (0, size), "same": ((n - 1) // 2, m),
+    for d, (m, n) in zip(dims, pairs, strict=True):
+        start, length = {"full": (0, m + n - 1), "same": ((n - 1) // 2, m),
                          "valid": (n - 1, m - n + 1)}[mode]  # fmt: skip
         index[d] = slice(start, start + length)
-    return whole[tuple(index)].astype(x.dtype)
+    result: Array = whole[tuple(index)].astype(x.dtype)
+    return result
 
 
 def _product_of_spectra(x: Any, y: Any, sizes: Any, dims: Any) -> Any:

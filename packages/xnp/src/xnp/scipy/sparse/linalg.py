@@ -7,6 +7,7 @@ through the iterations: see `lax.custom_linear_solve`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ import xtree
 from xnp import lax, linalg
 from xnp.flatten_util import ravel_pytree
 from xnp.numpy.promoting import array_of
-from xprim import Array, dtypes
+from xprim import Array, dtypes, promotion
 from xprim.static_sizes import static_int
 
 __all__ = ["bicgstab", "cg", "gmres"]
@@ -93,10 +94,8 @@ def gmres(
         )
     size = static_int(restart, "gmres", "restart")
 
-    def minimal(*args: Any) -> Any:
-        return _minimal_residuals(*args, size)
-
-    return _solved("gmres", minimal, A, b, x0, (tol, atol, maxiter), M)
+    solver = functools.partial(_minimal_residuals, restart=size)
+    return _solved("gmres", solver, A, b, x0, (tol, atol, maxiter), M)
 
 
 def _linear(operation: str, what: str, A: Any) -> Linear:
@@ -128,24 +127,12 @@ def _solved(
             f"{operation}: x0 must be a tree like b."
             f"\n  got       {xtree.map(xn.shape, start)}\n  expected  {xtree.map(xn.shape, b)}"
         )
-    flat_b, unravel = ravel_pytree(b)
-    dtype = dtypes.to_inexact_dtype(flat_b.dtype)
-    flat_b = flat_b.astype(dtype)
+    dtype, unravel = _unravel_like(b)
+    flat_b = ravel_pytree(b)[0].astype(dtype)
     flat_start = lax.stop_gradient(ravel_pytree(start)[0].astype(dtype))
 
     def flat(function: Linear) -> Linear:
-        return lambda v: ravel_pytree(function(unravel_as(v)))[0].astype(dtype)
-
-    def unravel_as(v: Any) -> Any:
-        leaves = xtree.map(lambda leaf: dtypes.to_inexact_dtype(leaf.dtype), b)
-        return xtree.map(lambda x, d: x.astype(d), unravel_any(v), leaves)
-
-    def unravel_any(v: Any) -> Any:
-        parts, place = [], 0
-        for leaf in xtree.leaves(b):
-            parts.append(v[place : place + leaf.size].reshape(leaf.shape))
-            place += leaf.size
-        return xtree.unflatten(xtree.structure(b), parts)
+        return lambda v: ravel_pytree(function(unravel(v)))[0].astype(dtype)
 
     tol, atol, maxiter = ends
     most = 10 * flat_b.size if maxiter is None else maxiter
@@ -159,7 +146,22 @@ def _solved(
         flat(matvec), flat_b, lambda f, v: solve(f, v, flat_start), transpose_solve=solve,
         symmetric=hermitian and not dtypes.is_complex(dtype),
     )  # fmt: skip
-    return unravel_as(x), None
+    return unravel(x), None
+
+
+def _unravel_like(tree: Any) -> tuple[Any, Linear]:
+    """Return the one inexact dtype of a tree's leaves, and what makes such a tree of a vector."""
+    leaves, structure = xtree.flatten(tree)
+    own = [dtypes.to_inexact_dtype(leaf.dtype) for leaf in leaves]
+
+    def unravel(v: Any) -> Any:
+        parts, place = [], 0
+        for leaf, dtype in zip(leaves, own, strict=True):
+            parts.append(v[place : place + leaf.size].reshape(leaf.shape).astype(dtype))
+            place += leaf.size
+        return xtree.unflatten(structure, parts)
+
+    return promotion.result_type(*own), unravel
 
 
 def _dot(x: Any, y: Any) -> Any:
@@ -244,7 +246,7 @@ def _minimal_residuals(
 
 
 def _in_space(matvec: Linear, r: Any, size: int) -> Any:
-    """Return the vector of the space of r, A r, A^2 r, ... that brings the residual nearest to 0."""
+    """Return the vector in the space of r, A r, ... that brings the residual nearest to 0."""
     length = _norm(r)
     eps = float(dtypes.finfo(r.dtype).eps)
     basis = xn.zeros((size + 1, r.size), r.dtype).at[0].set(r / length)

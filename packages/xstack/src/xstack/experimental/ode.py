@@ -1,0 +1,6 @@
+"""Ordinary differential equations."""
+
+from xtree.namespaces import namespace
+
+with namespace(globals()):
+    from xad.ode import *  # noqa: F403 - the whole public namespace

@@ -1,0 +1,6 @@
+"""Vector quantisation."""
+
+from xtree.namespaces import namespace
+
+with namespace(globals()):
+    from xnp.scipy.cluster.vq import *  # noqa: F403 - the whole public namespace

@@ -1,0 +1,6 @@
+"""Transforms of cosines."""
+
+from xtree.namespaces import namespace
+
+with namespace(globals()):
+    from xnp.scipy.fft import *  # noqa: F403 - the whole public namespace

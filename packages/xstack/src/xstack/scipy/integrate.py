@@ -1,0 +1,6 @@
+"""Integrals of samples."""
+
+from xtree.namespaces import namespace
+
+with namespace(globals()):
+    from xnp.scipy.integrate import *  # noqa: F403 - the whole public namespace

@@ -1,0 +1,6 @@
+"""Interpolation on grids."""
+
+from xtree.namespaces import namespace
+
+with namespace(globals()):
+    from xnp.scipy.interpolate import *  # noqa: F403 - the whole public namespace

@@ -1,0 +1,6 @@
+"""Images between their points."""
+
+from xtree.namespaces import namespace
+
+with namespace(globals()):
+    from xnp.scipy.ndimage import *  # noqa: F403 - the whole public namespace

@@ -1,0 +1,6 @@
+"""Minimisation."""
+
+from xtree.namespaces import namespace
+
+with namespace(globals()):
+    from xad.optimize import *  # noqa: F403 - the whole public namespace

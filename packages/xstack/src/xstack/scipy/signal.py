@@ -1,0 +1,6 @@
+"""Signals."""
+
+from xtree.namespaces import namespace
+
+with namespace(globals()):
+    from xnp.scipy.signal import *  # noqa: F403 - the whole public namespace

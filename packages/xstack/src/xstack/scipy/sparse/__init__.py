@@ -1,0 +1,6 @@
+"""Linear systems that are given by what they do."""
+
+from xtree.namespaces import namespace
+
+with namespace(globals()):
+    from xstack.scipy.sparse import linalg as linalg
