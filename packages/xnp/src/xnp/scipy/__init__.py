@@ -20,6 +20,7 @@ with namespace(globals()):
         ndimage as ndimage,
         signal as signal,
         sparse as sparse,
+        spatial as spatial,
         special as special,
         stats as stats,
     )

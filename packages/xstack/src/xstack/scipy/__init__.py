@@ -14,6 +14,7 @@ with namespace(globals(), hint=ABSENCES):
         optimize as optimize,
         signal as signal,
         sparse as sparse,
+        spatial as spatial,
         special as special,
         stats as stats,
     )

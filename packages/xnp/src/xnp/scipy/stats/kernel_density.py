@@ -17,8 +17,8 @@ import xtree
 from xnp import lax, linalg
 from xnp.numpy.promoting import array_of, inexact
 from xnp.scipy import special
-from xprim import Array, dtypes, get_primitive
-from xprim.extended import unwrap
+from xnp.scipy.uniform import uniform
+from xprim import Array, dtypes
 
 __all__ = ["gaussian_kde"]
 
@@ -207,18 +207,11 @@ class gaussian_kde:  # noqa: N801 - SciPy's name
         Returns:
           An array of shape (d, *shape).
         """
-        size, dtype = math.prod(shape), self.dataset.dtype
-        words = unwrap(key) if dtypes.is_extended(key.dtype) else key
-        bits = get_primitive("random_bits").bind(
-            words, bit_width=32, shape=(self.d + 1, size), partitionable=True
-        )[0]
-        # the middles of 2^32 equal parts: neither 0 nor 1, whose quantiles are infinite
-        limit = 1 - float(dtypes.finfo(dtype).eps)
-        uniform = xn.minimum((bits.astype(dtype) + 0.5) * 2.0**-32, limit)
+        drawn = uniform(key, (self.d + 1, math.prod(shape)), self.dataset.dtype)
         steps = xn.cumsum(self.weights)
-        chosen = xn.searchsorted(steps, uniform[0] * steps[-1], side="right")
+        chosen = xn.searchsorted(steps, drawn[0] * steps[-1], side="right")
         chosen = xn.minimum(chosen, self.n - 1)
-        noise = lax.linalg.cholesky(self.covariance) @ special.ndtri(uniform[1:])
+        noise = lax.linalg.cholesky(self.covariance) @ special.ndtri(drawn[1:])
         result: Array = (self.dataset[:, chosen] + noise).reshape((self.d, *shape))
         return result
 
