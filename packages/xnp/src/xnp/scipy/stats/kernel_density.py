@@ -46,7 +46,7 @@ class gaussian_kde:  # noqa: N801 - SciPy's name
       >>> import numpy as np
       >>> kde = gaussian_kde(np.array([-1.0, 0.0, 1.0]))
       >>> round(float(kde(0.0)[0]), 3)
-      0.309
+      0.318
     """
 
     dataset: Any
