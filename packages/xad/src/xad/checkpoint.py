@@ -39,6 +39,7 @@ from xprim.calls import call_rules, nonzero, taken, with_zeros
 from xprim.contracts import Builder
 from xprim.descriptions import described
 from xprim.kept_programs import KeptPrograms, Staged
+from xprim.tracebacks import boundary, shorten
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -55,6 +56,7 @@ def checkpoint(
     static_argnums: int | Sequence[int] = ..., static_argnames: str | Sequence[str] = ...,
     concrete: bool = ...,
 ) -> Callable[[F], F]: ...  # fmt: skip
+@boundary
 def checkpoint(
     fun: Callable[..., Any] | None = None,
     *,
@@ -97,16 +99,20 @@ def checkpoint(
 
     @looking_like(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        fixed = static_positions(static, len(args), "checkpoint")
-        dynamic = [a for i, a in enumerate(args) if i not in fixed]
-        leaves, in_tree = xtree.flatten((dynamic, kwargs))
-        operands = as_arrays(leaves, "checkpoint", in_tree)
-        program = _program_for(fun, args, kwargs, fixed, in_tree, operands)
-        outs = checkpoint_p.bind(
-            *program.captured, *operands, jaxpr=program.closed, prevent_cse=prevent_cse,
-            policy=policy, differentiated=False,
-        )  # fmt: skip
-        return xtree.unflatten(program.out_tree, outs)
+        try:
+            fixed = static_positions(static, len(args), "checkpoint")
+            dynamic = [a for i, a in enumerate(args) if i not in fixed]
+            leaves, in_tree = xtree.flatten((dynamic, kwargs))
+            operands = as_arrays(leaves, "checkpoint", in_tree)
+            program = _program_for(fun, args, kwargs, fixed, in_tree, operands)
+            outs = checkpoint_p.bind(
+                *program.captured, *operands, jaxpr=program.closed, prevent_cse=prevent_cse,
+                policy=policy, differentiated=False,
+            )  # fmt: skip
+            return xtree.unflatten(program.out_tree, outs)
+        except Exception as error:
+            shorten(error)
+            raise
 
     return checkpointed
 
@@ -124,10 +130,14 @@ def _with_static_names(
 
     @looking_like(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        fixed = {name: kwargs.pop(name) for name in names if name in kwargs}
-        positions = [*static, *[p for p in named if p < len(args)]]
-        inner = functools.partial(fun, **fixed) if fixed else fun
-        return checkpoint(inner, static_argnums=positions, **options)(*args, **kwargs)
+        try:
+            fixed = {name: kwargs.pop(name) for name in names if name in kwargs}
+            positions = [*static, *[p for p in named if p < len(args)]]
+            inner = functools.partial(fun, **fixed) if fixed else fun
+            return checkpoint(inner, static_argnums=positions, **options)(*args, **kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
 
     return checkpointed
 

@@ -27,6 +27,7 @@ R = TypeVar("R")
 _NOTHING = xtree.structure(None)
 
 
+@boundary
 def grad(
     fun: Callable[P, Any],
     argnums: ArgNums = 0,
@@ -76,6 +77,7 @@ def grad(
     return gradient
 
 
+@boundary
 def value_and_grad(
     fun: Callable[P, R],
     argnums: ArgNums = 0,

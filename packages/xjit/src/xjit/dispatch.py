@@ -54,6 +54,7 @@ from xprim import ShapedArray, state
 from xprim.descriptions import described
 from xprim.kernels import Refusal, forget_with_kernels, log_refusal
 from xprim.static_keys import static_key
+from xprim.tracebacks import shorten
 
 Slow = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 Entries = dict[Any, tuple[Any, ...]]
@@ -290,11 +291,15 @@ def _function_of_any(dispatcher: Dispatcher, slow: Slow) -> Callable[..., Any]:
     find = dispatcher.specializations.get
 
     def jitted(*args: Any, **kwargs: Any) -> Any:
-        if kwargs:
-            named = kwargs.values()
-            special = find((*map(type, args), *kwargs, *map(type, named)))
-            return slow(args, kwargs) if special is None else special.function(*args, *named)
-        special = find(tuple(map(type, args)))
-        return slow(args, kwargs) if special is None else special.function(*args)
+        try:
+            if kwargs:
+                named = kwargs.values()
+                special = find((*map(type, args), *kwargs, *map(type, named)))
+                return slow(args, kwargs) if special is None else special.function(*args, *named)
+            special = find(tuple(map(type, args)))
+            return slow(args, kwargs) if special is None else special.function(*args)
+        except Exception as error:
+            shorten(error)
+            raise
 
     return jitted

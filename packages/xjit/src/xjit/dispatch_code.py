@@ -22,12 +22,22 @@ from xjit.parameters import ABSENT_VALUE, Absent, Code, without_absent
 from xprim import EAGER, ConcreteArray, state
 from xprim.array import is_shared
 from xprim.static_keys import static_key
+from xprim.tracebacks import shorten
 from xtree.compiling import written_function
 
 _TEMPLATE = """
 def make(_entries, _inline_cache, _specializations, _slow, _deleted):
 {prepared}
     def jitted({parameters}):
+        try:
+{body}
+        except Exception as _error:
+            _shorten(_error)
+            raise
+    return jitted
+"""
+
+_BODY = """
 {specializations}
         _now = _state.__dict__
         if _now["trace"] is not _EAGER:
@@ -54,7 +64,6 @@ def make(_entries, _inline_cache, _specializations, _slow, _deleted):
             _result.buffer = _outs[0]
             return _result
         return _slow({given})
-    return jitted
 """
 
 _SPECIALIZATIONS = """
@@ -167,19 +176,22 @@ def function_maker(code: Code, donated: frozenset[int]) -> Callable[..., Any]:
     text_by_field = {field: "".join(texts) for field, texts in filled.items()}
     types = "".join([f"type({name}), " for name in code.names])
     released = textwrap.indent(text_by_field["released"], " " * 16)
-    text = _TEMPLATE.format(
-        parameters=code.parameters,
+    body = _BODY.format(
         given=code.given,
         specializations=_SPECIALIZATIONS.format(types=types, names=", ".join(code.names))
         if code.is_front
         else "",
-        prepared=textwrap.indent(text_by_field["prepared"], " " * 4),
         flatten=textwrap.indent(text_by_field["flatten"], " " * 12),
         written=textwrap.indent(text_by_field["written"], " " * 12),
         released=_RELEASE.format(released=released) if released else "",
         look_up=(_LOOK_IN_INLINE_CACHE if code.is_front else _LOOK_UP).format(**text_by_field),
         buffers=text_by_field["buffers"],
         donated=textwrap.indent(text_by_field["donated"], " " * 12),
+    )
+    text = _TEMPLATE.format(
+        parameters=code.parameters,
+        prepared=textwrap.indent(text_by_field["prepared"], " " * 4),
+        body=textwrap.indent(body, " " * 4),
     )
     # The text holds only the template, names of parameters, and names of keywords as literals.
     return _written("make", text)
@@ -240,6 +252,7 @@ _NAMESPACE: dict[str, Any] = {
     "_several": gateway.several_devices,
     "_is_elsewhere": is_elsewhere,
     "_MISS": _MISS,
+    "_shorten": shorten,
     "_Array": ConcreteArray,
     "_ABSENT": ABSENT_VALUE,
     "_without_absent": without_absent,

@@ -35,7 +35,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@boundary
 @overload
 def jit(
     fun: Callable[P, R],
@@ -74,6 +73,7 @@ def jit(
 ) -> Callable[[Callable[P, R]], Wrapped[P, R]]: ...
 
 
+@boundary
 def jit(
     fun: Callable[..., Any] | None = None,
     *,

@@ -40,8 +40,10 @@ from xprim import (
     dtypes,
     from_stored,
 )
+from xprim.tracebacks import boundary
 
 
+@boundary
 def device_put(
     x: Any, device: Any = None, *, src: Any = None, donate: bool = False,
     may_alias: bool | None = None,
@@ -193,6 +195,7 @@ def _copied(x: ConcreteArray) -> ConcreteArray:
     return ConcreteArray(None, x.aval, buffer)
 
 
+@boundary
 def device_get(x: Any) -> Any:
     """Return a tree with the arrays of `x` as NumPy arrays; other leaves stay as they are.
 

@@ -28,6 +28,7 @@ from xnp.placing import placed
 from xnp.softmax import log_softmax, logmeanexp, logsumexp, softmax
 from xprim import Array, dtypes
 from xprim.static_sizes import static_int
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, Axis, DTypeLike
 from xtree.namespaces import namespace
 
@@ -285,6 +286,7 @@ def standardize(
     return result
 
 
+@boundary
 def one_hot(
     x: ArrayLike, num_classes: int, *, dtype: DTypeLike = None, axis: int = -1,
     out_sharding: Any = None,

@@ -25,10 +25,12 @@ from xpar.exchange_collectives import (
 from xpar.named_axes import axis_names, checked_groups, group_size, total_size
 from xpar.reduction_collectives import pmax_p, pmin_p, psum_p, reduce_scatter_p
 from xprim import Array, Primitive, as_array, axis_size as _size_of, dtypes
+from xprim.tracebacks import boundary
 
 _PYTHON_NUMBERS = (bool, int, float, complex)
 
 
+@boundary
 def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """Sum over a named axis; every member gets the sum.
 
@@ -61,6 +63,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     return xtree.map(summed, x)
 
 
+@boundary
 def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """Average over a named axis; every member gets the mean.
 
@@ -81,6 +84,7 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     return xtree.map(mean, x)
 
 
+@boundary
 def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """Return the largest value along a named axis to every member.
 
@@ -94,11 +98,13 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     return _chosen("pmax", pmax_p, x, axis_name, axis_index_groups)
 
 
+@boundary
 def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """Return the smallest value along a named axis to every member; see `pmax`."""
     return _chosen("pmin", pmin_p, x, axis_name, axis_index_groups)
 
 
+@boundary
 def psum_scatter(
     x: Any, axis_name: Any, *, scatter_dimension: int = 0, axis_index_groups: Any = None,
     tiled: bool = False,
@@ -136,6 +142,7 @@ def psum_scatter(
     return xtree.map(scattered, x)
 
 
+@boundary
 def all_gather(
     x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False
 ) -> Any:
@@ -170,6 +177,7 @@ def all_gather(
     return xtree.map(gathered, x)
 
 
+@boundary
 def all_to_all(
     x: Any, axis_name: Any, split_axis: int, concat_axis: int, *, axis_index_groups: Any = None,
     tiled: bool = False,
@@ -241,6 +249,7 @@ def _exchanged_over(names: tuple[Any, ...], x: Array, split: int, concat: int) -
     )
 
 
+@boundary
 def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     """Send the value of each member to another one.
 
@@ -317,6 +326,7 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
     )
 
 
+@boundary
 def axis_index(axis_name: Any) -> Array:
     """Return the number of this member along a named axis, a 0-d int32.
 

@@ -6,12 +6,14 @@ from typing import Any
 
 from xnp.placing import placed
 from xprim import Array, config, dtypes
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 from xrandom.arguments import Shape, checked_shape
 from xrandom.key_primitives import random_bits_p
 from xrandom.keys import words_of
 
 
+@boundary
 def bits(
     key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
 ) -> Array:

@@ -12,6 +12,7 @@ from typing import Any
 from xnp import lax
 from xnp.placing import placed
 from xprim import Array, as_array, dtypes
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 from xrandom.arguments import Shape, checked_shape, common_shape, floating_dtype
 from xrandom.keys import words_of
@@ -21,6 +22,7 @@ from xrandom.uniform import uniform_between
 _MODES = ("low", "high")
 
 
+@boundary
 def gumbel(
     key: ArrayLike,
     shape: ShapeLike = (),
@@ -75,6 +77,7 @@ def raw_gumbel(words: Any, shape: Shape, dtype: Any, mode: str) -> Array:
     return lax.neg(lax.log(lax.neg(lax.log1p(lax.neg(u)))))
 
 
+@boundary
 def categorical(
     key: ArrayLike, logits: ArrayLike, axis: int = -1, shape: ShapeLike | None = None,
     replace: bool = True, mode: str | None = None, *, out_sharding: Any = None,

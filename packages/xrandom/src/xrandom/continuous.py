@@ -12,6 +12,7 @@ from typing import Any
 from xnp import lax
 from xnp.placing import placed
 from xprim import Array, dtypes
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 from xrandom.arguments import (
     Shape,
@@ -28,6 +29,7 @@ from xrandom.standard_distributions import raw_normal, raw_uniform
 from xrandom.uniform import uniform_between
 
 
+@boundary
 def exponential(
     key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
 ) -> Array:
@@ -50,6 +52,7 @@ def raw_exponential(words: Any, shape: Shape, dtype: Any) -> Array:
     return lax.neg(lax.log1p(lax.neg(raw_uniform(words, shape, dtype))))
 
 
+@boundary
 def laplace(
     key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
 ) -> Array:
@@ -68,6 +71,7 @@ def laplace(
     return placed(lax.mul(lax.sign(u), lax.log1p(lax.neg(lax.abs(u)))), out_sharding, "laplace")
 
 
+@boundary
 def logistic(
     key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
 ) -> Array:
@@ -86,6 +90,7 @@ def logistic(
     return placed(lax.sub(lax.log(u), lax.log1p(lax.neg(u))), out_sharding, "logistic")
 
 
+@boundary
 def cauchy(
     key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
 ) -> Array:
@@ -104,6 +109,7 @@ def cauchy(
     return placed(lax.tan(lax.mul(lax.sub(u, 0.5), math.pi)), out_sharding, "cauchy")
 
 
+@boundary
 def pareto(
     key: ArrayLike, b: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *,
     out_sharding: Any = None,
@@ -125,6 +131,7 @@ def pareto(
     return placed(sample, out_sharding, "pareto")
 
 
+@boundary
 def rayleigh(
     key: ArrayLike, scale: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *,
     out_sharding: Any = None,
@@ -147,6 +154,7 @@ def rayleigh(
     return placed(sample, out_sharding, "rayleigh")
 
 
+@boundary
 def weibull_min(
     key: ArrayLike, scale: ArrayLike, concentration: ArrayLike, shape: ShapeLike = (),
     dtype: DTypeLike = None,
@@ -171,6 +179,7 @@ def weibull_min(
     return lax.mul(lax.pow(e, lax.div(lax.full_like(k, 1.0), k)), s)
 
 
+@boundary
 def triangular(
     key: ArrayLike,
     left: ArrayLike,
@@ -207,6 +216,7 @@ def triangular(
     return placed(sample, out_sharding, "triangular")
 
 
+@boundary
 def wald(
     key: ArrayLike, mean: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *,
     out_sharding: Any = None,
@@ -238,6 +248,7 @@ def wald(
     return placed(lax.select(smaller, x, lax.div(square, x)), out_sharding, "wald")
 
 
+@boundary
 def maxwell(
     key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
 ) -> Array:
@@ -260,6 +271,7 @@ def _raw_maxwell(words: Any, shape: Shape, dtype: Any) -> Array:
     return lax.sqrt(lax.reduce_sum(lax.mul(z, z), (len(shape),)))
 
 
+@boundary
 def double_sided_maxwell(
     key: ArrayLike, loc: ArrayLike, scale: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None
 ) -> Array:

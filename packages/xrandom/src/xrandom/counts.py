@@ -17,6 +17,7 @@ from typing import Any
 import xnp.lax
 from xnp.placing import placed
 from xprim import Array, as_array, dtypes
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 from xrandom.arguments import (
     Shape,
@@ -36,6 +37,7 @@ lax: Any = xnp.lax
 _SMALL = 10.0
 
 
+@boundary
 def poisson(
     key: ArrayLike,
     lam: ArrayLike,
@@ -133,6 +135,7 @@ def _rejected_poisson(words: Any, rate: Any, shape: Shape, limit: int) -> Any:
     return _until(lambda s: s[2], step, start, limit)[1]
 
 
+@boundary
 def binomial(
     key: ArrayLike,
     n: ArrayLike,
@@ -256,6 +259,7 @@ def _stirling_tail(k: Any) -> Any:
     return lax.select(k < 0.0, lax.full_like(k, _TAILS[0]), tail)
 
 
+@boundary
 def multinomial(
     key: ArrayLike, n: ArrayLike, p: ArrayLike, *, shape: ShapeLike | None = None,
     dtype: DTypeLike = None, unroll: int | bool = 1,

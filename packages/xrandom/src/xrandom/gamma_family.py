@@ -28,6 +28,7 @@ from xprim import (
     undefined,
 )
 from xprim.contracts import BatchAxis, JVPHandle
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 from xrandom.arguments import (
     Shape,
@@ -180,6 +181,7 @@ random_gamma_p = Primitive(
 )
 
 
+@boundary
 def gamma(
     key: ArrayLike,
     a: ArrayLike,
@@ -212,6 +214,7 @@ def gamma(
     return placed(_gamma(key, a, shape, dtype, method, False, "gamma"), out_sharding, "gamma")
 
 
+@boundary
 def loggamma(
     key: ArrayLike,
     a: ArrayLike,
@@ -257,6 +260,7 @@ def raw_gamma(words: Any, a: Any, shape: Shape, log_space: bool) -> Array:
     return out  # type: ignore[no-any-return]
 
 
+@boundary
 def beta(
     key: ArrayLike,
     a: ArrayLike,
@@ -293,6 +297,7 @@ def beta(
     return placed(lax.div(x, lax.add(x, y)), out_sharding, "beta")
 
 
+@boundary
 def dirichlet(
     key: ArrayLike, alpha: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *,
     out_sharding: Any = None,
@@ -325,6 +330,7 @@ def dirichlet(
     return placed(sample, out_sharding, "dirichlet")
 
 
+@boundary
 def chisquare(
     key: ArrayLike,
     df: ArrayLike,
@@ -358,6 +364,7 @@ def _chisquare(words: Any, df: Any, shape: Shape) -> Array:
     return lax.mul(lax.exp(logs), 2.0)
 
 
+@boundary
 def f(
     key: ArrayLike,
     dfnum: Any,
@@ -387,6 +394,7 @@ def f(
     return placed(lax.div(*parts), out_sharding, "f")
 
 
+@boundary
 def t(
     key: ArrayLike, df: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *,
     out_sharding: Any = None,
@@ -410,6 +418,7 @@ def t(
     return placed(lax.mul(z, lax.sqrt(lax.div(spread(half, sizes), g))), out_sharding, "t")
 
 
+@boundary
 def generalized_normal(
     key: ArrayLike, p: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *,
     out_sharding: Any = None,
@@ -438,6 +447,7 @@ def _generalized_normal(words: Any, p: Any, shape: Shape, dtype: np.dtype[Any]) 
     return lax.mul(rademacher(sign_words, shape, dtype), lax.pow(g, filled(inverse, shape)))
 
 
+@boundary
 def ball(
     key: ArrayLike, d: int, p: ArrayLike = 2, shape: ShapeLike = (), dtype: DTypeLike = None, *,
     out_sharding: Any = None,

@@ -21,6 +21,7 @@ import xnp
 from xnp import lax
 from xnp.placing import placed
 from xprim import Array, dtypes
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 from xrandom.arguments import checked_shape, floating_dtype
 from xrandom.keys import split
@@ -56,6 +57,7 @@ class Initializer(Protocol):
         ...
 
 
+@boundary
 def zeros(
     key: ArrayLike, shape: ShapeLike, dtype: DTypeLike = None, out_sharding: Any = None
 ) -> Array:
@@ -63,6 +65,7 @@ def zeros(
     return placed(xnp.zeros(shape, dtype), out_sharding, "zeros")
 
 
+@boundary
 def ones(
     key: ArrayLike, shape: ShapeLike, dtype: DTypeLike = None, out_sharding: Any = None
 ) -> Array:
@@ -70,6 +73,7 @@ def ones(
     return placed(xnp.ones(shape, dtype), out_sharding, "ones")
 
 
+@boundary
 def constant(value: ArrayLike, dtype: DTypeLike = None) -> Initializer:
     """Return an initializer that fills arrays with a value, or one that broadcasts to the shape."""
     own = dtype
@@ -80,6 +84,7 @@ def constant(value: ArrayLike, dtype: DTypeLike = None) -> Initializer:
     return init
 
 
+@boundary
 def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike = None) -> Initializer:
     """Return an initializer that draws uniformly from `[0, scale)`."""
     own = dtype
@@ -91,6 +96,7 @@ def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike = None) -> Initializer:
     return init
 
 
+@boundary
 def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike = None) -> Initializer:
     """Return an initializer that draws normally, with mean 0 and a standard deviation."""
     own = dtype
@@ -102,6 +108,7 @@ def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike = None) -> Initializer:
     return init
 
 
+@boundary
 def truncated_normal(
     stddev: ArrayLike = 1e-2, dtype: DTypeLike = None, lower: ArrayLike = -2.0,
     upper: ArrayLike = 2.0,
@@ -124,6 +131,7 @@ def truncated_normal(
     return init
 
 
+@boundary
 def variance_scaling(
     scale: ArrayLike, mode: Mode, distribution: Distribution, in_axis: Axes = -2,
     out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike = None,
@@ -214,6 +222,7 @@ def _scaled_complex(
     return lax.complex(modulus * xnp.cos(angle), modulus * xnp.sin(angle))
 
 
+@boundary
 def glorot_uniform(
     in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike = None
 ) -> Initializer:
@@ -221,6 +230,7 @@ def glorot_uniform(
     return variance_scaling(1.0, "fan_avg", "uniform", in_axis, out_axis, batch_axis, dtype)
 
 
+@boundary
 def glorot_normal(
     in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike = None
 ) -> Initializer:
@@ -230,6 +240,7 @@ def glorot_normal(
     )
 
 
+@boundary
 def lecun_uniform(
     in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike = None
 ) -> Initializer:
@@ -237,6 +248,7 @@ def lecun_uniform(
     return variance_scaling(1.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype)
 
 
+@boundary
 def lecun_normal(
     in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike = None
 ) -> Initializer:
@@ -244,6 +256,7 @@ def lecun_normal(
     return variance_scaling(1.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
 
 
+@boundary
 def he_uniform(
     in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike = None
 ) -> Initializer:
@@ -251,6 +264,7 @@ def he_uniform(
     return variance_scaling(2.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype)
 
 
+@boundary
 def he_normal(
     in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike = None
 ) -> Initializer:
@@ -264,6 +278,7 @@ kaiming_uniform = he_uniform
 kaiming_normal = he_normal
 
 
+@boundary
 def orthogonal(
     scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike = None
 ) -> Initializer:
@@ -299,6 +314,7 @@ def orthogonal(
     return init
 
 
+@boundary
 def delta_orthogonal(
     scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike = None
 ) -> Initializer:

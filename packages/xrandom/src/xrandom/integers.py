@@ -9,6 +9,7 @@ import numpy as np
 from xnp import lax
 from xnp.placing import placed
 from xprim import Array, as_array, dtypes, scalar_array
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 from xrandom.arguments import (
     Shape,
@@ -24,6 +25,7 @@ from xrandom.keys import raw_split, words_of
 from xrandom.standard_distributions import raw_uniform
 
 
+@boundary
 def randint(
     key: ArrayLike, shape: ShapeLike, minval: ArrayLike, maxval: ArrayLike,
     dtype: DTypeLike = None, *, out_sharding: Any = None,
@@ -139,6 +141,7 @@ def _clipped(x: Any, dtype: np.dtype[Any], info: Any, beyond: int) -> Any:
     return lax.convert_element_type(lax.clamp(low, x, high), dtype)
 
 
+@boundary
 def bernoulli(
     key: ArrayLike, p: ArrayLike = 0.5, shape: ShapeLike | None = None, mode: str = "low", *,
     out_sharding: Any = None,
@@ -177,6 +180,7 @@ def bernoulli(
     return placed(lax.lt(fine, lax.sub(chance, coarse)), out_sharding, "bernoulli")
 
 
+@boundary
 def rademacher(
     key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
 ) -> Array:
@@ -199,6 +203,7 @@ def rademacher(
     return placed(lax.select(heads, one, minus_one), out_sharding, "rademacher")
 
 
+@boundary
 def geometric(
     key: ArrayLike, p: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *,
     out_sharding: Any = None,

@@ -27,6 +27,7 @@ from xprim import Array, ConcreteArray, as_array, config, dtypes, shaped_array
 from xprim.descriptions import described
 from xprim.errors import KeyReuseError
 from xprim.extended import as_physical, unwrap, wrap, wrap_p, wrapped
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
 from xrandom.arguments import checked_shape
 from xrandom.key_primitives import random_fold_in_p, random_split_p
@@ -142,6 +143,7 @@ def _mark_used(key: Array, operation: str) -> None:
     _used[id(key)] = key
 
 
+@boundary
 def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike = None) -> Array:
     """Make a random key from an integer.
 
@@ -166,6 +168,7 @@ def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike = None) -> Array:
     return _keys(_seeded(seed, "key"))
 
 
+@boundary
 def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Array:
     """Make a random key in its bare form, a uint32 array of shape (2,).
 
@@ -228,6 +231,7 @@ def _check_impl(operation: str, impl: Any, dtype: Any) -> None:
     )
 
 
+@boundary
 def key_dtype(impl_spec: Any = None) -> KeyDType:
     """Return the dtype of keys of a generator.
 
@@ -241,6 +245,7 @@ def key_dtype(impl_spec: Any = None) -> KeyDType:
     return dtype
 
 
+@boundary
 def key_data(keys: Any) -> Array:
     """Return the words of a key or an array of keys, uint32 of shape `(*keys.shape, 2)`.
 
@@ -256,6 +261,7 @@ def key_data(keys: Any) -> Array:
     return words
 
 
+@boundary
 def key_impl(keys: Any) -> str:
     """Return the name of the generator of a key: "threefry2x32"."""
     if getattr(keys, "dtype", None) is not KEY_DTYPE:
@@ -263,6 +269,7 @@ def key_impl(keys: Any) -> str:
     return THREEFRY
 
 
+@boundary
 def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: DTypeLike = None) -> Array:
     """Return the keys of which these are the words; the inverse of `key_data`.
 
@@ -285,6 +292,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: DTypeLike = N
     return wrap(words, KEY_DTYPE)
 
 
+@boundary
 def clone(key: ArrayLike) -> Array:
     """Return the same key again, which `config.debug_key_reuse` then counts as a new one."""
     words = key_data(key)
@@ -292,6 +300,7 @@ def clone(key: ArrayLike) -> Array:
     return wrap(words, KEY_DTYPE) if typed else words
 
 
+@boundary
 def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
     """Make new keys of one, which must not be used any more.
 
@@ -320,6 +329,7 @@ def _split_shape(num: Any) -> tuple[int, ...]:
     return checked_shape(num, "split")
 
 
+@boundary
 def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     """Make a new key of a key and a number; different numbers give independent keys.
 

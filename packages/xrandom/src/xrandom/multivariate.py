@@ -9,6 +9,7 @@ from xnp import lax
 from xnp.placing import placed
 from xprim import Array, as_array, dtypes
 from xprim.promotion import result_type
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 from xrandom.arguments import checked_shape, common_shape, filled, floating_dtype
 from xrandom.keys import words_of
@@ -18,6 +19,7 @@ from xrandom.standard_distributions import raw_normal
 _METHODS = ("cholesky", "eigh", "svd")
 
 
+@boundary
 def multivariate_normal(
     key: ArrayLike,
     mean: ArrayLike,
@@ -94,6 +96,7 @@ def _factor(covariance: Any, method: str) -> Any:
     return lax.mul(vectors, filled(row, vectors.shape))
 
 
+@boundary
 def orthogonal(
     key: ArrayLike,
     n: int,

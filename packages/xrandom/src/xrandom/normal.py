@@ -14,6 +14,7 @@ import numpy as np
 from xnp import lax
 from xnp.placing import placed
 from xprim import Array, dtypes
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 from xrandom.arguments import (
     Shape,
@@ -27,6 +28,7 @@ from xrandom.keys import raw_split, words_of
 from xrandom.standard_distributions import raw_normal, raw_uniform
 
 
+@boundary
 def normal(
     key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
 ) -> Array:
@@ -67,6 +69,7 @@ def _complex_normal(words: Any, shape: Shape, dtype: np.dtype[Any]) -> Array:
     return lax.div(lax.complex(re, im), complex(math.sqrt(2)))
 
 
+@boundary
 def lognormal(
     key: ArrayLike, sigma: ArrayLike = 1.0, shape: ShapeLike | None = None,
     dtype: DTypeLike = None, *, out_sharding: Any = None,
@@ -90,6 +93,7 @@ def lognormal(
     return placed(sample, out_sharding, "lognormal")
 
 
+@boundary
 def truncated_normal(
     key: ArrayLike,
     lower: ArrayLike,

@@ -14,6 +14,7 @@ from xnp import lax
 from xnp.numpy.indexing import take
 from xnp.placing import placed
 from xprim import Array, ConcreteArray, as_array, dtypes
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, ShapeLike
 from xrandom.arguments import checked_shape
 from xrandom.bits import raw_bits
@@ -23,6 +24,7 @@ from xrandom.keys import raw_split, words_of
 from xrandom.standard_distributions import raw_uniform
 
 
+@boundary
 def permutation(
     key: ArrayLike, x: ArrayLike, axis: int = 0, independent: bool = False, *,
     out_sharding: Any = None,
@@ -89,6 +91,7 @@ def _shuffled(words: Any, x: Any, axis: int) -> Array:
     return x  # type: ignore[no-any-return]
 
 
+@boundary
 def choice(
     key: ArrayLike, a: ArrayLike, shape: ShapeLike = (), replace: bool = True,
     p: ArrayLike | None = None, axis: int = 0, mode: str | None = None,

@@ -10,12 +10,14 @@ import numpy as np
 from xnp import lax
 from xnp.placing import placed
 from xprim import Array
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 from xrandom.arguments import Shape, checked_shape, floating_dtype, parameter, spread
 from xrandom.keys import words_of
 from xrandom.standard_distributions import raw_uniform
 
 
+@boundary
 def uniform(
     key: ArrayLike,
     shape: ShapeLike = (),

@@ -17,6 +17,7 @@ from xnp.primitives.conv_general_dilated import conv_general_dilated_p
 from xnp.primitives.operations import bind, moved
 from xnp.primitives.precision import PrecisionLike, normal_precision
 from xprim import Array, as_array, dtypes
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = [
@@ -45,6 +46,7 @@ _TRANSPOSE_NUMBERS = {
 }
 
 
+@boundary
 def conv_general_dilated(
     lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int], padding: Padding,
     lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
@@ -109,6 +111,7 @@ def conv_general_dilated(
     return placed(result, out_sharding, "conv_general_dilated")
 
 
+@boundary
 def conv(
     lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int], padding: str,
     precision: PrecisionLike = None, preferred_element_type: DTypeLike = None,
@@ -120,6 +123,7 @@ def conv(
     )  # fmt: skip
 
 
+@boundary
 def conv_with_general_padding(
     lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int], padding: Padding,
     lhs_dilation: Sequence[int] | None, rhs_dilation: Sequence[int] | None,
@@ -132,6 +136,7 @@ def conv_with_general_padding(
     )  # fmt: skip
 
 
+@boundary
 def conv_transpose(
     lhs: ArrayLike, rhs: ArrayLike, strides: Sequence[int], padding: Padding,
     rhs_dilation: Sequence[int] | None = None,
@@ -191,6 +196,7 @@ def _transposed_kernel(rhs: Any, numbers: ConvDimensionNumbers) -> Any:
     return moved(moved(rhs, low, high), high - 1, low)
 
 
+@boundary
 def conv_dimension_numbers(
     lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
 ) -> ConvDimensionNumbers:
@@ -223,6 +229,7 @@ def conv_dimension_numbers(
     return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
 
 
+@boundary
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[int, ...], ...]:
     """Return the order (N, C, space...), (O, I, space...), (N, C, space...) of texts' dimensions.
 
@@ -243,6 +250,7 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[i
     ])  # fmt: skip
 
 
+@boundary
 def conv_shape_tuple(
     lhs_shape: Sequence[int], rhs_shape: Sequence[int], strides: Sequence[int], pads: Any,
     batch_group_count: int = 1,
@@ -260,6 +268,7 @@ def conv_shape_tuple(
     return (lhs_shape[0] // batch_group_count, rhs_shape[0], *sizes)
 
 
+@boundary
 def conv_general_shape_tuple(
     lhs_shape: Sequence[int], rhs_shape: Sequence[int], window_strides: Sequence[int],
     padding: Any, dimension_numbers: Sequence[str],
@@ -271,6 +280,7 @@ def conv_general_shape_tuple(
     return tuple([n for _, n in sorted(zip(out, shape, strict=True))])
 
 
+@boundary
 def conv_transpose_shape_tuple(
     lhs_shape: Sequence[int], rhs_shape: Sequence[int], window_strides: Sequence[int],
     padding: Any, dimension_numbers: Sequence[str],

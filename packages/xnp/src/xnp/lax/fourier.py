@@ -12,11 +12,13 @@ from typing import Any
 from xnp.primitives.fft import FftType, fft_p
 from xnp.primitives.operations import converted
 from xprim import Array, as_array, dtypes
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
 
 __all__ = ["FftType", "fft", "fft_p"]
 
 
+@boundary
 def fft(x: ArrayLike, fft_type: FftType | str | int, fft_lengths: Sequence[int]) -> Array:
     """Transform the last dimensions of an array.
 

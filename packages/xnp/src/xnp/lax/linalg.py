@@ -28,6 +28,7 @@ from xnp.primitives.qr import qr_p
 from xnp.primitives.svd import svd_p
 from xnp.primitives.triangular_solve import triangular_solve_p
 from xprim import Array, as_array, dtypes
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
 from xtree.namespaces import namespace
 
@@ -54,6 +55,7 @@ __all__ = [
 ]
 
 
+@boundary
 def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     """Return the lower triangular L with x = L L^H.
 
@@ -72,6 +74,7 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     return result
 
 
+@boundary
 def eigh(
     x: ArrayLike, *, lower: bool = True, symmetrize_input: bool = True,
     sort_eigenvalues: bool = True, subset_by_index: tuple[int, int] | None = None,
@@ -98,6 +101,7 @@ def eigh(
     return v, w
 
 
+@boundary
 def eig(
     x: ArrayLike, *, compute_left_eigenvectors: bool = True,
     compute_right_eigenvectors: bool = True, enable_eigvec_derivs: bool = False,
@@ -130,6 +134,7 @@ def eig(
     ))  # fmt: skip
 
 
+@boundary
 def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
     """Return (LU, pivots, permutation) with `x[permutation] == L @ U`.
 
@@ -146,6 +151,7 @@ def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
     return factors, pivots, permutation
 
 
+@boundary
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
     """Return the order of `permutation_size` rows that a sequence of row exchanges leads to.
 
@@ -253,6 +259,7 @@ def svd(
     return u, s, vh
 
 
+@boundary
 def triangular_solve(
     a: ArrayLike, b: ArrayLike, *, left_side: bool = False, lower: bool = False,
     transpose_a: bool = False, conjugate_a: bool = False, unit_diagonal: bool = False,

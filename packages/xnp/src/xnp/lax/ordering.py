@@ -22,6 +22,7 @@ from xnp.primitives.operations import bind
 from xnp.primitives.sort import sort_p
 from xnp.primitives.top_k import top_k_p
 from xprim import Array, Primitive, as_array, dtypes
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@boundary
 def sort(
     operand: ArrayLike | Sequence[ArrayLike],
     dimension: int = -1,
@@ -69,6 +71,7 @@ def sort(
     return tuple(outs) if several else outs[0]
 
 
+@boundary
 def sort_key_val(
     keys: ArrayLike, values: ArrayLike, dimension: int = -1, is_stable: bool = True
 ) -> tuple[Array, Array]:
@@ -83,6 +86,7 @@ def sort_key_val(
     return sort((keys, values), dimension, is_stable, 1)  # type: ignore[no-any-return]
 
 
+@boundary
 def top_k(
     operand: ArrayLike, k: int, *, axis: int = -1, is_stable: bool = True
 ) -> tuple[Array, Array]:
@@ -106,6 +110,7 @@ def top_k(
     return values, places
 
 
+@boundary
 def approx_max_k(
     operand: ArrayLike, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
     reduction_input_size_override: int = -1, aggregate_to_topk: bool = True,
@@ -139,6 +144,7 @@ def approx_max_k(
     return top_k(x, k, axis=reduction_dimension)
 
 
+@boundary
 def approx_min_k(
     operand: ArrayLike, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
     reduction_input_size_override: int = -1, aggregate_to_topk: bool = True,
@@ -164,6 +170,7 @@ def _searched(operation: str, operand: Any, recall: float, aggregated: bool) -> 
     return x
 
 
+@boundary
 def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """Return the index of the greatest element along an axis; the first NaN or equal wins.
 
@@ -175,6 +182,7 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     return _arg(argmax_p, operand, axis, index_dtype)
 
 
+@boundary
 def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """Return the index of the least element along an axis; the first NaN or equal wins.
 
@@ -195,6 +203,7 @@ def _arg(primitive: Primitive, operand: Any, axis: int, index_dtype: Any) -> Arr
     )[0]
 
 
+@boundary
 def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Return cumulative sums along an axis, from its end with `reverse`. Linear.
 
@@ -206,21 +215,25 @@ def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     return _cumulative(cumsum_p, operand, axis, reverse)
 
 
+@boundary
 def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Return cumulative products along an axis, from its end with `reverse`. Differentiable."""
     return _cumulative(cumprod_p, operand, axis, reverse)
 
 
+@boundary
 def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Return the greatest element so far along an axis. Differentiable: the first of equals."""
     return _cumulative(cummax_p, operand, axis, reverse)
 
 
+@boundary
 def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Return the least element so far along an axis. Differentiable: the first of equals."""
     return _cumulative(cummin_p, operand, axis, reverse)
 
 
+@boundary
 def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Return log(cumsum(exp(x))) along an axis without overflow. Differentiable."""
     return _cumulative(cumlogsumexp_p, operand, axis, reverse)

@@ -19,6 +19,7 @@ from xnp.primitives.dynamic_update_slice import dynamic_update_slice_p
 from xnp.primitives.operations import bind, filled, selected
 from xnp.primitives.slice import slice_p
 from xprim import Array, ConcreteArray, as_array, dtypes, scalar_array
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
 
 __all__ = [
@@ -30,6 +31,7 @@ _INT32 = dtypes.int32
 _MOST_INT32 = 2**31 - 1
 
 
+@boundary
 def slice(
     operand: ArrayLike,
     start_indices: Sequence[int],
@@ -56,6 +58,7 @@ def slice(
     )[0]
 
 
+@boundary
 def slice_in_dim(
     operand: ArrayLike,
     start_index: int | None,
@@ -83,6 +86,7 @@ def slice_in_dim(
     return result
 
 
+@boundary
 def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """Return one position of a dimension; a negative index counts from the end.
 
@@ -103,6 +107,7 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
     return window if keepdims else squeeze(window, (d,))
 
 
+@boundary
 def dynamic_slice(
     operand: ArrayLike,
     start_indices: Sequence[ArrayLike] | Array,
@@ -130,6 +135,7 @@ def dynamic_slice(
     )[0]
 
 
+@boundary
 def dynamic_slice_in_dim(
     operand: ArrayLike,
     start_index: ArrayLike,
@@ -148,6 +154,7 @@ def dynamic_slice_in_dim(
     return dynamic_slice(x, starts, sizes, allow_negative_indices=allow_negative_indices)
 
 
+@boundary
 def dynamic_index_in_dim(
     operand: ArrayLike,
     index: ArrayLike,
@@ -163,6 +170,7 @@ def dynamic_index_in_dim(
     return window if keepdims else squeeze(window, (axis,))
 
 
+@boundary
 def dynamic_update_slice(
     operand: ArrayLike,
     update: ArrayLike,
@@ -188,6 +196,7 @@ def dynamic_update_slice(
     return dynamic_update_slice_p.bind(x, new, *starts)[0]  # type: ignore[no-any-return]
 
 
+@boundary
 def dynamic_update_slice_in_dim(
     operand: ArrayLike,
     update: ArrayLike,
@@ -204,6 +213,7 @@ def dynamic_update_slice_in_dim(
     return dynamic_update_slice(x, update, starts, allow_negative_indices=allow_negative_indices)
 
 
+@boundary
 def dynamic_update_index_in_dim(
     operand: ArrayLike,
     update: ArrayLike,

@@ -25,11 +25,13 @@ from xnp.primitives.table import BOOL, NUMBER, REAL
 from xnp.primitives.window_text import window_shape
 from xnp.primitives.window_views import check_windows
 from xprim import Array, ConcreteArray, Primitive, as_array, trace_to_jaxpr
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
 
 __all__ = ["padtype_to_pads", "reduce_window"]
 
 
+@boundary
 def padtype_to_pads(
     in_shape: Sequence[int],
     window_shape: Sequence[int],
@@ -63,6 +65,7 @@ def padtype_to_pads(
     return pads
 
 
+@boundary
 def reduce_window(
     operand: ArrayLike,
     init_value: ArrayLike,

@@ -26,6 +26,7 @@ from xnp.primitives.operations import (
 from xnp.primitives.solve import solve_p
 from xprim import Array, as_array, dtypes
 from xprim.static_sizes import static_int
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = [
@@ -76,6 +77,7 @@ def matmul(
     return result
 
 
+@boundary
 def vecdot(
     x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: lax.PrecisionLike = None,
     preferred_element_type: DTypeLike = None,
@@ -94,6 +96,7 @@ def vecdot(
     return lax.dot_general(x, y, ((last, last), (batch, batch)), precision, preferred_element_type)
 
 
+@boundary
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return all products x1[i] x2[j] of two vectors."""
     x, y = promoted("outer", x1, x2)
@@ -105,6 +108,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return lax.dot_general(x, y, (((), ()), ((), ())))
 
 
+@boundary
 def tensordot(
     x1: ArrayLike, x2: ArrayLike, /, *, axes: Any = 2, precision: lax.PrecisionLike = None,
     preferred_element_type: DTypeLike = None, out_sharding: Any = None,
@@ -135,6 +139,7 @@ def tensordot(
     return placed(result, out_sharding, "tensordot")
 
 
+@boundary
 def multi_dot(arrays: Sequence[Any], *, precision: lax.PrecisionLike = None) -> Array:
     """Multiply several matrices in the order that needs the fewest operations.
 
@@ -176,6 +181,7 @@ def _best_order(sizes: list[int]) -> dict[tuple[int, int], int]:
     return split
 
 
+@boundary
 def matrix_power(a: ArrayLike, n: int) -> Array:
     """Multiply square matrices n times by themselves; negative powers are those of the inverse."""
     (x,) = promoted("matrix_power", a, inexact=n < 0)
@@ -195,6 +201,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     return eye(x.shape, x.dtype) if result is None else result  # type: ignore[no-any-return]
 
 
+@boundary
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """Return the cross products of vectors of three elements along an axis."""
     x, y = promoted("cross", x1, x2)
@@ -215,6 +222,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     return moved(result, last, axis_of("cross", axis, x.ndim))  # type: ignore[no-any-return]
 
 
+@boundary
 def matrix_transpose(x: ArrayLike, /) -> Array:
     """Exchange the last two dimensions."""
     x = as_array(x, what="matrix_transpose: x")
@@ -225,6 +233,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
     return mt(x)  # type: ignore[no-any-return]
 
 
+@boundary
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """Return the diagonals of matrices, `offset` above the main one."""
     x = as_array(x, what="diagonal: x")
@@ -246,6 +255,7 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     return sliced(flat, last - 1, 0, count * count, count + 1)  # type: ignore[no-any-return]
 
 
+@boundary
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike = None) -> Array:
     """Sum the diagonals of matrices, `offset` above the main one.
 

@@ -242,22 +242,34 @@ def _scalar(self: Any, kind: str) -> Any:
 
 
 def _bool(self: Any) -> bool:
-    if self.aval.size != 1:
-        problem = "an array of no elements" if not self.aval.size else "several elements"
-        raise ValueError(
-            f"bool: the truth value of {problem} is ambiguous, got {self.aval.str_long()}."
-            "\n  hint      ask for x.any() or x.all()"
-        )
-    check_numbers(self.aval, "bool")
-    return bool(self.to_host().reshape(()))
+    try:
+        if self.aval.size != 1:
+            problem = "an array of no elements" if not self.aval.size else "several elements"
+            raise ValueError(
+                f"bool: the truth value of {problem} is ambiguous, got {self.aval.str_long()}."
+                "\n  hint      ask for x.any() or x.all()"
+            )
+        check_numbers(self.aval, "bool")
+        return bool(self.to_host().reshape(()))
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def _int(self: Any) -> int:
-    return int(_scalar(self, "int"))
+    try:
+        return int(_scalar(self, "int"))
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def _float(self: Any) -> float:
-    return float(_scalar(self, "float"))
+    try:
+        return float(_scalar(self, "float"))
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def _complex(self: Any) -> complex:
@@ -301,8 +313,12 @@ def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
 
 
 def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -> Any:
-    shape = args[0] if len(args) == 1 else args
-    return shaping.reshape(self, shape, order, out_sharding=out_sharding)
+    try:
+        shape = args[0] if len(args) == 1 else args
+        return shaping.reshape(self, shape, order, out_sharding=out_sharding)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def _transpose(self: Any, *args: Any) -> Any:
@@ -311,7 +327,11 @@ def _transpose(self: Any, *args: Any) -> Any:
 
 
 def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
-    return shaping.astype(self, dtype, copy=copy, device=device)
+    try:
+        return shaping.astype(self, dtype, copy=copy, device=device)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def _view(self: Any, dtype: Any = None, type: Any = None) -> Any:  # noqa: A002 - NumPy's name

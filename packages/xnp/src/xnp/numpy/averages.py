@@ -36,6 +36,7 @@ from xnp.numpy.reductions import (
     sum as summed,
 )
 from xprim import Array, Tracer, as_array, dtypes
+from xprim.tracebacks import boundary, shorten
 from xprim.typing import ArrayLike, Axis, DTypeLike
 
 __all__ = ["average", "mean", "std", "var"]
@@ -56,6 +57,7 @@ def _mean(a: Any, axis: Any, dtype: Any, keepdims: bool) -> Array:
     return converted(mean, aval.dtype, aval.weak_type)
 
 
+@boundary
 def mean(
     a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None,
     keepdims: bool = False, *, where: ArrayLike | None = None,
@@ -75,14 +77,18 @@ def mean(
       >>> xnp.mean(xnp.array([[1., 2.], [3., 4.]]), axis=1)
       Array([1.5, 3.5], dtype=float32)
     """
-    no_out("mean", out)
-    dtype, axis = requested(dtype, "mean"), static_axis(axis, "mean")
-    if where is None:
-        return _mean(a, axis, dtype, keepdims)
-    (a,) = inexact("mean", a)
-    total = summed(wide(a), axis, dtype, keepdims=keepdims, where=where)
-    mean = bind("div", total, _taken(a, axis, keepdims, where, total.aval.dtype))
-    return mean if dtype is not None else converted(mean, a.aval.dtype, a.aval.weak_type)
+    try:
+        no_out("mean", out)
+        dtype, axis = requested(dtype, "mean"), static_axis(axis, "mean")
+        if where is None:
+            return _mean(a, axis, dtype, keepdims)
+        (a,) = inexact("mean", a)
+        total = summed(wide(a), axis, dtype, keepdims=keepdims, where=where)
+        mean = bind("div", total, _taken(a, axis, keepdims, where, total.aval.dtype))
+        return mean if dtype is not None else converted(mean, a.aval.dtype, a.aval.weak_type)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def _center(a: Array, axis: Any, where: Any) -> Array:
@@ -154,6 +160,7 @@ def _spread_measure(
     return _in_result_dtype(bind("sqrt", result) if root else result, aval, dtype)
 
 
+@boundary
 def var(
     a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None, ddof: float = 0,
     keepdims: bool = False, *, where: ArrayLike | None = None, mean: ArrayLike | None = None,
@@ -176,6 +183,7 @@ def var(
                            False)  # fmt: skip
 
 
+@boundary
 def std(
     a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None, ddof: float = 0,
     keepdims: bool = False, *, where: ArrayLike | None = None, mean: ArrayLike | None = None,
@@ -186,6 +194,7 @@ def std(
                            True)  # fmt: skip
 
 
+@boundary
 def average(
     a: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, returned: bool = False,
     keepdims: bool = False,

@@ -31,6 +31,7 @@ from xnp.numpy.reductions import sum as summed
 from xnp.numpy.shaping import moveaxis
 from xnp.numpy.sorting import searchsorted
 from xprim import Array, dtypes
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, Axis, DTypeLike
 
 __all__ = [
@@ -46,6 +47,7 @@ def _along(x: Any, axis: int, start: int | None, stop: int | None) -> Array:
     return read(x, (*[slice(None)] * axis, slice(start, stop)))
 
 
+@boundary
 def diff(
     a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = None,
     append: ArrayLike | None = None,
@@ -83,6 +85,7 @@ def _end_of_diff(value: Any, a: Array, axis: int) -> list[Array]:
     return [value if value.aval.ndim else spread(value, (*shape[:axis], 1, *shape[axis + 1 :]))]
 
 
+@boundary
 def ediff1d(
     ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
 ) -> Array:
@@ -99,6 +102,7 @@ def ediff1d(
     return concatenate(parts)
 
 
+@boundary
 def gradient(f: Any, *varargs: Any, axis: Axis = None, edge_order: int | None = None) -> Any:
     """Return slopes by central differences inside, one-sided ones at the ends.
 
@@ -173,6 +177,7 @@ def _slope_of_coordinates(f: Any, d: int, x: Any, order: int) -> Array:
     return concatenate([first, middle, last], d)
 
 
+@boundary
 def trapezoid(
     y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
 ) -> Array:
@@ -199,6 +204,7 @@ def trapezoid(
     return converted(result, own.dtype)
 
 
+@boundary
 def interp(
     x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | str | None = None,
     right: ArrayLike | str | None = None, period: ArrayLike | None = None,
@@ -253,6 +259,7 @@ def _one_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Array, Array, Ar
     return x, xp, concatenate([fp[-1:], fp, fp[:1]])
 
 
+@boundary
 def unwrap(
     p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * math.pi
 ) -> Array:
@@ -275,6 +282,7 @@ def unwrap(
     return concatenate([_along(p, axis, 0, 1), rest], axis)
 
 
+@boundary
 def cross(
     a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1,
     axis: int | None = None,
@@ -343,6 +351,7 @@ def _check_vectors(operation: str, a: Array, v: Array) -> None:
         raise ValueError(f"{operation}: the vectors must not be empty.")
 
 
+@boundary
 def convolve(
     a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any = None,
     preferred_element_type: DTypeLike = None,
@@ -360,6 +369,7 @@ def convolve(
     return _convolved("convolve", a, v, mode, precision, preferred_element_type)
 
 
+@boundary
 def correlate(
     a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any = None,
     preferred_element_type: DTypeLike = None,

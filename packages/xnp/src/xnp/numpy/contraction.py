@@ -28,6 +28,7 @@ from xnp.primitives.dot_general import holds_products
 from xnp.primitives.precision import normal_precision
 from xprim import Array, dtypes, shaped_array
 from xprim.errors import ShapeError
+from xprim.tracebacks import shorten
 from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = [
@@ -97,9 +98,13 @@ def dot(
       >>> xnp.dot(xnp.array([1., 2.]), xnp.array([3., 4.]))
       Array(11., dtype=float32)
     """
-    preferred = preferred_element_type  # which few ask for: a call less for the others
-    result = _dot(a, b, precision, None if preferred is None else _requested(preferred, "dot"))
-    return result if out_sharding is None else placed(result, out_sharding, "dot")
+    try:
+        preferred = preferred_element_type  # which few ask for: a call less for the others
+        result = _dot(a, b, precision, None if preferred is None else _requested(preferred, "dot"))
+        return result if out_sharding is None else placed(result, out_sharding, "dot")
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 @dispatched(2)
@@ -161,8 +166,12 @@ def matmul(
       preferred_element_type: the dtype of sums and result.
       out_sharding: where the result is placed: None, or a sharding of one device.
     """
-    result = _matmul(a, b, precision, _requested(preferred_element_type, "matmul"))
-    return result if out_sharding is None else placed(result, out_sharding, "matmul")
+    try:
+        result = _matmul(a, b, precision, _requested(preferred_element_type, "matmul"))
+        return result if out_sharding is None else placed(result, out_sharding, "matmul")
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:

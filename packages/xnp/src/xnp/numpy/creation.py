@@ -33,6 +33,7 @@ from xprim import (
 from xprim.eager import EAGER
 from xprim.host_memory import refuse_masked
 from xprim.static_sizes import static_shape
+from xprim.tracebacks import boundary, shorten
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 
 __all__ = [
@@ -78,22 +79,27 @@ def array(
       >>> xnp.array([1, 2, 3], dtype="float32")
       Array([1., 2., 3.], dtype=float32)
     """
-    if order not in (None, "K", "C", "A"):
-        raise ValueError(f"array: order must be 'K', 'C' or 'A', got {order!r}.")
-    if dtype is not None:
-        dtype = dtypes.requested_dtype(dtype, "array")
-    if type(object) is list or type(object) is tuple:
-        result = _array_of_list(object, dtype)
-    else:
-        result = _array_of_value(object, dtype, bool(copy))
-        if copy and result is object:
-            result = bind("copy", result)
-    if ndmin > result.aval.ndim:
-        shape = (1,) * (ndmin - result.aval.ndim) + result.aval.shape
-        result = bind("reshape", result, new_sizes=shape, dimensions=None)
-    return placed(on_device(result, device, "array"), out_sharding, "array")
+    try:
+        if order not in (None, "K", "C", "A"):
+            raise ValueError(f"array: order must be 'K', 'C' or 'A', got {order!r}.")
+        if dtype is not None:
+            dtype = dtypes.requested_dtype(dtype, "array")
+        if type(object) is list or type(object) is tuple:
+            result = _array_of_list(object, dtype)
+        else:
+            result = _array_of_value(object, dtype, bool(copy))
+            if copy and result is object:
+                result = bind("copy", result)
+        if ndmin > result.aval.ndim:
+            shape = (1,) * (ndmin - result.aval.ndim) + result.aval.shape
+            result = bind("reshape", result, new_sizes=shape, dimensions=None)
+        return placed(on_device(result, device, "array"), out_sharding, "array")
+    except Exception as error:
+        shorten(error)
+        raise
 
 
+@boundary
 def asarray(
     a: Any, dtype: DTypeLike = None, order: str | None = None, *, copy: bool | None = None,
     device: Any = None, out_sharding: Any = None,
@@ -294,15 +300,25 @@ def zeros(
       >>> xnp.zeros(3)
       Array([0., 0., 0.], dtype=float32)
     """
-    if out_sharding is not None:
-        return placed(zeros(shape, dtype, device=device), out_sharding, "zeros")
-    if dtype is None:
-        dtype = dtypes.python_scalar_dtype(float)
-        if device is None and type(shape) is int and 0 <= shape <= 4096 and state.trace is EAGER:
-            return ConcreteArray(np.zeros(shape, dtype), host_aval((shape,), dtype))
-    return _constant(0, shape, dtype, "zeros", device)  # type: ignore[no-any-return]
+    try:
+        if out_sharding is not None:
+            return placed(zeros(shape, dtype, device=device), out_sharding, "zeros")
+        if dtype is None:
+            dtype = dtypes.python_scalar_dtype(float)
+            if (
+                device is None
+                and type(shape) is int
+                and 0 <= shape <= 4096
+                and state.trace is EAGER
+            ):
+                return ConcreteArray(np.zeros(shape, dtype), host_aval((shape,), dtype))
+        return _constant(0, shape, dtype, "zeros", device)  # type: ignore[no-any-return]
+    except Exception as error:
+        shorten(error)
+        raise
 
 
+@boundary
 def ones(
     shape: ShapeLike, dtype: DTypeLike = None, *, device: Any = None, out_sharding: Any = None
 ) -> Array:
@@ -317,6 +333,7 @@ def empty(
     return zeros(shape, dtype, device=device, out_sharding=out_sharding)
 
 
+@boundary
 def full(
     shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike = None, *, device: Any = None,
     out_sharding: Any = None,

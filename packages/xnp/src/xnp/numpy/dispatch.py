@@ -43,6 +43,7 @@ from xprim import (
 )
 from xprim.kernels import Kernel, KernelTable, Refusal, numpy_operand
 from xprim.numpy_kernels import numpy_function
+from xprim.tracebacks import shorten
 
 _LARGE = 4096  # elements: `numpy_operand` leaves more of them to a device
 
@@ -78,27 +79,31 @@ def dispatched(count: int) -> Callable[[F], F]:
 
 def _unary_front(function: Callable[..., Any], table: KernelTable) -> Callable[..., Any]:
     def array_function(x: Any, *statics: Any) -> Any:
-        now = state.__dict__
-        if type(x) is ConcreteArray and now["trace"] is EAGER:
-            host = x.host
-            if host is None or x.buffer is not None:
-                host = numpy_operand(x)
-            if host is None:
-                return apart(_on_device(function, table, (x, *statics), 1), x)
-            try:
-                kernel = table.get((x.aval, statics, now["options"]))
-            except TypeError:  # an unhashable static argument
+        try:
+            now = state.__dict__
+            if type(x) is ConcreteArray and now["trace"] is EAGER:
+                host = x.host
+                if host is None or x.buffer is not None:
+                    host = numpy_operand(x)
+                if host is None:
+                    return apart(_on_device(function, table, (x, *statics), 1), x)
+                try:
+                    kernel = table.get((x.aval, statics, now["options"]))
+                except TypeError:  # an unhashable static argument
+                    return apart(function(x, *statics), x)
+                if kernel is None:
+                    return _first_call(function, table, (x,), statics)
+                run = kernel.run
+                if run is not None:
+                    result = now["run_quietly"](run, host)
+                    if type(result) is not _ndarray:
+                        return _wrapped(result, kernel.avals_out)
+                    return ConcreteArray(result, kernel.avals_out)
                 return apart(function(x, *statics), x)
-            if kernel is None:
-                return _first_call(function, table, (x,), statics)
-            run = kernel.run
-            if run is not None:
-                result = now["run_quietly"](run, host)
-                if type(result) is not _ndarray:
-                    return _wrapped(result, kernel.avals_out)
-                return ConcreteArray(result, kernel.avals_out)
-            return apart(function(x, *statics), x)
-        return function(x, *statics)
+            return function(x, *statics)
+        except Exception as error:
+            shorten(error)
+            raise
 
     return array_function
 
@@ -107,58 +112,66 @@ def _binary_front(function: Callable[..., Any], table: KernelTable) -> Callable[
     general = _front(function, table, 2)
 
     def array_function(x: Any, y: Any, *statics: Any) -> Any:
-        now = state.__dict__
-        if type(x) is ConcreteArray and type(y) is ConcreteArray and now["trace"] is EAGER:
-            a, b = x.host, y.host
-            if a is not None and b is not None and x.buffer is None and y.buffer is None:
-                try:
-                    kernel = table.get((x.aval, y.aval, statics, now["options"]))
-                except TypeError:
-                    kernel = None
-                if kernel is not None and kernel.run is not None:
-                    result = now["run_quietly"](kernel.run, a, b)
-                    if type(result) is not _ndarray:
-                        return _wrapped(result, kernel.avals_out)
-                    return ConcreteArray(result, kernel.avals_out)
-            elif x.buffer is not None and x.aval.size > _LARGE:  # `numpy_operand` gives None
-                return apart(_on_device(function, table, (x, y, *statics), 2), x, y)
-        return general(x, y, *statics)
+        try:
+            now = state.__dict__
+            if type(x) is ConcreteArray and type(y) is ConcreteArray and now["trace"] is EAGER:
+                a, b = x.host, y.host
+                if a is not None and b is not None and x.buffer is None and y.buffer is None:
+                    try:
+                        kernel = table.get((x.aval, y.aval, statics, now["options"]))
+                    except TypeError:
+                        kernel = None
+                    if kernel is not None and kernel.run is not None:
+                        result = now["run_quietly"](kernel.run, a, b)
+                        if type(result) is not _ndarray:
+                            return _wrapped(result, kernel.avals_out)
+                        return ConcreteArray(result, kernel.avals_out)
+                elif x.buffer is not None and x.aval.size > _LARGE:  # `numpy_operand` gives None
+                    return apart(_on_device(function, table, (x, y, *statics), 2), x, y)
+            return general(x, y, *statics)
+        except Exception as error:
+            shorten(error)
+            raise
 
     return array_function
 
 
 def _front(function: Callable[..., Any], table: KernelTable, count: int) -> Callable[..., Any]:
     def array_function(*args: Any) -> Any:
-        now = state.__dict__
-        if now["trace"] is not EAGER:
-            return function(*args)
-        hosts, key = [], []
-        for x in args[:count]:
-            kind = type(x)
-            if kind is ConcreteArray:
-                host = x.host
-                if host is None or x.buffer is not None:
-                    host = numpy_operand(x)
-                if host is None:
-                    return apart(_on_device(function, table, args, count), *args[:count])
-                hosts.append(host)
-                key.append(x.aval)
-            elif kind in _SCALARS and (kind is not int or x in _INT32):
-                hosts.append(scalar_array(x).host)
-                key.append(kind)
-            else:
-                return function(*args)
         try:
-            kernel = table.get((*key, args[count:], now["options"]))
-        except TypeError:
-            return function(*args)
-        if kernel is None:
-            return _first_call(function, table, args[:count], args[count:])
-        if kernel.run is None:
-            return apart(function(*args), *args[:count])
-        result = now["run_quietly"](kernel.run, *hosts)
-        return _wrapped(result, kernel.avals_out) if type(result) is not _ndarray else (
-            ConcreteArray(result, kernel.avals_out))  # fmt: skip
+            now = state.__dict__
+            if now["trace"] is not EAGER:
+                return function(*args)
+            hosts, key = [], []
+            for x in args[:count]:
+                kind = type(x)
+                if kind is ConcreteArray:
+                    host = x.host
+                    if host is None or x.buffer is not None:
+                        host = numpy_operand(x)
+                    if host is None:
+                        return apart(_on_device(function, table, args, count), *args[:count])
+                    hosts.append(host)
+                    key.append(x.aval)
+                elif kind in _SCALARS and (kind is not int or x in _INT32):
+                    hosts.append(scalar_array(x).host)
+                    key.append(kind)
+                else:
+                    return function(*args)
+            try:
+                kernel = table.get((*key, args[count:], now["options"]))
+            except TypeError:
+                return function(*args)
+            if kernel is None:
+                return _first_call(function, table, args[:count], args[count:])
+            if kernel.run is None:
+                return apart(function(*args), *args[:count])
+            result = now["run_quietly"](kernel.run, *hosts)
+            return _wrapped(result, kernel.avals_out) if type(result) is not _ndarray else (
+                ConcreteArray(result, kernel.avals_out))  # fmt: skip
+        except Exception as error:
+            shorten(error)
+            raise
 
     return array_function
 
@@ -295,36 +308,40 @@ def binary_operator(
     table, otherwise = KernelTable(function.__name__), otherwise or function
 
     def operator(x1: Any, x2: Any, out: None = None, where: Any = None) -> Any:
-        if out is not None or where is not None:
-            check_out_and_where(operator.__name__, out, where)
-        key_x: Any
-        key_y: Any
-        now = state.__dict__
-        if now["trace"] is not EAGER:
-            return otherwise(x1, x2)
-        if type(x1) is ConcreteArray:
-            a, key_x = x1.host, x1.aval
-            if a is None or x1.buffer is not None:
-                a = numpy_operand(x1)
-        else:
-            a, key_x = x1, type(x1)
-        if type(x2) is ConcreteArray:
-            b, key_y = x2.host, x2.aval
-            if b is None or x2.buffer is not None:
-                b = numpy_operand(x2)
-        else:
-            b, key_y = x2, type(x2)
-        kernel = table.get((key_x, key_y, now["options"]))
-        if kernel is not None and kernel.run is not None and a is not None and b is not None:
-            try:
-                y = now["run_quietly"](kernel.run, a, b)
-            except OverflowError:  # a Python integer: the function as written says it better
+        try:
+            if out is not None or where is not None:
+                check_out_and_where(operator.__name__, out, where)
+            key_x: Any
+            key_y: Any
+            now = state.__dict__
+            if now["trace"] is not EAGER:
                 return otherwise(x1, x2)
-            aval = kernel.avals_out
-            return ConcreteArray(y, aval) if type(y) is _ndarray else _wrapped(y, aval)
-        result = otherwise(x1, x2)
-        _keep_operator_kernel(table, function, direct, x1, x2)
-        return result
+            if type(x1) is ConcreteArray:
+                a, key_x = x1.host, x1.aval
+                if a is None or x1.buffer is not None:
+                    a = numpy_operand(x1)
+            else:
+                a, key_x = x1, type(x1)
+            if type(x2) is ConcreteArray:
+                b, key_y = x2.host, x2.aval
+                if b is None or x2.buffer is not None:
+                    b = numpy_operand(x2)
+            else:
+                b, key_y = x2, type(x2)
+            kernel = table.get((key_x, key_y, now["options"]))
+            if kernel is not None and kernel.run is not None and a is not None and b is not None:
+                try:
+                    y = now["run_quietly"](kernel.run, a, b)
+                except OverflowError:  # a Python integer: the function as written says it better
+                    return otherwise(x1, x2)
+                aval = kernel.avals_out
+                return ConcreteArray(y, aval) if type(y) is _ndarray else _wrapped(y, aval)
+            result = otherwise(x1, x2)
+            _keep_operator_kernel(table, function, direct, x1, x2)
+            return result
+        except Exception as error:
+            shorten(error)
+            raise
 
     return operator
 

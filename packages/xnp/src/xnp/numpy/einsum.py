@@ -22,6 +22,7 @@ from xnp.numpy.shaping import permuted
 from xnp.placing import placed
 from xprim import Array, dtypes
 from xprim.errors import ShapeError
+from xprim.tracebacks import boundary
 from xprim.typing import DTypeLike
 
 __all__ = ["einsum", "einsum_path"]
@@ -29,6 +30,7 @@ __all__ = ["einsum", "einsum_path"]
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
+@boundary
 def einsum(
     subscripts: Any, /, *operands: Any, out: None = None, optimize: Any = "auto",
     precision: Any = None, preferred_element_type: DTypeLike = None, _dot_general: Any = None,
@@ -77,6 +79,7 @@ def einsum(
     return placed(_arranged(labels, x, result, sizes, preferred), out_sharding, "einsum")
 
 
+@boundary
 def einsum_path(
     subscripts: Any, /, *operands: Any, optimize: Any = "auto"
 ) -> tuple[list[Any], str]:

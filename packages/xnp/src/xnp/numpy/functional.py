@@ -17,11 +17,13 @@ from xnp.numpy.promoting import array_of, axis_of, reshaped, spread
 from xnp.numpy.shaping import broadcast_shapes, expand_dims, moveaxis
 from xprim import Array, ShapeDtypeStruct, eval_shape
 from xprim.callables import looking_like
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
 
 __all__ = ["apply_along_axis", "apply_over_axes", "vectorize"]
 
 
+@boundary
 def apply_along_axis(
     func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any
 ) -> Array:
@@ -41,6 +43,7 @@ def apply_along_axis(
     return moveaxis(joined, places, tuple(range(axis, axis + len(shape))))
 
 
+@boundary
 def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: Any) -> Array:
     """Return `func(a, axis)` applied for one axis after the other; reduced axes are put back."""
     a = array_of(a, "apply_over_axes")
@@ -73,6 +76,7 @@ def _core_dims(signature: str) -> tuple[list[tuple[str, ...]], list[tuple[str, .
     ])  # fmt: skip
 
 
+@boundary
 def vectorize(
     pyfunc: Callable[..., Any], *, excluded: Any = frozenset(), signature: str | None = None
 ) -> Callable[..., Any]:

@@ -45,6 +45,7 @@ from xprim import (
 )
 from xprim.eager import EAGER
 from xprim.kernels import numpy_operand
+from xprim.tracebacks import boundary
 
 # How an update is made: indices are sorted, unique; the mode; whether negative positions wrap.
 Options = tuple[bool, bool, Any, bool]
@@ -91,6 +92,7 @@ class IndexUpdateRef:
     def __repr__(self) -> str:
         return f"<at[{self._index!r}] of {self._array!r}>"
 
+    @boundary
     def get(
         self, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
         fill_value: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
@@ -117,6 +119,7 @@ class IndexUpdateRef:
         )  # fmt: skip
         return placed(elements, out_sharding, "at[].get")
 
+    @boundary
     def set(
         self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
         mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
@@ -129,6 +132,7 @@ class IndexUpdateRef:
         options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         return placed(self._combined(values, "scatter", None, options), out_sharding, "at[].set")
 
+    @boundary
     def apply(
         self, func: Callable[[Array], Array], *, indices_are_sorted: bool = False,
         unique_indices: bool = False, mode: Any = None, wrap_negative_indices: bool = True,
@@ -143,6 +147,7 @@ class IndexUpdateRef:
             return applied_in_turn(self._array, self._index, func, mode, options[3])
         return self._combined(func(self._read(options)), "scatter", None, options)
 
+    @boundary
     def add(
         self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
         mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
@@ -152,6 +157,7 @@ class IndexUpdateRef:
         sums = self._combined(values, "scatter_add", np.add, options)
         return placed(sums, out_sharding, "at[].add")
 
+    @boundary
     def subtract(
         self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
         mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
@@ -162,6 +168,7 @@ class IndexUpdateRef:
         rests = self._combined(negated, "scatter_add", np.add, options)
         return placed(rests, out_sharding, "at[].subtract")
 
+    @boundary
     def multiply(
         self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
         mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
@@ -173,6 +180,7 @@ class IndexUpdateRef:
 
     mul = multiply
 
+    @boundary
     def min(
         self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
         mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
@@ -182,6 +190,7 @@ class IndexUpdateRef:
         least = self._combined(values, "scatter_min", np.minimum, options)
         return placed(least, out_sharding, "at[].min")
 
+    @boundary
     def max(
         self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
         mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
@@ -191,6 +200,7 @@ class IndexUpdateRef:
         greatest = self._combined(values, "scatter_max", np.maximum, options)
         return placed(greatest, out_sharding, "at[].max")
 
+    @boundary
     def divide(
         self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
         mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
@@ -202,6 +212,7 @@ class IndexUpdateRef:
         quotients = cast(divide(self._array, divisors), self._array.aval.dtype)
         return placed(quotients, out_sharding, "at[].divide")
 
+    @boundary
     def power(
         self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
         mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,

@@ -49,7 +49,7 @@ from xnp.primitives.index_modes import GatherDimensionNumbers, GatherScatterMode
 from xprim import Array, ConcreteArray, dtypes, scalar_array, shaped_array, state
 from xprim.eager import EAGER
 from xprim.kernels import numpy_operand
-from xprim.tracebacks import boundary
+from xprim.tracebacks import boundary, shorten
 from xprim.typing import ArrayLike
 
 __all__ = ["take", "take_along_axis"]
@@ -61,25 +61,33 @@ _PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
 
 def getitem(x: Any, index: Any) -> Array:
     """Return `x[index]`."""
-    if type(x) is ConcreteArray and state.__dict__["trace"] is EAGER:
-        host = x.host
-        if host is None or x.buffer is not None:
-            host = numpy_operand(x)
-        if host is not None:
-            kind, plain = type(index), index
-            if kind is int:
-                plain = (index, ...)  # an array of rank 0; without, a scalar to be wrapped
-            elif kind not in _BASIC:
-                plain = host_index(index)
-            if plain is not _NOT_PLAIN:
-                try:
-                    result = host[plain]
-                except (IndexError, TypeError, ValueError):
-                    return _read_or_refused(x, index)
-                aval = x.aval
-                result = result if type(result) is np.ndarray else np.asarray(result, aval.dtype)
-                return ConcreteArray(result, host_aval(result.shape, aval.dtype, aval.weak_type))
-    return _by_primitives(x, index)
+    try:
+        if type(x) is ConcreteArray and state.__dict__["trace"] is EAGER:
+            host = x.host
+            if host is None or x.buffer is not None:
+                host = numpy_operand(x)
+            if host is not None:
+                kind, plain = type(index), index
+                if kind is int:
+                    plain = (index, ...)  # an array of rank 0; without, a scalar to be wrapped
+                elif kind not in _BASIC:
+                    plain = host_index(index)
+                if plain is not _NOT_PLAIN:
+                    try:
+                        result = host[plain]
+                    except (IndexError, TypeError, ValueError):
+                        return _read_or_refused(x, index)
+                    aval = x.aval
+                    result = (
+                        result if type(result) is np.ndarray else np.asarray(result, aval.dtype)
+                    )
+                    return ConcreteArray(
+                        result, host_aval(result.shape, aval.dtype, aval.weak_type)
+                    )
+        return _by_primitives(x, index)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def _by_primitives(x: Any, index: Any) -> Array:
@@ -320,6 +328,7 @@ def _fill_scalar(value: Any) -> Any:
 # --- functions ------------------------------------------------------------------------------------
 
 
+@boundary
 def take(
     a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = None,
     mode: str | None = None, unique_indices: bool = False, indices_are_sorted: bool = False,

@@ -20,6 +20,7 @@ from xnp.numpy.sorting import argsort
 from xprim import Array, ConcreteArray, ShapedArray, dtypes
 from xprim.descriptions import brief
 from xprim.errors import ConcretizationTypeError, NonConcreteBooleanIndexError
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
 
 __all__ = ["delete", "insert"]
@@ -42,6 +43,7 @@ def _outside(operation: str, obj: Any, axis: int, size: int) -> IndexError:
     )
 
 
+@boundary
 def delete(
     arr: ArrayLike, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
 ) -> Array:
@@ -59,6 +61,7 @@ def delete(
     return read(arr, (*[slice(None)] * axis, kept.astype(np.int32)))
 
 
+@boundary
 def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Array:
     """Return `arr` with values put in before positions along an axis.
 

@@ -27,11 +27,13 @@ from xnp.numpy.reductions import max as max_, min as min_
 from xnp.numpy.rounding import round as round_
 from xprim import Array, ConcreteArray, dtypes
 from xprim.errors import ConcretizationTypeError
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, Axis
 
 __all__ = ["pad", "trim_zeros"]
 
 
+@boundary
 def pad(array: ArrayLike, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
     """Return an array with elements added at both ends of each axis.
 
@@ -302,6 +304,7 @@ def _by_function(x: Any, widths: Any, function: Any, kwargs: dict[str, Any]) -> 
     return padded
 
 
+@boundary
 def trim_zeros(filt: Any, trim: str = "fb", axis: Axis = None) -> Array:
     """Return an array without the slices of zeros at its borders; its values must be concrete.
 

@@ -32,6 +32,7 @@ from xnp.numpy.sorting import argsort
 from xnp.numpy.triangles import eye
 from xprim import Array, ConcreteArray, dtypes, get_primitive, shaped_array
 from xprim.errors import ConcretizationTypeError
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@boundary
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
     """Return the values of a polynomial at places, by Horner's scheme.
 
@@ -72,16 +74,19 @@ def _of_one_length(a1: Any, a2: Any) -> Any:
     ]
 
 
+@boundary
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Return the sum of two polynomials."""
     return bind("add", *_of_one_length(a1, a2))
 
 
+@boundary
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Return the difference of two polynomials."""
     return bind("sub", *_of_one_length(a1, a2))
 
 
+@boundary
 def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """Return the product of two polynomials; one without coefficients is 0."""
     a1, a2 = [array_of(a, "polymul") for a in inexact("polymul", asarray(a1), asarray(a2))]
@@ -91,6 +96,7 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
     return convolve(a1, a2)
 
 
+@boundary
 def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
     """Return quotient and remainder of two polynomials."""
     rest, divisor = inexact("polydiv", asarray(u), asarray(v))
@@ -108,6 +114,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     return concatenate([q.reshape(1) for q in quotients]), rest
 
 
+@boundary
 def polyder(p: ArrayLike, m: int = 1) -> Array:
     """Return the `m`-th derivative of a polynomial."""
     m = operator.index(m)
@@ -122,6 +129,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
     return p
 
 
+@boundary
 def polyint(p: ArrayLike, m: int = 1, k: Any = None) -> Array:
     """Return the `m`-th integral of a polynomial, with constants `k` of integration."""
     m = operator.index(m)
@@ -139,6 +147,7 @@ def polyint(p: ArrayLike, m: int = 1, k: Any = None) -> Array:
     return p
 
 
+@boundary
 def poly(seq_of_zeros: Any) -> Array:
     """Return the polynomial with given roots, or the characteristic one of a matrix."""
     (zeros,) = inexact("poly", asarray(seq_of_zeros))
@@ -163,6 +172,7 @@ def _eigenvalues(matrix: Any) -> Any:
     )
 
 
+@boundary
 def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     """Return the roots of a polynomial, as the eigenvalues of its companion matrix.
 
@@ -215,6 +225,7 @@ def _roots_at_most(p: Any) -> Array:
     return result
 
 
+@boundary
 def polyfit(
     x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, full: bool = False,
     w: ArrayLike | None = None, cov: bool | str = False,

@@ -42,6 +42,7 @@ from xprim import (
 from xprim.descriptions import described
 from xprim.errors import ConcretizationTypeError
 from xprim.static_sizes import static_int
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = [
@@ -59,6 +60,7 @@ def _host(array: Any, dtype: Any) -> Array:
     return ConcreteArray(array, host_aval(array.shape, dtype))
 
 
+@boundary
 def arange(
     start: ArrayLike, stop: ArrayLike | None = None, step: Any = None, dtype: DTypeLike = None, *,
     device: Any = None, out_sharding: Any = None,
@@ -137,6 +139,7 @@ def _range(start: Any, stop: Any = None, step: Any = None) -> tuple[int, Any, An
     return int(count), start, step
 
 
+@boundary
 def linspace(
     start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, retstep: bool = False,
     dtype: DTypeLike = None, axis: int = 0, *, device: Any = None,
@@ -210,6 +213,7 @@ def _between(low: Any, high: Any, divisions: int, num: int, endpoint: bool) -> A
     return bind("concatenate", body, reshaped(high, (1, *shape)), dimension=0)
 
 
+@boundary
 def logspace(
     start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, base: Any = 10.0,
     dtype: DTypeLike = None, axis: int = 0,
@@ -221,6 +225,7 @@ def logspace(
     return result if dtype is None else cast(result, dtypes.requested_dtype(dtype, "logspace"))
 
 
+@boundary
 def geomspace(
     start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True,
     dtype: DTypeLike = None, axis: int = 0,
@@ -247,6 +252,7 @@ def geomspace(
 # --- matrices -------------------------------------------------------------------------------------
 
 
+@boundary
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """Return the matrix of powers of the elements of a vector, the highest first."""
     x = array_of(x, "vander")
@@ -267,6 +273,7 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
 # --- grids ----------------------------------------------------------------------------------------
 
 
+@boundary
 def meshgrid(
     *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
 ) -> list[Array]:
@@ -304,6 +311,7 @@ def _line(shape: tuple[int, ...], d: int) -> tuple[int, ...]:
     return tuple([n if i == d else 1 for i, n in enumerate(shape)])
 
 
+@boundary
 def indices(dimensions: Any, dtype: DTypeLike = None, sparse: bool = False) -> Any:
     """Return the indices of all elements of a shape: an array for each dimension, stacked.
 
@@ -367,26 +375,31 @@ def _window(function: Any, M: int, *args: Any) -> Any:
     return _host(function(operator.index(M), *args), dtypes.python_scalar_dtype(float))
 
 
+@boundary
 def bartlett(M: int) -> Array:
     """Return the triangular window of `M` points."""
     return _window(np.bartlett, M)  # type: ignore[no-any-return]
 
 
+@boundary
 def blackman(M: int) -> Array:
     """Return the Blackman window of `M` points."""
     return _window(np.blackman, M)  # type: ignore[no-any-return]
 
 
+@boundary
 def hamming(M: int) -> Array:
     """Return the Hamming window of `M` points."""
     return _window(np.hamming, M)  # type: ignore[no-any-return]
 
 
+@boundary
 def hanning(M: int) -> Array:
     """Return the Hann window of `M` points."""
     return _window(np.hanning, M)  # type: ignore[no-any-return]
 
 
+@boundary
 def kaiser(M: int, beta: SupportsFloat) -> Array:
     """Return the Kaiser window of `M` points with a concrete shape parameter."""
     return _window(np.kaiser, M, float(beta))  # type: ignore[no-any-return]

@@ -33,6 +33,7 @@ from xnp.numpy.promoting import (
 )
 from xprim import Array, dtypes, scalar_array
 from xprim.static_sizes import static_int
+from xprim.tracebacks import shorten
 from xprim.typing import ArrayLike, Axis, DTypeLike
 
 __all__ = [
@@ -155,13 +156,17 @@ def sum(
       >>> xnp.sum(xnp.array([[1, 2], [3, 4]]), axis=0)
       Array([4, 6], dtype=int32)
     """
-    no_out("sum", out)
-    if where is not None:
-        a = _with_where("sum", array_of(a, "sum"), where, 0)
-    axes, dtype = static_axis(axis, "sum"), requested(dtype, "sum")
-    if initial is None:
-        return _sum(a, axes, dtype, keepdims, promote_integers)
-    return _joined("sum", "add", _sum, a, (axes, dtype, keepdims, promote_integers), initial)
+    try:
+        no_out("sum", out)
+        if where is not None:
+            a = _with_where("sum", array_of(a, "sum"), where, 0)
+        axes, dtype = static_axis(axis, "sum"), requested(dtype, "sum")
+        if initial is None:
+            return _sum(a, axes, dtype, keepdims, promote_integers)
+        return _joined("sum", "add", _sum, a, (axes, dtype, keepdims, promote_integers), initial)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def prod(
@@ -170,13 +175,17 @@ def prod(
     promote_integers: bool = True,
 ) -> Array:  # fmt: skip
     """Return the product of elements over axes; 1 for none. Arguments as of `sum`."""
-    no_out("prod", out)
-    if where is not None:
-        a = _with_where("prod", array_of(a, "prod"), where, 1)
-    axes, dtype = static_axis(axis, "prod"), requested(dtype, "prod")
-    if initial is None:
-        return _prod(a, axes, dtype, keepdims, promote_integers)
-    return _joined("prod", "mul", _prod, a, (axes, dtype, keepdims, promote_integers), initial)
+    try:
+        no_out("prod", out)
+        if where is not None:
+            a = _with_where("prod", array_of(a, "prod"), where, 1)
+        axes, dtype = static_axis(axis, "prod"), requested(dtype, "prod")
+        if initial is None:
+            return _prod(a, axes, dtype, keepdims, promote_integers)
+        return _joined("prod", "mul", _prod, a, (axes, dtype, keepdims, promote_integers), initial)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def _joined(
@@ -256,8 +265,12 @@ def max(
       initial: a number that the result is not below.
       where: a mask of the elements to take; needs `initial`.
     """
-    no_out("max", out)
-    return _extreme("max", a, axis, keepdims, initial, where)
+    try:
+        no_out("max", out)
+        return _extreme("max", a, axis, keepdims, initial, where)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def min(
@@ -265,8 +278,12 @@ def min(
     initial: ArrayLike | None = None, where: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return the least element over axes; NaN if one is. Arguments as of `max`."""
-    no_out("min", out)
-    return _extreme("min", a, axis, keepdims, initial, where)
+    try:
+        no_out("min", out)
+        return _extreme("min", a, axis, keepdims, initial, where)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 amax, amin = max, min
@@ -325,10 +342,14 @@ def all(
     where: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return whether all elements over axes are true (not zero); True for none."""
-    no_out("all", out)
-    if where is not None:
-        a = _with_where("all", cast(array_of(a, "all"), dtypes.bool_), where, True)
-    return _all(a, static_axis(axis, "all"), keepdims)
+    try:
+        no_out("all", out)
+        if where is not None:
+            a = _with_where("all", cast(array_of(a, "all"), dtypes.bool_), where, True)
+        return _all(a, static_axis(axis, "all"), keepdims)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def any(
@@ -336,10 +357,14 @@ def any(
     where: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return whether an element over axes is true (not zero); False for none."""
-    no_out("any", out)
-    if where is not None:
-        a = _with_where("any", cast(array_of(a, "any"), dtypes.bool_), where, False)
-    return _any(a, static_axis(axis, "any"), keepdims)
+    try:
+        no_out("any", out)
+        if where is not None:
+            a = _with_where("any", cast(array_of(a, "any"), dtypes.bool_), where, False)
+        return _any(a, static_axis(axis, "any"), keepdims)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 @dispatched(1)

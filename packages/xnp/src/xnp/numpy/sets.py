@@ -30,6 +30,7 @@ from xnp.numpy.shaping import moveaxis
 from xnp.numpy.sorting import argsort, lexsort, searchsorted, sort
 from xprim import Array, ConcreteArray, dtypes
 from xprim.errors import ConcretizationTypeError
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
 
 __all__ = [
@@ -66,6 +67,7 @@ def _flat(x: Any, operation: str) -> Array:
     return reshaped(x, (x.aval.size,))
 
 
+@boundary
 def unique(
     ar: ArrayLike, return_index: bool = False, return_inverse: bool = False,
     return_counts: bool = False, axis: int | None = None, *, equal_nan: bool = True,
@@ -191,6 +193,7 @@ def _values(found: _Distinct, lines: Array, number: int, fill_value: Any, size: 
     return select(spread(mask, values.aval.shape), values, spread(fill, values.aval.shape))
 
 
+@boundary
 def unique_all(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueAllResult:
@@ -199,6 +202,7 @@ def unique_all(
                                    fill_value=fill_value))  # fmt: skip
 
 
+@boundary
 def unique_counts(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueCountsResult:
@@ -207,6 +211,7 @@ def unique_counts(
                                       fill_value=fill_value))  # fmt: skip
 
 
+@boundary
 def unique_inverse(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueInverseResult:
@@ -215,6 +220,7 @@ def unique_inverse(
                                        fill_value=fill_value))  # fmt: skip
 
 
+@boundary
 def unique_values(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
@@ -226,6 +232,7 @@ def unique_values(
 # --- sets -----------------------------------------------------------------------------------------
 
 
+@boundary
 def isin(
     element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = False, invert: bool = False,
     *, method: str = "auto",
@@ -252,6 +259,7 @@ def isin(
     return bind("not", found) if invert else found
 
 
+@boundary
 def union1d(
     ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
@@ -274,6 +282,7 @@ def _filtered(values: Array, keep: Any, size: int | None, fill_value: Any) -> Ar
     return select(array_of(places < count, "size"), found, found[0])
 
 
+@boundary
 def setdiff1d(
     ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, size: int | None = None,
     fill_value: ArrayLike | None = None,
@@ -294,6 +303,7 @@ def setdiff1d(
     return _filtered(first, isin(first, ar2, invert=True), size, fill_value)
 
 
+@boundary
 def intersect1d(
     ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, return_indices: bool = False, *,
     size: int | None = None, fill_value: ArrayLike | None = None,
@@ -320,6 +330,7 @@ def intersect1d(
     return common, where_first, select(missing, scalar_like(second.aval.size, places), places)
 
 
+@boundary
 def setxor1d(
     ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, size: int | None = None,
     fill_value: ArrayLike | None = None,

@@ -30,6 +30,7 @@ from xprim.eager import EAGER
 from xprim.errors import ShapeError
 from xprim.kernels import numpy_operand
 from xprim.static_sizes import static_int, static_shape as checked_shape
+from xprim.tracebacks import boundary, shorten
 from xprim.typing import ArrayLike, Axis, DTypeLike, ShapeLike
 
 __all__ = [
@@ -64,23 +65,29 @@ def reshape(
       >>> xnp.reshape(xnp.arange(6), (2, -1)).shape
       (2, 3)
     """
-    if out_sharding is not None:
-        return placed(reshape(a, shape, order, copy=copy), out_sharding, "reshape")
-    if copy and isinstance(a, Array):
-        a = bind("copy", a)
-    if type(a) is ConcreteArray and order == "C" and state.__dict__["trace"] is EAGER:
-        host = a.host
-        if host is None or a.buffer is not None:
-            host = numpy_operand(a)
-        if host is not None:
-            try:
-                result = host.reshape(shape)
-            except (TypeError, ValueError):
-                pass  # below is said what is wrong
-            else:
-                aval = a.aval
-                return ConcreteArray(result, host_aval(result.shape, aval.dtype, aval.weak_type))
-    return apart(_reshape(a, shape, order), a)  # type: ignore[no-any-return]
+    try:
+        if out_sharding is not None:
+            return placed(reshape(a, shape, order, copy=copy), out_sharding, "reshape")
+        if copy and isinstance(a, Array):
+            a = bind("copy", a)
+        if type(a) is ConcreteArray and order == "C" and state.__dict__["trace"] is EAGER:
+            host = a.host
+            if host is None or a.buffer is not None:
+                host = numpy_operand(a)
+            if host is not None:
+                try:
+                    result = host.reshape(shape)
+                except (TypeError, ValueError):
+                    pass  # below is said what is wrong
+                else:
+                    aval = a.aval
+                    return ConcreteArray(
+                        result, host_aval(result.shape, aval.dtype, aval.weak_type)
+                    )
+        return apart(_reshape(a, shape, order), a)  # type: ignore[no-any-return]
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def _reshape(a: Any, shape: Any, order: str) -> Array:
@@ -164,6 +171,7 @@ def _transpose(a: Any, axes: Any) -> Array:
     return permuted(a, order)
 
 
+@boundary
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """Return `a` with its dimensions in another order.
 
@@ -198,6 +206,7 @@ def _swapaxes(a: Any, axis1: int, axis2: int) -> Array:
     return permuted(a, tuple(order))
 
 
+@boundary
 def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """Return `a` with two dimensions exchanged."""
     axes = [static_int(axis, "swapaxes", "an axis") for axis in (axis1, axis2)]
@@ -221,6 +230,7 @@ def _moveaxis(a: Any, source: Any, destination: Any) -> Array:
     return permuted(a, tuple(order))
 
 
+@boundary
 def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
     """Return `a` with dimensions moved to other places; the others keep their order."""
     return _moveaxis(a, _static(source), _static(destination))
@@ -256,6 +266,7 @@ def _expand_dims(a: Any, axis: Any) -> Array:
     return bind("broadcast_in_dim", a, shape=shape, broadcast_dimensions=kept)
 
 
+@boundary
 def expand_dims(a: ArrayLike, axis: Axis) -> Array:
     """Return `a` with dimensions of size 1 at the places that `axis` names in the result."""
     return _expand_dims(a, _static(axis))
@@ -271,6 +282,7 @@ def _squeeze(a: Any, axis: Any) -> Array:
     return bind("squeeze", a, dimensions=tuple(sorted(dims))) if dims else a
 
 
+@boundary
 def squeeze(a: ArrayLike, axis: Axis = None) -> Array:
     """Return `a` without dimensions of size 1: all of them, or those of `axis`."""
     return _squeeze(a, None if axis is None else _static(axis))
@@ -339,6 +351,7 @@ def _broadcast_to(array: Any, shape: tuple[int, ...]) -> Array:
     return spread(x, shape)
 
 
+@boundary
 def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: Any = None) -> Array:
     """Return `array` repeated to a shape by NumPy's rules."""
     sizes = checked_shape(shape, "broadcast_to")
@@ -373,6 +386,7 @@ def size(a: ArrayLike, axis: Axis = None) -> int:
     return math.prod([own[d] for d in axes_of(axis, len(own), "size")])
 
 
+@boundary
 def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any = None) -> Array:
     """Return the elements of `x` in another dtype.
 

@@ -23,6 +23,7 @@ from xnp.numpy.promoting import (
 )
 from xnp.primitives.index_modes import CLIP, GatherDimensionNumbers
 from xprim import Array, dtypes, get_primitive, scalar_array
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = [
@@ -50,6 +51,7 @@ def _sort(a: Any, axis: Any, descending: bool) -> Array:
                 dimensions=(axis,))  # fmt: skip
 
 
+@boundary
 def sort(
     a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None = None,
     stable: bool = True, descending: bool = False,
@@ -92,6 +94,7 @@ def _sort_primitive() -> Any:
     return get_primitive("sort")
 
 
+@boundary
 def argsort(
     a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None = None,
     stable: bool = True, descending: bool = False, dtype: DTypeLike = None,
@@ -113,18 +116,21 @@ def _index_dtype(operation: str, dtype: Any) -> Any:
     return exact
 
 
+@boundary
 def sort_complex(a: ArrayLike) -> Array:
     """Return elements in order as complex numbers."""
     a = array_of(a, "sort_complex")
     return sort(cast(a, dtypes.to_complex_dtype(a.aval.dtype)), 0 if a.aval.ndim == 1 else -1)
 
 
+@boundary
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """Return elements with the `kth` along an axis where sorting puts it (all are sorted)."""
     _check_kth("partition", a, kth, axis)
     return sort(a, axis)
 
 
+@boundary
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """Return positions such that the `kth` is where sorting puts it (all are in order)."""
     _check_kth("argpartition", a, kth, axis)
@@ -138,6 +144,7 @@ def _check_kth(operation: str, a: Any, kth: int, axis: int) -> None:
         raise ValueError(f"{operation}: kth={kth} is out of bounds for an axis of size {size}.")
 
 
+@boundary
 def lexsort(keys: Any, axis: int = -1, *, batch_size: int | None = 16) -> Array:
     """Return the positions of elements in order of several keys, the last key first.
 
@@ -172,6 +179,7 @@ def _sorted_places(arrays: list[Array], axis: int, batch_size: int | None) -> Ar
     return places
 
 
+@boundary
 def top_k(
     a: ArrayLike,
     k: int,
@@ -216,6 +224,7 @@ def top_k(
 # --- searching ------------------------------------------------------------------------------------
 
 
+@boundary
 def searchsorted(
     a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *,
     method: str = "scan",
@@ -293,6 +302,7 @@ def _ordered(primitive: str, x: Any, y: Any) -> Any:
     return select(bind("eq", re_x, re_y), bind(primitive, im_x, im_y), bind(primitive, re_x, re_y))
 
 
+@boundary
 def digitize(x: ArrayLike, bins: Any, right: bool = False, *, method: str | None = None) -> Array:
     """Return the number of the bin of each element: how many bin bounds are below it.
 

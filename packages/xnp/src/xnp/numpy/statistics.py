@@ -38,6 +38,7 @@ from xnp.numpy.weighted_quantiles import inverted_cdf
 from xnp.placing import placed
 from xprim import Array, ConcreteArray, dtypes, scalar_array
 from xprim.errors import ConcretizationTypeError
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, Axis, DTypeLike
 
 __all__ = [
@@ -104,6 +105,7 @@ def _check_quantile(operation: str, a: Array, q: Array, method: str, weights: An
         raise ValueError(f"{operation}: q must be a number or a vector, got {q.aval.str_long()}.")
 
 
+@boundary
 def quantile(
     a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
     method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
@@ -132,6 +134,7 @@ def quantile(
     return _quantile("quantile", a, q, axis, out, method, keepdims, False, weights)
 
 
+@boundary
 def nanquantile(
     a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
     method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
@@ -146,6 +149,7 @@ def _of_percent(a: Any, q: Any) -> Any:
     return bind("div", q, scalar_like(100, q))
 
 
+@boundary
 def percentile(
     a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
     method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
@@ -161,6 +165,7 @@ def percentile(
     return placed(result, out_sharding, "percentile")
 
 
+@boundary
 def nanpercentile(
     a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
     method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
@@ -170,6 +175,7 @@ def nanpercentile(
     return nanquantile(a, q, axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
+@boundary
 def median(
     a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
     keepdims: bool = False,
@@ -179,6 +185,7 @@ def median(
     return _quantile("median", a, 0.5, axis, out, "midpoint", keepdims, skip_nan=False)
 
 
+@boundary
 def nanmedian(
     a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
     keepdims: bool = False,
@@ -191,6 +198,7 @@ def nanmedian(
 # --- counts ---------------------------------------------------------------------------------------
 
 
+@boundary
 def bincount(
     x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, *,
     length: int | None = None, out_sharding: Any = None,
@@ -228,6 +236,7 @@ def bincount(
     return placed(counts, out_sharding, "bincount")
 
 
+@boundary
 def histogram_bin_edges(
     a: ArrayLike,
     bins: Any = 10,
@@ -264,6 +273,7 @@ def _bin_numbers(a: Any, edges: Any) -> Any:
     return select(outside, scalar_like(count, numbers), numbers)
 
 
+@boundary
 def histogram(
     a: ArrayLike,
     bins: Any = 10,
@@ -295,6 +305,7 @@ def histogram(
     return placed(counts, out_sharding, "histogram"), edges
 
 
+@boundary
 def histogram2d(
     x: ArrayLike,
     y: ArrayLike,
@@ -317,6 +328,7 @@ def histogram2d(
     return result, edges[0], edges[1]
 
 
+@boundary
 def histogramdd(
     sample: Any,
     bins: Any = 10,
@@ -362,6 +374,7 @@ def _density(counts: Any, edges: list[Array]) -> Any:
 # --- correlation ----------------------------------------------------------------------------------
 
 
+@boundary
 def cov(
     m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: bool = False,
     ddof: int | None = None, fweights: ArrayLike | None = None, aweights: ArrayLike | None = None,
@@ -431,6 +444,7 @@ def _weights(fweights: Any, aweights: Any, count: int) -> Any:
     return result
 
 
+@boundary
 def corrcoef(
     x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike = None
 ) -> Array:
