@@ -120,7 +120,15 @@ ARRAYS_BETTER_THAN_THE_ORACLE: list[tuple[str, set[str], str]] = [
         "the start shares a tie as an element does",
     ),
     (r"lax\.reduce_window\(v, .*\)", set(NON_FINITE), "padding takes no slope from an element"),
-    (r"linalg\.det\(.*\)", _SINGULAR, "cofactors and theirs"),
+    (r"linalg\.det\(.*\)", _SINGULAR | {"a NaN", "an infinity"}, "cofactors and theirs"),
+    (r"nn\.logsumexp\(.*\)", {"zero operands"}, "nothing to sum: no slopes, where it has NaN"),
+    (r"lax\.approx_m(ax|in)_k\(.*\)", _EQUAL, "which of equal elements comes first is open"),
+    (r"np\.minmax\(.*\)", _EQUAL, "all equal elements share alike, as in max"),
+    (
+        r"ops\.segment_(max|min)\(.*\)",
+        {"a NaN", "NaNs"},
+        "the NaN that is the result has the slope",
+    ),
     (
         r"(linalg|laxlinalg)\.(qr|svd(vals)?|cond|cholesky|eig.*|(matrix_)?norm)\(.*\)",
         _SINGULAR,
@@ -163,6 +171,10 @@ def left_out(table: list[tuple[str, set[str], str]], text: str) -> set[str]:
 # Cells whose derivatives are rounding times a large number.
 ILL_CONDITIONED: dict[tuple[str, str], str] = {
     ("linalg.det(s)", "rank 2"): "cofactors that are zero, to rounding",
+    (
+        "nn.dot_product_attention(m[None, :, None], m[None, :, None] * 2, m[None, :, None])",
+        "two zeros",
+    ): "second slopes that are small differences of large ones",
     ("linalg.cond(t, 1)", "rank 2"): "the inverse of a matrix that is singular to rounding",
     ("linalg.eigh(s + s.T)", "ones"): "eigenvectors of eigenvalues that are equal to rounding",
     ("laxlinalg.eigh(s + s.T)", "ones"): "eigenvectors of eigenvalues that are equal to rounding",

@@ -231,7 +231,9 @@ np.intersect1d np.setdiff1d np.setxor1d np.union1d np.unique np.unique_all np.un
 np.unique_inverse np.unique_values""",
     "calls Python": "np.frompyfunc",
     "the eigenvectors of a general matrix have a scale by convention only": "linalg.eig",
+    "places values on a mesh; `xpar` tests its derivative": "lax.with_sharding_constraint",
     "needs an axis name; `xbatch` and `xpar` test its derivative": """
+lax.pcast lax.pvary
 lax.all_gather lax.all_to_all lax.axis_index lax.axis_size lax.pbroadcast lax.pmax lax.pmean
 lax.pmin lax.ppermute lax.pshuffle lax.psum lax.psum_scatter lax.pswapaxes""",
     "is itself a derivative, and has none": "lax.igamma_grad_a lax.random_gamma_grad",

@@ -60,6 +60,12 @@ DIFFERENCES: tuple[tuple[str, str, str], ...] = (
      "what fills has the dtype of the array"),
     (r"lax\.stop_gradient\(x\) of (bool|u?int\d+), Python", "oracle",
      "what is no float is handed on"),
+    (r"xnp\.(nan)?quantile\(x, q\) of float64", "oracle",
+     "in the digits of float64, not in those of the dtype of q"),
+    (r"xnp\.polyfit\(.* of float64", "oracle", "in all digits: the oracle's have those of float32"),
+    (r"dtype='float32'\) of float64", "oracle", "float32, which is compared as float64"),
+    (r"xnp\.(convolve|polymul)\(v, w\) of float64, special", "oracle",
+     "the zeros beyond the ends times infinity, as in the oracle's convolutions of float32"),
     # refused here
     (r"lax\.custom_root\(.* of (bool|u?int)", "oracle", "a root is found among floats"),
     (r"lax\.cumlogsumexp\(.* of u?int.*, empty", "oracle", "powers are floats"),

@@ -53,7 +53,8 @@ def array_of(x: Any, operation: str) -> Array:
 
 def beside(value: Any, x: Array, operation: str) -> Array:
     """Return a value as an Array; a Python number keeps its digits beside 64-bit floats."""
-    if type(value) is float and x.aval.dtype in (dtypes.float64, dtypes.complex128):
+    is_wide = x.aval.dtype in (dtypes.float64, dtypes.complex128) and not x.aval.weak_type
+    if type(value) is float and is_wide:
         return scalar_array(value, dtypes.float64)
     return array_of(value, operation)
 
