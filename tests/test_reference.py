@@ -134,6 +134,14 @@ def test_the_page_of_modules_says_every_module_in_one_sentence():
         assert sentence.endswith((".", ":")), f"{module} begins with no sentence: {sentence!r}"
 
 
+def test_text_is_escaped_and_examples_are_not():
+    lines = ["|x| = int_0 a * b, `y * |z|`", "", ">>> x | y * z", "1 * 2", "", "a_, **b**"]
+    generated_parts.escape_text(None, "", "", None, None, lines)
+    assert lines == [
+        r"\|x\| = int_0 a \* b, `y * |z|`", "", ">>> x | y * z", "1 * 2", "", r"a\_, \*\*b\*\*"
+    ]  # fmt: skip
+
+
 def test_a_name_that_is_not_described_is_found(texts):
     text = texts["xstack.batching-and-many-devices"]
     assert "xstack.vmap" in reference_pages.names_in(text)

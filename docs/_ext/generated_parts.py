@@ -28,6 +28,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 _PART = re.compile(
     r"^<!-- (overview-of|pages-of|modules-of|output-of|markdown-of): (.+?) -->$", re.MULTILINE
 )
+_MARKUP = re.compile(r"(?<!\\)[|*]|(?<=\w)_(?!\w)")
 
 
 def modules_of(packages: str) -> str:
@@ -81,19 +82,26 @@ def fill_page(app: object, docname: str, source: list[str]) -> None:
     source[0] = _PART.sub(lambda found: MAKER_BY_PART[found[1]](found[2]), source[0])
 
 
-def escape_bars(
+def escape_text(
     app: object, what: str, name: str, obj: object, options: object, lines: list[str]
 ) -> None:
-    """Keep `|x|` in docstrings from being read as a substitution (`autodoc-process-docstring`)."""
+    """Keep `|x|`, `a * b` and `int_x` in docstrings from being read as markup.
+
+    Docstrings are text with code in backticks; examples, from a prompt to the next empty line, stay
+    as they are. (Sphinx's `autodoc-process-docstring` event.)
+    """
     del app, what, name, obj, options
+    in_example = False
     for i, line in enumerate(lines):
-        outside = line.split("`")
-        outside[::2] = [part.replace("|", "\\|") for part in outside[::2]]
-        lines[i] = "`".join(outside)
+        in_example = line.lstrip().startswith(">>>") or (in_example and bool(line.strip()))
+        if not in_example:
+            outside = line.split("`")
+            outside[::2] = [_MARKUP.sub(r"\\\g<0>", part) for part in outside[::2]]
+            lines[i] = "`".join(outside)
 
 
 def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx."""
     app.connect("source-read", fill_page)
-    app.connect("autodoc-process-docstring", escape_bars)
+    app.connect("autodoc-process-docstring", escape_text)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -48,6 +48,12 @@ def dot_product_attention(
     Returns:
       An array of the shape and dtype of `query`, with the residual if it is asked for.
 
+    Example:
+      >>> import xnp
+      >>> query, keys = xnp.ones((1, 2, 1, 4)), xnp.ones((1, 3, 1, 4))
+      >>> dot_product_attention(query, keys, keys).shape
+      (1, 2, 1, 4)
+
     Source: Vaswani et al., Attention Is All You Need, 2017.
     """
     if implementation not in (None, "xla"):

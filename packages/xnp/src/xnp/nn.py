@@ -11,6 +11,8 @@ from typing import Any
 
 import xnp.numpy as xn
 from xnp.attention import dot_product_attention
+from xnp.docstrings import complete
+from xnp.docstrings.neural_networks import NETWORKS
 from xnp.numpy.creation import asarray
 from xnp.numpy.dispatch import dispatched
 from xnp.numpy.promoting import (
@@ -311,5 +313,7 @@ def one_hot(
     classes = bind("iota", dtype=x.aval.dtype, shape=shape, dimension=axis)
     return placed(cast(bind("eq", x, classes), wanted), out_sharding, "one_hot")
 
+
+complete(globals(), NETWORKS)
 
 namespace(globals()).close()

@@ -10,6 +10,8 @@ import math
 from typing import Any, NamedTuple
 
 import xnp.numpy as xn
+from xnp.docstrings import complete
+from xnp.docstrings.neural_networks import SOFTMAX
 from xnp.numpy.dispatch import dispatched
 from xnp.numpy.promoting import array_of, bind, cast, inexact, scalar_like, spread
 from xnp.numpy.reductions import mask_of, static_axis
@@ -147,3 +149,6 @@ def logmeanexp(
     count = xn.sum(spread(mask, x.aval.shape), axis, x.dtype, keepdims=keepdims)
     total: Array = logsumexp(x, axis, keepdims=keepdims, where=where)
     return total - xn.log(count)
+
+
+complete(globals(), SOFTMAX)

@@ -10,11 +10,13 @@ import math
 from typing import Any
 
 from xnp import lax
+from xnp.docstrings import complete
 from xnp.placing import placed
 from xprim import Array, as_array, dtypes
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 from xrandom.arguments import Shape, checked_shape, common_shape, floating_dtype
+from xrandom.docstrings import CATEGORICAL
 from xrandom.keys import words_of
 from xrandom.standard_distributions import raw_uniform
 from xrandom.uniform import uniform_between
@@ -155,3 +157,6 @@ def _without_replacement(
     _, indices = lax.top_k(lax.transpose(noisy, (*order, axis)), count)
     last = indices.ndim - 1
     return lax.reshape(lax.transpose(indices, (last, *range(last))), sizes)
+
+
+complete(globals(), CATEGORICAL)

@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from xnp import lax
+from xnp.docstrings import complete
 from xnp.placing import placed
 from xprim import Array, dtypes
 from xprim.tracebacks import boundary
@@ -23,6 +24,7 @@ from xrandom.arguments import (
     parameter,
     spread,
 )
+from xrandom.docstrings import CONTINUOUS
 from xrandom.integers import rademacher
 from xrandom.keys import raw_split, words_of
 from xrandom.standard_distributions import raw_normal, raw_uniform
@@ -296,3 +298,6 @@ def double_sided_maxwell(
     lengths = _raw_maxwell(length_words, sizes, exact)
     scaled = lax.mul(lax.mul(signs, lengths), spread(width, sizes))
     return lax.add(scaled, spread(centre, sizes))
+
+
+complete(globals(), CONTINUOUS)

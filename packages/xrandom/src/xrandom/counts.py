@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import xnp.lax
+from xnp.docstrings import complete
 from xnp.placing import placed
 from xprim import Array, as_array, dtypes
 from xprim.tracebacks import boundary
@@ -27,6 +28,7 @@ from xrandom.arguments import (
     floating_dtype,
     integer_dtype,
 )
+from xrandom.docstrings import COUNTS
 from xrandom.keys import raw_split, words_of
 from xrandom.standard_distributions import raw_uniform
 
@@ -56,6 +58,9 @@ def poisson(
       dtype: an integer dtype; None takes the default.
       method: only "exact".
       out_sharding: where the result is placed: None, or a sharding of one device.
+
+    Returns:
+      An array of whole numbers, of `shape` and of the dtype.
 
     Example:
       >>> from xrandom import key, poisson
@@ -302,3 +307,6 @@ def multinomial(
     exact = floating_dtype(None, "multinomial") if dtype is None else (
         dtypes.requested_dtype(dtype, "multinomial"))  # fmt: skip
     return lax.convert_element_type(counts, exact)  # type: ignore[no-any-return]
+
+
+complete(globals(), COUNTS)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from xnp import lax
+from xnp.docstrings import complete
 from xnp.placing import placed
 from xprim import (
     Array,
@@ -40,6 +41,7 @@ from xrandom.arguments import (
     spread,
 )
 from xrandom.continuous import raw_exponential
+from xrandom.docstrings import GAMMA
 from xrandom.integers import rademacher
 from xrandom.key_primitives import in_programs, random_split_p
 from xrandom.keys import raw_split, words_of
@@ -479,3 +481,6 @@ def ball(
     length = lax.pow(total, filled(inverse, sizes))
     sample = lax.div(g, lax.broadcast_in_dim(length, full, tuple(range(len(sizes)))))
     return placed(sample, out_sharding, "ball")
+
+
+complete(globals(), GAMMA)

@@ -19,11 +19,13 @@ from typing import Any, Literal, Protocol
 
 import xnp
 from xnp import lax
+from xnp.docstrings import complete
 from xnp.placing import placed
 from xprim import Array, dtypes
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 from xrandom.arguments import checked_shape, floating_dtype
+from xrandom.docstrings import INITIALIZERS
 from xrandom.keys import split
 from xrandom.multivariate import orthogonal as random_orthogonal
 from xrandom.normal import normal as random_normal, truncated_normal as random_truncated_normal
@@ -149,6 +151,9 @@ def variance_scaling(
       batch_axis: axes over which independent weights lie side by side.
       dtype: a floating or complex dtype, used where the call names none. The modulus of complex
         weights is what is cut; the uniform ones fill a disk.
+
+    Returns:
+      A function `init(key, shape, dtype=..., out_sharding=None)` that draws an array.
 
     Raises:
       ValueError: for an unknown mode or distribution, a shape that lacks the axes, or no units.
@@ -289,6 +294,9 @@ def orthogonal(
       column_axis: the axis of the columns; all the others together are the rows.
       dtype: a floating or complex dtype, used where the call names none.
 
+    Returns:
+      A function `init(key, shape, dtype=..., out_sharding=None)` that draws an array.
+
     Example:
       >>> import numpy as np
       >>> from xrandom import initializers, key
@@ -380,5 +388,7 @@ def _one_of(what: str, value: Any, known: tuple[str, ...]) -> None:
             f"\n  expected  one of {', '.join(known)}"
         )
 
+
+complete(globals(), INITIALIZERS)
 
 namespace(globals()).close()

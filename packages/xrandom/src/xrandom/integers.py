@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from xnp import lax
+from xnp.docstrings import complete
 from xnp.placing import placed
 from xprim import Array, as_array, dtypes, scalar_array
 from xprim.tracebacks import boundary
@@ -21,6 +22,7 @@ from xrandom.arguments import (
 )
 from xrandom.bit_generator import UINT_BY_WIDTH
 from xrandom.bits import raw_bits
+from xrandom.docstrings import INTEGERS
 from xrandom.keys import raw_split, words_of
 from xrandom.standard_distributions import raw_uniform
 
@@ -44,6 +46,9 @@ def randint(
         `minval`. Both must broadcast to `shape`; they are clipped to the range of the dtype.
       dtype: an integer dtype; None takes int32, or int64 with `enable_x64`.
       out_sharding: where the result is placed: None, or a sharding of one device.
+
+    Returns:
+      An array of `shape` and of the dtype.
 
     Raises:
       TypeError: the dtype is not an integer one.
@@ -156,6 +161,9 @@ def bernoulli(
         "high" compares two, and is right down to 1e-14.
       out_sharding: where the result is placed: None, or a sharding of one device.
 
+    Returns:
+      An array of booleans.
+
     Example:
       >>> from xrandom import bernoulli, key
       >>> bernoulli(key(0), 0.5, (3,)).dtype
@@ -232,3 +240,6 @@ def geometric(
     tails = spread(lax.log1p(lax.neg(chance)), sizes)
     trials = lax.add(lax.floor(lax.div(lax.log(u), tails)), 1.0)
     return placed(lax.convert_element_type(trials, exact), out_sharding, "geometric")
+
+
+complete(globals(), INTEGERS)

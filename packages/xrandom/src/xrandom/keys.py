@@ -23,6 +23,7 @@ from typing import Any, Final
 import numpy as np
 
 from xnp import lax
+from xnp.docstrings import complete
 from xprim import Array, ConcreteArray, as_array, config, dtypes, shaped_array
 from xprim.descriptions import described
 from xprim.errors import KeyReuseError
@@ -30,6 +31,7 @@ from xprim.extended import as_physical, unwrap, wrap, wrap_p, wrapped
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
 from xrandom.arguments import checked_shape
+from xrandom.docstrings import KEYS
 from xrandom.key_primitives import random_fold_in_p, random_split_p
 
 THREEFRY: Final = "threefry2x32"
@@ -176,6 +178,9 @@ def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Array:
       seed: an integer.
       impl: the generator; None takes `config.default_prng_impl`. Only "threefry2x32" exists.
 
+    Returns:
+      An array of shape (2,) of uint32, the upper and the lower word of the seed.
+
     Example:
       >>> from xrandom import PRNGKey
       >>> PRNGKey(0).tolist()
@@ -234,6 +239,12 @@ def _check_impl(operation: str, impl: Any, dtype: Any) -> None:
 @boundary
 def key_dtype(impl_spec: Any = None) -> KeyDType:
     """Return the dtype of keys of a generator.
+
+    Args:
+      impl_spec: the generator; None takes `config.default_prng_impl`.
+
+    Returns:
+      An extended dtype, which `issubdtype(dtype, dtypes.prng_key)` knows.
 
     Example:
       >>> from xrandom import key, key_dtype
@@ -372,3 +383,6 @@ def raw_split(words: Any, num: int) -> list[Any]:
         words, shape=(num,), partitionable=config.values.threefry_partitionable
     )
     return [lax.index_in_dim(out, i, 0, keepdims=False) for i in range(num)]
+
+
+complete(globals(), KEYS)

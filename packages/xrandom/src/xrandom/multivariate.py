@@ -6,12 +6,14 @@ import operator
 from typing import Any
 
 from xnp import lax
+from xnp.docstrings import complete
 from xnp.placing import placed
 from xprim import Array, as_array, dtypes
 from xprim.promotion import result_type
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 from xrandom.arguments import checked_shape, common_shape, filled, floating_dtype
+from xrandom.docstrings import MULTIVARIATE
 from xrandom.keys import words_of
 from xrandom.normal import drawn_normal
 from xrandom.standard_distributions import raw_normal
@@ -133,3 +135,6 @@ def orthogonal(
     if rows < columns:
         x = lax.transpose(x, (*range(len(lead)), len(lead) + 1, len(lead)))
     return placed(x, out_sharding, "orthogonal")
+
+
+complete(globals(), MULTIVARIATE)

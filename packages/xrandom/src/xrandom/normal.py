@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from xnp import lax
+from xnp.docstrings import complete
 from xnp.placing import placed
 from xprim import Array, dtypes
 from xprim.tracebacks import boundary
@@ -24,6 +25,7 @@ from xrandom.arguments import (
     parameter,
     spread,
 )
+from xrandom.docstrings import NORMAL
 from xrandom.keys import raw_split, words_of
 from xrandom.standard_distributions import raw_normal, raw_uniform
 
@@ -138,3 +140,6 @@ def truncated_normal(
         for bound, infinity in ((low, math.inf), (high, -math.inf))
     ]
     return placed(lax.min(lax.max(x, inside_low), inside_high), out_sharding, "truncated_normal")
+
+
+complete(globals(), NORMAL)

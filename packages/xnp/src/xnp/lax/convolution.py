@@ -10,6 +10,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from xnp.docstrings import complete
+from xnp.docstrings.late_operations import CONVOLUTION
 from xnp.lax.windows import padtype_to_pads
 from xnp.placing import placed
 from xnp.primitives.conv_dimensions import ConvDimensionNumbers, dilated, output_size
@@ -316,3 +318,6 @@ def _transpose_padding(window: int, stride: int, padding: str) -> tuple[int, int
 
 def _integers(values: Sequence[int]) -> tuple[int, ...]:
     return tuple([operator.index(v) for v in values])
+
+
+complete(globals(), CONVOLUTION)

@@ -10,6 +10,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from xnp.docstrings import complete
+from xnp.docstrings.operations import ARITHMETIC
 from xnp.lax.operands import leveled, pair, several
 from xnp.primitives.accuracy import Accuracy
 from xnp.primitives.arithmetic import (
@@ -245,3 +247,5 @@ __all__ = [
     "reciprocal", "rem", "rem_p", "round", "round_p", "rsqrt", "rsqrt_p", "sign", "sign_p", "sqrt",
     "sqrt_p", "square", "square_p", "sub", "sub_p",
 ]  # fmt: skip
+
+complete(globals(), ARITHMETIC)

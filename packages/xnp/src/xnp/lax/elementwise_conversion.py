@@ -10,6 +10,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from xnp.docstrings import complete
+from xnp.docstrings.operations import CONVERSION
 from xnp.lax.elementwise_arithmetic import apply
 from xnp.lax.operands import pair
 from xnp.placing import placed
@@ -195,3 +197,5 @@ __all__ = [
     "imag_p", "optimization_barrier", "optimization_barrier_p", "real", "real_p",
     "reduce_precision", "reduce_precision_p", "stop_gradient", "stop_gradient_p",
 ]  # fmt: skip
+
+complete(globals(), CONVERSION)

@@ -6,6 +6,8 @@ the compiled function must reach; None leaves the choice to XLA, which errs by a
 
 from __future__ import annotations
 
+from xnp.docstrings import complete
+from xnp.docstrings.operations import FUNCTIONS
 from xnp.lax.elementwise_arithmetic import apply
 from xnp.lax.operands import pair
 from xnp.primitives.accuracy import Accuracy, AccuracyMode, Tolerance
@@ -136,3 +138,5 @@ __all__ = [
     "log1p", "log1p_p", "log2", "log2_p", "log_p", "logistic", "logistic_p", "sin", "sin_p",
     "sinh", "sinh_p", "tan", "tan_p", "tanh", "tanh_p",
 ]  # fmt: skip
+
+complete(globals(), FUNCTIONS)

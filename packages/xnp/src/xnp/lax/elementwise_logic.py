@@ -5,6 +5,8 @@ Comparisons give booleans. Semantics: the StableHLO specification, section of th
 
 from __future__ import annotations
 
+from xnp.docstrings import complete
+from xnp.docstrings.operations import LOGIC
 from xnp.lax.elementwise_arithmetic import apply
 from xnp.lax.operands import pair, several
 from xnp.primitives.bitwise import (
@@ -153,3 +155,5 @@ __all__ = [
     "shift_left_p", "shift_right_arithmetic", "shift_right_arithmetic_p", "shift_right_logical",
     "shift_right_logical_p", "xor_p",
 ]  # fmt: skip
+
+complete(globals(), LOGIC)

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from xnp.docstrings import complete
+from xnp.docstrings.shape_operations import INDEXED
 from xnp.lax.shape import concatenate, ints, reshape
 from xnp.primitives.gather import gather_p
 from xnp.primitives.index_modes import (
@@ -309,3 +311,6 @@ def _modulo(indices: Array, size: int) -> Array:
     below = bind("lt", rest, filled(rest.aval.shape, 0, rest.aval.dtype))
     result: Array = selected(below, bind("add", rest, period), rest)
     return result
+
+
+complete(globals(), INDEXED)

@@ -67,6 +67,12 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
       An array of the shape of x, zero above the diagonal; its lower triangle is NaN where x is not
       positive definite.
 
+    Example:
+      >>> import xnp
+      >>> cholesky(xnp.array([[4.0, 2.0], [2.0, 3.0]])).round(3)
+      Array([[2.   , 0.   ],
+             [1.   , 1.414]], dtype=float32)
+
     Differentiable in: x. Source: I. Murray, Differentiation of the Cholesky decomposition (2016).
     """
     x = as_array(x, what="cholesky: x")
@@ -89,6 +95,14 @@ def eigh(
       sort_eigenvalues: whether the eigenvalues must ascend; here they always do.
       subset_by_index: the half-open range of eigenvalues to return; None for all.
       implementation: `EighImplementation.QR`, or None for it; the others are for accelerators.
+
+    Returns:
+      v of shape (..., n, n), its columns of length one, and w of shape (..., n), real, ascending.
+
+    Example:
+      >>> import xnp
+      >>> eigh(xnp.array([[4.0, 2.0], [2.0, 3.0]]))[1].round(3)
+      Array([1.438, 5.562], dtype=float32)
 
     Differentiable in: x, where the eigenvalues are distinct.
     """
@@ -122,6 +136,11 @@ def eig(
     Returns:
       Complex arrays; vectors are columns of length one, their largest component real.
 
+    Example:
+      >>> import xnp
+      >>> eig(xnp.array([[4.0, 2.0], [2.0, 3.0]]))[0].shape
+      (2,)
+
     Differentiable in: x, for the eigenvalues; for the vectors with `enable_eigvec_derivs`.
     """
     check_choice("eig", "implementation", implementation, EigImplementation.LAPACK)
@@ -145,6 +164,11 @@ def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
       L (below the diagonal; its diagonal is one) and U in one matrix; the row that each of the
       first min(m, n) rows was exchanged with, int32; the order of rows that this leads to, int32.
 
+    Example:
+      >>> import xnp
+      >>> lu(xnp.array([[4.0, 2.0], [2.0, 3.0]]))[2]
+      Array([0, 1], dtype=int32)
+
     Differentiable in: x.
     """
     factors, pivots, permutation = lu_p.bind(as_array(x, what="lu: x"))
@@ -165,6 +189,11 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
 
     Raises:
       TypeError: pivots that are no integers.
+
+    Example:
+      >>> import xnp
+      >>> lu_pivots_to_permutation(xnp.array([1, 1]), 3)
+      Array([1, 0, 2], dtype=int32)
     """
     pivots = as_array(pivots, what="lu_pivots_to_permutation: pivots")
     if not dtypes.is_integer(pivots.aval.dtype):
@@ -200,6 +229,16 @@ def qr(
         in such an order that the absolute values on the diagonal of r do not increase.
       full_matrices: whether q is square; otherwise it has min(m, n) columns.
       use_magma: None or False: MAGMA is for GPUs.
+
+    Returns:
+      q of shape (..., m, m) and r of shape (..., m, n); without `full_matrices` (..., m, k) and
+      (..., k, n) for k = min(m, n).
+
+    Example:
+      >>> import xnp
+      >>> abs(qr(xnp.array([[4.0, 2.0], [2.0, 3.0]]))[1]).round(3)
+      Array([[4.472, 3.13 ],
+             [0.   , 1.789]], dtype=float32)
 
     Differentiable in: x, where the first min(m, n) columns are independent, and, for
     m > n, without `full_matrices`.
@@ -239,6 +278,11 @@ def svd(
     Returns:
       The singular values descend. Vectors are columns of u and rows of vh.
 
+    Example:
+      >>> import xnp
+      >>> svd(xnp.array([[4.0, 2.0], [2.0, 3.0]]), compute_uv=False).round(3)
+      Array([5.562, 1.438], dtype=float32)
+
     Differentiable in: x, where the singular values are distinct; the vectors of matrices that are
     not square without `full_matrices`.
     """
@@ -274,6 +318,16 @@ def triangular_solve(
       transpose_a: whether op transposes.
       conjugate_a: whether op conjugates.
       unit_diagonal: whether the diagonal is taken for ones, and not read.
+
+    Returns:
+      x, of the shape of b.
+
+    Example:
+      >>> import xnp
+      >>> a, b = xnp.array([[2.0, 0.0], [1.0, 1.0]]), xnp.array([[2.0], [3.0]])
+      >>> triangular_solve(a, b, left_side=True, lower=True)
+      Array([[1.],
+             [2.]], dtype=float32)
 
     Differentiable in: a, b.
     Source: StableHLO specification, section triangular_solve.

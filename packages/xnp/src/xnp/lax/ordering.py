@@ -10,6 +10,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from xnp.docstrings import complete
+from xnp.docstrings.shape_operations import ORDERING
 from xnp.lax.shape import dimension_of
 from xnp.primitives.argmax import argmax_p
 from xnp.primitives.argmin import argmin_p
@@ -243,3 +245,6 @@ def _cumulative(primitive: Primitive, operand: Any, axis: int, reverse: bool) ->
     x = as_array(operand, what=primitive.name)
     d = dimension_of(axis, x.aval.ndim, primitive.name)
     return primitive.bind(x, axis=d, reverse=bool(reverse))[0]  # type: ignore[no-any-return]
+
+
+complete(globals(), ORDERING)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import xtree
+from xnp.docstrings import complete
+from xnp.docstrings.shape_operations import REDUCTIONS
 from xnp.placing import placed
 from xnp.primitives.reduce import reduce_p
 from xnp.primitives.reductions import (
@@ -247,3 +249,6 @@ def _axes(name: str, axes: Sequence[int], ndim: int) -> tuple[int, ...]:
                 f"{name}: axis {a} is out of bounds for an array of {ndim} dimensions."
             )
     return tuple(sorted([a + ndim if a < 0 else a for a in found]))
+
+
+complete(globals(), REDUCTIONS)

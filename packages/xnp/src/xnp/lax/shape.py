@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from xnp.docstrings import complete
+from xnp.docstrings.shape_operations import SHAPE
 from xnp.placing import placed
 from xnp.primitives.broadcast_in_dim import broadcast_in_dim_p
 from xnp.primitives.concatenate import concatenate_p
@@ -366,3 +368,6 @@ def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     x = as_array(operand, what="rev")
     result: Array = rev_p.bind(x, dimensions=ints(dimensions, "rev: dimensions"))[0]
     return result
+
+
+complete(globals(), SHAPE)

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from xnp.docstrings import complete
+from xnp.docstrings.shape_operations import SLICING
 from xnp.lax.shape import dimension_of, ints, reshape, squeeze
 from xnp.primitives.dynamic_slice import dynamic_slice_p
 from xnp.primitives.dynamic_update_slice import dynamic_update_slice_p
@@ -307,3 +309,6 @@ def _traced_start(part: Any, size: int, dtype: Any, counts: bool) -> Array:
     from_end = bind("add", start, filled((), min(size, most), dtype))
     result: Array = selected(bind("lt", start, filled((), 0, dtype)), from_end, start)
     return result
+
+
+complete(globals(), SLICING)

@@ -6,6 +6,8 @@ at poles and at the ends of their domains they have the limits that SciPy has.
 
 from __future__ import annotations
 
+from xnp.docstrings import complete
+from xnp.docstrings.late_operations import SPECIAL
 from xnp.lax.elementwise_arithmetic import apply
 from xnp.lax.operands import leveled, pair, several
 from xnp.primitives.accuracy import Accuracy
@@ -113,3 +115,5 @@ __all__ = [
     "igamma_grad_a_p", "igamma_p", "igammac", "igammac_p", "lgamma", "lgamma_p", "polygamma",
     "polygamma_p", "random_gamma_grad", "regularized_incomplete_beta_p", "zeta", "zeta_p",
 ]  # fmt: skip
+
+complete(globals(), SPECIAL)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from xnp import lax
+from xnp.docstrings import complete
+from xnp.docstrings.linear_algebra import FACTORISATIONS
 from xnp.linalg.operands import matrix
 from xnp.primitives.geqrf import geqrf_p
 from xnp.primitives.matrices import adjoint, matmul
@@ -178,3 +180,6 @@ def svdvals(x: ArrayLike, /) -> Array:
     """Return the descending singular values of matrices."""
     result: Array = svd(x, compute_uv=False)
     return result
+
+
+complete(globals(), FACTORISATIONS)

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from xnp import lax
+from xnp.docstrings import complete
+from xnp.docstrings.linear_algebra import NORMS
 from xnp.linalg.factorisations import svd, svdvals
 from xnp.linalg.operands import axis_of, matrix, promoted
 from xnp.linalg.systems import bounds_of, count_above, inv, rank_of
@@ -39,6 +41,9 @@ def norm(
       axis: one axis for vectors, a pair for matrices; None for all elements, or, with `ord`, all
         axes of an array of one or two dimensions.
       keepdims: whether the axes stay, with size 1.
+
+    Returns:
+      A real array without the axes, or with them in size 1 for `keepdims`.
 
     Example:
       >>> import numpy as np
@@ -240,3 +245,6 @@ def matrix_rank(
     if rtol is None:
         rtol = max(x.shape[-2:]) * float(dtypes.finfo(x.dtype).eps)
     return rank_of(s, rtol)  # type: ignore[no-any-return]
+
+
+complete(globals(), NORMS)

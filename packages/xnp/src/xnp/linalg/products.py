@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from xnp import lax
+from xnp.docstrings import complete
+from xnp.docstrings.linear_algebra import PRODUCTS
 from xnp.linalg.operands import axis_of, broadcast_batches, promoted
 from xnp.numpy.rearranging import trace as array_trace
 from xnp.placing import placed
@@ -46,6 +48,9 @@ def matmul(
       x2: of shape (..., k, n) or (k,); leading dimensions are broadcast.
       precision: see `lax.dot_general`.
       preferred_element_type: see `lax.dot_general`.
+
+    Returns:
+      An array (..., m, n), without m or n where that operand is a vector.
 
     Example:
       >>> import numpy as np
@@ -265,3 +270,6 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike = None) -> Array
     (x,) = promoted("trace", x)
     wanted = None if dtype is None else dtypes.requested_dtype(dtype, "trace")
     return array_trace(x, offset, -2, -1, wanted)
+
+
+complete(globals(), PRODUCTS)

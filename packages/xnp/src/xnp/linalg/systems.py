@@ -12,6 +12,8 @@ from typing import Any, NamedTuple, SupportsFloat
 import numpy as np
 
 from xnp import lax
+from xnp.docstrings import complete
+from xnp.docstrings.linear_algebra import SYSTEMS
 from xnp.linalg.operands import axis_of, broadcast_batches, matrix, promoted
 from xnp.linalg.products import matmul
 from xnp.numpy.creation import asarray
@@ -278,3 +280,6 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
         )
     flat = solve(reshaped(x, (y.size, y.size)), reshaped(y, (y.size,)))
     return reshaped(flat, shape)  # type: ignore[no-any-return]
+
+
+complete(globals(), SYSTEMS)

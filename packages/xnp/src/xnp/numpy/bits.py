@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from xnp.docstrings import complete
+from xnp.docstrings.array_functions import BITS
 from xnp.numpy.promoting import bind, broadcast, cast, converted, promoted
 from xnp.numpy.ufuncs import binary_function, unary_function
 from xprim import dtypes
@@ -83,3 +85,5 @@ bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 bitwise_count = unary_function(
     "bitwise_count", _bitwise_count, "Return the number of bits set in |x|, as uint8."
 )
+
+complete(globals(), BITS)

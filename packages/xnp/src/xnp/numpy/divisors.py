@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from xnp import lax
+from xnp.docstrings import complete
+from xnp.docstrings.array_functions import DIVISORS
 from xnp.numpy.promoting import array_of, bind, broadcast_all, cast, promoted, scalar_like, select
 from xprim import Array, dtypes
 from xprim.typing import ArrayLike
@@ -53,3 +55,6 @@ def _integers(name: str, x1: Any, x2: Any) -> Any:
     if not dtypes.is_integer(x.aval.dtype):
         raise ValueError(f"{name}: takes integers, got dtype {x.aval.dtype.name}.")
     return broadcast_all(name, x, y)
+
+
+complete(globals(), DIVISORS)

@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from xnp.docstrings import complete
+from xnp.docstrings.array_functions import ELEMENTARY
 from xnp.numpy.dispatch import dispatched
 from xnp.numpy.promoting import (
     array_of,
@@ -405,3 +407,6 @@ def _angle(z: Any, deg: bool) -> Array:
 def angle(z: ArrayLike, deg: bool = False) -> Array:
     """Return the angle of complex numbers with the real axis, in radians or degrees."""
     return _angle(z, bool(deg))
+
+
+complete(globals(), ELEMENTARY)

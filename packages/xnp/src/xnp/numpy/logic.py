@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from xnp.docstrings import complete
+from xnp.docstrings.array_reductions import LOGIC
 from xnp.numpy.creation import asarray
 from xnp.numpy.dispatch import dispatched
 from xnp.numpy.promoting import (
@@ -290,3 +292,6 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
         return all_true(equal(asarray(a1), asarray(a2)))
     except TypeError:
         return scalar_array(False)
+
+
+complete(globals(), LOGIC)

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from xnp.docstrings import complete
+from xnp.docstrings.array_reductions import NAN_REDUCTIONS
 from xnp.numpy import averages, reductions as r, running_totals
 from xnp.numpy.indexing import no_out
 from xnp.numpy.promoting import (
@@ -213,3 +215,6 @@ def nanargmin(
 ) -> Array:
     """Return the position of the least element that is not NaN; -1 where all are."""
     return _nanargmin(a, axis, out, keepdims)  # type: ignore[no-any-return]
+
+
+complete(globals(), NAN_REDUCTIONS)

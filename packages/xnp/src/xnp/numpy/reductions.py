@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from xnp.docstrings import complete
+from xnp.docstrings.array_reductions import REDUCTIONS
 from xnp.numpy.dispatch import dispatched
 from xnp.numpy.indexing import no_out
 from xnp.numpy.promoting import (
@@ -424,3 +426,6 @@ def argmin(
     """Return the position of the first least element along an axis; that of a NaN if there is."""
     no_out("argmin", out)
     return _argmin(a, static_axis(axis, "argmin"), bool(keepdims))
+
+
+complete(globals(), REDUCTIONS)

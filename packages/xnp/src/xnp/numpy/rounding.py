@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xnp.docstrings import complete
+from xnp.docstrings.array_functions import ROUNDING
 from xnp.numpy.dispatch import dispatched
 from xnp.numpy.promoting import (
     array_of,
@@ -127,3 +129,6 @@ def nan_to_num(
             cast(array_of(value, "nan_to_num"), dtype), shape)  # fmt: skip
         x = select(mask, new, x)
     return x
+
+
+complete(globals(), ROUNDING)

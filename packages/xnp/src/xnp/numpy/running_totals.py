@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from xnp.docstrings import complete
+from xnp.docstrings.array_reductions import RUNNING_TOTALS
 from xnp.numpy.dispatch import dispatched
 from xnp.numpy.indexing import no_out
 from xnp.numpy.promoting import array_of, axis_of, bind, cast, converted, filled, reshaped
@@ -90,3 +92,6 @@ def cumulative_prod(
 ) -> Array:  # fmt: skip
     """Return the products of all elements up to each along an axis, with a 1 in front if asked."""
     return _cumulative(_cumprod, x, axis, dtype, include_initial, 1)
+
+
+complete(globals(), RUNNING_TOTALS)

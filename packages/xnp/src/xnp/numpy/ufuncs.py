@@ -14,6 +14,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from xnp.docstrings import complete
+from xnp.docstrings.array_functions import UFUNCS
 from xnp.numpy.dispatch import binary_operator, check_out_and_where, dispatched
 from xnp.numpy.promoting import (
     bind,
@@ -378,3 +380,5 @@ fmax = binary_function(
 fmin = binary_function(
     "fmin", _extremum_without_nan("fmin", "min"), "Return the lesser of x and y, which is no NaN."
 )
+
+complete(globals(), UFUNCS)

@@ -13,6 +13,7 @@ from typing import Any
 from xstack.demo.settings import DemoError, Settings, parse
 from xstack.demo.stopping import CtrlC
 
+BAR = 24  # columns of a progress bar: with the figures a line has fewer than 80
 STOPPED = 130  # the exit status of what Ctrl-C ended, by the shells' custom
 
 
@@ -69,10 +70,8 @@ def _digits(settings: Settings, ctrl_c: CtrlC) -> int:
     seconds = {"import": importing, **run.seconds_by_phase}
     _summary(console, seconds, run, parallel)
     if ctrl_c.pressed:
-        what = "drawing what there is" if run.losses else "before the first step: nothing to draw"
-        console.print(f"stopped by the user, {what}")
-    if run.losses:
-        _draw(run, parallel, data, out, console)
+        console.print("stopped by the user, drawing what there is")
+    _draw(run, parallel, data, out, console)
     return STOPPED if ctrl_c.pressed else 0
 
 
@@ -98,15 +97,13 @@ def _progress(steps: int) -> tuple[Any, Any]:
 
     @contextmanager
     def bar(label: str) -> Any:
-        columns = (TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(),
+        columns = (TextColumn("{task.description:<10}"), BarColumn(BAR), MofNCompleteColumn(),
                    TextColumn("{task.fields[figures]}"))  # fmt: skip
         with Progress(*columns, console=console) as progress:
             task = progress.add_task(label, total=steps, figures="")
 
             def report(step: int, loss: float, accuracy: float) -> None:
-                figures = f"loss {loss:.4f}"
-                if accuracy == accuracy:
-                    figures += f"  held-out accuracy {accuracy:.3f}"
+                figures = f"loss {loss:.4f}  accuracy {accuracy:.3f}"
                 progress.update(task, completed=step, figures=figures)
 
             yield report
@@ -122,10 +119,11 @@ def _summary(console: Any, seconds: dict[str, float], run: Any, parallel: Any) -
     if parallel is not None and parallel.losses and len(parallel.losses) == len(run.losses):
         difference = abs(parallel.losses[-1] - run.losses[-1]) / abs(run.losses[-1])
         console.print(
-            f"data-parallel: loss {parallel.losses[-1]:.5f} (relative difference "
-            f"{difference:.1e}), accuracy {parallel.accuracies[-1][1]:.4f}, "
-            f"training {parallel.seconds_by_phase['training']:.2f} s with compilation"
+            f"data-parallel: accuracy {parallel.accuracies[-1][1]:.4f}, "
+            f"loss {parallel.losses[-1]:.5f} (relative difference {difference:.1e})"
         )
+        seconds = parallel.seconds_by_phase["training"]
+        console.print(f"data-parallel: training {seconds:.2f} s with compilation")
 
 
 def _draw(run: Any, parallel: Any, data: Any, out: Path, console: Any) -> None:
@@ -141,7 +139,8 @@ def _draw(run: Any, parallel: Any, data: Any, out: Path, console: Any) -> None:
     plots.loss_curve(run, parallel, paths[0])
     plots.confusion_matrix(found, data, paths[1])
     plots.sample_predictions(found, data, paths[2])
-    console.print("wrote " + ", ".join(str(p) for p in paths))
+    for path in paths:
+        console.print(f"wrote {path}", soft_wrap=True)
 
 
 if __name__ == "__main__":

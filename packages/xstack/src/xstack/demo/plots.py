@@ -22,7 +22,8 @@ def loss_curve(run: Run, parallel: Run | None, path: Path) -> None:
     """Draw the loss of every step, and the held-out accuracy, over the steps."""
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
     steps = np.arange(1, len(run.losses) + 1)
-    axes.semilogy(steps, run.losses, color=BLUE, lw=0.8, label="one device")
+    marker = "." if len(steps) < 20 else ""  # a line of one point is not seen
+    axes.semilogy(steps, run.losses, color=BLUE, lw=0.8, marker=marker, label="one device")
     if parallel is not None and parallel.losses:
         every = max(1, len(parallel.losses) // 40)
         axes.semilogy(

@@ -16,6 +16,7 @@ from xstack.demo.data import Dataset
 from xstack.demo.settings import DemoError, Settings
 from xstack.demo.stopping import CtrlC
 
+REPORTED = 50  # after this many steps loss and accuracy are looked at
 Progress = Callable[[int, float, float], None]  # step, loss, held-out accuracy
 
 
@@ -67,7 +68,8 @@ PREDICTED = xstack.jit(classifier.predicted)
 def train(data: Dataset, settings: Settings, report: Progress, ctrl_c: CtrlC) -> Run:
     """Train on one device with a compiled update whose parameters are donated.
 
-    Between two steps, and only there, `ctrl_c` may end it: the parameters are whole.
+    Between two steps, and only there, `ctrl_c` may end it: the parameters are whole, and there is
+    something to draw.
     """
     run = Run()
     device = _chosen_device(settings.device)
@@ -83,16 +85,16 @@ def train(data: Dataset, settings: Settings, report: Progress, ctrl_c: CtrlC) ->
     run.seconds_by_phase["compilation"] = time.perf_counter() - start
     start = time.perf_counter()
     for step, (xs, ys) in enumerate(batches(data, settings), 1):
-        if ctrl_c.pressed:
-            break
         params, value = compiled(params, xs, ys, rate)
         run.params = params
         run.losses.append(value)
-        if step % 50 == 0 or step == settings.steps:
+        is_last = ctrl_c.pressed or step == settings.steps
+        if is_last or step % REPORTED == 0:
             run.losses = [float(v) for v in run.losses]
             run.accuracies.append((step, accuracy(params, data)))
             report(step, run.losses[-1], run.accuracies[-1][1])
-    run.losses = [float(v) for v in run.losses]
+        if is_last:
+            break
     run.seconds_by_phase["training"] = time.perf_counter() - start
     return run
 
@@ -119,19 +121,18 @@ def train_data_parallel(data: Dataset, settings: Settings, report: Progress, ctr
     start = time.perf_counter()
     params = replicated
     for step, (xs, ys) in enumerate(batches(data, settings), 1):
-        if ctrl_c.pressed:
-            break
         images, labels = [a.reshape(n, len(a) // n, *a.shape[1:]) for a in (xs, ys)]
         params, value = update(params, images, labels, rate)
         run.losses.append(value)
-        if step % 50 == 0 or step == settings.steps:
+        is_last = ctrl_c.pressed or step == settings.steps
+        if is_last or step % REPORTED == 0:
             run.losses = [_first(v) for v in run.losses]
-            report(step, run.losses[-1], float("nan"))
-    run.losses = [_first(v) for v in run.losses]
+            run.params = xstack.tree.map(lambda p: np.asarray(p)[0], params)
+            run.accuracies.append((step, accuracy(run.params, data)))
+            report(step, run.losses[-1], run.accuracies[-1][1])
+        if is_last:
+            break
     run.seconds_by_phase["training"] = time.perf_counter() - start
-    if run.losses:
-        run.params = xstack.tree.map(lambda p: np.asarray(p)[0], params)
-        run.accuracies.append((len(run.losses), accuracy(run.params, data)))
     return run
 
 

@@ -1,0 +1,93 @@
+"""Docstrings of public functions: what they lack is counted, and what is generated runs."""
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+import sys
+
+import pytest
+
+import xnp.docstrings
+import xnp.linalg
+import xnp.nn
+import xnp.numpy
+import xrandom
+from tools.docstrings import functions_of, lacks
+
+# How many functions lack a section today; a number here only ever falls.
+LACKING = {
+    "xstack.numpy": 212, "xstack.numpy.linalg": 0, "xstack.lax": 36, "xstack.lax.linalg": 0,
+    "xstack.random": 0, "xstack.nn": 0, "xstack.nn.initializers": 0,
+}  # fmt: skip
+
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+def families():
+    """Yield each family of each table, with the functions of its members by name."""
+    for folder, package in [*((f.__path__, f.__name__) for f in (xnp.numpy, xnp.lax, xnp.linalg)),
+                            (xrandom.__path__, "xrandom")]:  # fmt: skip
+        for info in pkgutil.iter_modules(folder, f"{package}."):
+            importlib.import_module(info.name)
+    tables = [f"xnp.docstrings.{m.name}" for m in pkgutil.iter_modules(xnp.docstrings.__path__)]
+    for module in [*tables, "xrandom.docstrings"]:
+        for constant, table in vars(importlib.import_module(module)).items():
+            if not constant.isupper():
+                continue
+            loaded = [m for name, m in sys.modules.items() if name != module]
+            (home,) = [m for m in loaded if vars(m).get(constant) is table]
+            for family in table:
+                yield f"{module}.{constant}", family, {n: vars(home)[n] for n in family.examples}
+
+
+FAMILIES = list(families())
+TABLES = sorted({table for table, _, _ in FAMILIES})
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_examples_of_families_print_what_they_say(table, capsys):
+    runner, finder = doctest.DocTestRunner(optionflags=FLAGS), doctest.DocTestParser()
+    tried = 0
+    of_table = [(family, members) for name, family, members in FAMILIES if name == table]
+    for family, name, function in [(f, *m) for f, ms in of_table for m in ms.items()]:
+        if family.examples[name] is not None:  # those of the code run where it is
+            runner.run(finder.get_doctest(inspect.getdoc(function), {}, name, None, None))
+        tried += 1
+    assert runner.summarize(verbose=False).failed == 0, capsys.readouterr().out
+    assert tried > 0
+
+
+def test_families_describe_the_arguments_that_their_functions_take():
+    for table, family, members in FAMILIES:
+        described = [text.partition(":")[0].strip("*") for text in family.args]
+        for name, function in members.items():
+            taken = list(inspect.signature(function).parameters)
+            assert not described or taken == described, f"{table}: {name}"
+            assert lacks(function) == [], name
+
+
+@pytest.mark.parametrize("module", LACKING)
+def test_the_functions_whose_docstrings_lack_a_section_only_get_fewer(module):
+    lacking = [name for name, function in functions_of(module) if lacks(function)]
+    assert len(lacking) <= LACKING[module], f"python tools/docstrings.py {module} lists them"
+
+
+def test_what_a_docstring_lacks_is_found():
+    def function(x, y):
+        """Add.
+
+        Args:
+            x: a number.
+
+        Example:
+            >>> 1 + 1
+            2
+        """
+
+    assert lacks(function) == ["args", "returns"]
+    doc = inspect.cleandoc(function.__doc__).replace("x: a", "x, y: a")
+    function.__doc__ = f"{doc}\n\nReturns:\n    Their sum."
+    assert lacks(function) == []
+    function.__doc__ = "Add."
+    assert lacks(function) == ["args", "returns", "example"]

@@ -1,0 +1,68 @@
+"""List what the docstrings of public functions lack: `python tools/docstrings.py [MODULE ...]`.
+
+A public function says, in sections of the Google form, what each argument is (`Args`), what comes
+back (`Returns`), and shows an example that runs (`Example`). Tests hold that the number of those
+that lack something only falls.
+"""
+
+import importlib
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+_SECTION = re.compile(r"^(Args|Returns|Yields|Example):\n((?:[ ].*\n?|\n)*)", re.MULTILINE)
+MODULES = (
+    "xstack.numpy",
+    "xstack.numpy.linalg",
+    "xstack.numpy.fft",
+    "xstack.lax",
+    "xstack.lax.linalg",
+    "xstack.random",
+    "xstack.nn",
+    "xstack.nn.initializers",
+)
+
+
+def functions_of(module: str) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield the public functions of a module, each under the first of its names."""
+    seen: set[int] = set()
+    holder = importlib.import_module(module)
+    for name in holder.__all__:
+        value = getattr(holder, name)
+        if inspect.isroutine(value) and id(value) not in seen:
+            seen.add(id(value))
+            yield name, value
+
+
+def lacks(function: Callable[..., Any]) -> list[str]:
+    """Return what a function's docstring lacks: `args`, `returns`, `example`."""
+    doc = inspect.getdoc(function) or ""
+    sections = dict(_SECTION.findall(doc))
+    names = [n for n in inspect.signature(function).parameters if not n.startswith("_")]
+    listed = re.findall(r"^ +([\w*`, ]+):", sections.get("Args", ""), re.MULTILINE)
+    described = {name.strip(" *`") for group in listed for name in group.split(",")}
+    found = []
+    if set(names) - described:
+        found.append("args")
+    if "Returns" not in sections and "Yields" not in sections:
+        found.append("returns")
+    if ">>>" not in sections.get("Example", ""):
+        found.append("example")
+    return found
+
+
+def main(arguments: list[str]) -> None:
+    """Print what is missing, by module."""
+    for module in arguments or MODULES:
+        functions = dict(functions_of(module))
+        missing = {name: lacks(function) for name, function in functions.items()}
+        missing = {name: parts for name, parts in missing.items() if parts}
+        print(f"{module}: {len(missing)} of {len(functions)} functions lack something")
+        for name, parts in missing.items():
+            print(f"    {name}: {', '.join(parts)}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
