@@ -88,8 +88,9 @@ def test_source_locations_are_written_when_asked_for():
 
 def test_wrong_dialects_and_platforms_are_refused():
     lowered = jit(lambda x: x).lower(ONES)
-    with pytest.raises(ValueError, match="dialect 'hlo'"):
-        lowered.as_text("hlo")
+    for ask in (lowered.as_text, lowered.compiler_ir):
+        with pytest.raises(ValueError, match="no form in the dialect 'mhlo'"):
+            ask("mhlo")
     with pytest.raises(ValueError, match="one platform"):
         jit(lambda x: x).trace(ONES).lower(lowering_platforms=("cpu", "gpu"))
 
@@ -171,3 +172,33 @@ def test_equal_functions_are_written_as_text_once(monkeypatch):
     for _ in range(3):
         jit(lambda x: x * 7.25 - x).lower(np.float32([1, 2])).compile()
     assert len(texts) == 1
+
+
+def test_every_stage_knows_its_arguments():
+    traced = jit(lambda x, *, y: (x + 1, y), donate_argnums=0).trace(ONES, y=np.int32(2))
+    lowered = traced.lower()
+    for stage in (traced, lowered, lowered.compile()):
+        (x,), named = stage.args_info
+        assert (x.shape, x.dtype, x.donated) == ((2, 3), np.float32, True)
+        assert (named["y"].shape, named["y"].dtype, named["y"].donated) == ((), np.int32, False)
+        assert stage.donate_argnums == (0,)
+        assert stage.out_info[0] == ShapeDtypeStruct((2, 3), np.float32)
+    assert traced.effects == frozenset()
+
+
+def test_a_program_is_shown_in_each_of_its_forms():
+    lowered = jit(lambda x: lax.sin(x)).lower(ONES)
+    assert "loc(" not in lowered.as_text() and "test_stages.py" in lowered.as_text(debug_info=True)
+    assert "stablehlo.sine" in str(lowered.compiler_ir())
+    text = lowered.as_text("hlo")
+    assert text.startswith("HloModule") and "sine(" in text
+    assert lowered.compiler_ir("hlo").as_hlo_text() == text
+
+
+def test_costs_are_estimated_before_and_after_compiling():
+    lowered = jit(lambda x: lax.sin(x)).lower(ONES)
+    assert lowered.cost_analysis()["transcendentals"] == 6.0
+    found = lowered.compile().memory_analysis()
+    assert found.output_size_in_bytes == found["output_size_in_bytes"] == 24
+    with pytest.raises(AttributeError, match="no_such_size"):
+        found.no_such_size  # noqa: B018

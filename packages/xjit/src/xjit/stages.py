@@ -13,6 +13,7 @@ Neighbours: `calls` makes these, `program` holds what they share.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import (
     Any,
     Concatenate,
@@ -24,11 +25,12 @@ from typing import (
 )
 
 import xtree
+from xjit import jaxlib_gateway as gateway
 from xjit.arguments import Arguments
 from xjit.deleted import DeletedBuffer
 from xjit.dispatch import Dispatcher
 from xjit.jaxlib_gateway import default_device
-from xjit.lowering import LoweredProgram
+from xjit.lowering import LoweredProgram, source_locations
 from xjit.parameters import parameters_named
 from xjit.placement import OneDevice, Placement, moved
 from xjit.places_of_calls import common_placement
@@ -36,7 +38,9 @@ from xjit.program import DeviceKernel, Program
 from xjit.shardings import Sharding
 from xprim import ClosedJaxpr, ShapedArray, ShapeDtypeStruct, Tracer, config
 
-__all__ = ["Wrapped", "TracedFunction", "Traced", "Lowered", "Compiled"]
+__all__ = [
+    "Wrapped", "ArgInfo", "TracedFunction", "Traced", "Lowered", "Compiled", "MemoryAnalysis",
+]  # fmt: skip
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -86,6 +90,21 @@ class Wrapped(Protocol[P, R]):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class ArgInfo:
+    """What is known of an argument ahead of time.
+
+    Attributes:
+      shape: of the array.
+      dtype: of its elements.
+      donated: whether a result may take its memory.
+    """
+
+    shape: tuple[int, ...]
+    dtype: Any
+    donated: bool
+
+
 class TracedFunction:
     """A function traced for certain arguments.
 
@@ -115,6 +134,24 @@ class TracedFunction:
     def in_avals(self) -> Any:
         """The tree (args, kwargs) of abstract values."""
         return self.in_tree.unflatten(self._avals)
+
+    @property
+    def args_info(self) -> Any:
+        """The tree (args, kwargs) of `ArgInfo`."""
+        donated = self._program.donated
+        return self.in_tree.unflatten(
+            [ArgInfo(a.shape, a.dtype, i in donated) for i, a in enumerate(self._avals)]
+        )
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """The numbers of the donated leaves."""
+        return self._program.donated
+
+    @property
+    def effects(self) -> frozenset[Any]:
+        """The side effects of the program."""
+        return self.jaxpr.effects
 
     @property
     def out_info(self) -> Any:
@@ -155,6 +192,8 @@ class _Stage:
     out_tree = property(lambda self: self._traced.out_tree)
     in_avals = property(lambda self: self._traced.in_avals)
     out_info = property(lambda self: self._traced.out_info)
+    args_info = property(lambda self: self._traced.args_info)
+    donate_argnums = property(lambda self: self._traced.donate_argnums)
 
 
 class Lowered(_Stage):
@@ -167,25 +206,35 @@ class Lowered(_Stage):
         self._lowered = lowered
         self._placement = placement
 
-    @property
-    def args_info(self) -> Any:
-        """The tree (args, kwargs) of shapes and dtypes."""
-        return xtree.map(lambda a: ShapeDtypeStruct(a.shape, a.dtype), self.in_avals)
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """Return the program as text.
 
-    @property
-    def donate_argnums(self) -> tuple[int, ...]:
-        """The numbers of the donated leaves."""
-        return self._traced._program.donated
+        Args:
+          dialect: "stablehlo", as None, or "hlo", XLA's own notation before it is optimised.
+          debug_info: whether StableHLO operations name the user's file and line.
+        """
+        if _checked_dialect("as_text", dialect) == "hlo":
+            return str(gateway.hlo_computation(self._lowered.text).as_hlo_text())
+        if not debug_info:
+            return self._lowered.text
+        with source_locations(True):
+            program = self._traced._program.with_options(self._traced._program.options or {})
+            return program.lowered(self._placement, self._lowered.platform).text
 
-    def as_text(self, dialect: str | None = None) -> str:
-        """Return the StableHLO text."""
-        if dialect not in (None, "stablehlo"):
-            raise ValueError(
-                f"as_text: there is no text in the dialect {dialect!r}."
-                "\n  expected  'stablehlo'"
-                "\n  hint      lower(...).compile().as_text() is XLA's optimised program"
-            )
-        return self._lowered.text
+    def compiler_ir(self, dialect: str | None = None) -> Any:
+        """Return the program as an object of jaxlib's.
+
+        Args:
+          dialect: "stablehlo", as None, for a module of `jaxlib.mlir`; "hlo" for an
+            `XlaComputation`.
+        """
+        if _checked_dialect("compiler_ir", dialect) == "hlo":
+            return gateway.hlo_computation(self._lowered.text)
+        return gateway.stablehlo_module(self._lowered.text)
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Return XLA's estimates for the program as it is, by name, such as `flops`."""
+        return gateway.estimated_cost(self._lowered.text, self._placement.platform)
 
     def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
         """Compile the program, with settings of XLA by name."""
@@ -197,6 +246,31 @@ class Lowered(_Stage):
 
     def __repr__(self) -> str:
         return f"Lowered({self._traced.fun_name}, {len(self._lowered.text)} characters)"
+
+
+def _checked_dialect(operation: str, dialect: str | None) -> str:
+    if dialect not in (None, "stablehlo", "hlo"):
+        raise ValueError(
+            f"{operation}: there is no form in the dialect {dialect!r}."
+            "\n  expected  'stablehlo' or 'hlo'"
+            "\n  hint      lower(...).compile().as_text() is XLA's optimised program"
+        )
+    return dialect or "stablehlo"
+
+
+class MemoryAnalysis(dict[str, int]):
+    """Sizes in bytes by name, which are attributes, too.
+
+    Example:
+      >>> MemoryAnalysis(output_size_in_bytes=24).output_size_in_bytes
+      24
+    """
+
+    def __getattr__(self, name: str) -> int:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name, name=name, obj=self) from None
 
 
 class Compiled(_Stage):
@@ -291,9 +365,9 @@ class Compiled(_Stage):
         """Return XLA's estimates by name, such as `flops`."""
         return self._kernel.executable.cost_analysis()
 
-    def memory_analysis(self) -> dict[str, int]:
-        """Return sizes in bytes by name."""
-        return self._kernel.executable.memory_analysis()
+    def memory_analysis(self) -> MemoryAnalysis:
+        """Return sizes in bytes by name, of code, arguments, results and temporaries."""
+        return MemoryAnalysis(self._kernel.executable.memory_analysis())
 
     def runtime_executable(self) -> Any:
         """Return the gateway's executable."""

@@ -59,6 +59,7 @@ from .foreign import CALLBACK_TARGET, python_callback, register_ffi_target, regi
 from .forks import guard_forks, is_orphan, startable, when_orphaned
 from .gpu_plugin import GpuPlugin, find_gpu_plugin
 from .processes import join_processes, leave_processes
+from .program_forms import estimated_cost, hlo_computation, stablehlo_module
 from .sharded_transfer import pooled_shards, put_replicated, put_shards
 from .spread_buffers import (
     SpreadOver,
@@ -106,6 +107,9 @@ __all__ = [
     "delete",
     "deserialize_program",
     "device_fingerprint",
+    "estimated_cost",
+    "hlo_computation",
+    "stablehlo_module",
     "device_of",
     "devices_of",
     "dlpack_device",
