@@ -1,0 +1,78 @@
+"""What this machine has for the family, and what is wrong with it: `python -m xstack doctor`.
+
+Each problem is told with what mends it.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from collections.abc import Iterator
+from pathlib import Path
+
+import xjit
+from xjit import cache, jaxlib_gateway as gateway
+
+__all__ = ["facts", "problems"]
+
+_PACKAGES = ("xtree", "xprim", "xnp", "xrandom", "xad", "xbatch", "xjit", "xpar")
+_OTHERS = ("jaxlib", "numpy", "ml_dtypes")
+_NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")
+
+
+def facts() -> list[tuple[str, str]]:
+    """Return name and value of what a report of a fault should say.
+
+    Example:
+      >>> dict(facts())["python"].count(".")
+      2
+    """
+    names = [*(f"xstack-{name}" for name in _PACKAGES), "xstack", *_OTHERS]
+    found = [(name, version) for name in names if (version := _version(name))]
+    return [
+        ("python", platform.python_version()),
+        ("system", f"{platform.system()} {platform.release()} {platform.machine()}"),
+        *found,
+        ("runtime", gateway.version()),
+        ("platforms", ", ".join(gateway.platforms())),
+        ("devices", ", ".join(map(str, xjit.devices()))),
+        ("compilation cache", str(cache.directory() or "off")),
+    ]
+
+
+def problems() -> list[str]:
+    """Return what is wrong, each with what mends it; nothing if all is well."""
+    return [*_problems_of_devices(), *_problems_of_the_cache()]
+
+
+def _version(distribution: str) -> str:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:  # run from a checkout
+        return ""
+
+
+def _problems_of_devices() -> Iterator[str]:
+    plugin = gateway.find_gpu_plugin()
+    if _NVIDIA_DRIVER.exists() and plugin is None:
+        yield (
+            "there is a GPU, but no plugin for it: work runs on the CPU; "
+            f"pip install jax-cuda13-plugin jax-cuda13-pjrt, for {gateway.version()}"
+        )
+    chosen = os.environ.get("XSTACK_PLATFORMS", "")
+    if plugin is not None and chosen and "gpu" not in chosen and "cuda" not in chosen:
+        yield f"there is a plugin for GPUs, but XSTACK_PLATFORMS={chosen} leaves it out; unset it"
+    elif plugin is not None and xjit.default_backend() == "cpu":
+        yield "the plugin for GPUs is there, but work runs on the CPU: it found no device"
+
+
+def _problems_of_the_cache() -> Iterator[str]:
+    if cache.directory() is None:
+        yield (
+            "the compilation cache is off, or this user has no home directory: each process "
+            "compiles anew; unset XSTACK_ENABLE_COMPILATION_CACHE, or name a directory in "
+            "XSTACK_COMPILATION_CACHE_DIR"
+        )
+        return
+    yield from cache.doctor()
