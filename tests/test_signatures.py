@@ -53,7 +53,6 @@ DELIBERATE = {
     "errors.UnexpectedTracerError": _OUR_MESSAGE,
     "test_util.check_jvp": "the derivative is taken by xad, so none is given",
     "test_util.check_vjp": "the derivative is taken by xad, so none is given",
-    "jit(f).trace(x).lower().as_text": {"debug_info": "the text has no locations"},
     "jit(f).trace(x).lower().compile": {"device_assignment": _MESHES},
     "custom_vjp(f).defvjp": {"generic_batching": _EXPERIMENT},
 }  # fmt: skip
