@@ -51,13 +51,13 @@ def namespace(
       >>> import types
       >>> geometry = types.ModuleType("geometry")
       >>> geometry.namespace = namespace
-      >>> exec("with namespace(globals()):\n  from math import pi as pi, tau", vars(geometry))
+      >>> exec("with namespace(globals()):\n  from math import pi, sqrt", vars(geometry))
       >>> dir(geometry), geometry.pi
-      (['pi', 'tau'], 3.141592653589793)
-      >>> geometry.tua
+      (['pi', 'sqrt'], 3.141592653589793)
+      >>> geometry.sqtr
       Traceback (most recent call last):
-      AttributeError: module 'geometry' has no attribute 'tua'.
-        hint      did you mean 'tau'?
+      AttributeError: module 'geometry' has no attribute 'sqtr'.
+        hint      did you mean 'sqrt'?
     """
     return Namespace(module_globals, at_once, after, hint)
 
