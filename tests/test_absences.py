@@ -1,0 +1,44 @@
+"""The page for who comes from JAX names what is not here: no less, and no more."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import xstack
+from tests.public_names import resolve
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "explain" / "coming_from_jax.md"
+HOLDERS = ("lax", "numpy", "nn", "ops", "image", "numpy.fft")
+# Of meshes, which the packages above bring in a step of their own.
+ON_THE_WAY = {"lax.pcast", "lax.with_sharding_constraint"}
+
+
+def listed():
+    """Return the names of the table, and the reasons."""
+    section = PAGE.read_text().partition("## Names that stay out")[2]
+    rows = re.findall(r"^\| (`.*`) \| (.+) \|$", section, re.MULTILINE)
+    return {name: reason for names, reason in rows for name in re.findall(r"`([\w.]+)`", names)}
+
+
+def test_every_name_of_the_table_is_absent_and_has_a_reason():
+    table = listed()
+    assert len(table) >= 30
+    assert all(len(reason.split()) >= 4 for reason in table.values())
+    here = [name for name in table if hasattr(resolve(f"xstack.{name.rpartition('.')[0]}"),
+                                              name.rpartition(".")[2])]  # fmt: skip
+    assert not here, f"these are here: take them off the page: {here}"
+
+
+def test_every_public_name_of_the_oracle_is_here_or_in_the_table():
+    jax = pytest.importorskip("jax")
+    if jax.__version_info__ < (0, 12):
+        pytest.skip("the page is about JAX 0.12")
+    absent = {
+        f"{holder}.{name}"
+        for holder in HOLDERS
+        for name in dir(resolve(f"jax.{holder}"))
+        if not name.startswith("_") and not hasattr(resolve(f"xstack.{holder}"), name)
+    }
+    assert absent - ON_THE_WAY - set(listed()) == set()
+    assert hasattr(xstack, "lax")
