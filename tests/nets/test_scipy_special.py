@@ -104,9 +104,8 @@ ROWS: dict[str, tuple[Callable[..., Any], list[Callable[[int], np.ndarray]]]] = 
     "fresnel cosine": (mp.fresnelc, [mixed(spread(-4, 4), within(-6, 6))]),
     "gamma": (mp.gamma, [mixed(within(-20, 33), spread(-9, 0))]),
     "gammaln": (lambda x: mp.log(abs(mp.gamma(x))), [mixed(spread(-5, 5), within(0, 30))]),
-    "hyp1f1": (mp.hyp1f1, [spread(-2, 1.3), spread(-1, 1.3),
-                           mixed(spread(-2, 1.5), within(-50, 0))]),
-    "hyp2f1": (mp.hyp2f1, [spread(-2, 1), spread(-2, 1), spread(-1, 1),
+    "hyp1f1": (mp.hyp1f1, [spread(-2, 0), within(1, 20), mixed(spread(-2, 1.5), within(-50, 0))]),
+    "hyp2f1": (mp.hyp2f1, [spread(-2, 0), spread(-2, 0), within(1, 20),
                            mixed(within(0, 0.99), within(-20, 0))]),
     "i0": (lambda x: mp.besseli(0, x), [within(-40, 40)]),
     "i0e": (lambda x: mp.besseli(0, x) * mp.exp(-abs(x)), [mixed(within(-40, 40), spread(-5, 4))]),
@@ -235,6 +234,8 @@ _OTHERWISE = {
     "zeta": "it is in the net of the primitives", "expn": "its order is whole",
     "owens_t": "at infinite operands", "poch": "at infinite operands", "betaln": "at its poles",
     "beta": "at its poles", "factorial": "at -1", "i0": "at infinity", "i1": "at infinity",
+    "gammaln": "at -inf", "spence": "at infinity",
+    "kl_div": "at infinite operands, where it is infinite",
 }  # fmt: skip
 EDGE_ROWS = [row for row in ROWS if row not in _OTHERWISE]
 

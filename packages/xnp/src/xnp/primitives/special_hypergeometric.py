@@ -30,6 +30,7 @@ from xnp.primitives.table import FLOATING, binary, elementwise_shape, repeated
 from xprim import ELEMENTWISE, Primitive, Zero, primitive_maker, state, undefined
 
 _MOST_TERMS = 2000
+_EPS = 5e-17  # what is left of a series may be many times its last term
 _FAR = 600.0
 
 
@@ -37,7 +38,7 @@ def _series(m: Any, a: Any, b: Any, c: Any, x: Any, first: Any, confluent: bool)
     """Return `first` times the series; `b` is not looked at where it is confluent."""
 
     def unfinished(m: Any, a: Any, b: Any, c: Any, x: Any, term: Any, total: Any) -> Any:
-        return m.abs(term) > m.precision.eps * 0.25 * m.abs(total)
+        return m.abs(term) > _EPS * m.abs(total)
 
     def step(m: Any, n: Any, a: Any, b: Any, c: Any, x: Any, term: Any, total: Any) -> Any:
         k = n - 1.0
@@ -90,8 +91,8 @@ def hyp2f1(m: Any, a: Any, b: Any, c: Any, x: Any) -> Any:
     factor = m.where(negative, factor, 1.0 + 0.0 * x)
     b1 = m.where(negative, c - b, b)
     gap = c - a - b1
-    generic = m.abs(gap - m.floor(gap + 0.5)) > 0.01
-    near_one = (z > 0.75) & (z < 1.0) & generic
+    generic = m.abs(gap - m.floor(gap + 0.5)) > 0.1  # else its two parts nearly cancel
+    near_one = (z > 0.9) & (z < 1.0) & generic
     inner = m.where((z >= 1.0) | near_one, 0.5, z)
     direct = _series(m, a, b1, c, inner, 1.0 + 0.0 * inner, False)
     g = m.where(generic, gap, 0.5)
