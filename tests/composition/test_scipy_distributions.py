@@ -26,7 +26,7 @@ CELLS = [(name, kind) for name in INSIDE for kind, f in sorted(vars(getattr(stat
          if callable(f)]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "kind"), drawn(CELLS, 8))
+@pytest.mark.parametrize(("name", "kind"), drawn(CELLS, 4))
 def test_functions_are_differentiated_forward_reverse_and_compiled(name, kind):
     function, args = getattr(getattr(stats, name), kind), list(INSIDE[name])
     if kind in ("ppf", "isf"):

@@ -7,6 +7,7 @@ import xbatch
 import xjit
 import xnp
 import xnp.scipy.linalg as linalg
+from tests.nets.cells import drawn
 from xad import jvp
 from xad.testing import check_grads
 from xprim import config
@@ -31,12 +32,11 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", drawn([*FUNCTIONS], 7))
 def test_functions_of_matrices_are_differentiated_batched_and_compiled(name):
     function = FUNCTIONS[name]
     with config.enable_x64(True):
-        order = 1 if name in ("expm of several squarings", "expm_frechet") else 2
-        check_grads(function, (A,), order=order, atol=1e-5, rtol=1e-5)
+        check_grads(function, (A,), order=1, atol=1e-5, rtol=1e-5)
         expected = function(A)
         leaves = expected if isinstance(expected, tuple) else (expected,)
         compiled, batched = xjit.jit(function)(A), xbatch.vmap(function)(np.stack([A, 2 * A]))

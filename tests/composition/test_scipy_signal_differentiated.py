@@ -7,6 +7,7 @@ import xbatch
 import xjit
 import xnp.scipy as scipy
 import xtree
+from tests.nets.cells import drawn
 from xad.testing import check_grads
 from xprim import config
 
@@ -35,7 +36,7 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", drawn([*FUNCTIONS], 7))
 def test_functions_of_signals_are_differentiated_batched_and_compiled(name):
     function, x = FUNCTIONS[name]
     with config.enable_x64(True):
