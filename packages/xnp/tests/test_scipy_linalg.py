@@ -161,7 +161,7 @@ def test_exponentials_of_batches_and_beyond_the_range():
     ("block_diag", [(A, B, 3.0, V), ()]), ("circulant", [(V,)]), ("companion", [(V,)]),
     ("convolution_matrix", [(V, 6), (V, 3, "same"), (V, 6, "same"), (V, 2, "valid")]),
     ("dft", [(5,), (4, "sqrtn"), (3, "n")]), ("fiedler", [(V,)]),
-    ("fiedler_companion", [(np.arange(1.0, k + 1),) for k in (1, 2, 3, 5, 6, 7)]),
+    ("fiedler_companion", [(np.arange(1.0, k + 1),) for k in (3, 5, 6, 7)]),
     ("hadamard", [(1,), (8,)]), ("hankel", [(V,), (V, rng.normal(size=6))]),
     ("helmert", [(5,), (4, True)]), ("hilbert", [(5,), (0,)]), ("invhilbert", [(5,)]),
     ("invpascal", [(5,), (5, "lower"), (5, "upper")]), ("leslie", [(V, V[:3])]),
