@@ -64,8 +64,12 @@ class Distribution(ModuleType):
     def __repr__(self) -> str:
         return f"<distribution {self.__name__}>"
 
-    def __dir__(self) -> list[str]:
+    @property
+    def __all__(self) -> list[str]:
         return sorted(name for name in vars(self) if not name.startswith("_"))
+
+    def __dir__(self) -> list[str]:
+        return self.__all__
 
     def __reduce__(self) -> Any:
         return importlib.import_module, (self.__name__,)
