@@ -134,6 +134,12 @@ def test_the_page_of_modules_says_every_module_in_one_sentence():
         assert sentence.endswith((".", ":")), f"{module} begins with no sentence: {sentence!r}"
 
 
+def test_pages_of_source_find_the_way_back_to_objects_under_several_names():
+    assert reference_pages.shown_under("xprim.make_jaxpr") >= {"xprim", "xstack"}
+    assert reference_index.places_of("sys") == {}  # which has no text
+    assert reference_pages.shown_under("xtree.registry") >= {"xtree", "xtree.registry"}
+
+
 def test_text_is_escaped_and_examples_are_not():
     lines = ["|x| = int_0 a * b, `y * |z|`", "", ">>> x | y * z", "1 * 2", "", "a_, **b**"]
     generated_parts.escape_text(None, "", "", None, None, lines)

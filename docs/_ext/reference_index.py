@@ -255,11 +255,19 @@ def modules_that_hold(package: str, name: str, value: Any) -> list[str]:
     return [m for m, module in loaded if vars(module).get(name) is value]
 
 
+def text_of(module: str) -> str:
+    """Return the text of a module, which is empty where it has no file."""
+    try:
+        return inspect.getsource(importlib.import_module(module))
+    except (ImportError, OSError, TypeError):
+        return ""
+
+
 @functools.cache
 def places_of(module: str) -> dict[str, tuple[str, int, int]]:
     """Return (what, first line, last line) of each function, class and name that a module sets."""
     found: dict[str, tuple[str, int, int]] = {}
-    for prefix, node in _statements(ast.parse(inspect.getsource(importlib.import_module(module)))):
+    for prefix, node in _statements(ast.parse(text_of(module))):
         first, last = node.lineno, node.end_lineno or node.lineno
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             what = "class" if isinstance(node, ast.ClassDef) else "def"

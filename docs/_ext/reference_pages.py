@@ -5,6 +5,7 @@ a sentence each, then every object with its parameters. Other paths that lead to
 names of the same place, so that they are found, too.
 """
 
+import functools
 import importlib
 import inspect
 import re
@@ -195,6 +196,30 @@ def note_aliases(app: Any, doctree: Any) -> None:
             if name not in domain.objects:  # as a class's is that has told its home itself
                 is_searched = name.startswith(f"{index.NAMESPACE}.")
                 domain.note_object(name, kind, identifier, aliased=not is_searched)
+        if node.get("module") and node.get("fullname"):
+            home = home_of(None, node["module"], node["fullname"]) or ""
+            paths = [f"{holder}.{node['fullname']}" for holder in sorted(shown_under(home))]
+            node["ids"] += [path for path in paths if path not in node["ids"]]
+
+
+def shown_under(home: str) -> set[str]:
+    """Return the modules under whose names the objects of a module's text are described.
+
+    A page of source links back by one of them, whichever Sphinx met first, so that each object has
+    an anchor for all.
+    """
+    return _holders_by_home().get(home, set())
+
+
+@functools.cache
+def _holders_by_home() -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for page in index.pages():
+        for entry in page.describes:
+            holder, _, name = entry.described_as.rpartition(".")
+            if entry.kind in _DIRECTIVE:
+                found.setdefault(home_of(None, holder, name) or "", set()).add(holder)
+    return found
 
 
 def home_of(app: object, module: str, name: str) -> str | None:
@@ -215,7 +240,7 @@ def source_of(app: object, module: str) -> tuple[str, dict[str, tuple[str, int, 
     del app
     if module.partition(".")[0] not in index.FLOOR_BY_PACKAGE or module not in sys.modules:
         return None
-    return inspect.getsource(sys.modules[module]), index.places_of(module)
+    return index.text_of(module), index.places_of(module)
 
 
 def setup(app: Any) -> dict[str, bool]:
