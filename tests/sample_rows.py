@@ -128,7 +128,8 @@ COLLECTIVES: dict[str, list[Sample]] = {
 _ONE = NamedSharding(Mesh(devices("cpu")[:1], "x"), PartitionSpec())
 SHARDINGS: dict[str, list[Sample]] = {
     "sharding_constraint": [
-        Sample([x], {"sharding": _ONE}) for x in (np.float32(1), _floats(2, 3), np.arange(3))
+        Sample([x], {"sharding": _ONE})
+        for x in (np.float32(1), _floats(2, 3), np.arange(3), _floats(0))
     ],
 }
 # Rows of primitives of `xnp` that depend on what runs them, and so have no result of their own.

@@ -5,6 +5,8 @@ import pytest
 
 import xnp
 from xjit import device_put, devices, jit, statistics
+from xjit.callbacks import effects_barrier
+from xjit.debug import callback
 from xjit.meshes import Mesh
 from xjit.named_shardings import NamedSharding
 from xjit.partition_specs import P
@@ -251,6 +253,20 @@ def test_an_equation_shows_its_sharding():
     assert "sharding_constraint" in str(
         make_jaxpr(lambda x: with_sharding_constraint(x, on("x")))(HOST)
     )
+
+
+def test_callbacks_with_effects_run_once_for_all_devices():
+    seen = []
+
+    def f(x):
+        callback(seen.append, x.sum(), ordered=True)
+        callback(lambda v: seen.append(v + 1), x.sum(), ordered=True)
+        return x * 2
+
+    y = jit(f)(device_put(HOST, on("x")))
+    effects_barrier()
+    assert y.sharding == on("x")
+    np.testing.assert_allclose(seen, [HOST.sum(), HOST.sum() + 1], rtol=1e-4)
 
 
 def test_one_device_meshes_work():

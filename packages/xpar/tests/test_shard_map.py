@@ -29,6 +29,7 @@ from xpar import (
     set_mesh,
     shard_map,
 )
+from xprim import config
 
 N = 8
 pytestmark = pytest.mark.skipif(len(devices("cpu")) < N, reason="needs 8 virtual CPU devices")
@@ -282,3 +283,11 @@ def test_ahead_of_time_it_lowers_to_a_manual_computation():
     assert "sdy.manual_computation" in text and "stablehlo.all_reduce" in text
     np.testing.assert_allclose(f.lower(HOST).compile()(HOST), f(HOST))
     assert f.eval_shape(HOST).shape == (2, 4)
+
+
+def test_its_text_can_carry_the_lines_of_the_program():
+    f = shard_map(lambda v: psum(v, "x") * axis_index("y"), mesh=MESH, in_specs=P("x"),
+                  out_specs=P(None, "y"))  # fmt: skip
+    with config.options()["source_locations"](True):
+        found = jit(lambda x: f(x))(HOST)
+    np.testing.assert_allclose(found, f(HOST), rtol=1e-6)

@@ -19,6 +19,7 @@ import numpy as np
 
 from xjit.callback_runs import CompiledCallback
 from xjit.jaxlib_gateway import CALLBACK_TARGET
+from xjit.shardy_text import once_text
 from xjit.stablehlo_text import Builder
 from xprim import (
     ORDER,
@@ -110,7 +111,8 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, host
         f'call_target_name = "{CALLBACK_TARGET.get(b.platform, CALLBACK_TARGET["gpu"])}", '
         f"api_version = 4 : i32, has_side_effect = {side_effect}, "
         f"backend_config = {{index = {len(functions) - 1} : ui64}}, "
-        f"operand_layouts = {layouts[0]}, result_layouts = {layouts[1]}",
+        f"operand_layouts = {layouts[0]}, result_layouts = {layouts[1]}"
+        + (once_text(b.module, len(avals_out)) if effect is not None else ""),
     )  # fmt: skip
     if ordered:
         b.order, *results = results

@@ -88,14 +88,14 @@ def _written(
         values += f" : {_types([p.block for p in ports[1]])}"
     axes = ", ".join([texts[name] for name in manual])
     whole = [_types([p.whole for p in side]) for side in ports]
-    builder.lines += [
+    builder.lines.append("\n".join([  # one entry, to which the place of its equation is added
         f"{left}sdy.manual_computation({', '.join(operands)}) in_shardings=[{lying[0]}] "
         f"out_shardings=[{lying[1]}] manual_axes={{{axes}}} ({args}) {{",
         *inner.prelude,
         *inner.lines,
         f"sdy.return {values}".rstrip(),
         f"}} : ({whole[0]}) -> ({whole[1]})",
-    ]
+    ]))  # fmt: skip
     return found
 
 

@@ -15,7 +15,7 @@ from xjit.named_shardings import NamedSharding
 from xjit.partition_specs import UNCONSTRAINED, axes_of
 from xjit.shardings import Sharding
 
-__all__ = ["axis_texts", "mesh_symbol", "sharding_text"]
+__all__ = ["axis_texts", "mesh_symbol", "once_text", "sharding_text"]
 
 
 def axis_texts(mesh: Any) -> dict[Any, str]:
@@ -80,3 +80,16 @@ def _tiled_text(module: Any, sharding: Sharding, ndim: int) -> str:
     axes = [f'"d{i}"={size}' for i, size in enumerate(sizes) if size > 1]
     parts = [f'{{"d{i}"}}' if count > 1 else "{}" for i, count in enumerate(tiles.counts)]
     return f"<@{_declared(module, axes, order)}, [{', '.join(parts)}]>"
+
+
+def once_text(module: Any, count: int) -> str:
+    """Return the attribute of an operation of `count` results that one device runs for all.
+
+    Operations with effects need it where XLA splits a program; in a manual computation each device
+    runs its own.
+    """
+    if len(module.devices) < 2 or module.members is not None:
+        return ""
+    symbol = module.meshes.setdefault("<[], device_ids=[0]>", "maximal_mesh_0")
+    per_value = ", ".join([f"<@{symbol}, []>"] * max(count, 1))
+    return f", sdy.sharding = #sdy.sharding_per_value<[{per_value}]>"
