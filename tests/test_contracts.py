@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import xprim
-from xad.jvp import JVPHandle
-from xad.linearize import Linearized, LinearizeHandle
+from xad._jvp import JVPHandle
+from xad._linearize import Linearized, LinearizeHandle
 from xad.transpose import TransposeHandle
 from xbatch.axis import BatchAxis
 from xjit.eager_backend import EagerBackend, NoDevices

@@ -25,7 +25,7 @@ def test_arrows_only_point_down_and_floor_three_stays_apart():
     ("module", "source"),
     [
         ("xad.grad", "import xjit"),
-        ("xad.grad", "from xbatch.vmap import vmap"),
+        ("xad.grad", "from xbatch._vmap import vmap"),
         ("xnp.array", "from xad import grad"),
         ("xprim.rules", "import xnp.lax as lax"),
         ("xtree.registry", "import numpy as np"),
@@ -109,6 +109,26 @@ SHOWING = {
 def test_what_a_sibling_does_not_show_is_found(source, problem):
     found = list(public_modules.private_uses({**SHOWING, "high": source}))
     assert found == [f"high:{problem}"]
+
+
+@pytest.mark.parametrize(("sources", "problem"), [
+    ({"low": "", "low.hidden": "__all__ = ()"}, "low:1: has no __all__"),
+    ({"low": "__all__ = ()", "low.hidden": "def h(): pass"}, "low.hidden:1: has no __all__"),
+    ({"low": "from low.cut import cut as cut\n__all__ = ['cut']", "low.cut": "__all__ = ()"},
+     "low.cut:1: hides behind low.cut.cut"),
+])  # fmt: skip
+def test_a_module_that_is_neither_public_nor_private_is_found(sources, problem):
+    (found,) = public_modules.unclear_modules(sources)
+    assert found.startswith(problem)
+
+
+def test_modules_that_say_what_they_show_are_clear():
+    sources = {
+        "low": "from low import shown\nfrom low._cut import cut\n__all__ = ['shown', 'cut']",
+        "low.shown": "__all__ = ['f']", "low._cut": "def cut(): pass", "low.own": "__all__ = ()",
+    }  # fmt: skip
+    assert list(public_modules.unclear_modules(sources)) == []
+    assert "low.own" not in public_modules.shown_by(sources).names_by_module
 
 
 def test_a_test_takes_from_siblings_what_they_show():

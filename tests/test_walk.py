@@ -18,8 +18,8 @@ walked = functools.cache(walk.walk)
 # cannot do without.
 LANDMARKS = {
     "sin": ("xnp.numpy.dispatch", "xprim.staging.trace_to_jaxpr"),
-    "grad": ("xad.grad", "xad.transpose.backward_pass"),
-    "vmap": ("xbatch.vmap", "xbatch.batching.batch_flat"),
+    "grad": ("xad._grad", "xad.transpose.backward_pass"),
+    "vmap": ("xbatch._vmap", "xbatch.batching.batch_flat"),
     "jit": ("xjit.dispatch", "xjit.lowering.lower"),
     "pmap": ("xjit.dispatch", "xjit.lowering.lower"),
 }

@@ -25,7 +25,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tools.public_modules import private_uses, private_uses_of_test, shown_by, sources_of
+from tools.public_modules import (
+    private_uses,
+    private_uses_of_test,
+    shown_by,
+    sources_of,
+    unclear_modules,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -108,7 +114,7 @@ def check_workspace(root: Path = ROOT) -> list[str]:
                 *private_uses_of_test(package, text, shown),
             ]:
                 offences.append(f"{path.relative_to(root)}:{problem}")
-    return [*offences, *private_uses(sources)]
+    return [*offences, *unclear_modules(sources), *private_uses(sources)]
 
 
 def check_test(package: str, source: str) -> Iterator[str]:

@@ -8,7 +8,9 @@ of each package this finds, from the syntax trees alone:
 - an import of a sibling's module that is not public, or of a name that it does not list;
 - an attribute of a sibling's module that it does not list;
 - a `._name` that no class of the package itself has, but one of a sibling's;
-- `__dict__` of an object that a sibling lends, unless its class declares it by an annotation.
+- `__dict__` of an object that a sibling lends, unless its class declares it by an annotation;
+- a module that says by nothing whether it is public: `__all__ = ()` says that it shows nothing;
+- a module that hides behind a function of its name.
 """
 
 import ast
@@ -48,9 +50,32 @@ def shown_by(sources: dict[str, str]) -> Shown:
     names: dict[str, frozenset[str]] = {}
     for module in sources:
         listed = _listed(module, sources)
-        if listed is not None and not any(part.startswith("_") for part in module.split(".")):
+        if listed and not any(part.startswith("_") for part in module.split(".")):
             names[module] = frozenset(listed)
     return Shown(names, frozenset(sources))
+
+
+def unclear_modules(sources: dict[str, str]) -> Iterator[str]:
+    """Yield `module:1: what is wrong` for what does not say whether it is public, or is hidden."""
+    for module in sources:
+        parent, _, name = module.rpartition(".")
+        if any(part.startswith("_") for part in module.split(".")):
+            continue
+        if _listed(module, sources) is None:
+            yield f"{module}:1: has no __all__ (of a module that shows nothing: __all__ = ())"
+        brought_by = _imported_from(ast.parse(sources.get(parent, ""))).get(name, parent)
+        if brought_by != parent:
+            yield f"{module}:1: hides behind {brought_by}.{name}: begin it with _"
+
+
+def _imported_from(tree: ast.Module) -> dict[str, str | None]:
+    """Return by name the modules from which a module imports."""
+    return {
+        alias.asname or alias.name: node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
 
 
 def sources_of(root: Path, packages: Iterator[str] | list[str]) -> dict[str, str]:

@@ -28,7 +28,7 @@ from tools.layers import FLOOR_BY_PACKAGE  # noqa: E402 - the pages are built fr
 NAMESPACE = "xstack"
 MORE = "More"
 PRIMITIVES = "Primitives"
-_DECLARES_ALL = re.compile(r"^(?:    )?__all__\b|^with namespace\(", re.MULTILINE)
+_DECLARES_ALL = re.compile(r"^(?:    )?__all__\b(?! = \(\)$)|^with namespace\(", re.MULTILINE)
 # In the order in which a reader looks for them; others follow.
 _SYMBOLS = {"ScalarType", "Primitive", "Option"}  # objects that are called, and yet no functions
 _FIRST = ("", "numpy", "lax", "random", "nn", "tree", "scipy")
@@ -117,7 +117,9 @@ def namespace_modules() -> list[str]:
         return (_FIRST.index(first) if first in _FIRST else len(_FIRST), module)
 
     below = [m for m, _ in modules(NAMESPACE) if not m.startswith((f"{NAMESPACE}.demo", "_"))]
-    return sorted((m for m in below if hasattr(importlib.import_module(m), "__all__")), key=place)
+    return sorted(
+        (m for m in below if getattr(importlib.import_module(m), "__all__", ())), key=place
+    )
 
 
 def public_modules(package: str) -> Iterator[str]:

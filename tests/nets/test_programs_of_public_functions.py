@@ -20,7 +20,7 @@ from tests.nets.cells import IN_FULL
 from tests.nets.public_functions import NOT_DRAWN, forms_of, functions
 from tests.nets.public_program_wrappers import WRAPPERS
 from tests.nets.public_programs import Call, Tried, draw
-from xad.linear_call import linear_call
+from xad._linear_call import linear_call
 from xbatch import custom_vmap
 
 _PARTS = 8

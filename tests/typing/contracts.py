@@ -6,8 +6,8 @@ of the type checker at the line of that implementation.
 
 from __future__ import annotations
 
-from xad.jvp import JVPHandle
-from xad.linearize import Linearized, LinearizeHandle
+from xad._jvp import JVPHandle
+from xad._linearize import Linearized, LinearizeHandle
 from xad.transpose import TransposeHandle
 from xbatch.axis import BatchAxis
 from xjit.eager_backend import EagerBackend, NoDevices

@@ -8,8 +8,8 @@ import pytest
 
 import xnp
 from xad import grad, jacfwd, jacrev, jvp, linearize, value_and_grad, vjp
+from xad._linearize import linearize_flat
 from xad.derivative_kernels import KernelEquation
-from xad.linearize import linearize_flat
 from xnp import lax
 from xnp.testing.samples import TABLE
 from xprim import (
@@ -31,7 +31,7 @@ X = np.linspace(0.5, 1.5, 8).astype(np.float32)
 
 @pytest.fixture(autouse=True)
 def _kernels_at_the_second_use(monkeypatch):
-    for name in ("xad.jvp", "xad.linearize"):
+    for name in ("xad._jvp", "xad._linearize"):
         monkeypatch.setattr(sys.modules[name]._kernels, "uses", 1)
     kernels.forget_kernels()
 

@@ -229,7 +229,7 @@ def test_the_axes_of_arguments_are_worked_out_once_for_each_signature(monkeypatc
     f = pmap(lambda x, y: x + y, in_axes=(0, None))
     x, y = np.ones((1, 2), np.float32), np.float32(2)
     f(x, y)
-    monkeypatch.setattr(sys.modules["xpar.pmap"], "_argument_axes", None)
+    monkeypatch.setattr(sys.modules["xpar._pmap"], "_argument_axes", None)
     np.testing.assert_array_equal(f(x, y), [[3, 3]])
     with pytest.raises(TypeError):
         f(np.ones((1, 3), np.float32), y)

@@ -14,12 +14,12 @@ from xtree.namespaces import namespace
 __version__ = "0.1.0"
 
 with namespace(globals(), at_once=True):
-    from xad.checkpoint import (
+    from xad._checkpoint import (
         checkpoint as checkpoint,
         checkpoint_p as checkpoint_p,
         remat as remat,
     )
-    from xad.checkpoint_policies import (
+    from xad._checkpoint_policies import (
         Offloadable as Offloadable,
         Recompute as Recompute,
         Saveable as Saveable,
@@ -27,6 +27,26 @@ with namespace(globals(), at_once=True):
         checkpoint_name_fwd as checkpoint_name_fwd,
         checkpoint_policies as checkpoint_policies,
         name_p as name_p,
+    )
+    from xad._grad import (
+        grad as grad,
+        value_and_grad as value_and_grad,
+    )
+    from xad._jacobian import (
+        hessian as hessian,
+        jacfwd as jacfwd,
+        jacobian as jacobian,
+        jacrev as jacrev,
+    )
+    from xad._jvp import jvp as jvp
+    from xad._linear_call import (
+        linear_call as linear_call,
+        linear_call_p as linear_call_p,
+    )
+    from xad._vjp import (
+        linear_transpose as linear_transpose,
+        linearize as linearize,
+        vjp as vjp,
     )
     from xad.custom_calls import SymbolicZero as SymbolicZero
     from xad.custom_rules import (
@@ -39,27 +59,7 @@ with namespace(globals(), at_once=True):
         stop_gradient as stop_gradient,
         zero_from_primal as zero_from_primal,
     )
-    from xad.grad import (
-        grad as grad,
-        value_and_grad as value_and_grad,
-    )
-    from xad.jacobian import (
-        hessian as hessian,
-        jacfwd as jacfwd,
-        jacobian as jacobian,
-        jacrev as jacrev,
-    )
-    from xad.jvp import jvp as jvp
-    from xad.linear_call import (
-        linear_call as linear_call,
-        linear_call_p as linear_call_p,
-    )
     from xad.residuals import print_saved_residuals as print_saved_residuals
-    from xad.vjp import (
-        linear_transpose as linear_transpose,
-        linearize as linearize,
-        vjp as vjp,
-    )
     from xprim import (
         closure_convert as closure_convert,
         custom_jvp_call_p as custom_jvp_call_p,

@@ -18,6 +18,8 @@ from xprim import Array, as_array, dtypes, state
 from xprim.callables import check_function
 from xprim.descriptions import described, place_of
 
+__all__ = ()
+
 ArgNums = int | Sequence[int]
 Rebuild = Callable[[Sequence[Any]], tuple[Sequence[Any], dict[str, Any]]]
 

@@ -20,6 +20,8 @@ from xprim.callables import name_of
 from xprim.descriptions import described
 from xprim.errors import UnexpectedTracerError
 
+__all__ = ()
+
 
 class SymbolicZero:
     """A tangent or cotangent known to be zero, as rules with `symbolic_zeros` see it.

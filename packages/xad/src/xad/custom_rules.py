@@ -20,6 +20,8 @@ from xprim.callables import check_function, look_like, looking_like, name_of
 from xprim.descriptions import place_of
 from xprim.function_keys import constant_by_attributes
 
+__all__ = ()
+
 P = ParamSpec("P")
 R = TypeVar("R")
 

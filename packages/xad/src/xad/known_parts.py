@@ -18,6 +18,8 @@ from typing import Any
 from xprim import ClosedJaxpr, Equation, Primitive, ShapedArray, Var
 from xprim.static_keys import params_key
 
+__all__ = ()
+
 
 @dataclass(frozen=True, slots=True)
 class Part:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import xtree
-from xad.linearize import LinearProgram
+from xad._linearize import LinearProgram
 from xad.tangents import (
     checked_tangents,
     float0_zeros,
@@ -26,6 +26,8 @@ from xad.tangents import (
 from xad.transpose import backward_pass
 from xprim import ClosedJaxpr, Jaxpr, Linear, Literal, ShapedArray, Var, eval_closed
 from xprim.tracebacks import boundary
+
+__all__ = ()
 
 
 @dataclass(frozen=True, slots=True)

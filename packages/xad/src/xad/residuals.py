@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import xtree
-from xad.checkpoint_policies import name_p
-from xad.linearize import LINEARIZE_HANDLE
+from xad._checkpoint_policies import name_p
+from xad._linearize import LINEARIZE_HANDLE
 from xad.tangents import is_differentiable
 from xprim import ClosedJaxpr, Jaxpr, Literal, ShapedArray, source, stage
+
+__all__ = ()
 
 
 def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xad.checkpoint_policies import Policy, is_saved
-from xad.jvp import tangent_avals
-from xad.linearize import LinearizeHandle
+from xad._checkpoint_policies import Policy, is_saved
+from xad._jvp import tangent_avals
+from xad._linearize import LinearizeHandle
 from xprim import (
     ELEMENTWISE,
     ClosedJaxpr,
@@ -27,6 +27,8 @@ from xprim import (
     trace_to_closed,
     undefined,
 )
+
+__all__ = ()
 
 
 def saved_values(jaxpr: ClosedJaxpr, policy: Policy | None) -> list[Var]:

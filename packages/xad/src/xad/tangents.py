@@ -32,6 +32,8 @@ from xprim import (
 )
 from xprim.descriptions import described
 
+__all__ = ()
+
 Tangent = Any  # an Array or a Zero
 JvpRule = Callable[..., tuple[Sequence[Any], Sequence[Tangent]]]
 

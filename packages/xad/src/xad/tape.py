@@ -15,6 +15,8 @@ from xad.known_parts import divided
 from xad.tangents import JvpRule
 from xprim import JaxprTrace, JaxprTracer, Primitive, Trace, Zero, effects_text, exact_effects
 
+__all__ = ()
+
 
 class TapeTrace(JaxprTrace):
     """Records what depends on tangents, evaluates the rest through its parent."""

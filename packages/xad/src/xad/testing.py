@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 import xtree
-from xad.jvp import jvp, jvp_flat
+from xad._jvp import jvp, jvp_flat
+from xad._vjp import vjp
 from xad.tangents import instantiate, is_differentiable, tangent_aval
 from xad.transpose import backward_pass
-from xad.vjp import vjp
 from xprim import (
     LINEAR,
     Array,

@@ -30,6 +30,8 @@ from xprim import (
 from xprim.kernels import Kernel, KernelTable, numpy_operand
 from xprim.numpy_kernels import numpy_function
 
+__all__ = ()
+
 _values = config.values
 
 Env = dict[Any, Any]

@@ -15,17 +15,17 @@ from xtree.namespaces import namespace
 __version__ = "0.1.0"
 
 with namespace(globals(), at_once=True):
+    from xbatch._custom_vmap import (
+        custom_vmap as custom_vmap,
+        custom_vmap_call_p as custom_vmap_call_p,
+        sequential_vmap as sequential_vmap,
+    )
+    from xbatch._vmap import vmap as vmap
     from xbatch.axis import BatchAxis as BatchAxis
     from xbatch.batching import (
         BatchTrace as BatchTrace,
         BatchTracer as BatchTracer,
         batch_flat as batch_flat,
     )
-    from xbatch.custom_vmap import (
-        custom_vmap as custom_vmap,
-        custom_vmap_call_p as custom_vmap_call_p,
-        sequential_vmap as sequential_vmap,
-    )
-    from xbatch.vmap import vmap as vmap
 
 source.hide(__file__)  # errors and equations show the user's lines, not ours

@@ -24,6 +24,8 @@ from xprim import (
 )
 from xprim.batch_dimension import BatchDimension
 
+__all__ = ()
+
 
 class BatchAxis(BatchDimension):
     """An axis that `vmap` maps over."""

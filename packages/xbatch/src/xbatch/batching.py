@@ -34,6 +34,8 @@ from xprim.source import capture
 if TYPE_CHECKING:
     from xbatch.axis import BatchAxis
 
+__all__ = ()
+
 _MAX_MEMO = 4096
 
 _element_avals: dict[tuple[ShapedArray, int], ShapedArray] = {}

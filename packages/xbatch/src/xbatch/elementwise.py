@@ -14,6 +14,8 @@ from typing import Any
 from xprim import ELEMENTWISE, Primitive, get_primitive, not_mapped, state
 from xprim.contracts import BatchAxis
 
+__all__ = ()
+
 _rules: dict[Primitive, Callable[..., Any]] = {}
 
 

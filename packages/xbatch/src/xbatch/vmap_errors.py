@@ -16,6 +16,8 @@ from xprim import Array
 from xprim.descriptions import argument_names
 from xprim.errors import message
 
+__all__ = ()
+
 RESULT = "vmap: a result of the function"
 
 _MAX_LISTED = 20

@@ -22,9 +22,7 @@ __version__ = "0.1.0"
 
 with namespace(globals(), at_once=True):
     from xjit import stages as stages
-    from xjit.clearing import clear_caches as clear_caches
-    from xjit.compile import statistics as statistics
-    from xjit.devices import (
+    from xjit._devices import (
         Device as Device,
         default_backend as default_backend,
         default_device as default_device,
@@ -37,10 +35,12 @@ with namespace(globals(), at_once=True):
         process_indices as process_indices,
         set_num_cpu_devices as set_num_cpu_devices,
     )
+    from xjit._jit import jit as jit
+    from xjit.clearing import clear_caches as clear_caches
+    from xjit.compile import statistics as statistics
     from xjit.eager_backend import compile_and_run as compile_and_run
     from xjit.function_caches import check_captured_values as check_captured_values
     from xjit.jaxlib_gateway import XlaError as XlaError
-    from xjit.jit import jit as jit
     from xjit.jit_primitive import jit_p as jit_p
     from xjit.lowering import LoweredProgram as LoweredProgram, lower as lower
     from xjit.shardings import (

@@ -22,6 +22,8 @@ from xprim.descriptions import brief, described
 from xprim.host_memory import refuse_masked
 from xprim.static_keys import static_key
 
+__all__ = ()
+
 Names = Callable[[], Sequence[str]]
 
 

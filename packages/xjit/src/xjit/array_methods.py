@@ -22,6 +22,8 @@ from xjit.sharded_arrays import Shard, addressable_shards, global_shards, shardi
 from xjit.transfer import copy_to_host_async
 from xprim import ConcreteArray, attach_methods
 
+__all__ = ()
+
 
 def attach() -> None:
     """Give concrete arrays the methods of this module."""

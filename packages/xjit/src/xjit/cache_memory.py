@@ -16,6 +16,8 @@ from typing import Generic, TypeVar
 
 from xtree.locks import forkable_rlock
 
+__all__ = ()
+
 T = TypeVar("T")
 
 

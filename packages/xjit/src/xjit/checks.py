@@ -14,6 +14,8 @@ from xjit.program import program_of
 from xprim import EAGER, ClosedJaxpr, ConcreteArray, Literal, config, source, state
 from xprim.finite import fault_in
 
+__all__ = ()
+
 _nans, _infs = config.debug_nans, config.debug_infs
 
 

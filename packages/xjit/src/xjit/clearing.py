@@ -6,6 +6,8 @@ from xjit.compile import clear_executables
 from xjit.function_caches import clear_functions
 from xprim.kernels import forget_kernels
 
+__all__ = ()
+
 
 def clear_caches() -> None:
     """Forget all traced and compiled programs that nothing holds any more."""

@@ -26,6 +26,8 @@ from xjit.mappings import room
 from xjit.placement import Placement
 from xprim import cache_options, config, dtypes, shaped_array
 
+__all__ = ()
+
 logger = logging.getLogger("xjit")
 
 Options = Mapping[str, bool | int | float | str]

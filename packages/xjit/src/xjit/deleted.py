@@ -12,6 +12,8 @@ from typing import Any, NoReturn
 from xprim import ConcreteArray
 from xprim.array import is_shared
 
+__all__ = ()
+
 
 class DeletedBuffer:
     """Stands for the buffer of an array that was donated or deleted; says so when it is read."""

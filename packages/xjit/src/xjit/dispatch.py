@@ -56,6 +56,8 @@ from xprim.kernels import Refusal, forget_with_kernels, log_refusal
 from xprim.static_keys import static_key
 from xprim.tracebacks import shorten
 
+__all__ = ()
+
 Slow = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 Entries = dict[Any, tuple[Any, ...]]
 

@@ -25,6 +25,8 @@ from xprim.static_keys import static_key
 from xprim.tracebacks import shorten
 from xtree.compiling import written_function
 
+__all__ = ()
+
 _TEMPLATE = """
 def make(_entries, _inline_cache, _specializations, _slow, _deleted):
 {prepared}

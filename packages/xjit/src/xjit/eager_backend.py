@@ -40,6 +40,8 @@ from xprim import (
 from xprim.kernels import Kernel, KernelTable, forget_kernels
 from xprim.static_keys import params_key
 
+__all__ = ()
+
 # With fewer elements in the first operand and result, NumPy gets the work at once.
 _SMALL = 1 << 13
 _WORTH_COMPILING = 1 << 19  # nanoseconds that it saves

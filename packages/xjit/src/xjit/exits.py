@@ -20,6 +20,8 @@ from types import FrameType
 from xprim.source import is_hidden
 from xprim.thread_state import no_more_threads, threads_seen
 
+__all__ = ()
+
 # A thread may be inside a long program; after this it is left to its fate.
 _PATIENCE_SECONDS = 10.0
 _PAUSE_SECONDS = 0.001

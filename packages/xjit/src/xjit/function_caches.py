@@ -33,6 +33,8 @@ from xprim.function_keys import Identity, function_key, identities, is_by_identi
 from xprim.jaxpr import holds_arrays
 from xprim.source import capture, describe_full
 
+__all__ = ()
+
 check_captured_values = config.define(
     config.Option(
         "check_captured_values",

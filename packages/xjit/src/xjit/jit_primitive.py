@@ -17,6 +17,8 @@ from xprim import ClosedJaxpr, Primitive, ordered_effects
 from xprim.calls import call_in_place, call_rules
 from xprim.contracts import Builder
 
+__all__ = ()
+
 # A program of so few equations is written in place: a function of its own would be longer. So is
 # one with effects in order, since functions pass no order along.
 _SMALL = 3

@@ -16,6 +16,8 @@ from pathlib import Path
 
 from xprim.errors import OutOfMemoryError, message
 
+__all__ = ()
+
 logger = logging.getLogger("xjit")
 
 _MAPPINGS = Path("/proc/self/maps")

@@ -18,6 +18,8 @@ import xtree
 from xjit import jaxlib_gateway as gateway
 from xprim import ConcreteArray, ShapedArray, config, dtypes, from_numpy
 
+__all__ = ()
+
 # The kinds of arguments that the fast cases of calls know.
 ARRAY, STATIC, DICT, TREE, HOST_TREE = "array", "static", "dict", "tree", "host tree"
 NUMPY, NUMBER, ABSENT, UNKNOWN = "numpy", "number", "absent", "unknown"

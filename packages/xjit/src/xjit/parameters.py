@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 from xjit.arguments import Signature
 from xjit.operands import ABSENT, ARRAY, STATIC
 
+__all__ = ()
+
 Place = int | str
 """Where an argument of a call stands: its position, or its name."""
 

@@ -30,6 +30,8 @@ from xprim import (
 )
 from xprim.memory import MOST_BYTES, bytes_of, out_of_memory
 
+__all__ = ()
+
 Names = Sequence[str]
 
 _ELEMENT_TYPES = {

@@ -42,6 +42,8 @@ from xprim import (
 )
 from xprim.tracebacks import boundary
 
+__all__ = ()
+
 
 @boundary
 def device_put(

@@ -21,6 +21,8 @@ from typing import Any
 
 from xprim import config
 
+__all__ = ()
+
 logger = logging.getLogger("xjit")
 
 to_device = config.transfer_guard_host_to_device

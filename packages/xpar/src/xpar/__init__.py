@@ -30,6 +30,7 @@ with namespace(globals(), at_once=True):
         with_sharding_constraint as with_sharding_constraint,
     )
     from xjit.shardings import Sharding as Sharding, SingleDeviceSharding as SingleDeviceSharding
+    from xpar._pmap import pmap as pmap
     from xpar.collectives import (
         all_gather as all_gather,
         all_to_all as all_to_all,
@@ -59,7 +60,6 @@ with namespace(globals(), at_once=True):
         set_mesh as set_mesh,
         use_mesh as use_mesh,
     )
-    from xpar.pmap import pmap as pmap
     from xpar.pmap_primitive import pmap_p as pmap_p
     from xpar.reduction_collectives import (
         pmax_p as pmax_p,

@@ -27,6 +27,8 @@ from xpar.reduction_collectives import pmax_p, pmin_p, psum_p, reduce_scatter_p
 from xprim import Array, Primitive, as_array, axis_size as _size_of, dtypes
 from xprim.tracebacks import boundary
 
+__all__ = ()
+
 _PYTHON_NUMBERS = (bool, int, float, complex)
 
 

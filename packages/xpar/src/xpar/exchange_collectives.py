@@ -51,6 +51,8 @@ from xprim import (
 )
 from xprim.contracts import BatchAxis, Builder
 
+__all__ = ()
+
 
 def _numpy(x: Any, *, axis_name: Any, **_params: Any) -> Any:
     unbound(axis_name)

@@ -22,6 +22,8 @@ from xnp.primitives.operations import concatenated, filled, sliced
 from xprim import Primitive, axis_size, not_mapped
 from xprim.contracts import BatchAxis, Builder
 
+__all__ = ()
+
 Groups = tuple[tuple[int, ...], ...] | None
 
 

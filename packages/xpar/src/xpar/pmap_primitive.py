@@ -29,6 +29,8 @@ from xprim import (
 from xprim.calls import call_rules
 from xprim.contracts import Builder, TransposeHandle
 
+__all__ = ()
+
 
 def _shape(*avals: Any, jaxpr: ClosedJaxpr, axis_size: int, out_axes: Any, **_: Any) -> Any:
     return tuple([

@@ -34,6 +34,8 @@ from xprim import (
 )
 from xprim.contracts import BatchAxis, Builder
 
+__all__ = ()
+
 
 def _all_reduce(op: str) -> Callable[..., Any]:
     def stablehlo_rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, axes: Any,

@@ -26,6 +26,15 @@ with namespace(globals(), at_once=True):
         promotion as promotion,
         source as source,
     )
+    from xprim._make_jaxpr import (
+        closure_convert as closure_convert,
+        ensure_compile_time_eval as ensure_compile_time_eval,
+        eval_shape as eval_shape,
+        make_jaxpr as make_jaxpr,
+        stage as stage,
+        static_positions as static_positions,
+        typeof as typeof,
+    )
     from xprim.array import (
         Array as Array,
         ConcreteArray as ConcreteArray,
@@ -91,15 +100,6 @@ with namespace(globals(), at_once=True):
     )
     from xprim.jaxpr_text import format_jaxpr as format_jaxpr
     from xprim.leaks import check_no_leaks as check_no_leaks
-    from xprim.make_jaxpr import (
-        closure_convert as closure_convert,
-        ensure_compile_time_eval as ensure_compile_time_eval,
-        eval_shape as eval_shape,
-        make_jaxpr as make_jaxpr,
-        stage as stage,
-        static_positions as static_positions,
-        typeof as typeof,
-    )
     from xprim.primitive import (
         Primitive as Primitive,
         get_primitive as get_primitive,

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from xprim.array import Array
     from xprim.typing import ArrayLike, Axis, DTypeLike
 
+__all__ = ()
+
 
 class ArrayInterface:
     """The methods of arrays, declared."""

@@ -21,6 +21,8 @@ import numpy as np
 
 from xprim import dtypes
 
+__all__ = ()
+
 Shape = tuple[int, ...]
 
 

@@ -15,6 +15,8 @@ import functools
 from dataclasses import dataclass
 from types import CodeType
 
+__all__ = ()
+
 Chain = tuple[str, ...]
 
 _GLOBAL_LOADS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})

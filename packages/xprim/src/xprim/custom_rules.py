@@ -30,6 +30,8 @@ from xprim.primitive import Primitive
 from xprim.rules import Linear, Zero, not_mapped, undefined
 from xprim.staging import JaxprTrace, close_over, trace_to_jaxpr
 
+__all__ = ()
+
 FlatFunction = Callable[..., Sequence[Any]]
 
 

@@ -22,6 +22,8 @@ import numpy as np
 
 from xprim.avals import shaped_array
 
+__all__ = ()
+
 ORDER = shaped_array((), np.dtype(bool))
 """The abstract value of what ordered effects pass along in a compiled program."""
 

@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 
 import xtree
 
+__all__ = ()
+
 
 class Identity:
     """The identity of an object, as a key that does not keep it alive.

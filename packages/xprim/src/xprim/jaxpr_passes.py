@@ -12,6 +12,8 @@ from typing import Any
 from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var
 from xprim.static_keys import params_key
 
+__all__ = ()
+
 
 def dead_code_removed(jaxpr: Jaxpr, used: Sequence[bool] | None = None) -> tuple[Jaxpr, list[bool]]:
     """Drop the results that are not used and every equation that only they need.

@@ -18,6 +18,8 @@ from xprim import dtypes, jaxpr as _jaxpr
 from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, subjaxprs
 from xprim.source import describe
 
+__all__ = ()
+
 _WIDTH = 80
 
 

@@ -36,6 +36,8 @@ from xprim.library_code import (
 )
 from xprim.primitive import Primitive
 
+__all__ = ()
+
 _MAX_DEPTH = 40
 _MAX_VISITED = 5000
 

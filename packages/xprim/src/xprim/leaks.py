@@ -14,6 +14,8 @@ from typing import Any
 from xprim.errors import UnexpectedTracerError
 from xprim.trace import Trace, Tracer
 
+__all__ = ()
+
 _HINT = (
     "return the value from the transformed function instead of keeping it elsewhere\n"
     "(in a list, an attribute, a global)"

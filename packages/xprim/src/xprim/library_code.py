@@ -26,6 +26,8 @@ import numpy as np
 
 from xprim import source
 
+__all__ = ()
+
 _STANDARD = frozenset(
     "__future__ _abc _bisect _collections _collections_abc _functools _heapq _operator abc bisect "
     "builtins cmath collections contextlib copy dataclasses enum fractions functools heapq "

@@ -13,6 +13,8 @@ from typing import Any
 from xprim.array import ConcreteArray
 from xprim.jaxpr import ClosedJaxpr, Equation, Literal
 
+__all__ = ()
+
 
 def first_difference(one: ClosedJaxpr, other: ClosedJaxpr) -> tuple[str, str] | None:
     """Return what the first equation (or the results) that differs looks like in each, or None."""

@@ -16,6 +16,8 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+__all__ = ()
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 _makers: set[types.CodeType] = set()
 

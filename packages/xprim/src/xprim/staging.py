@@ -22,6 +22,8 @@ from xprim.source import capture, describe
 from xprim.thread_state import state
 from xprim.trace import Trace, Tracer, foreign_operand, raise_leaked
 
+__all__ = ()
+
 _HIDDEN_CALLERS = 3  # `capture`, `append`, and the `process` or `stage` rule that called it
 
 

@@ -14,11 +14,17 @@ from xtree.namespaces import namespace
 __version__ = "0.1.0"
 
 with namespace(globals(), at_once=True):
-    from xrandom.bits import bits as bits
-    from xrandom.categorical import (
+    from xrandom._bits import bits as bits
+    from xrandom._categorical import (
         categorical as categorical,
         gumbel as gumbel,
     )
+    from xrandom._normal import (
+        lognormal as lognormal,
+        normal as normal,
+        truncated_normal as truncated_normal,
+    )
+    from xrandom._uniform import uniform as uniform
     from xrandom.integers import (
         bernoulli as bernoulli,
         geometric as geometric,
@@ -36,16 +42,10 @@ with namespace(globals(), at_once=True):
         split as split,
         wrap_key_data as wrap_key_data,
     )
-    from xrandom.normal import (
-        lognormal as lognormal,
-        normal as normal,
-        truncated_normal as truncated_normal,
-    )
     from xrandom.shuffling import (
         choice as choice,
         permutation as permutation,
     )
-    from xrandom.uniform import uniform as uniform
 
 with namespace(globals()):  # families that few programs need
     from xrandom.continuous import (

@@ -10,6 +10,8 @@ from xnp import lax
 from xprim import as_array, config, dtypes
 from xprim.static_sizes import static_shape
 
+__all__ = ()
+
 Shape = tuple[int, ...]
 
 

@@ -24,6 +24,8 @@ from xprim import dtypes
 from xrandom.hashing import Words, hash_lanes, hash_range, hash_words
 from xrandom.threefry import threefry2x32_p
 
+__all__ = ()
+
 Shape = tuple[int, ...]
 
 UINT_BY_WIDTH: dict[int, np.dtype[Any]] = {

@@ -15,6 +15,7 @@ from xnp.placing import placed
 from xprim import Array, dtypes
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike
+from xrandom._uniform import uniform_between
 from xrandom.arguments import (
     Shape,
     checked_shape,
@@ -28,7 +29,8 @@ from xrandom.docstrings import CONTINUOUS
 from xrandom.integers import rademacher
 from xrandom.keys import raw_split, words_of
 from xrandom.standard_distributions import raw_normal, raw_uniform
-from xrandom.uniform import uniform_between
+
+__all__ = ()
 
 
 @boundary

@@ -32,6 +32,8 @@ from xrandom.docstrings import COUNTS
 from xrandom.keys import raw_split, words_of
 from xrandom.standard_distributions import raw_uniform
 
+__all__ = ()
+
 # Operators are attached to arrays when they are imported, which types do not know.
 lax: Any = xnp.lax
 

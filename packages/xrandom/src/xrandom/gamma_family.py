@@ -47,6 +47,8 @@ from xrandom.key_primitives import in_programs, random_split_p
 from xrandom.keys import raw_split, words_of
 from xrandom.standard_distributions import raw_normal, raw_uniform
 
+__all__ = ()
+
 # The constant of the quick acceptance test in section 4 of the paper.
 _SQUEEZE = 0.0331
 

@@ -20,6 +20,8 @@ from typing import Any, Final
 
 import numpy as np
 
+__all__ = ()
+
 Words = np.ndarray[Any, Any]  # of dtype uint32
 
 # Section 4.2 and table 2 of the paper: rotation distances of 2x32, and the key-schedule parity.

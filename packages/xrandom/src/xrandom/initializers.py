@@ -24,12 +24,12 @@ from xnp.placing import placed
 from xprim import Array, dtypes
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike
+from xrandom._normal import normal as random_normal, truncated_normal as random_truncated_normal
+from xrandom._uniform import uniform as random_uniform
 from xrandom.arguments import checked_shape, floating_dtype
 from xrandom.docstrings import INITIALIZERS
 from xrandom.keys import split
 from xrandom.multivariate import orthogonal as random_orthogonal
-from xrandom.normal import normal as random_normal, truncated_normal as random_truncated_normal
-from xrandom.uniform import uniform as random_uniform
 from xtree.namespaces import namespace
 
 __all__ = [

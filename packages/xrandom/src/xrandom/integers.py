@@ -12,6 +12,7 @@ from xnp.placing import placed
 from xprim import Array, as_array, dtypes, scalar_array
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike
+from xrandom._bits import raw_bits
 from xrandom.arguments import (
     Shape,
     checked_shape,
@@ -25,6 +26,8 @@ from xrandom.bits import raw_bits
 from xrandom.docstrings import INTEGERS
 from xrandom.keys import raw_split, words_of
 from xrandom.standard_distributions import raw_uniform
+
+__all__ = ()
 
 
 @boundary

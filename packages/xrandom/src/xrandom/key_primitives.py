@@ -37,6 +37,8 @@ from xrandom.bit_generator import (
     words_needed,
 )
 
+__all__ = ()
+
 _NOT_LINEAR = undefined("random draws are not linear in their key")
 
 

@@ -34,6 +34,8 @@ from xrandom.arguments import checked_shape
 from xrandom.docstrings import KEYS
 from xrandom.key_primitives import random_fold_in_p, random_split_p
 
+__all__ = ()
+
 THREEFRY: Final = "threefry2x32"
 
 

@@ -12,11 +12,13 @@ from xprim import Array, as_array, dtypes
 from xprim.promotion import result_type
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike
+from xrandom._normal import drawn_normal
 from xrandom.arguments import checked_shape, common_shape, filled, floating_dtype
 from xrandom.docstrings import MULTIVARIATE
 from xrandom.keys import words_of
-from xrandom.normal import drawn_normal
 from xrandom.standard_distributions import raw_normal
+
+__all__ = ()
 
 _METHODS = ("cholesky", "eigh", "svd")
 

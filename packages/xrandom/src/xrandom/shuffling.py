@@ -16,12 +16,14 @@ from xnp.placing import placed
 from xprim import Array, ConcreteArray, as_array, dtypes
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, ShapeLike
+from xrandom._bits import raw_bits
+from xrandom._categorical import checked_mode, raw_gumbel
 from xrandom.arguments import checked_shape
-from xrandom.bits import raw_bits
-from xrandom.categorical import checked_mode, raw_gumbel
 from xrandom.integers import randint
 from xrandom.keys import raw_split, words_of
 from xrandom.standard_distributions import raw_uniform
+
+__all__ = ()
 
 
 @boundary

@@ -39,6 +39,8 @@ from xrandom.key_primitives import (
     random_bits_p,
 )
 
+__all__ = ()
+
 _ROOT_TWO = math.sqrt(2)
 
 

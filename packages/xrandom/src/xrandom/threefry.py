@@ -18,6 +18,8 @@ from xprim import ELEMENTWISE, ZERO, Primitive, ShapedArray, dtypes, shaped_arra
 from xprim.contracts import Builder
 from xrandom.hashing import PARITY, ROTATIONS, hash_words
 
+__all__ = ()
+
 
 def _shape(*avals: ShapedArray) -> tuple[ShapedArray, ...]:
     shape: tuple[int, ...] = ()

@@ -24,6 +24,8 @@ from xprim import (
     install_backend as _install_backend,
 )
 
+__all__ = ()
+
 # Work of fewer elements than this never goes to the compiler.
 _SMALL = 1 << 13
 

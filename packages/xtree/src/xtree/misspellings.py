@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+__all__ = ()
+
 _NEAR = 0.75  # of difflib's ratio: about one letter in four may be wrong
 
 

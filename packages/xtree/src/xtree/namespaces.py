@@ -1,12 +1,12 @@
 """The public names of a module, written once: as the imports that bring them.
 
     with namespace(globals()):
-        from xad.checkpoint import checkpoint as checkpoint, remat as remat
+        from xad._checkpoint import checkpoint as checkpoint, remat as remat
 
 Type checkers, editors and readers see imports. At run time nothing inside the block is imported:
 each name is noted with its module and looked up when it is first used. `__all__`, `dir()` and the
 errors about misspelt names follow from the same lines, so nothing is listed twice. Python 3.15 has
-`lazy from xad.checkpoint import checkpoint` (PEP 810) for this.
+`lazy from xad._checkpoint import checkpoint` (PEP 810) for this.
 
 An import statement calls `builtins.__import__`. While a block is open a function stands in its
 place that notes what the module of the block asks for, and hands every other import on, of whatever

@@ -23,6 +23,8 @@ from xjit import transfer_guards as guards
 from .buffers import SUB_BYTE_DTYPES, Buffer, array_type, unsafe_pointer
 from .runtime import RuntimeFailure, _jax, xla_client
 
+__all__ = ()
+
 _COPY = xla_client.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 _IN_PLACE = xla_client.HostBufferSemantics.ZERO_COPY
 

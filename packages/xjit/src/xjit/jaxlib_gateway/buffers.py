@@ -26,11 +26,10 @@ from .dlpack import data_pointer, export_capsule, host_array, import_capsule
 from .forks import check, is_orphan, refuse
 from .runtime import RuntimeFailure, XlaError, _jax, fail, xla_client
 
-Buffer: TypeAlias = Any
-"""An opaque buffer; only the functions of this folder look inside."""
+__all__ = ()
 
-BufferType = _jax.ArrayImpl
-"""The class of all buffers."""
+Buffer: TypeAlias = Any  # opaque: only the functions of this folder look inside
+BufferType = _jax.ArrayImpl  # the class of all buffers
 
 _COPY = xla_client.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 _ALIAS = xla_client.HostBufferSemantics.ZERO_COPY

@@ -26,6 +26,8 @@ from . import forks
 from .gpu_plugin import find_gpu_plugin, make_gpu_client
 from .runtime import RuntimeFailure, fail, version, xla_client
 
+__all__ = ()
+
 _NAME_BY_ALIAS = {"cpu": "cpu", "gpu": "gpu", "cuda": "gpu"}
 
 MAX_CPU_DEVICES = 4096

@@ -18,6 +18,8 @@ import numpy as np
 
 from .runtime import RuntimeFailure, _jax, fail
 
+__all__ = ()
+
 _BITS_NAME_BY_CODE = {0: "int", 1: "uint", 2: "float", 5: "complex"}
 _DTYPE_BY_CODE_BITS = {
     (4, 16): np.dtype(ml_dtypes.bfloat16),

@@ -25,6 +25,8 @@ from .forks import startable
 from .runtime import RuntimeFailure, _jax, fail, xla_client
 from .tiles import Tiles, tiles_of, whole
 
+__all__ = ()
+
 # Before the bytes of a serialised executable: a mark, and the number of Python callbacks, without
 # which the runtime would look for them in an empty table and crash.
 _ENVELOPE = struct.Struct("<6sH")

@@ -24,6 +24,8 @@ import numpy as np
 from .clients import canonical_platform
 from .runtime import RuntimeFailure, fail, xla_client
 
+__all__ = ()
+
 CALLBACK_TARGET = {"cpu": "xla_ffi_python_cpu_callback", "gpu": "xla_ffi_python_gpu_callback"}
 
 _XLA_NAME_BY_PLATFORM = {"cpu": "cpu", "gpu": "CUDA"}

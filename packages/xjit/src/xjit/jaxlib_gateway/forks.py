@@ -15,6 +15,8 @@ from typing import Any, NoReturn
 
 from .runtime import XlaError
 
+__all__ = ()
+
 in_use = [False]
 """Whether this process has made a client."""
 

@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 
 from .runtime import RuntimeFailure, fail, xla_client
 
+__all__ = ()
+
 _CUDA_VERSIONS = ("13", "12")
 _HANDLER_MODULES = ("gpu_linalg", "gpu_prng", "gpu_solver", "gpu_sparse")
 # In the order in which they depend on one another.

@@ -17,6 +17,8 @@ from jaxlib.mlir.dialects import chlo, sdy, stablehlo
 
 from .runtime import fail
 
+__all__ = ()
+
 
 def parse_module(text: str) -> Any:
     """Return the MLIR module of `text`; raise `XlaError` where it is not StableHLO."""

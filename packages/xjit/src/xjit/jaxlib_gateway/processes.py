@@ -15,6 +15,8 @@ from typing import Any
 from .clients import configure_cpu_client
 from .runtime import RuntimeFailure, _jax, fail
 
+__all__ = ()
+
 _lock = threading.Lock()
 _joined: dict[str, Any] = {}
 

@@ -22,6 +22,8 @@ from .buffer_pools import PooledBuffer, pooled_buffers
 from .buffers import _ALIAS, _COPY, Buffer, ManyDevices, array_type, assemble, placement, put
 from .runtime import RuntimeFailure, _jax, fail, xla_client
 
+__all__ = ()
+
 
 class RowShards(ManyDevices):
     """Placement of an array that is cut along its first axis, one piece on each device."""

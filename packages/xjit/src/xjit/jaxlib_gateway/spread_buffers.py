@@ -30,6 +30,8 @@ from .forks import check
 from .runtime import RuntimeFailure, XlaError, _jax, fail
 from .tiles import Tiles, hlo_sharding
 
+__all__ = ()
+
 
 class Spread(Protocol):
     """What is asked of a sharding: its devices in order, and which of them has what."""

@@ -18,6 +18,8 @@ import numpy as np
 
 from .runtime import xla_client
 
+__all__ = ()
+
 Index = tuple[slice, ...]
 
 

@@ -28,6 +28,8 @@ from xprim.callables import name_of
 from xprim.descriptions import LazyNames, argument_names, described, place_of
 from xprim.kept_programs import KeptPrograms, Staged
 
+__all__ = ()
+
 _programs = KeptPrograms(limit=1024)
 
 

@@ -17,6 +17,8 @@ from typing import Any
 from xnp.primitives.broadcast_in_dim import broadcast_in_dim_p
 from xprim import Array, ConcreteArray, as_array, dtypes, scalar_array
 
+__all__ = ()
+
 _IS_OF_KIND = {
     bool: dtypes.is_bool,
     int: dtypes.is_integer,

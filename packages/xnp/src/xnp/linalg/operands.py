@@ -14,6 +14,8 @@ import numpy as np
 from xnp.primitives.operations import broadcasted, converted
 from xprim import as_array, dtypes, promotion
 
+__all__ = ()
+
 
 def promoted(name: str, *values: Any, inexact: bool = False) -> list[Any]:
     """Return operands as arrays of one dtype, by the rules of promotion.

@@ -3,13 +3,13 @@
 from xtree.namespaces import namespace
 
 with namespace(globals(), at_once=True):
+    from xnp.numpy._einsum import *  # noqa: F403
     from xnp.numpy.averages import *  # noqa: F403
     from xnp.numpy.bits import *  # noqa: F403
     from xnp.numpy.calculus import *  # noqa: F403
     from xnp.numpy.contraction import *  # noqa: F403
     from xnp.numpy.creation import *  # noqa: F403
     from xnp.numpy.divisors import *  # noqa: F403
-    from xnp.numpy.einsum import *  # noqa: F403
     from xnp.numpy.elementary import *  # noqa: F403
     from xnp.numpy.files import *  # noqa: F403
     from xnp.numpy.functional import *  # noqa: F403

@@ -42,6 +42,8 @@ from xprim.array import check_numbers
 from xprim.descriptions import kind_name, with_article
 from xprim.tracebacks import shorten
 
+__all__ = ()
+
 _OPERANDS = (Array, np.ndarray, np.generic, int, float, complex)
 _SEQUENCES = frozenset([list, tuple])
 _FOREIGN = frozenset([str, bytes, dict, set, frozenset, NoneType])  # they know nothing of arrays

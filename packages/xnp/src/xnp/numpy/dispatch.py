@@ -45,6 +45,8 @@ from xprim.kernels import Kernel, KernelTable, Refusal, numpy_operand
 from xprim.numpy_kernels import numpy_function
 from xprim.tracebacks import shorten
 
+__all__ = ()
+
 _LARGE = 4096  # elements: `numpy_operand` leaves more of them to a device
 
 F = TypeVar("F", bound=Callable[..., Any])

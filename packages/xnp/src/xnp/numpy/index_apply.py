@@ -18,6 +18,8 @@ from xnp.numpy.indexing import read
 from xnp.numpy.promoting import array_of, reshaped
 from xprim import Array, ConcreteArray, dtypes
 
+__all__ = ()
+
 MODE_OF_READING = {"drop": "fill"}  # what an update leaves out is read as NaN or zero
 
 

@@ -11,6 +11,8 @@ from typing import Any
 from xnp.numpy.dispatch import host_aval
 from xprim import EAGER, Array, ConcreteArray, from_stored, state
 
+__all__ = ()
+
 _PARTS = frozenset([int, slice])
 _SMALL = 4096  # elements; larger arrays may still be in the making
 

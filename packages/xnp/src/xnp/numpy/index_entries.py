@@ -26,6 +26,8 @@ from xprim.descriptions import described
 from xprim.errors import ConcretizationTypeError, NonConcreteBooleanIndexError
 from xprim.static_sizes import static_int
 
+__all__ = ()
+
 
 class Position(NamedTuple):
     """One element of a dimension, counted from the front."""

@@ -47,6 +47,8 @@ from xprim.eager import EAGER
 from xprim.kernels import numpy_operand
 from xprim.tracebacks import boundary
 
+__all__ = ()
+
 # How an update is made: indices are sorted, unique; the mode; whether negative positions wrap.
 Options = tuple[bool, bool, Any, bool]
 

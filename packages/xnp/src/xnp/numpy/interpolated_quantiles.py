@@ -15,6 +15,8 @@ from xnp.numpy.promoting import array_of, bind, cast, filled, scalar_like, selec
 from xnp.numpy.reductions import any as any_, sum as summed
 from xprim import Array, dtypes
 
+__all__ = ()
+
 
 def interpolated(lines: Any, q: Any, count: int, method: str, skip_nan: bool) -> Array:
     """Return one quantile of sorted lines, which NaN stands at the ends of.

@@ -18,6 +18,8 @@ import numpy as np
 from xprim import ConcreteArray, dtypes
 from xtree.notebooks import escaped, preformatted
 
+__all__ = ()
+
 _ENDS = 4  # rows and columns at either end of a table
 _PIXELS = 64  # the most of a picture, along each side
 

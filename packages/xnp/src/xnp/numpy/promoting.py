@@ -31,6 +31,8 @@ from xprim.eager import EAGER
 from xprim.errors import ShapeError
 from xprim.static_sizes import static_int
 
+__all__ = ()
+
 _SCALARS = frozenset([bool, int, float, complex])
 _primitives: dict[str, Any] = {}
 _MAX_SHAPES = 4096

@@ -18,6 +18,8 @@ from xnp.numpy.shaping import moveaxis
 from xnp.numpy.sorting import argsort
 from xprim import Array, dtypes
 
+__all__ = ()
+
 
 def inverted_cdf(
     operation: str, a: Any, q: Any, axis: Any, weights: Any, keepdims: bool, skip_nan: bool

@@ -16,6 +16,8 @@ import importlib
 
 from xprim.primitive import add_finder
 
+__all__ = ()
+
 # The primitives that are imported late, by the module that defines them.
 _LATE = {
     "branch_operands": ("branch_operands",),

@@ -13,6 +13,8 @@ import enum
 from dataclasses import dataclass
 from typing import TypeAlias
 
+__all__ = ()
+
 
 class AccuracyMode(enum.Enum):
     """Which algorithm XLA takes: the usual one, or the most accurate one that it has."""

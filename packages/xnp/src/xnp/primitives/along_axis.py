@@ -14,6 +14,8 @@ from xnp.primitives.dimensions import without
 from xnp.primitives.index_modes import PROMISE_IN_BOUNDS, GatherDimensionNumbers
 from xnp.primitives.operations import bind, filled, reshaped
 
+__all__ = ()
+
 
 def take_along(x: Any, indices: Any, axis: int) -> Any:
     """Return `x` read along an axis at indices that are in bounds, one for each element."""

@@ -18,6 +18,8 @@ from xnp.primitives.table import BOOL, REAL
 from xprim import Primitive, ShapedArray, dtypes, shaped_array
 from xprim.contracts import BatchAxis, Builder
 
+__all__ = ()
+
 
 def arg_shape(name: str) -> Callable[..., tuple[ShapedArray, ...]]:
     """Return the shape rule of argmin or argmax."""

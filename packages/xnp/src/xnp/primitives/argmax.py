@@ -12,6 +12,8 @@ from xnp.primitives.arg_extremal import arg_batch, arg_numpy, arg_shape, arg_sta
 from xnp.primitives.reductions import least
 from xprim import ZERO, Primitive, undefined
 
+__all__ = ()
+
 argmax_p: Primitive = Primitive(
     "argmax",
     shape=arg_shape("argmax"),

@@ -34,6 +34,8 @@ from xnp.primitives.table import (
 from xprim import Linear, Primitive, Zero, dtypes, shaped_array
 from xprim.contracts import Builder
 
+__all__ = ()
+
 # --- linear operations --------------------------------------------------------------------------
 
 

@@ -14,6 +14,8 @@ import numpy as np
 from xprim import ZERO, Primitive, ShapedArray, dtypes, shaped_array, undefined
 from xprim.contracts import BatchAxis, Builder
 
+__all__ = ()
+
 
 def _shape(x: ShapedArray, *, new_dtype: Any) -> tuple[ShapedArray, ...]:
     if not dtypes.is_supported(new_dtype):

@@ -17,6 +17,8 @@ from xnp.primitives.table import BITS, INTEGER, binary, retyped_stablehlo, unary
 from xprim import ZERO, dtypes
 from xprim.contracts import Builder
 
+__all__ = ()
+
 and_p = binary(
     "and", BITS, numpy=same_dtype(np.bitwise_and), stablehlo="stablehlo.and", jvp=ZERO,
     ufunc=np.bitwise_and, cost=costs.arithmetic,

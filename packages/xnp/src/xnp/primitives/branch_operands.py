@@ -23,6 +23,8 @@ from xprim import Equation, Linear, Primitive, Zero, dtypes, not_mapped, scalar_
 from xprim.calls import taken
 from xprim.contracts import BatchAxis
 
+__all__ = ()
+
 
 def _masks(index: Any, branch: int) -> list[Any]:
     """Return who takes the branch: by the number of batch dimensions, in those that follow any."""

@@ -26,6 +26,8 @@ from xprim import (
 )
 from xprim.contracts import BatchAxis, Builder
 
+__all__ = ()
+
 
 def _shape(
     aval: ShapedArray, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]

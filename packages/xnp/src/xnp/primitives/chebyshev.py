@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+__all__ = ()
+
 
 def chebyshev(t: Any, coefficients: Sequence[float]) -> Any:
     """Return sum_k c_k T_k(t) by Clenshaw's recurrence."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from xprim import ShapedArray, dtypes, shaped_array
 from xprim.contracts import Builder
 
+__all__ = ()
+
 
 def compared(b: Builder, direction: str, x: str, y: str, aval: ShapedArray) -> str:
     """Write a comparison of two arrays of one type."""

@@ -18,6 +18,8 @@ from xnp.primitives.triangular_solve import solved
 from xprim import Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
 
+__all__ = ()
+
 
 def _shape(aval: ShapedArray) -> tuple[ShapedArray, ...]:
     checked("cholesky", aval, square=True)

@@ -25,6 +25,8 @@ from xprim import (
 )
 from xprim.contracts import BatchAxis, Builder
 
+__all__ = ()
+
 
 def _shape(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> tuple[ShapedArray, ...]:
     dtype = common_dtype("clamp", (low, x, high))

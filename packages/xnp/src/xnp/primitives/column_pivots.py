@@ -18,6 +18,8 @@ from xnp.primitives.matrices import as_columns, as_rows, checked, conj, matmul, 
 from xnp.primitives.operations import selected
 from xprim import Array, dtypes
 
+__all__ = ()
+
 
 def column_order(x: Any) -> Array:
     """Return the order of columns, int32, of shape (..., n), for matrices (..., m, n)."""

@@ -24,6 +24,8 @@ from xnp.primitives.table import (
 from xprim import ZERO, Primitive, dtypes, primitive_maker, shaped_array
 from xprim.contracts import Builder
 
+__all__ = ()
+
 
 def _compare_stablehlo(direction: str, *, total_order: bool = False) -> Callable[..., list[str]]:
     def rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:

@@ -24,6 +24,8 @@ from xnp.primitives.table import (
 from xprim import Linear, ShapedArray, Zero, dtypes, scalar_array, shaped_array
 from xprim.contracts import Builder
 
+__all__ = ()
+
 _F32_F64: Kinds = frozenset([dtypes.float32, dtypes.float64])
 
 

@@ -14,6 +14,8 @@ from xnp.primitives.complex_parts import part_dtype
 from xprim import ShapedArray, dtypes, shaped_array
 from xprim.contracts import Builder
 
+__all__ = ()
+
 
 def parts_of(b: Builder, z: str, aval: ShapedArray) -> tuple[list[str], ShapedArray]:
     """Write the real and imaginary parts of complex numbers; return them and their type."""

@@ -15,6 +15,8 @@ from xnp.primitives.upcast_lowering import TWO_BITS, upcast
 from xprim import LINEAR, STRUCTURAL, Linear, Primitive, ShapedArray, Zero, not_mapped, shaped_array
 from xprim.contracts import BatchAxis, Builder
 
+__all__ = ()
+
 
 def _shape(*avals: ShapedArray, dimension: int) -> tuple[ShapedArray, ...]:
     if not avals:

@@ -47,6 +47,8 @@ from xprim import (
 from xprim.calls import front_dims, fronts, nonzero, taken, with_zeros
 from xprim.contracts import BatchAxis, Builder, JVPHandle, LinearizeHandle, TransposeHandle
 
+__all__ = ()
+
 Branches = tuple[ClosedJaxpr, ...]
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+__all__ = ()
+
 
 class ConvDimensionNumbers(NamedTuple):
     """The dimensions of the operands and the result of a convolution.

@@ -18,6 +18,8 @@ from xnp.primitives.table import COMPLEX, FLOATING, INEXACT, INTEGER
 from xprim import ELEMENTWISE, Primitive, ShapedArray, Zero, dtypes, shaped_array, state
 from xprim.contracts import Builder
 
+__all__ = ()
+
 _THROUGH: dict[Any, np.dtype[Any]] = BYTES | dict.fromkeys(dtypes.SMALL_FLOATS, dtypes.float32)
 
 

@@ -21,6 +21,8 @@ import numpy as np
 
 from xprim import ShapedArray, dtypes
 
+__all__ = ()
+
 CostRule = Callable[..., float]
 Avals = Sequence[ShapedArray]
 

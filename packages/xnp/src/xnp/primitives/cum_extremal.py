@@ -13,6 +13,8 @@ from xnp.primitives.along_axis import linear_recurrence, shifted
 from xnp.primitives.operations import bind, div, filled, mul, selected
 from xprim import Primitive, Zero, dtypes
 
+__all__ = ()
+
 
 def extremal_jvp(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     """Return the jvp rule of cummax or cummin."""

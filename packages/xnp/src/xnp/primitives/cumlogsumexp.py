@@ -39,6 +39,8 @@ from xprim import (
 )
 from xprim.contracts import Builder
 
+__all__ = ()
+
 # Elements that one loop goes through: few, since errors add up along it, but enough that the loops
 # over the sums of blocks are short. Measured for 512 and 1,000,000 elements.
 _BLOCK = 32

@@ -16,6 +16,8 @@ from xnp.primitives.reductions import least
 from xnp.primitives.table import BOOL, REAL
 from xprim import Primitive, undefined
 
+__all__ = ()
+
 cummax_p: Primitive = Primitive(
     "cummax",
     shape=cumulative_shape("cummax", REAL | BOOL),

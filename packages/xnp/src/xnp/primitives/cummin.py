@@ -16,6 +16,8 @@ from xnp.primitives.reductions import greatest
 from xnp.primitives.table import BOOL, REAL
 from xprim import Primitive, undefined
 
+__all__ = ()
+
 cummin_p: Primitive = Primitive(
     "cummin",
     shape=cumulative_shape("cummin", REAL | BOOL),

@@ -22,6 +22,8 @@ from xnp.primitives.operations import bind
 from xnp.primitives.table import NUMBER
 from xprim import Primitive, Zero, undefined
 
+__all__ = ()
+
 
 def _jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
     (x,), (x_dot,) = primals, tangents

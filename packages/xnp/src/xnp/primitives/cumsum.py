@@ -16,6 +16,8 @@ from xnp.primitives.cumulative import (
 from xnp.primitives.table import NUMBER
 from xprim import LINEAR, Primitive
 
+__all__ = ()
+
 
 def _transpose(cts: Any, x: Any, *, axis: int, reverse: bool) -> Any:
     return cumsum_p.bind(cts[0], axis=axis, reverse=not reverse)

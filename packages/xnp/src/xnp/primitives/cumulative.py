@@ -18,6 +18,8 @@ from xnp.primitives.window_text import window_attributes
 from xprim import Primitive, ShapedArray, shaped_array
 from xprim.contracts import Builder
 
+__all__ = ()
+
 
 def cumulative_shape(name: str, kinds: Kinds) -> Callable[..., tuple[ShapedArray, ...]]:
     """Return the shape rule of a cumulative operation."""

@@ -55,6 +55,8 @@ from xnp.primitives.svd import svd_p
 from xprim import Primitive, ShapedArray, Zero, shaped_array, undefined
 from xprim.contracts import Builder
 
+__all__ = ()
+
 
 def pivots_of(x: Any) -> tuple[Any, Any]:
     """Return the sign of the row exchanges and the diagonal of U of the LU factorisation."""

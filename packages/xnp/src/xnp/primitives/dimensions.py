@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+__all__ = ()
+
 
 def inserted(values: Sequence[Any], position: int, value: Any) -> tuple[Any, ...]:
     """Return a tuple with one more value at a position."""

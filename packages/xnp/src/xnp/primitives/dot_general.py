@@ -37,6 +37,8 @@ from xprim import (
 )
 from xprim.contracts import BatchAxis, Builder
 
+__all__ = ()
+
 Dims = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]]
 
 
@@ -133,9 +135,7 @@ def _kind(dtype: np.dtype[Any]) -> str:
 
 
 def _wider(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
-    if dtypes.is_integer(a):
-        return a if dtypes.itemsize_bits(a) >= dtypes.itemsize_bits(b) else b
-    if dtypes.finfo(a).nmant == dtypes.finfo(b).nmant:
+    if dtypes.is_integer(a) or dtypes.finfo(a).nmant == dtypes.finfo(b).nmant:
         return a if dtypes.itemsize_bits(a) >= dtypes.itemsize_bits(b) else b
     return a if dtypes.finfo(a).nmant > dtypes.finfo(b).nmant else b
 
@@ -214,8 +214,7 @@ def _make_multiply(dims: Dims, lhs_shape: Any, rhs_shape: Any) -> Callable[[Any,
         return _matrix_product(dot, flip_lhs=lc == (0,), flip_rhs=rc == (1,))
     lhs_matrix = _as_matrix(lhs_shape, lb, lf, lc, rows_last=False)
     rhs_matrix = _as_matrix(rhs_shape, rb, rf, rc, rows_last=True)
-    shape = (*[lhs_shape[i] for i in lb], *[lhs_shape[i] for i in lf],
-             *[rhs_shape[i] for i in rf])  # fmt: skip
+    shape = (*[lhs_shape[i] for i in (*lb, *lf)], *[rhs_shape[i] for i in rf])
 
     def multiply(lhs: Any, rhs: Any) -> Any:
         return product(lhs_matrix(lhs), rhs_matrix(rhs)).reshape(shape)

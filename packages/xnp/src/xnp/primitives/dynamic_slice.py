@@ -24,6 +24,8 @@ from xprim import (
 )
 from xprim.contracts import BatchAxis, Builder
 
+__all__ = ()
+
 
 def check_starts(name: str, aval: ShapedArray, starts: Any, window: Any) -> None:
     """Raise unless there is an integer scalar for each dimension and the window fits."""

@@ -27,6 +27,8 @@ from xprim import (
 )
 from xprim.contracts import BatchAxis, Builder
 
+__all__ = ()
+
 
 def _shape(aval: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> tuple[ShapedArray, ...]:
     dtype = common_dtype("dynamic_update_slice", (aval, update))

@@ -40,6 +40,8 @@ from xprim.kernels import REFUSED, Kernel, Refusal, log_refusal
 from xprim.numpy_kernels import numpy_function
 from xprim.static_keys import params_key
 
+__all__ = ()
+
 # Work is counted in equations of NumPy on small arrays. To compile a loop costs as much as 8192 to
 # 16384 of them; it is compiled much before it has cost that, since loops are run more than once.
 _WORTH_COMPILING = 512

@@ -46,6 +46,8 @@ from xprim import Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
 from xprim.errors import MissingRuleError
 
+__all__ = ()
+
 
 def _shape(aval: ShapedArray, *, compute_left_eigenvectors: bool,
            compute_right_eigenvectors: bool,

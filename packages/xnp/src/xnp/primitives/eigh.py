@@ -30,6 +30,8 @@ from xnp.primitives.operations import add, converted, div, filled, mul, sub
 from xprim import Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
 
+__all__ = ()
+
 
 def _shape(aval: ShapedArray, *, lower: bool) -> tuple[ShapedArray, ...]:
     batch, n, _ = checked("eigh", aval, square=True)

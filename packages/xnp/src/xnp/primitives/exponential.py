@@ -19,6 +19,8 @@ from xnp.primitives.operations import add, bind, div, mul, scalar_like, scaled, 
 from xnp.primitives.table import INEXACT, unary
 from xprim.contracts import Builder
 
+__all__ = ()
+
 exp_p = unary(
     "exp", INEXACT, numpy=np.exp, stablehlo="stablehlo.exponential", tunable=True,
     jvp=lambda x_dot, y, x: mul_p.bind(x_dot, y)[0],

@@ -9,6 +9,8 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+__all__ = ()
+
 
 class EigImplementation(enum.Enum):
     """The library that computes `eig`."""

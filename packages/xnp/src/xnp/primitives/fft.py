@@ -20,6 +20,8 @@ from xnp.primitives.operations import bind, broadcasted, concatenated, converted
 from xprim import LINEAR, Primitive, ShapedArray, dtypes, shaped_array
 from xprim.contracts import BatchAxis, Builder
 
+__all__ = ()
+
 
 class FftType(enum.IntEnum):
     """The kinds of Fourier transforms."""

@@ -24,6 +24,8 @@ from xnp.primitives.text_values import Text
 from xprim import ShapedArray, dtypes, shaped_array
 from xprim.contracts import Builder
 
+__all__ = ()
+
 Formula = Callable[..., Any]
 Condition = Callable[..., Any] | None
 Step = Callable[..., tuple[Any, ...]]

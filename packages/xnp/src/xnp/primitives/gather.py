@@ -40,6 +40,8 @@ from xprim import (
 )
 from xprim.contracts import BatchAxis, Builder
 
+__all__ = ()
+
 _PARALLEL = "operand_batching_dims and start_indices_batching_dims"
 
 

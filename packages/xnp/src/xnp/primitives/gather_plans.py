@@ -22,6 +22,8 @@ import numpy as np
 
 from xnp.primitives.index_modes import GatherDimensionNumbers, upper_bounds
 
+__all__ = ()
+
 Shape = tuple[int, ...]
 Ndarray = np.ndarray[Any, Any]
 

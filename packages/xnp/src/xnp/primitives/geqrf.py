@@ -16,6 +16,8 @@ from xnp.primitives.matrices import checked, matrix_batch
 from xprim import Primitive, ShapedArray, shaped_array, undefined
 from xprim.contracts import Builder
 
+__all__ = ()
+
 
 def _shape(aval: ShapedArray) -> tuple[ShapedArray, ...]:
     batch, m, n = checked("geqrf", aval)

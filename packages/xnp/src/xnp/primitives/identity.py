@@ -15,6 +15,8 @@ from xnp.primitives.table import ANY, unary
 from xprim import STRUCTURAL, ZERO, Linear, Primitive, Zero, dtypes, state
 from xprim.contracts import Builder
 
+__all__ = ()
+
 
 def _same_names(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     return list(operands)

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+__all__ = ()
+
 
 class GatherDimensionNumbers(NamedTuple):
     """Which dimension is what in a gather.

@@ -22,6 +22,8 @@ from xprim import (
 )
 from xprim.calls import taken
 
+__all__ = ()
+
 T = TypeVar("T")
 
 

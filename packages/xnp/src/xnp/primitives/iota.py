@@ -13,6 +13,8 @@ from xnp.primitives.table import NUMBER
 from xprim import ZERO, Primitive, ShapedArray, shaped_array, undefined
 from xprim.contracts import Builder
 
+__all__ = ()
+
 
 def _shape(*, dtype: Any, shape: Any, dimension: int) -> tuple[ShapedArray, ...]:
     if dtype not in NUMBER:

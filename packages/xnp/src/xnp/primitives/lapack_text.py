@@ -20,6 +20,8 @@ from xprim import ShapedArray, dtypes, shaped_array
 from xprim.contracts import Builder
 from xprim.errors import MissingRuleError
 
+__all__ = ()
+
 
 def lapack_call(
     b: Any, primitive: str, routine: str, dtype: np.dtype[Any], operands: Sequence[str],

@@ -27,6 +27,8 @@ from xprim import ClosedJaxpr, Linear, Primitive, Zero, eval_closed
 from xprim.calls import fronts, nonzero, taken, with_zeros
 from xprim.contracts import BatchAxis, Builder, JVPHandle, TransposeHandle
 
+__all__ = ()
+
 PROGRAMS = ("matvec", "vecmat", "solve", "transpose_solve")
 _SOLVE = PROGRAMS.index("solve")
 _EXCHANGED = (1, 0, 3, 2)

@@ -31,6 +31,8 @@ from xnp.primitives.triangular_solve import solve_lower, solved
 from xprim import Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
 
+__all__ = ()
+
 _PANEL = 32
 
 

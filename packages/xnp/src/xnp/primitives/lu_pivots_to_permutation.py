@@ -16,6 +16,8 @@ from xnp.primitives.lapack_text import counted
 from xprim import ZERO, Primitive, ShapedArray, dtypes, shaped_array, undefined
 from xprim.contracts import BatchAxis, Builder
 
+__all__ = ()
+
 
 def _shape(aval: ShapedArray, *, permutation_size: int) -> tuple[ShapedArray, ...]:
     if aval.dtype != dtypes.int32 or aval.ndim < 1:

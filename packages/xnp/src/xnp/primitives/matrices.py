@@ -18,6 +18,8 @@ from xnp.primitives.precision import Precision
 from xprim import Primitive, ShapedArray, dtypes, scalar_array
 from xprim.contracts import BatchAxis
 
+__all__ = ()
+
 LETTER = {dtypes.float32: "s", dtypes.float64: "d", dtypes.complex64: "c", dtypes.complex128: "z"}
 _FULL = (Precision.HIGHEST, Precision.HIGHEST)
 _REAL: dict[Any, Any] = {dtypes.complex64: dtypes.float32, dtypes.complex128: dtypes.float64}

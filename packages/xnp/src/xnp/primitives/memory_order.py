@@ -28,6 +28,8 @@ import numpy as np
 
 from xprim import ShapedArray, config
 
+__all__ = ()
+
 _LARGE = 1 << 18  # elements: smaller operands that lie across stay in the cache
 _STRIP = 512  # columns: as many cache lines of the operand that lies across fit into 32 KiB
 _LARGE_TO_REPEAT = 1 << 14  # elements

@@ -15,6 +15,8 @@ import numpy as np
 
 from xprim import dtypes
 
+__all__ = ()
+
 # The dtype in which floats of few bits are computed where a formula has more than one step.
 WIDER: dict[Any, np.dtype[Any]] = dict.fromkeys(
     (*dtypes.SMALL_FLOATS, dtypes.bfloat16, dtypes.float16), dtypes.float32

@@ -28,6 +28,8 @@ from xprim import (
 )
 from xprim.contracts import BatchAxis, Builder
 
+__all__ = ()
+
 
 def _shape(aval: ShapedArray, value: ShapedArray, *, padding_config: Any) -> Any:
     dtype = common_dtype("pad", (aval, value))

@@ -30,6 +30,8 @@ from xnp.primitives.svd import svd_p
 from xprim import Primitive, ShapedArray, Zero, scalar_array, shaped_array, undefined
 from xprim.contracts import Builder
 
+__all__ = ()
+
 
 def _shape(aval: ShapedArray, *, rtol: float) -> tuple[ShapedArray, ...]:
     batch, m, n = checked("pinv", aval)

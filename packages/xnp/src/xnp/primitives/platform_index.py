@@ -14,6 +14,8 @@ import numpy as np
 from xprim import EAGER, ZERO, Primitive, dtypes, not_mapped, shaped_array, undefined
 from xprim.contracts import BatchAxis, Builder
 
+__all__ = ()
+
 _ALIASES = {"cuda": ("cuda", "gpu"), "rocm": ("rocm", "gpu")}
 
 

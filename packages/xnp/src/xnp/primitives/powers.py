@@ -56,6 +56,8 @@ from xprim import (
 )
 from xprim.contracts import Builder
 
+__all__ = ()
+
 # --- pow ----------------------------------------------------------------------------------------
 
 

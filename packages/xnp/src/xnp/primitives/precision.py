@@ -17,6 +17,8 @@ import numpy as np
 
 from xprim import config, dtypes
 
+__all__ = ()
+
 
 class Precision(enum.Enum):
     """A level of exactness for matrix products; a CPU always computes in full.

@@ -20,6 +20,8 @@ from xprim import Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
 from xprim.errors import MissingRuleError
 
+__all__ = ()
+
 
 def _shape(aval: ShapedArray, *, full_matrices: bool) -> tuple[ShapedArray, ...]:
     batch, m, n = checked("qr", aval)

@@ -35,6 +35,8 @@ from xprim import (
 from xprim.contracts import BatchAxis, Builder, JVPHandle
 from xprim.errors import MissingRuleError
 
+__all__ = ()
+
 
 def _shape(*avals: ShapedArray, jaxpr: ClosedJaxpr, dimensions: tuple[int, ...]) -> (
     tuple[ShapedArray, ...]

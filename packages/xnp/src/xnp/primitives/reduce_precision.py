@@ -16,6 +16,8 @@ from xnp.primitives.table import FLOATING, elementwise_shape, unary
 from xprim import ShapedArray, dtypes
 from xprim.contracts import Builder
 
+__all__ = ()
+
 _float_shape = elementwise_shape("reduce_precision", FLOATING)
 
 

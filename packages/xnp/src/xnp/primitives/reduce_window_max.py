@@ -7,6 +7,8 @@ import numpy as np
 from xnp.primitives.reductions import least
 from xnp.primitives.window_extremal import window_extremal
 
+__all__ = ()
+
 reduce_window_max_p = window_extremal(
     "reduce_window_max", np.maximum, "stablehlo.maximum", least, "ge"
 )

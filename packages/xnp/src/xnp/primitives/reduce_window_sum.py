@@ -20,6 +20,8 @@ from xnp.primitives.window_views import all_windows, windows_batch, windows_shap
 from xprim import LINEAR, Primitive, shaped_array
 from xprim.contracts import Builder
 
+__all__ = ()
+
 
 def _numpy(x: Any, **params: Any) -> Any:
     windows = all_windows(x, 0, params)

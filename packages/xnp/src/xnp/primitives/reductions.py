@@ -46,6 +46,8 @@ from xprim import (
 )
 from xprim.contracts import BatchAxis, Builder
 
+__all__ = ()
+
 Init = Callable[[np.dtype[Any]], Any]
 
 

@@ -13,6 +13,8 @@ from xnp.primitives import costs
 from xprim import LINEAR, STRUCTURAL, NumpyCall, Operand, Primitive, ShapedArray, shaped_array
 from xprim.contracts import BatchAxis, Builder
 
+__all__ = ()
+
 
 def _shape(aval: ShapedArray, *, new_sizes: Any, dimensions: Any) -> tuple[ShapedArray, ...]:
     out = shaped_array(new_sizes, aval.dtype, aval.weak_type)

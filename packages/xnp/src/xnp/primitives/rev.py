@@ -12,6 +12,8 @@ from xnp.primitives.dimensions import bumped
 from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray
 from xprim.contracts import BatchAxis, Builder
 
+__all__ = ()
+
 
 def _shape(aval: ShapedArray, *, dimensions: Any) -> tuple[ShapedArray, ...]:
     if len(set(dimensions)) != len(dimensions) or any(not 0 <= d < aval.ndim for d in dimensions):

@@ -16,6 +16,8 @@ from xnp.primitives.table import FLOATING, binary, retyped_stablehlo, unary
 from xprim import ZERO, dtypes
 from xprim.contracts import Builder
 
+__all__ = ()
+
 
 class RoundingMethod(enum.IntEnum):
     """Where numbers half way between two integers go."""

@@ -44,6 +44,8 @@ from xprim import (
 from xprim.calls import taken
 from xprim.contracts import BatchAxis, Builder
 
+__all__ = ()
+
 
 def _shape(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int,
            **_options: Any) -> Any:  # fmt: skip

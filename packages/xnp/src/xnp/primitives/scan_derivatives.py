@@ -38,6 +38,8 @@ from xprim import (
 from xprim.calls import nonzero, taken, with_zeros
 from xprim.contracts import JVPHandle, LinearizeHandle, TransposeHandle
 
+__all__ = ()
+
 
 def _bind(*operands: Any, **params: Any) -> tuple[Any, ...]:
     return get_primitive("scan").bind(*operands, **params)

@@ -24,6 +24,8 @@ from xnp.primitives.scatter_family import (
 from xnp.primitives.table import ANY
 from xprim import STRUCTURAL, Linear, Primitive, Zero
 
+__all__ = ()
+
 
 def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
     (x, indices, updates), (x_dot, _, updates_dot) = primals, tangents

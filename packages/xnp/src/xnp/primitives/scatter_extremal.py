@@ -14,6 +14,8 @@ from xnp.primitives.operations import bind, filled, selected
 from xnp.primitives.scatter_family import added_into, gathered
 from xprim import Primitive, Zero
 
+__all__ = ()
+
 
 def extremal_jvp(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     """Return the jvp rule of scatter_min or scatter_max."""

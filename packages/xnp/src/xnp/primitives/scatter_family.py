@@ -39,6 +39,8 @@ from xnp.primitives.table import Kinds, common_dtype
 from xprim import Primitive, ShapedArray, dtypes, not_mapped, shaped_array
 from xprim.contracts import BatchAxis, Builder
 
+__all__ = ()
+
 
 def gather_numbers(numbers: ScatterDimensionNumbers) -> GatherDimensionNumbers:
     """Return the dimension numbers of the gather that reads what a scatter writes."""

@@ -17,6 +17,8 @@ from xnp.primitives.scatter_family import (
 from xnp.primitives.table import BOOL, REAL
 from xprim import Primitive, undefined
 
+__all__ = ()
+
 scatter_max_p: Primitive = Primitive(
     "scatter_max",
     shape=scatter_shape("scatter_max", REAL | BOOL),

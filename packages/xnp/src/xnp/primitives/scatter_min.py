@@ -17,6 +17,8 @@ from xnp.primitives.scatter_family import (
 from xnp.primitives.table import BOOL, REAL
 from xprim import Primitive, undefined
 
+__all__ = ()
+
 scatter_min_p: Primitive = Primitive(
     "scatter_min",
     shape=scatter_shape("scatter_min", REAL | BOOL),

@@ -29,6 +29,8 @@ from xprim import (
 )
 from xprim.contracts import BatchAxis, Builder
 
+__all__ = ()
+
 
 def _shape(
     tangents: ShapedArray, operand: ShapedArray, *, select_prim: Any, **params: Any

@@ -21,6 +21,8 @@ from xnp.primitives.window_views import batched_params, check_windows
 from xprim import Primitive, ShapedArray, Zero, dtypes, linear_in, shaped_array
 from xprim.contracts import BatchAxis, Builder
 
+__all__ = ()
+
 
 def _full(params: Any) -> dict[str, Any]:
     ones = (1,) * len(params["window_dimensions"])

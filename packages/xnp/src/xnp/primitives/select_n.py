@@ -30,6 +30,8 @@ from xprim import (
 )
 from xprim.contracts import Builder
 
+__all__ = ()
+
 
 def _shape(which: ShapedArray, *cases: ShapedArray) -> tuple[ShapedArray, ...]:
     if not cases:

@@ -16,6 +16,8 @@ from xnp.primitives.operations import bind, filled
 from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray, shaped_array
 from xprim.contracts import BatchAxis, Builder
 
+__all__ = ()
+
 
 def _shape(
     aval: ShapedArray, *, start_indices: Any, limit_indices: Any, strides: Any

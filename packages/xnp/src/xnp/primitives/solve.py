@@ -20,6 +20,8 @@ from xnp.primitives.triangular_solve import solved, triangular_solve_p
 from xprim import Linear, Primitive, ShapedArray, Zero, shaped_array
 from xprim.contracts import Builder
 
+__all__ = ()
+
 
 def solved_system(a: Any, b: Any) -> Any:
     """Return A^-1 B for batches of square matrices A and of matrices B; for rules."""

@@ -20,6 +20,8 @@ from xnp.primitives.upcast_lowering import NAN_AS_NEGATIVE_ZERO, TWO_BITS, upcas
 from xprim import Primitive, ShapedArray, Zero, dtypes, not_mapped, shaped_array, undefined
 from xprim.contracts import BatchAxis, Builder
 
+__all__ = ()
+
 
 def _shape(*avals: ShapedArray, dimension: int, is_stable: bool, num_keys: int) -> Any:
     if not 1 <= num_keys <= len(avals):

@@ -32,6 +32,8 @@ from xnp.primitives.table import FLOATING, unary
 from xprim import dtypes
 from xprim.contracts import Builder
 
+__all__ = ()
+
 
 def _i0e64(x: Any) -> Any:
     size = np.abs(x)

@@ -35,6 +35,8 @@ from xnp.primitives.special_gamma import lgamma1p, unsupported
 from xnp.primitives.table import FLOATING, elementwise_shape, repeated
 from xprim import ELEMENTWISE, Primitive, Zero, state, undefined
 
+__all__ = ()
+
 _LARGE = 30.0  # the least a and b whose density is integrated
 _MOST_STEPS = 150  # of the continued fraction: it needs 50 at most
 _MOST_TERMS = 150  # of the series: it needs 90 at most

@@ -20,6 +20,8 @@ import numpy as np
 
 from xnp.primitives.formula_backends import Precision
 
+__all__ = ()
+
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 

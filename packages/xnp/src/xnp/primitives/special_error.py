@@ -21,6 +21,8 @@ from xnp.primitives.table import FLOATING, retyped_stablehlo, unary
 from xnp.primitives.upcast_lowering import upcast
 from xprim import dtypes
 
+__all__ = ()
+
 _SLOPE = 2 / math.sqrt(math.pi)  # of erf at 0
 
 

@@ -21,6 +21,8 @@ from xnp.primitives.operations import add, bind, mul, neg, scalar_like
 from xnp.primitives.special_densities import gamma_shifted, stirling_error
 from xnp.primitives.table import FLOATING, binary, unary
 
+__all__ = ()
+
 # B_2k; B_2k / (2k (2k - 1)) and B_2k / 2k are the coefficients of Stirling's series
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510,
               43867 / 798, -174611 / 330)  # fmt: skip

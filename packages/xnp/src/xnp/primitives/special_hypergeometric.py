@@ -29,6 +29,8 @@ from xnp.primitives.special_products import gamma_sign
 from xnp.primitives.table import FLOATING, binary, elementwise_shape, repeated
 from xprim import ELEMENTWISE, Primitive, Zero, primitive_maker, state, undefined
 
+__all__ = ()
+
 _MOST_TERMS = 2000
 _EPS = 5e-17  # what is left of a series may be many times its last term
 _FAR = 600.0

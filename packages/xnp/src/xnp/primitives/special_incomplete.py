@@ -36,6 +36,8 @@ from xnp.primitives.special_densities import (
 from xnp.primitives.special_gamma import lgamma1p, unsupported
 from xnp.primitives.table import FLOATING, binary
 
+__all__ = ()
+
 _LARGE = 30.0  # the least a whose density is integrated
 _MOST_TERMS = 150  # of series and continued fraction: they need 90 at most
 

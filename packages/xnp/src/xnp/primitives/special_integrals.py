@@ -25,6 +25,8 @@ from xnp.primitives.operations import add, bind, div, mul, neg, scalar_like, sca
 from xnp.primitives.special_gamma import digamma, lgamma, unsupported
 from xnp.primitives.table import FLOATING, binary, unary
 
+__all__ = ()
+
 _EULER = float(np.euler_gamma)
 _MOST_TERMS = 150
 

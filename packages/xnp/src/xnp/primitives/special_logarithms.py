@@ -20,6 +20,8 @@ from xnp.primitives.operations import bind, div, filled, mul, scalar_like, selec
 from xnp.primitives.table import FLOATING, INEXACT, binary, unary
 from xprim.contracts import Builder
 
+__all__ = ()
+
 
 def _product_numpy(log: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
     def rule(x: Any, y: Any) -> Any:

@@ -22,6 +22,8 @@ from xnp.primitives.formula_backends import numpy_rule, stablehlo_rule
 from xnp.primitives.operations import add, bind, div, mul, neg, scalar_like, scaled, selected, sub
 from xnp.primitives.table import FLOATING, unary
 
+__all__ = ()
+
 _ROOT_HALF = math.sqrt(0.5)
 _ROOT_2_BY_PI = math.sqrt(2 / math.pi)
 _SLOPE = 2 / math.sqrt(math.pi)  # of erf at 0

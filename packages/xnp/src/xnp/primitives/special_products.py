@@ -22,6 +22,8 @@ from xnp.primitives.special_densities import HALF_LOG_2PI, stirling_error
 from xnp.primitives.special_gamma import lgamma, lgamma1p
 from xnp.primitives.table import FLOATING, binary, unary
 
+__all__ = ()
+
 _START = 12.0  # of Stirling's formula
 
 

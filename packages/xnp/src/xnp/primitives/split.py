@@ -12,6 +12,8 @@ from xnp.primitives.operations import bind, filled
 from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray, Zero, shaped_array
 from xprim.contracts import Builder
 
+__all__ = ()
+
 
 def _shape(aval: ShapedArray, *, sizes: Any, axis: int) -> tuple[ShapedArray, ...]:
     if not 0 <= axis < aval.ndim:

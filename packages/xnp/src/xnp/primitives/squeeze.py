@@ -14,6 +14,8 @@ from xnp.primitives.operations import reshaped
 from xprim import LINEAR, STRUCTURAL, NumpyCall, Operand, Primitive, ShapedArray, shaped_array
 from xprim.contracts import BatchAxis, Builder
 
+__all__ = ()
+
 
 def _shape(aval: ShapedArray, *, dimensions: Any) -> tuple[ShapedArray, ...]:
     if len(set(dimensions)) != len(dimensions) or any(not 0 <= d < aval.ndim for d in dimensions):

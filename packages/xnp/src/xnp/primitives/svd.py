@@ -30,6 +30,8 @@ from xprim import Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
 from xprim.errors import MissingRuleError
 
+__all__ = ()
+
 
 def _shape(aval: ShapedArray, *, full_matrices: bool, compute_uv: bool) -> (
     tuple[ShapedArray, ...]

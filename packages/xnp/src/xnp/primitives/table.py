@@ -39,6 +39,8 @@ from xprim import (
 from xprim.contracts import Builder
 from xprim.errors import ShapeError
 
+__all__ = ()
+
 Formula = Callable[..., Any]
 Kinds = frozenset[np.dtype[Any]]
 

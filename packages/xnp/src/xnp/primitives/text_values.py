@@ -11,6 +11,8 @@ from xnp.primitives.choice_text import compared
 from xprim import ShapedArray, dtypes, shaped_array
 from xprim.contracts import Builder
 
+__all__ = ()
+
 
 class Text:
     """An SSA value in a StableHLO program, with operators that write operations."""

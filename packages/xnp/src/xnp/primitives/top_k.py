@@ -21,6 +21,8 @@ from xnp.primitives.upcast_lowering import FOUR_BITS, TWO_BITS, upcast
 from xprim import Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
 
+__all__ = ()
+
 
 def _shape(aval: ShapedArray, *, k: int, axis: int) -> tuple[ShapedArray, ...]:
     if aval.dtype not in REAL | BOOL:

@@ -15,6 +15,8 @@ from xnp.primitives.dimensions import bumped
 from xprim import LINEAR, STRUCTURAL, NumpyCall, Operand, Primitive, ShapedArray, shaped_array
 from xprim.contracts import BatchAxis, Builder
 
+__all__ = ()
+
 
 def _shape(aval: ShapedArray, *, permutation: Any) -> tuple[ShapedArray, ...]:
     if len(permutation) != aval.ndim or set(permutation) != set(range(aval.ndim)):

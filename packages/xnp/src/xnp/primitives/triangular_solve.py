@@ -20,6 +20,8 @@ from xnp.primitives.operations import add, neg
 from xprim import Linear, Primitive, ShapedArray, Zero, dtypes, shaped_array
 from xprim.contracts import BatchAxis, Builder
 
+__all__ = ()
+
 _SMALL = 16  # rows below which a loop over rows beats splitting further
 
 

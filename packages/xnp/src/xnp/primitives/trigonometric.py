@@ -20,6 +20,8 @@ from xnp.primitives.table import FLOATING, INEXACT, binary, retyped_stablehlo, u
 from xnp.primitives.upcast_lowering import upcast
 from xprim import Primitive, dtypes
 
+__all__ = ()
+
 
 def _formula(op: str) -> Callable[..., Any]:
     """Return the rule of an operation that is a formula, with numbers beyond the 8-bit floats.

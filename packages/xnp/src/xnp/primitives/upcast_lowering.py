@@ -18,6 +18,8 @@ import numpy as np
 from xprim import ShapedArray, dtypes
 from xprim.contracts import Builder
 
+__all__ = ()
+
 TWO_BITS = (dtypes.int2, dtypes.uint2)
 FOUR_BITS = (dtypes.int4, dtypes.uint4)
 # Their NaN has the bits of -0.0, so it comes first in XLA's order of the bits.

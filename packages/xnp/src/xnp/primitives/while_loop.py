@@ -56,6 +56,8 @@ from xprim import (
 from xprim.calls import nonzero, taken, with_zeros
 from xprim.contracts import BatchAxis, Builder, JVPHandle, LinearizeHandle
 
+__all__ = ()
+
 
 def _shape(*avals: ShapedArray, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr,
            cond_nconsts: int, body_nconsts: int) -> Any:  # fmt: skip

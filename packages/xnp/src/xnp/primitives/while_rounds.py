@@ -33,6 +33,8 @@ from xprim import (
     shaped_array,
 )
 
+__all__ = ()
+
 _WORK_OF_A_ROUND = 1 << 24
 # Counters of 32 bits with larger strides could come to where a round ends more than once.
 _LARGEST_STRIDE = 64

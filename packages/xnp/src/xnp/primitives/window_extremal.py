@@ -19,6 +19,8 @@ from xnp.primitives.window_views import all_windows, windows_batch, windows_shap
 from xprim import Primitive, Zero, get_primitive, primitive_maker, shaped_array, undefined
 from xprim.contracts import Builder
 
+__all__ = ()
+
 
 @primitive_maker
 def window_extremal(name: str, ufunc: np.ufunc, op: str, neutral: Any, select: str) -> Primitive:

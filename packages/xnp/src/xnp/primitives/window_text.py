@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+__all__ = ()
+
 
 def window_attributes(
     dimensions: Sequence[int],

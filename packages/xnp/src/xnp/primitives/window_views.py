@@ -19,6 +19,8 @@ from xnp.primitives.window_text import window_shape
 from xprim import Primitive, ShapedArray, shaped_array
 from xprim.contracts import BatchAxis
 
+__all__ = ()
+
 PARAMS = ("window_dimensions", "window_strides", "padding", "base_dilation", "window_dilation")
 
 

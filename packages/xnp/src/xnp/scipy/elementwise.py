@@ -12,6 +12,8 @@ from xnp.numpy.dispatch import dispatched
 from xnp.numpy.promoting import bind, broadcast, inexact
 from xprim import Array
 
+__all__ = ()
+
 
 @dispatched(1)
 def _of_one(x: Any, primitive: str, operation: str) -> Array:

@@ -1,1 +1,3 @@
 """Samples of the array primitives, from which every check of their rules is made."""
+
+__all__ = ()

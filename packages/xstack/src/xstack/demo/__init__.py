@@ -5,3 +5,5 @@
 Modules: `settings` reads the command line, `data` the images, `classifier` is the model and its
 update step, `training` runs it, `plots` draws the results, `linear_regression` is the second task.
 """
+
+__all__ = ()

@@ -49,9 +49,9 @@ def _digits(settings: Settings, ctrl_c: CtrlC) -> int:
     start = time.perf_counter()
     for name in ("xstack.numpy", "xstack.random"):
         importlib.import_module(name)
-    devices = importlib.import_module("xjit.devices")
+    xjit = importlib.import_module("xjit")
     importing = time.perf_counter() - start
-    devices.set_num_cpu_devices(settings.replicas)
+    xjit.set_num_cpu_devices(settings.replicas)
     data_module, training = (
         importlib.import_module(f"xstack.demo.{name}") for name in ("data", "training")
     )

@@ -8,6 +8,8 @@ import xstack
 import xstack.numpy as xnp
 from xstack import lax, random, tree
 
+__all__ = ()
+
 Params = list[dict[str, Any]]
 
 

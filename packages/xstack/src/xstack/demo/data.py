@@ -11,6 +11,8 @@ import numpy as np
 
 from xstack.demo.settings import DemoError
 
+__all__ = ()
+
 Host = np.ndarray[Any, Any]
 
 

@@ -8,6 +8,8 @@ import xstack
 import xstack.numpy as xnp
 from xstack import random, tree
 
+__all__ = ()
+
 SHOWN_STEPS = (0, 1, 2, 3, 4, 5, 10, 20, 50, 100)
 
 

@@ -11,6 +11,8 @@ import numpy as np
 from xstack.demo.data import Dataset
 from xstack.demo.training import Run
 
+__all__ = ()
+
 matplotlib.use("Agg")  # draws to files, needs no screen
 
 from matplotlib import pyplot as plt

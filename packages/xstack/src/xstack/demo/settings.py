@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+__all__ = ()
+
 TASKS = ("digits", "linear-regression")
 
 

@@ -12,6 +12,8 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any
 
+__all__ = ()
+
 
 class CtrlC:
     """Notes Ctrl-C instead of interrupting, for the time of a block; a second one interrupts.

@@ -17,6 +17,8 @@ from xstack.demo.settings import DemoError, Settings
 from xstack.demo.stopping import CtrlC
 
 REPORTED = 50  # after this many steps loss and accuracy are looked at
+__all__ = ()
+
 Progress = Callable[[int, float, float], None]  # step, loss, held-out accuracy
 
 

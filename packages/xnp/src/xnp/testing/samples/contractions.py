@@ -10,6 +10,8 @@ from xnp.primitives import dot_general as _rules  # noqa: F401 - defines the pri
 from xprim import dtypes
 from xprim.testing import EXACT, Sample, Tolerance
 
+__all__ = ()
+
 FLOAT32 = Tolerance(1e-5, 1e-5, "sums of a few float32 products, in another order")
 FLOAT64 = Tolerance(1e-13, 1e-13, "sums of a few float64 products, in another order")
 SMALL = Tolerance(0.02, 0.02, "the sum is rounded once to 8 to 11 bits, from sums in float32")

@@ -11,6 +11,8 @@ from xnp.primitives.conv_dimensions import ConvDimensionNumbers
 from xprim import dtypes
 from xprim.testing import EXACT, Sample, Tolerance
 
+__all__ = ()
+
 FLOAT32 = Tolerance(1e-4, 1e-4, "sums of a few dozen float32 products, in another order")
 FLOAT64 = Tolerance(1e-12, 1e-12, "sums of a few dozen float64 products, in another order")
 SMALL = Tolerance(0.03, 0.03, "the sum is rounded once to 8 to 11 bits, from sums in float32")

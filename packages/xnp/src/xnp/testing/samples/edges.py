@@ -19,6 +19,8 @@ import numpy as np
 from xprim import ELEMENTWISE, dtypes, get_primitive, shaped_array
 from xprim.testing import EXACT, Sample, Tolerance
 
+__all__ = ()
+
 Ndarray = np.ndarray[Any, Any]
 
 # XLA has no types for these: nothing that holds them can be compiled.

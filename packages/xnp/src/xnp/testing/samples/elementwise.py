@@ -23,6 +23,8 @@ from xnp.testing.samples.elementwise_values import (
 from xprim import dtypes
 from xprim.testing import Sample, Tolerance
 
+__all__ = ()
+
 ALL_FLOATS = (*FLOATS, *SMALL_FLOATS)
 REAL = (*ALL_FLOATS, *INTEGERS)
 NUMBERS = (*REAL, *COMPLEX)

@@ -23,6 +23,8 @@ from xnp.testing.samples.elementwise_values import (
 from xprim import dtypes
 from xprim.testing import Sample
 
+__all__ = ()
+
 _ANY: tuple[Any, ...] = (*FLOATS, *SMALL_FLOATS, *INTEGERS, dtypes.int2, *COMPLEX, "bool")
 
 

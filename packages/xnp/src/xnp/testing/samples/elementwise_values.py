@@ -10,6 +10,8 @@ import numpy as np
 from xprim import dtypes
 from xprim.testing import EXACT, Sample, Tolerance
 
+__all__ = ()
+
 Domain = Callable[[Any], Any]
 
 FLOATS = ("float32", "float64", "float16", dtypes.bfloat16)

@@ -9,6 +9,8 @@ import numpy as np
 from xnp.primitives.fft import FftType
 from xprim.testing import Sample, Tolerance
 
+__all__ = ()
+
 FLOAT32 = Tolerance(1e-5, 1e-5, "the two libraries order the sums of float32 numbers differently")
 FLOAT64 = Tolerance(1e-13, 1e-12, "the two libraries order the sums of float64 numbers differently")
 

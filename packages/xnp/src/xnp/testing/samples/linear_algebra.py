@@ -8,6 +8,8 @@ import numpy as np
 
 from xprim.testing import EXACT, Sample, Tolerance
 
+__all__ = ()
+
 FLOAT32 = Tolerance(1e-4, 1e-4, "LAPACK against LAPACK or NumPy loops, in another order")
 FLOAT64 = Tolerance(1e-10, 1e-10, "LAPACK against LAPACK or NumPy loops, in another order")
 

@@ -18,6 +18,8 @@ from xnp.testing.samples.values import (
 from xprim import dtypes
 from xprim.testing import EXACT, Sample, Tolerance
 
+__all__ = ()
+
 ROUNDED = Tolerance(1e-14, 1e-14, "float64 numbers combined in another order")
 WITHIN_16_BITS = Tolerance(1e-2, 1e-2, "results have 8 to 11 bits")
 TRANSCENDENTAL = Tolerance(1e-13, 1e-13, "exp and log1p of XLA and NumPy differ by a few ulp")

@@ -14,6 +14,8 @@ from xnp.primitives.arithmetic import add_p, mul_p
 from xprim import ClosedJaxpr, dtypes, shaped_array, trace_to_jaxpr
 from xprim.testing import EXACT, Sample, Tolerance
 
+__all__ = ()
+
 FLOAT32 = Tolerance(1e-5, 1e-5, "sums and products of a few float32 numbers, in another order")
 FLOAT64 = Tolerance(1e-13, 1e-13, "sums and products of a few float64 numbers, in another order")
 SMALL = Tolerance(0.01, 0.01, "kept in float32, rounded once to 8 to 11 bits")

@@ -17,6 +17,8 @@ from xnp.testing.samples.slicing import ALONG, COLUMNS, POINTS, ROWS, WINDOWS
 from xnp.testing.samples.values import COMPLEX, EVERY, FLOATS, INTEGERS, numbers, small_numbers
 from xprim.testing import EXACT, Sample, Tolerance
 
+__all__ = ()
+
 Shape = tuple[int, ...]
 REORDERED = Tolerance(1e-14, 1e-14, "a few float64 numbers combined in another order")
 

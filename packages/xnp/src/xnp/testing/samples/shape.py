@@ -12,6 +12,8 @@ from xnp.testing.samples.values import EVERY, SPECIAL, numbers
 from xprim import dtypes
 from xprim.testing import Sample
 
+__all__ = ()
+
 Shape = tuple[int, ...]
 
 

@@ -19,6 +19,8 @@ from xnp.primitives.index_modes import (
 from xnp.testing.samples.values import EVERY, INTEGERS, numbers
 from xprim.testing import Sample
 
+__all__ = ()
+
 Shape = tuple[int, ...]
 
 

@@ -15,6 +15,8 @@ import xnp.lax  # noqa: F401 - defines the primitives
 from xnp.testing.samples.elementwise_values import FLOATS, SMALL_FLOATS, array, unary_samples
 from xprim.testing import Sample, Tolerance
 
+__all__ = ()
+
 _REASON = "XLA's approximation in the operands' precision; the host computes in float64"
 _BY_DTYPE = {"float32": (1e-4, 1e-5), "float64": (1e-10, 1e-12), "float16": (0.02, 2e-3),
              "bfloat16": (0.1, 1e-2)}  # fmt: skip

@@ -8,6 +8,8 @@ import numpy as np
 
 from xprim import dtypes
 
+__all__ = ()
+
 Ndarray = np.ndarray[Any, Any]
 
 FLOATS: tuple[Any, ...] = (np.float64, np.float32, np.float16, dtypes.bfloat16)

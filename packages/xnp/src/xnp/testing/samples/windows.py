@@ -11,6 +11,8 @@ from xnp.testing.samples.values import COMPLEX, FLOATS, INTEGERS, numbers, small
 from xprim import get_primitive
 from xprim.testing import Sample, Tolerance
 
+__all__ = ()
+
 Shape = tuple[int, ...]
 ROUNDED = Tolerance(1e-14, 1e-14, "float64 numbers added in another order")
 

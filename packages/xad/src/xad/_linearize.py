@@ -17,13 +17,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from xad._jvp import JVPHandle, JVPTrace, JVPTracer, jvp_flat
 from xad.derivative_kernels import (
     USES_BEFORE_KERNEL,
     KernelEquation,
     LinearizedKernel,
     without_kernels,
 )
-from xad.jvp import JVPHandle, JVPTrace, JVPTracer, jvp_flat
 from xad.tangents import JvpRule, Tangent, instantiate, is_differentiable
 from xad.tape import TapeTrace
 from xprim import (

@@ -15,11 +15,11 @@ from xnp.placing import placed
 from xprim import Array, as_array, dtypes
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike
+from xrandom._uniform import uniform_between
 from xrandom.arguments import Shape, checked_shape, common_shape, floating_dtype
 from xrandom.docstrings import CATEGORICAL
 from xrandom.keys import words_of
 from xrandom.standard_distributions import raw_uniform
-from xrandom.uniform import uniform_between
 
 _MODES = ("low", "high")
 

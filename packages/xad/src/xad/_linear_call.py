@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import xtree
+from xad._jvp import JVPHandle
 from xad.arguments import as_arrays
-from xad.jvp import JVPHandle
 from xad.tangents import added
 from xprim import (
     ClosedJaxpr,

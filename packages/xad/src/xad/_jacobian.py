@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 import xtree
+from xad._grad import active_cotangents_of
+from xad._linearize import LinearProgram, linearize_flat
 from xad.arguments import (
     ArgNums,
     check_forward_arguments,
     check_reverse_arguments,
     differentiated,
 )
-from xad.grad import active_cotangents_of
-from xad.linearize import LinearProgram, linearize_flat
 from xad.tangents import float0_zeros, instantiate, is_differentiable, typed_as, zeros_of
 from xnp.lax import concatenate_p, reshape_p, transpose_p
 from xprim import (

@@ -19,9 +19,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
 import xtree
+from xad._checkpoint_policies import POLICY_MAKERS, Policy
+from xad._linearize import LinearizeHandle
 from xad.arguments import as_arrays
-from xad.checkpoint_policies import POLICY_MAKERS, Policy
-from xad.linearize import LinearizeHandle
 from xad.saved_values import derivative_given, saved_values, with_calls_inlined, with_results
 from xprim import (
     ClosedJaxpr,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import xtree
+from xad._linearize import LinearProgram, linearize_flat
 from xad.arguments import (
     ArgNums,
     FlatFunction,
@@ -13,7 +14,6 @@ from xad.arguments import (
     check_reverse_arguments,
     differentiated,
 )
-from xad.linearize import LinearProgram, linearize_flat
 from xad.tangents import Tangent, float0_zeros, typed_as
 from xad.transpose import backward_pass
 from xprim import Array, ConcreteArray, Linear, ShapedArray, Zero, dtypes, scalar_array

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import xtree
+from xad._linearize import linearize_flat
 from xad.arguments import check_reduce_axes, flat_arguments
 from xad.linear_functions import PullBack, PushForward, Signature
-from xad.linearize import linearize_flat
 from xad.tangents import is_differentiable
 from xprim import stage, typeof
 from xprim.callables import check_function
