@@ -243,6 +243,20 @@ def test_complexity_and_nesting_are_counted_as_documented(body, complexity, dept
     assert (values["complexity"], values["nesting"]) == (complexity, depth)
 
 
+def test_lines_of_code_are_those_with_more_than_comments_and_docstrings():
+    source = """\"\"\"Two\nlines.\"\"\"\n\nx = (  # of three lines\n    1\n)\n# none\n"""
+    function = 'def f():\n    """None."""\n    return "a\\\nb"\n'
+    assert size_budgets.code_lines(source) == 3
+    assert size_budgets.code_lines(source + function) == 6
+
+
+def test_the_report_adds_up_the_core():
+    lines = [line.split() for line in size_budgets.report()]
+    by_name = {line[0]: int(line[1]) for line in lines}
+    assert set(by_name) == {*layers.FLOOR_BY_PACKAGE, "core"}
+    assert by_name["core"] == sum(by_name[p] for p in size_budgets.CORE)
+
+
 def test_a_line_over_a_hundred_columns_is_found():
     assert offences("x = 1  # " + "a" * 92 + "\n") == [
         "src/a.py:1: module: columns 101, never over 100"
