@@ -243,6 +243,11 @@ def test_complexity_and_nesting_are_counted_as_documented(body, complexity, dept
     assert (values["complexity"], values["nesting"]) == (complexity, depth)
 
 
+def test_the_list_of_public_names_is_no_part_of_the_size_of_a_module():
+    found = size_budgets.measure_source("a.py", '__all__ = [\n    "f",\n]\n\nf = 1\n')
+    assert [m.value for m in found if m.measure == "module"] == [2]  # two statements
+
+
 def test_lines_of_code_are_those_with_more_than_comments_and_docstrings():
     source = """\"\"\"Two\nlines.\"\"\"\n\nx = (  # of three lines\n    1\n)\n# none\n"""
     function = 'def f():\n    """None."""\n    return "a\\\nb"\n'

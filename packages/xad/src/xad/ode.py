@@ -20,8 +20,8 @@ import numpy as np
 
 import xnp
 import xtree
+from xad._vjp import vjp
 from xad.custom_rules import custom_vjp
-from xad.vjp import vjp
 from xnp import lax
 from xnp.flatten_util import ravel_pytree
 from xprim import as_array, closure_convert, dtypes

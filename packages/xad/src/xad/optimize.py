@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import xnp
-from xad.grad import value_and_grad
+from xad._grad import value_and_grad
 from xnp import lax
 from xprim import Array, as_array, dtypes
 

@@ -31,6 +31,7 @@ with namespace(globals(), at_once=True):
     )
     from xjit.shardings import Sharding as Sharding, SingleDeviceSharding as SingleDeviceSharding
     from xpar._pmap import pmap as pmap
+    from xpar._shard_map import pcast as pcast, pvary as pvary, shard_map as shard_map
     from xpar.collectives import (
         all_gather as all_gather,
         all_to_all as all_to_all,
@@ -66,7 +67,6 @@ with namespace(globals(), at_once=True):
         pmin_p as pmin_p,
         psum_p as psum_p,
     )
-    from xpar.shard_map import pcast as pcast, pvary as pvary, shard_map as shard_map
     from xpar.shard_map_primitive import shard_map_p as shard_map_p
 
 source.hide(__file__)  # errors and equations show the user's lines, not ours

@@ -41,6 +41,8 @@ from xprim import (
 from xprim.calls import call_rules
 from xprim.contracts import Builder, TransposeHandle
 
+__all__ = ()
+
 
 class Lay(NamedTuple):
     """How the pieces of a value make up the whole.

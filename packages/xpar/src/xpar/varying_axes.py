@@ -16,6 +16,8 @@ from typing import Any
 
 from xprim import ClosedJaxpr, Equation, Literal
 
+__all__ = ()
+
 Axes = frozenset[Any]
 _NONE: Axes = frozenset()
 

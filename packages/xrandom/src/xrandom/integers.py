@@ -22,7 +22,6 @@ from xrandom.arguments import (
     spread,
 )
 from xrandom.bit_generator import UINT_BY_WIDTH
-from xrandom.bits import raw_bits
 from xrandom.docstrings import INTEGERS
 from xrandom.keys import raw_split, words_of
 from xrandom.standard_distributions import raw_uniform

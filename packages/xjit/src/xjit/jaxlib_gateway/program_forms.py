@@ -11,6 +11,8 @@ from typing import Any
 from .clients import client
 from .runtime import RuntimeFailure, _jax, fail
 
+__all__ = ()
+
 
 def hlo_computation(text: str) -> Any:
     """Return the program of a StableHLO text as XLA reads it, before any optimisation.

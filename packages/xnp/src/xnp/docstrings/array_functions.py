@@ -2,6 +2,8 @@
 
 from xnp.docstrings import Family
 
+__all__ = ()
+
 # fmt: off
 
 ELEMENTARY = (  # of xnp.numpy.elementary

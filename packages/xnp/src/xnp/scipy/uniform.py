@@ -11,6 +11,8 @@ import xnp.numpy as xn
 from xprim import Array, dtypes, get_primitive
 from xprim.extended import unwrap
 
+__all__ = ()
+
 
 def uniform(key: Any, shape: tuple[int, ...], dtype: Any = None) -> Array:
     """Return the middles of 2^32 equal parts of [0, 1]: neither 0 nor 1, of which no quantile is.

@@ -14,6 +14,8 @@ import numpy as np
 
 from xnp.numpy.promoting import array_of
 
+__all__ = ()
+
 # the coefficients of cos(2 pi k n / N), signs in turn
 _COSINES = {
     "boxcar": (1.0,),
