@@ -45,7 +45,9 @@ def _series(m: Any, a: Any, b: Any, c: Any, x: Any, first: Any, confluent: bool)
     def step(m: Any, n: Any, a: Any, b: Any, c: Any, x: Any, term: Any, total: Any) -> Any:
         k = n - 1.0
         ratio = (a + k) / (c + k) * (x / n)
-        term = term * (ratio if confluent else ratio * (b + k))
+        following = term * (ratio if confluent else ratio * (b + k))
+        # a sum that is done, or infinite, stays what it is while others go on
+        term = m.where(unfinished(m, a, b, c, x, term, total), following, 0.0)
         return a, b, c, x, term, total + term
 
     start = (a, b, c, x, first, first)

@@ -128,10 +128,11 @@ def _expi_near_root(m: Any, x: Any) -> Any:
 
 def _expi_far(m: Any, x: Any) -> Any:
     """Return expi(x) for x >= 40."""
-    inverse, total = 1.0 / x, 1.0 + 0.0 * x
+    y = m.minimum(x, 1500.0)  # infinite there, and 1 / x no subnormal, which programs flush
+    inverse, total = 1.0 / y, 1.0 + 0.0 * y
     for k in range(38, 0, -1):
         total = 1.0 + k * inverse * total
-    half = m.exp(0.5 * m.minimum(x, 1500.0))
+    half = m.exp(0.5 * y)
     return half * (inverse * total) * half
 
 
