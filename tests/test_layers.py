@@ -164,7 +164,7 @@ def test_a_manifest_that_forgets_a_sibling_is_found(tmp_path):
     folder.mkdir(parents=True)
     (folder / "pyproject.toml").write_text(
         '[project]\nname = "xad"\n'
-        'dependencies = ["xstack-xtree", "xstack-xprim>=0.1,<0.2", "xstack-xjit>=0.1,<0.2"]\n'
+        'dependencies = ["xstack-xtree", "xstack-xprim>=0.2,<0.3", "xstack-xjit>=0.2,<0.3"]\n'
     )
     found = list(layers.check_manifest(tmp_path, "xad"))
     assert [line.partition(": ")[2] for line in found] == [

@@ -55,7 +55,7 @@ def stranger(tmp_path_factory):
 
 def test_it_depends_on_the_registry_alone():
     project = tomllib.loads((FOLDER / "pyproject.toml").read_text())["project"]
-    assert project["dependencies"] == ["xstack-xprim>=0.1,<0.2"]
+    assert project["dependencies"] == ["xstack-xprim>=0.2,<0.3"]
     code = "import sys; sys.path.insert(0, sys.argv[1]); import stranger, stranger.samples; " \
            "print(*sorted({m.partition('.')[0] for m in sys.modules}))"  # fmt: skip
     out = subprocess.run([sys.executable, "-c", code, str(FOLDER / "src")],
