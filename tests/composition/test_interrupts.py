@@ -112,6 +112,8 @@ def test_an_interrupt_ends_a_long_wait_for_a_device():
         import xstack.numpy as xnp
         from xstack import lax
 
+        # a job in the background of a shell is started with interrupts ignored
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         long = xstack.jit(
             lambda x: lax.fori_loop(0, 3_000_000, lambda i, s: xnp.sin(s) + 1e-3, x)
         )
