@@ -199,7 +199,12 @@ def test_a_release_of_what_is_not_there_or_not_newer_is_refused(repository):
 
 
 def test_the_list_of_this_repository_can_be_read():
-    workspace = releases.read_workspace()
+    try:
+        workspace = releases.read_workspace()
+    except releases.ReleasesError as error:
+        if "has no commit" in str(error):  # as in a shallow clone
+            pytest.skip(str(error))
+        raise
     assert {r.package for r in workspace.releases} <= set(workspace.packages)
     page = compatibility.compatibility()
     assert all(f"| `{package}` | " in page for package in workspace.packages)
