@@ -11,7 +11,7 @@ The rules of the primitives come from the packages that own them; this one holds
 from xprim import source
 from xtree.namespaces import namespace
 
-__version__ = "0.2.0"
+__version__ = "0.2.1"
 
 with namespace(globals(), at_once=True):
     from xad._checkpoint import (

@@ -12,7 +12,7 @@ import xnp  # noqa: F401 - defines the array primitives that batching itself nee
 from xprim import source
 from xtree.namespaces import namespace
 
-__version__ = "0.2.0"
+__version__ = "0.2.1"
 
 with namespace(globals(), at_once=True):
     from xbatch._custom_vmap import (

@@ -18,7 +18,7 @@ from xjit.placement import read_buffer
 from xprim import install_backend, register_buffer_reader, source
 from xtree.namespaces import namespace
 
-__version__ = "0.2.0"
+__version__ = "0.2.1"
 
 with namespace(globals(), at_once=True):
     from xjit import stages as stages

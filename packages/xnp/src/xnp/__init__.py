@@ -14,7 +14,7 @@ from xnp.numpy import array_methods as _methods  # noqa: F401 - attaches the met
 from xprim import source
 from xtree.namespaces import namespace
 
-__version__ = "0.2.0"
+__version__ = "0.2.1"
 
 with namespace(globals(), at_once=True):
     from xnp import lax as lax, linalg as linalg, nn as nn, numpy as numpy

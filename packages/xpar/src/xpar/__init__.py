@@ -13,7 +13,7 @@ The collectives work under `vmap(axis_name=...)` as well, on one device.
 from xprim import source
 from xtree.namespaces import namespace
 
-__version__ = "0.2.0"
+__version__ = "0.2.1"
 
 with namespace(globals(), at_once=True):
     from xjit.meshes import AbstractMesh as AbstractMesh, AxisType as AxisType, Mesh as Mesh

@@ -13,7 +13,7 @@ import xtree
 from xprim.source import hide
 from xtree.namespaces import namespace
 
-__version__ = "0.2.0"
+__version__ = "0.2.1"
 
 with namespace(globals(), at_once=True):
     from xprim import (

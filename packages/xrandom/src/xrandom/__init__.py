@@ -11,7 +11,7 @@ Families that few programs need are imported when one of their names is first us
 from xprim import source
 from xtree.namespaces import namespace
 
-__version__ = "0.2.0"
+__version__ = "0.2.1"
 
 with namespace(globals(), at_once=True):
     from xrandom._bits import bits as bits

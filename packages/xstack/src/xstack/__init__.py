@@ -12,7 +12,7 @@ used, so `import xstack` costs next to nothing and no compiler is started before
 from xstack.absences import ABSENCES
 from xtree.namespaces import namespace
 
-__version__ = "0.2.0"
+__version__ = "0.2.1"
 
 with namespace(globals()):
     from xprim.config import (

@@ -7,7 +7,7 @@ The short names are those of `jax.tree`, the long ones those of `jax.tree_util` 
 
 from xtree.namespaces import namespace
 
-__version__ = "0.2.0"
+__version__ = "0.2.1"
 
 with namespace(globals()):
     from xtree.dataclass_nodes import (
