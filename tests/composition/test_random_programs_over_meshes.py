@@ -1,0 +1,229 @@
+"""Random programs over a mesh, sharded in random ways, against the same programs on one device.
+
+A program is a list of operations on earlier values, drawn from a seed. Its arguments lie in random
+ways, intermediate values are constrained in random ways, results asked for in random ways; it runs
+as a compiled function, one operation after the other, and differentiated. `FUZZ_PROGRAMS` says how
+many programs the last test draws (`nox -s fuzz`); a few run always.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xnp
+from xad import grad
+from xjit import device_put, devices, jit
+from xnp import lax
+from xpar import Mesh, NamedSharding, P, reshard, shard_map, with_sharding_constraint
+
+N = 8
+pytestmark = pytest.mark.skipif(len(devices("cpu")) < N, reason="needs 8 virtual CPU devices")
+MESH = Mesh(np.array(devices("cpu")[:N]).reshape(2, 2, 2), ("x", "y", "z"))
+SHAPES = [(8,), (4, 8), (8, 4), (8, 8), (4, 4, 8), (8, 2, 4)]
+# Sums of up to 256 products of numbers below 8 in another order, some twenty operations deep.
+TOLERANCE = {"rtol": 2e-4, "atol": 2e-4}
+
+
+def bounded(x):
+    """Keep the size of numbers, so that errors stay small."""
+    return lax.sin(x) if x.dtype.kind == "f" else x % 7
+
+
+def rolled(x, dim, by):
+    return xnp.roll(x, by, dim)
+
+
+def scanned(x, by):
+    def step(carry, row):
+        carry = carry * 0.5 + row.sum()
+        return carry, row * by + carry
+
+    return lax.scan(step, xnp.zeros((), x.dtype), x)[1]
+
+
+def looped(x, count):
+    return lax.fori_loop(0, count, lambda i, v: xnp.flip(v, 0) * 0.5 + i, x)
+
+
+def rows_in_pieces(x, axis):
+    """Run a function of pieces where the first dimension can be cut along an axis."""
+    spec = P(axis)
+    return shard_map(lambda v: lax.cumsum(v, v.ndim - 1) * 0.25, mesh=MESH, in_specs=spec,
+                     out_specs=spec)(x)  # fmt: skip
+
+
+def unary(rng, x):
+    """Draw an operation of one float value."""
+    dim = int(rng.integers(x.ndim))
+    by, size = int(rng.integers(1, 4)), x.shape[dim]
+    return [
+        lambda: lax.tanh(x),
+        lambda: bounded(lax.exp(lax.min(x, xnp.float32(1)))),
+        lambda: lax.transpose(x, [int(i) for i in rng.permutation(x.ndim)]),
+        lambda: x.reshape(-1),
+        lambda: x.reshape((4, -1)) if x.size % 4 == 0 else x,
+        lambda: bounded(x.sum(dim, keepdims=bool(by % 2))),
+        lambda: x.max(dim),
+        lambda: lax.rev(x, (dim,)),
+        lambda: lax.sort(x, dimension=dim),
+        lambda: bounded(lax.cumsum(x, dim)),
+        lambda: rolled(x, dim, by),
+        lambda: lax.slice_in_dim(x, 0, max(size // 2, 1), axis=dim),
+        lambda: lax.slice_in_dim(x, 0, size, stride=min(by, size), axis=dim),
+        lambda: lax.dynamic_slice_in_dim(x, xnp.int32(by), max(size // 2, 1), dim),
+        lambda: lax.pad(x, xnp.float32(0.5), [(by % 3, by % 2, by % 2 if i == dim else 0)
+                                              for i in range(x.ndim)])
+        if x.size < 512 else x,
+        lambda: xnp.take(x, xnp.array([size - 1, 0, size // 2, 0]), dim),
+        lambda: xnp.concatenate([x, x * 0.5], dim) if x.size < 512 else x,
+        lambda: x.at[by % x.shape[0]].add(1.5),
+        lambda: x.at[::2].set(0.25),
+        lambda: xnp.where(x > 0.1, x, x * 0.5),
+        lambda: xnp.argmax(x, dim).astype(np.float32) * 0.1 if size > 1 else x,
+        lambda: scanned(x, 0.25) if x.ndim and x.shape[0] > 1 else x,
+        lambda: looped(x, by) if x.ndim else x,
+        lambda: rows_in_pieces(x, "xyz"[by % 3]) if x.ndim and not x.shape[0] % 2 else x,
+        lambda: x / (1 + xnp.abs(x).max()),
+        lambda: bounded(xnp.repeat(x, 2, dim)) if x.size < 512 else x,
+        lambda: lax.cond(x.sum() > 0, lax.sin, lax.cos, x),
+    ]  # fmt: skip
+
+
+def binary(rng, x, y):
+    """Draw an operation of two float values."""
+    flat = lambda v: v.reshape(-1)[:: max(v.size // 8, 1)][:8]  # noqa: E731
+    both = [lambda: bounded(xnp.outer(flat(x), flat(y))), lambda: flat(x) * 0.5 if x.size else x]
+    if x.shape == y.shape:
+        both += [lambda: x + y, lambda: x * y, lambda: lax.max(x, y), lambda: xnp.stack([x, y]),
+                 lambda: bounded(xnp.tensordot(x, y, x.ndim)), lambda: x - 0.5 * y]  # fmt: skip
+    if x.ndim and y.ndim and x.shape[-1] == y.shape[0]:
+        both += [lambda: bounded(xnp.tensordot(x, y, 1))] * 3
+    if x.ndim and y.ndim and x.shape[-1] == y.shape[-1]:
+        both += [lambda: bounded(xnp.einsum("...i,ji->...j", x, y.reshape(-1, y.shape[-1])))] * 2
+    return both
+
+
+def random_spec(rng: Any, shape: tuple[int, ...]) -> P:
+    """Return a spec that an array of a shape can have: each axis cuts a dimension, or none."""
+    entries: list[list[str]] = [[] for _ in shape]
+    for name in rng.permutation(["x", "y", "z"]):
+        if not shape or rng.random() < 0.35:
+            continue
+        dim = int(rng.integers(len(shape)))
+        if not shape[dim] % 2 ** (len(entries[dim]) + 1):
+            entries[dim].append(str(name))
+    return P(*[tuple(names) for names in entries])
+
+
+def program_of(seed: int, *, sharded: bool, steps: int = 8) -> Any:
+    """Return the program of a seed, with the same operations whether it is sharded or not."""
+
+    def program(*args: Any) -> Any:
+        rng, lay = np.random.default_rng([seed, 1]), np.random.default_rng([seed, 2])
+        values = list(args)
+        for _ in range(steps):
+            x, y = (values[int(i)] for i in rng.integers(len(values), size=2))
+            choices = binary(rng, x, y) if rng.random() < 0.4 or not x.ndim else unary(rng, x)
+            value = choices[int(rng.integers(len(choices)))]()
+            if sharded and lay.random() < 0.4:
+                where = NamedSharding(MESH, random_spec(lay, value.shape))
+                value = with_sharding_constraint(value, where)
+            values.append(value)
+        return tuple(values[-3:])
+
+    return program
+
+
+def arguments_of(seed: int) -> list[Any]:
+    rng = np.random.default_rng([seed, 0])
+    shapes = [SHAPES[int(i)] for i in rng.integers(len(SHAPES), size=3)]
+    return [rng.uniform(-1, 1, shape).astype(np.float32) for shape in shapes]
+
+
+def close(found: Any, wanted: Any, how: str) -> None:
+    for f, w in zip(found, wanted, strict=True):
+        assert (f.shape, f.dtype) == (w.shape, w.dtype), how
+        np.testing.assert_allclose(np.asarray(f), np.asarray(w), **TOLERANCE, err_msg=how)
+
+
+def check(seed: int) -> None:
+    """Check that the program of a seed gives over the mesh what it gives on one device."""
+    lay = np.random.default_rng([seed, 3])
+    args = arguments_of(seed)
+    plain = program_of(seed, sharded=False)
+    wanted = jit(plain)(*args)
+    places = [NamedSharding(MESH, random_spec(lay, x.shape)) for x in args]
+    spread = [device_put(x, place) for x, place in zip(args, places, strict=True)]
+    outs = tuple([NamedSharding(MESH, random_spec(lay, w.shape)) for w in wanted])
+    program = program_of(seed, sharded=True)
+    form = seed % 4
+    if form == 0:
+        found = jit(program, in_shardings=tuple(places), out_shardings=outs)(*args)
+        assert [x.sharding for x in found] == list(outs)
+    elif form == 1:
+        found = jit(program)(*spread)
+    elif form == 2:
+        found = jit(program, out_shardings=outs)(*spread)
+    else:
+        found = plain(*spread)  # one operation after the other, each over the mesh
+    close(found, wanted, f"form {form} of program {seed}")
+    if seed % 8 in (1, 4):  # compiling it takes three times as long
+        check_derivative(seed, program, plain, spread, args)
+
+
+def check_derivative(seed: int, program: Any, plain: Any, spread: Any, args: Any) -> None:
+    """Check the gradient of a weighted sum of the results."""
+
+    def loss(fun: Any) -> Any:
+        def weighted(*xs: Any) -> Any:
+            return sum(((k + 1) * 0.1 * lax.sin(y)).sum() for k, y in enumerate(fun(*xs)))
+
+        return grad(weighted, argnums=(0, 1, 2))
+
+    wanted = jit(loss(plain))(*args)
+    close(jit(loss(program))(*spread), wanted, f"gradient of program {seed}")
+
+
+@pytest.mark.parametrize("seed", [0, 2, 3, 5])  # each form once
+def test_a_sharded_program_computes_what_it_computes_on_one_device(seed):
+    check(seed)
+
+
+def test_the_gradient_of_a_sharded_program_is_that_of_the_whole():
+    program, plain = (program_of(9, sharded=sharded, steps=4) for sharded in (True, False))
+    args = arguments_of(9)
+    spread = [device_put(x, NamedSharding(MESH, P(None, "y"))) if x.ndim > 1 else x for x in args]
+    check_derivative(9, program, plain, spread, args)
+
+
+@pytest.mark.fuzz
+@pytest.mark.skipif("FUZZ_PROGRAMS" not in os.environ, reason="FUZZ_PROGRAMS is not set")
+@pytest.mark.parametrize("part", range(8))  # so that several processes share the work
+def test_many_sharded_programs(part):
+    count = -(-int(os.environ.get("FUZZ_PROGRAMS", "1")) // 40)  # a fifth of the other programs
+    for seed in range(part, 8 * count, 8):
+        check(100 + seed)
+
+
+SIX = [P(), P("x"), P(None, "y", "z"), P(("z", "x"), None, "y"), P("y", "x", "z"),
+       P(None, ("x", "y", "z"))]  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "target"), list(itertools.permutations(range(len(SIX)), 2)))
+def test_every_change_of_sharding_keeps_the_values(source, target):
+    x = np.arange(8 * 8 * 4, dtype=np.float32).reshape(8, 8, 4)
+    begin, end = NamedSharding(MESH, SIX[source]), NamedSharding(MESH, SIX[target])
+    spread = device_put(x, begin)
+    for moved in (device_put(spread, end), reshard(spread, end), CHANGE[target](spread)):
+        assert moved.sharding.is_equivalent_to(end, 3)
+        np.testing.assert_array_equal(np.asarray(moved), x)
+        for shard in moved.addressable_shards:
+            np.testing.assert_array_equal(np.asarray(shard.data), x[shard.index])
+
+
+CHANGE = [jit(lambda x: x, out_shardings=NamedSharding(MESH, spec)) for spec in SIX]
