@@ -17,7 +17,7 @@ _PRIVATE = "objects of this class are made by the library alone"
 _SENTINEL = "None says that nothing was given"
 _OUR_MESSAGE = "the message is made of an operation, a problem and a hint"
 _EXPERIMENT = "an experiment of JAX's, without documentation"
-_REFERENCES = "there are no mutable references"
+_REFERENCES = "a reference has the type of its value"
 _MESHES = "shardings are no part of types"
 _UNREDUCED = "sums that are still to be made are no kind of sharding"
 _SPECS = "None says that nothing was given, and specs are always given"
@@ -39,6 +39,7 @@ DELIBERATE = {
         "unreduced": _UNREDUCED, "reduced": _UNREDUCED, "unreduced_kind": _UNREDUCED,
     },
     "sharding.AbstractMesh": {"abstract_device": "a mesh without devices has none of any kind"},
+    "Ref": _PRIVATE,
     "shard_map": {"in_specs": _SPECS},
     "debug.visualize_sharding": {"color_map": "the colours are the terminal's own"},
     "dtypes.canonicalize_dtype": {"allow_extended_dtype": "extended dtypes are always allowed"},

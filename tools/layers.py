@@ -166,7 +166,7 @@ def check_manifest(root: Path, package: str) -> Iterator[str]:
     for name in sorted(allowed - declared):
         yield f"{where} {package} does not declare {name}, which the floors give it"
     for requirement in filter(_is_ours, requirements):
-        if not re.search(r">=\d+\.\d+,<\d+\.\d+$", requirement):
+        if not re.search(r">=\d+\.\d+(\.\d+)?,<\d+\.\d+$", requirement):
             yield f"{where} {requirement} is no compatible-release range (>=0.1,<0.2)"
 
 

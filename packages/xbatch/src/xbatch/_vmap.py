@@ -15,10 +15,12 @@ from typing import Any, TypeVar, cast
 
 import xtree
 from xbatch import vmap_errors as errors
+from xbatch._mapped_cells import inside, last_values, mapped_cells, written_outside
 from xbatch.axis import BatchAxis
 from xbatch.batching import batch_flat
 from xprim import Array, as_array, not_mapped
 from xprim.callables import check_function, looking_like
+from xprim.cells import Cell
 from xprim.descriptions import argument_names
 from xprim.function_keys import describe_function
 from xprim.tracebacks import shorten
@@ -109,23 +111,29 @@ class _Mapping:
 
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function on all examples."""
-        fun = self.fun
+        fun: Any = self.fun
         leaves, in_tree = xtree.flatten((args, kwargs) if kwargs else args)
         axis, values, dims = self._arguments(args, kwargs, leaves, in_tree)
+        cells = mapped_cells(leaves, values, dims)
         out_tree: Any = None
 
         def flat_fun(*elements: Any) -> list[Any]:
             nonlocal out_tree
+            if cells:
+                elements = inside(cells, elements)
             if kwargs:
                 given, options = xtree.unflatten(in_tree, elements)
                 result = fun(*given, **options)
             else:
                 result = fun(*xtree.unflatten(in_tree, elements))
             results, out_tree = xtree.flatten(result)
+            ends = last_values(cells, elements) if cells else []
             return [x if isinstance(x, Array) else as_array(x, what=errors.RESULT)
-                    for x in results]  # fmt: skip
+                    for x in (*results, *ends)]  # fmt: skip
 
         results, out_dims = batch_flat(axis, flat_fun, values, dims)
+        if cells:
+            results, out_dims = written_outside(axis, cells, results, out_dims)
         wanted = self.out_memo.get(out_tree)
         if wanted is None:
             axes = _axes_of_results(self.out_axes, out_tree, results)
@@ -196,6 +204,8 @@ def _argument(fun: Any, args: Any, kwargs: Any, i: int, value: Any, axis: int | 
 
     An error names the argument.
     """
+    if axis is not None and isinstance(value, Cell):
+        return value.lend()
     try:
         return as_array(value)
     except (TypeError, OverflowError):

@@ -160,6 +160,8 @@ class _JitCalls(Calls):
             compiler_options=options["compiler_options"], max_traces=options["max_traces"],
         )  # fmt: skip
 
+    takes_cells = True
+
     def placement_of(self, traced: Traced) -> OneDevice | None:
         """Return the device that `jit` was asked for."""
         return self._placement
@@ -193,8 +195,9 @@ class _ShardedCalls(_JitCalls):
         """Return the shardings that were resolved for a trace, none for captured values."""
         params = traced.params
         captured = (None,) * len(traced.captured)
-        return {"in_shardings": (*captured, *params["in_shardings"]),
-                "out_shardings": params["out_shardings"]}  # fmt: skip
+        more_in, more_out = traced.cells.counts() if traced.cells else (0, 0)
+        return {"in_shardings": (*captured, *params["in_shardings"], *(None,) * more_in),
+                "out_shardings": (*params["out_shardings"], *(None,) * more_out)}  # fmt: skip
 
 
 def _jitted(fun: Callable[..., Any], options: dict[str, Any]) -> Any:

@@ -18,6 +18,7 @@ from typing import Any
 import xtree
 from xprim import Array, ShapedArray, as_array, config, shaped_array, state
 from xprim.callables import name_of
+from xprim.cells import Cell
 from xprim.descriptions import brief, described
 from xprim.host_memory import refuse_masked
 from xprim.static_keys import static_key
@@ -123,7 +124,7 @@ class Signature:
         """Take one call apart."""
         if not self.has_static:
             leaves, tree = self.flatten((args, kwargs))
-            return Arguments(self, leaves, tree, (), (), len(args))
+            return Arguments(self, leaves, tree, (), (), len(args))._with_cells_noted()
         count = len(args)
         fixed: list[tuple[Any, Any]] = []
         dynamic = []
@@ -140,7 +141,7 @@ class Signature:
                 named[key] = value
         statics = tuple([(where, self._static_key(where, value)) for where, value in fixed])
         leaves, tree = self.flatten((tuple(dynamic), named))
-        return Arguments(self, leaves, tree, tuple(fixed), statics, len(args))
+        return Arguments(self, leaves, tree, tuple(fixed), statics, len(args))._with_cells_noted()
 
     def _static_key(self, where: Any, value: Any) -> Hashable:
         try:
@@ -186,13 +187,17 @@ class Signature:
 
 
 class Arguments:
-    """One call taken apart: `fun(*args, **kwargs)` is `call(fun, leaves)`."""
+    """One call taken apart: `fun(*args, **kwargs)` is `call(fun, leaves)`.
 
-    __slots__ = ("fixed", "leaves", "num_args", "signature", "statics", "tree")
+    Attributes:
+      cells: the places among the leaves where a cell is, and the classes of the cells.
+    """
+
+    __slots__ = ("cells", "fixed", "leaves", "num_args", "signature", "statics", "tree")
 
     def __init__(
         self, signature: Signature, leaves: list[Any], tree: Any, fixed: tuple[Any, ...],
-        statics: Hashable, num_args: int,
+        statics: tuple[Any, ...], num_args: int,
     ) -> None:  # fmt: skip
         self.signature = signature
         self.leaves = leaves
@@ -200,6 +205,11 @@ class Arguments:
         self.fixed = fixed
         self.statics = statics
         self.num_args = num_args
+        self.cells: tuple[tuple[int, type[Cell]], ...] = ()
+
+    def _with_cells_noted(self) -> Arguments:
+        self.cells = tuple([(i, type(x)) for i, x in enumerate(self.leaves) if isinstance(x, Cell)])
+        return self
 
     def key(self, avals: Sequence[ShapedArray], *, in_axes: bool = False) -> tuple[Any, ...]:
         """Return what the trace of a call depends on, the abstract values third.
@@ -208,7 +218,8 @@ class Arguments:
           avals: of the leaves.
           in_axes: whether the named axes of now count, as they do inside transformations.
         """
-        key = (self.tree, self.statics, tuple(avals), config.trace_context())
+        statics = (*self.statics, *self.cells) if self.cells else self.statics
+        key = (self.tree, statics, tuple(avals), config.trace_context())
         return (*key, tuple(state.axis_sizes.items())) if in_axes else key
 
     def filled(self, leaves: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
@@ -232,6 +243,9 @@ class Arguments:
         for i, leaf in enumerate(self.leaves):
             if isinstance(leaf, Array):
                 found.append(leaf)
+                continue
+            if isinstance(leaf, Cell):
+                found.append(leaf.lend())
                 continue
             try:
                 found.append(as_array(leaf))
@@ -260,7 +274,9 @@ class Arguments:
 
     def with_leaves(self, leaves: list[Any]) -> Arguments:
         """Return the same call of other leaves."""
-        return Arguments(self.signature, leaves, self.tree, self.fixed, self.statics, self.num_args)
+        made = Arguments(self.signature, leaves, self.tree, self.fixed, self.statics, self.num_args)
+        made.cells = self.cells
+        return made
 
     def avals(self) -> list[Any]:
         """Return the abstract values of the leaves, which may be arrays or only describe some."""
@@ -354,7 +370,9 @@ def explain_miss(before: tuple[Any, ...] | None, after: tuple[Any, ...], names: 
 
 
 def _shown(statics: Any) -> str:
-    return ", ".join([f"{where}={key[1]!r}" for where, key in statics]) or "none"
+    shown = [f"{where}={key[1]!r}" if type(key) is tuple else f"{key.__name__}s: {where}"
+             for where, key in statics]  # fmt: skip
+    return ", ".join(shown) or "none"
 
 
 def _integers(value: Any, option: str) -> tuple[int, ...]:

@@ -16,6 +16,12 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from xjit.arguments import Arguments, Signature
+from xjit.cells_of_calls import (
+    CellsOfProgram,
+    one_at_a_time,
+    refused_argument,
+    refused_capture,
+)
 from xjit.checks import check_finite
 from xjit.deleted import DeletedBuffer
 from xjit.dispatch import Dispatcher
@@ -35,6 +41,7 @@ from xprim import (
     state,
     trace_to_jaxpr,
 )
+from xprim.cells import CellUse
 from xprim.function_keys import describe_function
 from xprim.tracebacks import boundary, shorten
 
@@ -75,6 +82,8 @@ class Calls(abc.ABC):
         )
 
     obeys_disable_jit = True
+    takes_cells = False
+    """Whether functions may get references, and write those of outside."""
 
     @abc.abstractmethod
     def placement_of(self, traced: Traced) -> Placement | None:
@@ -103,16 +112,24 @@ class Calls(abc.ABC):
                 return self.fun(*args, **kwargs)
             arguments = self.signature.split(args, kwargs)
             arrays = arguments.arrays()
+            if arguments.cells and not self.takes_cells:
+                raise refused_argument(self.signature.api, self.name, arguments)
             is_eager = state.trace is EAGER and not any(isinstance(x, Tracer) for x in arrays)
             key = arguments.key([x.aval for x in arrays], in_axes=not is_eager)
             traced, place = self.traces.find(key, arguments)
-            if traced is None:
+            if traced is None:  # written out, since each frame counts
                 flat = self.flat_function(arguments, key[2])
+                uses: list[CellUse] = []
                 with flat.scope():
-                    staged = trace_to_jaxpr(flat.run, flat.avals, **flat.names())
-                traced = self._kept(place, flat, *staged)
-            if is_eager:
-                results: Sequence[Any] = self._run(key, traced, arguments, (args, kwargs), arrays)
+                    staged = trace_to_jaxpr(
+                        flat.run_with_cells, flat.avals, cells=uses, **flat.names()
+                    )
+                traced = self._kept(place, flat, *staged, uses)
+            results: Sequence[Any]
+            if traced.cells is not None:
+                results = self._run_with_cells(key, traced, arguments, (args, kwargs), arrays)
+            elif is_eager:
+                results = self._run(key, traced, arguments, (args, kwargs), arrays)
             else:
                 results = self.bind(traced, [*traced.captured, *arrays])
             return traced.out_tree.unflatten(list(results))
@@ -120,10 +137,32 @@ class Calls(abc.ABC):
             shorten(error)
             raise
 
-    def _kept(self, place: Any, flat: FlatFunction, jaxpr: Any, consts: Any) -> Traced:
+    def _kept(
+        self, place: Any, flat: FlatFunction, jaxpr: Any, consts: Any, uses: Sequence[CellUse]
+    ) -> Traced:
+        if uses and not self.takes_cells:
+            raise refused_capture(self.signature.api, self.name, uses[0].cell)
         closed, captured = close_over(jaxpr, consts)
         params = flat.params(closed, len(captured))
-        return self.traces.keep(place, Traced(closed, captured, flat.out_tree, params))
+        cells = None
+        if uses or flat.arguments.cells:
+            cells = CellsOfProgram(uses, flat.written)
+        return self.traces.keep(place, Traced(closed, captured, flat.out_tree, params, cells))
+
+    def _run_with_cells(
+        self, key: Any, traced: Traced, arguments: Arguments,
+        given: tuple[tuple[Any, ...], dict[str, Any]], arrays: list[Any],
+    ) -> Sequence[Any]:  # fmt: skip
+        """Run or bind the program of a trace that uses cells, and write what it gives for them."""
+        assert traced.cells is not None
+        cells = traced.cells.of_call(self.signature.api, self.name, arguments)
+        if state.trace is EAGER and not any(isinstance(x, Tracer) for x in arrays):
+            with one_at_a_time:
+                operands = cells.given(arrays)
+                results = self._run(key, traced, arguments, ((operands,), {}), operands)
+                return cells.write(results, fresh=True)
+        outs = self.bind(traced, [*traced.captured, *cells.lent(arrays)])
+        return cells.write(outs, fresh=False)
 
     def _run(
         self,
@@ -142,6 +181,7 @@ class Calls(abc.ABC):
             check_finite(self.name, results, traced.closed, arrays if can_run_again else None)
         elif (
             self.out_placement is None
+            and traced.cells is None
             and check_captured_values.value == "off"
             and kernel.donated == program.donated  # the front gives up all leaves of an argument
         ):
@@ -158,7 +198,7 @@ class Calls(abc.ABC):
             traced.program = Program(
                 traced.closed,
                 self.name,
-                donated=self.signature.donated(arguments),
+                donated=self._donated(traced, arguments),
                 keep_unused=self.keep_unused,
                 placement=self.placement_of(traced),
                 arg_names=arguments.without_leaves().names,
@@ -166,6 +206,10 @@ class Calls(abc.ABC):
                 **self.shardings_of(traced),
             )
         return traced.program
+
+    def _donated(self, traced: Traced, arguments: Arguments) -> Sequence[bool]:
+        donated = self.signature.donated(arguments)
+        return donated if traced.cells is None else traced.cells.donated(donated)
 
     def parts(self) -> tuple[Any, ...]:
         """Return what the function is made of, for the keys of functions that see it."""
@@ -187,12 +231,15 @@ class Calls(abc.ABC):
         """Trace the function for arguments (arrays, or shapes and dtypes) and stop there."""
         arguments = self.signature.split(args, kwargs)
         key = arguments.key(arguments.avals())
+        if arguments.cells and not self.takes_cells:
+            raise refused_argument(self.signature.api, self.name, arguments)
         traced, place = self.traces.find(key, arguments)
         if traced is None:
             flat = self.flat_function(arguments, key[2])
+            uses: list[CellUse] = []
             with flat.scope():
-                staged = trace_to_jaxpr(flat.run, flat.avals, **flat.names())
-            traced = self._kept(place, flat, *staged)
+                staged = trace_to_jaxpr(flat.run_with_cells, flat.avals, cells=uses, **flat.names())
+            traced = self._kept(place, flat, *staged, uses)
         return TracedFunction(
             jaxpr=traced.closed,
             arguments=arguments.without_leaves(),
@@ -201,6 +248,7 @@ class Calls(abc.ABC):
             program=self.program(traced, arguments),
             shardings=[_spread_sharding(leaf) for leaf in arguments.leaves],
             out_placement=self.out_placement,
+            uses_cells=traced.cells is not None,
         )
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:

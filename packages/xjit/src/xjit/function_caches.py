@@ -22,6 +22,7 @@ from typing import Any
 import xtree
 from xjit.arguments import Arguments, LazyNames, explain_miss
 from xjit.cache_memory import Bounded
+from xjit.cells_of_calls import CellsOfProgram
 from xjit.mappings import room
 from xjit.program import Program
 from xjit.retraces import check_retrace
@@ -66,13 +67,16 @@ class Traced:
       params: what the equation of a call holds beside the program.
       program: what runs, once the function has been called.
       seconds: what tracing took.
+      cells: the cells of outside that it uses, and how; None where it uses none.
     """
 
-    __slots__ = ("captured", "closed", "out_tree", "params", "program", "seconds")
+    __slots__ = ("captured", "cells", "closed", "out_tree", "params", "program", "seconds")
 
     def __init__(
-        self, closed: ClosedJaxpr, captured: list[Any], out_tree: Any, params: dict[str, Any]
-    ) -> None:
+        self, closed: ClosedJaxpr, captured: list[Any], out_tree: Any, params: dict[str, Any],
+        cells: CellsOfProgram | None = None,
+    ) -> None:  # fmt: skip
+        self.cells = cells
         self.closed = closed
         self.captured = captured
         self.out_tree = out_tree
@@ -88,9 +92,13 @@ class FlatFunction:
       fun: the function.
       arguments: those it is traced for.
       avals: the abstract values of the leaves.
+
+    Attributes:
+      written: the numbers of the leaves that are cells and were written.
+      ends: the last values of these.
     """
 
-    __slots__ = ("arguments", "avals", "fun", "out_tree")
+    __slots__ = ("arguments", "avals", "ends", "fun", "out_tree", "written")
 
     def __init__(
         self, fun: Callable[..., Any], arguments: Arguments, avals: Sequence[ShapedArray]
@@ -99,11 +107,24 @@ class FlatFunction:
         self.arguments = arguments
         self.avals = avals
         self.out_tree: Any = None
+        self.written: tuple[int, ...] = ()
+        self.ends: list[Any] = []
+
+    def run_with_cells(self, *leaves: Any) -> list[Any]:
+        """Return the leaves of the result, and the values of cells that were written."""
+        return [*self.run(*leaves), *self.ends]
 
     def run(self, *leaves: Any) -> list[Any]:
         """Call the function and return the leaves of its result."""
-        args, kwargs = self.arguments.filled(leaves)
+        given = list(leaves)
+        for i, kind in self.arguments.cells:
+            given[i] = kind.argument(leaves[i])
+        args, kwargs = self.arguments.filled(given)
         results, self.out_tree = xtree.flatten(self.fun(*args, **kwargs))
+        if self.arguments.cells:
+            values = [(i, given[i].lend()) for i, _ in self.arguments.cells]
+            self.written = tuple([i for i, x in values if x is not leaves[i]])
+            self.ends = [x for i, x in values if i in self.written]
         signature = self.arguments.signature
         what = f"{signature.api}: a result of {signature.name}"
         return [as_array(r, what=what) for r in results]
@@ -252,7 +273,7 @@ class Traces:
         cache = self._cache
         if cache is not None and key in self._reached:
             found = cache.traced.get((key, self._reached[key]))
-            if found is not None:
+            if found is not None and (found.cells is None or found.cells.are_there):
                 if check_captured_values.value != "off":
                     check_captured(self._api, self._name, self._fun, cache)
                 return found, None
@@ -260,7 +281,7 @@ class Traces:
         statics = tuple([value for _, value in arguments.fixed])
         reached = self._reached[key] = arguments_key(arguments.tree, statics)
         found = cache.traced.get((key, reached))
-        if found is not None:
+        if found is not None and (found.cells is None or found.cells.are_there):
             return found, None
         if config.values.explain_cache_misses:
             self._explain(cache, key, arguments, change)

@@ -37,6 +37,7 @@ from xjit.places_of_calls import common_placement
 from xjit.program import DeviceKernel, Program
 from xjit.shardings import Sharding
 from xprim import ClosedJaxpr, ShapedArray, ShapeDtypeStruct, Tracer, config
+from xprim.errors import message
 
 __all__ = [
     "Wrapped", "ArgInfo", "TracedFunction", "Traced", "Lowered", "Compiled", "MemoryAnalysis",
@@ -118,9 +119,10 @@ class TracedFunction:
     def __init__(
         self, *, jaxpr: ClosedJaxpr, arguments: Arguments, avals: Sequence[ShapedArray],
         out_tree: Any, program: Program, out_placement: OneDevice | None,
-        shardings: Sequence[Sharding | None] = (),
+        shardings: Sequence[Sharding | None] = (), uses_cells: bool = False,
     ) -> None:  # fmt: skip
         self.jaxpr = jaxpr
+        self._uses_cells = uses_cells
         self.fun_name = arguments.signature.name
         self.in_tree = arguments.tree
         self.out_tree = out_tree
@@ -238,6 +240,12 @@ class Lowered(_Stage):
 
     def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
         """Compile the program, with settings of XLA by name."""
+        if self._traced._uses_cells:
+            raise ValueError(message(
+                "compile", "a program that uses references runs by calling its function.",
+                got=self._traced.fun_name,
+                hint="pass values, return the next ones, and write them to the references outside",
+            ))  # fmt: skip
         program = self._traced._program
         if compiler_options:
             program = program.with_options({**(program.options or {}), **compiler_options})

@@ -22,6 +22,13 @@ with namespace(globals(), at_once=True):
     from xprim import Array as Array
 
 with namespace(globals()):  # the first use imports them
-    from xnp import dlpack as dlpack, fft as fft, image as image, ops as ops, scipy as scipy
+    from xnp import (
+        dlpack as dlpack,
+        fft as fft,
+        image as image,
+        ops as ops,
+        refs as refs,
+        scipy as scipy,
+    )
 
 source.hide(__file__)

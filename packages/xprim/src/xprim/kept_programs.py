@@ -17,6 +17,7 @@ from typing import Any
 
 import xtree
 from xprim.avals import ShapedArray
+from xprim.cells import Cell, CellUse
 from xprim.identities import identities
 from xprim.jaxpr import ClosedJaxpr, holds_arrays
 
@@ -30,11 +31,16 @@ class Staged:
     closed: ClosedJaxpr
     captured: Sequence[Any]
     out_tree: Any
+    cells: Sequence[CellUse] = ()
+    """Cells that it writes: their values are its last arguments and its last results."""
+    read: Sequence[CellUse] = ()
+    """Cells that it only reads: their values are the first that it captured."""
 
     @property
     def out_avals(self) -> tuple[ShapedArray, ...]:
-        """The abstract values of the results."""
-        return self.closed.out_avals
+        """The abstract values of the results, without those of cells."""
+        avals = self.closed.out_avals
+        return avals[: len(avals) - len(self.cells)]
 
     def result_leaves(self) -> Any:
         """Return the structure of the result with the numbers of its leaves in it."""
@@ -67,13 +73,16 @@ class KeptPrograms:
         found = None if kept is None else kept.staged()
         if found is None:
             found = stage()
-            if key is not None and not found.captured:
+            if key is not None and not (found.captured or found.cells):
                 found = self._keep(key, found)
         return found
 
     def _keep(self, key: Any, found: Staged) -> Staged:
         """Keep a program, but not the arrays that its function captured; return how it is kept."""
-        if any(True for _ in identities(key[0])):  # what is captured, or has what is
+        known = [identity.value for identity in identities(key[0])]
+        if any(isinstance(value, Cell) for value in known):  # what it holds changes
+            return found
+        if known:  # what is captured, or has what is
             found = found.with_arrays_captured()
             if holds_arrays(found.closed):  # in a program inside it
                 return found

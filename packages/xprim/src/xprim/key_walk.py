@@ -23,6 +23,7 @@ import numpy as np
 import xtree
 from xprim.array import ConcreteArray
 from xprim.avals import ShapedArray
+from xprim.cells import Cell
 from xprim.code_reach import Chain, reach_of
 from xprim.identities import PARTS, Identity, classes_of_constants
 from xprim.jaxpr import ClosedJaxpr
@@ -396,6 +397,7 @@ Walk._by_base = (
     (type, Walk._class),
     (types.ModuleType, Walk._module),
     (np.dtype, Walk._dtype),
+    (Cell, Walk._constant),  # programs take what it holds as an argument
     (np.generic, Walk._scalar),
 )
 

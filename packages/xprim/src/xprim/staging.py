@@ -15,6 +15,7 @@ from typing import Any
 from xprim import config, dtypes
 from xprim.array import Array, ConcreteArray
 from xprim.avals import ShapedArray
+from xprim.cells import Cell, CellUse
 from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, check_jaxpr
 from xprim.leaks import check_no_leaks
 from xprim.primitive import Primitive
@@ -49,7 +50,7 @@ class JaxprTrace(Trace):
     """Appends each primitive to a growing jaxpr."""
 
     __slots__ = (
-        "_atom_by_id", "arg_names", "constvars", "consts", "eqns", "fun_name", "invars",
+        "_atom_by_id", "arg_names", "cells", "constvars", "consts", "eqns", "fun_name", "invars",
     )  # fmt: skip
 
     name = "jit"
@@ -62,6 +63,7 @@ class JaxprTrace(Trace):
         self.constvars: list[Var] = []
         self.consts: list[Any] = []
         self.arg_names: Sequence[str] = ()
+        self.cells: dict[Cell, CellUse] | None = None
         self.keeps_sources = True
         self._atom_by_id: dict[int, Atom] = {}  # `consts` and literals keep the ids unique
 
@@ -104,6 +106,11 @@ class JaxprTrace(Trace):
         self.invars.append(var)
         return JaxprTracer(self, var)
 
+    def cell_use(self, cell: Cell, before: Array) -> CellUse:
+        """Begin to use a cell of outside, which has a value there."""
+        var = Var(cell.aval)
+        return CellUse(cell, var, before, JaxprTracer(self, var))
+
     def constant(self, value: Any) -> Atom:
         """Return the literal or constant variable that stands for a value from outside."""
         atom = self._atom_by_id.get(id(value))
@@ -140,6 +147,27 @@ class JaxprTrace(Trace):
         jaxpr = Jaxpr(self.constvars, self.invars, outvars, self.eqns, self.fun_name)
         return jaxpr, self.consts
 
+    def give_cells(self, jaxpr: Jaxpr, consts: list[Any], uses: list[CellUse] | None) -> Jaxpr:
+        """Return the program with the values of cells among its arguments and results.
+
+        Args:
+          jaxpr: the program without them.
+          consts: the values of its constants; those of cells join them where `uses` is None.
+          uses: gets what is added to the arguments, in their order.
+        """
+        assert self.cells is not None
+        found = list(self.cells.values())
+        written = [use for use in found if use.is_written]
+        if uses is not None:
+            uses += found
+            outvars = [*jaxpr.outvars, *[self.atom(use.now) for use in written]]
+            invars = [*jaxpr.invars, *[use.variable for use in found]]
+            return jaxpr.replace(invars=invars, outvars=outvars)
+        if written:
+            raise written[0].cell.write_refused(self.fun_name)
+        consts += [use.before for use in found]
+        return jaxpr.replace(constvars=[*jaxpr.constvars, *[use.variable for use in found]])
+
     def origin_of(self, var: Var) -> str:
         """Say where a variable of this trace was made."""
         for eqn in self.eqns:
@@ -160,6 +188,7 @@ def trace_to_jaxpr(
     *,
     name: str = "",
     arg_names: Sequence[str] = (),
+    cells: list[CellUse] | None = None,
 ) -> tuple[Jaxpr, list[Any]]:
     """Run `fun` on tracers of the given abstract values and return its jaxpr and constants.
 
@@ -168,6 +197,9 @@ def trace_to_jaxpr(
       avals: the abstract values of the arguments.
       name: what errors and prints call the program.
       arg_names: what errors call the arguments (key paths).
+      cells: gets a `CellUse` for each cell of outside that the function uses. Their values are the
+        last arguments of the jaxpr, and the last results for those that it writes. Without it they
+        are constants, and none may be written.
 
     Returns:
       The jaxpr, and the values of its constants: concrete arrays or tracers of traces that enclose
@@ -176,22 +208,26 @@ def trace_to_jaxpr(
     previous = state.trace
     trace = JaxprTrace(previous, name)
     trace.arg_names = arg_names
+    trace.cells = {}
     args = [trace.argument(aval) for aval in avals]
     outer_source = state.source
     state.trace = trace
     state.source = None
     try:
-        finished = trace.finish(fun(*args))
+        jaxpr, consts = trace.finish(fun(*args))
+        if trace.cells:
+            jaxpr = trace.give_cells(jaxpr, consts, cells)
     finally:
         state.trace = previous
         state.source = outer_source
         trace.closed = True
+        trace.cells = None  # whose uses hold tracers of this: nothing of it outlives the call
     if config.enable_checks.used and config.values.enable_checks:
-        check_jaxpr(finished[0])
+        check_jaxpr(jaxpr)
     if config.values.check_tracer_leaks:
         del args
         check_no_leaks(trace)
-    return finished
+    return jaxpr, consts
 
 
 def trace_to_closed(

@@ -53,6 +53,8 @@ class Trace:
     __slots__ = ("closed", "keeps_sources", "parent")
 
     name = "trace"
+    cells: Any = None
+    """How the program that is staged uses cells of outside; None where none is."""
 
     def __init__(self, parent: Trace | None) -> None:
         self.parent = parent

@@ -85,6 +85,13 @@ with namespace(globals(), after="xstack.numpy"):  # which gives arrays and trace
         effects_barrier as effects_barrier,
         pure_callback as pure_callback,
     )
+    from xnp.refs import (
+        Ref as Ref,
+        empty_ref as empty_ref,
+        free_ref as free_ref,
+        freeze as freeze,
+        new_ref as new_ref,
+    )
     from xpar import (
         NamedSharding as NamedSharding,
         P as P,
@@ -126,6 +133,7 @@ with namespace(globals(), hint=ABSENCES):
         numpy as numpy,
         ops as ops,
         random as random,
+        ref as ref,
         scipy as scipy,
         sharding as sharding,
         stages as stages,

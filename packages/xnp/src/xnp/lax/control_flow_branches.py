@@ -6,13 +6,21 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
 import xtree
-from xnp.lax.control_flow_staging import arrays_of, leaf_names, same_type, staged
+from xnp.lax.control_flow_staging import (
+    arrays_of,
+    cell_values,
+    leaf_names,
+    same_type,
+    staged,
+    write_cells,
+)
 from xnp.primitives.cond import cond_p
 from xnp.primitives.inner_programs import traced, with_ignored_arguments
 from xnp.primitives.platform_index import platform_index_p
 from xprim import (
     Array,
     ClosedJaxpr,
+    Var,
     as_array,
     config,
     dtypes,
@@ -20,6 +28,7 @@ from xprim import (
     get_primitive,
     scalar_array,
 )
+from xprim.cells import Cell, CellUse
 from xprim.descriptions import described, place_of
 from xprim.kept_programs import Staged
 from xprim.tracebacks import boundary
@@ -220,13 +229,38 @@ def _chosen(
     values, in_tree = arrays_of(operands, f"{operation}: an operand")
     avals = [x.aval for x in values]
     bodies = [
-        staged(fun, in_tree, avals, operation=operation, what=name)
+        staged(fun, in_tree, avals, operation=operation, what=name, writes_cells=True)
         for fun, name in zip(functions, names, strict=True)
     ]
     check_branches(bodies, names, operation, functions)
+    cells = {use.cell: use for body in bodies for use in body.cells}
+    if cells:
+        bodies = [_with_cells(body, cells) for body in bodies]
     captured, branches = _with_common_captures(bodies)
-    outs = cond_p.bind(index, *captured, *values, branches=_weak_types_joined(branches))
-    return xtree.unflatten(bodies[0].out_tree, outs)
+    given = [*captured, *values, *cell_values(list(cells.values()))]
+    outs = cond_p.bind(index, *given, branches=_weak_types_joined(branches))
+    count = len(outs) - len(cells)
+    write_cells(list(cells.values()), outs[count:])
+    return xtree.unflatten(bodies[0].out_tree, outs[:count])
+
+
+def _with_cells(body: Staged, cells: dict[Cell, CellUse]) -> Staged:
+    """Give a branch all cells that some branch writes as last arguments and results, in order."""
+    jaxpr, own = body.closed.jaxpr, len(body.cells)
+    ins, outs = len(jaxpr.invars) - own, len(jaxpr.outvars) - own
+    pairs = zip(jaxpr.invars[ins:], jaxpr.outvars[outs:], strict=True)
+    ends: dict[Cell, tuple[Any, Any]] = {
+        use.cell: pair for use, pair in zip(body.cells, pairs, strict=True)
+    }
+    for cell in cells:
+        unchanged = Var(cell.aval)
+        ends.setdefault(cell, (unchanged, unchanged))
+    extended = jaxpr.replace(
+        invars=[*jaxpr.invars[:ins], *[ends[cell][0] for cell in cells]],
+        outvars=[*jaxpr.outvars[:outs], *[ends[cell][1] for cell in cells]],
+    )
+    closed = ClosedJaxpr(extended, body.closed.consts)
+    return Staged(closed, body.captured, body.out_tree, tuple(cells.values()))
 
 
 def check_branches(

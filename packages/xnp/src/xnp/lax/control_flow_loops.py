@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
 import numpy as np
 
 import xtree
-from xnp.lax.control_flow_scan import unroll_count
+from xnp.lax.control_flow_scan import run_scan, unroll_count
 from xnp.lax.control_flow_staging import (
     arrays_of,
+    cell_values,
     check_carry,
     staged,
     weak_carry_promoted,
+    write_cells,
 )
-from xnp.primitives.scan import scan_p
 from xnp.primitives.while_loop import while_p
-from xprim import Array, ConcreteArray, as_array, config, dtypes, get_primitive, scalar_array
+from xprim import (
+    Array,
+    ClosedJaxpr,
+    ConcreteArray,
+    Var,
+    as_array,
+    config,
+    dtypes,
+    get_primitive,
+    scalar_array,
+)
+from xprim.cells import CellUse
 from xprim.descriptions import place_of
 from xprim.kept_programs import Staged
 from xprim.promotion import result_type
@@ -86,7 +98,12 @@ def _repeated(
 
     def stage() -> Staged:
         return staged(
-            body_fun, in_tree, [x.aval for x in carry], operation=operation, what="body_fun"
+            body_fun,
+            in_tree,
+            [x.aval for x in carry],
+            operation=operation,
+            what="body_fun",
+            writes_cells=True,
         )
 
     body = stage()
@@ -100,11 +117,34 @@ def _repeated(
                 "body_fun", users)  # fmt: skip
     test = staged(cond_fun, in_tree, [x.aval for x in carry], operation=operation, what="cond_fun")
     _check_test(test, cond_fun)
+    captured, tested = _reading_carried_cells(test, body.cells, len(carry))
     outs = while_p.bind(
-        *test.captured, *body.captured, *carry, cond_jaxpr=test.closed, body_jaxpr=body.closed,
-        cond_nconsts=len(test.captured), body_nconsts=len(body.captured),
+        *captured, *body.captured, *carry, *cell_values(body.cells), cond_jaxpr=tested,
+        body_jaxpr=body.closed, cond_nconsts=len(captured), body_nconsts=len(body.captured),
     )  # fmt: skip
-    return xtree.unflatten(tree, outs)
+    write_cells(body.cells, outs[len(carry) :])
+    return xtree.unflatten(tree, outs[: len(carry)])
+
+
+def _reading_carried_cells(
+    test: Staged, cells: Sequence[CellUse], count: int
+) -> tuple[Sequence[Any], ClosedJaxpr]:
+    """Return what a condition captures, and the condition with the cells of the body's carry.
+
+    Args:
+      test: the condition.
+      cells: those that the body writes.
+      count: how many values of the carry are no cells.
+    """
+    if not cells:
+        return test.captured, test.closed
+    jaxpr = test.closed.jaxpr
+    read = {use.cell: v for use, v in zip(test.read, jaxpr.invars, strict=False)}
+    carried = [read.get(use.cell) or Var(use.cell.aval) for use in cells]
+    lead = len(test.captured)
+    kept = [(x, v) for x, v in zip(test.captured, jaxpr.invars, strict=False) if v not in carried]
+    invars = [*[v for _, v in kept], *jaxpr.invars[lead : lead + count], *carried]
+    return [x for x, _ in kept], ClosedJaxpr(jaxpr.replace(invars=invars), test.closed.consts)
 
 
 def _check_test(test: Staged, cond_fun: Any) -> None:
@@ -207,7 +247,9 @@ def _counted(
 
     def stage() -> Staged:
         avals = [counter.aval, *[x.aval for x in carry]]
-        return staged(step, in_tree, avals, operation="fori_loop", what="body_fun")
+        return staged(
+            step, in_tree, avals, operation="fori_loop", what="body_fun", writes_cells=True
+        )
 
     body = stage()
     out_tree = xtree.treedef_children(body.out_tree)[1]
@@ -218,11 +260,9 @@ def _counted(
             body = stage()
     check_carry(tree, out_tree, [x.aval for x in carry], body.out_avals[1:], "fori_loop",
                 "body_fun", body_fun)  # fmt: skip
-    outs = scan_p.bind(
-        *body.captured, counter, *carry, jaxpr=body.closed, length=length, reverse=False,
-        num_consts=len(body.captured), num_carry=1 + len(carry),
-        unroll=unroll_count(1 if unroll is None else unroll, length, "fori_loop"),
-    )  # fmt: skip
+    unrolled = unroll_count(1 if unroll is None else unroll, length, "fori_loop")
+    options = {"length": length, "reverse": False, "unroll": unrolled}
+    outs = run_scan(body, [counter, *carry], (), options)
     return xtree.unflatten(tree, outs[1:])
 
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
 import xtree
 from xnp.lax.control_flow_staging import (
     arrays_of,
+    cell_values,
     check_carry,
     staged,
     weak_carry_promoted,
+    write_cells,
 )
 from xnp.primitives.operations import concatenated, moved, reshaped, sliced
 from xnp.primitives.scan import scan_p
-from xprim import Array, ShapedArray, as_array, config, get_primitive, shaped_array
+from xprim import Array, ClosedJaxpr, ShapedArray, as_array, config, get_primitive, shaped_array
 from xprim.descriptions import described, place_of
 from xprim.kept_programs import Staged
 from xprim.optional_transforms import find
@@ -89,12 +91,54 @@ def scan(
     carry, tree = arrays_of(init, "scan: a value of the carry")
     elements = [shaped_array(x.shape[1:], x.dtype, x.aval.weak_type) for x in x_leaves]
     carry, body, y_tree = _staged_body(f, carry, tree, elements, x_tree)
-    outs = scan_p.bind(
-        *body.captured, *carry, *x_leaves, jaxpr=body.closed, length=steps, reverse=bool(reverse),
-        num_consts=len(body.captured), num_carry=len(carry), unroll=unrolled,
-    )  # fmt: skip
     count = len(carry)
+    options = {"length": steps, "reverse": bool(reverse), "unroll": unrolled}
+    outs = run_scan(body, carry, x_leaves, options)
     return xtree.unflatten(tree, outs[:count]), xtree.unflatten(y_tree, outs[count:])
+
+
+def run_scan(
+    body: Staged, carry: Sequence[Any], xs: Sequence[Any], options: dict[str, Any]
+) -> Sequence[Any]:
+    """Run a staged body along arrays, the cells that it writes as part of the carry.
+
+    Args:
+      body: from the carry and elements of `xs` to the next carry and ys.
+      carry: the first one.
+      xs: the arrays.
+      options: other params of the equation.
+    """
+    closed, cells, first = body.closed, body.cells, len(body.captured) + len(carry)
+    if cells:
+        closed = _cells_in_carry(closed, first, len(carry), len(cells))
+    outs = scan_p.bind(
+        *body.captured, *carry, *cell_values(cells), *xs, jaxpr=closed,
+        num_consts=len(body.captured), num_carry=len(carry) + len(cells), **options,
+    )  # fmt: skip
+    if not cells:
+        return outs
+    end = len(carry) + len(cells)
+    write_cells(cells, outs[len(carry) : end])
+    return (*outs[: len(carry)], *outs[end:])
+
+
+def _cells_in_carry(closed: ClosedJaxpr, first: int, count: int, cells: int) -> ClosedJaxpr:
+    """Bring the last arguments and results, those of cells, behind the carry.
+
+    Args:
+      closed: the body.
+      first: the number of the first argument that is an element.
+      count: how many results are the carry.
+      cells: how many are of cells.
+    """
+    ins, outs = closed.jaxpr.invars, closed.jaxpr.outvars
+    return ClosedJaxpr(
+        closed.jaxpr.replace(
+            invars=[*ins[:first], *ins[-cells:], *ins[first:-cells]],
+            outvars=[*outs[:count], *outs[-cells:], *outs[count:-cells]],
+        ),
+        closed.consts,
+    )
 
 
 def _staged_body(
@@ -105,7 +149,7 @@ def _staged_body(
 
     def stage() -> Staged:
         avals = [*[x.aval for x in carry], *elements]
-        return staged(f, in_tree, avals, operation="scan", what="the body")
+        return staged(f, in_tree, avals, operation="scan", what="the body", writes_cells=True)
 
     body = stage()
     carry_tree, y_tree = _pair_of(body, f)

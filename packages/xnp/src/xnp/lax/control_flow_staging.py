@@ -16,6 +16,8 @@ from typing import Any
 import xtree
 from xprim import (
     Array,
+    ClosedJaxpr,
+    Jaxpr,
     ShapedArray,
     as_array,
     close_over,
@@ -25,6 +27,7 @@ from xprim import (
 )
 from xprim.argument_keys import program_key
 from xprim.callables import name_of
+from xprim.cells import CellUse
 from xprim.descriptions import LazyNames, argument_names, described, place_of
 from xprim.kept_programs import KeptPrograms, Staged
 
@@ -41,7 +44,7 @@ def arrays_of(tree: Any, what: str) -> tuple[list[Array], Any]:
 
 def staged(
     fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray], *, operation: str,
-    what: str,
+    what: str, writes_cells: bool = False,
 ) -> Staged:  # fmt: skip
     """Trace a function.
 
@@ -51,11 +54,15 @@ def staged(
       avals: the abstract values of its leaves.
       operation: what errors name.
       what: how errors call the function: `the body`.
+      writes_cells: whether it may write cells of outside, which the asker passes along then.
     """
     if not callable(fun):
         raise TypeError(f"{operation}: {what} must be a function.\n  got       {described(fun)}")
     key = program_key(fun, in_tree, avals)
-    return _programs.get_or_stage(key, lambda: _traced(fun, in_tree, avals, operation, what))
+    found = _programs.get_or_stage(key, lambda: _traced(fun, in_tree, avals, operation, what))
+    if found.cells and not writes_cells:
+        raise found.cells[0].cell.write_refused(f"{what} of {operation}")
+    return found
 
 
 def _traced(
@@ -70,9 +77,40 @@ def _traced(
 
     names = LazyNames(lambda: argument_names(fun, xtree.unflatten(in_tree, range(len(avals))), {}))
     name = name_of(fun, operation)
-    jaxpr, consts = trace_to_jaxpr(flat, avals, name=name, arg_names=names)
+    uses: list[CellUse] = []
+    jaxpr, consts = trace_to_jaxpr(flat, avals, name=name, arg_names=names, cells=uses)
+    if uses:
+        return _with_cells(jaxpr, consts, uses, out_trees[0])
+    return Staged(*close_over(jaxpr, consts), out_trees[0])
+
+
+def _with_cells(
+    jaxpr: Jaxpr, consts: Sequence[Any], uses: Sequence[CellUse], out_tree: Any
+) -> Staged:
+    """Return a program that uses cells: what it only reads is captured."""
     closed, captured = close_over(jaxpr, consts)
-    return Staged(closed, captured, out_trees[0])
+    invars, count = closed.jaxpr.invars, len(uses)
+    pairs = list(zip(invars[len(invars) - count :], uses, strict=True))
+    read = [v for v, use in pairs if not use.is_written]
+    written = [v for v, use in pairs if use.is_written]
+    opened = closed.jaxpr.replace(invars=[*read, *invars[: len(invars) - count], *written])
+    values = [use.before for use in uses if not use.is_written]
+    return Staged(
+        ClosedJaxpr(opened, closed.consts), [*values, *captured], out_tree,
+        tuple([use for use in uses if use.is_written]),
+        tuple([use for use in uses if not use.is_written]),
+    )  # fmt: skip
+
+
+def cell_values(uses: Sequence[CellUse]) -> list[Array]:
+    """Return the values that cells have where a program begins."""
+    return [use.before for use in uses]
+
+
+def write_cells(uses: Sequence[CellUse], values: Sequence[Array]) -> None:
+    """Write the values that cells have where a program ends."""
+    for use, value in zip(uses, values, strict=True):
+        use.cell.write(value)
 
 
 def same_type(a: ShapedArray, b: ShapedArray) -> bool:

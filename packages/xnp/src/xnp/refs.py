@@ -1,0 +1,349 @@
+"""References: arrays that are written in place, inside and outside of transformed functions.
+
+    total = new_ref(xnp.zeros(3))
+
+    @jit
+    def add(x):
+        total[...] += x
+
+A `Ref` is read by an index and written by one. A function may close over references, or get them
+as arguments; compiled, it takes their values and gives the next ones, and the memory of a value
+that nobody else holds is used again. The writes of a program happen in its order, whatever the
+control flow. Two names for one reference would make that a question, so a function may not get
+one twice.
+
+Neighbours: `xprim.cells` says how programs pass values along, `xnp.numpy.index_update` updates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from xnp.numpy.creation import zeros
+from xprim import Array, ShapedArray, as_array, get_primitive
+from xprim.cells import Cell
+from xprim.descriptions import described
+from xprim.errors import message
+from xprim.tracebacks import boundary
+
+__all__ = [
+    "Ref", "RefView", "addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "set",
+    "swap",
+]  # fmt: skip
+
+Index = Any
+
+
+class Ref(Cell):
+    """An array that is written in place; `new_ref` makes it.
+
+    Attributes:
+      aval: the shape and dtype of its value, which do not change.
+
+    Example:
+      >>> import xnp
+      >>> x = new_ref(xnp.zeros(3))
+      >>> x[1] += 2.0
+      >>> x
+      Ref([0., 2., 0.], dtype=float32)
+      >>> x[...]
+      Array([0., 2., 0.], dtype=float32)
+    """
+
+    __slots__ = ()
+
+    kind = "Ref"
+
+    shape = property(lambda self: self.aval.shape, doc="The shape of its value.")
+    dtype = property(lambda self: self.aval.dtype, doc="The dtype of its value.")
+    ndim = property(lambda self: self.aval.ndim, doc="How many dimensions its value has.")
+    size = property(lambda self: self.aval.size, doc="How many elements its value has.")
+    sharding = property(lambda self: self.value().sharding, doc="Where its value lies.")
+
+    @property
+    def at(self) -> _Views:
+        """Parts to be passed on: `ref.at[2:4]` is written and read as a reference is."""
+        return _Views(self)
+
+    @boundary
+    def __getitem__(self, index: Index) -> Array:
+        _check_bounds(self, index)
+        value: Any = self.value()
+        return value if index is ... else value[index]  # type: ignore[no-any-return]
+
+    @boundary
+    def __setitem__(self, index: Index, value: Any) -> None:
+        given = self._fitting(value)
+        _check_bounds(self, index)
+        if index is ... and given.shape == self.shape:
+            self.write(given)
+            return
+        now: Any = self.value()
+        self.write(now.at[index].set(given))
+
+    @boundary
+    def addupdate(self, x: Any, idx: Index = ...) -> None:
+        """Add to elements; where positions occur several times, all that is said is added.
+
+        Args:
+          x: what to add; it broadcasts to the elements.
+          idx: which elements, by default all.
+
+        Example:
+          >>> import numpy as np
+          >>> counts = new_ref(np.zeros(3, np.float32))
+          >>> counts.addupdate(1.0, np.array([0, 0, 2]))
+          >>> counts
+          Ref([2., 0., 1.], dtype=float32)
+        """
+        _check_bounds(self, idx)
+        now: Any = self.value()
+        self.write(now.at[idx].add(self._fitting(x)))
+
+    def _fitting(self, value: Any) -> Array:
+        """Return a value as an array of the dtype of this."""
+        array = as_array(value, what="Ref: the value")
+        if array.dtype != self.dtype and not array.aval.weak_type:
+            raise ValueError(message(
+                "Ref", "what is written has another dtype than the reference.",
+                got=array.aval.str_long(), expected=self.dtype.name,
+                hint=f"value.astype({self.dtype.name!r}) converts it",
+            ))  # fmt: skip
+        return _typed(array, self.dtype)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len: a reference of rank 0 has no length.")
+        return int(self.shape[0])
+
+    def __iter__(self) -> Iterator[Array]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        if self.ended_by:
+            return f"<Ref of {self.aval.str_long()}, ended by {self.ended_by}>"
+        text = repr(self.value())
+        return f"Ref({text.removeprefix('Array(')}" if text.startswith("Array(") else f"Ref({text})"
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError(message(
+            "Ref", "a reference is no array.", got=f"a Ref of {self.aval.str_long()}",
+            hint="ref[...] is its value",
+        ))  # fmt: skip
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("pickle: a reference is a place in this process; write ref[...] instead.")
+
+
+class _Views:
+    """What `ref.at` is: `ref.at[index]` is a part of the reference."""
+
+    __slots__ = ("_ref",)
+
+    def __init__(self, ref: Ref | RefView) -> None:
+        self._ref = ref
+
+    def __getitem__(self, index: Index) -> RefView:
+        return RefView(self._ref, index)
+
+
+class RefView:
+    """A part of a reference: what is written to it is written there.
+
+    Example:
+      >>> import xnp
+      >>> x = new_ref(xnp.zeros(4))
+      >>> last = x.at[2:]
+      >>> last[0] = 5.0
+      >>> x
+      Ref([0., 0., 5., 0.], dtype=float32)
+    """
+
+    __slots__ = ("_index", "_ref")
+
+    def __init__(self, ref: Ref | RefView, index: Index) -> None:
+        self._ref = ref
+        self._index = index
+
+    at = property(_Views, doc="Parts of this part.")
+
+    def __getitem__(self, index: Index) -> Array:
+        part: Any = self._ref[self._index]
+        return part[index]  # type: ignore[no-any-return]
+
+    def __setitem__(self, index: Index, value: Any) -> None:
+        part: Any = self._ref[self._index]
+        self._ref[self._index] = part.at[index].set(value)
+
+    def addupdate(self, x: Any, idx: Index = ...) -> None:
+        """Add to elements of the part, as `Ref.addupdate` does."""
+        part: Any = self._ref[self._index]
+        self._ref[self._index] = part.at[idx].add(x)
+
+    def __repr__(self) -> str:
+        return f"<at[{self._index!r}] of {self._ref!r}>"
+
+
+@boundary
+def new_ref(
+    init_val: Any, *, memory_space: Any = None, kind: str | None = None, pin: bool = False
+) -> Ref:
+    """Make a reference to a new place in memory.
+
+    Args:
+      init_val: its first value, an array or a number; it stays as it is.
+      memory_space: only None: the memory of its device.
+      kind: only None: recomputation treats it as any value.
+      pin: only False: the compiler chooses the place.
+
+    Returns:
+      The `Ref`. It may be used where it was made, and in functions that are called there, under
+      `jit`, control flow, `vmap` and derivatives, too; no transformed function may return it.
+
+    Example:
+      >>> x = new_ref(1.0)
+      >>> x[...] = 2.0
+      >>> float(x[...])
+      2.0
+    """
+    _check_place("new_ref", memory_space, pin)
+    if kind is not None:
+        raise ValueError(f"new_ref: kind must be None, got {kind!r}.")
+    array = as_array(init_val, what="new_ref: the first value")
+    return Ref(_typed(array, array.dtype))
+
+
+@boundary
+def empty_ref(ty: Any, memory_space: Any = None, pin: bool = False) -> Ref:
+    """Make a reference whose first value is of no meaning (it is zero).
+
+    Args:
+      ty: what has the shape and dtype: a `ShapeDtypeStruct`, an array.
+      memory_space: as in `new_ref`.
+      pin: as in `new_ref`.
+
+    Example:
+      >>> import numpy as np
+      >>> from xprim import ShapeDtypeStruct
+      >>> empty_ref(ShapeDtypeStruct((2, 3), np.float32)).shape
+      (2, 3)
+    """
+    _check_place("empty_ref", memory_space, pin)
+    if not (hasattr(ty, "shape") and hasattr(ty, "dtype")):
+        raise TypeError(message(
+            "empty_ref", "it needs a shape and a dtype.", got=described(ty),
+            expected="a ShapeDtypeStruct or an array",
+        ))  # fmt: skip
+    return Ref(zeros(ty.shape, ty.dtype))
+
+
+@boundary
+def freeze(ref: Ref) -> Array:
+    """Return the value of a reference, which nobody may use any more.
+
+    Raises:
+      ValueError: it was ended before, or made outside of the function that is transformed.
+
+    Example:
+      >>> x = new_ref(1.0)
+      >>> freeze(x)
+      Array(1., dtype=float32)
+      >>> x[...]
+      Traceback (most recent call last):
+        ...
+      ValueError: Ref: it is used after freeze.
+        got       a Ref of float32[]
+    """
+    value: Array = _checked(ref, "freeze").end("freeze")
+    return value
+
+
+@boundary
+def free_ref(ref: Ref) -> None:
+    """Give up a reference, which nobody may use any more; errors are those of `freeze`."""
+    _checked(ref, "free_ref").end("free_ref")
+
+
+@boundary
+def get(ref: Ref | RefView, idx: Index | None = None) -> Array:
+    """Return elements of a reference: `ref[idx]`; None stands for all."""
+    value: Array = _checked(ref, "get")[_all_if_none(idx)]
+    return value
+
+
+@boundary
+def set(ref: Ref | RefView, idx: Index | None, value: Any) -> None:
+    """Write elements of a reference: `ref[idx] = value`; None stands for all."""
+    _checked(ref, "set")[_all_if_none(idx)] = value
+
+
+@boundary
+def swap(ref: Ref | RefView, idx: Index | None, value: Any) -> Array:
+    """Write elements of a reference, and return what they were.
+
+    Args:
+      ref: the reference.
+      idx: which elements; None stands for all.
+      value: what to write; it broadcasts to the elements.
+
+    Example:
+      >>> x = new_ref(1.0)
+      >>> float(swap(x, None, 2.0)), float(x[...])
+      (1.0, 2.0)
+    """
+    index = _all_if_none(idx)
+    before: Array = _checked(ref, "swap")[index]
+    ref[index] = value
+    return before
+
+
+@boundary
+def addupdate(ref: Ref | RefView, idx: Index | None, x: Any) -> None:
+    """Add to elements of a reference; None stands for all, repeated positions add up."""
+    _checked(ref, "addupdate").addupdate(x, _all_if_none(idx))
+
+
+def _all_if_none(idx: Index | None) -> Index:
+    return ... if idx is None else idx
+
+
+def _checked(ref: Any, operation: str) -> Any:
+    if not isinstance(ref, Ref | RefView):
+        raise TypeError(message(
+            operation, "it takes a reference.", got=described(ref), expected="what new_ref returns"
+        ))  # fmt: skip
+    return ref
+
+
+def _check_place(operation: str, memory_space: Any, pin: bool) -> None:
+    if memory_space is not None or pin:
+        raise ValueError(message(
+            operation, "references lie in the memory of their device.",
+            got=f"memory_space={memory_space!r}, pin={pin!r}",
+            expected="memory_space=None, pin=False",
+        ))  # fmt: skip
+
+
+def _typed(array: Array, dtype: Any) -> Array:
+    """Return an array of a dtype that is not weak."""
+    if array.dtype == dtype and not array.aval.weak_type:
+        return array
+    converted: Array = get_primitive("convert_element_type").bind(
+        array, new_dtype=dtype, weak_type=False
+    )[0]
+    return converted
+
+
+def _check_bounds(ref: Ref, index: Index) -> None:
+    """Raise where an integer of an index that is known is outside of the reference."""
+    entries = index if isinstance(index, tuple) else (index,)
+    if not all(isinstance(e, int | slice) and not isinstance(e, bool) for e in entries):
+        return
+    aval: ShapedArray = ref.aval
+    for entry, size in zip(entries, aval.shape, strict=False):
+        if isinstance(entry, int) and not -size <= entry < size:
+            raise IndexError(message(
+                "Ref", f"the index {entry} is out of bounds for a dimension of size {size}.",
+                got=f"{index!r}, for a Ref of {aval.str_long()}",
+            ))  # fmt: skip

@@ -1,0 +1,247 @@
+"""Cells: places for one value each that programs read and write.
+
+A cell belongs to the trace under which it was made, and holds a value of that trace: for as long as
+that trace is the current one, reading and writing it are nothing more than that. A program that
+is staged while a cell of outside is used gets its value as one more argument and gives the next
+one as one more result, so programs stay functions, and every transformation of programs works
+as it is. `CellUse` says so to who stages; who knows nothing of cells may let them be read.
+
+Under a trace that only interprets (a derivative, a batch) the cell of outside is read as any
+value that is closed over. What is written goes outside, too, so it must not depend on what is
+differentiated or batched.
+
+Neighbours: `staging` notes the uses; `xnp.refs` has the references that users see.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xprim.array import Array, ConcreteArray
+from xprim.avals import ShapedArray
+from xprim.errors import message
+from xprim.primitive import Primitive
+from xprim.rules import Zero, not_mapped, undefined
+from xprim.thread_state import state
+from xprim.trace import Trace, Tracer
+
+__all__ = ["Cell", "CellUse"]
+
+
+class CellUse:
+    """How a program that is staged uses a cell of outside.
+
+    Attributes:
+      cell: the cell.
+      variable: the argument of the program that is its value at the start.
+      before: that value, outside.
+      now: the value at this point of the program.
+      is_written: whether the program writes it.
+    """
+
+    __slots__ = ("before", "cell", "is_written", "now", "variable")
+
+    def __init__(self, cell: Cell, variable: Any, before: Array, now: Array) -> None:
+        self.cell = cell
+        self.variable = variable
+        self.before = before
+        self.now = now
+        self.is_written = False
+
+
+class Cell:
+    """A place for one value, which programs read and write.
+
+    Args:
+      value: the first one.
+
+    Attributes:
+      aval: the type of its values.
+      ended_by: what made it unusable, empty while it is usable.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_is_argument",
+        "_is_shared",
+        "_owner",
+        "_value",
+        "aval",
+        "ended_by",
+    )
+
+    kind = "Cell"
+    """What errors call it."""
+
+    def __init__(self, value: Array) -> None:
+        trace = state.trace
+        self.aval: ShapedArray = value.aval
+        self._owner = _owner(trace)
+        self._value = value
+        self._is_shared = True
+        self._is_argument = False
+        self.ended_by = ""
+
+    @classmethod
+    def argument(cls, value: Array) -> Any:
+        """Return the cell that stands, in a program, for one that is passed to it."""
+        cell = cls(value)
+        cell._is_argument = True
+        return cell
+
+    def value(self) -> Array:
+        """Return the value it has now."""
+        self._is_shared = True
+        return self._value_under(state.trace)
+
+    def lend(self) -> Array:
+        """Return the value for a program that only reads it."""
+        return self._value_under(state.trace)
+
+    def give(self) -> Array:
+        """Return the value for a program that takes its memory: nobody else holds it."""
+        value = self._value_under(state.trace)
+        if type(value) is ConcreteArray and self._is_shared:
+            value = value.copy()
+        return value
+
+    def write(self, value: Array, *, is_shared: bool = True) -> None:
+        """Replace the value by another of the same type.
+
+        Args:
+          value: the next one.
+          is_shared: whether anybody else may hold it.
+        """
+        trace: Trace | None = state.trace
+        while trace is not None and self._owner is not _owner(trace):
+            if trace.cells is not None:
+                use = self._use(trace)
+                use.now, use.is_written = value, True
+                return
+            if isinstance(value, Tracer) and value._trace is trace:
+                value = self._of_outside(trace, value)
+            trace = trace.parent
+        if trace is None or self.ended_by:
+            raise self._gone()
+        self._value, self._is_shared = value, is_shared
+
+    def end(self, how: str) -> Array:
+        """Return the value, and let nobody use the cell any more.
+
+        Args:
+          how: what was done with it, for the errors of later uses.
+        """
+        value = self._value_under(state.trace)
+        if self._owner is not _owner(state.trace) or self._is_argument:
+            raise ValueError(message(
+                how, f"the {self.kind} was made outside of the function that is transformed.",
+                got=f"a {self.kind} of {self.aval.str_long()}",
+                hint="read it with ref[...], and end it where it was made",
+            ))  # fmt: skip
+        self.ended_by = how
+        return value
+
+    def write_refused(self, name: str) -> ValueError:
+        """Return the error for a program that cannot give the next value on.
+
+        Args:
+          name: of the function that writes it.
+        """
+        return ValueError(message(
+            self.kind, f"{name or 'the function'} cannot write a {self.kind} of outside.",
+            got=f"a {self.kind} of {self.aval.str_long()}",
+            expected="reading it; or jit, vmap, grad or control flow between it and its writes",
+            hint="return the next value, and write it outside",
+        ))  # fmt: skip
+
+    def _value_under(self, trace: Trace | None) -> Array:
+        while trace is not None and self._owner is not _owner(trace):
+            if trace.cells is not None:
+                return self._use(trace).now
+            trace = trace.parent
+        if trace is None or self.ended_by:
+            raise self._gone()
+        return self._value
+
+    def _use(self, trace: Any) -> CellUse:
+        """Return how the program of a trace uses this, which begins now if it has not."""
+        found: CellUse | None = trace.cells.get(self)
+        if found is None:
+            found = trace.cells[self] = trace.cell_use(self, self._value_under(trace.parent))
+        return found
+
+    def _of_outside(self, trace: Trace, value: Tracer) -> Array:
+        """Return a value as the parent of its trace knows it, if it is one there."""
+        received: list[Any] = []
+        trace.process(_outside_p, (value,), {"kind": self.kind, "receiver": _Receiver(received)})
+        (outside,) = received
+        return outside  # type: ignore[no-any-return]
+
+    def _gone(self) -> ValueError:
+        if self.ended_by:
+            return ValueError(message(
+                self.kind, f"it is used after {self.ended_by}.",
+                got=f"a {self.kind} of {self.aval.str_long()}",
+            ))  # fmt: skip
+        return ValueError(message(
+            self.kind, "it is used outside of the function that made it.",
+            got=f"a {self.kind} of {self.aval.str_long()}, made in a function that was transformed",
+            hint="return its value, or make it outside: functions may close over it",
+        ))  # fmt: skip
+
+
+def _owner(trace: Trace) -> Trace | None:
+    """Return whose values are a trace's own; None stands for evaluation, whoever evaluates."""
+    return trace if trace.parent is not None else None
+
+
+# --- what may leave a derivative or a batch ------------------------------------------------------
+
+
+class _Receiver:
+    """Takes a value out of a rule; compared by identity."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: list[Any]) -> None:
+        self._values = values
+
+    def __call__(self, value: Any) -> None:
+        self._values.append(value)
+
+
+def _jvp(_handle: Any, primals: Any, tangents: Any, *, kind: str, receiver: _Receiver) -> Any:
+    if type(tangents[0]) is not Zero:
+        raise ValueError(message(
+            kind, "a differentiated value is written where nothing is differentiated.",
+            got=f"a value of {primals[0].aval.str_long()} for a {kind} of outside",
+            hint="lax.stop_gradient(value) may be written, and a reference that is made in the "
+            "differentiated function may hold any value",
+        ))  # fmt: skip
+    receiver(primals[0])
+    return (), ()
+
+
+def _batch(axis: Any, operands: Any, dims: Any, *, kind: str, receiver: _Receiver) -> Any:
+    if dims[0] is not not_mapped:
+        raise ValueError(message(
+            kind, "a batched value is written where there is one value for all examples.",
+            got=f"a value of {operands[0].aval.str_long()}, batched along axis {dims[0]}",
+            hint="pass the reference to the function that is mapped, with its axis in in_axes",
+        ))  # fmt: skip
+    receiver(operands[0])
+    return (), ()
+
+
+_NOT_RUN = "a value that leaves a transformation is no operation of a program"
+
+_outside_p = Primitive(
+    "value_outside",
+    call_like=True,
+    shape=lambda *_, **__: (),
+    numpy=undefined(_NOT_RUN),
+    stablehlo=undefined(_NOT_RUN),
+    jvp=_jvp,
+    transpose=undefined(_NOT_RUN),
+    batch=_batch,
+)

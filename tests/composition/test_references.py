@@ -1,0 +1,253 @@
+"""References under jit, derivatives and batches."""
+
+import gc
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import xstack
+import xstack.numpy as xnp
+from xstack import grad, jit, lax, new_ref, vmap
+
+
+def running_sum(xs):
+    """Return a sum of running sums, and the total: a loop that writes a reference."""
+    total = new_ref(xnp.zeros((), xs.dtype))
+
+    def body(c, x):
+        total[...] += x * x
+        return c + total[...], total[...]
+
+    c, sums = lax.scan(body, xnp.zeros((), xs.dtype), xs)
+    return c + total[...], sums
+
+
+def test_derivatives_and_batches_of_functions_with_references_inside():
+    xs = xnp.asarray([1.0, 2.0, 3.0])
+    # d/dx_i of sum_k sum_{j<=k} x_j^2 + sum_j x_j^2 is 2 x_i (n - i + 1)
+    expected = 2 * np.asarray(xs) * np.array([4, 3, 2])
+    gradient = grad(lambda x: running_sum(x)[0])
+    for f in (gradient, jit(gradient), grad(jit(lambda x: running_sum(x)[0]))):
+        np.testing.assert_allclose(np.asarray(f(xs)), expected)
+    batch = xnp.stack([xs, 2 * xs])
+    np.testing.assert_allclose(
+        np.asarray(jit(vmap(gradient))(batch)), np.stack([expected, 2 * expected])
+    )
+    np.testing.assert_allclose(
+        np.asarray(xstack.jvp(lambda x: running_sum(x)[0], (xs,), (xs,))[1]),
+        expected @ np.asarray(xs),
+    )
+    np.testing.assert_allclose(
+        np.asarray(xstack.hessian(lambda x: running_sum(x)[0])(xs)), np.diag([8.0, 6.0, 4.0])
+    )
+
+
+def test_a_compiled_function_writes_what_it_closes_over_and_is_traced_once():
+    total, twice = new_ref(xnp.zeros(3)), new_ref(0)
+
+    @jit
+    def step(x):
+        total[1] += x
+        twice[...] = twice[...] + 2
+        return total[...].sum()
+
+    for i in range(4):
+        assert float(step(1.0)) == i + 1
+    assert np.asarray(total[...]).tolist() == [0, 4, 0] and int(twice[...]) == 8
+    total[0] = 6.0  # between calls
+    assert float(step(0.0)) == 10.0
+    assert step.stats()["traces"] == 1
+
+
+def test_a_compiled_function_writes_its_arguments_whatever_reference_comes():
+    @jit
+    def scale(state, x):
+        state["a"][...] = state["a"][...] * x
+        return state["b"][0]
+
+    for start in (1.0, 3.0):
+        state = {"a": new_ref(xnp.full(2, start)), "b": new_ref(xnp.ones(1))}
+        assert float(scale(state, 2.0)) == 1.0
+        assert np.asarray(state["a"][...]).tolist() == [2 * start] * 2
+    assert scale.stats()["traces"] == 1
+    assert [type(x) for x in xstack.tree.leaves(state)] == [xstack.Ref] * 2
+
+
+def test_what_is_written_takes_the_memory_of_what_was_there():
+    x = new_ref(xnp.zeros(1000))
+
+    @jit
+    def add():
+        x[...] += 1
+
+    add()
+    held = x.lend()
+    add()
+    assert held.is_deleted()
+    read = x[...]
+    add()
+    assert float(read[0]) == 2.0 and float(x[0]) == 3.0
+
+
+def test_nested_programs_pass_values_along():
+    outside = new_ref(0.0)
+
+    @jit
+    def outer(x):
+        inside = new_ref(x)
+
+        @jit
+        def double():
+            inside[...] = inside[...] * 2
+            outside[...] += 1
+
+        double()
+        double()
+        lax.fori_loop(
+            0, 4, lambda i, c: lax.cond(i > 1, lambda: inside.addupdate(1.0), lambda: None) or c, 0
+        )
+        return inside[...]
+
+    assert float(outer(1.0)) == 6.0 and float(outside[...]) == 2.0
+    assert float(grad(outer)(1.0)) == 4.0 and float(outside[...]) == 4.0
+    assert np.asarray(vmap(outer)(xnp.arange(3.0))).tolist() == [2, 6, 10]
+
+
+@pytest.mark.parametrize("in_axes", [0, 1, -1])
+def test_each_example_has_its_part_of_a_mapped_reference(in_axes):
+    start = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    x = new_ref(start)
+
+    def double(ref):
+        ref[0] = ref[1] * 2
+
+    (jit(vmap(double, in_axes=in_axes)) if in_axes else vmap(double))(x)
+    expected = np.moveaxis(start.copy(), in_axes, 0)
+    expected[:, 0] = 2 * expected[:, 1]
+    np.testing.assert_array_equal(np.asarray(x[...]), np.moveaxis(expected, 0, in_axes))
+
+
+def test_only_constants_leave_derivatives_and_batches():
+    seen = new_ref(0.0)
+
+    def keeps(x):
+        seen[...] = lax.stop_gradient(x * 3)
+        return x * x
+
+    def writes(x):
+        seen[...] = x
+        return x
+
+    assert float(grad(keeps)(2.0)) == 4.0 and float(seen[...]) == 6.0
+    assert float(jit(grad(jit(keeps)))(3.0)) == 6.0 and float(seen[...]) == 9.0
+    for f in (grad(writes), jit(grad(writes)), grad(jit(writes))):
+        with pytest.raises(ValueError, match="a differentiated value is written"):
+            f(1.0)
+    for f in (vmap(writes), vmap(jit(writes))):
+        with pytest.raises(ValueError, match="a batched value is written"):
+            f(xnp.ones(2))
+    assert float(seen[...]) == 9.0
+
+
+def test_a_backward_rule_writes_the_gradient_that_goes_through():
+    passed = new_ref(0.0)
+
+    @xstack.custom_vjp
+    def watched(x):
+        return x
+
+    def backward(_, g):
+        passed[...] = g
+        return (g,)
+
+    watched.defvjp(lambda x: (x, None), backward)
+    grad(lambda x: watched(x) ** 2)(3.0)
+    assert float(passed[...]) == 6.0
+    jit(grad(lambda x: watched(x) ** 2))(4.0)
+    assert float(passed[...]) == 8.0
+
+
+def test_checkpointed_functions_read_the_value_of_now():
+    factor = new_ref(2.0)
+    kept = factor[...]
+    f = xstack.checkpoint(lambda x: x * factor[...])
+    assert float(f(1.0)) == 2.0
+    factor[...] = 5.0
+    assert float(f(1.0)) == 5.0 and float(grad(f)(1.0)) == 5.0 and float(kept) == 2.0
+
+
+def test_one_reference_has_one_name_in_a_program():
+    x = new_ref(1.0)
+    with pytest.raises(ValueError, match="passed as a and as b"):
+        jit(lambda a, b: a[...] + b[...])(x, x)
+    with pytest.raises(ValueError, match="passed as a, and closed over"):
+        jit(lambda a: a[...] + x[...])(x)
+    with pytest.raises(ValueError, match="passed twice"):
+        vmap(lambda a, b: 0, axis_size=1)(*[new_ref(xnp.ones(1))] * 2)
+
+
+def test_where_references_are_refused_an_error_says_so():
+    x = new_ref(1.0)
+    with pytest.raises(TypeError, match="the function closes over a Ref"):
+        xstack.pmap(lambda y: y + x[...])(xnp.ones(1))
+    with pytest.raises(TypeError, match="the argument r is a Ref"):
+        xstack.pmap(lambda r: r)(x)
+    with pytest.raises(TypeError, match="a reference is no array"):
+        jit(lambda: x)()
+    with pytest.raises(ValueError, match="runs by calling its function"):
+        jit(x.addupdate).lower(1.0).compile()
+
+
+def test_programs_keep_no_reference_alive():
+    def used():
+        x = new_ref(xnp.zeros(3))
+        jit(lambda: x[0])()
+        return weakref.ref(x)
+
+    dead = used()
+    gc.collect()
+    assert dead() is None
+
+
+def test_threads_lose_no_update_of_a_compiled_function():
+    x = new_ref(0)
+
+    @jit
+    def add():
+        x[...] += 1
+
+    add()
+    threads = [threading.Thread(target=lambda: [add() for _ in range(50)]) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert int(x[...]) == 201
+
+
+def test_programs_agree_with_jax():
+    jax = pytest.importorskip("jax")
+
+    def program(space):
+        np_, control, ref = space.numpy, space.lax, space.new_ref(space.numpy.zeros(3))
+
+        @space.jit
+        def step(x):
+            ref[0] += x
+            control.cond(x > 1, lambda: ref.addupdate(x, 1), lambda: None)
+
+            def body(c, y):
+                ref[2] = ref[2] * 2 + y + c
+                return c + 1.0, ref[2]
+
+            return control.scan(body, x, np_.arange(3.0))
+
+        results = [step(float(i)) for i in range(3)]
+        return [np.asarray(leaf) for leaf in space.tree.leaves(results)], np.asarray(ref[...])
+
+    ours, theirs = program(xstack), program(jax)
+    for a, b in zip(ours[0], theirs[0], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+    np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-6)
