@@ -8,6 +8,9 @@ import pytest
 import xstack
 import xstack.numpy as xnp
 from xad.testing import check_grads
+from xnp.lax import control_flow_solves
+from xprim import eval_closed, make_jaxpr
+from xprim.errors import MissingRuleError
 from xstack import lax
 
 A = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]], np.float32)
@@ -215,3 +218,18 @@ def test_a_solver_without_a_transpose_has_no_reverse_mode_and_says_so():
 def test_what_does_not_fit_the_unknowns_is_named(call, text):
     with pytest.raises(TypeError, match=text):
         call()
+
+
+def test_a_root_traced_without_derivatives_installed_has_no_silent_slope(monkeypatch):
+    def root_of(a):
+        return lax.custom_root(
+            lambda x: x * x - a, a, lambda f, x: xnp.sqrt(a), lambda g, y: y / g(1.0)
+        )
+
+    with monkeypatch.context() as patch:
+        patch.setattr(control_flow_solves, "find", lambda name: None)
+        closed = make_jaxpr(root_of)(4.0)
+    four = xnp.asarray(4.0)
+    assert float(eval_closed(closed, four)[0]) == 2.0
+    with pytest.raises(MissingRuleError, match="custom_root: this program was traced when nothing"):
+        xstack.grad(lambda a: eval_closed(closed, a)[0])(four)

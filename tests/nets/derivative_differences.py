@@ -65,6 +65,9 @@ NUMBERS_BETTER_THAN_THE_ORACLE: list[tuple[str, Points, str]] = [
     (r"lax\.bessel_i1e\(x\)", nan, "the derivative at NaN is NaN"),
     (r"nn\.celu\(x.*\)", lambda x: x == 0, "the second derivative from below, not a quarter of it"),
     (r"nn\.hard_(silu|swish)\(x\)", not_finite, _NO_CONTAGION),
+    (r"nn\.(gelu|mish|silu|soft_sign|swish)\(.*\)", infinite, "the limits at infinity"),
+    (r"nn\.squareplus\(x(, 0)?\)", infinite, "the limits at infinity"),
+    (r"nn\.squareplus\(x, y\)", lambda x, y: infinite(x), "the limits at infinity"),
     (r"nn\.sparse_plus\(x\)", not_finite, _NO_CONTAGION),
     (
         r"nn\.log1mexp\(x\)",
@@ -141,11 +144,6 @@ ARRAYS_BETTER_THAN_THE_ORACLE: list[tuple[str, set[str], str]] = [
     ),
     (r"nn\.standardize\(m, 0\)", {"equal operands"}, "rounding, of a variance of 0"),
 ]
-
-# Expressions whose formulas overflow for numbers that are not large, or at infinity.
-OVERFLOW: dict[str, str] = {
-    "nn.gelu(x, False)": "the second derivative at infinity is infinity times 0",
-}
 
 _LIBRARIES = "NumPy's LAPACK and that of the compiler choose other vectors for equal values"
 

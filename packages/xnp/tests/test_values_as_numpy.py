@@ -280,3 +280,25 @@ def test_arguments_that_the_oracle_takes_in_other_forms() -> None:
     assert xnp.linalg.trace(x > 0).dtype == np.int32
     with pytest.raises(ValueError, match="tril_indices_from: takes a matrix"):
         xnp.tril_indices_from(xnp.zeros((2, 3, 4)))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("name", ["convolve", "correlate"])
+def test_infinities_of_a_convolution_meet_elements_alone(name: str, mode: str) -> None:
+    long = np.float32([1, np.inf, 0, 2, np.nan, 3, -np.inf, 4])
+    for short in (np.float32([1, np.inf, 3]), long[:6], long, np.float32([np.inf])):
+        expected = getattr(np, name)(long, short, mode)
+        np.testing.assert_array_equal(getattr(xnp, name)(long, short, mode), expected)
+    np.testing.assert_array_equal(xnp.polymul(long, long[:3]), np.polymul(long, long[:3]))
+
+
+def test_positions_of_nothing_have_the_dtype_of_positions() -> None:
+    nothing = np.array([], np.float32)
+    assert xnp.ix_(nothing, [1, 2])[0].dtype == np.int32
+    with config.enable_x64(True):
+        assert xnp.ix_(nothing, [1, 2])[0].dtype == np.int64
+
+
+def test_the_logarithm_of_gamma_is_infinite_at_both_infinities_as_in_c() -> None:
+    assert lax.lgamma(np.float32([-np.inf, np.inf])).tolist() == [np.inf, np.inf]

@@ -74,8 +74,11 @@ def test_lines_point_at_the_user():
 def test_transformations_are_found_where_their_package_is_installed(monkeypatch):
     places = {"getcwd": "os", "absent": "no_such_module"}
     monkeypatch.setattr(optional_transforms, "_MODULE_BY_NAME", places)
-    find = optional_transforms.find.__wrapped__
+    find = optional_transforms.find
     assert find("getcwd") is os.getcwd
     assert find("absent") is None
+    places["absent"] = "xprim.source"  # it is installed later: as `absent` it has no such function
+    with pytest.raises(AttributeError):
+        find("absent")
     with pytest.raises(KeyError):
         find("unheard of")

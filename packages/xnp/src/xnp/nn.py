@@ -7,6 +7,7 @@ computed on harmless values (relu and its kin have the derivative 0 at 0).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import xnp.numpy as xn
@@ -48,6 +49,25 @@ tanh = xn.tanh
 def _where(condition: Any, x: Any, y: Any) -> Array:
     result: Array = xn.where(condition, x, y)
     return result
+
+
+_FAR = 1000.0  # where the tails of e^-x, tanh and erfc are 0 or 1 in all formats
+
+
+def _linear_beyond(far: float, x: Any, f: Callable[[Any], Array]) -> Array:
+    """Return f(x) for an f that is x far above 0 and constant far below: so at infinities, too.
+
+    There a formula has products of infinities and zeros, in its derivatives if not in its value.
+    """
+    if dtypes.is_complex(x.dtype):
+        return f(x)
+    far = min(far, float(dtypes.finfo(x.dtype).max))
+    return _where(bind("gt", x, scalar_like(far, x)), x, f(_between(far, x)))
+
+
+def _between(far: float, x: Any) -> Any:
+    """Return x moved into [-far, far]; NaN stays, and so does its slope."""
+    return bind("min", bind("max", x, scalar_like(-far, x)), scalar_like(far, x))
 
 
 def identity(x: ArrayLike) -> Array:
@@ -93,7 +113,7 @@ def log_sigmoid(x: ArrayLike) -> Array:
 def silu(x: ArrayLike) -> Array:
     """Return x sigmoid(x)."""
     (x,) = inexact("silu", x)
-    return bind("mul", x, bind("logistic", x))
+    return _linear_beyond(_FAR, x, lambda near: bind("mul", near, bind("logistic", near)))
 
 
 swish = silu
@@ -103,14 +123,18 @@ swish = silu
 def mish(x: ArrayLike) -> Array:
     """Return x tanh(softplus(x))."""
     (x,) = inexact("mish", x)
-    return x * xn.tanh(softplus(x))
+    return _linear_beyond(_FAR, x, lambda near: near * xn.tanh(softplus(near)))
 
 
 @dispatched(1)
 def soft_sign(x: ArrayLike) -> Array:
     """Return x / (1 + |x|)."""
-    (x,) = inexact("soft_sign", x)
-    return x / (abs(x) + 1)
+    (given,) = inexact("soft_sign", x)
+    is_complex = dtypes.is_complex(given.dtype)
+    # the largest number stands for infinity: both give 1
+    near = given if is_complex else _between(float(dtypes.finfo(given.dtype).max), given)
+    result: Array = near / (abs(near) + 1)
+    return result
 
 
 @dispatched(1)
@@ -186,11 +210,17 @@ def leaky_relu(x: ArrayLike, negative_slope: Any = 1e-2) -> Array:
 @dispatched(1)
 def _gelu(x: Any, approximate: bool) -> Array:
     (x,) = inexact("gelu", x)
-    if approximate:
-        near = xn.clip(x, -10, 10)  # beyond, tanh is 1 in all formats, and the cube may overflow
-        inner = math.sqrt(2 / math.pi) * (near + 0.044715 * (near**3))
-        factor = 0.5 * (1.0 + xn.tanh(inner))
-        return bind("mul", x, factor)
+    # beyond 10 tanh is 1 in all formats, and the cube may overflow
+    far, formula = (10, _gelu_by_tanh) if approximate else (_FAR, _gelu_by_erfc)
+    return _linear_beyond(far, x, formula)
+
+
+def _gelu_by_tanh(x: Array) -> Array:
+    inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x**3))
+    return bind("mul", x, 0.5 * (1.0 + xn.tanh(inner)))
+
+
+def _gelu_by_erfc(x: Array) -> Array:
     half: Array = 0.5 * x
     return half * bind("erfc", -x * math.sqrt(0.5))
 
@@ -216,6 +246,16 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
 @dispatched(2)
 def _squareplus(x: Any, b: Any) -> Array:
     (x,) = inexact("squareplus", x)
+    if dtypes.is_complex(x.dtype):
+        return _squareplus_formula(x, b)
+    far = math.sqrt(float(dtypes.finfo(x.dtype).max)) / 2  # beyond, the square may overflow
+    is_plain = xn.isfinite(b)
+    near = _where(is_plain, _between(far, x), x)
+    is_far = is_plain & (x > far)
+    return _where(is_far, x, _squareplus_formula(near, b))
+
+
+def _squareplus_formula(x: Any, b: Any) -> Array:
     doubled: Array = x + xn.sqrt(xn.square(x) + b)
     return doubled / 2
 

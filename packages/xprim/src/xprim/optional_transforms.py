@@ -7,9 +7,9 @@ whose package is then imported.
 
 from __future__ import annotations
 
-import functools
 import importlib
 import importlib.util
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -20,11 +20,14 @@ _MODULE_BY_NAME = {
 }  # fmt: skip
 
 
-@functools.cache
 def find(name: str) -> Callable[..., Any] | None:
-    """Return the function of that name, importing its package; None when it is not installed."""
+    """Return the function of that name, importing its package; None when it is not installed.
+
+    A package that is missing is looked for at each call: a notebook may install it later.
+    """
     module = _MODULE_BY_NAME[name]
-    if importlib.util.find_spec(module) is None:
+    imported = sys.modules.get(module)
+    if imported is None and importlib.util.find_spec(module) is None:
         return None
-    found: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    found: Callable[..., Any] = getattr(imported or importlib.import_module(module), name)
     return found

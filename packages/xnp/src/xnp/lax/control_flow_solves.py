@@ -22,6 +22,7 @@ from xprim import ClosedJaxpr, Zero, custom_jvp_call_p, dtypes, eval_closed, sha
 from xprim.callables import check_function
 from xprim.calls import nonzero, taken
 from xprim.descriptions import described, place_of
+from xprim.errors import MissingRuleError
 from xprim.kept_programs import Staged
 from xprim.optional_transforms import find
 from xprim.tracebacks import boundary
@@ -239,7 +240,7 @@ def _staged_tangent_solve(
 ) -> Staged | None:
     """Return the program from a root and a right-hand side to the tangent of the root."""
     linearize = find("linearize")
-    if linearize is None:  # then nothing differentiates the root, either
+    if linearize is None:  # then nothing differentiates the root, as yet
         return None
 
     def solved(x: Any, y: Any) -> Any:
@@ -276,7 +277,12 @@ class _Root:
         root = outs[: len(guess)]
         dots: list[Any] = [Zero(_tangent_aval(out.aval)) for out in outs]
         mask = nonzero(tangents[: self.counts[0]])
-        if any(mask) and self.tangent_solver is not None:
+        if any(mask):
+            if self.tangent_solver is None:
+                raise MissingRuleError(
+                    "custom_root: this program was traced when nothing that differentiates was "
+                    "installed.\n  hint      trace it again"
+                )
             given = taken(tangents[: self.counts[0]], mask)
             pushed = _derivative(self.residual.closed, captured, mask, root, given)
             solved = eval_closed(

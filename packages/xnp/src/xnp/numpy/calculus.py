@@ -321,22 +321,33 @@ def _convolved(operation: str, a: Any, v: Any, mode: str, precision: Any, prefer
         raise ValueError(f"{operation}: mode must be 'full', 'same' or 'valid', got {mode!r}.")
     if a.aval.size < v.aval.size:
         a, v = v, a
-    n, m = a.aval.size, v.aval.size
+    m = v.aval.size
     low, high = {"full": (m - 1, m - 1), "valid": (0, 0),
                  "same": (m - 1 - (m - 1) // 2, (m - 1) // 2)}[mode]  # fmt: skip
     backwards = bind("rev", v, dimensions=(0,))
-    if m > _FEW:
-        result = _windows_times(a, backwards, (low, high), precision)
-    else:
-        count = n + low + high - m + 1
-        padded = bind("pad", a, scalar_like(0, a), padding_config=((low, high, 0),))
-        terms = [bind("mul", _along(padded, 0, k, k + count), read(backwards, k)) for k in range(m)]
-        result = functools.reduce(lambda total, term: bind("add", total, term), terms)
+    add_up = _windows_times if m > _FEW else _shifted_products
+    result = add_up(a, backwards, (low, high), precision)
     return result if preferred is None else cast(result, dtypes.requested_dtype(preferred))
 
 
+def _shifted_products(a: Any, kernel: Any, padding: tuple[int, int], precision: Any) -> Any:
+    """Add a vector times each element of a kernel, moved: no element meets one beyond the ends."""
+    del precision  # of no product of matrices
+    low, high = padding
+    zero, last = scalar_like(0, a), kernel.aval.size - 1
+    terms = []
+    for k in range(last + 1):
+        ends = (low - k, high - last + k, 0)  # a negative one takes away
+        product = bind("mul", a, read(kernel, k))
+        terms.append(bind("pad", product, zero, padding_config=(ends,)))
+    return functools.reduce(lambda total, term: bind("add", total, term), terms)
+
+
 def _windows_times(a: Any, kernel: Any, padding: tuple[int, int], precision: Any) -> Any:
-    """Multiply every window of a padded vector by a kernel: a convolution of one feature."""
+    """Multiply every window of a padded vector by a kernel: a convolution of one feature.
+
+    An infinity of the kernel, which is the shorter one, times the padding is NaN.
+    """
     x, y = [reshaped(v, (1, 1, v.aval.size)) for v in (a, kernel)]
     result = lax.conv_general_dilated(x, y, (1,), [padding], precision=precision)
     return reshaped(result, (result.aval.size,))
@@ -357,6 +368,9 @@ def convolve(
     preferred_element_type: DTypeLike = None,
 ) -> Array:  # fmt: skip
     """Return the convolution of two vectors: sums of a[k] v[n - k].
+
+    Where both have more than 16 elements, infinities of the shorter one give NaN towards the ends:
+    XLA multiplies them with the zeros beyond.
 
     Args:
       a: a vector.

@@ -43,7 +43,7 @@ def ix_(*args: Any) -> tuple[Array, ...]:
         if dtypes.is_bool(x.dtype):
             (x,) = nonzero(x)
         if not x.size:
-            x = x.astype("int32")
+            x = x.astype(dtypes.python_scalar_dtype(int))
         results.append(reshaped(x, tuple([x.size if d == k else 1 for d in range(len(args))])))
     return tuple(results)
 

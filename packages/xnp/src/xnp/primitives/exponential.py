@@ -15,7 +15,7 @@ from xnp.primitives import complex_text
 from xnp.primitives.accuracy import Accuracy, accuracy_attribute
 from xnp.primitives.arithmetic import div_p, mul_p
 from xnp.primitives.narrow_dtypes import in_wider
-from xnp.primitives.operations import add, bind, div, mul, scalar_like, scaled, sub
+from xnp.primitives.operations import add, bind, div, mul, neg, scalar_like, scaled
 from xnp.primitives.table import INEXACT, unary
 from xprim.contracts import Builder
 
@@ -126,8 +126,8 @@ def _logistic_numpy(x: Any) -> Any:
 
 
 def _logistic_jvp(x_dot: Any, y: Any, x: Any) -> Any:
-    # 1 / (1 + e^-x) has the derivative y (1 - y)
-    return mul(x_dot, mul(y, sub(scalar_like(y, 1), y)))
+    # 1 / (1 + e^-x) has the derivative y (1 - y), where 1 - y is logistic(-x) with all digits
+    return mul(x_dot, mul(y, bind("logistic", neg(x))))
 
 
 logistic_p = unary(
