@@ -28,6 +28,7 @@ DELIBERATE = {
     "custom_gradient": {
         "with_logs": _EXPERIMENT, "remat": _EXPERIMENT, "with_accums": _EXPERIMENT,
     },
+    "export.Exported": "export and deserialize make it, nobody else",
     "disable_jit": {"disable": "as of every option, the name of the value is new_val"},
     "linearize": {"in_nzs": _EXPERIMENT},
     "vjp": {"in_nzs": _EXPERIMENT, "saveable_args": _EXPERIMENT},

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xjit.stablehlo_constants import dense
+from xjit.symbols import Symbols
 from xprim import (
     ORDER,
     ClosedJaxpr,
@@ -372,9 +373,9 @@ class Members(NamedTuple):
 class Module:
     """A program under construction: its functions, name counter and platform."""
 
-    __slots__ = ("_functions", "_names", "count", "functions", "platform", "write_jaxpr",
-                 "axis_sizes", "callbacks", "channels", "devices", "members", "meshes",
-                 "staged")  # fmt: skip
+    __slots__ = ("_functions", "_symbols", "count", "functions", "platform", "write_jaxpr",
+                 "axis_sizes", "callbacks", "channels", "devices", "imported",
+                 "members", "meshes", "staged")  # fmt: skip
 
     def __init__(
         self,
@@ -393,8 +394,9 @@ class Module:
         self.members: Members | None = None
         self.channels = 0
         self.meshes: dict[str, str] = {}  # their symbols, by what they are (`shardy_text`)
+        self.imported: dict[Any, str] = {}  # symbols of what came as text (`export.modules`)
         self._functions: dict[Any, tuple[str, list[Any], ClosedJaxpr]] = {}
-        self._names: dict[str, int] = {}
+        self._symbols = Symbols()
 
     def declarations(self) -> list[str]:
         """Return the lines that declare the meshes."""
@@ -415,11 +417,7 @@ class Module:
 
     def symbol(self, name: str) -> str:
         """Return a symbol for a name that no other function of the module has."""
-        base = "".join([c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name])
-        if not base or base[0].isdigit() or base == "main":
-            base = f"_{base}"
-        number = self._names[base] = self._names.get(base, -1) + 1
-        return f"{base}_{number}" if number else base
+        return self._symbols.new(name)
 
     def add_function(
         self,

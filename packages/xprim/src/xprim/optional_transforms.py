@@ -16,7 +16,8 @@ from typing import Any
 __all__ = ["find"]
 
 _MODULE_BY_NAME = {
-    "jit": "xjit", "jvp": "xad", "linear_transpose": "xad", "linearize": "xad", "vmap": "xbatch",
+    "jit": "xjit", "jvp": "xad", "linear_transpose": "xad", "linearize": "xad", "vjp": "xad",
+    "vmap": "xbatch",
 }  # fmt: skip
 
 

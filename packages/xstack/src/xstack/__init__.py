@@ -126,6 +126,7 @@ with namespace(globals(), hint=ABSENCES):
         dtypes as dtypes,
         errors as errors,
         experimental as experimental,
+        export as export,
         flatten_util as flatten_util,
         image as image,
         lax as lax,

@@ -59,7 +59,13 @@ from .foreign import CALLBACK_TARGET, python_callback, register_ffi_target, regi
 from .forks import guard_forks, is_orphan, startable, when_orphaned
 from .gpu_plugin import GpuPlugin, find_gpu_plugin
 from .processes import join_processes, leave_processes
-from .program_forms import estimated_cost, hlo_computation, stablehlo_module
+from .program_forms import (
+    estimated_cost,
+    hlo_computation,
+    portable,
+    stablehlo_module,
+    text_of_portable,
+)
 from .sharded_transfer import pooled_shards, put_replicated, put_shards
 from .spread_buffers import (
     SpreadOver,
@@ -131,6 +137,7 @@ __all__ = [
     "placement",
     "placement_of",
     "platforms",
+    "portable",
     "put",
     "put_replicated",
     "put_shards",
@@ -144,6 +151,7 @@ __all__ = [
     "spread_over",
     "stacked",
     "startable",
+    "text_of_portable",
     "to_dlpack",
     "to_numpy",
     "uncommitted",

@@ -20,8 +20,8 @@ from .runtime import fail
 __all__ = ()
 
 
-def parse_module(text: str) -> Any:
-    """Return the MLIR module of `text`; raise `XlaError` where it is not StableHLO."""
+def new_context() -> Any:
+    """Return a context that knows the dialects of programs."""
     registry = ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(registry)
     context = ir.Context()
@@ -29,8 +29,19 @@ def parse_module(text: str) -> Any:
     context.load_all_available_dialects()
     for dialect in (stablehlo, chlo, sdy):
         dialect.register_dialect(context)
+    return context
+
+
+def twelve_weeks_old() -> str:
+    """Return the version of StableHLO that every jaxlib of the last twelve weeks reads."""
+    weeks = stablehlo.StablehloCompatibilityRequirement.WEEK_12
+    return str(stablehlo.get_version_from_compatibility_requirement(weeks))
+
+
+def parse_module(text: str) -> Any:
+    """Return the MLIR module of `text`; raise `XlaError` where it is not StableHLO."""
     try:
-        with context:
+        with new_context():
             return ir.Module.parse(text)
     except ir.MLIRError as error:
         fail("compile_program", "XLA refused the program", error)

@@ -1,6 +1,11 @@
 """The forms of a program before it is compiled: XLA's own notation, and a module of MLIR.
 
-What: `hlo_computation`, `stablehlo_module` and `estimated_cost`.
+What: `hlo_computation`, `stablehlo_module` and `estimated_cost`; `portable`, which later releases
+read, and `text_of_portable`, its way back.
+Idea: the portable form is written as of a version of StableHLO that is twelve weeks old, so that a
+jaxlib of that age reads it, too, and later ones do for years
+(https://github.com/openxla/stablehlo/blob/main/docs/compatibility.md). The runtime compiles it as
+it is.
 Neighbours: `executables` compiles programs, and shows them as XLA has optimised them.
 """
 
@@ -38,6 +43,35 @@ def stablehlo_module(text: str) -> Any:
     from .mlir_modules import parse_module  # MLIR costs 30 ms
 
     return parse_module(text)
+
+
+def portable(text: str) -> bytes:
+    """Return the program of a StableHLO text in the portable form.
+
+    Raises:
+        XlaError: it is no StableHLO.
+    """
+    from .mlir_modules import twelve_weeks_old  # MLIR costs 30 ms
+
+    try:
+        return bytes(_jax.mlir.serialize_portable_artifact(text, twelve_weeks_old()))
+    except (RuntimeFailure, ValueError) as error:
+        fail("export", "the program has no portable form", error)
+
+
+def text_of_portable(data: bytes) -> str:
+    """Return the StableHLO text of a program in the portable form.
+
+    Raises:
+        XlaError: this jaxlib does not read it.
+    """
+    from .mlir_modules import new_context  # MLIR costs 30 ms
+
+    try:
+        with new_context() as context:
+            return str(_jax.mlir.deserialize_portable_artifact(data, context))
+    except (RuntimeFailure, ValueError) as error:
+        fail("export", "this jaxlib does not read the program", error)
 
 
 def estimated_cost(text: str, platform: str) -> dict[str, float]:

@@ -1,0 +1,26 @@
+"""Programs that outlive the process: export compiled functions as bytes, and read them back.
+
+    export(jit(f))(*args)       an `Exported`: the program as StableHLO, and how to call it
+          .serialize()          bytes with a version and a checksum
+    deserialize(bytes)          the `Exported` again, in another process, version or machine
+          .call(*args)          runs it, alone or inside of jit, grad and vmap
+
+The program is stored in the portable form of StableHLO, which later releases of XLA read; jaxlib
+alone can run it.
+"""
+
+from xtree.namespaces import namespace
+
+with namespace(globals()):
+    from xjit.export._export import (
+        default_export_platform as default_export_platform,
+        export as export,
+    )
+    from xjit.export.calling_conventions import *  # noqa: F403 - two long names
+    from xjit.export.exported import Exported as Exported
+    from xjit.export.reading import deserialize as deserialize
+    from xjit.export.safety import DisabledSafetyCheck as DisabledSafetyCheck
+    from xjit.export.tree_forms import (
+        register_namedtuple_serialization as register_namedtuple_serialization,
+        register_pytree_node_serialization as register_pytree_node_serialization,
+    )

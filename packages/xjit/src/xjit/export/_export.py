@@ -1,0 +1,201 @@
+"""`export`: from a compiled function and the types of its arguments to an `Exported`.
+
+The program is traced as `jit` does it, and written once for each platform; what would not mean the
+same elsewhere is refused: Python functions, ordered effects, several devices.
+
+Neighbours: `exported` is the result, `modules` its programs, `safety` what is checked.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xjit import jaxlib_gateway as gateway
+from xjit._jit import jit
+from xjit.export.exported import Exported
+from xjit.export.modules import StoredModule, module_text
+from xjit.export.safety import DisabledSafetyCheck, check_custom_calls
+from xjit.lowering import lower
+from xjit.stages import TracedFunction, Wrapped
+from xprim import (
+    ClosedJaxpr,
+    Effect,
+    ShapeDtypeStruct,
+    dtypes,
+    effects_text,
+    eval_closed,
+    optional_transforms,
+    ordered_effects,
+)
+from xprim.descriptions import described
+from xprim.errors import message
+from xprim.tracebacks import boundary
+
+__all__ = ["default_export_platform", "export"]
+
+_PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
+
+
+def default_export_platform() -> str:
+    """Return the platform for which programs are exported when none is named.
+
+    Example:
+      >>> default_export_platform() in ("cpu", "cuda", "rocm", "tpu")
+      True
+    """
+    name = gateway.default_backend()
+    return "cuda" if name == "gpu" else name
+
+
+def export(
+    fun_jit: Wrapped[Any, Any],
+    *,
+    platforms: Sequence[str] | None = None,
+    disabled_checks: Sequence[DisabledSafetyCheck] = (),
+) -> Callable[..., Exported]:
+    """Export a compiled function, so that it can be stored and called by other processes.
+
+    Args:
+      fun_jit: what `jit` returned.
+      platforms: those that it will run on, some of `cpu`, `cuda`, `rocm`, `tpu`, whether they are
+        here or not; by default that of the default device. With several, each runs the program
+        that was written for it.
+      disabled_checks: checks to do without.
+
+    Returns:
+      A function of arrays, or of anything with a shape and a dtype, that returns the `Exported`
+      for arguments of these types.
+
+    Raises:
+      ValueError: `fun_jit` is not what `jit` returned; there is no such platform; the program calls
+        Python or has effects in order; it runs on several devices; or it calls a routine that
+        later runtimes may not have.
+
+    Example:
+      >>> import numpy as np
+      >>> from xjit import jit
+      >>> from xjit.export import deserialize
+      >>> exported = export(jit(lambda x: x * 2))(np.float32([1, 2]))
+      >>> exported.in_avals
+      (ShapedArray(float32[2]),)
+      >>> deserialize(exported.serialize()).call(np.float32([3, 4]))
+      Array([6., 8.], dtype=float32)
+    """
+    if not isinstance(fun_jit, Wrapped):
+        raise ValueError(message(
+            "export", "the function is not compiled.", got=described(fun_jit),
+            hint="export(jit(f))(*args)",
+        ))  # fmt: skip
+    names = _checked_platforms(platforms)
+    checks = tuple(disabled_checks)
+
+    @boundary
+    def do_export(*args: Any, **kwargs: Any) -> Exported:
+        traced = fun_jit.trace(*args, **kwargs)
+        return _exported(traced, names or (default_export_platform(),), checks)
+
+    return do_export
+
+
+def _checked_platforms(platforms: Sequence[str] | None) -> tuple[str, ...]:
+    if platforms is None:
+        return ()
+    names = (platforms,) if isinstance(platforms, str) else tuple(platforms)
+    if not names or not set(names) <= set(_PLATFORMS):
+        raise ValueError(message(
+            "export", "there is no such platform.", got=f"platforms={platforms!r}",
+            expected=f"some of {', '.join(map(repr, _PLATFORMS))}",
+        ))  # fmt: skip
+    return tuple(dict.fromkeys(names))
+
+
+def _exported(
+    traced: TracedFunction, platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...]
+) -> Exported:
+    name, closed = traced.fun_name, traced.jaxpr
+    _check_one_device(traced)
+    _check_effects(name, closed)
+    modules: dict[str, StoredModule] = {}
+    module_by_text: dict[str, StoredModule] = {}
+    kept: set[int] = set()
+    lowered = {p: lower(closed, name=name, platform=_KIND.get(p, p)) for p in platforms}
+    for program in lowered.values():
+        _check_no_python(name, program.callbacks)
+        kept.update(program.kept)
+    for platform, program in lowered.items():
+        if len(program.kept) < len(kept):
+            program = lower(closed, name=name, platform=program.platform, keep_unused=True)
+        avals = [closed.in_avals[i] for i in program.kept]
+        text = module_text(program, avals, closed.out_avals)
+        if text not in module_by_text:
+            check_custom_calls(name, text, checks)
+            module_by_text[text] = StoredModule(gateway.portable(text))
+        modules[platform] = module_by_text[text]
+    return Exported(
+        fun_name=name, in_tree=traced.in_tree, in_avals=closed.in_avals,
+        out_tree=traced.out_tree, out_avals=closed.out_avals, platforms=platforms,
+        unordered_effects=tuple(sorted(closed.effects, key=str)), disabled_safety_checks=checks,
+        module_kept_var_idx=program.kept, modules=modules,
+        make_vjp=functools.partial(_exported_vjp, name, closed, platforms, checks),
+    )  # fmt: skip
+
+
+_KIND = {"cuda": "gpu", "rocm": "gpu"}
+
+
+def _check_one_device(traced: TracedFunction) -> None:
+    placement = traced._program.placement_ahead(traced._shardings)
+    if len(placement.devices) > 1:
+        raise ValueError(message(
+            "export", f"{traced.fun_name} runs on several devices.",
+            got=", ".join(map(str, placement.devices)), expected="a program of one device",
+            hint="export the function without shardings; its callers spread its arguments",
+        ))  # fmt: skip
+
+
+def _check_effects(name: str, closed: ClosedJaxpr) -> None:
+    refused = {*ordered_effects(closed.effects)}
+    refused |= {e for e in closed.effects if not isinstance(e, Effect)}
+    if refused:
+        raise ValueError(message(
+            "export", f"{name} has effects in an order that a stored program cannot keep.",
+            got=effects_text(refused),
+        ))  # fmt: skip
+
+
+def _check_no_python(name: str, callbacks: Sequence[Any]) -> None:
+    if callbacks:
+        called = ", ".join(sorted({str(getattr(c, "host", c)) for c in callbacks}))
+        raise ValueError(message(
+            "export", f"{name} calls Python functions, which are of this process alone.",
+            got=called, hint="leave callbacks and prints out of what is exported",
+        ))  # fmt: skip
+
+
+def _exported_vjp(
+    name: str, closed: ClosedJaxpr, platforms: tuple[str, ...],
+    checks: tuple[DisabledSafetyCheck, ...],
+) -> Exported:  # fmt: skip
+    vjp = optional_transforms.find("vjp")
+    if vjp is None:
+        raise ValueError(
+            message(
+                "vjp", "the package that differentiates is not installed.", hint="xstack-xad has it"
+            )
+        )
+    count = len(closed.in_avals)
+
+    def backward(*args: Any) -> Any:
+        primals, cotangents = args[:count], args[count:]
+        _, pull = vjp(lambda *xs: tuple(eval_closed(closed, *xs)), *primals)
+        return pull(cotangents)
+
+    backward.__name__ = f"{name}_vjp"
+    cotangents = [
+        ShapeDtypeStruct(a.shape, a.dtype if dtypes.is_inexact(a.dtype) else dtypes.float0)
+        for a in closed.out_avals
+    ]
+    primals = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in closed.in_avals]
+    return _exported(jit(backward).trace(*primals, *cotangents), platforms, checks)

@@ -1,0 +1,140 @@
+"""The primitive `call_exported`: a call of a stored program, with all of its rules.
+
+The param `exported` is the `Exported`. Nothing of the program is known but its text, so a
+derivative is asked of the `Exported`, and a batch calls it for each example in turn. Compiled, the
+functions of the stored program become functions of the one that calls it.
+
+Neighbours: `exported` binds this, `modules` writes texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import xtree
+from xjit.program import program_of
+from xnp import lax
+from xprim import (
+    ClosedJaxpr,
+    Primitive,
+    ShapedArray,
+    Zero,
+    custom_vjp_call_p,
+    dtypes,
+    not_mapped,
+    trace_to_jaxpr,
+    undefined,
+)
+from xprim.contracts import BatchAxis
+from xprim.errors import message
+from xprim.extended import unwrap, wrap
+
+__all__ = ["call_exported_p", "call_flat"]
+
+
+def call_flat(exported: Any, arrays: Sequence[Any]) -> Sequence[Any]:
+    """Call a stored program with the leaves of its arguments, so that it can be differentiated."""
+    _check_arguments(exported, [x.aval for x in arrays])
+
+    def call(*operands: Any) -> Sequence[Any]:
+        results = call_exported_p.bind(*map(_numbers, operands), exported=exported)
+        return [wrap(r, a.dtype) if dtypes.is_extended(a.dtype) else r
+                for r, a in zip(results, exported.out_avals, strict=True)]  # fmt: skip
+
+    def backward(residuals: Sequence[Any], cotangents: Sequence[Any]) -> Sequence[Any]:
+        derivative = exported.vjp()
+        avals = derivative.in_avals[len(residuals) :]
+        given = [_cotangent(ct, a) for ct, a in zip(cotangents, avals, strict=True)]
+        results = call_flat(derivative, [*residuals, *given])
+        return [Zero(r.aval) if r.aval.dtype == dtypes.float0 else r for r in results]
+
+    def forward(perturbed: Any) -> Any:
+        return lambda *operands: (*call_flat(exported, operands), *operands)
+
+    return custom_vjp_call_p.bind(
+        *arrays, call=call, fwd=forward, bwd=backward, count_outs=lambda: len(exported.out_avals)
+    )
+
+
+def _cotangent(ct: Any, aval: ShapedArray) -> Any:
+    if type(ct) is Zero:
+        return lax.full(aval.shape, 0, aval.dtype)
+    return ct
+
+
+def _numbers(x: Any) -> Any:
+    return unwrap(x) if dtypes.is_extended(x.aval.dtype) else x
+
+
+def _check_arguments(exported: Any, avals: Sequence[ShapedArray]) -> None:
+    for i, (given, expected) in enumerate(zip(avals, exported.in_avals, strict=True)):
+        if given.strong() is not expected.strong():
+            raise ValueError(message(
+                "call", f"{exported.fun_name} was exported for other arguments.",
+                got=f"{_name_of(exported, i)}: {given.str_long()}", expected=expected.str_long(),
+            ))  # fmt: skip
+
+
+def _shape(*avals: ShapedArray, exported: Any) -> Any:
+    return [a.stored if dtypes.is_extended(a.dtype) else a for a in exported.out_avals]
+
+
+def _name_of(exported: Any, i: int) -> str:
+    tree = exported.in_tree.unflatten(range(len(exported.in_avals)))
+    (half, place, *rest), _ = xtree.leaves_with_path(tree)[i]
+    where = xtree.keystr(tuple(rest))
+    if half == xtree.SequenceKey(0):
+        return f"argument {xtree.keystr((place,)).strip('[]')}{where}"
+    return f"{xtree.keystr((place,))[2:-2]}{where}"
+
+
+def _numpy(*operands: Any, exported: Any) -> Any:
+    avals = tuple([x.aval for x in operands])
+    jaxpr, consts = trace_to_jaxpr(lambda *xs: call_exported_p.bind(*xs, exported=exported), avals)
+    return tuple(program_of(ClosedJaxpr(jaxpr, consts), exported.fun_name).call(operands))
+
+
+def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, exported: Any) -> Any:
+    kept = exported.module_kept_var_idx
+    return exported.module_for(b.platform).write_call(
+        b, [operands[i] for i in kept], [avals_in[i] for i in kept], avals_out
+    )
+
+
+def _effects(*, exported: Any) -> frozenset[Any]:
+    return frozenset(exported.unordered_effects)
+
+
+def _batch(axis: BatchAxis, operands: Any, dims: Any, *, exported: Any) -> Any:
+    mapped = [d is not not_mapped for d in dims]
+    fronts = [axis.to_front(x, d) for x, d, m in zip(operands, dims, mapped, strict=True) if m]
+
+    def one(examples: Sequence[Any]) -> Sequence[Any]:
+        given = iter(examples)
+        own = [next(given) if m else x for x, m in zip(operands, mapped, strict=True)]
+        return call_exported_p.bind(*own, exported=exported)
+
+    outs = lax.map(one, tuple(fronts))
+    return outs, (0,) * len(outs)
+
+
+def _printed(*, exported: Any) -> dict[str, Any]:
+    return {"name": exported.fun_name}
+
+
+call_exported_p = Primitive(
+    "call_exported",
+    call_like=True,
+    shape=_shape,
+    numpy=_numpy,
+    stablehlo=_stablehlo,
+    jvp=undefined(
+        "of a stored program only the reverse derivative is known",
+        "grad and vjp work where serialize(vjp_order=1) stored it",
+    ),
+    transpose=undefined("a stored program is not known to be linear"),
+    batch=_batch,
+    effects=_effects,
+    print=_printed,
+)

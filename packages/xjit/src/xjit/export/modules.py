@@ -1,0 +1,119 @@
+"""Programs in the portable form of StableHLO, and how they become part of another program.
+
+What: `StoredModule`, one program as bytes; `module_text`, the text of what is stored: `main` takes
+the kept arguments alone, and large constants are written into it.
+Idea: the runtime compiles the portable form as it is, and it is what StableHLO promises to read
+for years. A program that calls an exported one holds its functions, under names of their own.
+
+Neighbours: `_export` makes these, `files` stores them, `exported_calls` writes the calls.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from xjit import jaxlib_gateway as gateway
+from xjit.lowering import LoweredProgram
+from xjit.stablehlo_constants import dense
+from xjit.stablehlo_text import Builder, Module, type_text
+from xprim import ShapedArray
+
+__all__ = ["StoredModule", "module_text"]
+
+_SYMBOL = re.compile(r"func\.func (?:public |private )?@([\w$.-]+)")
+
+
+@dataclass(frozen=True, eq=False)
+class StoredModule:
+    """One program whose function `main` takes and gives arrays.
+
+    Attributes:
+      portable: the program in StableHLO's portable form.
+    """
+
+    portable: bytes
+
+    @functools.cached_property
+    def text(self) -> str:
+        """The program as StableHLO text."""
+        return gateway.text_of_portable(self.portable)
+
+    def write_call(self, builder: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+        """Write a call of `main` into another program, which gets the functions when it is first.
+
+        Returns:
+          The names of the results.
+        """
+        imported = builder.module.imported
+        if self not in imported:
+            functions, imported[self] = renamed_functions(builder.module, functions_of(self.text))
+            builder.module.functions.append(functions)
+        types_in = ", ".join(map(type_text, avals_in))
+        types_out = ", ".join(map(type_text, avals_out))
+        results = [builder.fresh() for _ in avals_out]
+        left = f"{', '.join(results)} = " if results else ""
+        called = f"func.call @{imported[self]}({', '.join(operands)})"
+        builder.lines.append(f"{left}{called} : ({types_in}) -> ({types_out})")
+        return results
+
+
+def functions_of(text: str) -> str:
+    """Return the functions of a module's text, without the module around them."""
+    return text[text.index("{\n", text.index("module @")) + 2 : text.rindex("}")]
+
+
+def renamed_functions(module: Module, functions: str) -> tuple[str, str]:
+    """Return functions as private ones under names new to a module, and the name of `main`."""
+    found = _SYMBOL.findall(functions)
+    names = {name: module.symbol(name) for name in found}
+    symbols = re.compile(rf"@({'|'.join(map(re.escape, found))})(?![\w$.-])")
+    renamed = symbols.sub(lambda match: f"@{names[match[1]]}", functions)
+    return renamed.replace("func.func public", "func.func private"), names["main"]
+
+
+def module_text(lowered: LoweredProgram, in_avals: Any, out_avals: Any) -> str:
+    """Return the text of a lowered program with its constants written into it.
+
+    Args:
+      lowered: the program.
+      in_avals: the abstract values of the kept arguments.
+      out_avals: those of the results.
+    """
+    if not lowered.constants:
+        return lowered.text
+    module = Module(_no_programs, _no_programs, lowered.platform)
+    functions, symbol = renamed_functions(module, lowered.body)
+    constants = [x.aval.stored for x in lowered.constants]
+    arguments, results = [a.stored for a in in_avals], [a.stored for a in out_avals]
+    names = _numbered("c", constants), _numbered("arg", arguments), _numbered("r", results)
+    types_in, types_out = _types([*constants, *arguments]), _types(results)
+    left, returned = (f"{names[2]} = ", f" {names[2]} : {types_out}") if results else ("", "")
+    operands = ", ".join(filter(None, names[:2]))
+    head = ", ".join([f"%arg{i}: {type_text(a)}" for i, a in enumerate(arguments)])
+    lines = [
+        *[f"%c{i} = stablehlo.constant {_dense(x)}" for i, x in enumerate(lowered.constants)],
+        f"{left}func.call @{symbol}({operands}) : ({types_in}) -> ({types_out})",
+        f"return{returned}",
+    ]
+    main = "\n".join([f"func.func public @main({head}) -> ({types_out}) {{", *lines, "}"])
+    return f"module @{lowered.name} {{\n{functions}\n{main}\n}}\n"
+
+
+def _numbered(name: str, avals: list[ShapedArray]) -> str:
+    return ", ".join([f"%{name}{i}" for i in range(len(avals))])
+
+
+def _types(avals: list[ShapedArray]) -> str:
+    return ", ".join(map(type_text, avals))
+
+
+def _dense(array: Any) -> str:
+    aval = array.aval.stored
+    return dense(array.to_stored(), aval.strong(), type_text(aval.strong()))
+
+
+def _no_programs(*_: Any) -> Any:
+    raise AssertionError("a module of texts alone")
