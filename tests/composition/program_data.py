@@ -152,12 +152,15 @@ class Run:
 
 
 operations: dict[str, Operation] = {}
+# By itself, for `jit` looks at all that a program reaches: not at how operations are drawn.
+apply_by_name: dict[str, Callable[..., Sequence[Any]]] = {}
 
 
 def register(operation: Operation) -> None:
     """Add an operation that programs may consist of."""
     assert operation.name not in operations
     operations[operation.name] = operation
+    apply_by_name[operation.name] = operation.apply
 
 
 def evaluate(program: Program, env: Sequence[Any], float_dtype: Any) -> tuple[Any, ...]:
@@ -165,7 +168,7 @@ def evaluate(program: Program, env: Sequence[Any], float_dtype: Any) -> tuple[An
     run = Run(list(env), float_dtype)
     for step in program.steps:
         operands = [run.env[i] for i in step.operands]
-        run.env.extend(operations[step.op].apply(run, operands, step.params))
+        run.env.extend(apply_by_name[step.op](run, operands, step.params))
     return tuple([run.env[i] for i in program.results])
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from xjit import jit
+from xjit import function_caches, jit
 from xjit.function_caches import check_captured_values
 from xnp import lax
 from xprim import as_array, config
@@ -200,3 +200,16 @@ def test_explain_cache_misses_names_the_global_that_changed(caplog):
     reason = "global g global scale: 2.0 became 3.0 (f at train.py:2)"
     assert f"jit(f) is traced: {reason}" in caplog.text
     assert "Only this function" not in caplog.text
+
+
+def test_a_function_whose_trace_is_not_kept_is_not_walked_through(monkeypatch):
+    walked = []
+    monkeypatch.setattr(function_caches, "captured_state", walked.append)
+    thing = Model(2.0)
+
+    @jit
+    def outer(x):
+        return jit(lambda y: lax.mul(lax.mul(x, y), thing.scale))(x)  # captures the tracer x
+
+    assert float(outer(3.0)) == 18.0
+    assert [f.__name__ for f in walked] == ["outer"]

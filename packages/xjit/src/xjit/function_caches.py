@@ -297,9 +297,10 @@ class Traces:
         traced.seconds = time.perf_counter() - start
         if config.values.log_compiles:
             logger.warning("traced %s(%s) in %.3f s", self._name, _types(key[2]), traced.seconds)
-        cache.note_state(self._fun)
         if not traced.captured:  # tracers of an enclosing transformation do not outlive it
             cache.add((key, reached), traced)
+        if cache.traced:
+            cache.note_state(self._fun)
         cache.last_key = key
         return traced
 
