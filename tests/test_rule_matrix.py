@@ -204,8 +204,10 @@ NO_SCALARS = {
     **dict.fromkeys("argmax argmin cumlogsumexp cummax cummin cumprod cumsum top_k sort "
                     "concatenate split gather scatter scatter_add scatter_mul scatter_min "
                     "scatter_max fft all_gather all_to_all reduce_scatter".split(), _AXIS),
-    **dict.fromkeys("cholesky cofactors det eig eigh geqrf lu pinv qr solve svd triangular_solve "
-                    "lu_pivots_to_permutation".split(), _MATRIX),
+    **dict.fromkeys("cholesky cholesky_update cofactors det eig eigh geqrf hessenberg "
+                    "householder_product lu lu_pivots_to_permutation ormqr pinv qr schur solve svd "
+                    "symmetric_product triangular_solve tridiagonal "
+                    "tridiagonal_solve".split(), _MATRIX),
     "conv_general_dilated": "its operands have a batch and a feature dimension",
     "saved_value": "it holds what a policy keeps, and looks at nothing",
 }  # fmt: skip

@@ -3,13 +3,27 @@
 Matrices are the last two dimensions; dtypes are float32, float64, complex64 and complex128. Where a
 factorisation does not exist or LAPACK fails, results are NaN. `xnp.linalg` is NumPy's interface,
 with promotion.
+
+Neighbours: `matrix_forms`, `matrix_systems` and `polar_iteration` define what is shown here, too.
 """
 
 from __future__ import annotations
 
 from typing import Any, Literal, overload
 
+from xnp.lax.matrix_forms import (
+    cholesky_update,
+    hessenberg,
+    householder_product,
+    ormqr,
+    schur,
+    symmetric_product,
+    tridiagonal,
+)
+from xnp.lax.matrix_systems import triangular_solve, tridiagonal_solve
+from xnp.lax.polar_iteration import qdwh
 from xnp.primitives.cholesky import cholesky_p
+from xnp.primitives.cholesky_update import cholesky_update_p
 from xnp.primitives.column_pivots import column_order, columns_at
 from xnp.primitives.eig import eig_p
 from xnp.primitives.eigh import eigh_p
@@ -20,13 +34,20 @@ from xnp.primitives.factorisation_choices import (
     check_choice,
     check_magma,
 )
+from xnp.primitives.hessenberg import hessenberg_p
+from xnp.primitives.householder_product import householder_product_p
 from xnp.primitives.lu import lu_p
 from xnp.primitives.lu_pivots_to_permutation import lu_pivots_to_permutation_p
 from xnp.primitives.matrices import adjoint, checked
-from xnp.primitives.operations import add, converted, mul, reshaped, scalar_like, sliced
+from xnp.primitives.operations import add, converted, mul, scalar_like, sliced
+from xnp.primitives.ormqr import ormqr_p
 from xnp.primitives.qr import qr_p
+from xnp.primitives.schur import schur_p
 from xnp.primitives.svd import svd_p
+from xnp.primitives.symmetric_product import symmetric_product_p
 from xnp.primitives.triangular_solve import triangular_solve_p
+from xnp.primitives.tridiagonal import tridiagonal_p
+from xnp.primitives.tridiagonal_solve import tridiagonal_solve_p
 from xprim import Array, as_array, dtypes
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
@@ -38,20 +59,37 @@ __all__ = [
     "SvdAlgorithm",
     "cholesky",
     "cholesky_p",
+    "cholesky_update",
+    "cholesky_update_p",
     "eig",
     "eig_p",
     "eigh",
     "eigh_p",
+    "hessenberg",
+    "hessenberg_p",
+    "householder_product",
+    "householder_product_p",
     "lu",
     "lu_p",
     "lu_pivots_to_permutation",
     "lu_pivots_to_permutation_p",
+    "ormqr",
+    "ormqr_p",
+    "qdwh",
     "qr",
     "qr_p",
+    "schur",
+    "schur_p",
     "svd",
     "svd_p",
+    "symmetric_product",
+    "symmetric_product_p",
     "triangular_solve",
     "triangular_solve_p",
+    "tridiagonal",
+    "tridiagonal_p",
+    "tridiagonal_solve",
+    "tridiagonal_solve_p",
 ]
 
 
@@ -301,59 +339,6 @@ def svd(
         return results[0]
     s, u, vh = results
     return u, s, vh
-
-
-@boundary
-def triangular_solve(
-    a: ArrayLike, b: ArrayLike, *, left_side: bool = False, lower: bool = False,
-    transpose_a: bool = False, conjugate_a: bool = False, unit_diagonal: bool = False,
-) -> Array:  # fmt: skip
-    """Solve op(a) x = b, or x op(a) = b, for triangular a.
-
-    Args:
-      a: matrices of shape (..., n, n), of which one triangle is read.
-      b: right sides, of shape (..., n, k) or (..., k, n); also (..., n) for a single one.
-      left_side: whether a stands on the left of x.
-      lower: whether the lower triangle is read.
-      transpose_a: whether op transposes.
-      conjugate_a: whether op conjugates.
-      unit_diagonal: whether the diagonal is taken for ones, and not read.
-
-    Returns:
-      x, of the shape of b.
-
-    Example:
-      >>> import xnp
-      >>> a, b = xnp.array([[2.0, 0.0], [1.0, 1.0]]), xnp.array([[2.0], [3.0]])
-      >>> triangular_solve(a, b, left_side=True, lower=True)
-      Array([[1.],
-             [2.]], dtype=float32)
-
-    Differentiable in: a, b.
-    Source: StableHLO specification, section triangular_solve.
-    """
-    a, b = as_array(a, what="triangular_solve: a"), as_array(b, what="triangular_solve: b")
-    is_vector = b.ndim == a.ndim - 1
-    if is_vector:
-        b = _with_dimension(b, b.ndim if left_side else b.ndim - 1)
-    x: Array = triangular_solve_p.bind(
-        a, b, left_side=bool(left_side), lower=bool(lower), transpose_a=bool(transpose_a),
-        conjugate_a=bool(conjugate_a) and dtypes.is_complex(a.dtype),
-        unit_diagonal=bool(unit_diagonal),
-    )[0]  # fmt: skip
-    if is_vector:
-        x = _without_dimension(x, x.ndim - 1 if left_side else x.ndim - 2)
-    return x
-
-
-def _with_dimension(x: Any, dim: int) -> Any:
-    shape = list(x.aval.shape)
-    shape.insert(dim, 1)
-    return reshaped(x, shape)
-
-
-def _without_dimension(x: Any, dim: int) -> Any:
-    return reshaped(x, [n for i, n in enumerate(x.aval.shape) if i != dim])
 
 
 def _symmetric(name: str, x: Any) -> Any:

@@ -26,6 +26,7 @@ __all__ = ()
 def lapack_call(
     b: Any, primitive: str, routine: str, dtype: np.dtype[Any], operands: Sequence[str],
     avals_in: Sequence[ShapedArray], avals_out: Sequence[ShapedArray], config: str = "",
+    target: str | None = None,
 ) -> list[str]:  # fmt: skip
     """Write a call of a LAPACK routine and return the names of its results.
 
@@ -35,9 +36,10 @@ def lapack_call(
       routine: its name without the letter of the dtype: `potrf`.
       dtype: of the matrices.
       operands: names of the operands.
-      avals_in: their abstract values; the first one is a matrix or a batch of them.
+      avals_in: their abstract values; one at least is a matrix or a batch of them.
       avals_out: those of the results.
       config: the routine's options, as text of MLIR attributes.
+      target: the name of the call, where it is not made of the routine's and the dtype's letter.
 
     Raises:
       MissingRuleError: on another platform than a CPU.
@@ -47,9 +49,10 @@ def lapack_call(
             f"{primitive}: is not available in programs for {b.platform}."
             "\n  hint      compute it on the CPU: jit(f, backend='cpu'), or device_put to a CPU"
         )
-    batch = avals_in[0].ndim - 2
+    batch = max([aval.ndim for aval in avals_in]) - 2
+    target = target or f"lapack_{LETTER[dtype]}{routine}_ffi"
     attributes = ", ".join([
-        f'call_target_name = "lapack_{LETTER[dtype]}{routine}_ffi"',
+        f'call_target_name = "{target}"',
         f"backend_config = {{{config}}}", "api_version = 4 : i32",
         f"operand_layouts = {_layouts(avals_in, batch)}",
         f"result_layouts = {_layouts(avals_out, batch)}",

@@ -2,7 +2,9 @@
 
     systems            solve, solve_triangular, cho_factor, cho_solve, lu_factor, lu_solve, inv, ...
     factorisations     cholesky, lu, qr, svd, eigh, eigh_tridiagonal, polar
-    matrix_functions   expm, expm_frechet
+    schur_forms        schur, rsf2csf, hessenberg
+    matrix_functions   expm, expm_frechet, sqrtm, funm
+    sylvester          solve_sylvester
     special_matrices   block_diag, toeplitz, hankel, hilbert, dft, ...
 
 Matrices are the last two dimensions; all leading ones are a batch. Options of SciPy about memory
@@ -17,5 +19,7 @@ from xtree.namespaces import namespace
 with namespace(globals(), at_once=True):
     from xnp.scipy.linalg.factorisations import *  # noqa: F403
     from xnp.scipy.linalg.matrix_functions import *  # noqa: F403
+    from xnp.scipy.linalg.schur_forms import *  # noqa: F403
     from xnp.scipy.linalg.special_matrices import *  # noqa: F403
+    from xnp.scipy.linalg.sylvester import *  # noqa: F403
     from xnp.scipy.linalg.systems import *  # noqa: F403

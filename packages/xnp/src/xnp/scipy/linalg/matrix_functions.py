@@ -1,20 +1,27 @@
-"""Functions of matrices: expm, expm_frechet.
+"""Functions of matrices: expm, expm_frechet, sqrtm, funm.
 
-Source: N. Higham, The scaling and squaring method for the matrix exponential revisited (2005).
+Source: N. Higham, The scaling and squaring method for the matrix exponential revisited (2005); A.
+Bjorck, S. Hammarling, A Schur method for the square root of a matrix (1983); B. Parlett, A
+recurrence among the elements of functions of triangular matrices (1976).
+
+Neighbours: `schur_forms` and `sylvester`.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import xnp.numpy as xn
 from xnp import lax, linalg
 from xnp.linalg.operands import matrix, promoted
+from xnp.scipy.linalg.schur_forms import schur
+from xnp.scipy.linalg.sylvester import solve_sylvester
 from xprim import Array, dtypes
 from xprim.static_sizes import static_int
 
-__all__ = ["expm", "expm_frechet"]
+__all__ = ["expm", "expm_frechet", "funm", "sqrtm"]
 
 # The degree of Pade's approximant, and the norm up to which it is right to rounding (table 2.3; for
 # single precision Higham, Functions of matrices (2008), section 10.3).
@@ -115,3 +122,118 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
     whole = expm(xn.concatenate([upper, lower], -2))
     derivative = whole[..., :n, n:]
     return (whole[..., :n, :n], derivative) if compute_expm else derivative
+
+
+def sqrtm(A: Any, blocksize: int = 1) -> Array:
+    """Return the principal square roots of matrices: S with S S = A.
+
+    Args:
+      A: square matrices of shape (..., n, n).
+      blocksize: must be 1: columns are found one at a time.
+
+    Returns:
+      A complex array of the shape of A, whose eigenvalues have no negative real part. Where there
+      is no square root, it holds NaN.
+
+    Example:
+      >>> import numpy as np
+      >>> sqrtm(np.array([[4.0, 0.0], [0.0, 9.0]], np.float32)).real.round(3).tolist()
+      [[2.0, 0.0], [0.0, 3.0]]
+
+    Differentiable in: A, where no two eigenvalues of S sum to zero: dS S + S dS = dA.
+    """
+    if blocksize != 1:
+        raise ValueError(f"sqrtm: the block size must be 1.\n  got       {blocksize!r}")
+    x = matrix("sqrtm", A, square=True)
+    x = x.astype(dtypes.to_complex_dtype(x.dtype))
+    root = _root(lax.stop_gradient(x))
+
+    def solved(_: Any, guess: Any) -> Any:
+        return guess
+
+    def tangent(product: Any, change: Any) -> Any:  # product(dS) = dS S + S dS
+        return lax.custom_linear_solve(
+            product, change, lambda _, y: solve_sylvester(root, root, y, tol=0.0),
+            lambda _, y: solve_sylvester(root.mT, root.mT, y, tol=0.0),
+        )  # fmt: skip
+
+    result: Array = lax.custom_root(lambda s: s @ s - x, root, solved, tangent)
+    return result
+
+
+def _root(x: Any) -> Any:
+    t, z = schur(x, "complex")
+    roots = xn.sqrt(xn.diagonal(t, 0, -2, -1))
+    n = x.shape[-1]
+    rows = xn.arange(n)[:, None]
+    identity = xn.eye(n, dtype=x.dtype)
+
+    def step(j: Any, s: Any) -> Any:
+        # above the diagonal of column j:  (S + s_jj) s_j = t_j
+        sums = roots + lax.dynamic_slice_in_dim(roots, j, 1, -1)
+        none = (sums == 0)[..., None]
+        system = s * (1 - identity) + xn.where(none, 1, sums[..., None]) * identity
+        right = xn.where(rows < j, lax.dynamic_slice_in_dim(t, j, 1, -1), 0)
+        found = lax.linalg.triangular_solve(system, right, left_side=True)
+        found = xn.where(none & (rows < j) & (found != 0), math.nan, found)
+        return s + found * (xn.arange(n) == j)
+
+    s = lax.fori_loop(1, n, step, roots[..., None] * identity) if n > 1 else (
+        roots[..., None] * identity)  # fmt: skip
+    return z @ s @ xn.conj(z).mT
+
+
+def funm(A: Any, func: Callable[[Array], Array], disp: bool = True) -> Any:
+    """Return a function of matrices, by its values at their eigenvalues.
+
+    Args:
+      A: square matrices of shape (..., n, n).
+      func: takes the eigenvalues, a complex array of shape (..., n), and returns as many values; an
+        elementwise function that is analytic there.
+      disp: whether the function of A is returned alone; else with an estimate of its relative
+        error, of shape (...).
+
+    Returns:
+      A complex array of the shape of A. Where eigenvalues are equal it is wrong unless A is normal:
+      the estimate is 1 then.
+
+    Example:
+      >>> import numpy as np
+      >>> import xnp
+      >>> funm(np.array([[0.0, 0.0], [0.0, 1.0]], np.float32), xnp.exp).real.round(3).tolist()
+      [[1.0, 0.0], [0.0, 2.7179999351501465]]
+    """
+    x = matrix("funm", A, square=True)
+    n = x.shape[-1]
+    t, z = schur(x, "complex")
+    values = xn.diagonal(t, 0, -2, -1)
+    found = xn.asarray(func(values)).astype(t.dtype)
+    rows, identity = xn.arange(n)[:, None], xn.eye(n, dtype=t.dtype)
+
+    def step(j: Any, f: Any) -> Any:
+        # above the diagonal of column j:  (T - t_jj) f_j = (F - f_jj) t_j,  since F and T commute
+        gaps = values - lax.dynamic_slice_in_dim(values, j, 1, -1)
+        gaps = xn.where(gaps == 0, 1, gaps)
+        system = t * (1 - identity) + gaps[..., None] * identity
+        column = xn.where(rows < j, lax.dynamic_slice_in_dim(t, j, 1, -1), 0)
+        right = f @ column - column * lax.dynamic_slice_in_dim(found, j, 1, -1)[..., None]
+        f_j = lax.linalg.triangular_solve(system, right, left_side=True)
+        return f + xn.where(rows < j, f_j, 0) * (xn.arange(n) == j)
+
+    f = found[..., None] * identity
+    f = lax.fori_loop(1, n, step, f) if n > 1 else f
+    result = z @ f @ xn.conj(z).mT
+    return result if disp else (result, _funm_error(t, values, result))
+
+
+def _funm_error(t: Any, values: Any, result: Any) -> Any:
+    """Return eps times the norm of what is above the diagonal, by the least gap of eigenvalues."""
+    n = values.shape[-1]
+    eps = float(xn.finfo(t.dtype).eps)
+    gaps = xn.abs(values[..., :, None] - values[..., None, :])
+    gaps = xn.where(xn.eye(n, dtype=bool), math.inf, gaps)
+    least = gaps.min((-2, -1), initial=math.inf)
+    least = xn.where(least == 0, eps, least)
+    norm = xn.abs(xn.triu(t, 1)).sum(-2).max(-1, initial=0.0)
+    error = xn.clip(eps / least * norm, eps, 1.0)
+    return xn.where(xn.isfinite(result).all((-2, -1)), error, math.inf)

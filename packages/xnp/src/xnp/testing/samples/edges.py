@@ -103,6 +103,8 @@ _SELECTION = {
     "nan": "NaN is neither selected nor passed over by a rule",
     **dict.fromkeys(["complex64", "complex128"], "complex numbers have no order to select by"),
 }
+_SPREAD = dict.fromkeys(["nan", "inf", "-inf", "max"], "a block of reflectors spreads what is not "
+                        "finite further than one after the other does")  # fmt: skip
 _ZEROS = {"-0.0": "the greater of 0.0 and -0.0 may be either"}
 _NO_NAN = {"float4_e2m1fn": "the format has no NaN, which the result is outside of [-1, 1]"}
 
@@ -132,6 +134,7 @@ LEFT_OUT: dict[str, dict[str, str]] = {
     "igammac": {**_IN_FLOAT32, "denormal": _FLUSHED},
     "igamma_grad_a": {**_IN_FLOAT32, "denormal": _FLUSHED},
     "igamma_grad_x": _IN_FLOAT32,
+    "householder_product": {**_FORMULAS, **_SPREAD},
     "le_to": {"float8_e8m0fnu": "the format has no sign bit, which the total order goes by"},
     "lt_to": {"float8_e8m0fnu": "the format has no sign bit, which the total order goes by"},
     "lu": dict.fromkeys(["nan", "inf", "-inf"], "pivots are not comparable beside NaN"),
@@ -140,12 +143,14 @@ LEFT_OUT: dict[str, dict[str, str]] = {
     "min": _ZEROS,
     "reduce_scatter": {"bool": "booleans have no sum, which is refused when it runs"},
     "polygamma": _IN_FLOAT32,
+    "ormqr": {**_FORMULAS, **_SPREAD},
     "pow": {**_FORMULAS, "denormal": _DENORMAL},
     "random_gamma_grad": {**_IN_FLOAT32, "denormal": _FLUSHED},
     "regularized_incomplete_beta": _IN_FLOAT32,
     "round": {"float8_e8m0fnu": "the format has no zero to round to"},
     "select_and_gather_add": _SELECTION,
     "select_and_scatter_add": _SELECTION,
+    "tridiagonal": {**_FORMULAS, **_SPREAD},
     "zeta": _IN_FLOAT32,
 }  # fmt: skip
 # Their params hold programs or dtypes that go with the operands: each dtype has a row of its own.

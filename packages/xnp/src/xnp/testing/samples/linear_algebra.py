@@ -103,6 +103,78 @@ def _determinants(*, smooth: bool = True) -> list[Sample]:
     ]
 
 
+def _reflected(shape: tuple[int, ...], dtype: Any, seed: int = 7) -> list[Any]:
+    """Return the reflectors and factors of the QR factorisation of a matrix."""
+    a = _matrix(shape, dtype, seed)
+    if not a.size:
+        return [a, np.zeros((*shape[:-2], min(shape[-2:])), dtype)]
+    vectors, taus = np.linalg.qr(a, mode="raw")
+    return [vectors.swapaxes(-1, -2), taus]
+
+
+_TALL = ((4, 2), (3, 3), (2, 3, 4, 3), (1, 1), (3, 0), (0, 3, 2))
+
+
+def _products() -> list[Sample]:
+    calls = [(shape, "float64") for shape in _TALL] + [((4, 2), dtype) for dtype in _DTYPES[1:]]
+    return [Sample(_reflected(*call), {}, _tolerance(call[1])) for call in calls]
+
+
+def _multiplied() -> list[Sample]:
+    samples = []
+    for left in (True, False):
+        for transpose in (True, False):
+            for shape, dtype in (
+                ((4, 2), "float64"),
+                ((2, 3, 3), "complex128"),
+                ((2, 4), "float64"),
+            ):
+                last = (shape[-2], 3) if left else (3, shape[-2])
+                c = _matrix((*shape[:-2], *last), dtype, 8)
+                samples.append(Sample([*_reflected(shape, dtype), c],
+                                      {"left": left, "transpose": transpose}, FLOAT64))  # fmt: skip
+    plain = {"left": True, "transpose": False}
+    samples.append(Sample([*_reflected((3, 0), "float64"), np.ones((3, 2))], plain, FLOAT64))
+    for dtype in ("float32", "complex64"):
+        c = _matrix((4, 3), dtype, 8)
+        samples.append(Sample([*_reflected((4, 2), dtype), c], plain, FLOAT32))
+    return samples
+
+
+def _tridiagonal_systems() -> list[Sample]:
+    samples = []
+    calls = [((5,), 2, d) for d in _DTYPES] + [
+        ((2, 3), 2, "float64"),
+        ((2, 4), 3, "complex128"),
+        ((1,), 2, "float64"),
+        ((2,), 1, "float64"),
+        ((0,), 2, "float64"),
+        ((0, 3), 1, "float64"),
+    ]
+    for shape, columns, dtype in calls:
+        diagonals = [_matrix(shape, dtype, seed) for seed in (7, 8, 9)]
+        b = _matrix((*shape, columns), dtype, 10)
+        samples.append(Sample([*diagonals, b], {"perturb_singular": False}, _tolerance(dtype)))
+    near = [np.array([0.0, 1, 1]), np.array([2.0, 3, 5]), np.array([1.0, 1, 0]), np.ones((3, 1))]
+    zeros = [np.zeros(3), np.zeros(3), np.zeros(3), np.ones((3, 1))]
+    return [
+        *samples,
+        Sample(near, {"perturb_singular": True}, FLOAT64),
+        Sample([x.astype(np.float32) for x in near], {"perturb_singular": True}, FLOAT32),
+        Sample(zeros, {"perturb_singular": False}, EXACT, smooth=False, note="singular"),
+    ]
+
+
+def _updates() -> list[Sample]:
+    samples = []
+    for shape, dtype in (((3, 3), "float64"), ((2, 4, 4), "float64"), ((3, 3), "float32"),
+                         ((1, 1), "float64"), ((0, 0), "float64")):  # fmt: skip
+        r = np.triu(_matrix(shape, dtype)) + 2 * np.eye(shape[-1], dtype=dtype)
+        samples.append(Sample([r, _matrix(shape[:-1], dtype, 8)], {}, _tolerance(dtype)))
+    still = [np.triu(_matrix((3, 3), "float64")), np.array([0.0, 1.0, 0.0])]
+    return [*samples, Sample(still, {}, FLOAT64, smooth=False, note="rows-that-do-not-turn")]
+
+
 _VALUES = {"compute_left_eigenvectors": False, "compute_right_eigenvectors": False,
            "enable_eigvec_derivs": False}  # fmt: skip
 _RIGHT = {**_VALUES, "compute_right_eigenvectors": True}
@@ -146,6 +218,27 @@ TABLE: dict[str, list[Sample]] = {
     "pinv": [*_samples(_matrix, _SHAPES, rtol=1e-6), _nan(2, rtol=1e-6),
              Sample([np.diag([1.0, 1.0, 0.0])], {"rtol": 1e-6}, FLOAT64, smooth=False,
                     note="rank-2")],
+    "cholesky_update": _updates(),
+    "hessenberg": _samples(_matrix, _SQUARE),
+    "householder_product": _products(),
+    "ormqr": _multiplied(),
+    "schur": [
+        *_samples(_matrix, _SQUARE, compute_schur_vectors=True),
+        *_samples(_matrix, _SQUARE, compute_schur_vectors=False),
+        _nan(2, compute_schur_vectors=True),
+        Sample([np.tril(_matrix((4, 4), "float64"))], {"compute_schur_vectors": True}, FLOAT64,
+               note="lower-triangular"),
+    ],
+    "symmetric_product": [
+        Sample([_matrix((*shape[:-1], 2), dtype), _hermitian(shape, dtype)],
+               {"alpha": 2.0, "beta": beta}, _tolerance(dtype))
+        for shape in _SQUARE for dtype in ("float64", "float32") for beta in (0.0, 0.5)
+    ],
+    "tridiagonal": [
+        *_samples(_hermitian, ((3, 3), (2, 4, 4), (1, 1), (0, 2, 2)), lower=True),
+        *_samples(_hermitian, ((3, 3), (2, 4, 4), (1, 1), (0, 2, 2)), lower=False),
+    ],
+    "tridiagonal_solve": _tridiagonal_systems(),
     "det": _determinants(),
     "cofactors": _determinants(smooth=False),  # det has no third derivative at singular ones
     "solve": [
