@@ -39,7 +39,7 @@ DELIBERATE = {
     "sharding.PartitionSpec": {
         "unreduced": _UNREDUCED, "reduced": _UNREDUCED, "unreduced_kind": _UNREDUCED,
     },
-    "sharding.AbstractMesh": {"abstract_device": "a mesh without devices has none of any kind"},
+    "sharding.no_collectives": {"new_val": "the axes are to be named"},
     "Ref": _PRIVATE,
     "shard_map": {"in_specs": _SPECS},
     "debug.visualize_sharding": {"color_map": "the colours are the terminal's own"},

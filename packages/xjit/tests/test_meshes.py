@@ -58,7 +58,6 @@ def test_a_single_name_may_be_a_string():
         ((np.arange(2), ("x",)), TypeError, "Mesh: its elements must be devices."),
         ((CPUS[:0], ("x",)), ValueError, "Mesh: there must be at least one device."),
         ((CPUS, ("x",), ("Auto",)), ValueError, "Mesh: axis_types must have an AxisType for each"),
-        ((CPUS, ("x",), AxisType.Explicit), ValueError, "Mesh: axes of type Explicit are not"),
     ],
 )
 def test_a_wrong_mesh_says_what_is_wrong(arguments, error, text):

@@ -34,7 +34,7 @@ def test_unused_abstract_values_are_forgotten():
     shape, dtype = (7, 11, 999_983), np.dtype("uint16")
     a = ShapedArray(shape, dtype)
     alive = weakref.ref(a)
-    assert avals._interned[shape, dtype, False]() is a
+    assert avals._interned[shape, dtype, False, None]() is a
     del a
     gc.collect()
     assert alive() is None, gc.get_referrers(alive())

@@ -31,6 +31,7 @@ from xprim import (
     state,
 )
 from xprim.descriptions import described
+from xprim.sharded_types import spread_as
 
 __all__ = ()
 
@@ -43,7 +44,7 @@ def tangent_aval(value: Any) -> ShapedArray:
     aval = value.aval
     if dtypes.is_inexact(aval.dtype):
         return aval  # type: ignore[no-any-return]
-    return shaped_array(aval.shape, dtypes.float0)
+    return shaped_array(aval.shape, dtypes.float0, False, aval.spread)
 
 
 def is_differentiable(aval: ShapedArray) -> bool:
@@ -59,7 +60,8 @@ def instantiate(tangent: Tangent) -> Any:
     zero = scalar_array(0, aval.dtype)
     if not aval.shape:
         return zero
-    return broadcast_in_dim_p.bind(zero, shape=aval.shape, broadcast_dimensions=())[0]
+    array = broadcast_in_dim_p.bind(zero, shape=aval.shape, broadcast_dimensions=())[0]
+    return array if aval.spread is None else spread_as(array, aval)
 
 
 def typed_as(tangent: Tangent, aval: ShapedArray) -> Any:
@@ -69,6 +71,8 @@ def typed_as(tangent: Tangent, aval: ShapedArray) -> Any:
     the user gets: the derivative at a Python number gives way in promotion as the number does.
     """
     array = instantiate(tangent)
+    if array.aval.spread is not aval.spread:
+        array = spread_as(array, aval)
     if array.aval.weak_type == aval.weak_type:
         return array
     return convert_element_type_p.bind(array, new_dtype=array.aval.dtype, weak_type=aval.weak_type)[

@@ -14,6 +14,7 @@ from typing import Any
 from xad.derivative_kernels import KernelEquation, LinearizedKernel
 from xad.tangents import Tangent, added, instantiate, tangent_aval
 from xprim import (
+    Array,
     ClosedJaxpr,
     ConcreteArray,
     Equation,
@@ -29,6 +30,7 @@ from xprim import (
 )
 from xprim.kernels import Kernel, KernelTable, numpy_operand
 from xprim.numpy_kernels import numpy_function
+from xprim.sharded_types import ShardingTypeError, left_open, spread_as
 
 __all__ = ()
 
@@ -128,11 +130,40 @@ def _transpose_equation(eqn: Equation, given: Sequence[Tangent], env: Env, cts: 
     if primitive.call_like:
         results = rule(TRANSPOSE_HANDLE, given, *operands, **eqn.params)
     else:
-        results = rule(given, *operands, **eqn.params)
+        results = _by_rule(rule, given, operands, eqn.params)
     for x, operand, result in zip(inputs, operands, results, strict=True):
         if type(operand) is Linear and type(result) is not Zero:
+            if result.aval.spread is not x.aval.spread:
+                result = spread_as(result, x.aval)
             old = cts.get(x)
             cts[x] = result if old is None else added(old, result)
+
+
+def _by_rule(
+    rule: Callable[..., Sequence[Tangent]], given: Sequence[Tangent], operands: Sequence[Any],
+    params: dict[str, Any],
+) -> Sequence[Tangent]:  # fmt: skip
+    """Return the cotangents of operands.
+
+    How these are spread over explicit axes of a mesh is known: as the operands. Where the rule's
+    own operations cannot tell, they are left to the compiler.
+    """
+    try:
+        return rule(given, *operands, **params)
+    except ShardingTypeError:
+        pass
+    values = [x for x in (*given, *operands) if isinstance(x, Array)]
+    linear = [i for i, x in enumerate(operands) if type(x) is Linear]
+
+    def left(*arrays: Any) -> list[Any]:
+        rest = iter(arrays)
+        cts, xs = [[next(rest) if isinstance(x, Array) else x for x in side]
+                   for side in (given, operands)]  # fmt: skip
+        found = rule(cts, *xs, **params)
+        return [instantiate(found[i]) for i in linear]
+
+    results = iter(left_open(left, values, [operands[i].aval for i in linear]))
+    return [next(results) if type(x) is Linear else Zero(x.aval) for x in operands]
 
 
 # --- kernels --------------------------------------------------------------------------------------

@@ -19,10 +19,10 @@ from xprim import (
     eval_closed,
     get_primitive,
     not_mapped,
-    shaped_array,
     trace_to_jaxpr,
 )
 from xprim.batch_dimension import BatchDimension
+from xprim.sharded_types import with_dimension
 
 __all__ = ()
 
@@ -34,7 +34,7 @@ class BatchAxis(BatchDimension):
 
     def batched_aval(self, aval: ShapedArray) -> ShapedArray:
         """Return the abstract value of a batch (dimension in front) of such values."""
-        return shaped_array((self.size, *aval.shape), aval.dtype, aval.weak_type)
+        return with_dimension(aval, 0, self.size)
 
     def cotangent_for(self, ct: Any, dim: Any) -> Any:
         """Bring a cotangent, its batch dimension in front, to the layout of its operand.
@@ -49,8 +49,7 @@ class BatchAxis(BatchDimension):
         return self.move(ct, 0, dim)
 
     def _placed_aval(self, aval: ShapedArray, dim: int) -> ShapedArray:
-        shape = aval.shape
-        return shaped_array((*shape[:dim], self.size, *shape[dim:]), aval.dtype, aval.weak_type)
+        return with_dimension(aval, dim, self.size)
 
     # --- functions and programs ---
 

@@ -26,9 +26,9 @@ from xprim import (
     check_no_leaks,
     config,
     not_mapped,
-    shaped_array,
     state,
 )
+from xprim.sharded_types import without_dimension
 from xprim.source import capture
 
 if TYPE_CHECKING:
@@ -73,8 +73,7 @@ class BatchTracer(Tracer):
 
 def element_aval(aval: ShapedArray, dim: int) -> ShapedArray:
     """Return the abstract value of one example of a batch."""
-    shape = aval.shape
-    element = shaped_array(shape[:dim] + shape[dim + 1 :], aval.dtype, aval.weak_type)
+    element = without_dimension(aval, dim)
     if len(_element_avals) >= _MAX_MEMO:
         _element_avals.clear()
     _element_avals[aval, dim] = element

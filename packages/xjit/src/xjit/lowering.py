@@ -29,6 +29,7 @@ from xprim import (
     Literal,
     ShapedArray,
     Undefined,
+    Var,
     closed_without_dead_code,
     common_subexpressions_merged,
     config,
@@ -39,6 +40,7 @@ from xprim import (
     trace_to_jaxpr,
 )
 from xprim.errors import MissingRuleError
+from xprim.sharded_types import whole
 from xprim.static_keys import static_key
 
 __all__ = ["LoweredProgram", "lower", "warn_of_useless_donations"]
@@ -255,7 +257,26 @@ def _write_equation(builder: Builder, eqn: Equation, names: dict[Any, str]) -> S
         raise _wrong_results(eqn, len(results))
     if "effects" in eqn.primitive.rules and builder.last_order is before:
         _check_no_order(eqn)
+    if any(v.aval.spread is not None for v in outputs):
+        return _as_typed(builder, results, outputs)
     return results
+
+
+def _as_typed(builder: Builder, results: Sequence[str], outputs: Sequence[Var]) -> list[str]:
+    """Have results lie as their types say; along axes that are not explicit XLA may cut more."""
+    module = builder.module
+    if not module.devices:  # one device has everything
+        return list(results)
+    found = []
+    for name, v in zip(results, outputs, strict=True):
+        spread = v.aval.spread
+        if spread is not None:
+            is_open = len(spread.mesh.explicit_axes) < len(spread.mesh.axis_names)
+            text = sharding_text(module, spread, v.aval.ndim, is_open=is_open)
+            (name,) = builder.op("sdy.sharding_constraint", [name], [v.aval], [v.aval],
+                                 f"sharding = #sdy.sharding{text}")  # fmt: skip
+        found.append(name)
+    return found
 
 
 def _literal(builder: Builder, literal: Literal, names: dict[Any, str]) -> str:
@@ -273,7 +294,7 @@ def _staged_program(
     if closed is None:
         if len(_staged) >= _MAX_STAGED:
             _staged.clear()
-        jaxpr, consts = trace_to_jaxpr(fun, avals)
+        jaxpr, consts = trace_to_jaxpr(fun, [whole(a) for a in avals])
         closed = _staged[full_key] = optimised(ClosedJaxpr(jaxpr, consts))
     return closed
 

@@ -13,6 +13,7 @@ import collections
 import enum
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,15 +22,18 @@ from xjit import jaxlib_gateway as gateway
 from xprim import config
 from xprim.errors import message
 
-__all__ = ["AbstractMesh", "AxisType", "Mesh", "current_mesh"]
+__all__ = [
+    "AbstractDevice", "AbstractMesh", "AxisType", "Mesh", "abstract_mesh_now",
+    "current_abstract_mesh", "current_mesh", "mesh_now",
+]  # fmt: skip
 
 
 class AxisType(enum.Enum):
     """Who decides how arrays lie along an axis of a mesh.
 
-    `Auto`: the compiler, from the shardings that are known. `Manual`: the code, inside `shard_map`,
-    which sees one device's piece. `Explicit` (shardings as part of types) is not supported by
-    meshes of this library.
+    `Auto`: the compiler, from the shardings that are known. `Explicit`: the program, by the types
+    of its values (`float32[8@x,4]`), from which those of results follow while it is traced.
+    `Manual`: the code, inside `shard_map`, which sees one device's piece.
     """
 
     Auto = enum.auto()
@@ -78,9 +82,29 @@ class _Grid:
     def __hash__(self) -> int:
         return self._hash
 
-    def _describe(self, name: str) -> str:
+    @property
+    def explicit_axes(self) -> tuple[Any, ...]:
+        """The axes of type Explicit."""
+        return self._of_type(AxisType.Explicit)
+
+    @property
+    def auto_axes(self) -> tuple[Any, ...]:
+        """The axes of type Auto."""
+        return self._of_type(AxisType.Auto)
+
+    @property
+    def manual_axes(self) -> tuple[Any, ...]:
+        """The axes of type Manual."""
+        return self._of_type(AxisType.Manual)
+
+    def _of_type(self, wanted: AxisType) -> tuple[Any, ...]:
+        pairs = zip(self.axis_names, self.axis_types, strict=True)
+        return tuple([name for name, kind in pairs if kind is wanted])
+
+    def _describe(self, name: str, device: AbstractDevice | None = None) -> str:
         axes = "".join([f"{n!r}: {size}, " for n, size in self.shape_tuple])
-        return f"{name}({axes}axis_types={self.axis_types!r})"
+        of_device = "" if device is None else f", {device!r}"
+        return f"{name}({axes}axis_types={self.axis_types!r}{of_device})"
 
 
 class Mesh(_Grid):
@@ -142,6 +166,11 @@ class Mesh(_Grid):
         """Whether some devices belong to other processes."""
         return len(self.local_devices) < self.size
 
+    def with_types(self, axis_types: Sequence[AxisType]) -> Mesh:
+        """Return the mesh with other types of its axes."""
+        types = tuple(axis_types)
+        return self if types == self.axis_types else Mesh(self.devices, self.axis_names, types)
+
     @property
     def abstract_mesh(self) -> AbstractMesh:
         """The mesh without its devices."""
@@ -174,6 +203,25 @@ class Mesh(_Grid):
         return self._describe("Mesh")
 
 
+@dataclass(frozen=True)
+class AbstractDevice:
+    """The kind of device that an abstract mesh is thought of.
+
+    Attributes:
+      device_kind: as devices name it: `cpu`, `NVIDIA H100`.
+      num_cores: of each device; None where there is no such number.
+      platform: `cpu`, `gpu`, ...
+    """
+
+    device_kind: str
+    num_cores: int | None
+    platform: str
+
+    def __repr__(self) -> str:
+        return (f"AbstractDevice(device_kind={self.device_kind}, num_cores={self.num_cores}, "
+                f"platform={self.platform})")  # fmt: skip
+
+
 class AbstractMesh(_Grid):
     """The shape of a mesh, without devices.
 
@@ -181,22 +229,30 @@ class AbstractMesh(_Grid):
       axis_sizes: the sizes of the axes.
       axis_names: their names.
       axis_types: for each axis, or for all; `AxisType.Auto` by default.
+      abstract_device: the kind of its devices, None for any.
 
     Example:
       >>> AbstractMesh((4, 2), ("x", "y")).size
       8
     """
 
-    __slots__ = ()
+    __slots__ = ("abstract_device",)
 
     def __init__(
         self, axis_sizes: Sequence[int], axis_names: str | Sequence[Any],
-        axis_types: AxisType | Sequence[AxisType] | None = None,
+        axis_types: AxisType | Sequence[AxisType] | None = None, *,
+        abstract_device: AbstractDevice | None = None,
     ) -> None:  # fmt: skip
+        self.abstract_device = abstract_device
         self._sizes = tuple([int(size) for size in axis_sizes])
         self.axis_names = _checked_names("AbstractMesh", axis_names, self._sizes)
         self.axis_types = _checked_types("AbstractMesh", axis_types, len(self.axis_names))
-        self._hash = hash((self.shape_tuple, self.axis_types))
+        self._hash = hash((self.shape_tuple, self.axis_types, abstract_device))
+
+    def with_types(self, axis_types: Sequence[AxisType]) -> AbstractMesh:
+        """Return the mesh with other types of its axes."""
+        return AbstractMesh(self._sizes, self.axis_names, tuple(axis_types),
+                            abstract_device=self.abstract_device)  # fmt: skip
 
     @property
     def abstract_mesh(self) -> AbstractMesh:
@@ -206,15 +262,20 @@ class AbstractMesh(_Grid):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, AbstractMesh):
             return False
-        return self.shape_tuple == other.shape_tuple and self.axis_types == other.axis_types
+        return (self.shape_tuple == other.shape_tuple and self.axis_types == other.axis_types
+                and self.abstract_device == other.abstract_device)  # fmt: skip
 
     __hash__ = _Grid.__hash__
 
     def __reduce__(self) -> Any:
-        return AbstractMesh, (self._sizes, self.axis_names, self.axis_types)
+        return _abstract_mesh, (self._sizes, self.axis_names, self.axis_types, self.abstract_device)
 
     def __repr__(self) -> str:
-        return self._describe("AbstractMesh")
+        return self._describe("AbstractMesh", self.abstract_device)
+
+
+def _abstract_mesh(sizes: Any, names: Any, types: Any, device: Any) -> AbstractMesh:
+    return AbstractMesh(sizes, names, types, abstract_device=device)
 
 
 def _count(axis_names: str | Sequence[Any]) -> int:
@@ -245,12 +306,6 @@ def _checked_types(operation: str, axis_types: Any, count: int) -> tuple[AxisTyp
         raise ValueError(message(
             operation, f"axis_types must have an AxisType for each of {count} axes.",
             got=f"axis_types={types!r}",
-        ))  # fmt: skip
-    if AxisType.Explicit in types:
-        raise ValueError(message(
-            operation, "axes of type Explicit are not supported.", got=f"axis_types={types!r}",
-            expected="AxisType.Auto, where the compiler completes the shardings that are given",
-            hint="with_sharding_constraint and shard_map say what is to be where",
         ))  # fmt: skip
     return types
 
@@ -283,3 +338,32 @@ current_mesh: config.Option[Mesh | None] = config.define(
         in_cache_key=True,
     )
 )
+
+current_abstract_mesh: config.Option[AbstractMesh | None] = config.define(
+    config.Option(
+        "current_abstract_mesh",
+        None,
+        "The mesh without devices that a part of a program is traced for (use_abstract_mesh, "
+        "auto_axes, explicit_axes).",
+        validate=lambda value: value is None or isinstance(value, AbstractMesh),
+        in_cache_key=True,
+    )
+)
+
+
+def abstract_mesh_now() -> AbstractMesh | None:
+    """Return the mesh that the part of a program is for which is traced now, or None."""
+    mesh = current_abstract_mesh.value
+    if mesh is None and current_mesh.value is not None:
+        mesh = current_mesh.value.abstract_mesh
+    return mesh
+
+
+def mesh_now() -> Mesh | AbstractMesh | None:
+    """Return the mesh that partition specs refer to now, with its devices where it has some."""
+    mesh, abstract = current_mesh.value, current_abstract_mesh.value
+    if abstract is None:
+        return mesh
+    if mesh is None or mesh.shape_tuple != abstract.shape_tuple:
+        return abstract
+    return mesh.with_types(abstract.axis_types)

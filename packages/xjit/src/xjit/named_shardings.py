@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from xjit import jaxlib_gateway as gateway
-from xjit.meshes import AbstractMesh, Mesh, current_mesh
+from xjit.meshes import AbstractMesh, Mesh, mesh_now
 from xjit.partition_specs import PartitionSpec, axes_of
 from xjit.shardings import Sharding, TiledSharding, check_memory_kind
 from xprim.errors import message
 
-__all__ = ["NamedSharding", "check_axis_names", "resolved", "sharding_named_by"]
+__all__ = ["NamedSharding", "check_axis_names", "in_types", "resolved", "sharding_named_by"]
 
 
 class NamedSharding(Sharding):
@@ -60,6 +60,19 @@ class NamedSharding(Sharding):
         self.mesh = mesh
         self.spec = spec
         self._hash = hash((mesh, spec))
+
+    def update(self, **changes: Any) -> NamedSharding:
+        """Return the same sharding with another `mesh`, `spec` (also as a sequence of entries)."""
+        spec = changes.pop("spec", self.spec)
+        mesh = changes.pop("mesh", self.mesh)
+        check_memory_kind("NamedSharding.update", changes.pop("memory_kind", None))
+        if changes:
+            raise TypeError(message(
+                "NamedSharding.update", f"there is no attribute {min(changes)!r}.",
+                expected="mesh, spec, memory_kind",
+            ))  # fmt: skip
+        spec = spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec)
+        return NamedSharding(mesh, spec)
 
     @property
     def devices_in_order(self) -> tuple[Any, ...]:
@@ -115,6 +128,20 @@ class NamedSharding(Sharding):
 
     def __repr__(self) -> str:
         return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r})"
+
+
+@functools.lru_cache(maxsize=4096)
+def in_types(sharding: Any, ndim: int) -> NamedSharding | None:
+    """Return what the type of an array of so many dimensions keeps of how it lies."""
+    if not isinstance(sharding, NamedSharding):
+        return None
+    mesh = sharding.mesh
+    explicit = mesh.explicit_axes
+    parts = [tuple([n for n in axes_of(part) if n in explicit]) for part in sharding.spec]
+    if not any(parts):
+        return None
+    parts += [()] * (ndim - len(parts))
+    return NamedSharding(mesh.abstract_mesh, PartitionSpec(*parts))
 
 
 def check_axis_names(operation: str, mesh: Any, spec: PartitionSpec) -> None:
@@ -185,7 +212,7 @@ def resolved(value: Any, operation: str) -> Any:
     """
     if not isinstance(value, PartitionSpec):
         return value
-    mesh = current_mesh.value
+    mesh = mesh_now()
     if mesh is None:
         raise ValueError(message(
             operation, "a partition spec needs a mesh, and none is set.", got=repr(value),

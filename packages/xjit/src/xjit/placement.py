@@ -25,6 +25,7 @@ from xjit.deleted import DeletedBuffer, raise_deleted
 from xjit.lowering import LoweredProgram
 from xjit.shardings import Sharding
 from xprim import ConcreteArray, ShapedArray, config
+from xprim.sharded_types import whole
 
 __all__ = ["OneDevice", "Placement", "committed_to", "default_placement"]
 
@@ -187,4 +188,4 @@ def buffers_at(placement: OneDevice, arrays: Sequence[ConcreteArray]) -> list[An
 def moved(results: Sequence[ConcreteArray], placement: OneDevice) -> list[ConcreteArray]:
     """Return arrays of the same values at a placement."""
     buffers = buffers_at(placement, results)
-    return [ConcreteArray(None, x.aval, b) for x, b in zip(results, buffers, strict=True)]
+    return [ConcreteArray(None, whole(x.aval), b) for x, b in zip(results, buffers, strict=True)]

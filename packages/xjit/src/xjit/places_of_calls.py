@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from xjit import jaxlib_gateway as gateway
 from xjit.deleted import DeletedBuffer, raise_deleted
 from xjit.mesh_placement import over_mesh
-from xjit.meshes import Mesh
+from xjit.meshes import Mesh, current_mesh
 from xjit.named_shardings import NamedSharding
 from xjit.placement import Placement, committed_to, default_placement
 from xjit.shardings import Sharding, SingleDeviceSharding
@@ -81,7 +81,7 @@ def spread_placement(
     """
     everything = [*enumerate(in_shardings), *[(-1, s) for s in out_shardings]]
     named = [s.mesh for _, s in everything if isinstance(s, NamedSharding)]
-    mesh = mesh or next((m for m in named if isinstance(m, Mesh)), None)
+    mesh = mesh or _chosen_mesh(named)
     known = [s for _, s in everything if s is not None and not _is_abstract(s)]
     devices = mesh.devices_in_order if mesh else known[0].devices_in_order
     for i, sharding in everything:
@@ -95,10 +95,20 @@ def spread_placement(
     )  # fmt: skip
 
 
+def _chosen_mesh(named: Sequence[Any]) -> Mesh | None:
+    """Return the devices for meshes of which some have none: those of one of that shape, or set."""
+    known = [m for m in named if isinstance(m, Mesh)]
+    shapes = [m.shape_tuple for m in named if not isinstance(m, Mesh)]
+    if shapes and current_mesh.value is not None:
+        known.append(current_mesh.value)
+    same = [m for m in known if m.shape_tuple in shapes]
+    return next(iter(same or known), None)
+
+
 def _over(sharding: Sharding | None, mesh: Mesh | None) -> Sharding | None:
     """Return a sharding with devices, where it was abstract."""
     if isinstance(sharding, NamedSharding) and _is_abstract(sharding) and mesh is not None:
-        return NamedSharding(mesh, sharding.spec)
+        return NamedSharding(mesh.with_types(sharding.mesh.axis_types), sharding.spec)
     return None if isinstance(sharding, SingleDeviceSharding) else sharding
 
 

@@ -23,6 +23,7 @@ from xjit.placement import OneDevice, Placement, default_placement
 from xjit.places_of_calls import common_placement, mesh_within, placement_for, spread_placement
 from xjit.results import finisher
 from xjit.shardings import Sharding
+from xjit.typed_shardings import shardings_of_results
 from xprim import (
     EAGER_ON_HOST,
     ClosedJaxpr,
@@ -254,16 +255,13 @@ class Program:
         if placement is not None:
             return self.kernel(placement)
         mesh = mesh_within(self.closed)
-        if mesh is None and not self._asks_for_shardings:
+        outs = self.out_shardings or shardings_of_results(self.closed)
+        if mesh is None and not any(self.in_shardings) and not any(outs):
             return self.kernel(common_placement(arrays, self.name, self.arg_names))
         return self.kernel(placement_for(
             arrays, self.name, self.arg_names, in_shardings=self.in_shardings,
-            out_shardings=self.out_shardings, mesh=mesh,
+            out_shardings=outs, mesh=mesh,
         ))  # fmt: skip
-
-    @property
-    def _asks_for_shardings(self) -> bool:
-        return any(self.in_shardings) or any(self.out_shardings)
 
     def placement_ahead(self, shardings: Sequence[Sharding | None]) -> Placement:
         """Return where a call will run whose arguments lie so, None for those that follow."""
@@ -272,9 +270,10 @@ class Program:
         mesh = mesh_within(self.closed)
         asked = self.in_shardings or [None] * len(shardings)
         given = [a or s for a, s in zip(asked, shardings, strict=True)]
-        if mesh is None and not any(given) and not any(self.out_shardings):
+        outs = self.out_shardings or shardings_of_results(self.closed)
+        if mesh is None and not any(given) and not any(outs):
             return default_placement()
-        return spread_placement(given, self.out_shardings, mesh, self._raise_other_devices)
+        return spread_placement(given, outs, mesh, self._raise_other_devices)
 
     def _raise_other_devices(self, i: int) -> NoReturn:
         names = self.arg_names()

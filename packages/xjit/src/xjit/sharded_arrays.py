@@ -22,6 +22,7 @@ from xjit.mesh_placement import read
 from xjit.named_shardings import resolved
 from xjit.placement import buffers_at, default_placement
 from xjit.shardings import Index, Sharding, SingleDeviceSharding
+from xjit.typed_shardings import typed_as
 from xprim import Array, ConcreteArray, as_array, shaped_array
 from xprim.errors import message
 
@@ -258,7 +259,7 @@ def _assembled(
                 operation, "a piece has another type than the sharding and the others ask for.",
                 got=f"{kind.dtype.name}{list(kind.shape)}", expected=f"{dtype.name}{list(piece)}",
             ))  # fmt: skip
-    aval = shaped_array(shape, dtype, weak_type)
+    aval = typed_as(shaped_array(shape, dtype, weak_type), sharding)
     if isinstance(sharding, SingleDeviceSharding):
         return ConcreteArray(None, aval, buffers[0])
     return ConcreteArray(

@@ -19,6 +19,7 @@ from xjit.shardy_text import sharding_text
 from xprim import LINEAR, STRUCTURAL, Array, Primitive, ShapedArray, as_array, not_mapped
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
+from xprim.sharded_types import spread_as
 
 __all__ = ["constrained", "sharding_constraint_p", "with_sharding_constraint"]
 
@@ -82,7 +83,7 @@ def is_place(value: Any) -> bool:
 
 
 def _shape(aval: ShapedArray, *, sharding: Sharding) -> tuple[ShapedArray, ...]:
-    return (aval,)
+    return (aval.update(sharding=sharding if isinstance(sharding, NamedSharding) else None),)
 
 
 def _numpy(x: Any, *, sharding: Sharding) -> Any:
@@ -97,8 +98,11 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
                 f"sharding = #sdy.sharding{text}")  # fmt: skip
 
 
-def _transpose(cts: Any, x: Any, **params: Any) -> Any:
-    return sharding_constraint_p.bind(cts[0], **params)
+def _transpose(cts: Any, x: Any, *, sharding: Sharding) -> Any:
+    """Have the cotangent lie as the result, where types do not say otherwise."""
+    if cts[0].aval.spread is not None or x.aval.spread is not None:
+        return (spread_as(cts[0], x.aval),)
+    return sharding_constraint_p.bind(cts[0], sharding=sharding)
 
 
 def _batch(axis: BatchAxis, operands: Any, dims: Any, *, sharding: Sharding) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 import xtree
 from xjit import jaxlib_gateway as gateway
 
-__all__ = ["Sharding", "SingleDeviceSharding"]
+__all__ = ["Sharding", "SingleDeviceSharding", "make_single_device_sharding"]
 
 Index = tuple[slice, ...]
 _MEMORY_KINDS = (None, "device", "unpinned_host")
@@ -150,6 +150,18 @@ class SingleDeviceSharding(Sharding):
 
     def __repr__(self) -> str:
         return f"SingleDeviceSharding(device={self._device!r})"
+
+
+def make_single_device_sharding(
+    device: Any, *, memory_kind: str | None = None
+) -> SingleDeviceSharding:
+    """Return the sharding of arrays that are wholly on one device.
+
+    Args:
+      device: the device.
+      memory_kind: the kind of memory; `"device"`, or None for the same.
+    """
+    return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
 class TiledSharding(Sharding):

@@ -29,6 +29,7 @@ from xjit.sharded_arrays import sharding_of, with_sharding
 from xjit.sharding_constraint import constrained
 from xjit.shardings import Sharding, device_named_by
 from xjit.transfer_guards import Explicit
+from xjit.typed_shardings import typed_as
 from xprim import (
     Array,
     ClosedJaxpr,
@@ -40,6 +41,7 @@ from xprim import (
     dtypes,
     from_stored,
 )
+from xprim.sharded_types import whole
 from xprim.tracebacks import boundary
 
 __all__ = ()
@@ -130,6 +132,7 @@ def put_at(x: Array, place: Any, may_alias: bool | None = None) -> Array:
     assert isinstance(x, ConcreteArray)
     sharding.check_shape(x.shape, "device_put")
     moved = _exchanged(x, sharding) if _by_exchange(x, sharding) else with_sharding(x, sharding)
+    moved.aval = typed_as(moved.aval, sharding)
     return moved if may_alias is not False else _copied(moved)
 
 
@@ -183,8 +186,8 @@ def put(x: Array, device: Any, may_alias: bool | None = None) -> Array:
     if buffer is None or gateway.device_of(buffer) is device:
         host = x.to_stored()  # on the same device: a CPU buffer shares the memory
         alias = may_alias is not False
-        return ConcreteArray(x.host, x.aval, gateway.put(host, device, may_alias=alias))
-    return ConcreteArray(x.host, x.aval, gateway.copy_to_device(buffer, device))
+        return ConcreteArray(x.host, whole(x.aval), gateway.put(host, device, may_alias=alias))
+    return ConcreteArray(x.host, whole(x.aval), gateway.copy_to_device(buffer, device))
 
 
 def _copied(x: ConcreteArray) -> ConcreteArray:

@@ -340,7 +340,7 @@ def one_hot(
       num_classes: the size of the vectors.
       dtype: of the result; None for the default floating dtype.
       axis: where the new dimension stands in the result.
-      out_sharding: where the result is placed: None, or a sharding of one device.
+      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
     """
     x = asarray(x)
     wanted = dtypes.python_scalar_dtype(float) if dtype is None else (

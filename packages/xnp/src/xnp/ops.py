@@ -44,7 +44,7 @@ def segment_sum(
       bucket_size: how many rows are joined at a time, the results of these buckets then; this keeps
         rounding errors of long sums small. None joins all in turn.
       mode: what happens to rows out of range: "drop" (None, too), "clip", "promise_in_bounds".
-      out_sharding: where the result is placed: None, or a sharding of one device.
+      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
 
     Returns:
       An array of shape (num_segments, *data.shape[1:]) and the dtype of `data`; what is empty is 0.

@@ -1,16 +1,44 @@
 """Where results lie: what the arguments `device=`, `sharding=` and `out_sharding=` ask for.
 
 Placing is the compiler backend's work; without one there is host memory alone. A traced value lies
-where its program runs, so a place for it is refused here rather than forgotten.
+where its program runs, so one device for it is refused here rather than forgotten. A sharding over
+a mesh is for traced values, too; `computed_as` lets it decide how the operation is computed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from xprim import EAGER, Array, Tracer
+from xprim.sharded_types import spread_as, spread_call
 
-__all__ = ["placed"]
+__all__ = ["as_spread", "computed_as", "placed"]
+
+
+def computed_as(
+    sharding: Any, fun: Callable[..., Array], *args: Any, operation: str = "", **kwargs: Any
+) -> Array:
+    """Return what a function gives, which lies as a sharding says.
+
+    Args:
+      sharding: of one device, or over a mesh: then it answers what the shardings of the operands
+        leave open.
+      fun: the function.
+      *args: of the function.
+      operation: what errors call the public function; by default its name.
+      **kwargs: of the function.
+    """
+    name = operation or fun.__name__
+    if is_over_mesh(sharding):
+        result: Array = spread_call(fun, sharding, name, *args, **kwargs)
+        return result
+    return placed(fun(*args, **kwargs), sharding, name)
+
+
+def is_over_mesh(sharding: Any) -> bool:
+    """Return whether a user's sharding is one over a mesh, or a partition spec."""
+    return hasattr(sharding, "spec") or hasattr(type(sharding), "UNCONSTRAINED")
 
 
 def placed(x: Array, sharding: Any, operation: str) -> Array:
@@ -18,28 +46,41 @@ def placed(x: Array, sharding: Any, operation: str) -> Array:
 
     Args:
       x: an array.
-      sharding: None or a sharding of one device.
+      sharding: None, a sharding of one device, or one over a mesh.
       operation: what errors call the public function.
 
     Raises:
       TypeError: for what is no sharding.
-      ValueError: a sharding over several devices, or a place for a traced value.
+      ValueError: one device for a traced value.
     """
     if sharding is None:
         return x
+    if is_over_mesh(sharding):
+        return spread_call(_same, sharding, operation, x)  # type: ignore[no-any-return]
     devices = getattr(sharding, "device_set", None)
     if devices is None:
         raise TypeError(
             f"{operation}: out_sharding is no sharding."
-            f"\n  got       {sharding!r}\n  expected  None or a SingleDeviceSharding"
+            f"\n  got       {sharding!r}"
+            "\n  expected  None, a PartitionSpec, a NamedSharding or a SingleDeviceSharding"
         )
     if len(devices) != 1:
         raise ValueError(
             f"{operation}: a sharding over {len(devices)} devices cannot be used here."
-            "\n  expected  None or a SingleDeviceSharding"
-            "\n  hint      pmap spreads work over several devices"
+            "\n  expected  None, a PartitionSpec, a NamedSharding or a SingleDeviceSharding"
         )
     return on_device(x, next(iter(devices)), operation)
+
+
+def as_spread(x: Array, like: Any) -> Array:
+    """Return an array that is cut along the explicit axes of a mesh as another of its shape is."""
+    if isinstance(like, Array) and like.aval.spread is not None:
+        x = spread_as(x, like.aval)
+    return x
+
+
+def _same(x: Array) -> Array:
+    return x
 
 
 def on_device(x: Array, device: Any, operation: str) -> Array:

@@ -2,6 +2,7 @@
 
     make_mesh, set_mesh   devices in a grid with named axes
     NamedSharding, P      how an array lies on a mesh: `device_put`, `jit` take these
+    auto_axes, explicit_axes   whether the compiler chooses it, or types say it
     with_sharding_constraint   how a value inside a program lies
     make_array_from_...   arrays from their pieces
     pmap                  one program on every device, a part of the data on each
@@ -16,7 +17,12 @@ from xtree.namespaces import namespace
 __version__ = "0.2.1"
 
 with namespace(globals(), at_once=True):
-    from xjit.meshes import AbstractMesh as AbstractMesh, AxisType as AxisType, Mesh as Mesh
+    from xjit.meshes import (
+        AbstractDevice as AbstractDevice,
+        AbstractMesh as AbstractMesh,
+        AxisType as AxisType,
+        Mesh as Mesh,
+    )
     from xjit.named_shardings import NamedSharding as NamedSharding
     from xjit.partition_specs import P as P, PartitionSpec as PartitionSpec
     from xjit.sharded_arrays import (
@@ -29,9 +35,20 @@ with namespace(globals(), at_once=True):
         sharding_constraint_p as sharding_constraint_p,
         with_sharding_constraint as with_sharding_constraint,
     )
-    from xjit.shardings import Sharding as Sharding, SingleDeviceSharding as SingleDeviceSharding
+    from xjit.sharding_rules import ForbiddenCollectiveError as ForbiddenCollectiveError
+    from xjit.shardings import (
+        Sharding as Sharding,
+        SingleDeviceSharding as SingleDeviceSharding,
+        make_single_device_sharding as make_single_device_sharding,
+    )
     from xpar._pmap import pmap as pmap
     from xpar._shard_map import pcast as pcast, pvary as pvary, shard_map as shard_map
+    from xpar.axis_scopes import (
+        auto_axes as auto_axes,
+        explicit_axes as explicit_axes,
+        no_collectives as no_collectives,
+        use_abstract_mesh as use_abstract_mesh,
+    )
     from xpar.collectives import (
         all_gather as all_gather,
         all_to_all as all_to_all,
@@ -68,5 +85,6 @@ with namespace(globals(), at_once=True):
         psum_p as psum_p,
     )
     from xpar.shard_map_primitive import shard_map_p as shard_map_p
+    from xprim.sharded_types import ShardingTypeError as ShardingTypeError
 
 source.hide(__file__)  # errors and equations show the user's lines, not ours

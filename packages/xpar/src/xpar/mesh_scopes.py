@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from xjit import device_put, devices as all_devices
-from xjit.meshes import AbstractMesh, AxisType, Mesh, current_mesh
+from xjit.meshes import AbstractMesh, AxisType, Mesh, abstract_mesh_now, current_mesh
 from xprim import EAGER, state
 from xprim.errors import message
 
@@ -111,9 +111,11 @@ def get_mesh() -> Mesh | None:
 
 
 def get_abstract_mesh() -> AbstractMesh | None:
-    """Return the shape of the mesh that is set in this thread, or None."""
-    mesh = current_mesh.value
-    return None if mesh is None else mesh.abstract_mesh
+    """Return the shape of the mesh that is set in this thread, or None.
+
+    Inside `auto_axes` and `explicit_axes` its axes are of the types that they have there.
+    """
+    return abstract_mesh_now()
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:

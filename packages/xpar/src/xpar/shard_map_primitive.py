@@ -24,6 +24,7 @@ from xjit.manual_text import Port, manual_computation
 from xjit.named_shardings import NamedSharding
 from xjit.partition_specs import PartitionSpec, axes_of
 from xjit.program import Program
+from xjit.typed_shardings import typed_as
 from xnp import lax
 from xnp.primitives.operations import mul, scalar_like
 from xprim import (
@@ -66,6 +67,10 @@ class Lay(NamedTuple):
             shape.insert(self.dim, math.prod([sizes[name] for name in self.axes]))
         return shaped_array(tuple(shape), local.dtype, local.weak_type)
 
+    def typed(self, local: ShapedArray, mesh: Any) -> ShapedArray:
+        """Return the abstract value of the whole with the explicit axes that cut it."""
+        return typed_as(self.whole(local, dict(mesh.shape)), self.sharding(mesh))
+
     def piece(self, whole: ShapedArray, sizes: dict[Any, int]) -> ShapedArray:
         """Return the abstract value of a piece, where none are stacked."""
         shape = list(whole.shape)
@@ -102,9 +107,8 @@ class Lay(NamedTuple):
 
 
 def _shape(*avals: Any, jaxpr: ClosedJaxpr, mesh: Any, out_lays: Any, **_: Any) -> Any:
-    sizes = dict(mesh.shape)
     return tuple([
-        lay.whole(a, sizes) for a, lay in zip(jaxpr.out_avals, out_lays, strict=True)
+        lay.typed(a, mesh) for a, lay in zip(jaxpr.out_avals, out_lays, strict=True)
     ])  # fmt: skip
 
 
@@ -120,8 +124,8 @@ def program_over_mesh(params: dict[str, Any]) -> Program:
 
 
 def _program(jaxpr: ClosedJaxpr, params: dict[str, Any]) -> Program:
-    mesh, sizes = params["mesh"], dict(params["mesh"].shape)
-    sides = [[Var(lay.whole(a, sizes)) for a, lay in zip(avals, lays, strict=True)]
+    mesh = params["mesh"]
+    sides = [[Var(lay.typed(a, mesh)) for a, lay in zip(avals, lays, strict=True)]
              for avals, lays in ((jaxpr.in_avals, params["in_lays"]),
                                  (jaxpr.out_avals, params["out_lays"]))]  # fmt: skip
     equation = Equation(shard_map_p, sides[0], sides[1], params)

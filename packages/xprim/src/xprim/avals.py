@@ -5,6 +5,10 @@ are equal are the same object, so they compare by identity and hash in nanosecon
 them is a cheap dictionary key. Everything that depends on abstract values alone (shape rules,
 promotion, kernels, compiled programs) is memoised on such tuples.
 
+Over the explicit axes of a mesh, how an array is spread is part of its type: `float32[8@x,4]`. What
+stands for that (`spread`) belongs to the package of meshes, `sharded_types` asks it. An array that
+no explicit axis cuts has none, so there is one abstract value for each type.
+
 The intern table holds its entries weakly: an abstract value lives as long as something uses it.
 Neighbours: `dtypes` names the element types, `array` holds values, `primitive` maps avals to avals.
 """
@@ -37,6 +41,7 @@ class ShapedArray:
       size: number of elements.
       physical: the abstract value of the numbers that the elements are made of, where the dtype is
         an extended one; of booleans for `float0`; None where the elements are numbers themselves.
+      spread: how the array is cut along the explicit axes of a mesh; None where it is whole.
 
     Example:
       >>> ShapedArray((2, 3), "float32")
@@ -45,7 +50,9 @@ class ShapedArray:
       True
     """
 
-    __slots__ = ("__weakref__", "dtype", "ndim", "physical", "shape", "size", "weak_type")
+    __slots__ = (
+        "__weakref__", "dtype", "ndim", "physical", "shape", "size", "spread", "weak_type",
+    )  # fmt: skip
 
     shape: Shape
     dtype: np.dtype[Any]
@@ -53,39 +60,65 @@ class ShapedArray:
     ndim: int
     size: int
     physical: ShapedArray | None
+    spread: Any
 
-    def __new__(cls, shape: Any, dtype: Any, weak_type: bool = False) -> ShapedArray:
-        """Return the one abstract value with this shape, dtype and weak type."""
-        return shaped_array(
-            tuple([operator.index(d) for d in shape]), dtypes.as_dtype(dtype), bool(weak_type)
-        )
+    def __new__(
+        cls, shape: Any, dtype: Any, weak_type: bool = False, *, sharding: Any = None
+    ) -> ShapedArray:
+        """Return the one abstract value with this shape, dtype, weak type and sharding."""
+        sizes = tuple([operator.index(d) for d in shape])
+        spread = None if sharding is None else _of_meshes[0].in_types(sharding, sizes)
+        return shaped_array(sizes, dtypes.as_dtype(dtype), bool(weak_type), spread)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"ShapedArray: cannot set {name!r}: abstract values are immutable.")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return shaped_array, (self.shape, self.dtype, self.weak_type)
+        spread = () if self.spread is None else (self.spread,)
+        return shaped_array, (self.shape, self.dtype, self.weak_type, *spread)
 
     def __repr__(self) -> str:
         return f"ShapedArray({self.str_long()})"
+
+    def __str__(self) -> str:
+        return self.str_long()
 
     def str_long(self) -> str:
         """Return the form error messages use: `float32[2,3]`."""
         weak = "~" if self.weak_type else ""
         name = "float0" if self.dtype == dtypes.float0 else self.dtype.name
-        return f"{weak}{name}[{','.join(map(str, self.shape))}]"
+        return f"{weak}{name}[{self._dimensions()}]"
 
     def str_short(self, weak: bool = False) -> str:
         """Return the form jaxprs use: `f32[2,3]`; with `weak` `~f32[]` of what is weakly typed."""
         mark = "~" if weak and self.weak_type else ""
-        return f"{mark}{dtypes.short_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+        return f"{mark}{dtypes.short_name(self.dtype)}[{self._dimensions()}]"
+
+    def _dimensions(self) -> str:
+        """Return the sizes, each with the axes of a mesh that cut it: `8@x,4`, `8@(x,y)`."""
+        if self.spread is None:
+            return ",".join(map(str, self.shape))
+        return ",".join([
+            str(n) if part is None
+            else f"{n}@({','.join(map(str, part))})" if isinstance(part, tuple) else f"{n}@{part}"
+            for n, part in zip(self.shape, self.spread.spec, strict=True)
+        ])  # fmt: skip
+
+    @property
+    def sharding(self) -> Any:
+        """How the array is cut along the explicit axes of a mesh, as far as types say it."""
+        return self.spread or _of_meshes[0].whole(self.ndim)
 
     def update(self, **changes: Any) -> ShapedArray:
-        """Return the abstract value with some of `shape`, `dtype`, `weak_type` replaced."""
+        """Return the abstract value with another `shape`, `dtype`, `weak_type` or `sharding`.
+
+        Another shape is whole, but for the sharding that is given with it.
+        """
         return ShapedArray(
             changes.get("shape", self.shape),
             changes.get("dtype", self.dtype),
             changes.get("weak_type", self.weak_type),
+            sharding=changes.get("sharding", None if "shape" in changes else self.spread),
         )
 
     @property
@@ -95,18 +128,23 @@ class ShapedArray:
 
     def strong(self) -> ShapedArray:
         """Return the same abstract value without the weak-type mark."""
-        return shaped_array(self.shape, self.dtype) if self.weak_type else self
+        if not self.weak_type:
+            return self
+        return shaped_array(self.shape, self.dtype, False, self.spread)
 
 
-_interned: dict[tuple[Shape, np.dtype[Any], bool], weakref.ref[ShapedArray]] = {}
+_Key = tuple[Shape, np.dtype[Any], bool, Any]
+_interned: dict[_Key, weakref.ref[ShapedArray]] = {}
 _lock = threading.RLock()  # re-entrant: a finaliser can run while the lock is held
 _new = object.__new__
 _set = object.__setattr__
 
 
-def shaped_array(shape: Shape, dtype: np.dtype[Any], weak_type: bool = False) -> ShapedArray:
+def shaped_array(
+    shape: Shape, dtype: np.dtype[Any], weak_type: bool = False, spread: Any = None
+) -> ShapedArray:
     """Return the interned abstract value of a tuple of ints and a NumPy dtype."""
-    key = (shape, dtype, weak_type)
+    key = (shape, dtype, weak_type, spread)
     try:
         aval = _interned[key]()
         if aval is not None:
@@ -116,8 +154,8 @@ def shaped_array(shape: Shape, dtype: np.dtype[Any], weak_type: bool = False) ->
     return _intern(key)
 
 
-def _intern(key: tuple[Shape, np.dtype[Any], bool]) -> ShapedArray:
-    shape, dtype, weak_type = key
+def _intern(key: _Key) -> ShapedArray:
+    shape, dtype, weak_type, spread = key
     if any(d < 0 for d in shape):
         raise ValueError(f"shape: dimensions must not be negative, got {shape}.")
     with _lock:
@@ -130,21 +168,46 @@ def _intern(key: tuple[Shape, np.dtype[Any], bool]) -> ShapedArray:
             _set(aval, "weak_type", weak_type)
             _set(aval, "ndim", len(shape))
             _set(aval, "size", math.prod(shape))
-            _set(aval, "physical", _physical(shape, dtype))
+            _set(aval, "spread", spread)
+            _set(aval, "physical", _physical(shape, dtype, spread))
             _interned[key] = weakref.ref(aval, lambda dead: _forget(key, dead))
         return aval
 
 
-def _physical(shape: Shape, dtype: Any) -> ShapedArray | None:
+def _physical(shape: Shape, dtype: Any, spread: Any) -> ShapedArray | None:
     if isinstance(dtype, dtypes.ExtendedDType):
-        return shaped_array(tuple(shape) + dtype.element_shape, dtype.base)
-    return shaped_array(shape, dtypes.bool_) if dtype == dtypes.float0 else None
+        inner = dtype.element_shape
+        if spread is not None:
+            spread = spread.update(spec=(*spread.spec, *[None] * len(inner)))
+        return shaped_array(tuple(shape) + inner, dtype.base, False, spread)
+    return shaped_array(shape, dtypes.bool_, False, spread) if dtype == dtypes.float0 else None
 
 
 def _forget(key: Any, dead: Any) -> None:
     with _lock:
         if _interned.get(key) is dead:
             del _interned[key]
+
+
+class _NoMeshes:
+    """What is known of shardings where no package of meshes is there: nothing."""
+
+    def whole(self, ndim: int) -> Any:
+        return None
+
+    def in_types(self, sharding: Any, shape: Shape) -> Any:
+        return None
+
+    def spread_call(self, fun: Any, args: Any, kwargs: Any, out_sharding: Any, name: str) -> Any:
+        raise TypeError(
+            f"{name}: out_sharding needs devices, and NumPy computes in host memory alone."
+            f"\n  got       out_sharding={out_sharding!r}"
+            "\n  hint      import xjit (distribution xstack-xjit), which has meshes"
+        )
+
+
+_of_meshes: list[Any] = [_NoMeshes()]
+"""What knows meshes: see `sharded_types.Meshes`."""
 
 
 class ShapeDtypeStruct:
@@ -167,8 +230,11 @@ class ShapeDtypeStruct:
 
     @property
     def aval(self) -> ShapedArray:
-        """The abstract value with this shape and dtype."""
-        return shaped_array(self.shape, self.dtype, self.weak_type)
+        """The abstract value with this shape, dtype and sharding."""
+        if self.sharding is None:
+            return shaped_array(self.shape, self.dtype, self.weak_type)
+        spread = _of_meshes[0].in_types(self.sharding, self.shape)
+        return shaped_array(self.shape, self.dtype, self.weak_type, spread)
 
     @property
     def ndim(self) -> int:

@@ -20,6 +20,7 @@ from xprim.avals import ShapedArray
 from xprim.errors import DuplicateRuleError, MissingRuleError, UndefinedRuleError
 from xprim.rule_places import row_place, rule_places
 from xprim.rules import Undefined, kinds
+from xprim.sharded_types import spread_results
 from xprim.thread_state import state
 
 __all__ = ["Primitive", "get_primitive", "add_finder", "load_primitives", "primitives"]
@@ -153,6 +154,8 @@ class Primitive:
             for aval in avals:
                 check_numbers(aval, self.name)
         out: tuple[ShapedArray, ...] = self.rules["shape"](*avals, **params)
+        if any(aval.spread is not None for aval in avals):
+            return spread_results(self, avals, params, out)  # which depends on options, too
         # calls hold jaxprs, which must die with their functions; the memo is of what NumPy rules do
         if not (self.call_like or has_extended((*avals, *out))):
             if len(self._memo) >= _MAX_MEMO:

@@ -9,7 +9,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from xnp.placing import placed
+from xnp.placing import computed_as
 from xnp.primitives.dot_general import dot_general_p
 from xnp.primitives.precision import (
     DotAlgorithm,
@@ -61,7 +61,7 @@ def dot_general(
       precision: how exactly hardware with a choice computes; None takes the option
         `default_matmul_precision`.
       preferred_element_type: the dtype of sums and result; None for that of the operands.
-      out_sharding: where the result is placed: None, or a sharding of one device.
+      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
 
     Returns:
       An array whose dimensions are the batch dimensions, then the free dimensions of `lhs`, then
@@ -77,6 +77,9 @@ def dot_general(
     Differentiable in: lhs, rhs.
     Source: StableHLO specification, section dot_general.
     """
+    if out_sharding is not None:
+        return computed_as(out_sharding, dot_general, lhs, rhs, dimension_numbers, precision,
+                           preferred_element_type)  # fmt: skip
     lhs, rhs = as_array(lhs, what="dot_general: lhs"), as_array(rhs, what="dot_general: rhs")
     try:
         (lc, rc), (lb, rb) = dimension_numbers
@@ -87,8 +90,7 @@ def dot_general(
         ) from None
     numbers = ((_dims(lc, lhs.ndim), _dims(rc, rhs.ndim)),
                (_dims(lb, lhs.ndim), _dims(rb, rhs.ndim)))  # fmt: skip
-    result = _product(lhs, rhs, numbers, precision, preferred_element_type)
-    return placed(result, out_sharding, "dot_general")
+    return _product(lhs, rhs, numbers, precision, preferred_element_type)
 
 
 def dot(
@@ -104,22 +106,24 @@ def dot(
       dimension_numbers: see `dot_general`.
       precision: see `dot_general`.
       preferred_element_type: see `dot_general`.
-      out_sharding: where the result is placed: None, or a sharding of one device.
+      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
 
     Example:
       >>> import numpy as np
       >>> float(np.asarray(dot(np.float32([1, 2]), np.float32([3, 4]))))
       11.0
     """
+    if out_sharding is not None:
+        return computed_as(out_sharding, dot, lhs, rhs, dimension_numbers=dimension_numbers,
+                           precision=precision,
+                           preferred_element_type=preferred_element_type)  # fmt: skip
     if dimension_numbers is not None:
-        result = dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
-        return placed(result, out_sharding, "dot")
+        return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
     lhs, rhs = as_array(lhs, what="dot: lhs"), as_array(rhs, what="dot: rhs")
     numbers = _VECTOR_PRODUCTS.get((lhs.aval.ndim, rhs.aval.ndim))
     if numbers is None or lhs.aval.shape[-1] != rhs.aval.shape[0]:
         raise _bad_dot(lhs, rhs)
-    result = _product(lhs, rhs, numbers, precision, preferred_element_type)
-    return placed(result, out_sharding, "dot")
+    return _product(lhs, rhs, numbers, precision, preferred_element_type)
 
 
 def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None) -> Array:

@@ -17,10 +17,11 @@ from xnp.lax.control_flow_staging import (
 )
 from xnp.primitives.operations import concatenated, moved, reshaped, sliced
 from xnp.primitives.scan import scan_p
-from xprim import Array, ClosedJaxpr, ShapedArray, as_array, config, get_primitive, shaped_array
+from xprim import Array, ClosedJaxpr, ShapedArray, as_array, config, get_primitive
 from xprim.descriptions import described, place_of
 from xprim.kept_programs import Staged
 from xprim.optional_transforms import find
+from xprim.sharded_types import without_dimension
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
 
@@ -89,7 +90,7 @@ def scan(
     if config.values.disable_jit:
         return _in_python(f, init, x_leaves, x_tree, steps, reverse)
     carry, tree = arrays_of(init, "scan: a value of the carry")
-    elements = [shaped_array(x.shape[1:], x.dtype, x.aval.weak_type) for x in x_leaves]
+    elements = [without_dimension(x.aval, 0) for x in x_leaves]
     carry, body, y_tree = _staged_body(f, carry, tree, elements, x_tree)
     count = len(carry)
     options = {"length": steps, "reverse": bool(reverse), "unroll": unrolled}

@@ -115,7 +115,7 @@ def write_cells(uses: Sequence[CellUse], values: Sequence[Array]) -> None:
 
 def same_type(a: ShapedArray, b: ShapedArray) -> bool:
     """Return whether two abstract values are equal but for the weak type."""
-    return a.shape == b.shape and a.dtype == b.dtype
+    return a.shape == b.shape and a.dtype == b.dtype and a.spread == b.spread
 
 
 def weak_carry_promoted(carry: Sequence[Array], out_avals: Sequence[ShapedArray]) -> list[Array]:
@@ -133,6 +133,15 @@ def weak_carry_promoted(carry: Sequence[Array], out_avals: Sequence[ShapedArray]
                 )
         promoted.append(x)
     return promoted
+
+
+def _hint(wrong: Sequence[tuple[ShapedArray, ShapedArray]]) -> str:
+    """Return what makes the types of a carry equal."""
+    if all(a.shape != b.shape for a, b in wrong):
+        return "a carry keeps its shape from step to step: start with an array of the final size"
+    if all(a.spread != b.spread for a, b in wrong):
+        return "reshard(x, P(...)) in the function, or of the first carry, makes them equal"
+    return ".astype(...) in the function, or on the first carry, makes the dtypes equal"
 
 
 def check_carry(
@@ -165,11 +174,7 @@ def check_carry(
     paths = leaf_names(carry_in)
     got = ", ".join([f"carry{paths[i]}: {out_avals[i].strong().str_long()}" for i in wrong[:3]])
     expected = ", ".join([f"carry{paths[i]}: {in_avals[i].strong().str_long()}" for i in wrong[:3]])
-    hint = (
-        ".astype(...) in the function, or on the first carry, makes the dtypes equal"
-        if any(in_avals[i].shape == out_avals[i].shape for i in wrong)
-        else "a carry keeps its shape from step to step: start with an array of the final size"
-    )
+    hint = _hint([(in_avals[i], out_avals[i]) for i in wrong])
     raise TypeError(
         f"{operation}: {what} must return a carry of the types that it gets."
         f"\n  got       {got}\n  expected  {expected}"

@@ -73,7 +73,7 @@ def conv_general_dilated(
       batch_group_count: into how many groups the batch falls.
       precision: see `dot_general`.
       preferred_element_type: see `dot_general`.
-      out_sharding: where the result is placed: None, or a sharding of one device.
+      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
 
     Returns:
       The output, laid out as `dimension_numbers` says.

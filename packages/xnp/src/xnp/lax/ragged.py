@@ -52,7 +52,7 @@ def ragged_dot(
       precision: as for `dot_general`.
       preferred_element_type: the dtype of the result, as for `dot_general`.
       group_offset: must be None.
-      out_sharding: where the result is placed: None, or a sharding of one device.
+      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
 
     Returns:
       An array of shape (m, n).
@@ -87,7 +87,7 @@ def ragged_dot_general(
       precision: as for `dot_general`.
       preferred_element_type: as for `dot_general`.
       group_offset: must be None.
-      out_sharding: where the result is placed: None, or a sharding of one device.
+      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
 
     Returns:
       The result of `dot_general`; where the ragged dimension is contracted, a stack of such with a

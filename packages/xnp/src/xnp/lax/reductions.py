@@ -62,7 +62,7 @@ def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = N
     Args:
       operand: an array of numbers.
       axes: the axes to sum over.
-      out_sharding: where the result is placed: None, or a sharding of one device.
+      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
 
     Returns:
       An array of the operand's dtype without those axes; 0 where there is no element.

@@ -15,7 +15,7 @@ import numpy as np
 
 from xnp.docstrings import complete
 from xnp.docstrings.shape_operations import SHAPE
-from xnp.placing import placed
+from xnp.placing import computed_as, placed
 from xnp.primitives.broadcast_in_dim import broadcast_in_dim_p
 from xnp.primitives.concatenate import concatenate_p
 from xnp.primitives.iota import iota_p
@@ -74,7 +74,7 @@ def reshape(
       operand: any array.
       new_sizes: the shape of the result, with as many elements; an int is that of a vector.
       dimensions: the order in which the operand's dimensions are read; None for their own.
-      out_sharding: where the result is placed: None, or a sharding of one device.
+      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
 
     Raises:
       TypeError: when the number of elements differs.
@@ -83,6 +83,8 @@ def reshape(
       >>> reshape(np.arange(6), (2, 3)).shape
       (2, 3)
     """
+    if out_sharding is not None:
+        return computed_as(out_sharding, reshape, operand, new_sizes, dimensions)
     x = as_array(operand, what="reshape")
     if dimensions is not None:
         x = transpose(x, dimensions)
@@ -90,14 +92,14 @@ def reshape(
         sizes = (new_sizes,) if isinstance(new_sizes, int) else new_sizes
         new_sizes = ints(sizes, "reshape: new_sizes")
     if x.aval.shape == new_sizes:
-        return placed(x, out_sharding, "reshape")
+        return x
     result: Array
     try:
         (result,) = reshape_p.bind(x, new_sizes=new_sizes, dimensions=None)
     except TypeError:
         new_sizes = ints(new_sizes, "reshape: new_sizes")
         (result,) = reshape_p.bind(x, new_sizes=new_sizes, dimensions=None)
-    return placed(result, out_sharding, "reshape")
+    return result
 
 
 def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:

@@ -14,7 +14,7 @@ from xnp.docstrings import complete
 from xnp.docstrings.linear_algebra import PRODUCTS
 from xnp.linalg.operands import axis_of, broadcast_batches, promoted
 from xnp.numpy.rearranging import trace as array_trace
-from xnp.placing import placed
+from xnp.placing import computed_as
 from xnp.primitives.matrices import eye, mt
 from xnp.primitives.operations import (
     concatenated,
@@ -127,8 +127,11 @@ def tensordot(
         sequences of axes.
       precision: see `lax.dot_general`.
       preferred_element_type: see `lax.dot_general`.
-      out_sharding: where the result is placed: None, or a sharding of one device.
+      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
     """
+    if out_sharding is not None:
+        return computed_as(out_sharding, tensordot, x1, x2, axes=axes, precision=precision,
+                           preferred_element_type=preferred_element_type)  # fmt: skip
     x, y = promoted("tensordot", x1, x2)
     if isinstance(axes, Sequence):
         first, second = [
@@ -140,8 +143,7 @@ def tensordot(
         count = operator.index(axes)
         first, second = list(range(x.ndim - count, x.ndim)), list(range(count))
     numbers = ((tuple(first), tuple(second)), ((), ()))
-    result = lax.dot_general(x, y, numbers, precision, preferred_element_type)
-    return placed(result, out_sharding, "tensordot")
+    return lax.dot_general(x, y, numbers, precision, preferred_element_type)
 
 
 @boundary

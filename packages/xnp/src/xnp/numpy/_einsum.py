@@ -19,7 +19,7 @@ from xnp.numpy.promoting import array_of, bind, promoted, spread
 from xnp.numpy.rearranging import diagonal
 from xnp.numpy.reductions import sum as summed
 from xnp.numpy.shaping import permuted
-from xnp.placing import placed
+from xnp.placing import computed_as
 from xprim import Array, dtypes
 from xprim.errors import ShapeError
 from xprim.tracebacks import boundary
@@ -49,7 +49,7 @@ def einsum(
       precision: how exactly hardware with a choice computes.
       preferred_element_type: the dtype of sums and result.
       _dot_general: must be None.
-      out_sharding: where the result is placed: None, or a sharding of one device.
+      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
 
     Example:
       >>> import xnp
@@ -58,6 +58,17 @@ def einsum(
     """
     if out is not None or _dot_general is not None:
         raise TypeError("einsum: out= and _dot_general= are not supported.")
+    if out_sharding is not None:
+        return computed_as(out_sharding, einsum, subscripts, *operands, optimize=optimize,
+                           precision=precision,
+                           preferred_element_type=preferred_element_type)  # fmt: skip
+    return _contracted(subscripts, operands, optimize, precision, preferred_element_type)
+
+
+def _contracted(
+    subscripts: Any, operands: Any, optimize: Any, precision: Any, preferred_element_type: Any
+) -> Array:
+    """Contract operands pair by pair."""
     terms, result, arrays = _parsed(subscripts, operands)
     arrays = promoted("einsum", *arrays)
     preferred = None if preferred_element_type is None else (
@@ -76,7 +87,8 @@ def einsum(
             chosen = [_joined(left, x, right, y, rest, precision, preferred), *chosen[2:]]
         pairs.append(chosen[0])
     ((labels, x),) = pairs
-    return placed(_arranged(labels, x, result, sizes, preferred), out_sharding, "einsum")
+    contracted: Array = _arranged(labels, x, result, sizes, preferred)
+    return contracted
 
 
 @boundary

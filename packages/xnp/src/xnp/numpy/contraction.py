@@ -23,7 +23,7 @@ from xnp.numpy.promoting import (
     spread,
 )
 from xnp.numpy.shaping import permuted
-from xnp.placing import placed
+from xnp.placing import computed_as
 from xnp.primitives.dot_general import holds_products
 from xnp.primitives.precision import normal_precision
 from xprim import Array, dtypes, shaped_array
@@ -91,7 +91,7 @@ def dot(
       b: an array; of one dimension, that one is contracted.
       precision: how exactly hardware with a choice computes.
       preferred_element_type: the dtype of sums and result.
-      out_sharding: where the result is placed: None, or a sharding of one device.
+      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
 
     Example:
       >>> import xnp
@@ -100,8 +100,10 @@ def dot(
     """
     try:
         preferred = preferred_element_type  # which few ask for: a call less for the others
-        result = _dot(a, b, precision, None if preferred is None else _requested(preferred, "dot"))
-        return result if out_sharding is None else placed(result, out_sharding, "dot")
+        if out_sharding is not None:
+            return computed_as(out_sharding, dot, a, b, precision=precision,
+                               preferred_element_type=preferred)  # fmt: skip
+        return _dot(a, b, precision, None if preferred is None else _requested(preferred, "dot"))
     except Exception as error:
         shorten(error)
         raise
@@ -164,11 +166,13 @@ def matmul(
       b: an array of one dimension (a column) or more.
       precision: how exactly hardware with a choice computes.
       preferred_element_type: the dtype of sums and result.
-      out_sharding: where the result is placed: None, or a sharding of one device.
+      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
     """
     try:
-        result = _matmul(a, b, precision, _requested(preferred_element_type, "matmul"))
-        return result if out_sharding is None else placed(result, out_sharding, "matmul")
+        if out_sharding is not None:
+            return computed_as(out_sharding, matmul, a, b, precision=precision,
+                               preferred_element_type=preferred_element_type)  # fmt: skip
+        return _matmul(a, b, precision, _requested(preferred_element_type, "matmul"))
     except Exception as error:
         shorten(error)
         raise
@@ -246,8 +250,11 @@ def tensordot(
         dimensions of each (ints or sequences).
       precision: how exactly hardware with a choice computes.
       preferred_element_type: the dtype of sums and result.
-      out_sharding: where the result is placed: None, or a sharding of one device.
+      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
     """
+    if out_sharding is not None:
+        return computed_as(out_sharding, tensordot, a, b, axes, precision=precision,
+                           preferred_element_type=preferred_element_type)  # fmt: skip
     a, b = promoted("tensordot", a, b)
     ranks = a.aval.ndim, b.aval.ndim
     if isinstance(axes, list | tuple):
@@ -265,8 +272,7 @@ def tensordot(
             f"\n  got       x: {a.aval.str_long()}, y: {b.aval.str_long()}, axes {axes}"
         )
     preferred = _requested(preferred_element_type, "tensordot")
-    result = dot_general(a, b, (first, second), ((), ()), precision, preferred)
-    return placed(result, out_sharding, "tensordot")
+    return dot_general(a, b, (first, second), ((), ()), precision, preferred)
 
 
 def inner(

@@ -17,7 +17,7 @@ import numpy as np
 import xtree
 from xnp.numpy.dispatch import host_aval
 from xnp.numpy.promoting import array_of, bind, broadcast_all, cast, filled, promoted, spread
-from xnp.placing import on_device, placed
+from xnp.placing import as_spread, on_device, placed
 from xprim import (
     Array,
     ConcreteArray,
@@ -68,7 +68,7 @@ def array(
       order: "K", "C" or "A"; elements have no visible order in memory.
       ndmin: the least number of dimensions; ones are put in front.
       device: where the array shall be; None for the default.
-      out_sharding: where the result is placed: None, or a sharding of one device.
+      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
 
     Raises:
       TypeError: what is no array of numbers; lists of different lengths.
@@ -113,7 +113,7 @@ def asarray(
       copy: True makes a new array; False uses a NumPy array in place, or raises a ValueError if
         that cannot be; None copies NumPy arrays, which may be written to later.
       device: as for `array`.
-      out_sharding: where the result is placed: None, or a sharding of one device.
+      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
 
     Example:
       >>> import xnp
@@ -293,7 +293,7 @@ def zeros(
       shape: an int or a sequence of ints.
       dtype: of the result; None for the default floating dtype.
       device: where the array shall be; None for the default.
-      out_sharding: where the result is placed: None, or a sharding of one device.
+      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
 
     Example:
       >>> import xnp
@@ -345,7 +345,7 @@ def full(
       fill_value: a number, or an array that broadcasts to the shape.
       dtype: of the result; None for that of the value.
       device: where the array shall be; None for the default.
-      out_sharding: where the result is placed: None, or a sharding of one device.
+      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
     """
     wanted = None if dtype is None else dtypes.requested_dtype(dtype, "full")
     shape = shape_of(shape, "full")
@@ -367,9 +367,10 @@ def _kind_of(a: Any, dtype: Any, shape: Any, operation: str) -> tuple[Any, Any, 
 
 
 def _like(value: Any, a: Any, dtype: Any, shape: Any, operation: str, device: Any) -> Any:
-    shape, dtype, weak = _kind_of(a, dtype, shape, operation)
-    result = _constant(value, shape, dtype, operation, device)
-    return cast(result, dtype, True) if weak else result
+    sizes, dtype, weak = _kind_of(a, dtype, shape, operation)
+    result = _constant(value, sizes, dtype, operation, device)
+    result = cast(result, dtype, True) if weak else result
+    return as_spread(result, a) if shape is None and device is None else result
 
 
 def zeros_like(
@@ -409,9 +410,11 @@ def full_like(
     out_sharding: Any = None,
 ) -> Array:
     """Return one repeated value in the shape and dtype of an array, or in those given."""
-    shape, dtype, weak = _kind_of(a, dtype, shape, "full_like")
-    result = full(shape, fill_value, dtype, device=device, out_sharding=out_sharding)
-    return cast(result, dtype, True) if weak else result
+    sizes, dtype, weak = _kind_of(a, dtype, shape, "full_like")
+    result = full(sizes, fill_value, dtype, device=device, out_sharding=out_sharding)
+    result = cast(result, dtype, True) if weak else result
+    is_placed = shape is not None or device is not None or out_sharding is not None
+    return result if is_placed else as_spread(result, a)
 
 
 # --- from other sources ---------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from xnp.numpy.index_entries import (
     index_vectors,
     with_new_axes,
 )
+from xnp.numpy.indexed_on_meshes import indexed_as
 from xnp.numpy.indexing import host_index, is_not_plain, read
 from xnp.numpy.promoting import array_of, bind, cast, common_shape, reshaped, select, spread
 from xnp.numpy.ufuncs import divide, power
@@ -114,12 +115,14 @@ class IndexUpdateRef:
             the index.
         """
         check_strategy(strategy, self._index)
-        elements = read(
+        if out_sharding is not None:
+            options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+            return indexed_as(self, out_sharding, "get", options, fill_value=fill_value)
+        return read(
             self._array, self._index, indices_are_sorted=indices_are_sorted,
             unique_indices=unique_indices, mode=mode, fill_value=fill_value,
             wraps=wrap_negative_indices,
         )  # fmt: skip
-        return placed(elements, out_sharding, "at[].get")
 
     @boundary
     def set(
@@ -132,7 +135,9 @@ class IndexUpdateRef:
             if updated is not None:
                 return updated
         options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        return placed(self._combined(values, "scatter", None, options), out_sharding, "at[].set")
+        if out_sharding is not None:
+            return indexed_as(self, out_sharding, "set", options, values)
+        return self._combined(values, "scatter", None, options)
 
     @boundary
     def apply(
@@ -156,8 +161,9 @@ class IndexUpdateRef:
     ) -> Array:  # fmt: skip
         """Return the array with values added to the elements, all that come to one place."""
         options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        sums = self._combined(values, "scatter_add", np.add, options)
-        return placed(sums, out_sharding, "at[].add")
+        if out_sharding is not None:
+            return indexed_as(self, out_sharding, "add", options, values)
+        return self._combined(values, "scatter_add", np.add, options)
 
     @boundary
     def subtract(

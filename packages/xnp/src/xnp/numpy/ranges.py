@@ -73,7 +73,7 @@ def arange(
       step: the distance; None for 1.
       dtype: of the result; None for the one that the arguments promote to.
       device: where the array shall be; None for the default.
-      out_sharding: where the result is placed: None, or a sharding of one device.
+      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
 
     Raises:
       ConcretizationTypeError: for a traced bound, on which the shape would depend.

@@ -32,7 +32,7 @@ from xnp.numpy.promoting import (
 from xnp.numpy.reductions import sum as summed
 from xnp.numpy.shaping import moveaxis, permuted
 from xnp.numpy.triangles import eye
-from xnp.placing import placed
+from xnp.placing import computed_as
 from xprim import Array, ConcreteArray, Tracer, dtypes, scalar_array
 from xprim.errors import ConcretizationTypeError
 from xprim.static_sizes import static_int, static_shape
@@ -61,15 +61,17 @@ def repeat(
       axis: the axis; None repeats the flattened elements.
       total_repeat_length: the size of the result along the axis, which a traced `repeats` needs;
         elements beyond it are left out, missing ones are the last again.
-      out_sharding: where the result is placed: None, or a sharding of one device.
+      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
 
     Example:
       >>> import xnp
       >>> xnp.repeat(xnp.array([1, 2]), 2)
       Array([1, 1, 2, 2], dtype=int32)
     """
-    repeated = _repeated(array_of(a, "repeat"), repeats, axis, total_repeat_length)
-    return placed(repeated, out_sharding, "repeat")
+    if out_sharding is not None:
+        return computed_as(out_sharding, repeat, a, repeats, axis,
+                           total_repeat_length=total_repeat_length)  # fmt: skip
+    return _repeated(array_of(a, "repeat"), repeats, axis, total_repeat_length)
 
 
 def _repeated(a: Any, repeats: Any, axis: int | None, total_repeat_length: int | None) -> Array:

@@ -24,7 +24,7 @@ from xnp.numpy.promoting import (
     several_axes,
     spread,
 )
-from xnp.placing import on_device, placed
+from xnp.placing import computed_as, on_device, placed
 from xprim import Array, ConcreteArray, dtypes, state
 from xprim.eager import EAGER
 from xprim.errors import ShapeError
@@ -54,7 +54,7 @@ def reshape(
       shape: an int or a sequence of ints; one may be -1 and is found from the number of elements.
       order: "C" runs through the last dimension first, "F" through the first.
       copy: whether the result must not share memory with `a`.
-      out_sharding: where the result is placed: None, or a sharding of one device.
+      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
 
     Raises:
       TypeError: when the number of elements differs.
@@ -67,7 +67,7 @@ def reshape(
     """
     try:
         if out_sharding is not None:
-            return placed(reshape(a, shape, order, copy=copy), out_sharding, "reshape")
+            return computed_as(out_sharding, reshape, a, shape, order, copy=copy)
         if copy and isinstance(a, Array):
             a = bind("copy", a)
         if type(a) is ConcreteArray and order == "C" and state.__dict__["trace"] is EAGER:

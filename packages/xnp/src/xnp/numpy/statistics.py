@@ -210,7 +210,7 @@ def bincount(
       weights: a weight for each.
       minlength: the least size of the result.
       length: the size of the result, which a traced `x` needs; larger numbers are left out.
-      out_sharding: where the result is placed: None, or a sharding of one device.
+      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
     """
     x = array_of(x, "bincount")
     if dtypes.is_bool(x.aval.dtype):

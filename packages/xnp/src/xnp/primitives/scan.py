@@ -43,6 +43,7 @@ from xprim import (
 )
 from xprim.calls import taken
 from xprim.contracts import BatchAxis, Builder
+from xprim.sharded_types import whole, with_dimension, without_dimension
 
 __all__ = ()
 
@@ -56,9 +57,9 @@ def _shape(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_consts: int
                 f"scan: every xs must have a leading dimension of size {length}."
                 f"\n  got       {x.str_long()}"
             )
-    elements = [shaped_array(x.shape[1:], x.dtype) for x in xs]
-    found = [a.strong() for a in (*consts, *carry)] + elements
-    expected = [a.strong() for a in jaxpr.in_avals]
+    elements = [without_dimension(x, 0) for x in xs]
+    found = [whole(a.strong()) for a in (*consts, *carry, *elements)]
+    expected = [whole(a.strong()) for a in jaxpr.in_avals]
     if found != expected:
         raise TypeError(
             "scan: the operands do not have the types that the body takes."
@@ -71,7 +72,7 @@ def _shape(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_consts: int
 
 def stacked_aval(aval: ShapedArray, length: int) -> ShapedArray:
     """Return the abstract value of `length` such values, stacked."""
-    return shaped_array((length, *aval.shape), aval.dtype, aval.weak_type)
+    return with_dimension(aval, 0, length)
 
 
 def _numpy(*operands: Any, jaxpr: ClosedJaxpr, length: int, reverse: bool, num_consts: int,

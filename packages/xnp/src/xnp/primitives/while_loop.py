@@ -55,6 +55,7 @@ from xprim import (
 )
 from xprim.calls import nonzero, taken, with_zeros
 from xprim.contracts import BatchAxis, Builder, JVPHandle, LinearizeHandle
+from xprim.sharded_types import whole
 
 __all__ = ()
 
@@ -62,8 +63,8 @@ __all__ = ()
 def _shape(*avals: ShapedArray, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr,
            cond_nconsts: int, body_nconsts: int) -> Any:  # fmt: skip
     _, _, carry = split_at(avals, cond_nconsts, body_nconsts)
-    expected = [a.strong() for a in body_jaxpr.out_avals]
-    if [a.strong() for a in carry] != expected:
+    expected = [whole(a.strong()) for a in body_jaxpr.out_avals]
+    if [whole(a.strong()) for a in carry] != expected:
         raise TypeError(
             "while: the carry does not have the types that the body returns."
             f"\n  got       {', '.join(a.str_long() for a in carry)}"

@@ -1,0 +1,190 @@
+"""How results of primitives are spread over explicit axes of a mesh, from how their operands are.
+
+A rule names the dimensions of the operands and the results of a primitive: dimensions of one name
+correspond, and are cut alike (`dimension_names` has the rules). From that follows what all types
+need:
+
+    a dimension of a result   is cut as the operands' dimensions of its name are; None gives way
+    of no result              is summed over, or chosen from: XLA brings the members together
+    None among an operand's   must be whole: sort along it, index it
+
+Where two operands differ, where two dimensions of a result would be cut along one axis, and where
+both sides of a contraction are cut, it is the program that must say what it wants
+(`ShardingTypeError`).
+
+Neighbours: `typed_shardings` asks, for `xprim.Primitive.infer`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+from xjit import dimension_names
+from xjit.dimension_names import Names
+from xjit.named_shardings import NamedSharding
+from xjit.partition_specs import PartitionSpec, axes_of
+from xprim import ShapedArray, config, shaped_array
+from xprim.errors import message
+from xprim.sharded_types import ShardingTypeError
+
+__all__ = ["ForbiddenCollectiveError", "no_collectives", "results_of"]
+
+no_collectives: config.Option[frozenset[Any]] = config.define(
+    config.Option(
+        "no_collectives",
+        frozenset(),
+        "Axes of type Explicit along which no operation may exchange values.",
+        kind=frozenset,
+        in_cache_key=True,
+    )
+)
+
+
+class ForbiddenCollectiveError(ShardingTypeError):
+    """An operation would exchange values along an axis that `no_collectives` names.
+
+    Sums over a dimension that the axis cuts, and changes of what it cuts, need all of its members:
+
+        with no_collectives({"x"}):
+            y = x.sum(0)        # x: float32[8@x,4]
+            z = x.sum(1)        # of float32[8@x,4] gives float32[8@x]: each device by itself
+    """
+
+
+_REMEDY = "auto_axes(f)(..., out_sharding=P(...)) leaves the operation to the compiler"
+
+
+def results_of(
+    primitive: Any, avals: Sequence[ShapedArray], params: dict[str, Any],
+    out: Sequence[ShapedArray],
+) -> tuple[ShapedArray, ...]:  # fmt: skip
+    """Return the types of the results of a primitive, at least one of whose operands is spread.
+
+    Args:
+      primitive: the operation.
+      avals: the types of its operands.
+      params: its params.
+      out: the types of its results, by its own rule.
+
+    Raises:
+      ShardingTypeError: it is not clear how a result is to be spread.
+    """
+    rule = dimension_names.rule_of(primitive)
+    if rule is None:
+        if primitive.call_like:  # the types of its program say it
+            return tuple(out)
+        _refuse(primitive, avals, "it does not say how its results are spread", _RESHARD)
+    found = rule(avals, out, params)
+    if found is dimension_names.AS_SAID:
+        for before, after in zip(avals, out, strict=False):
+            _check_change(primitive, before, after)
+        return tuple(out)
+    mesh = _common_mesh(primitive, avals)
+    if isinstance(found, Names):
+        parts = _parts_by_name(primitive, avals, out, found, mesh)
+    else:
+        if found is None:
+            _refuse(primitive, avals, "an axis would cut dimensions that it merges or splits",
+                    "the argument out_sharding says how the result is spread")  # fmt: skip
+        parts = found
+    return tuple([_typed(primitive, avals, a, p, mesh) for a, p in zip(out, parts, strict=True)])
+
+
+_RESHARD = f"reshard(x, P()) makes an operand whole; {_REMEDY}"
+
+
+def _parts_by_name(
+    primitive: Any, avals: Sequence[ShapedArray], out: Sequence[ShapedArray], names: Names,
+    mesh: Any,
+) -> list[list[Any]]:  # fmt: skip
+    """Return for each result by which axes each dimension is cut."""
+    in_results = {name for dims in names.results for name in dims}
+    parts: dict[Any, Any] = {}
+    for aval, dim, name, part in _cut(avals, names):
+        if name is None:
+            _refuse(primitive, avals, f"the dimension {dim} of {aval.str_short()} must be whole",
+                    _RESHARD)  # fmt: skip
+        if name in parts and (name not in in_results or parts[name] != part):
+            _refuse_pair(primitive, avals, name in in_results)
+        parts[name] = part
+    _check_sums(primitive, avals, [p for name, p in parts.items() if name not in in_results])
+    return [[parts.get(name) if name is not None else None for name in dims]
+            for dims in names.results]  # fmt: skip
+
+
+def _cut(avals: Sequence[ShapedArray], names: Names) -> Iterator[tuple[ShapedArray, int, Any, Any]]:
+    """Yield the dimensions of operands that are cut: type, number, name, and by what."""
+    for aval, dims in zip(avals, names.operands, strict=True):
+        spec = () if aval.spread is None else aval.spread.spec
+        for dim, (name, part) in enumerate(zip(dims, spec, strict=bool(spec))):
+            if part is not None:
+                yield aval, dim, name, part
+
+
+def _typed(
+    primitive: Any, avals: Sequence[ShapedArray], aval: ShapedArray, parts: Sequence[Any], mesh: Any
+) -> ShapedArray:
+    """Return the type of a result, after a look at what cuts it."""
+    axes = [name for part in parts for name in axes_of(part)]
+    sizes = mesh.shape
+    if len(set(axes)) < len(axes):
+        twice = next(name for name in axes if axes.count(name) > 1)
+        _refuse(primitive, avals, f"two dimensions of the result would be cut along the axis "
+                f"{twice!r}", f"reshard one operand first; {_REMEDY}")  # fmt: skip
+    for n, part in zip(aval.shape, parts, strict=True):
+        if n % math.prod([sizes[name] for name in axes_of(part)]):
+            _refuse(primitive, avals, f"a dimension of size {n} of the result does not divide "
+                    f"over {part!r}", _RESHARD)  # fmt: skip
+    spread = NamedSharding(mesh, PartitionSpec(*parts)) if axes else None
+    return shaped_array(aval.shape, aval.dtype, aval.weak_type, spread)
+
+
+def _common_mesh(primitive: Any, avals: Sequence[ShapedArray]) -> Any:
+    meshes = [a.spread.mesh for a in avals if a.spread is not None]
+    for mesh in meshes:
+        if mesh.shape_tuple != meshes[0].shape_tuple:
+            _refuse(primitive, avals, "the operands are spread over different meshes",
+                    f"{meshes[0]!r} and {mesh!r}: device_put brings them together")  # fmt: skip
+    return meshes[0]
+
+
+def _check_sums(primitive: Any, avals: Sequence[ShapedArray], parts: Sequence[Any]) -> None:
+    """Raise where members of a forbidden axis would be brought together."""
+    for name in [name for part in parts for name in axes_of(part)]:
+        if name in no_collectives.value:
+            _forbid(primitive, avals, name)
+
+
+def _check_change(primitive: Any, before: ShapedArray, after: ShapedArray) -> None:
+    """Raise where a forbidden axis would no longer cut the dimension that it cuts."""
+    if before.spread is None or not no_collectives.value:
+        return
+    later = [None] * before.ndim if after.spread is None else after.spread.spec
+    for old, new in zip(before.spread.spec, later, strict=True):
+        for name in set(axes_of(old)) - set(axes_of(new)):
+            if name in no_collectives.value:
+                _forbid(primitive, (before, after), name)
+
+
+def _forbid(primitive: Any, avals: Sequence[ShapedArray], name: Any) -> NoReturn:
+    raise ForbiddenCollectiveError(message(
+        primitive.name, f"it would exchange values along the axis {name!r}, which no_collectives "
+        "forbids.", got=", ".join([a.str_long() for a in avals]),
+    ))  # fmt: skip
+
+
+def _refuse_pair(primitive: Any, avals: Sequence[ShapedArray], is_kept: bool) -> NoReturn:
+    if is_kept:
+        _refuse(primitive, avals, "corresponding dimensions are cut along different axes",
+                "reshard(x, ...) makes them agree, or one of them whole")  # fmt: skip
+    _refuse(primitive, avals, "contracted dimensions are cut on both sides, and how the result "
+            "is to be spread is ambiguous",
+            "the argument out_sharding says it, as in einsum(..., out_sharding=P())")  # fmt: skip
+
+
+def _refuse(primitive: Any, avals: Sequence[ShapedArray], problem: str, hint: str) -> NoReturn:
+    raise ShardingTypeError(message(
+        primitive.name, f"{problem}.", got=", ".join([a.str_long() for a in avals]), hint=hint,
+    ))  # fmt: skip

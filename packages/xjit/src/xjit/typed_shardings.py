@@ -1,0 +1,101 @@
+"""Shardings in types, as meshes have them: what `xprim.sharded_types` asks for.
+
+A type keeps of a sharding the axes of type `Explicit`, over the mesh without its devices, with an
+entry for each dimension; where none of these axes cuts anything it keeps nothing.
+
+Neighbours: `sharding_rules` finds the types of results, `auto_axes` has the programs whose
+shardings are left open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xjit.auto_axes import called_with
+from xjit.axis_modes import call_in_mode
+from xjit.meshes import AbstractMesh, AxisType, abstract_mesh_now
+from xjit.named_shardings import NamedSharding, in_types, resolved
+from xjit.partition_specs import PartitionSpec
+from xjit.sharding_constraint import sharding_constraint_p
+from xjit.sharding_rules import results_of
+from xprim import ClosedJaxpr, ShapedArray, shaped_array
+from xprim.sharded_types import install_meshes, whole
+
+__all__ = ["shardings_of_results", "typed_as"]
+
+_NO_MESH = AbstractMesh((), ())
+
+
+class _Meshes:
+    """The answers of this package."""
+
+    __slots__ = ()
+
+    def whole(self, ndim: int) -> NamedSharding:
+        """Return the sharding that types show of an array that no axis cuts."""
+        return NamedSharding(abstract_mesh_now() or _NO_MESH, PartitionSpec(*[None] * ndim))
+
+    def in_types(self, sharding: Any, shape: tuple[int, ...]) -> NamedSharding | None:
+        """Return what a type keeps of a sharding or partition spec."""
+        found = resolved(sharding, "ShapedArray")
+        if isinstance(found, NamedSharding):
+            found.check_shape(shape, "ShapedArray")
+        return in_types(found, len(shape))
+
+    def results(
+        self, primitive: Any, avals: Sequence[ShapedArray], params: dict[str, Any],
+        out: Sequence[ShapedArray],
+    ) -> tuple[ShapedArray, ...]:  # fmt: skip
+        """Return the types of a primitive's results."""
+        return results_of(primitive, avals, params, out)
+
+    def spread_as(self, x: Any, spread: NamedSharding | None) -> Any:
+        """Return a value that is spread so; None has it whole."""
+        if spread is None:
+            spread = x.aval.spread.update(spec=[None] * x.aval.ndim)
+        return sharding_constraint_p.bind(x, sharding=spread)[0]
+
+    def left_open(
+        self, fun: Callable[..., Sequence[Any]], operands: Sequence[Any], spreads: Sequence[Any]
+    ) -> Sequence[Any]:
+        """Run a function of flat arrays without shardings in types; its results are spread so."""
+        return called_with(fun, operands, [whole(x.aval) for x in operands], spreads)
+
+    def spread_call(
+        self, fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+        out_sharding: Any, operation: str,
+    ) -> Any:  # fmt: skip
+        """Call a function whose results lie as a user's sharding, or tree prefix of them, says."""
+        return call_in_mode(fun, args, kwargs, operation, out=out_sharding)
+
+
+def typed_as(aval: ShapedArray, sharding: Any) -> ShapedArray:
+    """Return the type of an array that lies so."""
+    spread = in_types(sharding, aval.ndim)
+    if spread is aval.spread:
+        return aval
+    return shaped_array(aval.shape, aval.dtype, aval.weak_type, spread)
+
+
+def shardings_of_results(closed: ClosedJaxpr) -> tuple[NamedSharding, ...]:
+    """Return how the results of a program shall lie by their types; nothing where these are silent.
+
+    They are silent without explicit axes, and where the mesh has others, too, for the compiler.
+    """
+    found = closed.memo.get("shardings of results")
+    if found is None:
+        found = closed.memo["shardings of results"] = _shardings_of_results(closed)
+    return found
+
+
+def _shardings_of_results(closed: ClosedJaxpr) -> tuple[NamedSharding, ...]:
+    avals = (*closed.out_avals, *closed.in_avals)
+    spread = next((a.spread for a in avals if a.spread is not None), None)
+    if spread is None or set(spread.mesh.axis_types) != {AxisType.Explicit}:
+        return ()
+    everywhere = NamedSharding(spread.mesh, PartitionSpec())
+    return tuple([a.spread or everywhere for a in closed.out_avals])
+
+
+install_meshes(_Meshes())

@@ -1,0 +1,195 @@
+"""Explicit and automatic axes for the length of a function, and meshes without devices.
+
+    auto_axes            the compiler chooses how values lie along some axes
+    explicit_axes        types say it: float32[8@x,4]
+    use_abstract_mesh    trace for a mesh whose devices are not here
+    no_collectives       along these axes no value may be exchanged
+
+Neighbours: `mesh_scopes` sets meshes, `xjit.axis_modes` does the calls.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from xjit import sharding_rules
+from xjit.axis_modes import call_in_mode
+from xjit.meshes import AbstractMesh, AxisType, abstract_mesh_now, current_abstract_mesh
+from xjit.named_shardings import NamedSharding
+from xprim.callables import check_function, name_of
+from xprim.config import Override
+from xprim.errors import message
+
+__all__ = ["auto_axes", "explicit_axes", "no_collectives", "use_abstract_mesh"]
+
+
+def auto_axes(
+    f: Callable[..., Any] | None = None, /, *, axes: str | Sequence[Any] | None = None,
+    out_sharding: Any = None,
+) -> Any:  # fmt: skip
+    """Return a function in which the compiler chooses how values lie along axes of the mesh.
+
+    Around it these axes are of type `Explicit`, and types say how values lie. Inside they do not,
+    so nothing there can be ambiguous; `out_sharding` says how the results lie.
+
+    Args:
+      f: a function of trees of arrays; without it, a decorator.
+      axes: the names of the axes; by default all of the mesh that is set.
+      out_sharding: how the results lie, a sharding or partition spec for all or a tree prefix of
+        them. Where it is not given here, each call gives it.
+
+    Returns:
+      A function like `f`, which takes `out_sharding` as a keyword argument as well.
+
+    Raises:
+      TypeError: nothing says how the results lie.
+      ValueError: there is no mesh, or it has no such axis.
+
+    Example:
+      >>> import numpy as np
+      >>> from xpar import AxisType, P, make_mesh, reshard, set_mesh
+      >>> with set_mesh(make_mesh((1,), ("x",), AxisType.Explicit)):
+      ...     x = reshard(np.ones((2, 2), np.float32), P("x"))
+      ...     print(auto_axes(lambda x: x + x.T)(x, out_sharding=P("x")).aval)
+      float32[2@x,2]
+    """
+    if f is None:
+        return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
+    check_function(f, "auto_axes")
+
+    @functools.wraps(f)
+    def automatic(*args: Any, **kwargs: Any) -> Any:
+        out = kwargs.pop("out_sharding", None) if out_sharding is None else out_sharding
+        if out is None:
+            raise TypeError(message(
+                f"auto_axes({name_of(f)})", "nothing says how the results lie.",
+                hint="f(..., out_sharding=P(...)), or auto_axes(f, out_sharding=P(...))",
+            ))  # fmt: skip
+        mesh = _with_type("auto_axes", axes, AxisType.Auto)
+        if isinstance(out, NamedSharding) and mesh is None:
+            return call_in_mode(f, args, kwargs, "auto_axes", out=out)
+        return call_in_mode(
+            f, args, kwargs, "auto_axes", out=out, mesh=_required("auto_axes", mesh)
+        )
+
+    return automatic
+
+
+def explicit_axes(
+    f: Callable[..., Any] | None = None, /, *, axes: str | Sequence[Any] | None = None,
+    in_sharding: Any = None,
+) -> Any:  # fmt: skip
+    """Return a function in which types say how values lie along axes of the mesh.
+
+    Around it these axes are of type `Auto`, and the compiler chooses.
+
+    Args:
+      f: a function of trees of arrays; without it, a decorator.
+      axes: the names of the axes; by default all of the mesh that is set.
+      in_sharding: how the arguments lie inside, a sharding or partition spec for all or a tree
+        prefix of the tuple of arguments. Where it is not given here, each call gives it.
+
+    Returns:
+      A function like `f`, which takes `in_sharding` as a keyword argument as well.
+
+    Raises:
+      TypeError: nothing says how the arguments lie.
+      ValueError: there is no mesh, or it has no such axis.
+    """
+    if f is None:
+        return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
+    check_function(f, "explicit_axes")
+
+    @functools.wraps(f)
+    def explicit(*args: Any, **kwargs: Any) -> Any:
+        ins = kwargs.pop("in_sharding", None) if in_sharding is None else in_sharding
+        if ins is None:
+            raise TypeError(message(
+                f"explicit_axes({name_of(f)})", "nothing says how the arguments lie.",
+                hint="f(..., in_sharding=P(...)), or explicit_axes(f, in_sharding=P(...))",
+            ))  # fmt: skip
+        mesh = _required("explicit_axes", _with_type("explicit_axes", axes, AxisType.Explicit))
+        return call_in_mode(f, args, kwargs, "explicit_axes", mesh=mesh, ins=ins)
+
+    return explicit
+
+
+@contextmanager
+def use_abstract_mesh(mesh: AbstractMesh) -> Iterator[AbstractMesh]:
+    """Trace what is inside for a mesh that has no devices.
+
+    Partition specs refer to it, and `get_abstract_mesh` returns it. What is traced for it can be
+    printed and lowered; to run, a program needs devices.
+
+    Args:
+      mesh: the mesh.
+
+    Raises:
+      TypeError: it is no `AbstractMesh`.
+
+    Example:
+      >>> from xpar import P
+      >>> from xprim import ShapeDtypeStruct
+      >>> with use_abstract_mesh(AbstractMesh((4,), ("x",), AxisType.Explicit)):
+      ...     x = ShapeDtypeStruct((8, 2), "float32", sharding=P("x"))
+      ...     print(x.aval)
+      float32[8@x,2]
+    """
+    if not isinstance(mesh, AbstractMesh):
+        raise TypeError(message("use_abstract_mesh", "this is no AbstractMesh.", got=repr(mesh),
+                                hint="mesh.abstract_mesh is that of a Mesh"))  # fmt: skip
+    with current_abstract_mesh(mesh):
+        yield mesh
+
+
+def no_collectives(new_val: Iterable[Any]) -> Override:
+    """Forbid operations inside that exchange values along explicit axes of the mesh.
+
+    What is refused while a program is traced: sums over a dimension that such an axis cuts, and
+    changes of what it cuts.
+
+    Args:
+      new_val: the names of the axes, a set.
+
+    Returns:
+      A context manager, which is a decorator, too.
+
+    Raises:
+      TypeError: it is no set of names.
+
+    Example:
+      >>> with no_collectives({"x"}):
+      ...     pass
+    """
+    if isinstance(new_val, str):
+        raise TypeError(message("no_collectives", "the names come in a set.", got=repr(new_val),
+                                expected=f"{{{new_val!r}}}"))  # fmt: skip
+    return sharding_rules.no_collectives(frozenset(new_val))
+
+
+def _with_type(operation: str, axes: Any, wanted: AxisType) -> AbstractMesh | None:
+    """Return the mesh of now with the named axes of a type."""
+    mesh = abstract_mesh_now()
+    if mesh is None:
+        return None
+    names = mesh.axis_names if axes is None else (axes,) if isinstance(axes, str) else tuple(axes)
+    for name in names:
+        if name not in mesh.axis_names:
+            raise ValueError(message(
+                operation, f"the mesh has no axis {name!r}.", got=repr(mesh),
+                expected=f"names among {', '.join(map(repr, mesh.axis_names))}",
+            ))  # fmt: skip
+    pairs = zip(mesh.axis_names, mesh.axis_types, strict=True)
+    return mesh.with_types([wanted if name in names else old for name, old in pairs])
+
+
+def _required(operation: str, mesh: AbstractMesh | None) -> AbstractMesh:
+    if mesh is None:
+        raise ValueError(message(
+            operation, "there is no mesh.",
+            hint="call it inside `with set_mesh(mesh):`",
+        ))  # fmt: skip
+    return mesh

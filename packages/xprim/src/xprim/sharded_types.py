@@ -1,0 +1,154 @@
+"""Shardings in types: how values are spread over the explicit axes of a mesh.
+
+`ShapedArray.spread` says it, and every trace keeps it by what is here: the results of a primitive
+are spread as the package of meshes finds (`Meshes.results`), dimensions come and go with their
+entries, and a value is brought to the type that is wanted of it.
+
+    spread_as      bring a value to the sharding of a type
+    left_open      run a function whose shardings the compiler chooses, with typed results
+    spread_call    the same for any function of trees: what `out_sharding=` asks for
+    with_dimension, without_dimension   types of batches, and of their examples
+
+Neighbours: `avals` prints types, `primitive` asks for those of results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from xprim import avals as _avals
+from xprim.avals import ShapedArray, shaped_array
+
+__all__ = [
+    "Meshes", "ShardingTypeError", "install_meshes", "left_open", "spread_as", "spread_call",
+    "spread_results", "whole", "with_dimension", "without_dimension",
+]  # fmt: skip
+
+
+class ShardingTypeError(TypeError):
+    """It is not clear how the result of an operation is to be spread over explicit axes of a mesh.
+
+    With `x: float32[8@x,4]` and `w: float32[4,8@x]` the sum over both has two answers:
+
+        y = x.T @ w.T                                   # both contracted dimensions are cut
+        y = xnp.dot(x.T, w.T, out_sharding=P())         # says what is wanted
+        y = reshard(x, P()).T @ w.T                     # or one of them is whole
+
+    `auto_axes(f)(x, out_sharding=...)` leaves all of a function to the compiler.
+    """
+
+
+class Meshes(Protocol):
+    """What the package of meshes answers."""
+
+    def whole(self, ndim: int) -> Any:
+        """Return the sharding that types show of an array that no axis cuts."""
+
+    def in_types(self, sharding: Any, shape: tuple[int, ...]) -> Any:
+        """Return what a type keeps of a sharding: its explicit axes, None where there are none."""
+
+    def results(
+        self, primitive: Any, avals: Sequence[ShapedArray], params: dict[str, Any],
+        out: Sequence[ShapedArray],
+    ) -> tuple[ShapedArray, ...]:  # fmt: skip
+        """Return the types of results, of which one operand at least is spread."""
+
+    def spread_as(self, x: Any, spread: Any) -> Any:
+        """Return a value that is spread so; None has it whole."""
+
+    def left_open(
+        self, fun: Callable[..., Sequence[Any]], operands: Sequence[Any], spreads: Sequence[Any]
+    ) -> Sequence[Any]:
+        """Run a function of flat arrays without shardings in types; its results are spread so."""
+
+    def spread_call(
+        self, fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+        out_sharding: Any, operation: str,
+    ) -> Any:  # fmt: skip
+        """Call a function whose results lie as a user's sharding, or tree prefix of them, says."""
+
+
+def install_meshes(meshes: Meshes) -> None:
+    """Say what knows meshes; called once, by the package that has them."""
+    _avals._of_meshes[0] = meshes
+
+
+def spread_results(
+    primitive: Any, avals: Sequence[ShapedArray], params: dict[str, Any],
+    out: Sequence[ShapedArray],
+) -> tuple[ShapedArray, ...]:  # fmt: skip
+    """Return the types of a primitive's results with how they are spread."""
+    found: tuple[ShapedArray, ...] = _avals._of_meshes[0].results(primitive, avals, params, out)
+    return found
+
+
+def spread_as(x: Any, aval: ShapedArray) -> Any:
+    """Return a value that is spread as a type says.
+
+    Args:
+      x: an array or tracer of the shape of `aval`.
+      aval: the type that is wanted.
+    """
+    if x.aval.spread is aval.spread or x.aval.spread == aval.spread:
+        return x
+    return _avals._of_meshes[0].spread_as(x, aval.spread)
+
+
+def left_open(
+    fun: Callable[..., Sequence[Any]], operands: Sequence[Any], avals: Sequence[ShapedArray]
+) -> Sequence[Any]:
+    """Run a function of flat arrays whose shardings are left to the compiler.
+
+    Args:
+      fun: from arrays to arrays.
+      operands: what it takes.
+      avals: types of its results, as which these are spread.
+    """
+    found: Sequence[Any] = _avals._of_meshes[0].left_open(fun, operands, [a.spread for a in avals])
+    return found
+
+
+def spread_call(
+    fun: Callable[..., Any], out_sharding: Any, operation: str, *args: Any, **kwargs: Any
+) -> Any:
+    """Call a function and have its results lie as asked.
+
+    Args:
+      fun: from trees of arrays to one.
+      out_sharding: a sharding, or a partition spec over the mesh that is set.
+      operation: what errors call the public function.
+      *args: of the function.
+      **kwargs: likewise.
+
+    Raises:
+      TypeError: there is no package of meshes.
+    """
+    return _avals._of_meshes[0].spread_call(fun, args, kwargs, out_sharding, operation)
+
+
+def whole(aval: ShapedArray) -> ShapedArray:
+    """Return the type of an array that no axis cuts."""
+    return aval if aval.spread is None else shaped_array(aval.shape, aval.dtype, aval.weak_type)
+
+
+def without_dimension(aval: ShapedArray, dim: int) -> ShapedArray:
+    """Return the type of an element along a dimension."""
+    shape, spread = aval.shape, aval.spread
+    if spread is not None:
+        parts = tuple(spread.spec)
+        spread = _with_parts(spread, (*parts[:dim], *parts[dim + 1 :]))
+    return shaped_array(shape[:dim] + shape[dim + 1 :], aval.dtype, aval.weak_type, spread)
+
+
+def with_dimension(aval: ShapedArray, dim: int, size: int) -> ShapedArray:
+    """Return the type of so many values of a type along a new dimension, which no axis cuts."""
+    shape, spread = aval.shape, aval.spread
+    if spread is not None:
+        parts = tuple(spread.spec)
+        spread = spread.update(spec=(*parts[:dim], None, *parts[dim:]))
+    return shaped_array((*shape[:dim], size, *shape[dim:]), aval.dtype, aval.weak_type, spread)
+
+
+def _with_parts(spread: Any, parts: tuple[Any, ...]) -> Any:
+    return spread.update(spec=parts) if any(part is not None for part in parts) else None
