@@ -93,6 +93,13 @@ def coverage(session: nox.Session) -> None:
 
 
 @nox.session
+def array_api(session: nox.Session) -> None:
+    """Compare every function of the array API standard with its reference implementation."""
+    install_editable(session, groups=["array-api"])
+    session.run("python", "-m", "pytest", "tests/array_api", *session.posargs)
+
+
+@nox.session
 def fuzz(session: nox.Session) -> None:
     """Run the random programs in nightly number (FUZZ_PROGRAMS); arguments go to pytest."""
     install_editable(session, groups=["test"])

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xjit import jaxlib_gateway as gateway
+from xjit._devices import devices
 from xjit.checks import run_checked
 from xjit.mappings import room
 from xjit.placement import OneDevice, buffers_at, default_placement
@@ -103,6 +104,11 @@ class EagerBackend:
     def device_put(self, x: Array, device: Any, operation: str) -> Array:
         """Put an array on a device, or where a sharding of one device or a platform says."""
         return put(x, device_named_by(device, operation))
+
+    def devices(self) -> list[Any]:
+        """Return the devices of the default platform, then the CPU's."""
+        found = devices()
+        return found if found[0].platform == "cpu" else [*found, *devices("cpu")]
 
     def platform(self, operands: Sequence[ConcreteArray] = ()) -> str:
         """Return the platform of the device that the arrays are committed to, or of the default."""

@@ -70,6 +70,9 @@ class Backend(Protocol):
         It is committed there. `operation` is what errors call the public function.
         """
 
+    def devices(self) -> list[Any]:
+        """Return what `device_put` takes: the devices of the default platform, then the CPU's."""
+
     def platform(self, operands: Sequence[ConcreteArray] = ()) -> str:
         """Return the platform where work on these arrays is done: `cpu`, `cuda`, ..."""
 
@@ -152,6 +155,10 @@ class HostBackend:
             "\n  expected  'cpu', or no device"
             "\n  hint      import xjit (distribution xstack-xjit), which knows the devices"
         )
+
+    def devices(self) -> list[Any]:
+        """Return the name of the one place there is, `cpu`."""
+        return ["cpu"]
 
     def platform(self, operands: Sequence[ConcreteArray] = ()) -> str:
         """Return `cpu`."""

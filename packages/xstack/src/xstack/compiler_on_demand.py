@@ -74,6 +74,10 @@ class CompilerOnDemand(HostBackend):
         """Import the compiler for a program that is worth compiling."""
         return _loaded_backend().run_program(closed, operands, name)
 
+    def devices(self) -> list[Any]:
+        """Import the compiler, which knows the devices."""
+        return _loaded_backend().devices()
+
     def device_put(self, x: Array, device: Any, operation: str) -> Array:
         """Import the compiler for an array that somebody wants on a device."""
         return _loaded_backend().device_put(x, device, operation)

@@ -181,7 +181,8 @@ def bounds_of(s: Any, bound: Any) -> Any:
 
 def count_above(s: Any, bounds: Any) -> Any:
     """Return how many singular values of each matrix exceed their bounds."""
-    return summed(converted(lax.gt(s, bounds), dtypes.int32), (s.ndim - 1,))
+    integer = dtypes.canonicalize_dtype(int)
+    return summed(converted(lax.gt(s, bounds), integer), (s.ndim - 1,))
 
 
 @boundary

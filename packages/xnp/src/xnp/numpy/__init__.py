@@ -4,6 +4,7 @@ from xtree.namespaces import namespace
 
 with namespace(globals(), at_once=True):
     from xnp.numpy._einsum import *  # noqa: F403
+    from xnp.numpy.array_api import *  # noqa: F403
     from xnp.numpy.averages import *  # noqa: F403
     from xnp.numpy.bits import *  # noqa: F403
     from xnp.numpy.calculus import *  # noqa: F403

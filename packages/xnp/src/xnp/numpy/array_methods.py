@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-import xnp.numpy as namespace
 from xnp.numpy import (
+    array_api,
     averages,
     bits,
     contraction,
@@ -305,12 +305,6 @@ def _dlpack(self: Any, *, stream: Any = None, max_version: Any = None, dl_device
     return backend.dlpack(self, stream=stream, max_version=max_version, dl_device=dl_device)
 
 
-def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
-    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
-        raise ValueError(f"__array_namespace__: version {api_version!r} is not known.")
-    return namespace
-
-
 # --- methods --------------------------------------------------------------------------------------
 
 
@@ -383,11 +377,11 @@ def _methods() -> dict[str, Any]:
         "__iter__": _iter, "__reversed__": _reversed, "__contains__": _contains,
         "__array_ufunc__": numpy_protocols.array_ufunc,
         "__array_function__": numpy_protocols.array_function,
-        "__array_namespace__": _array_namespace, "__copy__": _copy_method,
+        "__array_namespace__": array_api.namespace_of, "__copy__": _copy_method,
         "__deepcopy__": lambda self, memo: _copy_method(self),
         "reshape": _reshape, "transpose": _transpose, "astype": _astype, "view": _view,
         "flatten": _flatten, "copy": _copy_method, "clone": _copy_method, "conj": _conj,
-        "conjugate": _conj, "clip": _clip, "item": _item,
+        "conjugate": _conj, "clip": _clip, "item": _item, "to_device": array_api.to_device,
         "T": property(s.transpose),
         "mT": property(s.matrix_transpose),
         "at": property(IndexUpdateHelper),
@@ -414,6 +408,7 @@ def _concrete_methods() -> dict[str, Any]:
         "__hex__": lambda self: hex(_index(self)), "__oct__": lambda self: oct(_index(self)),
         "tolist": _tolist, "tobytes": _tobytes, "__dlpack__": _dlpack, "byteswap": _byteswap,
         "__dlpack_device__": lambda self: (1, 0),
+        "device": property(array_api.host_device),
     }  # fmt: skip
 
 
