@@ -28,6 +28,8 @@ DELIBERATE = {
     "custom_gradient": {
         "with_logs": _EXPERIMENT, "remat": _EXPERIMENT, "with_accums": _EXPERIMENT,
     },
+    "checkify.Error": "checkify makes it, nobody else",
+    "checkify.checkify": {"errors": "its kinds of checks are names, not classes"},
     "export.Exported": "export and deserialize make it, nobody else",
     "disable_jit": {"disable": "as of every option, the name of the value is new_val"},
     "linearize": {"in_nzs": _EXPERIMENT},

@@ -29,9 +29,9 @@ from xprim import (
     close_over,
     closed_without_dead_code,
     effects_text,
-    exact_effects,
     stage,
     static_positions,
+    unrepeatable_effects,
 )
 from xprim.argument_keys import program_key
 from xprim.callables import check_function, looking_like
@@ -188,7 +188,7 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, jaxp
 def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr,
                policy: Policy | None, **params: Any) -> Any:  # fmt: skip
     """Run the program and keep what the policy lets it; the tape computes the rest again."""
-    if exact_effects(jaxpr.effects):
+    if unrepeatable_effects(jaxpr.effects):
         raise _would_repeat_effects(jaxpr)
     mask = nonzero(tangents)
     jaxpr = with_calls_inlined(jaxpr) if policy is not None else jaxpr
@@ -210,7 +210,7 @@ def _would_repeat_effects(jaxpr: ClosedJaxpr) -> TypeError:
     return TypeError(
         f"checkpoint: {jaxpr.jaxpr.name or 'the function'} has side effects, which computing it "
         "again in the backward pass would repeat."
-        f"\n  got       effects: {effects_text(exact_effects(jaxpr.effects))}"
+        f"\n  got       effects: {effects_text(unrepeatable_effects(jaxpr.effects))}"
         "\n  hint      leave what has the effects out of the checkpointed function"
     )
 

@@ -13,7 +13,15 @@ from typing import Any
 
 from xad.known_parts import divided
 from xad.tangents import JvpRule
-from xprim import JaxprTrace, JaxprTracer, Primitive, Trace, Zero, effects_text, exact_effects
+from xprim import (
+    JaxprTrace,
+    JaxprTracer,
+    Primitive,
+    Trace,
+    Zero,
+    effects_text,
+    unrepeatable_effects,
+)
 
 __all__ = ()
 
@@ -58,7 +66,7 @@ class TapeTrace(JaxprTrace):
             return super().process(primitive, operands, params)
         known = tuple([not self.owns(x) for x in operands])
         now, recorded = divided(primitive, [x.aval for x in operands], known, params)
-        if now.results and recorded.results and exact_effects(primitive.effects(params)):
+        if now.results and recorded.results and unrepeatable_effects(primitive.effects(params)):
             raise _would_repeat_effects(primitive, params)
         result_by_number: dict[int, Any] = {}
         evaluate = self.parent.process  # type: ignore[union-attr]

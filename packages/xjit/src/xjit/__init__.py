@@ -10,6 +10,7 @@ that concern devices. It starts no device.
 """
 
 import xnp  # noqa: F401 - gives tracers their operators, also where nobody else imports it
+from xjit import late_primitives  # noqa: F401 - where they are found
 from xjit.array_methods import attach
 from xjit.eager_backend import EagerBackend, NoDevices
 from xjit.exits import end_threads_at_exit

@@ -26,7 +26,7 @@ from xjit.partition_specs import PartitionSpec, axes_of
 from xjit.program import Program
 from xjit.typed_shardings import typed_as
 from xnp import lax
-from xnp.primitives.operations import mul, scalar_like
+from xnp.primitives.operations import filled, mul, scalar_like
 from xprim import (
     ClosedJaxpr,
     Equation,
@@ -36,8 +36,10 @@ from xprim import (
     Var,
     Zero,
     config,
+    eval_closed,
     extended_axes,
     shaped_array,
+    trace_to_jaxpr,
 )
 from xprim.calls import call_rules
 from xprim.contracts import Builder, TransposeHandle
@@ -190,8 +192,33 @@ def _transpose(handle: TransposeHandle, cts: Any, *operands: Any, **params: Any)
     ]
 
 
+def _checked(make: Any, operands: Any, *, jaxpr: ClosedJaxpr, **params: Any) -> Any:
+    """Run it with checks: each member begins with none that failed, and its own are stacked."""
+
+    def member(*pieces: Any) -> Any:
+        program = make(jaxpr)
+        code, payload = [filled(a.shape, 0, a.dtype) for a in program.in_avals[:2]]
+        return eval_closed(program, code, payload, *pieces)
+
+    with _scope({"mesh": params["mesh"], "manual": params["manual"]}):
+        checked = ClosedJaxpr(*trace_to_jaxpr(member, jaxpr.in_avals, name=jaxpr.jaxpr.name))
+    stacked = Lay(PartitionSpec(), 0, params["active"])
+    lays = (stacked, stacked, *params["out_lays"])
+    codes, payloads, *outs = shard_map_p.bind(
+        *operands, jaxpr=checked, **params | {"out_lays": lays}
+    )
+    return codes, payloads, outs
+
+
 shard_map_p: Primitive = Primitive(
     "shard_map",
     call_like=True,
-    **_RULES | {"shape": _shape, "numpy": _numpy, "stablehlo": _stablehlo, "transpose": _transpose},
+    **_RULES
+    | {
+        "shape": _shape,
+        "numpy": _numpy,
+        "stablehlo": _stablehlo,
+        "transpose": _transpose,
+        "checked": _checked,
+    },
 )

@@ -80,6 +80,7 @@ with namespace(globals(), at_once=True):
         effects_text as effects_text,
         exact_effects as exact_effects,
         ordered_effects as ordered_effects,
+        unrepeatable_effects as unrepeatable_effects,
     )
     from xprim.jaxpr import (
         Atom as Atom,

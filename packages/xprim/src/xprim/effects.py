@@ -37,15 +37,18 @@ class Effect:
       ordered: whether equations with it must happen in the order of the program.
       exact: whether it must happen as often as the program says; where it need not, transformations
         may compute its equation again, or for examples of a batch that take no part.
+      repeatable: whether computing its equation again for the same operands does nothing more, as a
+        check of them; for examples that take no part it is exact all the same.
 
     Example:
       >>> Effect("log", ordered=False)
-      Effect(name='log', ordered=False, exact=True)
+      Effect(name='log', ordered=False, exact=True, repeatable=False)
     """
 
     name: str
     ordered: bool = True
     exact: bool = True
+    repeatable: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -61,6 +64,11 @@ def exact_effects(effects: Iterable[Any]) -> list[Any]:
     """Return the effects whose equations must happen as often as the program says, sorted."""
     found = [e for e in effects if not isinstance(e, Effect) or e.exact]
     return sorted(found, key=str)
+
+
+def unrepeatable_effects(effects: Iterable[Any]) -> list[Any]:
+    """Return the effects whose equations must not be computed again, sorted by their text."""
+    return [e for e in exact_effects(effects) if not (isinstance(e, Effect) and e.repeatable)]
 
 
 def effects_text(effects: Iterable[Any]) -> str:

@@ -18,7 +18,7 @@ __all__ = [
     "message", "XStackError", "XStackTypeError", "XStackIndexError", "XStackRuntimeError",
     "OutOfMemoryError", "ConcretizationTypeError", "TracerBoolConversionError",
     "TracerIntegerConversionError", "TracerArrayConversionError",
-    "NonConcreteBooleanIndexError", "UnexpectedTracerError", "KeyReuseError",
+    "NonConcreteBooleanIndexError", "UnexpectedTracerError", "CheckError", "KeyReuseError",
     "InconclusiveDimensionOperation", "JaxprTypeError", "ImpureRuleError", "ShapeError",
     "TypePromotionError", "MissingRuleError", "UndefinedRuleError", "DuplicateRuleError",
     "number_wanted", "JAXTypeError", "JAXIndexError", "JaxRuntimeError",
@@ -325,6 +325,18 @@ class UnexpectedTracerError(_TracerError, XStackTypeError):
         "(in a list, an attribute, a global);\n"
         "a call within `with config.check_tracer_leaks(True):` reports what keeps it"
     )
+
+
+class CheckError(XStackRuntimeError, ValueError):
+    """A check of the values of a program failed: one of the user's, or one that was asked for.
+
+    Wrong, if the rate may be zero::
+
+        debug.error_if(rate, rate <= 0, "the rate must be positive, got {}", rate)
+
+    Right: mend what made the value. `where` names the line of the check. A program that is called
+    through `checkify` returns the failure as a value in place of raising it.
+    """
 
 
 class KeyReuseError(XStackTypeError):

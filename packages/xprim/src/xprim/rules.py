@@ -195,6 +195,15 @@ declare_kind(
 )
 
 
+declare_kind(
+    "checked",
+    signature="(make, operands, **params) -> codes, payloads, results",
+    consumer="xjit",
+    doc="a call by several members with the checks that checkify asks for: make(program) takes a "
+    "code and a payload first and gives them first; those of all members are stacked",
+)
+
+
 class Symbol:
     """A named stand-in for a rule that many primitives share; its consumer knows what to do."""
 

@@ -4,6 +4,7 @@ from xstack.absences import ABSENCES
 from xtree.namespaces import namespace
 
 with namespace(globals(), at_once=True, hint=ABSENCES):
+    from xjit.checkify import error_if as error_if
     from xjit.debug import callback as callback, print as print
     from xpar.sharding_pictures import (
         inspect_array_sharding as inspect_array_sharding,

@@ -14,6 +14,7 @@ from typing import Any
 
 import xtree
 from xjit.program import program_of
+from xjit.stablehlo_text import Builder
 from xnp import lax
 from xprim import (
     ClosedJaxpr,
@@ -95,7 +96,7 @@ def _numpy(*operands: Any, exported: Any) -> Any:
     return tuple(program_of(ClosedJaxpr(jaxpr, consts), exported.fun_name).call(operands))
 
 
-def _stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, exported: Any) -> Any:
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, exported: Any) -> Any:
     kept = exported.module_kept_var_idx
     return exported.module_for(b.platform).write_call(
         b, [operands[i] for i in kept], [avals_in[i] for i in kept], avals_out

@@ -21,6 +21,7 @@ __all__ = ()
 # The primitives that are imported late, by the module that defines them.
 _LATE = {
     "branch_operands": ("branch_operands",),
+    "check": ("check",),
     "cholesky": ("cholesky",),
     "cholesky_update": ("cholesky_update",),
     "cond": ("cond",),

@@ -52,6 +52,7 @@ from xprim import (
     shaped_array,
     state,
     undefined,
+    unrepeatable_effects,
 )
 from xprim.calls import nonzero, taken, with_zeros
 from xprim.contracts import BatchAxis, Builder, JVPHandle, LinearizeHandle
@@ -251,7 +252,7 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, **params: A
     """Run the loop now, and leave on the tape the loop that carries tangents along."""
     outs, dots = _jvp(handle, primals, tangents, **params)
     if any(nonzero(dots)):
-        if exact_effects(_effects(**params)):
+        if unrepeatable_effects(_effects(**params)):
             raise _effects_refused("be linearized, which runs it twice", params)
         outs = while_p.bind(*primals, **params)  # those of the joint loop are on the tape
     return outs, dots

@@ -1,0 +1,35 @@
+"""Checks of values in programs, and their failures as values.
+
+    check(pred, "text {x}", x=x)     raises where `pred` is False, also in compiled programs
+    checkify(f)(x)                   returns the failure beside the result: (error, out)
+    check_error(error)               raises it, if there is one
+
+`checkify` also makes the checks that nobody wrote: for NaN, division by zero and indices out of
+bounds. Under `jit`, `vmap` and `grad` of its result an error is an array like any other.
+"""
+
+from xtree.namespaces import namespace
+
+with namespace(globals()):
+    from xjit.checkify._checkify import checkify as checkify
+    from xjit.checkify.categories import (
+        ErrorCategory as ErrorCategory,
+        all_checks as all_checks,
+        automatic_checks as automatic_checks,
+        div_checks as div_checks,
+        float_checks as float_checks,
+        index_checks as index_checks,
+        nan_checks as nan_checks,
+        user_checks as user_checks,
+    )
+    from xjit.checkify.checks import (
+        check as check,
+        check_error as check_error,
+        debug_check as debug_check,
+        error_if as error_if,
+    )
+    from xjit.checkify.failures import (
+        Error as Error,
+        JaxRuntimeError as JaxRuntimeError,
+        init_error as init_error,
+    )

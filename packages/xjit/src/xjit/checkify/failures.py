@@ -1,0 +1,207 @@
+"""Failures as values: which check failed first, and the values that its text shows.
+
+An `Error` is two arrays. `code` is 0, or the number of a check in a table of the process, where
+equal checks have one number; `payload` holds the values as bytes, as many as the largest check of
+the program needs. So all failures of a program have one type, and loops, branches and batches carry
+them as any array.
+
+Neighbours: `rewriting` makes programs with them, `checks` raises them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+import xtree
+from xnp import lax
+from xprim import ConcreteArray, ShapedArray, as_array, dtypes, shaped_array
+from xprim.check_sites import CheckSite
+from xprim.errors import CheckError, ConcretizationTypeError
+from xtree.locks import forkable_lock
+
+__all__ = ["Error", "JaxRuntimeError", "Site", "State", "init_error", "width_of"]
+
+JaxRuntimeError = CheckError
+
+_BYTE: Final = dtypes.uint8
+
+
+class Site(NamedTuple):
+    """A check at one place: what it says, and the types of the values that it shows.
+
+    Attributes:
+      check: what it says.
+      batch_ndim: how many dimensions the batch has in which it is made; the first value is then the
+        index of the example.
+      avals: of the values.
+    """
+
+    check: CheckSite
+    batch_ndim: int
+    avals: tuple[ShapedArray, ...]
+
+
+# One entry for each different check that was ever traced in this process; they are as many as the
+# lines of programs that make them, not as the calls.
+_sites: list[Site] = []
+_numbers: dict[Site, int] = {}
+_lock = forkable_lock()
+
+
+def _number_of(site: Site) -> int:
+    with _lock:
+        if site not in _numbers:
+            _sites.append(site)
+            _numbers[site] = len(_sites)
+        return _numbers[site]
+
+
+def width_of(avals: Sequence[ShapedArray]) -> int:
+    """Return how many bytes values take in a payload."""
+    return sum([math.prod(a.shape) * _stored(a.dtype).itemsize for a in avals])
+
+
+def _stored(dtype: Any) -> np.dtype[Any]:
+    """Return the dtype of whose bytes a payload is made."""
+    if dtypes.itemsize_bits(dtype) < 8 or dtypes.is_bool(dtype):
+        return np.dtype(np.int8)
+    return np.dtype(dtype)  # type: ignore[no-any-return]
+
+
+class State(NamedTuple):
+    """The first failure so far, while a program is traced or run.
+
+    Attributes:
+      code: int32 scalar.
+      payload: uint8 vector.
+    """
+
+    code: Any
+    payload: Any
+
+    def failing(self, failed: Any, check: CheckSite, values: Sequence[Any] = (),
+                batch_ndim: int = 0) -> State:  # fmt: skip
+        """Return the state after a check: this one's failure, unless there is an earlier one.
+
+        Args:
+          failed: boolean scalar.
+          check: what it says.
+          values: the arrays that its text shows; the index in the batch first, if there is one.
+          batch_ndim: how many numbers that index has.
+        """
+        avals = tuple([shaped_array(v.aval.shape, v.aval.dtype) for v in values])
+        number = _number_of(Site(check, batch_ndim, avals))
+        is_first = lax.bitwise_and(failed, lax.eq(self.code, np.int32(0)))
+        code = lax.select(is_first, as_array(np.int32(number)), self.code)
+        payload = self.payload
+        pieces = [_as_bytes(v) for v in values]
+        if pieces and payload.aval.shape[0]:
+            rest = payload.aval.shape[0] - width_of(avals)
+            new = lax.concatenate([*pieces, lax.full((rest,), 0, _BYTE)], 0)
+            payload = lax.select(lax.broadcast(is_first, payload.aval.shape), new, payload)
+        return State(code, payload)
+
+
+def _as_bytes(x: Any) -> Any:
+    dtype = x.aval.dtype
+    if dtypes.is_complex(dtype):
+        parts = [lax.reshape(part(x), (*x.aval.shape, 1)) for part in (lax.real, lax.imag)]
+        return _as_bytes(lax.concatenate(parts, x.aval.ndim))
+    x = lax.convert_element_type(x, _stored(dtype)) if _stored(dtype) != dtype else x
+    return lax.reshape(lax.bitcast_convert_type(x, _BYTE), (width_of([x.aval]),))
+
+
+class Error:
+    """The failures of a program that was called through `checkify`.
+
+    It is a pytree of arrays: it may be returned from `jit`, mapped over, carried through loops.
+
+    Example:
+      >>> from xjit.checkify import check, checkify
+      >>> def f(x):
+      ...     check(x > 0, "x must be positive")
+      ...     return x
+      >>> error, _ = checkify(f)(1.0)
+      >>> error.get() is None
+      True
+    """
+
+    __slots__ = ("_code", "_payload")
+
+    def __init__(self, code: Any, payload: Any) -> None:
+        self._code = code
+        self._payload = payload
+
+    def get(self) -> str | None:
+        """Return what the failed checks say, a line for each example of a batch; None for none."""
+        found = self._failures()
+        return "\n".join(found) if found else None
+
+    def get_exception(self) -> CheckError | None:
+        """Return the failure as an exception, None where there is none."""
+        text = self.get()
+        return None if text is None else CheckError(text)
+
+    def throw(self) -> None:
+        """Raise the failure, if there is one.
+
+        Raises:
+          CheckError: a check failed.
+        """
+        error = self.get_exception()
+        if error is not None:
+            raise error
+
+    def _failures(self) -> list[str]:
+        code, payload = self._host(self._code), self._host(self._payload)
+        return [
+            _text(code[index], payload[index], tuple(index)) for index in
+            map(tuple, np.argwhere(code))
+        ]  # fmt: skip
+
+    def _host(self, x: Any) -> np.ndarray[Any, Any]:
+        x = as_array(x)
+        if type(x) is not ConcreteArray:
+            raise ConcretizationTypeError(
+                x, "Error.get", "whether a check failed is not known while tracing.",
+                hint="return the error from the function, or check_error(error)",
+            )  # fmt: skip
+        return np.asarray(x.to_host())
+
+    def __repr__(self) -> str:
+        if type(self._code) is ConcreteArray:
+            return f"Error({self.get()})"
+        return f"Error({self._code})"
+
+
+xtree.register_pytree_node(
+    Error, lambda e: ((e._code, e._payload), None), lambda _, children: Error(*children)
+)
+
+
+def _text(code: Any, payload: np.ndarray[Any, Any], outer: tuple[int, ...]) -> str:
+    site = _sites[int(code) - 1]
+    values, start, data = [], 0, payload.tobytes()
+    for aval in site.avals:
+        size = width_of([aval])
+        value = np.frombuffer(data[start : start + size], _stored(aval.dtype)).reshape(aval.shape)
+        values.append(value.astype(aval.dtype) if value.dtype != aval.dtype else value)
+        start += size
+    if not site.batch_ndim:
+        return site.check.message(values, outer or None)
+    index, *values = values
+    return site.check.message(values, (*outer, *map(int, index)))
+
+
+def _none() -> Error:
+    return Error(
+        as_array(np.int32(0)), ConcreteArray(np.zeros(0, np.uint8), shaped_array((0,), _BYTE))
+    )
+
+
+init_error: Final = _none()
+"""The error of a program in which nothing failed."""

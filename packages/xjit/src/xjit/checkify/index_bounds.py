@@ -1,0 +1,89 @@
+"""Whether an operation reads or writes out of bounds, and with which index.
+
+Neighbour: `rewriting` asks this for each equation that indexes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+import xtree
+from xjit.checkify.failures import State
+from xnp import lax
+from xprim import Equation, as_array, source
+from xprim.check_sites import CheckSite
+
+__all__ = ["BYTES_OF_INDEX", "INDEXING", "check_bounds"]
+
+_SCATTERS: Final = frozenset([
+    "scatter", "scatter_add", "scatter_mul", "scatter_min", "scatter_max", "scatter_sub",
+])  # fmt: skip
+INDEXING: Final = _SCATTERS | {"gather", "dynamic_slice", "dynamic_update_slice"}
+BYTES_OF_INDEX: Final = 12  # the index, its axis and the size there
+_TREE: Final = xtree.structure(((0, 0, 0), {}))
+
+
+def check_bounds(state: State, eqn: Equation, operands: Sequence[Any]) -> State:
+    """Return the state after the check of an equation of `INDEXING`."""
+    shape = operands[0].aval.shape
+    starts, axes, sizes = _windows(eqn, operands)
+    if not axes or not starts.aval.size:
+        return state
+    limits = as_array(np.array([shape[a] - n for a, n in zip(axes, sizes, strict=True)], np.int32))
+    wide = lax.convert_element_type(starts, np.int32)
+    bad = lax.bitwise_or(lax.lt(wide, np.int32(0)), lax.gt(wide, _spread(limits, wide)))
+    unsigned = starts.aval.dtype == np.uint32
+    if unsigned:  # beyond what int32 holds, it is negative there
+        bad = lax.bitwise_or(bad, lax.gt(starts, np.uint32(2**31 - 1)))
+    flat = lax.reshape(bad, (bad.aval.size,))
+    position = lax.argmax(flat, 0, np.int32)
+    index = lax.dynamic_index_in_dim(lax.reshape(wide, (wide.aval.size,)), position, 0, False)
+    part = lax.rem(position, np.int32(len(axes)))
+    axis, size = [
+        lax.dynamic_index_in_dim(as_array(np.array(table, np.int32)), part, 0, False)
+        for table in (axes, [shape[a] for a in axes])
+    ]
+    site = CheckSite(
+        "index",
+        f"out-of-bounds indexing for array of shape {shape}: index {{}} is out of bounds for axis "
+        "{} with size {}.",
+        _TREE, source.describe(eqn.source),
+    )  # fmt: skip
+    return state.failing(lax.reduce_or(flat, (0,)), site, [index, axis, size])
+
+
+def _spread(limits: Any, starts: Any) -> Any:
+    return lax.broadcast_in_dim(limits, starts.aval.shape, (starts.aval.ndim - 1,))
+
+
+def _windows(eqn: Equation, operands: Sequence[Any]) -> tuple[Any, Sequence[int], Sequence[int]]:
+    """Return the starts of windows, along the last dimension the axes; the axes; the sizes."""
+    name, params, shape = eqn.primitive.name, eqn.params, operands[0].aval.shape
+    if name == "gather":
+        numbers = params["dimension_numbers"]
+        axes = numbers.start_index_map
+        return operands[1], axes, [params["slice_sizes"][a] for a in axes]
+    if name in _SCATTERS:
+        return _windows_of_scatter(params["dimension_numbers"], shape, operands)
+    first = 1 if name == "dynamic_slice" else 2
+    starts = operands[first:]
+    window = params["slice_sizes"] if first == 1 else operands[1].aval.shape
+    axes = list(range(len(shape)))
+    if not starts:
+        return operands[0], (), ()
+    parts = [lax.reshape(lax.convert_element_type(s, np.int32), (1,)) for s in starts]
+    return lax.concatenate(parts, 0), axes, window
+
+
+def _windows_of_scatter(
+    numbers: Any, shape: Any, operands: Sequence[Any]
+) -> tuple[Any, Sequence[int], Sequence[int]]:
+    axes = numbers.scatter_dims_to_operand_dims
+    left_out = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
+    kept = [d for d in range(len(shape)) if d not in left_out]
+    updates = operands[2].aval.shape
+    window = {d: updates[u] for d, u in zip(kept, numbers.update_window_dims, strict=True)}
+    return operands[1], axes, [window.get(a, 1) for a in axes]

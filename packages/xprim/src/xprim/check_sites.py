@@ -1,0 +1,68 @@
+"""A check in a program: what it says when it fails, and where it stands.
+
+The primitive `check` holds a `CheckSite`. Evaluated, it raises its text; `checkify` makes a value
+of the failure, and the text when somebody asks for it.
+
+Neighbours: `errors` has `CheckError`, `xnp.primitives.check` the primitive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import xtree
+from xprim.errors import CheckError
+
+__all__ = ["CheckSite"]
+
+
+_NO_VALUES = xtree.structure(((), {}))
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSite:
+    """What a check says.
+
+    Attributes:
+      kind: what is checked: `user`, `nan`, `div` or `index`.
+      text: a format of `str.format`.
+      tree: the structure of the arguments (args, kwargs) of the format.
+      where: the user's line, as errors show it.
+      is_debug: whether it is only made where `checkify` asks for it.
+
+    Example:
+      >>> site = CheckSite("user", "x is {x}", xtree.structure(((), {"x": 0})), "train.py:3")
+      >>> print(site.error([-1.0]))
+      x is -1.0 (`check` failed)
+        where     train.py:3
+    """
+
+    kind: str
+    text: str
+    tree: xtree.PyTreeDef = _NO_VALUES
+    where: str = ""
+    is_debug: bool = False
+
+    def message(self, values: Sequence[Any], index: tuple[int, ...] | None = None) -> str:
+        """Return what it says of values; `index` is the example of a batch that failed."""
+        args, kwargs = self.tree.unflatten([_scalar(x) for x in values])
+        text = self.text.format(*args, **kwargs)
+        if self.kind == "user":
+            text += " (`check` failed)"
+        if index is not None:
+            text = f"at mapped index {', '.join(map(str, index))}: {text}"
+        return text + (f"\n  where     {self.where}" if self.where else "")
+
+    def error(self, values: Sequence[Any], index: tuple[int, ...] | None = None) -> CheckError:
+        """Return the exception for values."""
+        return CheckError(self.message(values, index))
+
+
+def _scalar(value: Any) -> Any:
+    """Return an array as it is shown: a scalar as a number."""
+    host = np.asarray(value)
+    return host[()] if host.ndim == 0 else host
