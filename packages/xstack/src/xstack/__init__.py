@@ -133,6 +133,7 @@ with namespace(globals(), hint=ABSENCES):
         nn as nn,
         numpy as numpy,
         ops as ops,
+        profiler as profiler,
         random as random,
         ref as ref,
         scipy as scipy,
