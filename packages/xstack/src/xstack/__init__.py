@@ -127,6 +127,7 @@ with namespace(globals(), hint=ABSENCES):
         errors as errors,
         experimental as experimental,
         export as export,
+        ffi as ffi,
         flatten_util as flatten_util,
         image as image,
         lax as lax,

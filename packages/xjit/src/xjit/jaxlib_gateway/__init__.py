@@ -55,7 +55,15 @@ from .clients import (
 )
 from .dlpack import dlpack_device
 from .executables import Executable, compile_program, deserialize_program
-from .foreign import CALLBACK_TARGET, python_callback, register_ffi_target, register_lapack
+from .foreign import (
+    CALLBACK_TARGET,
+    include_dir,
+    python_callback,
+    register_batch_partitionable,
+    register_ffi_target,
+    register_ffi_type,
+    register_lapack,
+)
 from .forks import guard_forks, is_orphan, startable, when_orphaned
 from .gpu_plugin import GpuPlugin, find_gpu_plugin
 from .processes import join_processes, leave_processes
@@ -143,7 +151,10 @@ __all__ = [
     "put_shards",
     "put_spread",
     "python_callback",
+    "include_dir",
+    "register_batch_partitionable",
     "register_ffi_target",
+    "register_ffi_type",
     "register_lapack",
     "set_num_cpu_devices",
     "several_devices",

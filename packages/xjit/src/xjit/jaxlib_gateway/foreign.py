@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ _lapack_is_registered = threading.Event()
 
 
 def register_ffi_target(
-    name: str, target: Any, platform: str = "cpu", *, api_version: int = 1
+    name: str, target: Any, platform: str = "cpu", *, api_version: int = 1, **more: Any
 ) -> None:
     """Let programs of `platform` call the C function in the capsule `target` by `name`.
 
@@ -44,19 +45,42 @@ def register_ffi_target(
         platform: `"cpu"` or `"gpu"`.
         api_version: 1 for the typed interface of `xla/ffi/api/ffi.h` (a program then says
             `api_version = 4 : i32`), 0 for the untyped one.
+        **more: further arguments of jaxlib's.
     """
     if api_version not in (0, 1):
         raise ValueError(
             "register_ffi_target: there are two versions of the interface."
             f"\n  got       {api_version!r}\n  expected  1 (typed) or 0 (untyped)"
         )
-    xla_platform = _XLA_NAME_BY_PLATFORM[canonical_platform(platform)]
+    xla_platform = _XLA_NAME_BY_PLATFORM[canonical_platform(platform.lower())]
     try:
         xla_client.register_custom_call_target(
-            name, target, platform=xla_platform, api_version=api_version
+            name, target, platform=xla_platform, api_version=api_version, **more
         )
     except RuntimeFailure as error:
         fail("register_ffi_target", f"{name!r} could not be registered", error)
+
+
+def register_ffi_type(name: str, registration: Any, platform: str = "cpu") -> None:
+    """Let functions of `platform` keep states of a type; `registration` has its capsules."""
+    xla_platform = _XLA_NAME_BY_PLATFORM[canonical_platform(platform.lower())]
+    try:
+        xla_client.register_custom_type(name, registration, platform=xla_platform)
+    except RuntimeFailure as error:
+        fail("register_ffi_type", f"{name!r} could not be registered", error)
+
+
+def register_batch_partitionable(name: str) -> None:
+    """Say that a registered function does with each part of a batch what it does with the whole."""
+    try:
+        xla_client.register_custom_call_as_batch_partitionable(name)
+    except RuntimeFailure as error:
+        fail("register_batch_partitionable", f"{name!r} could not be registered", error)
+
+
+def include_dir() -> str:
+    """Return the folder of the headers for functions that programs call."""
+    return str(Path(xla_client.__file__).parent / "include")
 
 
 def register_lapack() -> None:
