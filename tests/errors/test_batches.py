@@ -189,7 +189,8 @@ def vmap_of_no_function():
     """
     psum: the axis name 'batch' is not bound here.
       got       axis names in scope: none
-      expected  a name given as axis_name= by an enclosing vmap or pmap
+      expected  a name given as axis_name= by an enclosing vmap or pmap, or an axis of
+                shard_map
     """,
 )
 def a_collective_outside_of_its_axis():
@@ -201,7 +202,8 @@ def a_collective_outside_of_its_axis():
     """
     pmean: the axis name 'devices' is not bound here.
       got       axis names in scope: 'batch'
-      expected  a name given as axis_name= by an enclosing vmap or pmap
+      expected  a name given as axis_name= by an enclosing vmap or pmap, or an axis of
+                shard_map
     """,
 )
 def a_collective_over_another_axis():
@@ -213,7 +215,8 @@ def a_collective_over_another_axis():
     """
     axis_index: the axis name 'batch' is not bound here.
       got       axis names in scope: none
-      expected  a name given as axis_name= by an enclosing vmap or pmap
+      expected  a name given as axis_name= by an enclosing vmap or pmap, or an axis of
+                shard_map
     """,
 )
 def an_axis_index_inside_jit_alone():

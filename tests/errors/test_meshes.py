@@ -168,7 +168,8 @@ def a_missing_collective():
     """
     psum: the axis name 'z' is not bound here.
       got       axis names in scope: 'x', 'y'
-      expected  a name given as axis_name= by an enclosing vmap or pmap
+      expected  a name given as axis_name= by an enclosing vmap or pmap, or an axis of
+                shard_map
     """,
 )
 def a_collective_over_an_axis_that_is_not_bound():

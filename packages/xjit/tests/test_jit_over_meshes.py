@@ -5,7 +5,7 @@ import pytest
 
 import xnp
 from xjit import device_put, devices, jit, statistics
-from xjit.callbacks import effects_barrier
+from xjit.callbacks import effects_barrier, pure_callback
 from xjit.debug import callback
 from xjit.meshes import Mesh
 from xjit.named_shardings import NamedSharding
@@ -275,3 +275,16 @@ def test_one_device_meshes_work():
     assert y.devices() == {CPUS[2]}
     assert jit(lambda x: x + 1)(device_put(HOST, alone)).sharding.device_set == {CPUS[2]}
     assert device_put(y, CPUS[2]).sharding == SingleDeviceSharding(CPUS[2])
+
+
+def test_a_pure_callback_of_a_program_over_a_mesh_runs_once():
+    calls = []
+
+    def host(x):
+        calls.append(x.shape)
+        return np.sin(x)
+
+    x = device_put(HOST, on("x"))
+    result = jit(lambda x: pure_callback(host, ShapeDtypeStruct(x.shape, x.dtype), x) * 2)(x)
+    np.testing.assert_allclose(np.asarray(result), 2 * np.sin(HOST), rtol=1e-6)
+    assert calls == [HOST.shape]

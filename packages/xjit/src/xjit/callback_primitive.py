@@ -112,7 +112,7 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, host
         f"api_version = 4 : i32, has_side_effect = {side_effect}, "
         f"backend_config = {{index = {len(functions) - 1} : ui64}}, "
         f"operand_layouts = {layouts[0]}, result_layouts = {layouts[1]}"
-        + (once_text(b.module, len(avals_out)) if effect is not None else ""),
+        + once_text(b.module, len(avals_out)),
     )  # fmt: skip
     if ordered:
         b.order, *results = results

@@ -43,7 +43,7 @@ from xprim.errors import MissingRuleError
 from xprim.sharded_types import whole
 from xprim.static_keys import static_key
 
-__all__ = ["LoweredProgram", "lower", "warn_of_useless_donations"]
+__all__ = ["LoweredProgram", "lower", "source_locations", "warn_of_useless_donations"]
 
 source_locations = config.define(
     config.Option(

@@ -64,6 +64,11 @@ with namespace(globals(), at_once=True):
         psum_scatter as psum_scatter,
         pswapaxes as pswapaxes,
     )
+    from xpar.communication import (
+        assert_no_collectives as assert_no_collectives,
+        explain_communication as explain_communication,
+        pad_for_sharding as pad_for_sharding,
+    )
     from xpar.exchange_collectives import (
         all_gather_p as all_gather_p,
         all_to_all_p as all_to_all_p,

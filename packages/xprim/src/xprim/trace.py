@@ -203,7 +203,8 @@ def axis_size(name: Any, operation: str = "axis_size") -> int:
         raise NameError(
             f"{operation}: the axis name {name!r} is not bound here."
             f"\n  got       axis names in scope: {known}"
-            "\n  expected  a name given as axis_name= by an enclosing vmap or pmap"
+            "\n  expected  a name given as axis_name= by an enclosing vmap or pmap, or an axis of"
+            "\n            shard_map"
         ) from None
 
 

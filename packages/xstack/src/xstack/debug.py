@@ -6,6 +6,10 @@ from xtree.namespaces import namespace
 with namespace(globals(), at_once=True, hint=ABSENCES):
     from xjit.checkify import error_if as error_if
     from xjit.debug import callback as callback, print as print
+    from xpar.communication import (
+        assert_no_collectives as assert_no_collectives,
+        explain_communication as explain_communication,
+    )
     from xpar.sharding_pictures import (
         inspect_array_sharding as inspect_array_sharding,
         visualize_array_sharding as visualize_array_sharding,
