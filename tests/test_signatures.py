@@ -21,6 +21,7 @@ _REFERENCES = "a reference has the type of its value"
 _MESHES = "shardings are no part of types"
 _UNREDUCED = "sums that are still to be made are no kind of sharding"
 _SPECS = "None says that nothing was given, and specs are always given"
+_SLICES = "slices are groups of TPUs"
 
 # path -> argument -> why ours has none such, or another
 DELIBERATE = {
@@ -32,6 +33,13 @@ DELIBERATE = {
     "checkify.checkify": {"errors": "its kinds of checks are names, not classes"},
     "export.Exported": "export and deserialize make it, nobody else",
     "disable_jit": {"disable": "as of every option, the name of the value is new_val"},
+    "distributed.initialize": {
+        "slice_index": _SLICES, "partition_index": _SLICES,
+        **dict.fromkeys((
+            "mtls_cert_file", "mtls_key_file", "mtls_ca_file", "mtls_peer_uri_prefix",
+            "verify_secure_credentials",
+        ), "the oldest jaxlib has none of it"),
+    },
     "linearize": {"in_nzs": _EXPERIMENT},
     "vjp": {"in_nzs": _EXPERIMENT, "saveable_args": _EXPERIMENT},
     "vmap": {"sum_match": _EXPERIMENT},

@@ -119,7 +119,7 @@ def test_the_newest_plugin_is_found_by_its_library(fresh_choice, tmp_path):
 
 
 def test_a_gpu_that_cannot_start_gives_way_to_the_cpu_with_one_warning(monkeypatch):
-    def broken():
+    def broken(_):
         raise RuntimeError("no driver")
 
     monkeypatch.delenv("XSTACK_PLATFORMS", raising=False)

@@ -64,7 +64,7 @@ def _block_until_ready(self: ConcreteArray) -> ConcreteArray:
     """Wait until the elements are computed and return the array."""
     # A program's results are waited for in turn, so this asks the buffer itself.
     if self.host is None:
-        if gateway.is_orphan[0]:
+        if gateway.is_orphan[0] or gateway.watch[0] is not None:
             gateway.block_until_ready(_buffer_of(self))
         try:
             self.buffer.block_until_ready()

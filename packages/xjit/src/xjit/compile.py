@@ -159,6 +159,9 @@ def _compiled(
 ) -> gateway.Executable:
     text = lowered.text
     _prepare(text)
+    watcher = gateway.watch[0]
+    if watcher is not None and not gateway.are_local(placement.devices):
+        watcher.agree(lowered.body, lowered.name, placement.devices)
     start = time.perf_counter()
     executable = compiler(
         text, placement.devices, host_callbacks=lowered.callbacks,

@@ -24,7 +24,15 @@ from xjit.placement import Bring, Placement
 from xprim import ConcreteArray, ShapedArray, shaped_array
 from xtree.locks import forkable_lock
 
-__all__ = ["Axis", "Replicas", "in_turns", "replicas", "with_axis", "without_axis"]
+__all__ = [
+    "Axis",
+    "Replicas",
+    "finish_programs",
+    "in_turns",
+    "replicas",
+    "with_axis",
+    "without_axis",
+]
 
 Axis = int | None
 
@@ -202,13 +210,25 @@ class _Turns:
         with self._lock:
             if self._last is not None:
                 with contextlib.suppress(RuntimeError):  # how it ended is told by its results
-                    self._last.block_until_ready()
+                    gateway.until_ready(self._last)
             outs = start()
             self._last = outs[kept] if outs else None
         return outs
 
+    def finish(self) -> None:
+        """Wait until the last program has ended."""
+        with self._lock:
+            if self._last is not None and not gateway.is_deleted(self._last):
+                with contextlib.suppress(gateway.RuntimeFailure):
+                    gateway.until_ready(self._last)
+
 
 _turns = _Turns()
+
+
+def finish_programs() -> None:
+    """Wait until the programs that exchange values between virtual devices have ended."""
+    _turns.finish()
 
 
 def in_turns(start: Callable[..., Any], lowered: LoweredProgram) -> Callable[..., Any]:

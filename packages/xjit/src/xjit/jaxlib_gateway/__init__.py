@@ -45,10 +45,11 @@ from .clients import (
     are_local,
     canonical_platform,
     client,
-    configure_cpu_client,
+    configure_clients,
     default_backend,
     default_device,
     device_fingerprint,
+    has_clients,
     local_devices,
     platforms,
     set_num_cpu_devices,
@@ -66,7 +67,7 @@ from .foreign import (
 )
 from .forks import guard_forks, is_orphan, startable, when_orphaned
 from .gpu_plugin import GpuPlugin, find_gpu_plugin
-from .processes import join_processes, leave_processes
+from .processes import Member, join_processes, leave_processes, serve, share_devices
 from .program_forms import (
     estimated_cost,
     hlo_computation,
@@ -84,6 +85,7 @@ from .spread_buffers import (
     spread_over,
 )
 from .tiles import Tiles, whole
+from .waits import Watcher, until_ready, watch, watched
 
 __all__ = [
     "CALLBACK_TARGET",
@@ -95,11 +97,13 @@ __all__ = [
     "Device",
     "Executable",
     "GpuPlugin",
+    "Member",
     "PassingSharding",
     "RuntimeFailure",
     "SpreadOver",
     "StackedShards",
     "Tiles",
+    "Watcher",
     "XlaError",
     "all_devices",
     "are_local",
@@ -113,7 +117,7 @@ __all__ = [
     "buffer_pool",
     "client",
     "compile_program",
-    "configure_cpu_client",
+    "configure_clients",
     "copy_to_device",
     "copy_to_host_async",
     "default_backend",
@@ -131,6 +135,7 @@ __all__ = [
     "find_gpu_plugin",
     "from_dlpack",
     "guard_forks",
+    "has_clients",
     "is_away",
     "is_deleted",
     "is_orphan",
@@ -157,7 +162,9 @@ __all__ = [
     "register_ffi_type",
     "register_lapack",
     "set_num_cpu_devices",
+    "serve",
     "several_devices",
+    "share_devices",
     "shards",
     "spread_over",
     "stacked",
@@ -167,7 +174,10 @@ __all__ = [
     "to_numpy",
     "uncommitted",
     "unsafe_pointer",
+    "until_ready",
     "version",
+    "watch",
+    "watched",
     "when_orphaned",
     "whole",
 ]

@@ -25,6 +25,7 @@ from .clients import client, default_device
 from .dlpack import data_pointer, export_capsule, host_array, import_capsule
 from .forks import check, is_orphan, refuse
 from .runtime import RuntimeFailure, XlaError, _jax, fail, xla_client
+from .waits import until_ready
 
 __all__ = ()
 
@@ -272,7 +273,7 @@ def to_numpy(buffer: Buffer) -> np.ndarray[Any, Any]:
         try:
             if is_orphan[0]:
                 return _to_numpy_slowly(buffer)
-            buffer.block_until_ready()  # to look at one that failed would end the process
+            until_ready(buffer)  # to look at one that failed would end the process
             # Not `asarray(buffer)`, which asks `__array__` of `jax` where the protocol fails.
             return np.asarray(memoryview(buffer))
         except (BufferError, RuntimeFailure):
@@ -296,7 +297,7 @@ def block_until_ready(buffer: Buffer) -> Buffer:
     if is_orphan[0] and not buffer.is_ready():
         refuse()
     try:
-        buffer.block_until_ready()
+        until_ready(buffer)
     except RuntimeFailure as error:
         made_by = buffer.aval.made_by or "block_until_ready"
         fail(made_by, "its result was not computed", error)

@@ -25,6 +25,7 @@ from xtree.locks import forkable_rlock
 from . import forks
 from .gpu_plugin import find_gpu_plugin, make_gpu_client
 from .runtime import RuntimeFailure, fail, version, xla_client
+from .waits import watched
 
 __all__ = ()
 
@@ -38,6 +39,7 @@ _client_by_platform: dict[str, Any] = {}
 _default_device_by_platform: dict[str | None, Any] = {}
 _failure_by_platform: dict[str, Exception] = {}
 _cpu_settings: dict[str, Any] = {}
+_processes: dict[str, Any] = {}  # what clients are told of other processes
 
 
 def client(platform: str | None = None) -> Any:
@@ -117,19 +119,38 @@ def set_num_cpu_devices(count: int) -> None:
         _cpu_settings["num_devices"] = count
 
 
-def configure_cpu_client(**settings: Any) -> None:
-    """Keep keyword arguments of `xla_client.make_cpu_client` for the client still to be made.
+def configure_clients(
+    *, distributed_client: Any, node_id: int, num_nodes: int, collectives: Callable[[], Any],
+    visible_devices: Sequence[int] = (),
+) -> None:  # fmt: skip
+    """Have the clients that are still to be made share their devices with other processes.
 
-    With `distributed_client`, `node_id`, `num_nodes` and `collectives`, several processes share
-    one set of devices.
+    Args:
+        distributed_client: the runtime's connection to the coordination service.
+        node_id: the number of this process.
+        num_nodes: how many processes there are.
+        collectives: makes what carries values between CPUs.
+        visible_devices: the numbers of the GPUs that this process uses; all where none is given.
+
+    Raises:
+        RuntimeError: there is a client already.
     """
     with _lock:
-        if "cpu" in _client_by_platform:
+        if _client_by_platform:
             raise RuntimeError(
-                "configure_cpu_client: the CPU client is already in use."
-                "\n  hint      join the other processes before the first array is made"
+                "distributed.initialize: devices are in use already."
+                f"\n  got       a client of {', '.join(_client_by_platform)}"
+                "\n  hint      call it before the first array is made"
             )
-        _cpu_settings.update(settings)
+        _processes.update(
+            distributed_client=distributed_client, node_id=node_id, num_nodes=num_nodes,
+            collectives=collectives, visible_devices=visible_devices,
+        )  # fmt: skip
+
+
+def has_clients() -> bool:
+    """Return whether devices are in use."""
+    return bool(_client_by_platform)
 
 
 def canonical_platform(platform: str) -> str:
@@ -193,8 +214,9 @@ def _make(name: str) -> Any:
         found = _client_by_platform.get(name)
         if found is None:
             forks.in_use[0] = True
-            make: Callable[[], Any] = _make_cpu_client if name == "cpu" else make_gpu_client
-            found = _client_by_platform[name] = make()
+            found = _client_by_platform[name] = watched(
+                _make_cpu_client if name == "cpu" else lambda: make_gpu_client(_processes)
+            )
         return found
 
 
@@ -211,6 +233,9 @@ def _make_cpu_client() -> Any:
     settings = dict(_cpu_settings)
     if "num_devices" not in settings:
         settings["num_devices"] = _num_devices_from_environment()
+    if _processes:
+        settings |= {k: v for k, v in _processes.items() if k != "visible_devices"}
+        settings["collectives"] = settings["collectives"]()
     try:
         return xla_client.make_cpu_client(**settings)
     except RuntimeFailure as error:

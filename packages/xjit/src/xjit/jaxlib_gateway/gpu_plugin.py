@@ -15,6 +15,7 @@ import ctypes
 import functools
 import importlib
 import importlib.util
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,8 +51,12 @@ def find_gpu_plugin() -> GpuPlugin | None:
     return None
 
 
-def make_gpu_client() -> Any:
-    """Start the CUDA plugin and return its client."""
+def make_gpu_client(processes: Mapping[str, Any]) -> Any:
+    """Start the CUDA plugin and return its client.
+
+    Args:
+        processes: what there is to say of other processes, nothing where this one is alone.
+    """
     plugin = find_gpu_plugin()
     if plugin is None:
         raise RuntimeError(
@@ -67,7 +72,13 @@ def make_gpu_client() -> Any:
         if not xla_client.pjrt_plugin_initialized("cuda"):
             xla_client.initialize_pjrt_plugin("cuda")
         options = xla_client.generate_pjrt_gpu_plugin_options()
-        return xla_client.make_c_api_client("cuda", options)
+        if not processes:
+            return xla_client.make_c_api_client("cuda", options)
+        # Several processes, whose values NCCL carries: untested, as no GPU was at hand.
+        options |= {"node_id": processes["node_id"], "num_nodes": processes["num_nodes"]}
+        if processes["visible_devices"]:
+            options["visible_devices"] = list(processes["visible_devices"])
+        return xla_client.make_c_api_client("cuda", options, processes["distributed_client"])
     except RuntimeFailure as error:
         fail("client", "the GPU client could not be started", error)
 

@@ -73,15 +73,12 @@ class SpreadOver(ManyDevices):
             raise XlaError("to_numpy: the buffer has been deleted or donated.")
         kind = buffer.aval
         pieces = pieces_by_device(buffer)
-        if len(pieces) < len(self.devices):
-            raise ValueError(
-                "np.asarray: the array is spread over devices of other processes, too."
-                f"\n  got       {len(pieces)} of {len(self.devices)} pieces are here"
-                "\n  hint      look at x.addressable_shards"
-            )
         host: np.ndarray[Any, Any] | None = None
         for index, numbers in self.tiles(kind.ndim).pieces(kind.shape):
-            piece = to_numpy(pieces[self.devices[numbers[0]]])
+            here = next((d for d in map(self.devices.__getitem__, numbers) if d in pieces), None)
+            if here is None:
+                raise _elsewhere(len(pieces), len(self.devices))
+            piece = to_numpy(pieces[here])
             if piece.shape == kind.shape:
                 return piece
             if host is None:
@@ -90,6 +87,15 @@ class SpreadOver(ManyDevices):
         assert host is not None
         host.flags.writeable = False
         return host
+
+
+def _elsewhere(count_here: int, count: int) -> ValueError:
+    return ValueError(
+        "np.asarray: some pieces of the array are on devices of other processes."
+        f"\n  got       an array of {count} pieces, {count_here} of them here"
+        "\n  hint      x.addressable_shards are the pieces of this process;"
+        "\n            multihost_utils.process_allgather(x, tiled=True) brings every process all"
+    )
 
 
 @functools.lru_cache(maxsize=4096)

@@ -26,6 +26,11 @@ def _printable(x: ConcreteArray) -> Any:
     return host
 
 
+def _is_elsewhere(x: Any) -> bool:
+    """Return whether other processes have some of the elements."""
+    return not getattr(x, "is_fully_addressable", True) and not x.is_fully_replicated
+
+
 def concrete_repr(x: ConcreteArray) -> str:
     """Return `Array(elements, dtype=...)`, with the shape of empty and large ones, and weakness."""
     aval = x.aval
@@ -38,6 +43,8 @@ def concrete_repr(x: ConcreteArray) -> str:
     prefix = "Array("
     if aval.size == 0:
         body = "[]" if dtypes.is_extended(aval.dtype) else f"[], shape={aval.shape}"
+    elif _is_elsewhere(x):
+        return f"{prefix}shape={aval.shape}, {parts[-1]})"
     else:
         # NumPy decides from the last line of `suffix` whether the dtype still fits behind
         body = np.array2string(_printable(x), separator=", ", prefix=prefix)
@@ -51,7 +58,9 @@ def concrete_repr(x: ConcreteArray) -> str:
 
 def concrete_str(x: ConcreteArray) -> str:
     """Return the elements alone, as NumPy prints them; those of no numbers with their type."""
-    return concrete_repr(x) if dtypes.is_extended(x.aval.dtype) else str(_printable(x))
+    if dtypes.is_extended(x.aval.dtype) or _is_elsewhere(x):
+        return concrete_repr(x)
+    return str(_printable(x))
 
 
 def concrete_format(x: ConcreteArray, spec: str) -> str:

@@ -1,0 +1,12 @@
+"""Several processes that work together: find each other, wait for each other, part."""
+
+from xstack.absences import ABSENCES
+from xtree.namespaces import namespace
+
+with namespace(globals(), hint=ABSENCES):
+    from xpar.distributed import (
+        barrier as barrier,
+        initialize as initialize,
+        is_initialized as is_initialized,
+        shutdown as shutdown,
+    )
