@@ -162,6 +162,8 @@ def test_a_release_sets_versions_ranges_and_changelogs_and_is_recorded(repositor
     write(repository, "packages/low/CHANGELOG.md", "below\n\n## 0.1.0\n\n`tiny-low>=0.1,<0.2`\n")
     write(repository, "packages/low/changes/11.change.md", "One way to double.\n")
     write(repository, "packages/low/changes/11.names.change.md", "Another way.\n")
+    set_version(repository, "low", "0.2.0")  # as a change between releases asks for it
+    write(repository, "docs/ask.md", "`tiny-low>=0.1.3,<0.2`, `tiny-low>=0.2.0,<0.3`\n")
     commit(repository)
 
     releases.prepare(releases.read_workspace(repository), Version("0.2.0"), ["low"])
@@ -170,6 +172,9 @@ def test_a_release_sets_versions_ranges_and_changelogs_and_is_recorded(repositor
         "high 0.1.0 of today", "low 0.2.0 of today"
     ]  # fmt: skip
     assert str(today.ranges(today.today("high"))["low"]) in ("<0.3,>=0.2", ">=0.2,<0.3")
+    assert (repository / "docs/ask.md").read_text() == (
+        "`tiny-low>=0.2,<0.3`, `tiny-low>=0.2.0,<0.3`\n"
+    )
     code = (repository / "packages/low/src/low/__init__.py").read_text()
     assert code.endswith('__version__ = "0.2.0"\n')
     changelog = (repository / "packages/low/CHANGELOG.md").read_text()
@@ -188,12 +193,16 @@ def test_a_release_sets_versions_ranges_and_changelogs_and_is_recorded(repositor
 
 
 def test_a_release_of_what_is_not_there_or_not_newer_is_refused(repository):
+    set_version(repository, "high", "0.1.2")  # on its way: a sibling may ask for its additions
     workspace = releases.read_workspace(repository)
     for version, package, said in [
-        ("0.2.0", "lower", "there is no package lower"), ("0.1.0", "low", "is no older than 0.1.0")
-    ]:  # fmt: skip
+        ("0.2.0", "lower", "there is no package lower"),
+        ("0.1.0", "low", "low 0.1.0 is released, and no older than 0.1.0"),
+        ("0.1.1", "high", "high 0.1.2 of today is newer than 0.1.1"),
+    ]:
         with pytest.raises(releases.ReleasesError, match=said):
             releases.prepare(workspace, Version(version), [package])
+    set_version(repository, "high", "0.1.0", "tiny-low>=0.1,<0.2")
     with pytest.raises(releases.ReleasesError, match="names the versions of all packages"):
         releases.record(workspace)
 

@@ -212,14 +212,18 @@ def prepare(workspace: Workspace, version: Version, packages: Sequence[str] = ()
         packages: all of them by default.
 
     Raises:
-        ReleasesError: for a package that is not there, or one that has this version already.
+        ReleasesError: for a package that is not there, one that was released as this version or a later one
+        already, or one that is on its way to a later one.
     """
     packages = packages or workspace.packages
     for package in packages:
         if package not in workspace.packages:
             raise ReleasesError(f"there is no package {package}")
-        if workspace.today(package).version >= version:
-            raise ReleasesError(f"{workspace.today(package)} is no older than {version}")
+        today, released = workspace.today(package), workspace.newest(package)
+        if released is not None and released.version >= version:
+            raise ReleasesError(f"{released} is released, and no older than {version}")
+        if today.version > version:
+            raise ReleasesError(f"{today} is newer than {version}")
     distributions = [str(workspace.project(p, TODAY)["name"]) for p in packages]
     for package in packages:
         _set_version(workspace.root / "packages" / package, package, version)
@@ -244,19 +248,24 @@ def _set_version(folder: Path, package: str, version: Version) -> None:
 def _set_ranges(root: Path, distributions: list[str], version: Version) -> None:
     """Have each requirement of some distributions in a tracked file admit a version and its fixes.
 
-    Before 1.0 the minor number tells of what is incompatible, later the major one.
+    Before 1.0 the minor number tells of what is incompatible, later the major one. What admits the
+    version stays, as in `>=0.2.1,<0.3` for a sibling that uses what 0.2.1 added.
     """
     step = (0, version.minor + 1) if version.major == 0 else (version.major + 1, 0)
     admitted = f">={version.major}.{version.minor},<{step[0]}.{step[1]}"
     names = "|".join(map(re.escape, distributions))
-    pattern = re.compile(rf"\b({names})>=\d+\.\d+,<\d+\.\d+")
+    pattern = re.compile(rf"\b({names})(>=\d+\.\d+(?:\.\d+)?,<\d+\.\d+)")
+
+    def admit(found: re.Match[str]) -> str:
+        return found[0] if version in SpecifierSet(found[2]) else found[1] + admitted
+
     listed = git(root, "ls-files", "-z", "--", "*.toml", "*.md", "*.py").split("\0")
     for name in filter(None, listed):
         path = root / name
         if path.name == "CHANGELOG.md" or not path.exists():
             continue  # which tell of the past
         text = path.read_text()
-        changed = pattern.sub(rf"\g<1>{admitted}", text)
+        changed = pattern.sub(admit, text)
         if changed != text:
             path.write_text(changed)
 
