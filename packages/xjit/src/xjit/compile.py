@@ -74,27 +74,30 @@ def executable_for(
       XlaError: XLA does not accept or cannot compile the program.
     """
     if lowered.callbacks:  # the text names them by number only
-        return _compiled(lowered, placement, options)
-    settings = tuple(sorted((options or {}).items()))
+        return _compiled(lowered, placement, _settings(lowered, placement, options))[0]
     digest = hashlib.sha256(lowered.body.encode()).digest()
-    key = (digest, placement.devices, placement.num_partitions, placement.is_split, settings)
+    key = (
+        digest, placement.devices, placement.num_partitions, placement.is_split,
+        tuple(sorted((options or {}).items())),
+    )  # fmt: skip
     found = _executables.get(key)
     if found is not None:
         statistics.found += 1
         return found
+    settings = _settings(lowered, placement, options)
     disk = disk_cache()
     if disk is None or not gateway.are_local(placement.devices):
-        found = _compiled(lowered, placement, options)
+        found, _ = _compiled(lowered, placement, settings)
     else:
-        found = _loaded_or_compiled(disk, digest, lowered, placement, options or {})
+        found = _loaded_or_compiled(disk, digest, lowered, placement, settings)
     _executables.put(key, found)
     return found
 
 
 def _loaded_or_compiled(
-    disk: DiskCache, digest: bytes, lowered: LoweredProgram, placement: Placement, options: Options
-) -> gateway.Executable:
-    settings = _settings(lowered, placement, options)
+    disk: DiskCache, digest: bytes, lowered: LoweredProgram, placement: Placement,
+    settings: dict[str, Any],
+) -> gateway.Executable:  # fmt: skip
     facts = facts_of(placement.devices, settings)
     key = key_of(digest, facts)
 
@@ -108,9 +111,7 @@ def _loaded_or_compiled(
         statistics.loaded += 1
         _log("loaded", lowered, time.perf_counter() - start)
         return found
-    start = time.perf_counter()
-    found = _compiled(lowered, placement, options)
-    seconds = time.perf_counter() - start
+    found, seconds = _compiled(lowered, placement, settings)
     if seconds >= cache_options.persistent_cache_min_compile_time_secs.value:
         disk.store(key, lambda: _entry(found, lowered, facts, seconds), use)
     return found
@@ -155,24 +156,22 @@ def clear_executables() -> None:
 
 
 def _compiled(
-    lowered: LoweredProgram, placement: Placement, options: Options | None
-) -> gateway.Executable:
+    lowered: LoweredProgram, placement: Placement, settings: dict[str, Any]
+) -> tuple[gateway.Executable, float]:
+    """Return what XLA made of a program, and the seconds that it took."""
     text = lowered.text
     _prepare(text)
     watcher = gateway.watch[0]
     if watcher is not None and not gateway.are_local(placement.devices):
         watcher.agree(lowered.body, lowered.name, placement.devices)
     start = time.perf_counter()
-    executable = compiler(
-        text, placement.devices, host_callbacks=lowered.callbacks,
-        **_settings(lowered, placement, options),
-    )  # fmt: skip
+    executable = compiler(text, placement.devices, host_callbacks=lowered.callbacks, **settings)
     seconds = time.perf_counter() - start
     statistics.compiled += 1
     statistics.seconds += seconds
     statistics.text_bytes += len(text)
     _log("compiled", lowered, seconds)
-    return executable
+    return executable, seconds
 
 
 def _free_outputs(lowered: LoweredProgram, placement: Placement) -> list[bool]:

@@ -24,6 +24,7 @@ from xnp.numpy.promoting import (
     inexact,
     reshaped,
     scalar_like,
+    select,
     spread,
 )
 from xnp.numpy.shaping import moveaxis
@@ -165,9 +166,24 @@ def linspace(
     if num < 0:
         raise ValueError(f"linspace: num must not be negative, got {num}.")
     wanted = None if dtype is None else dtypes.requested_dtype(dtype, "linspace")
-    result, step = _linspace(start, stop, num, bool(endpoint), operator.index(axis), wanted)
+    if type(start) in (int, float) and type(stop) in (int, float) and num <= _SMALL:
+        result, step = _host_linspace(start, stop, num, bool(endpoint), axis, wanted)
+    else:
+        result, step = _linspace(start, stop, num, bool(endpoint), operator.index(axis), wanted)
     result = on_device(result, device, "linspace")
     return (result, step) if retstep else result
+
+
+def _host_linspace(
+    start: Any, stop: Any, num: int, endpoint: bool, axis: int, wanted: Any
+) -> tuple[Array, Array]:
+    """Return the numbers and their distance from NumPy, in float64, each rounded once."""
+    floating = dtypes.python_scalar_dtype(float)
+    dtype = floating if wanted is None else wanted
+    whole = dtype if dtypes.is_integer(dtype) else None  # rounded down
+    with np.errstate(over="ignore", invalid="ignore"):
+        values, step = np.linspace(start, stop, num, endpoint, True, whole, axis)
+        return _host(values, dtype), scalar_array(step, floating)
 
 
 @dispatched(2)
@@ -194,23 +210,35 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, axis: int, wanted
 
 
 def _between(low: Any, high: Any, divisions: int, num: int, endpoint: bool) -> Array:
-    """Return low (1 - t) + high t for t = 0, 1/divisions, ..., exact at both ends."""
-    shape = low.aval.shape
-    dtype = low.aval.dtype
-    real = dtypes.to_floating_dtype(dtype)
-    count = divisions if endpoint else num
-    places = counting((count,), 0, real)
-    t = bind("div", places, scalar_like(divisions, places))
-    rest = bind("sub", scalar_like(1, t), t)
-    t, rest = [
-        cast(bind("broadcast_in_dim", v, shape=(count, *shape), broadcast_dimensions=(0,)), dtype)
-        for v in (t, rest)
-    ]
-    low, last = [spread(reshaped(v, (1, *shape)), (count, *shape)) for v in (low, high)]
-    body = bind("add", bind("mul", low, rest), bind("mul", last, t))
-    if not endpoint:
-        return body
-    return bind("concatenate", body, reshaped(high, (1, *shape)), dimension=0)
+    """Return `(low (n - i) + high i) / n` for each i.
+
+    Between small whole numbers only the division rounds, and bounds of equal size and unlike signs
+    leave no rest in the middle. Bounds that n would carry beyond the largest number are divided by
+    a power of two first, which changes no digit. Halves are too coarse for i: float32 serves them.
+    """
+    shape, dtype = low.aval.shape, low.aval.dtype
+    wide = dtypes.float32 if dtypes.itemsize_bits(dtype) <= 16 else dtype
+    low, high = cast(low, wide), cast(high, wide)
+    larger = bind("max", bind("abs", low), bind("abs", high))
+    limit = float(dtypes.finfo(larger.aval.dtype).max) / (4 * divisions)
+    is_large = bind("gt", larger, spread(scalar_like(limit, larger), shape))
+    small, one = scalar_like(2.0 ** -(divisions.bit_length() + 2), low), scalar_like(1, low)
+    scale = select(is_large, spread(small, shape), spread(one, shape))
+    inner = ((divisions if endpoint else num) - 1, *shape)
+
+    def repeated(v: Any) -> Any:
+        return spread(reshaped(v, (1, *shape)), inner)
+
+    i = counting((inner[0], *[1] * len(shape)), 0, larger.aval.dtype)
+    i = spread(cast(bind("add", i, scalar_like(1, i)), wide), inner)
+    n = scalar_like(divisions, low)
+    low_part = bind("mul", repeated(bind("mul", low, scale)), bind("sub", spread(n, inner), i))
+    high_part = bind("mul", repeated(bind("mul", high, scale)), i)
+    divisor = repeated(bind("mul", scale, spread(n, shape)))
+    between = bind("div", bind("add", low_part, high_part), divisor)
+    ends = [reshaped(v, (1, *shape)) for v in ((low, high) if endpoint else (low,))]
+    result = bind("concatenate", ends[0], between, *ends[1:], dimension=0)
+    return result if wide == dtype else cast(result, dtype)
 
 
 @boundary
