@@ -212,8 +212,8 @@ def prepare(workspace: Workspace, version: Version, packages: Sequence[str] = ()
         packages: all of them by default.
 
     Raises:
-        ReleasesError: for a package that is not there, one that was released as this version or a later one
-        already, or one that is on its way to a later one.
+        ReleasesError: for a package that is not there, one that was released as this version or a
+            later one already, or one that is on its way to a later one.
     """
     packages = packages or workspace.packages
     for package in packages:

@@ -231,3 +231,21 @@ def test_a_rule_whose_primal_and_tangent_pass_through_one_cond_of_a_batch():
     close(vmap(grad(half_or_square))(XS), expected)
     close(grad(lambda x: xnp.sum(vmap(half_or_square)(x)))(XS), expected)
     close(vmap(hessian(half_or_square))(XS), np.float32([0, 0, 2]))
+
+
+def test_a_rule_for_batches_is_set_through_a_rule_for_derivatives():
+    @custom_vjp
+    @custom_vmap
+    def f(x, y):
+        return xnp.sin(x) * y
+
+    @f.def_vmap
+    def rule(axis_size, in_batched, x, y):
+        return xnp.cos(x) * y, True
+
+    f.defvjp(lambda x, y: (f(x, y), xnp.cos(x)), lambda c, ct: (3.0 * c * ct, 0.0 * ct))
+    assert vmap(f)(xnp.zeros(3), xnp.ones(3)).tolist() == [1.0, 1.0, 1.0]
+    assert float(grad(f)(0.0, 1.0)) == 3.0
+    with pytest.raises(AttributeError, match="'custom_vjp' object has no attribute 'def_vmapp'"):
+        _ = f.def_vmapp
+    assert not hasattr(f, "_cache_size")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import array
+
 import numpy as np
 import pytest
 
 import xnp
 from xnp import lax
-from xprim import config, eval_shape, make_jaxpr
-from xprim.errors import NonConcreteBooleanIndexError
+from xprim import config, eval_closed, eval_shape, make_jaxpr
+from xprim.errors import ConcretizationTypeError, NonConcreteBooleanIndexError
 
 FLOATS = np.array([-1.0, 0.0, 1.0, -0.0, np.inf, np.nan], np.float32)
 
@@ -302,3 +304,110 @@ def test_positions_of_nothing_have_the_dtype_of_positions() -> None:
 
 def test_the_logarithm_of_gamma_is_infinite_at_both_infinities_as_in_c() -> None:
     assert lax.lgamma(np.float32([-np.inf, np.inf])).tolist() == [np.inf, np.inf]
+
+
+@pytest.mark.parametrize("bounds", [(0, 25, 6), (-1, 1, 7), (0, 3, 31), (5, -5, 11), (0, 10, 4)])
+def test_linspace_between_whole_bounds_rounds_once(bounds: tuple[int, int, int]) -> None:
+    start, stop, num = bounds
+    exact = np.linspace(start, stop, num).astype(np.float32)
+    np.testing.assert_array_equal(xnp.linspace(start, stop, num), exact)
+    arrays = xnp.linspace(np.float32(start), np.float32(stop), num)
+    np.testing.assert_array_equal(arrays, exact)
+    open_ended = np.linspace(start, stop, num, endpoint=False).astype(np.float32)
+    np.testing.assert_array_equal(
+        xnp.linspace(np.float32(start), np.float32(stop), num, endpoint=False), open_ended
+    )
+
+
+def test_linspace_has_its_bounds_and_overflows_nowhere() -> None:
+    large = np.float32(3e38)
+    np.testing.assert_allclose(
+        xnp.linspace(-large, large, 5), np.linspace(-3e38, 3e38, 5), rtol=2e-7
+    )
+    half = xnp.linspace(np.float16(0), np.float16(6e4), 7)
+    np.testing.assert_array_equal(half, (np.arange(7) * 1e4).astype(np.float16))
+    odd = xnp.linspace(np.float32(0.1), np.float32(0.7), 50)
+    assert odd[0] == np.float32(0.1) and odd[-1] == np.float32(0.7)
+    np.testing.assert_array_equal(xnp.linspace(0, 10, 4, dtype=int), [0, 3, 6, 10])
+
+
+def test_counts_at_exact_edges_are_numpys() -> None:
+    data = np.float32([0, 2, 4, 10, 12, 15, 16, 25])
+    counts, edges = xnp.histogram(data, bins=5)
+    np.testing.assert_array_equal(counts, np.histogram(data, bins=5)[0])
+    np.testing.assert_array_equal(edges, [0, 5, 10, 15, 20, 25])
+
+
+@pytest.mark.parametrize("cov", [True, "unscaled"])
+def test_each_of_several_fitted_polynomials_has_its_covariance(cov: bool | str) -> None:
+    x = np.linspace(0, 1, 9)
+    y = np.stack([x**2, x**3, np.sin(3 * x)], 1)
+    ours, theirs = xnp.polyfit(x, y, 2, cov=cov)[1], np.polyfit(x, y, 2, cov=cov)[1]
+    # float32: the condition of the matrix is 40
+    np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-6)
+    assert ours.shape == theirs.shape
+
+
+def test_coefficients_may_be_arrays() -> None:
+    rows = np.array([[1, 2, 3], [4, 5, 6]])
+    np.testing.assert_array_equal(xnp.polyadd(rows, [[1, 1, 1]]), rows + [[0], [1]])
+    np.testing.assert_array_equal(xnp.polysub(rows, np.array([2])), rows - [[0], [2]])
+
+
+def test_conditions_may_be_a_vector_of_one_for_each_function() -> None:
+    x = np.arange(-2, 3)
+    functions = [lambda v: v * 0, lambda v: v * 10, lambda v: v * 100]
+    chosen = xnp.piecewise(x, np.array([False, True, False]), functions)
+    np.testing.assert_array_equal(chosen, x * 10)
+    single = xnp.piecewise(x, x > 0, [lambda v: v, 7])
+    np.testing.assert_array_equal(single, np.piecewise(x, x > 0, [lambda v: v, 7]))
+
+
+def test_several_results_are_a_tuple() -> None:
+    for several in (
+        xnp.atleast_1d(1, 2),
+        xnp.atleast_3d(1, 2),
+        xnp.broadcast_arrays(1, np.ones(2)),
+    ):
+        assert type(several) is tuple
+    assert xnp.isscalar(np.array(1.0)) and not xnp.isscalar(np.ones(1))
+
+
+def test_arrays_of_ranges_and_buffers() -> None:
+    assert xnp.array(range(2, 8, 3)).tolist() == [2, 5]
+    assert xnp.asarray(array.array("i", [2, 3])).dtype == np.int32
+    with pytest.raises(TypeError, match="is not an array"):
+        xnp.array(b"ab")
+
+
+def test_dimensions_out_of_order_are_transposed_before_they_are_repeated() -> None:
+    x = np.arange(6).reshape(3, 2)
+    np.testing.assert_array_equal(
+        lax.broadcast_in_dim(x, (2, 4, 3), (2, 0)), np.broadcast_to(x.T[:, None], (2, 4, 3))
+    )
+    like = lax.broadcast_like(np.arange(3), np.zeros((2, 3), np.float32))
+    assert like.dtype == np.int32 and like.shape == (2, 3)
+
+
+def test_traced_positions_can_be_deleted_when_they_are_distinct() -> None:
+    x = np.arange(10, 16)
+
+    def without(where: object) -> object:
+        return xnp.delete(x, where, assume_unique_indices=True)
+
+    positions = np.array([0, -1, 3])
+    traced = make_jaxpr(without)(positions)
+    np.testing.assert_array_equal(
+        eval_closed(traced, xnp.asarray(positions))[0], np.delete(x, positions)
+    )
+    one = make_jaxpr(lambda where: xnp.delete(x, where))(2)
+    np.testing.assert_array_equal(eval_closed(one, xnp.asarray(2))[0], np.delete(x, 2))
+    with pytest.raises(ConcretizationTypeError):
+        make_jaxpr(lambda where: xnp.delete(x, where))(positions)
+
+
+def test_sets_are_filled_with_traced_values() -> None:
+    traced = make_jaxpr(
+        lambda v: xnp.setdiff1d(np.arange(4), np.array([1, 2]), size=3, fill_value=v)
+    )
+    np.testing.assert_array_equal(eval_closed(traced(7), xnp.asarray(7))[0], [0, 3, 7])

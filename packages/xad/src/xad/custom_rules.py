@@ -16,7 +16,13 @@ from xad.custom_calls import CustomCall, SymbolicZero, check_untraced, nondiff_p
 from xad.tangents import added, float0_zeros, instantiate, tangent_aval, zeros_of
 from xnp.lax import stop_gradient_p
 from xprim import Zero, as_array, closure_convert, custom_jvp_call_p, custom_vjp_call_p, dtypes
-from xprim.callables import check_function, look_like, looking_like, name_of
+from xprim.callables import (
+    attribute_of_wrapped,
+    check_function,
+    look_like,
+    looking_like,
+    name_of,
+)
 from xprim.descriptions import place_of
 from xprim.function_keys import constant_by_attributes
 
@@ -65,6 +71,9 @@ class custom_jvp(Generic[P, R]):  # noqa: N801 - used as a decorator
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
+
+    def __getattr__(self, name: str) -> Any:
+        return attribute_of_wrapped(self, name)
 
     def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
         """Set the rule `jvp(primals, tangents) -> (result, tangent of the result)`.
@@ -159,6 +168,9 @@ class custom_vjp(Generic[P, R]):  # noqa: N801 - used as a decorator
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
+
+    def __getattr__(self, name: str) -> Any:
+        return attribute_of_wrapped(self, name)
 
     def defvjp(
         self, fwd: Callable[..., Any], bwd: Callable[..., Any], symbolic_zeros: bool = False,

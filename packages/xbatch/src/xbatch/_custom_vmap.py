@@ -29,7 +29,7 @@ from xprim import (
     trace_to_closed,
     trace_to_jaxpr,
 )
-from xprim.callables import check_function, look_like, name_of
+from xprim.callables import attribute_of_wrapped, check_function, look_like, name_of
 from xprim.calls import front_dims, fronts, nonzero, taken, with_zeros
 from xprim.contracts import BatchAxis, Builder, JVPHandle, LinearizeHandle, TransposeHandle
 from xprim.errors import MissingRuleError, message
@@ -70,6 +70,9 @@ class custom_vmap:  # noqa: N801 - a decorator
         look_like(self, fun)
         self.fun = fun
         self.vmap_rule: Callable[..., Any] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return attribute_of_wrapped(self, name)
 
     def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
         """Set the batching rule and return it; usable as a decorator."""

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from xprim.descriptions import described, place_of
 
-__all__ = ["check_function", "name_of", "look_like", "looking_like"]
+__all__ = ["attribute_of_wrapped", "check_function", "name_of", "look_like", "looking_like"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -102,3 +102,31 @@ def looking_like(fun: Any) -> Callable[[F], F]:
       'len'
     """
     return functools.partial(look_like, fun=fun)
+
+
+def attribute_of_wrapped(decorated: Any, name: str) -> Any:
+    """Return a public attribute of what an object decorates, for its `__getattr__`.
+
+    Rules are set through decorators of other kinds so: `def_vmap` of a `custom_vjp` around a
+    `custom_vmap`.
+
+    Args:
+      decorated: an object with the decorated function as `fun`.
+      name: an attribute that the object does not have.
+
+    Raises:
+      AttributeError: where the function has none either, or the name is private.
+
+    Example:
+      >>> class Decorated:
+      ...     fun = functools.partial(max, default=1)
+      >>> attribute_of_wrapped(Decorated(), "keywords")
+      {'default': 1}
+    """
+    fun = None if name == "fun" or name.startswith("_") else decorated.fun
+    if fun is None or not hasattr(fun, name):
+        raise AttributeError(
+            f"{type(decorated).__name__!r} object has no attribute {name!r}",
+            name=name, obj=decorated,
+        )  # fmt: skip
+    return getattr(fun, name)

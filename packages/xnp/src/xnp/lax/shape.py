@@ -125,6 +125,8 @@ def broadcast_in_dim(
 ) -> Array:
     """Repeat an array to a shape; its dimension i becomes `broadcast_dimensions[i]`.
 
+    Dimensions named out of order are transposed first.
+
     Example:
       >>> broadcast_in_dim(np.arange(3), (2, 3), (1,)).shape
       (2, 3)
@@ -134,6 +136,9 @@ def broadcast_in_dim(
     dims = ints(broadcast_dimensions, "broadcast_in_dim: broadcast_dimensions")
     if x.aval.shape == sizes and dims == tuple(range(len(sizes))):
         return placed(x, out_sharding, "broadcast_in_dim")
+    if len(set(dims)) == len(dims) == x.aval.ndim and dims != tuple(sorted(dims)):
+        order = tuple(sorted(range(len(dims)), key=dims.__getitem__))
+        x, dims = transpose_p.bind(x, permutation=order)[0], tuple(sorted(dims))
     result: Array = broadcast_in_dim_p.bind(x, shape=sizes, broadcast_dimensions=dims)[0]
     return placed(result, out_sharding, "broadcast_in_dim")
 

@@ -13,7 +13,7 @@ import numpy as np
 from xnp.lax.windows import padtype_to_pads
 from xnp.numpy.creation import zeros
 from xnp.primitives.conv_dimensions import dilated
-from xnp.primitives.operations import broadcasted, in_dtype, reshaped
+from xnp.primitives.operations import broadcasted, reshaped
 from xprim import Array, as_array, dtypes
 from xprim.static_sizes import static_shape
 
@@ -24,13 +24,14 @@ __all__ = [
 
 
 def broadcast_like(arr: Any, like_arr: Any) -> Array:
-    """Repeat an array to the shape of another, and bring it to its dtype.
+    """Repeat an array to the shape of another; its dtype stays.
 
     Example:
       >>> import numpy as np
       >>> from xnp import lax
-      >>> np.asarray(lax.broadcast_like(np.float32([1, 2]), np.zeros((2, 2), np.int32))).tolist()
-      [[1, 2], [1, 2]]
+      >>> lax.broadcast_like(np.float32([1, 2]), np.zeros((2, 2), np.int32))
+      Array([[1., 2.],
+             [1., 2.]], dtype=float32)
 
     Differentiable in: arr.
     """
@@ -42,8 +43,7 @@ def broadcast_like(arr: Any, like_arr: Any) -> Array:
             "broadcast_like: the array does not broadcast to the shape of the other."
             f"\n  got       {x.aval.str_long()} to shape {shape}"
         )
-    spread = broadcasted(x, shape, tuple(range(first, len(shape))))
-    result: Array = in_dtype(spread, like.aval.dtype)
+    result: Array = broadcasted(x, shape, tuple(range(first, len(shape))))
     return result
 
 

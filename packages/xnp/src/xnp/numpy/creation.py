@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-import xtree
 from xnp.numpy.dispatch import host_aval
 from xnp.numpy.promoting import array_of, bind, broadcast_all, cast, filled, promoted, spread
 from xnp.placing import as_spread, on_device, placed
@@ -37,7 +36,7 @@ from xprim.tracebacks import boundary, shorten
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 
 __all__ = [
-    "array", "asarray", "copy", "empty", "empty_like", "frombuffer", "fromfile", "fromfunction",
+    "array", "asarray", "copy", "empty", "empty_like", "frombuffer", "fromfile",
     "fromiter", "fromstring", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like",
 ]  # fmt: skip
 
@@ -58,8 +57,8 @@ def array(
     """Return an array of the elements of an object.
 
     Args:
-      object: a number, an array, anything with `__array__` or the buffer protocol, or nested lists
-        and tuples of these (traced ones too).
+      object: a number, an array, anything with `__array__` or the buffer protocol, a range, or
+        nested lists and tuples of these (traced ones too).
       dtype: of the result; None takes that of the elements, 64-bit NumPy and Python ones in their
         32-bit default.
       copy: True makes an array of its own, also of an Array: donating one leaves the other. False
@@ -148,9 +147,22 @@ def _array_of_value(value: Any, dtype: Any, copy: bool) -> Array:
         return _array_of_numpy(value, dtype, copy)
     if isinstance(value, list | tuple):  # a subclass, such as a namedtuple
         return _array_of_list(list(value), dtype)
-    if not hasattr(value, "__array__") and isinstance(value, memoryview | bytearray):
+    if isinstance(value, range):
+        return _array_of_numpy(np.asarray(value), dtype, False)
+    if not hasattr(value, "__array__") and _is_buffer(value):
         return _array_of_numpy(np.asarray(value), dtype, True)
     return _array_of_value(as_array(value, dtype, what="array"), dtype, copy)
+
+
+def _is_buffer(value: Any) -> bool:
+    """Return whether the object shows its memory: a `bytearray`, an `array.array`, ..."""
+    if value is None or isinstance(value, bytes | Array):
+        return False
+    try:
+        memoryview(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _array_of_numpy(value: Any, dtype: Any, copy: bool) -> Array:
@@ -438,23 +450,6 @@ def fromiter(*args: Any, **kwargs: Any) -> Array:
 def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
     """Return an array of the numbers in a text, by `numpy.fromstring`."""
     return asarray(np.fromstring(string, dtype, count, sep=sep))
-
-
-def fromfunction(
-    function: Any, shape: ShapeLike, *, dtype: DTypeLike = float, **kwargs: Any
-) -> Any:
-    """Return `function(i, j, ...)` of the index arrays of a shape.
-
-    Args:
-      function: takes an array for each dimension.
-      shape: an int or a sequence of ints.
-      dtype: of the index arrays.
-      **kwargs: passed to `function`.
-    """
-    shape = shape_of(shape, "fromfunction")
-    dtype = dtypes.requested_dtype(dtype, "fromfunction")
-    grids = [counting(shape, d, dtype) for d in range(len(shape))]
-    return xtree.map(lambda x: x, function(*grids, **kwargs))
 
 
 def counting(shape: tuple[int, ...], dimension: int, dtype: Any) -> Any:

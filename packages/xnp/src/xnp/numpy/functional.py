@@ -1,26 +1,30 @@
-"""Functions made from functions: vectorize, apply_along_axis, apply_over_axes.
+"""Functions made from functions: vectorize, apply_along_axis, apply_over_axes, fromfunction.
 
-They need no transformation: slices are taken one by one and joined, so the function may do whatever
-it may do outside. For large batches `xbatch.vmap` runs all slices as one program.
+`xbatch.vmap` runs all slices as one program. Where it is not installed, or a function asks for
+values that only a slice by itself has (`if x > 0:`), slices are taken one by one and joined.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Callable
 from typing import Any
 
-from xnp.numpy.creation import asarray, zeros
+import xtree
+from xnp.numpy.creation import asarray, counting, shape_of, zeros
 from xnp.numpy.joining import stack
 from xnp.numpy.promoting import array_of, axis_of, reshaped, spread
 from xnp.numpy.shaping import broadcast_shapes, expand_dims, moveaxis
-from xprim import Array, ShapeDtypeStruct, eval_shape
+from xprim import Array, ConcreteArray, ShapeDtypeStruct, dtypes, eval_shape
 from xprim.callables import looking_like
+from xprim.errors import ConcretizationTypeError
+from xprim.optional_transforms import find
 from xprim.tracebacks import boundary
-from xprim.typing import ArrayLike
+from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 
-__all__ = ["apply_along_axis", "apply_over_axes", "vectorize"]
+__all__ = ["apply_along_axis", "apply_over_axes", "fromfunction", "vectorize"]
 
 
 @boundary
@@ -32,13 +36,12 @@ def apply_along_axis(
     axis = axis_of(axis, arr.aval.ndim, "apply_along_axis")
     moved = moveaxis(arr, axis, -1)
     outer = moved.shape[:-1]
-    lines = reshaped(moved, (math.prod(outer), moved.shape[-1]))
-    results = [asarray(func1d(lines[i], *args, **kwargs)) for i in range(math.prod(outer))]
-    if not results:
-        raise ValueError("apply_along_axis: there is no line to apply the function to.")
-    joined = stack(results)
-    shape = results[0].shape
-    joined = reshaped(joined, (*outer, *shape))
+
+    def call(line: Any) -> Any:
+        return asarray(func1d(line, *args, **kwargs))
+
+    joined = _mapped(call, [moved], [1])
+    shape = joined.shape[len(outer) :]
     places = tuple(range(len(outer), len(outer) + len(shape)))
     return moveaxis(joined, places, tuple(range(axis, axis + len(shape))))
 
@@ -57,6 +60,38 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: Any) ->
             raise ValueError("apply_over_axes: the function must keep or drop one dimension.")
         a = result
     return a
+
+
+@boundary
+def fromfunction(
+    function: Any, shape: ShapeLike, *, dtype: DTypeLike = float, **kwargs: Any
+) -> Any:
+    """Return `function(i, j, ...)` at every index of a shape.
+
+    The function is mapped: it is given the index of one element, numbers of shape (), and what it
+    returns, which may have a shape of its own, is stacked along leading dimensions of sizes
+    `shape`. NumPy calls it once with whole grids of indices, which is the same for elementwise
+    functions.
+
+    Args:
+      function: takes a number for each dimension.
+      shape: an int or a sequence of ints.
+      dtype: of the numbers.
+      **kwargs: passed to `function`.
+
+    Example:
+      >>> import xnp
+      >>> xnp.fromfunction(lambda i, j: 10 * i + j, (2, 3), dtype=int)
+      Array([[ 0,  1,  2],
+             [10, 11, 12]], dtype=int32)
+    """
+    sizes = shape_of(shape, "fromfunction")
+    dtype = dtypes.requested_dtype(dtype, "fromfunction")
+    lines = [
+        reshaped(counting((n,), 0, dtype), (n, *[1] * (len(sizes) - d - 1)))
+        for d, n in enumerate(sizes)
+    ]
+    return _mapped(functools.partial(function, **kwargs), lines, [0] * len(lines))
 
 
 _DIMS = r"\((?:\s*\w+\s*(?:,\s*\w+\s*)*)?\)"
@@ -86,6 +121,10 @@ def vectorize(
       pyfunc: a function of scalars, or of arrays as the signature says.
       excluded: positions and names of arguments that are passed as they are.
       signature: the core dimensions, as "(n,m),(m)->(n)"; the leading dimensions broadcast.
+
+    Returns:
+      A function that maps `pyfunc` over the leading dimensions as one program. One that asks for
+      values, as in `if a > b:`, is called element by element, which is slow, and refused in `jit`.
 
     Example:
       >>> import xnp
@@ -169,26 +208,55 @@ def _mapped(call: Callable[..., Any], arrays: list[Any], ranks: list[int]) -> An
     shape = broadcast_shapes(*leads)
     if not shape:
         return call(*arrays)
+    if not math.prod(shape):
+        return _of_no_elements(call, arrays, ranks, shape)
+    vmap = find("vmap")
+    if vmap is not None:
+        try:
+            return _vmapped(vmap, call, arrays, leads, shape)
+        except ConcretizationTypeError:
+            if not all(isinstance(x, ConcreteArray) for x in arrays):
+                raise  # else the function asks for values, and each slice by itself has one
+    return _one_by_one(call, arrays, ranks, shape)
+
+
+def _vmapped(
+    vmap: Callable[..., Any], call: Callable[..., Any], arrays: list[Any],
+    leads: list[tuple[int, ...]], shape: tuple[int, ...],
+) -> Any:  # fmt: skip
+    """Map a function over one leading dimension after the other, where an array has it."""
+    rank = len(shape)
+    own = [(None,) * (rank - len(lead)) + lead for lead in leads]
+    kept = [[n for n, m in zip(sizes, shape, strict=True) if n == m] for sizes in own]
+    whole = [
+        reshaped(x, (*sizes, *x.shape[len(lead) :]))
+        for x, sizes, lead in zip(arrays, kept, leads, strict=True)
+    ]
+    for d in reversed(range(rank)):
+        call = vmap(call, in_axes=tuple([0 if sizes[d] == shape[d] else None for sizes in own]))
+    return call(*whole)
+
+
+def _one_by_one(
+    call: Callable[..., Any], arrays: list[Any], ranks: list[int], shape: tuple[int, ...]
+) -> Any:
     count = math.prod(shape)
-    flat = [
-        reshaped(spread(x, (*shape, *x.shape[x.ndim - r :])), (count, *x.shape[x.ndim - r :]))
+    cores = [x.shape[x.ndim - r :] for x, r in zip(arrays, ranks, strict=True)]
+    flat = [reshaped(spread(x, (*shape, *core)), (count, *core))
+            for x, core in zip(arrays, cores, strict=True)]  # fmt: skip
+    results = [call(*[x[i] for x in flat]) for i in range(count)]
+    return xtree.map(lambda *column: _joined(list(column), shape), *results)
+
+
+def _of_no_elements(
+    call: Callable[..., Any], arrays: list[Any], ranks: list[int], shape: tuple[int, ...]
+) -> Any:
+    """Return results without elements, of the shapes and dtypes that the function would give."""
+    one = [
+        ShapeDtypeStruct(x.shape[x.ndim - r :], x.dtype, weak_type=x.aval.weak_type)
         for x, r in zip(arrays, ranks, strict=True)
     ]
-    if not count:
-        return _of_no_elements(call, flat, shape)
-    results = [call(*[x[i] for x in flat]) for i in range(count)]
-    if isinstance(results[0], tuple):
-        return tuple([_joined(list(column), shape) for column in zip(*results, strict=True)])
-    return _joined(results, shape)
-
-
-def _of_no_elements(call: Callable[..., Any], flat: list[Any], shape: tuple[int, ...]) -> Any:
-    """Return results without elements, of the shapes and dtypes that the function would give."""
-    one = [ShapeDtypeStruct(x.shape[1:], x.dtype, weak_type=x.aval.weak_type) for x in flat]
-    results = eval_shape(call, *one)
-    if isinstance(results, tuple):
-        return tuple([zeros((*shape, *r.shape), r.dtype) for r in results])
-    return zeros((*shape, *results.shape), results.dtype)
+    return xtree.map(lambda r: zeros((*shape, *r.shape), r.dtype), eval_shape(call, *one))
 
 
 def _joined(results: list[Any], shape: tuple[int, ...]) -> Any:

@@ -13,9 +13,18 @@ import numpy as np
 
 from xnp.numpy.creation import asarray
 from xnp.numpy.indexing import read
-from xnp.numpy.promoting import array_of, axis_of, beside, cast, reshaped, select, spread
+from xnp.numpy.promoting import (
+    array_of,
+    axis_of,
+    beside,
+    cast,
+    filled,
+    reshaped,
+    select,
+    spread,
+)
 from xnp.numpy.running_totals import cumsum
-from xnp.numpy.selection import where
+from xnp.numpy.selection import nonzero, where
 from xnp.numpy.sorting import argsort
 from xprim import Array, ConcreteArray, ShapedArray, dtypes
 from xprim.descriptions import brief
@@ -47,18 +56,45 @@ def _outside(operation: str, obj: Any, axis: int, size: int) -> IndexError:
 def delete(
     arr: ArrayLike, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
 ) -> Array:
-    """Return `arr` without the elements at an int, a slice, positions or a mask along an axis."""
-    del assume_unique_indices
+    """Return `arr` without the elements at an int, a slice, positions or a mask along an axis.
+
+    Args:
+      arr: an array.
+      obj: an int, a slice, several positions, or a mask. One position may be traced.
+      axis: along which; None flattens `arr` first.
+      assume_unique_indices: that no position is named twice, and each is in the array: then
+        several may be traced, for the shape of the result is known.
+
+    Raises:
+      ConcretizationTypeError: for traced positions that may be equal, and for a traced mask.
+      IndexError: for a position that the array does not have.
+
+    Example:
+      >>> import xnp
+      >>> xnp.delete(xnp.array([4, 5, 6, 7]), [0, 2])
+      Array([5, 7], dtype=int32)
+    """
     arr = array_of(arr, "delete")
     if axis is None:
         arr, axis = reshaped(arr, (arr.aval.size,)), 0
     axis = axis_of(axis, arr.aval.ndim, "delete")
     size = arr.aval.shape[axis]
-    try:
-        kept = np.delete(np.arange(size), _static_positions(obj, "delete"))
-    except IndexError as error:
-        raise _outside("delete", obj, axis, size) from error
-    return read(arr, (*[slice(None)] * axis, kept.astype(np.int32)))
+    if _is_traced(obj) and dtypes.is_integer(obj.aval.dtype) and (
+        obj.aval.ndim == 0 or assume_unique_indices
+    ):  # fmt: skip
+        kept = _traced_rest(obj, size)
+    else:
+        try:
+            kept = np.delete(np.arange(size), _static_positions(obj, "delete")).astype(np.int32)
+        except IndexError as error:
+            raise _outside("delete", obj, axis, size) from error
+    return read(arr, (*[slice(None)] * axis, kept))
+
+
+def _traced_rest(places: Array, size: int) -> Any:
+    """Return the positions that are not among traced ones, which are distinct."""
+    flags = filled(0, (size,), dtypes.int32).at[places].set(1)
+    return nonzero(flags == 0, size=max(size - places.aval.size, 0))[0]
 
 
 @boundary

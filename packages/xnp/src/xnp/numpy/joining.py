@@ -190,23 +190,20 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
 @boundary
 def vstack(tup: Any, dtype: DTypeLike = None) -> Array:
     """Return arrays joined along the first axis; vectors are rows."""
-    rows = atleast_2d(*tup)
-    return concatenate(rows if isinstance(rows, list) else [rows], 0, dtype)
+    return concatenate([atleast_2d(x) for x in tup], 0, dtype)
 
 
 @boundary
 def hstack(tup: Any, dtype: DTypeLike = None) -> Array:
     """Return arrays joined along the second axis; vectors along their only one."""
-    columns = atleast_1d(*tup)
-    columns = columns if isinstance(columns, list) else [columns]
-    return concatenate(columns, 0 if columns[0].ndim == 1 else 1, dtype)
+    columns = [atleast_1d(x) for x in tup]
+    return concatenate(columns, 0 if not columns or columns[0].ndim == 1 else 1, dtype)
 
 
 @boundary
 def dstack(tup: Any, dtype: DTypeLike = None) -> Array:
     """Return arrays joined along the third axis."""
-    parts = atleast_3d(*tup)
-    return concatenate(parts if isinstance(parts, list) else [parts], 2, dtype)
+    return concatenate([atleast_3d(x) for x in tup], 2, dtype)
 
 
 @boundary

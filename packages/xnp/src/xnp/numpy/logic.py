@@ -220,9 +220,8 @@ def isscalar(element: ArrayLike) -> bool:
     """Return whether `element` is a Python or NumPy scalar, or an array of rank 0."""
     if isinstance(element, Array):
         return element.ndim == 0
-    return bool(np.isscalar(element)) or (
-        hasattr(element, "__jax_array__") and np.ndim(element) == 0
-    )
+    is_array = isinstance(element, np.ndarray) or hasattr(element, "__jax_array__")
+    return bool(np.isscalar(element)) or (is_array and np.ndim(element) == 0)
 
 
 def iterable(y: ArrayLike) -> bool:

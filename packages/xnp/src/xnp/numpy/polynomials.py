@@ -16,10 +16,12 @@ from xnp.numpy.joining import concatenate
 from xnp.numpy.promoting import (
     array_of,
     bind,
+    broadcast_all,
     common_shape,
     filled,
     inexact,
     promoted,
+    reshaped,
     scalar_like,
     select,
     spread,
@@ -28,6 +30,7 @@ from xnp.numpy.ranges import arange, vander
 from xnp.numpy.rearranging import roll
 from xnp.numpy.reductions import argmax
 from xnp.numpy.selection import reshaped_flat, where
+from xnp.numpy.shaping import atleast_1d
 from xnp.numpy.sorting import argsort
 from xnp.numpy.triangles import eye
 from xprim import Array, ConcreteArray, dtypes, get_primitive, shaped_array
@@ -66,12 +69,20 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
 
 
 def _of_one_length(a1: Any, a2: Any) -> Any:
-    a1, a2 = promoted("polyadd", asarray(a1), asarray(a2))
-    size = max(a1.aval.size, a2.aval.size)
-    return [
-        bind("pad", a, scalar_like(0, a), padding_config=((size - a.aval.size, 0, 0),))
-        for a in (a1, a2)
-    ]
+    """Return polynomials with as many coefficients as the longer one, which broadcast.
+
+    Coefficients stand along the first dimension; each may be an array.
+    """
+    pair = [atleast_1d(a) for a in promoted("polyadd", asarray(a1), asarray(a2))]
+    size = max(a.aval.shape[0] for a in pair)
+    rank = max(a.aval.ndim for a in pair)
+    same = []
+    for a in pair:
+        first, *rest = a.aval.shape
+        edges = ((size - first, 0, 0), *[(0, 0, 0)] * len(rest))
+        longer = bind("pad", a, scalar_like(0, a), padding_config=edges)
+        same.append(reshaped(longer, (size, *[1] * (rank - 1 - len(rest)), *rest)))
+    return broadcast_all("polyadd", *same)
 
 
 @boundary
@@ -239,7 +250,8 @@ def polyfit(
       rcond: singular values below this part of the largest count as zero.
       full: whether to return residuals, rank, singular values and rcond as well.
       w: weights of the points.
-      cov: whether to return the covariance matrix of the coefficients; "unscaled" does not scale.
+      cov: whether to return the covariance matrix of the coefficients, for several polynomials
+        along the last dimension; "unscaled" does not scale.
     """
     x, y = inexact("polyfit", asarray(x), asarray(y))
     order = operator.index(deg) + 1
@@ -268,9 +280,9 @@ def polyfit(
     if not cov:
         return coefficients
     base = (vt.T * inverse**2) @ vt / outer(scale, scale)
-    if cov != "unscaled":
-        base = base * ((lhs @ coefficients - rhs) ** 2).sum(0) / (x.size - order)
-    return coefficients, base
+    base = base.reshape(order, order, *[1] * (rhs.ndim - 1))  # the last counts polynomials
+    variance = ((lhs @ coefficients - rhs) ** 2).sum(0) / (x.size - order)
+    return coefficients, base if cov == "unscaled" else base * variance
 
 
 def _singular(matrix: Any, rcond: float) -> Any:

@@ -182,7 +182,7 @@ def _host_linspace(
     dtype = floating if wanted is None else wanted
     whole = dtype if dtypes.is_integer(dtype) else None  # rounded down
     with np.errstate(over="ignore", invalid="ignore"):
-        values, step = np.linspace(start, stop, num, endpoint, True, whole, axis)
+        values, step = np.linspace(start, stop, num, endpoint, retstep=True, dtype=whole, axis=axis)
         return _host(values, dtype), scalar_array(step, floating)
 
 

@@ -282,14 +282,17 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, 
 
     Args:
       x: an array.
-      condlist: masks of the shape of `x`.
+      condlist: masks of the shape of `x`, or a vector of one truth value a function.
       funclist: functions of `x`, or numbers; one more than conditions gives the default.
       *args: passed to the functions.
       **kw: passed to the functions.
     """
     x = array_of(x, "piecewise")
     if not isinstance(condlist, list | tuple):
-        condlist = [condlist] if getattr(condlist, "ndim", 0) <= x.aval.ndim else list(condlist)
+        masks = array_of(condlist, "piecewise")
+        shape = masks.aval.shape
+        is_one = not shape or (shape == x.aval.shape and len(funclist) <= 2)
+        condlist = [masks] if is_one else list(masks)
     count = len(condlist)
     if len(funclist) == count:
         funclist = [*funclist, 0]

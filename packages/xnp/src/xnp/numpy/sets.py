@@ -273,13 +273,14 @@ def _filtered(values: Array, keep: Any, size: int | None, fill_value: Any) -> Ar
     if size is None:
         return read(values, keep)
     count = values.shape[0]
+    given = None if fill_value is None else cast(array_of(fill_value, "fill_value"), values.dtype)
     if not count:
-        return filled(fill_value or 0, (size,), values.dtype)
+        return filled(0, (size,), values.dtype) if given is None else spread(given, (size,))
     (places,) = nonzero(keep, size=size, fill_value=count)
-    if fill_value is not None or not size:
-        return read(values, places, mode="fill", fill_value=fill_value)
     found = read(values, places, mode="fill", fill_value=0)
-    return select(array_of(places < count, "size"), found, found[0])
+    if not size:
+        return found
+    return select(array_of(places < count, "size"), found, found[0] if given is None else given)
 
 
 @boundary

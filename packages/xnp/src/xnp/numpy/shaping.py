@@ -301,7 +301,7 @@ def _at_least(rank: int, arys: Any) -> Any:
                 shape = (*(1,) * front, *shape)
             x = reshaped(x, shape)
         results.append(apart(x, *arys))
-    return results[0] if len(results) == 1 else results
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 def atleast_1d(*arys: Any) -> Any:
@@ -358,11 +358,11 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: Any = None
     return placed(_broadcast_to(array, sizes), out_sharding, "broadcast_to")
 
 
-def broadcast_arrays(*args: Any) -> list[Array]:
+def broadcast_arrays(*args: Any) -> tuple[Array, ...]:
     """Return the arrays, all in their common shape."""
     arrays = [array_of(a, "broadcast_arrays") for a in args]
     common = broadcast_shapes(*[a.aval.shape for a in arrays]) if arrays else ()
-    return [broadcast_to(a, common) for a in arrays]
+    return tuple([broadcast_to(a, common) for a in arrays])
 
 
 # --- what an array is -----------------------------------------------------------------------------

@@ -102,7 +102,8 @@ class Rotation:
           degrees: whether angles are in degrees, not radians.
         """
         axes, turning = _axes(seq)
-        (a,) = inexact("Rotation.from_euler", angles)
+        (a,) = inexact("Rotation.from_euler", xn.asarray(angles))
+        a = a.astype(a.dtype)  # a rotation by a Python number has a dtype as any other
         if len(axes) == 1 and (not a.ndim or a.shape[-1] != 1 or a.ndim == 1):
             a = a[..., None]
         if not 1 <= a.ndim <= 2 or a.shape[-1] != len(axes):
@@ -272,7 +273,7 @@ class Slerp:
     @classmethod
     def init(cls, times: Any, rotations: Rotation) -> Slerp:
         """Return the rotations between some at times of shape (n,), two or more."""
-        (t,) = inexact("Slerp.init", times)
+        (t,) = inexact("Slerp.init", xn.asarray(times))
         if rotations.single or t.ndim != 1 or t.size != len(rotations) or t.size < 2:
             raise ValueError(
                 "Slerp.init: there must be two or more rotations, and a time for each."
@@ -283,7 +284,7 @@ class Slerp:
 
     def __call__(self, times: Any) -> Rotation:
         """Return the rotations at times of shape () or (m,); beyond the ends they go on turning."""
-        (t,) = inexact("Slerp", times)
+        (t,) = inexact("Slerp", xn.asarray(times))
         last = self.times.shape[0] - 2
         index = xn.clip(xn.searchsorted(self.times, t, side="right") - 1, 0, last)
         share = (t - self.times[index]) / self.timedelta[index]
