@@ -54,6 +54,7 @@ DELIBERATE = {
     "shard_map": {"in_specs": _SPECS},
     "debug.visualize_sharding": {"color_map": "the colours are the terminal's own"},
     "dtypes.canonicalize_dtype": {"allow_extended_dtype": "extended dtypes are always allowed"},
+    "stages.ArgInfo": _PRIVATE,
     "stages.Compiled": _PRIVATE,
     "stages.Lowered": _PRIVATE,
     "stages.Traced": _PRIVATE,

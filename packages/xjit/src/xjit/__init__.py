@@ -43,6 +43,7 @@ with namespace(globals(), at_once=True):
     from xjit.function_caches import check_captured_values as check_captured_values
     from xjit.jaxlib_gateway import XlaError as XlaError
     from xjit.jit_primitive import jit_p as jit_p
+    from xjit.live import live_arrays as live_arrays
     from xjit.lowering import LoweredProgram as LoweredProgram, lower as lower
     from xjit.shardings import (
         Sharding as Sharding,

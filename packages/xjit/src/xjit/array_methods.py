@@ -34,6 +34,7 @@ def attach() -> None:
             "is_ready": _is_ready,
             "device": property(_device),
             "devices": _devices,
+            "platform": _platform,
             "sharding": property(_sharding),
             "addressable_shards": property(_addressable_shards),
             "global_shards": property(_global_shards),
@@ -101,6 +102,11 @@ def _devices(self: ConcreteArray) -> set[Any]:
     if self.buffer is None:
         return {default_placement().device}
     return set(gateway.devices_of(_buffer_of(self)))
+
+
+def _platform(self: ConcreteArray) -> str:
+    """Return the platform of its devices: "cpu" or "gpu"."""
+    return str(next(iter(_devices(self))).platform)
 
 
 def _sharding(self: ConcreteArray) -> Any:

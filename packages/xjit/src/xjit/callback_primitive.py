@@ -38,14 +38,34 @@ from xprim.contracts import BatchAxis, JVPHandle
 from xprim.errors import MissingRuleError, message
 
 __all__ = [
-    "DEBUG", "HostFunction", "IO", "ORDERED_DEBUG", "ORDERED_IO", "VMAP_METHODS", "callback_p",
+    "DEBUG", "DebugEffect", "HostFunction", "IO", "ORDERED_DEBUG", "ORDERED_IO",
+    "OrderedDebugEffect", "VMAP_METHODS", "callback_p",
 ]  # fmt: skip
 
 HostFunction = Callable[[Sequence[np.ndarray[Any, Any]], Sequence[ShapedArray]], Sequence[Any]]
 """From the operands, which it may keep, and the abstract values of the results to ndarrays."""
 
-DEBUG = Effect("debug callback", ordered=False, exact=False)
-ORDERED_DEBUG = Effect("ordered debug callback", exact=False)
+
+@dataclass(frozen=True, slots=True)
+class DebugEffect(Effect):
+    """The effect of what looks at a program, in any order."""
+
+    name: str = "debug callback"
+    ordered: bool = False
+    exact: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedDebugEffect(Effect):
+    """The effect of what looks at a program in the order of it."""
+
+    name: str = "ordered debug callback"
+    ordered: bool = True
+    exact: bool = False
+
+
+DEBUG = DebugEffect()
+ORDERED_DEBUG = OrderedDebugEffect()
 IO = Effect("io_callback", ordered=False)
 ORDERED_IO = Effect("ordered io_callback")
 

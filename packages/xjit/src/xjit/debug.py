@@ -1,6 +1,6 @@
-"""Look into programs while they run: `debug.print` and `debug.callback`.
+"""Look into programs while they run: `debug.print`, `debug.callback` and `debug.breakpoint`.
 
-Both show values under every transformation: each example of a batch, each step of a loop, the
+All show values under every transformation: each example of a batch, each step of a loop, the
 primal values of a derivative, each replica. They never change a result, and never is one dropped:
 when a call of a compiled function returns, all it prints is there. Since they only look, a
 transformation may show something again (recomputation), or for examples of a batch that take no
@@ -21,7 +21,14 @@ from typing import Any
 import numpy as np
 
 import xtree
-from xjit.callback_primitive import DEBUG, ORDERED_DEBUG, callback_p
+from xjit.breakpoints import Place, Prompt, places
+from xjit.callback_primitive import (
+    DEBUG,
+    ORDERED_DEBUG,
+    DebugEffect,
+    OrderedDebugEffect,
+    callback_p,
+)
 from xjit.callbacks import UserFunction, physical
 from xprim import Array, ConcreteArray, shaped_array
 from xprim.callables import check_function
@@ -29,7 +36,7 @@ from xprim.descriptions import described
 from xprim.errors import message
 from xprim.tracebacks import boundary
 
-__all__ = ["callback", "print"]
+__all__ = ["DebugEffect", "OrderedDebugEffect", "breakpoint", "callback", "print"]
 
 
 @boundary
@@ -102,6 +109,62 @@ def print(
     if fmt is None:
         return lambda fmt, *args, **kwargs: _print(fmt, args, kwargs, ordered, skip_format_check)
     return _print(fmt, args, kwargs, ordered, skip_format_check)
+
+
+@boundary
+def breakpoint(
+    *, backend: Any = None, filter_frames: bool = True, num_frames: int | None = None,
+    ordered: bool = False, token: Any = None, **kwargs: Any,
+) -> Any:  # fmt: skip
+    r"""Stop when the program is here, and show values: a prompt on standard input and output.
+
+    `h` lists the commands. An expression is computed from the variables of the frame, arrays with
+    the values of this run; nothing that is done there changes the program.
+
+    Args:
+      backend: None for standard input and output, or a pair of a function that returns one line
+        and a file to write to.
+      filter_frames: whether the frames of this library are left out.
+      num_frames: how many frames may be looked at; None for all.
+      ordered: whether prompts appear in the order of the program, as ordered prints do.
+      token: a tree of arrays that is returned as it is.
+      **kwargs: none: those are options of other debuggers.
+
+    Returns:
+      `token`.
+
+    Raises:
+      bdb.BdbQuit: `q` was answered; where the compiled function was called.
+
+    Example:
+      >>> import sys
+      >>> from xjit import jit
+      >>> lines = iter(["x + 1\n", "c\n"])
+      >>> @jit
+      ... def f(x):
+      ...     y = x * 2
+      ...     breakpoint(backend=(lambda: next(lines), sys.stdout), num_frames=1)
+      ...     return y
+      >>> f(3.0)  # doctest: +ELLIPSIS
+      -> <doctest ...>:4 in f
+      (xdb) Array(4., dtype=float32)
+      (xdb) Array(6., dtype=float32, weak_type=True)
+    """
+    if kwargs:
+        raise TypeError(f"debug.breakpoint: there is no option {min(kwargs)!r}.")
+    given, out = (None, None) if backend is None else backend
+    found = places(filter_frames, num_frames, depth=_FRAMES_OF_BREAKPOINT)
+    facts = [(p.file, p.line, p.name) for p in found]
+
+    def stop(variables: list[dict[str, Any]]) -> None:
+        frames = [Place(*fact, values) for fact, values in zip(facts, variables, strict=True)]
+        Prompt(frames, given, out).run()
+
+    _show("debug.breakpoint", stop, ([p.variables for p in found],), {}, ordered)
+    return token
+
+
+_FRAMES_OF_BREAKPOINT = 3  # `places`, `breakpoint` and its boundary
 
 
 def _print(

@@ -40,7 +40,8 @@ from xprim import ClosedJaxpr, ShapedArray, ShapeDtypeStruct, Tracer, config
 from xprim.errors import message
 
 __all__ = [
-    "Wrapped", "ArgInfo", "TracedFunction", "Traced", "Lowered", "Compiled", "MemoryAnalysis",
+    "Wrapped", "ArgInfo", "TracedFunction", "Traced", "Lowered", "Compiled", "CompilerOptions",
+    "MemoryAnalysis",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -104,6 +105,10 @@ class ArgInfo:
     shape: tuple[int, ...]
     dtype: Any
     donated: bool
+
+
+CompilerOptions = dict[str, Any]
+"""Settings of XLA by name."""
 
 
 class TracedFunction:

@@ -141,6 +141,7 @@ with namespace(globals(), at_once=True):
         axis_size as axis_size,
         current_trace as current_trace,
         extended_axes as extended_axes,
+        named_call as named_call,
         named_scope as named_scope,
         raise_leaked as raise_leaked,
         use_trace as use_trace,

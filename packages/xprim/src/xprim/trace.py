@@ -20,9 +20,10 @@ Neighbours: `eager` is the bottom trace, `staging` the one that builds jaxprs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from xprim.array import Array, ConcreteArray
 from xprim.avals import ShapedArray
@@ -43,8 +44,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Trace", "Tracer", "current_trace", "use_trace", "extended_axes", "axis_size",
-    "named_scope", "raise_leaked", "foreign_operand", "aval_of",
+    "named_call", "named_scope", "raise_leaked", "has_ended", "foreign_operand", "aval_of",
 ]  # fmt: skip
+
+
+R = TypeVar("R")
 
 
 class Trace:
@@ -226,6 +230,29 @@ def named_scope(name: str) -> Iterator[None]:
         state.name_stack = previous
 
 
+def named_call(fun: Callable[..., R], *, name: str | None = None) -> Callable[..., R]:
+    """Return a function whose operations are in a `named_scope`.
+
+    Args:
+      fun: a function.
+      name: of the scope; None for that of the function.
+
+    Example:
+      >>> named_call(lambda x: x + 1, name="step")(1)
+      2
+    """
+    if not callable(fun):
+        raise TypeError(f"named_call: it takes a function, got {fun!r}.")
+    scope = name if name is not None else getattr(fun, "__name__", type(fun).__name__)
+
+    @functools.wraps(fun)
+    def named(*args: Any, **kwargs: Any) -> R:
+        with named_scope(scope):
+            return fun(*args, **kwargs)
+
+    return named
+
+
 def raise_leaked(tracer: Tracer) -> NoReturn:
     """Raise the error for a tracer used where its transformation does not reach."""
     if tracer._trace.closed:
@@ -236,6 +263,11 @@ def raise_leaked(tracer: Tracer) -> NoReturn:
         hint="a function with custom derivatives closes over it, or another thread uses it,\n"
         "or it is inside ensure_compile_time_eval: pass it as an argument instead",
     ) from None
+
+
+def has_ended(tracer: Tracer) -> bool:
+    """Return whether the transformation that a traced value belongs to is over."""
+    return tracer._trace.closed
 
 
 def foreign_operand(operation: str, value: Any) -> TypeError:

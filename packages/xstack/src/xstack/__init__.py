@@ -75,6 +75,7 @@ with namespace(globals(), after="xstack.numpy"):  # which gives arrays and trace
         device_put as device_put,
         devices as devices,
         jit as jit,
+        live_arrays as live_arrays,
         local_device_count as local_device_count,
         local_devices as local_devices,
         process_count as process_count,
@@ -112,6 +113,7 @@ with namespace(globals(), after="xstack.numpy"):  # which gives arrays and trace
         ensure_compile_time_eval as ensure_compile_time_eval,
         eval_shape as eval_shape,
         make_jaxpr as make_jaxpr,
+        named_call as named_call,
         named_scope as named_scope,
         typeof as typeof,
     )
@@ -145,4 +147,7 @@ with namespace(globals(), hint=ABSENCES):
         tree as tree,
         tree_util as tree_util,
         typing as typing,
+    )
+    from xstack.doctor import (
+        print_environment_info as print_environment_info,
     )

@@ -5,7 +5,13 @@ from xtree.namespaces import namespace
 
 with namespace(globals(), at_once=True, hint=ABSENCES):
     from xjit.checkify import error_if as error_if
-    from xjit.debug import callback as callback, print as print
+    from xjit.debug import (
+        DebugEffect as DebugEffect,
+        OrderedDebugEffect as OrderedDebugEffect,
+        breakpoint as breakpoint,
+        callback as callback,
+        print as print,
+    )
     from xpar.communication import (
         assert_no_collectives as assert_no_collectives,
         explain_communication as explain_communication,

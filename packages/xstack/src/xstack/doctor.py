@@ -8,13 +8,14 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import xjit
 from xjit import cache, jaxlib_gateway as gateway
 
-__all__ = ["facts", "problems"]
+__all__ = ["facts", "print_environment_info", "problems"]
 
 _PACKAGES = ("xtree", "xprim", "xnp", "xrandom", "xad", "xbatch", "xjit", "xpar")
 _OTHERS = ("jaxlib", "numpy", "ml_dtypes")
@@ -39,6 +40,24 @@ def facts() -> list[tuple[str, str]]:
         ("devices", ", ".join(map(str, xjit.devices()))),
         ("compilation cache", str(cache.directory() or "off")),
     ]
+
+
+def print_environment_info(return_string: bool = False) -> str | None:
+    """Print what a report of a fault should say: versions, the system, the devices.
+
+    Args:
+      return_string: whether the text is returned instead.
+
+    Example:
+      >>> print_environment_info(return_string=True).split()[0]
+      'python:'
+    """
+    width = max(len(name) for name, _ in facts()) + 1
+    text = "".join([f"{name + ':':{width}} {value}\n" for name, value in facts()])
+    if return_string:
+        return text
+    sys.stdout.write(text)
+    return None
 
 
 def problems() -> list[str]:

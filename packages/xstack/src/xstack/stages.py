@@ -5,7 +5,9 @@ from xtree.namespaces import namespace
 
 with namespace(globals(), at_once=True, hint=ABSENCES):
     from xjit.stages import (
+        ArgInfo as ArgInfo,
         Compiled as Compiled,
+        CompilerOptions as CompilerOptions,
         Lowered as Lowered,
         Traced as Traced,
         Wrapped as Wrapped,

@@ -1,0 +1,41 @@
+"""Which arrays exist.
+
+Neighbours: `profiler.device_memory_profile` says what the runtime knows of them.
+"""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+from xjit._devices import default_backend
+from xjit.deleted import DeletedBuffer
+from xprim import ConcreteArray, dtypes
+from xprim.array import is_shared
+
+__all__ = ["live_arrays"]
+
+
+def live_arrays(platform: str | None = None) -> list[Any]:
+    """Return the arrays that exist and have elements, those of this library's own left out.
+
+    It looks at all objects of Python, which takes milliseconds.
+
+    Args:
+      platform: where they are: "cpu" or "gpu"; None for the default one.
+
+    Example:
+      >>> import numpy as np
+      >>> from xjit import jit
+      >>> x = jit(lambda x: x + 1)(np.zeros(3, np.float32))
+      >>> any(x is y for y in live_arrays())
+      True
+    """
+    name = default_backend() if platform is None else platform
+    name = "gpu" if name == "cuda" else name
+    arrays = [x for x in gc.get_objects() if type(x) is ConcreteArray and not is_shared(x)]
+    return [
+        x for x in arrays
+        if type(x.buffer) is not DeletedBuffer and not dtypes.is_extended(x.dtype)
+        and x.platform() == name  # type: ignore[attr-defined]
+    ]  # fmt: skip
