@@ -1,5 +1,7 @@
 """Pictures of shardings, compared as text."""
 
+from xml.etree import ElementTree
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from xpar.sharding_pictures import (
     visualize_array_sharding,
     visualize_sharding,
 )
+from xpar.sharding_svg import sharding_picture
 
 N = 8
 pytestmark = pytest.mark.skipif(len(devices("cpu")) < N, reason="needs 8 virtual CPU devices")
@@ -71,3 +74,21 @@ def test_what_cannot_be_drawn_says_why():
         visualize_sharding((8,), "x")
     with pytest.raises(ValueError, match="visualize_sharding: dimension 0 does not divide"):
         visualize_sharding((3,), on("x"))
+
+
+def test_a_picture_is_svg_in_notebooks_and_files_and_text_elsewhere(tmp_path):
+    picture = sharding_picture(device_put(np.ones((8, 4), np.float32), on("x", "y")))
+    root = ElementTree.fromstring(picture._repr_svg_())
+    space = "{http://www.w3.org/2000/svg}"
+    assert [t.text for t in root.iter(f"{space}text")] == [f"CPU {i}" for i in range(8)]
+    places = {(r.get("x"), r.get("y")) for r in root.iter(f"{space}rect")}
+    assert len(places) == 8
+    assert len({r.get("fill") for r in root.iter(f"{space}rect")}) == 8
+    picture.save(tmp_path / "picture.svg")
+    assert (tmp_path / "picture.svg").read_text() == picture.svg()
+    assert str(picture).count("CPU") == 8
+    assert str(sharding_picture((8, 4), on("x"))).count("CPU 0,1") == 1
+    with pytest.raises(TypeError, match="sharding_picture: this is no sharding"):
+        jit(sharding_picture)(np.ones(4))
+    with pytest.raises(ValueError, match="does not divide evenly"):
+        sharding_picture((3,), on("x"))

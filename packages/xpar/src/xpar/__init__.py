@@ -90,6 +90,7 @@ with namespace(globals(), at_once=True):
         psum_p as psum_p,
     )
     from xpar.shard_map_primitive import shard_map_p as shard_map_p
+    from xpar.sharding_svg import sharding_picture as sharding_picture
     from xprim.sharded_types import ShardingTypeError as ShardingTypeError
 
 source.hide(__file__)  # errors and equations show the user's lines, not ours

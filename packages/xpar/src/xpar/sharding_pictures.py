@@ -17,7 +17,10 @@ from xjit.shardings import Sharding
 from xprim import Array, Tracer, as_array
 from xprim.errors import message
 
-__all__ = ["inspect_array_sharding", "visualize_array_sharding", "visualize_sharding"]
+__all__ = [
+    "cells_of", "drawn", "inspect_array_sharding", "visualize_array_sharding",
+    "visualize_sharding",
+]  # fmt: skip
 
 _COLOURS = (42, 44, 45, 46, 43, 41, 47, 100)  # backgrounds of a terminal, one after another
 
@@ -66,7 +69,7 @@ def visualize_sharding(
     if not isinstance(found, Sharding):
         raise TypeError(message("visualize_sharding", "this is no sharding.", got=repr(sharding)))
     found.check_shape(tuple(shape), "visualize_sharding")
-    cells = _cells(found, len(shape))
+    cells = cells_of(found, len(shape))
     room = max(1, (max_width - 1) // len(cells[0]) - 1)
     width = min(max(*[len(label) + 2 for row in cells for label in row], min_width), room)
     in_colour = use_color and sys.stdout.isatty()
@@ -98,8 +101,13 @@ def _placed(operation: str, value: Any) -> Any:
     return x
 
 
-def _cells(sharding: Sharding, ndim: int) -> list[list[str]]:
-    """Return the names of the devices of each piece, row by row."""
+def cells_of(sharding: Sharding, ndim: int) -> list[list[str]]:
+    """Return the names of the devices of each piece, row by row.
+
+    Args:
+      sharding: how an array lies.
+      ndim: the number of its dimensions.
+    """
     tiles, devices = sharding.tiles(ndim), sharding.devices_in_order
     down, across = _shown(tiles.counts)
     order = [dim for dim in (down, across) if dim is not None]

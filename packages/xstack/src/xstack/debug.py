@@ -21,3 +21,4 @@ with namespace(globals(), at_once=True, hint=ABSENCES):
         visualize_array_sharding as visualize_array_sharding,
         visualize_sharding as visualize_sharding,
     )
+    from xpar.sharding_svg import sharding_picture as sharding_picture
