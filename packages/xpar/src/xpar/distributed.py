@@ -23,8 +23,8 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from xjit import jaxlib_gateway as gateway
@@ -37,6 +37,7 @@ from xprim.errors import message
 __all__ = ["barrier", "initialize", "is_initialized", "shutdown"]
 
 _BARRIERS = "xpar/barriers"
+_MEETINGS = "xpar/meetings"
 
 
 @dataclass(slots=True)
@@ -48,6 +49,7 @@ class _Group:
     coordinator: subprocess.Popen[str] | None
     shutdown_timeout: float
     barriers: int = 0
+    meetings: dict[str, int] = field(default_factory=dict)
     preemption: Any = None
 
 
@@ -170,8 +172,42 @@ def barrier(name: str, timeout_seconds: float | None = None) -> None:
     if group is None:
         return
     watch, group.barriers = group.watch, group.barriers + 1
-    folder = f"{_BARRIERS}/{group.barriers}"
-    watch.member.set(f"{folder}/{watch.process_id}", name)
+    here = _said_by_all(watch, f"{_BARRIERS}/{group.barriers}", name, timeout_seconds)
+    _check_barrier(name, here, watch.names)
+    if group.barriers > 1:  # all have left the one before
+        watch.member.delete(f"{_BARRIERS}/{group.barriers - 1}/{watch.process_id}")
+
+
+def meeting(name: str) -> Callable[..., None]:
+    """Return what has the processes meet at numbered points, in threads beside the program.
+
+    All processes ask for meetings of a name in the same order. The function takes the number of the
+    point, and what has gone wrong in this process; where something has in another, it raises.
+    """
+    group = _group[0]
+    if group is None:
+        return lambda number, problem="": None
+    watch = group.watch
+    group.meetings[name] = count = group.meetings.get(name, 0) + 1
+
+    def meet(number: int, problem: str = "") -> None:
+        said = _said_by_all(watch, f"{_MEETINGS}/{name}/{count}/{number}", problem, None)
+        for process, text in sorted(said.items()):
+            if text and not problem:
+                raise RuntimeError(message(
+                    name, f"process {process} could not do its part.", got=text
+                ))  # fmt: skip
+        if number:  # all have left the point before
+            watch.member.delete(f"{_MEETINGS}/{name}/{count}/{number - 1}/{watch.process_id}")
+
+    return meet
+
+
+def _said_by_all(
+    watch: ProcessWatch, folder: str, word: str, timeout_seconds: float | None
+) -> dict[int, str]:
+    """Say a word in a folder, wait for those of all, and return them; of those in time at least."""
+    watch.member.set(f"{folder}/{watch.process_id}", word)
     end = None if timeout_seconds is None else time.monotonic() + timeout_seconds
     here: dict[str, str] = {}
 
@@ -181,9 +217,7 @@ def barrier(name: str, timeout_seconds: float | None = None) -> None:
         return len(here) == len(watch.names) or (end is not None and time.monotonic() > end)
 
     watch.wait_for_word(is_complete)
-    _check_barrier(name, {int(process): said for process, said in here.items()}, watch.names)
-    if group.barriers > 1:  # all have left the one before
-        watch.member.delete(f"{_BARRIERS}/{group.barriers - 1}/{watch.process_id}")
+    return {int(process): said for process, said in here.items()}
 
 
 def _check_barrier(name: str, here: dict[int, str], names: list[str]) -> None:
