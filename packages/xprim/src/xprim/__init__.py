@@ -46,6 +46,7 @@ with namespace(globals(), at_once=True):
         scalar_array as scalar_array,
     )
     from xprim.avals import (
+        AbstractValue as AbstractValue,
         ShapedArray as ShapedArray,
         ShapeDtypeStruct as ShapeDtypeStruct,
         shaped_array as shaped_array,
@@ -87,11 +88,13 @@ with namespace(globals(), at_once=True):
         ClosedJaxpr as ClosedJaxpr,
         Equation as Equation,
         Jaxpr as Jaxpr,
+        JaxprEqn as JaxprEqn,
         Literal as Literal,
         Var as Var,
         check_jaxpr as check_jaxpr,
         eval_closed as eval_closed,
         eval_jaxpr as eval_jaxpr,
+        jaxpr_as_fun as jaxpr_as_fun,
     )
     from xprim.jaxpr_passes import (
         closed_without_dead_code as closed_without_dead_code,
@@ -138,9 +141,11 @@ with namespace(globals(), at_once=True):
     from xprim.trace import (
         Trace as Trace,
         Tracer as Tracer,
+        TraceState as TraceState,
         axis_size as axis_size,
         current_trace as current_trace,
         extended_axes as extended_axes,
+        get_opaque_trace_state as get_opaque_trace_state,
         named_call as named_call,
         named_scope as named_scope,
         raise_leaked as raise_leaked,

@@ -140,6 +140,9 @@ _new = object.__new__
 _set = object.__setattr__
 
 
+AbstractValue = ShapedArray  # there is no other kind; JAX has a class above it
+
+
 def shaped_array(
     shape: Shape, dtype: np.dtype[Any], weak_type: bool = False, spread: Any = None
 ) -> ShapedArray:

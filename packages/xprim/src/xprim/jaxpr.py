@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from xprim.array import ConcreteArray
+from xprim.array import ConcreteArray, as_array
 from xprim.avals import ShapedArray
+from xprim.descriptions import described
 from xprim.errors import JaxprTypeError
 from xprim.primitive import Primitive
 from xprim.source import Source
@@ -25,8 +26,8 @@ from xprim.thread_state import state
 from xtree.notebooks import preformatted
 
 __all__ = [
-    "Effects", "Var", "Literal", "Atom", "Equation", "Jaxpr", "ClosedJaxpr", "holds_arrays",
-    "eval_jaxpr", "eval_closed", "subjaxprs", "check_jaxpr",
+    "Effects", "Var", "Literal", "Atom", "Equation", "JaxprEqn", "Jaxpr", "ClosedJaxpr",
+    "holds_arrays", "eval_jaxpr", "eval_closed", "jaxpr_as_fun", "subjaxprs", "check_jaxpr",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -114,6 +115,9 @@ class Equation:
             self.source,
             self.name_stack,
         )
+
+
+JaxprEqn = Equation  # as JAX calls it
 
 
 class Jaxpr:
@@ -230,13 +234,13 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Iterable[Any], *args: Any) -> list[Any]:
     Args:
       jaxpr: the program.
       consts: a value for each of `jaxpr.constvars`.
-      *args: a value for each of `jaxpr.invars`.
+      *args: a value for each of `jaxpr.invars`; numbers and NumPy arrays are made arrays.
 
     Returns:
       A list with a value for each of `jaxpr.outvars`.
     """
-    env: dict[Atom, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
-    env.update(zip(jaxpr.invars, args, strict=True))
+    env: dict[Atom, Any] = dict(zip(jaxpr.constvars, map(_valued, consts), strict=True))
+    env.update(zip(jaxpr.invars, map(_valued, args), strict=True))
     trace = state.trace
     outer_source, outer_stack = state.source, state.name_stack
     try:
@@ -254,9 +258,41 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Iterable[Any], *args: Any) -> list[Any]:
     return [x.value if type(x) is Literal else env[x] for x in jaxpr.outvars]
 
 
+def _valued(x: Any) -> Any:
+    """Return an array, tracer or stand-in as it is, anything else as an array."""
+    return x if hasattr(x, "aval") else as_array(x, what="eval_jaxpr: an argument")
+
+
 def eval_closed(closed: ClosedJaxpr, *args: Any) -> list[Any]:
     """Run a closed jaxpr on values under the current trace."""
     return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+
+def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
+    """Return a closed jaxpr as a function of its arguments, which gives the list of its results.
+
+    Example:
+      >>> import xnp
+      >>> from xprim import make_jaxpr
+      >>> program = make_jaxpr(lambda x: 2 * x)(1.0)
+      >>> [float(y) for y in jaxpr_as_fun(program)(3.0)]
+      [6.0]
+    """
+    if not isinstance(closed_jaxpr, ClosedJaxpr):
+        raise TypeError(
+            f"jaxpr_as_fun: takes a ClosedJaxpr, got {described(closed_jaxpr)}."
+            "\n  hint      xprim.ClosedJaxpr(jaxpr, consts) closes a jaxpr"
+        )
+
+    def run(*args: Any) -> list[Any]:
+        expected = len(closed_jaxpr.in_avals)
+        if len(args) != expected:
+            raise TypeError(
+                f"jaxpr_as_fun: the program takes {expected} arguments, got {len(args)}."
+            )
+        return eval_closed(closed_jaxpr, *args)
+
+    return run
 
 
 def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:

@@ -51,6 +51,8 @@ class Primitive:
 
     __slots__ = ("_memo", "axis_param", "call_like", "defined_at", "name", "rules")
 
+    multiple_results = True  # `bind` gives a tuple, always; interpreters written for JAX ask
+
     def __init__(
         self,
         name: str,

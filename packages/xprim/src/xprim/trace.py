@@ -24,6 +24,7 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from weakref import ref
 
 from xprim.array import Array, ConcreteArray
 from xprim.avals import ShapedArray
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Trace", "Tracer", "current_trace", "use_trace", "extended_axes", "axis_size",
     "named_call", "named_scope", "raise_leaked", "has_ended", "foreign_operand", "aval_of",
+    "TraceState", "get_opaque_trace_state",
 ]  # fmt: skip
 
 
@@ -54,7 +56,7 @@ R = TypeVar("R")
 class Trace:
     """An interpreter of primitives. Subclasses define `process`."""
 
-    __slots__ = ("closed", "keeps_sources", "parent")
+    __slots__ = ("__weakref__", "closed", "keeps_sources", "parent")
 
     name = "trace"
     cells: Any = None
@@ -166,6 +168,53 @@ class Tracer(Array):
 def current_trace() -> Trace:
     """Return the trace that interprets primitives in this thread now."""
     return state.trace
+
+
+class TraceState:
+    """Which trace interprets primitives: equal to another one of the same trace, and hashable.
+
+    Made by `get_opaque_trace_state`. It does not keep the trace alive.
+    """
+
+    __slots__ = ("_number", "_trace")
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = ref(trace)
+        self._number = id(trace)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TraceState):
+            return NotImplemented
+        mine = self._trace()
+        return self is other or (mine is not None and mine is other._trace())
+
+    def __hash__(self) -> int:
+        return self._number
+
+    def __repr__(self) -> str:
+        trace = self._trace()
+        return f"TraceState({'over' if trace is None else trace.name})"
+
+
+def get_opaque_trace_state(convention: str | None = None) -> TraceState:
+    """Return a token of the trace that interprets primitives now.
+
+    A library that keeps state in objects compares it with the token that it took when an object was
+    made, and refuses to change the object from inside of another transformation.
+
+    Args:
+      convention: the name of the library that asks, as in JAX; all have the same tokens.
+
+    Example:
+      >>> import xnp
+      >>> from xprim import make_jaxpr
+      >>> outside = get_opaque_trace_state()
+      >>> outside == get_opaque_trace_state()
+      True
+      >>> _ = make_jaxpr(lambda x: print(outside == get_opaque_trace_state()) or x)(1.0)
+      False
+    """
+    return TraceState(state.trace)
 
 
 @contextmanager

@@ -121,6 +121,7 @@ with namespace(globals(), after="xstack.numpy"):  # which gives arrays and trace
 with namespace(globals(), hint=ABSENCES):
     from xstack import (
         ad_checkpoint as ad_checkpoint,
+        core as core,
         custom_batching as custom_batching,
         custom_derivatives as custom_derivatives,
         debug as debug,
@@ -128,8 +129,10 @@ with namespace(globals(), hint=ABSENCES):
         dlpack as dlpack,
         dtypes as dtypes,
         errors as errors,
+        example_libraries as example_libraries,
         experimental as experimental,
         export as export,
+        extend as extend,
         ffi as ffi,
         flatten_util as flatten_util,
         image as image,

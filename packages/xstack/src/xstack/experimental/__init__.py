@@ -1,11 +1,14 @@
-"""What peers call experimental, under their names: `checkify`, `multihost_utils`, `ode`, ..."""
+"""What peers call experimental, under their names: `checkify`, `jet`, `ode`, `sparse`, ..."""
 
 from xtree.namespaces import namespace
 
 with namespace(globals()):
+    from xjit.callbacks import io_callback as io_callback
     from xstack.experimental import (
         checkify as checkify,
+        jet as jet,
         mesh_utils as mesh_utils,
         multihost_utils as multihost_utils,
         ode as ode,
+        sparse as sparse,
     )

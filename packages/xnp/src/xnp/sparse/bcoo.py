@@ -1,0 +1,414 @@
+"""The sparse array that users meet, and how one is made of a dense one and the other way.
+
+Neighbours: `coordinates` says what it holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import xnp.numpy as xn
+import xtree
+from xnp.sparse.coordinates import Coordinates, known, made, moved_out, places, widened
+from xnp.sparse.layouts import (
+    bcoo_reduce_sum,
+    bcoo_reshape,
+    bcoo_slice,
+    bcoo_sort_indices,
+    bcoo_sum_duplicates,
+    bcoo_transpose,
+    joined,
+    squeezed,
+    without_zeros,
+)
+from xnp.sparse.products import bcoo_dot_general, bcoo_multiply_dense, bcoo_multiply_sparse
+from xprim import Array
+from xprim.descriptions import described
+from xprim.errors import ConcretizationTypeError
+from xprim.static_sizes import static_int
+
+__all__ = ()
+
+
+class BCOO(Coordinates):
+    """An array most of whose elements are zero: the others, in coordinates.
+
+    Args:
+      args: `(data, indices)`: values, of shape [batch..., nse, dense...], and where they are,
+        integers of shape [batch..., nse, number of sparse dimensions]. Values of equal indices are
+        added; one with an index out of range is left out.
+      shape: of the array: batch, sparse and dense dimensions.
+      indices_sorted: promises that indices ascend.
+      unique_indices: promises that no two are equal.
+
+    Raises:
+      ValueError: parts that do not fit together.
+
+    Example:
+      >>> import xnp
+      >>> m = BCOO.fromdense(xnp.array([[0.0, 2.0, 0.0], [1.0, 0.0, 4.0]]))
+      >>> m, m.data.tolist(), m.indices.tolist()
+      (BCOO(float32[2, 3], nse=3), [2.0, 1.0, 4.0], [[0, 1], [1, 0], [1, 2]])
+      >>> (m @ xnp.array([1.0, 10.0, 100.0])).tolist()
+      [20.0, 401.0]
+    """
+
+    __array_priority__ = 101  # above arrays: NumPy's operators give way
+    __array_ufunc__ = None
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(
+        self, args: tuple[Any, Any], *, shape: Sequence[int], indices_sorted: bool = False,
+        unique_indices: bool = False,
+    ) -> None:  # fmt: skip
+        self.data, self.indices = map(xn.asarray, args)
+        shape = tuple([static_int(n, "BCOO: a length of shape") for n in shape])
+        _check_parts(self.data, self.indices, shape)
+        n = self.indices.ndim - 2
+        self.sparse_shape = shape[n : n + self.indices.shape[-1]]
+        self.indices_sorted, self.unique_indices = indices_sorted, unique_indices
+        if self.batch_shape != shape[:n]:  # both have 1 where the batch is longer
+            self.indices = xn.broadcast_to(self.indices, (*shape[:n], *self.indices.shape[n:]))
+
+    @classmethod
+    def fromdense(
+        cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32, n_dense: int = 0,
+        n_batch: int = 0,
+    ) -> BCOO:  # fmt: skip
+        """Return the elements of an array that are not zero; see `bcoo_fromdense`."""
+        return bcoo_fromdense(
+            mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype
+        )
+
+    @classmethod
+    def from_scipy_sparse(
+        cls, mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0
+    ) -> BCOO:
+        """Return a matrix of `scipy.sparse`.
+
+        Args:
+          mat: the matrix, of any format.
+          index_dtype: of the indices; int32 by default.
+          n_dense: the number of dense dimensions;
+          n_batch: and of batch dimensions. If not 0, the zeros that this needs are stored.
+        """
+        if n_dense or n_batch:
+            return bcoo_fromdense(mat.toarray(), n_dense=n_dense, n_batch=n_batch,
+                                  index_dtype=index_dtype or np.int32)  # fmt: skip
+        mat = mat.tocoo()
+        indices = np.stack([mat.row, mat.col], -1).astype(index_dtype or np.int32)
+        return cls((mat.data, indices), shape=mat.shape)
+
+    def todense(self) -> Array:
+        """Return the array with its zeros."""
+        return bcoo_todense(self)
+
+    def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCOO:
+        """Return the array with values of equal indices added, sorted; see `bcoo_sum_duplicates`.
+
+        Args:
+          nse: how many values the result has room for; by default as many as it needs, which is
+            not known while tracing.
+          remove_zeros: whether values that are 0 are left out.
+        """
+        return bcoo_sum_duplicates(without_zeros(self) if remove_zeros else self, nse)
+
+    def sort_indices(self) -> BCOO:
+        """Return the array with ascending indices."""
+        return bcoo_sort_indices(self)
+
+    def transpose(self, axes: Sequence[int] | None = None) -> BCOO:
+        """Return the array with its dimensions in another order, by default backwards."""
+        order = range(self.ndim)[::-1] if axes is None else axes
+        return bcoo_transpose(self, permutation=order)
+
+    T = property(transpose, doc="The array with its dimensions in backward order.")
+
+    def reshape(self, *args: Any) -> BCOO:
+        """Return the array with another shape; batch, sparse and dense lengths stay apart."""
+        sizes = list(args[0] if len(args) == 1 and not hasattr(args[0], "__index__") else args)
+        if -1 in sizes:
+            rest = math.prod(n for n in sizes if n != -1)
+            sizes[sizes.index(-1)] = self.size // max(rest, 1)
+        return bcoo_reshape(self, new_sizes=sizes)
+
+    def astype(self, dtype: Any) -> BCOO:
+        """Return the array with values of another dtype."""
+        return self._with(self.data.astype(dtype))
+
+    def sum(self, axis: int | Sequence[int] | None = None) -> Any:
+        """Return the sum over axes, sparse unless it is over all of them."""
+        axes = range(self.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
+        total = bcoo_reduce_sum(self, axes=[a % self.ndim for a in axes])
+        return total.todense() if total.ndim == 0 else total
+
+    def _with(self, data: Any) -> BCOO:
+        return self.like(data, self.indices, self.sparse_shape, is_sorted=self.indices_sorted,
+                         is_unique=self.unique_indices)  # fmt: skip
+
+    def __repr__(self) -> str:
+        try:
+            parts = [f"{self.dtype.name}{list(self.shape)}", f"nse={self.nse}"]
+        except (AttributeError, IndexError, TypeError, ValueError):  # a pytree of other things
+            return f"BCOO(data={self.data!r}, indices={self.indices!r})"
+        parts += [f"{n}={getattr(self, n)}" for n in ("n_batch", "n_dense") if getattr(self, n)]
+        return f"BCOO({', '.join(parts)})"
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, index: Any) -> BCOO:
+        """Return a part, by integers and slices that ascend."""
+        index = index if isinstance(index, tuple) else (index,)
+        bounds: list[tuple[int, int, int]] = []
+        dropped: list[int] = []
+        if Ellipsis in index:
+            k = index.index(Ellipsis)
+            index = (*index[:k], *[slice(None)] * (self.ndim - len(index) + 1), *index[k + 1 :])
+        index = (*index, *[slice(None)] * (self.ndim - len(index)))
+        for d, (i, n) in enumerate(zip(index, self.shape, strict=True)):
+            if not isinstance(i, slice):
+                i = static_int(i, "BCOO: an index")
+                if not -n <= i < n:
+                    raise IndexError(f"BCOO: index {i} is out of range for axis {d} of length {n}.")
+                i, dropped = slice(i % n, i % n + 1), [*dropped, d]
+            start, limit, step = i.indices(n)
+            bounds.append((start, max(start, limit), step))
+        starts, limits, steps = zip(*bounds, strict=True) if bounds else ((), (), ())
+        part = bcoo_slice(self, start_indices=starts, limit_indices=limits, strides=steps)
+        return squeezed(part, dropped)
+
+    def __neg__(self) -> BCOO:
+        return self._with(-self.data)
+
+    def __abs__(self) -> BCOO:
+        unique = self if self.unique_indices else self.sum_duplicates(self.nse, False)
+        return unique._with(xn.abs(unique.data))
+
+    def __mul__(self, other: Any) -> Any:
+        if isinstance(other, Coordinates):
+            return bcoo_multiply_sparse(self, other)
+        return self._with(bcoo_multiply_dense(self, other))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> BCOO:
+        if isinstance(other, Coordinates):
+            raise TypeError("BCOO: the quotient of sparse arrays is not sparse: x.todense() / y")
+        return self._with(bcoo_multiply_dense(self, 1 / xn.asarray(other)))
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, Coordinates):
+            return joined(self, other)
+        return self.todense() + other
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self + (-other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return -self + other
+
+    def __matmul__(self, other: Any) -> Any:
+        return _matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return _matmul(other, self)
+
+
+def _matmul(a: Any, b: Any) -> Any:
+    a, b = [x if isinstance(x, Coordinates) else xn.asarray(x) for x in (a, b)]
+    if not (1 <= a.ndim <= 2 and 1 <= b.ndim <= 2):
+        raise ValueError(
+            "BCOO: @ takes vectors and matrices."
+            f"\n  got       shapes {a.shape} and {b.shape}\n  hint      bcoo_dot_general, or vmap"
+        )
+    return bcoo_dot_general(a, b, dimension_numbers=(((a.ndim - 1,), (0,)), ((), ())))
+
+
+def _flatten(mat: BCOO) -> tuple[Any, Any]:
+    return (mat.data, mat.indices), (mat.sparse_shape, mat.indices_sorted, mat.unique_indices)
+
+
+xtree.register_pytree_node(BCOO, _flatten, lambda kept, parts: made(BCOO, *parts, *kept))
+
+
+def _check_parts(data: Any, indices: Any, shape: Sequence[int]) -> None:
+    n = indices.ndim - 2
+    fits = (
+        n >= 0 and data.ndim > n and indices.dtype.kind in "iu"
+        and data.ndim - 1 + indices.shape[-1] == len(shape)
+        and data.shape[n] == indices.shape[n]
+        and data.shape[n + 1 :] == tuple(shape[n + indices.shape[-1] :])
+        and all(m in (1, shape[d]) for x in (data, indices) for d, m in enumerate(x.shape[:n]))
+    )  # fmt: skip
+    if not fits:
+        raise ValueError(
+            "BCOO: data, indices and shape do not fit together."
+            f"\n  got       data: {data.dtype.name}{list(data.shape)}, indices: "
+            f"{indices.dtype.name}{list(indices.shape)}, shape: {tuple(shape)}"
+            "\n  expected  data[batch..., nse, dense...], integer indices[batch..., nse, k], and a "
+            "shape of batch, k sparse and dense lengths"
+        )
+
+
+def bcoo_fromdense(
+    mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0,
+    index_dtype: Any = np.int32,
+) -> BCOO:  # fmt: skip
+    """Return the elements of an array that are not zero.
+
+    Args:
+      mat: an array of any dtype.
+      nse: how many there is room for, for each element of the batch; by default as many as there
+        are, which is not known while tracing. What finds no room is lost.
+      n_batch: how many leading dimensions are batch;
+      n_dense: and how many trailing ones are stored whole where any element is not zero.
+      index_dtype: of the indices.
+
+    Example:
+      >>> import xnp
+      >>> bcoo_fromdense(xnp.eye(3), n_batch=1).indices[:, 0].tolist()
+      [[0], [1], [2]]
+    """
+    mat = xn.asarray(mat)
+    if n_batch < 0 or n_dense < 0 or n_batch + n_dense > mat.ndim:
+        raise ValueError(
+            f"bcoo_fromdense: n_batch={n_batch} and n_dense={n_dense} do not fit the shape "
+            f"{mat.shape}."
+        )
+    stop = mat.ndim - n_dense
+    batch, sparse = mat.shape[:n_batch], mat.shape[n_batch:stop]
+    stored = xn.any(mat != 0, axis=tuple(range(stop, mat.ndim))).reshape(*batch, math.prod(sparse))
+    if nse is None:
+        try:
+            nse = int(xn.max(xn.count_nonzero(stored, axis=-1), initial=0))
+        except ConcretizationTypeError:
+            raise ValueError(
+                "bcoo_fromdense: how many elements are not zero is not known while tracing."
+                "\n  hint      say how many there is room for: bcoo_fromdense(x, nse=8)"
+            ) from None
+    count = static_int(nse, "bcoo_fromdense: nse")
+    order = xn.argsort(~stored, axis=-1, stable=True)[..., :count]
+    there = xn.take_along_axis(stored, order, axis=-1)
+    columns = xn.unravel_index(order, sparse) if sparse else ()
+    indices = xn.stack(columns, -1) if columns else xn.zeros((*order.shape, 0), np.int32)
+    lacking = count - order.shape[-1]  # more room than elements
+    if lacking > 0:
+        pads = [(0, 0)] * n_batch + [(0, lacking)]
+        indices, there = xn.pad(indices, [*pads, (0, 0)]), xn.pad(there, pads)
+    indices = moved_out(indices.astype(index_dtype), there, sparse)
+    at = mat.at[places(indices)] if stop else None
+    data = xn.broadcast_to(mat, (count, *mat.shape)) if at is None else (
+        at.get(mode="fill", fill_value=0))  # fmt: skip
+    data = xn.where(widened(there, n_dense), data, xn.zeros((), mat.dtype))
+    return made(BCOO, data, indices, tuple(sparse), True, True)
+
+
+def bcoo_todense(mat: Coordinates) -> Array:
+    """Return a sparse array with its zeros.
+
+    Example:
+      >>> bcoo_todense(eye(2)).tolist()
+      [[1.0, 0.0], [0.0, 1.0]]
+    """
+    data, indices = known(mat)
+    if not mat.n_batch + mat.n_sparse:
+        return xn.sum(data, axis=0)
+    out: Array = xn.zeros(mat.shape, mat.dtype).at[places(indices)].add(data, mode="drop")
+    return out
+
+
+def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) -> BCOO:
+    """Return the elements of a dense array at the indices of a sparse one.
+
+    Args:
+      sparr: whose indices are taken.
+      arr: an array of the same shape.
+      assume_unique: whether each element is taken once for each index that names it; if not, once,
+        at the first. By default what `sparr` promises.
+    """
+    arr = xn.asarray(arr)
+    if arr.shape != sparr.shape:
+        raise ValueError(f"bcoo_extract: the shapes differ: {sparr.shape} and {arr.shape}.")
+    unique = sparr.unique_indices if assume_unique is None else assume_unique
+    if not unique:
+        sparr = bcoo_sum_duplicates(sparr, sparr.nse)
+    _, indices = known(sparr)
+    data = arr.at[places(indices)].get(mode="fill", fill_value=0)
+    return sparr.like(data, indices, sparr.sparse_shape, is_sorted=sparr.indices_sorted,
+                      is_unique=unique or sparr.unique_indices)  # fmt: skip
+
+
+def todense(arr: Any) -> Array:
+    """Return a sparse array with its zeros, and a dense one as it is."""
+    return bcoo_todense(arr) if isinstance(arr, Coordinates) else xn.asarray(arr)
+
+
+def empty(
+    shape: Sequence[int], dtype: Any = None, index_dtype: Any = "int32",
+    sparse_format: str = "bcoo", *, n_batch: int = 0, n_dense: int = 0, nse: int = 0,
+) -> BCOO:  # fmt: skip
+    """Return a sparse array of zeros.
+
+    Args:
+      shape: of the array.
+      dtype: of the values; float32 by default.
+      index_dtype: of the indices.
+      sparse_format: "bcoo".
+      n_batch: the number of batch dimensions;
+      n_dense: and of dense ones.
+      nse: how many values there is room for.
+    """
+    _check_format("empty", sparse_format)
+    shape = tuple(shape)
+    stop = len(shape) - n_dense
+    sparse = shape[n_batch:stop]
+    data = xn.zeros((*shape[:n_batch], nse, *shape[stop:]), dtype)
+    there = xn.zeros((*shape[:n_batch], nse), bool)
+    indices = moved_out(xn.zeros((*there.shape, len(sparse)), index_dtype), there, sparse)
+    return made(BCOO, data, indices, sparse, True, True)
+
+
+def eye(
+    N: int, M: int | None = None, k: int = 0, dtype: Any = None, index_dtype: Any = "int32",
+    sparse_format: str = "bcoo", *, n_batch: int = 0, n_dense: int = 0,
+) -> BCOO:  # fmt: skip
+    """Return the sparse matrix with ones in a diagonal.
+
+    Args:
+      N: the number of rows;
+      M: and of columns; `N` by default.
+      k: which diagonal, counted upwards.
+      dtype: of the values; float32 by default.
+      index_dtype: of the indices.
+      sparse_format: "bcoo".
+      n_batch: the number of batch dimensions;
+      n_dense: and of dense ones.
+
+    Example:
+      >>> eye(3, k=1).indices.tolist()
+      [[0, 1], [1, 2]]
+    """
+    _check_format("eye", sparse_format)
+    columns = N if M is None else M
+    if n_batch or n_dense:
+        dense = np.eye(N, columns, k)
+        return bcoo_fromdense(xn.asarray(dense, dtype or np.float32), n_batch=n_batch,
+                              n_dense=n_dense, index_dtype=index_dtype)  # fmt: skip
+    rows = np.arange(max(0, -k), max(0, -k, min(N, columns - k)))
+    indices = np.stack([rows, rows + k], -1)
+    data = xn.ones(len(rows), dtype)
+    return made(BCOO, data, xn.asarray(indices, index_dtype), (N, columns), True, True)
+
+
+def _check_format(operation: str, sparse_format: Any) -> None:
+    if sparse_format != "bcoo":
+        raise ValueError(
+            f"{operation}: sparse arrays are of the format 'bcoo', got {described(sparse_format)}."
+        )

@@ -1,0 +1,206 @@
+"""Functions of arrays, given sparse ones: `sparsify`.
+
+The function is staged for the shapes and dtypes of its arguments, and its program is run on them,
+sparse where they are. An operation that has a sparse operand needs a row in the table below; every
+other one is run as it is.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import xnp.numpy as xn
+import xtree
+from xnp.sparse.coordinates import Coordinates
+from xnp.sparse.layouts import (
+    bcoo_concatenate,
+    bcoo_reduce_sum,
+    bcoo_reshape,
+    bcoo_slice,
+    bcoo_sum_duplicates,
+    bcoo_transpose,
+    joined,
+    squeezed,
+)
+from xnp.sparse.products import bcoo_dot_general, bcoo_multiply_dense, bcoo_multiply_sparse
+from xprim import Array, ClosedJaxpr, Equation, Literal, as_array, shaped_array, trace_to_closed
+from xprim.callables import check_function
+
+__all__ = ()
+
+
+def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., Any]:
+    """Return a function that takes sparse arrays where `f` takes arrays.
+
+    Args:
+      f: a function of pytrees of arrays. What it does to a sparse one is computed from the values
+        that are stored: products, sums, transposes, reshapes, slices, concatenations, and functions
+        of elements that leave 0 alone. Anything else is refused.
+      use_tracer: taken for programs written for JAX, where it chooses between two ways to do the
+        same.
+
+    Returns:
+      The function; its results are sparse where they are made of sparse arrays alone.
+
+    Raises:
+      TypeError: for an operation that would fill the zeros.
+
+    Example:
+      >>> import xnp
+      >>> from xnp.sparse import BCOO
+      >>> m = BCOO.fromdense(xnp.array([[0.0, 2.0], [3.0, 0.0]]))
+      >>> sparsify(lambda m, v: xnp.sin(2 * m).T @ v)(m, xnp.ones(2)).round(4).tolist()
+      [-0.2793999910354614, -0.7567999958992004]
+      >>> sparsify(xnp.tanh)(m)
+      BCOO(float32[2, 2], nse=2)
+    """
+    check_function(f, "sparsify")
+
+    @functools.wraps(f)
+    def sparsified(*args: Any, **kwargs: Any) -> Any:
+        leaves, tree = xtree.flatten((args, kwargs), is_leaf=_is_sparse)
+        values = [x if _is_sparse(x) else as_array(x) for x in leaves]
+        out_tree: Any = None
+
+        def flat(*arrays: Any) -> list[Any]:
+            nonlocal out_tree
+            positional, named = xtree.unflatten(tree, arrays)
+            results, out_tree = xtree.flatten(f(*positional, **named))
+            return [as_array(r) for r in results]
+
+        avals = [shaped_array(x.shape, x.dtype) if _is_sparse(x) else x.aval for x in values]
+        results = _run(trace_to_closed(flat, avals), values)
+        return xtree.unflatten(out_tree, results)
+
+    return sparsified
+
+
+def _is_sparse(x: Any) -> bool:
+    return isinstance(x, Coordinates)
+
+
+def _run(program: ClosedJaxpr, values: list[Any]) -> list[Any]:
+    """Run a program on arrays and sparse arrays."""
+    jaxpr = program.jaxpr
+    known: dict[Any, Any] = dict(zip(jaxpr.constvars, program.consts, strict=True))
+    known.update(zip(jaxpr.invars, values, strict=True))
+
+    def read(x: Any) -> Any:
+        return x.value if type(x) is Literal else known[x]
+
+    for eqn in jaxpr.eqns:
+        operands = list(map(read, eqn.inputs))
+        known.update(zip(eqn.outputs, _applied(eqn, operands), strict=True))
+    return list(map(read, jaxpr.outvars))
+
+
+def _applied(eqn: Equation, operands: list[Any]) -> Any:
+    """Return the results of an equation."""
+    if not any(map(_is_sparse, operands)):
+        return eqn.primitive.bind(*operands, **eqn.params)
+    name = eqn.primitive.name
+    if "inline" in eqn.primitive.rules:
+        return _run(eqn.params["jaxpr"], operands)
+    if name == "custom_jvp_call":
+        return _run(eqn.params["call"], operands)
+    if name in _KEEP_ZERO:
+        return [_of_elements(eqn, *operands)]
+    if name in _RULES:
+        return [_RULES[name](*operands, **eqn.params)]
+    raise TypeError(
+        f"sparsify: {name} has no rule for sparse arrays."
+        f"\n  got       {', '.join(map(_described, operands))}"
+        "\n  hint      give it the dense array, x.todense(), or apply sparsify to parts"
+    )
+
+
+def _described(x: Any) -> str:
+    return repr(x) if _is_sparse(x) else str(x.aval.str_short())
+
+
+# functions of elements with f(0) = 0; those that are linear take values of equal indices apart
+_LINEAR = frozenset(["neg", "convert_element_type", "real", "imag", "copy"])
+_KEEP_ZERO = _LINEAR | frozenset([
+    "abs", "sign", "sin", "sinh", "tan", "tanh", "asin", "asinh", "atan", "atanh", "sqrt", "cbrt",
+    "expm1", "log1p", "integer_pow", "square", "floor", "ceil", "round", "erf", "conj",
+])  # fmt: skip
+
+
+def _of_elements(eqn: Equation, x: Any) -> Any:
+    """Return a function of elements, applied to the values."""
+    if eqn.params.get("y", 1) <= 0:
+        raise TypeError(
+            f"sparsify: the power {eqn.params['y']} of the zeros is not 0.\n  got       {x!r}"
+        )
+    if eqn.primitive.name not in _LINEAR and not x.unique_indices:
+        x = bcoo_sum_duplicates(x, x.nse)
+    (data,) = eqn.primitive.bind(x.data, **eqn.params)
+    return x.like(data, x.indices, x.sparse_shape, is_sorted=x.indices_sorted,
+                  is_unique=x.unique_indices)  # fmt: skip
+
+
+def _with_data(x: Any, data: Array) -> Any:
+    return x.like(data, x.indices, x.sparse_shape, is_sorted=x.indices_sorted,
+                  is_unique=x.unique_indices)  # fmt: skip
+
+
+def _mul(x: Any, y: Any, **_: Any) -> Any:
+    if _is_sparse(x) and _is_sparse(y):
+        return bcoo_multiply_sparse(x, y)
+    return _with_data(x, bcoo_multiply_dense(x, y)) if _is_sparse(x) else _mul(y, x)
+
+
+def _div(x: Any, y: Any) -> Any:
+    if _is_sparse(y):
+        raise TypeError(f"sparsify: div by a sparse array divides by its zeros.\n  got       {y!r}")
+    return _mul(x, 1 / y)
+
+
+def _add(x: Any, y: Any) -> Any:
+    if _is_sparse(x) and _is_sparse(y):
+        return joined(x, y)
+    x, y = (v.todense() if _is_sparse(v) else v for v in (x, y))
+    return x + y
+
+
+def _sub(x: Any, y: Any) -> Any:
+    return _add(x, _with_data(y, -y.data) if _is_sparse(y) else -y)
+
+
+def _reduce_sum(x: Any, *, axes: Any, **_: Any) -> Any:
+    return bcoo_reduce_sum(x, axes=axes)
+
+
+def _reshape(x: Any, *, new_sizes: Any, dimensions: Any = None, **_: Any) -> Any:
+    return bcoo_reshape(x, new_sizes=new_sizes, dimensions=dimensions)
+
+
+def _dot_general(x: Any, y: Any, *, dimension_numbers: Any, precision: Any = None,
+                 preferred_element_type: Any = None, **_: Any) -> Any:  # fmt: skip
+    return bcoo_dot_general(
+        x, y, dimension_numbers=dimension_numbers, precision=precision,
+        preferred_element_type=preferred_element_type,
+    )  # fmt: skip
+
+
+def _slice(x: Any, *, start_indices: Any, limit_indices: Any, strides: Any = None) -> Any:
+    return bcoo_slice(x, start_indices=start_indices, limit_indices=limit_indices, strides=strides)
+
+
+def _concatenate(*operands: Any, dimension: int) -> Any:
+    if all(map(_is_sparse, operands)):
+        return bcoo_concatenate(operands, dimension=dimension)
+    return xn.concatenate([x.todense() if _is_sparse(x) else x for x in operands], dimension)
+
+
+def _squeeze(x: Any, *, dimensions: Any) -> Any:
+    return squeezed(x, [d % x.ndim for d in dimensions])
+
+
+_RULES: dict[str, Callable[..., Any]] = {
+    "mul": _mul, "div": _div, "add": _add, "sub": _sub, "dot_general": _dot_general,
+    "reduce_sum": _reduce_sum, "reshape": _reshape, "slice": _slice, "squeeze": _squeeze,
+    "concatenate": _concatenate, "transpose": bcoo_transpose,
+}  # fmt: skip

@@ -1,0 +1,6 @@
+"""Small libraries that show what the transformations are for: `optimizers`, `stax`."""
+
+from xtree.namespaces import namespace
+
+with namespace(globals()):
+    from xstack.example_libraries import optimizers as optimizers, stax as stax

@@ -1,0 +1,6 @@
+"""Taylor mode: derivatives of high order."""
+
+from xtree.namespaces import namespace
+
+with namespace(globals()):
+    from xad.jet import *  # noqa: F403 - the whole public namespace

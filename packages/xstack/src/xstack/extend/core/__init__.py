@@ -1,0 +1,23 @@
+"""Programs, their equations and variables, for interpreters of one's own."""
+
+from xstack.absences import ABSENCES
+from xtree.namespaces import namespace
+
+with namespace(globals(), at_once=True, hint=ABSENCES):
+    from xprim import (
+        ClosedJaxpr as ClosedJaxpr,
+        Effect as Effect,
+        Jaxpr as Jaxpr,
+        JaxprEqn as JaxprEqn,
+        Literal as Literal,
+        TraceState as TraceState,
+        Var as Var,
+        check_jaxpr as check_jaxpr,
+        get_opaque_trace_state as get_opaque_trace_state,
+        jaxpr_as_fun as jaxpr_as_fun,
+    )
+    from xprim.errors import (
+        InconclusiveDimensionOperation as InconclusiveDimensionOperation,
+        JaxprTypeError as JaxprTypeError,
+    )
+    from xstack.extend.core import primitives as primitives

@@ -1,0 +1,68 @@
+"""Sparse arrays of random numbers at random places.
+
+Neighbours: `experimental.sparse` shows this; it joins `xnp.sparse` and `xrandom`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import xnp
+import xrandom
+from xnp.sparse import BCOO
+from xprim.static_sizes import static_int
+
+__all__ = ()
+
+
+def random_bcoo(
+    key: Any, shape: Sequence[int], *, dtype: Any = np.float32, indices_dtype: Any = None,
+    nse: float = 0.2, n_batch: int = 0, n_dense: int = 0, unique_indices: bool = True,
+    sorted_indices: bool = False, generator: Callable[..., Any] = xrandom.uniform, **kwds: Any,
+) -> BCOO:  # fmt: skip
+    """Return a sparse array of random numbers at random places.
+
+    Args:
+      key: a random key.
+      shape: of the array.
+      dtype: of the values; float32 by default.
+      indices_dtype: of the indices; int32 by default.
+      nse: how many values there are, for each element of the batch: as a number of the places if
+        it is below 1.
+      n_batch: the number of batch dimensions;
+      n_dense: and of dense ones.
+      unique_indices: whether places are drawn without repeats.
+      sorted_indices: whether they ascend.
+      generator: draws the values: `generator(key, shape=..., dtype=..., **kwds)`.
+      **kwds: for the generator.
+
+    Example:
+      >>> random_bcoo(xrandom.key(0), (10, 10), nse=0.1)
+      BCOO(float32[10, 10], nse=10)
+    """
+    shape = tuple([static_int(n, "random_bcoo: a length of shape") for n in shape])
+    stop = len(shape) - n_dense
+    if not 0 <= n_batch <= stop <= len(shape):
+        raise ValueError(
+            f"random_bcoo: n_batch={n_batch} and n_dense={n_dense} do not fit the shape {shape}."
+        )
+    batch, lengths = shape[:n_batch], shape[n_batch:stop]
+    size = math.prod(lengths)
+    count = math.ceil(nse * size) if 0 < nse < 1 else static_int(nse, "random_bcoo: nse")
+    if count < 0 or (unique_indices and count > size):
+        raise ValueError(f"random_bcoo: there are {size} places for nse={nse} values.")
+    key_places, key_values = xrandom.split(key)
+    keys = xrandom.split(key_places, max(math.prod(batch), 1))[: math.prod(batch)]
+    rows = [xrandom.choice(k, size, (count,), replace=not unique_indices) for k in keys]
+    numbers = xnp.stack(rows) if rows else xnp.zeros((0, count), np.int32)
+    numbers = xnp.sort(numbers, axis=-1) if sorted_indices else numbers
+    columns = xnp.unravel_index(numbers, lengths) if lengths else ()
+    indices = xnp.stack(columns, -1) if columns else xnp.zeros((*numbers.shape, 0), np.int32)
+    indices = indices.astype(indices_dtype or np.int32).reshape(*batch, count, len(lengths))
+    data = generator(key_values, shape=(*batch, count, *shape[stop:]), dtype=dtype, **kwds)
+    return BCOO((data, indices), shape=shape, indices_sorted=sorted_indices,
+                unique_indices=unique_indices)  # fmt: skip

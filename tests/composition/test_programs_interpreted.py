@@ -1,0 +1,88 @@
+"""Interpreters of programs that libraries write, with the names of `core` and `extend.core`."""
+
+import numpy as np
+import pytest
+
+import xstack
+import xstack.numpy as xnp
+from xstack import core
+from xstack.extend.core import (
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Var,
+    get_opaque_trace_state,
+    jaxpr_as_fun,
+    primitives,
+)
+
+INVERSES = {primitives.exp_p: xnp.log, primitives.tanh_p: xnp.arctanh}
+
+
+def inverse(fun, x):
+    """Return the inverse of a chain of invertible functions, by its program read backwards."""
+    program = xstack.make_jaxpr(fun)(x)
+
+    def backwards(y):
+        values = dict(zip(program.jaxpr.outvars, [y], strict=True))
+        for eqn in reversed(program.jaxpr.eqns):
+            assert isinstance(eqn, JaxprEqn) and eqn.primitive.multiple_results
+            (known,) = [values[v] for v in eqn.outvars]
+            (asked,) = [v for v in eqn.invars if not isinstance(v, Literal)]
+            values[asked] = INVERSES[eqn.primitive](known)
+        return values[program.jaxpr.invars[0]]
+
+    return backwards
+
+
+def test_an_interpreter_of_equations_is_a_transformation():
+    inverted = inverse(lambda x: xnp.exp(xnp.tanh(x)), 1.0)
+    np.testing.assert_allclose(inverted(xnp.exp(xnp.tanh(0.5))), 0.5, rtol=1e-6)
+    slope = xstack.jit(xstack.grad(inverted))(2.0)
+    np.testing.assert_allclose(slope, 1 / (1 - np.log(2.0) ** 2) / 2, rtol=1e-6)
+
+
+def test_a_program_is_run_on_what_arrays_can_be_made_of():
+    program = xstack.make_jaxpr(lambda x, y: x * y + np.arange(2.0, dtype="float32"))(1.0, 2.0)
+    assert isinstance(program, ClosedJaxpr) and isinstance(program.jaxpr, Jaxpr)
+    assert all(isinstance(v, Var) and isinstance(v.aval, core.AbstractValue)
+               for v in program.jaxpr.invars)  # fmt: skip
+    for args in ((2.0, 3.0), (np.float32(2), np.float32(3)), (xnp.float32(2), xnp.ones(()) * 3)):
+        (result,) = core.eval_jaxpr(program.jaxpr, program.consts, *args)
+        assert result.tolist() == [6.0, 7.0]
+        assert jaxpr_as_fun(program)(*args)[0].tolist() == [6.0, 7.0]
+    slope = xstack.grad(lambda x: jaxpr_as_fun(program)(x, 3.0)[0].sum())(2.0)
+    assert float(slope) == 6.0
+
+
+def test_what_is_no_program_and_a_wrong_number_of_arguments_are_refused():
+    program = xstack.make_jaxpr(lambda x: x + 1)(1.0)
+    with pytest.raises(TypeError, match=r"jaxpr_as_fun: takes a ClosedJaxpr, got .*\n  hint"):
+        jaxpr_as_fun(program.jaxpr)
+    with pytest.raises(TypeError, match="jaxpr_as_fun: the program takes 1 arguments, got 2"):
+        jaxpr_as_fun(program)(1.0, 2.0)
+    with pytest.raises(TypeError, match="eval_jaxpr: an argument"):
+        core.eval_jaxpr(program.jaxpr, program.consts, "one")
+
+
+def test_the_trace_state_tells_transformations_apart():
+    outside, seen = get_opaque_trace_state(), []
+
+    def look(x):
+        seen.append(get_opaque_trace_state())
+        assert seen[-1] == get_opaque_trace_state()
+        return x
+
+    xstack.make_jaxpr(look)(1.0)
+    xstack.make_jaxpr(look)(1.0)
+    xstack.vmap(look)(xnp.ones(2))
+    assert len({outside, *seen}) == 4 and get_opaque_trace_state() == outside
+    assert all(s != outside for s in seen) and outside != "outside"
+    assert isinstance(xstack.make_jaxpr(lambda x: x)(1.0).jaxpr.invars[0].aval, core.ShapedArray)
+
+
+def test_tracers_are_known_by_their_class():
+    kinds = []
+    xstack.jit(lambda x: kinds.append(isinstance(x, core.Tracer)) or x)(1.0)
+    assert kinds == [True] and not isinstance(xnp.ones(2), core.Tracer)

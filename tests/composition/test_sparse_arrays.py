@@ -1,0 +1,242 @@
+"""Sparse arrays beside dense ones, for every split into batch, sparse and dense dimensions."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import xstack
+import xstack.numpy as xnp
+from xstack.experimental import sparse
+from xstack.experimental.sparse import BCOO
+
+RNG = np.random.default_rng(0)
+LAYOUTS = [(b, d) for b in range(3) for d in range(3) if b + d < 3]
+
+
+def dense(shape, density=0.4):
+    return np.where(RNG.random(shape) < density, RNG.integers(1, 9, shape), 0).astype("f")
+
+
+def sparse_of(x, n_batch=0, n_dense=0, nse=None):
+    """Return a sparse array of some elements twice, of some out of range, in no order."""
+    m = BCOO.fromdense(x, n_batch=n_batch, n_dense=n_dense, nse=nse)
+    twice = m + m
+    data = twice.data / 2
+    order = RNG.permutation(twice.nse)
+    return BCOO((xnp.take(data, order, axis=n_batch), xnp.take(twice.indices, order, axis=n_batch)),
+                shape=x.shape)  # fmt: skip
+
+
+def check(sparse_result, expected, atol=1e-5):
+    assert isinstance(sparse_result, BCOO) and sparse_result.shape == expected.shape
+    np.testing.assert_allclose(sparse_result.todense(), expected, atol=atol)
+
+
+@pytest.mark.parametrize(("n_batch", "n_dense"), LAYOUTS)
+def test_layouts_are_changed_as_those_of_dense_arrays(n_batch, n_dense):
+    x = dense((3, 4, 5))
+    m = sparse_of(x, n_batch, n_dense)
+    assert (m.n_batch, m.n_dense, m.ndim, m.size) == (n_batch, n_dense, 3, 60)
+    check(m, x)
+    check(m.sum_duplicates(), x)
+    check(m.sum_duplicates(nse=40), x)
+    assert m.sum_duplicates().nse == BCOO.fromdense(x, n_batch=n_batch, n_dense=n_dense).nse
+    check(m.sort_indices(), x)
+    bounds = ((1, 0, 1), (3, 3, 5), (1, 2, 2))
+    part = sparse.bcoo_slice(m, start_indices=bounds[0], limit_indices=bounds[1], strides=bounds[2])
+    check(part, x[1:3, 0:3:2, 1:5:2])
+    check(m[1], x[1])
+    check(m[:, -1, 1:4], x[:, -1, 1:4])
+    check(m[..., 2], x[..., 2])
+    groups = [range(n_batch), range(n_batch, 3 - n_dense), range(3 - n_dense, 3)]
+    order = [p for g in groups for p in reversed(g)]
+    check(sparse.bcoo_transpose(m, permutation=order), x.transpose(order))
+    for axes in itertools.chain.from_iterable(itertools.combinations(range(3), k) for k in (1, 2)):
+        check(sparse.bcoo_reduce_sum(m, axes=axes), x.sum(axes))
+    assert float(m.sum()) == x.sum()
+    for axis in range(3):
+        both = sparse.bcoo_concatenate([m, m[tuple([slice(None)] * axis + [slice(1, 3)])]],
+                                       dimension=axis)  # fmt: skip
+        check(both, np.concatenate([x, x.take([1, 2], axis)], axis))
+
+
+@pytest.mark.parametrize(("n_batch", "n_dense"), LAYOUTS)
+def test_products_are_those_of_dense_arrays(n_batch, n_dense):
+    x = dense((3, 4, 5))
+    m = sparse_of(x, n_batch, n_dense)
+    y = RNG.standard_normal((5, 3, 2, 4)).astype("f")
+    for pairs in ([], [(2, 0)], [(1, 3), (2, 0)], [(0, 1), (1, 3), (2, 0)]):
+        for batch in ([], [(0, 1)], [(1, 3)]):
+            contracting = [p for p in pairs if p not in batch]
+            numbers = tuple(
+                tuple(tuple(p[i] for p in group) for i in (0, 1)) for group in (contracting, batch)
+            )
+            expected = xstack.lax.dot_general(x, y, numbers)
+            got = sparse.bcoo_dot_general(m, y, dimension_numbers=numbers)
+            np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-4)
+            turned = tuple((b, a) for a, b in numbers)
+            expected = xstack.lax.dot_general(y, x, turned)
+            got = sparse.bcoo_dot_general(y, m, dimension_numbers=turned)
+            np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-4)
+    for v in (2.0, RNG.standard_normal((4, 1)).astype("f"), dense((3, 4, 5))):
+        check(m * v, x * v)
+        check(v * m, x * v)
+    other = dense((3, 4, 5))
+    check(m * sparse_of(other, n_batch, n_dense), x * other)
+    check(m + sparse_of(other, n_batch, n_dense), x + other)
+    check(-m - 2 * m, -3 * x)
+    check(m / 2, x / 2)
+    np.testing.assert_allclose(m + other, x + other)
+    np.testing.assert_allclose(other - m, other - x)
+    check(abs(-m), abs(x))
+    if not n_dense:  # a dense row is stored whole where any element is
+        check(sparse.bcoo_extract(m, other), np.where(x != 0, other, 0))
+
+
+def test_products_of_matrices_vectors_and_sparse_matrices():
+    a, b, v = dense((4, 6)), dense((6, 3)), np.arange(4, dtype="f")
+    m, n = sparse_of(a), sparse_of(b)
+    np.testing.assert_allclose(m @ b, a @ b)
+    np.testing.assert_allclose(v @ m, v @ a)
+    np.testing.assert_allclose(xnp.asarray(b).T @ m.T, b.T @ a.T)
+    check(m @ n, a @ b)
+    assert (m @ n).nse <= 12
+    assert float((m[0] @ m[0]).todense()) == a[0] @ a[0]
+    with pytest.raises(ValueError, match="bcoo_dot_general: the contracted dimensions differ"):
+        m @ m
+    with pytest.raises(ValueError, match="@ takes vectors and matrices"):
+        m @ np.ones((2, 6, 3))
+
+
+def test_shapes_are_changed_within_their_kinds():
+    x = dense((2, 3, 4, 5))
+    check(sparse_of(x).reshape(6, -1), x.reshape(6, 20))
+    check(sparse_of(x, 1).reshape((2, 12, 5)), x.reshape(2, 12, 5))
+    check(sparse_of(x, 2, 1).reshape(6, 4, 5, 1), x.reshape(6, 4, 5, 1))
+    check(sparse.bcoo_reshape(sparse_of(x), new_sizes=(60, 2), dimensions=(3, 2, 1, 0)),
+          x.transpose(3, 2, 1, 0).reshape(60, 2))  # fmt: skip
+    with pytest.raises(ValueError, match="bcoo_reshape: batch, sparse and dense dimensions must"):
+        sparse_of(x, 1).reshape(4, 30)
+    with pytest.raises(ValueError, match="bcoo_transpose: batch, sparse and dense"):
+        sparse_of(x, 1).transpose()
+    big = BCOO((xnp.ones(1), xnp.array([[70000, 60000]])), shape=(100000, 90000))
+    assert big.reshape(90000, 100000).indices.tolist() == [[63000, 60000]]
+
+
+def test_it_compiles_maps_and_differentiates():
+    a, v = dense((3, 4, 5)), RNG.standard_normal(5).astype("f")
+    m = sparse_of(a, 1)
+    np.testing.assert_allclose(xstack.vmap(lambda s: s @ v)(m), a @ v, rtol=1e-5)
+    scaled = xstack.jit(xstack.vmap(lambda s, k: k * s))(m, xnp.arange(3.0))
+    check(scaled, a * np.arange(3.0, dtype="f")[:, None, None])
+
+    def loss(s, v):
+        return xnp.sum(xnp.sin(s @ v) ** 2)
+
+    one = BCOO.fromdense(a[0])
+    by_values = xstack.jit(xstack.grad(lambda d: loss(BCOO((d, one.indices), shape=(4, 5)), v)))
+    expected = xstack.grad(lambda x: loss(x, v))(a[0])
+    at = tuple(np.asarray(one.indices).T)
+    np.testing.assert_allclose(by_values(one.data), expected[at], rtol=1e-5)
+    by_vector = xstack.grad(loss, argnums=1)
+    np.testing.assert_allclose(by_vector(one, v), by_vector(a[0], v), rtol=1e-5, atol=1e-6)
+    of_tree = xstack.grad(loss, allow_int=True)(one, v)
+    np.testing.assert_allclose(of_tree.data, expected[at], rtol=1e-5)
+    made = xstack.jit(lambda x: BCOO.fromdense(x, nse=12).sum_duplicates(nse=12))(a[0])
+    check(made, a[0])
+    slopes = xstack.grad(lambda x: xnp.sum(BCOO.fromdense(x, nse=12).todense() ** 2))(a[0])
+    np.testing.assert_allclose(slopes, 2 * a[0])
+
+
+def test_functions_of_arrays_take_sparse_ones():
+    a, b = dense((4, 6)), dense((4, 6))
+    m, n, v = sparse_of(a), sparse_of(b), np.arange(6, dtype="f")
+    for f in (
+        lambda x: x @ v, lambda x: (2 * x.T).sum(0), lambda x: xnp.sin(x) @ v, lambda x: x[1:3] @ v,
+        lambda x: xnp.concatenate([x, x * 2]).reshape(2, 24), lambda x: x**2 / 3 - x,
+        xstack.jit(lambda x: xnp.tanh(x) * v), lambda x: {"a": x[0], "b": v + 1},
+        lambda x: (x + 1).sum(), lambda x: xnp.einsum("ij,j->i", x, v),
+    ):  # fmt: skip
+        got = xstack.tree.map(sparse.todense, sparse.sparsify(f)(m),
+                              is_leaf=lambda s: isinstance(s, BCOO))  # fmt: skip
+        for g, e in zip(*map(xstack.tree.leaves, (got, f(xnp.asarray(a)))), strict=True):
+            np.testing.assert_allclose(g, e, rtol=1e-5, atol=1e-5)
+    check(sparse.sparsify(lambda x, y: x * y + x)(m, n), a * b + a)
+    compiled = xstack.jit(sparse.sparsify(lambda x, w: xnp.sin(x) @ w))
+    np.testing.assert_allclose(compiled(m, v), np.sin(a) @ v, rtol=1e-5)
+    for f, text in ((xnp.cos, "cos has no rule for sparse"), (lambda x: 1 / x, "divides by its"),
+                    (lambda x: x**0, "the power 0 of the zeros")):  # fmt: skip
+        with pytest.raises(TypeError, match=text):
+            sparse.sparsify(f)(m)
+
+
+def test_identities_empty_and_random_arrays():
+    for k, (n, c) in itertools.product((-4, -1, 0, 2), ((3, 3), (2, 5), (4, 2))):
+        assert sparse.eye(n, c, k).todense().tolist() == np.eye(n, c, k).tolist()
+    check(sparse.eye(3, n_batch=1), np.eye(3))
+    assert sparse.eye(3, dtype=int).dtype == "int32"
+    zeros = sparse.empty((2, 3, 4), n_batch=1, n_dense=1, nse=2)
+    assert zeros.data.shape == (2, 2, 4) and not zeros.todense().any()
+    key = xstack.random.key(0)
+    m = sparse.random_bcoo(key, (6, 7), nse=0.5, sorted_indices=True)
+    assert m.nse == 21 and len({*map(tuple, m.indices.tolist())}) == 21
+    assert m.indices.tolist() == sorted(m.indices.tolist())
+    at = sparse.random_bcoo(key, (6, 7), nse=21).sort_indices().indices
+    assert at.tolist() == m.indices.tolist()
+    m = sparse.random_bcoo(key, (3, 6, 7), nse=4, n_batch=1, n_dense=1, dtype="float32",
+                           generator=xstack.random.normal)  # fmt: skip
+    assert m.data.shape == (3, 4, 7) and m.indices.shape == (3, 4, 1)
+    with pytest.raises(ValueError, match="eye: sparse arrays are of the format 'bcoo'"):
+        sparse.eye(3, sparse_format="csr")
+
+
+def test_matrices_of_scipy_are_taken():
+    scipy_sparse = pytest.importorskip("scipy.sparse")
+    a = dense((4, 6))
+    for kind in (scipy_sparse.csr_matrix, scipy_sparse.coo_array):
+        check(BCOO.from_scipy_sparse(kind(a)), a)
+        check(BCOO.from_scipy_sparse(kind(a), n_batch=1), a)
+
+
+def test_results_have_the_parts_of_the_oracle():
+    pytest.importorskip("jax")
+    from jax.experimental import sparse as theirs
+
+    a = dense((3, 4, 5))
+    for n_batch, n_dense in LAYOUTS:
+        ours = BCOO.fromdense(a, n_batch=n_batch, n_dense=n_dense)
+        other = theirs.BCOO.fromdense(a, n_batch=n_batch, n_dense=n_dense)
+        assert repr(ours) == repr(other)
+        assert ours.indices.tolist() == other.indices.tolist()
+        assert ours.data.tolist() == other.data.tolist()
+        assert ours.indices.dtype == other.indices.dtype
+
+
+@pytest.mark.parametrize(("make", "text"), [
+    (lambda: BCOO((xnp.ones(2), xnp.zeros((3, 1), int)), shape=(4,)), "do not fit together"),
+    (lambda: BCOO((xnp.ones(2), xnp.zeros((2, 1))), shape=(4,)), "integer indices"),
+    (lambda: BCOO.fromdense(xnp.ones(2), n_batch=2), "n_batch=2 and n_dense=0 do not fit"),
+    (lambda: xstack.jit(BCOO.fromdense)(xnp.ones(2)), "how many elements are not zero"),
+    (lambda: sparse.eye(2) + sparse.eye(3), "sparse arrays that are added must be alike"),
+    (lambda: sparse.eye(2) * xnp.ones(3), "cannot be broadcast"),
+    (lambda: sparse.bcoo_extract(sparse.eye(2), xnp.ones(3)), "the shapes differ"),
+    (lambda: sparse.bcoo_concatenate([sparse.eye(2), sparse.eye(3)], dimension=0), "must agree"),
+    (lambda: sparse.bcoo_slice(sparse.eye(2), start_indices=(0, 0), limit_indices=(3, 2)),
+     "the bounds do not fit"),
+    (lambda: sparse.eye(2)[2], "index 2 is out of range for axis 0"),
+])  # fmt: skip
+def test_bad_arguments_are_refused(make, text):
+    with pytest.raises((ValueError, IndexError), match=text):
+        make()
+
+
+def test_values_out_of_range_are_not_there_whatever_they_are():
+    m = BCOO((xnp.array([1.0, xnp.nan, xnp.inf]), xnp.array([[0, 1], [2, 0], [0, -1]])),
+             shape=(2, 3))  # fmt: skip
+    assert m.todense().tolist() == [[0, 1, 0], [0, 0, 0]]
+    assert (m @ xnp.ones(3)).tolist() == [1, 0] and (xnp.ones(2) @ m).tolist() == [0, 1, 0]
+    assert float(m.sum()) == 1 and m.sum(0).todense().tolist() == [0, 1, 0]
+    assert m.sum_duplicates().nse == 1 and m.T.todense().tolist() == [[0, 0], [1, 0], [0, 0]]
+    assert sparse.empty((0, 3)).todense().shape == (0, 3)
+    assert BCOO.fromdense(xnp.zeros((0, 3))).nse == 0
