@@ -20,6 +20,7 @@ _EXPERIMENT = "an experiment of JAX's, without documentation"
 _REFERENCES = "a reference has the type of its value"
 _MESHES = "shardings are no part of types"
 _UNREDUCED = "sums that are still to be made are no kind of sharding"
+_SPARSE = "a sparse array lies where its parts do, which device_put says"
 _PROGRAMS = "programs are made by tracing; the name is for asking what a value is"
 _SPECS = "None says that nothing was given, and specs are always given"
 _SLICES = "slices are groups of TPUs"
@@ -32,6 +33,8 @@ DELIBERATE = {
     "core.eval_jaxpr": {"propagate_source_info": "equations always keep their source"},
     **{f"extend.core.{name}": _PROGRAMS
        for name in ("ClosedJaxpr", "Effect", "Jaxpr", "JaxprEqn", "Literal")},
+    "experimental.sparse.bcoo_dot_general": {"out_sharding": _SPARSE},
+    "experimental.sparse.bcoo_reshape": {"sharding": _SPARSE},
     "ShapeDtypeStruct": {"manual_axis_type": _MESHES, "is_ref": _REFERENCES},
     "custom_gradient": {
         "with_logs": _EXPERIMENT, "remat": _EXPERIMENT, "with_accums": _EXPERIMENT,

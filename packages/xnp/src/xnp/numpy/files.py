@@ -8,7 +8,6 @@ import numpy as np
 
 from xnp.numpy.creation import asarray, counting
 from xnp.numpy.promoting import array_of, axis_of, bind, cast, reshaped, scalar_like, spread
-from xnp.numpy.reductions import sum as summed
 from xnp.numpy.shaping import moveaxis
 from xprim import EAGER, Array, dtypes, from_numpy
 from xprim.typing import ArrayLike
@@ -75,8 +74,13 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     config = (*[(0, 0, 0)] * (bits.aval.ndim - 1), (0, missing, 0))
     bits = bind("pad", bits, scalar_like(0, bits), padding_config=config)
     bits = reshaped(bits, (*bits.aval.shape[:-1], (size + missing) // 8, 8))
-    shifted = bind("shift_left", bits, spread(_shifts(bitorder), bits.aval.shape))
-    return moveaxis(summed(shifted, -1, dtypes.uint8), -1, axis)
+    # Byte i of eight as one number x has its bit at 8 i; times a power of two for each byte, all of
+    # them meet in the highest byte and no two at the same place: nothing is carried.
+    places = [63 - 9 * i if bitorder == "big" else 56 - 7 * i for i in range(8)]
+    wide = bind("bitcast_convert_type", bits, new_dtype=dtypes.uint64)
+    wide = bind("mul", wide, scalar_like(sum(2**p for p in places), wide))
+    packed = bind("shift_right_logical", wide, scalar_like(56, wide))
+    return moveaxis(cast(packed, dtypes.uint8), -1, axis)
 
 
 def unpackbits(
