@@ -30,5 +30,6 @@ with namespace(globals()):  # the first use imports them
         refs as refs,
         scipy as scipy,
     )
+    from xnp.mutation import mutable as mutable
 
 source.hide(__file__)

@@ -14,6 +14,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from xnp import lax
 from xnp.numpy.creation import array, asarray
 from xnp.numpy.dispatch import check_out_and_where
@@ -98,9 +100,16 @@ class ufunc:  # noqa: N801 - the name users know
         x = _elements(a, dtype)
         axes = axes_of(axis, x.aval.ndim, f"{self.__name__}.reduce")
         mask = None if where is None else _lines(spread(asarray(where), x.aval.shape), axes)
-        start = self.identity if initial is None and where is not None else initial
+        start = self._identity_of(x) if initial is None and where is not None else initial
         total = self._joined(_lines(x, axes), mask, start)
         return kept(total, x.aval.shape, axes, keepdims)
+
+    def _identity_of(self, x: Array) -> Any:
+        """Return the identity; of integers and booleans in their dtype, as -1 is 255 of uint8."""
+        dtype = x.aval.dtype
+        if isinstance(self.identity, int) and not dtypes.is_inexact(dtype):
+            return np.asarray(self.identity).astype(dtype)
+        return self.identity
 
     def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Array:
         """Return the results of `reduce` up to each element along an axis."""
