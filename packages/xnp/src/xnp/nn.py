@@ -10,7 +10,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 import xnp.numpy as xn
+from xnp import lax
 from xnp.attention import dot_product_attention
 from xnp.docstrings import complete
 from xnp.docstrings.neural_networks import NETWORKS
@@ -38,9 +41,9 @@ from xtree.namespaces import namespace
 __all__ = [
     "celu", "dot_product_attention", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu",
     "hard_swish", "hard_tanh", "identity", "leaky_relu", "log1mexp", "log_sigmoid", "log_softmax",
-    "logmeanexp", "logsumexp", "mish", "one_hot", "relu", "relu6", "selu", "sigmoid", "silu",
-    "soft_sign", "softmax", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus",
-    "standardize", "swish", "tanh",
+    "logmeanexp", "logsumexp", "mish", "one_hot", "relu", "relu6", "scaled_matmul",
+    "selu", "sigmoid", "silu", "soft_sign", "softmax", "softplus", "sparse_plus", "sparse_sigmoid",
+    "squareplus", "standardize", "swish", "tanh",
 ]  # fmt: skip
 
 tanh = xn.tanh
@@ -352,6 +355,45 @@ def one_hot(
     x = bind("broadcast_in_dim", x, shape=shape, broadcast_dimensions=kept)
     classes = bind("iota", dtype=x.aval.dtype, shape=shape, dimension=axis)
     return placed(cast(bind("eq", x, classes), wanted), out_sharding, "one_hot")
+
+
+def scaled_matmul(
+    lhs: ArrayLike, rhs: ArrayLike, lhs_scales: ArrayLike, rhs_scales: ArrayLike,
+    preferred_element_type: DTypeLike = np.float32,
+) -> Array:  # fmt: skip
+    """Return the products of matrices in narrow formats whose blocks have scales.
+
+    Args:
+      lhs: elements of shape (b, m, k).
+      rhs: elements of shape (b, n, k): the last dimension is contracted.
+      lhs_scales: scales of shape (b, m, s), each for k // s elements in a row.
+      rhs_scales: scales of shape (b, n, s).
+      preferred_element_type: the dtype of the work and of the result.
+
+    Returns:
+      An array of shape (b, m, n).
+
+    Example:
+      >>> import xnp
+      >>> x, scales = xnp.ones((1, 1, 4)), xnp.array([[[0.5, 2.0]]])
+      >>> scaled_matmul(x, x, scales, scales).tolist()
+      [[[8.5]]]
+
+    Differentiable in: lhs, rhs and their scales, where these are of a floating dtype.
+    """
+    named = {"lhs": lhs, "rhs": rhs, "lhs_scales": lhs_scales, "rhs_scales": rhs_scales}
+    x, y, s, t = [array_of(value, f"scaled_matmul: {name}") for name, value in named.items()]
+    if any(a.ndim != 3 for a in (x, y, s, t)) or s.shape[-1] != t.shape[-1]:
+        got = ", ".join([f"{n}: {a.aval.str_long()}" for n, a in zip(named, (x, y, s, t),
+                                                                     strict=True)])  # fmt: skip
+        raise ValueError(
+            f"scaled_matmul: the operands do not fit.\n  got       {got}"
+            "\n  expected  shapes (b, m, k), (b, n, k), (b, m, s) and (b, n, s)"
+        )
+    return lax.scaled_dot(
+        x, y, lhs_scale=s, rhs_scale=t, dimension_numbers=(((2,), (2,)), ((0,), (0,))),
+        preferred_element_type=preferred_element_type,
+    )  # fmt: skip
 
 
 complete(globals(), NETWORKS)

@@ -69,6 +69,7 @@ with namespace(globals()):
         ragged_dot as ragged_dot,
         ragged_dot_general as ragged_dot_general,
     )
+    from xnp.lax.scaled_products import scaled_dot as scaled_dot
     from xnp.lax.shape_queries import (
         broadcast_like as broadcast_like,
         broadcast_to_rank as broadcast_to_rank,

@@ -17,8 +17,9 @@ from xprim import Array, dtypes, promotion
 from xprim.typing import DTypeLike
 
 __all__ = [
-    "bfloat16", "bool", "bool_", "can_cast", "cdouble", "character", "complex128", "complex64",
-    "complex_", "complexfloating", "csingle", "double", "dtype", "e", "euler_gamma", "finfo",
+    "ComplexWarning", "bfloat16", "bool", "bool_", "can_cast", "cdouble", "character",
+    "complex128", "complex64", "complex_", "complexfloating", "csingle", "double", "dtype", "e",
+    "euler_gamma", "finfo",
     "flexible", "float16", "float32", "float4_e2m1fn", "float64", "float6_e2m3fn", "float6_e3m2fn",
     "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz",
     "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float_", "floating", "generic", "iinfo",
@@ -128,6 +129,7 @@ promote_types, result_type = promotion.promote_types, promotion.result_type
 
 e, euler_gamma, inf, nan, pi = math.e, float(np.euler_gamma), math.inf, math.nan, math.pi
 newaxis = None
+ComplexWarning = np.exceptions.ComplexWarning
 ndarray = Array
 
 
