@@ -7,7 +7,8 @@ writes `profiles/plugins/profile/<time>/`, for TensorBoard's and XProf's profile
 `perfetto_trace.json.gz` there, for https://ui.perfetto.dev. `TraceAnnotation` names a part of the
 program in it. The record is in memory, too: `session.profile_data`.
 
-Neighbours: `xjit.perfetto` writes the second form, `xjit.explain` says what a program is made of.
+Neighbours: `xjit.perfetto` writes the second form, `xjit.explanations` says what a
+program is made of.
 """
 
 from __future__ import annotations

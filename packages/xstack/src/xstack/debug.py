@@ -12,6 +12,7 @@ with namespace(globals(), at_once=True, hint=ABSENCES):
         callback as callback,
         print as print,
     )
+    from xjit.explanations import explain as explain
     from xpar.communication import (
         assert_no_collectives as assert_no_collectives,
         explain_communication as explain_communication,

@@ -4,6 +4,7 @@ from xstack.absences import ABSENCES
 from xtree.namespaces import namespace
 
 with namespace(globals(), at_once=True, hint=ABSENCES):
+    from xjit.parallel_compilation import compile_all as compile_all
     from xjit.stages import (
         ArgInfo as ArgInfo,
         Compiled as Compiled,

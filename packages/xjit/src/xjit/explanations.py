@@ -1,0 +1,281 @@
+"""What a function becomes: how long each step takes, and which lines of it make the program.
+
+    print(explain(step, state, batch))
+    explain(step, state, batch).save("step.svg")
+
+tells the seconds of tracing, lowering and compiling; how many equations each of the user's lines
+makes; blocks of equations that come again and again, which a `scan` would hold once; arrays that
+the function captured; and what memory the program takes.
+
+Neighbours: `stages` has the steps, `profiler` says where the time of a run goes.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+import numpy as np
+
+from xjit._jit import jit
+from xjit.compile import statistics
+from xprim import ClosedJaxpr, ConcreteArray, Equation
+from xprim.callables import check_function, name_of
+from xprim.jaxpr import subjaxprs
+from xprim.source import describe
+from xprim.tracebacks import boundary
+
+__all__ = ["Block", "Constant", "Explanation", "explain"]
+
+_LEAST_CONSTANT = 1024  # bytes of a captured array that is worth a line
+_LONGEST_BLOCK = 400  # equations; longer ones are not looked for
+_LEAST_REPEATS = 3
+_SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Equations that come several times in a row.
+
+    Attributes:
+      equations: how many one of them has.
+      repeats: how often it comes.
+      where: the line of the first one.
+    """
+
+    equations: int
+    repeats: int
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """An array that a function captured.
+
+    Attributes:
+      nbytes: how large it is.
+      type: its shape and dtype.
+      variable: what the function calls it, if that is known.
+      where: the first line that uses it.
+    """
+
+    nbytes: int
+    type: str
+    variable: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What `explain` found; `str` shows it, `svg` draws it.
+
+    Attributes:
+      name: of the function.
+      seconds: of `trace`, `lower` and `compile`.
+      from_cache: whether the executable was there already, so that `compile` says little.
+      equations: how many the program has, those of loops and branches once.
+      by_line: the user's lines, and how many equations each makes; the largest first.
+      blocks: what comes again and again; the largest first.
+      constants: captured arrays of a KiB and more; the largest first.
+      memory: sizes in bytes by name.
+    """
+
+    name: str
+    seconds: Mapping[str, float]
+    from_cache: bool
+    equations: int
+    by_line: Sequence[tuple[str, int]]
+    blocks: Sequence[Block]
+    constants: Sequence[Constant]
+    memory: Mapping[str, int]
+
+    def __str__(self) -> str:
+        steps = ", ".join([f"{k} {1e3 * v:.1f} ms" for k, v in self.seconds.items()])
+        lines = [f"{self.name}: {steps}{' (found in a cache)' if self.from_cache else ''}"]
+        lines.append(f"{self.equations} equations")
+        for where, count in self.by_line[:_SHOWN]:
+            lines.append(f"  {count / max(self.equations, 1):6.1%}  {count:6}  {where}")
+        if len(self.by_line) > _SHOWN:
+            lines.append(f"  and {len(self.by_line) - _SHOWN} lines more")
+        lines += [
+            f"repeated: {b.equations} equations {b.repeats} times from {b.where or 'here'}; "
+            "a scan would hold them once"
+            for b in self.blocks
+        ]
+        for c in self.constants:
+            called = f" {c.variable}" if c.variable else ""
+            lines.append(f"captured:{called} {c.type}, {_size(c.nbytes)}, used at {c.where}")
+        kinds = [f"{k.removesuffix('_size_in_bytes')} {_size(v)}" for k, v in self.memory.items()
+                 if v]  # fmt: skip
+        lines.append(f"memory: {', '.join(kinds) or 'none'}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def svg(self) -> str:
+        """Return a picture: a bar for each step, and one for each line of the program."""
+        total = max(sum(self.seconds.values()), 1e-9)
+        rows = [(f"{k}: {1e3 * v:.1f} ms", v / total, "#4878a8") for k, v in self.seconds.items()]
+        rows += [
+            (f"{where or 'elsewhere'}: {count}", count / max(self.equations, 1), "#a86448")
+            for where, count in self.by_line[:_SHOWN]
+        ]
+        parts = [_text(10, 22, f"{self.name}: {self.equations} equations", 15)]
+        for i, (label, share, colour) in enumerate(rows):
+            y = 36 + 24 * i
+            width = max(1.0, 560 * share)
+            parts.append(
+                f'<rect x="10" y="{y}" width="{width:.1f}" height="18" fill="{colour}" '
+                'fill-opacity="0.45"/>'
+            )
+            parts.append(_text(16, y + 13, f"{label} ({share:.0%})", 12))
+        height = 46 + 24 * len(rows)
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="580" height="{height}" '
+            f'viewBox="0 0 580 {height}">\n' + "\n".join(parts) + "\n</svg>\n"
+        )
+
+    def save(self, file: str | Path) -> None:
+        """Write the picture to a file, or the text where the name ends otherwise than in .svg."""
+        path = Path(file)
+        path.write_text(self.svg() if path.suffix == ".svg" else f"{self}\n")
+
+
+@boundary
+def explain(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
+    """Compile a function for some arguments and say what became of it.
+
+    Args:
+      fun: a function, or what `jit` returned for one; it is traced and compiled, and not run.
+      *args: its arguments, arrays or what has their shapes and dtypes.
+      **kwargs: its keyword arguments.
+
+    Example:
+      >>> import numpy as np
+      >>> def f(x):
+      ...     for _ in range(4):
+      ...         x = x * 2 + 1
+      ...     return x
+      >>> found = explain(f, np.ones(3, np.float32))
+      >>> found.equations, found.blocks[0].equations, found.blocks[0].repeats
+      (8, 2, 4)
+    """
+    check_function(fun, "explain")
+    compiled: Any = fun if hasattr(fun, "trace") else jit(fun)
+    seconds, before = {}, statistics.compiled
+    start = time.perf_counter()
+    traced = compiled.trace(*args, **kwargs)
+    seconds["trace"] = time.perf_counter() - start
+    start = time.perf_counter()
+    lowered = traced.lower()
+    seconds["lower"] = time.perf_counter() - start
+    start = time.perf_counter()
+    program = lowered.compile()
+    seconds["compile"] = time.perf_counter() - start
+    closed: ClosedJaxpr = traced.jaxpr
+    eqns = list(_equations(closed.jaxpr))
+    lines = Counter([describe(eqn.source) for eqn in eqns])
+    return Explanation(
+        name=name_of(fun, "the function"),
+        seconds=seconds,
+        from_cache=statistics.compiled == before,
+        equations=len(eqns),
+        by_line=lines.most_common(),
+        blocks=_repeated(closed.jaxpr.eqns),
+        constants=_constants(inspect.unwrap(fun), closed),
+        memory=program.memory_analysis(),
+    )
+
+
+def _equations(jaxpr: Any) -> Iterator[Equation]:
+    """Yield all equations; one that holds programs stands for these."""
+    for eqn in jaxpr.eqns:
+        inner = list(subjaxprs(eqn.params))
+        if not inner:
+            yield eqn
+        for program in inner:
+            yield from _equations(program)
+
+
+def _repeated(eqns: Sequence[Equation]) -> list[Block]:
+    """Return the blocks that come several times in a row, none inside another."""
+    numbers: dict[Any, int] = {}
+    ids = np.array([
+        numbers.setdefault(
+            (eqn.primitive, describe(eqn.source), *[x.aval for x in (*eqn.inputs, *eqn.outputs)]),
+            len(numbers),
+        )
+        for eqn in eqns
+    ])  # fmt: skip
+    found: list[tuple[int, int, int]] = []  # equations saved, start, length of a block
+    for length in range(1, min(_LONGEST_BLOCK, len(ids) // _LEAST_REPEATS) + 1):
+        start, run = _longest_run(ids[length:] == ids[:-length])
+        repeats = run // length + 1
+        if repeats >= _LEAST_REPEATS:
+            found.append(((repeats - 1) * length, start, length))
+    blocks: list[Block] = []
+    taken: list[tuple[int, int]] = []
+    for saved, start, length in sorted(found, key=lambda b: (-b[0], b[2])):
+        end = start + saved + length
+        if all(end <= s or start >= e for s, e in taken):
+            taken.append((start, end))
+            blocks.append(Block(length, saved // length + 1, describe(eqns[start].source)))
+    return blocks
+
+
+def _longest_run(equal: Any) -> tuple[int, int]:
+    """Return start and length of the longest run of true elements."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], equal.astype(np.int8), [0]])))
+    if not edges.size:
+        return 0, 0
+    starts, ends = edges[::2], edges[1::2]
+    i = int(np.argmax(ends - starts))
+    return int(starts[i]), int(ends[i] - starts[i])
+
+
+def _constants(fun: Any, closed: ClosedJaxpr) -> list[Constant]:
+    names = dict(_captured_names(fun))
+    found = []
+    for var, value in zip(closed.jaxpr.constvars, closed.consts, strict=True):
+        if not isinstance(value, ConcreteArray) or value.nbytes < _LEAST_CONSTANT:
+            continue
+        users = [eqn for eqn in closed.eqns if any(x is var for x in eqn.inputs)]
+        where = describe(users[0].source) if users else ""
+        same = [name for name, held in names.items() if _is_same(held, value)]
+        found.append(Constant(value.nbytes, value.aval.str_long(), same[0] if same else "", where))
+    return sorted(found, key=lambda c: -c.nbytes)
+
+
+def _captured_names(fun: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the variables of outside that a function names, and their values."""
+    try:
+        found = inspect.getclosurevars(fun)
+    except TypeError:
+        return
+    yield from found.nonlocals.items()
+    yield from found.globals.items()
+
+
+def _is_same(held: Any, value: ConcreteArray) -> bool:
+    if held is value:
+        return True
+    return (
+        isinstance(held, np.ndarray)
+        and held.shape == value.aval.shape
+        and np.array_equal(held.astype(value.aval.dtype), value.to_host())
+    )
+
+
+def _size(nbytes: int) -> str:
+    return f"{nbytes / 2**20:.1f} MiB" if nbytes >= 2**20 else f"{nbytes / 2**10:.1f} KiB"
+
+
+def _text(x: int, y: int, text: str, size: int) -> str:
+    place = f'x="{x}" y="{y}" font-family="sans-serif" font-size="{size}"'
+    return f"<text {place}>{escape(text)}</text>"
