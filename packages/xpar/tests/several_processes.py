@@ -26,7 +26,7 @@ def free_address():
         return f"127.0.0.1:{free.getsockname()[1]}"
 
 
-def run_processes(program, count, timeout=60, stopped=(), **environment):
+def run_processes(program, count, timeout=150, stopped=(), **environment):
     """Run a program in so many processes, each with its number in the environment.
 
     Args:

@@ -167,7 +167,7 @@ def test_a_kill_at_any_moment_of_saving_loses_nothing(tmp_path):
 
 SAVE = """
     from xpar import checkpoints
-    distributed.initialize(initialization_timeout=40, heartbeat_timeout_seconds=20)
+    distributed.initialize(initialization_timeout=100, heartbeat_timeout_seconds=20)
     count, me = xjit.process_count(), xjit.process_index()
     mesh = xpar.make_mesh((count, 2), ("p", "d"))
     whole = np.arange(24 * 4, dtype=np.float32).reshape(24, 4)
@@ -187,7 +187,7 @@ SAVE = """
 RESTORE = """
     from xpar import checkpoints
     from xprim import ShapeDtypeStruct
-    distributed.initialize(initialization_timeout=40, heartbeat_timeout_seconds=20)
+    distributed.initialize(initialization_timeout=100, heartbeat_timeout_seconds=20)
     mesh = xpar.make_mesh((xjit.process_count(), 2), ("p", "d"))
     whole = np.arange(24 * 4, dtype=np.float32).reshape(24, 4)
     like = ShapeDtypeStruct(whole.shape, whole.dtype, sharding=NamedSharding(mesh, P("p")))

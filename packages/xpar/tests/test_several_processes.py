@@ -10,7 +10,7 @@ import pytest
 from packages.xpar.tests.several_processes import run_processes
 
 TOGETHER = """
-    distributed.initialize(initialization_timeout=40, heartbeat_timeout_seconds=20)
+    distributed.initialize(initialization_timeout=100, heartbeat_timeout_seconds=20)
     me = xjit.process_index()
     assert distributed.is_initialized() and xjit.process_count() == 4
     assert len(xjit.devices()) == 8 and len(xjit.local_devices()) == 2
@@ -117,7 +117,7 @@ def test_four_processes_share_devices_arrays_and_values():
 
 
 FAULTY = """
-    distributed.initialize(initialization_timeout=40, heartbeat_timeout_seconds=3)
+    distributed.initialize(initialization_timeout=100, heartbeat_timeout_seconds=3)
     me = xjit.process_index()
     mesh = xpar.make_mesh((8,), ("d",))
     x = xjit.device_put(np.ones(8, np.float32), NamedSharding(mesh, P("d")))
@@ -141,7 +141,7 @@ FAULTY = """
 
 
 def test_processes_that_are_killed_or_stopped_are_named_by_the_others_within_a_heartbeat():
-    killed, stopped, *others = run_processes(FAULTY, 4, timeout=40, stopped=[1])
+    killed, stopped, *others = run_processes(FAULTY, 4, timeout=120, stopped=[1])
     assert killed[0] == -9 and stopped[0] == -9  # the second one by the test
     for status, printed in others:
         assert status == 1
@@ -152,7 +152,7 @@ def test_processes_that_are_killed_or_stopped_are_named_by_the_others_within_a_h
 
 
 ENDING = """
-    distributed.initialize(initialization_timeout=40, heartbeat_timeout_seconds=30)
+    distributed.initialize(initialization_timeout=100, heartbeat_timeout_seconds=30)
     distributed.barrier("here")
     if xjit.process_index() == 1:
         raise ValueError("a fault in the data")
@@ -163,7 +163,7 @@ ENDING = """
 @pytest.mark.fuzz
 @pytest.mark.skipif("FUZZ_PROGRAMS" not in os.environ, reason="it starts processes: some seconds")
 def test_a_process_that_ends_by_an_exception_tells_the_others_which_at_once():
-    other, faulty = run_processes(ENDING, 2, timeout=40)
+    other, faulty = run_processes(ENDING, 2, timeout=120)
     assert faulty[0] == 1 and faulty[1].splitlines()[-1] == "ValueError: a fault in the data"
     assert other[0] == 1
     assert "distributed: process 1 of 2 has failed." in other[1]

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Any, ParamSpec, TypeVar, overload
 
 import xtree
-from xjit import devices as all_devices
+from xjit import local_devices
 from xjit.calls import Arguments, Calls, FlatFunction, Signature, Traced
 from xjit.replicas import Axis, Replicas, without_axis
 from xpar.pmap_primitive import placement_of, pmap_p
@@ -237,7 +237,7 @@ def _size(
 def _chosen_devices(calls: _PmapCalls, size: int) -> tuple[Any, ...]:
     devices, backend = calls.options["devices"], calls.options["backend"]
     if devices is None:
-        devices = all_devices(backend) if backend else all_devices()
+        devices = local_devices(backend=backend)
         if size > len(devices):
             raise ValueError(
                 f"pmap({calls.name}): the mapped axis has size {size}, but there are only "
