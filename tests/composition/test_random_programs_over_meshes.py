@@ -201,13 +201,35 @@ def test_the_gradient_of_a_sharded_program_is_that_of_the_whole():
     check_derivative(9, program, plain, spread, args)
 
 
+# Seeds whose programs XLA splits wrongly, the same from JAX (jaxlib 0.10.2 to 0.12.0.1): a product
+# with its contracted dimension cut, whose result is asked for in another layout.
+XLA_FAULTS = {1632}
+
+
+def test_the_product_that_xla_splits_wrongly_is_still_the_one_that_is_known():
+    rng = np.random.default_rng(0)
+    b, c = (rng.uniform(-1, 1, s).astype(np.float32) for s in ((4, 4, 8), (8, 4)))
+
+    def product(b: Any, c: Any) -> Any:
+        c = with_sharding_constraint(c, NamedSharding(MESH, P("z", "y")))
+        return xnp.tensordot(c, b, 1)
+
+    ins = NamedSharding(MESH, P("y", "z", None)), NamedSharding(MESH, P(None, ("z", "y")))
+    asked = NamedSharding(MESH, P("y", None, ("x", "z")))
+    wrong = jit(product, in_shardings=ins, out_shardings=asked)(b, c)
+    right = jit(product, in_shardings=ins)(b, c)
+    np.testing.assert_allclose(right, np.tensordot(c, b, 1), rtol=1e-5, atol=1e-5)
+    assert not np.allclose(wrong, right, atol=0.1), "XLA is mended: empty XLA_FAULTS, and the page"
+
+
 @pytest.mark.fuzz
 @pytest.mark.skipif("FUZZ_PROGRAMS" not in os.environ, reason="FUZZ_PROGRAMS is not set")
 @pytest.mark.parametrize("part", range(8))  # so that several processes share the work
 def test_many_sharded_programs(part):
     count = -(-int(os.environ.get("FUZZ_PROGRAMS", "1")) // 40)  # a fifth of the other programs
-    for seed in range(part, 8 * count, 8):
-        check(100 + seed)
+    for seed in range(100 + part, 100 + 8 * count, 8):
+        if seed not in XLA_FAULTS:
+            check(seed)
 
 
 SIX = [P(), P("x"), P(None, "y", "z"), P(("z", "x"), None, "y"), P("y", "x", "z"),
