@@ -57,6 +57,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # Rules that only make sense for programs; each needs a test of its own (a sample holds no program).
 CALLS = {
     "auto_axes": "tests/composition", "check": "tests/composition",
+    "dimension_value": "tests/composition",
     "callback": "packages/xjit/tests", "call_exported": "packages/xjit/tests",
     "checkpoint": "packages/xad/tests", "custom_jvp_call": "packages/xad/tests",
     "custom_vjp_call": "packages/xad/tests", "custom_vjp_linear": "packages/xad/tests",

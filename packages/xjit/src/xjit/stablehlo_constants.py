@@ -11,7 +11,12 @@ import numpy as np
 
 from xprim import ShapedArray, dtypes
 
-__all__ = ["dense"]
+__all__ = ["dense", "symbolic"]
+
+
+def symbolic(size: int, kind: str) -> str:
+    """Return the attribute of a constant that is a symbolic dimension; `kind` is its type."""
+    return f"value = dense<{size}> : {kind}"
 
 
 def dense(host: np.ndarray[Any, Any], aval: ShapedArray, kind: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xjit.stablehlo_constants import dense
+from xjit.stablehlo_constants import dense, symbolic
 from xjit.symbols import Symbols
 from xprim import (
     ORDER,
@@ -30,6 +30,7 @@ from xprim import (
     shaped_array,
 )
 from xprim.memory import MOST_BYTES, bytes_of, out_of_memory
+from xprim.sizes import SymbolicSize
 
 __all__ = ()
 
@@ -60,7 +61,8 @@ class _Types(dict[ShapedArray, str]):
     def __missing__(self, aval: ShapedArray) -> str:
         if len(self) >= _MAX_TYPES:
             self.clear()
-        if bytes_of(aval) > MOST_BYTES:  # XLA would fail to count them, in words of its own
+        # XLA would fail to count them, in words of its own
+        if type(aval.size) is int and bytes_of(aval) > MOST_BYTES:
             raise out_of_memory("lower", bytes_of(aval), got=aval.str_long())
         dims = "".join([f"{d}x" for d in aval.shape])
         text = self[aval] = f"tensor<{dims}{element_type(aval.dtype)}>"
@@ -160,9 +162,8 @@ class Builder:
 
     def fresh(self) -> str:
         """Return a new SSA name."""
-        module = self.module
-        module.count += 1
-        return f"%{module.count}"
+        self.module.count += 1
+        return f"%{self.module.count}"
 
     def op(
         self,
@@ -201,14 +202,14 @@ class Builder:
 
     def same_type_op(self, name: str, operands: Names, aval: ShapedArray) -> str:
         """Append an operation whose operands and result all have one type: `stablehlo.add`."""
-        module = self.module
-        module.count += 1
-        result = f"%{module.count}"
+        result = self.fresh()
         self.lines.append(f"{result} = {name} {', '.join(operands)} : {_types[aval]}")
         return result
 
     def constant(self, value: Any, aval: ShapedArray) -> str:
         """Return the name of a constant: a scalar repeated to a shape, or a whole array."""
+        if isinstance(value, SymbolicSize):
+            return self.op("stablehlo.constant", [], [], [aval], symbolic(value, _types[aval]))[0]
         host = np.asarray(value, dtype=dtypes.stored(aval.dtype))
         key = (host.tobytes(), host.shape, aval.shape, aval.dtype)
         name = self._constants.get(key)

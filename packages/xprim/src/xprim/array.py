@@ -24,6 +24,7 @@ from xprim.avals import ShapedArray, shaped_array
 from xprim.descriptions import brief, kind_name, with_article
 from xprim.host_memory import forgotten, lent, refuse_masked, sealed
 from xprim.memory import allocated
+from xprim.sizes import SymbolicSize
 
 if TYPE_CHECKING:
     from xprim.array_interface import ArrayInterface
@@ -314,11 +315,11 @@ def as_array(value: Any, dtype: np.dtype[Any] | None = None, *, what: str = "ope
         return scalar_array(value, dtype)
     if isinstance(value, np.ndarray | np.generic):
         return from_numpy(value, what=what)
-    if isinstance(value, bool | int | float | complex):  # subclasses: IntEnum, ...
-        return scalar_array(_plain(value), dtype)
     convert = getattr(value, "__xstack_array__", None) or getattr(value, "__jax_array__", None)
     if convert is not None:
         return as_array(convert(), dtype, what=what)
+    if isinstance(value, bool | int | float | complex):  # subclasses: IntEnum, ...
+        return scalar_array(_plain(value), dtype)
     if hasattr(value, "__array__"):
         return from_numpy(np.asarray(value), what=what)
     hint = ""
@@ -332,11 +333,21 @@ def as_array(value: Any, dtype: np.dtype[Any] | None = None, *, what: str = "ope
     )
 
 
+def _dimension_array(size: Any, dtype: Any) -> Array:
+    """Return a symbolic dimension as an array, whose value the program has when it runs."""
+    found: Array = size.__xstack_array__()
+    if dtype is None or found.aval.dtype == dtype:
+        return found
+    return found.astype(dtype)
+
+
 def scalar_array(
     value: Any, dtype: np.dtype[Any] | None = None, weak_type: bool = False
 ) -> ConcreteArray:
     """Return a Python scalar as a 0-d array: weakly typed without `dtype`, else of that dtype."""
     kind = type(value)
+    if isinstance(value, SymbolicSize):
+        return _dimension_array(value, dtype)  # type: ignore[return-value]
     if dtype is None:
         weak_type = kind is not bool
         dtype = dtypes.python_scalar_dtype(kind)

@@ -16,7 +16,6 @@ Neighbours: `dtypes` names the element types, `array` holds values, `primitive` 
 from __future__ import annotations
 
 import math
-import operator
 import threading
 import weakref
 from typing import Any
@@ -24,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from xprim import dtypes
+from xprim.sizes import size_of
 
 __all__ = ()
 
@@ -66,7 +66,7 @@ class ShapedArray:
         cls, shape: Any, dtype: Any, weak_type: bool = False, *, sharding: Any = None
     ) -> ShapedArray:
         """Return the one abstract value with this shape, dtype, weak type and sharding."""
-        sizes = tuple([operator.index(d) for d in shape])
+        sizes = tuple([size_of(d) for d in shape])
         spread = None if sharding is None else _of_meshes[0].in_types(sharding, sizes)
         return shaped_array(sizes, dtypes.as_dtype(dtype), bool(weak_type), spread)
 
@@ -226,7 +226,7 @@ class ShapeDtypeStruct:
     def __init__(
         self, shape: Any, dtype: Any, *, sharding: Any = None, weak_type: bool = False
     ) -> None:
-        self.shape = tuple([operator.index(d) for d in shape])
+        self.shape = tuple([size_of(d) for d in shape])
         self.dtype = dtypes.as_dtype(dtype)
         self.sharding = sharding
         self.weak_type = weak_type

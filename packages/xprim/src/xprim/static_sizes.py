@@ -8,12 +8,12 @@ Neighbours: `trace` has the tracers, `errors` the classes.
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 from xprim.array import ConcreteArray
 from xprim.descriptions import described
 from xprim.errors import ConcretizationTypeError
+from xprim.sizes import size_of
 from xprim.trace import Tracer
 
 __all__ = ["static_int", "static_shape"]
@@ -36,7 +36,7 @@ def static_int(value: Any, operation: str, what: str = "a dimension") -> int:
             value, operation, f"{what} is a traced value, but it must be known while tracing."
         )
     try:
-        return operator.index(value)
+        return size_of(value)
     except TypeError:
         raise TypeError(
             f"{operation}: {what} must be an integer, got {described(value)}."

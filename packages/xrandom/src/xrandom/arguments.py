@@ -76,6 +76,8 @@ def common_shape(shape: Any, operation: str, *params: Any) -> Shape:
                 f"{', '.join(map(str, given))}."
             ) from None
     wanted = checked_shape(shape, operation)
+    if not any(given):
+        return wanted
     try:
         fits = np.broadcast_shapes(wanted, *given) == wanted
     except ValueError:

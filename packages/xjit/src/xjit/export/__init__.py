@@ -20,7 +20,14 @@ with namespace(globals()):
     from xjit.export.exported import Exported as Exported
     from xjit.export.reading import deserialize as deserialize
     from xjit.export.safety import DisabledSafetyCheck as DisabledSafetyCheck
+    from xjit.export.symbolic_shapes import (
+        is_symbolic_dim as is_symbolic_dim,
+        symbolic_args_specs as symbolic_args_specs,
+        symbolic_dim_bounds as symbolic_dim_bounds,
+        symbolic_shape as symbolic_shape,
+    )
     from xjit.export.tree_forms import (
         register_namedtuple_serialization as register_namedtuple_serialization,
         register_pytree_node_serialization as register_pytree_node_serialization,
     )
+    from xprim.symbolic_dimensions import SymbolicScope as SymbolicScope

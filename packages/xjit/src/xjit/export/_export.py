@@ -15,8 +15,9 @@ from typing import Any
 from xjit import jaxlib_gateway as gateway
 from xjit._jit import jit
 from xjit.export.exported import Exported
-from xjit.export.modules import StoredModule, module_text
+from xjit.export.modules import StoredModule, module_text, stored_module
 from xjit.export.safety import DisabledSafetyCheck, check_custom_calls
+from xjit.export.symbolic_programs import check_same_programs, scope_of, with_scope
 from xjit.lowering import lower
 from xjit.stages import TracedFunction, Wrapped
 from xprim import (
@@ -31,6 +32,7 @@ from xprim import (
 )
 from xprim.descriptions import described
 from xprim.errors import message
+from xprim.symbolic_dimensions import written_for_programs
 from xprim.tracebacks import boundary
 
 __all__ = ["default_export_platform", "export"]
@@ -93,8 +95,7 @@ def export(
 
     @boundary
     def do_export(*args: Any, **kwargs: Any) -> Exported:
-        traced = fun_jit.trace(*args, **kwargs)
-        return _exported(traced, names or (default_export_platform(),), checks)
+        return _exported(fun_jit, args, kwargs, names or (default_export_platform(),), checks)
 
     return do_export
 
@@ -112,34 +113,48 @@ def _checked_platforms(platforms: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def _exported(
-    traced: TracedFunction, platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...]
-) -> Exported:
+    fun_jit: Any, args: Any, kwargs: Any, platforms: tuple[str, ...],
+    checks: tuple[DisabledSafetyCheck, ...],
+) -> Exported:  # fmt: skip
+    traced = fun_jit.trace(*args, **kwargs)
     name, closed = traced.fun_name, traced.jaxpr
+    scope = scope_of(name, closed.in_avals)
     _check_one_device(traced)
     _check_effects(name, closed)
-    modules: dict[str, StoredModule] = {}
+    texts, kept = _texts(name, closed, platforms)
+    if scope is not None:
+        other = fun_jit.trace(*with_scope(args, scope_again := scope.again()),
+                              **with_scope(kwargs, scope_again))  # fmt: skip
+        check_same_programs(name, closed, other.jaxpr,
+                            texts == _texts(name, other.jaxpr, platforms)[0])  # fmt: skip
     module_by_text: dict[str, StoredModule] = {}
-    kept: set[int] = set()
-    lowered = {p: lower(closed, name=name, platform=_KIND.get(p, p)) for p in platforms}
-    for program in lowered.values():
-        _check_no_python(name, program.callbacks)
-        kept.update(program.kept)
-    for platform, program in lowered.items():
-        if len(program.kept) < len(kept):
-            program = lower(closed, name=name, platform=program.platform, keep_unused=True)
-        avals = [closed.in_avals[i] for i in program.kept]
-        text = module_text(program, avals, closed.out_avals)
-        if text not in module_by_text:
-            check_custom_calls(name, text, checks)
-            module_by_text[text] = StoredModule(gateway.portable(text))
-        modules[platform] = module_by_text[text]
+    for text in dict.fromkeys(texts.values()):
+        check_custom_calls(name, text, checks)
+        module_by_text[text] = stored_module(text, scope is not None)
     return Exported(
         fun_name=name, in_tree=traced.in_tree, in_avals=closed.in_avals,
         out_tree=traced.out_tree, out_avals=closed.out_avals, platforms=platforms,
         unordered_effects=tuple(sorted(closed.effects, key=str)), disabled_safety_checks=checks,
-        module_kept_var_idx=program.kept, modules=modules,
-        make_vjp=functools.partial(_exported_vjp, name, closed, platforms, checks),
+        module_kept_var_idx=kept, modules={p: module_by_text[t] for p, t in texts.items()},
+        make_vjp=functools.partial(_exported_vjp, fun_jit, args, kwargs, traced, platforms, checks),
+        symbolic_facts={} if scope is None else scope.facts | scope.assumptions,
     )  # fmt: skip
+
+
+def _texts(
+    name: str, closed: ClosedJaxpr, platforms: Sequence[str]
+) -> tuple[dict[str, str], tuple[int, ...]]:
+    """Return the program for each platform, and which arguments all of them take."""
+    with written_for_programs():
+        lowered = {p: lower(closed, name=name, platform=_KIND.get(p, p)) for p in platforms}
+        for program in lowered.values():
+            _check_no_python(name, program.callbacks)
+        if len({program.kept for program in lowered.values()}) > 1:
+            lowered = {p: lower(closed, name=name, platform=each.platform, keep_unused=True)
+                       for p, each in lowered.items()}  # fmt: skip
+        kept = next(iter(lowered.values())).kept
+        avals = [closed.in_avals[i] for i in kept]
+        return {p: module_text(each, avals, closed.out_avals) for p, each in lowered.items()}, kept
 
 
 _KIND = {"cuda": "gpu", "rocm": "gpu"}
@@ -175,7 +190,7 @@ def _check_no_python(name: str, callbacks: Sequence[Any]) -> None:
 
 
 def _exported_vjp(
-    name: str, closed: ClosedJaxpr, platforms: tuple[str, ...],
+    fun_jit: Any, args: Any, kwargs: Any, traced: TracedFunction, platforms: tuple[str, ...],
     checks: tuple[DisabledSafetyCheck, ...],
 ) -> Exported:  # fmt: skip
     vjp = optional_transforms.find("vjp")
@@ -185,11 +200,16 @@ def _exported_vjp(
                 "vjp", "the package that differentiates is not installed.", hint="xstack-xad has it"
             )
         )
-    count = len(closed.in_avals)
+    name, closed = traced.fun_name, traced.jaxpr
+    count, scope = len(closed.in_avals), scope_of(name, closed.in_avals)
 
-    def backward(*args: Any) -> Any:
-        primals, cotangents = args[:count], args[count:]
-        _, pull = vjp(lambda *xs: tuple(eval_closed(closed, *xs)), *primals)
+    def backward(*leaves: Any) -> Any:
+        primals, cotangents = leaves[:count], leaves[count:]
+        now = scope_of(name, [x.aval for x in primals])
+        program = closed
+        if now is not scope and now is not None:  # other stand-ins
+            program = fun_jit.trace(*with_scope(args, now), **with_scope(kwargs, now)).jaxpr
+        _, pull = vjp(lambda *xs: tuple(eval_closed(program, *xs)), *primals)
         return pull(cotangents)
 
     backward.__name__ = f"{name}_vjp"
@@ -198,4 +218,4 @@ def _exported_vjp(
         for a in closed.out_avals
     ]
     primals = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in closed.in_avals]
-    return _exported(jit(backward).trace(*primals, *cotangents), platforms, checks)
+    return _exported(jit(backward), [*primals, *cotangents], {}, platforms, checks)

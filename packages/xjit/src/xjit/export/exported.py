@@ -40,6 +40,8 @@ class Exported:
       disabled_safety_checks: the checks that somebody did without.
       calling_convention_version: how `main` is called.
       module_kept_var_idx: the numbers of the leaves of the arguments that `main` takes.
+      symbolic_facts: what sizes it was made for: expressions that are not negative, each with the
+        constraint or the line that it comes from.
       nr_devices: how many devices it runs on: 1.
     """
 
@@ -54,11 +56,16 @@ class Exported:
     module_kept_var_idx: tuple[int, ...]
     modules: Mapping[str, StoredModule] = field(repr=False)
     make_vjp: Callable[[], Exported] | None = field(default=None, repr=False)
+    symbolic_facts: Mapping[str, str] = field(default_factory=dict, repr=False)
     calling_convention_version: int = maximum_supported_calling_convention_version
 
     nr_devices = 1
     ordered_effects: tuple[Any, ...] = ()
-    uses_global_constants = False
+
+    @property
+    def uses_global_constants(self) -> bool:
+        """Whether there are symbolic dimensions in it."""
+        return any(module.is_symbolic for module in self.modules.values())
 
     @property
     def mlir_module_serialized(self) -> bytes:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import xtree
+from xjit.export.symbolic_shapes import check_facts, sizes_in, solved
 from xjit.program import program_of
 from xjit.stablehlo_text import Builder
 from xnp import lax
@@ -30,6 +31,7 @@ from xprim import (
 from xprim.contracts import BatchAxis
 from xprim.errors import message
 from xprim.extended import unwrap, wrap
+from xprim.symbolic_dimensions import dimension_text, is_symbolic, value_of
 
 __all__ = ["call_exported_p", "call_flat"]
 
@@ -60,7 +62,7 @@ def call_flat(exported: Any, arrays: Sequence[Any]) -> Sequence[Any]:
 
 def _cotangent(ct: Any, aval: ShapedArray) -> Any:
     if type(ct) is Zero:
-        return lax.full(aval.shape, 0, aval.dtype)
+        return lax.full(ct.aval.shape, 0, aval.dtype)
     return ct
 
 
@@ -70,15 +72,35 @@ def _numbers(x: Any) -> Any:
 
 def _check_arguments(exported: Any, avals: Sequence[ShapedArray]) -> None:
     for i, (given, expected) in enumerate(zip(avals, exported.in_avals, strict=True)):
-        if given.strong() is not expected.strong():
+        if given.dtype != expected.dtype or not _fits(given.shape, expected.shape):
             raise ValueError(message(
                 "call", f"{exported.fun_name} was exported for other arguments.",
                 got=f"{_name_of(exported, i)}: {given.str_long()}", expected=expected.str_long(),
             ))  # fmt: skip
 
 
+def _fits(given: Sequence[Any], expected: Sequence[Any]) -> bool:
+    return len(given) == len(expected) and all(
+        is_symbolic(e) or g == e for g, e in zip(given, expected, strict=True)
+    )
+
+
+def _values_of_variables(exported: Any, avals: Sequence[ShapedArray]) -> dict[str, Any]:
+    """Return the values of the symbolic dimensions in a call, which keep to what is known."""
+    expected = [a.stored for a in exported.in_avals]
+    if not sizes_in(expected):
+        return {}
+    names = [_name_of(exported, i) for i in range(len(expected))]
+    values = solved(expected, avals, names)
+    check_facts(exported.symbolic_facts, values, exported.fun_name)
+    return values
+
+
 def _shape(*avals: ShapedArray, exported: Any) -> Any:
-    return [a.stored if dtypes.is_extended(a.dtype) else a for a in exported.out_avals]
+    values = _values_of_variables(exported, avals)
+    outs = [a.stored if dtypes.is_extended(a.dtype) else a for a in exported.out_avals]
+    return [a.update(shape=[value_of(dimension_text(d), values) if is_symbolic(d) else d
+                            for d in a.shape]) for a in outs]  # fmt: skip
 
 
 def _name_of(exported: Any, i: int) -> str:
@@ -99,8 +121,9 @@ def _numpy(*operands: Any, exported: Any) -> Any:
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, exported: Any) -> Any:
     kept = exported.module_kept_var_idx
     return exported.module_for(b.platform).write_call(
-        b, [operands[i] for i in kept], [avals_in[i] for i in kept], avals_out
-    )
+        b, [operands[i] for i in kept], [avals_in[i] for i in kept], avals_out,
+        _values_of_variables(exported, avals_in),
+    )  # fmt: skip
 
 
 def _effects(*, exported: Any) -> frozenset[Any]:

@@ -26,6 +26,7 @@ import numpy as np
 from xjit.export.tree_forms import tree_form
 from xprim import ShapedArray, dtypes, shaped_array
 from xprim.errors import message
+from xprim.symbolic_dimensions import SymbolicScope, dimension_text, is_symbolic
 
 __all__ = ["DIGEST_FROM", "HEAD", "MARK", "VERSION", "aval_of_form", "serialized"]
 
@@ -68,6 +69,7 @@ def _facts(exported: Any, vjp_order: int, programs: list[bytes]) -> dict[str, An
         "out_avals": [_aval_form(a) for a in exported.out_avals],
         "platforms": list(exported.platforms),
         "programs": [places[exported.modules[p].portable] for p in exported.platforms],
+        "symbolic": _symbolic_form(exported),
         "kept": list(exported.module_kept_var_idx),
         "effects": [[e.name, e.exact] for e in exported.unordered_effects],
         "disabled_checks": [str(c) for c in exported.disabled_safety_checks],
@@ -76,14 +78,24 @@ def _facts(exported: Any, vjp_order: int, programs: list[bytes]) -> dict[str, An
     }
 
 
+def _symbolic_form(exported: Any) -> Any:
+    """Return what is known of symbolic dimensions, None where there are none."""
+    sizes = [d for a in exported.in_avals for d in a.shape if is_symbolic(d)]
+    if not sizes:
+        return None
+    return [list(sizes[0].scope.constraints), list(exported.symbolic_facts.items())]
+
+
 def _aval_form(aval: ShapedArray) -> list[Any]:
-    return [list(aval.shape), _dtype_form(aval.dtype), aval.weak_type]
+    shape = [dimension_text(d) if is_symbolic(d) else d for d in aval.shape]
+    return [shape, _dtype_form(aval.dtype), aval.weak_type]
 
 
-def aval_of_form(form: list[Any]) -> ShapedArray:
-    """Return the abstract value that was stored."""
+def aval_of_form(form: list[Any], scope: SymbolicScope | None = None) -> ShapedArray:
+    """Return the abstract value that was stored; its symbolic dimensions are of the scope."""
     shape, dtype, weak_type = form
-    return shaped_array(tuple(shape), _dtype_of_form(dtype), weak_type)
+    sizes = [d if scope is None or type(d) is int else scope.dimension(d) for d in shape]
+    return shaped_array(tuple(sizes), _dtype_of_form(dtype), weak_type)
 
 
 def _dtype_form(dtype: Any) -> str:

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import functools
 import re
+import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +22,9 @@ from xjit.lowering import LoweredProgram
 from xjit.stablehlo_constants import dense
 from xjit.stablehlo_text import Builder, Module, type_text
 from xprim import ShapedArray
+from xprim.symbolic_dimensions import substituted_text
 
-__all__ = ["StoredModule", "module_text"]
+__all__ = ["StoredModule", "module_text", "stored_module"]
 
 _SYMBOL = re.compile(r"func\.func (?:public |private )?@([\w$.-]+)")
 
@@ -31,33 +34,57 @@ class StoredModule:
     """One program whose function `main` takes and gives arrays.
 
     Attributes:
-      portable: the program in StableHLO's portable form.
+      portable: the program in StableHLO's portable form; one with symbolic dimensions is its text,
+        compressed, with `$[2*b]` for a dimension.
+      is_symbolic: whether it has symbolic dimensions.
     """
 
     portable: bytes
+    is_symbolic: bool = False
 
     @functools.cached_property
     def text(self) -> str:
         """The program as StableHLO text."""
+        if self.is_symbolic:
+            return zlib.decompress(self.portable).decode()
         return gateway.text_of_portable(self.portable)
 
-    def write_call(self, builder: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+    def write_call(
+        self, builder: Builder, operands: Any, avals_in: Any, avals_out: Any,
+        values: Mapping[str, Any],
+    ) -> Any:  # fmt: skip
         """Write a call of `main` into another program, which gets the functions when it is first.
+
+        Args:
+          builder: writes the other program.
+          operands: names of the kept arguments.
+          avals_in: their abstract values.
+          avals_out: those of the results.
+          values: of the variables of symbolic dimensions.
 
         Returns:
           The names of the results.
         """
         imported = builder.module.imported
-        if self not in imported:
-            functions, imported[self] = renamed_functions(builder.module, functions_of(self.text))
+        key = (self, *sorted(values.items()))
+        if key not in imported:
+            text = substituted_text(self.text, values) if self.is_symbolic else self.text
+            functions, imported[key] = renamed_functions(builder.module, functions_of(text))
             builder.module.functions.append(functions)
         types_in = ", ".join(map(type_text, avals_in))
         types_out = ", ".join(map(type_text, avals_out))
         results = [builder.fresh() for _ in avals_out]
         left = f"{', '.join(results)} = " if results else ""
-        called = f"func.call @{imported[self]}({', '.join(operands)})"
+        called = f"func.call @{imported[key]}({', '.join(operands)})"
         builder.lines.append(f"{left}{called} : ({types_in}) -> ({types_out})")
         return results
+
+
+def stored_module(text: str, is_symbolic: bool) -> StoredModule:
+    """Return the program of a text, to be stored."""
+    if is_symbolic:
+        return StoredModule(zlib.compress(text.encode()), True)
+    return StoredModule(gateway.portable(text))
 
 
 def functions_of(text: str) -> str:

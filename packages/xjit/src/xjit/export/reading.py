@@ -20,6 +20,7 @@ from xjit.export.safety import DisabledSafetyCheck
 from xjit.export.tree_forms import tree_of_form
 from xprim import Effect
 from xprim.errors import message
+from xprim.symbolic_dimensions import SymbolicScope
 from xprim.tracebacks import boundary
 
 __all__ = ["deserialize"]
@@ -83,20 +84,23 @@ def _exported(facts: dict[str, Any], programs: memoryview) -> Exported:
             "deserialize", "the program is called in a way that is not known here.",
             got=f"calling convention {convention}", expected=f"one from {low} to {high}",
         ))  # fmt: skip
-    modules = {place: StoredModule(bytes(programs[place[0] : sum(place)]))
+    constraints, known = facts.get("symbolic") or (None, ())
+    scope = None if constraints is None else SymbolicScope(constraints)
+    modules = {place: StoredModule(bytes(programs[place[0] : sum(place)]), scope is not None)
                for place in map(tuple, facts["programs"])}  # fmt: skip
     platforms, derivative = tuple(facts["platforms"]), facts["vjp"]
     return Exported(
         fun_name=facts["fun_name"],
         in_tree=tree_of_form(facts["in_tree"]),
-        in_avals=tuple(map(aval_of_form, facts["in_avals"])),
+        in_avals=tuple([aval_of_form(a, scope) for a in facts["in_avals"]]),
         out_tree=tree_of_form(facts["out_tree"]),
-        out_avals=tuple(map(aval_of_form, facts["out_avals"])),
+        out_avals=tuple([aval_of_form(a, scope) for a in facts["out_avals"]]),
         platforms=platforms,
         unordered_effects=tuple(Effect(n, ordered=False, exact=e) for n, e in facts["effects"]),
         disabled_safety_checks=tuple(map(DisabledSafetyCheck, facts["disabled_checks"])),
         module_kept_var_idx=tuple(facts["kept"]),
         modules=dict(zip(platforms, [modules[tuple(p)] for p in facts["programs"]], strict=True)),
         make_vjp=None if derivative is None else lambda: _exported(derivative, programs),
+        symbolic_facts=dict(known),
         calling_convention_version=convention,
     )

@@ -5,7 +5,6 @@ Neighbours: `xnp.primitives.dot_general` has the rules, `xnp.primitives.precisio
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from xnp.primitives.precision import (
     normal_precision,
 )
 from xprim import Array, as_array, dtypes
+from xprim.sizes import size_of
 from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = [
@@ -159,7 +159,7 @@ def _product(lhs: Any, rhs: Any, numbers: Any, precision: Any, preferred: Any) -
 
 
 def _dims(dims: Any, ndim: int) -> tuple[int, ...]:
-    found = [operator.index(d) for d in dims]
+    found = [size_of(d) for d in dims]
     return tuple([d + ndim if -ndim <= d < 0 else d for d in found])
 
 

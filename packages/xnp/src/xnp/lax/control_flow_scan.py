@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
@@ -22,6 +21,7 @@ from xprim.descriptions import described, place_of
 from xprim.kept_programs import Staged
 from xprim.optional_transforms import find
 from xprim.sharded_types import without_dimension
+from xprim.sizes import size_of
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
 
@@ -205,7 +205,7 @@ def _length(xs: list[Array], tree: Any, length: int | None) -> int:
 
 def _integer_length(length: Any) -> int:
     try:
-        return operator.index(length)
+        return size_of(length)
     except TypeError:
         raise TypeError(f"scan: length must be an integer, got {described(length)}.") from None
 
@@ -215,7 +215,7 @@ def unroll_count(unroll: Any, length: int, operation: str) -> int:
     if unroll is False:
         return 1
     try:
-        count = length if unroll is True else operator.index(unroll) or length
+        count = length if unroll is True else size_of(unroll) or length
     except TypeError:
         count = -1
     if count < 0:
@@ -271,7 +271,7 @@ def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
     """
     if not callable(f):
         raise TypeError(f"map: f must be a function, got {described(f)}.")
-    size = 0 if batch_size is None else operator.index(batch_size)
+    size = 0 if batch_size is None else size_of(batch_size)
     if size < 0:
         raise ValueError(f"map: batch_size must not be negative, got {batch_size}.")
     if not size:

@@ -6,7 +6,6 @@ Neighbours: `xnp.primitives.conv_general_dilated` has the rules.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from xnp.primitives.conv_general_dilated import conv_general_dilated_p
 from xnp.primitives.operations import bind, moved
 from xnp.primitives.precision import PrecisionLike, normal_precision
 from xprim import Array, as_array, dtypes
+from xprim.sizes import size_of
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
 
@@ -104,10 +104,10 @@ def conv_general_dilated(
         preferred_element_type = dtypes.requested_dtype(preferred_element_type, what)
     result: Array = conv_general_dilated_p.bind(
         lhs, rhs, window_strides=strides,
-        padding=tuple([(operator.index(lo), operator.index(hi)) for lo, hi in padding]),
+        padding=tuple([(size_of(lo), size_of(hi)) for lo, hi in padding]),
         lhs_dilation=stretch, rhs_dilation=spread, dimension_numbers=numbers,
-        feature_group_count=operator.index(feature_group_count),
-        batch_group_count=operator.index(batch_group_count),
+        feature_group_count=size_of(feature_group_count),
+        batch_group_count=size_of(batch_group_count),
         precision=normal_precision(precision, what), preferred_element_type=preferred_element_type,
     )[0]  # fmt: skip
     return placed(result, out_sharding, "conv_general_dilated")
@@ -317,7 +317,7 @@ def _transpose_padding(window: int, stride: int, padding: str) -> tuple[int, int
 
 
 def _integers(values: Sequence[int]) -> tuple[int, ...]:
-    return tuple([operator.index(v) for v in values])
+    return tuple([size_of(v) for v in values])
 
 
 complete(globals(), CONVOLUTION)

@@ -6,7 +6,6 @@ Operands have equal dtypes, and shapes that are equal but for sizes of 1, or ran
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,6 +51,7 @@ from xprim import (
     dtypes,
     get_primitive,
 )
+from xprim.sizes import size_of
 from xprim.typing import ArrayLike
 
 
@@ -157,7 +157,7 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
 
 def integer_pow(x: ArrayLike, y: int) -> Array:
     """Return x^y for a Python integer y, by repeated squaring. Numbers; integers for y >= 0."""
-    return integer_pow_p.bind(as_array(x), y=operator.index(y))[0]  # type: ignore[no-any-return]
+    return integer_pow_p.bind(as_array(x), y=size_of(y))[0]  # type: ignore[no-any-return]
 
 
 def square(x: ArrayLike) -> Array:

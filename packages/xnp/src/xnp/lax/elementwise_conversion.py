@@ -6,7 +6,6 @@ Conversions take `dtype` as users write it: 64-bit dtypes are honoured without a
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +21,7 @@ from xnp.primitives.convert_element_type import convert_element_type_p
 from xnp.primitives.identity import copy_p, optimization_barrier_p, stop_gradient_p
 from xnp.primitives.reduce_precision import reduce_precision_p
 from xprim import Array, as_array, dtypes, scalar_array
+from xprim.sizes import size_of
 from xprim.static_sizes import static_shape
 from xprim.typing import ArrayLike, DTypeLike
 from xtree import tree_flatten, tree_map, tree_unflatten
@@ -80,8 +80,8 @@ def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int)
     """
     return reduce_precision_p.bind(  # type: ignore[no-any-return]
         as_array(operand),
-        exponent_bits=operator.index(exponent_bits),
-        mantissa_bits=operator.index(mantissa_bits),
+        exponent_bits=size_of(exponent_bits),
+        mantissa_bits=size_of(mantissa_bits),
     )[0]
 
 

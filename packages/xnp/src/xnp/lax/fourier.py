@@ -5,13 +5,13 @@ Neighbours: `xnp.primitives.fft` has the rules; `xnp.fft` is NumPy's interface.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 from xnp.primitives.fft import FftType, fft_p
 from xnp.primitives.operations import converted
 from xprim import Array, as_array, dtypes
+from xprim.sizes import size_of
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
 
@@ -41,7 +41,7 @@ def fft(x: ArrayLike, fft_type: FftType | str | int, fft_lengths: Sequence[int])
     Source: StableHLO specification, section fft.
     """
     kind = _kind(fft_type)
-    lengths = tuple([operator.index(n) for n in fft_lengths])
+    lengths = tuple([size_of(n) for n in fft_lengths])
     operand: Array = as_array(x, what="fft: x")
     dtype = operand.aval.dtype
     if kind == FftType.RFFT:

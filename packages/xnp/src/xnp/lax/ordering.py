@@ -6,7 +6,6 @@ NaN is the greatest number in `sort`; it wins in `argmin`, `argmax`, `cummin` an
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +23,7 @@ from xnp.primitives.operations import bind
 from xnp.primitives.sort import sort_p
 from xnp.primitives.top_k import top_k_p
 from xprim import Array, Primitive, as_array, dtypes
+from xprim.sizes import size_of
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
 
@@ -68,7 +68,7 @@ def sort(
         *xs,
         dimension=dimension_of(dimension, xs[0].aval.ndim, "sort"),
         is_stable=bool(is_stable),
-        num_keys=operator.index(num_keys),
+        num_keys=size_of(num_keys),
     )
     return tuple(outs) if several else outs[0]
 
@@ -108,7 +108,7 @@ def top_k(
     del is_stable
     x = as_array(operand, what="top_k")
     d = dimension_of(axis, x.aval.ndim, "top_k")
-    values, places = top_k_p.bind(x, k=operator.index(k), axis=d)
+    values, places = top_k_p.bind(x, k=size_of(k), axis=d)
     return values, places
 
 

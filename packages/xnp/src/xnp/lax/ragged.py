@@ -9,7 +9,6 @@ Neighbours: `contractions` has the products.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from xnp.lax.contractions import DotDimensionNumbers, PrecisionLike, dot_general
 from xnp.placing import placed
 from xnp.primitives.operations import bind, broadcasted, filled, iota, moved, selected
 from xprim import Array, as_array, dtypes
+from xprim.sizes import size_of
 
 __all__ = ["RaggedDotDimensionNumbers", "ragged_dot", "ragged_dot_general"]
 
@@ -168,7 +168,7 @@ def _checked(x: Any, y: Any, sizes: Any, numbers: Any, offset: Any) -> tuple[int
 
 
 def _dims(dims: Sequence[int], ndim: int) -> tuple[int, ...]:
-    found = [operator.index(d) for d in dims]
+    found = [size_of(d) for d in dims]
     if not all(-ndim <= d < ndim for d in found):
         raise ValueError(f"ragged_dot_general: there are {ndim} dimensions, got {tuple(found)}.")
     return tuple([d % ndim for d in found])

@@ -5,7 +5,6 @@ Neighbours: `xnp.primitives.reductions` and `xnp.primitives.reduce` have the rul
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -34,6 +33,7 @@ from xprim import (
     shaped_array,
     trace_to_jaxpr,
 )
+from xprim.sizes import size_of
 from xprim.typing import ArrayLike
 
 __all__ = [
@@ -242,7 +242,7 @@ def _reduced(primitive: Primitive, operand: Any, axes: Sequence[int]) -> Array:
 
 
 def _axes(name: str, axes: Sequence[int], ndim: int) -> tuple[int, ...]:
-    found = [operator.index(a) for a in axes]
+    found = [size_of(a) for a in axes]
     for a in found:
         if not -ndim <= a < ndim:
             raise ValueError(

@@ -7,7 +7,6 @@ promoted. All of them are linear. Neighbours: `slicing` reads and writes parts o
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,6 +25,7 @@ from xnp.primitives.split import split_p
 from xnp.primitives.squeeze import squeeze_p
 from xnp.primitives.transpose import transpose_p
 from xprim import Array, as_array, dtypes
+from xprim.sizes import size_of
 from xprim.static_sizes import static_shape
 from xprim.typing import ArrayLike, DTypeLike
 
@@ -39,7 +39,7 @@ __all__ = [
 def ints(values: Any, what: str) -> tuple[int, ...]:
     """Return a sequence of sizes or dimensions as a tuple of Python ints."""
     try:
-        return tuple([operator.index(v) for v in values])
+        return tuple([size_of(v) for v in values])
     except TypeError:
         raise TypeError(
             f"{what}: must be a sequence of integers known while tracing.\n  got       {values!r}"
@@ -52,7 +52,7 @@ def dimension_of(dimension: int, ndim: int, what: str) -> int:
     Raises:
       ValueError: when there is no such dimension.
     """
-    d = operator.index(dimension)
+    d = size_of(dimension)
     if not -ndim <= d < ndim:
         raise ValueError(
             f"{what}: axis {d} is out of bounds for an array of dimension {ndim}."
@@ -178,7 +178,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
                     f"\n  got       {', '.join(str(tuple(s)) for s in shapes)}"
                     "\n  expected  sizes that are equal or 1, counted from the last dimension"
                 )
-            out[i] = operator.index(n)
+            out[i] = size_of(n)
     return tuple(out)
 
 
@@ -204,7 +204,7 @@ def broadcasted_iota(
     (counted,) = iota_p.bind(
         dtype=dtypes.requested_dtype(dtype, "iota"),
         shape=static_shape(shape, "broadcasted_iota"),
-        dimension=operator.index(dimension),
+        dimension=size_of(dimension),
     )
     return placed(counted, out_sharding, "broadcasted_iota")
 
@@ -277,7 +277,7 @@ def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Array:
     xs = [as_array(x, what="concatenate") for x in operands]
     if len(xs) == 1 and 0 <= dimension < xs[0].aval.ndim:
         return xs[0]
-    result: Array = concatenate_p.bind(*xs, dimension=operator.index(dimension))[0]
+    result: Array = concatenate_p.bind(*xs, dimension=size_of(dimension))[0]
     return result
 
 

@@ -7,7 +7,6 @@ windows that do not fit inside. Neighbours: `indexed` reads and writes many wind
 from __future__ import annotations
 
 import builtins
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from xnp.primitives.dynamic_update_slice import dynamic_update_slice_p
 from xnp.primitives.operations import bind, filled, selected
 from xnp.primitives.slice import slice_p
 from xprim import Array, ConcreteArray, as_array, dtypes, scalar_array
+from xprim.sizes import size_of, slice_indices
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
 
@@ -77,10 +77,10 @@ def slice_in_dim(
     x = as_array(operand, what="slice_in_dim")
     shape = x.aval.shape
     d = dimension_of(axis, len(shape), "slice_in_dim")
-    step = operator.index(stride)
+    step = size_of(stride)
     if step < 1:
         raise ValueError(f"slice_in_dim: the stride must be positive, got {step}.")
-    low, high, _ = builtins.slice(start_index, limit_index).indices(shape[d])
+    low, high, _ = slice_indices(builtins.slice(start_index, limit_index), shape[d])[:3]
     starts = (*(0,) * d, low, *(0,) * (len(shape) - d - 1))
     limits = (*shape[:d], max(low, high), *shape[d + 1 :])
     strides = None if step == 1 else (*(1,) * d, step, *(1,) * (len(shape) - d - 1))
@@ -101,7 +101,7 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
     """
     x = as_array(operand, what="index_in_dim")
     d = dimension_of(axis, x.aval.ndim, "index_in_dim")
-    i, size = operator.index(index), x.aval.shape[d]
+    i, size = size_of(index), x.aval.shape[d]
     if not -size <= i < size:
         raise IndexError(f"index_in_dim: index {i} is out of bounds for axis {d} of size {size}.")
     i += size if i < 0 else 0
@@ -152,7 +152,7 @@ def dynamic_slice_in_dim(
     d = dimension_of(axis, len(shape), "dynamic_slice_in_dim")
     starts: list[ArrayLike] = [0] * len(shape)
     starts[d] = start_index
-    sizes = (*shape[:d], operator.index(slice_size), *shape[d + 1 :])
+    sizes = (*shape[:d], size_of(slice_size), *shape[d + 1 :])
     return dynamic_slice(x, starts, sizes, allow_negative_indices=allow_negative_indices)
 
 
@@ -283,7 +283,7 @@ def _known(part: Any) -> int | None:
     if isinstance(part, Array):
         return None
     try:
-        return operator.index(part)
+        return size_of(part)
     except TypeError:
         return None
 

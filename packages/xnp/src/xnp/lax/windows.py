@@ -6,7 +6,6 @@ Any other computation goes over an array of all windows. Neighbours: `reductions
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,6 +24,7 @@ from xnp.primitives.table import BOOL, NUMBER, REAL
 from xnp.primitives.window_text import window_shape
 from xnp.primitives.window_views import check_windows
 from xprim import Array, ConcreteArray, Primitive, as_array, trace_to_jaxpr
+from xprim.sizes import size_of
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
 
@@ -48,7 +48,7 @@ def padtype_to_pads(
       [(1, 1)]
     """
     if not isinstance(padding, str):
-        return [(operator.index(low), operator.index(high)) for low, high in padding]
+        return [(size_of(low), size_of(high)) for low, high in padding]
     name = padding.upper()
     if name == "VALID":
         return [(0, 0)] * len(in_shape)

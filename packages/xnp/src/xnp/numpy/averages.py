@@ -36,6 +36,7 @@ from xnp.numpy.reductions import (
     sum as summed,
 )
 from xprim import Array, Tracer, as_array, dtypes
+from xprim.sizes import SymbolicSize
 from xprim.tracebacks import boundary, shorten
 from xprim.typing import ArrayLike, Axis, DTypeLike
 
@@ -100,6 +101,13 @@ def _taken(a: Any, axis: Any, keepdims: bool, where: Any, dtype: Any) -> Array:
     return summed(mask, axis, dtype, keepdims=keepdims)
 
 
+def _divisor(count: Any, total: Any) -> Any:
+    """Return the number of elements that a sum is divided by; NaN where there are none."""
+    if isinstance(count, SymbolicSize):
+        return scalar_like(count, total)
+    return scalar_like(float(count) if count > 0 else float("nan"), total)
+
+
 @dispatched(1)
 def _var(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, root: bool) -> Array:
     (a,) = inexact("var", a)
@@ -111,7 +119,7 @@ def _var(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, root: bool) -
     squares = squared_distance(a, _mean(a, axes, None, True))
     total = kept(reduced("reduce_sum", squares, axes), aval.shape, axes, keepdims)
     count = _count(aval.shape, axes) - ddof
-    result = bind("div", total, scalar_like(float(count) if count > 0 else float("nan"), total))
+    result = bind("div", total, _divisor(count, total))
     if root:
         result = bind("sqrt", result)
     return _in_result_dtype(result, aval, dtype)

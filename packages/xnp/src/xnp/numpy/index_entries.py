@@ -14,7 +14,6 @@ what the entries name, `index_update` writes it.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -24,6 +23,7 @@ from xnp.numpy.promoting import bind, cast, reshaped, scalar_like, select, sprea
 from xprim import Array, ConcreteArray, Tracer, as_array, dtypes, from_numpy, scalar_array
 from xprim.descriptions import described
 from xprim.errors import ConcretizationTypeError, NonConcreteBooleanIndexError
+from xprim.sizes import SymbolicSize, size_of, slice_indices
 from xprim.static_sizes import static_int
 
 __all__ = ()
@@ -129,7 +129,7 @@ def _plain(part: Any) -> Any:
     if isinstance(part, np.ndarray | np.generic | Array):
         return part if isinstance(part, Array) else from_numpy(part, what="index")
     if hasattr(part, "__index__"):
-        return operator.index(part)
+        return size_of(part)
     if hasattr(part, "__array__") or hasattr(part, "__jax_array__"):
         return as_array(part, what="index")
     raise TypeError(
@@ -200,8 +200,8 @@ def _span(part: slice, size: int) -> Span:
     bounds = [_static_bound(b) for b in (part.start, part.stop, part.step)]
     if bounds[2] == 0:
         raise ValueError("index: the step of a slice must not be 0.")
-    start, stop, step = slice(*bounds).indices(size)
-    return Span(start, step, len(range(start, stop, step)))
+    start, _, step, count = slice_indices(slice(*bounds), size)
+    return Span(start, step, count)
 
 
 def _static_bound(bound: Any) -> int | None:
@@ -249,12 +249,21 @@ def from_front(array: Any, size: int, dtype: Any) -> Any:
     if type(array) is ConcreteArray:
         host = array.to_host()
         if host.dtype.kind != "u":
-            host = np.where(host < 0, host + size, host)
+            if isinstance(size, SymbolicSize) and (host < 0).any():
+                return _from_symbolic_front(host, size, dtype)
+            if not isinstance(size, SymbolicSize):
+                host = np.where(host < 0, host + size, host)
         return from_numpy(host.astype(dtype), copy=False, canonical=False)
     if dtypes.is_unsigned_integer(array.aval.dtype):
         return cast(array, dtype)
     array = cast(array, dtype)
     below = bind("lt", array, scalar_like(0, array))
+    return select(below, bind("add", array, scalar_like(size, array)), array)
+
+
+def _from_symbolic_front(host: Any, size: int, dtype: Any) -> Any:
+    below = from_numpy(host < 0, copy=False)
+    array = from_numpy(host.astype(dtype), copy=False, canonical=False)
     return select(below, bind("add", array, scalar_like(size, array)), array)
 
 

@@ -246,10 +246,11 @@ def _bounds(entry: Entry, size: int, with_positions: bool) -> tuple[int, int, in
         return entry.value, entry.value + 1, 1
     if type(entry) is not Span:
         return 0, size, 1
-    if entry.size < 2:
+    if type(entry.size) is int and entry.size < 2:
         return (entry.start, entry.start + 1, 1) if entry.size else (0, 0, 1)
     last = entry.start + (entry.size - 1) * entry.step
-    return min(entry.start, last), max(entry.start, last) + 1, abs(entry.step)
+    low, high = (entry.start, last) if entry.step > 0 else (last, entry.start)
+    return low, high + 1, abs(entry.step)
 
 
 def _windows_of_one(x: Any, entries: list[Entry]) -> Array:

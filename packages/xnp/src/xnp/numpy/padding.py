@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +26,7 @@ from xnp.numpy.reductions import max as max_, min as min_
 from xnp.numpy.rounding import round as round_
 from xprim import Array, ConcreteArray, dtypes
 from xprim.errors import ConcretizationTypeError
+from xprim.sizes import size_of
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, Axis
 
@@ -274,7 +274,7 @@ def _statistic(function: Callable[..., Any]) -> Callable[..., Any]:
         size = x.aval.shape[d]
         lengths = (size, size) if stat_length is None else (
             _pairs(stat_length, x.aval.ndim, "stat_length", x.aval.shape)[d])  # fmt: skip
-        first, last = [min(operator.index(n), size) for n in lengths]
+        first, last = [min(size_of(n), size) for n in lengths]
         if min(first, last) < 1:
             raise ValueError("pad: stat_length must be 1 at least.")
         before = repeated(x, d, low, slice(0, first))

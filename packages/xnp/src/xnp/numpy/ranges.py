@@ -8,7 +8,6 @@ Neighbours: `creation` has filled arrays, `index_tricks` positions of triangles 
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any, SupportsFloat
 
 import numpy as np
@@ -42,6 +41,7 @@ from xprim import (
 )
 from xprim.descriptions import described
 from xprim.errors import ConcretizationTypeError
+from xprim.sizes import SymbolicSize, size_of
 from xprim.static_sizes import static_int
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
@@ -114,9 +114,10 @@ def _range_dtype(bounds: Any) -> Any:
 
 def _counted(count: int, first: Any, by: Any, dtype: Any) -> Array:
     """Return `count` numbers: large arrays are counted where they shall be, small ones here."""
-    if (state.trace is not EAGER or EAGER.backend.compiles) and count > _SMALL and (
+    if isinstance(count, SymbolicSize) or ((
+        state.trace is not EAGER or EAGER.backend.compiles) and count > _SMALL and (
         dtypes.is_integer(dtype) or (first == 0 and by == 1)
-    ):  # fmt: skip
+    )):  # fmt: skip
         result = counting((count,), 0, dtype)
         if by != 1:
             result = bind("mul", result, scalar_array(by, dtype))
@@ -136,6 +137,9 @@ def _range(start: Any, stop: Any = None, step: Any = None) -> tuple[int, Any, An
     step = 1 if step is None else step
     if step == 0:
         raise ZeroDivisionError("arange: the step must not be zero.")
+    if any(isinstance(x, SymbolicSize) for x in (start, stop, step)):
+        count = -((start - stop) // step)
+        return max(count, 0), start, step
     count = max(math.ceil((stop - start) / step), 0) if not isinstance(start, complex) else 0
     return int(count), start, step
 
@@ -166,10 +170,13 @@ def linspace(
     if num < 0:
         raise ValueError(f"linspace: num must not be negative, got {num}.")
     wanted = None if dtype is None else dtypes.requested_dtype(dtype, "linspace")
-    if type(start) in (int, float) and type(stop) in (int, float) and num <= _SMALL:
+    if (
+        type(start) in (int, float) and type(stop) in (int, float)
+        and type(num) is int and num <= _SMALL
+    ):  # fmt: skip
         result, step = _host_linspace(start, stop, num, bool(endpoint), axis, wanted)
     else:
-        result, step = _linspace(start, stop, num, bool(endpoint), operator.index(axis), wanted)
+        result, step = _linspace(start, stop, num, bool(endpoint), size_of(axis), wanted)
     result = on_device(result, device, "linspace")
     return (result, step) if retstep else result
 
@@ -273,7 +280,7 @@ def geomspace(
         parts.insert(1, between)
     result = bind("concatenate", *parts, dimension=0)
     if axis != 0:
-        result = moveaxis(result, 0, operator.index(axis))
+        result = moveaxis(result, 0, size_of(axis))
     return result if dtype is None else cast(result, dtypes.requested_dtype(dtype, "geomspace"))
 
 
@@ -288,7 +295,7 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
         raise ValueError(f"vander: takes a vector, got {x.aval.str_long()}.")
     if dtypes.is_bool(x.aval.dtype):
         x = cast(x, dtypes.int32)
-    columns = x.aval.shape[0] if N is None else operator.index(N)
+    columns = x.aval.shape[0] if N is None else size_of(N)
     if columns < 0:
         raise ValueError(f"vander: N must not be negative, got {columns}.")
     powers = [x**i for i in range(columns)]
@@ -400,7 +407,7 @@ ogrid = _Grid("ogrid", True)
 
 
 def _window(function: Any, M: int, *args: Any) -> Any:
-    return _host(function(operator.index(M), *args), dtypes.python_scalar_dtype(float))
+    return _host(function(size_of(M), *args), dtypes.python_scalar_dtype(float))
 
 
 @boundary

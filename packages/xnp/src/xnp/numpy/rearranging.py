@@ -6,7 +6,6 @@ Neighbours: `shaping` changes only shapes, `padding` adds elements around an arr
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,6 +34,7 @@ from xnp.numpy.triangles import eye
 from xnp.placing import computed_as
 from xprim import Array, ConcreteArray, Tracer, dtypes, scalar_array
 from xprim.errors import ConcretizationTypeError
+from xprim.sizes import size_of
 from xprim.static_sizes import static_int, static_shape
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, Axis, DimSize, DTypeLike, ShapeLike
@@ -275,7 +275,7 @@ def diagonal(a: ArrayLike, offset: DimSize = 0, axis1: int = 0, axis2: int = 1) 
       axis1: the axis of rows.
       axis2: the axis of columns.
     """
-    return _diagonal(a, operator.index(offset), axis1, axis2)
+    return _diagonal(a, size_of(offset), axis1, axis2)
 
 
 @boundary
@@ -303,7 +303,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
         return diagonal(v, k)
     if v.aval.ndim != 1:
         raise ValueError(f"diag: takes a vector or a matrix, got {v.aval.str_long()}.")
-    return _diag(v, operator.index(k))
+    return _diag(v, size_of(k))
 
 
 @dispatched(1)

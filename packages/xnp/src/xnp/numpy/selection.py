@@ -6,7 +6,6 @@ Neighbours: `logic` makes conditions, `indexing` reads positions.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,6 +33,7 @@ from xnp.numpy.promoting import (
 from xnp.numpy.shaping import broadcast_arrays
 from xprim import Array, ConcreteArray, dtypes, from_numpy
 from xprim.errors import ConcretizationTypeError
+from xprim.sizes import size_of
 from xprim.typing import ArrayLike
 
 __all__ = [
@@ -176,7 +176,7 @@ def nonzero(
             "the size of the result depends on traced values.",
             "give size=, the number of positions to return; xnp.where(mask, x, y) needs none",
         )
-    return _nonzero_of_size(mask, operator.index(size), fill_value)
+    return _nonzero_of_size(mask, size_of(size), fill_value)
 
 
 def _nonzero_of_size(mask: Any, size: int, fill_value: Any) -> tuple[Array, ...]:

@@ -6,7 +6,6 @@ under every trace; without it the arrays must be concrete.
 
 from __future__ import annotations
 
-import operator
 from typing import Any, NamedTuple
 
 from xnp.numpy.creation import asarray, counting
@@ -30,6 +29,7 @@ from xnp.numpy.shaping import moveaxis
 from xnp.numpy.sorting import argsort, lexsort, searchsorted, sort
 from xprim import Array, ConcreteArray, dtypes
 from xprim.errors import ConcretizationTypeError
+from xprim.sizes import size_of
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
 
@@ -101,7 +101,7 @@ def unique(
         )
     lines, rows = _lines_and_rows(ar, axis)
     found = _Distinct(rows, equal_nan)
-    number = int(found.total()) if size is None else operator.index(size)
+    number = int(found.total()) if size is None else size_of(size)
     values = _values(found, lines, number, fill_value, size)
     results = [values if axis is None else moveaxis(values, 0, axis)]
     if return_index:

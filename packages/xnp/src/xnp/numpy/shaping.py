@@ -138,7 +138,8 @@ def _size_left(sizes: list[int], operation: str, aval: Any) -> int:
             f"\n  got       {aval.str_long()}"
             f"\n  expected  a multiple of {rest} elements"
         )
-    return int(aval.size // rest)
+    left: int = aval.size // rest
+    return left
 
 
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:

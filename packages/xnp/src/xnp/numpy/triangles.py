@@ -43,7 +43,7 @@ def eye(
         dtypes.requested_dtype(dtype, "eye"))  # fmt: skip
     if rows < 0 or columns < 0:
         raise ValueError(f"eye: dimensions must not be negative, got {rows} and {columns}.")
-    if rows * columns <= _SMALL and isinstance(k, int):
+    if type(rows * columns) is int and rows * columns <= _SMALL and isinstance(k, int):
         result = cast(from_numpy(np.eye(rows, columns, k, dtype=bool), copy=False), wanted)
     else:
         shape = (rows, columns)
@@ -78,7 +78,7 @@ def tri(N: int, M: int | None = None, k: Any = 0, dtype: DTypeLike = None) -> Ar
 def _below(rows: int, columns: int, k: Any) -> Array:
     """Return the mask of the elements on and below a diagonal, which may be a traced number."""
     offset = _offset(k, "tri")
-    if rows * columns <= _SMALL and isinstance(offset, int):
+    if type(rows * columns) is int and rows * columns <= _SMALL and isinstance(offset, int):
         return from_numpy(np.tri(rows, columns, offset, bool), copy=False)
     i = counting((rows, columns), 0, dtypes.int32)
     return bind("ge", bind("add", i, converted(as_array(offset), dtypes.int32)),

@@ -27,6 +27,7 @@ _LATE = {
     "cond": ("cond",),
     "conv_general_dilated": ("conv_general_dilated",),
     "det": ("cofactors", "det"),
+    "dimension_value": ("dimension_value",),
     "eig": ("eig",),
     "eigh": ("eigh",),
     "fft": ("fft",),

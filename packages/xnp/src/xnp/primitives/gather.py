@@ -237,7 +237,7 @@ def _filling_gather(x: Any, indices: Any, numbers: Any, slice_sizes: Any, are_so
 def fits(indices: Any, bounds: Any) -> Any:
     """Return for each index vector whether 0 <= index <= bound in all of its elements."""
     shape, dtype = indices.aval.shape, indices.aval.dtype
-    columns = [filled((*shape[:-1], 1), int(m), dtype) for m in bounds]
+    columns = [filled((*shape[:-1], 1), m, dtype) for m in bounds.tolist()]
     if not columns:
         return filled(shape[:-1], True, np.dtype(bool))
     limit = concatenated(columns, len(shape) - 1)

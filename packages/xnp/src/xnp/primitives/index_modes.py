@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from xprim.sizes import SymbolicSize
+
 __all__ = ()
 
 
@@ -102,6 +104,11 @@ PROMISE_IN_BOUNDS = GatherScatterMode.PROMISE_IN_BOUNDS
 def upper_bounds(
     shape: tuple[int, ...], window: tuple[int, ...], index_map: tuple[int, ...], dtype: Any
 ) -> np.ndarray[Any, Any]:
-    """Return the largest start of a window in each indexed dimension, in the indices' dtype."""
+    """Return the largest start of a window in each indexed dimension, in the indices' dtype.
+
+    Those of symbolic dimensions are no numbers, and are given as objects.
+    """
+    if any(isinstance(shape[d], SymbolicSize) for d in index_map):
+        return np.array([shape[d] - window[d] for d in index_map], object)
     most = int(np.iinfo(dtype).max)
     return np.array([min(shape[d] - window[d], most) for d in index_map], dtype)

@@ -53,7 +53,12 @@ def window_sizes(
     """Return the size of a window in each operand dimension."""
     sizes = iter([updates[d] for d in numbers.update_window_dims])
     dropped = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
-    return tuple([min(n, 1) if d in dropped else next(sizes) for d, n in enumerate(shape)])
+    return tuple(
+        [
+            (min(n, 1) if type(n) is int else 1) if d in dropped else next(sizes)
+            for d, n in enumerate(shape)
+        ]
+    )
 
 
 def scatter_shape(name: str, kinds: Kinds) -> Callable[..., tuple[ShapedArray, ...]]:
@@ -251,13 +256,24 @@ def _boolean(value: bool) -> str:
     return "true" if value else "false"
 
 
+def _constants(b: Builder, bounds: Any, dtype: Any) -> str:
+    aval = shaped_array(bounds.shape, dtype)
+    if bounds.dtype != object:
+        return b.constant(bounds, aval)
+    one = shaped_array((1,), dtype)
+    parts = [b.constant(m, one) for m in bounds.tolist()]
+    return b.op("stablehlo.concatenate", parts, [one] * len(parts), [aval], "dimension = 0 : i64")[
+        0
+    ]
+
+
 def _clamped_text(b: Builder, where: str, operand: Any, indices: Any, updates: Any, n: Any) -> str:
     sizes = window_sizes(operand.shape, updates.shape, n)
     bounds = upper_bounds(operand.shape, sizes, n.scatter_dims_to_operand_dims, indices.dtype)
     if not bounds.size:
         return where
     strong = shaped_array(indices.shape, indices.dtype)
-    high = b.broadcast(b.constant(bounds, shaped_array(bounds.shape, indices.dtype)),
+    high = b.broadcast(_constants(b, bounds, indices.dtype),
                        shaped_array(bounds.shape, indices.dtype), indices.shape,
                        (indices.ndim - 1,))  # fmt: skip
     low = b.constant(0, strong)

@@ -1,0 +1,239 @@
+"""Shapes with symbolic dimensions: read from text, and found again in the shapes of a call.
+
+Neighbours: `xprim.symbolic_dimensions` has the dimensions, `_export` traces with them, `modules`
+writes programs for their values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import xtree
+from xprim import ShapeDtypeStruct, as_array
+from xprim.errors import message
+from xprim.symbolic_dimensions import (
+    SymbolicDimension,
+    SymbolicScope,
+    dimension_text,
+    is_symbolic,
+    value_of,
+)
+
+__all__ = [
+    "check_facts", "is_symbolic_dim", "sizes_in", "solved", "symbolic_args_specs",
+    "symbolic_dim_bounds", "symbolic_shape",
+]  # fmt: skip
+
+
+def is_symbolic_dim(p: Any) -> bool:
+    """Return whether a size of a shape is a symbolic dimension.
+
+    Example:
+      >>> [is_symbolic_dim(d) for d in symbolic_shape("b, 3")]
+      [True, False]
+    """
+    return is_symbolic(p)
+
+
+def symbolic_dim_bounds(dimension: Any) -> tuple[float, float]:
+    """Return the numbers between which a dimension lies, as far as is known.
+
+    Example:
+      >>> symbolic_dim_bounds(symbolic_shape("2*b + 1")[0])
+      (3.0, inf)
+    """
+    if isinstance(dimension, SymbolicDimension):
+        return dimension.scope.bounds(dict(dimension.terms))
+    return float(dimension), float(dimension)
+
+
+def symbolic_shape(
+    shape_spec: str | None,
+    *,
+    constraints: Sequence[str] = (),
+    scope: SymbolicScope | None = None,
+    like: Sequence[int | None] | None = None,
+) -> tuple[Any, ...]:
+    """Return a shape with the dimensions that a text names.
+
+    Args:
+      shape_spec: such as `"b, 2*n, 3"`: expressions in names and numbers with `+ - * ^ floordiv
+        mod max min`. `_` is the size of `like` there, `...` all that are left; None is `...`.
+      constraints: what is known, such as `"b >= n"` or `"mod(n, 8) == 0"`.
+      scope: that of the variables; a new one by default. Dimensions of one program share one.
+      like: a shape for `_` and `...`.
+
+    Raises:
+      ValueError: an expression or a constraint is not understood, or `like` does not fit.
+
+    Example:
+      >>> b, n = symbolic_shape("b, n", constraints=["b >= n"])
+      >>> b >= n, 2 * b + b
+      (True, 3*b)
+    """
+    if scope is not None and constraints:
+        raise ValueError(message(
+            "symbolic_shape", "constraints belong to a scope when it is made.",
+            got=f"constraints={list(constraints)!r} and a scope",
+            hint="SymbolicScope(constraints)",
+        ))  # fmt: skip
+    scope = SymbolicScope(constraints) if scope is None else scope
+    parts = _parts("..." if shape_spec is None else shape_spec)
+    if "..." in parts:
+        place = parts.index("...")
+        fixed = len(parts) - 1
+        count = len(_like(like, shape_spec)) - fixed
+        parts[place : place + 1] = ["_"] * count
+    shape = []
+    for i, part in enumerate(parts):
+        if part == "_":
+            shape.append(_like(like, shape_spec)[i])
+        else:
+            shape.append(scope.dimension(part))
+    return tuple(shape)
+
+
+def _parts(spec: str) -> list[str]:
+    """Return the parts between commas that are not in parentheses."""
+    inner = spec.strip()
+    if inner.startswith("(") and inner.endswith(")"):
+        inner = inner[1:-1]
+    parts, depth = [""], 0
+    for c in inner:
+        depth += (c == "(") - (c == ")")
+        if c == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += c
+    return [p.strip() for p in parts if p.strip()]
+
+
+def _like(like: Sequence[int | None] | None, spec: Any) -> Sequence[Any]:
+    if like is None or None in like:
+        raise ValueError(
+            message(
+                "symbolic_shape",
+                "_ and ... stand for sizes of `like`.",
+                got=f"{spec!r}, like={like}",
+            )
+        )
+    return like
+
+
+def symbolic_args_specs(
+    args: Any, shapes_specs: Any, constraints: Sequence[str] = (),
+    scope: SymbolicScope | None = None,
+) -> Any:  # fmt: skip
+    """Return descriptions of arguments with symbolic dimensions, for `export(f)(*specs)`.
+
+    Args:
+      args: a tree of arrays, or of anything with a shape and a dtype.
+      shapes_specs: a text for all of them, or a tree of texts that is a prefix of `args`; None
+        leaves a shape as it is.
+      constraints: what is known of the variables.
+      scope: that of the variables; a new one by default.
+
+    Returns:
+      The tree of `ShapeDtypeStruct`.
+
+    Example:
+      >>> import numpy as np
+      >>> symbolic_args_specs({"x": np.zeros((2, 3), np.float32)}, "b, ...")
+      {'x': ShapeDtypeStruct(shape=(b, 3), dtype=float32)}
+    """
+    scope = SymbolicScope(constraints) if scope is None else scope
+    leaves, tree = xtree.flatten(args)
+    texts = xtree.broadcast_prefix(shapes_specs, args, is_leaf=lambda x: x is None)
+    return tree.unflatten([
+        ShapeDtypeStruct(symbolic_shape(t, scope=scope, like=a.shape), a.dtype)
+        for a, t in zip(map(_described, leaves), texts, strict=True)
+    ])  # fmt: skip
+
+
+def _described(x: Any) -> Any:
+    return x if hasattr(x, "shape") and hasattr(x, "dtype") else as_array(x).aval
+
+
+def sizes_in(avals: Sequence[Any]) -> list[SymbolicDimension]:
+    """Return the symbolic dimensions among the shapes of abstract values."""
+    return [d for a in avals for d in a.shape if isinstance(d, SymbolicDimension)]
+
+
+def solved(expected: Sequence[Any], given: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return the values of the variables with which shapes are those of a call.
+
+    Args:
+      expected: abstract values with symbolic dimensions.
+      given: the abstract values of a call.
+      names: for each what an error calls it.
+
+    Raises:
+      ValueError: there are no such values, or not one for each variable.
+    """
+    places = _places(expected, given, names)
+    values: dict[str, Any] = {}
+    waiting = places
+    while waiting:
+        left = [p for p in waiting if not _solve(p[0], p[1], values)]
+        if len(left) == len(waiting):
+            break
+        waiting = left
+    missing = {v for d, _, _ in places for v in d.variables} - values.keys()
+    if missing:
+        raise ValueError(message(
+            "call", f"the sizes do not say what {', '.join(sorted(missing))} is.",
+            got=", ".join(f"{where} = {size} for {d}" for d, size, where in places),
+            hint="export it with an argument of a dimension that is the variable alone",
+        ))  # fmt: skip
+    _check_sizes(places, values)
+    return values
+
+
+def _places(expected: Sequence[Any], given: Sequence[Any], names: Sequence[str]) -> list[Any]:
+    """Return each symbolic dimension with its size in a call and what an error calls that."""
+    return [
+        (d, size, f"{name}.shape[{i}]")
+        for a, g, name in zip(expected, given, names, strict=True)
+        for i, (d, size) in enumerate(zip(a.shape, g.shape, strict=True)) if is_symbolic(d)
+    ]  # fmt: skip
+
+
+def _check_sizes(places: Sequence[Any], values: Mapping[str, Any]) -> None:
+    for d, size, where in places:
+        if value_of(dimension_text(d), values) != size:
+            raise ValueError(message(
+                "call", "the sizes do not fit the shapes that it was exported for.",
+                got=f"{where} = {size}",
+                expected=f"{d} with {', '.join(f'{k} = {v}' for k, v in sorted(values.items()))}",
+            ))  # fmt: skip
+
+
+def _solve(d: SymbolicDimension, size: Any, values: dict[str, Any]) -> bool:
+    """Note the value of the only unknown variable of a dimension that is linear in it."""
+    terms = dict(d.terms)
+    unknown = [m for m in terms if m and not set(m) <= values.keys()]
+    if not unknown:
+        return True
+    if len(unknown) > 1 or len(unknown[0]) > 1 or not isinstance(unknown[0][0], str):
+        return False
+    rest, factor = size, terms.pop(unknown[0])
+    for monomial, c in terms.items():
+        for name in monomial:
+            c = c * values[name]
+        rest = rest - c
+    if rest % factor == 0 and rest // factor >= 1:
+        values[unknown[0][0]] = rest // factor
+        return True
+    return False
+
+
+def check_facts(facts: Mapping[str, str], values: Mapping[str, Any], name: str) -> None:
+    """Raise unless what a program was made for holds for the values of its variables."""
+    for text, where in facts.items():
+        if value_of(text, values) < 0:
+            raise ValueError(message(
+                "call", f"{name} was exported for sizes with {text} >= 0.",
+                got=", ".join(f"{k} = {v}" for k, v in sorted(values.items())), where=where,
+                hint="constraints of symbolic_shape say what sizes there are",
+            ))  # fmt: skip

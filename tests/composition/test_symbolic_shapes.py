@@ -1,0 +1,146 @@
+"""Exported programs with symbolic dimensions, in calls of several sizes."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+import xstack
+import xstack.numpy as xnp
+from tests.composition.symbolic_functions import FUNCTIONS, REFUSED
+from xstack import ShapeDtypeStruct, export
+
+ALWAYS = (
+    "mean var sort cumsum0 reshape slice rev concat eye arange2 scan fori grad gather at".split()
+)
+ROWS = sorted(FUNCTIONS) if "FUZZ_PROGRAMS" in os.environ else ALWAYS
+
+
+def described(text, **options):
+    return ShapeDtypeStruct(export.symbolic_shape(text, **options), np.float32)
+
+
+def drawn(*shape):
+    return np.random.default_rng(0).normal(size=shape).astype(np.float32)
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("name", ROWS)
+def test_a_public_function_of_a_batch_of_any_size_gives_what_it_gives_for_that_size(name):
+    fun = FUNCTIONS[name]
+    exported = export.export(xstack.jit(lambda x: fun(x)))(described("b, 3"))
+    for size in (4, 7):
+        x = drawn(size, 3)
+        got, want = [xstack.tree.leaves(r) for r in (exported.call(x), xstack.jit(fun)(x))]
+        for u, v in zip(got, want, strict=True):
+            np.testing.assert_allclose(u, v, rtol=1e-5, atol=1e-5)  # the same program of float32
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_depends_on_the_number_is_refused(name):
+    fun = REFUSED[name]
+    with pytest.raises(xstack.errors.XStackError):
+        export.export(xstack.jit(lambda x: fun(x)))(described("b, 3"))
+
+
+def model(params, x):
+    h = xnp.tanh(x @ params["w"])
+    return {"mean": h.mean(0), "twice": x.shape[0] * 2, "flat": h.reshape(-1)[1:]}
+
+
+PARAMS = {"w": drawn(3, 2)}
+
+
+def test_a_stored_program_and_its_derivative_take_every_size():
+    exported = export.export(xstack.jit(model))(PARAMS, described("b, 3"))
+    assert [a.str_long() for a in exported.out_avals][:2] == ["float32[2*b - 1]", "float32[2]"]
+    assert "tensor<$[b]x3xf32>" in exported.mlir_module() and exported.uses_global_constants
+    again = export.deserialize(exported.serialize(vjp_order=1))
+    assert str(again.in_avals) == str(exported.in_avals)
+    for size in (1, 4):
+        x = drawn(size, 3)
+        got, want = again.call(PARAMS, x), model(PARAMS, x)
+        for name in want:
+            np.testing.assert_allclose(got[name], want[name], rtol=1e-5, atol=1e-6)
+        slope, expected = [
+            xstack.grad(lambda p, f=f, x=x: f(p, x)["mean"].sum())(PARAMS)["w"]
+            for f in (again.call, model)
+        ]
+        np.testing.assert_allclose(slope, expected, rtol=1e-4, atol=1e-6)
+    inner = export.export(xstack.jit(lambda x: again.call(PARAMS, x)["flat"]))(described("n, 3"))
+    assert inner.out_avals[0].str_long() == "float32[2*n - 1]"
+    x = drawn(5, 3)
+    np.testing.assert_allclose(inner.call(x), model(PARAMS, x)["flat"], rtol=1e-5)
+
+
+def test_dimensions_have_the_arithmetic_of_integers():
+    b, n = export.symbolic_shape("b, n", constraints=["b >= n", "mod(n, 4) == 0", "n <= 64"])
+    for expression, text in [
+        (2 * b + b - n, "3*b - n"), ((6 * b * n) // (2 * n), "3*b"), ((4 * b + 3) % 4, "3"),
+        (b**2 - b * b, "0"), ((b + 1) // 2, "floordiv(b + 1, 2)"), (n % 4, "0"), (-1 % b, "b - 1"),
+        (divmod(4 * b, 4), "(b, 0)"), (5 - b, "-b + 5"),
+    ]:  # fmt: skip
+        assert str(expression) == text
+    assert b >= n and b * 2 > n and not b < 1 and b != 3 and 2 * b - b == b
+    assert export.is_symbolic_dim(b) and not export.is_symbolic_dim(3)
+    assert export.symbolic_dim_bounds(n + 1) == (2, 65)
+    assert {b: 1}[export.symbolic_shape("b", scope=b.scope)[0]] == 1
+
+
+def test_shapes_are_read_as_the_oracle_reads_them():
+    theirs = pytest.importorskip("jax.export")
+    if not hasattr(theirs, "symbolic_dim_bounds"):
+        pytest.skip("this oracle does not tell bounds")
+    for text, like in [
+        ("b, 3", None), ("(2*b, n + b^2)", None), ("a, _, ...", (2, 3, 4)), (None, (2, 3)),
+        ("floordiv(a + 3, 2), mod(a, 5)", None), ("a*2*b - 1,", None), ("4*a*a", None),
+    ]:  # fmt: skip
+        ours = [export.symbolic_dim_bounds(d) for d in export.symbolic_shape(text, like=like)]
+        other = [theirs.symbolic_dim_bounds(d) for d in theirs.symbolic_shape(text, like=like)]
+        assert ours == [tuple(map(float, each)) for each in other], text
+
+
+def test_descriptions_of_arguments_are_made_from_texts():
+    args = ({"x": drawn(2, 3), "y": drawn(3)}, np.int32(1))
+    specs = export.symbolic_args_specs(args, ({"x": "b, _", "y": None}, None))
+    assert str(specs[0]["x"].shape) == "(b, 3)" and specs[0]["y"].shape == (3,)
+    exported = export.export(xstack.jit(lambda p, k: p["x"] @ p["y"] + k))(*specs)
+    np.testing.assert_allclose(
+        exported.call(*args), args[0]["x"] @ args[0]["y"] + 1, rtol=1e-5, atol=1e-6
+    )
+
+
+def test_sizes_that_do_not_fit_are_refused_with_a_sentence():
+    shape = export.symbolic_shape("2*b, b", constraints=["b >= 2", "mod(b, 2) == 0"])
+    f = export.export(xstack.jit(lambda x: x.sum(0)))(ShapeDtypeStruct(shape, np.float32))
+    np.testing.assert_allclose(f.call(drawn(8, 4)), drawn(8, 4).sum(0), rtol=1e-5, atol=1e-6)
+    for size, text in [
+        ((8, 3), "the sizes do not fit the shapes"), ((6, 3), "mod(b, 2)"),
+        ((8,), "other arguments"),
+    ]:  # fmt: skip
+        with pytest.raises(ValueError) as caught:
+            f.call(drawn(*size))
+        assert text in str(caught.value)
+    taken = export.export(xstack.jit(lambda x: x[:5]))(described("b"))
+    assert list(taken.symbolic_facts) == ["b - 5"]
+    with pytest.raises(ValueError, match=r"sizes with b - 5 >= 0.\n  got       b = 3\n  where"):
+        taken.call(drawn(3))
+
+
+def test_wrong_texts_and_scopes_are_refused():
+    for call, text in [
+        (lambda: export.symbolic_shape("b + f(x)"), "a dimension is not understood"),
+        (lambda: export.symbolic_shape("b, _"), "sizes of `like`"),
+        (lambda: export.symbolic_shape("b", constraints=["b > 3"]), "constraint is not understood"),
+        (lambda: export.symbolic_shape("b", constraints=["2*b == 3"]), "an equality says"),
+        (lambda: export.symbolic_shape("b")[0] + export.symbolic_shape("b")[0], "different scopes"),
+        (lambda: export.export(xstack.jit(lambda x, y: x))(described("b"), described("b")),
+         "different scopes"),
+    ]:  # fmt: skip
+        with pytest.raises(ValueError) as caught:
+            call()
+        assert text in str(caught.value)
+    with pytest.raises(xstack.errors.InconclusiveDimensionOperation, match="whether b > 4 depends"):
+        export.symbolic_shape("b")[0] > 4  # noqa: B015 - it raises
