@@ -8,14 +8,15 @@ purpose is in `value_differences`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
-import xjit
 import xnp
-from tests.nets import value_rows
+import xstack
+from tests.nets import value_rows, value_rows_of_modules
 from tests.nets.cells import drawn
 from tests.nets.value_cells import (
     Cell,
@@ -26,6 +27,7 @@ from tests.nets.value_cells import (
     cells,
     compiled,
     difference,
+    library,
     points,
     tolerance_of,
 )
@@ -35,8 +37,11 @@ from xprim import config
 
 pytestmark = [pytest.mark.fuzz, pytest.mark.filterwarnings("ignore")]
 
-OURS = Library({"xnp": xnp, "lax": xnp.lax}, xjit.jit, xnp.array)
+SPACES = (*value_rows.TABLES, *value_rows_of_modules.MODULES)
+OURS = library(xstack, *SPACES)
+OURS.spaces.update({"xnp": xnp, "lax": xnp.lax})  # without the collectives
 CELLS = cells(DTYPES)
+CELLS_OF_MODULES = cells(value_rows_of_modules.DTYPES, value_rows_of_modules.MODULES)
 CHUNK = 12  # cells in one program
 
 
@@ -50,18 +55,37 @@ def name_of(chunk: Sequence[Cell]) -> str:
     return f"{chunk[0].name}..{chunk[-1].name}-{chunk[0].dtype}"
 
 
+def is_function(module: Any, name: str) -> bool:
+    """Return whether a name of a module is a public function."""
+    value = getattr(module, name)
+    is_class = isinstance(value, type) and module not in (xnp, xnp.lax)
+    return callable(value) and not is_class and name[0] != "_" and not name.endswith("_p")
+
+
+def test_every_public_module_of_scipy_has_rows() -> None:
+    seen = {id(module) for module in OURS.spaces.values()}
+    seen.add(id(xstack.scipy.optimize))  # of functions to be minimised: tests/composition
+    modules = [xstack.scipy]
+    for module in modules:
+        inner = [getattr(module, n) for n in dir(module) if n[0] != "_"]
+        modules += [m for m in inner if isinstance(m, ModuleType) and m not in modules]
+        functions = [n for n in dir(module) if is_function(module, n)]
+        assert id(module) in seen or not functions, f"{module.__name__}: {functions}"
+
+
 def test_every_public_function_has_a_row() -> None:
     without = {n for names in value_rows.WITHOUT_ROW.values() for n in names.split()}
     for space, module in OURS.spaces.items():
-        with_row = {c.name for c in CELLS if c.space == space}
-        public = {n for n in dir(module) if callable(getattr(module, n)) and n[0] != "_"}
-        public = {n for n in public if not n.endswith("_p")}
+        with_row = {c.name for c in CELLS + CELLS_OF_MODULES if c.space == space}
+        public = {n for n in dir(module) if is_function(module, n)}
         assert sorted(public - with_row - without) == []
         assert sorted(with_row - public) == []
 
 
 def test_the_net_is_wide() -> None:
-    assert len(CELLS) >= 6000
+    print(f"{len(CELLS)} cells, {len(CELLS_OF_MODULES)} of other modules, 8 points each")
+    assert len(CELLS) >= 6900
+    assert len(CELLS_OF_MODULES) >= 1500
     assert len(points(CELLS[:20])) == 160
 
 
@@ -81,7 +105,10 @@ def _unlike(point: Point, found: Any, expected: Any, against: str) -> list[str]:
     return [f"{point}: {text}"]
 
 
-@pytest.mark.parametrize("chunk", drawn(chunks(CELLS), 3), ids=name_of)
+EVERY_CHUNK = [*drawn(chunks(CELLS), 3), *drawn(chunks(CELLS_OF_MODULES), 1)]
+
+
+@pytest.mark.parametrize("chunk", EVERY_CHUNK, ids=name_of)
 def test_compiled_functions_give_what_evaluated_ones_give(chunk: tuple[Cell, ...]) -> None:
     some = [p for p in points(chunk) if not reason_for(str(p), "compiled")]
     results = list(_eager(some))
@@ -96,7 +123,7 @@ def test_compiled_functions_give_what_evaluated_ones_give(chunk: tuple[Cell, ...
 
 def _oracle() -> Library:
     jax = pytest.importorskip("jax")
-    return Library({"xnp": jax.numpy, "lax": jax.lax}, jax.jit, jax.numpy.array)
+    return library(jax, *SPACES)
 
 
 def _taken_by_oracle(oracle: Library, some: Sequence[Point]) -> Iterator[Point]:
@@ -112,7 +139,7 @@ def _taken_by_oracle(oracle: Library, some: Sequence[Point]) -> Iterator[Point]:
         yield point
 
 
-@pytest.mark.parametrize("chunk", drawn(chunks(CELLS), 3), ids=name_of)
+@pytest.mark.parametrize("chunk", EVERY_CHUNK, ids=name_of)
 def test_functions_give_what_the_oracle_gives(chunk: tuple[Cell, ...]) -> None:
     oracle = _oracle()
     some = list(_taken_by_oracle(oracle, points(chunk)))

@@ -6,7 +6,8 @@ are one compiled program, so that the net costs few compilations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import importlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,11 +30,13 @@ class Cell(NamedTuple):
         return f"{call} of {self.dtype}"
 
 
-def cells(dtypes: Sequence[str]) -> list[Cell]:
-    """Return the cells of all rows, in the order of the table."""
+def cells(
+    dtypes: Sequence[str], tables: Mapping[str, Mapping[str, str]] = value_rows.TABLES
+) -> list[Cell]:
+    """Return the cells of all rows, in the order of the tables."""
     return [
         Cell(space, name, form, dtype)
-        for space, rows in (("xnp", value_rows.XNP), ("lax", value_rows.LAX))
+        for space, rows in tables.items()
         for form, names in rows.items()
         for name in names.split()
         for dtype in dtypes
@@ -46,6 +49,27 @@ class Library(NamedTuple):
     spaces: dict[str, Any]
     jit: Callable[..., Any]
     array: Callable[[Any], Any]
+
+
+_PLACES = {
+    "xnp": "numpy", "lax": "lax", "nn": "nn", "linalg": "numpy.linalg", "laxlinalg": "lax.linalg",
+    "fft": "numpy.fft", "image": "image", "ops": "ops",
+}  # fmt: skip
+
+
+def library(root: Any, *spaces: str) -> Library:
+    """Return a library by its package: `xstack`, or `jax`, which is laid out alike."""
+    places = {space: _place(root, _PLACES.get(space, space)) for space in spaces}
+    return Library(places, root.jit, root.numpy.array)
+
+
+def _place(root: Any, path: str) -> Any:
+    place = root
+    for name in path.split("."):
+        if not hasattr(place, name):
+            importlib.import_module(f"{place.__name__}.{name}")
+        place = getattr(place, name)
+    return place
 
 
 class Point(NamedTuple):

@@ -280,6 +280,8 @@ LAX = {
     "f((2, 1), (3,))": "broadcast_shapes",
 }  # fmt: skip
 
+TABLES = {"xnp": XNP, "lax": LAX}
+
 # Public names that compute no array, by why they have no row.
 WITHOUT_ROW = {
     "a class or a scalar type": """
