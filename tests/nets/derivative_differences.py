@@ -125,6 +125,8 @@ ARRAYS_BETTER_THAN_THE_ORACLE: list[tuple[str, set[str], str]] = [
     (r"lax\.reduce_window\(v, .*\)", set(NON_FINITE), "padding takes no slope from an element"),
     (r"linalg\.det\(.*\)", _SINGULAR | {"a NaN", "an infinity"}, "cofactors and theirs"),
     (r"nn\.logsumexp\(.*\)", {"zero operands"}, "nothing to sum: no slopes, where it has NaN"),
+    (r"np\.roots\(.*\)", {"zeros", "negative zeros"}, "the polynomial 0 has no roots to move"),
+    (r"linalg\.lstsq\(.*\)", _SINGULAR, "of equal singular values, too, where it has NaN"),
     (r"lax\.approx_m(ax|in)_k\(.*\)", _EQUAL, "which of equal elements comes first is open"),
     (r"np\.minmax\(.*\)", _EQUAL, "all equal elements share alike, as in max"),
     (

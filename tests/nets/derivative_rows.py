@@ -188,6 +188,9 @@ laxlinalg.cholesky(s @ s.T); laxlinalg.eigh(s + s.T); laxlinalg.lu(s); laxlinalg
 laxlinalg.qr(r, full_matrices=False); laxlinalg.svd(r, full_matrices=False)
 laxlinalg.eig(s, compute_left_eigenvectors=False, compute_right_eigenvectors=False)
 laxlinalg.triangular_solve(s, s @ s, left_side=True, lower=True)
+laxlinalg.symmetric_product(s, s); laxlinalg.tridiagonal_solve(v, w, v, w[:, None])
+laxlinalg.householder_product(r, v[:2]); laxlinalg.ormqr(r, v[:2], s)
+laxlinalg.cholesky_update(laxlinalg.cholesky(s @ s.T + 9 * np.diag(np.ones(4))).T, v)
 """
 
 # Differentiated once: the rule of general eigenvectors, which the second needs, there is not.
@@ -198,6 +201,8 @@ ONCE = {
 
 # A reason, then the functions: they have no derivative to speak of.
 WITHOUT_DERIVATIVE = {
+    "factors up to signs and phases, or found by a loop without end": """
+laxlinalg.hessenberg laxlinalg.qdwh laxlinalg.schur laxlinalg.tridiagonal""",
     "gives truths, positions, counts or integers": """
 np.all np.allclose np.any np.argmax np.argmin np.argpartition np.argsort np.argwhere np.array_equal
 np.array_equiv np.count_nonzero np.digitize np.equal np.flatnonzero np.greater np.greater_equal

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -17,6 +17,8 @@ import numpy as np
 
 import xnp
 import xnp.lax.linalg
+from tests.nets.value_cells import module_at
+from tests.nets.value_rows_of_modules import MODULES
 from xnp import lax, nn
 from xprim import Primitive, from_numpy
 
@@ -27,6 +29,7 @@ _HOST = "it answers for Python: no arrays come out"
 _IN_PLACE = "it refuses to change an array in place, and has a test of that"
 _UNSET = "the elements of its result are not defined"
 _VECTORS = "it takes vectors as long as a list of dimensions; the net of derivatives has its row"
+_ROWS = "it takes pairs, or a number by its name; the net of values has its row"
 _NUMBERED = "it takes dimension numbers; `tests/composition/program_shapes.py` draws it"
 
 NOT_DRAWN = {
@@ -37,7 +40,8 @@ NOT_DRAWN = {
         "xnp.apply_along_axis xnp.apply_over_axes xnp.fromfunction xnp.frompyfunc xnp.piecewise"
         " xnp.vectorize xnp.ufunc lax.associative_scan lax.cond lax.fori_loop lax.map lax.reduce"
         " lax.reduce_window lax.scan lax.switch lax.while_loop lax.platform_dependent"
-        " lax.scatter_apply lax.custom_linear_solve lax.custom_root".split(), _FUNCTIONS),
+        " lax.scatter_apply lax.custom_linear_solve lax.custom_root"
+        " xnp.scipy.linalg.funm".split(), _FUNCTIONS),
     **dict.fromkeys("xnp.printoptions xnp.set_printoptions xnp.get_printoptions".split(), _STATE),
     **dict.fromkeys(
         "xnp.array_repr xnp.array_str xnp.can_cast xnp.dtype xnp.einsum_path xnp.isdtype"
@@ -45,6 +49,13 @@ NOT_DRAWN = {
     **dict.fromkeys("xnp.fill_diagonal xnp.place xnp.put xnp.put_along_axis".split(), _IN_PLACE),
     **dict.fromkeys("xnp.empty xnp.empty_like lax.empty".split(), _UNSET),
     "xnp.image.scale_and_translate": _VECTORS,
+    **dict.fromkeys(
+        "xnp.scipy.linalg.eigh_tridiagonal xnp.scipy.linalg.leslie lax.linalg.cholesky_update"
+        " lax.linalg.householder_product lax.linalg.ormqr lax.linalg.tridiagonal_solve"
+        " xnp.scipy.ndimage.map_coordinates".split(), _VECTORS),
+    **dict.fromkeys(
+        "xnp.scipy.linalg.cho_solve xnp.scipy.linalg.lu_solve xnp.scipy.special.bessel_jn".split(),
+        _ROWS),
     **dict.fromkeys(
         "lax.conv_general_dilated_local lax.conv_general_dilated_patches lax.ragged_dot"
         " lax.ragged_dot_general".split(), _VECTORS),
@@ -66,6 +77,7 @@ _MODULES: dict[str, ModuleType] = {
     "xnp.fft": xnp.fft,
     "xnp.image": xnp.image,
     "xnp.ops": xnp.ops,
+    **{f"xnp.{path}": module_at(xnp, path) for path in MODULES if path.startswith("scipy.")},
 }
 
 
@@ -76,7 +88,7 @@ def _is_drawn(path: str, value: Any) -> bool:
 
 def _public(title: str, module: ModuleType) -> dict[str, Callable[..., Any]]:
     names = getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]
-    found = {f"{title}.{name}": getattr(module, name) for name in names}
+    found = {f"{title}.{name}": getattr(module, name) for name in names if name[0] != "_"}
     return {path: value for path, value in found.items() if _is_drawn(path, value)}
 
 
@@ -162,11 +174,19 @@ def _standard_operands() -> list[tuple[Any, ...]]:
 @functools.cache
 def forms_of(path: str) -> tuple[str, ...]:
     """Return the names of the forms that a function takes."""
-    function, found = functions()[path], []
+    return tuple(_forms_taken(path))
+
+
+def takes_a_form(path: str) -> bool:
+    """Return whether there is a form that a function takes."""
+    return any(True for _ in _forms_taken(path))
+
+
+def _forms_taken(path: str) -> Iterator[str]:
+    function = functions()[path]
     for name, (_, form) in FORMS.items():
         if any(_accepts(function, form, x, n) for x in _standard_operands() for n in (1, 3)):
-            found.append(name)
-    return tuple(found)
+            yield name
 
 
 def _accepts(function: Callable[..., Any], form: Form, arrays: Sequence[Any], number: int) -> bool:

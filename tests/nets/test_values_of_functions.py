@@ -28,6 +28,7 @@ from tests.nets.value_cells import (
     compiled,
     difference,
     library,
+    module_at,
     points,
     tolerance_of,
 )
@@ -106,6 +107,14 @@ def _unlike(point: Point, found: Any, expected: Any, against: str) -> list[str]:
 
 
 EVERY_CHUNK = [*drawn(chunks(CELLS), 3), *drawn(chunks(CELLS_OF_MODULES), 1)]
+# The reference of `scipy` is SciPy, here and in the nets of its special functions.
+CHUNKS_OF_JAX = [
+    *drawn(chunks(CELLS), 3),
+    *drawn(chunks([c for c in CELLS_OF_MODULES if not c.space.startswith("scipy.")]), 1),
+]
+CELLS_OF_SCIPY = [
+    c for c in CELLS_OF_MODULES if c.space.startswith("scipy.") and c.dtype == "float32"
+]
 
 
 @pytest.mark.parametrize("chunk", EVERY_CHUNK, ids=name_of)
@@ -139,7 +148,7 @@ def _taken_by_oracle(oracle: Library, some: Sequence[Point]) -> Iterator[Point]:
         yield point
 
 
-@pytest.mark.parametrize("chunk", EVERY_CHUNK, ids=name_of)
+@pytest.mark.parametrize("chunk", CHUNKS_OF_JAX, ids=name_of)
 def test_functions_give_what_the_oracle_gives(chunk: tuple[Cell, ...]) -> None:
     oracle = _oracle()
     some = list(_taken_by_oracle(oracle, points(chunk)))
@@ -153,6 +162,28 @@ def test_functions_give_what_the_oracle_gives(chunk: tuple[Cell, ...]) -> None:
         else:
             faults += _unlike(point, ours, theirs, "oracle")
     assert faults == []
+
+
+@pytest.mark.parametrize("cell", drawn(CELLS_OF_SCIPY, 40), ids=str)
+def test_functions_of_scipy_give_what_scipy_gives(cell: Cell) -> None:
+    scipy = pytest.importorskip("scipy")
+    place = module_at(scipy, cell.space.removeprefix("scipy."))
+    numpy = Library({cell.space: place}, lambda f: f, np.asarray)
+    faults = []
+    for point in points([cell]):
+        if point.layout in _NOT_FOR_SCIPY or reason_for(str(point), "scipy"):
+            continue
+        try:
+            theirs = arrays_among(called(numpy, point))
+        except (AttributeError, TypeError, ValueError, IndexError, RuntimeError):
+            continue  # SciPy does not take these operands, or it spells a keyword in another way
+        text = difference(arrays_among(called(OURS, point)), theirs, 1e-4, types=False)
+        faults += [f"{point}: {text}"] if text else []
+    assert faults == []
+
+
+# Special values are those of `test_scipy_special`; a Python number is a float64 to SciPy.
+_NOT_FOR_SCIPY = ("special", "with Python", "Python", "empty")
 
 
 @pytest.mark.parametrize("chunk", drawn(chunks(cells(WIDE_DTYPES)), 1), ids=name_of)

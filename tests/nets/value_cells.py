@@ -59,11 +59,12 @@ _PLACES = {
 
 def library(root: Any, *spaces: str) -> Library:
     """Return a library by its package: `xstack`, or `jax`, which is laid out alike."""
-    places = {space: _place(root, _PLACES.get(space, space)) for space in spaces}
+    places = {space: module_at(root, _PLACES.get(space, space)) for space in spaces}
     return Library(places, root.jit, root.numpy.array)
 
 
-def _place(root: Any, path: str) -> Any:
+def module_at(root: Any, path: str) -> Any:
+    """Return a module by its path below a package."""
     place = root
     for name in path.split("."):
         if not hasattr(place, name):

@@ -132,3 +132,9 @@ def test_what_lies_outside_of_the_image_is_zero():
         got = image.scale_and_translate(
             xnp.ones((3,)), (6,), (0,), [1.0], [2.0], method, antialias=False)  # fmt: skip
         np.testing.assert_allclose(got, [0, 0, 1, 1, 1, 0], atol=1e-6)
+
+
+def test_an_image_keeps_its_dtype_beside_wider_scales() -> None:
+    x = xnp.ones((2, 3), "float16")
+    one = xnp.ones(1, "float32")
+    assert image.scale_and_translate(x, (4, 3), (0,), one, one, "linear").dtype == np.float16

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import xnp
 import xnp.scipy as ours
 from xprim import config
 
@@ -232,3 +233,10 @@ def test_what_is_refused_says_why(call, text):
 def test_cosine_transforms_refuse_complex_arrays():
     with pytest.raises(TypeError, match="dct: takes real arrays"):
         ours.fft.dct(X * 1j)
+
+
+def test_the_spectrum_of_a_signal_with_itself_is_complex_whichever_object_it_is() -> None:
+    x = xnp.asarray(np.arange(8, dtype=np.float32))
+    csd = ours.signal.csd
+    assert csd(x, x, nperseg=4)[1].dtype == csd(x, x + 0, nperseg=4)[1].dtype == np.complex64
+    assert csd(x, None, nperseg=4)[1].dtype == np.float32

@@ -5,7 +5,8 @@ import pytest
 
 import xnp
 import xnp.scipy.special as special
-from xprim import config
+from xprim import config, make_jaxpr
+from xprim.errors import ConcretizationTypeError
 
 scipy_special = pytest.importorskip("scipy.special")
 
@@ -105,3 +106,9 @@ def test_what_is_refused_says_why(call, text):
 def test_complex_operands_of_real_functions_are_refused():
     with pytest.raises(TypeError, match="expected  a real floating dtype"):
         special.ndtr(1j)
+
+
+def test_the_greatest_degree_of_traced_degrees_is_asked_for() -> None:
+    with pytest.raises(ConcretizationTypeError, match="greatest degree is not known while tracing"):
+        make_jaxpr(lambda n: special.sph_harm_y(n, 1, 0.3, 0.5))(2)
+    make_jaxpr(lambda n: special.sph_harm_y(n, 1, 0.3, 0.5, n_max=3))(2)

@@ -148,7 +148,7 @@ def scale_and_translate(
       precision: as for `resize`.
 
     Returns:
-      An array of that shape.
+      An array of that shape, of the dtype of the image; integers become floats.
 
     Raises:
       ValueError: for NEAREST, and for numbers and shapes that do not go together.
@@ -175,6 +175,7 @@ def scale_and_translate(
             "scale_and_translate: only spatial dimensions change their size."
             f"\n  got       {x.aval.str_long()} to shape {sizes}, spatial_dims={axes}"
         )
+    (image_like,) = inexact("scale_and_translate", x)
     x, scales, moves = inexact("scale_and_translate", x, asarray(scale), asarray(translation))
     for name, values in (("scale", scales), ("translation", moves)):
         if values.aval.shape != (len(axes),):
@@ -183,8 +184,9 @@ def scale_and_translate(
                 f"\n  got       {values.aval.str_long()}\n  expected  shape {(len(axes),)}"
             )
     each = [[values[k] for k in range(len(axes))] for values in (scales, moves)]
-    result: Array = _resampled(x, sizes, axes, each[0], each[1], kind, antialias, precision)
-    return result
+    result = _resampled(x, sizes, axes, each[0], each[1], kind, antialias, precision)
+    in_its_dtype: Array = cast(result, image_like.aval.dtype)
+    return in_its_dtype
 
 
 def _arguments(operation: str, image: Any, shape: Any, method: Any) -> Any:

@@ -272,7 +272,7 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
 def sparse_plus(x: ArrayLike) -> Array:
     """Return 0 below -1, x above 1, and (x + 1)^2 / 4 between."""
     (x,) = inexact("sparse_plus", x)
-    middle = xn.where(abs(x) < 1, x, 0)
+    middle = xn.where(abs(x) >= 1, 0, x)  # NaN stays
     return _where(x <= -1, 0, xn.where(x >= 1, x, (middle + 1) ** 2 / 4))
 
 

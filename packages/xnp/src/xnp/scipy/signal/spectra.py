@@ -201,7 +201,7 @@ def csd(
       axis: along which the signals go.
       average: "mean" or "median" over the segments.
     """
-    same = y is None or y is x
+    same = y is None  # not `y is x`, as in SciPy: a dtype does not depend on which object it is
     x, y = inexact("csd", x, x if same else y)
     x, y = [xn.moveaxis(v, axis_of(axis, v.ndim, "csd"), -1) for v in (x, y)]
     if x.shape[-1] != y.shape[-1]:

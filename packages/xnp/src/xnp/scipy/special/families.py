@@ -16,6 +16,7 @@ from xnp import lax
 from xnp.numpy.promoting import array_of, bind, broadcast_all, inexact
 from xnp.scipy.elementwise import applied
 from xprim import Array, dtypes
+from xprim.errors import ConcretizationTypeError
 from xprim.static_sizes import static_int
 
 __all__ = [
@@ -199,8 +200,8 @@ def _greatest_degree(n: Array) -> int:
     try:
         return int(np.max(np.asarray(n), initial=0))
     except TypeError:
-        raise ValueError(
-            "sph_harm_y: the greatest degree is not known while a program is traced."
+        raise ConcretizationTypeError(
+            "sph_harm_y: the greatest degree is not known while tracing."
             "\n  expected  n_max=, a Python int"
         ) from None
 
