@@ -18,6 +18,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from xnp.docstrings import complete
+from xnp.docstrings.fourier import FOURIER
 from xnp.lax.fourier import FftType, fft as _transform
 from xnp.numpy.creation import counting
 from xnp.numpy.dispatch import dispatched
@@ -77,35 +79,22 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
 
 
 def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """Return the inverse of `fft`; its arguments are the same."""
+    """Return the inverse of `fft`."""
     return _along_one("ifft", FftType.IFFT, a, n, axis, norm)
 
 
 def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """Return the first n // 2 + 1 elements of the `fft` of real numbers, which say the rest.
-
-    The arguments are those of `fft`; `a` must be real.
-    """
+    """Return the first n // 2 + 1 elements of the `fft` of real numbers, which say the rest."""
     return _along_one("rfft", FftType.RFFT, a, n, axis, norm)
 
 
 def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """Return the inverse of `rfft`, real numbers.
-
-    Args:
-      a: an array of n // 2 + 1 elements along the axis.
-      n: the length of the result; None takes the even one, 2 (m - 1) for m elements.
-      axis: as for `fft`.
-      norm: as for `fft`.
-    """
+    """Return the inverse of `rfft`, real numbers."""
     return _along_one("irfft", FftType.IRFFT, a, n, axis, norm)
 
 
 def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """Return the transform of a signal given by its first half, a[-m] being conj(a[m]): it is real.
-
-    The arguments are those of `irfft`.
-    """
+    """Return the real transform of a signal given by its first half: a[-m] is conj(a[m])."""
     x = array_of(a, "hfft")
     flipped = bind("conj", x, input_dtype=x.aval.dtype) if dtypes.is_complex(x.aval.dtype) else x
     return _along_one("hfft", FftType.IRFFT, flipped, n, axis, _exchanged(norm, "hfft"))
@@ -128,6 +117,9 @@ def fftn(
       axes: the dimensions; None takes the last ones, as many as `s` has, or all.
       norm: as for `fft`; n is the product of the lengths.
 
+    Returns:
+      An array of complex numbers.
+
     Example:
       >>> import xnp
       >>> xnp.fft.fftn(xnp.ones((2, 2)))
@@ -140,7 +132,7 @@ def fftn(
 def ifftn(
     a: Any, s: Shape | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
-    """Return the inverse of `fftn`; its arguments are the same."""
+    """Return the inverse of `fftn`."""
     return _along_several("ifftn", FftType.IFFT, a, s, axes, norm)
 
 
@@ -353,7 +345,19 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
 def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
     """Return the frequencies of the elements of `rfft`: [0, 1, ..., n // 2] / (d n).
 
-    The arguments are those of `fftfreq`.
+    Args:
+      n: the length of the transform.
+      d: the distance of two samples; a traced scalar, too.
+      dtype: of the result, floating; None for the default.
+      device: where the result shall be; None for the default.
+
+    Returns:
+      A vector of n // 2 + 1 elements.
+
+    Example:
+      >>> import xnp
+      >>> xnp.fft.rfftfreq(4, d=0.5)
+      Array([0. , 0.5, 1. ], dtype=float32)
     """
     size = _count(n, "rfftfreq")
     numbers = _whole_numbers(size // 2 + 1, 0, dtype, "rfftfreq")
@@ -388,6 +392,13 @@ def _per_unit(numbers: Array, size: int, d: Any, name: str) -> Array:
 def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Array:
     """Move the frequency 0 from the front to the middle of the axes; None means all of them.
 
+    Args:
+      x: an array.
+      axes: an int or a sequence of ints; None for all.
+
+    Returns:
+      An array of the shape and dtype of `x`.
+
     Example:
       >>> import xnp
       >>> xnp.fft.fftshift(xnp.fft.fftfreq(4))
@@ -397,7 +408,20 @@ def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Array:
 
 
 def ifftshift(x: Any, axes: int | Sequence[int] | None = None) -> Array:
-    """Undo `fftshift`, also for odd lengths."""
+    """Undo `fftshift`, also for odd lengths.
+
+    Args:
+      x: an array.
+      axes: an int or a sequence of ints; None for all.
+
+    Returns:
+      An array of the shape and dtype of `x`.
+
+    Example:
+      >>> import xnp
+      >>> xnp.fft.ifftshift(xnp.fft.fftshift(xnp.array([0, 1, 2])))
+      Array([0, 1, 2], dtype=int32)
+    """
     return _shifted("ifftshift", x, axes, lambda size: -(size // 2))
 
 
@@ -405,3 +429,6 @@ def _shifted(name: str, x: Any, axes: Any, shift: Any) -> Array:
     x = array_of(x, name)
     found = axes_of(axes, x.aval.ndim, name)
     return roll(x, tuple([shift(x.aval.shape[k]) for k in found]), found)
+
+
+complete(globals(), FOURIER)

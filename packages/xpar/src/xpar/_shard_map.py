@@ -89,8 +89,17 @@ def pvary(x: Any, axis_name: Any) -> Any:
       x: a tree of arrays.
       axis_name: a name, or a tuple of names.
 
+    Returns:
+      `x` itself.
+
     Raises:
       NameError: when a name is not bound.
+
+    Example:
+      >>> import numpy as np
+      >>> from xbatch import vmap
+      >>> print(vmap(lambda x: pvary(x, "i"), axis_name="i")(np.int32([1, 2])))
+      [1 2]
     """
     total_size(names_in(axis_name), "pvary")
     return x
@@ -104,9 +113,18 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
       axis_name: a name, or a tuple of names.
       to: `"varying"`; what varies is made the same by a collective.
 
+    Returns:
+      `x` itself.
+
     Raises:
       NameError: when a name is not bound.
       ValueError: `to` is something else.
+
+    Example:
+      >>> import numpy as np
+      >>> from xbatch import vmap
+      >>> print(vmap(lambda x: pcast(x, "i", to="varying"), axis_name="i")(np.int32([1, 2])))
+      [1 2]
     """
     if to != "varying":
         raise ValueError(message("pcast", "values can only be cast to varying ones.", got=f"{to=}",

@@ -48,6 +48,12 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     Raises:
       NameError: when the name is not bound.
 
+    Example:
+      >>> import numpy as np
+      >>> from xbatch import vmap
+      >>> print(vmap(lambda x: x / psum(x, "i"), axis_name="i")(np.float32([1, 1, 2])))
+      [0.25 0.25 0.5 ]
+
     Differentiable, its transpose is itself. The order in which floats are added is not specified.
     """
     names = axis_names(axis_name)
@@ -73,6 +79,15 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
       x: a tree of arrays; integers are averaged as floats.
       axis_name: a name, or a tuple of names.
       axis_index_groups: lists of members of equal length; each list is averaged by itself.
+
+    Returns:
+      A tree like `x`, of floats.
+
+    Example:
+      >>> import numpy as np
+      >>> from xbatch import vmap
+      >>> print(vmap(lambda x: x - pmean(x, "i"), axis_name="i")(np.float32([1, 5, 3])))
+      [-2.  2.  0.]
     """
     names = axis_names(axis_name)
     count = group_size(names, checked_groups("pmean", axis_index_groups, names))
@@ -95,6 +110,15 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
       axis_name: a name, or a tuple of names.
       axis_index_groups: lists of members of equal length; each list is taken by itself.
 
+    Returns:
+      A tree like `x`.
+
+    Example:
+      >>> import numpy as np
+      >>> from xbatch import vmap
+      >>> print(vmap(lambda x: pmax(x, "i"), axis_name="i")(np.int32([1, 5, 3])))
+      [5 5 5]
+
     Differentiable: members that tie share the derivative equally.
     """
     return _chosen("pmax", pmax_p, x, axis_name, axis_index_groups)
@@ -102,7 +126,22 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 @boundary
 def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
-    """Return the smallest value along a named axis to every member; see `pmax`."""
+    """Return the smallest value along a named axis to every member; see `pmax`.
+
+    Args:
+      x: a tree of real arrays.
+      axis_name: a name, or a tuple of names.
+      axis_index_groups: lists of members of equal length; each list is taken by itself.
+
+    Returns:
+      A tree like `x`.
+
+    Example:
+      >>> import numpy as np
+      >>> from xbatch import vmap
+      >>> print(vmap(lambda x: pmin(x, "i"), axis_name="i")(np.int32([4, 5, 3])))
+      [3 3 3]
+    """
     return _chosen("pmin", pmin_p, x, axis_name, axis_index_groups)
 
 
@@ -120,6 +159,16 @@ def psum_scatter(
       axis_index_groups: lists of members of equal length; each list is summed by itself.
       tiled: whether the dimension stays, cut to a fraction; otherwise it must be as large as the
         axis and is removed.
+
+    Returns:
+      A tree like `x`, of arrays without the dimension, or with `tiled` of arrays that are smaller
+      along it.
+
+    Example:
+      >>> import numpy as np
+      >>> from xbatch import vmap
+      >>> print(vmap(lambda x: psum_scatter(x, "i"), axis_name="i")(np.int32([[1, 2], [3, 4]])))
+      [4 6]
     """
     names = axis_names(axis_name)
     groups = checked_groups("psum_scatter", axis_index_groups, names)
@@ -156,6 +205,17 @@ def all_gather(
       axis_index_groups: lists of members of equal length; each list is collected by itself.
       axis: the dimension of the result along which the members stand.
       tiled: whether to join along the existing dimension `axis` instead of making a new one.
+
+    Returns:
+      A tree like `x`: arrays with a dimension more, of the size of the axis, or with `tiled` one
+      that is as many times larger.
+
+    Example:
+      >>> import numpy as np
+      >>> from xbatch import vmap
+      >>> print(vmap(lambda x: all_gather(x, "i"), axis_name="i")(np.int32([1, 2])))
+      [[1 2]
+       [1 2]]
 
     Differentiable; the transpose is `psum_scatter`.
     """
@@ -194,6 +254,17 @@ def all_to_all(
       axis_index_groups: lists of members of equal length that exchange among themselves.
       tiled: whether pieces are joined along the existing dimension; otherwise the dimension that
         is cut must be as large as the axis, is removed, and `concat_axis` is a new one.
+
+    Returns:
+      A tree like `x`, of the dtypes of its arrays.
+
+    Example:
+      >>> import numpy as np
+      >>> from xbatch import vmap
+      >>> exchange = vmap(lambda x: all_to_all(x, "i", 0, 0), axis_name="i")
+      >>> print(exchange(np.int32([[1, 2], [3, 4]])))
+      [[1 3]
+       [2 4]]
 
     Differentiable; the transpose is the exchange back.
     """
@@ -261,6 +332,16 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
       perm: pairs (source, target). No source and no target may occur twice; a member that is no
         target gets zeros.
 
+    Returns:
+      A tree like `x`.
+
+    Example:
+      >>> import numpy as np
+      >>> from xbatch import vmap
+      >>> shift = vmap(lambda x: ppermute(x, "i", [(0, 1), (1, 2)]), axis_name="i")
+      >>> print(shift(np.int32([1, 2, 3])))
+      [0 1 2]
+
     Differentiable; the transpose sends back.
     """
     name = _one_name("ppermute", axis_name)
@@ -284,6 +365,15 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
       x: a tree of arrays.
       axis_name: one name.
       perm: a permutation of all members.
+
+    Returns:
+      A tree like `x`.
+
+    Example:
+      >>> import numpy as np
+      >>> from xbatch import vmap
+      >>> print(vmap(lambda x: pshuffle(x, "i", [1, 2, 0]), axis_name="i")(np.int32([1, 2, 3])))
+      [2 3 1]
     """
     size = total_size(_one_name("pshuffle", axis_name), "pshuffle")
     if sorted(perm) != list(range(size)):
@@ -302,6 +392,17 @@ def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = Non
       axis_name: one name.
       axis: the dimension.
       axis_index_groups: lists of members of equal length that exchange among themselves.
+
+    Returns:
+      A tree like `x`.
+
+    Example:
+      >>> import numpy as np
+      >>> from xbatch import vmap
+      >>> swap = vmap(lambda x: pswapaxes(x, "i", 0), axis_name="i")
+      >>> print(swap(np.int32([[1, 2], [3, 4]])))
+      [[1 3]
+       [2 4]]
     """
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
@@ -313,6 +414,15 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
       x: a tree of arrays.
       axis_name: one name.
       source: the number of the member whose value it is.
+
+    Returns:
+      A tree like `x`.
+
+    Example:
+      >>> import numpy as np
+      >>> from xbatch import vmap
+      >>> print(vmap(lambda x: pbroadcast(x, "i", 1), axis_name="i")(np.int32([1, 2, 3])))
+      [2 2 2]
     """
     name = _one_name("pbroadcast", axis_name)
     size = total_size(name, "pbroadcast")
@@ -334,6 +444,15 @@ def axis_index(axis_name: Any) -> Array:
 
     Args:
       axis_name: a name, or a tuple of names, the first the slowest.
+
+    Returns:
+      A 0-d int32, from 0 to the size of the axis, without it.
+
+    Example:
+      >>> import numpy as np
+      >>> from xbatch import vmap
+      >>> print(vmap(lambda x: x + axis_index("i"), axis_name="i")(np.int32([10, 10])))
+      [10 11]
     """
     names = axis_names(axis_name)
     total_size(names, "axis_index")
@@ -345,7 +464,20 @@ def axis_index(axis_name: Any) -> Array:
 
 
 def axis_size(axis_name: Any) -> int:
-    """Return the number of members of a named axis, or of several together, as a Python int."""
+    """Return the number of members of a named axis, or of several together, as a Python int.
+
+    Args:
+      axis_name: a name, or a tuple of names.
+
+    Returns:
+      A Python int.
+
+    Example:
+      >>> import numpy as np
+      >>> from xbatch import vmap
+      >>> print(vmap(lambda x: x * axis_size("i"), axis_name="i")(np.int32([1, 2, 3])))
+      [3 6 9]
+    """
     return math.prod([_size_of(name) for name in axis_names(axis_name)])
 
 

@@ -397,6 +397,13 @@ def finfo(dtype: DTypeLike) -> Any:
     Those of a complex dtype are the limits of its real and imaginary parts. An array stands for its
     dtype.
 
+    Args:
+        dtype: a floating or complex dtype, or an array.
+
+    Returns:
+        An object with the limits as attributes: of bfloat16 and 8-bit floats too, which NumPy does
+        not know.
+
     Example:
         >>> finfo("bfloat16").bits
         16
@@ -416,6 +423,13 @@ def _float_limits(dtype: DTypeLike) -> Any:
 
 def iinfo(int_type: DTypeLike) -> Any:
     """Return the limits (`min`, `max`, `bits`) of an integer dtype, or of that of an array.
+
+    Args:
+        int_type: an integer dtype, or an array.
+
+    Returns:
+        An object with the limits as attributes: of 2- and 4-bit integers too, which NumPy does not
+        know.
 
     Example:
         >>> iinfo("int4").max

@@ -65,6 +65,14 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> Any:
     Where the result is the type of a Python scalar (`int` with `float`, `int32` with `float`), it
     is the 64-bit dtype that NumPy has for it.
 
+    Args:
+        a: a dtype, or `int`, `float` or `complex`.
+        b: a dtype, or `int`, `float` or `complex`.
+
+    Returns:
+        A NumPy dtype. Of an integer and a floating one it is the floating one, where NumPy may take
+        a wider one.
+
     Raises:
         TypePromotionError: they have none in common.
 

@@ -108,6 +108,9 @@ def dot(
       preferred_element_type: see `dot_general`.
       out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
 
+    Returns:
+      An array of the remaining dimensions, those of `lhs` first: a 0-d one for two vectors.
+
     Example:
       >>> import numpy as np
       >>> float(np.asarray(dot(np.float32([1, 2]), np.float32([3, 4]))))
@@ -136,6 +139,11 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
 
     Returns:
       An array of shape (..., m, n).
+
+    Example:
+      >>> import numpy as np
+      >>> batch_matmul(np.ones((2, 3, 4)), np.ones((2, 4, 5))).shape
+      (2, 3, 5)
     """
     lhs, rhs = as_array(lhs, what="batch_matmul: lhs"), as_array(rhs, what="batch_matmul: rhs")
     ndim = lhs.ndim

@@ -346,6 +346,9 @@ def platform_dependent(
       **per_platform: functions by platform: `cpu`, `cuda`, `rocm`, `tpu`. All must return results
         of the same structure, shapes and dtypes.
 
+    Returns:
+      What the function of the platform returns.
+
     Example:
       >>> from xnp import lax
       >>> print(lax.platform_dependent(3, cpu=lambda x: x + 1, default=lambda x: x))

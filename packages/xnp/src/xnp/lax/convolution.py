@@ -162,6 +162,15 @@ def conv_transpose(
       preferred_element_type: see `dot_general`.
       use_consistent_padding: whether pairs too are the padding of that convolution; otherwise they
         are the padding of the input here.
+
+    Returns:
+      An array of n + 2 dimensions, in the order that `dimension_numbers` says.
+
+    Example:
+      >>> import numpy as np
+      >>> from xnp import lax
+      >>> lax.conv_transpose(np.ones((1, 3, 1)), np.ones((2, 1, 1)), (2,), "VALID").shape
+      (1, 6, 1)
     """
     lhs = as_array(lhs, what="conv_transpose: lhs")
     rhs = as_array(rhs, what="conv_transpose: rhs")

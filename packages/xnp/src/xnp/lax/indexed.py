@@ -255,6 +255,16 @@ def scatter_apply(
       indices_are_sorted: as for `scatter`.
       unique_indices: as for `scatter`.
       mode: as for `scatter`.
+
+    Returns:
+      An array of the shape and dtype of the operand.
+
+    Example:
+      >>> import numpy as np
+      >>> from xnp import lax
+      >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+      >>> lax.scatter_apply(np.int32([1, 2, 3]), np.int32([[1]]), lax.neg, numbers)
+      Array([ 1, -2,  3], dtype=int32)
     """
     x = as_array(operand, what="scatter_apply")
     indices = as_array(scatter_indices, what="scatter_apply: scatter_indices")

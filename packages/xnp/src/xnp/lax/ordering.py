@@ -131,6 +131,10 @@ def approx_max_k(
         needs no tuning.
       aggregate_to_topk: whether k are returned, as here always, or more candidates.
 
+    Returns:
+      A pair of arrays with `k` elements along the dimension, the greatest first: values of the
+      dtype of `operand`, and int32 positions.
+
     Raises:
       ValueError: no floats, another recall, candidates that are not aggregated.
 
@@ -151,7 +155,26 @@ def approx_min_k(
     operand: ArrayLike, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
     reduction_input_size_override: int = -1, aggregate_to_topk: bool = True,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """Return the k least elements along a dimension and their indices; see `approx_max_k`."""
+    """Return the k least elements along a dimension and their indices; see `approx_max_k`.
+
+    Args:
+      operand: an array of floats.
+      k: how many.
+      reduction_dimension: the dimension to search.
+      recall_target: the share of the true ones that must be found, in (0, 1].
+      reduction_input_size_override: how many elements the search shall be tuned for; the exact one
+        needs no tuning.
+      aggregate_to_topk: whether k are returned, as here always, or more candidates.
+
+    Returns:
+      A pair of arrays with `k` elements along the dimension, the least first: values of the dtype
+      of `operand`, and int32 positions.
+
+    Example:
+      >>> import numpy as np
+      >>> np.asarray(approx_min_k(np.float32([1, 3, 2]), 2)[1]).tolist()
+      [0, 2]
+    """
     x = _searched("approx_min_k", operand, recall_target, aggregate_to_topk)
     del reduction_input_size_override
     values, places = top_k(bind("neg", x), k, axis=reduction_dimension)

@@ -95,6 +95,13 @@ def conv_general_dilated_local(
     Returns:
       An array of n + 2 dimensions in the order that `dimension_numbers` says.
 
+    Example:
+      >>> import numpy as np
+      >>> from xnp import lax
+      >>> x, kernels = np.ones((1, 1, 4)), np.ones((1, 2, 3))  # three places, two elements at each
+      >>> lax.conv_general_dilated_local(x, kernels, (1,), "VALID", (2,)).tolist()
+      [[[2.0, 2.0, 2.0]]]
+
     Differentiable in: lhs, rhs.
     """
     y = as_array(rhs, what="conv_general_dilated_local: rhs")

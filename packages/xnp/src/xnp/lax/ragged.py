@@ -96,6 +96,14 @@ def ragged_dot_general(
     Raises:
       ValueError: dimension numbers or sizes that do not go together.
 
+    Example:
+      >>> import numpy as np
+      >>> from xnp import lax
+      >>> numbers = lax.RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), [0], [0])
+      >>> weights = np.stack([np.eye(2), 3 * np.eye(2)])
+      >>> lax.ragged_dot_general(np.ones((3, 2)), weights, np.int32([1, 2]), numbers).tolist()
+      [[1.0, 1.0], [3.0, 3.0], [3.0, 3.0]]
+
     Differentiable in: lhs, rhs.
     """
     what = "ragged_dot_general"

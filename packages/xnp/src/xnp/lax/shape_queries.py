@@ -26,6 +26,13 @@ __all__ = [
 def broadcast_like(arr: Any, like_arr: Any) -> Array:
     """Repeat an array to the shape of another; its dtype stays.
 
+    Args:
+      arr: an array of which NumPy's rules make the shape of the other.
+      like_arr: an array; only its shape and dtype count.
+
+    Returns:
+      An array of the shape and dtype of `like_arr`.
+
     Example:
       >>> import numpy as np
       >>> from xnp import lax
@@ -50,6 +57,13 @@ def broadcast_like(arr: Any, like_arr: Any) -> Array:
 def broadcast_to_rank(x: Any, rank: int) -> Array:
     """Put dimensions of size 1 in front of an array, so that it has as many as asked for.
 
+    Args:
+      x: an array.
+      rank: how many dimensions, at least those of `x`.
+
+    Returns:
+      An array of the same elements.
+
     Example:
       >>> import numpy as np
       >>> from xnp import lax
@@ -72,6 +86,12 @@ def broadcast_to_rank(x: Any, rank: int) -> Array:
 def dtype(x: Any) -> Any:
     """Return the dtype that an array or a number has here: int32 of a Python int.
 
+    Args:
+      x: an array, a number or a dtype.
+
+    Returns:
+      A NumPy dtype.
+
     Example:
       >>> from xnp import lax
       >>> lax.dtype(3)
@@ -82,6 +102,14 @@ def dtype(x: Any) -> Any:
 
 def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Array:
     """Return an array whose elements may be anything; they are 0.
+
+    Args:
+      shape: a sequence of ints.
+      dtype: the dtype.
+      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+
+    Returns:
+      An array of the shape and dtype.
 
     Example:
       >>> from xnp import lax
@@ -106,6 +134,9 @@ def reduce_window_shape_tuple(
       base_dilation: see `operand_shape`.
       window_dilation: see `operand_shape`.
 
+    Returns:
+      A tuple of ints.
+
     Example:
       >>> from xnp import lax
       >>> lax.reduce_window_shape_tuple((5, 7), (2, 3), (1, 2), "VALID")
@@ -125,6 +156,12 @@ def reduce_window_shape_tuple(
 
 def shape_as_value(shape: Sequence[int]) -> Array:
     """Return a shape as a vector of int32.
+
+    Args:
+      shape: a sequence of ints.
+
+    Returns:
+      A vector of int32.
 
     Example:
       >>> from xnp import lax

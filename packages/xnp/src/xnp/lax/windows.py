@@ -43,6 +43,15 @@ def padtype_to_pads(
     With 'SAME' there is a window for each stride of the operand, and of an odd padding the larger
     half comes last ('SAME_LOWER': first).
 
+    Args:
+      in_shape: the sizes of the operand.
+      window_shape: the sizes of a window.
+      window_strides: how far it moves in each dimension.
+      padding: "SAME", "SAME_LOWER" or "VALID".
+
+    Returns:
+      A list of pairs of ints, one for each dimension.
+
     Example:
       >>> padtype_to_pads((5,), (3,), (2,), "SAME")
       [(1, 1)]
@@ -90,6 +99,9 @@ def reduce_window(
       window_dilation: how far elements of a window are apart; None for 1.
 
     Differentiable in `operand` where the computation is. Source: StableHLO, section reduce_window.
+
+    Returns:
+      An array (or a pytree like `operand`) with an element for each window.
 
     Example:
       >>> from xnp import lax

@@ -51,6 +51,10 @@ def einsum(
       _dot_general: must be None.
       out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
 
+    Returns:
+      An array whose dimensions are the labels of the result, of the dtype that the operands promote
+      to. Where NumPy may return a view of its operand, this is an array of its own.
+
     Example:
       >>> import xnp
       >>> xnp.einsum("i,i->", xnp.array([1., 2.]), xnp.array([3., 4.]))
@@ -97,9 +101,21 @@ def einsum_path(
 ) -> tuple[list[Any], str]:
     """Return the order in which `einsum` would join pairs of operands, and a text about it.
 
+    Args:
+      subscripts: as for `einsum`.
+      *operands: the arrays; only their shapes count.
+      optimize: "auto", "greedy", "optimal" or True search for a good order of pairs; False takes
+        operands from the left; or a path, which is returned.
+
     Returns:
       A list `["einsum_path", (i, j), ...]` of positions in the list of what is left, where each
       result is appended, and a description.
+
+    Example:
+      >>> import xnp
+      >>> a, b, c = xnp.ones((2, 9)), xnp.ones((9, 9)), xnp.ones((9, 3))
+      >>> xnp.einsum_path("ij,jk,kl->il", a, b, c)[0]
+      ['einsum_path', (0, 1), (0, 1)]
     """
     terms, result, arrays = _parsed(subscripts, operands)
     sizes = _sizes(terms, arrays)

@@ -27,6 +27,10 @@ _WIDE = "int64 uint64 float64 complex128"
 def __array_namespace_info__() -> ArrayNamespaceInfo:  # noqa: N807 - the standard's name
     """Return an object that says what the namespace can do, as the array API standard asks.
 
+    Returns:
+      An object with the methods `capabilities`, `default_device`, `default_dtypes`, `devices` and
+      `dtypes`.
+
     Example:
       >>> import xnp
       >>> sorted(xnp.__array_namespace_info__().dtypes(kind="real floating"))

@@ -73,6 +73,10 @@ def mean(
       keepdims: whether reduced axes stay with size 1.
       where: a mask of the elements to take.
 
+    Returns:
+      An array without the reduced axes (with `keepdims`, of size 1 in them), floating: of integers
+      it is float32, where NumPy has float64.
+
     Example:
       >>> import xnp
       >>> xnp.mean(xnp.array([[1., 2.], [3., 4.]]), axis=1)
@@ -186,6 +190,15 @@ def var(
       where: a mask of the elements to take.
       mean: the mean, if it is known already, with its axes kept.
       correction: another name of `ddof`.
+
+    Returns:
+      A real array without the reduced axes (with `keepdims`, of size 1 in them): of integers it is
+      float32, where NumPy has float64.
+
+    Example:
+      >>> import xnp
+      >>> xnp.var(xnp.array([1., 2., 3., 4.]), ddof=1).round(3)
+      Array(1.667, dtype=float32)
     """
     return _spread_measure("var", a, axis, dtype, out, ddof, keepdims, where, mean, correction,
                            False)  # fmt: skip
@@ -197,7 +210,27 @@ def std(
     keepdims: bool = False, *, where: ArrayLike | None = None, mean: ArrayLike | None = None,
     correction: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
-    """Return the standard deviation over axes, the root of `var`. Arguments as of `var`."""
+    """Return the standard deviation over axes, the root of `var`. Arguments as of `var`.
+
+    Args:
+      a: an array.
+      axis: the axes to reduce; None for all.
+      dtype: of the result; None for the real dtype of `a`, float32 for integers.
+      out: not supported, must be None.
+      ddof: what is taken from the number of elements in the divisor; NaN where none are left.
+      keepdims: whether reduced axes stay with size 1.
+      where: a mask of the elements to take.
+      mean: the mean, if it is known already, with its axes kept.
+      correction: another name of `ddof`.
+
+    Returns:
+      As of `var`. Its derivative is NaN where all elements are equal.
+
+    Example:
+      >>> import xnp
+      >>> xnp.std(xnp.array([1., 2., 3., 4.])).round(3)
+      Array(1.118, dtype=float32)
+    """
     return _spread_measure("std", a, axis, dtype, out, ddof, keepdims, where, mean, correction,
                            True)  # fmt: skip
 
@@ -215,6 +248,15 @@ def average(
       weights: of the shape of `a`, or of its shape in the axes; None weighs all alike.
       returned: whether to return the sum of weights as well.
       keepdims: whether reduced axes stay with size 1.
+
+    Returns:
+      An array without the reduced axes, floating, or a pair with the sum of weights in its shape.
+      Where the weights sum to 0 it is NaN or infinite, and nothing is raised as NumPy does.
+
+    Example:
+      >>> import xnp
+      >>> xnp.average(xnp.array([1., 2., 3.]), weights=xnp.array([1, 0, 3]))
+      Array(2.5, dtype=float32)
     """
     if weights is None:
         result = mean(a, axis, keepdims=keepdims)

@@ -7,6 +7,8 @@ import math
 from typing import Any
 
 from xnp import lax
+from xnp.docstrings import complete
+from xnp.docstrings.array_making import CALCULUS
 from xnp.numpy.creation import asarray
 from xnp.numpy.indexing import read
 from xnp.numpy.joining import concatenate
@@ -60,6 +62,14 @@ def diff(
       axis: the axis.
       prepend: values to put in front before.
       append: values to put behind before.
+
+    Returns:
+      An array that is smaller by `n` along the axis, of the dtype of `a`.
+
+    Example:
+      >>> import xnp
+      >>> xnp.diff(xnp.array([1, 4, 9, 16]), n=2)
+      Array([2, 2], dtype=int32)
     """
     a = array_of(a, "diff")
     if n < 0:
@@ -89,7 +99,21 @@ def _end_of_diff(value: Any, a: Array, axis: int) -> list[Array]:
 def ediff1d(
     ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
 ) -> Array:
-    """Return differences of neighbours in the flattened array, with values in front and behind."""
+    """Return differences of neighbours in the flattened array, with values in front and behind.
+
+    Args:
+      ary: an array; it is flattened.
+      to_end: values to put behind, or None.
+      to_begin: values to put in front, or None.
+
+    Returns:
+      A vector of the dtype of `ary`.
+
+    Example:
+      >>> import xnp
+      >>> xnp.ediff1d(xnp.array([1, 4, 9]), to_end=xnp.array([0]))
+      Array([3, 5, 0], dtype=int32)
+    """
     ary = array_of(ary, "ediff1d")
     if dtypes.is_bool(ary.aval.dtype):
         raise TypeError("ediff1d: takes numbers, got booleans.\n  hint      diff takes them")
@@ -114,6 +138,11 @@ def gradient(f: Any, *varargs: Any, axis: Axis = None, edge_order: int | None = 
 
     Returns:
       An array for one axis, else a list of them.
+
+    Example:
+      >>> import xnp
+      >>> xnp.gradient(xnp.array([0., 1., 4., 9.]))
+      Array([1., 2., 4., 5.], dtype=float32)
     """
     order = 1 if edge_order is None else edge_order
     if order not in (1, 2):
@@ -188,6 +217,14 @@ def trapezoid(
       x: their places; None for equal distances.
       dx: the distance.
       axis: the axis.
+
+    Returns:
+      A floating array without the axis.
+
+    Example:
+      >>> import xnp
+      >>> xnp.trapezoid(xnp.array([0., 1., 4.]), dx=0.5)
+      Array(1.5, dtype=float32)
     """
     if x is None:
         y, step = promoted("trapezoid", *inexact("trapezoid", y), dx)
@@ -218,6 +255,14 @@ def interp(
       left: the value before the first point; None for the first, "extrapolate" for a line.
       right: the value behind the last point; None for the last, "extrapolate" for a line.
       period: after which the function repeats.
+
+    Returns:
+      A floating array of the shape of `x`. That the places ascend is not checked.
+
+    Example:
+      >>> import xnp
+      >>> xnp.interp(xnp.array([0.5, 9.0]), xnp.array([0., 1., 2.]), xnp.array([0., 10., 40.]))
+      Array([ 5., 40.], dtype=float32)
     """
     x, xp = inexact("interp", x, xp)
     fp, _ = inexact("interp", fp, x)
@@ -263,7 +308,23 @@ def _one_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Array, Array, Ar
 def unwrap(
     p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * math.pi
 ) -> Array:
-    """Return angles with multiples of the period added, so that neighbours are near each other."""
+    """Return angles with multiples of the period added, so that neighbours are near each other.
+
+    Args:
+      p: angles, or other values that count up to whole periods.
+      discont: the least jump that is taken for one of a period; None, and all below half a period,
+        mean half a period.
+      axis: the axis along which neighbours lie.
+      period: the period; an integer keeps integers.
+
+    Returns:
+      An array of the shape of `p`, floating, but of integers with an integer period.
+
+    Example:
+      >>> import xnp
+      >>> xnp.unwrap(xnp.array([0, 3, 1, 3]), period=4)
+      Array([ 0, -1, -3, -1], dtype=int32)
+    """
     p = array_of(p, "unwrap")
     if not dtypes.is_inexact(p.aval.dtype) and not isinstance(period, int):
         p = cast(p, dtypes.python_scalar_dtype(float))
@@ -287,7 +348,25 @@ def cross(
     a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1,
     axis: int | None = None,
 ) -> Array:  # fmt: skip
-    """Return the vector products of vectors of three (or two) elements along an axis."""
+    """Return the vector products of vectors of three (or two) elements along an axis.
+
+    Args:
+      a: an array of vectors.
+      b: an array of vectors; the other dimensions of the two broadcast.
+      axisa: the dimension of the vectors of `a`.
+      axisb: the dimension of the vectors of `b`.
+      axisc: the dimension of the vectors of the result.
+      axis: one dimension for all three, which then stands for them.
+
+    Returns:
+      An array of vectors of three elements; of two vectors of two elements each, the third
+      component alone.
+
+    Example:
+      >>> import xnp
+      >>> xnp.cross(xnp.array([1, 0, 0]), xnp.array([0, 1, 0]))
+      Array([0, 0, 1], dtype=int32)
+    """
     if axis is not None:
         axisa = axisb = axisc = axis
     a, b = promoted("cross", a, b)
@@ -398,3 +477,6 @@ def correlate(
         return full[start : start + n]
     return convolve(a, backwards, mode, precision=precision,
                     preferred_element_type=preferred_element_type)  # fmt: skip
+
+
+complete(globals(), CALCULUS)

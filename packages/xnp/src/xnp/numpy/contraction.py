@@ -10,6 +10,8 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from xnp.docstrings import complete
+from xnp.docstrings.array_making import PRODUCTS
 from xnp.numpy.dispatch import dispatched
 from xnp.numpy.promoting import (
     array_of,
@@ -93,6 +95,10 @@ def dot(
       preferred_element_type: the dtype of sums and result.
       out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
 
+    Returns:
+      An array of the remaining dimensions of `a`, then those of `b`, of the dtype that the two
+      promote to.
+
     Example:
       >>> import xnp
       >>> xnp.dot(xnp.array([1., 2.]), xnp.array([3., 4.]))
@@ -167,6 +173,16 @@ def matmul(
       precision: how exactly hardware with a choice computes.
       preferred_element_type: the dtype of sums and result.
       out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+
+    Returns:
+      An array of the broadcast leading dimensions, and the rows of `a` and columns of `b` where
+      they have any; of the dtype that the two promote to.
+
+    Example:
+      >>> import xnp
+      >>> xnp.matmul(xnp.array([[1, 2], [3, 4]]), xnp.array([[1, 0], [1, 1]]))
+      Array([[3, 2],
+             [7, 4]], dtype=int32)
     """
     try:
         if out_sharding is not None:
@@ -216,7 +232,24 @@ def vecdot(
     x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = None,
     preferred_element_type: DTypeLike = None,
 ) -> Array:  # fmt: skip
-    """Return sums of products along an axis, `x1` conjugated; the other dimensions broadcast."""
+    """Return sums of products along an axis, `x1` conjugated; the other dimensions broadcast.
+
+    Args:
+      x1: an array of vectors, which are conjugated.
+      x2: an array of vectors.
+      axis: the dimension of the vectors.
+      precision: how exactly hardware with a choice computes.
+      preferred_element_type: the dtype of sums and result; None for the one that the arrays promote
+        to.
+
+    Returns:
+      An array of the broadcast dimensions without the axis.
+
+    Example:
+      >>> import xnp
+      >>> xnp.vecdot(xnp.array([[1, 2], [3, 4]]), xnp.array([1, 1]))
+      Array([3, 7], dtype=int32)
+    """
     x, y = promoted("vecdot", x1, x2)
     x, y = [_last(v, axis) for v in (x, y)]
     if x.aval.shape[-1] != y.aval.shape[-1]:
@@ -251,6 +284,15 @@ def tensordot(
       precision: how exactly hardware with a choice computes.
       preferred_element_type: the dtype of sums and result.
       out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+
+    Returns:
+      An array of the remaining dimensions of `a`, then those of `b`, of the dtype that the two
+      promote to.
+
+    Example:
+      >>> import xnp
+      >>> xnp.tensordot(xnp.ones((2, 3, 4)), xnp.ones((3, 4, 5))).shape
+      (2, 5)
     """
     if out_sharding is not None:
         return computed_as(out_sharding, tensordot, a, b, axes, precision=precision,
@@ -291,7 +333,22 @@ def inner(
 
 
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
-    """Return the products of every element of `a` with every element of `b`, as a matrix."""
+    """Return the products of every element of `a` with every element of `b`, as a matrix.
+
+    Args:
+      a: an array; it is flattened.
+      b: an array; it is flattened.
+      out: not supported, must be None.
+
+    Returns:
+      A matrix with a row for each element of `a`.
+
+    Example:
+      >>> import xnp
+      >>> xnp.outer(xnp.array([1, 2]), xnp.array([1, 10]))
+      Array([[ 1, 10],
+             [ 2, 20]], dtype=int32)
+    """
     if out is not None:
         raise TypeError("outer: out= is not supported, for arrays do not change.")
     a, b = promoted("outer", a, b)
@@ -302,7 +359,20 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
 
 
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
-    """Return the Kronecker product: `b` times every element of `a`, as blocks."""
+    """Return the Kronecker product: `b` times every element of `a`, as blocks.
+
+    Args:
+      a: an array.
+      b: an array; of the two, the one with fewer dimensions gets ones in front.
+
+    Returns:
+      An array whose size in each dimension is the product of theirs.
+
+    Example:
+      >>> import xnp
+      >>> xnp.kron(xnp.array([1, 10]), xnp.array([1, 2]))
+      Array([ 1,  2, 10, 20], dtype=int32)
+    """
     a, b = promoted("kron", a, b)
     rank = max(a.aval.ndim, b.aval.ndim)
     shapes = [(*(1,) * (rank - x.aval.ndim), *x.aval.shape) for x in (a, b)]
@@ -313,3 +383,6 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     b = bind("broadcast_in_dim", reshaped(b, shapes[1]), shape=full,
              broadcast_dimensions=tuple(range(1, 2 * rank, 2))) if rank else b  # fmt: skip
     return reshaped(bind("mul", a, b), tuple([m * n for m, n in pairs]))
+
+
+complete(globals(), PRODUCTS)

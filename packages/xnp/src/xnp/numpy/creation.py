@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from xnp.docstrings import complete
+from xnp.docstrings.array_making import CREATION
 from xnp.numpy.dispatch import host_aval
 from xnp.numpy.promoting import array_of, bind, broadcast_all, cast, filled, promoted, spread
 from xnp.placing import as_spread, on_device, placed
@@ -69,6 +71,10 @@ def array(
       device: where the array shall be; None for the default.
       out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
 
+    Returns:
+      An array. 64-bit elements are stored in 32 bits unless 64-bit types are enabled, where NumPy
+      keeps them.
+
     Raises:
       TypeError: what is no array of numbers; lists of different lengths.
       OverflowError: an integer that the dtype cannot hold.
@@ -113,6 +119,9 @@ def asarray(
         that cannot be; None copies NumPy arrays, which may be written to later.
       device: as for `array`.
       out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+
+    Returns:
+      An array: `a` itself where it is one that fits.
 
     Example:
       >>> import xnp
@@ -258,7 +267,20 @@ def _as_strong_array(part: Any) -> Any:
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:
-    """Return an array of the elements of `a` that shares nothing with it."""
+    """Return an array of the elements of `a` that shares nothing with it.
+
+    Args:
+      a: an array, or what `array` takes.
+      order: as for `array`; elements have no visible order in memory.
+
+    Returns:
+      An array of the shape and dtype of `a`.
+
+    Example:
+      >>> import xnp
+      >>> xnp.copy(xnp.array([1, 2]))
+      Array([1, 2], dtype=int32)
+    """
     return array(a, copy=True, order=order)
 
 
@@ -306,6 +328,9 @@ def zeros(
       dtype: of the result; None for the default floating dtype.
       device: where the array shall be; None for the default.
       out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+
+    Returns:
+      An array of the shape; the default dtype is float32, where NumPy has float64.
 
     Example:
       >>> import xnp
@@ -358,6 +383,15 @@ def full(
       dtype: of the result; None for that of the value.
       device: where the array shall be; None for the default.
       out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+
+    Returns:
+      An array of the shape.
+
+    Example:
+      >>> import xnp
+      >>> xnp.full((2, 2), 7)
+      Array([[7, 7],
+             [7, 7]], dtype=int32, weak_type=True)
     """
     wanted = None if dtype is None else dtypes.requested_dtype(dtype, "full")
     shape = shape_of(shape, "full")
@@ -408,7 +442,22 @@ def empty_like(
     *,
     device: Any = None,
 ) -> Array:
-    """Return an array of the shape and dtype of another; its elements are zeros."""
+    """Return an array of the shape and dtype of another; its elements are zeros.
+
+    Args:
+      prototype: an array, which lends its shape, its dtype and its devices.
+      dtype: of the result; None for that of the prototype.
+      shape: of the result; None for that of the prototype.
+      device: where the array shall be; None for where the prototype is.
+
+    Returns:
+      An array.
+
+    Example:
+      >>> import xnp
+      >>> xnp.empty_like(xnp.array([1, 2]))
+      Array([0, 0], dtype=int32)
+    """
     return zeros_like(prototype, dtype, shape, device=device)
 
 
@@ -421,7 +470,24 @@ def full_like(
     device: Any = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Return one repeated value in the shape and dtype of an array, or in those given."""
+    """Return one repeated value in the shape and dtype of an array, or in those given.
+
+    Args:
+      a: an array, which lends its shape, its dtype and its devices.
+      fill_value: a number, or an array that broadcasts to the shape.
+      dtype: of the result; None for that of `a`.
+      shape: of the result; None for that of `a`.
+      device: where the array shall be; None for where `a` is.
+      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+
+    Returns:
+      An array.
+
+    Example:
+      >>> import xnp
+      >>> xnp.full_like(xnp.array([1, 2]), 7)
+      Array([7, 7], dtype=int32)
+    """
     sizes, dtype, weak = _kind_of(a, dtype, shape, "full_like")
     result = full(sizes, fill_value, dtype, device=device, out_sharding=out_sharding)
     result = cast(result, dtype, True) if weak else result
@@ -433,25 +499,88 @@ def full_like(
 
 
 def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
-    """Return an array of the bytes of a buffer; see `numpy.frombuffer`."""
+    r"""Return an array of the bytes of a buffer; see `numpy.frombuffer`.
+
+    Args:
+      buffer: bytes, or an object with the buffer protocol.
+      dtype: of the elements in the buffer; 64-bit ones become 32-bit ones unless 64-bit types are
+        enabled.
+      count: how many elements; -1 for all.
+      offset: how many bytes to skip at the start.
+
+    Returns:
+      A vector, which shares no memory with the buffer, where that of NumPy does.
+
+    Example:
+      >>> import xnp
+      >>> xnp.frombuffer(b"\x01\x02", dtype="uint8")
+      Array([1, 2], dtype=uint8)
+    """
     return array(np.frombuffer(buffer, np.dtype(dtypes.requested_dtype(dtype)), count, offset))
 
 
 def fromfile(*args: Any, **kwargs: Any) -> Array:
-    """Return an array read from a file by `numpy.fromfile`."""
+    r"""Return an array read from a file by `numpy.fromfile`.
+
+    Args:
+      *args: as of `numpy.fromfile`: the file, or its path, and the dtype.
+      **kwargs: as of `numpy.fromfile`.
+
+    Returns:
+      A vector.
+
+    Example:
+      >>> import xnp
+      >>> import tempfile
+      >>> with tempfile.NamedTemporaryFile() as file:
+      ...     _ = file.write(b"\x01\x02"); file.flush()
+      ...     xnp.fromfile(file.name, dtype="uint8")
+      Array([1, 2], dtype=uint8)
+    """
     return asarray(np.fromfile(*args, **kwargs))
 
 
 def fromiter(*args: Any, **kwargs: Any) -> Array:
-    """Return an array of the items of an iterator, by `numpy.fromiter`."""
+    """Return an array of the items of an iterator, by `numpy.fromiter`.
+
+    Args:
+      *args: as of `numpy.fromiter`: the iterable, and the dtype.
+      **kwargs: as of `numpy.fromiter`.
+
+    Returns:
+      A vector.
+
+    Example:
+      >>> import xnp
+      >>> xnp.fromiter((k * k for k in range(4)), dtype=int)
+      Array([0, 1, 4, 9], dtype=int32)
+    """
     return asarray(np.fromiter(*args, **kwargs))
 
 
 def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
-    """Return an array of the numbers in a text, by `numpy.fromstring`."""
+    """Return an array of the numbers in a text, by `numpy.fromstring`.
+
+    Args:
+      string: the text.
+      dtype: of the numbers.
+      count: how many numbers; -1 for all.
+      sep: what stands between them; binary text, without one, is refused.
+
+    Returns:
+      A vector.
+
+    Example:
+      >>> import xnp
+      >>> xnp.fromstring("1, 2, 3", dtype=int, sep=",")
+      Array([1, 2, 3], dtype=int32)
+    """
     return asarray(np.fromstring(string, dtype, count, sep=sep))
 
 
 def counting(shape: tuple[int, ...], dimension: int, dtype: Any) -> Any:
     """Return the index along a dimension, repeated to a shape."""
     return bind("iota", dtype=dtype, shape=shape, dimension=dimension)
+
+
+complete(globals(), CREATION)

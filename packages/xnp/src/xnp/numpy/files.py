@@ -16,18 +16,72 @@ __all__ = ["from_dlpack", "load", "packbits", "save", "savez", "unpackbits"]
 
 
 def save(file: Any, arr: ArrayLike, allow_pickle: bool = True) -> None:
-    """Write an array to a file in NumPy's `.npy` format."""
+    """Write an array to a file in NumPy's `.npy` format.
+
+    Args:
+      file: a path or an open file.
+      arr: an array.
+      allow_pickle: as of `numpy.save`; arrays of numbers need none.
+
+    Returns:
+      None.
+
+    Example:
+      >>> import xnp
+      >>> import io
+      >>> file = io.BytesIO()
+      >>> xnp.save(file, xnp.array([1, 2]))
+      >>> file.getvalue()[1:6]
+      b'NUMPY'
+    """
     np.save(file, np.asarray(arr), allow_pickle=allow_pickle)
 
 
 def savez(file: Any, *args: Any, **kwds: Any) -> None:
-    """Write arrays to a file in NumPy's `.npz` format."""
+    """Write arrays to a file in NumPy's `.npz` format.
+
+    Args:
+      file: a path or an open file.
+      *args: arrays, which get the names `arr_0`, `arr_1`, and so on.
+      **kwds: arrays by their names.
+
+    Returns:
+      None.
+
+    Example:
+      >>> import xnp
+      >>> import io
+      >>> file = io.BytesIO()
+      >>> xnp.savez(file, weights=xnp.array([1, 2]))
+      >>> _ = file.seek(0)
+      >>> list(xnp.load(file))
+      ['weights']
+    """
     named: dict[str, Any] = {name: np.asarray(a) for name, a in kwds.items()}
     np.savez(file, *[np.asarray(a) for a in args], **named)
 
 
 def load(file: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return what `numpy.load` reads; arrays of a `.npy` file as ours, in their own dtype."""
+    """Return what `numpy.load` reads; arrays of a `.npy` file as ours, in their own dtype.
+
+    Args:
+      file: a path or an open file.
+      *args: as of `numpy.load`.
+      **kwargs: as of `numpy.load`.
+
+    Returns:
+      An Array for a `.npy` file, else what `numpy.load` returns: a mapping of NumPy arrays for a
+      `.npz` file.
+
+    Example:
+      >>> import xnp
+      >>> import io
+      >>> file = io.BytesIO()
+      >>> xnp.save(file, xnp.array([1, 2]))
+      >>> _ = file.seek(0)
+      >>> xnp.load(file)
+      Array([1, 2], dtype=int32)
+    """
     found = np.load(file, *args, **kwargs)
     if not isinstance(found, np.ndarray):
         return found
@@ -48,6 +102,12 @@ def from_dlpack(x: ArrayLike, /, *, device: Any = None, copy: bool | None = None
 
     Returns:
       The array; where the memory is shared, 64-bit dtypes stay what they are.
+
+    Example:
+      >>> import xnp
+      >>> import numpy as np
+      >>> xnp.from_dlpack(np.arange(3, dtype="int32"))
+      Array([0, 1, 2], dtype=int32)
     """
     found = EAGER.backend.borrow(x, share=copy is False)
     dtype = None if copy is False else dtypes.canonicalize_dtype(found.dtype)
@@ -60,7 +120,21 @@ def _check_order(operation: str, order: str) -> None:
 
 
 def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
-    """Return bytes of eight truth values each along an axis, missing ones 0."""
+    """Return bytes of eight truth values each along an axis, missing ones 0.
+
+    Args:
+      a: an array of integers or booleans; what is not 0 counts as 1.
+      axis: the axis; None packs the flattened array.
+      bitorder: "big" for the first value in the highest bit, "little" for the lowest.
+
+    Returns:
+      An array of uint8, of an eighth of the size along the axis.
+
+    Example:
+      >>> import xnp
+      >>> xnp.packbits(xnp.array([1, 0, 1]))
+      Array([160], dtype=uint8)
+    """
     _check_order("packbits", bitorder)
     a = array_of(asarray(a), "packbits")
     if not (dtypes.is_integer(a.aval.dtype) or dtypes.is_bool(a.aval.dtype)):
@@ -86,7 +160,22 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
 def unpackbits(
     a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big"
 ) -> Array:
-    """Return the bits of bytes along an axis, `count` of them (or without that many at the end)."""
+    """Return the bits of bytes along an axis, `count` of them (or without that many at the end).
+
+    Args:
+      a: an array of uint8.
+      axis: the axis; None unpacks the flattened array.
+      count: how many bits; negative for all but as many at the end, None for all.
+      bitorder: "big" for the highest bit first, "little" for the lowest.
+
+    Returns:
+      An array of uint8 that holds zeros and ones.
+
+    Example:
+      >>> import xnp
+      >>> xnp.unpackbits(xnp.array([160], dtype="uint8"), count=3)
+      Array([1, 0, 1], dtype=uint8)
+    """
     _check_order("unpackbits", bitorder)
     a = array_of(asarray(a), "unpackbits")
     if a.aval.dtype != dtypes.uint8:

@@ -31,7 +31,25 @@ __all__ = ["apply_along_axis", "apply_over_axes", "fromfunction", "vectorize"]
 def apply_along_axis(
     func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any
 ) -> Array:
-    """Return `func1d` of every line along an axis; its dimensions stand at that axis."""
+    """Return `func1d` of every line along an axis; its dimensions stand at that axis.
+
+    Args:
+      func1d: a function of a vector.
+      axis: the axis of the lines.
+      arr: an array.
+      *args: passed to the function.
+      **kwargs: passed to the function.
+
+    Returns:
+      An array of the shape of `arr`, with the shape of what the function returns in place of the
+      axis.
+
+    Example:
+      >>> import xnp
+      >>> xnp.apply_along_axis(lambda v: v[::-1], 1, xnp.array([[1, 2], [3, 4]]))
+      Array([[2, 1],
+             [4, 3]], dtype=int32)
+    """
     arr = array_of(arr, "apply_along_axis")
     axis = axis_of(axis, arr.aval.ndim, "apply_along_axis")
     moved = moveaxis(arr, axis, -1)
@@ -48,7 +66,22 @@ def apply_along_axis(
 
 @boundary
 def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: Any) -> Array:
-    """Return `func(a, axis)` applied for one axis after the other; reduced axes are put back."""
+    """Return `func(a, axis)` applied for one axis after the other; reduced axes are put back.
+
+    Args:
+      func: a function of an array and an axis, which keeps the number of dimensions or takes one
+        away.
+      a: an array.
+      axes: the axes, an int or a sequence of ints.
+
+    Returns:
+      An array of as many dimensions as `a` has.
+
+    Example:
+      >>> import xnp
+      >>> xnp.apply_over_axes(xnp.sum, xnp.ones((2, 3)), (0, 1))
+      Array([[6.]], dtype=float32)
+    """
     a = array_of(a, "apply_over_axes")
     rank = a.aval.ndim
     for axis in (axes,) if isinstance(axes, int) else axes:
@@ -78,6 +111,9 @@ def fromfunction(
       shape: an int or a sequence of ints.
       dtype: of the numbers.
       **kwargs: passed to `function`.
+
+    Returns:
+      What the function returns.
 
     Example:
       >>> import xnp

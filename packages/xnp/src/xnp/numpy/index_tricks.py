@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from xnp.docstrings import complete
+from xnp.docstrings.array_making import POSITIONS
 from xnp.numpy.creation import array, asarray, shape_of
 from xnp.numpy.joining import concatenate
 from xnp.numpy.promoting import array_of, reshaped
@@ -34,7 +36,20 @@ def _positions(*hosts: Any) -> tuple[Array, ...]:
 
 @boundary
 def ix_(*args: Any) -> tuple[Array, ...]:
-    """Return index arrays of the grid over vectors: the k-th has its elements along dimension k."""
+    """Return index arrays of the grid over vectors: the k-th has its elements along dimension k.
+
+    Args:
+      *args: vectors of integers, or of booleans, which stand for the places that are True.
+
+    Returns:
+      A tuple of arrays of as many dimensions as there are vectors.
+
+    Example:
+      >>> import xnp
+      >>> xnp.arange(9).reshape(3, 3)[xnp.ix_(xnp.array([0, 2]), xnp.array([1]))]
+      Array([[1],
+             [7]], dtype=int32)
+    """
     results = []
     for k, x in enumerate(args):
         x = asarray(x)
@@ -50,14 +65,39 @@ def ix_(*args: Any) -> tuple[Array, ...]:
 
 @boundary
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
-    """Return the positions of the main diagonal of an array of `ndim` dimensions of size `n`."""
+    """Return the positions of the main diagonal of an array of `ndim` dimensions of size `n`.
+
+    Args:
+      n: the size of each dimension.
+      ndim: the number of dimensions.
+
+    Returns:
+      A tuple of `ndim` equal vectors of integers.
+
+    Example:
+      >>> import xnp
+      >>> xnp.diag_indices(3)
+      (Array([0, 1, 2], dtype=int32), Array([0, 1, 2], dtype=int32))
+    """
     size = static_int(n, "diag_indices", "the size")
     return _positions(*[np.arange(size)] * static_int(ndim, "diag_indices", "the rank"))
 
 
 @boundary
 def diag_indices_from(arr: DuckTypedArray) -> tuple[Array, ...]:
-    """Return the positions of the main diagonal of an array of equal sizes."""
+    """Return the positions of the main diagonal of an array of equal sizes.
+
+    Args:
+      arr: an array of two dimensions or more, all of one size.
+
+    Returns:
+      A tuple of as many equal vectors of integers as `arr` has dimensions.
+
+    Example:
+      >>> import xnp
+      >>> xnp.diag_indices_from(xnp.ones((2, 2)))
+      (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
+    """
     sizes = set(arr.shape)
     if len(arr.shape) < 2 or len(sizes) != 1:
         raise ValueError(f"diag_indices_from: takes arrays of equal sizes, got {arr.shape}.")
@@ -106,7 +146,22 @@ def _matrix_shape(operation: str, arr: Any) -> tuple[int, int]:
 
 @boundary
 def mask_indices(n: int, mask_func: Any, k: Any = 0, *, size: int | None = None) -> Any:
-    """Return the positions that a function such as `triu` leaves in a matrix of ones."""
+    """Return the positions that a function such as `triu` leaves in a matrix of ones.
+
+    Args:
+      n: the number of rows and of columns.
+      mask_func: a function of a matrix and `k` that puts zeros in some places.
+      k: passed to the function.
+      size: how many positions to return, which a function under `jit` needs; None for all.
+
+    Returns:
+      Two vectors of integers, the rows and the columns.
+
+    Example:
+      >>> import xnp
+      >>> xnp.mask_indices(2, xnp.triu)
+      (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
+    """
     return nonzero(mask_func(array(np.ones((n, n), np.int32)), k), size=size)
 
 
@@ -117,6 +172,15 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
     Args:
       indices: integers; negative ones count from the end, those out of bounds are moved inside.
       shape: an int or a sequence of ints.
+
+    Returns:
+      A tuple of arrays of integers, one for each dimension. Nothing is raised for positions out of
+      bounds, as NumPy does.
+
+    Example:
+      >>> import xnp
+      >>> xnp.unravel_index(xnp.array([2, 3]), (2, 3))
+      (Array([0, 1], dtype=int32), Array([2, 0], dtype=int32))
     """
     sizes = shape_of(shape, "unravel_index")
     rest = asarray(indices)
@@ -143,6 +207,14 @@ def ravel_multi_index(
       mode: for positions out of bounds: "wrap", "clip", or "raise", which needs concrete ones.
       order: "C" or "F", which dimension runs fastest.
       dtype: the integer dtype of the result; None for the default one.
+
+    Returns:
+      Integers in the shape that the positions have in common.
+
+    Example:
+      >>> import xnp
+      >>> xnp.ravel_multi_index((xnp.array([0, 1]), xnp.array([2, 0])), (2, 3))
+      Array([2, 3], dtype=int32)
     """
     sizes = shape_of(dims, "ravel_multi_index")
     parts = [asarray(p) for p in multi_index]
@@ -229,3 +301,5 @@ class _Joiner:
 
 r_ = _Joiner("r_", 0, 1, -1)
 c_ = _Joiner("c_", -1, 2, 0)
+
+complete(globals(), POSITIONS)

@@ -409,6 +409,10 @@ def take_along_axis(
       wrap_negative_indices: whether negative positions count from the end; else they are out of
         bounds.
 
+    Returns:
+      An array of the shape of `indices` (broadcast), of the dtype of `arr`. Positions out of bounds
+      give NaN or the least integer, where NumPy raises an error.
+
     Example:
       >>> import xnp
       >>> x = xnp.array([[3, 1, 2]])

@@ -65,6 +65,9 @@ def delete(
       assume_unique_indices: that no position is named twice, and each is in the array: then
         several may be traced, for the shape of the result is known.
 
+    Returns:
+      An array that is smaller along the axis.
+
     Raises:
       ConcretizationTypeError: for traced positions that may be equal, and for a traced mask.
       IndexError: for a position that the array does not have.
@@ -106,6 +109,14 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
       obj: an int, a slice, or several positions; those that are traced are clipped to the array.
       values: what to put in, broadcast to its place and cast to the dtype of `arr`.
       axis: along which; None flattens `arr` first.
+
+    Returns:
+      An array of the dtype of `arr`, larger along the axis.
+
+    Example:
+      >>> import xnp
+      >>> xnp.insert(xnp.array([1, 2, 3]), 1, 9)
+      Array([1, 9, 2, 3], dtype=int32)
     """
     arr = array_of(arr, "insert")
     values = beside(values, arr, "insert") if type(values) is float else asarray(values)

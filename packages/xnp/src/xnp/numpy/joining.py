@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from xnp.docstrings import complete
+from xnp.docstrings.array_making import JOINING
 from xnp.numpy.creation import asarray
 from xnp.numpy.dispatch import host_aval
 from xnp.numpy.indexing import no_out
@@ -64,6 +66,9 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: DTypeLike = None) -> A
       arrays: a sequence of arrays of one shape but for the axis, or an array of one more dimension.
       axis: the axis; None joins the flattened arrays.
       dtype: of the result; None for the one the arrays promote to.
+
+    Returns:
+      An array of the dtype that the arrays promote to.
 
     Example:
       >>> import xnp
@@ -131,7 +136,20 @@ def _check_alike(xs: Any, axis: int) -> None:
 
 @boundary
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
-    """Return arrays joined along an axis, as `concatenate`."""
+    """Return arrays joined along an axis, as `concatenate`.
+
+    Args:
+      arrays: as of `concatenate`.
+      axis: the axis; None joins the flattened arrays.
+
+    Returns:
+      An array of the dtype that the arrays promote to.
+
+    Example:
+      >>> import xnp
+      >>> xnp.concat([xnp.array([1]), xnp.array([2, 3])])
+      Array([1, 2, 3], dtype=int32)
+    """
     return concatenate(arrays, axis)
 
 
@@ -144,6 +162,15 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: DTypeLike = None)
       axis: where the new axis stands in the result.
       out: not supported, must be None.
       dtype: of the result; None for the one the arrays promote to.
+
+    Returns:
+      An array of one more dimension.
+
+    Example:
+      >>> import xnp
+      >>> xnp.stack([xnp.array([1, 2]), xnp.array([3, 4])], axis=1)
+      Array([[1, 3],
+             [2, 4]], dtype=int32)
     """
     no_out("stack", out)
     parts = _parts_of(arrays, "stack", axis)
@@ -179,7 +206,20 @@ def _one_shape(xs: Sequence[Any]) -> tuple[int, ...]:
 
 @boundary
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """Return the arrays that `stack` along the axis would join to `x`."""
+    """Return the arrays that `stack` along the axis would join to `x`.
+
+    Args:
+      x: an array of one dimension or more.
+      axis: the dimension that is taken apart.
+
+    Returns:
+      A tuple of arrays without the axis.
+
+    Example:
+      >>> import xnp
+      >>> xnp.unstack(xnp.array([[1, 2], [3, 4]]))
+      (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))
+    """
     x = array_of(x, "unstack")
     if not x.aval.ndim:
         raise ValueError("unstack: an array of rank 0 has no axis to take apart.")
@@ -208,14 +248,42 @@ def dstack(tup: Any, dtype: DTypeLike = None) -> Array:
 
 @boundary
 def column_stack(tup: Any) -> Array:
-    """Return arrays joined along the second axis; vectors are columns."""
+    """Return arrays joined along the second axis; vectors are columns.
+
+    Args:
+      tup: a sequence of vectors and matrices of as many rows, or an array whose first dimension is
+        taken for one.
+
+    Returns:
+      An array of two dimensions or more.
+
+    Example:
+      >>> import xnp
+      >>> xnp.column_stack([xnp.array([1, 2]), xnp.array([3, 4])])
+      Array([[1, 3],
+             [2, 4]], dtype=int32)
+    """
     parts = [array_of(x, "column_stack") for x in tup]
     return concatenate([reshaped(x, (x.aval.size, 1)) if x.aval.ndim < 2 else x for x in parts], 1)
 
 
 @boundary
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
-    """Return `arr` with `values` joined to its end along an axis; None flattens both."""
+    """Return `arr` with `values` joined to its end along an axis; None flattens both.
+
+    Args:
+      arr: an array.
+      values: an array of its shape but for the axis.
+      axis: along which; None flattens both.
+
+    Returns:
+      A new array, of the dtype that the two promote to.
+
+    Example:
+      >>> import xnp
+      >>> xnp.append(xnp.array([1, 2]), xnp.array([3]))
+      Array([1, 2, 3], dtype=int32)
+    """
     arr = asarray(arr)
     values = beside(values, arr, "append") if type(values) is float else asarray(values)
     return concatenate([arr, values], axis)
@@ -224,6 +292,12 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
 @boundary
 def block(arrays: Any) -> Array:
     """Return an array put together from nested lists of blocks, the innermost along the last axis.
+
+    Args:
+      arrays: nested lists of arrays; all lists of one level have the same depth.
+
+    Returns:
+      An array of at least as many dimensions as there are levels.
 
     Example:
       >>> import xnp
@@ -316,3 +390,6 @@ def hsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
 def dsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     """Return an array taken apart along its third axis."""
     return _split("dsplit", ary, indices_or_sections, 2, True)
+
+
+complete(globals(), JOINING)

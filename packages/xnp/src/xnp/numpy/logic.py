@@ -262,6 +262,14 @@ def isclose(
       rtol: the tolerance in parts of |b|.
       atol: the absolute tolerance.
       equal_nan: whether NaN is close to NaN.
+
+    Returns:
+      A boolean array of the shape that the operands have in common.
+
+    Example:
+      >>> import xnp
+      >>> xnp.isclose(xnp.array([1.0, 2.0]), xnp.array([1.0 + 1e-6, 2.1]))
+      Array([ True, False], dtype=bool)
     """
     return _isclose(a, b, rtol, atol, bool(equal_nan))
 

@@ -45,6 +45,9 @@ def pad(array: ArrayLike, pad_width: Any, mode: Any = "constant", **kwargs: Any)
         (with `reflect_type` "even" or "odd"), "wrap", "empty", or a function as of `numpy.pad`.
       **kwargs: the options of the mode.
 
+    Returns:
+      An array of the dtype of `array`.
+
     Example:
       >>> import xnp
       >>> xnp.pad(xnp.array([1, 2]), 1, mode="edge")
@@ -312,6 +315,9 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Axis = None) -> Array:
       filt: an array of any number of dimensions.
       trim: "f" for the front, "b" for the back, "fb" for both.
       axis: the axes to trim; None for all.
+
+    Returns:
+      An array of as many dimensions.
 
     Example:
       >>> import xnp

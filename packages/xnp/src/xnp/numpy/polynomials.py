@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from xnp.docstrings import complete
+from xnp.docstrings.array_making import POLYNOMIALS
 from xnp.numpy.calculus import convolve
 from xnp.numpy.contraction import outer
 from xnp.numpy.creation import asarray, ones
@@ -53,6 +55,14 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
       x: the places.
       unroll: how many steps a compiled loop takes at once, a positive number or None; here there
         is no loop: all are written out.
+
+    Returns:
+      An array of the shape of `x`.
+
+    Example:
+      >>> import xnp
+      >>> xnp.polyval(xnp.array([1, 0, 2]), xnp.array([1, 3]))
+      Array([ 3, 11], dtype=int32)
     """
     if unroll is not None and unroll < 1:
         raise ValueError(f"polyval: unroll must be positive, got {unroll}.")
@@ -99,7 +109,21 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
 
 @boundary
 def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
-    """Return the product of two polynomials; one without coefficients is 0."""
+    """Return the product of two polynomials; one without coefficients is 0.
+
+    Args:
+      a1: the coefficients of a polynomial, a vector, the highest power first.
+      a2: those of another one.
+      trim_leading_zeros: whether to drop zeros in front of the factors, which needs concrete ones.
+
+    Returns:
+      The coefficients, a vector, the highest power first.
+
+    Example:
+      >>> import xnp
+      >>> xnp.polymul(xnp.array([1, 1]), xnp.array([1, -1]))
+      Array([ 1.,  0., -1.], dtype=float32)
+    """
     a1, a2 = [array_of(a, "polymul") for a in inexact("polymul", asarray(a1), asarray(a2))]
     if trim_leading_zeros and (a1.aval.size > 1 or a2.aval.size > 1):
         a1, a2 = [asarray(np.trim_zeros(np.asarray(a), "f")) for a in (a1, a2)]
@@ -109,7 +133,22 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
 
 @boundary
 def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
-    """Return quotient and remainder of two polynomials."""
+    """Return quotient and remainder of two polynomials.
+
+    Args:
+      u: the coefficients of the dividend, a vector, the highest power first.
+      v: those of the divisor.
+      trim_leading_zeros: whether to drop zeros in front of the remainder, which needs concrete
+        ones. NumPy always does.
+
+    Returns:
+      The coefficients of quotient and remainder, a pair of vectors.
+
+    Example:
+      >>> import xnp
+      >>> xnp.polydiv(xnp.array([1., 0., -1.]), xnp.array([1., 1.]))
+      (Array([ 1., -1.], dtype=float32), Array([0., 0., 0.], dtype=float32))
+    """
     rest, divisor = inexact("polydiv", asarray(u), asarray(v))
     m, n = rest.aval.size - 1, divisor.aval.size - 1
     if m < n:
@@ -127,7 +166,20 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
 
 @boundary
 def polyder(p: ArrayLike, m: int = 1) -> Array:
-    """Return the `m`-th derivative of a polynomial."""
+    """Return the `m`-th derivative of a polynomial.
+
+    Args:
+      p: the coefficients, a vector, the highest power first.
+      m: how many times to differentiate, a Python int.
+
+    Returns:
+      The coefficients, a vector.
+
+    Example:
+      >>> import xnp
+      >>> xnp.polyder(xnp.array([1, 2, 3]))
+      Array([2., 2.], dtype=float32)
+    """
     m = operator.index(m)
     if m < 0:
         raise ValueError(f"polyder: m must not be negative, got {m}.")
@@ -142,7 +194,21 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
 
 @boundary
 def polyint(p: ArrayLike, m: int = 1, k: Any = None) -> Array:
-    """Return the `m`-th integral of a polynomial, with constants `k` of integration."""
+    """Return the `m`-th integral of a polynomial, with constants `k` of integration.
+
+    Args:
+      p: the coefficients, a vector, the highest power first.
+      m: how many times to integrate, a Python int.
+      k: the constants of integration, one for all or one for each time; None for 0.
+
+    Returns:
+      The coefficients, a vector.
+
+    Example:
+      >>> import xnp
+      >>> xnp.polyint(xnp.array([2, 2]))
+      Array([1., 2., 0.], dtype=float32)
+    """
     m = operator.index(m)
     if m < 0:
         raise ValueError(f"polyint: m must not be negative, got {m}.")
@@ -160,7 +226,20 @@ def polyint(p: ArrayLike, m: int = 1, k: Any = None) -> Array:
 
 @boundary
 def poly(seq_of_zeros: Any) -> Array:
-    """Return the polynomial with given roots, or the characteristic one of a matrix."""
+    """Return the polynomial with given roots, or the characteristic one of a matrix.
+
+    Args:
+      seq_of_zeros: the roots, a vector; or a square matrix, whose eigenvalues they are.
+
+    Returns:
+      The coefficients, a vector, the highest power first. Of complex roots it stays complex, where
+      NumPy returns real numbers if all roots come in pairs.
+
+    Example:
+      >>> import xnp
+      >>> xnp.poly(xnp.array([1., 2.]))
+      Array([ 1., -3.,  2.], dtype=float32)
+    """
     (zeros,) = inexact("poly", asarray(seq_of_zeros))
     if zeros.ndim == 2:
         zeros = _eigenvalues(zeros)
@@ -191,6 +270,14 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
       p: the coefficients, the highest power first.
       strip_zeros: whether to drop zeros in front and at the end, which needs concrete ones. If not,
         there is a NaN behind the roots for each zero in front.
+
+    Returns:
+      The roots, a complex vector, where NumPy returns a real one if all are real.
+
+    Example:
+      >>> import xnp
+      >>> xnp.sort(xnp.roots(xnp.array([1., -3., 2.])).real).round(3)
+      Array([1., 2.], dtype=float32)
     """
     p = asarray(p)
     if p.ndim > 1:
@@ -252,6 +339,15 @@ def polyfit(
       w: weights of the points.
       cov: whether to return the covariance matrix of the coefficients, for several polynomials
         along the last dimension; "unscaled" does not scale.
+
+    Returns:
+      The coefficients, the highest power first, in a column for each polynomial; with `full` or
+      `cov` a tuple that begins with them.
+
+    Example:
+      >>> import xnp
+      >>> xnp.polyfit(xnp.array([0., 1., 2.]), xnp.array([1., 3., 5.]), 1).round(3)
+      Array([2., 1.], dtype=float32)
     """
     x, y = inexact("polyfit", asarray(x), asarray(y))
     order = operator.index(deg) + 1
@@ -289,3 +385,6 @@ def _singular(matrix: Any, rcond: float) -> Any:
     svd = get_primitive("svd")
     s, u, vt = svd.bind(array_of(matrix, "polyfit"), full_matrices=False, compute_uv=True)
     return u, s, vt, (s > rcond * s[0]).sum()
+
+
+complete(globals(), POLYNOMIALS)

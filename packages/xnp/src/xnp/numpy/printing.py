@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from xnp.docstrings import complete
+from xnp.docstrings.array_making import PRINTING
 from xprim import ConcreteArray, Tracer, dtypes
 from xprim.typing import ArrayLike
 
@@ -86,7 +88,23 @@ def array_str(
     a: ArrayLike, max_line_width: int | None = None, precision: int | None = None,
     suppress_small: bool | None = None,
 ) -> str:  # fmt: skip
-    """Return the text that `str` gives, under other print options."""
+    """Return the text that `str` gives, under other print options.
+
+    Args:
+      a: an array.
+      max_line_width: how many characters a line may have; None as the options of NumPy say, and so
+        the others.
+      precision: how many digits behind the point.
+      suppress_small: whether numbers near 0 are written as 0.
+
+    Returns:
+      A text.
+
+    Example:
+      >>> import xnp
+      >>> xnp.array_str(xnp.array([1 / 3]), precision=2)
+      '[0.33]'
+    """
     if isinstance(a, Tracer):
         return str(a)
     with np.printoptions(**_options(max_line_width, precision, suppress_small)):
@@ -96,3 +114,6 @@ def array_str(
 def _options(width: Any, precision: Any, suppress: Any) -> dict[str, Any]:
     given = {"linewidth": width, "precision": precision, "suppress": suppress}
     return {name: value for name, value in given.items() if value is not None}
+
+
+complete(globals(), PRINTING)

@@ -12,6 +12,8 @@ from typing import Any, SupportsFloat
 
 import numpy as np
 
+from xnp.docstrings import complete
+from xnp.docstrings.array_making import RANGES
 from xnp.numpy.creation import array, counting, shape_of
 from xnp.numpy.dispatch import dispatched, host_aval
 from xnp.numpy.indexing import read
@@ -75,6 +77,9 @@ def arange(
       dtype: of the result; None for the one that the arguments promote to.
       device: where the array shall be; None for the default.
       out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+
+    Returns:
+      A vector. Bounds that are Python floats give float32, where NumPy has float64.
 
     Raises:
       ConcretizationTypeError: for a traced bound, on which the shape would depend.
@@ -160,6 +165,9 @@ def linspace(
       dtype: of the result; None for the floating dtype of the bounds. Integers are rounded down.
       axis: where the new dimension stands in the result.
       device: where the array shall be; None for the default.
+
+    Returns:
+      An array of `num` elements along the new dimension; with `retstep` a pair with the distance.
 
     Example:
       >>> import xnp
@@ -253,7 +261,25 @@ def logspace(
     start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, base: Any = 10.0,
     dtype: DTypeLike = None, axis: int = 0,
 ) -> Array:  # fmt: skip
-    """Return `base` to the powers that `linspace(start, stop, num)` gives."""
+    """Return `base` to the powers that `linspace(start, stop, num)` gives.
+
+    Args:
+      start: the first exponent, or an array of them.
+      stop: the last exponent, or an array of them.
+      num: how many.
+      endpoint: whether `stop` is the last, or would follow it.
+      base: the base of the powers.
+      dtype: of the result; None for the floating dtype of the bounds.
+      axis: where the new dimension stands in the result.
+
+    Returns:
+      An array of `num` elements along the new dimension.
+
+    Example:
+      >>> import xnp
+      >>> xnp.logspace(0, 2, 3).round(3)
+      Array([  1.,  10., 100.], dtype=float32)
+    """
     exponents = linspace(start, stop, num, endpoint, False, None, axis)
     base_array, exponents = broadcast_all("logspace", *inexact("logspace", base, exponents))
     result = bind("pow", base_array, exponents)
@@ -265,7 +291,24 @@ def geomspace(
     start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True,
     dtype: DTypeLike = None, axis: int = 0,
 ) -> Array:  # fmt: skip
-    """Return `num` numbers from `start` to `stop` whose quotients are equal."""
+    """Return `num` numbers from `start` to `stop` whose quotients are equal.
+
+    Args:
+      start: the first number, or an array of them; not 0.
+      stop: the last number, or an array of them; not 0.
+      num: how many.
+      endpoint: whether `stop` is the last, or would follow it.
+      dtype: of the result; None for the floating or complex dtype of the bounds.
+      axis: where the new dimension stands in the result.
+
+    Returns:
+      An array of `num` elements along the new dimension.
+
+    Example:
+      >>> import xnp
+      >>> xnp.geomspace(1, 8, 4).round(3)
+      Array([1., 2., 4., 8.], dtype=float32)
+    """
     low, high = broadcast_all("geomspace", *inexact("geomspace", start, stop))
     sign = bind("sign", low)
     first, last = [bind("log", bind("div", v, sign)) for v in (low, high)]
@@ -289,7 +332,23 @@ def geomspace(
 
 @boundary
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
-    """Return the matrix of powers of the elements of a vector, the highest first."""
+    """Return the matrix of powers of the elements of a vector, the highest first.
+
+    Args:
+      x: a vector.
+      N: the number of columns; None for as many as there are rows.
+      increasing: whether the powers ascend.
+
+    Returns:
+      A matrix with a row for each element of `x`.
+
+    Example:
+      >>> import xnp
+      >>> xnp.vander(xnp.array([1, 2, 3]))
+      Array([[1, 1, 1],
+             [4, 2, 1],
+             [9, 3, 1]], dtype=int32)
+    """
     x = array_of(x, "vander")
     if x.aval.ndim != 1:
         raise ValueError(f"vander: takes a vector, got {x.aval.str_long()}.")
@@ -319,6 +378,16 @@ def meshgrid(
       copy: has no effect: arrays do not change.
       sparse: whether each result has size 1 in the axes of the others.
       indexing: "xy" puts the first vector along the second dimension, "ij" along the first.
+
+    Returns:
+      A list of arrays of as many dimensions as there are vectors.
+
+    Example:
+      >>> import xnp
+      >>> xnp.meshgrid(xnp.array([1, 2]), xnp.array([10, 20]))
+      [Array([[1, 2],
+             [1, 2]], dtype=int32), Array([[10, 10],
+             [20, 20]], dtype=int32)]
     """
     del copy
     if indexing not in ("xy", "ij"):
@@ -354,6 +423,15 @@ def indices(dimensions: Any, dtype: DTypeLike = None, sparse: bool = False) -> A
       dimensions: the shape.
       dtype: of the result; None for the default integer dtype.
       sparse: whether to return a tuple of arrays of size 1 in the other dimensions.
+
+    Returns:
+      An array of shape (number of dimensions, *dimensions); with `sparse` a tuple of arrays.
+
+    Example:
+      >>> import xnp
+      >>> xnp.indices((2, 3), sparse=True)
+      (Array([[0],
+             [1]], dtype=int32), Array([[0, 1, 2]], dtype=int32))
     """
     shape = shape_of(tuple(dimensions), "indices")
     wanted = dtypes.python_scalar_dtype(int) if dtype is None else (
@@ -436,5 +514,21 @@ def hanning(M: int) -> Array:
 
 @boundary
 def kaiser(M: int, beta: SupportsFloat) -> Array:
-    """Return the Kaiser window of `M` points with a concrete shape parameter."""
+    """Return the Kaiser window of `M` points with a concrete shape parameter.
+
+    Args:
+      M: the number of points, a Python int; there are none for 0 and below.
+      beta: the shape parameter, a concrete number: 0 for a rectangle, greater for narrower windows.
+
+    Returns:
+      A vector of the default floating dtype.
+
+    Example:
+      >>> import xnp
+      >>> xnp.kaiser(3, 2.0).round(3)
+      Array([0.439, 1.   , 0.439], dtype=float32)
+    """
     return _window(np.kaiser, M, float(beta))  # type: ignore[no-any-return]
+
+
+complete(globals(), RANGES)

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from xnp.docstrings import complete
+from xnp.docstrings.array_making import REARRANGING
 from xnp.numpy.creation import array, counting
 from xnp.numpy.dispatch import dispatched
 from xnp.numpy.indexing import read
@@ -62,6 +64,9 @@ def repeat(
       total_repeat_length: the size of the result along the axis, which a traced `repeats` needs;
         elements beyond it are left out, missing ones are the last again.
       out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+
+    Returns:
+      An array of the dtype of `a`.
 
     Example:
       >>> import xnp
@@ -135,14 +140,41 @@ def _tile(a: Any, reps: tuple[int, ...]) -> Array:
 
 @boundary
 def tile(A: ArrayLike, reps: Any) -> Array:
-    """Return `A` repeated as a whole, `reps` times along each axis (counted from the last)."""
+    """Return `A` repeated as a whole, `reps` times along each axis (counted from the last).
+
+    Args:
+      A: an array.
+      reps: how often, an int or one for each axis.
+
+    Returns:
+      An array of the dtype of `A`.
+
+    Example:
+      >>> import xnp
+      >>> xnp.tile(xnp.array([1, 2]), 2)
+      Array([1, 2, 1, 2], dtype=int32)
+    """
     given = reps if isinstance(reps, Sequence) or np.ndim(reps) else (reps,)
     return _tile(A, tuple([static_int(r, "tile", "a number of repetitions") for r in given]))
 
 
 @boundary
 def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
-    """Return the elements of `a`, over and over again, in a new shape."""
+    """Return the elements of `a`, over and over again, in a new shape.
+
+    Args:
+      a: an array.
+      new_shape: an int or a sequence of ints.
+
+    Returns:
+      An array of the new shape; zeros where `a` has no elements.
+
+    Example:
+      >>> import xnp
+      >>> xnp.resize(xnp.array([1, 2, 3]), (2, 2))
+      Array([[1, 2],
+             [3, 1]], dtype=int32)
+    """
     a = array_of(a, "resize")
     shape = static_shape(new_shape, "resize")
     size = math.prod(shape)
@@ -165,6 +197,14 @@ def roll(a: ArrayLike, shift: Any, axis: Axis = None) -> Array:
       a: an array.
       shift: how far, a number for all axes or one for each, without its fraction; may be traced.
       axis: the axes; None moves through the flattened array.
+
+    Returns:
+      An array of the shape and dtype of `a`.
+
+    Example:
+      >>> import xnp
+      >>> xnp.roll(xnp.array([1, 2, 3]), 1)
+      Array([3, 1, 2], dtype=int32)
     """
     original = a = array_of(a, "roll")
     if axis is None:
@@ -218,7 +258,20 @@ def _flip(m: Any, axis: Any) -> Array:
 
 @boundary
 def flip(m: ArrayLike, axis: Axis = None) -> Array:
-    """Return `m` with the order of elements reversed along axes; None reverses all."""
+    """Return `m` with the order of elements reversed along axes; None reverses all.
+
+    Args:
+      m: an array.
+      axis: the axes, an int or a tuple of ints; None for all.
+
+    Returns:
+      An array of the shape and dtype of `m`.
+
+    Example:
+      >>> import xnp
+      >>> xnp.flip(xnp.array([1, 2, 3]))
+      Array([3, 2, 1], dtype=int32)
+    """
     return _flip(m, tuple(axis) if several_axes(axis) else axis)
 
 
@@ -236,7 +289,22 @@ def flipud(m: ArrayLike) -> Array:
 
 @boundary
 def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
-    """Return `m` turned by `k` quarters in the plane of two axes, from the first to the second."""
+    """Return `m` turned by `k` quarters in the plane of two axes, from the first to the second.
+
+    Args:
+      m: an array of two dimensions at least.
+      k: how many quarters, a Python int.
+      axes: the plane, two different axes.
+
+    Returns:
+      An array of the dtype of `m`; the sizes of the two axes are exchanged for odd `k`.
+
+    Example:
+      >>> import xnp
+      >>> xnp.rot90(xnp.array([[1, 2], [3, 4]]))
+      Array([[2, 4],
+             [1, 3]], dtype=int32)
+    """
     m = array_of(m, "rot90")
     first, second = axes_of(tuple(axes), m.aval.ndim, "rot90")
     k = k % 4
@@ -274,6 +342,14 @@ def diagonal(a: ArrayLike, offset: DimSize = 0, axis1: int = 0, axis2: int = 1) 
       offset: 0 for the main diagonal, positive for one above it.
       axis1: the axis of rows.
       axis2: the axis of columns.
+
+    Returns:
+      An array of one dimension less; an array of its own, where NumPy returns a view.
+
+    Example:
+      >>> import xnp
+      >>> xnp.diagonal(xnp.array([[1, 2], [3, 4]]))
+      Array([1, 4], dtype=int32)
     """
     return _diagonal(a, size_of(offset), axis1, axis2)
 
@@ -283,7 +359,24 @@ def trace(
     a: ArrayLike, offset: DimSize = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike = None,
     out: None = None,
 ) -> Array:  # fmt: skip
-    """Return the sum of the diagonal, see `diagonal`; the offset may be a traced integer."""
+    """Return the sum of the diagonal, see `diagonal`; the offset may be a traced integer.
+
+    Args:
+      a: an array of two dimensions at least.
+      offset: the diagonal: 0 for the main one, positive for one above it.
+      axis1: the axis of rows.
+      axis2: the axis of columns.
+      dtype: in which to sum; None for that of `a`, at least the default integer dtype.
+      out: not supported, must be None.
+
+    Returns:
+      An array without the two axes.
+
+    Example:
+      >>> import xnp
+      >>> xnp.trace(xnp.array([[1, 2], [3, 4]]))
+      Array(5, dtype=int32)
+    """
     if out is not None:
         raise TypeError("trace: out= is not supported, for arrays do not change.")
     if isinstance(offset, Tracer) and offset.concrete() is None:
@@ -334,6 +427,15 @@ def fill_diagonal(
       val: the values, over and over again.
       wrap: whether the diagonal goes on after the last column of a tall matrix.
       inplace: must be False, for arrays do not change.
+
+    Returns:
+      A new array of the shape and dtype of `a`. NumPy writes into `a` and returns None.
+
+    Example:
+      >>> import xnp
+      >>> xnp.fill_diagonal(xnp.zeros((2, 2)), 7, inplace=False)
+      Array([[7., 0.],
+             [0., 7.]], dtype=float32)
     """
     if inplace:
         raise ValueError(
@@ -391,3 +493,6 @@ def bits_as(x: Any, dtype: Any) -> Any:
         )
     x = reshaped(x, (*shape[:-1], shape[-1] // count, count))
     return bind("bitcast_convert_type", x, new_dtype=wanted)
+
+
+complete(globals(), REARRANGING)

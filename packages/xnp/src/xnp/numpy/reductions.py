@@ -153,6 +153,10 @@ def sum(
       where: a mask of the elements to take.
       promote_integers: whether small integers are summed in the default integer dtype.
 
+    Returns:
+      An array without the reduced axes (with `keepdims`, of size 1 in them). Integers are summed in
+      int32, where NumPy has int64.
+
     Example:
       >>> import xnp
       >>> xnp.sum(xnp.array([[1, 2], [3, 4]]), axis=0)
@@ -266,6 +270,14 @@ def max(
       keepdims: whether reduced axes stay with size 1.
       initial: a number that the result is not below.
       where: a mask of the elements to take; needs `initial`.
+
+    Returns:
+      An array of the dtype of `a` without the reduced axes (with `keepdims`, of size 1 in them).
+
+    Example:
+      >>> import xnp
+      >>> xnp.max(xnp.array([[1, 5], [7, 2]]), axis=0)
+      Array([7, 5], dtype=int32)
     """
     try:
         no_out("max", out)
@@ -299,6 +311,17 @@ def minmax(
     """Return the least and the greatest element over axes.
 
     The arguments are those of `max`; `initial` may be a pair, for the least and for the greatest.
+
+    Args:
+      a: an array; without `initial` the axes must not be empty.
+      axis: the axes to reduce; None for all.
+      out: not supported, must be None.
+      keepdims: whether reduced axes stay with size 1.
+      initial: a number, or a pair, that the results are not above and not below.
+      where: a mask of the elements to take; needs `initial`.
+
+    Returns:
+      A pair of arrays of the dtype of `a` without the reduced axes.
 
     Example:
       >>> import xnp
@@ -415,6 +438,14 @@ def argmax(
       axis: the axis; None counts in the flattened array.
       out: not supported, must be None.
       keepdims: whether the reduced axis stays with size 1; None for no.
+
+    Returns:
+      An array of the default integer dtype (int32, where NumPy has int64) without the axis.
+
+    Example:
+      >>> import xnp
+      >>> xnp.argmax(xnp.array([3, 9, 9]))
+      Array(1, dtype=int32)
     """
     no_out("argmax", out)
     return _argmax(a, static_axis(axis, "argmax"), bool(keepdims))

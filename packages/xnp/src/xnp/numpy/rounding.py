@@ -88,6 +88,14 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
       a: an array.
       decimals: how many digits behind the point stay; may be negative.
       out: not supported, must be None.
+
+    Returns:
+      An array of the shape and dtype of `a`.
+
+    Example:
+      >>> import xnp
+      >>> xnp.round(xnp.array([0.125, 2.5]), 2)
+      Array([0.12, 2.5 ], dtype=float32)
     """
     if out is not None:
         raise TypeError("round: out= is not supported, for arrays do not change.")
@@ -109,6 +117,15 @@ def nan_to_num(
       nan: what stands for NaN.
       posinf: what stands for +inf; None for the largest finite number.
       neginf: what stands for -inf; None for the least finite number.
+
+    Returns:
+      An array of the shape and dtype of `x`; a new one, also with `copy=False`, where NumPy writes
+      into `x`.
+
+    Example:
+      >>> import xnp
+      >>> xnp.nan_to_num(xnp.array([1.0, xnp.nan, -xnp.inf]), neginf=-9)
+      Array([ 1.,  0., -9.], dtype=float32)
     """
     del copy
     x = array_of(x, "nan_to_num")

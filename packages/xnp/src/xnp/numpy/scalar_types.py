@@ -117,6 +117,13 @@ finfo, iinfo = dtypes.finfo, dtypes.iinfo
 def issubdtype(arg1: Any, arg2: Any) -> builtins.bool:
     """Whether the first dtype or scalar type is, or is below, the second in NumPy's hierarchy.
 
+    Args:
+      arg1: a dtype or a scalar type.
+      arg2: a dtype, a scalar type, or an abstract one such as `xnp.integer`.
+
+    Returns:
+      A Python bool.
+
     Example:
       >>> import xnp
       >>> xnp.issubdtype("bfloat16", xnp.floating)
@@ -140,6 +147,14 @@ def isdtype(dtype: DTypeLike, kind: Any) -> Any:
       dtype: a dtype.
       kind: "bool", "signed integer", "unsigned integer", "integral", "real floating",
         "complex floating", "numeric", or a dtype.
+
+    Returns:
+      A Python bool.
+
+    Example:
+      >>> import xnp
+      >>> xnp.isdtype("float32", ("real floating", "integral"))
+      True
     """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
@@ -156,7 +171,21 @@ def isdtype(dtype: DTypeLike, kind: Any) -> Any:
 
 
 def can_cast(from_: Any, to: Any, casting: str = "safe") -> Any:
-    """Return whether elements of one dtype may become another; see `numpy.can_cast`."""
+    """Return whether elements of one dtype may become another; see `numpy.can_cast`.
+
+    Args:
+      from_: a dtype, or an array, which stands for its dtype.
+      to: a dtype.
+      casting: "no", "equiv", "safe" (without loss), "same_kind" or "unsafe".
+
+    Returns:
+      A Python bool.
+
+    Example:
+      >>> import xnp
+      >>> xnp.can_cast("int8", "int16"), xnp.can_cast("float32", "int32")
+      (True, False)
+    """
     source = dtypes.dtype(from_)
     kind: Any = casting
     return np.can_cast(source, dtypes.requested_dtype(to, "can_cast"), casting=kind)

@@ -67,6 +67,10 @@ def where(
       size: as of `nonzero`, without `x` and `y` only.
       fill_value: as of `nonzero`, without `x` and `y` only.
 
+    Returns:
+      An array of the shape that the three have in common, of the dtype that `x` and `y` promote to;
+      without them, as of `nonzero`.
+
     Example:
       >>> import xnp
       >>> xnp.where(xnp.array([True, False]), 1., 2.)
@@ -82,7 +86,21 @@ def where(
 
 
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Array:
-    """Return elements of the first choice whose condition holds, else the default."""
+    """Return elements of the first choice whose condition holds, else the default.
+
+    Args:
+      condlist: a sequence of boolean arrays.
+      choicelist: a sequence of as many arrays; all broadcast with the conditions.
+      default: what stands where no condition holds.
+
+    Returns:
+      An array of the dtype that the choices and the default promote to.
+
+    Example:
+      >>> import xnp
+      >>> xnp.select([xnp.array([True, False])], [xnp.array([1, 2])], 9)
+      Array([1, 9], dtype=int32)
+    """
     if len(condlist) != len(choicelist) or not condlist:
         raise ValueError(
             f"select: needs one choice for each condition, got {len(condlist)} and "
@@ -128,6 +146,15 @@ def clip(
       a: another name of `arr`.
       a_min: another name of `min`.
       a_max: another name of `max`.
+
+    Returns:
+      An array of the shape that the array and the bounds have in common, of the dtype that they
+      promote to.
+
+    Example:
+      >>> import xnp
+      >>> xnp.clip(xnp.array([-1, 2, 9]), 0, 5)
+      Array([0, 2, 5], dtype=int32)
     """
     low, high = a_min if min is None else min, a_max if max is None else max
     x = asarray(a if arr is None else arr)
@@ -156,8 +183,16 @@ def nonzero(
         missing ones are `fill_value`.
       fill_value: a number, or one for each dimension; None for 0.
 
+    Returns:
+      A tuple of vectors of the default integer dtype, one for each dimension.
+
     Raises:
       ConcretizationTypeError: for a traced `a` without `size`.
+
+    Example:
+      >>> import xnp
+      >>> xnp.nonzero(xnp.array([0, 3, 0, 4]))
+      (Array([1, 3], dtype=int32),)
     """
     mask = truth_of(a, "nonzero")
     if not mask.aval.ndim:
@@ -207,7 +242,22 @@ def _nonzero_of_size(mask: Any, size: int, fill_value: Any) -> tuple[Array, ...]
 def flatnonzero(
     a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
-    """Return the positions of the elements that are not zero in the flattened array."""
+    """Return the positions of the elements that are not zero in the flattened array.
+
+    Args:
+      a: an array.
+      size: how many positions to return, which a traced `a` needs: surplus ones are left out,
+        missing ones are `fill_value`.
+      fill_value: a number; None for 0.
+
+    Returns:
+      A vector of integers.
+
+    Example:
+      >>> import xnp
+      >>> xnp.flatnonzero(xnp.array([0, 3, 0, 4]))
+      Array([1, 3], dtype=int32)
+    """
     a = array_of(a, "flatnonzero")
     return nonzero(reshaped(a, (a.aval.size,)), size=size, fill_value=fill_value)[0]
 
@@ -215,7 +265,23 @@ def flatnonzero(
 def argwhere(
     a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
-    """Return the positions of the elements that are not zero, one in each row."""
+    """Return the positions of the elements that are not zero, one in each row.
+
+    Args:
+      a: an array.
+      size: how many rows to return, which a traced `a` needs: surplus ones are left out, missing
+        ones are `fill_value`.
+      fill_value: a number, or one for each column; None for 0.
+
+    Returns:
+      A matrix of integers with a column for each dimension of `a`.
+
+    Example:
+      >>> import xnp
+      >>> xnp.argwhere(xnp.array([[0, 1], [1, 0]]))
+      Array([[0, 1],
+             [1, 0]], dtype=int32)
+    """
     a = array_of(a, "argwhere")
     if not a.aval.ndim:
         found = nonzero(reshaped(a, (1,)), size=size, fill_value=fill_value)[0]
@@ -228,7 +294,22 @@ def argwhere(
 def extract(
     condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0
 ) -> Array:
-    """Return the elements of `arr` where the condition holds, in one dimension."""
+    """Return the elements of `arr` where the condition holds, in one dimension.
+
+    Args:
+      condition: an array; what is not 0 holds.
+      arr: an array of as many elements.
+      size: how many elements to return, which a traced condition needs.
+      fill_value: what stands for missing elements.
+
+    Returns:
+      A vector of the dtype of `arr`.
+
+    Example:
+      >>> import xnp
+      >>> xnp.extract(xnp.array([True, False, True]), xnp.array([1, 2, 3]))
+      Array([1, 3], dtype=int32)
+    """
     return compress(reshaped_flat(condition), arr, size=size, fill_value=fill_value)
 
 
@@ -252,6 +333,14 @@ def compress(
       out: not supported, must be None.
       size: how many parts to return, which a traced condition needs.
       fill_value: what missing parts hold.
+
+    Returns:
+      An array of the dtype of `a`.
+
+    Example:
+      >>> import xnp
+      >>> xnp.compress(xnp.array([True, False, True]), xnp.array([1, 2, 3]))
+      Array([1, 3], dtype=int32)
     """
     no_out("compress", out)
     mask, a = truth_of(array(condition) if isinstance(condition, list) else condition,
@@ -286,6 +375,16 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, 
       funclist: functions of `x`, or numbers; one more than conditions gives the default.
       *args: passed to the functions.
       **kw: passed to the functions.
+
+    Returns:
+      An array of the shape and dtype of `x`; 0 where no condition holds. Each function is called
+      with all elements, where NumPy hands it those of its condition.
+
+    Example:
+      >>> import xnp
+      >>> x = xnp.array([-1., 2.])
+      >>> xnp.piecewise(x, [x < 0], [lambda v: -v, lambda v: v * v])
+      Array([1., 4.], dtype=float32)
     """
     x = array_of(x, "piecewise")
     if not isinstance(condlist, list | tuple):
@@ -321,6 +420,14 @@ def choose(
       choices: arrays that broadcast with `a`.
       out: not supported, must be None.
       mode: for numbers that have no choice: "wrap", "clip", or "raise" (of concrete values only).
+
+    Returns:
+      An array of the shape that `a` and the choices have in common.
+
+    Example:
+      >>> import xnp
+      >>> xnp.choose(xnp.array([0, 1, 0]), [xnp.array([1, 2, 3]), xnp.array([10, 20, 30])])
+      Array([ 1, 20,  3], dtype=int32)
     """
     no_out("choose", out)
     which = array_of(a, "choose")
@@ -348,7 +455,23 @@ def choose(
 def put(
     a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True
 ) -> Array:
-    """Return `a` with elements at flat positions replaced; `inplace` must be False."""
+    """Return `a` with elements at flat positions replaced; `inplace` must be False.
+
+    Args:
+      a: an array.
+      ind: integers, positions in the flattened array.
+      v: the values, over and over again.
+      mode: for positions out of bounds: "clip", "wrap", or None, which passes over them.
+      inplace: must be False, for arrays do not change.
+
+    Returns:
+      A new array of the shape and dtype of `a`. NumPy writes into `a` and returns None.
+
+    Example:
+      >>> import xnp
+      >>> xnp.put(xnp.array([1, 2, 3]), xnp.array([0, 2]), xnp.array([8, 9]), inplace=False)
+      Array([8, 2, 9], dtype=int32)
+    """
     if inplace:
         raise ValueError("put: arrays do not change; pass inplace=False and use the result.")
     a = array_of(a, "put")
@@ -369,7 +492,23 @@ def put(
 
 
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
-    """Return `arr` with the elements under a mask replaced by values in turn."""
+    """Return `arr` with the elements under a mask replaced by values in turn.
+
+    Args:
+      arr: an array.
+      mask: booleans of as many elements.
+      vals: the values, over and over again; they are flattened.
+      inplace: must be False, for arrays do not change.
+
+    Returns:
+      A new array of the shape and dtype of `arr`. NumPy writes into `arr` and returns None.
+
+    Example:
+      >>> import xnp
+      >>> x = xnp.array([1, 2, 3])
+      >>> xnp.place(x, x != 2, xnp.array([8, 9]), inplace=False)
+      Array([8, 2, 9], dtype=int32)
+    """
     if inplace:
         raise ValueError("place: arrays do not change; pass inplace=False and use the result.")
     arr, values = array_of(arr, "place"), reshaped_flat(vals)
@@ -388,7 +527,24 @@ def put_along_axis(
     arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None, inplace: bool = True,
     *, mode: str | None = None,
 ) -> Array:  # fmt: skip
-    """Return `arr` with elements at positions along each line of an axis replaced."""
+    """Return `arr` with elements at positions along each line of an axis replaced.
+
+    Args:
+      arr: an array.
+      indices: integers, of the rank of `arr`; broadcast against it but for the axis.
+      values: what to put there; broadcasts to the shape of `indices`.
+      axis: the axis; None for positions in the flattened array.
+      inplace: must be False, for arrays do not change.
+      mode: for positions out of bounds, as of `x.at[...].set`.
+
+    Returns:
+      A new array of the shape and dtype of `arr`. NumPy writes into `arr` and returns None.
+
+    Example:
+      >>> import xnp
+      >>> xnp.put_along_axis(xnp.array([[1, 2, 3]]), xnp.array([[1]]), 9, axis=1, inplace=False)
+      Array([[1, 9, 3]], dtype=int32)
+    """
     if inplace:
         raise ValueError(
             "put_along_axis: arrays do not change; pass inplace=False and use the result."

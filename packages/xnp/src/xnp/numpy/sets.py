@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from xnp.docstrings import complete
+from xnp.docstrings.array_making import SETS
 from xnp.numpy.creation import asarray, counting
 from xnp.numpy.indexing import read
 from xnp.numpy.joining import concatenate
@@ -87,8 +89,16 @@ def unique(
       fill_value: what stands for missing elements; None for the least one.
       sorted: has no effect: elements are always in order.
 
+    Returns:
+      An array, or a tuple of it and what else is asked for, in the order of the arguments.
+
     Raises:
       ConcretizationTypeError: for a traced `ar` without `size`.
+
+    Example:
+      >>> import xnp
+      >>> xnp.unique(xnp.array([3, 1, 3]), return_counts=True)
+      (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
     """
     del sorted
     ar = array_of(ar, "unique") if not isinstance(ar, list | tuple) else asarray(ar)
@@ -245,6 +255,14 @@ def isin(
       assume_unique: has no effect.
       invert: whether to return whether it is not among them.
       method: "auto", "compare_all", "binary_search" or "sort"; all give the same.
+
+    Returns:
+      A boolean array of the shape of `element`.
+
+    Example:
+      >>> import xnp
+      >>> xnp.isin(xnp.array([1, 2, 3]), xnp.array([3, 1]))
+      Array([ True, False,  True], dtype=bool)
     """
     del assume_unique, method
     element, tests = promoted("isin", *[asarray(x) if isinstance(x, list | tuple) else x
@@ -263,7 +281,22 @@ def isin(
 def union1d(
     ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
-    """Return the distinct elements of both arrays in order; `size` as of `unique`."""
+    """Return the distinct elements of both arrays in order; `size` as of `unique`.
+
+    Args:
+      ar1: an array; it is flattened.
+      ar2: an array; it is flattened.
+      size: how many elements to return, which traced arrays need.
+      fill_value: what stands for missing elements; None for the least one.
+
+    Returns:
+      A vector in ascending order.
+
+    Example:
+      >>> import xnp
+      >>> xnp.union1d(xnp.array([3, 1]), xnp.array([2, 3]))
+      Array([1, 2, 3], dtype=int32)
+    """
     joined = concatenate([_flat(ar1, "union1d"), _flat(ar2, "union1d")])
     return unique(joined, size=size, fill_value=fill_value)  # type: ignore[no-any-return]
 
@@ -313,6 +346,22 @@ def intersect1d(
 
     With `size`, missing elements are `fill_value`, by default the least element, and their places
     are the sizes of the arrays.
+
+    Args:
+      ar1: an array; it is flattened.
+      ar2: an array; it is flattened.
+      assume_unique: whether each array is known to have no element twice.
+      return_indices: whether to return where the elements occur first in both arrays, too.
+      size: how many elements to return, which traced arrays need.
+      fill_value: what stands for missing elements.
+
+    Returns:
+      A vector in ascending order, or a tuple of it and two vectors of positions.
+
+    Example:
+      >>> import xnp
+      >>> xnp.intersect1d(xnp.array([3, 1, 2]), xnp.array([2, 3, 9]))
+      Array([2, 3], dtype=int32)
     """
     del assume_unique
     first, second = promoted("intersect1d", _flat(ar1, "intersect1d"), _flat(ar2, "intersect1d"))
@@ -354,3 +403,6 @@ def _only_in(own: Array, other: Array, size: int | None) -> tuple[Array, Array]:
     limit = own.aval.size if size is not None else None
     values, counts = unique(own, False, False, True, size=limit)
     return values, isin(values, other, invert=True) & (counts > 0)
+
+
+complete(globals(), SETS)

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from xnp.docstrings import complete
+from xnp.docstrings.array_making import SHAPING
 from xnp.numpy.dispatch import dispatched, host_aval
 from xnp.numpy.promoting import (
     apart,
@@ -55,6 +57,9 @@ def reshape(
       order: "C" runs through the last dimension first, "F" through the first.
       copy: whether the result must not share memory with `a`.
       out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+
+    Returns:
+      An array of the shape, of the dtype of `a`.
 
     Raises:
       TypeError: when the number of elements differs.
@@ -143,7 +148,21 @@ def _size_left(sizes: list[int], operation: str, aval: Any) -> int:
 
 
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
-    """Return the elements of `a` in one dimension; `order` as of `reshape`."""
+    """Return the elements of `a` in one dimension; `order` as of `reshape`.
+
+    Args:
+      a: an array or a number.
+      order: "C" runs through the last dimension first, "F" through the first; "K" and "A" are "C".
+      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+
+    Returns:
+      A vector.
+
+    Example:
+      >>> import xnp
+      >>> xnp.ravel(xnp.array([[1, 2], [3, 4]]), order="F")
+      Array([1, 3, 2, 4], dtype=int32)
+    """
     shape = -1 if getattr(a, "size", 1) else (0,)
     return reshape(a, shape, "C" if order in "KA" else order, out_sharding=out_sharding)
 
@@ -179,6 +198,14 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     Args:
       a: an array.
       axes: the dimensions of `a` in the order of the result; None reverses them.
+
+    Returns:
+      An array of the same elements.
+
+    Example:
+      >>> import xnp
+      >>> xnp.transpose(xnp.ones((2, 3, 4)), (2, 0, 1)).shape
+      (4, 2, 3)
     """
     return _transpose(a, None if axes is None else tuple(axes))
 
@@ -188,7 +215,20 @@ permute_dims = transpose
 
 @dispatched(1)
 def matrix_transpose(x: ArrayLike, /) -> Array:
-    """Return `x` with its last two dimensions exchanged."""
+    """Return `x` with its last two dimensions exchanged.
+
+    Args:
+      x: an array of two dimensions at least.
+
+    Returns:
+      An array of the dtype of `x`.
+
+    Example:
+      >>> import xnp
+      >>> xnp.matrix_transpose(xnp.array([[1, 2], [3, 4]]))
+      Array([[1, 3],
+             [2, 4]], dtype=int32)
+    """
     x = array_of(x, "matrix_transpose")
     rank = x.aval.ndim
     if rank < 2:
@@ -209,7 +249,21 @@ def _swapaxes(a: Any, axis1: int, axis2: int) -> Array:
 
 @boundary
 def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
-    """Return `a` with two dimensions exchanged."""
+    """Return `a` with two dimensions exchanged.
+
+    Args:
+      a: an array.
+      axis1: a dimension.
+      axis2: another one.
+
+    Returns:
+      An array of the same elements.
+
+    Example:
+      >>> import xnp
+      >>> xnp.swapaxes(xnp.ones((2, 3, 4)), 0, 2).shape
+      (4, 3, 2)
+    """
     axes = [static_int(axis, "swapaxes", "an axis") for axis in (axis1, axis2)]
     return _swapaxes(a, *axes)
 
@@ -233,7 +287,21 @@ def _moveaxis(a: Any, source: Any, destination: Any) -> Array:
 
 @boundary
 def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
-    """Return `a` with dimensions moved to other places; the others keep their order."""
+    """Return `a` with dimensions moved to other places; the others keep their order.
+
+    Args:
+      a: an array.
+      source: the dimensions to move, an int or a sequence of ints.
+      destination: where they stand in the result, as many.
+
+    Returns:
+      An array of the same elements.
+
+    Example:
+      >>> import xnp
+      >>> xnp.moveaxis(xnp.ones((2, 3, 4)), 0, -1).shape
+      (3, 4, 2)
+    """
     return _moveaxis(a, _static(source), _static(destination))
 
 
@@ -242,7 +310,21 @@ def _static(axis: Any) -> Any:
 
 
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
-    """Return `a` with one dimension moved to stand before dimension `start`."""
+    """Return `a` with one dimension moved to stand before dimension `start`.
+
+    Args:
+      a: an array.
+      axis: the dimension to move.
+      start: before which dimension it shall stand.
+
+    Returns:
+      An array of the same elements.
+
+    Example:
+      >>> import xnp
+      >>> xnp.rollaxis(xnp.ones((2, 3, 4)), 2).shape
+      (4, 2, 3)
+    """
     a = array_of(a, "rollaxis")
     rank = a.aval.ndim
     axis = axis_of(axis, rank, "rollaxis")
@@ -269,7 +351,20 @@ def _expand_dims(a: Any, axis: Any) -> Array:
 
 @boundary
 def expand_dims(a: ArrayLike, axis: Axis) -> Array:
-    """Return `a` with dimensions of size 1 at the places that `axis` names in the result."""
+    """Return `a` with dimensions of size 1 at the places that `axis` names in the result.
+
+    Args:
+      a: an array.
+      axis: an int or a sequence of ints.
+
+    Returns:
+      An array of the same elements.
+
+    Example:
+      >>> import xnp
+      >>> xnp.expand_dims(xnp.ones(3), (0, 2)).shape
+      (1, 3, 1)
+    """
     return _expand_dims(a, _static(axis))
 
 
@@ -285,7 +380,20 @@ def _squeeze(a: Any, axis: Any) -> Array:
 
 @boundary
 def squeeze(a: ArrayLike, axis: Axis = None) -> Array:
-    """Return `a` without dimensions of size 1: all of them, or those of `axis`."""
+    """Return `a` without dimensions of size 1: all of them, or those of `axis`.
+
+    Args:
+      a: an array.
+      axis: an int or a sequence of ints, dimensions of size 1; None for all of these.
+
+    Returns:
+      An array of the same elements.
+
+    Example:
+      >>> import xnp
+      >>> xnp.squeeze(xnp.ones((1, 3, 1))).shape
+      (3,)
+    """
     return _squeeze(a, None if axis is None else _static(axis))
 
 
@@ -326,6 +434,12 @@ def atleast_3d(*arys: Any) -> Any:
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """Return the shape that shapes broadcast to.
 
+    Args:
+      *shapes: shapes, each a sequence of ints.
+
+    Returns:
+      A tuple of ints.
+
     Example:
       >>> broadcast_shapes((2, 1), (3,))
       (2, 3)
@@ -354,13 +468,40 @@ def _broadcast_to(array: Any, shape: tuple[int, ...]) -> Array:
 
 @boundary
 def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: Any = None) -> Array:
-    """Return `array` repeated to a shape by NumPy's rules."""
+    """Return `array` repeated to a shape by NumPy's rules.
+
+    Args:
+      array: an array or a number.
+      shape: an int or a sequence of ints.
+      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+
+    Returns:
+      An array of the shape.
+
+    Example:
+      >>> import xnp
+      >>> xnp.broadcast_to(xnp.array([1, 2]), (2, 2))
+      Array([[1, 2],
+             [1, 2]], dtype=int32)
+    """
     sizes = checked_shape(shape, "broadcast_to")
     return placed(_broadcast_to(array, sizes), out_sharding, "broadcast_to")
 
 
 def broadcast_arrays(*args: Any) -> tuple[Array, ...]:
-    """Return the arrays, all in their common shape."""
+    """Return the arrays, all in their common shape.
+
+    Args:
+      *args: arrays or numbers.
+
+    Returns:
+      A tuple of arrays.
+
+    Example:
+      >>> import xnp
+      >>> [x.shape for x in xnp.broadcast_arrays(xnp.ones((2, 1)), xnp.ones(3))]
+      [(2, 3), (2, 3)]
+    """
     arrays = [array_of(a, "broadcast_arrays") for a in args]
     common = broadcast_shapes(*[a.aval.shape for a in arrays]) if arrays else ()
     return tuple([broadcast_to(a, common) for a in arrays])
@@ -380,7 +521,20 @@ def ndim(a: ArrayLike) -> int:
 
 
 def size(a: ArrayLike, axis: Axis = None) -> int:
-    """Return the number of elements of an array, or its size along axes."""
+    """Return the number of elements of an array, or its size along axes.
+
+    Args:
+      a: an array or a number.
+      axis: an int or a sequence of ints; None counts all elements.
+
+    Returns:
+      An int.
+
+    Example:
+      >>> import xnp
+      >>> xnp.size(xnp.ones((2, 3)), axis=1)
+      3
+    """
     own = shape(a)
     if axis is None:
         return math.prod(own)
@@ -397,6 +551,14 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any
         part, floats become integers by rounding towards zero, anything but zero is True.
       copy: whether the result must not share memory with `x`.
       device: where the result shall be; None leaves it where it is.
+
+    Returns:
+      An array of the shape of `x`.
+
+    Example:
+      >>> import xnp
+      >>> xnp.astype(xnp.array([1.7, -1.7]), int)
+      Array([ 1, -1], dtype=int32)
     """
     result = _astype(x, dtypes.requested_dtype(dtype, "astype"))
     if copy and isinstance(x, Array) and x.aval.dtype == result.aval.dtype:
@@ -407,3 +569,6 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any
 @dispatched(1)
 def _astype(x: Any, dtype: Any) -> Array:
     return cast(array_of(x, "astype"), dtype)
+
+
+complete(globals(), SHAPING)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from xnp.docstrings import complete
+from xnp.docstrings.array_making import SORTING
 from xnp.numpy.creation import asarray, counting
 from xnp.numpy.dispatch import dispatched
 from xnp.numpy.indexing import read, take_along_axis
@@ -65,6 +67,14 @@ def sort(
       order: must be None.
       stable: has no effect: all sorts are stable.
       descending: whether the largest come first (NaN before them).
+
+    Returns:
+      An array of the shape and dtype of `a`; NaN come last.
+
+    Example:
+      >>> import xnp
+      >>> xnp.sort(xnp.array([3, 1, 2]))
+      Array([1, 2, 3], dtype=int32)
     """
     del stable
     _check_kind("sort", kind, order)
@@ -102,6 +112,23 @@ def argsort(
     """Return the positions of elements in order along an axis.
 
     Arguments as of `sort`, and `dtype`, the integer dtype of the result; None for the default one.
+
+    Args:
+      a: an array.
+      axis: the axis; None sorts the flattened array.
+      kind: any of NumPy's; all sorts are stable.
+      order: must be None.
+      stable: has no effect: all sorts are stable.
+      descending: whether the largest come first (NaN before them).
+      dtype: the integer dtype of the result; None for the default one.
+
+    Returns:
+      Integers in the shape of `a`.
+
+    Example:
+      >>> import xnp
+      >>> xnp.argsort(xnp.array([3, 1, 2]))
+      Array([1, 2, 0], dtype=int32)
     """
     del stable
     _check_kind("argsort", kind, order)
@@ -118,7 +145,19 @@ def _index_dtype(operation: str, dtype: Any) -> Any:
 
 @boundary
 def sort_complex(a: ArrayLike) -> Array:
-    """Return elements in order as complex numbers."""
+    """Return elements in order as complex numbers.
+
+    Args:
+      a: an array of one dimension or more; the last one is sorted.
+
+    Returns:
+      A complex array, by real parts and, where these are equal, imaginary ones.
+
+    Example:
+      >>> import xnp
+      >>> xnp.sort_complex(xnp.array([2 + 1j, 1 - 1j, 1 - 2j]))
+      Array([1.-2.j, 1.-1.j, 2.+1.j], dtype=complex64)
+    """
     a = array_of(a, "sort_complex")
     return sort(cast(a, dtypes.to_complex_dtype(a.aval.dtype)), 0 if a.aval.ndim == 1 else -1)
 
@@ -153,6 +192,14 @@ def lexsort(keys: Any, axis: int = -1, *, batch_size: int | None = 16) -> Array:
       axis: the axis to sort along.
       batch_size: how many keys may be compared in one sort, a positive number or None for all;
         sorting by the last ones first and keeping that order for the others gives the same.
+
+    Returns:
+      Integers in the shape of a key.
+
+    Example:
+      >>> import xnp
+      >>> xnp.lexsort([xnp.array([1, 2, 3]), xnp.array([1, 0, 0])])
+      Array([1, 2, 0], dtype=int32)
     """
     arrays = [array_of(k, "lexsort") for k in keys]
     if batch_size is not None and operator.index(batch_size) < 1:
@@ -240,6 +287,11 @@ def searchsorted(
 
     Returns:
       Integers from 0 to the size of `a`, in the shape of `v`. NaN belongs at the end.
+
+    Example:
+      >>> import xnp
+      >>> xnp.searchsorted(xnp.array([1, 3, 5]), xnp.array([3, 4]))
+      Array([1, 2], dtype=int32)
     """
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}.")
@@ -311,6 +363,14 @@ def digitize(x: ArrayLike, bins: Any, right: bool = False, *, method: str | None
       bins: bounds that ascend or descend.
       right: whether a bin holds its right bound instead of its left one, as in NumPy.
       method: as of `searchsorted`.
+
+    Returns:
+      Integers in the shape of `x`, from 0 to the number of bounds.
+
+    Example:
+      >>> import xnp
+      >>> xnp.digitize(xnp.array([0.5, 2.5]), xnp.array([1., 2., 3.]))
+      Array([0, 2], dtype=int32)
     """
     x, bins = array_of(x, "digitize"), asarray(bins)
     if bins.ndim != 1:
@@ -322,3 +382,6 @@ def digitize(x: ArrayLike, bins: Any, right: bool = False, *, method: str | None
     up = searchsorted(bins, x, side, method=method)
     down = bins.size - searchsorted(bins[::-1], x, side, method=method)
     return select(array_of(bins[-1] >= bins[0], "digitize"), up, down)
+
+
+complete(globals(), SORTING)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xnp.docstrings import complete
+from xnp.docstrings.array_making import QUANTILES
 from xnp.numpy.averages import average, mean
 from xnp.numpy.contraction import dot
 from xnp.numpy.creation import asarray
@@ -124,6 +126,9 @@ def quantile(
       weights: how much each element counts, with the method "inverted_cdf": numbers that are not
         negative, of the shape of `a` or of its axes.
 
+    Returns:
+      A floating array: the dimension of `q`, then those of `a` without the reduced axes.
+
     Example:
       >>> import xnp
       >>> xnp.quantile(xnp.array([1., 2., 3.]), 0.5, method="inverted_cdf",
@@ -139,7 +144,26 @@ def nanquantile(
     a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
     method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
-    """Return quantiles of the elements that are not NaN. Arguments as of `quantile`."""
+    """Return quantiles of the elements that are not NaN. Arguments as of `quantile`.
+
+    Args:
+      a: a real array.
+      q: numbers from 0 to 1, one or a vector; its dimension comes first in the result.
+      axis: the axes; None for all.
+      out: not supported, must be None.
+      overwrite_input: has no effect.
+      method: as of `quantile`.
+      keepdims: whether reduced axes stay with size 1.
+      weights: as of `quantile`.
+
+    Returns:
+      As of `quantile`; NaN where all elements are.
+
+    Example:
+      >>> import xnp
+      >>> xnp.nanquantile(xnp.array([1., xnp.nan, 2., 9.]), 0.5)
+      Array(2., dtype=float32)
+    """
     del overwrite_input
     return _quantile("nanquantile", a, q, axis, out, method, keepdims, True, weights)
 
@@ -159,6 +183,25 @@ def percentile(
 
     Arguments as of `quantile`, and `out_sharding`, where the result is placed: None, or a sharding
     of one device.
+
+    Args:
+      a: a real array.
+      q: numbers from 0 to 100, one or a vector; its dimension comes first in the result.
+      axis: the axes; None for all.
+      out: not supported, must be None.
+      overwrite_input: has no effect.
+      method: as of `quantile`.
+      keepdims: whether reduced axes stay with size 1.
+      weights: as of `quantile`.
+      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+
+    Returns:
+      As of `quantile`.
+
+    Example:
+      >>> import xnp
+      >>> xnp.percentile(xnp.array([1., 2., 9.]), 50)
+      Array(2., dtype=float32)
     """
     q = _of_percent(a, q)
     result = quantile(a, q, axis, out, overwrite_input, method, keepdims, weights=weights)
@@ -170,7 +213,26 @@ def nanpercentile(
     a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
     method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
-    """Return quantiles of what is not NaN with `q` from 0 to 100."""
+    """Return quantiles of what is not NaN with `q` from 0 to 100.
+
+    Args:
+      a: a real array.
+      q: numbers from 0 to 100, one or a vector; its dimension comes first in the result.
+      axis: the axes; None for all.
+      out: not supported, must be None.
+      overwrite_input: has no effect.
+      method: as of `quantile`.
+      keepdims: whether reduced axes stay with size 1.
+      weights: as of `quantile`.
+
+    Returns:
+      As of `quantile`; NaN where all elements are.
+
+    Example:
+      >>> import xnp
+      >>> xnp.nanpercentile(xnp.array([1., xnp.nan, 2., 9.]), 50)
+      Array(2., dtype=float32)
+    """
     q = _of_percent(a, q)
     return nanquantile(a, q, axis, out, overwrite_input, method, keepdims, weights=weights)
 
@@ -211,6 +273,15 @@ def bincount(
       minlength: the least size of the result.
       length: the size of the result, which a traced `x` needs; larger numbers are left out.
       out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+
+    Returns:
+      A vector: of integers, or of the dtype of the weights. Negative numbers count as 0, where
+      NumPy raises an error.
+
+    Example:
+      >>> import xnp
+      >>> xnp.bincount(xnp.array([0, 1, 1, 3]))
+      Array([1, 2, 0, 1], dtype=int32)
     """
     x = array_of(x, "bincount")
     if dtypes.is_bool(x.aval.dtype):
@@ -243,7 +314,22 @@ def histogram_bin_edges(
     range: Any = None,  # noqa: A002 - NumPy's name
     weights: ArrayLike | None = None,
 ) -> Array:
-    """Return the bounds of bins of equal width: `bins` of them over a range, or those given."""
+    """Return the bounds of bins of equal width: `bins` of them over a range, or those given.
+
+    Args:
+      a: an array; it is flattened.
+      bins: a number of bins, or their bounds, which are returned.
+      range: the bounds of all; None for the least and greatest element.
+      weights: has no effect.
+
+    Returns:
+      A vector, of one more element than there are bins.
+
+    Example:
+      >>> import xnp
+      >>> xnp.histogram_bin_edges(xnp.array([0., 1., 4.]), bins=2)
+      Array([0., 2., 4.], dtype=float32)
+    """
     del weights
     if isinstance(bins, str):
         raise ValueError("histogram_bin_edges: bins must be a number or bounds, not a name.")
@@ -291,6 +377,14 @@ def histogram(
       weights: of the elements; then their sums are returned.
       density: whether to return a density, whose integral is 1.
       out_sharding: where the counts are placed: None, or a sharding of one device.
+
+    Returns:
+      Counts, in float32 where NumPy has integers, or sums of weights; and the bounds, one more.
+
+    Example:
+      >>> import xnp
+      >>> xnp.histogram(xnp.array([0., 1., 1., 2.]), bins=2)
+      (Array([1., 3.], dtype=float32), Array([0., 1., 2.], dtype=float32))
     """
     (a,) = inexact("histogram", a)
     edges = histogram_bin_edges(a, bins, range, weights)
@@ -314,7 +408,26 @@ def histogram2d(
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array, Array]:
-    """Return how many points (x, y) lie in each bin of a grid, and the bounds in x and y."""
+    """Return how many points (x, y) lie in each bin of a grid, and the bounds in x and y.
+
+    Args:
+      x: a vector.
+      y: a vector of as many elements.
+      bins: a number of bins or bounds for both, or a pair of either.
+      range: the bounds of all, ((x_min, x_max), (y_min, y_max)); None for the least and greatest
+        element.
+      weights: of the points; then their sums are returned.
+      density: whether to return a density, whose integral is 1.
+
+    Returns:
+      Counts, a matrix with a row for each bin in x; the bounds in x; the bounds in y.
+
+    Example:
+      >>> import xnp
+      >>> xnp.histogram2d(xnp.array([0., 1., 1.]), xnp.array([0., 1., 0.]), bins=2)[0]
+      Array([[1, 0],
+             [1, 1]], dtype=int32)
+    """
     counts = bins if isinstance(bins, list | tuple) and len(bins) == 2 else [bins, bins]
     x, y = promoted("histogram2d", x, y)
     if x.aval.ndim != 1 or x.aval.shape != y.aval.shape:
@@ -344,6 +457,15 @@ def histogramdd(
       range: a pair of bounds for each dimension, or None.
       weights: of the points.
       density: whether to return a density, whose integral is 1.
+
+    Returns:
+      Counts, an array of as many dimensions as the points have; and a list of bounds in each.
+
+    Example:
+      >>> import xnp
+      >>> xnp.histogramdd(xnp.array([[0., 0.], [1., 1.], [1., 0.]]), bins=2)[0]
+      Array([[1, 0],
+             [1, 1]], dtype=int32)
     """
     if isinstance(sample, list | tuple):
         sample = concatenate([reshaped(asarray(s), (len(s), 1)) for s in sample], 1)
@@ -391,6 +513,15 @@ def cov(
       fweights: how often each observation is counted.
       aweights: how much each observation weighs.
       dtype: in which it is computed, floating or complex; None for that of the variables.
+
+    Returns:
+      A matrix with a row for each variable; a number for one variable.
+
+    Example:
+      >>> import xnp
+      >>> xnp.cov(xnp.array([[1., 2., 3.], [3., 2., 1.]]))
+      Array([[ 1., -1.],
+             [-1.,  1.]], dtype=float32)
     """
     given = inexact("cov", m) if y is None else inexact("cov", m, y)
     if dtype is not None:
@@ -448,7 +579,23 @@ def _weights(fweights: Any, aweights: Any, count: int) -> Any:
 def corrcoef(
     x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike = None
 ) -> Array:
-    """Return the matrix of correlation coefficients of variables. Arguments as of `cov`."""
+    """Return the matrix of correlation coefficients of variables. Arguments as of `cov`.
+
+    Args:
+      x: observations of variables, a variable in each row.
+      y: further variables.
+      rowvar: whether rows are variables; else columns are.
+      dtype: in which it is computed, floating or complex; None for that of the variables.
+
+    Returns:
+      A matrix with a row for each variable; a number for one variable.
+
+    Example:
+      >>> import xnp
+      >>> xnp.corrcoef(xnp.array([[1., 2., 3.], [3., 2., 1.]])).round(3)
+      Array([[ 1., -1.],
+             [-1.,  1.]], dtype=float32)
+    """
     c = cov(x, y, rowvar, dtype=dtype)
     if not c.ndim:
         return c / c
@@ -462,3 +609,6 @@ def corrcoef(
 
 def _within_one(x: Any) -> Any:
     return bind("max", bind("min", x, scalar_like(1, x)), scalar_like(-1, x))
+
+
+complete(globals(), QUANTILES)

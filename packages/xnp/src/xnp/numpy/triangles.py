@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from xnp.docstrings import complete
+from xnp.docstrings.array_making import TRIANGLES
 from xnp.numpy.creation import counting
 from xnp.numpy.dispatch import dispatched
 from xnp.numpy.promoting import array_of, bind, cast, converted, scalar_like, select, spread
@@ -35,6 +37,15 @@ def eye(
       k: 0 for the main diagonal, positive for one above it; may be a traced integer.
       dtype: of the result; None for the default floating dtype.
       device: where the array shall be; None for the default.
+
+    Returns:
+      A matrix; the default dtype is float32, where NumPy has float64.
+
+    Example:
+      >>> import xnp
+      >>> xnp.eye(2, 3, k=1)
+      Array([[0., 1., 0.],
+             [0., 0., 1.]], dtype=float32)
     """
     rows = static_int(N, "eye", "the number of rows")
     columns = rows if M is None else static_int(M, "eye", "the number of columns")
@@ -62,12 +73,42 @@ def _offset(k: Any, operation: str) -> int | Array:
 
 
 def identity(n: int, dtype: DTypeLike = None) -> Array:
-    """Return the identity matrix of `n` rows."""
+    """Return the identity matrix of `n` rows.
+
+    Args:
+      n: the number of rows and of columns.
+      dtype: of the result; None for the default floating dtype.
+
+    Returns:
+      A matrix.
+
+    Example:
+      >>> import xnp
+      >>> xnp.identity(2)
+      Array([[1., 0.],
+             [0., 1.]], dtype=float32)
+    """
     return eye(n, dtype=dtype)
 
 
 def tri(N: int, M: int | None = None, k: Any = 0, dtype: DTypeLike = None) -> Array:
-    """Return a matrix of ones on and below diagonal `k`, zeros above."""
+    """Return a matrix of ones on and below diagonal `k`, zeros above.
+
+    Args:
+      N: the number of rows.
+      M: the number of columns; None for as many.
+      k: 0 for the main diagonal, positive for one above it.
+      dtype: of the result; None for the default floating dtype.
+
+    Returns:
+      A matrix.
+
+    Example:
+      >>> import xnp
+      >>> xnp.tri(2, 3)
+      Array([[1., 0., 0.],
+             [1., 1., 0.]], dtype=float32)
+    """
     rows = static_int(N, "tri", "the number of rows")
     columns = rows if M is None else static_int(M, "tri", "the number of columns")
     wanted = dtypes.python_scalar_dtype(float) if dtype is None else (
@@ -110,3 +151,6 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
 def triu(m: ArrayLike, k: int = 0) -> Array:
     """Return matrices (last two dimensions) with zeros below diagonal `k`."""
     return _triu(m, operator.index(k))  # type: ignore[no-any-return]
+
+
+complete(globals(), TRIANGLES)

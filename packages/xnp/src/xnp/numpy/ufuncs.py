@@ -253,6 +253,14 @@ reciprocal = unary_function("reciprocal", _reciprocal, "Return 1 / x, a floating
 def divmod(x: ArrayLike, y: ArrayLike, /) -> tuple[Array, Array]:
     """Return `floor_divide(x, y)` and `remainder(x, y)`.
 
+    Args:
+      x: the dividend, a real array or a number.
+      y: the divisor; the two broadcast.
+
+    Returns:
+      A pair of arrays. The remainder has the sign of `y`; what integers divided by 0 give is
+      nothing to rely on, where NumPy has 0 and 0.
+
     Example:
       >>> import xnp
       >>> [int(v) for v in xnp.divmod(-7, 3)]
@@ -328,6 +336,9 @@ def power(x: ArrayLike, y: ArrayLike, /) -> Array:
       x: the base.
       y: the exponent. Integers to negative integer powers are refused for a Python int `y`; of
         arrays they are 0, but for the bases 1 and -1.
+
+    Returns:
+      An array of the shape that the operands have in common, of the dtype that they promote to.
 
     Example:
       >>> import xnp

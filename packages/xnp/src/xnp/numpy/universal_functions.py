@@ -258,6 +258,9 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: An
       nout: how many results it gives.
       identity: the neutral element of a function of two arguments, if it has one.
 
+    Returns:
+      A `ufunc` that gives arrays of numbers, where NumPy's gives arrays of objects.
+
     Example:
       >>> import xnp
       >>> xnp.frompyfunc(lambda a, b: a + b, 2, 1).reduce(xnp.array([1, 2, 3]))
