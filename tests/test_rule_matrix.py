@@ -66,11 +66,15 @@ CALLS = {
     "shard_map": "packages/xpar/tests",
     "cond": "packages/xnp/tests", "custom_linear_solve": "tests/composition",
     "random_gamma": "packages/xrandom/tests", "scan": "packages/xnp/tests",
+    "value_outside": "tests/composition",
     "while": "packages/xnp/tests", "reduce": "packages/xnp/tests",
 }  # fmt: skip
 
-# A sample holds NumPy arrays, which are of no extended dtype.
-OF_EXTENDED_DTYPES = {"wrap": "packages/xprim/tests", "unwrap": "packages/xprim/tests"}
+# A sample holds NumPy arrays, which are of no extended dtype, and no functions of other languages.
+WITHOUT_ROWS = {
+    "wrap": "packages/xprim/tests", "unwrap": "packages/xprim/tests",
+    "ffi_call": "tests/composition",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("primitive", OURS, ids=str)
@@ -85,7 +89,7 @@ def test_a_primitive_has_a_rule_of_every_required_kind(primitive):
 
 @pytest.mark.parametrize("primitive", OURS, ids=str)
 def test_a_primitive_has_a_row_of_samples_or_holds_a_program(primitive):
-    if primitive.call_like or primitive.name in OF_EXTENDED_DTYPES:
+    if primitive.call_like or primitive.name in WITHOUT_ROWS:
         return
     assert ROWS.get(primitive.name), (
         f"{primitive} has no row of samples; add one to the TABLE of its family"
@@ -177,7 +181,7 @@ def test_a_primitive_that_names_its_place_gives_what_its_shape_rule_says(name):
 
 def test_every_primitive_that_holds_programs_is_named_with_the_place_of_its_tests():
     assert {p.name for p in OURS if p.call_like} <= set(CALLS)
-    for name, folder in {**CALLS, **OF_EXTENDED_DTYPES}.items():
+    for name, folder in {**CALLS, **WITHOUT_ROWS}.items():
         assert any((ROOT / folder).glob("test_*.py")), f"{name}: {folder} has no tests"
 
 
@@ -195,7 +199,7 @@ EDGES = {
     "complex64": {"nan", "inf", "-inf", "-0.0", "denormal", "max"},
     "int8": {"min", "max"}, "uint64": {"min", "max"}, "bool": set(),
 }  # fmt: skip
-_SHOWN_ELSEWHERE = (*RANDOM, *PLACES, *OF_EXTENDED_DTYPES)
+_SHOWN_ELSEWHERE = (*RANDOM, *PLACES, *WITHOUT_ROWS)
 SHOWN = [p.name for p in OURS if not p.call_like and p.name not in _SHOWN_ELSEWHERE
          and any(row.operands for row in ROWS[p.name])]  # fmt: skip
 

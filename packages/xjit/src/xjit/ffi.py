@@ -21,6 +21,7 @@ from typing import Any
 from xjit import jaxlib_gateway as gateway
 from xjit.ffi_attributes import Layout, attribute_text, layout_of, layouts_text
 from xjit.ffi_primitive import VMAP_METHODS, custom_call_text, ffi_call_p
+from xjit.stablehlo_text import Builder
 from xprim import Array, ShapedArray, as_array, shaped_array
 from xprim.descriptions import described
 from xprim.errors import message
@@ -211,7 +212,7 @@ def ffi_lowering(
     version = lowering_args.get("api_version", 4)
     aliases = tuple(sorted(dict(lowering_args.get("operand_output_aliases") or {}).items()))
 
-    def rule(b: Any, operands: Any, avals_in: Any, avals_out: Any, **params: Any) -> list[str]:
+    def rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **params: Any) -> list[str]:
         orders = [_orders(operand_layouts, avals_in), _orders(result_layouts, avals_out)]
         config = backend_config
         if not isinstance(config, str):

@@ -61,8 +61,9 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, targ
 
 
 def custom_call_text(
-    b: Any, operands: Any, avals_in: Any, avals_out: Any, target: str, config: str, version: int,
-    layouts: Sequence[str] | None, aliases: Sequence[tuple[int, int]], has_side_effect: bool,
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, target: str, config: str,
+    version: int, layouts: Sequence[str] | None, aliases: Sequence[tuple[int, int]],
+    has_side_effect: bool,
 ) -> list[str]:  # fmt: skip
     """Write a call of a registered function and return the names of its results."""
     several = len(avals_out) > 1

@@ -19,6 +19,7 @@ from typing import Any
 
 from xprim.array import Array, ConcreteArray
 from xprim.avals import ShapedArray
+from xprim.contracts import BatchAxis
 from xprim.errors import message
 from xprim.primitive import Primitive
 from xprim.rules import Zero, not_mapped, undefined
@@ -222,7 +223,7 @@ def _jvp(_handle: Any, primals: Any, tangents: Any, *, kind: str, receiver: _Rec
     return (), ()
 
 
-def _batch(axis: Any, operands: Any, dims: Any, *, kind: str, receiver: _Receiver) -> Any:
+def _batch(axis: BatchAxis, operands: Any, dims: Any, *, kind: str, receiver: _Receiver) -> Any:
     if dims[0] is not not_mapped:
         raise ValueError(message(
             kind, "a batched value is written where there is one value for all examples.",
