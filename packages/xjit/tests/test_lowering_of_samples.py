@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import random
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
 import xjit  # noqa: F401 - arrays read their buffers through it
-from xjit.testing import check_lowering
+from xjit.testing import check_lowering, text_of
 from xnp.testing import samples
-from xprim import Primitive, Undefined, get_primitive, undefined
+from xprim import ELEMENTWISE, Primitive, Undefined, get_primitive, undefined
 from xprim.testing import Sample, Tolerance
 
 # Samples compiled as one program: few enough that a failure is easy to look at.
 MAX_SAMPLES = 40
+# A text of more lines takes XLA half a second for each equation: of such an elementwise primitive
+# an ordinary run joins what has one dtype, and tries few dtypes beside these. `nox -s fuzz` tries
+# all, each sample in its own shape.
+LONG_TEXT = 100
+ALWAYS_TRIED = {"float32", "float64"}
+OTHERS_TRIED = 2
+IN_FULL = "FUZZ_PROGRAMS" in os.environ
 
 ROWS = [
     pytest.param(name, rows[i : i + MAX_SAMPLES], id=f"{name}-{i}")
@@ -21,12 +32,37 @@ ROWS = [
 ]
 
 
+def tried(primitive: Primitive, rows: Sequence[Sample]) -> Sequence[Sample]:
+    """Return what a run tries of some samples."""
+    is_elementwise = primitive.rules["batch"] is ELEMENTWISE
+    if IN_FULL or not is_elementwise or text_of(primitive, rows[0]).count("\n") < LONG_TEXT:
+        return rows
+    rows_by_dtypes: dict[frozenset[str], list[Sample]] = {}
+    for row in rows:
+        rows_by_dtypes.setdefault(frozenset(x.dtype.name for x in row.operands), []).append(row)
+    others = sorted((kind for kind in rows_by_dtypes if not kind <= ALWAYS_TRIED), key=sorted)
+    random.Random(primitive.name).shuffle(others)
+    for kind in others[OTHERS_TRIED:]:
+        del rows_by_dtypes[kind]
+    return [joined(group) for group in rows_by_dtypes.values()]
+
+
+def joined(rows: Sequence[Sample]) -> Sample:
+    """Return one sample of the elements of several, which differ in their values alone."""
+    (tolerance,) = {row.tolerance for row in rows}
+    assert not any(row.params for row in rows)
+    columns = zip(*[[x.ravel() for x in np.broadcast_arrays(*row.operands)] for row in rows],
+                  strict=True)  # fmt: skip
+    return Sample([np.concatenate(column) for column in columns], tolerance=tolerance)
+
+
+@pytest.mark.fuzz
 @pytest.mark.parametrize(("name", "rows"), ROWS)
 def test_compiled_text_computes_what_the_numpy_rule_does(name, rows):
     primitive = get_primitive(name)
     if isinstance(primitive.rules["stablehlo"], Undefined):
         pytest.skip(primitive.rules["stablehlo"].reason)
-    check_lowering(primitive, *rows)
+    check_lowering(primitive, *tried(primitive, rows))
 
 
 def test_a_wrong_lowering_is_found():
