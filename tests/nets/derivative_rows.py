@@ -235,9 +235,6 @@ lax.dtype lax.padtype_to_pads lax.reduce_window_shape_tuple""",
 np.intersect1d np.setdiff1d np.setxor1d np.union1d np.unique np.unique_all np.unique_counts
 np.unique_inverse np.unique_values""",
     "calls Python": "np.frompyfunc",
-    "samples and `test_matrix_functions` have their derivatives": """
-laxlinalg.cholesky_update laxlinalg.householder_product laxlinalg.ormqr
-laxlinalg.symmetric_product laxlinalg.tridiagonal_solve""",
     "is a form, with signs or phases by convention only, or iterated until it is near": """
 laxlinalg.hessenberg laxlinalg.qdwh laxlinalg.schur laxlinalg.tridiagonal""",
     "is a product of what has no derivative: numbers in narrow formats": """

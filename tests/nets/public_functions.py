@@ -42,6 +42,7 @@ NOT_DRAWN = {
         " lax.reduce_window lax.scan lax.switch lax.while_loop lax.platform_dependent"
         " lax.scatter_apply lax.custom_linear_solve lax.custom_root"
         " xnp.scipy.linalg.funm".split(), _FUNCTIONS),
+    "nn.scaled_matmul": "its operands are in narrow formats",
     **dict.fromkeys("xnp.printoptions xnp.set_printoptions xnp.get_printoptions".split(), _STATE),
     **dict.fromkeys(
         "xnp.array_repr xnp.array_str xnp.can_cast xnp.dtype xnp.einsum_path xnp.isdtype"

@@ -284,7 +284,7 @@ TABLES = {"xnp": XNP, "lax": LAX}
 
 # Public names that compute no array, by why they have no row.
 WITHOUT_ROW = {
-    "`test_scaled_products` has its values": "scaled_dot",
+    "`test_scaled_products` has its values": "scaled_dot scaled_matmul",
     "a class or a scalar type": """
         Array AccuracyMode ConvDimensionNumbers DotAlgorithm DotAlgorithmPreset DotDimensionNumbers
         FftType GatherDimensionNumbers GatherScatterMode Precision RaggedDotDimensionNumbers

@@ -108,7 +108,7 @@ MODULES: dict[str, dict[str, str]] = {
         "f(s)[1]": "svd",
         "abs(f(s)[1])": "eigh",
         "f(s)[0] @ f(s)[1]": "polar",
-        "f(s @ s.T)[0]": "cho_factor",
+        "f(s @ s.T)[0].diagonal()": "cho_factor",
         "f((s, True), v[:3])": "cho_solve",
         "abs(f(s)[0])": "schur",
         "abs(f(s))": "hessenberg",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import textwrap
@@ -11,7 +10,7 @@ import textwrap
 import pytest
 
 import xjit as xd
-from xjit.jaxlib_gateway import clients, gpu_plugin, processes
+from xjit.jaxlib_gateway import clients, gpu_plugin
 
 
 def run_in_new_process(program, **environment):
@@ -137,56 +136,3 @@ def test_the_environment_chooses_the_platforms():
     chosen = run_in_new_process(program, XSTACK_PLATFORMS="cuda, cpu")
     assert chosen == "('gpu', 'cpu') gpu"
     assert "not the name of a platform" in run_in_new_process(program, XSTACK_PLATFORMS="tpu9")
-
-
-def test_two_processes_share_devices_and_reduce_across_them():
-    program = """
-        import sys
-        import numpy as np
-        import xjit as xd
-        import xjit.jaxlib_gateway as g
-        number = int(sys.argv[1])
-        xd.set_num_cpu_devices(2)
-        g.join_processes(sys.argv[2], 2, number, timeout_seconds=30)
-        mine, everywhere = xd.local_devices(backend="cpu"), xd.devices("cpu")
-        assert len(mine) == xd.local_device_count("cpu") == 2
-        assert len(everywhere) == xd.device_count("cpu") == 4
-        assert xd.process_index("cpu") == number and xd.process_indices("cpu") == [0, 1]
-        assert xd.local_devices(number, "cpu") == mine
-        assert xd.default_device("cpu") == mine[0]
-        text = '''func.func public @main(%x: tensor<f32>) -> tensor<f32> {
-          %y = "stablehlo.all_reduce"(%x) <{
-            replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>}> ({
-              ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-                %s = stablehlo.add %a, %b : tensor<f32>
-                stablehlo.return %s : tensor<f32>
-            }) : (tensor<f32>) -> tensor<f32>
-          return %y : tensor<f32> }'''
-        reduce = g.compile_program(text, everywhere, num_replicas=4)
-        pieces = [g.put(np.float32(10 * number + i), d) for i, d in enumerate(mine)]
-        (sums,) = reduce.execute_replicated([pieces])
-        print([float(g.to_numpy(piece)) for piece in sums])
-    """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    variables = {k: v for k, v in os.environ.items() if not k.startswith(("XSTACK_", "XLA_"))}
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(program), str(number), address],
-            env=variables,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for number in range(2)
-    ]
-    for process in running:
-        printed, errors = process.communicate(timeout=60)
-        assert process.returncode == 0, errors[-2000:]
-        assert printed.splitlines()[-1] == "[22.0, 22.0]"
-
-
-def test_a_process_number_is_below_the_number_of_processes():
-    with pytest.raises(ValueError, match="process_id is out of range"):
-        processes.join_processes("127.0.0.1:1", 2, 2)

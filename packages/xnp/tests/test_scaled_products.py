@@ -45,7 +45,11 @@ def test_scaled_matmul_is_that_of_jax():
     x, y = _narrow((2, 3, 8), "float32"), _narrow((2, 5, 8), "float32")
     s, t = np.float32(RNG.random((2, 3, 2))), np.float32(RNG.random((2, 5, 2)))
     args = [np.asarray(v) for v in (x, y, s, t)]
-    np.testing.assert_allclose(nn.scaled_matmul(*args), jax.nn.scaled_matmul(*args), 1e-5, 1e-5)
+    try:
+        expected = jax.nn.scaled_matmul(*args)
+    except NotImplementedError:  # before 0.12
+        pytest.skip("this oracle multiplies such arrays on GPUs alone")
+    np.testing.assert_allclose(nn.scaled_matmul(*args), expected, 1e-5, 1e-5)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,12 @@ from packages.xpar.tests.several_processes import free_address
 from xpar import clusters, distributed, gathering
 
 
+@pytest.fixture(autouse=True)
+def _no_devices_in_use(monkeypatch):
+    """Let `initialize` begin in a process that other tests have used."""
+    monkeypatch.setattr(distributed.gateway, "has_clients", lambda: False)
+
+
 @contextlib.contextmanager
 def coordinator(count, seconds):
     """Gather processes in a thread of this one; yield the address."""

@@ -121,9 +121,7 @@ class Calls(abc.ABC):
                 flat = self.flat_function(arguments, key[2])
                 uses: list[CellUse] = []
                 with flat.scope():
-                    staged = trace_to_jaxpr(
-                        flat.run_with_cells, flat.avals, cells=uses, **flat.names()
-                    )
+                    staged = trace_to_jaxpr(flat.run, flat.avals, cells=uses, **flat.names())
                 traced = self._kept(place, flat, *staged, uses)
             results: Sequence[Any]
             if traced.cells is not None:
@@ -238,7 +236,7 @@ class Calls(abc.ABC):
             flat = self.flat_function(arguments, key[2])
             uses: list[CellUse] = []
             with flat.scope():
-                staged = trace_to_jaxpr(flat.run_with_cells, flat.avals, cells=uses, **flat.names())
+                staged = trace_to_jaxpr(flat.run, flat.avals, cells=uses, **flat.names())
             traced = self._kept(place, flat, *staged, uses)
         return TracedFunction(
             jaxpr=traced.closed,

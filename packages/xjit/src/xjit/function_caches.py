@@ -98,7 +98,7 @@ class FlatFunction:
       ends: the last values of these.
     """
 
-    __slots__ = ("arguments", "avals", "ends", "fun", "out_tree", "written")
+    __slots__ = ("arguments", "avals", "fun", "out_tree", "written")
 
     def __init__(
         self, fun: Callable[..., Any], arguments: Arguments, avals: Sequence[ShapedArray]
@@ -108,26 +108,22 @@ class FlatFunction:
         self.avals = avals
         self.out_tree: Any = None
         self.written: tuple[int, ...] = ()
-        self.ends: list[Any] = []
-
-    def run_with_cells(self, *leaves: Any) -> list[Any]:
-        """Return the leaves of the result, and the values of cells that were written."""
-        return [*self.run(*leaves), *self.ends]
 
     def run(self, *leaves: Any) -> list[Any]:
-        """Call the function and return the leaves of its result."""
+        """Return the leaves of the result, and the values of cells that were written."""
         given = list(leaves)
         for i, kind in self.arguments.cells:
             given[i] = kind.argument(leaves[i])
         args, kwargs = self.arguments.filled(given)
         results, self.out_tree = xtree.flatten(self.fun(*args, **kwargs))
+        ends = []
         if self.arguments.cells:
             values = [(i, given[i].lend()) for i, _ in self.arguments.cells]
             self.written = tuple([i for i, x in values if x is not leaves[i]])
-            self.ends = [x for i, x in values if i in self.written]
+            ends = [x for i, x in values if i in self.written]
         signature = self.arguments.signature
         what = f"{signature.api}: a result of {signature.name}"
-        return [as_array(r, what=what) for r in results]
+        return [*[as_array(r, what=what) for r in results], *ends]
 
     def names(self) -> dict[str, Any]:
         """Return what `trace_to_jaxpr` calls the program and its arguments."""

@@ -67,7 +67,7 @@ from .foreign import (
 )
 from .forks import guard_forks, is_orphan, startable, when_orphaned
 from .gpu_plugin import GpuPlugin, find_gpu_plugin
-from .processes import Member, join_processes, leave_processes, serve, share_devices
+from .processes import Member, serve, share_devices
 from .program_forms import (
     estimated_cost,
     hlo_computation,
@@ -140,8 +140,6 @@ __all__ = [
     "is_deleted",
     "is_orphan",
     "is_ready",
-    "join_processes",
-    "leave_processes",
     "local_devices",
     "nbytes_on_device",
     "note_devices",

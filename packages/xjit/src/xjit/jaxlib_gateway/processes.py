@@ -11,8 +11,6 @@ Neighbours: `clients` makes the clients with what is settled here, `waits` waits
 
 from __future__ import annotations
 
-import atexit
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -150,53 +148,3 @@ def share_devices(
             distributed_client=member.client, hostname=hostname
         ),
     )
-
-
-_lock = threading.Lock()
-_joined: dict[str, Any] = {}
-
-
-def join_processes(
-    coordinator_address: str, num_processes: int, process_id: int, *, timeout_seconds: int = 300
-) -> None:
-    """Connect with other processes, as `xpar.distributed.initialize` does with more care.
-
-    Every process calls it, before its client is first used; number 0 runs the service.
-
-    Args:
-        coordinator_address: `host:port`, reachable by all, on the machine of process 0.
-        num_processes: how many processes there are.
-        process_id: the number of this one, from 0.
-        timeout_seconds: how long to wait for the others, in seconds.
-
-    Raises:
-        RuntimeError: this process has joined before, or its client is in use.
-        XlaError: the service cannot be started.
-    """
-    if not 0 <= process_id < num_processes:
-        raise ValueError(
-            "join_processes: process_id is out of range."
-            f"\n  got       {process_id}\n  expected  0 to {num_processes - 1}"
-        )
-    with _lock:
-        if _joined:
-            raise RuntimeError("join_processes: this process has joined already.")
-        service = serve(coordinator_address, num_processes, 100) if process_id == 0 else None
-        member = Member(coordinator_address, process_id, timeout_seconds, 100)
-        share_devices(member, process_id, num_processes)
-        _joined.update(member=member, service=service)
-    atexit.register(leave_processes)
-
-
-def leave_processes() -> None:
-    """Tell the other processes that this one is done; nothing if alone.
-
-    It is called when the interpreter ends. The devices cannot be used together afterwards.
-    """
-    with _lock:
-        member, service = _joined.get("member"), _joined.get("service")
-        _joined.clear()
-        if member is not None:
-            member.leave()
-        if service is not None:
-            service.shutdown()
