@@ -282,3 +282,9 @@ def test_a_split_of_nothing_has_a_derivative():
 @pytest.mark.parametrize("x", [INF, -INF])
 def test_sinc_is_flat_at_the_infinities(x):
     assert both(xnp.sinc, x) == [0.0] and both(grad(xnp.sinc), x) == [0.0]
+
+
+def test_slopes_of_hypot_at_subnormal_numbers_do_not_overflow() -> None:
+    x, y = np.float32([-1.4e-45, 3e-39]), np.float32([0.0, 4e-39])
+    for jacobian in (jacfwd, jacrev):
+        np.testing.assert_allclose(np.diag(jacobian(xnp.hypot)(x, y)), [-1, 0.6], rtol=1e-5)

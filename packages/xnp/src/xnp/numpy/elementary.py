@@ -119,8 +119,10 @@ def _hypot(x: Any, y: Any) -> Any:
     x_infinite, y_infinite = [bind("eq", v, scalar_like(math.inf, x)) for v in sizes]
     infinite = bind("or", x_infinite, y_infinite)
     plain = bind("and", bind("is_finite", high), bind("gt", high, zero))
-    # scaled by the larger of the two: no overflow; what is left out is computed on harmless numbers
-    scale = bind("stop_gradient", select(plain, high, one))
+    # scaled by the larger of the two: no overflow; what is left out is computed on harmless
+    # numbers, and a tangent may be divided by the least normal number, but by none below
+    least = spread(scalar_like(float(dtypes.finfo(x.aval.dtype).tiny), x), x.aval.shape)
+    scale = bind("stop_gradient", select(plain, bind("max", high, least), one))
     squares = [bind("square", bind("div", select(plain, v, one), scale)) for v in (x, y)]
     length = bind("mul", scale, bind("sqrt", bind("add", *squares)))
     rest = select(infinite, zero, high)  # 0, whose derivative shall be 0, or NaN
