@@ -41,7 +41,7 @@ class RetraceError(XStackRuntimeError):
     Example:
       >>> import numpy as np
       >>> from xjit import jit
-      >>> f = jit(lambda x: x + 1, max_traces=1)
+      >>> f = jit(lambda x: 1 + x + x, max_traces=1)
       >>> _ = f(np.ones(2))
       >>> f(np.ones(3))
       Traceback (most recent call last):

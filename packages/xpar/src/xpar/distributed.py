@@ -107,11 +107,6 @@ def initialize(
     with _lock:
         if _group[0] is not None:
             raise RuntimeError("initialize: this process works with others already.")
-        if gateway.has_clients():
-            raise RuntimeError(message(
-                "initialize", "devices are in use already.",
-                hint="call it before the first array is made and before devices() is asked",
-            ))  # fmt: skip
         ids = (local_device_ids,) if isinstance(local_device_ids, int) else local_device_ids
         job = clusters.Job(
             coordinator_address, num_processes, process_id, None if ids is None else tuple(ids)
@@ -119,6 +114,11 @@ def initialize(
         job = _completed(job, cluster_detection_method)
         timeouts = (initialization_timeout, heartbeat_timeout_seconds, shutdown_timeout_seconds)
         _check_timeouts(timeouts)
+        if gateway.has_clients():
+            raise RuntimeError(message(
+                "initialize", "devices are in use already.",
+                hint="call it before the first array is made and before devices() is asked",
+            ))  # fmt: skip
         _join(job, coordinator_bind_address, timeouts)
 
 
