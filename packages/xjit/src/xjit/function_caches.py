@@ -95,7 +95,6 @@ class FlatFunction:
 
     Attributes:
       written: the numbers of the leaves that are cells and were written.
-      ends: the last values of these.
     """
 
     __slots__ = ("arguments", "avals", "fun", "out_tree", "written")
