@@ -266,16 +266,20 @@ def test_writers_that_are_killed_leave_no_entry_that_is_not_whole(tmp_path):
         cache = DiskCache(Path(sys.argv[1], "c"))
         cache.store("f" * 64, lambda: Entry(content("f" * 64, 0), {}), lambda c: c)
         for n in range(100):
+            begun, tell = os.pipe()
             def write():
-                for i in range(10_000):
+                for i in range(n, 10_000):
                     key = f"{i % 50:064x}"
                     cache.store(key, lambda: Entry(content(key, n), {}), lambda c: c)
+                    os.write(tell, b".")
             pid = child(write)
+            os.read(begun, 1)  # one entry is written, however slow the machine is
             time.sleep(random.random() * 0.006)
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
+            os.close(begun), os.close(tell)
         keys = [path.name[:64] for path, _, _ in cache.entries()]
-        print(len(keys) > 10, all(is_whole(cache.load(k, lambda c: c), k) for k in keys))
+        print(len(keys) == 51, all(is_whole(cache.load(k, lambda c: c), k) for k in keys))
         print(cache.load("f" * 64, lambda c: c) == content("f" * 64, 0))
     """, tmp_path) == ["True", "True", "True"]  # fmt: skip
 

@@ -13,6 +13,7 @@ _SETTINGS = {
 
 BEGINNING = """
     import os, signal, sys, time
+    from pathlib import Path
     import numpy as np
     import xjit, xnp, xpar
     from xpar import NamedSharding, P, distributed, multihost_utils

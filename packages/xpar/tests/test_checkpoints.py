@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import numpy as np
@@ -67,14 +68,15 @@ def test_arrays_are_restored_on_other_meshes_than_they_were_saved_from(tmp_path)
 
 
 def test_saving_goes_on_in_the_background_with_the_values_of_the_call(tmp_path, monkeypatch):
-    write = checkpoint_files.Step.write
+    write, may_write = checkpoint_files.Step.write, threading.Event()
     monkeypatch.setattr(
-        checkpoint_files.Step, "write", lambda *args: (time.sleep(0.3), write(*args))[1]
+        checkpoint_files.Step, "write", lambda *args: (may_write.wait(60), write(*args))[1]
     )
     x = xjit.device_put(np.ones(1000, np.float32), DEVICES[0])
     saving = checkpoints.save(tmp_path, 1, {"x": x}, wait=False)
     assert not saving.is_done and checkpoints.steps(tmp_path) == []
     y = xjit.jit(lambda x: x + 1, donate_argnums=0)(x)
+    may_write.set()
     saving.wait()
     assert saving.is_done and float(y[0]) == 2
     assert np.array_equal(checkpoints.restore(tmp_path, {"x": 0})["x"], np.ones(1000))

@@ -33,12 +33,12 @@ def coordinator(count, seconds):
     thread = threading.Thread(target=run)
     thread.start()
     yield address
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
     found.close()
 
 
-def check_in_all(address, numbers, count, seconds=5.0):
+def check_in_all(address, numbers, count, seconds=60.0):
     """Check in from threads; return what each learned, or its error."""
     results = [None] * len(numbers)
 
@@ -58,26 +58,26 @@ def check_in_all(address, numbers, count, seconds=5.0):
         threads[-1].start()
         time.sleep(0.05)  # so that it is known who comes first
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     return results
 
 
 def test_all_learn_the_names_of_all():
-    with coordinator(3, 5) as address:
+    with coordinator(3, 60) as address:
         found = check_in_all(address, [2, 0, 1], 3)
     assert found == [["place 1", "place 2", "place 0"]] * 3
 
 
 def test_who_does_not_come_in_time_is_named_to_the_others():
-    with coordinator(4, 0.5) as address:
+    with coordinator(4, 2) as address:
         found = check_in_all(address, [0, 2], 4)
     for text in found:
         assert text.splitlines()[0] == "initialize: processes 1, 3 have not come."
-        assert "2 of 4 processes within 0 s" in text or "within 1 s" in text
+        assert "2 of 4 processes within 2 s" in text
 
 
 def test_the_second_process_of_a_number_is_refused_and_told_who_has_it():
-    with coordinator(2, 0.8) as address:
+    with coordinator(2, 2) as address:
         first, second = check_in_all(address, [1, 1], 2)
     assert second.splitlines() == [
         "initialize: there are two processes of number 1.",
@@ -88,14 +88,14 @@ def test_the_second_process_of_a_number_is_refused_and_told_who_has_it():
 
 
 def test_processes_agree_on_their_number():
-    with coordinator(3, 0.5) as address:
+    with coordinator(3, 2) as address:
         (text,) = check_in_all(address, [1], 4)
     assert "num_processes=4 in process 1 (place 0)" in text
     assert "3, as in process 0" in text
 
 
 def test_a_process_that_went_before_the_others_came_may_come_again():
-    with coordinator(2, 5) as address:
+    with coordinator(2, 60) as address:
         gone = socket.create_connection(gathering.split_address(address))
         gone.sendall(b'{"protocol": "xpar gathering 1", "process": 1, "of": 2, "name": "gone"}\n')
         gone.recv(1000)
@@ -104,7 +104,7 @@ def test_a_process_that_went_before_the_others_came_may_come_again():
 
 
 def test_strangers_at_the_port_are_left_alone():
-    with coordinator(1, 5) as address:
+    with coordinator(1, 60) as address:
         stranger = socket.create_connection(gathering.split_address(address))
         stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
         assert stranger.recv(100) == b""
@@ -116,7 +116,7 @@ def test_a_coordinator_that_is_not_there_is_named_within_the_time():
     address, start = free_address(), time.monotonic()
     with pytest.raises(RuntimeError) as caught:
         distributed.initialize(address, 2, 1, initialization_timeout=1)
-    assert 0.8 < time.monotonic() - start < 3
+    assert 0.8 < time.monotonic() - start < 60  # the machine may be busy
     text = str(caught.value)
     assert text.startswith(f"initialize: nobody answers at {address}, where the coordinator")
     assert "after 1 s" in text and not distributed.is_initialized()
@@ -134,15 +134,15 @@ def test_another_server_at_the_address_is_not_taken_for_the_coordinator():
         thread.start()
         with pytest.raises(RuntimeError, match="the coordinator ended the conversation"):
             distributed.initialize(f"127.0.0.1:{server.getsockname()[1]}", 2, 1,
-                                   initialization_timeout=5)  # fmt: skip
-        thread.join(5)
+                                   initialization_timeout=60)  # fmt: skip
+        thread.join(60)
 
 
 def test_a_port_that_is_taken_is_said_by_process_0():
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(RuntimeError) as caught:
-            distributed.initialize(address, 2, 0, initialization_timeout=5)
+            distributed.initialize(address, 2, 0, initialization_timeout=60)
     assert f"the coordinator cannot listen at {address}." in str(caught.value)
     assert "ddress already in use" in str(caught.value)
 
