@@ -54,6 +54,8 @@ from xprim.callables import check_function
 
 __all__ = ["jet"]
 
+__dir__ = __all__.copy
+
 Term = Any  # an array, or a Zero
 
 declare_kind(

@@ -28,6 +28,8 @@ from xprim import as_array, closure_convert, dtypes
 
 __all__ = ["odeint"]
 
+__dir__ = __all__.copy
+
 # Butcher's tableau (table II.5.2), the weights of the error, those of the middle of a step (of the
 # polynomial of order 4, II.6.12 at 1/2)
 _STAGES = (

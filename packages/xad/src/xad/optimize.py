@@ -24,6 +24,8 @@ from xprim import Array, as_array, dtypes
 
 __all__ = ["OptimizeResults", "minimize"]
 
+__dir__ = __all__.copy
+
 Function = Callable[[Any], Any]
 
 

@@ -46,6 +46,8 @@ __all__ = [
     "check_vjp", "numerical_jvp",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 STEPS = (1e-3, 1e-5, 1e-7)
 RTOL = 1e-5
 ATOL = 1e-6

@@ -19,6 +19,8 @@ from xprim.testing import Sample
 
 __all__ = ["check_batch"]
 
+__dir__ = __all__.copy
+
 _SIZE = 2
 
 # How a batch is summed and multiplied may differ from how one example is: NumPy adds pairwise along

@@ -27,6 +27,8 @@ __all__ = [
     "set_num_cpu_devices",
 ]
 
+__dir__ = __all__.copy
+
 if TYPE_CHECKING:
     Device: TypeAlias = Any
 else:

@@ -24,6 +24,8 @@ from xprim.errors import message
 
 __all__ = ["AskedShardings", "ShardedFunction", "asks_for_mesh", "check_one_choice_of_devices"]
 
+__dir__ = __all__.copy
+
 _OVER_MESH = NamedSharding | TiledSharding | PartitionSpec
 
 

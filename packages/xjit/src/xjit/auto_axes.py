@@ -30,6 +30,8 @@ from xprim.calls import call_rules
 
 __all__ = ["auto_axes_p", "called_with"]
 
+__dir__ = __all__.copy
+
 
 def called_with(
     fun: Callable[..., Sequence[Array]], operands: Sequence[Any], avals: Sequence[ShapedArray],

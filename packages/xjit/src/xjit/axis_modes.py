@@ -23,6 +23,8 @@ from xprim.errors import message
 
 __all__ = ["call_in_mode"]
 
+__dir__ = __all__.copy
+
 
 def call_in_mode(
     fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], operation: str, *,

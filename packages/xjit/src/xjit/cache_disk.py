@@ -39,6 +39,8 @@ from xprim import cache_options
 
 __all__ = ["DiskCache", "SUFFIX", "default_directory", "disk_cache", "facts_of", "key_of"]
 
+__dir__ = __all__.copy
+
 logger = logging.getLogger("xjit.cache")
 
 T = TypeVar("T")

@@ -28,6 +28,8 @@ __all__ = [
     "read_private", "remove", "touch", "unpack", "write_atomically",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 _MARK = b"xstack program 1\n"
 _HEADER = struct.Struct(f"<{len(_MARK)}s32s64sI")  # mark, digest of what follows, key, facts
 _DIGEST_FROM = len(_MARK) + 32

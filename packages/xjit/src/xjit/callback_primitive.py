@@ -42,6 +42,8 @@ __all__ = [
     "OrderedDebugEffect", "VMAP_METHODS", "callback_p",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 HostFunction = Callable[[Sequence[np.ndarray[Any, Any]], Sequence[ShapedArray]], Sequence[Any]]
 """From the operands, which it may keep, and the abstract values of the results to ndarrays."""
 

@@ -27,6 +27,8 @@ from xtree.locks import forkable_lock
 
 __all__ = ["CompiledCallback", "effects_barrier", "run_and_wait"]
 
+__dir__ = __all__.copy
+
 _MAX_KEPT = 64  # exceptions of replicas that failed together: one of them is raised
 _numbers = itertools.count()
 _raised: dict[int, BaseException] = {}

@@ -26,6 +26,8 @@ from xprim.tracebacks import boundary
 
 __all__ = ["effects_barrier", "io_callback", "pure_callback"]
 
+__dir__ = __all__.copy
+
 
 @boundary
 def pure_callback(

@@ -47,6 +47,8 @@ from xprim.tracebacks import boundary, shorten
 
 __all__ = ["Arguments", "Calls", "FlatFunction", "Signature", "Traced"]
 
+__dir__ = __all__.copy
+
 _values = config.values
 
 

@@ -38,6 +38,8 @@ from xprim.tracebacks import boundary
 
 __all__ = ["DebugEffect", "OrderedDebugEffect", "breakpoint", "callback", "print"]
 
+__dir__ = __all__.copy
+
 
 @boundary
 def callback(

@@ -21,6 +21,8 @@ from xprim.rules import declare_kind
 
 __all__ = ["AS_SAID", "Names", "rule_of"]
 
+__dir__ = __all__.copy
+
 Avals = Sequence[ShapedArray]
 Params = dict[str, Any]
 Dims = tuple[Any, ...]

@@ -33,6 +33,8 @@ from xprim.tracebacks import boundary
 
 __all__ = ["Block", "Constant", "Explanation", "explain"]
 
+__dir__ = __all__.copy
+
 _LEAST_CONSTANT = 1024  # bytes of a captured array that is worth a line
 _LONGEST_BLOCK = 400  # equations; longer ones are not looked for
 _LEAST_REPEATS = 3

@@ -33,6 +33,8 @@ __all__ = [
     "register_ffi_type_id",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 @boundary
 def register_ffi_target(

@@ -33,6 +33,8 @@ from xprim.errors import MissingRuleError, message
 
 __all__ = ["VMAP_METHODS"]
 
+__dir__ = __all__.copy
+
 _EFFECTS = frozenset([Effect("foreign function", ordered=False)])
 
 

@@ -15,6 +15,8 @@ from xprim.array import is_shared
 
 __all__ = ["live_arrays"]
 
+__dir__ = __all__.copy
+
 
 def live_arrays(platform: str | None = None) -> list[Any]:
     """Return the arrays that exist and have elements, those of this library's own left out.

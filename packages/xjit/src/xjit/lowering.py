@@ -45,6 +45,8 @@ from xprim.static_keys import static_key
 
 __all__ = ["LoweredProgram", "lower", "source_locations", "warn_of_useless_donations"]
 
+__dir__ = __all__.copy
+
 source_locations = config.define(
     config.Option(
         "source_locations",

@@ -23,6 +23,8 @@ from xprim import ClosedJaxpr, ShapedArray, dtypes, shaped_array
 
 __all__ = ["Port", "manual_computation", "own_number"]
 
+__dir__ = __all__.copy
+
 
 class Port(NamedTuple):
     """One operand or result of a manual computation.

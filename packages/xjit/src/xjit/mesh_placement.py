@@ -25,6 +25,8 @@ from xprim import ConcreteArray, ShapedArray
 
 __all__ = ["OverMesh", "over_mesh", "spread_buffer"]
 
+__dir__ = __all__.copy
+
 
 class OverMesh(Placement):
     """A program over several devices, split by XLA.

@@ -27,6 +27,8 @@ __all__ = [
     "current_abstract_mesh", "current_mesh", "mesh_now",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 class AxisType(enum.Enum):
     """Who decides how arrays lie along an axis of a mesh.

@@ -21,6 +21,8 @@ from xprim.errors import message
 
 __all__ = ["NamedSharding", "check_axis_names", "in_types", "resolved", "sharding_named_by"]
 
+__dir__ = __all__.copy
+
 
 class NamedSharding(Sharding):
     """How an array lies on a mesh.

@@ -14,6 +14,8 @@ from xprim.errors import message
 
 __all__ = ["compile_all"]
 
+__dir__ = __all__.copy
+
 
 def compile_all(lowered: Sequence[Lowered], max_workers: int | None = None) -> list[Compiled]:
     """Compile programs in threads: XLA works without Python's lock.

@@ -12,6 +12,8 @@ from xprim.errors import message
 
 __all__ = ["UNCONSTRAINED", "P", "PartitionSpec", "axes_of"]
 
+__dir__ = __all__.copy
+
 
 class _Unconstrained:
     """What stands in a partition spec for a dimension that the compiler may cut as it likes."""

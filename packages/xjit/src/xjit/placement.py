@@ -29,6 +29,8 @@ from xprim.sharded_types import whole
 
 __all__ = ["OneDevice", "Placement", "committed_to", "default_placement"]
 
+__dir__ = __all__.copy
+
 
 Bring = Callable[[Sequence[ConcreteArray]], tuple[list[Any], Callable[[list[Any]], None] | None]]
 """From the arguments of a program to their buffers, and what wants to see its results, or None."""

@@ -19,6 +19,8 @@ from xprim import ClosedJaxpr, ConcreteArray
 
 __all__ = ["common_placement", "mesh_within", "placement_for"]
 
+__dir__ = __all__.copy
+
 Names = Callable[[], Sequence[str]]
 Asked = Sequence[Sharding | None]
 

@@ -37,6 +37,8 @@ __all__ = [
     "trace",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 P = ParamSpec("P")
 R = TypeVar("R")
 Folder = str | os.PathLike[str]

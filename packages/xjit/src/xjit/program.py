@@ -36,6 +36,8 @@ from xprim import (
 
 __all__ = ["DeviceKernel", "Program", "program_of"]
 
+__dir__ = __all__.copy
+
 
 class DeviceKernel:
     """The executable form of a program at a placement.

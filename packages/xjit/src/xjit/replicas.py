@@ -34,6 +34,8 @@ __all__ = [
     "without_axis",
 ]
 
+__dir__ = __all__.copy
+
 Axis = int | None
 
 

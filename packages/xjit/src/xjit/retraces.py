@@ -20,6 +20,8 @@ from xprim.errors import XStackRuntimeError, message
 
 __all__ = ["RetraceError", "check_retrace", "no_retrace", "retraces"]
 
+__dir__ = __all__.copy
+
 logger = logging.getLogger("xjit")
 
 retraces = config.define(

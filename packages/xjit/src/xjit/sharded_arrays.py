@@ -36,6 +36,8 @@ __all__ = [
     "sharding_of",
 ]
 
+__dir__ = __all__.copy
+
 
 @dataclass(frozen=True, slots=True)
 class Shard:

@@ -23,6 +23,8 @@ from xprim.sharded_types import spread_as
 
 __all__ = ["constrained", "sharding_constraint_p", "with_sharding_constraint"]
 
+__dir__ = __all__.copy
+
 _ALWAYS = 1e18  # nanoseconds: NumPy has no devices, so eager evaluation always compiles it
 
 

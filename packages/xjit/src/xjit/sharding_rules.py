@@ -31,6 +31,8 @@ from xprim.sharded_types import ShardingTypeError
 
 __all__ = ["ForbiddenCollectiveError", "no_collectives", "results_of"]
 
+__dir__ = __all__.copy
+
 no_collectives: config.Option[frozenset[Any]] = config.define(
     config.Option(
         "no_collectives",

@@ -18,6 +18,8 @@ from xjit import jaxlib_gateway as gateway
 
 __all__ = ["Sharding", "SingleDeviceSharding", "make_single_device_sharding"]
 
+__dir__ = __all__.copy
+
 Index = tuple[slice, ...]
 _MEMORY_KINDS = (None, "device", "unpinned_host")
 

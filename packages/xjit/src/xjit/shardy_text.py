@@ -17,6 +17,8 @@ from xjit.shardings import Sharding
 
 __all__ = ["axis_texts", "mesh_symbol", "once_text", "sharding_text"]
 
+__dir__ = __all__.copy
+
 
 def axis_texts(mesh: Any) -> dict[Any, str]:
     """Return how the axes of a mesh are called in a program: their names, where these differ."""

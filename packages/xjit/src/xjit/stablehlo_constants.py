@@ -13,6 +13,8 @@ from xprim import ShapedArray, dtypes
 
 __all__ = ["dense", "symbolic"]
 
+__dir__ = __all__.copy
+
 
 def symbolic(size: int, kind: str) -> str:
     """Return the attribute of a constant that is a symbolic dimension; `kind` is its type."""

@@ -44,6 +44,8 @@ __all__ = [
     "MemoryAnalysis",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 P = ParamSpec("P")
 Q = ParamSpec("Q")
 R = TypeVar("R", covariant=True)

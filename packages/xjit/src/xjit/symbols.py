@@ -7,6 +7,8 @@ from __future__ import annotations
 
 __all__ = ["Symbols"]
 
+__dir__ = __all__.copy
+
 
 class Symbols:
     """The symbols of one module.

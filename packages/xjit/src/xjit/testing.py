@@ -27,6 +27,8 @@ from xprim.testing import Sample
 
 __all__ = ["check_lowering", "text_of"]
 
+__dir__ = __all__.copy
+
 
 def check_lowering(primitive: Primitive | str, *samples: Sample) -> None:
     """Check that a primitive's compiled text computes what its `numpy` rule computes.

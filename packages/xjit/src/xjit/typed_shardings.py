@@ -24,6 +24,8 @@ from xprim.sharded_types import install_meshes, whole
 
 __all__ = ["shardings_of_results", "typed_as"]
 
+__dir__ = __all__.copy
+
 _NO_MESH = AbstractMesh((), ())
 
 

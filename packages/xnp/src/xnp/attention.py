@@ -17,6 +17,8 @@ from xprim.typing import ArrayLike
 
 __all__ = ["dot_product_attention"]
 
+__dir__ = __all__.copy
+
 _HIDDEN = (
     -0.7 * 3.4028234663852886e38
 )  # nearly the least float32: no infinity, whose softmax is NaN

@@ -15,6 +15,8 @@ from xprim import Array, dtypes
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
 
+__dir__ = __all__.copy
+
 
 def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Array:
     """Return an array of what another library exports by DLPack; see `xnp.from_dlpack`.

@@ -44,6 +44,8 @@ __all__ = [
     "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 Shape = Sequence[int]
 _FORWARD = (FftType.FFT, FftType.RFFT)
 _MOST_AXES = 3  # that one operation transforms

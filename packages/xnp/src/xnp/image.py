@@ -40,6 +40,8 @@ from xprim.static_sizes import static_shape
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
+__dir__ = __all__.copy
+
 
 class ResizeMethod(enum.Enum):
     """How an element is computed from its neighbours in the input.

@@ -12,6 +12,8 @@ from xprim import Array
 
 __all__ = ["mutable"]
 
+__dir__ = __all__.copy
+
 
 class mutable:  # noqa: N801 - read as a verb: `with mutable(x) as y`
     """Write elements of an array by assignments, within a `with` block.

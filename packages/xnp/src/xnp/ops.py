@@ -25,6 +25,8 @@ from xprim.static_sizes import static_int
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 
+__dir__ = __all__.copy
+
 
 def segment_sum(
     data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,

@@ -15,6 +15,8 @@ from xprim.sharded_types import spread_as, spread_call
 
 __all__ = ["as_spread", "computed_as", "placed"]
 
+__dir__ = __all__.copy
+
 
 def computed_as(
     sharding: Any, fun: Callable[..., Array], *args: Any, operation: str = "", **kwargs: Any

@@ -32,6 +32,8 @@ __all__ = [
     "swap",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 Index = Any
 
 

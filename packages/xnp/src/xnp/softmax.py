@@ -20,6 +20,8 @@ from xprim.typing import ArrayLike, Axis
 
 __all__ = ["log_softmax", "logmeanexp", "logsumexp", "softmax"]
 
+__dir__ = __all__.copy
+
 
 def _where(condition: Any, x: Any, y: Any) -> Array:
     result: Array = xn.where(condition, x, y)

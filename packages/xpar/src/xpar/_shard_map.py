@@ -25,6 +25,8 @@ R = TypeVar("R")
 
 __all__ = ["pcast", "pvary", "shard_map"]
 
+__dir__ = __all__.copy
+
 
 def shard_map(
     f: Callable[..., Any] | None = None, *, mesh: Mesh | None = None, in_specs: Any,

@@ -25,6 +25,8 @@ from xprim.errors import message
 
 __all__ = ["auto_axes", "explicit_axes", "no_collectives", "use_abstract_mesh"]
 
+__dir__ = __all__.copy
+
 
 def auto_axes(
     f: Callable[..., Any] | None = None, /, *, axes: str | Sequence[Any] | None = None,

@@ -27,6 +27,8 @@ from xprim.errors import XStackRuntimeError, message
 
 __all__ = ["CheckpointError"]
 
+__dir__ = __all__.copy
+
 _VERSION = 1
 _NAME = re.compile(r"step_(\d+)")
 _PLAIN = frozenset({"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",

@@ -29,6 +29,8 @@ from xprim.errors import message
 
 __all__ = ["CheckpointError", "Saving", "restore", "save", "steps"]
 
+__dir__ = __all__.copy
+
 CheckpointError = files.CheckpointError
 
 

@@ -31,6 +31,8 @@ __all__ = [
     "pad_for_sharding",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 _KINDS = ("all-reduce", "all-gather", "all-to-all", "reduce-scatter", "collective-permute",
           "collective-broadcast", "ragged-all-to-all")  # fmt: skip
 _COLLECTIVE = re.compile(rf"= (.+?) ({'|'.join(_KINDS)})(?:-start)?\((.*)")

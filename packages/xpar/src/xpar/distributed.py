@@ -36,6 +36,8 @@ from xprim.errors import message
 
 __all__ = ["barrier", "initialize", "is_initialized", "shutdown"]
 
+__dir__ = __all__.copy
+
 _BARRIERS = "xpar/barriers"
 _MEETINGS = "xpar/meetings"
 

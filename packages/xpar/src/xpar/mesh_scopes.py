@@ -22,6 +22,8 @@ from xprim.errors import message
 
 __all__ = ["get_abstract_mesh", "get_mesh", "make_mesh", "reshard", "set_mesh", "use_mesh"]
 
+__dir__ = __all__.copy
+
 
 def make_mesh(
     axis_sizes: Sequence[int], axis_names: str | Sequence[Any],

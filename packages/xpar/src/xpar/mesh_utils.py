@@ -22,6 +22,8 @@ from xprim.errors import message
 
 __all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
 
+__dir__ = __all__.copy
+
 
 def create_device_mesh(
     mesh_shape: Sequence[int],

@@ -54,6 +54,8 @@ __all__ = [
     "sync_global_devices",
 ]
 
+__dir__ = __all__.copy
+
 
 def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
     """Send the values of one process to all.

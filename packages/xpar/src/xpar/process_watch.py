@@ -22,6 +22,8 @@ from xprim.errors import XStackRuntimeError, message
 
 __all__ = ["ProcessFailureError"]
 
+__dir__ = __all__.copy
+
 _BEATS = "xpar/beats"
 _LEFT = "left"
 _LEAVING = "leaving "

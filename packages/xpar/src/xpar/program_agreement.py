@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DifferentProgramsError"]
 
+__dir__ = __all__.copy
+
 logger = logging.getLogger("xpar")
 
 _FOLDER = "xpar/programs"

@@ -22,6 +22,8 @@ __all__ = [
     "visualize_sharding",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 _COLOURS = (42, 44, 45, 46, 43, 41, 47, 100)  # backgrounds of a terminal, one after another
 
 

@@ -20,6 +20,8 @@ from xprim.errors import message
 
 __all__ = ["ShardingPicture", "sharding_picture"]
 
+__dir__ = __all__.copy
+
 _WIDTH, _HEIGHT = 96, 40  # of a piece, in pixels
 _COLOURS = (
     "#a6cee3", "#b2df8a", "#fdbf6f", "#cab2d6", "#fb9a99", "#ffff99", "#dddddd", "#8dd3c7",

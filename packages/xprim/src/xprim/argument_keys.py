@@ -27,6 +27,8 @@ from xtree.interning import is_hashable
 
 __all__ = ["arguments_key", "program_key"]
 
+__dir__ = __all__.copy
+
 _MAX_KEPT = 4096
 # By identity: structures with metadata of the user's may be equal without being the same.
 _parts_by_id: dict[int, tuple[weakref.ref[Any], tuple[Any, ...]]] = {}

@@ -36,6 +36,8 @@ __all__ = [
     "as_array", "scalar_array", "is_shared", "from_numpy",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 class Array(ArrayInterface):
     """An n-dimensional array: a concrete one, or a tracer that stands for one.

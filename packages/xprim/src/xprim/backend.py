@@ -22,6 +22,8 @@ from xprim.primitive import Primitive
 
 __all__ = ["HOST", "Backend", "HostBackend"]
 
+__dir__ = __all__.copy
+
 
 class Backend(Protocol):
     """What a compiler offers to eager evaluation.

@@ -13,6 +13,8 @@ from xprim.rules import not_mapped
 
 __all__ = ["BatchDimension"]
 
+__dir__ = __all__.copy
+
 
 class BatchDimension:
     """An axis that is mapped over, as far as it concerns where its dimension is.

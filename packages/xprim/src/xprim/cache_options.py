@@ -17,6 +17,8 @@ __all__ = [
     "persistent_cache_min_compile_time_secs", "persistent_cache_min_entry_size_bytes",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 def _is_path_or_none(value: Any) -> bool:
     return value is None or isinstance(value, str)

@@ -19,6 +19,8 @@ from xprim.descriptions import described, place_of
 
 __all__ = ["attribute_of_wrapped", "check_function", "name_of", "look_like", "looking_like"]
 
+__dir__ = __all__.copy
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 _ASYNC = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR

@@ -33,6 +33,8 @@ from xprim.thread_state import state
 
 __all__ = ["call_rules", "call_in_place", "nonzero", "taken", "with_zeros", "fronts", "front_dims"]
 
+__dir__ = __all__.copy
+
 T = TypeVar("T")
 Params = dict[str, Any]
 Entries = Callable[[Sequence[Any], Sequence[Any], Any, Callable[[Any], Any]], tuple[Any, Any]]

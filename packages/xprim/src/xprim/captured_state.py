@@ -24,6 +24,8 @@ from xprim.key_walk import NotConstantError, Walk
 
 __all__ = ["captured_state", "difference"]
 
+__dir__ = __all__.copy
+
 _MAX_ITEMS = 2000
 _MAX_BYTES = 2**16
 _MAX_DEPTH = 6

@@ -28,6 +28,8 @@ from xprim.trace import Trace, Tracer
 
 __all__ = ["Cell", "CellUse"]
 
+__dir__ = __all__.copy
+
 
 class CellUse:
     """How a program that is staged uses a cell of outside.

@@ -19,6 +19,8 @@ from xprim.errors import CheckError
 
 __all__ = ["CheckSite"]
 
+__dir__ = __all__.copy
+
 
 _NO_VALUES = xtree.structure(((), {}))
 

@@ -38,6 +38,8 @@ __all__ = [
     "transfer_guard_device_to_device",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 T = TypeVar("T")
 R = TypeVar("R")
 P = ParamSpec("P")

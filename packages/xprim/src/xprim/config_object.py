@@ -19,6 +19,8 @@ from xprim.errors import message
 
 __all__ = ["config"]
 
+__dir__ = __all__.copy
+
 _PREFIX = "jax_"
 _FUNCTIONS = ("options", "read", "trace_context", "update", "when_changed")
 

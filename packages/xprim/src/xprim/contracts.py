@@ -35,6 +35,8 @@ __all__ = [
     "TransposeHandle",
 ]
 
+__dir__ = __all__.copy
+
 Names = Sequence[str]
 
 

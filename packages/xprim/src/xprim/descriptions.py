@@ -22,6 +22,8 @@ __all__ = [
     "LazyNames",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 _LONGEST = 60
 _MOST_WRAPPERS = 100
 

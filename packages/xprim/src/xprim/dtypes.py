@@ -38,6 +38,8 @@ __all__ = [
     "to_complex_dtype", "issubdtype", "finfo", "iinfo", "itemsize_bits", "short_name",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 DType: TypeAlias = np.dtype[Any]
 
 

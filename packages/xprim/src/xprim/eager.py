@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["EAGER", "EAGER_ON_HOST", "install_backend"]
 
+__dir__ = __all__.copy
+
 
 _nans, _infs = config.debug_nans, config.debug_infs
 

@@ -24,6 +24,8 @@ __all__ = [
     "number_wanted", "JAXTypeError", "JAXIndexError", "JaxRuntimeError",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 def message(
     operation: str,

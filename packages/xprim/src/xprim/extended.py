@@ -36,6 +36,8 @@ from xprim.trace import Trace
 
 __all__ = ["as_physical", "physical", "unwrap", "unwrap_p", "wrap", "wrap_p", "wrapped"]
 
+__dir__ = __all__.copy
+
 _MAX_PROGRAMS = 2048
 _programs: dict[Any, tuple[ClosedJaxpr, tuple[ShapedArray, ...]]] = {}
 

@@ -18,6 +18,8 @@ from xprim.thread_state import state
 
 __all__ = ["fault_in"]
 
+__dir__ = __all__.copy
+
 _values = config.values
 
 

@@ -32,6 +32,8 @@ __all__ = [
     "why_not_shared",
 ]
 
+__dir__ = __all__.copy
+
 
 def function_key(fun: Callable[..., Any], also: Iterable[Any] = ()) -> Hashable:
     """Return a key that is equal for functions that are the same program.

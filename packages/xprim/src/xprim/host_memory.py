@@ -27,6 +27,8 @@ from xprim.memory import allocated
 
 __all__ = ["refuse_masked"]
 
+__dir__ = __all__.copy
+
 STRIDES = 0x18
 """PyBUF_STRIDES: whoever asks for a buffer with this flag takes elements that lie apart."""
 

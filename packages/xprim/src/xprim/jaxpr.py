@@ -30,6 +30,8 @@ __all__ = [
     "holds_arrays", "eval_jaxpr", "eval_closed", "jaxpr_as_fun", "subjaxprs", "check_jaxpr",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 T = TypeVar("T")
 Effects = frozenset[Any]
 

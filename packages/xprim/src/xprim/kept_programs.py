@@ -23,6 +23,8 @@ from xprim.jaxpr import ClosedJaxpr, holds_arrays
 
 __all__ = ["Staged", "KeptPrograms"]
 
+__dir__ = __all__.copy
+
 
 @dataclass(frozen=True, slots=True)
 class Staged:

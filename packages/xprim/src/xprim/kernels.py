@@ -50,6 +50,8 @@ __all__ = [
     "numpy_operand",
 ]
 
+__dir__ = __all__.copy
+
 MAX_KERNELS = 2048  # in one table
 _SMALL = 4096  # elements
 

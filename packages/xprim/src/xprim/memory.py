@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_BYTES", "out_of_memory", "bytes_of"]
 
+__dir__ = __all__.copy
+
 T = TypeVar("T")
 
 # The bytes of an array are counted in 64 bits, with a sign.

@@ -30,6 +30,8 @@ from xprim.rules import NumpyCall, Operand
 
 __all__ = ["numpy_function", "same_elements"]
 
+__dir__ = __all__.copy
+
 MAX_EQUATIONS = 64
 _LARGE = 1 << 13  # elements: where new memory costs more than to name the old
 # An operation with more elements gains nothing, and goes by its rule, which says what did not fit

@@ -15,6 +15,8 @@ from typing import Any
 
 __all__ = ["find"]
 
+__dir__ = __all__.copy
+
 _MODULE_BY_NAME = {
     "jit": "xjit", "jvp": "xad", "linear_transpose": "xad", "linearize": "xad", "vjp": "xad",
     "vmap": "xbatch",

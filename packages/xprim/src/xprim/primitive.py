@@ -25,6 +25,8 @@ from xprim.thread_state import state
 
 __all__ = ["Primitive", "get_primitive", "add_finder", "load_primitives", "primitives"]
 
+__dir__ = __all__.copy
+
 _MAX_MEMO = 8192
 
 _registry: dict[str, Primitive] = {}

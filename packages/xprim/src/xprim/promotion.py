@@ -36,6 +36,8 @@ from xprim.errors import TypePromotionError, message
 
 __all__ = ["promote", "promote_types", "result_type", "is_weakly_typed", "check_scalar_fits"]
 
+__dir__ = __all__.copy
+
 
 def promote(*operands: tuple[Any, bool]) -> tuple[Any, bool]:
     """Return the dtype and the weakness of the result of an operation that joins its operands.

@@ -40,6 +40,8 @@ __all__ = [
     "undefined", "Zero", "Linear", "not_mapped",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:

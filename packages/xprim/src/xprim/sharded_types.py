@@ -25,6 +25,8 @@ __all__ = [
     "spread_results", "whole", "with_dimension", "without_dimension",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 class ShardingTypeError(TypeError):
     """It is not clear how the result of an operation is to be spread over explicit axes of a mesh.

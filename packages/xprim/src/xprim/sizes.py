@@ -10,6 +10,8 @@ from typing import Any
 
 __all__ = ["SymbolicSize", "size_of", "slice_indices"]
 
+__dir__ = __all__.copy
+
 
 class SymbolicSize(int):
     """The base class of symbolic dimensions (`symbolic_dimensions`): what is kept as it is."""

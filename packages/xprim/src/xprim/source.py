@@ -13,6 +13,8 @@ from types import CodeType, FrameType
 
 __all__ = ["hide", "depth", "is_hidden", "capture", "describe", "describe_full"]
 
+__dir__ = __all__.copy
+
 Source = tuple[CodeType, int]
 
 _hidden_folders: list[str] = []

@@ -21,6 +21,8 @@ from xtree.exactness import has_equality_of_identity, unseen_in_attributes
 
 __all__ = ["static_key", "params_key"]
 
+__dir__ = __all__.copy
+
 _TO_THE_TYPE = frozenset((int, bool, str, bytes, type(None), type(...), type))
 
 

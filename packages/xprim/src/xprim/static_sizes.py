@@ -18,6 +18,8 @@ from xprim.trace import Tracer
 
 __all__ = ["static_int", "static_shape"]
 
+__dir__ = __all__.copy
+
 
 def static_int(value: Any, operation: str, what: str = "a dimension") -> int:
     """Return an integer that must be known while tracing.

@@ -31,6 +31,8 @@ __all__ = [
     "value_of", "written_for_programs",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 # Tracing computes nothing of these sizes; two primes of each pair differ, and from common sizes.
 _STAND_INS = [(53, 83), (59, 89), (61, 97), (67, 101), (71, 103), (73, 107), (79, 109)]
 _SIGNS = {">=": [("+", "-")], "<=": [("-", "+")], "==": [("+", "-"), ("-", "+")]}

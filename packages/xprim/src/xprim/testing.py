@@ -26,6 +26,8 @@ from xprim.thread_state import state
 
 __all__ = ["Tolerance", "EXACT", "Sample", "SampleTable", "check_shape", "check_ufunc"]
 
+__dir__ = __all__.copy
+
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:

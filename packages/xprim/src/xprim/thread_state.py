@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["STALE", "ThreadItems", "ThreadState", "no_more_threads", "state", "threads_seen"]
 
+__dir__ = __all__.copy
+
 
 class ThreadItems(TypedDict):
     """The items of `state.__dict__`, which are the attributes of `state`.

@@ -49,6 +49,8 @@ __all__ = [
     "TraceState", "get_opaque_trace_state",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 R = TypeVar("R")
 

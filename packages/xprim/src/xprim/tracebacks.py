@@ -23,6 +23,8 @@ from xprim.source import is_hidden
 
 __all__ = ["shorten", "boundary"]
 
+__dir__ = __all__.copy
+
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -18,6 +18,8 @@ __all__ = [
     "SupportsDType",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 class SupportsDType(Protocol):
     """An object that has a dtype and may stand for it, as the scalar types `xnp.float32` do."""

@@ -10,6 +10,8 @@ from xrandom.hashing import MAX_LANES
 
 __all__ = ["TABLE"]
 
+__dir__ = __all__.copy
+
 _KEY = np.array([0x12345678, 0xFFFFFFFF], np.uint32)
 _KEYS = np.arange(12, dtype=np.uint32).reshape(2, 3, 2) * np.uint32(0x9E3779B9)
 _SHAPES = [(), (5,), (2, 3), (0, 4), (MAX_LANES + 1,)]

@@ -17,6 +17,8 @@ from xjit import cache, jaxlib_gateway as gateway
 
 __all__ = ["facts", "print_environment_info", "problems"]
 
+__dir__ = __all__.copy
+
 _PACKAGES = ("xtree", "xprim", "xnp", "xrandom", "xad", "xbatch", "xjit", "xpar")
 _OTHERS = ("jaxlib", "numpy", "ml_dtypes")
 _NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")

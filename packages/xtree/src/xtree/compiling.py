@@ -30,6 +30,8 @@ __all__ = [
     "written_function",
 ]
 
+__dir__ = __all__.copy
+
 # Compiling takes some 10 us a node, and saves some 0.2 us a node at each use.
 USES_BEFORE_COMPILING = 64
 _MAX_NODES = 2000

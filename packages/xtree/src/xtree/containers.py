@@ -20,6 +20,8 @@ from xtree.registry import NodeType, default_registry
 
 __all__ = ["DICT", "LIST", "NONE", "TUPLE", "sorted_keys"]
 
+__dir__ = __all__.copy
+
 Keyed = tuple[Iterable[tuple[KeyEntry, Any]], Any]
 
 

@@ -16,6 +16,8 @@ from xtree.registry import NodeType, default_registry, registration_place
 
 __all__ = ["register_dataclass", "static"]
 
+__dir__ = __all__.copy
+
 Cls = TypeVar("Cls", bound=type)
 
 

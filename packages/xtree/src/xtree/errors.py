@@ -21,6 +21,8 @@ __all__ = [
     "shown",
 ]
 
+__dir__ = __all__.copy
+
 
 class StructureMismatchError(ValueError):
     """Two trees that must have the same structure, or be prefix and tree, do not.

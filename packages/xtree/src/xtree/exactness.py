@@ -17,6 +17,8 @@ from typing import Any
 
 __all__ = ["has_equality_of_identity", "unseen_in_attributes"]
 
+__dir__ = __all__.copy
+
 _MAX_DEPTH = 8
 _TO_THE_TYPE = frozenset((int, bool, str, bytes, type(None), type(...), type))
 

@@ -38,6 +38,8 @@ __all__ = [
     "tree_unflatten",
 ]
 
+__dir__ = __all__.copy
+
 
 def tree_flatten(
     tree: Any, is_leaf: Callable[[Any], bool] | None = None

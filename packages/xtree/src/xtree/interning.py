@@ -24,6 +24,8 @@ from xtree.locks import forkable_rlock
 
 __all__ = ["InternTable", "equality_key", "is_hashable", "is_same", "value_key"]
 
+__dir__ = __all__.copy
+
 T = TypeVar("T")
 
 _PLAIN_TYPES = frozenset({str, bytes, type(None), type})

@@ -25,6 +25,8 @@ __all__ = [
     "sequence_key",
 ]
 
+__dir__ = __all__.copy
+
 KeyEntry: TypeAlias = Hashable
 KeyPath: TypeAlias = tuple[KeyEntry, ...]
 

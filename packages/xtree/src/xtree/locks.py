@@ -14,6 +14,8 @@ from typing import Any
 
 __all__ = ["forkable_lock", "forkable_rlock"]
 
+__dir__ = __all__.copy
+
 
 def forkable_lock() -> threading.Lock:
     """Return a lock that is free in a forked child.

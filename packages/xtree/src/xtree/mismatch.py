@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Mismatch", "find_mismatches", "flatten_up_to"]
 
+__dir__ = __all__.copy
+
 _MAX_RECURSION = 100
 
 

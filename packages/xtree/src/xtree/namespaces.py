@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["namespace", "Namespace"]
 
+__dir__ = __all__.copy
+
 
 def namespace(
     module_globals: dict[str, Any], *, at_once: bool = False, after: str = "", hint: str = ""

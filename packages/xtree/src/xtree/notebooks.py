@@ -4,6 +4,8 @@ from __future__ import annotations
 
 __all__ = ["escaped", "preformatted"]
 
+__dir__ = __all__.copy
+
 _MOST_LINES = 200
 _MOST_CHARACTERS = 20_000
 

@@ -18,6 +18,8 @@ from xtree.register import register_pytree_node
 
 __all__ = ["Partial"]
 
+__dir__ = __all__.copy
+
 
 class Partial(functools.partial):  # type: ignore[type-arg]
     """`functools.partial` whose bound arguments are leaves.

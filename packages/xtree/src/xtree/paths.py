@@ -15,6 +15,8 @@ from xtree.walk import walk_with_path
 
 __all__ = ["tree_flatten_with_path", "tree_leaves_with_path", "tree_map_with_path"]
 
+__dir__ = __all__.copy
+
 
 def tree_flatten_with_path(
     tree: Any,

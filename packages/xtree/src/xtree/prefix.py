@@ -18,6 +18,8 @@ from xtree.mismatch import Mismatch, find_mismatches, flatten_up_to
 
 __all__ = ["broadcast_prefix", "prefix_errors"]
 
+__dir__ = __all__.copy
+
 
 def broadcast_prefix(
     prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None

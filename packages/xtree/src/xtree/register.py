@@ -25,6 +25,8 @@ __all__ = [
     "register_static",
 ]
 
+__dir__ = __all__.copy
+
 T = TypeVar("T")
 Cls = TypeVar("Cls", bound=type)
 

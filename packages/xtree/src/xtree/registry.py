@@ -21,6 +21,8 @@ from xtree.locks import forkable_rlock
 
 __all__ = ["NodeType", "PyTreeRegistry", "default_registry", "registration_place"]
 
+__dir__ = __all__.copy
+
 FlattenFunc: TypeAlias = Callable[[Any], tuple[Iterable[Any], Any]]
 FlattenWithKeysFunc: TypeAlias = Callable[[Any], tuple[Iterable[tuple[KeyEntry, Any]], Any]]
 UnflattenFunc: TypeAlias = Callable[[Any, Any], Any]

@@ -27,6 +27,8 @@ __all__ = [
     "tree_transpose",
 ]
 
+__dir__ = __all__.copy
+
 
 class _NotGiven:
     """The default of an argument for which every value, None too, has a meaning."""

@@ -36,6 +36,8 @@ __all__ = [
     "treedef_tuple",
 ]
 
+__dir__ = __all__.copy
+
 # A tree this deep is a mistake (mostly a container that holds itself). Python's own recursion
 # limit is 1000.
 MAX_DEPTH = 1000

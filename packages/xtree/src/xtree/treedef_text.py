@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 __all__ = ["node_text"]
 
+__dir__ = __all__.copy
+
 
 def node_text(treedef: PyTreeDef, children: list[str]) -> str:
     """Return the text of a node whose children have the given texts."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["unflatten"]
 
+__dir__ = __all__.copy
+
 # Deeper structures are built with a stack of their own, which no recursion limit cuts short.
 _MAX_RECURSION = 100
 

@@ -19,6 +19,8 @@ from xtree.treedef import LEAF, MAX_DEPTH, PyTreeDef, make_treedef
 
 __all__ = ["walk", "walk_with_path"]
 
+__dir__ = __all__.copy
+
 
 def walk(
     tree: Any,

@@ -35,6 +35,8 @@ from xjit.cache_files import (
 
 __all__ = ["clear", "collect", "directory", "doctor", "entries", "explain", "stats"]
 
+__dir__ = __all__.copy
+
 NO_CACHE = "there is no cache: enable_compilation_cache is off, or this user has no home directory"
 
 

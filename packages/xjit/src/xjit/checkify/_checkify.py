@@ -24,6 +24,8 @@ from xprim.tracebacks import boundary
 
 __all__ = ["checkify"]
 
+__dir__ = __all__.copy
+
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -9,6 +9,8 @@ __all__ = [
     "automatic_checks", "all_checks",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 class ErrorCategory(str):
     """A kind of checks: `user`, `nan`, `div` or `index`."""

@@ -21,6 +21,8 @@ from xprim.tracebacks import boundary
 
 __all__ = ["check", "check_error", "debug_check", "error_if"]
 
+__dir__ = __all__.copy
+
 T = TypeVar("T")
 
 

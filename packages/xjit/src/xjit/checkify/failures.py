@@ -25,6 +25,8 @@ from xtree.locks import forkable_lock
 
 __all__ = ["Error", "JaxRuntimeError", "Site", "State", "init_error", "width_of"]
 
+__dir__ = __all__.copy
+
 JaxRuntimeError = CheckError
 
 _BYTE: Final = dtypes.uint8

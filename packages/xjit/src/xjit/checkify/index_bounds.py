@@ -18,6 +18,8 @@ from xprim.check_sites import CheckSite
 
 __all__ = ["BYTES_OF_INDEX", "INDEXING", "check_bounds"]
 
+__dir__ = __all__.copy
+
 _SCATTERS: Final = frozenset([
     "scatter", "scatter_add", "scatter_mul", "scatter_min", "scatter_max", "scatter_sub",
 ])  # fmt: skip

@@ -37,6 +37,8 @@ from xprim.jaxpr import subjaxprs
 
 __all__ = ["Asked", "checked_program", "run_checked", "width_needed"]
 
+__dir__ = __all__.copy
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:

@@ -37,6 +37,8 @@ from xprim.tracebacks import boundary
 
 __all__ = ["default_export_platform", "export"]
 
+__dir__ = __all__.copy
+
 _PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
 

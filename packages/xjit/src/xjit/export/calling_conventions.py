@@ -13,5 +13,7 @@ __all__ = [
     "maximum_supported_calling_convention_version", "minimum_supported_calling_convention_version",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 minimum_supported_calling_convention_version: Final = 1
 maximum_supported_calling_convention_version: Final = 1

@@ -24,6 +24,8 @@ from xprim.tracebacks import boundary
 
 __all__ = ["Exported"]
 
+__dir__ = __all__.copy
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Exported:

@@ -35,6 +35,8 @@ from xprim.symbolic_dimensions import dimension_text, is_symbolic, value_of
 
 __all__ = ["call_exported_p", "call_flat"]
 
+__dir__ = __all__.copy
+
 
 def call_flat(exported: Any, arrays: Sequence[Any]) -> Sequence[Any]:
     """Call a stored program with the leaves of its arguments, so that it can be differentiated."""

@@ -30,6 +30,8 @@ from xprim.symbolic_dimensions import SymbolicScope, dimension_text, is_symbolic
 
 __all__ = ["DIGEST_FROM", "HEAD", "MARK", "VERSION", "aval_of_form", "serialized"]
 
+__dir__ = __all__.copy
+
 MARK: Final = b"xstack export\n"
 VERSION: Final = 1
 HEAD: Final = struct.Struct(f"<{len(MARK)}sI32sQ")

@@ -26,6 +26,8 @@ from xprim.symbolic_dimensions import substituted_text
 
 __all__ = ["StoredModule", "module_text", "stored_module"]
 
+__dir__ = __all__.copy
+
 _SYMBOL = re.compile(r"func\.func (?:public |private )?@([\w$.-]+)")
 
 

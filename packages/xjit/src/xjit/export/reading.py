@@ -25,6 +25,8 @@ from xprim.tracebacks import boundary
 
 __all__ = ["deserialize"]
 
+__dir__ = __all__.copy
+
 
 @boundary
 def deserialize(blob: bytes | bytearray) -> Exported:

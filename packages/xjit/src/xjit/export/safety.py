@@ -16,6 +16,8 @@ from xprim.errors import message
 
 __all__ = ["DisabledSafetyCheck", "check_custom_calls"]
 
+__dir__ = __all__.copy
+
 _CUSTOM_CALL = "custom_call:"
 _TARGETS = re.compile(
     r"custom_call @([\w$.-]+)|custom_call @\"([^\"]+)\"|call_target_name = \"([^\"]+)\""

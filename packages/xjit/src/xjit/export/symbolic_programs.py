@@ -20,6 +20,8 @@ from xprim.symbolic_dimensions import SymbolicScope, dimension_text, is_symbolic
 
 __all__ = ["check_same_programs", "scope_of", "with_scope"]
 
+__dir__ = __all__.copy
+
 
 def scope_of(name: str, avals: Sequence[Any]) -> SymbolicScope | None:
     """Return the scope of the symbolic dimensions of arguments, None where there are none."""

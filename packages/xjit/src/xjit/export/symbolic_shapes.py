@@ -25,6 +25,8 @@ __all__ = [
     "symbolic_dim_bounds", "symbolic_shape",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 def is_symbolic_dim(p: Any) -> bool:
     """Return whether a size of a shape is a symbolic dimension.

@@ -22,6 +22,8 @@ __all__ = [
     "tree_of_form",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 T = TypeVar("T")
 
 

@@ -179,3 +179,5 @@ __all__ = [
     "when_orphaned",
     "whole",
 ]
+
+__dir__ = __all__.copy

@@ -29,6 +29,8 @@ if not _user_has_chosen:
 
 __all__ = ["Device", "RuntimeFailure", "XlaError", "_jax", "fail", "version", "xla_client"]
 
+__dir__ = __all__.copy
+
 Device = _jax.Device
 RuntimeFailure = _jax.JaxRuntimeError
 

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 __all__ = ["Family", "complete"]
 
+__dir__ = __all__.copy
+
 # What an example imports, by what it uses.
 _IMPORTS = {
     "xnp": "import xnp",

@@ -33,6 +33,8 @@ __all__ = [
     "dot_general_p",
 ]
 
+__dir__ = __all__.copy
+
 DotDimensionNumbers = tuple[
     tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
 ]

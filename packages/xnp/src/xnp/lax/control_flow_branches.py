@@ -36,6 +36,8 @@ from xprim.typing import ArrayLike
 
 __all__ = ["cond", "platform_dependent", "switch"]
 
+__dir__ = __all__.copy
+
 R = TypeVar("R")
 
 

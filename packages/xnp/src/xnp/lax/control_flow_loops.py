@@ -38,6 +38,8 @@ from xprim.typing import ArrayLike
 
 __all__ = ["fori_loop", "while_loop"]
 
+__dir__ = __all__.copy
+
 Carry = TypeVar("Carry")
 
 

@@ -27,6 +27,8 @@ from xprim.typing import ArrayLike
 
 __all__ = ["associative_scan", "map", "scan"]
 
+__dir__ = __all__.copy
+
 Carry = TypeVar("Carry")
 X = TypeVar("X")
 Y = TypeVar("Y")

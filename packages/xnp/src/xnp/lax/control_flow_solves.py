@@ -30,6 +30,8 @@ from xprim.typing import ArrayLike
 
 __all__ = ["custom_linear_solve", "custom_root", "linear_solve_p"]
 
+__dir__ = __all__.copy
+
 
 @boundary
 def custom_linear_solve(

@@ -37,6 +37,8 @@ __all__ = [
     "conv_with_general_padding",
 ]
 
+__dir__ = __all__.copy
+
 ConvGeneralDilatedDimensionNumbers = None | ConvDimensionNumbers | tuple[str, str, str]
 Padding = str | Sequence[tuple[int, int]]
 

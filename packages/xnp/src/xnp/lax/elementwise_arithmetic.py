@@ -248,4 +248,6 @@ __all__ = [
     "sqrt_p", "square", "square_p", "sub", "sub_p",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 complete(globals(), ARITHMETIC)

@@ -198,4 +198,6 @@ __all__ = [
     "reduce_precision", "reduce_precision_p", "stop_gradient", "stop_gradient_p",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 complete(globals(), CONVERSION)

@@ -139,4 +139,6 @@ __all__ = [
     "sinh", "sinh_p", "tan", "tan_p", "tanh", "tanh_p",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 complete(globals(), FUNCTIONS)

@@ -156,4 +156,6 @@ __all__ = [
     "shift_right_logical_p", "xor_p",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 complete(globals(), LOGIC)

@@ -17,6 +17,8 @@ from xprim.typing import ArrayLike
 
 __all__ = ["FftType", "fft", "fft_p"]
 
+__dir__ = __all__.copy
+
 
 @boundary
 def fft(x: ArrayLike, fft_type: FftType | str | int, fft_lengths: Sequence[int]) -> Array:

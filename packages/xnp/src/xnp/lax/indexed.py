@@ -37,6 +37,8 @@ __all__ = [
     "scatter_mul", "scatter_sub",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 Mode = str | GatherScatterMode | None
 
 

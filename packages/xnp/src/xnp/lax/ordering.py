@@ -32,6 +32,8 @@ __all__ = [
     "cumprod", "cumsum", "sort", "sort_key_val", "top_k",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 @boundary
 def sort(

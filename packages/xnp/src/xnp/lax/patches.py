@@ -24,6 +24,8 @@ from xprim import Array, as_array
 
 __all__ = ["conv_general_dilated_local", "conv_general_dilated_patches"]
 
+__dir__ = __all__.copy
+
 
 def conv_general_dilated_patches(
     lhs: Any, filter_shape: Sequence[int], window_strides: Sequence[int], padding: Padding,

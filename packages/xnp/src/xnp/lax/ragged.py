@@ -20,6 +20,8 @@ from xprim.sizes import size_of
 
 __all__ = ["RaggedDotDimensionNumbers", "ragged_dot", "ragged_dot_general"]
 
+__dir__ = __all__.copy
+
 
 class RaggedDotDimensionNumbers(NamedTuple):
     """Which dimensions of a ragged product are contracted, mapped, ragged, and number the groups.

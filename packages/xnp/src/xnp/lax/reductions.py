@@ -55,6 +55,8 @@ __all__ = [
     "reduce_xor_p",
 ]
 
+__dir__ = __all__.copy
+
 
 def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """Sum over axes; integers wrap around, float16 and smaller are summed in float32.

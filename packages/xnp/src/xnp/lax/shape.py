@@ -35,6 +35,8 @@ __all__ = [
     "tile", "transpose", "unstack",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 def ints(values: Any, what: str) -> tuple[int, ...]:
     """Return a sequence of sizes or dimensions as a tuple of Python ints."""

@@ -22,6 +22,8 @@ __all__ = [
     "shape_as_value",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 def broadcast_like(arr: Any, like_arr: Any) -> Array:
     """Repeat an array to the shape of another; its dtype stays.

@@ -29,6 +29,8 @@ __all__ = [
     "dynamic_update_slice", "dynamic_update_slice_in_dim", "index_in_dim", "slice", "slice_in_dim",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 _INT32 = dtypes.int32
 _MOST_INT32 = 2**31 - 1
 

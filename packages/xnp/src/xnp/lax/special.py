@@ -116,4 +116,6 @@ __all__ = [
     "polygamma_p", "random_gamma_grad", "regularized_incomplete_beta_p", "zeta", "zeta_p",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 complete(globals(), SPECIAL)

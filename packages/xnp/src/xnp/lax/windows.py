@@ -30,6 +30,8 @@ from xprim.typing import ArrayLike
 
 __all__ = ["padtype_to_pads", "reduce_window"]
 
+__dir__ = __all__.copy
+
 
 @boundary
 def padtype_to_pads(

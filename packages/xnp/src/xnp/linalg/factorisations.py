@@ -22,6 +22,8 @@ __all__ = [
     "eigvalsh", "svd", "svdvals",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 class QRResult(NamedTuple):
     """The factors Q and R of `qr`."""

@@ -24,6 +24,8 @@ from xprim.typing import ArrayLike, Axis
 
 __all__ = ["norm", "vector_norm", "matrix_norm", "cond", "matrix_rank"]
 
+__dir__ = __all__.copy
+
 
 @boundary
 def norm(

@@ -36,6 +36,8 @@ __all__ = [
     "matrix_transpose", "diagonal", "trace",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 def matmul(
     x1: ArrayLike, x2: ArrayLike, /, *, precision: lax.PrecisionLike = None,

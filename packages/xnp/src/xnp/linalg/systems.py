@@ -40,6 +40,8 @@ __all__ = [
     "SlogdetResult", "solve", "inv", "pinv", "lstsq", "slogdet", "det", "tensorinv", "tensorsolve",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 class SlogdetResult(NamedTuple):
     """The sign (a phase, for complex matrices) and the logarithm of |det|."""

@@ -27,6 +27,8 @@ from xprim.typing import DTypeLike
 
 __all__ = ["einsum", "einsum_path"]
 
+__dir__ = __all__.copy
+
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 

@@ -15,6 +15,8 @@ from xprim import EAGER, dtypes, scalar_array
 
 __all__ = ["__array_api_version__", "__array_namespace_info__"]
 
+__dir__ = __all__.copy
+
 __array_api_version__ = "2025.12"
 
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", __array_api_version__)

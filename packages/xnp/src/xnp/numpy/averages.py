@@ -42,6 +42,8 @@ from xprim.typing import ArrayLike, Axis, DTypeLike
 
 __all__ = ["average", "mean", "std", "var"]
 
+__dir__ = __all__.copy
+
 
 def _count(shape: Any, axes: Any) -> int:
     return math.prod([shape[d] for d in axes])

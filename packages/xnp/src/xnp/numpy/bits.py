@@ -20,6 +20,8 @@ __all__ = [
     "bitwise_or", "bitwise_right_shift", "bitwise_xor", "invert", "left_shift", "right_shift",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 def _integers(name: str, *operands: Any) -> Any:
     arrays = promoted(name, *operands)

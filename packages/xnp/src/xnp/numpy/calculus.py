@@ -41,6 +41,8 @@ __all__ = [
     "unwrap",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 _FEW = 16  # products that are written out; more are a convolution
 

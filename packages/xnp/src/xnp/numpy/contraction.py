@@ -37,6 +37,8 @@ __all__ = [
     "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "vdot", "vecdot", "vecmat",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 def dot_general(
     x: Any, y: Any, contracting: Any, batch: Any = ((), ()), precision: Any = None,

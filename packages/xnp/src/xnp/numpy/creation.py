@@ -42,6 +42,8 @@ __all__ = [
     "fromiter", "fromstring", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 _SCALARS = frozenset([bool, int, float, complex])
 _ONLY_FLOATS = {float}
 

@@ -16,6 +16,8 @@ from xprim.typing import ArrayLike
 
 __all__ = ["gcd", "lcm"]
 
+__dir__ = __all__.copy
+
 
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Return the greatest common divisor of integers, not negative; 0 if both are 0."""

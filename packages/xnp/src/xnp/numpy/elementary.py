@@ -39,6 +39,8 @@ __all__ = [
     "sqrt", "tan", "tanh",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 def _of(name: str, primitive: str, doc: str) -> Unary:
     def written(x: Any) -> Any:

@@ -14,6 +14,8 @@ from xprim.typing import ArrayLike
 
 __all__ = ["from_dlpack", "load", "packbits", "save", "savez", "unpackbits"]
 
+__dir__ = __all__.copy
+
 
 def save(file: Any, arr: ArrayLike, allow_pickle: bool = True) -> None:
     """Write an array to a file in NumPy's `.npy` format.

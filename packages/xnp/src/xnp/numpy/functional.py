@@ -26,6 +26,8 @@ from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 
 __all__ = ["apply_along_axis", "apply_over_axes", "fromfunction", "vectorize"]
 
+__dir__ = __all__.copy
+
 
 @boundary
 def apply_along_axis(

@@ -26,6 +26,8 @@ __all__ = [
     "triu_indices_from", "unravel_index",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 index_exp, s_ = np.index_exp, np.s_
 
 

@@ -54,6 +54,8 @@ from xprim.typing import ArrayLike
 
 __all__ = ["take", "take_along_axis"]
 
+__dir__ = __all__.copy
+
 _BASIC = frozenset([int, slice, NoneType, EllipsisType, bool])
 _BOUNDS = frozenset([int, NoneType])
 _PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS

@@ -34,6 +34,8 @@ from xprim.typing import ArrayLike
 
 __all__ = ["delete", "insert"]
 
+__dir__ = __all__.copy
+
 
 def _is_traced(obj: Any) -> bool:
     return isinstance(obj, Array) and not isinstance(obj, ConcreteArray)

@@ -31,6 +31,8 @@ __all__ = [
     "hsplit", "hstack", "split", "stack", "unstack", "vsplit", "vstack",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 def _host_parts(arrays: Any) -> Any:
     """Return host arrays and the aval they share but for the shape, or None."""

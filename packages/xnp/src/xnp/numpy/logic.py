@@ -40,6 +40,8 @@ __all__ = [
     "logical_or", "logical_xor", "not_equal", "signbit",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 def _comparison(name: str, primitive: str) -> Callable[[Any, Any], Any]:
     def written(x: Any, y: Any) -> Any:

@@ -30,6 +30,8 @@ __all__ = [
     "nanstd", "nansum", "nanvar",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 def _mask(a: Any) -> Any:
     return bind("ne", a, a)

@@ -32,6 +32,8 @@ from xprim.typing import ArrayLike, Axis
 
 __all__ = ["pad", "trim_zeros"]
 
+__dir__ = __all__.copy
+
 
 @boundary
 def pad(array: ArrayLike, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:

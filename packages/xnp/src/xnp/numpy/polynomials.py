@@ -45,6 +45,8 @@ __all__ = [
     "roots",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 @boundary
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:

@@ -13,6 +13,8 @@ from xprim.typing import ArrayLike
 
 __all__ = ["array_repr", "array_str", "get_printoptions", "printoptions", "set_printoptions"]
 
+__dir__ = __all__.copy
+
 get_printoptions = np.get_printoptions
 printoptions = np.printoptions
 set_printoptions = np.set_printoptions

@@ -53,6 +53,8 @@ __all__ = [
     "kaiser", "linspace", "logspace", "meshgrid", "mgrid", "ogrid", "vander",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 _SMALL = 4096  # elements that may be a constant of a staged program
 
 

@@ -43,6 +43,8 @@ __all__ = [
     "prod", "ptp", "sum",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 def static_axis(axis: Any, operation: str) -> Any:
     """Return the axes of an operation as something hashable: one as it is, several as a tuple."""

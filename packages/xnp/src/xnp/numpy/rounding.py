@@ -24,6 +24,8 @@ from xprim.typing import ArrayLike
 
 __all__ = ["around", "ceil", "fix", "floor", "nan_to_num", "rint", "round", "trunc"]
 
+__dir__ = __all__.copy
+
 
 def _whole(name: str, primitive: str, **params: Any) -> Any:
     def written(x: Any) -> Any:

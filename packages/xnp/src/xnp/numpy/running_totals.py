@@ -19,6 +19,8 @@ from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum"]
 
+__dir__ = __all__.copy
+
 
 def _running(primitive: str, operation: str) -> Callable[..., Array]:
     @dispatched(1)

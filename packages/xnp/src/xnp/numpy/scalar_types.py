@@ -29,6 +29,8 @@ __all__ = [
     "uint32", "uint4", "uint64", "uint8", "unsignedinteger",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 class ScalarType(type):
     """The class of scalar types: it makes arrays of rank 0 when called, and is a dtype to NumPy.

@@ -41,6 +41,8 @@ __all__ = [
     "place", "put", "put_along_axis", "select", "where",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 @dispatched(3)
 def _where(condition: Any, x: Any, y: Any) -> Array:

@@ -40,6 +40,8 @@ __all__ = [
     "unique_all", "unique_counts", "unique_inverse", "unique_values",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 class UniqueAllResult(NamedTuple):
     """What `unique_all` returns."""

@@ -41,6 +41,8 @@ __all__ = [
     "reshape", "rollaxis", "shape", "size", "squeeze", "swapaxes", "transpose",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 # --- reshape --------------------------------------------------------------------------------------
 

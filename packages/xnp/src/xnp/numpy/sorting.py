@@ -33,6 +33,8 @@ __all__ = [
     "sort_complex", "top_k",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 def _check_kind(operation: str, kind: Any, order: Any) -> None:
     if kind not in (None, "stable", "quicksort", "mergesort", "heapsort"):

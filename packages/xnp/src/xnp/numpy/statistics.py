@@ -48,6 +48,8 @@ __all__ = [
     "histogramdd", "median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
 

@@ -23,6 +23,8 @@ from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = ["eye", "identity", "tri", "tril", "triu"]
 
+__dir__ = __all__.copy
+
 _SMALL = 4096  # elements that may be a constant of a staged program
 
 

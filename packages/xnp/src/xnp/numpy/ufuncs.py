@@ -36,6 +36,8 @@ __all__ = [
     "power", "reciprocal", "remainder", "sign", "square", "subtract", "true_divide",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 class Unary(Protocol):
     """An array function of one operand."""

@@ -30,6 +30,8 @@ from xprim.callables import name_of
 
 __all__ = ["frompyfunc", "ufunc"]
 
+__dir__ = __all__.copy
+
 
 class ufunc:  # noqa: N801 - the name users know
     """A function of scalars applied element by element, as `frompyfunc` makes it.

@@ -23,6 +23,8 @@ __all__ = [
     "scaled", "summed", "selected", "counting", "iota",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 _primitives: dict[str, Primitive] = {}
 
 

@@ -20,6 +20,8 @@ from xprim import Array, dtypes
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
 
+__dir__ = __all__.copy
+
 _INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
 
 

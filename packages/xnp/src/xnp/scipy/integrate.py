@@ -9,6 +9,8 @@ from xprim import Array
 
 __all__ = ["trapezoid"]
 
+__dir__ = __all__.copy
+
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
     """Return the integral of samples by the trapezoidal rule.

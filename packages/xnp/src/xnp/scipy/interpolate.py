@@ -16,6 +16,8 @@ from xprim import Array, ConcreteArray, dtypes
 
 __all__ = ["RegularGridInterpolator"]
 
+__dir__ = __all__.copy
+
 _METHODS = ("linear", "nearest")
 
 

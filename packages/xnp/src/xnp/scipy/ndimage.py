@@ -13,6 +13,8 @@ from xprim import Array, dtypes
 
 __all__ = ["map_coordinates"]
 
+__dir__ = __all__.copy
+
 
 def _mirrored(index: Any, size: int) -> Any:
     """Return indices turned back at the centres of the outer points."""

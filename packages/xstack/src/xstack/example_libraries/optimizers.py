@@ -37,6 +37,8 @@ __all__ = [
     "rmsprop", "rmsprop_momentum", "sgd", "sm3", "unpack_optimizer_state",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 class Optimizer(NamedTuple):
     """How parameters are changed.
@@ -404,7 +406,3 @@ def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
             f"makes them.\n  got       {described(strangers[0])}"
         )
     return _packed([point.subtree for point in points], tree)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

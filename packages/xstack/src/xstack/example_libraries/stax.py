@@ -41,6 +41,8 @@ __all__ = [
     "shape_dependent",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 Shape = tuple[int, ...]
 Layer = tuple[Callable[..., Any], Callable[..., Any]]
 Initializer = Callable[..., Any]
@@ -355,7 +357,3 @@ def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
         lambda rng, input_shape: make_layer(input_shape)[0](rng, input_shape),
         lambda params, inputs, **kwargs: make_layer(inputs.shape)[1](params, inputs, **kwargs),
     )
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -10,6 +10,8 @@ from xprim import Array, dtypes
 
 __all__ = ["vq"]
 
+__dir__ = __all__.copy
+
 
 def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Array, Array]:
     """Return the nearest code of each observation, the first of equals, and its distance.

@@ -16,6 +16,8 @@ from xprim import Array
 
 __all__ = ["cholesky", "eigh", "eigh_tridiagonal", "lu", "polar", "qr", "qr_multiply", "svd"]
 
+__dir__ = __all__.copy
+
 
 def cholesky(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True

@@ -23,6 +23,8 @@ from xprim.static_sizes import static_int
 
 __all__ = ["expm", "expm_frechet", "funm", "sqrtm"]
 
+__dir__ = __all__.copy
+
 # The degree of Pade's approximant, and the norm up to which it is right to rounding (table 2.3; for
 # single precision Higham, Functions of matrices (2008), section 10.3).
 _DOUBLE = (13, 5.371920351148152)

@@ -14,6 +14,8 @@ from xprim import Array, dtypes
 
 __all__ = ["hessenberg", "rsf2csf", "schur"]
 
+__dir__ = __all__.copy
+
 
 def schur(a: Any, output: str = "real") -> tuple[Array, Array]:
     """Return (t, z) with a = z t z^H, unitary z, and a (nearly) upper triangular t.

@@ -23,6 +23,8 @@ __all__ = [
     "leslie", "pascal", "toeplitz",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 def _size(n: Any, operation: str, least: int = 0) -> int:
     size = static_int(n, operation, "n")

@@ -20,6 +20,8 @@ from xprim import Array, dtypes
 
 __all__ = ["solve_sylvester"]
 
+__dir__ = __all__.copy
+
 
 def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Array:
     """Solve A X + X B = C.

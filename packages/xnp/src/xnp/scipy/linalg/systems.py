@@ -16,6 +16,8 @@ __all__ = [
     "cho_factor", "cho_solve", "det", "inv", "lu_factor", "lu_solve", "solve", "solve_triangular",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 _TRANSPOSED = {0: "N", 1: "T", 2: "C", "N": "N", "T": "T", "C": "C"}
 
 

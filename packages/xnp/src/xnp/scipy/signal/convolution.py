@@ -16,6 +16,8 @@ from xprim import Array, dtypes
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve"]
 
+__dir__ = __all__.copy
+
 _MODES = ("full", "same", "valid")
 
 

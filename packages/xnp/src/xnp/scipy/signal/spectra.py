@@ -21,6 +21,8 @@ from xprim import Array, dtypes
 
 __all__ = ["csd", "detrend", "istft", "stft", "welch"]
 
+__dir__ = __all__.copy
+
 
 def detrend(
     data: Any, axis: int = -1, type: str = "linear", bp: Any = 0,  # noqa: A002 - SciPy's name

@@ -21,6 +21,8 @@ from xprim.static_sizes import static_int
 
 __all__ = ["bicgstab", "cg", "gmres"]
 
+__dir__ = __all__.copy
+
 Linear = Callable[[Any], Any]
 
 

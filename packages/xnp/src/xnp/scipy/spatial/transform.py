@@ -21,6 +21,8 @@ from xprim import Array, dtypes
 
 __all__ = ["Rotation", "Slerp"]
 
+__dir__ = __all__.copy
+
 
 class Rotation:
     """One rotation, or several.

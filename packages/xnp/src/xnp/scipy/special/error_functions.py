@@ -21,6 +21,8 @@ __all__ = [
     "owens_t", "wofz",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 def erf(x: Any) -> Array:
     """Return the error function, 2/sqrt(pi) int_0^x exp(-t^2) dt."""

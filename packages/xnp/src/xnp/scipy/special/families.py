@@ -23,6 +23,8 @@ __all__ = [
     "bernoulli", "bessel_jn", "hyp1f1", "hyp2f1", "i0", "i0e", "i1", "i1e", "sph_harm_y",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 def i0(x: Any) -> Array:
     """Return the modified Bessel function I_0(x)."""

@@ -20,6 +20,8 @@ __all__ = [
     "gammaln", "gammasgn", "loggamma", "multigammaln", "poch", "polygamma", "zeta",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 def gamma(x: Any) -> Array:
     """Return Gamma(x) = int_0^inf t^(x-1) e^-t dt, continued to negative x.

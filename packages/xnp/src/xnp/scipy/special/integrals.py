@@ -13,6 +13,8 @@ from xprim import Array
 
 __all__ = ["exp1", "expi", "expn", "sici", "spence"]
 
+__dir__ = __all__.copy
+
 
 def expi(x: Any) -> Array:
     """Return the exponential integral Ei(x) = int_-inf^x e^t / t dt.

@@ -22,6 +22,8 @@ __all__ = [
     "rel_entr", "softmax", "xlog1py", "xlogy",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 
 def xlogy(x: Any, y: Any) -> Array:
     """Return x log(y), 0 where x = 0 (and y is not NaN).

@@ -18,6 +18,8 @@ __all__ = [
     "logistic", "norm", "pareto", "t", "truncnorm", "uniform", "vonmises", "wrapcauchy",
 ]  # fmt: skip
 
+__dir__ = __all__.copy
+
 _INF = math.inf
 _LOG_2PI = math.log(2 * math.pi)
 _REALS = (-_INF, _INF)

@@ -12,6 +12,8 @@ from xprim import Array, dtypes
 
 __all__ = ["ModeResult", "mode", "rankdata", "sem"]
 
+__dir__ = __all__.copy
+
 
 class ModeResult(NamedTuple):
     """The most frequent values, and how often they occur."""

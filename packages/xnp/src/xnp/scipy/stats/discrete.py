@@ -17,6 +17,8 @@ from xprim import Array
 
 __all__ = ["bernoulli", "betabinom", "binom", "geom", "nbinom", "poisson"]
 
+__dir__ = __all__.copy
+
 _INF = math.inf
 _MASSES = ("logpmf", "pmf")
 

@@ -30,6 +30,8 @@ from xprim import Array
 
 __all__ = ["Distribution", "as_modules", "continuous", "discrete"]
 
+__dir__ = __all__.copy
+
 Formula = Callable[..., Any]
 _HOME = "xnp.scipy.stats"
 

@@ -22,6 +22,8 @@ from xprim import Array, dtypes
 
 __all__ = ["gaussian_kde"]
 
+__dir__ = __all__.copy
+
 
 class gaussian_kde:  # noqa: N801 - SciPy's name
     """An estimate of the density that samples come from, a sum of Gaussian kernels.

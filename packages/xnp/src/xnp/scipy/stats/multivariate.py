@@ -18,6 +18,8 @@ from xprim import Array, dtypes
 
 __all__ = ["dirichlet", "multinomial", "multivariate_normal"]
 
+__dir__ = __all__.copy
+
 
 # --- dirichlet ------------------------------------------------------------------------------------
 

@@ -15,6 +15,8 @@ from xprim.testing import Sample
 
 __all__ = ["TABLE"]
 
+__dir__ = __all__.copy
+
 TABLE: dict[str, list[Sample]] = {}
 
 load_all()  # checks made from the samples walk over the registry
