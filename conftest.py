@@ -1,9 +1,9 @@
 """Give every test run, of one package or of all, the same environment.
 
 No setting of the person who runs the tests reaches them, and nothing they write stays: the
-`XSTACK_*` variables are cleared, the machine is shown as eight virtual CPU devices, and the cache
-directories lie in a temporary folder. This happens when pytest loads this file, before a test
-imports a package.
+`XSTACK_*` variables are cleared, the machine is shown as eight virtual CPU devices, on which tests
+count, and the cache directories lie in a temporary folder. This happens when pytest loads this
+file, before a test imports a package.
 """
 
 import gc

@@ -25,7 +25,6 @@ from xpar import (
 )
 
 N = 8
-pytestmark = pytest.mark.skipif(len(devices("cpu")) < N, reason="needs 8 virtual CPU devices")
 MESH = Mesh(np.array(devices("cpu")[:N]).reshape(4, 2), ("x", "y"))
 RNG = np.random.default_rng(0)
 X, W = (RNG.normal(size=s).astype(np.float32) for s in ((8, 4), (4,)))

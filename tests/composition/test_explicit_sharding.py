@@ -33,7 +33,6 @@ from xpar import (
 )
 from xprim import ShapeDtypeStruct, make_jaxpr, typeof
 
-pytestmark = pytest.mark.skipif(len(devices("cpu")) < 8, reason="needs 8 virtual CPU devices")
 HOST = np.arange(64, dtype=np.float32).reshape(8, 8) / 64
 
 

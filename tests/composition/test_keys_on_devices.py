@@ -31,12 +31,6 @@ MAPS = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture(autouse=True)
-def _devices() -> None:
-    if len(xjit.devices()) < COUNT:
-        pytest.skip(f"needs {COUNT} devices")
-
-
 def _words(keys: Any) -> np.ndarray:
     assert keys.dtype is KEYS.dtype
     return np.asarray(xrandom.key_data(keys))

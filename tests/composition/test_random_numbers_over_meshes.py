@@ -8,7 +8,6 @@ from xjit import device_put, devices, jit
 from xpar import Mesh, NamedSharding, P
 
 N = 8
-pytestmark = pytest.mark.skipif(len(devices("cpu")) < N, reason="needs 8 virtual CPU devices")
 MESH = Mesh(np.array(devices("cpu")[:N]).reshape(4, 2), ("x", "y"))
 
 

@@ -22,7 +22,6 @@ from xnp import lax
 from xpar import Mesh, NamedSharding, P, reshard, shard_map, with_sharding_constraint
 
 N = 8
-pytestmark = pytest.mark.skipif(len(devices("cpu")) < N, reason="needs 8 virtual CPU devices")
 MESH = Mesh(np.array(devices("cpu")[:N]).reshape(2, 2, 2), ("x", "y", "z"))
 SHAPES = [(8,), (4, 8), (8, 4), (8, 8), (4, 4, 8), (8, 2, 4)]
 # Sums of up to 256 products of numbers below 8 in another order, some twenty operations deep.

@@ -224,7 +224,7 @@ def a_compiled_function_called_with_another_shape():
     AttributeError,
     """
     config.update: there is no option 'enable_x46'.
-      hint      did you mean enable_x64 or enable_checks?
+      hint      did you mean enable_x64?
     """,
 )
 def a_configuration_option_that_does_not_exist():

@@ -10,7 +10,6 @@ from xstack.sharding import Mesh
 
 refused = Refusals()
 
-pytestmark = pytest.mark.skipif(len(devices("cpu")) < 8, reason="needs 8 virtual CPU devices")
 MESH = make_mesh((4, 2), ("x", "y"), devices=devices("cpu")[:8])
 HALF = make_mesh((4,), ("x",), devices=devices("cpu")[:4])
 ROWS, COLUMNS = NamedSharding(MESH, P("x")), NamedSharding(MESH, P(None, "x"))

@@ -21,7 +21,6 @@ from xjit.transfer import _exchanged
 from xprim import as_array
 
 N = 8
-pytestmark = pytest.mark.skipif(len(devices("cpu")) < N, reason="needs 8 virtual CPU devices")
 CPUS = np.array(devices("cpu")[:N], dtype=object)
 MESH = Mesh(CPUS.reshape(2, 2, 2), ("x", "y", "z"))
 SHARDINGS = [

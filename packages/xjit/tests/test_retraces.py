@@ -70,6 +70,21 @@ def test_a_function_has_a_bound_of_its_own():
     assert f(np.ones(3)).shape == (3,)
 
 
+def test_the_bound_counts_no_traces_of_another_function_of_equal_code():
+    def made():
+        return lambda x: x * 13 - 4
+
+    first, second = jit(made()), jit(made(), max_traces=1)
+    for n in (2, 3, 4):
+        first(np.ones(n))
+    assert second(np.ones(3)).shape == (3,)  # it finds that trace, and makes none
+    assert second(np.ones(5)).shape == (5,)
+    with pytest.raises(RetraceError, match="would be traced for the 2nd time"):
+        second(np.ones(6))
+    second.clear_cache()
+    assert second(np.ones(6)).shape == (6,)
+
+
 def test_stats_count_traces_and_programs():
     f = jit(lambda x: x / 7)
     assert f.stats() == {"name": "<lambda>", "traces": 0, "programs": []}

@@ -51,7 +51,6 @@ def test_special_values_keep_their_bits(tmp_path):
     assert bits(found) == bits(values)
 
 
-@pytest.mark.skipif(len(DEVICES) < 8, reason="XSTACK_NUM_CPU_DEVICES=8")
 def test_arrays_are_restored_on_other_meshes_than_they_were_saved_from(tmp_path):
     whole = np.arange(16 * 24, dtype=np.float32).reshape(16, 24)
     meshes = [make_mesh((4, 2), ("x", "y")), make_mesh((2, 3), ("x", "y"), devices=DEVICES[:6])]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import xnp
-from xjit import device_put, devices, jit
+from xjit import device_put, jit
 from xnp import lax
 from xpar import (
     NamedSharding,
@@ -17,8 +17,6 @@ from xpar import (
     psum_scatter,
     shard_map,
 )
-
-pytestmark = pytest.mark.skipif(len(devices("cpu")) < 8, reason="needs 8 virtual CPU devices")
 
 
 @pytest.fixture

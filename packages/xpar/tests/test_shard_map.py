@@ -32,7 +32,6 @@ from xpar import (
 from xprim import config
 
 N = 8
-pytestmark = pytest.mark.skipif(len(devices("cpu")) < N, reason="needs 8 virtual CPU devices")
 CPUS = np.array(devices("cpu")[:N], dtype=object)
 MESH = Mesh(CPUS.reshape(4, 2), ("x", "y"))
 TURNED = Mesh(CPUS[[3, 1, 4, 0, 5, 7, 2, 6]].reshape(4, 2), ("x", "y"))

@@ -16,7 +16,6 @@ from xpar.sharding_pictures import (
 from xpar.sharding_svg import sharding_picture
 
 N = 8
-pytestmark = pytest.mark.skipif(len(devices("cpu")) < N, reason="needs 8 virtual CPU devices")
 MESH = Mesh(np.array(devices("cpu")[:N]).reshape(4, 2), ("x", "y"))
 
 

@@ -27,7 +27,6 @@ from xprim import (
     as_array,
     dtypes,
     scalar_array,
-    shaped_array,
     state,
 )
 from xprim.descriptions import described
@@ -41,10 +40,7 @@ JvpRule = Callable[..., tuple[Sequence[Any], Sequence[Tangent]]]
 
 def tangent_aval(value: Any) -> ShapedArray:
     """Return the abstract value of the tangents of an array."""
-    aval = value.aval
-    if dtypes.is_inexact(aval.dtype):
-        return aval  # type: ignore[no-any-return]
-    return shaped_array(aval.shape, dtypes.float0, False, aval.spread)
+    return value.aval.to_tangent_aval()  # type: ignore[no-any-return]
 
 
 def is_differentiable(aval: ShapedArray) -> bool:

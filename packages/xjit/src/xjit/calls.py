@@ -127,7 +127,7 @@ class Calls(abc.ABC):
                 traced = self._kept(place, flat, *staged, uses)
             results: Sequence[Any]
             if traced.cells is not None:
-                results = self._run_with_cells(key, traced, arguments, (args, kwargs), arrays)
+                results = self._run_with_cells(key, traced, arguments, arrays, is_eager)
             elif is_eager:
                 results = self._run(key, traced, arguments, (args, kwargs), arrays)
             else:
@@ -150,13 +150,12 @@ class Calls(abc.ABC):
         return self.traces.keep(place, Traced(closed, captured, flat.out_tree, params, cells))
 
     def _run_with_cells(
-        self, key: Any, traced: Traced, arguments: Arguments,
-        given: tuple[tuple[Any, ...], dict[str, Any]], arrays: list[Any],
-    ) -> Sequence[Any]:  # fmt: skip
+        self, key: Any, traced: Traced, arguments: Arguments, arrays: list[Any], is_eager: bool
+    ) -> Sequence[Any]:
         """Run or bind the program of a trace that uses cells, and write what it gives for them."""
         assert traced.cells is not None
         cells = traced.cells.of_call(self.signature.api, self.name, arguments)
-        if state.trace is EAGER and not any(isinstance(x, Tracer) for x in arrays):
+        if is_eager:
             with one_at_a_time:
                 operands = cells.given(arrays)
                 results = self._run(key, traced, arguments, ((operands,), {}), operands)

@@ -238,13 +238,14 @@ class Traces:
       api: the public function that transforms it, for messages.
       name: of the function.
       options: what else its programs depend on.
-      limit: how many traces there may be; None for any number.
+      limit: how many traces may be made here; None for any number. Those that another function of
+        equal code made do not count.
       forget: called when the function sees other values than before: what was traced is not found
         any more, so that old and new never stand side by side.
     """
 
-    __slots__ = ("_api", "_cache", "_changes", "_forget", "_fun", "_limit", "_name", "_options",
-                 "_reached")  # fmt: skip
+    __slots__ = ("_api", "_cache", "_changes", "_forget", "_fun", "_limit", "_made", "_name",
+                 "_options", "_reached")  # fmt: skip
 
     def __init__(
         self, fun: Callable[..., Any], api: str, name: str, options: Hashable,
@@ -259,6 +260,7 @@ class Traces:
         self._cache: FunctionCache | None = None
         self._reached: dict[Any, Any] = {}  # what a call reaches through its arguments, by its key
         self._changes = 0
+        self._made = 0  # how many of the traces were made here
 
     def __len__(self) -> int:
         return 0 if self._cache is None else len(self._cache.traced)
@@ -281,7 +283,7 @@ class Traces:
         if config.values.explain_cache_misses:
             self._explain(cache, key, arguments, change)
         check_retrace(
-            self._api, self._name, self._fun, len(cache.traced), self._limit,
+            self._api, self._name, self._fun, len(cache.traced), self._made, self._limit,
             lambda: change or explain_miss(cache.last_key, key, arguments.names),
         )  # fmt: skip
         return None, (cache, key, reached, time.perf_counter())
@@ -294,6 +296,7 @@ class Traces:
             logger.warning("traced %s(%s) in %.3f s", self._name, _types(key[2]), traced.seconds)
         if not traced.captured:  # tracers of an enclosing transformation do not outlive it
             cache.add((key, reached), traced)
+            self._made += 1
         if cache.traced:
             cache.note_state(self._fun)
         cache.last_key = key
@@ -315,6 +318,7 @@ class Traces:
     def clear(self) -> None:
         """Forget all traces."""
         self._reached.clear()
+        self._made = 0
         if self._cache is not None:
             self._cache.traced.clear()
 

@@ -70,8 +70,8 @@ def no_retrace() -> config.Override:
 
 
 def check_retrace(
-    api: str, name: str, fun: Callable[..., Any], traces: int, limit: int | None,
-    reason: Callable[[], str],
+    api: str, name: str, fun: Callable[..., Any], traces: int, own: int,
+    limit: int | None, reason: Callable[[], str],
 ) -> None:  # fmt: skip
     """Tell or refuse a trace to come.
 
@@ -79,8 +79,9 @@ def check_retrace(
       api: the public function that transforms it.
       name: of the function.
       fun: the function.
-      traces: how many there are already.
-      limit: how many there may be, None for any number.
+      traces: how many there are already, those of functions of equal code among them.
+      own: how many of them it made itself.
+      limit: how many it may make, None for any number.
       reason: says what differs from the last one.
 
     Raises:
@@ -89,11 +90,13 @@ def check_retrace(
     if not traces:
         return
     mode = retraces.value
-    if mode == "raise" or (limit is not None and traces >= limit):
-        bound = f"at most {limit} trace{'s' * (limit != 1)} (max_traces)" if limit else ""
+    is_beyond = own > 0 and limit is not None and own >= limit
+    if mode == "raise" or is_beyond:
+        count = own if is_beyond else traces
         raise RetraceError(message(
-            api, f"{name} would be traced for the {_ordinal(traces + 1)} time.", got=reason(),
-            expected=bound or "no further trace (no_retrace, or the option retraces)",
+            api, f"{name} would be traced for the {_ordinal(count + 1)} time.", got=reason(),
+            expected=f"at most {limit} trace{'s' * (limit != 1)} (max_traces)" if is_beyond
+            else "no further trace (no_retrace, or the option retraces)",
             where=place_of(fun) if "<lambda>" not in name else "",
         ))  # fmt: skip
     if mode == "warn" and traces + 1 >= _FIRST_TOLD:

@@ -60,24 +60,14 @@ def auto_axes(
     """
     if f is None:
         return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
-    check_function(f, "auto_axes")
 
-    @functools.wraps(f)
-    def automatic(*args: Any, **kwargs: Any) -> Any:
-        out = kwargs.pop("out_sharding", None) if out_sharding is None else out_sharding
-        if out is None:
-            raise TypeError(message(
-                f"auto_axes({name_of(f)})", "nothing says how the results lie.",
-                hint="f(..., out_sharding=P(...)), or auto_axes(f, out_sharding=P(...))",
-            ))  # fmt: skip
+    def automatic(args: Any, kwargs: Any, out: Any) -> Any:
         mesh = _with_type("auto_axes", axes, AxisType.Auto)
-        if isinstance(out, NamedSharding) and mesh is None:
-            return call_in_mode(f, args, kwargs, "auto_axes", out=out)
-        return call_in_mode(
-            f, args, kwargs, "auto_axes", out=out, mesh=_required("auto_axes", mesh)
-        )
+        if not isinstance(out, NamedSharding):
+            mesh = _required("auto_axes", mesh)
+        return call_in_mode(f, args, kwargs, "auto_axes", out=out, mesh=mesh)
 
-    return automatic
+    return _told(f, "auto_axes", automatic, "out_sharding", out_sharding, "results")
 
 
 def explicit_axes(
@@ -103,20 +93,32 @@ def explicit_axes(
     """
     if f is None:
         return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
-    check_function(f, "explicit_axes")
 
-    @functools.wraps(f)
-    def explicit(*args: Any, **kwargs: Any) -> Any:
-        ins = kwargs.pop("in_sharding", None) if in_sharding is None else in_sharding
-        if ins is None:
-            raise TypeError(message(
-                f"explicit_axes({name_of(f)})", "nothing says how the arguments lie.",
-                hint="f(..., in_sharding=P(...)), or explicit_axes(f, in_sharding=P(...))",
-            ))  # fmt: skip
+    def explicit(args: Any, kwargs: Any, ins: Any) -> Any:
         mesh = _required("explicit_axes", _with_type("explicit_axes", axes, AxisType.Explicit))
         return call_in_mode(f, args, kwargs, "explicit_axes", mesh=mesh, ins=ins)
 
-    return explicit
+    return _told(f, "explicit_axes", explicit, "in_sharding", in_sharding, "arguments")
+
+
+def _told(
+    f: Callable[..., Any], operation: str, call: Callable[[Any, Any, Any], Any], keyword: str,
+    given: Any, what: str,
+) -> Callable[..., Any]:  # fmt: skip
+    """Return a function like `f` that is told how values lie here, or by a keyword at each call."""
+    check_function(f, operation)
+
+    @functools.wraps(f)
+    def told(*args: Any, **kwargs: Any) -> Any:
+        sharding = kwargs.pop(keyword, None) if given is None else given
+        if sharding is None:
+            raise TypeError(message(
+                f"{operation}({name_of(f)})", f"nothing says how the {what} lie.",
+                hint=f"f(..., {keyword}=P(...)), or {operation}(f, {keyword}=P(...))",
+            ))  # fmt: skip
+        return call(args, kwargs, sharding)
+
+    return told
 
 
 @contextmanager

@@ -132,6 +132,17 @@ class ShapedArray:
             return self
         return shaped_array(self.shape, self.dtype, False, self.spread)
 
+    def to_tangent_aval(self) -> ShapedArray:
+        """Return the abstract value of the tangents of such values: of integers it is `float0`.
+
+        Example:
+          >>> ShapedArray((2,), "int32").to_tangent_aval()
+          ShapedArray(float0[2])
+        """
+        if dtypes.is_inexact(self.dtype):
+            return self
+        return shaped_array(self.shape, dtypes.float0, False, self.spread)
+
 
 _Key = tuple[Shape, np.dtype[Any], bool, Any]
 _interned: dict[_Key, weakref.ref[ShapedArray]] = {}

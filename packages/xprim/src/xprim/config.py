@@ -15,7 +15,6 @@ default. Messages take their form from `errors`; the interned tuple of a thread 
 
 from __future__ import annotations
 
-import difflib
 import functools
 import os
 import threading
@@ -26,6 +25,7 @@ from typing import Any, Final, Generic, ParamSpec, TypeVar
 from xprim.errors import message
 from xprim.thread_state import STALE, state
 from xtree.locks import forkable_lock
+from xtree.misspellings import nearest
 
 __all__ = [
     "update", "read", "options", "TraceContext", "trace_context", "when_changed",
@@ -399,10 +399,10 @@ def _interned(context: tuple[object, ...]) -> TraceContext:
 def _option_named(name: str, operation: str) -> Option[Any]:
     option = _option_by_name.get(name.removeprefix("jax_")) if isinstance(name, str) else None
     if option is None:
-        similar = difflib.get_close_matches(str(name).removeprefix("jax_"), _option_by_name)
+        near = nearest(str(name).removeprefix("jax_"), _option_by_name)
         problem = f"there is no option {name!r}."
-        hint = f"did you mean {' or '.join(similar)}?" if similar else ""
-        known = "" if similar else ", ".join(_option_by_name)
+        hint = f"did you mean {near}?" if near else ""
+        known = "" if near else ", ".join(_option_by_name)
         raise AttributeError(message(operation, problem, hint=hint, expected=known))
     return option
 

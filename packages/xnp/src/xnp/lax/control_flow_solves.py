@@ -18,7 +18,7 @@ from xnp.lax.control_flow_staging import arrays_of, leaf_names, same_type, stage
 from xnp.primitives.inner_programs import split_at
 from xnp.primitives.linear_solve import PROGRAMS, linear_solve_p
 from xnp.primitives.operations import neg
-from xprim import ClosedJaxpr, Zero, custom_jvp_call_p, dtypes, eval_closed, shaped_array
+from xprim import ClosedJaxpr, Zero, custom_jvp_call_p, dtypes, eval_closed
 from xprim.callables import check_function
 from xprim.calls import nonzero, taken
 from xprim.descriptions import described, place_of
@@ -277,7 +277,7 @@ class _Root:
         outs = custom_jvp_call_p.bind(*primals, call=self.call, jvp=self.jvp)
         captured, _, of_tangents, guess = split_at(primals, *self.counts)
         root = outs[: len(guess)]
-        dots: list[Any] = [Zero(_tangent_aval(out.aval)) for out in outs]
+        dots: list[Any] = [Zero(out.aval.to_tangent_aval()) for out in outs]
         mask = nonzero(tangents[: self.counts[0]])
         if any(mask):
             if self.tangent_solver is None:
@@ -292,11 +292,6 @@ class _Root:
             )
             dots[: len(guess)] = solved
         return outs, dots
-
-
-def _tangent_aval(aval: Any) -> Any:
-    dtype = aval.dtype if dtypes.is_inexact(aval.dtype) else dtypes.float0
-    return shaped_array(aval.shape, dtype)
 
 
 def _derivative(closed: ClosedJaxpr, captured: Any, mask: Any, root: Any, given: Any) -> Any:

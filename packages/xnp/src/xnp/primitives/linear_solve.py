@@ -13,7 +13,7 @@ time. The transposed system is this primitive with its programs in pairs exchang
 `transpose_solve` are None where the user gave no way to solve it. `aux` counts as constant.
 
 Neighbours: `xnp.lax.control_flow_solves` stages the programs.
-Source: C. Christianson, Reverse accumulation and implicit functions, 1998.
+Source: B. Christianson, Reverse accumulation and implicit functions, 1998.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.reflectors import reflector
-from xnp.primitives.schur_steps import EXCEPTIONAL, active_start, size
+from xnp.primitives.schur_steps import EXCEPTIONAL, deflated, size
 
 __all__ = ()
 
@@ -30,20 +30,11 @@ def iterate(h: Any, z: Any, low: int, high: int) -> bool:
     """
     for i in range(low + 1, high + 1):
         _make_real(h, z, i, high)
-    end, sweeps = high, 0
-    limit = 30 * max(10, high - low + 1)
-    while end >= low:
-        start = active_start(h, low, high, end)
-        if start > low:
-            h[start, start - 1] = 0
-        if start == end:
-            end, sweeps = start - 1, 0
-            continue
-        sweeps += 1
-        if sweeps > limit:
-            return False
+
+    def sweep(start: int, end: int, sweeps: int) -> None:
         _sweep(h, z, start, end, _shift(h, start, end, sweeps))
-    return True
+
+    return deflated(h, low, high, 1, sweep, lambda start, end: None)
 
 
 def _make_real(h: Any, z: Any, i: int, high: int) -> None:

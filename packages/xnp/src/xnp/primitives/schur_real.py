@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.reflectors import reflector
-from xnp.primitives.schur_steps import EXCEPTIONAL, active_start
+from xnp.primitives.schur_steps import EXCEPTIONAL, deflated
 
 __all__ = ()
 
@@ -29,22 +29,15 @@ def iterate(h: Any, z: Any, low: int, high: int) -> bool:
       low: the first row that is not triangular.
       high: the last one.
     """
-    end, sweeps = high, 0
-    limit = 30 * max(10, high - low + 1)
-    while end >= low:
-        start = active_start(h, low, high, end)
-        if start > low:
-            h[start, start - 1] = 0
-        if start < end - 1:
-            sweeps += 1
-            if sweeps > limit:
-                return False
-            _sweep(h, z, start, end, _shifts(h, start, end, sweeps))
-            continue
-        if start == end - 1:
+
+    def sweep(start: int, end: int, sweeps: int) -> None:
+        _sweep(h, z, start, end, _shifts(h, start, end, sweeps))
+
+    def finish(start: int, end: int) -> None:
+        if start < end:
             _standardise(h, z, start)
-        end, sweeps = start - 1, 0
-    return True
+
+    return deflated(h, low, high, 2, sweep, finish)
 
 
 def _shifts(h: Any, start: int, end: int, sweeps: int) -> tuple[complex, complex]:

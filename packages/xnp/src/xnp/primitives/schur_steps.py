@@ -11,6 +11,7 @@ Neighbours: `schur_real`, `schur_complex` are the iterations, `schur` the primit
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,38 @@ def active_start(h: Any, low: int, high: int, end: int) -> int:
         if below <= info.eps * near and _is_small(h, k, info.eps, small):
             return k
     return low
+
+
+def deflated(
+    h: Any, low: int, high: int, rows: int, sweep: Callable[[int, int, int], None],
+    finish: Callable[[int, int], None],
+) -> bool:  # fmt: skip
+    """Sweep over the last block until all are small, and say whether that came to an end.
+
+    Args:
+      h: the Hessenberg matrix.
+      low: the first row that is not triangular.
+      high: the last one.
+      rows: of the largest block that is left as it is.
+      sweep: called with the first and the last row of a block, and the number of sweeps since the
+        last one was split off.
+      finish: called with the first and the last row of a block that is left.
+    """
+    end, sweeps = high, 0
+    limit = 30 * max(10, high - low + 1)
+    while end >= low:
+        start = active_start(h, low, high, end)
+        if start > low:
+            h[start, start - 1] = 0
+        if end - start < rows:
+            finish(start, end)
+            end, sweeps = start - 1, 0
+            continue
+        sweeps += 1
+        if sweeps > limit:
+            return False
+        sweep(start, end, sweeps)
+    return True
 
 
 def _is_small(h: Any, k: int, eps: Any, small: Any) -> bool:

@@ -174,14 +174,7 @@ def momentum(step_size: Any, mass: float) -> Any:
       step_size: a positive number, or a schedule.
       mass: which part of the velocity stays, in [0, 1).
     """
-    size = make_schedule(step_size)
-
-    def update(i: Any, g: Any, state: Any) -> Any:
-        x, velocity = state
-        velocity = mass * velocity + g
-        return x - size(i) * velocity, velocity
-
-    return _with_zeros(1), update, _first
+    return _with_velocity(step_size, mass, lambda velocity, g: velocity)
 
 
 @optimizer
@@ -192,12 +185,17 @@ def nesterov(step_size: Any, mass: float) -> Any:
       step_size: a positive number, or a schedule.
       mass: which part of the velocity stays, in [0, 1).
     """
+    return _with_velocity(step_size, mass, lambda velocity, g: mass * velocity + g)
+
+
+def _with_velocity(step_size: Any, mass: float, direction: Callable[[Any, Any], Any]) -> Any:
+    """Return the parts of an optimizer that steps where its velocity and the gradient say."""
     size = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: Any) -> Any:
         x, velocity = state
         velocity = mass * velocity + g
-        return x - size(i) * (mass * velocity + g), velocity
+        return x - size(i) * direction(velocity, g), velocity
 
     return _with_zeros(1), update, _first
 
