@@ -26,8 +26,8 @@ from xprim import (
     stage,
 )
 from xprim.callables import check_function
-from xprim.calls import nonzero, taken, with_zeros
-from xprim.contracts import BatchAxis, Builder, TransposeHandle
+from xprim.calls import nonzero, rules_of_program, taken, with_zeros
+from xprim.contracts import BatchAxis, TransposeHandle
 
 
 def linear_call(
@@ -97,19 +97,6 @@ def _skipping(closed: ClosedJaxpr, own: int, others: Sequence[Any], before: bool
     return ClosedJaxpr(closed.jaxpr.replace(invars=invars), closed.consts)
 
 
-def _shape(*avals: Any, call: ClosedJaxpr, **_: Any) -> Any:
-    return call.out_avals
-
-
-def _numpy(*operands: Any, call: ClosedJaxpr, **_: Any) -> Any:
-    return tuple(eval_closed(call, *operands))
-
-
-def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, call: ClosedJaxpr,
-               **_: Any) -> Any:  # fmt: skip
-    return b.inline(call, operands)
-
-
 def _jvp(handle: JVPHandle, primals: Any, tangents: Any, *, call: ClosedJaxpr,
          transpose: ClosedJaxpr, num_residuals: int) -> Any:  # fmt: skip
     """Push tangents of linear arguments through the call; differentiate it by the residuals."""
@@ -158,18 +145,8 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, call: ClosedJaxpr, tran
     return outs, (0,) * len(outs)
 
 
-def _effects(*, call: ClosedJaxpr, **_: Any) -> Any:
-    return call.effects
-
-
 linear_call_p = Primitive(
     "linear_call",
     call_like=True,
-    shape=_shape,
-    numpy=_numpy,
-    stablehlo=_stablehlo,
-    jvp=_jvp,
-    transpose=_transpose,
-    batch=_batch,
-    effects=_effects,
+    **rules_of_program("call") | {"jvp": _jvp, "transpose": _transpose, "batch": _batch},
 )

@@ -19,10 +19,8 @@ import xtree
 from xnp import lax
 from xprim import (
     ClosedJaxpr,
-    Linear,
     Primitive,
     Var,
-    Zero,
     as_array,
     close_over,
     eval_closed,
@@ -30,8 +28,8 @@ from xprim import (
     trace_to_jaxpr,
 )
 from xprim.callables import attribute_of_wrapped, check_function, look_like, name_of
-from xprim.calls import front_dims, fronts, nonzero, taken, with_zeros
-from xprim.contracts import BatchAxis, Builder, JVPHandle, LinearizeHandle, TransposeHandle
+from xprim.calls import front_dims, fronts, nonzero, rules_of_program, taken, with_zeros
+from xprim.contracts import BatchAxis, JVPHandle, LinearizeHandle
 from xprim.errors import MissingRuleError, message
 from xprim.function_keys import constant_by_attributes
 
@@ -218,23 +216,6 @@ def _checked(fun: Any, answer: Any, out_tree: Any, axis: Any, out_avals: Any) ->
 # --- the primitive -----------------------------------------------------------------------------
 
 
-def _shape(*avals: Any, call: ClosedJaxpr, rule: Any) -> Any:
-    return call.out_avals
-
-
-def _numpy(*operands: Any, call: ClosedJaxpr, rule: Any) -> Any:
-    return tuple(eval_closed(call, *operands))
-
-
-def _stablehlo(builder: Builder, operands: Any, avals_in: Any, avals_out: Any, *, call: ClosedJaxpr,
-               rule: Any) -> Any:  # fmt: skip
-    return builder.inline(call, operands)
-
-
-def _effects(*, call: ClosedJaxpr, rule: Any) -> Any:
-    return call.effects
-
-
 def _batch(axis: BatchAxis, operands: Any, dims: Any, *, call: ClosedJaxpr, rule: FlatRule) -> Any:
     results, mapped_out = rule(axis, *fronts(axis, operands, dims))
     return results, front_dims(mapped_out)
@@ -329,23 +310,13 @@ def _linear_rule(
     return rule
 
 
-def _transpose(
-    handle: TransposeHandle, cts: Any, *operands: Any, call: ClosedJaxpr, rule: FlatRule
-) -> Any:
-    results = iter(handle.backward_pass(call.jaxpr, call.consts, operands, cts))
-    return [next(results) if type(x) is Linear else Zero(x.aval) for x in operands]
-
-
+_of_program = rules_of_program("call")
 custom_vmap_call_p = Primitive(
     "custom_vmap_call",
     call_like=True,
-    shape=_shape,
-    numpy=_numpy,
-    stablehlo=_stablehlo,
+    **_of_program,
+    in_parts=_of_program["numpy"],
     jvp=_jvp,
     linearize=_linearize,
-    transpose=_transpose,
     batch=_batch,
-    effects=_effects,
-    in_parts=_numpy,
 )

@@ -3,7 +3,8 @@
 A call holds a closed jaxpr in its param `jaxpr`. Whatever is done to it, the pattern is one: ask
 the transformation's handle for the derived program, call that, put the results where they belong.
 `call_rules(name)` are these rules, so the owner of a call (`jit`, `checkpoint`, `pmap`, a stranger)
-writes what is its own: evaluation, lowering, and the params of the derived calls:
+writes what is its own: evaluation, lowering, and the params of the derived calls. What is a program
+to all but one transformation, as functions with rules of their own are, takes `rules_of_program`.
 
     kind        operands                            results
     jvp         primals, nonzero tangents           results, their nonzero tangents
@@ -31,7 +32,10 @@ from xprim.primitive import Primitive, get_primitive
 from xprim.rules import Linear, Zero, not_mapped
 from xprim.thread_state import state
 
-__all__ = ["call_rules", "call_in_place", "nonzero", "taken", "with_zeros", "fronts", "front_dims"]
+__all__ = [
+    "call_rules", "rules_of_program", "run_call", "call_in_place", "nonzero", "taken",
+    "with_zeros", "fronts", "front_dims",
+]  # fmt: skip
 
 __dir__ = __all__.copy
 
@@ -73,30 +77,56 @@ def call_rules(
     """
     rules = _CallRules(name, derived, scope)
     shared = {
-        "shape": _shape, "numpy": call_in_place, "stablehlo": write_in_place, "jvp": rules.jvp,
-        "linearize": rules.linearize, "transpose": rules.transpose, "batch": rules.batch,
-        "effects": _effects, "dce": rules.dce,
+        **{kind: _OF_JAXPR[kind] for kind in ("shape", "numpy", "stablehlo", "effects")},
+        "jvp": rules.jvp, "linearize": rules.linearize, "transpose": rules.transpose,
+        "batch": rules.batch, "dce": rules.dce,
     }  # fmt: skip
     return shared | own
 
 
-def _shape(*avals: Any, jaxpr: ClosedJaxpr, **_params: Any) -> Any:
-    return jaxpr.out_avals
+def rules_of_program(param: str) -> dict[str, Any]:
+    """Return the rules of a primitive that is a program until something else is asked of it.
+
+    A function with a rule of its own for one transformation is, to all others, the program that it
+    is written as: evaluated, compiled and transposed as that.
+
+    Args:
+      param: where the primitive holds its program, which takes the operands as they are. While
+        functions are evaluated the param may hold one, of flat lists of arrays, in its place.
+
+    Example:
+      >>> sorted(rules_of_program("call"))
+      ['effects', 'numpy', 'shape', 'stablehlo', 'transpose']
+    """
+
+    def shape(*_avals: Any, **params: Any) -> Any:
+        return params[param].out_avals
+
+    def numpy(*operands: Any, **params: Any) -> tuple[Any, ...]:
+        return run_call(params[param], *operands)
+
+    def stablehlo(b: Builder, operands: Any, _ins: Any, _outs: Any, **params: Any) -> Any:
+        return b.inline(params[param], operands)
+
+    def transpose(handle: TransposeHandle, cts: Any, *operands: Any, **params: Any) -> Any:
+        closed = params[param]
+        results = iter(handle.backward_pass(closed.jaxpr, closed.consts, operands, cts))
+        return [next(results) if type(x) is Linear else Zero(x.aval) for x in operands]
+
+    def effects(**params: Any) -> Any:
+        return getattr(params[param], "effects", frozenset())
+
+    return {"shape": shape, "numpy": numpy, "stablehlo": stablehlo, "transpose": transpose,
+            "effects": effects}  # fmt: skip
 
 
-def _effects(*, jaxpr: ClosedJaxpr, **_params: Any) -> Any:
-    return jaxpr.effects
+def run_call(call: Callable[..., Sequence[Any]] | ClosedJaxpr, *args: Any) -> tuple[Any, ...]:
+    """Run what a param holds that is a program or, while all is evaluated, a function."""
+    return tuple(eval_closed(call, *args) if isinstance(call, ClosedJaxpr) else call(*args))
 
 
-def call_in_place(*operands: Any, jaxpr: ClosedJaxpr, **_params: Any) -> tuple[Any, ...]:
-    """Run the program of a call equation by equation: its `numpy` rule, and its `inline` rule."""
-    return tuple(eval_closed(jaxpr, *operands))
-
-
-def write_in_place(builder: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
-                   jaxpr: ClosedJaxpr, **_params: Any) -> Any:  # fmt: skip
-    """Write the operations of a call's program where the call is: its `stablehlo` rule."""
-    return builder.inline(jaxpr, operands)
+_OF_JAXPR = rules_of_program("jaxpr")
+call_in_place = _OF_JAXPR["numpy"]
 
 
 class _CallRules:

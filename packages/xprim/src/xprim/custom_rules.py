@@ -24,10 +24,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xprim import dtypes
-from xprim.contracts import BatchAxis, Builder, JVPHandle, LinearizeHandle, TransposeHandle
-from xprim.jaxpr import ClosedJaxpr, eval_closed
+from xprim.calls import rules_of_program, run_call
+from xprim.contracts import BatchAxis, JVPHandle, LinearizeHandle, TransposeHandle
+from xprim.jaxpr import ClosedJaxpr
 from xprim.primitive import Primitive
-from xprim.rules import Linear, Zero, not_mapped, undefined
+from xprim.rules import Zero, not_mapped, undefined
 from xprim.staging import JaxprTrace, close_over, trace_to_jaxpr
 
 __all__ = ()
@@ -35,34 +36,7 @@ __all__ = ()
 FlatFunction = Callable[..., Sequence[Any]]
 
 
-def run(call: FlatFunction | ClosedJaxpr, *args: Any) -> tuple[Any, ...]:
-    """Run what a `call` param holds, a function or a closed jaxpr."""
-    if isinstance(call, ClosedJaxpr):
-        return tuple(eval_closed(call, *args))
-    return tuple(call(*args))
-
-
-def _shape(*avals: Any, call: ClosedJaxpr, **_rules: Any) -> Any:
-    return call.out_avals
-
-
-def _numpy(*operands: Any, call: Any, **_rules: Any) -> Any:
-    return run(call, *operands)
-
-
-def _stablehlo(builder: Builder, operands: Any, avals_in: Any, avals_out: Any, *, call: ClosedJaxpr,
-               **_rules: Any) -> Any:  # fmt: skip
-    return builder.inline(call, operands)
-
-
-def _effects(*, call: Any, **_rules: Any) -> Any:
-    return call.effects if isinstance(call, ClosedJaxpr) else frozenset()
-
-
-def _transpose_program(handle: TransposeHandle, cotangents: Any, *operands: Any, call: ClosedJaxpr,
-                       **_rules: Any) -> Any:  # fmt: skip
-    results = iter(handle.backward_pass(call.jaxpr, call.consts, operands, cotangents))
-    return [next(results) if type(x) is Linear else Zero(x.aval) for x in operands]
+_of_program = rules_of_program("call")
 
 
 def _printed(*, call: Any, **rules: Any) -> dict[str, Any]:
@@ -100,7 +74,7 @@ class _BatchedCall:
     def __call__(self, *operands: Any) -> tuple[Any, ...]:
         """Run the function on whole batches."""
         call = self._call
-        return self.placed(*self.axis.run(lambda *xs: run(call, *xs), operands, self._dims))
+        return self.placed(*self.axis.run(lambda *xs: run_call(call, *xs), operands, self._dims))
 
     def placed(
         self, values: Sequence[Any], dims: Sequence[Any], more_dims: Sequence[Any] = ()
@@ -198,17 +172,13 @@ def _batch_jvp(axis: BatchAxis, operands: Any, dims: Any, *, call: Any, jvp: Any
 custom_jvp_call_p = Primitive(
     "custom_jvp_call",
     call_like=True,
-    shape=_shape,
-    numpy=_numpy,
-    stablehlo=_stablehlo,
+    **_of_program,
+    in_parts=_of_program["numpy"],
     jvp=_jvp_of_jvp,
     linearize=_linearize_jvp,
-    transpose=_transpose_program,
-    in_parts=_numpy,
     batch=_batch_jvp,
     print=_printed,
     stage=_stage_jvp,
-    effects=_effects,
 )
 
 
@@ -289,20 +259,16 @@ def _batch_vjp(axis: BatchAxis, operands: Any, dims: Any, *, call: Any, fwd: Any
 custom_vjp_call_p = Primitive(
     "custom_vjp_call",
     call_like=True,
-    shape=_shape,
-    numpy=_numpy,
-    stablehlo=_stablehlo,
+    **_of_program,
+    in_parts=_of_program["numpy"],
     jvp=undefined(
         "a function with a custom_vjp rule has no forward mode",
         "a custom_jvp rule serves both modes",
     ),
     linearize=_linearize_vjp,
-    transpose=_transpose_program,
-    in_parts=_numpy,
     batch=_batch_vjp,
     print=_printed,
     stage=_stage_vjp,
-    effects=_effects,
 )
 
 
