@@ -125,8 +125,12 @@ def run_call(call: Callable[..., Sequence[Any]] | ClosedJaxpr, *args: Any) -> tu
     return tuple(eval_closed(call, *args) if isinstance(call, ClosedJaxpr) else call(*args))
 
 
-_OF_JAXPR = rules_of_program("jaxpr")
-call_in_place = _OF_JAXPR["numpy"]
+def call_in_place(*operands: Any, jaxpr: ClosedJaxpr, **_params: Any) -> tuple[Any, ...]:
+    """Run the program of a call equation by equation: its `numpy` rule, and its `inline` rule."""
+    return tuple(eval_closed(jaxpr, *operands))
+
+
+_OF_JAXPR = rules_of_program("jaxpr") | {"numpy": call_in_place}
 
 
 class _CallRules:
