@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable
 
 __all__ = ["nearest"]
+__dir__ = __all__.copy
 
 _NEAR = 0.75  # of difflib's ratio: about one letter in four may be wrong
 
