@@ -43,7 +43,7 @@ STRUCTURE: dict[str, Case] = {
     "index array": lambda n, k: k[:, ROW],
     "index arrays": lambda n, k: k[n.np.array([1, 0]), ROW],
     "traced index": lambda n, k: n.m.jit(lambda i: k[i])(1),
-    "index out of bounds": lambda n, k: k[n.np.array([5])],
+    "index out of bounds": lambda n, k: k.at[n.np.array([5])].get(mode="clip"),
     "mask": lambda n, k: k[:, CHOICE],
     "too many indices": lambda n, k: k[0, 0, 0],
     "concatenate": lambda n, k: n.np.concatenate([k, k], 1),

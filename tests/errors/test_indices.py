@@ -5,7 +5,8 @@ import pytest
 
 import xstack.numpy as xnp
 from tests.errors.refusals import Refusals
-from xstack import grad, jit, lax, vmap
+from xstack import config, grad, jit, lax, vmap
+from xstack.errors import IndexCheckError
 
 refused = Refusals()
 
@@ -58,6 +59,21 @@ def an_index_out_of_range_under_jit():
 )
 def an_index_out_of_range_of_an_update():
     X3.at[5].set(1.0)
+
+
+@refused(
+    IndexCheckError,
+    """
+    index: 7 is out of bounds for axis 1 with size 3.
+      got       an index into shape (2, 3)
+      expected  positions from -3 to 2
+      where     test_indices.py:LINE in a_position_in_an_array_out_of_range
+      hint      x.at[...].get(mode="clip") moves positions inside, .set(..., mode="drop") leaves
+                them out
+    """,
+)
+def a_position_in_an_array_out_of_range():
+    M23[:, xnp.array([0, 7])]
 
 
 @refused(
@@ -217,7 +233,9 @@ def test_a_static_index_out_of_range_is_refused_under_every_transformation(trans
 
 def test_index_arrays_out_of_range_are_clamped_when_read_and_left_out_when_written():
     beyond = xnp.array([0, 7])
-    assert X3[beyond].tolist() == [0.0, 2.0]
-    assert X3.at[beyond].set(9.0).tolist() == [9.0, 1.0, 2.0]
+    with config.index_checks("allow"):
+        assert X3[beyond].tolist() == [0.0, 2.0]
+        assert X3.at[beyond].set(9.0).tolist() == [9.0, 1.0, 2.0]
+    assert jit(lambda i: X3[i])(beyond).tolist() == [0.0, 2.0]
     assert np.isnan(xnp.take(X3, 7))
     assert float(lax.dynamic_index_in_dim(X3, 7, keepdims=False)) == 2.0

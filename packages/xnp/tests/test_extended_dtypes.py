@@ -91,7 +91,9 @@ WRITTEN: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
         lambda n: _set((slice(None), [2, 0]), n[:, 1:], n),
     ),
     "set slices": (lambda x: x.at[:, 1:].set(x[:, :2]), lambda n: _set(np.s_[:, 1:], n[:, :2], n)),
-    "set out of bounds": (lambda x: x.at[np.array([7])].set(x[:1]), lambda n: n),
+    "set out of bounds": (
+            lambda x: x.at[np.array([7])].set(x[:1], mode="drop"), lambda n: n,
+        ),
     "get": (lambda x: x.at[np.array([1, 0]), 1].get(), lambda n: n[[1, 0], 1]),
     "dynamic_slice": (lambda x: lax.dynamic_slice(x, (0, 5), (2, 2)), lambda n: n[:, 1:]),
     "dynamic_update_slice": (

@@ -22,7 +22,7 @@ from xjit.cells_of_calls import (
     refused_argument,
     refused_capture,
 )
-from xjit.checks import check_finite
+from xjit.checks import are_wanted, checked_results, with_checks
 from xjit.deleted import DeletedBuffer
 from xjit.dispatch import Dispatcher
 from xjit.function_caches import FlatFunction, Traced, Traces, check_captured_values
@@ -173,11 +173,13 @@ class Calls(abc.ABC):
     ) -> list[ConcreteArray]:
         """Run the program of a trace, and let the next such call take the short way."""
         program = self.program(traced, arguments)
+        is_checked = are_wanted()
+        if is_checked:
+            program = with_checks(program)
         kernel = program.kernel_for(arrays)
         results = kernel.call(kernel.owned(given, arrays))
-        if _values.debug_nans or _values.debug_infs:
-            can_run_again = not kernel.donated and isinstance(kernel.placement, OneDevice)
-            check_finite(self.name, results, traced.closed, arrays if can_run_again else None)
+        if is_checked:
+            results = list(checked_results(self.name, results))
         elif (
             self.out_placement is None
             and traced.cells is None

@@ -1,7 +1,10 @@
 """`debug_nans` and `debug_infs`: find the operation whose result is not finite.
 
-Results of compiled programs are looked at when one of the options is set. If one is at fault, the
-program runs again, one equation at a time, to name the operation and the user's line.
+Where one of the options is set, a program is compiled with a check of each equation, and gives one
+result more: the number of the first check that failed, which says the operation and the user's
+line. So one run tells where a bad value of its results came from.
+
+Neighbours: `checkify.finite_results` makes such programs, `calls` and `eager_backend` run them.
 """
 
 from __future__ import annotations
@@ -9,63 +12,65 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from xjit.placement import Placement
-from xjit.program import program_of
-from xprim import EAGER, ClosedJaxpr, ConcreteArray, Literal, config, source, state
+from xjit.program import Program, program_of
+from xprim import ClosedJaxpr, ConcreteArray, config
 from xprim.finite import fault_in
 
 __all__ = ()
 
 _nans, _infs = config.debug_nans, config.debug_infs
+_values = config.values
 
 
 def run_checked(
     closed: ClosedJaxpr, operands: Sequence[Any], name: str, placement: Placement | None = None
 ) -> tuple[ConcreteArray, ...]:
     """Run a compiled program; its results are looked at where an option asks for that."""
-    results = program_of(closed, name, placement).call(operands)
-    if _nans.used or _infs.used:
-        check_finite(name, results, closed, operands)
-    return tuple(results)
+    program = program_of(closed, name, placement)
+    if not ((_nans.used or _infs.used) and are_wanted()):
+        return tuple(program.call(operands))
+    return tuple(checked_results(name, with_checks(program).call(operands)))
 
 
-def check_finite(name: str, results: Sequence[ConcreteArray], closed: ClosedJaxpr,
-                 arguments: Sequence[ConcreteArray] | None) -> None:  # fmt: skip
-    """Raise if a result holds a NaN or an infinity that the options forbid.
+def are_wanted() -> bool:
+    """Return whether an option asks for the checks."""
+    return _values.debug_nans or _values.debug_infs
+
+
+def with_checks(program: Program) -> Program:
+    """Return the program whose first result is the number of the check that failed, or 0."""
+    if program.checked is None:
+        wanted = [name for name in ("debug_nans", "debug_infs") if getattr(_values, name)]
+        from xjit.checkify.finite_results import with_code
+
+        program.checked = program.with_result(with_code(program.closed, frozenset(wanted)))
+    return program.checked
+
+
+def checked_results(name: str, results: Sequence[ConcreteArray]) -> Sequence[ConcreteArray]:
+    """Return the results of a checked program without the number of what failed.
 
     Args:
       name: of the function.
-      results: what it returned.
-      closed: its program.
-      arguments: what it was called with, to run it again; None when they were donated.
+      results: of a program `with_checks`.
 
     Raises:
-      FloatingPointError: naming the operation that made the first bad value.
+      FloatingPointError: a result holds a NaN or an infinity that the options forbid; it names the
+        operation that made the first one.
     """
-    found = next((f for x in results if (f := fault_in(x.to_stored()))), "")
-    if not found:
-        return
-    place = "" if arguments is None else _first_fault(closed, arguments)
-    where = f"\n  where     {place}" if place else ""
-    raise FloatingPointError(f"{name}: {found} was computed.{where}")
+    code, *rest = results
+    found = next((f for x in rest if (f := fault_in(x.to_stored()))), "")
+    if found:
+        raise FloatingPointError(f"{name}: {found} was computed.\n  where     {_place(code)}")
+    return rest
 
 
-def _first_fault(closed: ClosedJaxpr, arguments: Sequence[ConcreteArray]) -> str:
-    jaxpr = closed.jaxpr
-    env: dict[Any, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
-    env.update(zip(jaxpr.invars, arguments, strict=True))
-    previous = state.trace
-    state.trace = EAGER
-    try:
-        for eqn in jaxpr.eqns:
-            operands = tuple([x.value if type(x) is Literal else env[x] for x in eqn.inputs])
-            try:
-                results = EAGER.process(eqn.primitive, operands, eqn.params)
-            except FloatingPointError:
-                shapes = ", ".join([x.aval.str_long() for x in operands])
-                place = source.describe(eqn.source)
-                return f"{eqn.primitive.name}({shapes})" + (f" at {place}" if place else "")
-            env.update(zip(eqn.outputs, results, strict=True))
-    finally:
-        state.trace = previous
-    return ""
+def _place(code: ConcreteArray) -> str:
+    from xjit.checkify.finite_results import place_of
+
+    failed = np.asarray(code.to_host()).ravel()  # of each replica
+    failed = failed[failed != 0]
+    return place_of(int(failed[0])) if failed.size else "among the arguments already"

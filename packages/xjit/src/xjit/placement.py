@@ -90,6 +90,10 @@ class Placement(abc.ABC):
         """Return the abstract values of whole results, from those of one replica."""
         return tuple(of_results)
 
+    def with_result(self) -> Placement:
+        """Return the placement for programs with one more result first, a scalar."""
+        return self
+
     def shardings_of_arguments(self) -> Any:
         """Return what `is_elsewhere` compares: a sharding object, or a list with one for each.
 

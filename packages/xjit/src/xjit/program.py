@@ -181,8 +181,10 @@ class Program:
       out_shardings: likewise for the results.
     """
 
-    __slots__ = ("_donated", "_lowered", "arg_names", "closed", "in_shardings", "keep_unused",
-                 "kernels", "name", "options", "out_shardings", "placement")  # fmt: skip
+    __slots__ = (
+        "_donated", "_lowered", "arg_names", "checked", "closed", "in_shardings", "keep_unused",
+        "kernels", "name", "options", "out_shardings", "placement",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -207,6 +209,7 @@ class Program:
         self.in_shardings = in_shardings
         self.out_shardings = out_shardings
         self.kernels: dict[Placement, DeviceKernel] = {}
+        self.checked: Program | None = None  # the same with checks of what it computes
         self._lowered: dict[Any, LoweredProgram] = {}
 
     @property
@@ -220,6 +223,19 @@ class Program:
             self.closed, self.name, donated=self._donated, keep_unused=self.keep_unused,
             placement=self.placement, arg_names=self.arg_names, options=options,
             in_shardings=self.in_shardings, out_shardings=self.out_shardings,
+        )  # fmt: skip
+
+    def with_result(self, closed: ClosedJaxpr) -> Program:
+        """Return the program for a closed jaxpr that differs by one more result, a scalar, first.
+
+        Args:
+          closed: the program.
+        """
+        return Program(
+            closed, self.name, donated=self._donated, keep_unused=self.keep_unused,
+            placement=self.placement and self.placement.with_result(), arg_names=self.arg_names,
+            options=self.options, in_shardings=self.in_shardings,
+            out_shardings=(None, *self.out_shardings) if self.out_shardings else (),
         )  # fmt: skip
 
     def lowered(self, placement: Placement, platform: str | None = None) -> LoweredProgram:

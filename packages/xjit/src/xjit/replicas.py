@@ -90,6 +90,11 @@ class Replicas(Placement):
             return None
         return [gateway.stacked(self.devices, axis or 0) for axis in self.in_axes]
 
+    def with_result(self) -> Placement:
+        """Return the placement whose programs have one more result first, a scalar of each."""
+        ((axis_name, _),) = self.axis_sizes.items()
+        return replicas(axis_name, self.devices, self.in_axes, (0, *self.out_axes))
+
     def constants(self, constants: Sequence[ConcreteArray]) -> list[Any]:
         """Return buffers of what every replica reads."""
         return [gateway.put_replicated(c.to_host(), self.devices) for c in constants]

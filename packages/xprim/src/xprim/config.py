@@ -35,7 +35,7 @@ __all__ = [
     "debug_nans", "debug_infs", "debug_key_reuse", "check_tracer_leaks", "enable_checks",
     "log_compiles", "explain_cache_misses", "traceback_filtering", "transfer_guard",
     "transfer_guard_host_to_device", "transfer_guard_device_to_host",
-    "transfer_guard_device_to_device",
+    "transfer_guard_device_to_device", "index_checks",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -368,6 +368,7 @@ class _Values(threading.local):
     enable_checks: bool
     enable_x64: bool
     explain_cache_misses: bool
+    index_checks: str
     log_compiles: bool
     numpy_dtype_promotion: str
     numpy_rank_promotion: str
@@ -470,6 +471,10 @@ disable_jit = _flag(
 )
 debug_nans = _flag("debug_nans", "Whether a result that holds a NaN is an error.")
 debug_infs = _flag("debug_infs", "Whether a result that holds an infinity is an error.")
+index_checks = _choice(
+    "index_checks", ("known", "raise", "allow"),
+    "Which positions in arrays are an error when out of bounds, where no mode is given.",
+)  # fmt: skip
 debug_key_reuse = _flag("debug_key_reuse", "Whether using a random key twice is an error.")
 check_tracer_leaks = _flag(
     "check_tracer_leaks",

@@ -18,7 +18,8 @@ __all__ = [
     "message", "XStackError", "XStackTypeError", "XStackIndexError", "XStackRuntimeError",
     "OutOfMemoryError", "ConcretizationTypeError", "TracerBoolConversionError",
     "TracerIntegerConversionError", "TracerArrayConversionError",
-    "NonConcreteBooleanIndexError", "UnexpectedTracerError", "CheckError", "KeyReuseError",
+    "NonConcreteBooleanIndexError", "UnexpectedTracerError", "CheckError", "IndexCheckError",
+    "KeyReuseError",
     "InconclusiveDimensionOperation", "JaxprTypeError", "ImpureRuleError", "ShapeError",
     "TypePromotionError", "MissingRuleError", "UndefinedRuleError", "DuplicateRuleError",
     "number_wanted", "JAXTypeError", "JAXIndexError", "JaxRuntimeError",
@@ -338,6 +339,20 @@ class CheckError(XStackRuntimeError, ValueError):
 
     Right: mend what made the value. `where` names the line of the check. A program that is called
     through `checkify` returns the failure as a value in place of raising it.
+    """
+
+
+class IndexCheckError(CheckError, XStackIndexError):
+    """A position in an array that indexes is out of bounds (see `config.index_checks`).
+
+    Wrong, where `places` may hold the number of rows, as `searchsorted` returns it::
+
+        rows[places]
+
+    Right: say what is meant, which is never refused::
+
+        rows.at[places].get(mode="fill", fill_value=0)   # or "clip"
+        rows.at[places].set(0, mode="drop")
     """
 
 

@@ -5,8 +5,10 @@ from xtree.namespaces import namespace
 
 with namespace(globals(), at_once=True, hint=ABSENCES):
     from xprim.errors import (
+        CheckError as CheckError,
         ConcretizationTypeError as ConcretizationTypeError,
         InconclusiveDimensionOperation as InconclusiveDimensionOperation,
+        IndexCheckError as IndexCheckError,
         JAXIndexError as JAXIndexError,
         JaxprTypeError as JaxprTypeError,
         JaxRuntimeError as JaxRuntimeError,

@@ -9,15 +9,12 @@ import functools
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-import numpy as np
-
 import xtree
 from xjit.checkify import inner_programs  # noqa: F401 - its rules
 from xjit.checkify.categories import ErrorCategory, all_checks, user_checks
-from xjit.checkify.failures import Error, State
+from xjit.checkify.failures import Error, no_failure
 from xjit.checkify.rewriting import Asked, run_checked, width_needed
-from xnp import lax
-from xprim import as_array, close_over, dtypes, trace_to_jaxpr
+from xprim import as_array, close_over, trace_to_jaxpr
 from xprim.callables import check_function, name_of
 from xprim.errors import message
 from xprim.tracebacks import boundary
@@ -79,7 +76,7 @@ def checkify(
         jaxpr, consts = trace_to_jaxpr(flat, [x.aval for x in arrays], name=name_of(f))
         closed, captured = close_over(jaxpr, consts)
         asked = Asked(kinds, width_needed(closed.jaxpr, kinds))
-        none = State(as_array(np.int32(0)), lax.full((asked.width,), 0, dtypes.uint8))
+        none = no_failure(asked.width)
         state, outs = run_checked(closed, none, [*captured, *arrays], asked)
         return Error(*state), out_tree[0].unflatten(outs)
 

@@ -23,7 +23,8 @@ from xprim.check_sites import CheckSite
 from xprim.errors import CheckError, ConcretizationTypeError
 from xtree.locks import forkable_lock
 
-__all__ = ["Error", "JaxRuntimeError", "Site", "State", "init_error", "width_of"]
+__all__ = ["Error", "JaxRuntimeError", "Site", "State", "check_of", "init_error", "no_failure",
+           "width_of"]  # fmt: skip
 
 __dir__ = __all__.copy
 
@@ -115,6 +116,16 @@ def _as_bytes(x: Any) -> Any:
         return _as_bytes(lax.concatenate(parts, x.aval.ndim))
     x = lax.convert_element_type(x, _stored(dtype)) if _stored(dtype) != dtype else x
     return lax.reshape(lax.bitcast_convert_type(x, _BYTE), (width_of([x.aval]),))
+
+
+def no_failure(width: int) -> State:
+    """Return the state in which nothing failed, whose values take so many bytes."""
+    return State(as_array(np.int32(0)), lax.full((width,), 0, _BYTE))
+
+
+def check_of(code: int) -> CheckSite:
+    """Return the check that a code is the number of."""
+    return _sites[code - 1].check
 
 
 class Error:

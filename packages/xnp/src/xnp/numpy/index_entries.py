@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from xnp.numpy.index_checks import check_positions
 from xnp.numpy.promoting import bind, cast, reshaped, scalar_like, select, spread
 from xprim import Array, ConcreteArray, Tracer, as_array, dtypes, from_numpy, scalar_array
 from xprim.descriptions import described
@@ -57,8 +58,9 @@ Entry: TypeAlias = Position | Span | NewAxis | Positions
 
 
 def entries_of(
-    index: Any, shape: tuple[int, ...], *, checks: bool = True, wraps: bool = True
-) -> list[Entry]:
+    index: Any, shape: tuple[int, ...], *, checks: bool = True, wraps: bool = True,
+    checks_arrays: bool = False,
+) -> list[Entry]:  # fmt: skip
     """Return the entries of an index expression into an operand of a shape.
 
     Args:
@@ -67,9 +69,10 @@ def entries_of(
       checks: whether a static int out of bounds is an IndexError; else it becomes `Positions`, for
         which the mode decides.
       wraps: whether negative positions count from the end; else they are out of bounds.
+      checks_arrays: whether `config.index_checks` has positions in arrays checked, too.
 
     Raises:
-      IndexError: too many indices, a static int out of bounds, a mask of another shape.
+      IndexError: too many indices, a position out of bounds, a mask of another shape.
       NonConcreteBooleanIndexError: a traced mask.
       TypeError: something that is no index.
     """
@@ -90,6 +93,8 @@ def entries_of(
     axis = 0
     for part in parts:
         entries += _entries(part, axis, shape, checks, wraps)
+        if checks_arrays and checks and wraps:
+            check_positions(part, axis, shape)
         axis += _count(part)
     return entries
 

@@ -121,7 +121,7 @@ class IndexUpdateRef:
         return read(
             self._array, self._index, indices_are_sorted=indices_are_sorted,
             unique_indices=unique_indices, mode=mode, fill_value=fill_value,
-            wraps=wrap_negative_indices,
+            wraps=wrap_negative_indices, checks=True,
         )  # fmt: skip
 
     @boundary
@@ -244,7 +244,7 @@ class IndexUpdateRef:
         are_sorted, unique, mode, wraps = options
         mode = MODE_OF_READING.get(mode, mode)
         return read(self._array, self._index, indices_are_sorted=are_sorted,
-                    unique_indices=unique, mode=mode, wraps=wraps)  # fmt: skip
+                    unique_indices=unique, mode=mode, wraps=wraps, checks=True)  # fmt: skip
 
     def _combined(self, values: Any, primitive: str, ufunc: Any, options: Options) -> Array:
         if options[2] is None and options[3]:
@@ -314,7 +314,7 @@ def written(x: Any, index: Any, values: Any, primitive: str, options: Options) -
     if mask is not None and primitive == "scatter" and not values.aval.ndim:
         return bind("select_n", mask, x, values)
     _, _, mode, wraps = options
-    entries = entries_of(index, x.aval.shape, checks=mode is None, wraps=wraps)
+    entries = entries_of(index, x.aval.shape, checks=mode is None, wraps=wraps, checks_arrays=True)
     return _scattered(x, entries, values, primitive, options)
 
 

@@ -4,8 +4,8 @@ A basic index (ints, slices, new axes) becomes `slice`, `rev` and `squeeze`; one
 dimension a `dynamic_slice`; anything else one `gather`, after the static slices. Under evaluation,
 NumPy's own indexing reads the host array, and only what it refuses goes the written way.
 
-Out of bounds: static ints are an IndexError. Numbers in arrays are moved inside (`mode=None`,
-"clip"), or read a fill value ("fill"), as in `x.at[i].get(mode=...)`.
+Out of bounds: static ints are an IndexError, numbers in arrays where `index_checks` says so; else
+they are moved inside, or read a fill value, as in `x.at[i].get(mode=...)`.
 Neighbours: `index_entries` analyses the index, `index_update` writes.
 """
 
@@ -78,7 +78,7 @@ def getitem(x: Any, index: Any) -> Array:
                     try:
                         result = host[plain]
                     except (IndexError, TypeError, ValueError):
-                        return _read_or_refused(x, index)
+                        return _read_or_refused(x, index, checks=True)
                     aval = x.aval
                     result = (
                         result if type(result) is np.ndarray else np.asarray(result, aval.dtype)
@@ -94,7 +94,7 @@ def getitem(x: Any, index: Any) -> Array:
 
 def _by_primitives(x: Any, index: Any) -> Array:
     found = elements_at(x, index) if x.aval.physical is not None else None
-    return read(x, index) if found is None else found
+    return read(x, index, checks=True) if found is None else found
 
 
 _NOT_PLAIN = object()
@@ -131,11 +131,11 @@ def is_not_plain(index: Any) -> bool:
 
 def read(
     x: Any, index: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
-    mode: Any = None, fill_value: Any = None, wraps: bool = True,
+    mode: Any = None, fill_value: Any = None, wraps: bool = True, checks: bool = False,
 ) -> Array:  # fmt: skip
     """Return `x[index]` by primitives, under any trace.
 
-    The options are those of a gather, and whether negative positions count from the end.
+    The options are those of a gather, whether negatives count from the end, and arrays are checked.
     """
     x = array_of(x, "index")
     if mode is None and fill_value is not None:
@@ -146,7 +146,8 @@ def read(
         parts = _plain_parts(index)
         if parts is not None:
             return _applied(x, _operations_of_parts(x.aval.shape, parts))
-    entries = entries_of(index, x.aval.shape, checks=mode is None, wraps=wraps)
+    free = mode is None
+    entries = entries_of(index, x.aval.shape, checks=free, wraps=wraps, checks_arrays=checks)
     arrays = [e.array for e in entries if type(e) is Positions]
     if not arrays:
         return _applied(x, _operations(x.aval.shape, entries))

@@ -1,0 +1,118 @@
+"""`config.index_checks`: positions in arrays that are out of bounds, known and in programs."""
+
+import numpy as np
+import pytest
+
+import xstack
+import xstack.numpy as xnp
+from xstack import checkpoint, config, grad, jit, lax, vmap
+from xstack.errors import IndexCheckError
+from xstack.experimental import checkify
+
+X = xnp.arange(4.0)
+WHERE = r"(?s)index: {} is out of bounds for axis 0 with size 4\..*test_index_checks\.py:\d+ in "
+
+BEYOND = {
+    "above": ([0, 4], 4), "below": ([-5, 1], -5), "first of several": ([1, 7, 9], 7),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("positions", "bad"), BEYOND.values(), ids=BEYOND)
+@pytest.mark.parametrize("kind", [np.asarray, xnp.asarray, list], ids=["numpy", "xnp", "list"])
+def test_positions_that_are_known_are_refused_as_they_are_written(positions, bad, kind):
+    index = kind(positions)
+    for use in (lambda: X[index], lambda: X.at[index].get(), lambda: X.at[index].set(0),
+                lambda: X.at[index].add(1), lambda: jit(lambda x: x[index])(X),
+                lambda: vmap(lambda x: x[index])(X[None])):  # fmt: skip
+        with pytest.raises(IndexError, match=WHERE.format(bad)):
+            use()
+
+
+def test_positions_within_bounds_are_read_and_written_as_numpy_does():
+    index = np.array([-4, 3, 0])
+    np.testing.assert_array_equal(X[index], np.arange(4.0)[index])
+    wanted = np.arange(4.0)
+    wanted[index] = 7
+    np.testing.assert_array_equal(X.at[index].set(7), wanted)
+    with config.index_checks("raise"):
+        np.testing.assert_array_equal(jit(lambda x, i: x[i])(X, index), np.arange(4.0)[index])
+        np.testing.assert_array_equal(jit(lambda x, i: x.at[i].set(7))(X, index), wanted)
+
+
+MODES = ["clip", "fill", "promise_in_bounds"]
+
+
+@pytest.mark.parametrize("option", ["known", "raise"])
+def test_a_mode_says_what_happens_so_nothing_is_refused(option):
+    index = xnp.array([1, 9])
+    with config.index_checks(option):
+        for compiled in (lambda f: f, jit):
+            for mode in MODES:
+                compiled(lambda x, i, mode=mode: x.at[i].get(mode=mode))(X, index)
+            dropped = compiled(lambda x, i: x.at[i].set(5.0, mode="drop"))(X, index)
+            assert dropped.tolist() == [0, 5, 2, 3]
+            filled = compiled(lambda x, i: x.at[i].get(fill_value=-1.0))(X, index)
+            assert filled.tolist() == [1, -1]
+            assert np.isnan(compiled(lambda x, i: xnp.take(x, i))(X, index)[1])
+            beyond = compiled(lambda x, i: x.at[i].set(5.0, wrap_negative_indices=False))
+            assert beyond(X, xnp.array([-1, 1])).tolist() == [0, 5, 2, 3]
+
+
+def _scanned(x, i):
+    return lax.scan(lambda carry, k: (carry, x[k]), 0.0, i)[1]
+
+
+PROGRAMS = {
+    "read": lambda x, i: x[i],
+    "read at one": lambda x, i: x[i[1]],
+    "written": lambda x, i: x.at[i].set(1.0),
+    "in a loop": _scanned,
+    "differentiated": grad(lambda x, i: x[i].sum()),
+    "recomputed": grad(checkpoint(lambda x, i: xnp.sin(x[i]).sum())),
+    "in an inner jit": lambda x, i: jit(lambda i: x[i] * 2)(i),
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
+def test_a_compiled_program_raises_with_the_line_where_it_is_asked_for(program):
+    index = xnp.array([2, 6])
+    with config.index_checks("raise"):
+        compiled = jit(program)
+        compiled(X, xnp.array([2, 3]))
+        with pytest.raises(IndexCheckError, match=WHERE.format(6)):
+            compiled(X, index)
+    jit(program)(X, index)  # the option is part of what a program is kept by
+
+
+def test_the_example_of_a_batch_is_named():
+    with config.index_checks("raise"), pytest.raises(IndexError, match=r"at mapped index 2: .*: 5"):
+        jit(vmap(lambda i: X[i]))(xnp.array([0, 3, 5]))
+
+
+@pytest.mark.parametrize(("dtype", "bad"), [(np.int8, -5), (np.uint8, 200), (np.uint32, 2**31)])
+def test_positions_of_any_integer_dtype_are_compared_as_what_they_are(dtype, bad):
+    index = np.array([1, bad], dtype)
+    with config.index_checks("raise"), pytest.raises(IndexError, match=f"index: {bad} is out"):
+        jit(lambda i: X[i])(index)
+    long = xnp.zeros(300)
+    with config.index_checks("raise"):
+        assert not jit(lambda i: long[i])(np.array([-128, 127], np.int8)).any()
+
+
+def test_checkify_makes_a_value_of_it_where_it_asks_for_indices():
+    def read(i):
+        return X[i]
+
+    with config.index_checks("raise"):
+        error, _ = checkify.checkify(read, errors=checkify.index_checks)(7)
+        assert "7 is out of bounds" in error.get()
+        with pytest.raises(IndexError, match="7 is out of bounds"):
+            checkify.checkify(jit(read))(7)
+
+
+def test_nothing_is_refused_where_the_option_allows_it():
+    with config.index_checks("allow"):
+        assert X[xnp.array([9])].tolist() == [3.0]
+        assert X.at[xnp.array([9])].set(0.0).tolist() == X.tolist()
+    with pytest.raises(ValueError, match="does not take this value"):
+        xstack.config.update("index_checks", "warn")
