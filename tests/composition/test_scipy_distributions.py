@@ -71,6 +71,19 @@ def test_slopes_at_edges_are_right(function, x, slope):
     np.testing.assert_allclose([forward, xad.grad(function)(x)], [slope] * 2, rtol=1e-5)
 
 
+@pytest.mark.parametrize(("name", "kind"), [c for c in CELLS if c[1] not in ("ppf", "isf")])
+def test_slopes_far_away_are_numbers_where_the_values_are(name, kind):
+    function, shapes = getattr(getattr(stats, name), kind), INSIDE[name][1:]
+    located = len(inspect.signature(function).parameters) > len(shapes) + 1
+    x = np.array([-np.inf, -3e38, -1e20, 1e20, 3e38, np.inf], np.float32)
+    tail = [np.zeros_like(x), np.full_like(x, 0.5)] if located else []
+    values, pull = xad.vjp(lambda x, *tail: function(x, *shapes, *tail), x, *tail)
+    values = np.asarray(values)
+    for slopes in pull(np.ones_like(x)):
+        slopes = np.asarray(slopes)
+        assert not np.isnan(slopes[np.isfinite(values)]).any(), (values, slopes)
+
+
 def test_samples_of_an_estimate_have_its_mean_and_spread():
     data = np.random.default_rng(0).normal(size=(2, 50)).astype(np.float32)
     kde = stats.gaussian_kde(data)

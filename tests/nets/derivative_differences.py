@@ -128,6 +128,7 @@ ARRAYS_BETTER_THAN_THE_ORACLE: list[tuple[str, set[str], str]] = [
     (r"np\.roots\(.*\)", {"zeros", "negative zeros"}, "the polynomial 0 has no roots to move"),
     (r"linalg\.lstsq\(.*\)", _SINGULAR, "of equal singular values, too, where it has NaN"),
     (r"lax\.approx_m(ax|in)_k\(.*\)", _EQUAL, "which of equal elements comes first is open"),
+    (r"linalg\.cond\(t\)", {"an infinity"}, "the oracle's program of singular values never ends"),
     (r"np\.minmax\(.*\)", _EQUAL, "all equal elements share alike, as in max"),
     (
         r"ops\.segment_(max|min)\(.*\)",
@@ -178,4 +179,5 @@ ILL_CONDITIONED: dict[tuple[str, str], str] = {
     ("linalg.cond(t, 1)", "rank 2"): "the inverse of a matrix that is singular to rounding",
     ("linalg.eigh(s + s.T)", "ones"): "eigenvectors of eigenvalues that are equal to rounding",
     ("laxlinalg.eigh(s + s.T)", "ones"): "eigenvectors of eigenvalues that are equal to rounding",
+    ("qr", "ones"): "of rank 1, whose Q is not determined: rounding divided by rounding",
 }

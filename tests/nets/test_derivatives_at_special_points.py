@@ -302,7 +302,12 @@ def _cells_of_primitives() -> list[tuple[str, int, str]]:
     for name, samples in sorted(TABLE.items()):
         small = [i for i, sample in enumerate(samples) if _small(sample)]
         chosen = [small[0], small[len(small) // 2], small[-1]] if small else []
-        cells += [(name, i, fill) for i in dict.fromkeys(chosen) for fill in special_operands.FILLS]
+        cells += [
+            (name, i, fill)
+            for i in dict.fromkeys(chosen)
+            for fill in special_operands.FILLS
+            if (name, fill) not in ILL_CONDITIONED
+        ]
     return cells
 
 

@@ -114,19 +114,29 @@ cauchy = continuous(
     ppf=_cotangent, isf=lambda q: -_cotangent(q),
 )  # fmt: skip
 
+
+def _exp_of_exponent(x: Any) -> Any:
+    """Return e^x for e^(-e^x), which is 0 from x = 11 on in every dtype: no infinite slopes."""
+    return xn.exp(xn.minimum(x, 11))
+
+
 gumbel_r = continuous(
     "gumbel_r", _REALS, "exp(-(x + exp(-x)))", shown=(*_TAILS, "ppf"), arguments={"ppf": "p"},
     logpdf=lambda x: -(x + xn.exp(-x)),
-    cdf=lambda x: xn.exp(-xn.exp(-x)), logcdf=lambda x: -xn.exp(-x),
-    sf=lambda x: -xn.expm1(-xn.exp(-x)), logsf=lambda x: _log_less(-xn.exp(-x)),
+    pdf=lambda x: xn.exp(-xn.maximum(x, -11) - _exp_of_exponent(-x)),
+    cdf=lambda x: xn.exp(-_exp_of_exponent(-x)), logcdf=lambda x: -xn.exp(-x),
+    sf=lambda x: -xn.expm1(-_exp_of_exponent(-x)),
+    logsf=lambda x: _log_less(-_exp_of_exponent(-x)),
     ppf=lambda q: -xn.log(-xn.log(q)),
 )  # fmt: skip
 
 gumbel_l = continuous(
     "gumbel_l", _REALS, "exp(x - exp(x))", shown=(*_TAILS, "ppf"), arguments={"ppf": "p"},
     logpdf=lambda x: x - xn.exp(x),
-    cdf=lambda x: -xn.expm1(-xn.exp(x)), logcdf=lambda x: _log_less(-xn.exp(x)),
-    sf=lambda x: xn.exp(-xn.exp(x)), logsf=lambda x: -xn.exp(x),
+    pdf=lambda x: xn.exp(xn.minimum(x, 11) - _exp_of_exponent(x)),
+    cdf=lambda x: -xn.expm1(-_exp_of_exponent(x)),
+    logcdf=lambda x: _log_less(-_exp_of_exponent(x)),
+    sf=lambda x: xn.exp(-_exp_of_exponent(x)), logsf=lambda x: -xn.exp(x),
     ppf=lambda q: xn.log(-xn.log1p(-q)),
 )  # fmt: skip
 

@@ -172,7 +172,10 @@ def _continuous_value(row: _Row, kind: str) -> Formula:
         y = (x - loc) / scale if row.located else x
         first, last = row.bounds(*shapes)
         inside = (y >= first) & (y <= last) & (abs(y) < math.inf)
-        safe = xn.where(inside, y, _interior(first, last))
+        z = y
+        if row.located:  # anew, for of infinite points the slopes by location and scale are NaN
+            z = xn.where(inside, x - loc, 0) / xn.where(inside, scale, 1)
+        safe = xn.where(inside, z, _interior(first, last))
         found = formula(safe, *shapes)
         if kind == "pdf":
             found = found / scale
