@@ -132,6 +132,23 @@ def test_complex_powers_that_vanish_or_are_one_are_the_same_compiled(x, y, expec
         assert complex(power(np.complex64(x), np.complex64(y))) == expected
 
 
+def test_complex_powers_are_right_where_a_factor_of_them_is_beyond_the_numbers():
+    rng = np.random.default_rng(0)
+    size = 2000  # |x| from 1e-4 to 1e4, and exponents of which one part alone makes 0 or infinity
+    x = rng.normal(size=size) + 1j * rng.normal(size=size)
+    x = (x * 10 ** rng.uniform(-4, 4, size)).astype(np.complex64)
+    y = rng.normal(size=size) + 1j * rng.normal(size=size)
+    y = (y * 10 ** rng.uniform(0, 3, size)).astype(np.complex64)
+    with np.errstate(all="ignore"):
+        expected = np.power(x.astype(complex), y.astype(complex))
+    usual = (np.abs(expected) < 3e38) & (np.abs(expected) > 1e-36)
+    found = np.asarray(jit(xnp.power)(x, y))
+    assert usual.sum() > 1000
+    # float32's rounding of an exponent of thousands
+    np.testing.assert_allclose(found[usual], expected[usual], rtol=2e-3)
+    np.testing.assert_allclose(found[np.abs(expected) < 1e-39], 0, atol=1e-38)
+
+
 def test_a_complex_number_is_true_where_either_part_is_not_zero():
     x = np.array([0, 1j, -1, complex(0, np.nan), -0.0], np.complex64)
     for way in (lambda f: f, jit):

@@ -51,7 +51,7 @@ DIFFERENCES: tuple[tuple[str, str, str], ...] = (
      "0 to a complex power with a positive real part is 0, its limit"),
     (r"lax\.(betainc|igamma|igammac|igamma_grad_a|polygamma|random_gamma_grad|zeta)\(.*special",
      "oracle", _WRONG_SERIES),
-    (r"xnp\.cross\(s, s", "oracle", "products that cancel but for their rounding"),
+    (r"xnp\.cross\(s, s", "both", "products that cancel but for their rounding"),
     (r"xnp\.unwrap\(v\) of (bool|u?int).*, empty", "oracle", _STAY_WEAK),
     (r"xnp\.polydiv\(.* of bool", "oracle", _STAY_WEAK),
     (r"xnp\.pow(er)?\(.* of int.*: 0 for", "oracle",
@@ -97,7 +97,7 @@ DIFFERENCES: tuple[tuple[str, str, str], ...] = (
      "of integers as floats: float32, and without overflow"),
     (r"nn\.dot_product_attention\(.* of float16", "oracle",
      "the oracle traces it, but cannot compile it"),
-    (r"linalg\.cross\(s, s", "oracle", "products that cancel but for their rounding"),
+    (r"linalg\.cross\(s, s", "both", "products that cancel but for their rounding"),
     # refused here
     (r"fft\.\w+\(v.*empty|fft\.(irfft|hfft)\(v\).*(one|scalar)", "oracle",
      "nothing to transform, as in NumPy"),

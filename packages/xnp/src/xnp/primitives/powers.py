@@ -15,7 +15,7 @@ import numpy as np
 from xnp.primitives import costs
 from xnp.primitives.arithmetic import div_p, mul_p
 from xnp.primitives.choice_text import chosen, compared
-from xnp.primitives.complex_text import mirrored, parts_of
+from xnp.primitives.complex_text import mirrored, of_parts, parts_of
 from xnp.primitives.narrow_dtypes import in_wider
 from xnp.primitives.operations import (
     add,
@@ -104,27 +104,52 @@ def _pow_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> 
     y = b.broadcast(y, shaped_array(y_aval.shape, x_aval.dtype), out.shape)
     x = b.broadcast(x, x_aval, out.shape)
     power = b.same_type_op("stablehlo.power", [x, y], out)
-    return [_zero_where_it_vanishes(b, power, x, y, out) if dtypes.is_complex(out.dtype) else power]
+    return [_with_tame_exponent(b, power, x, y, out) if dtypes.is_complex(out.dtype) else power]
 
 
-def _zero_where_it_vanishes(b: Builder, power: str, x: str, y: str, aval: ShapedArray) -> str:
-    """Write |x^y| = exp(Re(y) log|x| - Im(y) arg x) as 0 where the exponent is -inf.
+def _with_tame_exponent(b: Builder, power: str, x: str, y: str, aval: ShapedArray) -> str:
+    """Write |x^y| = exp(Re(y) log|x| - Im(y) arg x) by its exponent where that does not overflow.
 
-    So 0 to a power with a positive real part is 0, and so is 1 / inf; the compiler has NaN, the
-    product of 0 with a direction that is none. Infinity times the angle 0 turns nothing.
+    The compiler multiplies |x|^Re(y) by the rest, which is NaN, infinite or 0 where one of the two
+    overflows or vanishes alone. Where the exponent is -inf the power is 0: 0 to a power with a
+    positive real part, and 1 / inf; the compiler has NaN, the product of 0 with a direction that
+    is none. Infinity times the angle 0 turns nothing.
     """
     (real, imag), part = parts_of(b, y, aval)
     (x_real, x_imag), _ = parts_of(b, x, aval)
     (size,) = b.op("stablehlo.abs", [x], [aval], [part])
     angle = b.same_type_op("stablehlo.atan2", [x_imag, x_real], part)
-    grown = b.same_type_op("stablehlo.log", [size], part)
-    grown = b.same_type_op("stablehlo.multiply", [real, grown], part)
+    logarithm = b.same_type_op("stablehlo.log", [size], part)
+    grown = b.same_type_op("stablehlo.multiply", [real, logarithm], part)
     turned = b.same_type_op("stablehlo.multiply", [imag, angle], part)
     is_turned = compared(b, "EQ", turned, turned, part)
     turned = chosen(b, is_turned, turned, b.constant(0, part), part)
     exponent = b.same_type_op("stablehlo.subtract", [grown, turned], part)
+    direction = b.same_type_op(
+        "stablehlo.add",
+        [b.same_type_op("stablehlo.multiply", [real, angle], part),
+         b.same_type_op("stablehlo.multiply", [imag, logarithm], part)],
+        part,
+    )  # fmt: skip
+    by_exponent = of_parts(b, [exponent, direction], part, aval)
+    by_exponent = b.same_type_op("stablehlo.exponential", [by_exponent], aval)
+    power = chosen(b, _spoilt(b, grown, turned, exponent, part), by_exponent, power, aval)
     vanishes = compared(b, "EQ", exponent, b.constant(-np.inf, part), part)
     return chosen(b, vanishes, b.constant(0, aval), power, aval)
+
+
+def _spoilt(b: Builder, grown: str, turned: str, exponent: str, part: ShapedArray) -> str:
+    """Write where a factor of a power is beyond the numbers, and the power is not."""
+    info = dtypes.finfo(part.dtype)
+    largest, least = [float(np.log(v)) for v in (info.max, info.smallest_normal)]
+    sizes = [b.same_type_op("stablehlo.abs", [x], part) for x in (grown, turned)]
+    greater = b.same_type_op("stablehlo.maximum", sizes, part)
+    truth = shaped_array(part.shape, dtypes.bool_)
+    both = [
+        compared(b, "GT", greater, b.constant(-least - 0.5, part), part),
+        compared(b, "LE", exponent, b.constant(largest, part), part),
+    ]
+    return b.same_type_op("stablehlo.and", both, truth)
 
 
 def _pow_jvp(primals: Any, tangents: Any) -> Any:
