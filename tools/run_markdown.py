@@ -3,7 +3,9 @@
 The blocks of one page share one namespace and run in order, as a reader would type them. A block
 with prompts is a doctest, its output is compared; a block without is executed as it stands. A block
 that is to be read, not run, is marked otherwise (`text`, `sh`), or is marked `python` and has
-`<!-- not run: the reason -->` on the line above.
+`<!-- not run: the reason -->` on the line above. One with `<!-- run: python -m ... train.py -->`
+above is a program of its own: it is written to the file that the command names last, the command is
+run, and what it prints is the next `text` block.
 
 Run `python tools/run_markdown.py [FILE|FOLDER ...]`; without names it reads the README, the guides,
 the packages' pages and `docs/`.
@@ -11,7 +13,10 @@ the packages' pages and `docs/`.
 
 import doctest
 import re
+import shlex
+import subprocess
 import sys
+import tempfile
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,24 +27,35 @@ PATTERNS = ("*.md", "docs/**/*.md", "packages/*/README.md")
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 _BLOCK = re.compile(
-    r"^(?P<skip><!-- not run: .+? -->\n)?```python[^\n]*\n(?P<code>.*?)^```\s*?$",
+    r"^(?:<!-- (?P<mark>not run|run): (?P<what>[^\n]+?) -->\n)?"
+    r"```python[^\n]*\n(?P<code>.*?)^```\s*?$",
     re.MULTILINE | re.DOTALL,
 )
+_PRINTED = re.compile(r"^```text\n(.*?)^```\s*?$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One fenced block: its code and the line of the page on which the code begins."""
+    """One fenced block: its code and the line of the page on which the code begins.
+
+    One that is run as a program has the command, and the text that it shall print.
+    """
 
     code: str
     line: int
+    command: str = ""
+    printed: str = ""
 
 
 def blocks_of(text: str) -> Iterator[Block]:
     """Yield the blocks of a page that are to be run."""
     for found in _BLOCK.finditer(text):
-        if not found["skip"]:
-            yield Block(found["code"], text.count("\n", 0, found.start("code")) + 1)
+        line = text.count("\n", 0, found.start("code")) + 1
+        if found["mark"] == "run":
+            printed = _PRINTED.search(text, found.end())
+            yield Block(found["code"], line, found["what"], printed[1] if printed else "")
+        elif not found["mark"]:
+            yield Block(found["code"], line)
 
 
 def run_page(path: Path) -> tuple[int, int]:
@@ -66,6 +82,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _run_block(block: Block, path: Path, namespace: dict[str, object]) -> bool:
+    if block.command:
+        return _run_program(block, path)
     if ">>>" in block.code:
         parsed = doctest.DocTestParser().get_doctest(
             block.code, namespace, path.name, str(path), block.line - 1
@@ -80,6 +98,19 @@ def _run_block(block: Block, path: Path, namespace: dict[str, object]) -> bool:
         print(f"{path}:{block.line}: this block failed\n{traceback.format_exc()}")
         return False
     return True
+
+
+def _run_program(block: Block, path: Path) -> bool:
+    first, *arguments = shlex.split(block.command)
+    command = [sys.executable if first == "python" else first, *arguments]
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, arguments[-1]).write_text(block.code)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    as_written = doctest.OutputChecker().check_output(block.printed, done.stdout, OPTIONS)
+    if done.returncode != 0 or not as_written:
+        print(f"{path}:{block.line}: {block.command} ended with {done.returncode}, and printed")
+        print(f"{done.stdout}{done.stderr}instead of\n{block.printed}")
+    return done.returncode == 0 and as_written
 
 
 def _pages(arguments: list[str]) -> Iterator[Path]:

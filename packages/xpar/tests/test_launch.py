@@ -28,6 +28,7 @@ def test_processes_have_numbers_addresses_and_arguments_and_their_lines_are_merg
         print(v["XSTACK_PROCESS_ID"], v["XSTACK_NUM_PROCESSES"], v["XSTACK_NUM_CPU_DEVICES"],
               v["XSTACK_COORDINATOR_ADDRESS"].partition(":")[0], sys.argv[1:])
         print("[Gloo] Rank 0 is connected to 1 peer ranks.")
+        print("1 is connected to 1 peer ranks. Expected number of connected peer ranks is : 1")
         print("to the other stream", file=sys.stderr)
     """
     launcher = start(tmp_path, script, "-n", "3", "--devices", "2", "--color", "always")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -23,7 +24,8 @@ from typing import IO
 __all__ = ()
 
 _COLOURS = (36, 33, 32, 35, 34, 31)  # of a terminal, one after another
-_NOISE = "[Gloo] Rank "  # gloo's greeting, a line for each group of devices
+# Gloo's greeting, a line for each group of devices; lines of several threads run into each other.
+_NOISE = re.compile(r"\[Gloo\] Rank |is connected to \d+ peer ranks")
 _HOLD = 1.0  # seconds for which a traceback is kept back, in case its process ends by it
 _GRACE = 5.0  # seconds from the request to end to the end by force
 _POLL = 0.05
@@ -135,7 +137,7 @@ class _Child:
 
     def _read(self, stream: IO[str]) -> None:
         for line in stream:
-            if line.startswith(_NOISE):
+            if _NOISE.search(line):
                 continue
             with self._screen:
                 if not self._held and line.startswith("Traceback (most recent call last)"):
