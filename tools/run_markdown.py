@@ -8,10 +8,13 @@ above is a program of its own: it is written to the file that the command names 
 run, and what it prints is the next `text` block.
 
 Run `python tools/run_markdown.py [FILE|FOLDER ...]`; without names it reads the README, the guides,
-the packages' pages and `docs/`.
+the packages' pages and `docs/`. Each processor runs pages of its own.
 """
 
+import contextlib
 import doctest
+import io
+import os
 import re
 import shlex
 import subprocess
@@ -19,6 +22,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,13 +76,20 @@ def run_page(path: Path) -> tuple[int, int]:
 
 def main(arguments: list[str]) -> int:
     """Run the pages named, or all; return 1 when a block failed."""
-    pages = sorted(_pages(arguments))
+    pages = sorted(_pages(arguments), key=lambda page: (-page.stat().st_size, page))
     ran = failed = 0
-    for page in pages:
-        page_ran, page_failed = run_page(page)
-        ran, failed = ran + page_ran, failed + page_failed
+    with ProcessPoolExecutor(max_workers=min(os.cpu_count() or 1, len(pages) or 1)) as pool:
+        for page_ran, page_failed, said in pool.map(_run_page_quietly, pages):
+            print(said, end="")
+            ran, failed = ran + page_ran, failed + page_failed
     print(f"markdown: {ran} blocks in {len(pages)} pages ran, {failed} failed")
     return 1 if failed else 0
+
+
+def _run_page_quietly(path: Path) -> tuple[int, int, str]:
+    """Run a page; return how many blocks ran and failed, and what was printed."""
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        return *run_page(path), said.getvalue()
 
 
 def _run_block(block: Block, path: Path, namespace: dict[str, object]) -> bool:

@@ -144,7 +144,7 @@ def pad_for_sharding(x: Any, sharding: Any, value: Any = 0) -> Array:
       value: of the elements that are added.
 
     Returns:
-      The padded array, which is not moved; `result[:n]` cuts what was added.
+      The padded array, which is not moved. Indexing its first elements cuts what was added.
 
     Example:
       >>> import numpy as np
