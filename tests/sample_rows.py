@@ -135,6 +135,7 @@ SHARDINGS: dict[str, list[Sample]] = {
 # Rows of primitives of `xnp` that depend on what runs them, and so have no result of their own.
 PLACES: dict[str, list[Sample]] = {
     "platform_index": [Sample([], {"platforms": (("cpu",),), "has_default": True})],
+    "rng_words": [Sample([], {"shape": (3,)})],
 }
 
 

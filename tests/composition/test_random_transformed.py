@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 import xad
 import xrandom
-from xad import grad
+from xad import checkpoint, grad
 from xbatch import vmap
 from xjit import jit
 from xnp import lax
@@ -117,3 +118,23 @@ def test_compiled_draws_are_those_of_the_numpy_rule(name: str) -> None:
                 np.asarray(a).astype(np.float64), np.asarray(b).astype(np.float64),
                 rtol=sample.tolerance.rtol, atol=sample.tolerance.atol,
             )  # fmt: skip
+
+
+def test_bits_of_a_generator_are_the_same_compiled_and_mapped():
+    words = np.uint32([[1, 2, 3, 4], [5, 6, 2**32 - 1, 2**32 - 1]])
+    for algorithm in (lax.RandomAlgorithm.RNG_THREE_FRY, lax.RandomAlgorithm.RNG_PHILOX):
+        draw = partial(lax.rng_bit_generator, shape=(5,), algorithm=algorithm)
+        expected = [[np.asarray(x) for x in draw(key)] for key in words]
+        for found in (vmap(draw)(words), jit(vmap(draw))(words)):
+            for x, of_keys in zip(found, zip(*expected, strict=True), strict=True):
+                np.testing.assert_array_equal(np.asarray(x), np.stack(of_keys))
+
+
+def test_a_draw_without_a_key_is_never_computed_twice():
+    def loss(scale):
+        return (scale * lax.rng_uniform(0.0, 1.0, (100,))).sum()
+
+    compiled = jit(grad(loss))
+    assert float(compiled(1.0)) != float(compiled(1.0))
+    with pytest.raises(Exception, match="random numbers without a key"):
+        grad(checkpoint(loss))(1.0)

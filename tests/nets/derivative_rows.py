@@ -238,13 +238,14 @@ np.unique_inverse np.unique_values""",
     "is a form, with signs or phases by convention only, or iterated until it is near": """
 laxlinalg.hessenberg laxlinalg.qdwh laxlinalg.schur laxlinalg.tridiagonal""",
     "is a product of what has no derivative: numbers in narrow formats": """
-lax.scaled_dot nn.scaled_matmul""",
+lax.scaled_dot nn.scaled_matmul nn.scaled_dot_general nn.get_scaled_dot_general_config""",
     "the eigenvectors of a general matrix have a scale by convention only": "linalg.eig",
     "places values on a mesh; `xpar` tests its derivative": "lax.with_sharding_constraint",
     "needs an axis name; `xbatch` and `xpar` test its derivative": """
 lax.pcast lax.pvary
 lax.all_gather lax.all_to_all lax.axis_index lax.axis_size lax.pbroadcast lax.pmax lax.pmean
 lax.pmin lax.ppermute lax.pshuffle lax.psum lax.psum_scatter lax.pswapaxes""",
+    "draws bits, or other numbers in each call": "lax.rng_bit_generator lax.rng_uniform",
     "is itself a derivative, and has none": "lax.igamma_grad_a lax.random_gamma_grad",
     "has a derivative in forward mode alone; `test_control_flow` has it": "lax.while_loop",
 }

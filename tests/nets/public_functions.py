@@ -43,6 +43,8 @@ NOT_DRAWN = {
         " lax.scatter_apply lax.custom_linear_solve lax.custom_root"
         " xnp.scipy.linalg.funm".split(), _FUNCTIONS),
     "nn.scaled_matmul": "its operands are in narrow formats",
+    "lax.rng_bit_generator": "its key is four words; `test_random_bits` has its values",
+    "lax.rng_uniform": "its result is another in each call",
     **dict.fromkeys("xnp.printoptions xnp.set_printoptions xnp.get_printoptions".split(), _STATE),
     **dict.fromkeys(
         "xnp.array_repr xnp.array_str xnp.can_cast xnp.dtype xnp.einsum_path xnp.isdtype"

@@ -284,11 +284,13 @@ TABLES = {"xnp": XNP, "lax": LAX}
 
 # Public names that compute no array, by why they have no row.
 WITHOUT_ROW = {
-    "`test_scaled_products` has its values": "scaled_dot scaled_matmul",
+    "`test_scaled_products` has its values": "scaled_dot scaled_matmul scaled_dot_general"
+    " get_scaled_dot_general_config",
+    "`test_random_bits` has its values": "rng_bit_generator rng_uniform",
     "a class or a scalar type": """
         Array AccuracyMode ConvDimensionNumbers DotAlgorithm DotAlgorithmPreset DotDimensionNumbers
         FftType GatherDimensionNumbers GatherScatterMode Precision RaggedDotDimensionNumbers
-        RoundingMethod ComplexWarning mutable
+        RandomAlgorithm RoundingMethod ComplexWarning mutable
         ScatterDimensionNumbers Tolerance bfloat16 bool bool_ cdouble character complex128 complex64
         complex_ complexfloating csingle double dtype finfo flexible float16 float32 float4_e2m1fn
         float64 float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn

@@ -79,7 +79,6 @@ def test_approximate_searches_find_all():
     [
         (lambda: lax.approx_max_k(np.arange(3), 1), "takes floats"),
         (lambda: lax.approx_min_k(np.ones(3), 1, recall_target=2.0), "recall_target must be above"),
-        (lambda: lax.approx_min_k(np.ones(3), 1, aggregate_to_topk=False), "no other candidates"),
         (lambda: lax.ragged_dot(np.ones((2, 3)), np.ones((4, 3, 1)), np.array([1, 1])),
          "an index of its group dimension for each group"),
         (lambda: lax.ragged_dot(np.ones((2, 3)), np.ones((2, 3, 1)), np.ones(2)),
@@ -101,3 +100,17 @@ def test_shapes_of_windows_are_those_that_reduce_window_gives():
             options = ((2, 3), (1, 2), padding, base, spread)
             got = lax.reduce_window_shape_tuple((5, 7), *options)
             assert got == lax.reduce_window(np.ones((5, 7)), 0.0, lax.add, *options).shape
+
+
+@pytest.mark.parametrize("shape", [(1000, 2), (3000,), (100,)])
+def test_candidates_that_are_not_reduced_are_as_many_as_the_oracle_keeps(shape):
+    jax = pytest.importorskip("jax")
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    for options in ((1,), (10,), (10, 0.5), (10, 1.0), (50, 0.99, 5000), (2, 0.95, 100_000)):
+        k, recall, tuned_for = (*options, *(0.95, -1)[len(options) - 1 :])
+        args = (k, 0, recall, tuned_for, False)
+        expected = jax.eval_shape(lambda x, args=args: jax.lax.approx_max_k(x, *args), x)
+        for found in (lax.approx_max_k(x, *args), lax.approx_min_k(x, *args)):
+            assert found[0].shape == found[1].shape == expected[0].shape, args
+    ordered = np.asarray(lax.approx_min_k(x, 1, 0, aggregate_to_topk=False)[0])
+    np.testing.assert_array_equal(ordered, np.sort(x, 0)[: len(ordered)])

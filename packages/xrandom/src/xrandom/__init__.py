@@ -32,6 +32,7 @@ with namespace(globals(), at_once=True):
         randint as randint,
     )
     from xrandom.keys import (
+        Key as Key,
         PRNGKey as PRNGKey,
         clone as clone,
         fold_in as fold_in,

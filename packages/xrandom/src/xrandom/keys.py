@@ -18,7 +18,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NewType
 
 import numpy as np
 
@@ -37,6 +37,9 @@ from xrandom.key_primitives import random_fold_in_p, random_split_p
 __all__ = ()
 
 THREEFRY: Final = "threefry2x32"
+
+Key = NewType("Key", Array)
+Key.__doc__ = """The type of a random key, for annotations: an array of dtype `key<fry>`."""
 
 
 class KeyDType(dtypes.ExtendedDType):

@@ -69,6 +69,11 @@ with namespace(globals()):
         ragged_dot as ragged_dot,
         ragged_dot_general as ragged_dot_general,
     )
+    from xnp.lax.random_bits import (
+        RandomAlgorithm as RandomAlgorithm,
+        rng_bit_generator as rng_bit_generator,
+        rng_uniform as rng_uniform,
+    )
     from xnp.lax.scaled_products import scaled_dot as scaled_dot
     from xnp.lax.shape_queries import (
         broadcast_like as broadcast_like,

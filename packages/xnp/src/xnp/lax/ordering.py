@@ -6,6 +6,7 @@ NaN is the greatest number in `sort`; it wins in `argmin`, `argmax`, `cummin` an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -129,16 +130,17 @@ def approx_max_k(
       k: how many.
       reduction_dimension: the dimension to search.
       recall_target: the share of the true ones that must be found, in (0, 1].
-      reduction_input_size_override: how many elements the search shall be tuned for; the exact one
-        needs no tuning.
-      aggregate_to_topk: whether k are returned, as here always, or more candidates.
+      reduction_input_size_override: how many elements the number of candidates is chosen for;
+        below 0 those of the dimension.
+      aggregate_to_topk: whether k are returned, or all candidates: as many as a search would need
+        that finds the share asked for.
 
     Returns:
       A pair of arrays with `k` elements along the dimension, the greatest first: values of the
       dtype of `operand`, and int32 positions.
 
     Raises:
-      ValueError: no floats, another recall, candidates that are not aggregated.
+      ValueError: no floats, or another recall.
 
     Example:
       >>> import numpy as np
@@ -147,9 +149,11 @@ def approx_max_k(
 
     Differentiable in: operand.
     """
-    x = _searched("approx_max_k", operand, recall_target, aggregate_to_topk)
-    del reduction_input_size_override
-    return top_k(x, k, axis=reduction_dimension)
+    x = _searched("approx_max_k", operand, recall_target)
+    axis = dimension_of(reduction_dimension, x.aval.ndim, "approx_max_k")
+    if not aggregate_to_topk:
+        k = _candidates(x.aval.shape, axis, k, recall_target, reduction_input_size_override)
+    return top_k(x, k, axis=axis)
 
 
 @boundary
@@ -164,9 +168,10 @@ def approx_min_k(
       k: how many.
       reduction_dimension: the dimension to search.
       recall_target: the share of the true ones that must be found, in (0, 1].
-      reduction_input_size_override: how many elements the search shall be tuned for; the exact one
-        needs no tuning.
-      aggregate_to_topk: whether k are returned, as here always, or more candidates.
+      reduction_input_size_override: how many elements the number of candidates is chosen for;
+        below 0 those of the dimension.
+      aggregate_to_topk: whether k are returned, or all candidates: as many as a search would need
+        that finds the share asked for.
 
     Returns:
       A pair of arrays with `k` elements along the dimension, the least first: values of the dtype
@@ -177,24 +182,48 @@ def approx_min_k(
       >>> np.asarray(approx_min_k(np.float32([1, 3, 2]), 2)[1]).tolist()
       [0, 2]
     """
-    x = _searched("approx_min_k", operand, recall_target, aggregate_to_topk)
-    del reduction_input_size_override
-    values, places = top_k(bind("neg", x), k, axis=reduction_dimension)
+    x = _searched("approx_min_k", operand, recall_target)
+    axis = dimension_of(reduction_dimension, x.aval.ndim, "approx_min_k")
+    if not aggregate_to_topk:
+        k = _candidates(x.aval.shape, axis, k, recall_target, reduction_input_size_override)
+    values, places = top_k(bind("neg", x), k, axis=axis)
     return bind("neg", values), places
 
 
-def _searched(operation: str, operand: Any, recall: float, aggregated: bool) -> Array:
+def _searched(operation: str, operand: Any, recall: float) -> Array:
     x = as_array(operand, what=operation)
     if not dtypes.is_floating(x.aval.dtype):
         raise ValueError(f"{operation}: takes floats.\n  got       {x.aval.str_long()}")
     if not 0 < recall <= 1:
         raise ValueError(f"{operation}: recall_target must be above 0 and at most 1, got {recall}.")
-    if not aggregated:
-        raise ValueError(
-            f"{operation}: there are no other candidates than the k that are found."
-            "\n  got       aggregate_to_topk=False\n  expected  aggregate_to_topk=True"
-        )
     return x
+
+
+_LANES, _CHUNK = 128, 1024  # in which candidates are counted: of matrices, and of vectors
+
+
+def _candidates(shape: Sequence[int], axis: int, k: int, recall: float, tuned_for: int) -> int:
+    """Return how many candidates are kept when they are not reduced to k.
+
+    With one of each of m bins kept, the share of the true ones that is found is (1 - 1/m)^(k - 1)
+    at least; bins are made by halving. Source: Chern et al., "TPU-KNN: k nearest neighbor search
+    at peak FLOP/s", NeurIPS 2022, section 5; counts as XLA's ApproxTopK makes them.
+    """
+    size = size_of(shape[axis])
+    unit = _CHUNK if len(shape) == 1 else _LANES
+    if size <= unit:
+        return size
+    if k == 1:
+        return unit
+    if recall == 1:
+        return size
+    bins = max(int((1 - k) / math.log(recall)), unit)
+    halvings = max((size if tuned_for < 0 else tuned_for) // bins, 1).bit_length() - 1
+    if not halvings:
+        return size
+    units, whole_units = -(-size // unit), size // unit
+    halvings = min(halvings, (whole_units - 1).bit_length())
+    return min(-(-units // (1 << halvings)) * unit, size)
 
 
 @boundary

@@ -44,6 +44,7 @@ _LATE = {
     "reduce_window_max": ("reduce_window_max",),
     "reduce_window_min": ("reduce_window_min",),
     "reduce_window_sum": ("reduce_window_sum",),
+    "rng_words": ("rng_words",),
     "scan": ("scan",),
     "schur": ("schur",),
     "select_and_gather_add": ("select_and_gather_add",),

@@ -6,5 +6,9 @@ from xtree.namespaces import namespace
 with namespace(globals(), at_once=True):
     from xnp.nn import *  # noqa: F403 - the whole public namespace
 
-with namespace(globals(), hint=ABSENCES):  # the first use imports the random numbers
+with namespace(globals(), hint=ABSENCES):  # the first use imports derivatives, or random numbers
+    from xad.scaled_products import (
+        get_scaled_dot_general_config as get_scaled_dot_general_config,
+        scaled_dot_general as scaled_dot_general,
+    )
     from xstack.nn import initializers as initializers
