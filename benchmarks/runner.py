@@ -31,6 +31,8 @@ GROUPS = {
     "dispatch": (),
     "compiled_run": (),
     "parallel_run": (),
+    "million_uncompiled": ("numpy",),
+    "million_compiled": ("numpy",),
 }
 """The groups, each with the further peers that have something to compare."""
 
@@ -38,6 +40,7 @@ TARGETS = {
     "processes": 0.4, "eager_small": 0.25, "eager_large": 1.0, "eager_loops": 1.0,
     "uncompiled_derivatives": 0.1, "trace_and_lower": 0.15, "compilation": 0.85,
     "dispatch": 1.0, "compiled_run": 1.0, "parallel_run": 1.0,
+    "million_uncompiled": 1.0, "million_compiled": 1.0,
 }  # fmt: skip
 """The geometric mean of the ratios to JAX that each group is to reach."""
 
