@@ -25,8 +25,9 @@ def test_the_result_of_a_pmap_that_did_not_fit_raises_wherever_it_is_used():
     import xstack.numpy as xnp
 
     uses = [
-        np.asarray, repr, lambda r: r[0, 0, 0], lambda r: r.block_until_ready(),
-        lambda r: xstack.jit(lambda x: x + 1)(r), lambda r: r.sum().item(), xstack.device_get,
+        np.asarray, repr, lambda r: float(r[0, 0, 0]), lambda r: r.block_until_ready(),
+        lambda r: xstack.jit(lambda x: x[0, 0] + 1)(r).block_until_ready(),
+        lambda r: r.sum().item(), xstack.device_get,
         lambda r: np.asarray(xstack.pmap(lambda x: x.sum())(r)),
         lambda r: np.asarray(xstack.pmap(lambda x: x + 1, donate_argnums=0)(r)),
         lambda r: np.asarray(xstack.pmap(lambda x: xstack.lax.psum(x, 'i'), axis_name='i')(r)),

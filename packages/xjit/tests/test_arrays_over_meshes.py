@@ -45,6 +45,37 @@ def test_an_array_goes_to_its_devices_and_back(sharding):
     np.testing.assert_array_equal(x.addressable_data(3), x.addressable_shards[3].data)
 
 
+def unaligned(shape):
+    """Return an array whose memory begins where the runtime would not read it in place."""
+    memory = np.arange(np.prod(shape) + 1, dtype=np.float32)
+    return memory[1:].reshape(shape)
+
+
+@pytest.mark.parametrize("host", [np.arange(2.0**18, dtype=np.float32).reshape(8, -1, 8),
+                                  unaligned((8, 2**12, 8))])  # fmt: skip
+@pytest.mark.parametrize("sharding", SHARDINGS)
+def test_large_arrays_are_copied_before_device_put_returns_and_move_as_they_were(sharding, host):
+    expected = host.copy()
+    x = device_put(host, sharding)
+    host[...] = 0
+    np.testing.assert_array_equal(x, expected)
+    there = NamedSharding(MESH, P(None, ("z", "x"), "y"))
+    moved, back = device_put(x, there), device_put(device_put(x, there), sharding)
+    x.delete()
+    for y in (moved, back):
+        np.testing.assert_array_equal(y, expected)
+        assert all(np.array_equal(s.data, expected[s.index]) for s in y.addressable_shards)
+    host[...] = expected
+
+
+def test_pieces_that_are_there_already_are_shared():
+    big = device_put(np.ones((64, 1024), np.float32), NamedSharding(MESH, P("x")))
+    finer = device_put(big, NamedSharding(MESH, P(("x", "y"))))
+    assert np.shares_memory(big.addressable_shards[0].data, finer.addressable_shards[0].data)
+    columns = device_put(big, NamedSharding(MESH, P(None, "x")))
+    assert not np.shares_memory(big.addressable_shards[0].data, columns.addressable_shards[0].data)
+
+
 def test_copies_of_a_piece_are_counted():
     x = device_put(HOST, NamedSharding(MESH, P("x")))
     assert [s.replica_id for s in x.addressable_shards] == [0, 1, 2, 3, 0, 1, 2, 3]

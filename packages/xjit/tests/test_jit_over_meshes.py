@@ -10,6 +10,7 @@ from xjit.debug import callback
 from xjit.meshes import Mesh
 from xjit.named_shardings import NamedSharding
 from xjit.partition_specs import P
+from xjit.program import Program
 from xjit.sharding_constraint import with_sharding_constraint
 from xjit.shardings import SingleDeviceSharding
 from xnp import lax
@@ -34,6 +35,19 @@ def test_a_program_follows_its_data():
     assert y.sharding == on("x", "y")
     # XLA may sum in another order on each device: a few ulp of float32
     np.testing.assert_allclose(y, np.sin(HOST) @ WEIGHTS, rtol=1e-5, atol=1e-6)
+
+
+def test_arguments_that_lie_alike_by_other_names_are_taken_as_they_are(monkeypatch):
+    f = jit(lambda x: x + 1, in_shardings=on("x"))
+    other = Mesh(CPUS.reshape(4, 2), ("a", "b"))
+    same = [on("x"), on("x", None), NamedSharding(other, P("a"))]
+    xs = [device_put(HOST, s) for s in same]
+    f(xs[0])
+    monkeypatch.setattr(Program, "kernel_for", None)  # what the long way asks
+    for x in xs:
+        np.testing.assert_array_equal(f(x), HOST + 1)
+    with pytest.raises(TypeError, match="not callable"):
+        f(device_put(HOST, on("y")))
 
 
 def test_eager_operations_follow_their_data():

@@ -9,6 +9,9 @@ import pytest
 
 from xbatch import vmap
 from xjit import check_captured_values, device_put, devices, jit, statistics
+from xjit.meshes import Mesh
+from xjit.named_shardings import NamedSharding
+from xjit.partition_specs import P
 from xnp import lax
 from xpar import all_gather, axis_index, pmap, pmax, pmean, ppermute, psum, psum_scatter
 from xprim import as_array, config
@@ -179,10 +182,22 @@ def test_a_function_that_closes_over_an_array(x):
     )
 
 
-def test_results_feed_compiled_and_eager_functions_on_one_device(x):
-    y = pmap(lambda v: lax.mul(v, v), devices=CPUS)(x)
-    np.testing.assert_array_equal(jit(lambda v: lax.add(v, v))(y), 2 * x * x)
+def test_results_feed_compiled_and_eager_functions_where_they_are(x):
+    y = pmap(lambda v: lax.mul(v, v), axis_name="i", devices=CPUS)(x)
+    assert y.sharding == NamedSharding(Mesh(np.array(CPUS), ("i",)), P("i"))
+    twice = jit(lambda v: lax.add(v, v))
+    for _ in range(3):
+        z = twice(y)
+        assert z.sharding.is_equivalent_to(y.sharding, 2)
+        np.testing.assert_array_equal(z, 2 * x * x)
     np.testing.assert_array_equal(lax.add(y, y), 2 * x * x)
+    np.testing.assert_array_equal(pmap(lambda v: -v, devices=CPUS)(z), -2 * x * x)
+
+
+def test_a_result_that_is_not_stacked_is_whole_on_each_device(x):
+    total = pmap(lambda v: psum(v, "i"), axis_name="i", out_axes=None, devices=CPUS)(x)
+    assert total.sharding.is_fully_replicated and total.devices() == set(CPUS)
+    np.testing.assert_allclose(total, x.sum(0), rtol=1e-5, atol=1e-6)  # summed in another order
 
 
 def test_inside_jit_the_replicas_become_a_batch(x):

@@ -290,3 +290,8 @@ def test_its_text_can_carry_the_lines_of_the_program():
     with config.options()["source_locations"](True):
         found = jit(lambda x: f(x))(HOST)
     np.testing.assert_allclose(found, f(HOST), rtol=1e-6)
+
+
+def test_what_a_traced_function_says_of_its_result_is_the_whole():
+    f = shard_map(lambda v: lax.neg(v), mesh=MESH, in_specs=P("x"), out_specs=P("x"))
+    assert f.trace(HOST).out_info.shape == f.eval_shape(HOST).shape == f(HOST).shape == HOST.shape

@@ -230,7 +230,11 @@ def is_elsewhere(buffers: Sequence[Any], where: Any) -> bool:
       where: the sharding object of all, or a list with one for each.
     """
     if type(where) is list:
-        return any(map(operator.is_not, [buffer._sharding for buffer in buffers], where))
+        found = [buffer._sharding for buffer in buffers]
+        return any(map(operator.is_not, found, where)) and not all(
+            here is wanted or (type(here) is _SpreadOver and alike(here, wanted, buffer.aval.ndim))
+            for here, wanted, buffer in zip(found, where, buffers, strict=True)
+        )
     there = not where.committed
     for buffer in buffers:
         sharding = buffer._sharding
@@ -241,7 +245,7 @@ def is_elsewhere(buffers: Sequence[Any], where: Any) -> bool:
     return not there  # results are committed where an argument is
 
 
-_passing = gateway.PassingSharding
+_passing, _SpreadOver, alike = gateway.PassingSharding, gateway.SpreadOver, gateway.alike
 # Then the long way is taken, which says what is wrong, if something is. TypeError: an argument that
 # has no buffer yet; OverflowError: an integer that does not fit; a failure of the runtime: a buffer
 # that is donated twice, or no memory.

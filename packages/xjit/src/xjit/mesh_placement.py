@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xjit import jaxlib_gateway as gateway
+from xjit.argument_memory import ArgumentMemory, Written
 from xjit.deleted import DeletedBuffer, raise_deleted
 from xjit.lowering import LoweredProgram
 from xjit.meshes import Mesh
@@ -59,15 +60,11 @@ class OverMesh(Placement):
 
     def bring(self, lowered: LoweredProgram) -> Bring:
         """Return what spreads the arguments of a program over the mesh."""
-        spreads = [gateway.spread_over(self._in_order(self.in_shardings[i])) for i in lowered.kept]
+        return _Spread(self, lowered)
 
-        def spread_all(
-            arrays: Sequence[ConcreteArray],
-        ) -> tuple[list[Any], Callable[[list[Any]], None] | None]:
-            pairs = zip(arrays, spreads, strict=True)
-            return [spread_buffer(x, where) for x, where in pairs], None
-
-        return spread_all
+    def place_of_argument(self, i: int) -> gateway.SpreadOver:
+        """Return how the program wants an argument."""
+        return gateway.spread_over(self._in_order(self.in_shardings[i]))
 
     def _in_order(self, sharding: Sharding) -> Sharding:
         """Return a sharding with the devices in the order in which the program counts them."""
@@ -110,6 +107,36 @@ class OverMesh(Placement):
         return super().results(outs, avals)
 
 
+class _Spread:
+    """Spreads the arguments of one program over its mesh, small host arrays by way of memory."""
+
+    __slots__ = ("_indices", "_memory", "_wheres")
+
+    def __init__(self, placement: OverMesh, lowered: LoweredProgram) -> None:
+        self._wheres = [placement.place_of_argument(i) for i in lowered.kept]
+        self._memory = ArgumentMemory(lowered, placement.devices)
+        self._indices: list[Any] = [None] * len(self._wheres)  # the shapes never change
+
+    def __call__(
+        self, arrays: Sequence[ConcreteArray]
+    ) -> tuple[list[Any], Callable[[list[Any]], None] | None]:
+        """Return the buffers of the arguments, and what notes who reads the memory of theirs."""
+        written: Written = {}
+        buffers = [
+            self._from_host(i, x, written) if x.buffer is None else spread_buffer(x, where)
+            for i, (x, where) in enumerate(zip(arrays, self._wheres, strict=True))
+        ]
+        return buffers, self._memory.noting(written)
+
+    def _from_host(self, i: int, x: ConcreteArray, written: Written) -> Any:
+        host, where = x.to_stored(), self._wheres[i]
+        indices = self._indices[i]
+        if indices is None:
+            indices = self._indices[i] = where.tiles(host.ndim).indices(host.shape)
+        found = self._memory.write(i, [host[index] for index in indices], written)
+        return gateway.put_spread(host, where) if found is None else found
+
+
 over_mesh = functools.lru_cache(maxsize=4096)(OverMesh)
 """`OverMesh`, one object for each placement of the last 4096."""
 
@@ -124,9 +151,9 @@ def spread_buffer(x: ConcreteArray, where: gateway.SpreadOver) -> Any:
     if buffer._sharding is where:
         return buffer
     found = gateway.as_spread(buffer, where)
-    if found is not None:
-        return found
-    return gateway.put_spread(read(x), where)
+    if found is None and x.host is None:
+        found = gateway.respread(buffer, where)
+    return found if found is not None else gateway.put_spread(read(x), where)
 
 
 def read(x: ConcreteArray) -> Any:

@@ -118,6 +118,11 @@ def _is_abstract(sharding: Sharding) -> bool:
     return isinstance(sharding, NamedSharding) and not isinstance(sharding.mesh, Mesh)
 
 
+def are_concrete(shardings: Asked) -> bool:
+    """Return whether all say on which devices of a mesh a value lies, whatever mesh is set."""
+    return all(isinstance(s, NamedSharding) and not _is_abstract(s) for s in shardings)
+
+
 def _where(x: ConcreteArray) -> Any:
     """Return the sharding object of an array's buffer, or None for one on the host."""
     buffer = x.buffer

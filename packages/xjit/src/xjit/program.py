@@ -20,7 +20,13 @@ from xjit.compile import Options, executable_for
 from xjit.deleted import DeletedBuffer, give_up
 from xjit.lowering import LoweredProgram, lower, warn_of_useless_donations
 from xjit.placement import OneDevice, Placement, default_placement
-from xjit.places_of_calls import common_placement, mesh_within, placement_for, spread_placement
+from xjit.places_of_calls import (
+    are_concrete,
+    common_placement,
+    mesh_within,
+    placement_for,
+    spread_placement,
+)
 from xjit.results import finisher
 from xjit.shardings import Sharding
 from xjit.typed_shardings import shardings_of_results
@@ -182,8 +188,8 @@ class Program:
     """
 
     __slots__ = (
-        "_donated", "_lowered", "arg_names", "checked", "closed", "in_shardings", "keep_unused",
-        "kernels", "name", "options", "out_shardings", "placement",
+        "_donated", "_lowered", "_settled", "arg_names", "checked", "closed", "in_shardings",
+        "keep_unused", "kernels", "name", "options", "out_shardings", "placement",
     )  # fmt: skip
 
     def __init__(
@@ -210,6 +216,7 @@ class Program:
         self.out_shardings = out_shardings
         self.kernels: dict[Placement, DeviceKernel] = {}
         self.checked: Program | None = None  # the same with checks of what it computes
+        self._settled: DeviceKernel | None = None
         self._lowered: dict[Any, LoweredProgram] = {}
 
     @property
@@ -272,14 +279,19 @@ class Program:
         placement = self.placement
         if placement is not None:
             return self.kernel(placement)
+        if self._settled is not None:
+            return self._settled
         mesh = mesh_within(self.closed)
         outs = self.out_shardings or shardings_of_results(self.closed)
         if mesh is None and not any(self.in_shardings) and not any(outs):
             return self.kernel(common_placement(arrays, self.name, self.arg_names))
-        return self.kernel(placement_for(
+        found = self.kernel(placement_for(
             arrays, self.name, self.arg_names, in_shardings=self.in_shardings,
             out_shardings=outs, mesh=mesh,
         ))  # fmt: skip
+        if len(self.in_shardings) == len(arrays) and are_concrete((*self.in_shardings, *outs)):
+            self._settled = found  # whatever the arguments are, and whatever mesh is set
+        return found
 
     def placement_ahead(self, shardings: Sequence[Sharding | None]) -> Placement:
         """Return where a call will run whose arguments lie so, None for those that follow."""

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from xjit import jaxlib_gateway as gateway
+from xjit.argument_memory import ArgumentMemory, Written, smallest_result
 from xjit.deleted import DeletedBuffer, raise_deleted
 from xjit.lowering import LoweredProgram
 from xjit.placement import Bring, Placement
@@ -125,35 +126,26 @@ replicas = functools.lru_cache(maxsize=4096)(Replicas)
 class _Spread:
     """Spreads the arguments of one program over the devices of its replicas.
 
-    Small host arrays are written to memory that the devices have already: for each argument there
-    is such memory, the buffer that shows it, and a result of the program that read it last. A call
-    takes these out, and puts them back.
+    Small host arrays are written to memory that the devices have already.
     """
 
-    __slots__ = ("_axes", "_devices", "_has_memory", "_memory", "_smallest", "_stacked")
+    __slots__ = ("_axes", "_devices", "_memory", "_stacked")
 
     def __init__(self, placement: Replicas, lowered: LoweredProgram) -> None:
         devices = self._devices = placement.devices
         self._axes = [placement.in_axes[i] for i in lowered.kept]
         self._stacked = [None if a is None else gateway.stacked(devices, a) for a in self._axes]
-        self._memory: dict[int, tuple[Any, Any, Any]] = {}
-        donated = (*lowered.donated, *lowered.useless)
-        self._has_memory = [bool(lowered.out_avals) and i not in donated for i in lowered.kept]
-        self._smallest = _smallest(lowered)
+        self._memory = ArgumentMemory(lowered, devices)
 
     def __call__(
         self, arrays: Sequence[ConcreteArray]
     ) -> tuple[list[Any], Callable[[list[Any]], None] | None]:
         """Return the buffers of the arguments, and what notes who reads the memory of theirs."""
-        written: dict[int, Any] = {}
+        written: Written = {}
         buffers = [self._spread(i, x, written) for i, x in enumerate(arrays)]
-        return buffers, functools.partial(self._note_reader, written) if written else None
+        return buffers, self._memory.noting(written)
 
-    def _note_reader(self, written: dict[int, Any], outs: list[Any]) -> None:
-        for i, (memory, buffer) in written.items():
-            self._memory[i] = memory, buffer, outs[self._smallest]
-
-    def _spread(self, i: int, x: ConcreteArray, written: dict[int, Any]) -> Any:
+    def _spread(self, i: int, x: ConcreteArray, written: Written) -> Any:
         """Return the buffer of an argument; memory that is written for it is added."""
         buffer, axis = x.buffer, self._axes[i]
         if type(buffer) is DeletedBuffer:
@@ -163,37 +155,8 @@ class _Spread:
         if buffer is not None and buffer._sharding is self._stacked[i]:
             return buffer
         pieces = list(np.moveaxis(x.to_stored(), axis, 0))
-        free = self._free_memory(i, pieces[0])
-        if free is None:
-            return gateway.put_shards(pieces, self._devices)
-        written[i] = memory, buffer = free
-        for place, piece in zip(memory, pieces, strict=True):
-            place[...] = piece
-        return buffer
-
-    def _free_memory(self, i: int, piece: np.ndarray[Any, Any]) -> Any:
-        """Return memory that no program reads and its buffer, or None: the pieces are copied."""
-        if not self._has_memory[i]:
-            return None
-        known = self._memory.pop(i, None)
-        if known is None:
-            found = gateway.pooled_shards(piece.shape, piece.dtype, self._devices)
-            self._has_memory[i] = found is not None
-            return found
-        memory, buffer, reader = known
-        if gateway.is_deleted(reader):  # nobody can tell any more whether the program is over
-            self._has_memory[i] = False
-        elif gateway.is_ready(reader):
-            return memory, buffer
-        else:
-            self._memory[i] = known
-        return None
-
-
-def _smallest(lowered: LoweredProgram) -> int:
-    """Return the number of the smallest result."""
-    sizes = [a.size for a in lowered.out_avals]
-    return sizes.index(min(sizes)) if sizes else 0
+        found = self._memory.write(i, pieces, written)
+        return gateway.put_shards(pieces, self._devices) if found is None else found
 
 
 _COLLECTIVE = re.compile(r"stablehlo\.(all_|collective_|reduce_scatter)")
@@ -212,13 +175,14 @@ class _Turns:
         self._lock = forkable_lock()
         self._last: Any = None  # one result of the last program, spread over all its devices
 
-    def take(self, start: Callable[[], list[Any]], kept: int) -> list[Any]:
+    def take(self, start: Any, buffers: Any, handlers: Any, kept: int) -> list[Any]:
         """Start a program when the last one has ended; `kept` is the result to wait for next."""
         with self._lock:
-            if self._last is not None:
+            last = self._last
+            if last is not None and (last.is_deleted() or not last.is_ready()):
                 with contextlib.suppress(RuntimeError):  # how it ended is told by its results
-                    gateway.until_ready(self._last)
-            outs = start()
+                    gateway.until_ready(last)
+            outs: list[Any] = start(buffers).consume_with_handlers(handlers)
             self._last = outs[kept] if outs else None
         return outs
 
@@ -240,7 +204,7 @@ def finish_programs() -> None:
 
 def in_turns(start: Callable[..., Any], lowered: LoweredProgram) -> Callable[..., Any]:
     """Return what starts a program on the virtual devices of a CPU when the one before is over."""
-    smallest = _smallest(lowered)
+    smallest = smallest_result(lowered)
     return lambda buffers: _Turn(start, buffers, smallest)
 
 
@@ -256,6 +220,4 @@ class _Turn:
 
     def consume_with_handlers(self, handlers: Sequence[Any]) -> list[Any]:
         """Start it and return its results."""
-        return _turns.take(
-            lambda: self._start(self._buffers).consume_with_handlers(handlers), self._smallest
-        )
+        return _turns.take(self._start, self._buffers, handlers, self._smallest)

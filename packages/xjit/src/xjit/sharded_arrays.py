@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from xjit import jaxlib_gateway as gateway
-from xjit.deleted import DeletedBuffer, raise_deleted
-from xjit.mesh_placement import read
+from xjit.mesh_placement import spread_buffer
 from xjit.named_shardings import resolved
 from xjit.placement import buffers_at, default_placement
 from xjit.shardings import Index, Sharding, SingleDeviceSharding
@@ -270,12 +269,6 @@ def _assembled(
 
 
 def with_sharding(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:
-    """Return the array, spread as asked, by way of the host where the pieces are other ones."""
-    where = gateway.spread_over(sharding)
-    if type(x.buffer) is DeletedBuffer:
-        raise_deleted(x.aval.str_long(), x.buffer)
-    if x.buffer is not None:
-        found = gateway.as_spread(x.buffer, where)
-        if found is not None:
-            return ConcreteArray(x.host, x.aval, found)
-    return ConcreteArray(None, x.aval, gateway.put_spread(read(x), where))
+    """Return the array, spread as asked."""
+    host = x.host if x.buffer is not None else None
+    return ConcreteArray(host, x.aval, spread_buffer(x, gateway.spread_over(sharding)))

@@ -165,7 +165,7 @@ class TracedFunction:
     @property
     def out_info(self) -> Any:
         """The tree of shapes and dtypes of the result."""
-        avals, placement = self.jaxpr.out_avals, self._program.placement
+        avals, placement = self._program.closed.out_avals, self._program.placement
         return self.out_tree.unflatten([
             ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
             for a in (avals if placement is None else placement.avals(avals))

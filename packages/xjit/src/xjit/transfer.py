@@ -39,6 +39,7 @@ from xprim import (
     Var,
     as_array,
     dtypes,
+    from_numpy,
     from_stored,
 )
 from xprim.sharded_types import whole
@@ -84,8 +85,7 @@ def device_put(
         _check_source(leaf, place)
     with Explicit():
         moved = [
-            put_at(as_array(leaf, what="device_put"), place, may_alias)
-            for leaf, place in zip(leaves, places, strict=True)
+            _put_leaf(leaf, place, may_alias) for leaf, place in zip(leaves, places, strict=True)
         ]
     if donate:
         for old, new in zip(leaves, moved, strict=True):
@@ -122,11 +122,27 @@ def _is_place(value: Any) -> bool:
     return isinstance(value, gateway.Device | str | PartitionSpec) or hasattr(value, "tiles")
 
 
-def put_at(x: Array, place: Any, may_alias: bool | None = None) -> Array:
-    """Put an array where a user says; None leaves it, or puts it on the default device."""
+def _put_leaf(leaf: Any, place: Any, may_alias: bool | None) -> Array:
+    """Put what a user passed where a user says; None leaves it, or puts it on the default device.
+
+    Each element of a NumPy array that is spread is copied once, into the memory of its piece.
+    """
     sharding = sharding_named_by(place, "device_put")
     if sharding is None:
+        x = as_array(leaf, what="device_put")
         return put(x, device_named_by(place, "device_put"), may_alias)
+    if not isinstance(leaf, np.ndarray):
+        return _spread(as_array(leaf, what="device_put"), sharding, may_alias)
+    x = from_numpy(leaf, copy=False, what="device_put")
+    sharding.check_shape(x.shape, "device_put")
+    host = x.to_stored()
+    buffer = gateway.put_spread(
+        host, gateway.spread_over(sharding), may_alias=not np.may_share_memory(host, leaf)
+    )
+    return ConcreteArray(None, typed_as(x.aval, sharding), buffer)
+
+
+def _spread(x: Array, sharding: Sharding, may_alias: bool | None) -> Array:
     if isinstance(x, Tracer):
         return constrained(x, sharding, "device_put")
     assert isinstance(x, ConcreteArray)
@@ -194,7 +210,7 @@ def _copied(x: ConcreteArray) -> ConcreteArray:
     assert x.buffer is not None
     where = gateway.placement_of(x.buffer)
     if type(where) is gateway.SpreadOver:
-        return ConcreteArray(None, x.aval, gateway.put_spread(np.array(read(x)), where))
+        return ConcreteArray(None, x.aval, gateway.put_spread(read(x), where, may_alias=False))
     host = np.array(x.to_stored())
     buffer = gateway.put(host, gateway.device_of(x.buffer), committed=where.committed)
     return ConcreteArray(None, x.aval, buffer)

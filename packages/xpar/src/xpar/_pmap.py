@@ -11,8 +11,9 @@ from typing import Any, ParamSpec, TypeVar, overload
 import xtree
 from xjit import local_devices
 from xjit.calls import Arguments, Calls, FlatFunction, Signature, Traced
-from xjit.replicas import Axis, Replicas, without_axis
-from xpar.pmap_primitive import placement_of, pmap_p
+from xjit.program import Program
+from xjit.replicas import Axis, without_axis
+from xpar.pmap_primitive import pmap_p, program_over_devices
 from xprim import ClosedJaxpr, ShapedArray, extended_axes
 from xprim.callables import check_function, look_like
 
@@ -147,9 +148,15 @@ class _PmapCalls(Calls):
         """Return what is traced: a function of the pieces of the arguments."""
         return _Replica(self, arguments, avals)
 
-    def placement_of(self, traced: Traced) -> Replicas:
-        """Return the placement of the replicas."""
-        return placement_of(traced.params)
+    def placement_of(self, traced: Traced) -> None:
+        """Return None: the program names its devices."""
+
+    def program(self, traced: Traced, arguments: Arguments) -> Program:
+        """Return the program over the devices."""
+        if traced.program is None:
+            traced.program = program_over_devices({"jaxpr": traced.closed, **traced.params})
+            traced.program.arg_names = arguments.without_leaves().names
+        return traced.program
 
     def bind(self, traced: Traced, operands: Sequence[Any]) -> Sequence[Any]:
         """Make a call one equation of the current trace."""

@@ -2,9 +2,9 @@
 
 Params: `jaxpr` is the program of one replica; `axis_name`, `axis_size`; `in_axes` and `out_axes`
 say along which axis each argument is cut and each result stacked, None where it is not. Evaluated,
-it runs on the devices. Under a transformation the program of the replica is transformed, and `pmap`
-is bound again, by the rules that `xprim.calls` gives all calls. Inside `jit`, which runs on one
-device, the replicas become a batch axis.
+it is a program over a mesh of one axis, as `shard_map` has them. Under a transformation the program
+of the replica is transformed, and `pmap` is bound again, by the rules that `xprim.calls` gives all
+calls. Inside `jit`, which runs on one device, the replicas become a batch axis.
 """
 
 from __future__ import annotations
@@ -12,10 +12,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from xbatch import BatchAxis
-from xjit.program import program_of
-from xjit.replicas import Axis, Replicas, replicas, with_axis
+from xjit.meshes import Mesh
+from xjit.partition_specs import PartitionSpec
+from xjit.program import Program
+from xjit.replicas import Axis, with_axis
 from xnp import lax
+from xpar.shard_map_primitive import Lay, program_over_mesh
 from xprim import (
     EAGER_ON_HOST,
     ClosedJaxpr,
@@ -41,13 +46,25 @@ def _shape(*avals: Any, jaxpr: ClosedJaxpr, axis_size: int, out_axes: Any, **_: 
 def _numpy(*operands: Any, jaxpr: ClosedJaxpr, **params: Any) -> Any:
     if state.trace is EAGER_ON_HOST:
         return tuple(on_batch(operands, jaxpr, **params))
-    program = program_of(jaxpr, params["name"], placement_of(params), params["donated"])
+    program = program_over_devices({"jaxpr": jaxpr, **params})
     return tuple(program.call(operands))
 
 
-def placement_of(params: dict[str, Any]) -> Replicas:
-    """Return where a call with these params runs."""
-    return replicas(params["axis_name"], params["devices"], params["in_axes"], params["out_axes"])
+def program_over_devices(params: dict[str, Any]) -> Program:
+    """Return the program of a call with these params: that of `shard_map` over its devices."""
+    name = params["axis_name"]
+    mesh = Mesh(np.array(params["devices"]), (name,))
+    return program_over_mesh({
+        "jaxpr": params["jaxpr"], "mesh": mesh, "manual": (name,), "active": (name,),
+        "in_lays": tuple([_lay(name, axis) for axis in params["in_axes"]]),
+        "out_lays": tuple([_lay(name, axis) for axis in params["out_axes"]]),
+        "name": params["name"],
+    }, params["donated"])  # fmt: skip
+
+
+def _lay(name: Any, axis: Axis) -> Lay:
+    """Return how a value lies whose pieces are stacked along an axis; None: all have the whole."""
+    return Lay(PartitionSpec()) if axis is None else Lay(PartitionSpec(), axis, (name,))
 
 
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, jaxpr: ClosedJaxpr,

@@ -114,18 +114,23 @@ def _shape(*avals: Any, jaxpr: ClosedJaxpr, mesh: Any, out_lays: Any, **_: Any) 
     ])  # fmt: skip
 
 
-def program_over_mesh(params: dict[str, Any]) -> Program:
-    """Return the program of a call with these params, kept in the memo of its jaxpr."""
+def program_over_mesh(params: dict[str, Any], donated: tuple[bool, ...] = ()) -> Program:
+    """Return the program of a call with these params, kept in the memo of its jaxpr.
+
+    Args:
+      params: as `shard_map_p` has them.
+      donated: for each argument, whether a result may take its memory.
+    """
     jaxpr: ClosedJaxpr = params["jaxpr"]
     rest = [value for key, value in params.items() if key != "jaxpr"]
-    key = ("over mesh", *rest, config.trace_context())
+    key = ("over mesh", donated, *rest, config.trace_context())
     found = jaxpr.memo.get(key)
     if found is None:
-        found = jaxpr.memo[key] = _program(jaxpr, params)
+        found = jaxpr.memo[key] = _program(jaxpr, params, donated)
     return found
 
 
-def _program(jaxpr: ClosedJaxpr, params: dict[str, Any]) -> Program:
+def _program(jaxpr: ClosedJaxpr, params: dict[str, Any], donated: tuple[bool, ...]) -> Program:
     mesh = params["mesh"]
     sides = [[Var(lay.typed(a, mesh)) for a, lay in zip(avals, lays, strict=True)]
              for avals, lays in ((jaxpr.in_avals, params["in_lays"]),
@@ -133,9 +138,9 @@ def _program(jaxpr: ClosedJaxpr, params: dict[str, Any]) -> Program:
     equation = Equation(shard_map_p, sides[0], sides[1], params)
     closed = ClosedJaxpr(Jaxpr([], sides[0], sides[1], [equation], params["name"]))
     if len(params["manual"]) < len(mesh.axis_names):  # the other axes follow the data
-        return Program(closed, params["name"])
+        return Program(closed, params["name"], donated=donated)
     return Program(
-        closed, params["name"],
+        closed, params["name"], donated=donated,
         in_shardings=tuple([lay.sharding(mesh) for lay in params["in_lays"]]),
         out_shardings=tuple([lay.sharding(mesh) for lay in params["out_lays"]]),
     )  # fmt: skip

@@ -78,10 +78,12 @@ from .program_forms import (
 from .sharded_transfer import pooled_shards, put_replicated, put_shards
 from .spread_buffers import (
     SpreadOver,
+    alike,
     as_spread,
     assemble_spread,
     pieces_by_device,
     put_spread,
+    respread,
     spread_over,
 )
 from .tiles import Tiles, whole
@@ -108,6 +110,7 @@ __all__ = [
     "all_devices",
     "are_local",
     "array_type",
+    "alike",
     "as_spread",
     "assemble",
     "assemble_spread",
@@ -153,6 +156,7 @@ __all__ = [
     "put_replicated",
     "put_shards",
     "put_spread",
+    "respread",
     "python_callback",
     "include_dir",
     "register_batch_partitionable",

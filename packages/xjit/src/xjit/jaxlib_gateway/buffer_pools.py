@@ -21,6 +21,7 @@ import numpy as np
 from xjit import transfer_guards as guards
 
 from .buffers import SUB_BYTE_DTYPES, Buffer, array_type, unsafe_pointer
+from .pieces_on_host import aligned_memory
 from .runtime import RuntimeFailure, _jax, xla_client
 
 __all__ = ()
@@ -31,8 +32,6 @@ _IN_PLACE = xla_client.HostBufferSemantics.ZERO_COPY
 PassingSharding = _jax.SingleDeviceSharding
 """The class of the shardings of buffers from a `buffer_pool`, which no array keeps."""
 
-# A multiple of what any vector instruction wants; memory less aligned is copied by the runtime.
-_ALIGNMENT = 64
 # Above it, copying costs more than the runtime's call, and the memory is better given back.
 _MAX_BYTES = 1 << 16
 
@@ -101,9 +100,7 @@ def pooled_buffers(
     kind, devices, sharding = array_type(shape, dtype), [device], _sharding(where)
 
     def make() -> PooledBuffer:
-        memory = np.empty(nbytes + _ALIGNMENT, np.uint8)
-        start = -memory.ctypes.data % _ALIGNMENT
-        host = memory[start : start + nbytes].view(dtype).reshape(shape)
+        host = aligned_memory(shape, dtype)
         buffer = _jax.batched_device_put(
             kind, sharding, [host], devices, True, False, _IN_PLACE, True
         )

@@ -3,12 +3,14 @@
 The buffer's type is that of the whole array; its sharding object holds what users call its
 sharding, and there is one object for each, so that programs compare identities.
 
-Neighbours: `tiles` says which device has what, `buffers` has all other buffers.
+Neighbours: `tiles` says which device has what, `pieces_on_host` cuts pieces, `buffers` has all
+other buffers.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -18,6 +20,7 @@ from xjit import transfer_guards as guards
 
 from .buffers import (
     _ALIAS,
+    ArrayType,
     Buffer,
     ManyDevices,
     array_type,
@@ -27,8 +30,9 @@ from .buffers import (
     to_numpy,
 )
 from .forks import check
+from .pieces_on_host import pieces_for
 from .runtime import RuntimeFailure, XlaError, _jax, fail
-from .tiles import Tiles, hlo_sharding
+from .tiles import Tiles, hlo_sharding, whole
 
 __all__ = ()
 
@@ -105,40 +109,93 @@ def spread_over(spread: Spread) -> SpreadOver:
     return SpreadOver(spread)
 
 
-def pieces_by_device(buffer: Buffer) -> dict[Any, Buffer]:
-    """Return the pieces of a spread buffer on the devices of this process."""
+@functools.lru_cache(maxsize=4096)
+def alike(one: SpreadOver, other: SpreadOver, ndim: int) -> bool:
+    """Return whether arrays of so many dimensions lie in the same way under both, in that order."""
+    return one.devices == other.devices and one.tiles(ndim) == other.tiles(ndim)
+
+
+@functools.lru_cache(maxsize=4096)
+def _first_copies(where: SpreadOver, ndim: int) -> tuple[Any, ...]:
+    """Return for each piece the first device of this process that has it, if any has."""
+    here = where.devices[0].client.process_index()
+    tiles = where.tiles(ndim)
+    chosen = []
+    for place in np.ndindex(*tiles.counts):
+        own = [d for d in map(where.devices.__getitem__, tiles.devices[place])
+               if d.process_index == here]  # fmt: skip
+        chosen += own[:1]
+    return tuple(chosen)
+
+
+def pieces_by_device(buffer: Buffer, first_copies: bool = False) -> dict[Any, Buffer]:
+    """Return the pieces of a spread buffer on the devices of this process.
+
+    Args:
+      buffer: the buffer.
+      first_copies: whether to leave out all but one copy of each piece.
+    """
     where = buffer._sharding
     here = where.devices[0].client.process_index()
     devices = [device for device in where.devices if device.process_index == here]
+    arrays = zip(devices, buffer._arrays if len(where.devices) > 1 else [buffer], strict=True)
     kind = buffer.aval
     piece = array_type(where.shard_shape(kind.shape), kind.dtype, kind.made_by)
-    arrays = buffer._arrays if len(where.devices) > 1 else [buffer]
+    wanted = _first_copies(where, kind.ndim) if first_copies else where.devices
     return {
         device: array._rewrap_with_aval_and_sharding(piece, placement((device,)))
-        for array, device in zip(arrays, devices, strict=True)
+        for device, array in arrays
+        if device in wanted
     }
 
 
-def put_spread(array: np.ndarray[Any, Any], where: SpreadOver) -> Buffer:
+def put_spread(array: np.ndarray[Any, Any], where: SpreadOver, *, may_alias: bool = True) -> Buffer:
     """Return a buffer of a host array, spread over devices.
 
     Args:
-      array: in native byte order; nobody writes to its memory any more.
+      array: in native byte order.
       where: how it is spread; each dimension is a multiple of its number of pieces.
+      may_alias: the caller promises that nobody writes to the array's memory any more; what is not
+        promised is copied before this returns.
     """
     check()
-    here = where.devices[0].client.process_index()
-    indices = where.tiles(array.ndim).indices(array.shape)
-    own = [(d, i) for d, i in zip(where.devices, indices, strict=True) if d.process_index == here]
     kind = array_type(array.shape, array.dtype)
     if guards.to_device.used and where.devices[0].platform != "cpu":
         guards.check(guards.to_device, kind, "the host", where.devices[0])
+    return _put_pieces(kind, [array], whole(1, array.ndim), where, lent=not may_alias)
+
+
+def _put_pieces(
+    kind: ArrayType, given: Sequence[np.ndarray[Any, Any]], tiles: Tiles, where: SpreadOver,
+    *, lent: bool,
+) -> Buffer:  # fmt: skip
+    """Return a buffer of an array whose pieces on the host are given."""
+    pieces = pieces_for(given, tiles, where.tiles(kind.ndim), kind.shape, lent=lent)
+    here = where.devices[0].client.process_index()
+    own = [(d, x) for d, x in zip(where.devices, pieces, strict=True) if d.process_index == here]
     try:
         return _jax.batched_device_put(
-            kind, where, [array[i] for _, i in own], [d for d, _ in own], True, False, _ALIAS, True
+            kind, where, [x for _, x in own], [d for d, _ in own], True, False, _ALIAS, True
         )
     except RuntimeFailure as error:
         fail("put", f"{kind} could not be placed on {len(own)} devices", error)
+
+
+def respread(buffer: Buffer, where: SpreadOver) -> Buffer | None:
+    """Return a buffer of the same elements that is spread otherwise, by copies of pieces.
+
+    None where this process cannot see all elements in its own memory: that of the devices of a CPU.
+    """
+    here = buffer._sharding
+    if type(here) is not SpreadOver or here.devices[0].platform != "cpu":
+        return None
+    check()
+    kind = array_type(buffer.aval.shape, buffer.aval.dtype)
+    tiles, pieces = here.tiles(kind.ndim), pieces_by_device(buffer, first_copies=True)
+    if len(pieces) < math.prod(tiles.counts):
+        return None
+    given = [to_numpy(pieces[device]) for device in _first_copies(here, kind.ndim)]
+    return _put_pieces(kind, given, tiles, where, lent=False)
 
 
 def assemble_spread(shape: tuple[int, ...], pieces: Sequence[Buffer], where: SpreadOver) -> Buffer:
