@@ -31,6 +31,7 @@ from tests.nets.differences.table import (
     Maker,
     defined,
 )
+from xprim.function_keys import function_key, is_by_identity
 from xstack import (
     checkpoint,
     custom_jvp,
@@ -128,8 +129,18 @@ CELLS = [
 
 def test_the_net_is_as_wide_as_it_says() -> None:
     print(f"{len(KINDS)} kinds, {len(CELLS)} cells")
-    assert len(KINDS) >= 100
-    assert len(CELLS) >= 4000
+    assert len(KINDS) >= 150
+    assert len(CELLS) >= 6000
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_functions_that_differ_in_one_thing_have_different_keys(name: str) -> None:
+    functions, keys = [], []  # a key keeps no function alive
+    for make in KINDS[name]():
+        functions.append(make())
+        keys.append(function_key(functions[-1]))
+    assert len(keys) == 2
+    assert keys[0] != keys[1] or is_by_identity(keys[0])
 
 
 @pytest.mark.fuzz

@@ -260,7 +260,10 @@ NOT_CONSTANT = [
     (lambda x: x * float(os.environ["X"]), "global os.environ: a _Environ may change"),
     (lambda x: x * computed.scale, "the module computed computes its attributes"),
     (lambda x: x * lazy.scale, "the module lazy computes its attribute scale"),
-    (lambda x: x * operator.attrgetter("scale")(settings), "the module queue is used as a value"),
+    (lambda x: x * [settings][0].scale, "the module queue is used as a value"),
+    (lambda x: x * operator.attrgetter("scale")(x), "attrgetter may give whatever a name leads to"),
+    (lambda x: "{.__globals__}".format(x), "a string names __globals__"),  # noqa: UP032
+    (lambda x: x * Config.__slots__, "it reads __slots__"),
     (lambda x: x * settings.__dict__["scale"], "the module queue computes its attribute __dict__"),
     (lambda x: getattr(x, "y" + "z"), "global getattr: getattr may give"),
     (lambda x: x * (lambda: globals())()["scale"], "global globals: globals may give"),

@@ -2,6 +2,7 @@
 
 from tests.nets.differences import (  # noqa: F401 - they fill the table
     callables,
+    hidden,
     modules,
     names,
     objects,

@@ -13,14 +13,16 @@ from __future__ import annotations
 
 import collections
 import types
+import typing
 from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
 
 from xprim.code_reach import Chain, reach_of
+from xprim.held_contents import NotConstantError
 from xprim.identities import Identity
-from xprim.key_walk import NotConstantError, Walk
+from xprim.key_walk import Walk
 
 __all__ = ["captured_state", "difference"]
 
@@ -80,7 +82,7 @@ class _StateWalk(Walk):
         return super()._user_function(fun)
 
     def _contents(self, value: Any) -> Hashable:
-        if isinstance(value, dict):
+        if isinstance(value, dict | types.MappingProxyType):
             return ("contents", *[self.named(_item(k), v) for k, v in self._some(value.items())])
         if isinstance(value, list | tuple | collections.deque):
             items = enumerate(self._some(value))
@@ -89,7 +91,10 @@ class _StateWalk(Walk):
             return ("contents", frozenset(self._some(x for x in value if type(x) in _PLAIN)))
         if isinstance(value, np.ndarray) and value.nbytes <= _MAX_BYTES and value.dtype != object:
             return ("elements", value.shape, value.dtype.str, value.tobytes())
-        return self._object(value)
+        if isinstance(value, bytearray | memoryview) and len(value) <= _MAX_BYTES:
+            return ("elements", bytes(value))
+        origin = typing.get_origin(value)
+        return self._object(value) if origin is None else self.key(origin)
 
     def _some(self, values: Any) -> list[Any]:
         """Return the first of many values."""

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import dis
 import functools
+import re
 from dataclasses import dataclass
 from types import CodeType
+from typing import Any
 
 __all__ = ()
 
@@ -32,11 +34,20 @@ _WRITES = {
 }
 _CELL_WRITES = frozenset({"STORE_DEREF", "DELETE_DEREF"})
 _PADDING = frozenset({"EXTENDED_ARG", "CACHE", "NOP"})
+# What Python and the standard library keep in a class for themselves: a walk through what is
+# reached passes it by.
+BOOKKEEPING = frozenset(
+    "_abc_impl _field_defaults __abstractmethods__ __annotate__ __annotate_func__ __annotations__ "
+    "__annotations_cache__ __dataclass_fields__ __dataclass_params__ __dict__ __doc__ "
+    "__firstlineno__ __orig_bases__ __parameters__ __slots__ __static_attributes__ "
+    "__type_params__ __weakref__".split()
+)
 # Attributes through which code reaches what it does not name.
-_REFLECTION = frozenset(
-    "__annotations__ __builtins__ __closure__ __doc__ __getattribute__ __globals__ __subclasses__ "
+_REFLECTION = (BOOKKEEPING - {"__dict__"}) | frozenset(
+    "__builtins__ __closure__ __code__ __getattribute__ __globals__ __subclasses__ "
     "cell_contents cr_frame f_back f_builtins f_globals f_locals gi_frame tb_frame".split()
 )
+_NAMED_IN_TEXT = re.compile("|".join(sorted(_REFLECTION)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +59,14 @@ class Reach:
       cells: the chains that start at an enclosing variable, sorted.
       attributes: the names of all attributes that it reads.
       obstacle: why this is not all that it reaches, or an empty string.
+      has_sets: whether it holds sets of constants, which are equal in whatever order they come.
     """
 
     globals: tuple[Chain, ...]
     cells: tuple[Chain, ...]
     attributes: frozenset[str]
     obstacle: str
+    has_sets: bool
 
 
 @functools.lru_cache(maxsize=4096)
@@ -66,7 +79,7 @@ def reach_of(code: CodeType) -> Reach:
     """
     found = _Scan(code)
     globals_, cells, obstacle = found.globals, found.cells, found.obstacle
-    attributes = found.attributes
+    attributes, has_sets = found.attributes, False
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             inner = reach_of(constant)
@@ -74,7 +87,33 @@ def reach_of(code: CodeType) -> Reach:
             cells |= {chain for chain in inner.cells if chain[0] not in code.co_cellvars}
             attributes |= inner.attributes
             obstacle = obstacle or _obstacle_outside(inner.obstacle, code)
-    return Reach(tuple(sorted(globals_)), tuple(sorted(cells)), frozenset(attributes), obstacle)
+            has_sets = has_sets or inner.has_sets
+        elif isinstance(constant, frozenset):
+            has_sets = True
+        elif isinstance(constant, str):
+            obstacle = obstacle or reflection_in(constant)
+    return Reach(
+        tuple(sorted(globals_)), tuple(sorted(cells)), frozenset(attributes), obstacle, has_sets
+    )
+
+
+def reflection_in(text: str) -> str:
+    """Say what a string names that leads code to what it does not name; empty for nothing.
+
+    Example:
+      >>> reflection_in("{0.__globals__[scale]}")
+      'a string names __globals__'
+    """
+    found = _NAMED_IN_TEXT.search(text)
+    return f"a string names {found[0]}" if found else ""
+
+
+def orders_of_sets(code: CodeType) -> tuple[Any, ...]:
+    """Return the sets of constants of a code object, and of those inside it, in their orders."""
+    return tuple([
+        tuple(constant) if isinstance(constant, frozenset) else orders_of_sets(constant)
+        for constant in code.co_consts if isinstance(constant, frozenset | CodeType)
+    ])  # fmt: skip
 
 
 _ASSIGNS = "it assigns the enclosing variable "

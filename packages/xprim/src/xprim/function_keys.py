@@ -19,8 +19,11 @@ import types
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
+import numpy as np
+
+from xprim.held_contents import NotConstantError
 from xprim.identities import Identity, constant_by_attributes, describe_function, identities
-from xprim.key_walk import NotConstantError, Walk
+from xprim.key_walk import Walk
 
 __all__ = [
     "Identity",
@@ -54,7 +57,9 @@ def function_key(fun: Callable[..., Any], also: Iterable[Any] = ()) -> Hashable:
     try:
         walk = Walk()
         key = walk.key(fun)
-        return ("with", key, *[walk.key(value) for value in also]) if also else key
+        if also:
+            key = ("with", key, *[walk.key(value) for value in also])
+        return ("under", key, *np.geterr().values()) if walk.reaches_numpy else key
     except (NotConstantError, RecursionError):
         return _by_identity(fun)
 

@@ -14,7 +14,9 @@ import dataclasses
 import enum
 import functools
 import math
+import operator
 import types
+import typing
 from collections.abc import Callable, Hashable
 from typing import Any, ClassVar
 
@@ -24,7 +26,18 @@ import xtree
 from xprim.array import ConcreteArray
 from xprim.avals import ShapedArray
 from xprim.cells import Cell
-from xprim.code_reach import Chain, reach_of
+from xprim.code_reach import Chain, orders_of_sets, reach_of, reflection_in
+from xprim.held_contents import (
+    ENUM_BOOKKEEPING,
+    MISSING,
+    Missing,
+    NotConstantError,
+    attribute_of_module,
+    held_in_slots,
+    is_looked_at,
+    made_by,
+    name_of,
+)
 from xprim.identities import PARTS, Identity, classes_of_constants
 from xprim.jaxpr import ClosedJaxpr
 from xprim.library_code import (
@@ -32,7 +45,6 @@ from xprim.library_code import (
     is_compiled_ufunc,
     is_library_class,
     is_library_function,
-    is_library_module,
     is_pure_builtin,
 )
 from xprim.primitive import Primitive
@@ -42,29 +54,7 @@ __all__ = ()
 _MAX_DEPTH = 40
 _MAX_VISITED = 5000
 
-
-class NotConstantError(Exception):
-    """Something that a function reaches is not known to be constant.
-
-    Args:
-      reason: what it is.
-    """
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.path: list[str] = []  # from the inside out
-
-
 _ABSENT = "absent"
-# What Python and the standard library keep in a class for themselves.
-_BOOKKEEPING = frozenset(
-    "_abc_impl _field_defaults __abstractmethods__ __annotate__ __annotate_func__ __annotations__ "
-    "__annotations_cache__ __dataclass_fields__ __dataclass_params__ __dict__ __doc__ "
-    "__firstlineno__ __match_args__ __module__ __orig_bases__ __parameters__ __qualname__ "
-    "__slots__ __static_attributes__ __type_params__ __weakref__".split()
-)
-_ENUM_BOOKKEEPING = frozenset("_value_ _name_ _sort_order_ __objclass__".split())
 _COPIED = frozenset(("__annotations__", "__doc__", "__module__", "__type_params__"))
 _INERT_DESCRIPTORS = (
     types.MemberDescriptorType,
@@ -80,9 +70,13 @@ class Walk:
 
     Functions and classes are numbered as they are met, and stand for themselves when met again, so
     that recursion ends; all is walked in one order, so equal numbers mean the same place.
+
+    Attributes:
+      reaches_numpy: whether something of NumPy was met, which may raise or not by `np.errstate`.
     """
 
     def __init__(self) -> None:
+        self.reaches_numpy = False
         self._number_by_id: dict[int, int] = {}
         self._keep: list[Any] = []  # so that no id is given twice
         self._depth = 0
@@ -95,8 +89,8 @@ class Walk:
         """
         describe = self._by_kind.get(type(value))
         if describe is None:
-            bases = self._by_base
-            describe = next((d for kind, d in bases if isinstance(value, kind)), Walk._instance)
+            bases = type(value).__mro__  # an object may say that it is of another class
+            describe = next((d for kind, d in self._by_base if kind in bases), Walk._instance)
         return describe(self, value)
 
     def refuse(self, reason: str, value: Any) -> Hashable:
@@ -130,6 +124,10 @@ class Walk:
     def _plain(self, value: Any) -> Hashable:
         return (type(value), value)
 
+    def _text(self, value: str) -> Hashable:
+        reflection = reflection_in(value)
+        return self.refuse(reflection, None) if reflection else (str, value)
+
     def _float(self, value: float) -> Hashable:
         return (float, "nan" if math.isnan(value) else value.hex())  # -0.0 is not 0.0
 
@@ -144,14 +142,17 @@ class Walk:
             type(v) in _HAVE_ORDER for v in value
         ):  # walked in no order: numbers would differ
             return self.refuse("a frozenset of more than plain values", value)
-        return (frozenset, frozenset([self.key(v) for v in value]))
+        return (frozenset, *[self.key(v) for v in value])  # equal ones may differ in their order
 
     def _slice(self, value: Any) -> Hashable:
         return (type(value), self.key(value.start), self.key(value.stop), self.key(value.step))
 
     def _scalar(self, value: np.generic) -> Hashable:
+        if not is_library_class(type(value)):
+            return self._instance(value)
         if isinstance(value, np.void | np.object_):
             return self.refuse(f"{_a(value)} may change", value)
+        self.reaches_numpy = True
         return (type(value), value.dtype.str, value.tobytes())
 
     def _dtype(self, value: np.dtype[Any]) -> Hashable:
@@ -170,23 +171,31 @@ class Walk:
             return ("own", self.key(own[1]()))
         is_library = is_library_function(fun)
         if is_library and is_at_home(fun):
-            return Identity(fun)
+            return self._of_library(fun)
         return self._visited(fun, self._library_wrapper if is_library else self._user_function)
+
+    def _of_library(self, value: Any) -> Hashable:
+        if value in _ASK_BY_NAME:
+            return self.refuse(f"{value.__name__} may give whatever a name leads to", None)
+        self.reaches_numpy |= value.__module__[:5] == "numpy"
+        return Identity(value)
 
     def _user_function(self, fun: types.FunctionType) -> Hashable:
         reach = reach_of(fun.__code__)
         if reach.obstacle:
             self.refuse(reach.obstacle, None)
-        return (*self._own(fun), self._globals(fun, reach.globals), self._cells(fun, reach.cells))
+        orders = orders_of_sets(fun.__code__) if reach.has_sets else ()
+        reached = (self._globals(fun, reach.globals), self._cells(fun, reach.cells))
+        return (*self._own(fun), orders, *reached)
 
     def _library_wrapper(self, fun: types.FunctionType) -> Hashable:
         """Return the key of a function made inside a library: what it holds may be the user's."""
-        return (*self._own(fun), (), self._cells(fun, None))
+        return (*self._own(fun), (), (), self._cells(fun, None))
 
     def _own(self, fun: types.FunctionType) -> tuple[Hashable, ...]:
-        attributes = [item for item in sorted(fun.__dict__.items()) if item[0] != PARTS]
+        attributes = [item for item in fun.__dict__.items() if item[0] != PARTS]
         return (
-            "function", fun.__code__, fun.__name__,
+            "function", fun.__code__, fun.__name__, fun.__qualname__, self.key(fun.__module__),
             tuple([self.named("a default", v) for v in fun.__defaults__ or ()]),
             tuple([self.named(f"the default of {k}", v)
                    for k, v in sorted((fun.__kwdefaults__ or {}).items())]),
@@ -217,10 +226,10 @@ class Walk:
         found: list[Hashable] = []
         for chain in chains:
             name = chain[0]
-            value = known.get(name, _MISSING)
-            if value is _MISSING:
-                value = builtin.get(name, _MISSING)
-            if value is _MISSING:  # NameError when it runs, unless it is defined by then
+            value = known.get(name, MISSING)
+            if value is MISSING:
+                value = builtin.get(name, MISSING)
+            if value is MISSING:  # NameError when it runs, unless it is defined by then
                 found.append((name, _ABSENT))
             else:
                 found.append(self.chain(value, chain, "global"))
@@ -230,7 +239,7 @@ class Walk:
         """Return the key of what `a.b.c` is, as far as it leads through modules."""
         count = 1
         while isinstance(value, types.ModuleType) and count < len(chain):
-            value = _attribute_of_module(value, chain[count])
+            value = attribute_of_module(value, chain[count])
             count += 1
         return self.named(f"{what} {'.'.join(chain[:count])}", value)
 
@@ -249,6 +258,7 @@ class Walk:
     def _ufunc(self, value: np.ufunc) -> Hashable:
         if not is_compiled_ufunc(value):
             return self.refuse("a ufunc of Python's may do anything", value)
+        self.reaches_numpy = True
         return Identity(value)
 
     def _dispatcher(self, value: Any) -> Hashable:
@@ -256,6 +266,7 @@ class Walk:
         is_python = isinstance(implementation, types.FunctionType)
         if not (is_python and is_library_function(implementation)):
             self.key(implementation)
+        self.reaches_numpy = True
         return Identity(value)
 
     def _remembering(self, value: Any) -> Hashable:
@@ -278,8 +289,8 @@ class Walk:
         return (
             type(value), self.named("its function", value.func),
             tuple([self.named(f"argument {i}", v) for i, v in enumerate(value.args)]),
-            tuple([self.named(f"argument {k}", v) for k, v in sorted(value.keywords.items())]),
-            tuple([self.named(f"attribute {k}", v) for k, v in sorted(vars(value).items())]),
+            tuple([self.named(f"argument {k}", v) for k, v in value.keywords.items()]),
+            tuple([self.named(f"attribute {k}", v) for k, v in vars(value).items()]),
         )  # fmt: skip
 
     def _module(self, value: types.ModuleType) -> Hashable:
@@ -290,13 +301,14 @@ class Walk:
 
     def _class(self, cls: type) -> Hashable:
         if is_library_class(cls):
-            return Identity(cls)
+            return self._of_library(cls)
         return self._visited(cls, self._user_class)
 
     def _user_class(self, cls: type) -> Hashable:
         """Return what a user's class holds: its methods may see changing globals, too."""
         found: list[Hashable] = [("metaclass", self.key(type(cls)))]
         for base in cls.__mro__:
+            found += [Identity(base), name_of(base), base.__qualname__]
             if is_library_class(base):
                 continue
             if not base.__flags__ & (1 << 9):
@@ -304,13 +316,30 @@ class Walk:
             if isinstance(base, enum.EnumMeta):
                 found += self.attributes(base.__members__)
             found += self.attributes(
-                {k: v for k, v in vars(base).items() if _is_looked_at(base, k, v)}
+                {k: v for k, v in vars(base).items() if is_looked_at(base, k, v)}
             )
+            found += self._fields(base)
+        if cls in xtree.default_registry:
+            found += self._registration(xtree.default_registry.find(cls))
         return ("class", Identity(cls), tuple(found))
 
     def attributes(self, values: Any) -> list[Hashable]:
-        """Return the keys of named values, in the order of the names."""
-        return [self.named(f"attribute {k}", v) for k, v in sorted(values.items())]
+        """Return the keys of named values, in their order."""
+        return [self.named(f"attribute {k}", v) for k, v in values.items()]
+
+    def _fields(self, cls: type) -> list[Hashable]:
+        """Return what `dataclasses.fields` shows of a class."""
+        found: list[Hashable] = []
+        for name, field in vars(cls).get("__dataclass_fields__", {}).items():
+            of_field = [v for v in (field.default, field.default_factory)
+                        if v is not dataclasses.MISSING]  # fmt: skip
+            found.append(self.named(f"field {name}", (*field.metadata.items(), *of_field)))
+        return found
+
+    def _registration(self, node: Any) -> list[Hashable]:
+        """Return by which functions instances of a class are taken apart and put together."""
+        functions = (node.flatten, node.unflatten, node.flatten_with_keys)
+        return [self.named("as a node of trees", function) for function in functions]
 
     def _static_method(self, value: Any) -> Hashable:
         return (type(value), self.key(value.__func__))
@@ -322,7 +351,7 @@ class Walk:
         return (type(value), self.key(value.func))
 
     def _member(self, value: enum.Enum) -> Hashable:
-        own = {k: v for k, v in vars(value).items() if k not in _ENUM_BOOKKEEPING}
+        own = {k: v for k, v in vars(value).items() if k not in ENUM_BOOKKEEPING}
         return self._visited(value, lambda _: (
             "member", self.key(type(value)), value._name_, self.named("value", value._value_),
             *self.attributes(own),
@@ -331,18 +360,19 @@ class Walk:
     def _instance(self, value: Any) -> Hashable:
         """Return the key of an object whose class says that it does not change."""
         cls = type(value)
-        if isinstance(value, tuple) and cls.__iter__ is tuple.__iter__:
+        if made_by(cls) is tuple.__new__ and cls.__iter__ is tuple.__iter__:
             own = self.attributes(getattr(value, "__dict__", {}))
             return (self.key(cls), *[self.key(v) for v in value], *own)
+        if made_by(cls) is not object.__new__:
+            return self.refuse(f"{_a(value)} may change", value)
+        held = held_in_slots(value) | getattr(value, "__dict__", {})
         parameters = cls.__dict__.get("__dataclass_params__")
         if parameters is not None and parameters.frozen:
-            fields = {f.name: getattr(value, f.name, _MISSING) for f in dataclasses.fields(value)}
-            return (self.key(cls), *self.attributes(fields | getattr(value, "__dict__", {})))
+            fields = {f.name: getattr(value, f.name, MISSING) for f in dataclasses.fields(value)}
+            return (self.key(cls), *self.attributes(fields | held))
         if cls in classes_of_constants:
-            slots = [name for base in cls.__mro__ for name in vars(base).get("__slots__", ())]
-            held = {name: getattr(value, name, _MISSING) for name in slots if name[:2] != "__"}
-            held |= {k: v for k, v in getattr(value, "__dict__", {}).items() if k not in _COPIED}
-            return (self.key(cls), *self.attributes(held))
+            shown = {k: v for k, v in held.items() if k not in _COPIED}
+            return (self.key(cls), *self.attributes(shown))
         return self.refuse(f"{_a(value)} may change", value)
 
     def _missing(self, value: Any) -> Hashable:
@@ -352,18 +382,14 @@ class Walk:
     _by_base: ClassVar[tuple[tuple[Any, Callable[[Any, Any], Hashable]], ...]]
 
 
-class _Missing:
-    """Stands for what is not there."""
-
-
-_MISSING = _Missing()
 _HAVE_ORDER = frozenset((str, bytes, bool, int, float, complex, type(None)))
 _CONTAINERS = (tuple, list, dict, type(None))
 _DISPATCHER = type(np.sum)
+# What they give is said by a name that may be made up when they are called, or passed by here.
+_ASK_BY_NAME = frozenset((operator.attrgetter, operator.methodcaller, typing.get_type_hints))
 Walk._by_kind = {
-    **dict.fromkeys(
-        (str, bytes, bool, int, type(None), type(...), type(NotImplemented)), Walk._plain
-    ),
+    **dict.fromkeys((bytes, bool, int, type(None), type(...), type(NotImplemented)), Walk._plain),
+    str: Walk._text,
     **dict.fromkeys(_INERT_DESCRIPTORS, Walk._constant),
     **dict.fromkeys((slice, range), Walk._slice),
     **dict.fromkeys((staticmethod, classmethod), Walk._static_method),
@@ -376,7 +402,7 @@ Walk._by_kind = {
     type(functools.lru_cache(len)): Walk._remembering,
     object: Walk._constant,
     type(dataclasses._HAS_DEFAULT_FACTORY): Walk._constant,  # type: ignore[attr-defined]
-    _Missing: Walk._missing,
+    Missing: Walk._missing,
     float: Walk._float,
     complex: Walk._complex,
     tuple: Walk._tuple,
@@ -400,31 +426,6 @@ Walk._by_base = (
     (Cell, Walk._constant),  # programs take what it holds as an argument
     (np.generic, Walk._scalar),
 )
-
-
-def _is_looked_at(cls: type, name: str, value: Any) -> bool:
-    """Return whether an attribute of a user's class is more than bookkeeping."""
-    if name in _BOOKKEEPING:
-        return False
-    if isinstance(cls, enum.EnumMeta):
-        is_sunder = name[:1] == name[-1:] == "_" and name[:2] != "__"
-        return name not in cls.__members__ and (
-            not is_sunder or isinstance(value, types.FunctionType)
-        )
-    return True
-
-
-def _attribute_of_module(module: types.ModuleType, name: str) -> Any:
-    if type(module) is not types.ModuleType and not is_library_class(type(module)):
-        raise NotConstantError(f"the module {module.__name__} computes its attributes")
-    found = vars(module).get(name, _MISSING)
-    if found is not _MISSING:
-        return found
-    if is_library_module(module):
-        return getattr(module, name, _MISSING)
-    if "__getattr__" in vars(module) or hasattr(types.ModuleType, name):
-        raise NotConstantError(f"the module {module.__name__} computes its attribute {name}")
-    return _MISSING
 
 
 def _a(value: Any) -> str:
