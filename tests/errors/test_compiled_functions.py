@@ -176,7 +176,7 @@ def an_object_array_as_traced_argument():
 @refused(
     TypeError,
     """
-    jit: a result of <lambda>: a str is not an array.
+    jit: the result of <lambda> at ['name']: a str is not an array.
       got       'mse'
       expected  an Array, a NumPy array or a Python scalar
     """,

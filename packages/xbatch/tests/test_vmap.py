@@ -367,7 +367,7 @@ def test_things_that_are_no_functions_or_arrays_are_refused():
     assert "expected a function, got an int" in refused(vmap, 3, error=TypeError)
     message = refused(vmap(lambda x: x), "text", error=TypeError)
     assert "vmap: the argument x: a str is not an array" in message
-    assert "a result of the function" in refused(vmap(lambda x: "text"), floats(2), error=TypeError)
+    assert "vmap: the result: a str" in refused(vmap(lambda x: "text"), floats(2), error=TypeError)
     assert "axis_size" in refused(vmap, add, axis_size="4", error=TypeError)
     assert "negative" in refused(vmap, add, axis_size=-1)
 

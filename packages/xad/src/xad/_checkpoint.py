@@ -21,7 +21,6 @@ from typing import Any, TypeVar, overload
 import xtree
 from xad._checkpoint_policies import POLICY_MAKERS, Policy
 from xad._linearize import LinearizeHandle
-from xad.arguments import as_arrays
 from xad.saved_values import derivative_given, saved_values, with_calls_inlined, with_results
 from xprim import (
     ClosedJaxpr,
@@ -39,6 +38,7 @@ from xprim.calls import call_rules, nonzero, taken, with_zeros
 from xprim.contracts import Builder
 from xprim.descriptions import described
 from xprim.kept_programs import KeptPrograms, Staged
+from xprim.leaves import flat_arrays
 from xprim.tracebacks import boundary, shorten
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -102,8 +102,7 @@ def checkpoint(
         try:
             fixed = static_positions(static, len(args), "checkpoint")
             dynamic = [a for i, a in enumerate(args) if i not in fixed]
-            leaves, in_tree = xtree.flatten((dynamic, kwargs))
-            operands = as_arrays(leaves, "checkpoint", in_tree)
+            operands, in_tree = flat_arrays((dynamic, kwargs), "checkpoint", "the argument")
             program = _program_for(fun, args, kwargs, fixed, in_tree, operands)
             outs = checkpoint_p.bind(
                 *program.captured, *operands, jaxpr=program.closed, prevent_cse=prevent_cse,

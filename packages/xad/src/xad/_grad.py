@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import xtree
-from xad._linearize import LinearProgram, linearize_flat
+from xad._linearize import linearize_flat
 from xad.arguments import (
     ArgNums,
     FlatFunction,
@@ -14,9 +14,8 @@ from xad.arguments import (
     check_reverse_arguments,
     differentiated,
 )
-from xad.tangents import Tangent, float0_zeros, typed_as
-from xad.transpose import backward_pass
-from xprim import Array, ConcreteArray, Linear, ShapedArray, Zero, dtypes, scalar_array
+from xad.linear_functions import cotangents_of
+from xprim import Array, ConcreteArray, ShapedArray, dtypes, scalar_array
 from xprim.callables import check_function, look_like, looking_like
 from xprim.descriptions import place_of
 from xprim.tracebacks import boundary, shorten
@@ -138,27 +137,6 @@ def _value_and_grad(
 def _one(aval: ShapedArray) -> Array:
     one = scalar_array(1.0, aval.dtype)
     return ConcreteArray(one.to_host(), aval) if aval.weak_type else one
-
-
-def cotangents_of(
-    program: LinearProgram, in_avals: Sequence[ShapedArray], cotangents: Sequence[Tangent]
-) -> list[Any]:
-    """Return the cotangent of each primal as an array; integers get zeros of dtype float0."""
-    results = iter(active_cotangents_of(program, in_avals, cotangents))
-    return [next(results) if nz else float0_zeros(a.shape)
-            for a, nz in zip(in_avals, program.nonzero_in, strict=True)]  # fmt: skip
-
-
-def active_cotangents_of(
-    program: LinearProgram, in_avals: Sequence[ShapedArray], cotangents: Sequence[Tangent]
-) -> list[Any]:
-    """Return the cotangents of the primals that were differentiated, as arrays of their types."""
-    given = [ct for ct, nz in zip(cotangents, program.nonzero_out, strict=True) if nz]
-    avals = [a for a, nz in zip(in_avals, program.nonzero_in, strict=True) if nz]
-    args = [Linear(a) for a in avals]
-    results = backward_pass(program.jaxpr, program.residuals, args, given, all_linear=True)
-    return [r if r.aval is a and type(r) is not Zero else typed_as(r, a)
-            for r, a in zip(results, avals, strict=True)]  # fmt: skip
 
 
 def _check_scalar(

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 import xtree
-from xad._grad import active_cotangents_of
 from xad._linearize import LinearProgram, linearize_flat
 from xad.arguments import (
     ArgNums,
@@ -23,6 +22,7 @@ from xad.arguments import (
     check_reverse_arguments,
     differentiated,
 )
+from xad.linear_functions import active_cotangents_of
 from xad.tangents import float0_zeros, instantiate, is_differentiable, typed_as, zeros_of
 from xnp.lax import concatenate_p, reshape_p, transpose_p
 from xprim import (

@@ -12,7 +12,6 @@ from typing import Any
 
 import xtree
 from xad._jvp import JVPHandle
-from xad.arguments import as_arrays
 from xad.tangents import added
 from xprim import (
     ClosedJaxpr,
@@ -28,6 +27,7 @@ from xprim import (
 from xprim.callables import check_function
 from xprim.calls import nonzero, rules_of_program, taken, with_zeros
 from xprim.contracts import BatchAxis, TransposeHandle
+from xprim.leaves import flat_arrays
 
 
 def linear_call(
@@ -54,10 +54,8 @@ def linear_call(
     """
     check_function(fun, "linear_call")
     check_function(fun_transpose, "linear_call")
-    residuals = as_arrays(xtree.leaves(residual_args), "linear_call")
-    linear_leaves, linear_tree = xtree.flatten(linear_args)
-    linear = as_arrays(linear_leaves, "linear_call", linear_tree)
-    trees = xtree.structure(residual_args)
+    residuals, trees = flat_arrays(residual_args, "linear_call", "the residual argument")
+    linear, linear_tree = flat_arrays(linear_args, "linear_call", "the linear argument")
     shapes = xtree.unflatten(trees, [x.aval for x in residuals])
     operands = xtree.unflatten(linear_tree, [x.aval for x in linear])
     call, out_tree = stage(fun, (shapes, operands), {}, operation="linear_call")

@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import xtree
-from xad.tangents import path_of
-from xprim import Array, as_array, dtypes, state
+from xprim import Array, dtypes, state
 from xprim.callables import check_function
 from xprim.descriptions import described, place_of
+from xprim.leaves import as_arrays, flat_arrays, path_of
 
 __all__ = ()
 
@@ -51,10 +51,7 @@ class FlatFunction:
         if self._has_aux:
             result, aux = self._pair(result)
             self.aux = xtree.map(state.trace.primal_of, aux)  # type: ignore[attr-defined]
-        results, self.out_tree = xtree.flatten(result)
-        for r in results:
-            if not isinstance(r, Array):
-                return as_arrays(results, self._operation, self.out_tree, "the result")
+        results, self.out_tree = flat_arrays(result, self._operation)
         return results
 
     def _pair(self, result: Any) -> tuple[Any, Any]:
@@ -83,11 +80,11 @@ def flat_arguments(
       The flat function, the leaves as arrays, and the structure of `args`.
     """
     check_function(fun, operation)
-    leaves, in_tree = xtree.flatten(tuple(args))
+    leaves, in_tree = flat_arrays(tuple(args), operation, "the argument")
     flat = FlatFunction(
         fun, lambda xs: (xtree.unflatten(in_tree, xs), {}), operation=operation, has_aux=has_aux
     )
-    return flat, as_arrays(leaves, operation, in_tree), in_tree
+    return flat, leaves, in_tree
 
 
 def differentiated(
@@ -124,21 +121,6 @@ def differentiated(
 
     flat = FlatFunction(fun, rebuild, operation=operation, has_aux=has_aux)
     return flat, as_arrays(leaves, operation, tree), tree
-
-
-def as_arrays(
-    leaves: Sequence[Any], operation: str, tree: Any = None, what: str = "the argument"
-) -> list[Array]:
-    """Return leaves as arrays; an error names the leaf by its key path in `tree`."""
-    try:
-        return [x if isinstance(x, Array) else as_array(x) for x in leaves]
-    except (TypeError, OverflowError):
-        pass
-    paths = ["" if tree is None else path_of(tree, i, " at ") for i in range(len(leaves))]
-    return [
-        as_array(x, what=f"{operation}: {what}{path}")
-        for x, path in zip(leaves, paths, strict=True)
-    ]
 
 
 def normalized_argnums(

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import xtree
-from xad.arguments import as_arrays
 from xad.tangents import Tangent, checked_tangents, is_differentiable, tangent_aval
 from xnp.primitives.operations import converted
 from xprim import ShapedArray, Tracer, Zero, as_array, dtypes
 from xprim.callables import name_of
 from xprim.descriptions import described
 from xprim.errors import UnexpectedTracerError
+from xprim.leaves import as_arrays
 
 __all__ = ()
 
@@ -87,7 +87,7 @@ class CustomCall:
         self._fixed_at = {i: bound[i] for i in fixed_at}
         rest = tuple([x for i, x in enumerate(bound) if i not in fixed_at])
         leaves, self._in_tree = xtree.flatten(rest)
-        self.leaves = as_arrays(leaves, f"{operation}: {self.name}", self._in_tree)
+        self.leaves = as_arrays(leaves, operation, self._in_tree, f"{self.name}: the argument")
         self._in_avals = [x.aval for x in self.leaves]
 
     def _position(self, argnum: int, count: int) -> int:
@@ -121,7 +121,7 @@ class CustomCall:
                 f"than the function.\n  got       {tree}\n  expected  {self.out_tree}"
             )
         self.out_tree = tree
-        return as_arrays(results, f"{self.operation}: {self.name}", tree, "the result")
+        return as_arrays(results, self.operation, tree, f"{self.name}: the result")
 
     def checked_pair(self, pair: Any, source: str, second: str) -> tuple[Any, Any]:
         """Return the two things that a rule must return."""

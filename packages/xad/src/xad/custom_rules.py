@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import xtree
-from xad.arguments import as_arrays
 from xad.custom_calls import CustomCall, SymbolicZero, check_untraced, nondiff_positions
 from xad.tangents import added, float0_zeros, instantiate, tangent_aval, zeros_of
 from xnp.lax import stop_gradient_p
@@ -25,6 +24,7 @@ from xprim.callables import (
 )
 from xprim.descriptions import place_of
 from xprim.function_keys import constant_by_attributes
+from xprim.leaves import flat_arrays
 
 __all__ = ()
 
@@ -210,10 +210,10 @@ class custom_vjp(Generic[P, R]):  # noqa: N801 - used as a decorator
                 pair = fwd(*call.full_arguments(shown))
                 result, kept = call.checked_pair(pair, "the fwd rule", "residuals")
                 outs = call.flat_result(result, "the fwd rule")
-                residuals, tree = xtree.flatten(kept)
-                residual_tree[:] = [tree]
                 name = f"custom_vjp: the fwd rule of {call.name}"
-                return [*outs, *as_arrays(residuals, name, tree, "the residual")]
+                residuals, tree = flat_arrays(kept, name, "the residual")
+                residual_tree[:] = [tree]
+                return [*outs, *residuals]
 
             return run_fwd
 

@@ -30,7 +30,6 @@ from typing import Any
 
 import xtree
 from xad._jvp import JVP_HANDLE
-from xad.arguments import as_arrays
 from xad.tangents import added, instantiate, is_differentiable, jvp_rule, tangent_aval
 from xnp.lax import add_p, complex_p, div_p, imag_p, mul_p, neg_p, real_p, sub_p
 from xprim import (
@@ -51,6 +50,7 @@ from xprim import (
     use_trace,
 )
 from xprim.callables import check_function
+from xprim.leaves import flat_arrays
 
 __all__ = ["jet"]
 
@@ -98,8 +98,7 @@ def jet(
       (1.0, 1.0, 1.0, 1.0)
     """
     check_function(fun, "jet")
-    leaves, tree = xtree.flatten(tuple(primals))
-    leaves = as_arrays(leaves, "jet", tree)
+    leaves, tree = flat_arrays(tuple(primals), "jet", "the argument")
     rows = _rows_of(len(primals), series, tree, leaves)
     factors = [math.factorial(k) if factorial_scaled else 1 for k in range(len(rows) + 1)]
     rows = [[_scaled(x, 1 / n) for x in row] for n, row in zip(factors[1:], rows, strict=True)]
@@ -107,8 +106,7 @@ def jet(
     inputs = [JetTracer(trace, Rows(trace, [[x] for x in terms]), 0)
               for terms in zip(leaves, *rows, strict=True)]  # fmt: skip
     with use_trace(trace):
-        results, out_tree = xtree.flatten(fun(*xtree.unflatten(tree, inputs)))
-        results = as_arrays(results, "jet", out_tree, "the result")
+        results, out_tree = flat_arrays(fun(*xtree.unflatten(tree, inputs)), "jet")
     trace.close()
     outs = [trace.term(r, 0) for r in results]
     terms = [[_as_array(trace.term(r, k), n, out.aval) for k, n in enumerate(factors) if k > 0]

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Self
 import xtree
 from xad._linearize import LinearProgram
 from xad.tangents import (
+    Tangent,
     checked_tangents,
     float0_zeros,
     is_differentiable,
@@ -24,7 +25,7 @@ from xad.tangents import (
     zeros_of,
 )
 from xad.transpose import backward_pass
-from xprim import ClosedJaxpr, Jaxpr, Linear, Literal, ShapedArray, Var, eval_closed
+from xprim import ClosedJaxpr, Jaxpr, Linear, Literal, ShapedArray, Var, Zero, eval_closed
 from xprim.tracebacks import boundary
 
 __all__ = ()
@@ -123,6 +124,36 @@ def _with_scalars_as_constants(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
     return closed.jaxpr.replace(constvars=constvars, eqns=eqns), residuals
 
 
+def cotangents_of(
+    program: LinearProgram, in_avals: Sequence[ShapedArray], cotangents: Sequence[Tangent],
+    is_tape: bool = True,
+) -> list[Any]:  # fmt: skip
+    """Return the cotangent of each primal as an array; integers get zeros of dtype float0."""
+    results = iter(active_cotangents_of(program, in_avals, cotangents, is_tape))
+    return [next(results) if nz else float0_zeros(a.shape)
+            for a, nz in zip(in_avals, program.nonzero_in, strict=True)]  # fmt: skip
+
+
+def active_cotangents_of(
+    program: LinearProgram, in_avals: Sequence[ShapedArray], cotangents: Sequence[Tangent],
+    is_tape: bool = True,
+) -> list[Any]:  # fmt: skip
+    """Return the cotangents of the primals that were differentiated, as arrays of their types.
+
+    Args:
+      program: the derivative.
+      in_avals: the types of all primals.
+      cotangents: of all results.
+      is_tape: whether every equation of the program is known to depend on a tangent.
+    """
+    given = [ct for ct, nz in zip(cotangents, program.nonzero_out, strict=True) if nz]
+    avals = [a for a, nz in zip(in_avals, program.nonzero_in, strict=True) if nz]
+    args = [Linear(a) for a in avals]
+    results = backward_pass(program.jaxpr, program.residuals, args, given, is_tape)
+    return [r if r.aval is a and type(r) is not Zero else typed_as(r, a)
+            for r, a in zip(results, avals, strict=True)]  # fmt: skip
+
+
 @xtree.register_pytree_node_class
 class PullBack(_LinearFunction):
     """From a cotangent of the result to a tuple of cotangents of the primals."""
@@ -142,16 +173,9 @@ class PullBack(_LinearFunction):
         cts = checked_tangents(
             cotangents[0], signature.out_tree, signature.out_avals, signature.operation, "cotangent"
         )
-        program = self._program
-        given = [ct for ct, nz in zip(cts, program.nonzero_out, strict=True) if nz]
-        args = [Linear(a) for a, nz in zip(signature.in_avals, program.nonzero_in, strict=True)
-                if nz]  # fmt: skip
         is_tape = self._form is None
-        results = iter(backward_pass(program.jaxpr, program.residuals, args, given, is_tape))
-        return xtree.unflatten(signature.in_tree, [
-            typed_as(next(results), a) if nz else float0_zeros(a.shape)
-            for a, nz in zip(signature.in_avals, program.nonzero_in, strict=True)
-        ])  # fmt: skip
+        results = cotangents_of(self._program, signature.in_avals, cts, is_tape)
+        return xtree.unflatten(signature.in_tree, results)
 
 
 @xtree.register_pytree_node_class

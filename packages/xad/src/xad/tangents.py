@@ -30,6 +30,7 @@ from xprim import (
     state,
 )
 from xprim.descriptions import described
+from xprim.leaves import path_of
 from xprim.sharded_types import spread_as
 
 __all__ = ()
@@ -228,13 +229,6 @@ def _scalar_tangent(value: Any, aval: ShapedArray) -> Array:
     if aval.weak_type and not aval.shape:
         return ConcreteArray(array.to_host(), aval)
     return array
-
-
-def path_of(tree: Any, index: int, before: str = "") -> str:
-    """Return the key path of a leaf, or nothing when the tree is a single leaf."""
-    paths = xtree.leaves_with_path(xtree.unflatten(tree, range(tree.num_leaves)))
-    path = xtree.keystr(paths[index][0])
-    return before + path if path else ""
 
 
 def type_text(value: Any) -> str:

@@ -21,7 +21,6 @@ from xprim import (
     ClosedJaxpr,
     Primitive,
     Var,
-    as_array,
     close_over,
     eval_closed,
     trace_to_closed,
@@ -32,6 +31,7 @@ from xprim.calls import front_dims, fronts, nonzero, rules_of_program, taken, wi
 from xprim.contracts import BatchAxis, JVPHandle, LinearizeHandle
 from xprim.errors import MissingRuleError, message
 from xprim.function_keys import constant_by_attributes
+from xprim.leaves import flat_arrays
 
 FlatRule = Callable[[Any, Sequence[Any], Sequence[bool]], tuple[Sequence[Any], Sequence[bool]]]
 
@@ -79,17 +79,17 @@ class custom_vmap:  # noqa: N801 - a decorator
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
-        leaves, in_tree = xtree.flatten(_positional(self.fun, args, kwargs))
-        operands = [as_array(x, what=f"{name_of(self.fun)}: an argument") for x in leaves]
+        name = name_of(self.fun)
+        operands, in_tree = flat_arrays(_positional(self.fun, args, kwargs), name, "the arguments")
         out_tree: Any = None
 
         def flat_fun(*values: Any) -> list[Any]:
             nonlocal out_tree
-            results, out_tree = xtree.flatten(self.fun(*xtree.unflatten(in_tree, values)))
-            return [as_array(x, what=f"{name_of(self.fun)}: a result") for x in results]
+            results, out_tree = flat_arrays(self.fun(*xtree.unflatten(in_tree, values)), name)
+            return results
 
         avals = [x.aval for x in operands]
-        jaxpr, consts = trace_to_jaxpr(flat_fun, avals, name=name_of(self.fun))
+        jaxpr, consts = trace_to_jaxpr(flat_fun, avals, name=name)
         call, captured = close_over(jaxpr, consts)
         rule = self._flat_rule(in_tree, out_tree, len(captured), call)
         results = custom_vmap_call_p.bind(*captured, *operands, call=call, rule=rule)
@@ -193,7 +193,7 @@ def _checked(fun: Any, answer: Any, out_tree: Any, axis: Any, out_avals: Any) ->
         raise TypeError(
             f"{name} must return a pair (results, out_batched).\n  got       {type(answer)}"
         )
-    results, tree = xtree.flatten(answer[0])
+    arrays, tree = flat_arrays(answer[0], name)
     mapped, mapped_tree = xtree.flatten(answer[1])
     for what, found in (("results", tree), ("out_batched", mapped_tree)):
         if found != out_tree:
@@ -201,7 +201,6 @@ def _checked(fun: Any, answer: Any, out_tree: Any, axis: Any, out_avals: Any) ->
                 f"{name} returned {what} of another structure than the function."
                 f"\n  got       {found}\n  expected  {out_tree}"
             )
-    arrays = [as_array(x, what=f"{name}: a result") for x in results]
     for x, m, aval in zip(arrays, mapped, out_avals, strict=True):
         expected = axis.batched_aval(aval) if m else aval
         if x.aval.shape != expected.shape or x.aval.dtype != expected.dtype:

@@ -23,7 +23,9 @@ from xprim.callables import check_function, looking_like
 from xprim.cells import Cell
 from xprim.descriptions import argument_names
 from xprim.function_keys import describe_function
+from xprim.leaves import flat_arrays
 from xprim.tracebacks import shorten
+from xtree.bounded import remember
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -126,10 +128,8 @@ class _Mapping:
                 result = fun(*given, **options)
             else:
                 result = fun(*xtree.unflatten(in_tree, elements))
-            results, out_tree = xtree.flatten(result)
-            ends = last_values(cells, elements) if cells else []
-            return [x if isinstance(x, Array) else as_array(x, what=errors.RESULT)
-                    for x in (*results, *ends)]  # fmt: skip
+            results, out_tree = flat_arrays(result, "vmap")
+            return [*results, *last_values(cells, elements)] if cells else results
 
         results, out_dims = batch_flat(axis, flat_fun, values, dims)
         if cells:
@@ -137,7 +137,7 @@ class _Mapping:
         wanted = self.out_memo.get(out_tree)
         if wanted is None:
             axes = _axes_of_results(self.out_axes, out_tree, results)
-            wanted = _remember(self.out_memo, out_tree, axes)
+            wanted = remember(self.out_memo, out_tree, axes, _MAX_STRUCTURES)
         placed = [
             x if d is w else _placed(axis, x, d, w, i, out_tree)
             for i, (x, d, w) in enumerate(zip(results, out_dims, wanted, strict=True))
@@ -152,7 +152,7 @@ class _Mapping:
         axes = self.in_memo.get(structure)
         if axes is None:
             axes = _axes_of_arguments(self.in_axes, args, kwargs)
-            _remember(self.in_memo, structure, axes)
+            remember(self.in_memo, structure, axes, _MAX_STRUCTURES)
         values = [
             x if isinstance(x, Array) else _argument(self.fun, args, kwargs, i, x, axes[i])
             for i, x in enumerate(leaves)
@@ -161,13 +161,6 @@ class _Mapping:
         if dims is None or size is None:
             raise errors.bad_arguments(self.fun, args, kwargs, values, axes, self.axis_size)
         return BatchAxis(size, self.axis_name), values, dims
-
-
-def _remember(memo: AxesByStructure, structure: Any, axes: list[Any]) -> list[Any]:
-    if len(memo) >= _MAX_STRUCTURES:
-        memo.clear()
-    memo[structure] = axes
-    return axes
 
 
 def _is_none(value: Any) -> bool:

@@ -30,6 +30,7 @@ from xprim import (
 )
 from xprim.sharded_types import without_dimension
 from xprim.source import capture
+from xtree.bounded import remember
 
 if TYPE_CHECKING:
     from xbatch.axis import BatchAxis
@@ -73,11 +74,7 @@ class BatchTracer(Tracer):
 
 def element_aval(aval: ShapedArray, dim: int) -> ShapedArray:
     """Return the abstract value of one example of a batch."""
-    element = without_dimension(aval, dim)
-    if len(_element_avals) >= _MAX_MEMO:
-        _element_avals.clear()
-    _element_avals[aval, dim] = element
-    return element
+    return remember(_element_avals, (aval, dim), without_dimension(aval, dim), _MAX_MEMO)
 
 
 class BatchTrace(Trace):

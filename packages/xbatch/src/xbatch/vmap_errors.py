@@ -18,7 +18,6 @@ from xprim.errors import message
 
 __all__ = ()
 
-RESULT = "vmap: a result of the function"
 
 _MAX_LISTED = 20
 

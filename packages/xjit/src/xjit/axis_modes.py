@@ -20,6 +20,7 @@ from xjit.sharding_constraint import constrained, is_place
 from xjit.shardings import Sharding
 from xprim import Array, ShapedArray, as_array, shaped_array
 from xprim.errors import message
+from xprim.leaves import flat_arrays
 
 __all__ = ["call_in_mode"]
 
@@ -103,13 +104,10 @@ class _InMode:
         args, kwargs = self._tree.unflatten(values)
         with current_abstract_mesh(self._mesh.abstract_mesh):
             result = self._fun(*args, **kwargs)
-        leaves, self.out_tree = xtree.flatten(result)
+        arrays, self.out_tree = flat_arrays(result, self._operation)
         self._places = self._for_each(result)
-        operation = self._operation
-        return [
-            constrained(as_array(x, what=f"{operation}: a result"), self._retyped(s), operation)
-            for x, s in zip(leaves, self._places, strict=True)
-        ]
+        return [constrained(x, self._retyped(s), self._operation)
+                for x, s in zip(arrays, self._places, strict=True)]  # fmt: skip
 
     def _for_each(self, result: Any) -> list[Sharding | None]:
         try:

@@ -17,11 +17,12 @@ import numpy as np
 import xtree
 from xjit.callback_primitive import IO, ORDERED_IO, VMAP_METHODS, callback_p
 from xjit.callback_runs import effects_barrier
-from xprim import ConcreteArray, Effect, ShapedArray, as_array, dtypes, shaped_array, source
+from xprim import ConcreteArray, Effect, ShapedArray, dtypes, shaped_array, source
 from xprim.callables import check_function
 from xprim.descriptions import described
 from xprim.errors import message
 from xprim.extended import unwrap, wrap
+from xprim.leaves import flat_arrays
 from xprim.tracebacks import boundary
 
 __all__ = ["effects_barrier", "io_callback", "pure_callback"]
@@ -128,8 +129,7 @@ def _call(
     effect: Effect | None, vmap_method: str | None,
 ) -> Any:  # fmt: skip
     check_function(callback, operation, "the function comes first, then the types of its results")
-    leaves, tree = xtree.flatten((args, kwargs))
-    arrays = [as_array(x, what=f"{operation}: the argument") for x in leaves]
+    arrays, tree = flat_arrays((args, kwargs), operation, "the argument")
     result_leaves, result_tree = xtree.flatten(results)
     avals = tuple([_declared(operation, x) for x in result_leaves])
     host = UserFunction(operation, callback, tree, [x.aval.dtype for x in arrays], result_tree)

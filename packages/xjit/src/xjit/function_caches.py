@@ -19,19 +19,19 @@ from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-import xtree
 from xjit.arguments import Arguments, LazyNames, explain_miss
 from xjit.cache_memory import Bounded
 from xjit.cells_of_calls import CellsOfProgram
 from xjit.mappings import room
 from xjit.program import Program
 from xjit.retraces import check_retrace
-from xprim import ClosedJaxpr, ShapedArray, as_array, config
+from xprim import ClosedJaxpr, ShapedArray, config
 from xprim.argument_keys import arguments_key
 from xprim.captured_state import captured_state, difference
 from xprim.descriptions import place_of
 from xprim.function_keys import Identity, function_key, identities, is_by_identity, why_not_shared
 from xprim.jaxpr import holds_arrays
+from xprim.leaves import flat_arrays
 from xprim.source import capture, describe_full
 
 __all__ = ()
@@ -114,15 +114,17 @@ class FlatFunction:
         for i, kind in self.arguments.cells:
             given[i] = kind.argument(leaves[i])
         args, kwargs = self.arguments.filled(given)
-        results, self.out_tree = xtree.flatten(self.fun(*args, **kwargs))
+        result = self.fun(*args, **kwargs)
+        signature = self.arguments.signature
+        results, self.out_tree = flat_arrays(
+            result, signature.api, f"the result of {signature.name}"
+        )
         ends = []
         if self.arguments.cells:
             values = [(i, given[i].lend()) for i, _ in self.arguments.cells]
             self.written = tuple([i for i, x in values if x is not leaves[i]])
             ends = [x for i, x in values if i in self.written]
-        signature = self.arguments.signature
-        what = f"{signature.api}: a result of {signature.name}"
-        return [*[as_array(r, what=what) for r in results], *ends]
+        return [*results, *ends]
 
     def names(self) -> dict[str, Any]:
         """Return what `trace_to_jaxpr` calls the program and its arguments."""

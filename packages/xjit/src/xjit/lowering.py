@@ -42,6 +42,7 @@ from xprim import (
 from xprim.errors import MissingRuleError
 from xprim.sharded_types import whole
 from xprim.static_keys import static_key
+from xtree.bounded import remember
 
 __all__ = ["LoweredProgram", "lower", "source_locations", "warn_of_useless_donations"]
 
@@ -294,10 +295,9 @@ def _staged_program(
     full_key = (static_key(key), avals, config.trace_context())
     closed = _staged.get(full_key)
     if closed is None:
-        if len(_staged) >= _MAX_STAGED:
-            _staged.clear()
         jaxpr, consts = trace_to_jaxpr(fun, [whole(a) for a in avals])
-        closed = _staged[full_key] = optimised(ClosedJaxpr(jaxpr, consts))
+        closed = optimised(ClosedJaxpr(jaxpr, consts))
+        remember(_staged, full_key, closed, _MAX_STAGED)
     return closed
 
 

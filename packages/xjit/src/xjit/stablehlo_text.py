@@ -31,6 +31,7 @@ from xprim import (
 )
 from xprim.memory import MOST_BYTES, bytes_of, out_of_memory
 from xprim.sizes import SymbolicSize
+from xtree.bounded import remember
 
 __all__ = ()
 
@@ -59,14 +60,11 @@ class _Types(dict[ShapedArray, str]):
     """The tensor type of each abstract value, written when it is first asked for."""
 
     def __missing__(self, aval: ShapedArray) -> str:
-        if len(self) >= _MAX_TYPES:
-            self.clear()
         # XLA would fail to count them, in words of its own
         if type(aval.size) is int and bytes_of(aval) > MOST_BYTES:
             raise out_of_memory("lower", bytes_of(aval), got=aval.str_long())
         dims = "".join([f"{d}x" for d in aval.shape])
-        text = self[aval] = f"tensor<{dims}{element_type(aval.dtype)}>"
-        return text
+        return remember(self, aval, f"tensor<{dims}{element_type(aval.dtype)}>", _MAX_TYPES)
 
 
 _types = _Types()

@@ -12,6 +12,7 @@ from xprim.callables import check_function, look_like, looking_like, name_of
 from xprim.descriptions import LazyNames, argument_names
 from xprim.eager import EAGER, FoldingTrace
 from xprim.jaxpr import ClosedJaxpr, eval_jaxpr
+from xprim.leaves import flat_arrays
 from xprim.staging import close_over, trace_to_jaxpr
 from xprim.thread_state import state
 from xprim.trace import Trace, extended_axes
@@ -121,10 +122,9 @@ def stage(
         values, options = xtree.unflatten(in_tree, leaves)
         rest = iter(values)
         everything = [fixed[i] if i in fixed else next(rest) for i in range(len(args))]
-        results, tree = xtree.flatten(fun(*everything, **options))
+        results, tree = flat_arrays(fun(*everything, **options), operation)
         out_tree.append(tree)
-        return [r if isinstance(r, Array) else _entered(r, i, tree, operation)
-                for i, r in enumerate(results)]  # fmt: skip
+        return results
 
     jaxpr, consts = trace_to_jaxpr(flat_fun, avals, name=name_of(fun, ""), arg_names=names)
     return ClosedJaxpr(jaxpr, consts), out_tree[0]
@@ -158,17 +158,6 @@ def static_positions(static_argnums: Sequence[int], count: int, operation: str) 
                 f"{count} positional argument{'s' if count != 1 else ''}."
             )
     return tuple([i % count for i in static_argnums])
-
-
-def _entered(result: Any, index: int, tree: Any, operation: str) -> Array:
-    """Return a result that is no Array as one; an error names it by its key path."""
-    try:
-        return as_array(result)
-    except (TypeError, OverflowError):
-        numbered = xtree.unflatten(tree, range(tree.num_leaves))
-        path = xtree.keystr(xtree.leaves_with_path(numbered)[index][0])
-        as_array(result, what=f"{operation}: the result{' at ' + path if path else ''}")
-        raise
 
 
 def closure_convert(

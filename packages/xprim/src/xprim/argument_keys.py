@@ -22,6 +22,7 @@ from xprim.function_keys import Identity, function_key, is_by_identity
 from xprim.library_code import is_library_class
 from xprim.static_keys import static_key
 from xprim.thread_state import state
+from xtree.bounded import remember
 from xtree.exactness import has_equality_of_identity
 from xtree.interning import is_hashable
 
@@ -99,10 +100,8 @@ def _parts_of(tree: Any) -> tuple[Any, ...]:
     entry = _parts_by_id.get(id(tree))
     if entry is not None and entry[0]() is tree:
         return entry[1]
-    if len(_parts_by_id) >= _MAX_KEPT:
-        _parts_by_id.clear()
     parts = tuple(_walked(tree))
-    _parts_by_id[id(tree)] = (weakref.ref(tree), parts)
+    remember(_parts_by_id, id(tree), (weakref.ref(tree), parts), _MAX_KEPT)
     return parts
 
 

@@ -33,6 +33,7 @@ from xprim.staging import trace_to_jaxpr
 from xprim.static_keys import params_key
 from xprim.thread_state import state
 from xprim.trace import Trace
+from xtree.bounded import remember
 
 __all__ = ["as_physical", "physical", "unwrap", "unwrap_p", "wrap", "wrap_p", "wrapped"]
 
@@ -146,9 +147,8 @@ def physical_program(
             lambda *arrays: _applied(primitive, avals, avals_out, arrays, params),
             [_stored(a) for a in avals],
         )
-        if len(_programs) >= _MAX_PROGRAMS:
-            _programs.clear()
-        found = _programs[key] = ClosedJaxpr(jaxpr, consts), avals_out
+        program = ClosedJaxpr(jaxpr, consts)
+        found = remember(_programs, key, (program, avals_out), _MAX_PROGRAMS)
     return found
 
 

@@ -20,6 +20,7 @@ from xprim.avals import ShapedArray
 from xprim.cells import Cell, CellUse
 from xprim.identities import identities
 from xprim.jaxpr import ClosedJaxpr, holds_arrays
+from xtree.bounded import remember
 
 __all__ = ["Staged", "KeptPrograms"]
 
@@ -88,9 +89,7 @@ class KeptPrograms:
             found = found.with_arrays_captured()
             if holds_arrays(found.closed):  # in a program inside it
                 return found
-        if len(self._kept_by_key) >= self._limit:
-            self._kept_by_key.clear()
-        self._kept_by_key[key] = _Kept(found)
+        remember(self._kept_by_key, key, _Kept(found), self._limit)
         return found
 
 

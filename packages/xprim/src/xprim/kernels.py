@@ -36,6 +36,7 @@ from xprim.jaxpr import ClosedJaxpr
 from xprim.primitive import Primitive
 from xprim.program_differences import first_difference
 from xprim.thread_state import state
+from xtree.bounded import remember
 from xtree.locks import forkable_rlock
 
 __all__ = [
@@ -134,10 +135,7 @@ class KernelTable(dict[Any, Any]):
     def keep(self, key: Sequence[Hashable], kernel: Any) -> Any:
         """Store what was made for a key, which is completed by the options, and return it."""
         config.trace_context()
-        if len(self) >= self.limit:
-            self.clear()
-        self[*key, state.__dict__["options"]] = kernel
-        return kernel
+        return remember(self, (*key, state.__dict__["options"]), kernel, self.limit)
 
     def find(self, key: Sequence[Hashable]) -> Any:
         """Return what is kept for a key under the options of this thread, or None.

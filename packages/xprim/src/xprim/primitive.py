@@ -22,6 +22,7 @@ from xprim.rule_places import row_place, rule_places
 from xprim.rules import Undefined, kinds
 from xprim.sharded_types import spread_results
 from xprim.thread_state import state
+from xtree.bounded import remember
 
 __all__ = ["Primitive", "get_primitive", "add_finder", "load_primitives", "primitives"]
 
@@ -162,9 +163,7 @@ class Primitive:
             return spread_results(self, avals, params, out)  # which depends on options, too
         # calls hold jaxprs, which must die with their functions; the memo is of what NumPy rules do
         if not (self.call_like or has_extended((*avals, *out))):
-            if len(self._memo) >= _MAX_MEMO:
-                self._memo.clear()
-            self._memo[key] = out
+            remember(self._memo, key, out, _MAX_MEMO)
         return out
 
     def infer_numbers(

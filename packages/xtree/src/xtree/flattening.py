@@ -17,12 +17,13 @@ from collections.abc import Callable, Hashable, Iterable
 from operator import itemgetter
 from typing import Any
 
+from xtree.bounded import remember
 from xtree.compiling import USES_BEFORE_COMPILING, can_match, compile_match, is_compilable
 from xtree.containers import DICT, LIST, NONE, TUPLE, sorted_keys
 from xtree.errors import error_text, shown
 from xtree.key_paths import KeyEntry
 from xtree.registry import NodeType, default_registry
-from xtree.treedef import LEAF, PyTreeDef, make_treedef, remember
+from xtree.treedef import LEAF, MAX_RECENT, PyTreeDef, make_treedef
 from xtree.unflattening import unflatten
 from xtree.walk import walk
 
@@ -302,9 +303,7 @@ def _long_sequence_flattener(node: NodeType) -> Callable[[Any, list[Any]], PyTre
     def flatten(values: Any, leaves: list[Any]) -> PyTreeDef:
         guess = guess_by_length.get(len(values))
         if guess is None:
-            if len(guess_by_length) >= _MAX_PLANS:
-                guess_by_length.clear()
-            guess = guess_by_length[len(values)] = _Guess()
+            guess = remember(guess_by_length, len(values), _Guess(), _MAX_PLANS)
         compiled = guess.compiled
         if compiled is not None:
             match, treedef = compiled
@@ -346,7 +345,7 @@ def _flatten_dict(value: dict[Any, Any], leaves: list[Any]) -> PyTreeDef:
     # Exactly str: an instance of a subclass may equal a string, but must come back as itself.
     if not _STR_ONLY.issuperset(map(type, keys)):
         return _flatten_dict_of_any_keys(value, leaves)
-    plan = _plans.get(keys) or _new_plan(keys)
+    plan = _plans.get(keys) or remember(_plans, keys, _DictPlan(keys), _MAX_PLANS)
     compiled = plan.guess.compiled
     if compiled is not None:
         match, treedef = compiled
@@ -364,16 +363,9 @@ def _flatten_dict(value: dict[Any, Any], leaves: list[Any]) -> PyTreeDef:
     except (KeyError, TypeError):  # TypeError: metadata that cannot be hashed
         treedef = make_treedef(DICT, plan.keys, child_defs)
         if type(treedef) is PyTreeDef:
-            remember(plan.recent, child_defs, treedef)
+            remember(plan.recent, child_defs, treedef, MAX_RECENT)
     plan.guess.note(treedef)
     return treedef
-
-
-def _new_plan(keys: tuple[str, ...]) -> _DictPlan:
-    if len(_plans) >= _MAX_PLANS:
-        _plans.clear()
-    plan = _plans[keys] = _DictPlan(keys)
-    return plan
 
 
 def _flatten_dict_of_any_keys(value: dict[Any, Any], leaves: list[Any]) -> PyTreeDef:

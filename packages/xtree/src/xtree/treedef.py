@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import Any
 
+from xtree.bounded import remember
 from xtree.containers import DICT, TUPLE
 from xtree.errors import DepthError, RegistrationError, error_text
 from xtree.interning import InternTable, equality_key, is_hashable, is_same, value_key
@@ -44,7 +45,7 @@ MAX_DEPTH = 1000
 
 # Definitions made lately are kept alive per node type, up to this many, so that flattening the
 # same structure again and again finds it although nobody else holds it.
-_MAX_RECENT = 1024
+MAX_RECENT = 1024
 
 
 class PyTreeDef:
@@ -225,20 +226,13 @@ def make_treedef(node: NodeType, data: Any, child_defs: tuple[PyTreeDef, ...]) -
         key, lambda: _new_treedef(node, data, child_defs, by_value), has_lasting_metadata
     )
     if by_value:
-        remember(node.recent, recent_key, treedef)
+        remember(node.recent, recent_key, treedef, MAX_RECENT)
     return treedef
 
 
 def has_lasting_metadata(treedef: PyTreeDef) -> bool:
     """Say whether the metadata of the root stays as it is, as far as its type promises."""
     return type(treedef) is PyTreeDef or is_hashable(treedef.data)
-
-
-def remember(recent: dict[Any, PyTreeDef], key: Any, treedef: PyTreeDef) -> None:
-    """Keep a definition made lately; forget all when there are too many."""
-    if len(recent) >= _MAX_RECENT:
-        recent.clear()
-    recent[key] = treedef
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:

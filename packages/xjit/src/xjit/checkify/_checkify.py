@@ -9,14 +9,14 @@ import functools
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-import xtree
 from xjit.checkify import inner_programs  # noqa: F401 - its rules
 from xjit.checkify.categories import ErrorCategory, all_checks, user_checks
 from xjit.checkify.failures import Error, no_failure
 from xjit.checkify.rewriting import Asked, run_checked, width_needed
-from xprim import as_array, close_over, trace_to_jaxpr
+from xprim import close_over, trace_to_jaxpr
 from xprim.callables import check_function, name_of
 from xprim.errors import message
+from xprim.leaves import flat_arrays
 from xprim.tracebacks import boundary
 
 __all__ = ["checkify"]
@@ -63,15 +63,14 @@ def checkify(
     @functools.wraps(f)
     @boundary
     def checked(*args: P.args, **kwargs: P.kwargs) -> tuple[Error, R]:
-        leaves, tree = xtree.flatten((args, kwargs))
-        arrays = [as_array(x, what=f"{name_of(f)}: the argument") for x in leaves]
+        arrays, tree = flat_arrays((args, kwargs), name_of(f), "the argument")
         out_tree: list[Any] = []
 
         def flat(*xs: Any) -> list[Any]:
             args, kwargs = tree.unflatten(xs)
-            outs, structure = xtree.flatten(f(*args, **kwargs))
+            outs, structure = flat_arrays(f(*args, **kwargs), name_of(f))
             out_tree[:] = [structure]
-            return [as_array(x, what=f"{name_of(f)}: the result") for x in outs]
+            return outs
 
         jaxpr, consts = trace_to_jaxpr(flat, [x.aval for x in arrays], name=name_of(f))
         closed, captured = close_over(jaxpr, consts)

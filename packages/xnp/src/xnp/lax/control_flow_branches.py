@@ -7,9 +7,7 @@ from typing import Any, TypeVar, overload
 
 import xtree
 from xnp.lax.control_flow_staging import (
-    arrays_of,
     cell_values,
-    leaf_names,
     same_type,
     staged,
     write_cells,
@@ -31,6 +29,7 @@ from xprim import (
 from xprim.cells import Cell, CellUse
 from xprim.descriptions import described, place_of
 from xprim.kept_programs import Staged
+from xprim.leaves import flat_arrays, paths_of
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
 
@@ -228,7 +227,7 @@ def _chosen(
     index: Any, functions: Sequence[Callable[..., Any]], names: Sequence[str],
     operands: tuple[Any, ...], operation: str,
 ) -> Any:  # fmt: skip
-    values, in_tree = arrays_of(operands, f"{operation}: an operand")
+    values, in_tree = flat_arrays(operands, operation, "the operands")
     avals = [x.aval for x in values]
     bodies = [
         staged(fun, in_tree, avals, operation=operation, what=name, writes_cells=True)
@@ -281,7 +280,7 @@ def check_branches(
         pairs = list(zip(first.out_avals, body.out_avals, strict=True))
         wrong = [i for i, (a, b) in enumerate(pairs) if not same_type(a, b)]
         if wrong:
-            paths = leaf_names(first.out_tree)
+            paths = paths_of(first.out_tree)
             shown = "; ".join([
                 f"result{paths[i]}: {pairs[i][0].strong().str_long()} in {names[0]}, "
                 f"{pairs[i][1].strong().str_long()} in {name}"

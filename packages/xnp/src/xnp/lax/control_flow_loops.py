@@ -10,7 +10,6 @@ import numpy as np
 import xtree
 from xnp.lax.control_flow_scan import run_scan, unroll_count
 from xnp.lax.control_flow_staging import (
-    arrays_of,
     cell_values,
     check_carry,
     staged,
@@ -32,6 +31,7 @@ from xprim import (
 from xprim.cells import CellUse
 from xprim.descriptions import place_of
 from xprim.kept_programs import Staged
+from xprim.leaves import flat_arrays
 from xprim.promotion import result_type
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
@@ -95,7 +95,7 @@ def _repeated(
     cond_fun: Any, body_fun: Any, init_val: Any, operation: str, users: Any, own: int = 0
 ) -> Any:
     """Run a loop; `users` is the user's function, `own` how many leading carries are not theirs."""
-    carry, tree = arrays_of(init_val, f"{operation}: a value of the carry")
+    carry, tree = flat_arrays(init_val, operation, "the carry")
     in_tree = xtree.treedef_tuple((tree,))
 
     def stage() -> Staged:
@@ -240,7 +240,7 @@ def _counted(
 ) -> Any:
     """Run a loop of known length as a scan that counts in its carry."""
     length = max(high - low, 0)
-    carry, tree = arrays_of(init_val, "fori_loop: a value of the carry")
+    carry, tree = flat_arrays(init_val, "fori_loop", "the carry")
     counter = scalar_array(low, dtype)
     in_tree = xtree.treedef_tuple((_LEAF, tree))
 

@@ -7,7 +7,6 @@ from typing import Any, TypeVar, overload
 
 import xtree
 from xnp.lax.control_flow_staging import (
-    arrays_of,
     cell_values,
     check_carry,
     staged,
@@ -19,6 +18,7 @@ from xnp.primitives.scan import scan_p
 from xprim import Array, ClosedJaxpr, ShapedArray, as_array, config, get_primitive
 from xprim.descriptions import described, place_of
 from xprim.kept_programs import Staged
+from xprim.leaves import flat_arrays
 from xprim.optional_transforms import find
 from xprim.sharded_types import without_dimension
 from xprim.sizes import size_of
@@ -86,12 +86,12 @@ def scan(
       >>> print(total, np.asarray(sums))
       10 [ 1  3  6 10]
     """
-    x_leaves, x_tree = arrays_of(xs, "scan: an array of xs")
+    x_leaves, x_tree = flat_arrays(xs, "scan", "xs")
     steps = _length(x_leaves, x_tree, length)
     unrolled = unroll_count(unroll, steps, "scan")
     if config.values.disable_jit:
         return _in_python(f, init, x_leaves, x_tree, steps, reverse)
-    carry, tree = arrays_of(init, "scan: a value of the carry")
+    carry, tree = flat_arrays(init, "scan", "the carry")
     elements = [without_dimension(x.aval, 0) for x in x_leaves]
     carry, body, y_tree = _staged_body(f, carry, tree, elements, x_tree)
     count = len(carry)
@@ -283,7 +283,7 @@ def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
         raise ImportError(
             "map: batch_size needs the package that batches.\n  hint      install xstack-xbatch"
         )
-    leaves, tree = arrays_of(xs, "map: an array of xs")
+    leaves, tree = flat_arrays(xs, "map", "xs")
     length = _length(leaves, tree, None)
     batched = vmap(f)
     whole = length // size * size
@@ -325,14 +325,14 @@ def associative_scan(fn: Callable[[X, X], X], elems: X, reverse: bool = False, a
     """
     if not callable(fn):
         raise TypeError(f"associative_scan: fn must be a function, got {described(fn)}.")
-    leaves, tree = arrays_of(elems, "associative_scan: an array of elems")
+    leaves, tree = flat_arrays(elems, "associative_scan", "elems")
     if not leaves:
         return elems
     axis = _common_axis(leaves, axis)
 
     def combine(a: list[Any], b: list[Any]) -> list[Any]:
-        results, given = xtree.flatten(fn(xtree.unflatten(tree, a), xtree.unflatten(tree, b)))
-        arrays = [as_array(x, what="associative_scan: a result of fn") for x in results]
+        result = fn(xtree.unflatten(tree, a), xtree.unflatten(tree, b))
+        arrays, given = flat_arrays(result, "associative_scan", "the result of fn")
         if given != tree or [x.shape for x in arrays] != [x.shape for x in a]:
             raise ValueError(
                 "associative_scan: fn must return a tree like its arguments, of the same shapes."

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import xtree
-from xnp.lax.control_flow_staging import arrays_of, leaf_names, same_type, staged
+from xnp.lax.control_flow_staging import same_type, staged
 from xnp.primitives.inner_programs import split_at
 from xnp.primitives.linear_solve import PROGRAMS, linear_solve_p
 from xnp.primitives.operations import neg
@@ -24,6 +24,7 @@ from xprim.calls import nonzero, taken
 from xprim.descriptions import described, place_of
 from xprim.errors import MissingRuleError
 from xprim.kept_programs import Staged
+from xprim.leaves import flat_arrays, paths_of
 from xprim.optional_transforms import find
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
@@ -76,7 +77,7 @@ def custom_linear_solve(
     """
     for fun in (matvec, solve):
         check_function(fun, "custom_linear_solve")
-    leaves, tree = arrays_of(b, "custom_linear_solve: a value of b")
+    leaves, tree = flat_arrays(b, "custom_linear_solve", "b")
     system = _System(tree, [x.aval for x in leaves], "custom_linear_solve")
     forward = system.staged(matvec, "matvec")
     solver = system.staged(_applied_to(solve, matvec), "solve", has_aux)
@@ -155,7 +156,7 @@ class _System:
         wrong = [k for k, (a, b) in enumerate(zip(avals, self.avals, strict=True))
                  if not same_type(a, b)]  # fmt: skip
         if wrong:
-            names = leaf_names(self.tree)
+            names = paths_of(self.tree)
             shown = [", ".join([f"x{names[k]}: {some[k].strong().str_long()}" for k in wrong[:3]])
                      for some in (avals, self.avals)]  # fmt: skip
             raise TypeError(
@@ -219,7 +220,7 @@ def custom_root(
     """
     for fun in (f, solve, tangent_solve):
         check_function(fun, "custom_root")
-    leaves, tree = arrays_of(initial_guess, "custom_root: a value of initial_guess")
+    leaves, tree = flat_arrays(initial_guess, "custom_root", "initial_guess")
     _check_inexact(leaves)
     system = _System(tree, [x.aval for x in leaves], "custom_root")
     residual = system.staged(f, "f")

@@ -19,7 +19,6 @@ from xprim import (
     ClosedJaxpr,
     Jaxpr,
     ShapedArray,
-    as_array,
     close_over,
     get_primitive,
     promotion,
@@ -30,16 +29,11 @@ from xprim.callables import name_of
 from xprim.cells import CellUse
 from xprim.descriptions import LazyNames, argument_names, described, place_of
 from xprim.kept_programs import KeptPrograms, Staged
+from xprim.leaves import flat_arrays, paths_of
 
 __all__ = ()
 
 _programs = KeptPrograms(limit=1024)
-
-
-def arrays_of(tree: Any, what: str) -> tuple[list[Array], Any]:
-    """Flatten a pytree of arrays and scalars; return the Arrays and the structure."""
-    leaves, structure = xtree.flatten(tree)
-    return [as_array(x, what=what) for x in leaves], structure
 
 
 def staged(
@@ -71,9 +65,10 @@ def _traced(
     out_trees: list[Any] = []
 
     def flat(*leaves: Array) -> list[Array]:
-        results, tree = xtree.flatten(fun(*xtree.unflatten(in_tree, leaves)))
+        result = fun(*xtree.unflatten(in_tree, leaves))
+        results, tree = flat_arrays(result, operation, f"the result of {what}")
         out_trees.append(tree)
-        return [as_array(r, what=f"{operation}: a result of {what}") for r in results]
+        return results
 
     names = LazyNames(lambda: argument_names(fun, xtree.unflatten(in_tree, range(len(avals))), {}))
     name = name_of(fun, operation)
@@ -171,7 +166,7 @@ def check_carry(
              if not same_type(a, b)]  # fmt: skip
     if not wrong:
         return
-    paths = leaf_names(carry_in)
+    paths = paths_of(carry_in)
     got = ", ".join([f"carry{paths[i]}: {out_avals[i].strong().str_long()}" for i in wrong[:3]])
     expected = ", ".join([f"carry{paths[i]}: {in_avals[i].strong().str_long()}" for i in wrong[:3]])
     hint = _hint([(in_avals[i], out_avals[i]) for i in wrong])
@@ -180,9 +175,3 @@ def check_carry(
         f"\n  got       {got}\n  expected  {expected}"
         f"\n  where     {place_of(fun)}\n  hint      {hint}"
     )
-
-
-def leaf_names(tree: Any) -> list[str]:
-    """Return the key paths of the leaves of a structure, as text."""
-    numbered = xtree.unflatten(tree, range(tree.num_leaves))
-    return [xtree.keystr(path) for path, _ in xtree.leaves_with_path(numbered)]

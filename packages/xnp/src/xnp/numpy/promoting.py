@@ -30,6 +30,7 @@ from xprim import (
 from xprim.eager import EAGER
 from xprim.errors import ShapeError
 from xprim.static_sizes import static_int
+from xtree.bounded import remember
 
 __all__ = ()
 
@@ -170,9 +171,7 @@ def broadcast(operation: str, *arrays: Any) -> list[Array]:
     avals = tuple([x.aval for x in arrays])
     shape = _shapes.get(avals)
     if shape is None or config.values.numpy_rank_promotion != "allow":
-        if len(_shapes) >= _MAX_SHAPES:
-            _shapes.clear()
-        shape = _shapes[avals] = common_shape(operation, avals)
+        shape = remember(_shapes, avals, common_shape(operation, avals), _MAX_SHAPES)
     return [x if not x.aval.shape else spread(x, shape) for x in arrays]
 
 

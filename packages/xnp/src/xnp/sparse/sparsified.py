@@ -27,6 +27,7 @@ from xnp.sparse.layouts import (
 from xnp.sparse.products import bcoo_dot_general, bcoo_multiply_dense, bcoo_multiply_sparse
 from xprim import Array, ClosedJaxpr, Equation, Literal, as_array, shaped_array, trace_to_closed
 from xprim.callables import check_function
+from xprim.leaves import flat_arrays
 
 __all__ = ()
 
@@ -67,8 +68,8 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
         def flat(*arrays: Any) -> list[Any]:
             nonlocal out_tree
             positional, named = xtree.unflatten(tree, arrays)
-            results, out_tree = xtree.flatten(f(*positional, **named))
-            return [as_array(r) for r in results]
+            results, out_tree = flat_arrays(f(*positional, **named), "sparsify")
+            return results
 
         avals = [shaped_array(x.shape, x.dtype) if _is_sparse(x) else x.aval for x in values]
         results = _run(trace_to_closed(flat, avals), values)
