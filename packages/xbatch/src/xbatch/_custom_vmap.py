@@ -152,38 +152,27 @@ def _positional(fun: Callable[..., Any], args: Any, kwargs: Any) -> list[Any]:
     bound = inspect.signature(fun).bind(*args, **kwargs)
     bound.apply_defaults()
     if bound.kwargs:
-        raise TypeError(
-            message(
-                "custom_vmap",
-                "keyword-only arguments cannot be passed on to the rule.",
-                got=", ".join(bound.kwargs),
-                hint="make them positional arguments of the function",
-            )
-        )
+        raise TypeError(message(
+            "custom_vmap", "keyword-only arguments cannot be passed on to the rule.",
+            got=", ".join(bound.kwargs), hint="make them positional arguments of the function",
+        ))  # fmt: skip
     return list(bound.args)
 
 
 def _no_rule(fun: Callable[..., Any]) -> MissingRuleError:
     name = name_of(fun)
-    return MissingRuleError(
-        message(
-            "vmap",
-            f"the custom_vmap function {name} has no batching rule.",
-            expected=f"a rule (axis_size, in_batched, *args) -> (results, out_batched), set with "
-            f"{name}.def_vmap(rule)",
-        )
-    )
+    return MissingRuleError(message(
+        "vmap", f"the custom_vmap function {name} has no batching rule.",
+        expected=f"a rule (axis_size, in_batched, *args) -> (results, out_batched), set with "
+        f"{name}.def_vmap(rule)",
+    ))  # fmt: skip
 
 
 def _captures_mapped(fun: Callable[..., Any]) -> ValueError:
-    return ValueError(
-        message(
-            "vmap",
-            f"the custom_vmap function {name_of(fun)} closes over a value of the batch, which its "
-            "rule would not be told of.",
-            hint="pass the value as an argument",
-        )
-    )
+    return ValueError(message(
+        "vmap", f"the custom_vmap function {name_of(fun)} closes over a value of the batch, which "
+        "its rule would not be told of.", hint="pass the value as an argument",
+    ))  # fmt: skip
 
 
 def _checked(fun: Any, answer: Any, out_tree: Any, axis: Any, out_avals: Any) -> Any:

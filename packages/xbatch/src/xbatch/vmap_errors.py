@@ -9,17 +9,25 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import xtree
 from xprim import Array
 from xprim.descriptions import argument_names
 from xprim.errors import message
+from xprim.leaves import path_of
 
 __all__ = ()
 
+_E = TypeVar("_E", bound=Exception)
+
 
 _MAX_LISTED = 20
+
+
+def _wrong(kind: type[_E], problem: str, **labels: str) -> _E:
+    """Return the error of `vmap` that says this."""
+    return kind(message("vmap", problem, **labels))
 
 
 def _counted(count: int, one: str, many: str) -> str:
@@ -29,12 +37,10 @@ def _counted(count: int, one: str, many: str) -> str:
 def check_in_axes(in_axes: Any) -> None:
     """Raise a TypeError unless `in_axes` is an int, None, or a tuple of trees of them."""
     if in_axes is not None and type(in_axes) is not int and not isinstance(in_axes, tuple):
-        raise TypeError(
-            message(
-                "vmap",
-                "in_axes must be an int, None, or a tuple with an entry for each argument.",
-                got=repr(in_axes),
-            )
+        raise _wrong(
+            TypeError,
+            "in_axes must be an int, None, or a tuple with an entry for each argument.",
+            got=repr(in_axes),
         )
     _check_leaves("in_axes", in_axes)
 
@@ -47,12 +53,10 @@ def check_out_axes(out_axes: Any) -> None:
 def _check_leaves(name: str, axes: Any) -> None:
     for path, leaf in xtree.leaves_with_path(axes):
         if type(leaf) is not int:
-            raise TypeError(
-                message(
-                    "vmap",
-                    f"{name} may hold only ints and None.",
-                    got=f"{name}{xtree.keystr(path)} = {leaf!r}",
-                )
+            raise _wrong(
+                TypeError,
+                f"{name} may hold only ints and None.",
+                got=f"{name}{xtree.keystr(path)} = {leaf!r}",
             )
 
 
@@ -61,24 +65,20 @@ def checked_size(axis_size: Any) -> int:
     try:
         size = operator.index(axis_size)
     except TypeError:
-        raise TypeError(
-            message("vmap", "axis_size must be an int or None.", got=repr(axis_size))
-        ) from None
+        raise _wrong(TypeError, "axis_size must be an int or None.", got=repr(axis_size)) from None
     if size < 0:
-        raise ValueError(message("vmap", "axis_size must not be negative.", got=str(size)))
+        raise _wrong(ValueError, "axis_size must not be negative.", got=str(size))
     return size
 
 
 def spmd_axis_name_given(name: Any) -> ValueError:
     """Return the error for the name of a mesh axis, of which nothing here would take notice."""
-    return ValueError(
-        message(
-            "vmap",
-            "spmd_axis_name has nothing to act on: there are no sharding constraints to extend.",
-            got=repr(name),
-            expected="None",
-            hint="axis_name= gives the axis a name for collectives",
-        )
+    return _wrong(
+        ValueError,
+        "spmd_axis_name has nothing to act on: there are no sharding constraints to extend.",
+        got=repr(name),
+        expected="None",
+        hint="axis_name= gives the axis a name for collectives",
     )
 
 
@@ -88,14 +88,12 @@ def in_axes_mismatch(in_axes: Any, args: Any, mismatch: Any) -> Exception:
         hint = ""
         if len(args) == 1 and isinstance(args[0], tuple | list) and len(in_axes) == len(args[0]):
             hint = "for one argument that is a tuple, write in_axes=((...),)"
-        return ValueError(
-            message(
-                "vmap",
-                "in_axes must have one entry for each positional argument.",
-                got=f"{_counted(len(in_axes), 'entry', 'entries')} in in_axes={in_axes!r}, "
-                + _counted(len(args), "argument", "arguments"),
-                hint=hint,
-            )
+        return _wrong(
+            ValueError,
+            "in_axes must have one entry for each positional argument.",
+            got=f"{_counted(len(in_axes), 'entry', 'entries')} in in_axes={in_axes!r}, "
+            + _counted(len(args), "argument", "arguments"),
+            hint=hint,
         )
     error: Exception = mismatch.error("vmap", "in_axes", "args")
     return error
@@ -115,14 +113,12 @@ def bad_arguments(
     names = argument_names(fun, args, kwargs)
     mapped = [(n, x, a) for n, x, a in zip(names, values, axes, strict=True) if a is not None]
     if not mapped and axis_size is None:
-        return ValueError(
-            message(
-                "vmap",
-                "no argument is mapped, so the number of examples is unknown.",
-                got=f"{_counted(len(names), 'array', 'arrays')} among the arguments, none with an "
-                "axis in in_axes",
-                expected="an axis in in_axes that is not None, or axis_size=",
-            )
+        return _wrong(
+            ValueError,
+            "no argument is mapped, so the number of examples is unknown.",
+            got=f"{_counted(len(names), 'array', 'arrays')} among the arguments, none with an "
+            "axis in in_axes",
+            expected="an axis in in_axes that is not None, or axis_size=",
         )
     for name, x, a in mapped:
         if not -x.ndim <= a < x.ndim:
@@ -138,14 +134,12 @@ def _axis_out_of_range(name: str, x: Array, axis: int) -> ValueError:
             ";\na list or tuple is a tree of arguments: xnp.array(...) makes one array of numbers"
             if name.endswith("]") else ""
         )  # fmt: skip
-    return ValueError(
-        message(
-            "vmap",
-            f"the argument {name} has no axis {axis}.",
-            got=f"{name}: {x.aval.strong().str_long()}",
-            expected=f"an array with at least {rank} dimension{'s' if rank != 1 else ''}",
-            hint=hint,
-        )
+    return _wrong(
+        ValueError,
+        f"the argument {name} has no axis {axis}.",
+        got=f"{name}: {x.aval.strong().str_long()}",
+        expected=f"an array with at least {rank} dimension{'s' if rank != 1 else ''}",
+        hint=hint,
     )
 
 
@@ -165,13 +159,11 @@ def _sizes_differ(mapped: Sequence[tuple[str, Array, int]], axis_size: int | Non
         more = [f"... and {len(rare) - len(shown)} more"] if len(rare) > len(shown) else []
         lines = [*lines[: len(lines) - len(sizes)], *shown, *more,
                  f"all other {rest} arrays: size {common}"]  # fmt: skip
-    return ValueError(
-        message(
-            "vmap",
-            f"the axes to map have different sizes: {_joined(distinct)}.",
-            got="\n".join(lines),
-            expected="one size along all mapped axes",
-        )
+    return _wrong(
+        ValueError,
+        f"the axes to map have different sizes: {_joined(distinct)}.",
+        got="\n".join(lines),
+        expected="one size along all mapped axes",
     )
 
 
@@ -183,30 +175,24 @@ def _joined(numbers: Sequence[int]) -> str:
 def mapped_result(x: Any, dim: int, i: int, out_tree: Any) -> ValueError:
     """Return the error for a result that differs among examples although out_axes is None."""
     name = _result_name(i, out_tree)
-    return ValueError(
-        message(
-            "vmap",
-            f"out_axes is None for {name}, which differs from example to example.",
-            got=f"{name}: {x.aval.str_long()}, mapped along axis {dim}",
-            expected="an int in out_axes for results that depend on a mapped argument",
-        )
+    return _wrong(
+        ValueError,
+        f"out_axes is None for {name}, which differs from example to example.",
+        got=f"{name}: {x.aval.str_long()}, mapped along axis {dim}",
+        expected="an int in out_axes for results that depend on a mapped argument",
     )
 
 
 def out_axis_out_of_range(x: Any, axis: int, ndim: int, i: int, out_tree: Any) -> ValueError:
     """Return the error for an entry of `out_axes` that the result has no room for."""
     name = _result_name(i, out_tree)
-    return ValueError(
-        message(
-            "vmap",
-            f"out_axes places the axis of the examples at {axis}, which {name} does not have.",
-            got=f"{name}: {_counted(ndim, 'dimension', 'dimensions')} with that of the examples",
-            expected=f"an int from {-ndim} to {ndim - 1}",
-        )
+    return _wrong(
+        ValueError,
+        f"out_axes places the axis of the examples at {axis}, which {name} does not have.",
+        got=f"{name}: {_counted(ndim, 'dimension', 'dimensions')} with that of the examples",
+        expected=f"an int from {-ndim} to {ndim - 1}",
     )
 
 
 def _result_name(i: int, out_tree: Any) -> str:
-    numbered = xtree.unflatten(out_tree, list(range(out_tree.num_leaves)))
-    path = xtree.leaves_with_path(numbered)[i][0]
-    return f"the result{xtree.keystr(path)}"
+    return f"the result{path_of(out_tree, i)}"

@@ -7,12 +7,15 @@ because code that probes (`try: int(x)`) must not pay for it; the text then repl
 so that an error that was read or pickled keeps no trace alive.
 
 Every class that JAX names differently stands under both names (`JAXTypeError` is
-`XStackTypeError`). This module imports nothing of the family, so that all of it can raise these.
+`XStackTypeError`). This module imports nothing of the family but the form of messages, so that all
+of it can raise these.
 """
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
+
+from xtree.errors import message
 
 __all__ = [
     "message", "XStackError", "XStackTypeError", "XStackIndexError", "XStackRuntimeError",
@@ -26,39 +29,6 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = __all__.copy
-
-
-def message(
-    operation: str,
-    problem: str,
-    *,
-    got: str = "",
-    expected: str = "",
-    where: str = "",
-    hint: str = "",
-) -> str:
-    r"""Return a message of the common form; labels without text are left out.
-
-    Args:
-        operation: the public function that refuses.
-        problem: what is wrong, a sentence with its full stop.
-        got: the offending operands, by name, with dtype and shape.
-        expected: what would have been right.
-        where: the user's file, line and function.
-        hint: what to write instead, if that is right in all cases.
-
-    Example:
-        >>> print(message("dot", "the contracted dimensions differ: 3 and 4.",
-        ...               got="x: f32[2,3], y: f32[4,3]", expected="x.shape[-1] == y.shape[-2]"))
-        dot: the contracted dimensions differ: 3 and 4.
-          got       x: f32[2,3], y: f32[4,3]
-          expected  x.shape[-1] == y.shape[-2]
-    """
-    lines = [f"{operation}: {problem}"]
-    for label, text in (("got", got), ("expected", expected), ("where", where), ("hint", hint)):
-        if text:
-            lines.append(f"  {label:<10}" + text.replace("\n", "\n" + " " * 12))
-    return "\n".join(lines)
 
 
 class XStackError(Exception):

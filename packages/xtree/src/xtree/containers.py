@@ -14,7 +14,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from xtree.errors import KeyOrderError, error_text, shown
+from xtree.errors import KeyOrderError, message, shown
 from xtree.key_paths import DictKey, KeyEntry, sequence_key
 from xtree.registry import NodeType, default_registry
 
@@ -52,7 +52,7 @@ def sorted_keys(mapping: Mapping[Any, Any]) -> tuple[Any, ...]:
 
 def _no_order(keys: list[Any], reason: str) -> KeyOrderError:
     return KeyOrderError(
-        error_text(
+        message(
             "flatten",
             "the keys of a dict cannot be sorted.",
             got=f"{shown(keys)}: {reason}",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar, overload
 
-from xtree.errors import error_text
+from xtree.errors import message
 from xtree.key_paths import GetAttrKey
 from xtree.registry import NodeType, default_registry, registration_place
 
@@ -135,17 +135,15 @@ def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
 def _check_arguments(nodetype: Any, data_fields: Any, meta_fields: Any) -> None:
     operation = f"register_dataclass {getattr(nodetype, '__qualname__', nodetype)}"
     if not isinstance(nodetype, type):
-        raise TypeError(error_text(operation, "the node type is not a class."))
+        raise TypeError(message(operation, "the node type is not a class."))
     if (data_fields is None) != (meta_fields is None):
         given, missing = ("data_fields", "meta_fields")[:: 1 if meta_fields is None else -1]
         raise TypeError(
-            error_text(
-                operation, f"{given} is given without {missing}.", hint=f"pass {missing}=[...]"
-            )
+            message(operation, f"{given} is given without {missing}.", hint=f"pass {missing}=[...]")
         )
     if data_fields is None and not dataclasses.is_dataclass(nodetype):
         raise TypeError(
-            error_text(
+            message(
                 operation,
                 "the class is not a dataclass.",
                 hint="decorate it with @dataclass first, or pass data_fields and meta_fields",
@@ -163,14 +161,14 @@ def _check_fields(
     names = data_names + meta_names
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ValueError(error_text(operation, f"the fields {twice} are named twice."))
+        raise ValueError(message(operation, f"the fields {twice} are named twice."))
     if not dataclasses.is_dataclass(nodetype):
         return
     expected = {f.name for f in dataclasses.fields(nodetype) if f.init} - set(drop_fields)
     unexpected = sorted(set(names) - expected)
     if unexpected:
         raise ValueError(
-            error_text(
+            message(
                 operation,
                 f"{unexpected} are no fields of the constructor.",
                 expected=f"names among {sorted(expected)}",
@@ -179,7 +177,7 @@ def _check_fields(
     missing = sorted(expected - set(names))
     if missing:
         raise ValueError(
-            error_text(
+            message(
                 operation,
                 f"the fields {missing} are neither data nor metadata.",
                 hint="name them in data_fields, meta_fields or drop_fields",

@@ -9,15 +9,13 @@ Neighbours: every module of the package raises these; `mismatch` fills in the st
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 __all__ = [
     "DepthError",
     "KeyOrderError",
     "MalformedNodeError",
     "RegistrationError",
     "StructureMismatchError",
-    "error_text",
+    "message",
     "shown",
 ]
 
@@ -63,19 +61,36 @@ class MalformedNodeError(TypeError):
     """
 
 
-def error_text(
+def message(
     operation: str,
     problem: str,
     *,
-    got: str | Iterable[str] = (),
+    got: str = "",
     expected: str = "",
+    where: str = "",
     hint: str = "",
 ) -> str:
-    """Lay out one error message: `operation: problem.` and the lines that are not empty."""
+    r"""Return a message of the common form; labels without text are left out.
+
+    Args:
+        operation: the public function that refuses.
+        problem: what is wrong, a sentence with its full stop.
+        got: the offending operands, by name, with dtype and shape.
+        expected: what would have been right.
+        where: the user's file, line and function.
+        hint: what to write instead, if that is right in all cases.
+
+    Example:
+        >>> print(message("dot", "the contracted dimensions differ: 3 and 4.",
+        ...               got="x: f32[2,3], y: f32[4,3]", expected="x.shape[-1] == y.shape[-2]"))
+        dot: the contracted dimensions differ: 3 and 4.
+          got       x: f32[2,3], y: f32[4,3]
+          expected  x.shape[-1] == y.shape[-2]
+    """
     lines = [f"{operation}: {problem}"]
-    got_lines = [got] if isinstance(got, str) else got
-    labelled = [("got", line) for line in got_lines] + [("expected", expected), ("hint", hint)]
-    lines += [f"  {label:<10}{text}" for label, text in labelled if text]
+    for label, text in (("got", got), ("expected", expected), ("where", where), ("hint", hint)):
+        if text:
+            lines.append(f"  {label:<10}" + text.replace("\n", "\n" + " " * 12))
     return "\n".join(lines)
 
 

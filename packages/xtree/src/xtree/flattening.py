@@ -20,7 +20,7 @@ from typing import Any
 from xtree.bounded import remember
 from xtree.compiling import USES_BEFORE_COMPILING, can_match, compile_match, is_compilable
 from xtree.containers import DICT, LIST, NONE, TUPLE, sorted_keys
-from xtree.errors import error_text, shown
+from xtree.errors import message, shown
 from xtree.key_paths import KeyEntry
 from xtree.registry import NodeType, default_registry
 from xtree.treedef import LEAF, MAX_RECENT, PyTreeDef, make_treedef
@@ -148,7 +148,7 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
         if hasattr(treedef, "unflatten"):
             raise
     raise TypeError(
-        error_text(
+        message(
             "unflatten",
             "the first argument is not a structure.",
             got=f"a value of type {type(treedef).__name__}",
@@ -207,7 +207,7 @@ def _node_of(tree: Any) -> NodeType:
     node = default_registry.find(type(tree))
     if node is None:
         raise ValueError(
-            error_text(
+            message(
                 "flatten_one_level",
                 "the value is a leaf.",
                 got=f"{type(tree).__qualname__}: {shown(tree)}",

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 
-from xtree.errors import MalformedNodeError, error_text, shown
+from xtree.errors import MalformedNodeError, message, shown
 from xtree.exactness import unseen_in_attributes
 from xtree.locks import forkable_rlock
 
@@ -113,7 +113,7 @@ def is_same(left: Any, right: Any) -> bool:
         return bool(left == right)
     except Exception as error:
         raise MalformedNodeError(
-            error_text(
+            message(
                 "compare the structures of trees",
                 f"metadata of type {type(left).__qualname__} cannot be compared.",
                 got=f"{shown(left)}: {error}",

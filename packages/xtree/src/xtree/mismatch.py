@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from xtree.errors import MalformedNodeError, StructureMismatchError, error_text, shown
+from xtree.errors import MalformedNodeError, StructureMismatchError, message, shown
 from xtree.interning import is_same
 from xtree.key_paths import KeyPath, keystr
 
@@ -52,7 +52,7 @@ class Mismatch:
         """Return the exception that reports this mismatch of the two named trees."""
         place = f" at {keystr(self.path)}" if self.path else ""
         return StructureMismatchError(
-            error_text(
+            message(
                 operation,
                 f"{prefix} and {full} differ{place}: {self.problem}.",
                 got=f"{full}{keystr(self.path)}: {self.got}",
@@ -219,7 +219,7 @@ def _key_mismatch(treedef: PyTreeDef, value: dict[Any, Any], path: KeyPath) -> M
 
 def _changing_children(operation: str, got: str) -> MalformedNodeError:
     return MalformedNodeError(
-        error_text(
+        message(
             operation,
             "a registered flatten function gave other children when it was called again.",
             got=got,

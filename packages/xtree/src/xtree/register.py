@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, TypeVar
 
-from xtree.errors import RegistrationError, error_text
+from xtree.errors import RegistrationError, message
 from xtree.key_paths import KeyEntry
 from xtree.registry import NodeType, default_registry, registration_place
 
@@ -179,7 +179,7 @@ def register_static(cls: Cls) -> Cls:
     """
     if getattr(cls, "__hash__", None) is None:
         raise TypeError(
-            error_text(
+            message(
                 "register_static",
                 f"the instances of {cls.__qualname__} are not hashable.",
                 hint="a dataclass is hashable with @dataclass(frozen=True)",
@@ -191,14 +191,12 @@ def register_static(cls: Cls) -> Cls:
 
 def _check_functions(nodetype: Any, **function_by_name: Any) -> None:
     if not isinstance(nodetype, type):
-        raise TypeError(
-            error_text("register", "the node type is not a class.", got=f"{nodetype!r}")
-        )
+        raise TypeError(message("register", "the node type is not a class.", got=f"{nodetype!r}"))
     for name, function in function_by_name.items():
         optional = name == "flatten_with_keys_func"
         if not callable(function) and not (optional and function is None):
             raise TypeError(
-                error_text(
+                message(
                     f"register {nodetype.__qualname__}",
                     f"{name} is not callable.",
                     got=f"{function!r}",
@@ -210,7 +208,7 @@ def _check_methods(cls: type, *names: str) -> None:
     missing = [name for name in names if not hasattr(cls, name)]
     if missing:
         raise RegistrationError(
-            error_text(
+            message(
                 f"register {cls.__qualname__}",
                 f"the class has no method {missing[0]}.",
                 expected=f"a class with {' and '.join(names)}",

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, TypeAlias
 
-from xtree.errors import MalformedNodeError, RegistrationError, error_text, shown
+from xtree.errors import MalformedNodeError, RegistrationError, message, shown
 from xtree.key_paths import FlattenedIndexKey, GetAttrKey, KeyEntry
 from xtree.locks import forkable_rlock
 
@@ -106,7 +106,7 @@ class NodeType:
             ) from error
         if len(keyed_children) != len(children):
             raise MalformedNodeError(
-                error_text(
+                message(
                     f"flatten {self.type.__qualname__}",
                     "the registered functions disagree about the number of children.",
                     got=f"{len(keyed_children)} with keys, {len(children)} without",
@@ -118,7 +118,7 @@ class NodeType:
 
     def _malformed(self, function: str, result: Any, expected: str) -> MalformedNodeError:
         return MalformedNodeError(
-            error_text(
+            message(
                 f"flatten {self.type.__qualname__}",
                 f"the registered {function} function returned something else than a pair.",
                 got=shown(result),
@@ -165,7 +165,7 @@ class PyTreeRegistry:
             first = self._nodes.get(node.type)
             if first is not None:
                 raise RegistrationError(
-                    error_text(
+                    message(
                         f"register {node.type.__qualname__}",
                         "the type is registered as a pytree node already.",
                         got=f"a second registration at {node.place}",

@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from xtree.errors import error_text
+from xtree.errors import message
 from xtree.flattening import tree_flatten, tree_leaves, tree_structure
 from xtree.mismatch import flatten_up_to
 from xtree.prefix import broadcast_prefix
@@ -66,7 +66,7 @@ def tree_map(
     """
     if not callable(f):
         raise TypeError(
-            error_text("map", "the first argument is not a function.",
+            message("map", "the first argument is not a function.",
                        got=f"a value of type {type(f).__name__}", expected="map(f, tree, *rest)")
         )  # fmt: skip
     leaves, treedef = tree_flatten(tree, is_leaf)
@@ -178,7 +178,7 @@ def tree_transpose(
         inner_treedef = treedef if inner_treedef is None else inner_treedef
         if treedef != inner_treedef:
             raise TypeError(
-                error_text(
+                message(
                     "transpose",
                     "an inner tree has another structure.",
                     got=f"{treedef} at leaf {len(rows)} of {outer_treedef}",
@@ -188,7 +188,7 @@ def tree_transpose(
         rows.append(leaves)
     if inner_treedef is None:
         raise TypeError(
-            error_text(
+            message(
                 "transpose",
                 "the structure of the inner trees is unknown: the outer tree has no leaves.",
                 hint="pass inner_treedef",
@@ -225,7 +225,7 @@ def _outer_leaves(
     for name, treedef in (("outer_treedef", outer_treedef), ("inner_treedef", inner_treedef)):
         if not isinstance(treedef, PyTreeDef) and (treedef is not None or name == "outer_treedef"):
             raise TypeError(
-                error_text(
+                message(
                     "transpose",
                     f"{name} is not a structure.",
                     got=type(treedef).__qualname__,
@@ -236,7 +236,7 @@ def _outer_leaves(
         return outer_treedef.flatten_up_to(tree)
     except ValueError as error:
         raise TypeError(
-            error_text(
+            message(
                 "transpose",
                 "the tree does not have the outer structure.",
                 got=f"{tree_structure(tree)}",
@@ -253,4 +253,4 @@ def _combine(operation: Callable[[Any, Any], Any], leaves: list[Any]) -> Any:
 
 
 def _nothing_to_reduce(operation: str, argument: str) -> TypeError:
-    return TypeError(error_text(operation, "the tree has no leaves.", hint=f"pass {argument}=..."))
+    return TypeError(message(operation, "the tree has no leaves.", hint=f"pass {argument}=..."))

@@ -18,7 +18,7 @@ from typing import Any
 
 from xtree.bounded import remember
 from xtree.containers import DICT, TUPLE
-from xtree.errors import DepthError, RegistrationError, error_text
+from xtree.errors import DepthError, RegistrationError, message
 from xtree.interning import InternTable, equality_key, is_hashable, is_same, value_key
 from xtree.mismatch import flatten_up_to
 from xtree.notebooks import preformatted
@@ -94,7 +94,7 @@ class PyTreeDef:
 
     def __init__(self) -> None:
         raise TypeError(
-            error_text(
+            message(
                 "PyTreeDef",
                 "a tree definition is not made directly.",
                 hint="structure(tree), treedef_tuple(...) and treedef_from_node_data(...) make one",
@@ -274,7 +274,7 @@ def treedef_from_node_data(
     node = default_registry.find(type_)
     if node is None:
         raise RegistrationError(
-            error_text(
+            message(
                 "treedef",
                 f"{type_.__qualname__} is not registered as a pytree node.",
                 hint=f"import {type_.__module__}, or whatever module registers it, first",
@@ -300,7 +300,7 @@ def _new_treedef(
     treedef.match = None
     treedef.times_built = 0
     if treedef.depth > MAX_DEPTH:
-        raise DepthError(error_text("treedef", f"more than {MAX_DEPTH} levels of nesting."))
+        raise DepthError(message("treedef", f"more than {MAX_DEPTH} levels of nesting."))
     if isinstance(treedef, _ByValueTreeDef):
         treedef.data_key = equality_key(data)
         treedef.cached_hash = hash((child_defs, treedef.data_key))

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from xtree.compiling import USES_BEFORE_COMPILING, compile_build, is_compilable
-from xtree.errors import error_text
+from xtree.errors import message
 
 if TYPE_CHECKING:
     from xtree.treedef import PyTreeDef
@@ -82,7 +82,7 @@ def _build_deep(treedef: PyTreeDef, leaves: Iterator[Any]) -> Any:
 def _wrong_count(treedef: PyTreeDef, count: int) -> ValueError:
     problem = "too few leaves" if count < treedef.num_leaves else "too many leaves"
     return ValueError(
-        error_text(
+        message(
             "unflatten",
             f"{problem} for the structure.",
             got=f"{count} leaves",

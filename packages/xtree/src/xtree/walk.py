@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from xtree.errors import DepthError, error_text
+from xtree.errors import DepthError, message
 from xtree.key_paths import KeyPath, keystr
 from xtree.registry import NodeType, default_registry
 from xtree.treedef import LEAF, MAX_DEPTH, PyTreeDef, make_treedef
@@ -104,7 +104,7 @@ def _check_nesting(levels: list[_Level], inside: set[int], value: Any) -> None:
         path, period = _path_to(levels), len(levels) - depth
         shown_path = keystr(path[: depth + period]) if len(path) < 10 else "a path of many levels"
         raise DepthError(
-            error_text(
+            message(
                 "flatten",
                 f"a {type(value).__qualname__} contains itself.",
                 got=f"the container at {keystr(path[:depth]) or 'the root'} is found again "
@@ -115,7 +115,7 @@ def _check_nesting(levels: list[_Level], inside: set[int], value: Any) -> None:
     if len(levels) >= MAX_DEPTH:
         start = keystr(_path_to(levels[:6]))
         raise DepthError(
-            error_text(
+            message(
                 "flatten",
                 f"the tree is nested more than {MAX_DEPTH} levels deep.",
                 got=f"a path that starts with {start}",
