@@ -81,6 +81,18 @@ def test_a_compatible_change_passes_both_ways_and_is_kept(repository, capsys):
     assert "| `high` 0.1.0 | 0.1.0 (today): low | own | **passed**: 1 passed, 0 failed" in page
 
 
+def test_results_of_a_sample_are_kept_when_asked_and_say_so(repository):
+    option = "parser.addoption('--sample', type=int, default=1)"
+    write(repository, "pytest.ini", "[pytest]\n")
+    write(repository, "conftest.py", f"def pytest_addoption(parser):\n    {option}\n")
+    commit(repository)
+    run(repository, "high", "--tests", "own", "--sample", "3", "--keep")
+    kept = json.loads((repository / releases.RESULTS).read_text())
+    assert {k["tests"] for k in kept} == {"own"} and len(kept) == 2
+    today = next(k for k in kept if k["direction"] == releases.TODAY_AMONG_RELEASED)
+    assert today["said"] == "1 passed, 0 failed, 0 skipped of a sample, 1 test in 3"
+
+
 def test_a_changed_signature_fails_the_released_sibling(repository, capsys):
     write(repository, "packages/low/src/low/__init__.py", "def double(*, x):\n    return 2 * x\n")
     assert run(repository, "high") == 1

@@ -6,7 +6,8 @@ commits and from the working tree, and unpacked into a folder that stands first 
 of ours is looked up anywhere. The tests are those that the subject of the mixture brought with it,
 with only the siblings that it declares, and the composition tests of the oldest release in the
 mixture: newer ones may ask for what it does not have yet. What the ranges do not admit is skipped,
-with a line that says so. The results are kept in `docs/compatibility.json`.
+with a line that says so. The results are kept in `docs/compatibility.json`; those
+of a sample only with `--keep`, and they say so.
 
 Needs an environment with what the packages need from others, hatchling and pytest:
 `nox -s "tests_skew(xad)"` makes it.
@@ -73,7 +74,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="take this commit as the release of every package; nothing is kept",
     )  # fmt: skip
     parser.add_argument("--tests", choices=["own", "composition"], help="only these")
-    args, for_pytest = parser.parse_known_args(argv)
+    parser.add_argument("--sample", type=int, default=1, metavar="N", help="every Nth test")
+    parser.add_argument("--keep", action="store_true",
+                        help="keep the results of a sample or of one set, too")  # fmt: skip
+    args, more = parser.parse_known_args(argv)
+    for_pytest = [*more, f"--sample={args.sample}"] if args.sample > 1 else more
     try:
         workspace = read_workspace(args.root, args.as_released)
         results = [
@@ -84,8 +89,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ReleasesError as error:
         print(f"skew: {error}")
         return 2
-    if not args.as_released and not for_pytest and not args.tests:
-        keep(args.root, results)
+    is_whole = not for_pytest and not args.tests
+    if not args.as_released and not more and (is_whole or args.keep):
+        keep(args.root, results, args.sample)
     return 1 if any(r.outcome == FAILED for r in results) else 0
 
 
@@ -184,14 +190,19 @@ def run_tests(
     return (FAILED if done.returncode else PASSED), said
 
 
-def keep(root: Path, results: Sequence[Result]) -> None:
-    """Put results beside those that are kept, each in the place of the older one."""
+def keep(root: Path, results: Sequence[Result], sample: int = 1) -> None:
+    """Put results beside those that are kept, each in the place of the older one.
+
+    Those of a sample say that of how many tests one was run.
+    """
+    of_sample = f" of a sample, 1 test in {sample}" if sample > 1 else ""
     path = root / RESULTS
     kept = json.loads(path.read_text()) if path.exists() else []
     new = [
         {
             "package": r.package, "direction": r.direction, "tests": r.tests,
-            "versions": r.versions, "outcome": r.outcome, "said": r.said,
+            "versions": r.versions, "outcome": r.outcome,
+            "said": r.said + (of_sample if r.outcome != SKIPPED else ""),
             "date": datetime.date.today().isoformat(),
             "commit": git(root, "rev-parse", "HEAD").strip(),
         }

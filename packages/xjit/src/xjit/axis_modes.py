@@ -104,10 +104,10 @@ class _InMode:
         args, kwargs = self._tree.unflatten(values)
         with current_abstract_mesh(self._mesh.abstract_mesh):
             result = self._fun(*args, **kwargs)
-        arrays, self.out_tree = flat_arrays(result, self._operation)
+        results, self.out_tree = flat_arrays(result, self._operation)
         self._places = self._for_each(result)
         return [constrained(x, self._retyped(s), self._operation)
-                for x, s in zip(arrays, self._places, strict=True)]  # fmt: skip
+                for x, s in zip(results, self._places, strict=True)]  # fmt: skip
 
     def _for_each(self, result: Any) -> list[Sharding | None]:
         try:
