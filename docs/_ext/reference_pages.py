@@ -16,6 +16,9 @@ import reference_index as index
 from reference_index import Entry, Page
 
 FOLDER = index.ROOT / "docs" / "reference" / "api"
+MANY = 200  # names of a page, from which on they are listed by the pages that describe them
+_TITLES = ("| module | what it is | names |", "|---|---|---|")
+_TITLES_WITHOUT_NAMES = ("| module | what it is |", "|---|---|")
 _DIRECTIVE = {"class": "autoclass", "function": "autofunction"}
 
 
@@ -42,7 +45,7 @@ def page_text(page: Page) -> str:
         parts.append(_prose(page.module))
     else:
         parts.append(f"In {{py:mod}}`{page.module}`.")
-    parts.append(table_of_names(_as_introduced(page) if is_own_page else page.entries))
+    parts += _names(page) if is_own_page else [table_of_names(page.entries)]
     if page.modules_below:
         parts.append(_table_of_modules(page))
     elif page.subpages:
@@ -51,6 +54,27 @@ def page_text(page: Page) -> str:
         parts.append("\n".join(["```{toctree}", ":hidden:\n", *page.subpages, "```"]))
     parts.append(_descriptions(page))
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _names(page: Page) -> list[str]:
+    """Return the names of a module: in a table, or where they are many by what they are about."""
+    entries = _as_introduced(page)
+    if len(entries) < MANY:
+        return [table_of_names(entries)]
+    elsewhere = [e for e in entries if e.kind != "module" and not e.is_described_here]
+    found: dict[str, list[Entry]] = {}
+    for entry in elsewhere:
+        found.setdefault(entry.described_as, []).append(entry)
+    groups = [
+        (below, [e for it in below.describes for e in found.get(it.described_as, ())])
+        for below in index.pages()
+    ]
+    listed = [
+        f"[{below.title}]({below.file}.md)\n: {' '.join(map(_link, some))}"
+        for below, some in groups
+        if some
+    ]
+    return [table_of_names([e for e in entries if e not in elsewhere]), "\n\n".join(listed)]
 
 
 def table_of_names(entries: list[Entry]) -> str:
@@ -139,13 +163,14 @@ def _prose(module: str) -> str:
 
 
 def _table_of_modules(page: Page) -> str:
-    rows = ["## Its modules\n", "| module | what it is | names |", "|---|---|---|"]
+    is_short = len(page.entries) < MANY
+    rows = ["## Its modules\n", *(_TITLES if is_short else _TITLES_WITHOUT_NAMES)]
     for below in page.modules_below:
         module = below.module
         name = f"[`{module}`]({below.file}.md)" if below.describes else f"`{module}`"
         sentence = _cell((importlib.import_module(module).__doc__ or "").partition("\n")[0])
-        names = " ".join(_link(entry) for entry in below.entries)
-        rows.append(f"| {name} | {sentence} | {names} |")
+        names = f" {' '.join(map(_link, below.entries))} |" if is_short else ""
+        rows.append(f"| {name} | {sentence} |{names}")
     return "\n".join(rows)
 
 
