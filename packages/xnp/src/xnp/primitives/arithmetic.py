@@ -14,6 +14,7 @@ import numpy as np
 
 from xnp.primitives import costs
 from xnp.primitives.choice_text import chosen, compared
+from xnp.primitives.complex_edges import in_range
 from xnp.primitives.narrow_dtypes import in_bytes, same_dtype
 from xnp.primitives.operations import bind, in_dtype, scalar_like, selected
 from xnp.primitives.table import (
@@ -255,14 +256,18 @@ abs_p: Primitive = unary(
 def _sign_numpy(x: Any) -> Any:
     if x.dtype in FLOATING:
         return np.where(x == 0, x, np.sign(x))  # NumPy's own makes 0.0 of -0.0
+    if x.dtype in COMPLEX:  # a quarter of it has a size that is not infinite
+        x = np.where(np.isinf(np.absolute(x)), x * x.dtype.type(0.25), x)
     out = np.sign(x)
     return out if out.dtype is x.dtype else out.astype(x.dtype)
 
 
 def _sign_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
     (x,), (aval,) = operands, avals_in
+    if aval.dtype in COMPLEX:
+        x = in_range(b, x, aval)
     if aval.dtype not in dtypes.UNSIGNED:
-        return [b.same_type_op("stablehlo.sign", operands, aval)]
+        return [b.same_type_op("stablehlo.sign", [x], aval)]
     # stablehlo.sign takes no unsigned integers: 0 or 1 is the lesser of x and 1
     return [b.same_type_op("stablehlo.minimum", [x, b.constant(1, aval)], aval)]
 

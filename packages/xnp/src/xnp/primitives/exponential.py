@@ -14,9 +14,10 @@ import numpy as np
 from xnp.primitives import complex_text
 from xnp.primitives.accuracy import Accuracy, accuracy_attribute
 from xnp.primitives.arithmetic import div_p, mul_p
+from xnp.primitives.complex_edges import above_minus_one, corrected
 from xnp.primitives.narrow_dtypes import in_wider
 from xnp.primitives.operations import add, bind, div, mul, neg, scalar_like, scaled
-from xnp.primitives.table import INEXACT, unary
+from xnp.primitives.table import INEXACT, tunable_stablehlo, unary
 from xprim.contracts import Builder
 
 __all__ = ()
@@ -109,7 +110,8 @@ def _exact_square(a: Any) -> tuple[Any, Any]:
 
 
 log1p_p = unary(
-    "log1p", INEXACT, numpy=_log1p_numpy, stablehlo="stablehlo.log_plus_one", tunable=True,
+    "log1p", INEXACT, numpy=_log1p_numpy, tunable=True,
+    stablehlo=corrected(tunable_stablehlo("stablehlo.log_plus_one"), above_minus_one),
     jvp=lambda x_dot, y, x: div(x_dot, add(x, scalar_like(x, 1))),
 )  # fmt: skip
 

@@ -117,9 +117,8 @@ def _with_tame_exponent(b: Builder, power: str, x: str, y: str, aval: ShapedArra
     """
     (real, imag), part = parts_of(b, y, aval)
     (x_real, x_imag), _ = parts_of(b, x, aval)
-    (size,) = b.op("stablehlo.abs", [x], [aval], [part])
     angle = b.same_type_op("stablehlo.atan2", [x_imag, x_real], part)
-    logarithm = b.same_type_op("stablehlo.log", [size], part)
+    (logarithm, _), _ = parts_of(b, b.same_type_op("stablehlo.log", [x], aval), aval)
     grown = b.same_type_op("stablehlo.multiply", [real, logarithm], part)
     turned = b.same_type_op("stablehlo.multiply", [imag, angle], part)
     is_turned = compared(b, "EQ", turned, turned, part)
@@ -133,20 +132,24 @@ def _with_tame_exponent(b: Builder, power: str, x: str, y: str, aval: ShapedArra
     )  # fmt: skip
     by_exponent = of_parts(b, [exponent, direction], part, aval)
     by_exponent = b.same_type_op("stablehlo.exponential", [by_exponent], aval)
-    power = chosen(b, _spoilt(b, grown, turned, exponent, part), by_exponent, power, aval)
+    power = chosen(
+        b, _spoilt(b, [logarithm, grown, turned], exponent, part), by_exponent, power, aval
+    )
     vanishes = compared(b, "EQ", exponent, b.constant(-np.inf, part), part)
     return chosen(b, vanishes, b.constant(0, aval), power, aval)
 
 
-def _spoilt(b: Builder, grown: str, turned: str, exponent: str, part: ShapedArray) -> str:
-    """Write where a factor of a power is beyond the numbers, and the power is not."""
+def _spoilt(b: Builder, logarithms: list[str], exponent: str, part: ShapedArray) -> str:
+    """Write where the size of the base, or a factor of the power, is no number and the power is."""
     info = dtypes.finfo(part.dtype)
     largest, least = [float(np.log(v)) for v in (info.max, info.smallest_normal)]
-    sizes = [b.same_type_op("stablehlo.abs", [x], part) for x in (grown, turned)]
-    greater = b.same_type_op("stablehlo.maximum", sizes, part)
+    sizes = [b.same_type_op("stablehlo.abs", [x], part) for x in logarithms]
+    greatest = sizes[0]
+    for size in sizes[1:]:
+        greatest = b.same_type_op("stablehlo.maximum", [greatest, size], part)
     truth = shaped_array(part.shape, dtypes.bool_)
     both = [
-        compared(b, "GT", greater, b.constant(-least - 0.5, part), part),
+        compared(b, "GT", greatest, b.constant(-least - 0.5, part), part),
         compared(b, "LE", exponent, b.constant(largest, part), part),
     ]
     return b.same_type_op("stablehlo.and", both, truth)

@@ -14,9 +14,17 @@ import numpy as np
 
 from xnp.primitives import costs
 from xnp.primitives.arithmetic import mul_p, neg_p
+from xnp.primitives.complex_edges import beside_a_pole, by_hyperbolic_sine, corrected
 from xnp.primitives.complex_text import mirrored
 from xnp.primitives.operations import add, bind, div, mul, neg, scalar_like, sub
-from xnp.primitives.table import FLOATING, INEXACT, binary, retyped_stablehlo, unary
+from xnp.primitives.table import (
+    FLOATING,
+    INEXACT,
+    binary,
+    retyped_stablehlo,
+    tunable_stablehlo,
+    unary,
+)
 from xnp.primitives.upcast_lowering import upcast
 from xprim import Primitive, dtypes
 
@@ -40,11 +48,17 @@ def _one_plus_square(x: Any) -> Any:
 
 
 sin_p = unary(
-    "sin", INEXACT, numpy=np.sin, stablehlo="stablehlo.sine", tunable=True,
+    "sin", INEXACT, numpy=np.sin, tunable=True,
+    stablehlo=corrected(
+        tunable_stablehlo("stablehlo.sine"), by_hyperbolic_sine(1, 1, "stablehlo.cosine")
+    ),
     jvp=lambda x_dot, y, x: mul_p.bind(x_dot, cos_p.bind(x)[0])[0], cost=costs.nothing,
 )  # fmt: skip
 cos_p: Primitive = unary(
-    "cos", INEXACT, numpy=np.cos, stablehlo="stablehlo.cosine", tunable=True,
+    "cos", INEXACT, numpy=np.cos, tunable=True,
+    stablehlo=corrected(
+        tunable_stablehlo("stablehlo.cosine"), by_hyperbolic_sine(1, 1, "stablehlo.sine", -1.0)
+    ),
     jvp=lambda x_dot, y, x: neg_p.bind(mul_p.bind(x_dot, sin_p.bind(x)[0])[0])[0],
     cost=costs.nothing,
 )  # fmt: skip
@@ -61,7 +75,8 @@ acos_p = unary(
     jvp=lambda x_dot, y, x: mul(x_dot, neg(bind("rsqrt", bind("one_minus_square", x)))),
 )  # fmt: skip
 atan_p = unary(
-    "atan", INEXACT, numpy=np.arctan, stablehlo=mirrored(_formula("chlo.atan"), "imaginary"),
+    "atan", INEXACT, numpy=np.arctan,
+    stablehlo=corrected(mirrored(_formula("chlo.atan"), "imaginary"), beside_a_pole(1)),
     jvp=lambda x_dot, y, x: div(x_dot, _one_plus_square(x)),
 )  # fmt: skip
 
@@ -74,11 +89,13 @@ atan2_p = binary(
 )  # fmt: skip
 
 sinh_p = unary(
-    "sinh", INEXACT, numpy=np.sinh, stablehlo=_formula("chlo.sinh"),
+    "sinh", INEXACT, numpy=np.sinh,
+    stablehlo=corrected(_formula("chlo.sinh"), by_hyperbolic_sine(0, 0, "stablehlo.cosine")),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("cosh", x)),
 )  # fmt: skip
 cosh_p = unary(
-    "cosh", INEXACT, numpy=np.cosh, stablehlo=_formula("chlo.cosh"),
+    "cosh", INEXACT, numpy=np.cosh,
+    stablehlo=corrected(_formula("chlo.cosh"), by_hyperbolic_sine(0, 1, "stablehlo.sine")),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("sinh", x)),
 )  # fmt: skip
 # (1 - y)(1 + y) and not 1 - y^2: y is near 1 for most large x
@@ -97,6 +114,7 @@ acosh_p = unary(
                                            bind("rsqrt", add(x, scalar_like(x, 1))))),
 )  # fmt: skip
 atanh_p = unary(
-    "atanh", INEXACT, numpy=np.arctanh, stablehlo=mirrored(_formula("chlo.atanh")),
+    "atanh", INEXACT, numpy=np.arctanh,
+    stablehlo=corrected(mirrored(_formula("chlo.atanh")), beside_a_pole(0)),
     jvp=lambda x_dot, y, x: div(x_dot, bind("one_minus_square", x)),
 )  # fmt: skip
