@@ -56,7 +56,7 @@ DIFFERENCES: tuple[tuple[str, str, str], ...] = (
     (r"xnp\.polydiv\(.* of bool", "oracle", _STAY_WEAK),
     (r"xnp\.pow(er)?\(.* of int.*: 0 for", "oracle",
      "an integer to a negative power is 0, but for 1 and -1"),
-    (r"xnp\.prod\(x, dtype=.* of u?int.*special", "oracle",
+    (r"xnp\.prod\(x, dtype=.* of u?int.*special", "both",
      "the order of a product of huge numbers"),
     (r"xnp\.(intersect1d|setxor1d)\(.*fill_value=0\) of bool", "oracle",
      "what fills has the dtype of the array"),
