@@ -26,7 +26,7 @@ from xprim.array import Array, ConcreteArray, as_array
 from xprim.avals import ShapedArray, shaped_array
 from xprim.batch_dimension import BatchDimension, bind_one
 from xprim.contracts import BatchAxis, Builder
-from xprim.jaxpr import ClosedJaxpr, Equation, Literal, eval_closed
+from xprim.jaxpr import ClosedJaxpr, Equation, eval_closed, interpret
 from xprim.primitive import Primitive, has_extended
 from xprim.rules import ELEMENTWISE, STRUCTURAL, ZERO, not_mapped, undefined
 from xprim.staging import trace_to_jaxpr
@@ -262,29 +262,15 @@ def _programs_of(params: dict[str, Any]) -> list[ClosedJaxpr]:
 def _converted(closed: ClosedJaxpr) -> ClosedJaxpr:
     consts = [as_physical(c) for c in closed.consts]
     jaxpr, found = trace_to_jaxpr(
-        lambda *args: _run(closed, dict(zip(closed.jaxpr.constvars, consts, strict=True)), args),
+        lambda *args: interpret(closed.jaxpr, consts, args, _run_equation),
         [_stored(a) for a in closed.in_avals],
         name=closed.jaxpr.name,
     )
     return ClosedJaxpr(jaxpr, found)
 
 
-def _run(closed: ClosedJaxpr, env: dict[Any, Any], args: Sequence[Any]) -> list[Any]:
-    """Run a program on physical arrays, each equation by its physical program."""
-    jaxpr = closed.jaxpr
-    env.update(zip(jaxpr.invars, args, strict=True))
-    outer_source, outer_stack = state.source, state.name_stack
-    try:
-        for eqn in jaxpr.eqns:
-            state.source, state.name_stack = eqn.source, outer_stack + eqn.name_stack
-            operands = [x.value if type(x) is Literal else env[x] for x in eqn.inputs]
-            env.update(zip(eqn.outputs, _run_equation(eqn, operands), strict=True))
-    finally:
-        state.source, state.name_stack = outer_source, outer_stack
-    return [x.value if type(x) is Literal else env[x] for x in jaxpr.outvars]
-
-
 def _run_equation(eqn: Equation, operands: Sequence[Any]) -> Sequence[Any]:
+    """Run an equation on physical arrays."""
     primitive = eqn.primitive
     if primitive.call_like:
         params = {name: _with_physical_programs(value) for name, value in eqn.params.items()}

@@ -27,7 +27,8 @@ from xtree.notebooks import preformatted
 
 __all__ = [
     "Effects", "Var", "Literal", "Atom", "Equation", "JaxprEqn", "Jaxpr", "ClosedJaxpr",
-    "holds_arrays", "eval_jaxpr", "eval_closed", "jaxpr_as_fun", "subjaxprs", "check_jaxpr",
+    "holds_arrays", "eval_jaxpr", "eval_closed", "interpret", "jaxpr_as_fun", "subjaxprs",
+    "check_jaxpr",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -241,18 +242,47 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Iterable[Any], *args: Any) -> list[Any]:
     Returns:
       A list with a value for each of `jaxpr.outvars`.
     """
-    env: dict[Atom, Any] = dict(zip(jaxpr.constvars, map(_valued, consts), strict=True))
-    env.update(zip(jaxpr.invars, map(_valued, args), strict=True))
-    trace = state.trace
+    return interpret(jaxpr, map(_valued, consts), map(_valued, args))
+
+
+def interpret(
+    jaxpr: Jaxpr, consts: Iterable[Any], args: Iterable[Any],
+    run: Callable[[Equation, tuple[Any, ...]], Sequence[Any]] | None = None,
+) -> list[Any]:  # fmt: skip
+    """Run a jaxpr with a meaning of one's own for its equations.
+
+    Operations in `run` belong to the user's lines that the equations are of.
+
+    Args:
+      jaxpr: the program.
+      consts: a value, of whatever kind `run` knows, for each of `jaxpr.constvars`.
+      args: a value for each of `jaxpr.invars`.
+      run: `run(equation, operands) -> results`; literals among the operands are arrays. By default
+        the current trace processes each equation.
+
+    Returns:
+      A list with a value for each of `jaxpr.outvars`.
+
+    Example:
+      >>> from xprim import make_jaxpr
+      >>> import xnp
+      >>> closed = make_jaxpr(lambda x, y: xnp.sin(x) * y)(1.0, 2.0)
+      >>> def names(eqn, operands):
+      ...     return [f"{eqn.primitive.name}({', '.join(operands)})"]
+      >>> interpret(closed.jaxpr, closed.consts, ["x", "y"], names)
+      ['mul(sin(x), y)']
+    """
+    env: dict[Atom, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    env.update(zip(jaxpr.invars, args, strict=True))
+    process = state.trace.process
     outer_source, outer_stack = state.source, state.name_stack
     try:
         for eqn in jaxpr.eqns:
             state.source = eqn.source
             state.name_stack = outer_stack + eqn.name_stack if eqn.name_stack else outer_stack
-            results = trace.process(
-                eqn.primitive,
-                tuple([x.value if type(x) is Literal else env[x] for x in eqn.inputs]),
-                eqn.params,
+            operands = tuple([x.value if type(x) is Literal else env[x] for x in eqn.inputs])
+            results = (
+                process(eqn.primitive, operands, eqn.params) if run is None else run(eqn, operands)
             )
             env.update(zip(eqn.outputs, results, strict=True))
     finally:

@@ -26,14 +26,13 @@ from xprim import (
     ClosedJaxpr,
     Equation,
     Jaxpr,
-    Literal,
     dtypes,
     shaped_array,
     source,
     trace_to_jaxpr,
 )
 from xprim.check_sites import CheckSite
-from xprim.jaxpr import subjaxprs
+from xprim.jaxpr import interpret, subjaxprs
 
 __all__ = ["Asked", "checked_program", "run_checked", "width_needed"]
 
@@ -106,19 +105,14 @@ def run_checked(
     Returns:
       What failed first, and the results.
     """
-    jaxpr = closed.jaxpr
-    env: dict[Any, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
-    env.update(zip(jaxpr.invars, operands, strict=True))
 
-    def read(atom: Any) -> Any:
-        return atom.value if type(atom) is Literal else env[atom]
+    def run(eqn: Equation, values: Sequence[Any]) -> Sequence[Any]:
+        nonlocal state
+        state, results = rules.get(eqn.primitive.name, _plain)(state, eqn, values, asked)
+        return results
 
-    for eqn in jaxpr.eqns:
-        rule = rules.get(eqn.primitive.name, _plain)
-        state, results = rule(state, eqn, [read(x) for x in eqn.inputs], asked)
-        env.update(zip(eqn.outputs, results, strict=True))
-    outvars: Sequence[Any] = jaxpr.outvars
-    return state, [read(x) for x in outvars]
+    outs = interpret(closed.jaxpr, closed.consts, operands, run)
+    return state, outs
 
 
 def site_of(eqn: Equation, kind: str, text: str) -> CheckSite:

@@ -14,6 +14,7 @@ Semantics: StableHLO specification, section reduce.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from xnp.primitives import costs
@@ -22,7 +23,7 @@ from xnp.primitives.reductions import reduced_axis_last
 from xprim import (
     ELEMENTWISE,
     ClosedJaxpr,
-    Literal,
+    Equation,
     Primitive,
     ShapedArray,
     Zero,
@@ -34,6 +35,7 @@ from xprim import (
 )
 from xprim.contracts import BatchAxis, Builder, JVPHandle
 from xprim.errors import MissingRuleError
+from xprim.jaxpr import interpret
 
 __all__ = ()
 
@@ -72,20 +74,13 @@ def is_elementwise(closed: ClosedJaxpr) -> bool:
 
 def _flat(closed: ClosedJaxpr, operands: Any) -> Any:
     """Run an elementwise program on arrays: inner calls are entered, as they hold scalar types."""
-    env = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
-    env.update(zip(closed.jaxpr.invars, operands, strict=True))
+    return interpret(closed.jaxpr, closed.consts, operands, _on_arrays)
 
-    def read(atom: Any) -> Any:
-        return atom.value if type(atom) is Literal else env[atom]
 
-    for eqn in closed.jaxpr.eqns:
-        values = [read(x) for x in eqn.inputs]
-        if eqn.primitive.rules["batch"] is ELEMENTWISE:
-            results = eqn.primitive.bind(*values, **eqn.params)
-        else:
-            results = _flat(eqn.params["jaxpr"], values)
-        env.update(zip(eqn.outputs, results, strict=True))
-    return [read(x) for x in closed.jaxpr.outvars]
+def _on_arrays(eqn: Equation, operands: Sequence[Any]) -> Any:
+    if eqn.primitive.rules["batch"] is ELEMENTWISE:
+        return eqn.primitive.bind(*operands, **eqn.params)
+    return _flat(eqn.params["jaxpr"], operands)
 
 
 BLOCK = 32  # elements that are joined from the left before the results are

@@ -8,7 +8,7 @@ other one is run as it is.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import xnp.numpy as xn
@@ -25,8 +25,9 @@ from xnp.sparse.layouts import (
     squeezed,
 )
 from xnp.sparse.products import bcoo_dot_general, bcoo_multiply_dense, bcoo_multiply_sparse
-from xprim import Array, ClosedJaxpr, Equation, Literal, as_array, shaped_array, trace_to_closed
+from xprim import Array, ClosedJaxpr, Equation, as_array, shaped_array, trace_to_closed
 from xprim.callables import check_function
+from xprim.jaxpr import interpret
 from xprim.leaves import flat_arrays
 
 __all__ = ()
@@ -82,22 +83,12 @@ def _is_sparse(x: Any) -> bool:
     return isinstance(x, Coordinates)
 
 
-def _run(program: ClosedJaxpr, values: list[Any]) -> list[Any]:
+def _run(program: ClosedJaxpr, values: Sequence[Any]) -> list[Any]:
     """Run a program on arrays and sparse arrays."""
-    jaxpr = program.jaxpr
-    known: dict[Any, Any] = dict(zip(jaxpr.constvars, program.consts, strict=True))
-    known.update(zip(jaxpr.invars, values, strict=True))
-
-    def read(x: Any) -> Any:
-        return x.value if type(x) is Literal else known[x]
-
-    for eqn in jaxpr.eqns:
-        operands = list(map(read, eqn.inputs))
-        known.update(zip(eqn.outputs, _applied(eqn, operands), strict=True))
-    return list(map(read, jaxpr.outvars))
+    return interpret(program.jaxpr, program.consts, values, _applied)
 
 
-def _applied(eqn: Equation, operands: list[Any]) -> Any:
+def _applied(eqn: Equation, operands: Sequence[Any]) -> Any:
     """Return the results of an equation."""
     if not any(map(_is_sparse, operands)):
         return eqn.primitive.bind(*operands, **eqn.params)
