@@ -108,6 +108,19 @@ class Signature:
         return (self.static_nums, tuple(sorted(self.static_names)), self.donate_nums,
                 tuple(sorted(self.donate_names)))  # fmt: skip
 
+    def parts(self) -> dict[str, Any]:
+        """Return what it is made of again in another process, by `of_parts`."""
+        return {name: getattr(self, name) for name in self.__slots__ if name != "flatten"}
+
+    @classmethod
+    def of_parts(cls, parts: dict[str, Any]) -> Signature:
+        """Return the signature that `parts` describes."""
+        made = cls.__new__(cls)
+        for name, value in parts.items():
+            setattr(made, name, value)
+        made.flatten = xtree.flattener()
+        return made
+
     def is_static(self, place: int | str, count: int) -> bool:
         """Return whether the argument at a place is static, of `count` positional ones."""
         if isinstance(place, str):

@@ -76,10 +76,7 @@ def executable_for(
     if lowered.callbacks:  # the text names them by number only
         return _compiled(lowered, placement, _settings(lowered, placement, options))[0]
     digest = hashlib.sha256(lowered.body.encode()).digest()
-    key = (
-        digest, placement.devices, placement.num_partitions, placement.is_split,
-        tuple(sorted((options or {}).items())),
-    )  # fmt: skip
+    key = _key(digest, placement, options)
     found = _executables.get(key)
     if found is not None:
         statistics.found += 1
@@ -92,6 +89,40 @@ def executable_for(
         found = _loaded_or_compiled(disk, digest, lowered, placement, settings)
     _executables.put(key, found)
     return found
+
+
+def _key(digest: bytes, placement: Placement, options: Options | None) -> tuple[Any, ...]:
+    return (digest, placement.devices, placement.num_partitions, placement.is_split,
+            tuple(sorted((options or {}).items())))  # fmt: skip
+
+
+def code_of(
+    executable: gateway.Executable, lowered: LoweredProgram, placement: Placement,
+    options: Options | None,
+) -> tuple[bytes, dict[str, str]]:  # fmt: skip
+    """Return the code of a compiled program, and what it depends on beside its text."""
+    settings = _settings(lowered, placement, options)
+    if executable.from_bytes:
+        executable, _ = _compiled(lowered, placement, settings)
+    return executable.serialize(), facts_of(placement.devices, settings)
+
+
+def load(
+    code: bytes, facts: Mapping[str, str], lowered: LoweredProgram, placement: Placement,
+    options: Options | None,
+) -> None:  # fmt: skip
+    """Let a program be found with the code that `code_of` gave, if that was made for this place."""
+    settings = _settings(lowered, placement, options)
+    if facts != facts_of(placement.devices, settings):
+        return
+    _prepare(lowered.body)
+    try:
+        executable = gateway.deserialize_program(code, placement.devices, **settings)
+    except (gateway.XlaError, ValueError):  # not taken: it is compiled anew
+        return
+    statistics.loaded += 1
+    digest = hashlib.sha256(lowered.body.encode()).digest()
+    _executables.put(_key(digest, placement, options), executable)
 
 
 def _loaded_or_compiled(

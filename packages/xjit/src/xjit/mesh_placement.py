@@ -39,7 +39,7 @@ class OverMesh(Placement):
       out_shardings: for each result, how it shall lie; None leaves that to XLA.
     """
 
-    __slots__ = ("_mesh",)
+    __slots__ = ("mesh",)
     is_split = True
 
     def __init__(
@@ -47,8 +47,8 @@ class OverMesh(Placement):
         in_shardings: tuple[Sharding | None, ...], out_shardings: tuple[Sharding | None, ...],
     ) -> None:  # fmt: skip
         super().__init__(devices, num_partitions=len(devices))
-        self._mesh = mesh or Mesh(devices, "device")
-        everywhere = NamedSharding(self._mesh, PartitionSpec())
+        self.mesh = mesh or Mesh(devices, "device")
+        everywhere = NamedSharding(self.mesh, PartitionSpec())
         self.in_shardings = tuple([sharding or everywhere for sharding in in_shardings])
         self.out_shardings = out_shardings
 
@@ -83,7 +83,7 @@ class OverMesh(Placement):
 
     def constants(self, constants: Sequence[ConcreteArray]) -> list[Any]:
         """Return buffers of what every device reads."""
-        where = gateway.spread_over(NamedSharding(self._mesh, PartitionSpec()))
+        where = gateway.spread_over(NamedSharding(self.mesh, PartitionSpec()))
         return [spread_buffer(c, where) for c in constants]
 
     def shardings(self, count: int, executable: gateway.Executable) -> list[Any]:
@@ -93,7 +93,7 @@ class OverMesh(Placement):
             return [gateway.spread_over(self._in_order(s)) for s in asked if s is not None]
         return [
             gateway.spread_over(
-                self._in_order(s) if s else named_as(self._mesh, self.devices, tiles)
+                self._in_order(s) if s else named_as(self.mesh, self.devices, tiles)
             )
             for s, tiles in zip(asked, executable.tiles_of_outputs(), strict=True)
         ]

@@ -27,7 +27,7 @@ from xjit.shardings import Sharding
 from xprim import ConcreteArray, ShapedArray, config
 from xprim.sharded_types import whole
 
-__all__ = ["OneDevice", "Placement", "committed_to", "default_placement"]
+__all__ = ["OneDevice", "Placement", "committed_to", "default_placement", "one_device"]
 
 __dir__ = __all__.copy
 
@@ -145,7 +145,7 @@ class OneDevice(Placement):
 
 
 # Not by the sharding: `import jax` gives the class of these an equality that knows no commitment.
-_one_device = functools.lru_cache(maxsize=None)(OneDevice)
+one_device = functools.lru_cache(maxsize=None)(OneDevice)
 
 
 def read_buffer(buffer: Any) -> Any:
@@ -160,12 +160,12 @@ def default_placement() -> OneDevice:
     chosen = config.values.default_device
     if chosen is None or isinstance(chosen, str):
         chosen = gateway.default_device(chosen)
-    return _one_device(chosen, False)
+    return one_device(chosen, False)
 
 
 def committed_to(device: Any) -> OneDevice:
     """Return the placement of data that was put on a device."""
-    return _one_device(device, True)
+    return one_device(device, True)
 
 
 def buffers_at(placement: OneDevice, arrays: Sequence[ConcreteArray]) -> list[Any]:

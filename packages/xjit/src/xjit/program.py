@@ -67,7 +67,7 @@ class DeviceKernel:
     def __init__(self, program: Program, placement: Placement, lowered: LoweredProgram) -> None:
         self.name = program.name
         self.placement = placement
-        self._closed = program.closed
+        self._closed = None if program.is_loaded else program.closed
         self.kept = lowered.kept
         self.donated = lowered.donated
         self.avals_out = placement.avals(program.closed.out_avals)
@@ -110,6 +110,11 @@ class DeviceKernel:
 
     def _on_host(self, arrays: Sequence[ConcreteArray]) -> list[ConcreteArray]:
         """Compute the results with NumPy, where a callback asks for them."""
+        if self._closed is None:
+            raise RuntimeError(
+                f"{self.name}: a callback cannot start a compiled program that was stored."
+                "\n  hint      call it outside of the callback"
+            )
         if not isinstance(self.placement, OneDevice):
             raise RuntimeError(
                 f"{self.name}: a callback cannot start a program on several devices, whose threads "
@@ -189,7 +194,7 @@ class Program:
 
     __slots__ = (
         "_donated", "_lowered", "_settled", "arg_names", "checked", "closed", "in_shardings",
-        "keep_unused", "kernels", "name", "options", "out_shardings", "placement",
+        "is_loaded", "keep_unused", "kernels", "name", "options", "out_shardings", "placement",
     )  # fmt: skip
 
     def __init__(
@@ -217,7 +222,13 @@ class Program:
         self.kernels: dict[Placement, DeviceKernel] = {}
         self.checked: Program | None = None  # the same with checks of what it computes
         self._settled: DeviceKernel | None = None
+        self.is_loaded = False
         self._lowered: dict[Any, LoweredProgram] = {}
+
+    @property
+    def donation(self) -> tuple[bool, ...]:
+        """For each argument, whether a result may take its memory."""
+        return self._donated
 
     @property
     def donated(self) -> tuple[int, ...]:
@@ -245,10 +256,19 @@ class Program:
             out_shardings=(None, *self.out_shardings) if self.out_shardings else (),
         )  # fmt: skip
 
+    def hold(self, lowered: LoweredProgram, placement: Placement) -> None:
+        """Take a text that was written in another process, where nothing is known of equations."""
+        self.is_loaded = True
+        self._lowered[self._key_of_text(placement, lowered.platform)] = lowered
+
+    def _key_of_text(self, placement: Placement, platform: str) -> tuple[Any, ...]:
+        where = placement if placement.is_split else None
+        return (platform, where, *placement.axis_sizes.items())
+
     def lowered(self, placement: Placement, platform: str | None = None) -> LoweredProgram:
         """Return the text of the program for a placement, or for another platform than it has."""
         platform = platform or placement.platform
-        key = (platform, placement if placement.is_split else None, *placement.axis_sizes.items())
+        key = self._key_of_text(placement, platform)
         found = self._lowered.get(key)
         if found is None:
             found = self._lowered[key] = lower(

@@ -372,6 +372,24 @@ class Compiled(_Stage):
                 )
         return arrays
 
+    def parts(self) -> dict[str, Any]:
+        """Return what it is made of, for `stored_programs`."""
+        traced, program, placement = self._traced, self._program, self._kernel.placement
+        arguments = traced._arguments
+        return {
+            "signature": arguments.signature_without_static(), "names": list(arguments.names()),
+            "in_avals": tuple(traced._avals), "out_avals": program.closed.out_avals,
+            "donated": program.donation, "keep_unused": program.keep_unused,
+            "is_placed": program.placement is not None, "placement": placement,
+            "out_placement": traced._out_placement, "options": program.options,
+            "lowered": program.lowered(placement), "executable": self._kernel.executable,
+        }  # fmt: skip
+
+    def __reduce__(self) -> Any:
+        from xjit.stored_programs import deserialize_and_load, serialize
+
+        return deserialize_and_load, serialize(self)
+
     def as_text(self) -> str:
         """Return the optimised program in XLA's own notation."""
         return self._kernel.executable.hlo_text()

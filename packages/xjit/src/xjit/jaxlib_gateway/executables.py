@@ -43,7 +43,8 @@ OptionValue = bool | int | float | str
 class Executable:
     """A compiled program, loaded on its devices."""
 
-    __slots__ = ("__weakref__", "_handlers", "_loaded", "callbacks", "devices", "outputs", "start")
+    __slots__ = ("__weakref__", "_handlers", "_loaded", "callbacks", "devices", "from_bytes",
+                 "outputs", "start")  # fmt: skip
 
     def __init__(
         self,
@@ -51,12 +52,14 @@ class Executable:
         devices: tuple[Any, ...],
         outputs: Sequence[Any] | None,
         callbacks: tuple[Callable[..., Any], ...],
+        from_bytes: bool = False,
     ) -> None:
         self._loaded = loaded
         self.start: Callable[[Sequence[Buffer]], Any] = loaded.execute_sharded
         startable(self)
         self.devices = devices
         self.callbacks = callbacks
+        self.from_bytes = from_bytes  # then the CPU's runtime does not give its code again
         types = _output_types(loaded) if outputs is None else _array_types(outputs)
         self.outputs: tuple[ArrayType, ...] = types
         self._handlers = self.handlers(placement(devices))
@@ -265,7 +268,7 @@ def deserialize_program(
         loaded = load(*arguments)
     except RuntimeFailure as error:
         fail("deserialize_program", "the runtime did not take the program", error)
-    return Executable(loaded, chosen, outputs, callbacks)
+    return Executable(loaded, chosen, outputs, callbacks, from_bytes=True)
 
 
 def _chosen_devices(operation: str, devices: Sequence[Any] | None, count: int) -> tuple[Any, ...]:

@@ -10,5 +10,6 @@ with namespace(globals()):
         mesh_utils as mesh_utils,
         multihost_utils as multihost_utils,
         ode as ode,
+        serialize_executable as serialize_executable,
         sparse as sparse,
     )
