@@ -42,7 +42,6 @@ DELIBERATE = {
     "checkify.Error": "checkify makes it, nobody else",
     "checkify.checkify": {"errors": "its kinds of checks are names, not classes"},
     "export.Exported": "export and deserialize make it, nobody else",
-    "disable_jit": {"disable": "as of every option, the name of the value is new_val"},
     "distributed.initialize": {
         "slice_index": _SLICES, "partition_index": _SLICES,
         **dict.fromkeys((

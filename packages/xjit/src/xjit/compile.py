@@ -23,6 +23,13 @@ from xjit.cache_files import Entry, compressed
 from xjit.cache_memory import Bounded
 from xjit.lowering import LoweredProgram
 from xjit.mappings import room
+from xjit.monitoring import (
+    CACHE_HIT,
+    CACHE_MISS,
+    COMPILED,
+    record_event,
+    record_event_duration_secs,
+)
 from xjit.placement import Placement
 from xprim import cache_options, config, dtypes, shaped_array
 
@@ -138,6 +145,7 @@ def _loaded_or_compiled(
 
     start = time.perf_counter()
     found = disk.load(key, use)
+    record_event(CACHE_MISS if found is None else CACHE_HIT)
     if found is not None:
         statistics.loaded += 1
         _log("loaded", lowered, time.perf_counter() - start)
@@ -201,6 +209,7 @@ def _compiled(
     statistics.compiled += 1
     statistics.seconds += seconds
     statistics.text_bytes += len(text)
+    record_event_duration_secs(COMPILED, seconds, fun_name=lowered.name)
     _log("compiled", lowered, seconds)
     return executable, seconds
 

@@ -23,6 +23,7 @@ from xjit.arguments import Arguments, LazyNames, explain_miss
 from xjit.cache_memory import Bounded
 from xjit.cells_of_calls import CellsOfProgram
 from xjit.mappings import room
+from xjit.monitoring import TRACED, record_event_duration_secs
 from xjit.program import Program
 from xjit.retraces import check_retrace
 from xprim import ClosedJaxpr, ShapedArray, config
@@ -294,6 +295,7 @@ class Traces:
         """Keep the trace that was made where `find` had none."""
         cache, key, reached, start = place
         traced.seconds = time.perf_counter() - start
+        record_event_duration_secs(TRACED, traced.seconds, fun_name=self._name)
         if config.values.log_compiles:
             logger.warning("traced %s(%s) in %.3f s", self._name, _types(key[2]), traced.seconds)
         if not traced.captured:  # tracers of an enclosing transformation do not outlive it

@@ -10,6 +10,7 @@ Neighbours: `placement` and `replicas` have the placements; `dispatch` starts ke
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -19,6 +20,7 @@ from xjit.callback_runs import run_and_wait
 from xjit.compile import Options, executable_for
 from xjit.deleted import DeletedBuffer, give_up
 from xjit.lowering import LoweredProgram, lower, warn_of_useless_donations
+from xjit.monitoring import LOWERED, record_event_duration_secs
 from xjit.placement import OneDevice, Placement, default_placement
 from xjit.places_of_calls import (
     are_concrete,
@@ -271,12 +273,15 @@ class Program:
         key = self._key_of_text(placement, platform)
         found = self._lowered.get(key)
         if found is None:
+            start = time.perf_counter()
             found = self._lowered[key] = lower(
                 self.closed, name=self.name, donated=self._donated, keep_unused=self.keep_unused,
                 platform=platform, axis_sizes=placement.axis_sizes,
                 devices=placement.devices if placement.is_split else (),
                 in_shardings=placement.in_shardings, out_shardings=placement.out_shardings,
             )  # fmt: skip
+            seconds = time.perf_counter() - start
+            record_event_duration_secs(LOWERED, seconds, fun_name=self.name)
             warn_of_useless_donations(self.name, found, self.arg_names())
         return found
 

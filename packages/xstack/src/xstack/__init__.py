@@ -23,7 +23,6 @@ with namespace(globals()):
         default_device as default_device,
         default_matmul_precision as default_matmul_precision,
         default_prng_impl as default_prng_impl,
-        disable_jit as disable_jit,
         enable_checks as enable_checks,
         enable_x64 as enable_x64,
         explain_cache_misses as explain_cache_misses,
@@ -38,6 +37,10 @@ with namespace(globals()):
     )
     from xprim.config_object import (
         config as config,
+    )
+    from xprim.scopes import (
+        checking_leaks as checking_leaks,
+        disable_jit as disable_jit,
     )
 
 with namespace(globals(), after="xstack.numpy"):  # which gives arrays and tracers their operators
@@ -137,6 +140,7 @@ with namespace(globals(), hint=ABSENCES):
         flatten_util as flatten_util,
         image as image,
         lax as lax,
+        monitoring as monitoring,
         nn as nn,
         numpy as numpy,
         ops as ops,
@@ -147,6 +151,7 @@ with namespace(globals(), hint=ABSENCES):
         sharding as sharding,
         stages as stages,
         test_util as test_util,
+        testing as testing,
         tree as tree,
         tree_util as tree_util,
         typing as typing,
