@@ -79,8 +79,9 @@ def test_sinc_is_1_at_small_numbers():
 
 
 def test_a_power_has_the_range_of_its_result():
-    x = np.array([-2.5 + 0.5j, -3e38 - 3e38j, 1e-3, 0.02 + 0.02j], np.complex64)
-    y = np.array([1e3 + 1e3j, 1e-30j, -1e3j, 20 - 40j], np.complex64)
+    x = [-2.5 + 0.5j, -3e38 - 3e38j, 1e-3, 0.02 + 0.02j, 0.5 - 1e20j, 3e38 - 3e38j]
+    y = [1e3 + 1e3j, 1e-30j, -1e3j, 20 - 40j, -2, -1e-20 - 1e-20j]
+    x, y = np.array(x, np.complex64), np.array(y, np.complex64)
     expected = np.power(x.astype(complex), y.astype(complex))
     for power in (lax.pow, jit(lax.pow)):
         np.testing.assert_allclose(power(x, y), expected, rtol=2e-4, atol=1e-38)

@@ -68,6 +68,17 @@ def test_svd_of_a_hermitian_matrix_gives_it_back():
     np.testing.assert_allclose(np.asarray(values), s)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+def test_singular_values_of_infinities_are_nan(dtype):
+    matrices = np.stack(
+        [np.eye(3, dtype=dtype), np.full((3, 3), 2, dtype) + np.eye(3, dtype=dtype)]
+    )
+    matrices[1, 0, 0] = np.inf  # some builds of LAPACK never end there
+    values = np.asarray(linalg.svdvals(matrices))
+    np.testing.assert_array_equal(values, [[1, 1, 1], [np.nan, np.nan, np.nan]])
+    assert [bool(np.isnan(np.asarray(x)[1]).all()) for x in linalg.svd(matrices)] == [True] * 3
+
+
 @pytest.mark.parametrize("mode", ["reduced", "complete", "r"])
 def test_modes_of_qr_agree_with_numpy(mode):
     _same("qr", TALL, mode)

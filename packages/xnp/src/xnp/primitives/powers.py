@@ -87,13 +87,19 @@ def _pow_numpy(x: Any, y: Any) -> Any:
 
 
 def _complex_power(x: Any, y: Any) -> Any:
-    """Return x^y; where NumPy has NaN, 1 to any power is 1, and what vanishes is 0 (see below)."""
+    """Return x^y; by its exponent where NumPy has NaN, 1 and what vanishes apart (see below)."""
     wide = dtypes.complex128 if y.dtype in INTEGER else x.dtype
     x, y = x.astype(wide, copy=False), y.astype(wide, copy=False)
     power = np.power(x, y)
-    if not np.isfinite(power).all():
-        turned = y.imag * np.arctan2(x.imag, x.real)
-        exponent = y.real * np.log(np.abs(x)) - np.where(np.isnan(turned), 0, turned)
+    is_spoilt = ~np.isfinite(power) | np.isinf(np.abs(x))
+    if is_spoilt.any():
+        logarithm, angle = np.log(x).real, np.arctan2(x.imag, x.real)
+        turned = y.imag * angle
+        exponent = y.real * logarithm - np.where(np.isnan(turned), 0, turned)
+        is_tame = np.isfinite(exponent) & (exponent <= np.log(np.finfo(exponent.dtype).max))
+        direction = y.real * angle + y.imag * logarithm
+        by_exponent = np.exp(exponent) * (np.cos(direction) + 1j * np.sin(direction))
+        power = np.where(is_spoilt & is_tame, by_exponent.astype(wide), power)
         power = np.where(x == 1, 1, np.where(exponent == -np.inf, 0, power))
     return power
 

@@ -47,6 +47,9 @@ def _shape(aval: ShapedArray, *, full_matrices: bool, compute_uv: bool) -> (
 
 
 def _numpy(a: Any, *, full_matrices: bool, compute_uv: bool) -> Any:
+    finite = np.isfinite(a)
+    if not finite.all():  # of a matrix with an infinity, some builds of gesdd never end
+        a = np.where(finite, a, a.dtype.type(np.nan))
     try:
         return _decomposed(a, full_matrices, compute_uv)
     except np.linalg.LinAlgError:
