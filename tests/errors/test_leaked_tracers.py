@@ -137,7 +137,7 @@ def a_value_of_vmap_used_afterwards():
     """
     trace: a traced value is used after the transformation that made it has ended.
       got       a traced f32[]
-      where     the argument total of step
+      where     the argument total of step at test_leaked_tracers.py:LINE
       hint      return the value from the transformed function instead of keeping it elsewhere
                 (in a list, an attribute, a global);
                 a call within `with config.check_tracer_leaks(True):` reports what keeps it
@@ -159,7 +159,7 @@ def a_carry_of_scan_used_afterwards():
     """
     trace: a traced value is used where its transformation does not reach.
       got       a traced f32[]
-      where     the argument x of f
+      where     the argument x of f at test_leaked_tracers.py:LINE
       hint      a function with custom derivatives closes over it, or another thread uses it,
                 or it is inside ensure_compile_time_eval: pass it as an argument instead
     """,

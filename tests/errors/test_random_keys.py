@@ -86,7 +86,7 @@ def a_key_used_twice():
     """
     normal: a dimension is a traced value, but it must be known while tracing.
       got       a traced i32[]
-      where     the argument n of <lambda>
+      where     the argument n of <lambda> at test_random_keys.py:LINE
       hint      compute it from x.shape with math or NumPy, or make that argument static:
                 jit(f, static_argnums=...) or jit(f, static_argnames=...)
     """,

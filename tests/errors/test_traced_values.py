@@ -120,7 +120,7 @@ def a_condition_inside_grad_inside_jit():
     """
     int: a traced value cannot become a Python number: it is not known while tracing.
       got       a traced f32[]
-      where     the argument x of <lambda>
+      where     the argument x of <lambda> at test_traced_values.py:LINE
       hint      stay with arrays: xnp functions for those of math, x.astype(int) for int(x);
                 if it shapes the program, make that argument static: jit(f, static_argnums=...)
     """,
@@ -149,7 +149,7 @@ def float_of_a_traced_value():
     """
     item: a traced value cannot become a Python number: it is not known while tracing.
       got       a traced f32[]
-      where     the argument x of <lambda>
+      where     the argument x of <lambda> at test_traced_values.py:LINE
       hint      stay with arrays: xnp functions for those of math, x.astype(int) for int(x);
                 if it shapes the program, make that argument static: jit(f, static_argnums=...)
     """,
@@ -163,7 +163,7 @@ def item_of_a_traced_value():
     """
     format: a traced value cannot become a Python number: it is not known while tracing.
       got       a traced f32[]
-      where     the argument x of <lambda>
+      where     the argument x of <lambda> at test_traced_values.py:LINE
       hint      stay with arrays: xnp functions for those of math, x.astype(int) for int(x);
                 if it shapes the program, make that argument static: jit(f, static_argnums=...)
     """,
@@ -177,7 +177,7 @@ def a_format_of_a_traced_value():
     """
     int: a traced value cannot become a Python integer: it is not known while tracing.
       got       a traced i32[]
-      where     the argument n of <lambda>
+      where     the argument n of <lambda> at test_traced_values.py:LINE
       hint      index arrays, not lists: xnp.array(a_list)[i]; loop with lax.fori_loop;
                 if it shapes the program, make that argument static: jit(f, static_argnums=...)
     """,
@@ -192,7 +192,7 @@ def range_of_a_traced_value():
     """
     int: a traced value cannot become a Python integer: it is not known while tracing.
       got       a traced i32[]
-      where     the argument i of <lambda>
+      where     the argument i of <lambda> at test_traced_values.py:LINE
       hint      index arrays, not lists: xnp.array(a_list)[i]; loop with lax.fori_loop;
                 if it shapes the program, make that argument static: jit(f, static_argnums=...)
     """,
@@ -206,7 +206,7 @@ def a_list_indexed_by_a_traced_value():
     """
     numpy.asarray: a traced value cannot become a NumPy array: it is not known while tracing.
       got       a traced f32[]
-      where     the argument x of <lambda>
+      where     the argument x of <lambda> at test_traced_values.py:LINE
       hint      call the xnp function of the same name instead of NumPy's;
                 to index a NumPy array with a traced value, write xnp.asarray(table)[i]
     """,
@@ -234,7 +234,7 @@ def a_value_under_grad_given_to_numpy():
     """
     zeros: the shape is a traced value, but it must be known while tracing.
       got       a traced i32[]
-      where     the argument n of <lambda>
+      where     the argument n of <lambda> at test_traced_values.py:LINE
       hint      compute it from x.shape with math or NumPy, or make that argument static:
                 jit(f, static_argnums=...) or jit(f, static_argnames=...)
     """,
@@ -249,7 +249,7 @@ def zeros_of_a_traced_shape():
     """
     zeros: a dimension is a traced value, but it must be known while tracing.
       got       a traced i32[]
-      where     the argument n of <lambda>
+      where     the argument n of <lambda> at test_traced_values.py:LINE
       hint      compute it from x.shape with math or NumPy, or make that argument static:
                 jit(f, static_argnums=...) or jit(f, static_argnames=...)
     """,
@@ -277,7 +277,7 @@ def reshape_to_a_traced_size():
     """
     arange: a bound is a traced value, but the shape depends on it.
       got       a traced i32[]
-      where     the argument n of <lambda>
+      where     the argument n of <lambda> at test_traced_values.py:LINE
       hint      compute it from x.shape with math or NumPy, or make that argument static:
                 jit(f, static_argnums=...) or jit(f, static_argnames=...)
     """,
@@ -291,7 +291,7 @@ def arange_up_to_a_traced_bound():
     """
     sum: the axis is a traced value, but it must be known while tracing.
       got       a traced i32[]
-      where     the argument axis of <lambda>
+      where     the argument axis of <lambda> at test_traced_values.py:LINE
       hint      compute it from x.shape with math or NumPy, or make that argument static:
                 jit(f, static_argnums=...) or jit(f, static_argnames=...)
     """,
@@ -305,7 +305,7 @@ def a_traced_axis():
     """
     index: a bound of a slice is a traced value, but the shape of the result depends on it.
       got       a traced i32[]
-      where     the argument n of <lambda>
+      where     the argument n of <lambda> at test_traced_values.py:LINE
       hint      lax.dynamic_slice(x, (start,), (size,)) takes a slice of fixed size at a traced
                 start; if the bound is an option, make that argument static:
                 jit(f, static_argnums=...)

@@ -33,13 +33,14 @@ from xprim import (
     unrepeatable_effects,
 )
 from xprim.argument_keys import program_key
-from xprim.callables import check_function, looking_like
+from xprim.callables import check_function
 from xprim.calls import call_rules, nonzero, taken, with_zeros
 from xprim.contracts import Builder
 from xprim.descriptions import described
 from xprim.kept_programs import KeptPrograms, Staged
 from xprim.leaves import flat_arrays
 from xprim.tracebacks import boundary, shorten
+from xprim.transformed import transforming
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -97,7 +98,7 @@ def checkpoint(
         options = {"prevent_cse": prevent_cse, "policy": policy}
         return _with_static_names(fun, static, static_argnames, options)
 
-    @looking_like(fun)
+    @transforming(fun, "checkpoint")
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         try:
             fixed = static_positions(static, len(args), "checkpoint")
@@ -127,7 +128,7 @@ def _with_static_names(
         raise ValueError(f"checkpoint: the function has no argument {unknown[0]!r}.")
     named = [parameters.index(name) for name in names]
 
-    @looking_like(fun)
+    @transforming(fun, "checkpoint")
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         try:
             fixed = {name: kwargs.pop(name) for name in names if name in kwargs}

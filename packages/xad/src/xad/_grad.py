@@ -16,9 +16,10 @@ from xad.arguments import (
 )
 from xad.linear_functions import cotangents_of
 from xprim import Array, ConcreteArray, ShapedArray, dtypes, scalar_array
-from xprim.callables import check_function, look_like, looking_like
+from xprim.callables import check_function
 from xprim.descriptions import place_of
 from xprim.tracebacks import boundary, shorten
+from xprim.transformed import transformed, transforming
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -64,7 +65,7 @@ def grad(
     check_reduce_axes(reduce_axes, "grad")
     value_and_gradient = _value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, "grad")
 
-    @looking_like(fun)
+    @transforming(fun, "grad")
     def gradient(*args: Any, **kwargs: Any) -> Any:
         try:
             value, grads = value_and_gradient(*args, **kwargs)
@@ -103,7 +104,7 @@ def value_and_grad(
     value_and_gradient = _value_and_grad(
         fun, argnums, has_aux, holomorphic, allow_int, "value_and_grad"
     )
-    return boundary(look_like(value_and_gradient, fun))
+    return transformed(boundary(value_and_gradient), fun, "value_and_grad")
 
 
 def _value_and_grad(

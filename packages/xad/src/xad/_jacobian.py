@@ -35,8 +35,9 @@ from xprim import (
     optional_transforms,
     shaped_array,
 )
-from xprim.callables import check_function, looking_like
+from xprim.callables import check_function
 from xprim.tracebacks import boundary
+from xprim.transformed import transformed, transforming
 
 
 def jacfwd(
@@ -108,12 +109,9 @@ def hessian(
       array of shape `a + a`.
     """
     check_function(fun, "hessian")
-    return jacfwd(
-        jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic),
-        argnums,
-        has_aux=has_aux,
-        holomorphic=holomorphic,
-    )
+    gradient = jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic)
+    second = jacfwd(gradient, argnums, has_aux=has_aux, holomorphic=holomorphic)
+    return transformed(second, fun, "hessian")
 
 
 def _jacobian(
@@ -127,8 +125,8 @@ def _jacobian(
 ) -> Callable[..., Any]:
     check_function(fun, operation)
 
+    @transforming(fun, operation)
     @boundary
-    @looking_like(fun)
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
         flat, primals, tree = differentiated(
             fun, args, kwargs, argnums, operation=operation, has_aux=has_aux

@@ -19,6 +19,7 @@ from xprim.callables import name_of
 from xprim.descriptions import described
 from xprim.errors import UnexpectedTracerError
 from xprim.leaves import as_arrays
+from xprim.transformed import Transforms
 
 __all__ = ()
 
@@ -266,7 +267,8 @@ def positional_arguments(
             ) from None
         return list(args)
     bound = signature.bind(*args, **kwargs)
-    if not isinstance(fun, functools.partial):  # which says itself what it fills in
+    fills_in = isinstance(fun, functools.partial) and not isinstance(fun, Transforms)
+    if not fills_in:  # a partial says itself what it fills in
         bound.apply_defaults()
     if bound.kwargs:
         raise TypeError(

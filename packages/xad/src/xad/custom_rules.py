@@ -25,6 +25,7 @@ from xprim.callables import (
 from xprim.descriptions import place_of
 from xprim.function_keys import constant_by_attributes
 from xprim.leaves import flat_arrays
+from xprim.transformed import Transforms
 
 __all__ = ()
 
@@ -35,7 +36,7 @@ remat_opt_p = custom_vjp_call_p  # what optimize_remat binds in JAX: here the ca
 
 
 @constant_by_attributes
-class custom_jvp(Generic[P, R]):  # noqa: N801 - used as a decorator
+class custom_jvp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
     """Give a function a forward derivative rule of its own; reverse mode follows from it.
 
     Args:
@@ -55,6 +56,8 @@ class custom_jvp(Generic[P, R]):  # noqa: N801 - used as a decorator
       >>> float(grad(twice)(3.0))
       2.0
     """
+
+    transformation = "custom_jvp"
 
     def __init__(
         self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (),
@@ -133,7 +136,7 @@ class custom_jvp(Generic[P, R]):  # noqa: N801 - used as a decorator
 
 
 @constant_by_attributes
-class custom_vjp(Generic[P, R]):  # noqa: N801 - used as a decorator
+class custom_vjp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
     """Give a function a reverse derivative rule of its own.
 
     Args:
@@ -151,6 +154,8 @@ class custom_vjp(Generic[P, R]):  # noqa: N801 - used as a decorator
       >>> float(grad(lambda x: clipped(x) * 4.0)(1.0))
       2.0
     """
+
+    transformation = "custom_vjp"
 
     def __init__(
         self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (),
@@ -297,6 +302,7 @@ def custom_gradient(fun: Callable[..., Any] | None = None) -> Callable[..., Any]
         cts = pull_back(cotangent)
         return cts if isinstance(cts, tuple) else (cts,)
 
+    wrapped.transformation = "custom_gradient"
     wrapped.defvjp(fwd, bwd)
     return wrapped
 

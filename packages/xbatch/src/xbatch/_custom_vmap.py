@@ -32,12 +32,13 @@ from xprim.contracts import BatchAxis, JVPHandle, LinearizeHandle
 from xprim.errors import MissingRuleError, message
 from xprim.function_keys import constant_by_attributes
 from xprim.leaves import flat_arrays
+from xprim.transformed import Transforms
 
 FlatRule = Callable[[Any, Sequence[Any], Sequence[bool]], tuple[Sequence[Any], Sequence[bool]]]
 
 
 @constant_by_attributes
-class custom_vmap:  # noqa: N801 - a decorator
+class custom_vmap(Transforms):  # noqa: N801 - a decorator
     """Give a function a rule that says what `vmap` of it does.
 
     The rule is set with `def_vmap`. It is called as `rule(axis_size, in_batched, *args)`, where
@@ -62,6 +63,8 @@ class custom_vmap:  # noqa: N801 - a decorator
       a batch of 2
       Array([2, 4], dtype=int32)
     """
+
+    transformation = "custom_vmap"
 
     def __init__(self, fun: Callable[..., Any]) -> None:
         check_function(fun, "custom_vmap")

@@ -19,12 +19,13 @@ from xbatch._mapped_cells import inside, last_values, mapped_cells, written_outs
 from xbatch.axis import BatchAxis
 from xbatch.batching import batch_flat
 from xprim import Array, as_array, not_mapped
-from xprim.callables import check_function, looking_like
+from xprim.callables import check_function
 from xprim.cells import Cell
 from xprim.descriptions import argument_names
 from xprim.function_keys import describe_function
 from xprim.leaves import flat_arrays
 from xprim.tracebacks import shorten
+from xprim.transformed import transforming
 from xtree.bounded import remember
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -82,7 +83,7 @@ def vmap(
         raise errors.spmd_axis_name_given(spmd_axis_name)
     run = _Mapping(fun, in_axes, out_axes, axis_name, axis_size).run
 
-    @looking_like(fun)
+    @transforming(fun, "vmap")
     def vmapped(*args: Any, **kwargs: Any) -> Any:
         try:
             return run(args, kwargs)

@@ -27,9 +27,10 @@ from xjit.placement import OneDevice, committed_to
 from xjit.shardings import device_named_by, one_device_in
 from xjit.stages import Wrapped
 from xprim import ShapedArray, eval_closed
-from xprim.callables import check_function, look_like
+from xprim.callables import check_function
 from xprim.function_keys import Identity
 from xprim.tracebacks import boundary
+from xprim.transformed import transformed
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -205,8 +206,8 @@ def _jitted(fun: Callable[..., Any], options: dict[str, Any]) -> Any:
         calls: _JitCalls = _ShardedCalls(fun, options)
     else:
         calls = _JitCalls(fun, options)
-    jitted: Any = calls.dispatcher.function(calls.__call__, own_parameters(fun))
-    look_like(jitted, fun, updated=())
+    front = calls.dispatcher.function(calls.__call__, own_parameters(fun))
+    jitted: Any = transformed(front, fun, "jit", updated=())
     calls.give_methods(jitted)
     return jitted
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import xtree
@@ -337,22 +337,6 @@ class Arguments:
                 base = str(path[1].key)
             names.append(base + xtree.keystr(path[2:]))
         return names
-
-
-class LazyNames(Sequence[str]):
-    """Names of arguments that are only worked out when an error needs them."""
-
-    def __init__(self, names: Names) -> None:
-        self._names = names
-
-    def __len__(self) -> int:
-        return len(self._names())
-
-    def __getitem__(self, i: Any) -> Any:
-        return self._names()[i]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names())
 
 
 def explain_miss(before: tuple[Any, ...] | None, after: tuple[Any, ...], names: Names) -> str:

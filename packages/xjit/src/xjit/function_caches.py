@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from xjit.arguments import Arguments, LazyNames, explain_miss
+from xjit.arguments import Arguments, explain_miss
 from xjit.cache_memory import Bounded
 from xjit.cells_of_calls import CellsOfProgram
 from xjit.mappings import room
@@ -29,7 +29,7 @@ from xjit.retraces import check_retrace
 from xprim import ClosedJaxpr, ShapedArray, config
 from xprim.argument_keys import arguments_key
 from xprim.captured_state import captured_state, difference
-from xprim.descriptions import place_of
+from xprim.descriptions import LazyNames, place_of
 from xprim.function_keys import Identity, function_key, identities, is_by_identity, why_not_shared
 from xprim.jaxpr import holds_arrays
 from xprim.leaves import flat_arrays
@@ -130,7 +130,7 @@ class FlatFunction:
     def names(self) -> dict[str, Any]:
         """Return what `trace_to_jaxpr` calls the program and its arguments."""
         name = self.arguments.signature.name
-        return {"name": name, "arg_names": LazyNames(self.arguments.names)}
+        return {"name": name, "arg_names": LazyNames(self.arguments.names, self.fun)}
 
     def scope(self) -> AbstractContextManager[Any]:
         """Return the context in which it is traced."""

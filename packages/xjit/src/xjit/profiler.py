@@ -13,7 +13,6 @@ program is made of.
 
 from __future__ import annotations
 
-import functools
 import gzip
 import os
 from collections.abc import Callable, Iterator
@@ -24,9 +23,10 @@ from typing import Any, ParamSpec, TypeVar
 from xjit import perfetto
 from xjit._devices import default_backend
 from xjit.jaxlib_gateway import profiling, version
-from xprim.callables import check_function, look_like
+from xprim.callables import check_function
 from xprim.descriptions import described
 from xprim.errors import message
+from xprim.transformed import transforming
 from xtree.locks import forkable_rlock
 
 __all__ = [
@@ -313,12 +313,12 @@ def annotate_function(
     check_function(func, "annotate_function")
     shown = name or getattr(func, "__qualname__", "") or type(func).__name__
 
-    @functools.wraps(func)
+    @transforming(func, "annotate_function")
     def annotated(*args: P.args, **kwargs: P.kwargs) -> R:
         with TraceAnnotation(shown, **decorator_kwargs):
             return func(*args, **kwargs)
 
-    return look_like(annotated, func)
+    return annotated
 
 
 def start_server(port: int, requires_backend: bool = True) -> Any:

@@ -15,7 +15,8 @@ from xjit.program import Program
 from xjit.replicas import Axis, without_axis
 from xpar.pmap_primitive import pmap_p, program_over_devices
 from xprim import ClosedJaxpr, ShapedArray, extended_axes
-from xprim.callables import check_function, look_like
+from xprim.callables import check_function
+from xprim.transformed import transformed
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -110,8 +111,8 @@ def pmap(
     if devices is not None and backend is not None:
         raise ValueError("pmap: give devices or backend, not both.")
     calls = _PmapCalls(fun, options)
-    mapped: Any = calls.dispatcher.function(calls.__call__, None)  # names are no positions here
-    look_like(mapped, fun, updated=())
+    front = calls.dispatcher.function(calls.__call__, None)  # names are no positions here
+    mapped: Any = transformed(front, fun, "pmap", updated=())
     calls.give_methods(mapped)
     return mapped
 

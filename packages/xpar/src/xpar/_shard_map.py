@@ -17,8 +17,9 @@ from xpar.named_axes import axis_names as names_in, total_size
 from xpar.shard_map_primitive import Lay, program_over_mesh, shard_map_p
 from xpar.varying_axes import axes_brought, unsaid
 from xprim import ClosedJaxpr, ShapedArray, extended_axes, source
-from xprim.callables import check_function, look_like
+from xprim.callables import check_function
 from xprim.errors import message
+from xprim.transformed import transformed
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -75,8 +76,8 @@ def shard_map(
         return functools.partial(shard_map, **options)
     check_function(f, "shard_map")
     calls = _ShardMapCalls(f, options)
-    mapped: Any = calls.dispatcher.function(calls.__call__, None)  # specs are of positions
-    look_like(mapped, f, updated=())
+    front = calls.dispatcher.function(calls.__call__, None)  # specs are of positions
+    mapped: Any = transformed(front, f, "shard_map", updated=())
     calls.give_methods(mapped)
     return mapped
 

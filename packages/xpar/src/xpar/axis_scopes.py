@@ -22,6 +22,7 @@ from xjit.named_shardings import NamedSharding
 from xprim.callables import check_function, name_of
 from xprim.config import Override
 from xprim.errors import message
+from xprim.transformed import transforming
 
 __all__ = ["auto_axes", "explicit_axes", "no_collectives", "use_abstract_mesh"]
 
@@ -108,7 +109,7 @@ def _told(
     """Return a function like `f` that is told how values lie here, or by a keyword at each call."""
     check_function(f, operation)
 
-    @functools.wraps(f)
+    @transforming(f, operation)
     def told(*args: Any, **kwargs: Any) -> Any:
         sharding = kwargs.pop(keyword, None) if given is None else given
         if sharding is None:

@@ -8,7 +8,7 @@ from typing import Any
 import xtree
 from xprim.array import Array, as_array
 from xprim.avals import ShapedArray, ShapeDtypeStruct
-from xprim.callables import check_function, look_like, looking_like, name_of
+from xprim.callables import check_function, look_like, name_of
 from xprim.descriptions import LazyNames, argument_names
 from xprim.eager import EAGER, FoldingTrace
 from xprim.jaxpr import ClosedJaxpr, eval_jaxpr
@@ -17,6 +17,7 @@ from xprim.staging import close_over, trace_to_jaxpr
 from xprim.thread_state import state
 from xprim.trace import Trace, extended_axes
 from xprim.tracebacks import boundary
+from xprim.transformed import transforming
 
 
 def typeof(x: Any) -> ShapedArray:
@@ -61,8 +62,8 @@ def make_jaxpr(
     check_function(fun, "make_jaxpr")
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
+    @transforming(fun, "make_jaxpr")
     @boundary
-    @looking_like(fun)
     def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
         with extended_axes(dict(axis_env or ())):
             closed, out_tree = stage(fun, args, kwargs, static, operation="make_jaxpr")
@@ -114,7 +115,7 @@ def stage(
     fixed = {i: args[i] for i in static_positions(static_argnums, len(args), operation)}
     dynamic = [a for i, a in enumerate(args) if i not in fixed]
     leaves, in_tree = xtree.flatten((dynamic, kwargs))
-    names = LazyNames(lambda: _names(fun, args, kwargs, fixed))
+    names = LazyNames(lambda: _names(fun, args, kwargs, fixed), fun)
     avals = [_aval_of(x, i, names, operation) for i, x in enumerate(leaves)]
     out_tree: list[Any] = []
 
@@ -213,7 +214,7 @@ class ensure_compile_time_eval:  # noqa: N801 - named as users know it
     def __call__(self, fun: Callable[..., Any]) -> Callable[..., Any]:
         """Return `fun` with its operations evaluated at once."""
 
-        @looking_like(fun)
+        @transforming(fun, "ensure_compile_time_eval")
         def evaluated(*args: Any, **kwargs: Any) -> Any:
             with ensure_compile_time_eval():
                 return fun(*args, **kwargs)

@@ -22,6 +22,7 @@ from xprim.function_keys import Identity, function_key, is_by_identity
 from xprim.library_code import is_library_class
 from xprim.static_keys import static_key
 from xprim.thread_state import state
+from xprim.transformed import Transformed
 from xtree.bounded import remember
 from xtree.exactness import has_equality_of_identity
 from xtree.interning import is_hashable
@@ -127,7 +128,7 @@ def _parts_of_value(value: Any) -> Iterator[Any]:
             yield from _parts_of_value(item)
     elif isinstance(value, dict):
         yield from _parts_of_value(tuple(value.values()))
-    if isinstance(value, types.FunctionType | types.MethodType | functools.partial | type):
+    if isinstance(value, _FUNCTIONS):
         yield value
     elif is_library_class(kind):
         if callable(value):
@@ -137,5 +138,6 @@ def _parts_of_value(value: Any) -> Iterator[Any]:
         yield value if own_equality is object.__eq__ else kind
 
 
+_FUNCTIONS = (types.FunctionType, types.MethodType, functools.partial, type, Transformed)
 _CONTAINERS = (tuple, list, dict, type(None))
 _PLAIN = frozenset((str, bytes, bool, int, float, complex, type(None)))

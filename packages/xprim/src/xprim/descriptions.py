@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
 from collections.abc import Callable, Sequence
 from types import CodeType, MethodType
 from typing import Any
 
 import xtree
+from xprim.source import file_name, is_hidden
 
 __all__ = [
     "described", "kind_name", "with_article", "brief", "place_of", "argument_names",
@@ -73,7 +73,12 @@ def brief(value: Any) -> str:
 
 
 def place_of(fun: Callable[..., Any]) -> str:
-    """Return `loss at train.py:41` for a function, or its name alone when its file is unknown."""
+    """Return `loss at train.py:41` for a function, or its name alone: a builtin's, or one of ours.
+
+    Example:
+      >>> place_of(len), place_of(place_of)
+      ('len', 'place_of')
+    """
     plain = _unwrapped(fun)
     name = getattr(plain, "__name__", None)
     if not isinstance(name, str):
@@ -81,18 +86,19 @@ def place_of(fun: Callable[..., Any]) -> str:
     code = getattr(plain, "__code__", None)
     if not isinstance(code, CodeType):
         return name
-    return f"{name} at {os.path.basename(code.co_filename)}:{code.co_firstlineno}"
+    file = code.co_filename
+    return name if is_hidden(file) else f"{name} at {file_name(file)}:{code.co_firstlineno}"
 
 
 def _unwrapped(fun: Any) -> Any:
     """Return the function inside partials and wrappers, as far as the way down has an end."""
     for _ in range(_MOST_WRAPPERS):
-        if isinstance(fun, functools.partial):
+        if callable(inner := getattr(fun, "__wrapped__", None)):
+            fun = inner
+        elif isinstance(fun, functools.partial):
             fun = fun.func
         elif isinstance(fun, MethodType):
             fun = fun.__func__
-        elif callable(inner := getattr(fun, "__wrapped__", None)):
-            fun = inner
         else:
             break
     return fun
@@ -130,10 +136,20 @@ def _parameter_names(fun: Callable[..., Any], count: int) -> list[str]:
 
 
 class LazyNames(Sequence[str]):
-    """Names of arguments, worked out when an error asks for one."""
+    """Names of a function's arguments, worked out when an error asks for one.
 
-    def __init__(self, find: Callable[[], Sequence[str]]) -> None:
+    Args:
+      find: returns them.
+      fun: the function, where it is known.
+    """
+
+    def __init__(self, find: Callable[[], Sequence[str]], fun: Any = None) -> None:
         self._find = find
+        self._fun = fun
+
+    def place(self) -> str:
+        """Return `loss at train.py:41` for the function, or an empty string."""
+        return "" if self._fun is None else place_of(self._fun)
 
     def __len__(self) -> int:
         return len(self._find())

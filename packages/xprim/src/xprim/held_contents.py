@@ -5,17 +5,29 @@ Neighbours: `key_walk` walks through what is found here; `library_code` says wha
 
 from __future__ import annotations
 
+import collections
 import enum
 import types
 from typing import Any
 
 from xprim.code_reach import BOOKKEEPING
+from xprim.identities import PARTS
 from xprim.library_code import is_library_class, is_library_module
 
 __all__ = ()
 
 # What `enum` keeps in a member for itself.
 ENUM_BOOKKEEPING = frozenset("_value_ _name_ _sort_order_ __objclass__".split())
+# What a function that stands for another copies from it.
+COPIED = frozenset(("__annotations__", "__doc__", "__module__", "__type_params__"))
+# Descriptors that hold nothing of their own.
+INERT_DESCRIPTORS = (
+    types.MemberDescriptorType,
+    types.GetSetDescriptorType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    type(vars(collections.namedtuple("_Sample", "field"))["field"]),
+)
 
 
 class NotConstantError(Exception):
@@ -92,3 +104,14 @@ def attribute_of_module(module: types.ModuleType, name: str) -> Any:
     if "__getattr__" in vars(module) or hasattr(types.ModuleType, name):
         raise NotConstantError(f"the module {module.__name__} computes its attribute {name}")
     return MISSING
+
+
+def attributes_of(fun: Any) -> dict[str, Any]:
+    """Return what users set on a function; what it copied from another says nothing of it."""
+    return {k: v for k, v in fun.__dict__.items() if k != PARTS and k not in COPIED}
+
+
+def with_article_of(value: Any) -> str:
+    """Return the name of a value's class with its article."""
+    name = type(value).__name__
+    return f"an {name}" if name[0] in "aeiouAEIOU" else f"a {name}"

@@ -9,7 +9,6 @@ library functions are constant, `identities` what functions say of themselves.
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import enum
 import functools
@@ -28,15 +27,19 @@ from xprim.avals import ShapedArray
 from xprim.cells import Cell
 from xprim.code_reach import Chain, orders_of_sets, reach_of, reflection_in
 from xprim.held_contents import (
+    COPIED,
     ENUM_BOOKKEEPING,
+    INERT_DESCRIPTORS,
     MISSING,
     Missing,
     NotConstantError,
     attribute_of_module,
+    attributes_of,
     held_in_slots,
     is_looked_at,
     made_by,
     name_of,
+    with_article_of,
 )
 from xprim.identities import PARTS, Identity, classes_of_constants
 from xprim.jaxpr import ClosedJaxpr
@@ -48,6 +51,7 @@ from xprim.library_code import (
     is_pure_builtin,
 )
 from xprim.primitive import Primitive
+from xprim.transformed import Transformed
 
 __all__ = ()
 
@@ -55,14 +59,6 @@ _MAX_DEPTH = 40
 _MAX_VISITED = 5000
 
 _ABSENT = "absent"
-_COPIED = frozenset(("__annotations__", "__doc__", "__module__", "__type_params__"))
-_INERT_DESCRIPTORS = (
-    types.MemberDescriptorType,
-    types.GetSetDescriptorType,
-    types.MethodDescriptorType,
-    types.WrapperDescriptorType,
-    type(vars(collections.namedtuple("_Sample", "field"))["field"]),
-)
 
 
 class Walk:
@@ -151,7 +147,7 @@ class Walk:
         if not is_library_class(type(value)):
             return self._instance(value)
         if isinstance(value, np.void | np.object_):
-            return self.refuse(f"{_a(value)} may change", value)
+            return self.refuse(f"{with_article_of(value)} may change", value)
         self.reaches_numpy = True
         return (type(value), value.dtype.str, value.tobytes())
 
@@ -174,6 +170,15 @@ class Walk:
             return self._of_library(fun)
         return self._visited(fun, self._library_wrapper if is_library else self._user_function)
 
+    def _transformed(self, fun: Transformed) -> Hashable:
+        own = fun.__dict__.get(PARTS)
+        if own is not None and own[0]() is fun:
+            return ("own", self.key(own[1]()))
+        return self._of_library(fun) if is_at_home(fun) else self._visited(fun, lambda _: (
+            "transformed", fun.__name__, fun.__qualname__, self.key(fun.__module__),
+            self.key(fun.func), *self.attributes(attributes_of(fun)),
+        ))  # fmt: skip
+
     def _of_library(self, value: Any) -> Hashable:
         if value in _ASK_BY_NAME:
             return self.refuse(f"{value.__name__} may give whatever a name leads to", None)
@@ -193,13 +198,12 @@ class Walk:
         return (*self._own(fun), (), (), self._cells(fun, None))
 
     def _own(self, fun: types.FunctionType) -> tuple[Hashable, ...]:
-        attributes = [item for item in fun.__dict__.items() if item[0] != PARTS]
         return (
             "function", fun.__code__, fun.__name__, fun.__qualname__, self.key(fun.__module__),
             tuple([self.named("a default", v) for v in fun.__defaults__ or ()]),
             tuple([self.named(f"the default of {k}", v)
                    for k, v in sorted((fun.__kwdefaults__ or {}).items())]),
-            tuple([self.named(f"attribute {k}", v) for k, v in attributes]),
+            tuple(self.attributes(attributes_of(fun))),
         )  # fmt: skip
 
     def _cells(self, fun: types.FunctionType, chains: tuple[Chain, ...] | None) -> Hashable:
@@ -364,16 +368,16 @@ class Walk:
             own = self.attributes(getattr(value, "__dict__", {}))
             return (self.key(cls), *[self.key(v) for v in value], *own)
         if made_by(cls) is not object.__new__:
-            return self.refuse(f"{_a(value)} may change", value)
+            return self.refuse(f"{with_article_of(value)} may change", value)
         held = held_in_slots(value) | getattr(value, "__dict__", {})
         parameters = cls.__dict__.get("__dataclass_params__")
         if parameters is not None and parameters.frozen:
             fields = {f.name: getattr(value, f.name, MISSING) for f in dataclasses.fields(value)}
             return (self.key(cls), *self.attributes(fields | held))
         if cls in classes_of_constants:
-            shown = {k: v for k, v in held.items() if k not in _COPIED}
+            shown = {k: v for k, v in held.items() if k not in COPIED}
             return (self.key(cls), *self.attributes(shown))
-        return self.refuse(f"{_a(value)} may change", value)
+        return self.refuse(f"{with_article_of(value)} may change", value)
 
     def _missing(self, value: Any) -> Hashable:
         return _ABSENT
@@ -390,7 +394,7 @@ _ASK_BY_NAME = frozenset((operator.attrgetter, operator.methodcaller, typing.get
 Walk._by_kind = {
     **dict.fromkeys((bytes, bool, int, type(None), type(...), type(NotImplemented)), Walk._plain),
     str: Walk._text,
-    **dict.fromkeys(_INERT_DESCRIPTORS, Walk._constant),
+    **dict.fromkeys(INERT_DESCRIPTORS, Walk._constant),
     **dict.fromkeys((slice, range), Walk._slice),
     **dict.fromkeys((staticmethod, classmethod), Walk._static_method),
     ConcreteArray: Walk._constant,
@@ -410,6 +414,7 @@ Walk._by_kind = {
     property: Walk._property,
     functools.cached_property: Walk._cached_property,
     types.FunctionType: Walk._function,
+    Transformed: Walk._transformed,
     types.MethodType: Walk._method,
     types.BuiltinFunctionType: Walk._builtin,
     types.MethodWrapperType: Walk._builtin,
@@ -426,8 +431,3 @@ Walk._by_base = (
     (Cell, Walk._constant),  # programs take what it holds as an argument
     (np.generic, Walk._scalar),
 )
-
-
-def _a(value: Any) -> str:
-    name = type(value).__name__
-    return f"an {name}" if name[0] in "aeiouAEIOU" else f"a {name}"

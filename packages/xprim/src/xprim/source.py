@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import sys
 from types import CodeType, FrameType
+from typing import Any
 
-__all__ = ["hide", "depth", "is_hidden", "capture", "describe", "describe_full"]
+__all__ = ["hide", "depth", "is_hidden", "capture", "describe", "describe_full", "file_name"]
 
 __dir__ = __all__.copy
 
@@ -77,8 +78,17 @@ def describe(source: Source | None) -> str:
     if source is None:
         return ""
     code = source[0]
-    place = f"{os.path.basename(code.co_filename)}:{line_of(source)}"
+    place = f"{file_name(code.co_filename)}:{line_of(source)}"
     return place if code.co_name == "<module>" else f"{place} in {code.co_name}"
+
+
+def file_name(path: str) -> str:
+    """Return what users call a file: its name, or `Cell In[11]` for the cell of a notebook."""
+    ipython: Any = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    find = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    cell = find(path) if callable(find) else None  # ("Cell", "In[11]"), of IPython 8.0 and later
+    return " ".join(cell) if cell else os.path.basename(path)
 
 
 def describe_full(source: Source | None) -> tuple[str, int, str]:

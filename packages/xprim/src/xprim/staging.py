@@ -16,6 +16,7 @@ from xprim import config, dtypes
 from xprim.array import Array, ConcreteArray
 from xprim.avals import ShapedArray
 from xprim.cells import Cell, CellUse
+from xprim.descriptions import LazyNames
 from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, check_jaxpr
 from xprim.leaks import check_no_leaks
 from xprim.primitive import Primitive
@@ -177,8 +178,10 @@ class JaxprTrace(Trace):
         for i, v in enumerate(self.invars):
             if v is var:
                 name = self.arg_names[i] if i < len(self.arg_names) else f"number {i}"
-                inside = f" of {self.fun_name}" if self.fun_name else ""
-                return f"the argument {name}{inside}"
+                names = self.arg_names
+                place = names.place() if isinstance(names, LazyNames) else ""
+                function = place or self.fun_name
+                return f"the argument {name} of {function}" if function else f"the argument {name}"
         return "a constant"
 
 

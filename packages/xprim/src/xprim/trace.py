@@ -20,7 +20,6 @@ Neighbours: `eager` is the bottom trace, `staging` the one that builds jaxprs.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -39,6 +38,7 @@ from xprim.errors import (
 from xprim.rules import Linear
 from xprim.source import capture, describe
 from xprim.thread_state import state
+from xprim.transformed import transforming
 
 if TYPE_CHECKING:
     from xprim.primitive import Primitive
@@ -296,7 +296,7 @@ def named_call(fun: Callable[..., R], *, name: str | None = None) -> Callable[..
         raise TypeError(f"named_call: it takes a function, got {fun!r}.")
     scope = name if name is not None else getattr(fun, "__name__", type(fun).__name__)
 
-    @functools.wraps(fun)
+    @transforming(fun, "named_call")
     def named(*args: Any, **kwargs: Any) -> R:
         with named_scope(scope):
             return fun(*args, **kwargs)

@@ -45,7 +45,7 @@ class Partial(functools.partial):  # type: ignore[type-arg]
             args = func.args + args
             keywords = {**func.keywords, **keywords}
             func = func.func
-        if isinstance(func, functools.partial):
+        if isinstance(func, functools.partial) and not hasattr(func, "__wrapped__"):
             func = _Constant(func)  # else functools would merge the arguments
         return super().__new__(cls, func, *args, **keywords)
 

@@ -5,7 +5,6 @@ Neighbours: `rewriting` makes the program with checks, `failures` has what it re
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
@@ -18,6 +17,7 @@ from xprim.callables import check_function, name_of
 from xprim.errors import message
 from xprim.leaves import flat_arrays
 from xprim.tracebacks import boundary
+from xprim.transformed import transforming
 
 __all__ = ["checkify"]
 
@@ -60,7 +60,7 @@ def checkify(
             expected="user_checks | nan_checks | div_checks | index_checks",
         ))  # fmt: skip
 
-    @functools.wraps(f)
+    @transforming(f, "checkify")
     @boundary
     def checked(*args: P.args, **kwargs: P.kwargs) -> tuple[Error, R]:
         arrays, tree = flat_arrays((args, kwargs), name_of(f), "the argument")

@@ -70,7 +70,8 @@ def _traced(
         out_trees.append(tree)
         return results
 
-    names = LazyNames(lambda: argument_names(fun, xtree.unflatten(in_tree, range(len(avals))), {}))
+    numbers = range(len(avals))
+    names = LazyNames(lambda: argument_names(fun, xtree.unflatten(in_tree, numbers), {}), fun)
     name = name_of(fun, operation)
     uses: list[CellUse] = []
     jaxpr, consts = trace_to_jaxpr(flat, avals, name=name, arg_names=names, cells=uses)

@@ -18,10 +18,10 @@ from xnp.numpy.joining import stack
 from xnp.numpy.promoting import array_of, axis_of, reshaped, spread
 from xnp.numpy.shaping import broadcast_shapes, expand_dims, moveaxis
 from xprim import Array, ConcreteArray, ShapeDtypeStruct, dtypes, eval_shape
-from xprim.callables import looking_like
 from xprim.errors import ConcretizationTypeError
 from xprim.optional_transforms import find
 from xprim.tracebacks import boundary
+from xprim.transformed import transforming
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 
 __all__ = ["apply_along_axis", "apply_over_axes", "fromfunction", "vectorize"]
@@ -172,7 +172,7 @@ def vectorize(
     left_out = frozenset(excluded)
     core = None if signature is None else _core_dims(signature)
 
-    @looking_like(pyfunc)
+    @transforming(pyfunc, "vectorize")
     def vectorized(*args: Any, **kwargs: Any) -> Any:
         places = [i for i in range(len(args)) if i not in left_out]
         arrays = [asarray(args[i]) for i in places]

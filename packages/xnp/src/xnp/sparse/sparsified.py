@@ -7,7 +7,6 @@ other one is run as it is.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -29,6 +28,7 @@ from xprim import Array, ClosedJaxpr, Equation, as_array, shaped_array, trace_to
 from xprim.callables import check_function
 from xprim.jaxpr import interpret
 from xprim.leaves import flat_arrays
+from xprim.transformed import transforming
 
 __all__ = ()
 
@@ -60,7 +60,7 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
     """
     check_function(f, "sparsify")
 
-    @functools.wraps(f)
+    @transforming(f, "sparsify")
     def sparsified(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = xtree.flatten((args, kwargs), is_leaf=_is_sparse)
         values = [x if _is_sparse(x) else as_array(x) for x in leaves]
