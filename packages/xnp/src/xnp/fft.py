@@ -252,7 +252,7 @@ def _scaled(
     result = _transformed(_brought_to(x, sizes, kind), kind, sizes)
     factor = _factor(math.prod(sizes), kind in _FORWARD, norm)
     if factor != 1:
-        result = bind("mul", result, scalar_like(factor, result))
+        result = bind("mul", result, scalar_like(result, factor))
     return moveaxis(result, tuple(range(-len(axes), 0)), axes)
 
 
@@ -381,14 +381,14 @@ def _whole_numbers(count: int, start: int, dtype: Any, name: str) -> Array:
     if not dtypes.is_inexact(kind):
         raise ValueError(f"{name}: frequencies are of a floating dtype, got {kind.name}.")
     numbers = counting((count,), 0, kind)
-    return bind("add", numbers, scalar_like(start, numbers)) if start else numbers
+    return bind("add", numbers, scalar_like(numbers, start)) if start else numbers
 
 
 def _per_unit(numbers: Array, size: int, d: Any, name: str) -> Array:
     unit = cast(array_of(d, name), numbers.aval.dtype)
     if unit.aval.shape:
         raise ValueError(f"{name}: d must be a scalar, got {unit.aval.str_long()}.")
-    return bind("div", numbers, bind("mul", unit, scalar_like(size, unit)))
+    return bind("div", numbers, bind("mul", unit, scalar_like(unit, size)))
 
 
 def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Array:

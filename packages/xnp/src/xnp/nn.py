@@ -65,12 +65,12 @@ def _linear_beyond(far: float, x: Any, f: Callable[[Any], Array]) -> Array:
     if dtypes.is_complex(x.dtype):
         return f(x)
     far = min(far, float(dtypes.finfo(x.dtype).max))
-    return _where(bind("gt", x, scalar_like(far, x)), x, f(_between(far, x)))
+    return _where(bind("gt", x, scalar_like(x, far)), x, f(_between(far, x)))
 
 
 def _between(far: float, x: Any) -> Any:
     """Return x moved into [-far, far]; NaN stays, and so does its slope."""
-    return bind("min", bind("max", x, scalar_like(-far, x)), scalar_like(far, x))
+    return bind("min", bind("max", x, scalar_like(x, -far)), scalar_like(x, far))
 
 
 def identity(x: ArrayLike) -> Array:
@@ -82,7 +82,7 @@ def identity(x: ArrayLike) -> Array:
 def relu(x: ArrayLike) -> Array:
     """Return max(x, 0); the derivative at 0 is 0, and that at NaN too."""
     (x,) = promoted("relu", x)
-    zero = scalar_like(0, x)
+    zero = scalar_like(x, 0)
     return select(bind("gt", x, zero), x, bind("max", bind("stop_gradient", x), zero))
 
 
@@ -90,7 +90,7 @@ def relu(x: ArrayLike) -> Array:
 def relu6(x: ArrayLike) -> Array:
     """Return min(max(x, 0), 6)."""
     (x,) = inexact("relu6", x)
-    six = scalar_like(6, x)
+    six = scalar_like(x, 6)
     return select(bind("ge", x, six), six, relu(x))
 
 
@@ -158,8 +158,8 @@ def hard_sigmoid(x: ArrayLike) -> Array:
 def hard_silu(x: ArrayLike) -> Array:
     """Return x hard_sigmoid(x)."""
     (x,) = inexact("hard_silu", x)
-    inner = bind("lt", bind("abs", x), scalar_like(3, x))
-    middle = select(inner, x, scalar_like(0, x))  # which has no products of infinities and zeros
+    inner = bind("lt", bind("abs", x), scalar_like(x, 3))
+    middle = select(inner, x, scalar_like(x, 0))  # which has no products of infinities and zeros
     return select(inner, middle * hard_sigmoid(middle), relu(x))
 
 
@@ -168,7 +168,7 @@ hard_swish = hard_silu
 
 def _expm1_below_zero(x: Any) -> Array:
     """Return e^x - 1 for x < 0; where x is above zero, the value at 0, so that none overflows."""
-    return bind("expm1", select(bind("gt", x, scalar_like(0, x)), scalar_like(0, x), x))
+    return bind("expm1", select(bind("gt", x, scalar_like(x, 0)), scalar_like(x, 0), x))
 
 
 @dispatched(2)

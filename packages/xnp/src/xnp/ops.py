@@ -143,7 +143,7 @@ class _Join:
         window = tuple(range(1, x.aval.ndim))
         numbers = ScatterDimensionNumbers(window, tuple(range(places)), tuple(range(places)))
         result = self.scatter(
-            filled(neutral, shape, x.aval.dtype), columns, x, numbers,
+            filled(shape, neutral, x.aval.dtype), columns, x, numbers,
             indices_are_sorted=is_sorted, unique_indices=is_unique, mode=mode,
         )  # fmt: skip
         if bucket_size is not None:

@@ -33,7 +33,7 @@ def _constant_of(x: Any) -> Array:
 
 
 def _masked(x: Array, where: Any, value: float) -> Array:
-    return x if where is None else _where(mask_of(where, "softmax"), x, scalar_like(value, x))
+    return x if where is None else _where(mask_of(where, "softmax"), x, scalar_like(x, value))
 
 
 @dispatched(1)
@@ -128,7 +128,7 @@ def logsumexp(
         return _logsumexp(a, static_axis(axis, "logsumexp"), keepdims)
     if b is None:
         (a,) = inexact("logsumexp", a)
-        factors = scalar_like(1, a)
+        factors = scalar_like(a, 1)
     else:
         a, factors = inexact("logsumexp", a, b)
     a, factors = xn.broadcast_arrays(_masked(a, where, -math.inf), factors)

@@ -16,7 +16,7 @@ from xprim import Array, as_array, dtypes
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 from xrandom._uniform import uniform_between
-from xrandom.arguments import Shape, checked_shape, common_shape, floating_dtype
+from xrandom.arguments import Shape, checked_shape, floating_dtype, sample_shape
 from xrandom.docstrings import CATEGORICAL
 from xrandom.keys import words_of
 from xrandom.standard_distributions import raw_uniform
@@ -123,7 +123,7 @@ def categorical(
     batch = scores.shape[:axis] + scores.shape[axis + 1 :]
     sizes = batch if shape is None else checked_shape(shape, "categorical")
     lead = sizes[: len(sizes) - len(batch)]
-    common_shape(sizes, "categorical", _Shaped(batch))
+    sample_shape(sizes, "categorical", _Shaped(batch))
     exact_mode = checked_mode(mode, "categorical")
     if replace:
         own = list(sizes[len(lead) :])

@@ -20,9 +20,9 @@ from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 from xrandom.arguments import (
     Shape,
     checked_shape,
-    common_shape,
     floating_dtype,
     parameter,
+    sample_shape,
     spread,
 )
 from xrandom.docstrings import NORMAL
@@ -90,7 +90,7 @@ def lognormal(
     words = words_of(key, "lognormal")
     exact = floating_dtype(dtype, "lognormal")
     scale = parameter(sigma, exact, "lognormal: sigma")
-    sizes = common_shape(shape, "lognormal", scale)
+    sizes = sample_shape(shape, "lognormal", scale)
     sample = lax.exp(lax.mul(raw_normal(words, sizes, exact), spread(scale, sizes)))
     return placed(sample, out_sharding, "lognormal")
 
@@ -128,7 +128,7 @@ def truncated_normal(
     exact = floating_dtype(dtype, "truncated_normal")
     low = parameter(lower, exact, "truncated_normal: lower")
     high = parameter(upper, exact, "truncated_normal: upper")
-    sizes = common_shape(shape, "truncated_normal", low, high)
+    sizes = sample_shape(shape, "truncated_normal", low, high)
     root = math.sqrt(2)
     a, b = [spread(lax.erf(lax.div(x, root)), sizes) for x in (low, high)]
     # The same rounding as a draw between bounds that are arrays.

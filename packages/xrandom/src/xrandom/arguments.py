@@ -60,7 +60,7 @@ def parameter(value: Any, dtype: np.dtype[Any], what: str) -> Any:
     return lax.convert_element_type(array, dtype)
 
 
-def common_shape(shape: Any, operation: str, *params: Any) -> Shape:
+def sample_shape(shape: Any, operation: str, *params: Any) -> Shape:
     """Return the shape of a sample: the given one, or that to which the parameters broadcast.
 
     Raises:
@@ -99,7 +99,7 @@ def spread(x: Any, shape: Shape) -> Any:
     return lax.broadcast_in_dim(x, shape, tuple(range(lead, len(shape))))
 
 
-def filled(x: Any, shape: Shape) -> Any:
+def repeated(x: Any, shape: Shape) -> Any:
     """Broadcast an Array to a shape, also from rank 0."""
     if x.shape == shape:
         return x

@@ -19,10 +19,10 @@ from xrandom._uniform import uniform_between
 from xrandom.arguments import (
     Shape,
     checked_shape,
-    common_shape,
-    filled,
     floating_dtype,
     parameter,
+    repeated,
+    sample_shape,
     spread,
 )
 from xrandom.docstrings import CONTINUOUS
@@ -130,7 +130,7 @@ def pareto(
     words = words_of(key, "pareto")
     exact = floating_dtype(dtype, "pareto")
     exponent = parameter(b, exact, "pareto: b")
-    sizes = common_shape(shape, "pareto", exponent)
+    sizes = sample_shape(shape, "pareto", exponent)
     sample = lax.exp(lax.div(raw_exponential(words, sizes, exact), spread(exponent, sizes)))
     return placed(sample, out_sharding, "pareto")
 
@@ -152,7 +152,7 @@ def rayleigh(
     words = words_of(key, "rayleigh")
     exact = floating_dtype(dtype, "rayleigh")
     s = parameter(scale, exact, "rayleigh: scale")
-    sizes = common_shape(shape, "rayleigh", s)
+    sizes = sample_shape(shape, "rayleigh", s)
     u = raw_uniform(words, sizes, exact)
     sample = lax.mul(spread(s, sizes), lax.sqrt(lax.mul(lax.log(u), -2.0)))
     return placed(sample, out_sharding, "rayleigh")
@@ -179,7 +179,7 @@ def weibull_min(
     drawn = checked_shape(shape, "weibull_min")
     sizes = lax.broadcast_shapes(drawn, s.shape, k.shape)
     e = raw_exponential(words, drawn, exact)
-    e, s, k = [filled(x, sizes) for x in (e, s, k)]
+    e, s, k = [repeated(x, sizes) for x in (e, s, k)]
     return lax.mul(lax.pow(e, lax.div(lax.full_like(k, 1.0), k)), s)
 
 
@@ -209,8 +209,8 @@ def triangular(
     exact = floating_dtype(dtype, "triangular")
     corners = [parameter(x, exact, f"triangular: {name}")
                for x, name in ((left, "left"), (mode, "mode"), (right, "right"))]  # fmt: skip
-    sizes = common_shape(shape, "triangular", *corners)
-    a, c, b = [filled(x, sizes) for x in corners]
+    sizes = sample_shape(shape, "triangular", *corners)
+    a, c, b = [repeated(x, sizes) for x in corners]
     u = raw_uniform(words, sizes, exact)
     width = lax.sub(b, a)
     rising = lax.add(a, lax.sqrt(lax.mul(lax.mul(u, width), lax.sub(c, a))))
@@ -240,8 +240,8 @@ def wald(
     words = words_of(key, "wald")
     exact = floating_dtype(dtype, "wald")
     m = parameter(mean, exact, "wald: mean")
-    sizes = common_shape(shape, "wald", m)
-    m = filled(m, sizes)
+    sizes = sample_shape(shape, "wald", m)
+    m = repeated(m, sizes)
     normal_words, uniform_words = raw_split(words, 2)
     y = lax.square(raw_normal(normal_words, sizes, exact))
     z = raw_uniform(uniform_words, sizes, exact)
@@ -293,7 +293,7 @@ def double_sided_maxwell(
     exact = floating_dtype(dtype, "double_sided_maxwell")
     centre = parameter(loc, exact, "double_sided_maxwell: loc")
     width = parameter(scale, exact, "double_sided_maxwell: scale")
-    own = common_shape(None, "double_sided_maxwell", centre, width)
+    own = sample_shape(None, "double_sided_maxwell", centre, width)
     sizes = (checked_shape(shape, "double_sided_maxwell") or own) + own
     length_words, sign_words = raw_split(words, 2)
     signs = rademacher(sign_words, sizes, exact)

@@ -23,10 +23,10 @@ from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 from xrandom.arguments import (
     Shape,
     checked_shape,
-    common_shape,
-    filled,
     floating_dtype,
     integer_dtype,
+    repeated,
+    sample_shape,
 )
 from xrandom.docstrings import COUNTS
 from xrandom.keys import raw_split, words_of
@@ -74,8 +74,8 @@ def poisson(
     words = words_of(key, "poisson")
     exact = integer_dtype(dtype, "poisson")
     rate = lax.convert_element_type(as_array(lam, what="poisson: lam"), dtypes.float32)
-    sizes = common_shape(shape, "poisson", rate)
-    rate = filled(rate, sizes)
+    sizes = sample_shape(shape, "poisson", rate)
+    rate = repeated(rate, sizes)
     small = lax.bitwise_or(lax.ne(rate, rate), lax.lt(rate, _SMALL))
     limit = int(dtypes.iinfo(exact).max)
     counted = _counted_poisson(
@@ -169,8 +169,8 @@ def binomial(
         chance = lax.convert_element_type(chance, dtypes.python_scalar_dtype(float))
     chance = lax.convert_element_type(chance, chance.dtype)
     trials = lax.convert_element_type(as_array(n, what="binomial: n"), chance.dtype)
-    sizes = common_shape(shape, "binomial", trials, chance)
-    counts = _binomial(words, filled(trials, sizes), filled(chance, sizes), sizes)
+    sizes = sample_shape(shape, "binomial", trials, chance)
+    counts = _binomial(words, repeated(trials, sizes), repeated(chance, sizes), sizes)
     return lax.convert_element_type(counts, exact)  # type: ignore[no-any-return]
 
 
@@ -290,8 +290,8 @@ def multinomial(
         chances = lax.convert_element_type(chances, dtypes.python_scalar_dtype(float))
     trials = lax.convert_element_type(as_array(n, what="multinomial: n"), chances.dtype)
     lead = chances.shape[:-1] if shape is None else checked_shape(shape, "multinomial")
-    common_shape(lead, "multinomial", trials)
-    chances = filled(chances, (*lead, chances.shape[-1]))
+    sample_shape(lead, "multinomial", trials)
+    chances = repeated(chances, (*lead, chances.shape[-1]))
     count = chances.shape[-1]
     first = lax.transpose(chances, (len(lead), *range(len(lead))))
     left = lax.cumsum(first, 0, reverse=True)
@@ -304,7 +304,7 @@ def multinomial(
         drawn = _binomial(own, remaining, ratio, lead)
         return remaining - drawn, drawn
 
-    _, counts = lax.scan(step, filled(trials, lead), (ratios, keys), unroll=unroll)
+    _, counts = lax.scan(step, repeated(trials, lead), (ratios, keys), unroll=unroll)
     counts = lax.transpose(counts, (*range(1, len(lead) + 1), 0))
     exact = floating_dtype(None, "multinomial") if dtype is None else (
         dtypes.requested_dtype(dtype, "multinomial"))  # fmt: skip

@@ -34,10 +34,10 @@ from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 from xrandom.arguments import (
     Shape,
     checked_shape,
-    common_shape,
-    filled,
     floating_dtype,
     parameter,
+    repeated,
+    sample_shape,
     spread,
 )
 from xrandom.continuous import raw_exponential
@@ -251,14 +251,14 @@ def _gamma(
     words = words_of(key, operation)
     exact = floating_dtype(dtype, operation)
     exponent = parameter(a, exact, f"{operation}: a")
-    sizes = common_shape(shape, operation, exponent)
+    sizes = sample_shape(shape, operation, exponent)
     return raw_gamma(words, exponent, sizes, log_space)
 
 
 def raw_gamma(words: Any, a: Any, shape: Shape, log_space: bool) -> Array:
     """Draw gamma samples, or their logarithms, from the words of a key."""
     (out,) = random_gamma_p.bind(
-        words, filled(a, shape), log_space=log_space,
+        words, repeated(a, shape), log_space=log_space,
         partitionable=config.values.threefry_partitionable,
     )  # fmt: skip
     return out  # type: ignore[no-any-return]
@@ -293,7 +293,7 @@ def beta(
     words = words_of(key, "beta")
     exact = floating_dtype(dtype, "beta")
     params = [parameter(x, exact, f"beta: {name}") for x, name in ((a, "a"), (b, "b"))]
-    sizes = common_shape(shape, "beta", *params)
+    sizes = sample_shape(shape, "beta", *params)
     logs = [raw_gamma(w, p, sizes, True)
             for w, p in zip(raw_split(words, 2), params, strict=True)]  # fmt: skip
     largest = lax.max(*logs)
@@ -323,7 +323,7 @@ def dirichlet(
     if not exponents.ndim:
         raise ValueError("dirichlet: alpha must have at least one dimension.")
     lead = exponents.shape[:-1] if shape is None else checked_shape(shape, "dirichlet")
-    sizes = common_shape((*lead, exponents.shape[-1]), "dirichlet", exponents)
+    sizes = sample_shape((*lead, exponents.shape[-1]), "dirichlet", exponents)
     logs = raw_gamma(words, exponents, sizes, True)
     last = (len(sizes) - 1,)
     kept = tuple(range(len(sizes) - 1))
@@ -359,7 +359,7 @@ def chisquare(
     words = words_of(key, "chisquare")
     exact = floating_dtype(dtype, "chisquare")
     degrees = parameter(df, exact, "chisquare: df")
-    sample = _chisquare(words, degrees, common_shape(shape, "chisquare", degrees))
+    sample = _chisquare(words, degrees, sample_shape(shape, "chisquare", degrees))
     return placed(sample, out_sharding, "chisquare")
 
 
@@ -391,7 +391,7 @@ def f(
     words = words_of(key, "f")
     exact = floating_dtype(dtype, "f")
     above, below = parameter(dfnum, exact, "f: dfnum"), parameter(dfden, exact, "f: dfden")
-    sizes = common_shape(shape, "f", above, below)
+    sizes = sample_shape(shape, "f", above, below)
     below_words, above_words = raw_split(words, 2)
     parts = [lax.div(_chisquare(w, df, sizes), spread(df, sizes))
              for w, df in ((above_words, above), (below_words, below))]  # fmt: skip
@@ -415,7 +415,7 @@ def t(
     words = words_of(key, "t")
     exact = floating_dtype(dtype, "t")
     half = lax.div(parameter(df, exact, "t: df"), 2.0)
-    sizes = common_shape(shape, "t", half)
+    sizes = sample_shape(shape, "t", half)
     normal_words, gamma_words = raw_split(words, 2)
     z = raw_normal(normal_words, sizes, exact)
     g = raw_gamma(gamma_words, half, sizes, False)
@@ -439,7 +439,7 @@ def generalized_normal(
     words = words_of(key, "generalized_normal")
     exact = floating_dtype(dtype, "generalized_normal")
     exponent = parameter(p, exact, "generalized_normal: p")
-    sizes = common_shape(checked_shape(shape, "generalized_normal"), "generalized_normal", exponent)
+    sizes = sample_shape(checked_shape(shape, "generalized_normal"), "generalized_normal", exponent)
     sample = _generalized_normal(words, exponent, sizes, exact)
     return placed(sample, out_sharding, "generalized_normal")
 
@@ -448,7 +448,7 @@ def _generalized_normal(words: Any, p: Any, shape: Shape, dtype: np.dtype[Any]) 
     gamma_words, sign_words = raw_split(words, 2)
     inverse = lax.div(lax.full_like(p, 1.0), p)
     g = raw_gamma(gamma_words, inverse, shape, False)
-    return lax.mul(rademacher(sign_words, shape, dtype), lax.pow(g, filled(inverse, shape)))
+    return lax.mul(rademacher(sign_words, shape, dtype), lax.pow(g, repeated(inverse, shape)))
 
 
 @boundary
@@ -477,10 +477,10 @@ def ball(
     normal_words, exponential_words = raw_split(words, 2)
     g = _generalized_normal(normal_words, exponent, full, exact)
     e = raw_exponential(exponential_words, sizes, exact)
-    powers = lax.pow(lax.abs(g), filled(exponent, full))
+    powers = lax.pow(lax.abs(g), repeated(exponent, full))
     total = lax.add(lax.reduce_sum(powers, (len(sizes),)), e)
     inverse = lax.div(lax.full_like(exponent, 1.0), exponent)
-    length = lax.pow(total, filled(inverse, sizes))
+    length = lax.pow(total, repeated(inverse, sizes))
     sample = lax.div(g, lax.broadcast_in_dim(length, full, tuple(range(len(sizes)))))
     return placed(sample, out_sharding, "ball")
 

@@ -16,9 +16,9 @@ from xrandom._bits import raw_bits
 from xrandom.arguments import (
     Shape,
     checked_shape,
-    common_shape,
-    filled,
     integer_dtype,
+    repeated,
+    sample_shape,
     spread,
 )
 from xrandom.bit_generator import UINT_BY_WIDTH
@@ -113,7 +113,7 @@ def _between_arrays(
         if not dtypes.is_integer(bound.dtype):
             bound = lax.convert_element_type(bound, dtypes.python_scalar_dtype(int))
         bounds.append(bound)
-    common_shape(shape, "randint", *bounds)
+    sample_shape(shape, "randint", *bounds)
     narrow = exact if exact != dtype else dtype
     info = dtypes.iinfo(narrow)
     above = lax.gt(bounds[1], _limit(int(info.max), bounds[1].dtype))
@@ -123,7 +123,7 @@ def _between_arrays(
     else:
         low, high = [_clipped(b, dtype, info, 0) for b in bounds]
     unsigned = UINT_BY_WIDTH[int(dtypes.iinfo(dtype).bits)]
-    low, high, above = [filled(x, shape) for x in (low, high, above)]
+    low, high, above = [repeated(x, shape) for x in (low, high, above)]
     ordered = lax.gt(high, low)
     span = lax.convert_element_type(lax.sub(high, low), unsigned)
     span = lax.select(ordered, span, lax.full_like(span, 1))
@@ -179,7 +179,7 @@ def bernoulli(
         raise TypeError(
             f"bernoulli: p must be of a floating dtype.\n  got       {chance.aval.str_long()}"
         )
-    sizes = common_shape(shape, "bernoulli", chance)
+    sizes = sample_shape(shape, "bernoulli", chance)
     dtype = chance.dtype
     chance = spread(lax.convert_element_type(chance, dtype), sizes)
     if mode == "low":
@@ -209,7 +209,9 @@ def rademacher(
         exact = dtypes.requested_dtype(dtype, "rademacher")
     sizes = checked_shape(shape, "rademacher")
     heads = lax.lt(raw_uniform(words, sizes, dtypes.python_scalar_dtype(float)), 0.5)
-    one, minus_one = [filled(lax.convert_element_type(as_array(v), exact), sizes) for v in (1, -1)]
+    one, minus_one = [
+        repeated(lax.convert_element_type(as_array(v), exact), sizes) for v in (1, -1)
+    ]
     return placed(lax.select(heads, one, minus_one), out_sharding, "rademacher")
 
 
@@ -236,7 +238,7 @@ def geometric(
     if not dtypes.is_floating(chance.dtype):
         chance = lax.convert_element_type(chance, dtypes.python_scalar_dtype(float))
     chance = lax.convert_element_type(chance, chance.dtype)
-    sizes = common_shape(shape, "geometric", chance)
+    sizes = sample_shape(shape, "geometric", chance)
     u = raw_uniform(words, sizes, chance.dtype)
     u = lax.select(lax.eq(u, 0.0), lax.full_like(u, 1.0), u)
     tails = spread(lax.log1p(lax.neg(chance)), sizes)

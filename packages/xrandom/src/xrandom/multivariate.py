@@ -13,7 +13,7 @@ from xprim.promotion import result_type
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 from xrandom._normal import drawn_normal
-from xrandom.arguments import checked_shape, common_shape, filled, floating_dtype
+from xrandom.arguments import checked_shape, floating_dtype, repeated, sample_shape
 from xrandom.docstrings import MULTIVARIATE
 from xrandom.keys import words_of
 from xrandom.standard_distributions import raw_normal
@@ -70,14 +70,14 @@ def multivariate_normal(
             "multivariate_normal: mean must be a vector and cov a square matrix of its size."
             f"\n  got       mean: {centre.aval.str_long()}, cov: {covariance.aval.str_long()}"
         )
-    lead = common_shape(
+    lead = sample_shape(
         shape, "multivariate_normal", _Leading(centre.shape[:-1]), _Leading(covariance.shape[:-2])
     )
-    factor = filled(_factor(covariance, method), (*lead, n, n))
+    factor = repeated(_factor(covariance, method), (*lead, n, n))
     z = raw_normal(words, (*lead, n), exact)
-    row = filled(lax.reshape(z, (*lead, 1, n)), (*lead, n, n))
+    row = repeated(lax.reshape(z, (*lead, 1, n)), (*lead, n, n))
     noise = lax.reduce_sum(lax.mul(factor, row), (len(lead) + 1,))
-    return placed(lax.add(filled(centre, (*lead, n)), noise), out_sharding, "multivariate_normal")
+    return placed(lax.add(repeated(centre, (*lead, n)), noise), out_sharding, "multivariate_normal")
 
 
 class _Leading:
@@ -97,7 +97,7 @@ def _factor(covariance: Any, method: str) -> Any:
         vectors, values, _ = lax.linalg.svd(covariance)
     scale = lax.sqrt(values)
     row = lax.reshape(scale, (*scale.shape[:-1], 1, scale.shape[-1]))
-    return lax.mul(vectors, filled(row, vectors.shape))
+    return lax.mul(vectors, repeated(row, vectors.shape))
 
 
 @boundary
@@ -131,9 +131,9 @@ def orthogonal(
     gaussian = drawn_normal(words, (*lead, tall, narrow), dtype, "orthogonal")
     q, r = lax.linalg.qr(gaussian, full_matrices=False)
     eye = lax.eq(*[lax.broadcasted_iota(dtypes.int32, (narrow, narrow), d) for d in (0, 1)])
-    on_diagonal = lax.select(filled(eye, r.shape), r, lax.full_like(r, 0))
+    on_diagonal = lax.select(repeated(eye, r.shape), r, lax.full_like(r, 0))
     signs = lax.sign(lax.reduce_sum(on_diagonal, (len(lead),)))
-    x = lax.mul(q, filled(lax.reshape(signs, (*lead, 1, narrow)), q.shape))
+    x = lax.mul(q, repeated(lax.reshape(signs, (*lead, 1, narrow)), q.shape))
     if rows < columns:
         x = lax.transpose(x, (*range(len(lead)), len(lead) + 1, len(lead)))
     return placed(x, out_sharding, "orthogonal")

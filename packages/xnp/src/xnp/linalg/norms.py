@@ -14,9 +14,9 @@ from xnp import lax
 from xnp.docstrings import complete
 from xnp.docstrings.linear_algebra import NORMS
 from xnp.linalg.factorisations import svd, svdvals
-from xnp.linalg.operands import axis_of, matrix, promoted
+from xnp.linalg.operands import matrix, promoted
 from xnp.linalg.systems import bounds_of, count_above, inv, rank_of
-from xnp.numpy.promoting import several_axes
+from xnp.numpy.promoting import axis_of, several_axes
 from xnp.primitives.operations import converted, reshaped, selected, summed
 from xprim import Array, as_array, dtypes
 from xprim.tracebacks import boundary
@@ -75,7 +75,7 @@ def _axes_of(y: Any, axis: Any) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(y.ndim))
     given = axis if several_axes(axis) else (axis,)
-    return tuple([axis_of("norm", a, y.ndim) for a in given])
+    return tuple([axis_of(a, y.ndim, "norm") for a in given])
 
 
 @boundary
@@ -98,7 +98,7 @@ def vector_norm(
         axes = tuple(range(y.ndim))
     else:
         given = axis if several_axes(axis) else (axis,)
-        axes = tuple(sorted([axis_of("vector_norm", a, y.ndim) for a in given]))
+        axes = tuple(sorted([axis_of(a, y.ndim, "vector_norm") for a in given]))
     if isinstance(ord, str):
         raise ValueError(f"vector_norm: the order must be a number.\n  got       {ord!r}")
     result = _power_norm(y, axes, ord)

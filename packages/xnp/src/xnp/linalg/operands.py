@@ -5,7 +5,6 @@ Neighbours: every other module of `xnp.linalg`.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -61,11 +60,3 @@ def broadcast_batches(name: str, *arrays: Any, core: Sequence[int]) -> list[Any]
 
 def _spread(x: Any, shape: tuple[int, ...]) -> Any:
     return broadcasted(x, shape, tuple(range(len(shape) - x.ndim, len(shape))))
-
-
-def axis_of(name: str, axis: Any, ndim: int) -> int:
-    """Return an axis as a number that is not negative, or raise a ValueError."""
-    found = operator.index(axis)
-    if not -ndim <= found < ndim:
-        raise ValueError(f"{name}: axis {found} is out of bounds for {ndim} dimensions.")
-    return found % ndim

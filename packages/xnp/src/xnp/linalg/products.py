@@ -12,7 +12,8 @@ from typing import Any
 from xnp import lax
 from xnp.docstrings import complete
 from xnp.docstrings.linear_algebra import PRODUCTS
-from xnp.linalg.operands import axis_of, broadcast_batches, promoted
+from xnp.linalg.operands import broadcast_batches, promoted
+from xnp.numpy.promoting import axis_of
 from xnp.numpy.rearranging import trace as array_trace
 from xnp.placing import computed_as
 from xnp.primitives.matrices import eye, mt
@@ -91,8 +92,8 @@ def vecdot(
 ) -> Array:  # fmt: skip
     """Sum conj(x1) x2 along an axis; the other dimensions are broadcast."""
     x, y = promoted("vecdot", x1, x2)
-    x = moved(x, axis_of("vecdot", axis, x.ndim), x.ndim - 1)
-    y = moved(y, axis_of("vecdot", axis, y.ndim), y.ndim - 1)
+    x = moved(x, axis_of(axis, x.ndim, "vecdot"), x.ndim - 1)
+    y = moved(y, axis_of(axis, y.ndim, "vecdot"), y.ndim - 1)
     if x.shape[-1] != y.shape[-1]:
         raise ValueError(
             f"vecdot: the contracted dimensions differ: {x.shape[-1]} and {y.shape[-1]}."
@@ -137,7 +138,7 @@ def tensordot(
     x, y = promoted("tensordot", x1, x2)
     if isinstance(axes, Sequence):
         first, second = [
-            [axis_of("tensordot", a, z.ndim)
+            [axis_of(a, z.ndim, "tensordot")
              for a in (given if isinstance(given, Sequence) else [given])]
             for given, z in zip(axes, (x, y), strict=True)
         ]  # fmt: skip
@@ -214,7 +215,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """Return the cross products of vectors of three elements along an axis."""
     x, y = promoted("cross", x1, x2)
-    places = axis_of("cross", axis, x.ndim), axis_of("cross", axis, y.ndim)
+    places = axis_of(axis, x.ndim, "cross"), axis_of(axis, y.ndim, "cross")
     if x.shape[places[0]] != 3 or y.shape[places[1]] != 3:
         raise ValueError(
             f"cross: axis {axis} must have three elements."
@@ -228,7 +229,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
         return concatenated([sliced(z, last, by, 3), sliced(z, last, 0, by)], last)
 
     result = sub(mul(turned(x, 1), turned(y, 2)), mul(turned(x, 2), turned(y, 1)))
-    return moved(result, last, axis_of("cross", axis, x.ndim))  # type: ignore[no-any-return]
+    return moved(result, last, axis_of(axis, x.ndim, "cross"))  # type: ignore[no-any-return]
 
 
 @boundary

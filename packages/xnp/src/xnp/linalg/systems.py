@@ -14,10 +14,10 @@ import numpy as np
 from xnp import lax
 from xnp.docstrings import complete
 from xnp.docstrings.linear_algebra import SYSTEMS
-from xnp.linalg.operands import axis_of, broadcast_batches, matrix, promoted
+from xnp.linalg.operands import broadcast_batches, matrix, promoted
 from xnp.linalg.products import matmul
 from xnp.numpy.creation import asarray
-from xnp.numpy.promoting import cast, wide
+from xnp.numpy.promoting import axis_of, cast, wide
 from xnp.primitives.det import det_p, pivots_of
 from xnp.primitives.matrices import adjoint, eye
 from xnp.primitives.operations import (
@@ -274,7 +274,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
     """
     x, y = promoted("tensorsolve", a, b, inexact=True)
     for axis in axes or ():
-        x = moved(x, axis_of("tensorsolve", axis, x.ndim), x.ndim - 1)
+        x = moved(x, axis_of(axis, x.ndim, "tensorsolve"), x.ndim - 1)
     shape = x.shape[y.ndim :]
     if math.prod(shape) != y.size or math.prod(x.shape[: y.ndim]) != y.size:
         raise ValueError(

@@ -56,7 +56,7 @@ def _mean(a: Any, axis: Any, dtype: Any, keepdims: bool) -> Array:
     total = kept(reduced("reduce_sum", wide(a), axes), aval.shape, axes, keepdims)
     if not dtypes.is_inexact(aval.dtype):
         total = inexact("mean", total)[0]
-    mean = bind("div", total, scalar_like(_count(aval.shape, axes), total))
+    mean = bind("div", total, scalar_like(total, _count(aval.shape, axes)))
     return converted(mean, aval.dtype, aval.weak_type)
 
 
@@ -110,8 +110,8 @@ def _taken(a: Any, axis: Any, keepdims: bool, where: Any, dtype: Any) -> Array:
 def _divisor(count: Any, total: Any) -> Any:
     """Return the number of elements that a sum is divided by; NaN where there are none."""
     if isinstance(count, SymbolicSize):
-        return scalar_like(count, total)
-    return scalar_like(float(count) if count > 0 else float("nan"), total)
+        return scalar_like(total, count)
+    return scalar_like(total, float(count) if count > 0 else float("nan"))
 
 
 @dispatched(1)
@@ -264,7 +264,7 @@ def average(
         result = mean(a, axis, keepdims=keepdims)
         aval = array_of(a, "average").aval
         count = _count(aval.shape, axes_of(static_axis(axis, "average"), aval.ndim, "average"))
-        return (result, filled(count, result.aval.shape, result.aval.dtype)) if returned else result
+        return (result, filled(result.aval.shape, count, result.aval.dtype)) if returned else result
     a, weights = inexact("average", a, weights)
     axes = axes_of(static_axis(axis, "average"), a.aval.ndim, "average")
     if weights.aval.shape != a.aval.shape:

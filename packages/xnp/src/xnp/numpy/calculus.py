@@ -171,7 +171,7 @@ def _slope(f: Any, d: int, step: Any, order: int) -> Array:
         first = _at_end(first, _along(steps, d, 1, 2), 0.5)
         last = _at_end(last, _along(steps, d, size - 3, size - 2), 0.5)
     middle = bind("mul", bind("sub", _along(f, d, 2, None), _along(f, d, None, -2)),
-                  scalar_like(0.5, f))  # fmt: skip
+                  scalar_like(f, 0.5))  # fmt: skip
     return bind("div", bind("concatenate", first, middle, last, dimension=d), h)
 
 
@@ -239,7 +239,7 @@ def trapezoid(
     y = array_of(moveaxis(wide(y), axis, -1), "trapezoid")
     both = bind("add", read(y, (..., slice(1, None))), read(y, (..., slice(None, -1))))
     both, step = broadcast_all("trapezoid", both, array_of(step, "trapezoid"))
-    result = bind("mul", summed(bind("mul", both, step), -1), scalar_like(0.5, both))
+    result = bind("mul", summed(bind("mul", both, step), -1), scalar_like(both, 0.5))
     return converted(result, own.dtype)
 
 
@@ -280,8 +280,8 @@ def interp(
     x0, x1 = read(xp, place - 1), read(xp, place)
     f0, f1 = read(fp, place - 1), read(fp, place)
     width = bind("sub", x1, x0)
-    flat = bind("eq", width, scalar_like(0, width))
-    slope = cast(bind("div", bind("sub", x, x0), select(flat, scalar_like(1, width), width)),
+    flat = bind("eq", width, scalar_like(width, 0))
+    slope = cast(bind("div", bind("sub", x, x0), select(flat, scalar_like(width, 1), width)),
                  f0.aval.dtype)  # fmt: skip
     result = select(flat, f0, bind("add", f0, bind("mul", slope, bind("sub", f1, f0))))
     if period is not None:
@@ -340,7 +340,7 @@ def unwrap(
     correction = moved - step
     limit = half if discont is None else discont
     small = abs(step) < limit
-    correction = select(array_of(small, "unwrap"), scalar_like(0, correction), correction)
+    correction = select(array_of(small, "unwrap"), scalar_like(correction, 0), correction)
     rest = array_of(_along(p, axis, 1, None) + correction.cumsum(axis), "unwrap")
     return concatenate([_along(p, axis, 0, 1), rest], axis)
 
@@ -382,7 +382,7 @@ def cross(
     third = a1 * b2 - a2 * b1
     if sizes == (2, 2):
         return third
-    zero = scalar_like(0, a)
+    zero = scalar_like(a, 0)
     a3 = a[..., 2] if sizes[0] == 3 else spread(zero, a1.shape)
     b3 = b[..., 2] if sizes[1] == 3 else spread(zero, b1.shape)
     parts = broadcast_all("cross", a2 * b3 - a3 * b2, a3 * b1 - a1 * b3, third)
@@ -415,7 +415,7 @@ def _shifted_products(a: Any, kernel: Any, padding: tuple[int, int], precision: 
     """Add a vector times each element of a kernel, moved: no element meets one beyond the ends."""
     del precision  # of no product of matrices
     low, high = padding
-    zero, last = scalar_like(0, a), kernel.aval.size - 1
+    zero, last = scalar_like(a, 0), kernel.aval.size - 1
     terms = []
     for k in range(last + 1):
         ends = (low - k, high - last + k, 0)  # a negative one takes away

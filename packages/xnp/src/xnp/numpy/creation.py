@@ -316,7 +316,7 @@ def _constant(value: Any, shape: Any, dtype: Any, operation: str, device: Any) -
             else from_stored(np.full(aval.stored.shape, value, aval.stored.dtype), aval)
         )  # fmt: skip
     else:
-        result = filled(value, shape, dtype)
+        result = filled(shape, value, dtype)
     return on_device(result, device, operation)
 
 
@@ -400,7 +400,7 @@ def full(
     value = fill_value if isinstance(fill_value, Array) else array(fill_value, wanted)
     value = cast(value, value.aval.dtype if wanted is None else wanted, value.aval.weak_type and (
         wanted is None))  # fmt: skip
-    broadcast_all("full", value, filled(0, shape, dtypes.int8)) if value.aval.ndim else None
+    broadcast_all("full", value, filled(shape, 0, dtypes.int8)) if value.aval.ndim else None
     result = spread(value, shape)
     return placed(on_device(result, device, "full"), out_sharding, "full")
 

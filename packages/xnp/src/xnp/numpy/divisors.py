@@ -31,13 +31,13 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 
 def _is_unfinished(pair: Any) -> Any:
-    return bind("ne", pair[1], scalar_like(0, pair[1])).any()
+    return bind("ne", pair[1], scalar_like(pair[1], 0)).any()
 
 
 def _step_of_euclid(pair: Any) -> Any:
     x, y = pair
-    done = bind("eq", y, scalar_like(0, y))
-    rest = bind("rem", x, select(done, scalar_like(1, y), y))
+    done = bind("eq", y, scalar_like(y, 0))
+    rest = bind("rem", x, select(done, scalar_like(y, 1), y))
     return select(done, x, y), select(done, y, rest)
 
 
@@ -45,8 +45,8 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Return the least common multiple of integers, not negative; 0 if one is 0."""
     x, y = _integers("lcm", x1, x2)
     divisor = array_of(gcd(x, y), "lcm")
-    none = bind("eq", divisor, scalar_like(0, divisor))
-    safe = select(none, scalar_like(1, divisor), divisor)
+    none = bind("eq", divisor, scalar_like(divisor, 0))
+    safe = select(none, scalar_like(divisor, 1), divisor)
     if dtypes.is_signed_integer(x.aval.dtype):
         x, y = bind("abs", x), bind("abs", y)  # what does not fit wraps around, as in NumPy
     return bind("mul", bind("div", x, safe), y)

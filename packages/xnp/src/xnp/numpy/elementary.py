@@ -75,10 +75,10 @@ def _logarithm(name: str, base: float) -> Callable[[Any], Any]:
         (x,) = inexact(name, x)
         y = bind("log", x)
         if not dtypes.is_complex(x.aval.dtype):
-            return bind("div", y, scalar_like(math.log(base), y))
+            return bind("div", y, scalar_like(y, math.log(base)))
         # part by part: infinity divided by a complex number would be NaN
         parts = [bind("real", y), bind("imag", y)]
-        return bind("complex", *[bind("div", p, scalar_like(math.log(base), p)) for p in parts])
+        return bind("complex", *[bind("div", p, scalar_like(p, math.log(base))) for p in parts])
 
     return written
 
@@ -90,7 +90,7 @@ log10 = unary_function("log10", _logarithm("log10", 10), "Return the logarithm t
 def _scaled(name: str, factor: float) -> Callable[[Any], Any]:
     def written(x: Any) -> Any:
         (x,) = inexact(name, x)
-        return bind("mul", x, scalar_like(factor, x))
+        return bind("mul", x, scalar_like(x, factor))
 
     return written
 
@@ -115,15 +115,15 @@ def _hypot(x: Any, y: Any) -> Any:
     if dtypes.is_complex(x.aval.dtype):
         raise TypeError("hypot: takes real numbers.\n  hint      give the magnitudes: abs(x)")
     x, y = broadcast_all("hypot", x, y)
-    zero, one = scalar_like(0, x), scalar_like(1, x)
+    zero, one = scalar_like(x, 0), scalar_like(x, 1)
     sizes = [bind("abs", v) for v in (x, y)]
     high = bind("max", *sizes)
-    x_infinite, y_infinite = [bind("eq", v, scalar_like(math.inf, x)) for v in sizes]
+    x_infinite, y_infinite = [bind("eq", v, scalar_like(x, math.inf)) for v in sizes]
     infinite = bind("or", x_infinite, y_infinite)
     plain = bind("and", bind("is_finite", high), bind("gt", high, zero))
     # scaled by the larger of the two: no overflow; what is left out is computed on harmless
     # numbers, and a tangent may be divided by the least normal number, but by none below
-    least = spread(scalar_like(float(dtypes.finfo(x.aval.dtype).tiny), x), x.aval.shape)
+    least = spread(scalar_like(x, float(dtypes.finfo(x.aval.dtype).tiny)), x.aval.shape)
     scale = bind("stop_gradient", select(plain, bind("max", high, least), one))
     squares = [bind("square", bind("div", select(plain, v, one), scale)) for v in (x, y)]
     length = bind("mul", scale, bind("sqrt", bind("add", *squares)))
@@ -141,11 +141,11 @@ def _logaddexp(name: str, base: float | None) -> Callable[[Any, Any], Any]:
         ahead = bind("ge", _real(x), _real(y))
         high, low = select(ahead, x, y), select(ahead, y, x)
         infinite = bind("and", bind("eq", x, y), bind("not", bind("is_finite", _real(x))))
-        gap = select(infinite, scalar_like(0, x), bind("sub", low, high))
+        gap = select(infinite, scalar_like(x, 0), bind("sub", low, high))
         if base is None:
             rest = bind("log1p", bind("exp", gap))
         else:
-            scale = scalar_like(math.log(base), gap)
+            scale = scalar_like(gap, math.log(base))
             rest = bind("div", bind("log1p", bind("exp", bind("mul", gap, scale))), scale)
         result = select(infinite, bind("max", x, y), bind("add", high, rest))
         return _principal(result, base) if dtypes.is_complex(x.aval.dtype) else result
@@ -157,16 +157,16 @@ def _principal(x: Any, base: float | None) -> Any:
     """Return a complex logarithm with its angle in (-pi, pi]; the slope stays that of `x`."""
     turns = 1.0 if base is None else math.log(base)
     imag = bind("imag", x)
-    angle = bind("mul", imag, scalar_like(turns, imag))
+    angle = bind("mul", imag, scalar_like(imag, turns))
     angle = bind("atan2", bind("sin", angle), bind("cos", angle))
-    angle = bind("stop_gradient", bind("div", angle, scalar_like(turns, angle)))
+    angle = bind("stop_gradient", bind("div", angle, scalar_like(angle, turns)))
     slope = bind("sub", imag, bind("stop_gradient", imag))  # 0, with the slope of the angle
     return bind("complex", bind("real", x), bind("add", angle, slope))
 
 
 def _heaviside(x: Any, y: Any) -> Any:
     x, y = broadcast_all("heaviside", *inexact("heaviside", x, y))
-    zero = scalar_like(0, x)
+    zero = scalar_like(x, 0)
     positive = bind("convert_element_type", bind("gt", x, zero), new_dtype=x.aval.dtype,
                     weak_type=x.aval.weak_type)  # fmt: skip
     step = select(bind("eq", x, zero), y, positive)
@@ -185,7 +185,7 @@ def sign_is_negative(x: Any) -> Any:
     """Return whether the sign of each float is negative, also of -0.0."""
     integer = {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
     bits = bind("bitcast_convert_type", x, new_dtype=integer[x.aval.dtype.itemsize])
-    return bind("lt", bits, scalar_like(0, bits))
+    return bind("lt", bits, scalar_like(bits, 0))
 
 
 def _nextafter(x: Any, y: Any) -> Any:
@@ -209,8 +209,8 @@ nextafter = binary_function(
 
 def _spacing(x: Any) -> Any:
     (x,) = inexact("spacing", x)
-    away = select(sign_is_negative(x), filled(-math.inf, x.aval.shape, x.aval.dtype),
-                  filled(math.inf, x.aval.shape, x.aval.dtype))  # fmt: skip
+    away = select(sign_is_negative(x), filled(x.aval.shape, -math.inf, x.aval.dtype),
+                  filled(x.aval.shape, math.inf, x.aval.dtype))  # fmt: skip
     return bind("sub", bind("nextafter", x, away), x)
 
 
@@ -233,21 +233,21 @@ def _sinc(x: Any) -> Any:
         return _complex_sinc(x)
     dtype = x.aval.dtype
     wide = x if dtype in _SINC_TERMS else cast(x, dtypes.float32)
-    infinite = bind("eq", bind("abs", wide), scalar_like(math.inf, wide))
-    wide = select(infinite, scalar_like(2, wide), wide)  # zero there too, and of finite slopes
+    infinite = bind("eq", bind("abs", wide), scalar_like(wide, math.inf))
+    wide = select(infinite, scalar_like(wide, 2), wide)  # zero there too, and of finite slopes
     n = bind("round", wide, rounding_method=1)  # half to even
     r = bind("sub", wide, n)
     squared = bind("mul", r, r)
     terms = range(_SINC_TERMS[wide.aval.dtype])
     # sin(pi r) / (pi r) = sum_k (-1)^k (pi r)^(2k) / (2k + 1)!
     series = bind("polynomial", squared, *[
-        scalar_like((-1) ** k * math.pi ** (2 * k) / math.factorial(2 * k + 1), x=wide)
+        scalar_like(wide, (-1) ** k * math.pi ** (2 * k) / math.factorial(2 * k + 1))
         for k in terms
     ])  # fmt: skip
-    near = bind("eq", n, scalar_like(0, wide))
-    half = bind("mul", n, scalar_like(0.5, wide))
+    near = bind("eq", n, scalar_like(wide, 0))
+    half = bind("mul", n, scalar_like(wide, 0.5))
     even = bind("eq", half, bind("floor", half))
-    far = bind("mul", series, bind("div", r, select(near, scalar_like(1, wide), wide)))
+    far = bind("mul", series, bind("div", r, select(near, scalar_like(wide, 1), wide)))
     signed = select(even, far, bind("neg", far))
     result = select(near, series, signed)
     return result if dtype in _SINC_TERMS else cast(result, dtype)
@@ -258,13 +258,13 @@ _SINC_TERMS = {dtypes.float32: 8, dtypes.float64: 12}
 
 
 def _complex_sinc(x: Any) -> Any:
-    at_zero = bind("eq", x, scalar_like(0, x))
+    at_zero = bind("eq", x, scalar_like(x, 0))
     # near zero sin(t)/t = 1 - t^2/6 + t^4/120, whose derivatives are right at zero itself
-    t = bind("mul", x, scalar_like(math.pi, x))
+    t = bind("mul", x, scalar_like(x, math.pi))
     square = bind("mul", t, t)
-    series = bind("add", scalar_like(1, x), bind("mul", square, bind(
-        "add", scalar_like(-1 / 6, x), bind("mul", square, scalar_like(1 / 120, x)))))  # fmt: skip
-    safe = bind("mul", select(at_zero, scalar_like(1, x), x), scalar_like(math.pi, x))
+    series = bind("add", scalar_like(x, 1), bind("mul", square, bind(
+        "add", scalar_like(x, -1 / 6), bind("mul", square, scalar_like(x, 1 / 120)))))  # fmt: skip
+    safe = bind("mul", select(at_zero, scalar_like(x, 1), x), scalar_like(x, math.pi))
     return select(at_zero, series, bind("div", bind("sin", safe), safe))
 
 
@@ -315,15 +315,15 @@ def _scaled_by_power(x: Any, n: Any) -> Array:
     high, low = info.maxexp - 1, info.minexp
     bounds = dtypes.iinfo(n.aval.dtype)
     least, most = max(4 * low, int(bounds.min)), min(4 * high, int(bounds.max))
-    n = bind("clamp", scalar_like(least, n), n, scalar_like(most, n))
+    n = bind("clamp", scalar_like(n, least), n, scalar_like(n, most))
     n = cast(n, whole)
     for _ in range(2):
-        up = bind("gt", n, scalar_like(high, n))
-        down = bind("lt", n, scalar_like(low, n))
-        step = select(down, scalar_like(low + info.nmant + 1, n), scalar_like(0, n))
-        step = select(up, scalar_like(high, n), step)
+        up = bind("gt", n, scalar_like(n, high))
+        down = bind("lt", n, scalar_like(n, low))
+        step = select(down, scalar_like(n, low + info.nmant + 1), scalar_like(n, 0))
+        step = select(up, scalar_like(n, high), step)
         x, n = bind("mul", x, _power_of_two(step, x.aval.dtype)), bind("sub", n, step)
-    n = bind("clamp", scalar_like(low, n), n, scalar_like(high, n))
+    n = bind("clamp", scalar_like(n, low), n, scalar_like(n, high))
     result: Array = bind("mul", x, _power_of_two(n, x.aval.dtype))
     return result
 
@@ -331,8 +331,8 @@ def _scaled_by_power(x: Any, n: Any) -> Array:
 def _power_of_two(n: Any, dtype: Any) -> Any:
     """Return 2^n by its bits, for n in the range of normal exponents."""
     info = dtypes.finfo(dtype)
-    field = bind("add", n, scalar_like(info.maxexp - 1, n))
-    bits = bind("shift_left", field, scalar_like(info.nmant, n))
+    field = bind("add", n, scalar_like(n, info.maxexp - 1))
+    bits = bind("shift_left", field, scalar_like(n, info.nmant))
     return bind("bitcast_convert_type", bits, new_dtype=dtype)
 
 
@@ -345,23 +345,23 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     info = dtypes.finfo(dtype)
     # denormals are scaled up first
     scale = 2.0 ** (info.nmant + 2)
-    tiny = bind("lt", bind("abs", x), scalar_like(float(info.smallest_normal), x))
-    y = select(tiny, bind("mul", x, scalar_like(scale, x)), x)
+    tiny = bind("lt", bind("abs", x), scalar_like(x, float(info.smallest_normal)))
+    y = select(tiny, bind("mul", x, scalar_like(x, scale)), x)
     width = 8 * dtype.itemsize
     integer = {16: dtypes.int16, 32: dtypes.int32, 64: dtypes.int64}[width]
     bits = bind("bitcast_convert_type", y, new_dtype=integer)
     field = (1 << (width - 1 - info.nmant)) - 1
-    shifted = bind("shift_right_logical", bits, scalar_like(info.nmant, bits))
-    exponent = bind("sub", bind("and", shifted, scalar_like(field, bits)),
-                    scalar_like(field // 2 - 1, bits))  # fmt: skip
-    cleared = bind("and", bits, scalar_like(~(field << info.nmant), bits))
-    halved = bind("or", cleared, scalar_like((field // 2 - 1) << info.nmant, bits))
+    shifted = bind("shift_right_logical", bits, scalar_like(bits, info.nmant))
+    exponent = bind("sub", bind("and", shifted, scalar_like(bits, field)),
+                    scalar_like(bits, field // 2 - 1))  # fmt: skip
+    cleared = bind("and", bits, scalar_like(bits, ~(field << info.nmant)))
+    halved = bind("or", cleared, scalar_like(bits, (field // 2 - 1) << info.nmant))
     mantissa = bind("bitcast_convert_type", halved, new_dtype=dtype)
-    exponent = select(tiny, bind("sub", exponent, scalar_like(info.nmant + 2, exponent)), exponent)
-    plain = bind("or", bind("eq", x, scalar_like(0, x)), bind("not", bind("is_finite", x)))
-    exponent = select(plain, scalar_like(0, exponent), exponent)
+    exponent = select(tiny, bind("sub", exponent, scalar_like(exponent, info.nmant + 2)), exponent)
+    plain = bind("or", bind("eq", x, scalar_like(x, 0)), bind("not", bind("is_finite", x)))
+    exponent = select(plain, scalar_like(exponent, 0), exponent)
     # the exponent is constant, so the mantissa moves as x does, divided by 2^exponent
-    y = select(plain, scalar_like(1, x), y)
+    y = select(plain, scalar_like(x, 1), y)
     constant = bind("stop_gradient", y)
     moved = bind("mul", bind("sub", y, constant), bind("div", mantissa, constant))
     mantissa = bind("add", mantissa, moved)
@@ -380,7 +380,7 @@ def _imag(x: Any) -> Any:
     x = array_of(x, "imag")
     if dtypes.is_complex(x.aval.dtype):
         return bind("imag", x)
-    return spread(scalar_like(0, x), x.aval.shape)
+    return spread(scalar_like(x, 0), x.aval.shape)
 
 
 def _conjugate(x: Any) -> Any:
@@ -402,10 +402,10 @@ def _angle(z: Any, deg: bool) -> Array:
     if dtypes.is_complex(z.aval.dtype):
         re, im = bind("real", z), bind("imag", z)
     else:
-        re, im = z, filled(0, z.aval.shape, z.aval.dtype)
+        re, im = z, filled(z.aval.shape, 0, z.aval.dtype)
     result = bind("atan2", im, re)
     result = converted(result, result.aval.dtype)
-    return bind("mul", result, scalar_like(180 / math.pi, result)) if deg else result
+    return bind("mul", result, scalar_like(result, 180 / math.pi)) if deg else result
 
 
 def angle(z: ArrayLike, deg: bool = False) -> Array:

@@ -148,14 +148,14 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     size = bits.aval.shape[-1]
     missing = -size % 8
     config = (*[(0, 0, 0)] * (bits.aval.ndim - 1), (0, missing, 0))
-    bits = bind("pad", bits, scalar_like(0, bits), padding_config=config)
+    bits = bind("pad", bits, scalar_like(bits, 0), padding_config=config)
     bits = reshaped(bits, (*bits.aval.shape[:-1], (size + missing) // 8, 8))
     # Byte i of eight as one number x has its bit at 8 i; times a power of two for each byte, all of
     # them meet in the highest byte and no two at the same place: nothing is carried.
     places = [63 - 9 * i if bitorder == "big" else 56 - 7 * i for i in range(8)]
     wide = bind("bitcast_convert_type", bits, new_dtype=dtypes.uint64)
-    wide = bind("mul", wide, scalar_like(sum(2**p for p in places), wide))
-    packed = bind("shift_right_logical", wide, scalar_like(56, wide))
+    wide = bind("mul", wide, scalar_like(wide, sum(2**p for p in places)))
+    packed = bind("shift_right_logical", wide, scalar_like(wide, 56))
     return moveaxis(cast(packed, dtypes.uint8), -1, axis)
 
 
@@ -189,11 +189,11 @@ def unpackbits(
     wide = (*a.aval.shape, 8)
     spread_out = spread(reshaped(a, (*a.aval.shape, 1)), wide)
     bits = bind("shift_right_logical", spread_out, spread(_shifts(bitorder), wide))
-    bits = bind("and", bits, scalar_like(1, bits))
+    bits = bind("and", bits, scalar_like(bits, 1))
     bits = reshaped(bits, (*a.aval.shape[:-1], a.aval.shape[-1] * 8))
     return moveaxis(bits if count is None else bits[..., :count], -1, axis)
 
 
 def _shifts(order: str) -> Any:
     places = counting((8,), 0, dtypes.uint8)
-    return places if order == "little" else bind("sub", scalar_like(7, places), places)
+    return places if order == "little" else bind("sub", scalar_like(places, 7), places)

@@ -81,9 +81,9 @@ def _check_in_program(array: Any, axis: int, shape: tuple[int, ...]) -> None:
     size = shape[axis]
     flat = reshaped(array, (array.aval.size,))
     ends = dtypes.iinfo(flat.aval.dtype)
-    holds = bind("le", flat, scalar_like(min(size - 1, int(ends.max)), flat))
+    holds = bind("le", flat, scalar_like(flat, min(size - 1, int(ends.max))))
     if not dtypes.is_unsigned_integer(flat.aval.dtype):
-        above = bind("ge", flat, scalar_like(max(-size, int(ends.min)), flat))
+        above = bind("ge", flat, scalar_like(flat, max(-size, int(ends.min))))
         holds = bind("and", holds, above)
     place = bind("argmin", holds, axes=(0,), index_dtype=dtypes.int32)
     first = reshaped(bind("dynamic_slice", flat, place, slice_sizes=(1,)), ())

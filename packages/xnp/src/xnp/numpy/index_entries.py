@@ -197,8 +197,8 @@ def counted_positions(array: Any, size: int, wraps: bool) -> Any:
     if wraps or dtypes.is_unsigned_integer(array.aval.dtype):
         return array
     array = cast(array, index_dtype([array]))
-    below = bind("lt", array, scalar_like(0, array))
-    return select(below, bind("sub", array, scalar_like(size, array)), array)
+    below = bind("lt", array, scalar_like(array, 0))
+    return select(below, bind("sub", array, scalar_like(array, size)), array)
 
 
 def _span(part: slice, size: int) -> Span:
@@ -262,14 +262,14 @@ def from_front(array: Any, size: int, dtype: Any) -> Any:
     if dtypes.is_unsigned_integer(array.aval.dtype):
         return cast(array, dtype)
     array = cast(array, dtype)
-    below = bind("lt", array, scalar_like(0, array))
-    return select(below, bind("add", array, scalar_like(size, array)), array)
+    below = bind("lt", array, scalar_like(array, 0))
+    return select(below, bind("add", array, scalar_like(array, size)), array)
 
 
 def _from_symbolic_front(host: Any, size: int, dtype: Any) -> Any:
     below = from_numpy(host < 0, copy=False)
     array = from_numpy(host.astype(dtype), copy=False, canonical=False)
-    return select(below, bind("add", array, scalar_like(size, array)), array)
+    return select(below, bind("add", array, scalar_like(array, size)), array)
 
 
 def index_vectors(arrays: Sequence[Any], shape: tuple[int, ...]) -> Any:

@@ -299,7 +299,7 @@ def _gathered(
     front = dims[0] if side_by_side else 0
     if 0 in [shape[d] for d in dims]:
         _check_not_empty(shape, dims, batch)
-        return filled(0, (*sizes[:front], *batch, *sizes[front:]), x.aval.dtype)
+        return filled((*sizes[:front], *batch, *sizes[front:]), 0, x.aval.dtype)
     offset = (*range(front), *range(front + len(batch), len(batch) + len(sizes)))
     dtype = index_dtype(arrays)
     arrays = [from_front(a, shape[d], dtype) for a, d in zip(arrays, dims, strict=True)]
@@ -385,16 +385,16 @@ def take(
 
 def _limited(positions: Any, size: int) -> Any:
     """Move positions inside; NumPy's clip mode counts nothing from the end."""
-    low, high = scalar_like(0, positions), scalar_like(max(size - 1, 0), positions)
+    low, high = scalar_like(positions, 0), scalar_like(positions, max(size - 1, 0))
     return bind("min", bind("max", positions, low), high)
 
 
 def _wrapped_positions(positions: Any, size: int) -> Any:
-    count = scalar_like(max(size, 1), positions)
+    count = scalar_like(positions, max(size, 1))
     rest = bind("rem", positions, count)
     if dtypes.is_unsigned_integer(rest.aval.dtype):
         return rest
-    return select(bind("lt", rest, scalar_like(0, rest)), bind("add", rest, count), rest)
+    return select(bind("lt", rest, scalar_like(rest, 0)), bind("add", rest, count), rest)
 
 
 def take_along_axis(

@@ -98,7 +98,7 @@ def delete(
 
 def _traced_rest(places: Array, size: int) -> Any:
     """Return the positions that are not among traced ones, which are distinct."""
-    flags = filled(0, (size,), dtypes.int32).at[places].set(1)
+    flags = filled((size,), 0, dtypes.int32).at[places].set(1)
     return nonzero(flags == 0, size=max(size - places.aval.size, 0))[0]
 
 

@@ -30,10 +30,10 @@ def interpolated(lines: Any, q: Any, count: int, method: str, skip_nan: bool) ->
     """
     dtype, outer = lines.aval.dtype, lines.aval.shape[:-1]
     is_nan = bind("ne", lines, lines)
-    numbers = summed(bind("not", is_nan), -1, dtype) if skip_nan else filled(count, outer, dtype)
-    last = bind("sub", array_of(numbers, "quantile"), scalar_like(1, lines))
+    numbers = summed(bind("not", is_nan), -1, dtype) if skip_nan else filled(outer, count, dtype)
+    last = bind("sub", array_of(numbers, "quantile"), scalar_like(lines, 1))
     place = bind("mul", spread(cast(q, dtype), outer), last)
-    zero = scalar_like(0, place)
+    zero = scalar_like(place, 0)
     low, high = bind("floor", place), bind("ceil", place)
     weight = bind("sub", place, low)
     low, high = [bind("max", bind("min", v, last), zero) for v in (low, high)]
@@ -43,19 +43,19 @@ def interpolated(lines: Any, q: Any, count: int, method: str, skip_nan: bool) ->
     if method == "linear":
         result = _between(below, above, weight)
     elif method == "midpoint":
-        result = bind("mul", bind("add", below, above), scalar_like(0.5, below))
+        result = bind("mul", bind("add", below, above), scalar_like(below, 0.5))
     elif method == "nearest":
-        nearer = bind("le", weight, scalar_like(0.5, weight))
+        nearer = bind("le", weight, scalar_like(weight, 0.5))
         result = select(nearer, below, above)
     else:
         result = below if method == "lower" else above
-    return select(spoiled, scalar_like(math.nan, result), result)
+    return select(spoiled, scalar_like(result, math.nan), result)
 
 
 def _between(below: Array, above: Array, weight: Array) -> Array:
     """Return a point of the line from one number to another; of equal infinities, the infinity."""
     infinite = bind("and", bind("eq", below, above), bind("not", bind("is_finite", below)))
-    zero, one = scalar_like(0, below), scalar_like(1, weight)
+    zero, one = scalar_like(below, 0), scalar_like(weight, 1)
     low, high = [select(infinite, zero, x) for x in (below, above)]
     point = bind("add", bind("mul", low, bind("sub", one, weight)), bind("mul", high, weight))
     return select(infinite, below, point)

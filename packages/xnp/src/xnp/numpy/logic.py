@@ -82,7 +82,7 @@ def truth_of(x: Any, operation: str) -> Any:
     if dtypes.is_bool(x.aval.dtype):
         return x
     check_numbers(x.aval, operation)
-    return bind("ne", x, scalar_like(0, x))
+    return bind("ne", x, scalar_like(x, 0))
 
 
 def _logical(name: str, primitive: str) -> Callable[[Any, Any], Any]:
@@ -116,7 +116,7 @@ def _parts(x: Any) -> list[Any]:
 
 
 def _nothing(x: Any, value: bool) -> Any:
-    return filled(value, x.aval.shape, dtypes.bool_)
+    return filled(x.aval.shape, value, dtypes.bool_)
 
 
 def _isnan(x: Any) -> Any:
@@ -136,7 +136,7 @@ def _isinf(x: Any) -> Any:
     x = array_of(x, "isinf")
     if not dtypes.is_inexact(x.aval.dtype):
         return _nothing(x, False)
-    tests = [bind("eq", bind("abs", part), scalar_like(float("inf"), part)) for part in _parts(x)]
+    tests = [bind("eq", bind("abs", part), scalar_like(part, float("inf"))) for part in _parts(x)]
     return tests[0] if len(tests) == 1 else bind("or", *tests)
 
 
@@ -147,7 +147,7 @@ def _infinite(name: str, value: float) -> Callable[[Any], Any]:
             raise TypeError(f"{name}: complex infinity has no sign, got {x.aval.str_long()}.")
         if not dtypes.is_inexact(x.aval.dtype):
             return _nothing(x, False)
-        return bind("eq", x, scalar_like(value, x))
+        return bind("eq", x, scalar_like(x, value))
 
     return written
 
@@ -180,7 +180,7 @@ def _iscomplex(x: Any) -> Any:
     if not dtypes.is_complex(x.aval.dtype):
         return _nothing(x, False)
     part = bind("imag", x)
-    return bind("ne", part, scalar_like(0, part))
+    return bind("ne", part, scalar_like(part, 0))
 
 
 iscomplex = unary_function(
@@ -197,10 +197,10 @@ def _signbit(x: Any) -> Any:
     if dtypes.is_complex(dtype):
         raise TypeError(f"signbit: complex numbers have no sign, got {x.aval.str_long()}.")
     if not dtypes.is_floating(dtype):
-        return bind("lt", x, scalar_like(0, x)) if dtypes.is_integer(dtype) else _nothing(x, False)
+        return bind("lt", x, scalar_like(x, 0)) if dtypes.is_integer(dtype) else _nothing(x, False)
     width = dtype.itemsize
     bits = bind("bitcast_convert_type", x, new_dtype=np.dtype(f"int{8 * width}"))
-    return bind("lt", bits, scalar_like(0, bits))
+    return bind("lt", bits, scalar_like(bits, 0))
 
 
 signbit = unary_function(

@@ -41,7 +41,7 @@ def _without_nan(a: Any, operation: str, neutral: float) -> Any:
     a = array_of(a, operation)
     if not dtypes.is_inexact(a.aval.dtype):
         return a
-    return select(_mask(a), scalar_like(neutral, a), a)
+    return select(_mask(a), scalar_like(a, neutral), a)
 
 
 def nansum(
@@ -82,7 +82,7 @@ def _extremum(operation: str, function: Callable[..., Any], neutral: float) -> C
         if not dtypes.is_inexact(a.aval.dtype) or initial is not None:
             return result
         none_left = r.all(_mask(a), axis, keepdims=keepdims, where=where)
-        return select(none_left, scalar_like(math.nan, result), result)
+        return select(none_left, scalar_like(result, math.nan), result)
 
     return reduce
 
@@ -163,12 +163,12 @@ def _over(total: Any, divisor: Any, *, root: bool = False) -> Array:
     """
     is_complex = dtypes.is_complex(divisor.dtype)
     size = bind("real", divisor) if is_complex else divisor
-    enough = bind("gt", size, scalar_like(0, size))
-    total, divisor = [select(enough, x, scalar_like(1, x)) for x in (total, divisor)]
+    enough = bind("gt", size, scalar_like(size, 0))
+    total, divisor = [select(enough, x, scalar_like(x, 1)) for x in (total, divisor)]
     quotient = bind("div", total, divisor)
     result = bind("sqrt", quotient) if root else quotient
     nothing = complex(math.nan, math.nan) if is_complex else math.nan
-    return select(enough, result, scalar_like(nothing, result))
+    return select(enough, result, scalar_like(result, nothing))
 
 
 def _in_dtype(result: Any, a: Any, dtype: Any) -> Array:
@@ -196,7 +196,7 @@ def _position(operation: str, function: Callable[..., Any], neutral: float) -> C
         if not dtypes.is_inexact(a.aval.dtype):
             return result
         none_left = r.all(_mask(a), axis, keepdims=keepdims)
-        return select(none_left, scalar_like(-1, result), result)
+        return select(none_left, scalar_like(result, -1), result)
 
     return find
 

@@ -211,14 +211,14 @@ def _odd(x: Any, d: int, low: int, high: int, positions: Any) -> Any:
             edge = read(x, (*lead, slice(0, 1)))
             mirrored = read(x, (*lead, np.arange(a - 1 + shift, shift - 1, -1) % size))
             parts.append(bind("sub", bind("mul", spread(edge, mirrored.aval.shape),
-                                          scalar_like(2, x)), mirrored))  # fmt: skip
+                                          scalar_like(x, 2)), mirrored))  # fmt: skip
         parts.append(x)
         if b:
             edge = read(x, (*lead, slice(size - 1, size)))
             places = (size - 1 - shift - np.arange(b)) % size
             mirrored = read(x, (*lead, places))
             parts.append(bind("sub", bind("mul", spread(edge, mirrored.aval.shape),
-                                          scalar_like(2, x)), mirrored))  # fmt: skip
+                                          scalar_like(x, 2)), mirrored))  # fmt: skip
         x = bind("concatenate", *parts, dimension=d) if len(parts) > 1 else x
         low, high = low - a, high - b
     return x

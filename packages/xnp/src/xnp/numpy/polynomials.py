@@ -74,7 +74,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
         raise ValueError("polyval: the coefficients must have a dimension, got a scalar.")
     row = shaped_array(p.aval.shape[1:], p.aval.dtype)
     shape = common_shape("polyval", [x.aval, row])
-    x, result = spread(x, shape), filled(0, shape, x.aval.dtype)
+    x, result = spread(x, shape), filled(shape, 0, x.aval.dtype)
     for k in range(p.aval.shape[0]):
         result = bind("add", bind("mul", result, x), spread(read(p, k), shape))
     return result
@@ -92,7 +92,7 @@ def _of_one_length(a1: Any, a2: Any) -> Any:
     for a in pair:
         first, *rest = a.aval.shape
         edges = ((size - first, 0, 0), *[(0, 0, 0)] * len(rest))
-        longer = bind("pad", a, scalar_like(0, a), padding_config=edges)
+        longer = bind("pad", a, scalar_like(a, 0), padding_config=edges)
         same.append(reshaped(longer, (size, *[1] * (rank - 1 - len(rest)), *rest)))
     return broadcast_all("polyadd", *same)
 
@@ -129,7 +129,7 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
     a1, a2 = [array_of(a, "polymul") for a in inexact("polymul", asarray(a1), asarray(a2))]
     if trim_leading_zeros and (a1.aval.size > 1 or a2.aval.size > 1):
         a1, a2 = [asarray(np.trim_zeros(np.asarray(a), "f")) for a in (a1, a2)]
-    a1, a2 = [a if a.aval.size else filled(0, (1,), a.aval.dtype) for a in (a1, a2)]
+    a1, a2 = [a if a.aval.size else filled((1,), 0, a.aval.dtype) for a in (a1, a2)]
     return convolve(a1, a2)
 
 
@@ -154,7 +154,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     rest, divisor = inexact("polydiv", asarray(u), asarray(v))
     m, n = rest.aval.size - 1, divisor.aval.size - 1
     if m < n:
-        return filled(0, (1,), rest.aval.dtype), rest
+        return filled((1,), 0, rest.aval.dtype), rest
     quotients = []
     scale = 1 / divisor[0]
     for k in range(m - n + 1):
@@ -246,10 +246,10 @@ def poly(seq_of_zeros: Any) -> Array:
     if zeros.ndim == 2:
         zeros = _eigenvalues(zeros)
     if zeros.ndim == 1 and not zeros.size:
-        return scalar_like(1, zeros)  # as in NumPy
-    zeros, result = reshaped_flat(zeros), filled(1, (1,), zeros.dtype)
+        return scalar_like(zeros, 1)  # as in NumPy
+    zeros, result = reshaped_flat(zeros), filled((1,), 1, zeros.dtype)
     for k in range(zeros.size):
-        factor = concatenate([filled(1, (1,), zeros.dtype), -zeros[k].reshape(1)])
+        factor = concatenate([filled((1,), 1, zeros.dtype), -zeros[k].reshape(1)])
         result = convolve(result, factor)
     return result
 
@@ -293,7 +293,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
         host = np.asarray(p)
         nonzero = np.flatnonzero(host)
         if not len(nonzero):
-            return filled(0, (0,), dtypes.to_complex_dtype(p.dtype))
+            return filled((0,), 0, dtypes.to_complex_dtype(p.dtype))
         trailing = len(host) - 1 - int(nonzero[-1])
         p = p[int(nonzero[0]) : int(nonzero[-1]) + 1]
     else:
@@ -302,9 +302,9 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     complex_dtype = dtypes.to_complex_dtype(p.dtype)
     count = p.shape[0] - 1
     if count < 1:
-        return filled(0, (trailing,), complex_dtype)
+        return filled((trailing,), 0, complex_dtype)
     found = (_roots_at_most if not strip_zeros else _roots_of_all)(p).astype(complex_dtype)
-    return concatenate([found, filled(0, (trailing,), complex_dtype)])
+    return concatenate([found, filled((trailing,), 0, complex_dtype)])
 
 
 def _roots_of_all(p: Any) -> Array:
@@ -369,7 +369,7 @@ def polyfit(
     scale = ((lhs * lhs).sum(0)) ** 0.5
     u, s, vt, rank = _singular(lhs / scale, rcond)
     projected = u.T @ rhs
-    inverse = select(array_of(s > rcond * s[0], "polyfit"), 1 / s, scalar_like(0, s))
+    inverse = select(array_of(s > rcond * s[0], "polyfit"), 1 / s, scalar_like(s, 0))
     coefficients = vt.T @ (projected * (inverse[:, None] if rhs.ndim == 2 else inverse))
     coefficients = (coefficients.T / scale).T
     if full:

@@ -123,12 +123,7 @@ def inexact(operation: str, *operands: Any) -> list[Array]:
 
 def converted(x: Array, dtype: Any, weak: bool = False) -> Array:
     """Return an Array in a dtype; one that has it stays, even when it is weak."""
-    aval = x.aval
-    if aval.dtype == dtype and (aval.weak_type or not weak):
-        return x
-    if aval.dtype == dtype and weak:
-        return x
-    return cast(x, dtype, weak)
+    return x if x.aval.dtype == dtype else cast(x, dtype, weak)
 
 
 def computation_dtype(dtype: Any) -> Any:
@@ -240,13 +235,13 @@ def reshaped(x: Array, shape: tuple[int, ...]) -> Array:
     return bind("reshape", x, new_sizes=shape, dimensions=None)
 
 
-def scalar_like(value: Any, x: Any) -> Array:
+def scalar_like(x: Any, value: Any) -> Array:
     """Return a Python number as a constant of the dtype of an Array, weakly typed as it is."""
     aval = x.aval
     return scalar_array(value, aval.dtype, aval.weak_type)
 
 
-def filled(value: Any, shape: tuple[int, ...], dtype: Any) -> Array:
+def filled(shape: tuple[int, ...], value: Any, dtype: Any) -> Array:
     """Return a Python number repeated to a shape."""
     return spread(scalar_array(value, dtype), shape)
 
@@ -272,7 +267,7 @@ def axis_of(axis: Any, ndim: int, operation: str) -> int:
     """Return a dimension counted from the front, or raise a ValueError."""
     index = axis if type(axis) is int else static_int(axis, operation, "the axis")
     if -ndim <= index < ndim:
-        return int(index) % ndim if ndim else 0
+        return int(index) % ndim
     raise ValueError(
         f"{operation}: axis {index} is out of bounds for an array of {ndim} "
         f"dimension{'' if ndim == 1 else 's'}."

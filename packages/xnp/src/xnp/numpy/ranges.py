@@ -212,10 +212,10 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, axis: int, wanted
     if num == 1 or divisions <= 0:
         one = bind("broadcast_in_dim", low, shape=(1, *shape),
                    broadcast_dimensions=tuple(range(1, len(shape) + 1)))  # fmt: skip
-        result = one if num else spread(scalar_like(0, low), (0, *shape))
-        step = scalar_like(float("nan"), low) if endpoint or not num else bind("sub", high, low)
+        result = one if num else spread(scalar_like(low, 0), (0, *shape))
+        step = scalar_like(low, float("nan")) if endpoint or not num else bind("sub", high, low)
     else:
-        step = bind("div", bind("sub", high, low), scalar_like(divisions, low))
+        step = bind("div", bind("sub", high, low), scalar_like(low, divisions))
         result = _between(low, high, divisions, num, endpoint)
     if axis:
         result = array_of(moveaxis(result, 0, axis), "linspace")
@@ -238,8 +238,8 @@ def _between(low: Any, high: Any, divisions: int, num: int, endpoint: bool) -> A
     low, high = cast(low, wide), cast(high, wide)
     larger = bind("max", bind("abs", low), bind("abs", high))
     limit = float(dtypes.finfo(larger.aval.dtype).max) / (4 * divisions)
-    is_large = bind("gt", larger, spread(scalar_like(limit, larger), shape))
-    small, one = scalar_like(2.0 ** -(divisions.bit_length() + 2), low), scalar_like(1, low)
+    is_large = bind("gt", larger, spread(scalar_like(larger, limit), shape))
+    small, one = scalar_like(low, 2.0 ** -(divisions.bit_length() + 2)), scalar_like(low, 1)
     scale = select(is_large, spread(small, shape), spread(one, shape))
     inner = ((divisions if endpoint else num) - 1, *shape)
 
@@ -247,8 +247,8 @@ def _between(low: Any, high: Any, divisions: int, num: int, endpoint: bool) -> A
         return spread(reshaped(v, (1, *shape)), inner)
 
     i = counting((inner[0], *[1] * len(shape)), 0, larger.aval.dtype)
-    i = spread(cast(bind("add", i, scalar_like(1, i)), wide), inner)
-    n = scalar_like(divisions, low)
+    i = spread(cast(bind("add", i, scalar_like(i, 1)), wide), inner)
+    n = scalar_like(low, divisions)
     low_part = bind("mul", repeated(bind("mul", low, scale)), bind("sub", spread(n, inner), i))
     high_part = bind("mul", repeated(bind("mul", high, scale)), i)
     divisor = repeated(bind("mul", scale, spread(n, shape)))
@@ -362,7 +362,7 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
     powers = [x**i for i in range(columns)]
     powers = powers if increasing else powers[::-1]
     if not powers:
-        return spread(scalar_like(0, x), (x.aval.shape[0], 0))
+        return spread(scalar_like(x, 0), (x.aval.shape[0], 0))
     return bind("concatenate", *[reshaped(p, (x.aval.shape[0], 1)) for p in powers], dimension=1)
 
 

@@ -124,7 +124,7 @@ def _repeat_traced(a: Any, repeats: Any, axis: int, total: int) -> Any:
     positions = counting((total, size), 0, dtypes.int32)
     passed = bind("ge", positions, spread(ends, (total, size)))
     places = summed(passed, 1, dtypes.int32)
-    places = bind("min", places, scalar_like(max(size - 1, 0), places))
+    places = bind("min", places, scalar_like(places, max(size - 1, 0)))
     return read(a, (*[slice(None)] * axis, places))
 
 
@@ -183,7 +183,7 @@ def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
     if any(n < 0 for n in shape):
         raise ValueError(f"resize: dimensions must not be negative, got {shape}.")
     if not size or not a.aval.size:
-        return filled(0, shape, a.aval.dtype)
+        return filled(shape, 0, a.aval.dtype)
     flat = tile(reshaped(a, (a.aval.size,)), -(-size // a.aval.size))
     return reshaped(flat[:size], shape)
 
@@ -385,7 +385,7 @@ def trace(
         a = moveaxis(a, (axis1, axis2), (-2, -1))
         rows, columns = a.aval.shape[-2:]
         on_diagonal = eye(rows, columns, offset, bool)
-        return summed(select(spread(on_diagonal, a.aval.shape), a, scalar_like(0, a)), (-2, -1),
+        return summed(select(spread(on_diagonal, a.aval.shape), a, scalar_like(a, 0)), (-2, -1),
                       dtype)  # fmt: skip
     return summed(diagonal(a, offset, axis1, axis2), -1, dtype)
 
@@ -404,7 +404,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
 @dispatched(1)
 def _diag(v: Any, k: int) -> Array:
     size = v.aval.shape[0] + abs(k)
-    zero = scalar_like(0, v)
+    zero = scalar_like(v, 0)
     padded = bind("pad", v, zero, padding_config=((max(k, 0), max(-k, 0), 0),))
     rows, columns = counting((size, size), 0, dtypes.int32), counting((size, size), 1, dtypes.int32)
     on = bind("eq", bind("add", rows, scalar_array(k, dtypes.int32)), columns)

@@ -86,7 +86,7 @@ def mask_of(where: Any, operation: str) -> Array:
 def _with_where(operation: str, x: Any, where: Any, neutral: Any) -> Array:
     """Put the neutral element where the mask does not hold."""
     x, mask = broadcast_all(operation, x, mask_of(where, operation))
-    return select(mask, x, scalar_like(neutral, x))
+    return select(mask, x, scalar_like(x, neutral))
 
 
 # --- sum and prod ---------------------------------------------------------------------------------

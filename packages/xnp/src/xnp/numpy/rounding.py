@@ -47,7 +47,7 @@ def _trunc(x: Any) -> Any:
     x = array_of(x, "trunc")
     if not dtypes.is_floating(x.aval.dtype):
         return _whole("trunc", "floor")(x)
-    below = bind("lt", x, scalar_like(0, x))
+    below = bind("lt", x, scalar_like(x, 0))
     return select(below, bind("ceil", x), bind("floor", x))
 
 
@@ -74,11 +74,11 @@ def _round(a: Any, decimals: int) -> Array:
     if decimals == 0:
         return bind("round", a, rounding_method=1)
     x = wide(a)
-    factor = scalar_like(10.0 ** min(abs(decimals), 308), x)
+    factor = scalar_like(x, 10.0 ** min(abs(decimals), 308))
     there, back = ("mul", "div") if decimals > 0 else ("div", "mul")
     rounded = bind(back, bind("round", bind(there, x, factor), rounding_method=1), factor)
     # Where the detour overflows: no digits to lose behind the point, none left before it.
-    otherwise = x if decimals > 0 else bind("mul", x, scalar_like(0, x))
+    otherwise = x if decimals > 0 else bind("mul", x, scalar_like(x, 0))
     rounded = select(bind("is_finite", rounded), rounded, otherwise)
     return converted(rounded, dtype, a.aval.weak_type)
 
@@ -141,10 +141,10 @@ def nan_to_num(
     posinf = float(info.max) if posinf is None else posinf
     neginf = float(info.min) if neginf is None else neginf
     shape = x.aval.shape
-    replacements = [(bind("ne", x, x), nan), (bind("eq", x, scalar_like(math.inf, x)), posinf),
-                    (bind("eq", x, scalar_like(-math.inf, x)), neginf)]  # fmt: skip
+    replacements = [(bind("ne", x, x), nan), (bind("eq", x, scalar_like(x, math.inf)), posinf),
+                    (bind("eq", x, scalar_like(x, -math.inf)), neginf)]  # fmt: skip
     for mask, value in replacements:
-        new = scalar_like(value, x) if isinstance(value, int | float) else spread(
+        new = scalar_like(x, value) if isinstance(value, int | float) else spread(
             cast(array_of(value, "nan_to_num"), dtype), shape)  # fmt: skip
         x = select(mask, new, x)
     return x

@@ -76,7 +76,7 @@ def _cumulative(
     if not include_initial:
         return result
     shape = tuple([1 if d == axis else n for d, n in enumerate(x.aval.shape)])
-    first = filled(one, shape, result.aval.dtype)
+    first = filled(shape, one, result.aval.dtype)
     return bind("concatenate", first, result, dimension=axis)
 
 

@@ -226,17 +226,17 @@ def _nonzero_of_size(mask: Any, size: int, fill_value: Any) -> tuple[Array, ...]
     flat = cast(reshaped(mask, (count,)), dtype)
     ends = bind("cumsum", flat, axis=0, reverse=False)
     # position k of the result holds how many elements come before the (k+1)-th true one
-    counts = bind("min", bind("sub", ends, scalar_like(0, ends)), scalar_like(size, ends))
-    places = array_of(filled(0, (size,), dtype).at[counts].add(
-        filled(1, (count,), dtype), mode="drop"), "nonzero")  # fmt: skip
+    counts = bind("min", bind("sub", ends, scalar_like(ends, 0)), scalar_like(ends, size))
+    places = array_of(filled((size,), 0, dtype).at[counts].add(
+        filled((count,), 1, dtype), mode="drop"), "nonzero")  # fmt: skip
     places = bind("cumsum", places, axis=0, reverse=False)
     total = read(ends, -1)
     valid = bind("lt", counting((size,), 0, dtype), total)
     results = []
     for d, n in enumerate(shape):
         stride = int(np.prod(shape[d + 1 :], dtype=np.int64))
-        along = bind("rem", bind("div", places, scalar_like(stride, places)),
-                     scalar_like(n, places))  # fmt: skip
+        along = bind("rem", bind("div", places, scalar_like(places, stride)),
+                     scalar_like(places, n))  # fmt: skip
         results.append(chosen(valid, along, fill_arrays[d]))
     return tuple(results)
 
@@ -287,7 +287,7 @@ def argwhere(
     a = array_of(a, "argwhere")
     if not a.aval.ndim:
         found = nonzero(reshaped(a, (1,)), size=size, fill_value=fill_value)[0]
-        return filled(0, (found.shape[0], 0), found.dtype)
+        return filled((found.shape[0], 0), 0, found.dtype)
     columns = nonzero(a, size=size, fill_value=fill_value)
     count = columns[0].shape[0]
     return bind("concatenate", *[reshaped(c, (count, 1)) for c in columns], dimension=1)

@@ -151,14 +151,14 @@ class _Distinct:
 
     def _starts(self, ordered: Any, width: int, equal_nan: bool) -> Any:
         if not self.size:
-            return filled(False, (0,), dtypes.bool_)
+            return filled((0,), False, dtypes.bool_)
         before, after = read(ordered, slice(None, -1)), read(ordered, slice(1, None))
         differ = bind("ne", before, after)
         if equal_nan and dtypes.is_inexact(ordered.aval.dtype):
             both = bind("and", bind("ne", before, before), bind("ne", after, after))
             differ = bind("and", differ, bind("not", both))
-        rows_differ = any_(differ, 1) if width else filled(False, (self.size - 1,), dtypes.bool_)
-        return concatenate([filled(True, (1,), dtypes.bool_), rows_differ])
+        rows_differ = any_(differ, 1) if width else filled((self.size - 1,), False, dtypes.bool_)
+        return concatenate([filled((1,), True, dtypes.bool_), rows_differ])
 
     def total(self) -> Any:
         return self.starts.sum()
@@ -172,7 +172,7 @@ class _Distinct:
         if not self.size:
             return positions
         present = array_of(positions < self.size, "unique")
-        return read(self.order, select(present, positions, scalar_like(0, positions)))
+        return read(self.order, select(present, positions, scalar_like(positions, 0)))
 
     def counts(self, number: int) -> Any:
         positions = self.positions(number + 1)  # the next one ends the last that is returned
@@ -180,7 +180,7 @@ class _Distinct:
 
     def inverse(self) -> Any:
         numbers = cast(self.starts, self.dtype).cumsum() - 1
-        return filled(0, (self.size,), self.dtype).at[self.order].set(numbers, unique_indices=True)
+        return filled((self.size,), 0, self.dtype).at[self.order].set(numbers, unique_indices=True)
 
 
 def _values(found: _Distinct, lines: Array, number: int, fill_value: Any, size: Any) -> Array:
@@ -196,7 +196,7 @@ def _values(found: _Distinct, lines: Array, number: int, fill_value: Any, size: 
         return lines
     positions = found.positions(number)
     present = array_of(positions < found.size, "unique")
-    safe = select(present, positions, scalar_like(0, positions))
+    safe = select(present, positions, scalar_like(positions, 0))
     values = read(lines, read(found.order, safe))
     if size is None or fill_value is None:
         return values
@@ -272,7 +272,7 @@ def isin(
     tests = reshaped(tests, (tests.aval.size,))
     count = tests.aval.size
     if not count:
-        return filled(bool(invert), element.aval.shape, dtypes.bool_)
+        return filled(element.aval.shape, bool(invert), dtypes.bool_)
     ordered = array_of(sort(tests), "isin")
     place = searchsorted(ordered, element).clip(0, count - 1)
     found = bind("eq", spread(read(ordered, place), element.aval.shape), element)
@@ -310,7 +310,7 @@ def _filtered(values: Array, keep: Any, size: int | None, fill_value: Any) -> Ar
     count = values.shape[0]
     given = None if fill_value is None else cast(array_of(fill_value, "fill_value"), values.dtype)
     if not count:
-        return filled(0, (size,), values.dtype) if given is None else spread(given, (size,))
+        return filled((size,), 0, values.dtype) if given is None else spread(given, (size,))
     (places,) = nonzero(keep, size=size, fill_value=count)
     found = read(values, places, mode="fill", fill_value=0)
     if not size:
@@ -375,11 +375,11 @@ def intersect1d(
         return common
     where_first = _filtered(places, keep, size, first.aval.size)
     if not second.aval.size:
-        return common, where_first, filled(0, common.shape, where_first.dtype)
+        return common, where_first, filled(common.shape, 0, where_first.dtype)
     order = argsort(second)
     places = order[searchsorted(second[order], common).clip(0, second.aval.size - 1)]
     missing = array_of(where_first == first.aval.size, "intersect1d")
-    return common, where_first, select(missing, scalar_like(second.aval.size, places), places)
+    return common, where_first, select(missing, scalar_like(places, second.aval.size), places)
 
 
 @boundary

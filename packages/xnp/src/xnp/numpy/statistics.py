@@ -91,7 +91,7 @@ def _line_of_nothing(operation: str, a: Array, lines: Any) -> Array:
             f"\n  got       {a.aval.str_long()}"
             "\n  hint      nanquantile and median give NaN"
         )
-    return filled(math.nan, (*lines.aval.shape[:-1], 1), lines.aval.dtype)
+    return filled((*lines.aval.shape[:-1], 1), math.nan, lines.aval.dtype)
 
 
 def _check_quantile(operation: str, a: Array, q: Array, method: str, weights: Any) -> None:
@@ -172,7 +172,7 @@ def nanquantile(
 
 def _of_percent(a: Any, q: Any) -> Any:
     (q,) = inexact("percentile", beside(q, array_of(a, "percentile"), "percentile"))
-    return bind("div", q, scalar_like(100, q))
+    return bind("div", q, scalar_like(q, 100))
 
 
 @boundary
@@ -303,8 +303,8 @@ def bincount(
     if weights is None:
         weights = scalar_array(1, dtypes.python_scalar_dtype(int))
     weights = array_of(weights, "bincount")
-    places = bind("max", x, scalar_like(0, x))
-    counts = filled(0, (length,), weights.aval.dtype)
+    places = bind("max", x, scalar_like(x, 0))
+    counts = filled((length,), 0, weights.aval.dtype)
     counts = counts.at[places].add(spread(weights, x.aval.shape), mode="drop")
     return placed(counts, out_sharding, "bincount")
 
@@ -340,11 +340,11 @@ def histogram_bin_edges(
         return bounds
     (a,) = inexact("histogram_bin_edges", a)
     if range is None:
-        low, high = (min_(a), max_(a)) if a.aval.size else (scalar_like(0, a), scalar_like(1, a))
+        low, high = (min_(a), max_(a)) if a.aval.size else (scalar_like(a, 0), scalar_like(a, 1))
     else:
         low, high = [cast(array_of(v, "histogram_bin_edges"), a.aval.dtype) for v in range]
     low, high = [array_of(v, "histogram_bin_edges") for v in (low, high)]
-    half = scalar_like(0.5, low)
+    half = scalar_like(low, 0.5)
     same = bind("eq", low, high)
     low, high = (select(same, bind("sub", low, half), low),
                  select(same, bind("add", high, half), high))  # fmt: skip
@@ -356,9 +356,9 @@ def _bin_numbers(a: Any, edges: Any) -> Any:
     count = edges.shape[0] - 1
     numbers = searchsorted(edges, a, side="right") - 1
     at_end = a == edges[-1]
-    numbers = select(array_of(at_end, "histogram"), scalar_like(count - 1, numbers), numbers)
+    numbers = select(array_of(at_end, "histogram"), scalar_like(numbers, count - 1), numbers)
     outside = (a < edges[0]) | (a > edges[-1]) | (a != a)
-    return select(outside, scalar_like(count, numbers), numbers)
+    return select(outside, scalar_like(numbers, count), numbers)
 
 
 @boundary
@@ -391,9 +391,9 @@ def histogram(
     (a,) = inexact("histogram", a)
     edges = histogram_bin_edges(a, bins, range, weights)
     a, edges = promoted("histogram", reshaped(a, (a.aval.size,)), edges)
-    weights = filled(1, a.aval.shape, a.aval.dtype) if weights is None else (
+    weights = filled(a.aval.shape, 1, a.aval.dtype) if weights is None else (
         reshaped(array_of(weights, "histogram"), a.aval.shape))  # fmt: skip
-    counts = filled(0, (edges.shape[0] - 1,), weights.aval.dtype).at[
+    counts = filled((edges.shape[0] - 1,), 0, weights.aval.dtype).at[
         _bin_numbers(a, edges)].add(weights, mode="drop")  # fmt: skip
     if density:
         widths = edges[1:] - edges[:-1]
@@ -480,9 +480,9 @@ def histogramdd(
     shape = tuple([e.shape[0] - 1 for e in edges])
     numbers = tuple([_bin_numbers(c, e) for c, e in zip(columns, edges, strict=True)])
     if weights is None:
-        weights = filled(1, (count,), dtypes.python_scalar_dtype(int))
+        weights = filled((count,), 1, dtypes.python_scalar_dtype(int))
     weights = array_of(weights, "histogramdd")
-    result = filled(0, shape, weights.aval.dtype).at[numbers].add(weights, mode="drop")
+    result = filled(shape, 0, weights.aval.dtype).at[numbers].add(weights, mode="drop")
     return (_density(result, edges) if density else result), edges
 
 
@@ -610,7 +610,7 @@ def corrcoef(
 
 
 def _within_one(x: Any) -> Any:
-    return bind("max", bind("min", x, scalar_like(1, x)), scalar_like(-1, x))
+    return bind("max", bind("min", x, scalar_like(x, 1)), scalar_like(x, -1))
 
 
 complete(globals(), QUANTILES)

@@ -136,7 +136,7 @@ def _triangle(operation: str, keeps_below: bool) -> Any:
             raise ValueError(f"{operation}: takes matrices, got {m.aval.str_long()}.")
         rows, columns = m.aval.shape[-2:]
         mask = spread(_below(rows, columns, k if keeps_below else k - 1), m.aval.shape)
-        zero = scalar_like(0, m)
+        zero = scalar_like(m, 0)
         return select(mask, m, zero) if keeps_below else select(mask, zero, m)
 
     return written

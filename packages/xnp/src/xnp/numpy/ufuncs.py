@@ -178,7 +178,7 @@ def _true_divide(x: Any, y: Any) -> Any:
 
 def _reciprocal(x: Any) -> Any:
     (x,) = inexact("reciprocal", x)
-    return bind("div", scalar_like(1, x), x)
+    return bind("div", scalar_like(x, 1), x)
 
 
 def _floor_divide(x: Any, y: Any) -> Any:
@@ -189,8 +189,8 @@ def _floor_divide(x: Any, y: Any) -> Any:
     if not dtypes.is_signed_integer(x.aval.dtype):
         return quotient
     differ = bind("ne", bind("sign", x), bind("sign", y))
-    inexactly = bind("ne", bind("rem", x, y), scalar_like(0, x))
-    lower = bind("sub", quotient, scalar_like(1, x))
+    inexactly = bind("ne", bind("rem", x, y), scalar_like(x, 0))
+    lower = bind("sub", quotient, scalar_like(x, 1))
     return select(bind("and", *broadcast("floor_divide", differ, inexactly)), lower, quotient)
 
 
@@ -199,7 +199,7 @@ def _remainder(x: Any, y: Any) -> Any:
     rest = _rest(x, y)
     if dtypes.is_unsigned_integer(x.aval.dtype):
         return rest
-    zero = scalar_like(0, x)
+    zero = scalar_like(x, 0)
     differ = bind("ne", bind("lt", rest, zero), bind("lt", y, zero))
     wrong = bind("and", differ, bind("ne", rest, zero))
     return select(wrong, bind("add", rest, y), rest)
@@ -217,7 +217,7 @@ def _both(name: str, x: Any, y: Any) -> Any:
 def _rest(x: Any, y: Any) -> Any:
     """Return x - y trunc(x / y); of integers by 0 it is 0, as in NumPy, not the dividend."""
     if dtypes.is_integer(x.aval.dtype):
-        y = select(bind("eq", y, scalar_like(0, y)), scalar_like(1, y), y)
+        y = select(bind("eq", y, scalar_like(y, 0)), scalar_like(y, 1), y)
     return bind("rem", x, y)
 
 
@@ -225,9 +225,9 @@ def _float_quotient(x: Any, y: Any) -> Any:
     # CPython's float_divmod: (x - rem) is nearly a multiple of y, so that rounding finds it
     rest = bind("rem", x, y)
     quotient = bind("div", bind("sub", x, rest), y)
-    zero = scalar_like(0, x)
+    zero = scalar_like(x, 0)
     wrong = bind("and", bind("ne", rest, zero), bind("ne", bind("sign", y), bind("sign", rest)))
-    quotient = select(wrong, bind("sub", quotient, scalar_like(1, x)), quotient)
+    quotient = select(wrong, bind("sub", quotient, scalar_like(x, 1)), quotient)
     by_zero = bind("eq", y, zero)  # an infinity, or NaN: there is no rest
     whole = select(by_zero, bind("div", x, y), bind("round", quotient, rounding_method=0))
     return bind("stop_gradient", whole)  # constant between jumps
@@ -275,12 +275,12 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """Return the fractional and the whole part of each element; both have the sign of x."""
     check_out_and_where("modf", out, None)
     (x,) = inexact("modf", x)
-    negative_mask = bind("lt", x, scalar_like(0, x))
+    negative_mask = bind("lt", x, scalar_like(x, 0))
     whole = select(negative_mask, bind("ceil", x), bind("floor", x))
     finite = bind("is_finite", x)
-    rest = select(finite, bind("sub", x, whole), bind("mul", x, scalar_like(0, x)))
+    rest = select(finite, bind("sub", x, whole), bind("mul", x, scalar_like(x, 0)))
     nan = bind("ne", x, x)
-    zero = scalar_like(0, x)
+    zero = scalar_like(x, 0)
     rest = select(bind("or", finite, nan), rest, zero)
     return rest, whole
 
@@ -313,7 +313,7 @@ def _power(x: Any, y: Any) -> Any:
 def _integer_power(x: Any, y: Any) -> Any:
     """Multiply by repeated squaring, over the bits of the exponent."""
     dtype = x.aval.dtype
-    one, zero = scalar_like(1, x), scalar_like(0, x)
+    one, zero = scalar_like(x, 1), scalar_like(x, 0)
     result = one
     base, exponent = x, y
     for i in range(dtypes.itemsize_bits(dtype)):

@@ -42,7 +42,7 @@ def inverted_cdf(
     order = argsort(values, -1)
     values, masses = take_along_axis(values, order, -1), take_along_axis(masses, order, -1)
     is_nan = bind("ne", values, values)
-    zero = scalar_like(0, masses)
+    zero = scalar_like(masses, 0)
     bad = bind("not", bind("ge", masses, zero))  # negative, or NaN
     sums = cumsum(select(bind("or", is_nan, bad), zero, masses), -1)
     spoiled = bind("or", any_(bad, -1), _no_mass(sums))
@@ -50,7 +50,7 @@ def inverted_cdf(
         spoiled = bind("or", spoiled, any_(is_nan, -1))
     results = [_reached(values, sums, q[i]) for i in range(q.aval.shape[0])] if q.aval.ndim else [
         _reached(values, sums, q)]  # fmt: skip
-    results = [select(spoiled, scalar_like(math.nan, x), x) for x in results]
+    results = [select(spoiled, scalar_like(x, math.nan), x) for x in results]
     results = [kept(x, shape, axes, keepdims) for x in results]
     if not q.aval.ndim:
         return results[0]
@@ -92,7 +92,7 @@ def _lines(x: Array, axes: tuple[int, ...]) -> Array:
 
 def _no_mass(sums: Array) -> Array:
     total = sums[..., -1] if sums.aval.shape[-1] else summed(sums, -1)
-    return bind("eq", total, scalar_like(0, total))
+    return bind("eq", total, scalar_like(total, 0))
 
 
 def _reached(values: Array, sums: Array, q: Any) -> Array:
@@ -101,7 +101,7 @@ def _reached(values: Array, sums: Array, q: Any) -> Array:
         return summed(values, -1)
     total = sums[..., -1:]
     target = spread(bind("mul", cast(q, total.aval.dtype), total), sums.aval.shape)
-    before = bind("or", bind("lt", sums, target), bind("eq", sums, scalar_like(0, sums)))
+    before = bind("or", bind("lt", sums, target), bind("eq", sums, scalar_like(sums, 0)))
     place = summed(before, -1, dtypes.int32, keepdims=True)
-    last = scalar_like(max(values.aval.shape[-1] - 1, 0), place)
+    last = scalar_like(place, max(values.aval.shape[-1] - 1, 0))
     return take_along_axis(values, bind("min", place, last), -1)[..., 0]
