@@ -70,7 +70,7 @@ def ordinary(sample):
 
 
 def chosen(samples):
-    """Return samples of different dtypes: each compiles a program of the oracle."""
+    """Return some samples of different dtypes and params."""
     found = {}
     for sample in samples:
         if ordinary(sample):
@@ -89,25 +89,46 @@ def test_numpy_rule_agrees_with_the_oracle(name):
     jax, primitive = oracle(name)
     if primitive is None:
         pytest.skip("this release of the oracle has no such primitive")
-    extra = _oracle_params(name)
+    tried = chosen(TABLE[name])
     with jax.enable_x64(True):
-        for sample in chosen(TABLE[name]):
-            shape = np.broadcast_shapes(*[np.shape(x) for x in sample.operands])
-            same_shape = name not in ("select_n", "clamp")
-            operands = [np.broadcast_to(x, shape) if same_shape else x for x in sample.operands]
-            params = dict(sample.params)
-            if "rounding_method" in params:
-                params["rounding_method"] = jax.lax.RoundingMethod(params["rounding_method"])
-            expected = primitive.bind(*map(jax.numpy.asarray, operands), **params, **extra)
-            hosts = [np.asarray(x) for x in sample.operands]
-            (found,) = state.run_quietly(
-                get_primitive(name).rule("numpy"), *hosts, **dict(sample.params)
-            )
-            assert np.asarray(found).dtype == expected.dtype
-            np.testing.assert_allclose(
-                widened(found), widened(expected), rtol=sample.tolerance.rtol,
-                atol=sample.tolerance.atol, err_msg=f"{name} {sample.label()}",
-            )  # fmt: skip
+        results = oracle_results(jax, primitive, tried, name)
+    for sample, expected in zip(tried, results, strict=True):
+        hosts = [np.asarray(x) for x in sample.operands]
+        (found,) = state.run_quietly(
+            get_primitive(name).rule("numpy"), *hosts, **dict(sample.params)
+        )
+        assert np.asarray(found).dtype == expected.dtype
+        np.testing.assert_allclose(
+            widened(found), widened(expected), rtol=sample.tolerance.rtol,
+            atol=sample.tolerance.atol, err_msg=f"{name} {sample.label()}",
+        )  # fmt: skip
+
+
+def oracle_results(jax, primitive, tried, name):
+    """Return what the oracle gives for some samples, in one program: compiling takes the time."""
+    extra = _oracle_params(name)
+
+    def program(operands_of_samples):
+        return [
+            primitive.bind(*operands, **params_of(jax, sample), **extra)
+            for sample, operands in zip(tried, operands_of_samples, strict=True)
+        ]
+
+    return jax.jit(program)([operands_of(sample, name) for sample in tried])
+
+
+def operands_of(sample, name):
+    if name in ("select_n", "clamp"):  # where scalars go with arrays
+        return sample.operands
+    shape = np.broadcast_shapes(*[np.shape(x) for x in sample.operands])
+    return [np.broadcast_to(x, shape) for x in sample.operands]
+
+
+def params_of(jax, sample):
+    params = dict(sample.params)
+    if "rounding_method" in params:
+        params["rounding_method"] = jax.lax.RoundingMethod(params["rounding_method"])
+    return params
 
 
 def _oracle_params(name):
