@@ -10,7 +10,7 @@ time, `jit_primitive` has the rules of a call under a transformation.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
 from xjit.arguments import Arguments, own_parameters
@@ -20,6 +20,7 @@ from xjit.asked_shardings import (
     asks_for_mesh,
     check_one_choice_of_devices,
 )
+from xjit.buckets import bucketed
 from xjit.calls import Calls, Signature
 from xjit.function_caches import FlatFunction, Traced
 from xjit.jit_primitive import jit_p
@@ -52,6 +53,7 @@ def jit(
     inline: bool = ...,
     compiler_options: dict[str, Any] | None = ...,
     max_traces: int | None = ...,
+    buckets: Mapping[str, Mapping[int, Any]] | None = ...,
 ) -> Wrapped[P, R]: ...
 
 
@@ -71,6 +73,7 @@ def jit(
     inline: bool = ...,
     compiler_options: dict[str, Any] | None = ...,
     max_traces: int | None = ...,
+    buckets: Mapping[str, Mapping[int, Any]] | None = ...,
 ) -> Callable[[Callable[P, R]], Wrapped[P, R]]: ...
 
 
@@ -90,6 +93,7 @@ def jit(
     inline: bool = False,
     compiler_options: dict[str, Any] | None = None,
     max_traces: int | None = None,
+    buckets: Mapping[str, Mapping[int, Any]] | None = None,
 ) -> Any:
     """Return a function that computes what `fun` computes, compiled by XLA.
 
@@ -112,6 +116,9 @@ def jit(
       inline: whether the operations become part of an enclosing program one by one.
       compiler_options: settings of XLA by name.
       max_traces: how often it may be traced; None for any number of times.
+      buckets: for names of arguments, for axes, which sizes programs are made for: `"pow2"` for
+        powers of two, a number for its multiples, or a list of sizes. Arguments are filled up with
+        zeros, and results cut off; the first call that does so checks that it changes nothing.
 
     Returns:
       The compiled function. It has `lower`, `trace`, `eval_shape`, `clear_cache`, `stats`.
@@ -130,7 +137,7 @@ def jit(
         "static_argnums": static_argnums, "static_argnames": static_argnames,
         "donate_argnums": donate_argnums, "donate_argnames": donate_argnames,
         "keep_unused": keep_unused, "device": device, "backend": backend, "inline": inline,
-        "compiler_options": compiler_options, "max_traces": max_traces,
+        "compiler_options": compiler_options, "max_traces": max_traces, "buckets": buckets,
     }  # fmt: skip
     if fun is None:
         return functools.partial(jit, **options)
@@ -202,6 +209,8 @@ class _ShardedCalls(_JitCalls):
 
 
 def _jitted(fun: Callable[..., Any], options: dict[str, Any]) -> Any:
+    if options["buckets"] is not None:
+        return bucketed(fun, _jitted(fun, options | {"buckets": None}), options)
     if asks_for_mesh(options):
         calls: _JitCalls = _ShardedCalls(fun, options)
     else:
