@@ -188,7 +188,8 @@ def check_derivative(seed: int, program: Any, plain: Any, spread: Any, args: Any
     close(jit(loss(program))(*spread), wanted, f"gradient of program {seed}")
 
 
-@pytest.mark.parametrize("seed", [0, 2, 3, 5])  # each form once
+# Each form once; XLA splits the program of 1230 wrongly where it says twice how a result lies.
+@pytest.mark.parametrize("seed", [0, 3, 5, 1230])
 def test_a_sharded_program_computes_what_it_computes_on_one_device(seed):
     check(seed)
 
@@ -200,9 +201,11 @@ def test_the_gradient_of_a_sharded_program_is_that_of_the_whole():
     check_derivative(9, program, plain, spread, args)
 
 
-# Seeds whose programs XLA splits wrongly, the same from JAX (jaxlib 0.10.2 to 0.12.0.1): a product
-# with its contracted dimension cut, whose result is asked for in another layout.
-XLA_FAULTS = {1632}
+# Seeds whose programs XLA splits wrongly (jaxlib 0.10.2 to 0.12.0.1): a product with its contracted
+# dimension cut, whose result is asked for in another layout (1632, the same from JAX, and 1180); a
+# slice with a stride beside a part of it by `shard_map` (1153); two that XLA refuses with an error
+# of its own (1196, 1392). On one device the texts without `shard_map` compute what they should.
+XLA_FAULTS = {1153, 1180, 1196, 1392, 1632}
 
 
 def test_the_product_that_xla_splits_wrongly_is_still_the_one_that_is_known():

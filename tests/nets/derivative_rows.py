@@ -244,7 +244,8 @@ lax.scaled_dot nn.scaled_matmul nn.scaled_dot_general nn.get_scaled_dot_general_
     "needs an axis name; `xbatch` and `xpar` test its derivative": """
 lax.pcast lax.pvary
 lax.all_gather lax.all_to_all lax.axis_index lax.axis_size lax.pbroadcast lax.pmax lax.pmean
-lax.pmin lax.ppermute lax.pshuffle lax.psum lax.psum_scatter lax.pswapaxes""",
+lax.pmin lax.ppermute lax.pshuffle lax.psum lax.psum_scatter lax.pswapaxes
+lax.ragged_all_to_all""",
     "draws bits, or other numbers in each call": "lax.rng_bit_generator lax.rng_uniform",
     "is itself a derivative, and has none": "lax.igamma_grad_a lax.random_gamma_grad",
     "has a derivative in forward mode alone; `test_control_flow` has it": "lax.while_loop",

@@ -29,6 +29,10 @@ def test_help_names_the_options(tmp_path):
         (("--data", "nothing.npz"), "there is no such file"),
         (("--steps", "0"), "must be a positive integer"),
         (("--batch-size", "100"), "must be a multiple of --replicas"),
+        (("--mesh", "4"), "must be two numbers, as in 4x2, got '4'"),
+        (("--mesh", "3x2"), "must be a multiple of 3, the first number of --mesh"),
+        (("--mesh", "4x3"), "--hidden 128 must be a multiple of 3, the second number of --mesh"),
+        (("--mesh", "4x2", "--replicas", "8"), "leave out --replicas"),
         (("--out", "file/inside"), "cannot be written to"),
         (("--device", "toaster"), "toaster"),
     ],
@@ -68,6 +72,25 @@ def test_training_on_own_data_writes_the_pictures(tmp_path):
     assert len({bar.index("150/150") for bar in bars}) == 1
     for name in ("loss.png", "confusion.png", "predictions.png"):
         assert (tmp_path / "pictures" / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_two_processes_train_over_a_mesh_what_one_device_trains(tmp_path):
+    for module in ("rich", "matplotlib"):
+        pytest.importorskip(module)
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 400)
+    np.savez(tmp_path / "own.npz", x=rng.normal(size=(400, 6)) + 4 * np.eye(6)[y], y=y)
+    done = subprocess.run(
+        [sys.executable, "-m", "xpar", "launch", "-n", "2", "-m", "xstack.demo", "--mesh", "2x2",
+         "--data", "own.npz", "--steps", "60", "--out", "pictures"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "[1]" not in done.stdout  # one of the processes speaks
+    assert "mesh 2x2" in done.stdout
+    difference = done.stdout.partition("(relative difference ")[2].partition(")")[0]
+    assert float(difference) < 1e-4  # sums over devices are taken in another order
+    assert len(list((tmp_path / "pictures").iterdir())) == 3
 
 
 def start_endless(tmp_path):

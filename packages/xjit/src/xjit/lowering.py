@@ -11,6 +11,7 @@ Neighbours: `stablehlo_text` formats, `compile` turns the text into an executabl
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -128,12 +129,14 @@ def lower(
     numbers = extended.physical(closed)
     smaller, needed = closed_without_dead_code(numbers, keep_arguments=keep_unused)
     kept = tuple([i for i, need in enumerate(needed) if need or keep_unused])
-    smaller = ClosedJaxpr(common_subexpressions_merged(smaller.jaxpr), smaller.consts)
+    shardings = [in_shardings[i] for i in kept] if in_shardings else [None] * len(kept)
+    shorter = common_subexpressions_merged(smaller.jaxpr)
+    shorter = _without_what_is_said(shorter, shardings, out_shardings)
+    smaller = ClosedJaxpr(shorter, smaller.consts)
     mark_optimised(smaller)
     given = tuple(donated) or (False,) * len(needed)
     module = _module(platform, axis_sizes or {}, devices)
     results = _results_in_place(smaller, [given[i] for i in kept])
-    shardings = [in_shardings[i] for i in kept] if in_shardings else [None] * len(kept)
     constants = module.add_function(
         "main", smaller, public=True, of_captured=lambda aval: _everywhere(module, aval),
         arg_attributes=_argument_attributes(module, smaller, results, shardings),
@@ -151,6 +154,32 @@ def lower(
         callbacks=tuple(module.callbacks),
         platform=platform,
     )
+
+
+def _without_what_is_said(
+    jaxpr: Jaxpr, in_shardings: Sequence[Sharding | None], out_shardings: Sequence[Sharding | None]
+) -> Jaxpr:
+    """Leave out constraints of arguments and results that the text says of these anyhow.
+
+    XLA computes other values for some programs that say it twice (jaxlib 0.10.2 to 0.12.0.1).
+    """
+    if not any(in_shardings) and not any(out_shardings):
+        return jaxpr
+    uses = Counter([*[x for eqn in jaxpr.eqns for x in eqn.inputs], *jaxpr.outvars])
+    given = dict(zip(jaxpr.invars, in_shardings, strict=False))
+    asked = dict(zip(jaxpr.outvars, out_shardings, strict=False))
+    same: dict[Any, Any] = {}
+    eqns = []
+    for eqn in jaxpr.eqns:
+        inputs = tuple([same.get(x, x) for x in eqn.inputs])
+        if eqn.primitive.name == "sharding_constraint" and eqn.outputs[0].aval.spread is None:
+            (x,), (y,), where = inputs, eqn.outputs, eqn.params["sharding"]
+            if given.get(x) == where or (asked.get(y) == where and uses[y] == 1):
+                same[y] = x
+                continue
+        eqns.append(eqn.replace(inputs=inputs))
+    outvars = tuple([same.get(x, x) for x in jaxpr.outvars])
+    return jaxpr.replace(eqns=eqns, outvars=outvars) if same else jaxpr
 
 
 def _module(platform: str, axis_sizes: Mapping[Any, int], devices: Sequence[Any]) -> Module:

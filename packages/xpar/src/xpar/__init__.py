@@ -84,6 +84,7 @@ with namespace(globals(), at_once=True):
         use_mesh as use_mesh,
     )
     from xpar.pmap_primitive import pmap_p as pmap_p
+    from xpar.ragged_exchange import ragged_all_to_all as ragged_all_to_all
     from xpar.reduction_collectives import (
         pmax_p as pmax_p,
         pmin_p as pmin_p,

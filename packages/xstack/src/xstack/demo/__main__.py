@@ -51,12 +51,13 @@ def _digits(settings: Settings, ctrl_c: CtrlC) -> int:
         importlib.import_module(name)
     xjit = importlib.import_module("xjit")
     importing = time.perf_counter() - start
-    xjit.set_num_cpu_devices(settings.replicas)
-    data_module, training = (
-        importlib.import_module(f"xstack.demo.{name}") for name in ("data", "training")
+    data_module, training, mesh_training = (
+        importlib.import_module(f"xstack.demo.{n}") for n in ("data", "training", "mesh_training")
     )
+    mesh_training.join(settings)
+    is_first = xjit.process_index() == 0  # of several processes one speaks
     data = data_module.load(settings.data, settings.seed)
-    console, bar = _progress(settings.steps)
+    console, bar = _progress(settings.steps, is_first)
     console.print(
         f"{len(data.train_x)} training and {len(data.test_x)} held-out examples of "
         f"{data.train_x.shape[1]} features, {len(data.classes)} classes"
@@ -64,14 +65,19 @@ def _digits(settings: Settings, ctrl_c: CtrlC) -> int:
     with bar("one device") as report:
         run = training.train(data, settings, report, ctrl_c)
     parallel = None
-    if not ctrl_c.pressed:
+    if settings.mesh is not None:
+        with bar("mesh {}x{}".format(*settings.mesh)) as report:
+            parallel = mesh_training.train_over_mesh(data, settings, report, ctrl_c)
+    elif not ctrl_c.pressed:
         with bar(f"{settings.replicas} devices") as report:
             parallel = training.train_data_parallel(data, settings, report, ctrl_c)
     seconds = {"import": importing, **run.seconds_by_phase}
-    _summary(console, seconds, run, parallel)
+    label = "data-parallel" if settings.mesh is None else "over the mesh"
+    _summary(console, seconds, run, parallel, label)
     if ctrl_c.pressed:
         console.print("stopped by the user, drawing what there is")
-    _draw(run, parallel, data, out, console)
+    if is_first:
+        _draw(run, parallel, data, out, console)
     return STOPPED if ctrl_c.pressed else 0
 
 
@@ -86,14 +92,14 @@ def _writable(out: Path) -> Path:
     return out
 
 
-def _progress(steps: int) -> tuple[Any, Any]:
+def _progress(steps: int, is_shown: bool) -> tuple[Any, Any]:
     """Return a console and a function that makes a progress bar with loss and accuracy."""
     try:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
     except ImportError as error:
         raise DemoError(f"rich is not installed ({error}); pip install 'xstack[demo]'") from error
-    console = Console(highlight=False)
+    console = Console(highlight=False, quiet=not is_shown)
 
     @contextmanager
     def bar(label: str) -> Any:
@@ -111,7 +117,7 @@ def _progress(steps: int) -> tuple[Any, Any]:
     return console, bar
 
 
-def _summary(console: Any, seconds: dict[str, float], run: Any, parallel: Any) -> None:
+def _summary(console: Any, seconds: dict[str, float], run: Any, parallel: Any, label: str) -> None:
     timing = ", ".join(f"{phase} {value:.2f} s" for phase, value in seconds.items())
     console.print(timing)
     if run.accuracies:
@@ -119,11 +125,11 @@ def _summary(console: Any, seconds: dict[str, float], run: Any, parallel: Any) -
     if parallel is not None and parallel.losses and len(parallel.losses) == len(run.losses):
         difference = abs(parallel.losses[-1] - run.losses[-1]) / abs(run.losses[-1])
         console.print(
-            f"data-parallel: accuracy {parallel.accuracies[-1][1]:.4f}, "
+            f"{label}: accuracy {parallel.accuracies[-1][1]:.4f}, "
             f"loss {parallel.losses[-1]:.5f} (relative difference {difference:.1e})"
         )
         seconds = parallel.seconds_by_phase["training"]
-        console.print(f"data-parallel: training {seconds:.2f} s with compilation")
+        console.print(f"{label}: training {seconds:.2f} s with compilation")
 
 
 def _draw(run: Any, parallel: Any, data: Any, out: Path, console: Any) -> None:

@@ -30,6 +30,7 @@ class Settings:
     seed: int
     device: str
     replicas: int
+    mesh: tuple[int, int] | None
 
 
 def parse(argv: Sequence[str] | None = None) -> Settings:
@@ -53,10 +54,7 @@ def parse(argv: Sequence[str] | None = None) -> Settings:
     )  # fmt: skip
     _add_training_options(parser)
     args = parser.parse_args(argv)
-    if args.batch_size % args.replicas:
-        parser.error(
-            f"--batch-size {args.batch_size} must be a multiple of --replicas {args.replicas}"
-        )
+    _settle_devices(parser, args)
     if not args.learning_rate > 0:
         parser.error(f"--learning-rate must be positive, got {args.learning_rate}")
     return Settings(**vars(args))
@@ -88,9 +86,39 @@ def _add_training_options(parser: argparse.ArgumentParser) -> None:
         help="where the first training runs: cpu or gpu (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument(
-        "--replicas", type=_positive, default=8, metavar="N",
-        help="virtual CPU devices for the data-parallel training (default: %(default)s)",
+        "--replicas", type=_positive, metavar="N",
+        help="virtual CPU devices for the data-parallel training (default: 8)",
     )  # fmt: skip
+    parser.add_argument(
+        "--mesh", type=_mesh, metavar="DATAxMODEL",
+        help="train on a mesh instead, as 4x2: the batch is cut in four, the hidden layer in two; "
+        "`python -m xpar launch -n 2 -m xstack.demo --mesh 4x2` has two processes do it",
+    )  # fmt: skip
+
+
+def _settle_devices(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    """Check what is said about devices against the sizes that are cut over them."""
+    if args.mesh is not None and args.replicas is not None:
+        parser.error("--mesh says how many devices there are: leave out --replicas")
+    if args.mesh is None:
+        args.replicas = args.replicas or 8
+        parts = f"--replicas {args.replicas}", args.replicas
+    else:
+        args.replicas = args.mesh[0] * args.mesh[1]
+        parts = f"{args.mesh[0]}, the first number of --mesh", args.mesh[0]
+        if args.hidden % args.mesh[1]:
+            parser.error(f"--hidden {args.hidden} must be a multiple of {args.mesh[1]}, "
+                         "the second number of --mesh")  # fmt: skip
+    if args.batch_size % parts[1]:
+        parser.error(f"--batch-size {args.batch_size} must be a multiple of {parts[0]}")
+
+
+def _mesh(text: str) -> tuple[int, int]:
+    data, _, model = text.partition("x")
+    try:
+        return _positive(data), _positive(model)
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(f"must be two numbers, as in 4x2, got {text!r}") from None
 
 
 def _positive(text: str) -> int:

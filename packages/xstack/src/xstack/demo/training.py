@@ -103,7 +103,8 @@ def train(data: Dataset, settings: Settings, report: Progress, ctrl_c: CtrlC) ->
 
 def _chosen_device(platform: str) -> Any:
     try:
-        return xstack.devices(platform)[0]
+        here = xstack.process_index()
+        return next(d for d in xstack.devices(platform) if d.process_index == here)
     except (ValueError, RuntimeError) as error:
         reason = " ".join(line.strip() for line in str(error).splitlines()[:2])
         raise DemoError(f"--device {platform}: {reason}") from error

@@ -33,6 +33,7 @@ with namespace(globals(), hint=ABSENCES):
         psum_scatter as psum_scatter,
         pswapaxes as pswapaxes,
         pvary as pvary,
+        ragged_all_to_all as ragged_all_to_all,
         sharding_constraint_p as sharding_constraint_p,
         with_sharding_constraint as with_sharding_constraint,
     )

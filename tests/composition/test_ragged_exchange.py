@@ -1,0 +1,86 @@
+"""Slices of different sizes that members of an axis send each other, against loops of NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from xad import grad
+from xbatch import vmap
+from xjit import devices
+from xpar import Mesh, P, ragged_all_to_all, shard_map
+
+
+def ragged(rng, members, slices, rows):
+    """Draw who sends how many rows from where to where: the arguments of each member, stacked."""
+    each, room = slices // members, 2 * rows // slices
+    sizes = rng.integers(0, room + 1, (members, slices))
+    begins = np.stack([rng.permutation(slices) * (rows // slices) for _ in range(members)])
+    sizes = np.minimum(sizes, rows // slices)
+    places = np.empty_like(sizes)  # in the output of the receiver: sender by sender, with gaps
+    for member in range(members):
+        for sender in range(members):
+            own = slice(member * each, (member + 1) * each)
+            places[sender, own] = (sender * each + np.arange(each)) * (rows // slices) + 1
+    received = sizes.reshape(members, members, each).swapaxes(0, 1).reshape(members, slices)
+    return [x.astype(np.int32) for x in (begins, sizes, places, received)]
+
+
+def exchanged(rows, kept, begins, sizes, places):
+    """Do with loops what `ragged_all_to_all` says."""
+    found, members = kept.copy(), len(rows)
+    for sender in range(members):
+        for i, (begin, size, place) in enumerate(
+            zip(begins[sender], sizes[sender], places[sender], strict=True)
+        ):
+            to = i // (len(begins[sender]) // members)
+            found[to, place : place + size] = rows[sender, begin : begin + size]
+    return found
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_slices_of_different_sizes_reach_the_members_they_are_for(seed):
+    rng = np.random.default_rng(seed)
+    begins, sizes, places, received = ragged(rng, 4, 8, 24)
+    rows = rng.normal(size=(4, 24, 2)).astype(np.float32)
+    kept = rng.normal(size=(4, 30, 2)).astype(np.float32)
+    exchange = vmap(lambda *xs: ragged_all_to_all(*xs, axis_name="i"), axis_name="i")
+    found = exchange(rows, kept, begins, sizes, places, received)
+    np.testing.assert_array_equal(found, exchanged(rows, kept, begins, sizes, places))
+    # Linear in both: what comes back is what the transposed exchange of ones and weights gives.
+    weights = rng.normal(size=found.shape).astype(np.float32)
+    to_rows, to_kept = grad(
+        lambda *xs: (exchange(*xs, begins, sizes, places, received) * weights).sum(),
+        argnums=(0, 1),
+    )(rows, kept)
+    whole = (np.asarray(to_rows) * rows).sum() + (np.asarray(to_kept) * kept).sum()
+    np.testing.assert_allclose(whole, (np.asarray(found) * weights).sum(), rtol=1e-4)
+
+
+@pytest.mark.skipif(len(devices("cpu")) < 4, reason="needs 4 virtual CPU devices")
+def test_devices_exchange_slices_within_their_groups():
+    rng, mesh = np.random.default_rng(5), Mesh(np.array(devices("cpu")[:4]), ("i",))
+    halves = [ragged(rng, 2, 4, 8) for _ in range(2)]
+    begins, sizes, places, received = map(np.concatenate, zip(*halves, strict=True))
+    rows, kept = [rng.normal(size=(4, n)).astype(np.float32) for n in (8, 12)]
+    exchange = shard_map(
+        lambda *xs: ragged_all_to_all(
+            *[x[0] for x in xs], axis_name="i", axis_index_groups=[[0, 1], [2, 3]]
+        )[None],
+        mesh=mesh, in_specs=P("i"), out_specs=P("i"),
+    )  # fmt: skip
+    expected = [exchanged(rows[s], kept[s], begins[s], sizes[s], places[s])
+                for s in (slice(0, 2), slice(2, 4))]  # fmt: skip
+    found = exchange(rows, kept, begins, sizes, places, received)
+    np.testing.assert_array_equal(found, np.concatenate(expected))
+
+
+def test_a_ragged_exchange_with_wrong_tables_is_refused():
+    exchange = vmap(lambda *xs: ragged_all_to_all(*xs, axis_name="i"), axis_name="i")
+    x, k = np.ones((2, 3), np.float32), np.ones((2, 2), np.int32)
+    with pytest.raises(ValueError, match="one length, so many for each member"):
+        exchange(x, x, k, k, k, np.ones((2, 4), np.int32))
+    with pytest.raises(TypeError, match="offsets and sizes are integers"):
+        exchange(x, x, k, k, k, np.ones((2, 2), np.float32))
+    with pytest.raises(ValueError, match="rows of one type"):
+        exchange(x, x.astype(np.int32), k, k, k, k)
