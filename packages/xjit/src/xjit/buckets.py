@@ -34,6 +34,7 @@ from xprim import (
 )
 from xprim.callables import name_of
 from xprim.errors import message
+from xprim.extended import unwrap
 from xprim.tracebacks import boundary
 
 __all__ = ()
@@ -217,7 +218,7 @@ class Buckets:
         wanted = xtree.leaves(self._compiled(*given.args, **given.kwargs))
         got, _ = xtree.tree_flatten_with_path(results)
         for (path, x), y in zip(got, wanted, strict=True):
-            if x.shape != y.shape or not _are_close(np.asarray(x), np.asarray(y)):
+            if x.shape != y.shape or not _are_close(_numbers(x), _numbers(y)):
                 raise ValueError(message(
                     "jit", f"{self.name} cannot be padded: its result{xtree.keystr(path)} differs.",
                     got=f"{_shown(x)} with padding", expected=f"{_shown(y)} without",
@@ -225,6 +226,11 @@ class Buckets:
                          "have it leave the rest out (a mean as the sum over the size)",
                 ))  # fmt: skip
         self._compared.add(types)
+
+
+def _numbers(x: Any) -> np.ndarray[Any, Any]:
+    """Return the numbers that the elements of an array are made of."""
+    return np.asarray(unwrap(x) if dtypes.is_extended(x.aval.dtype) else x)
 
 
 def _are_close(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
@@ -238,8 +244,9 @@ def _are_close(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
 
 
 def _shown(x: Any) -> str:
-    values = np.asarray(x)
-    return str(values) if values.size <= 8 else as_array(x).aval.str_long()
+    aval = as_array(x).aval
+    is_short = aval.size <= 8 and not dtypes.is_extended(aval.dtype)
+    return str(np.asarray(x)) if is_short else aval.str_long()
 
 
 def _filled(x: Any, shape: tuple[int, ...]) -> Any:
