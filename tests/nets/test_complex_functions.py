@@ -85,3 +85,12 @@ def test_a_power_has_the_range_of_its_result():
     expected = np.power(x.astype(complex), y.astype(complex))
     for power in (lax.pow, jit(lax.pow)):
         np.testing.assert_allclose(power(x, y), expected, rtol=2e-4, atol=1e-38)
+
+
+def test_a_power_beyond_all_numbers_is_infinite():
+    x, y = (
+        np.array([1e3 + 1e3j, -2.5 + 0.5j], np.complex64),
+        np.array([1e3 + 1e3j, 9e3], np.complex64),
+    )
+    for power in (lax.pow, jit(lax.pow)):
+        assert np.isinf(np.abs(power(x, y))).all() and not np.isnan(power(x, y)).any()

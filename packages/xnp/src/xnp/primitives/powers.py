@@ -96,10 +96,9 @@ def _complex_power(x: Any, y: Any) -> Any:
         logarithm, angle = np.log(x).real, np.arctan2(x.imag, x.real)
         turned = y.imag * angle
         exponent = y.real * logarithm - np.where(np.isnan(turned), 0, turned)
-        is_tame = np.isfinite(exponent) & (exponent <= np.log(np.finfo(exponent.dtype).max))
         direction = y.real * angle + y.imag * logarithm
         by_exponent = np.exp(exponent) * (np.cos(direction) + 1j * np.sin(direction))
-        power = np.where(is_spoilt & is_tame, by_exponent.astype(wide), power)
+        power = np.where(is_spoilt & np.isfinite(exponent), by_exponent.astype(wide), power)
         power = np.where(x == 1, 1, np.where(exponent == -np.inf, 0, power))
     return power
 
@@ -110,11 +109,11 @@ def _pow_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> 
     y = b.broadcast(y, shaped_array(y_aval.shape, x_aval.dtype), out.shape)
     x = b.broadcast(x, x_aval, out.shape)
     power = b.same_type_op("stablehlo.power", [x, y], out)
-    return [_with_tame_exponent(b, power, x, y, out) if dtypes.is_complex(out.dtype) else power]
+    return [_with_right_factors(b, power, x, y, out) if dtypes.is_complex(out.dtype) else power]
 
 
-def _with_tame_exponent(b: Builder, power: str, x: str, y: str, aval: ShapedArray) -> str:
-    """Write |x^y| = exp(Re(y) log|x| - Im(y) arg x) by its exponent where that does not overflow.
+def _with_right_factors(b: Builder, power: str, x: str, y: str, aval: ShapedArray) -> str:
+    """Write |x^y| = exp(Re(y) log|x| - Im(y) arg x) by its exponent where a factor is no number.
 
     The compiler multiplies |x|^Re(y) by the rest, which is NaN, infinite or 0 where one of the two
     overflows or vanishes alone. Where the exponent is -inf the power is 0: 0 to a power with a
@@ -146,9 +145,8 @@ def _with_tame_exponent(b: Builder, power: str, x: str, y: str, aval: ShapedArra
 
 
 def _spoilt(b: Builder, logarithms: list[str], exponent: str, part: ShapedArray) -> str:
-    """Write where the size of the base, or a factor of the power, is no number and the power is."""
-    info = dtypes.finfo(part.dtype)
-    largest, least = [float(np.log(v)) for v in (info.max, info.smallest_normal)]
+    """Write where the size of the base or a factor of the power is no number; its exponent is."""
+    least = float(np.log(dtypes.finfo(part.dtype).smallest_normal))
     sizes = [b.same_type_op("stablehlo.abs", [x], part) for x in logarithms]
     greatest = sizes[0]
     for size in sizes[1:]:
@@ -156,7 +154,7 @@ def _spoilt(b: Builder, logarithms: list[str], exponent: str, part: ShapedArray)
     truth = shaped_array(part.shape, dtypes.bool_)
     both = [
         compared(b, "GT", greatest, b.constant(-least - 0.5, part), part),
-        compared(b, "LE", exponent, b.constant(largest, part), part),
+        compared(b, "LT", exponent, b.constant(np.inf, part), part),
     ]
     return b.same_type_op("stablehlo.and", both, truth)
 
