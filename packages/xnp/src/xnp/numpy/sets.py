@@ -6,6 +6,7 @@ under every trace; without it the arrays must be concrete.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 from xnp.docstrings import complete
@@ -41,6 +42,8 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+_FEW = 8  # elements that `isin` compares one by one; more are sorted and searched
 
 
 class UniqueAllResult(NamedTuple):
@@ -273,6 +276,12 @@ def isin(
     count = tests.aval.size
     if not count:
         return filled(element.aval.shape, bool(invert), dtypes.bool_)
+    if count <= _FEW:
+        found = functools.reduce(
+            functools.partial(bind, "or"),
+            [bind("eq", element, spread(read(tests, i), element.aval.shape)) for i in range(count)],
+        )
+        return bind("not", found) if invert else found
     ordered = array_of(sort(tests), "isin")
     place = searchsorted(ordered, element).clip(0, count - 1)
     found = bind("eq", spread(read(ordered, place), element.aval.shape), element)

@@ -1,6 +1,7 @@
 """Pieces for rules that move tangents along one dimension: by given indices, or by a recurrence.
 
-`take_along` reads at indices that differ for every element of the other dimensions;
+`take_along` reads at indices that differ for every element of the other dimensions, `rows_along`
+whole rows;
 `linear_recurrence` solves y[i] = a[i] y[i-1] + b[i] in a logarithmic number of steps. Both are
 linear (in `x`, and in `b`), so rules written with them can be transposed.
 Neighbours: `sort`, `top_k` and the cumulative operations use them.
@@ -27,6 +28,19 @@ def take_along(x: Any, indices: Any, axis: int) -> Any:
     return bind(
         "gather", x, reshaped(indices, (*shape, 1)), dimension_numbers=numbers,
         slice_sizes=(1,) * len(shape), indices_are_sorted=False, unique_indices=False,
+        mode=PROMISE_IN_BOUNDS, fill_value=None,
+    )  # fmt: skip
+
+
+def rows_along(x: Any, indices: Any) -> Any:
+    """Return the rows of matrices at indices that are in bounds, a vector of them for each."""
+    shape = x.aval.shape
+    last = len(shape) - 1
+    batch = tuple(range(last - 1))
+    numbers = GatherDimensionNumbers((last,), (last - 1,), (last - 1,), batch, batch)
+    return bind(
+        "gather", x, reshaped(indices, (*indices.aval.shape, 1)), dimension_numbers=numbers,
+        slice_sizes=(*[1] * last, shape[last]), indices_are_sorted=False, unique_indices=False,
         mode=PROMISE_IN_BOUNDS, fill_value=None,
     )  # fmt: skip
 

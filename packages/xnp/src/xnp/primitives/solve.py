@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.lu import lu_p, row_selector
+from xnp.primitives.along_axis import rows_along
+from xnp.primitives.lu import lu_p
 from xnp.primitives.matrices import checked, matmul, matrix_batch, mt
 from xnp.primitives.operations import neg, sub
 from xnp.primitives.triangular_solve import solved, triangular_solve_p
@@ -59,7 +60,7 @@ def _numpy(a: Any, b: Any) -> Any:
 
 def _by_factors(a: Any, b: Any) -> Any:
     factors, _, permutation = lu_p.bind(a)
-    permuted = matmul(row_selector(permutation, b.aval.dtype), b)
+    permuted = rows_along(b, permutation)
     lower = solved(factors, permuted, lower=True, unit_diagonal=True)
     return [solved(factors, lower, lower=False)]
 

@@ -3,8 +3,8 @@
     xlogy(x, y) = x log(y), 0 where x = 0;   logit(p) = log(p / (1 - p))
 
 The derivative of xlogy in y is x / y, 0 where x = 0; in x it is log(y) everywhere, so that
-entropies have their infinite slopes at 0. logit is log(1 + s) - log(1 - s) with s = 2 p - 1 near
-1/2, where the quotient would be near 1.
+entropies have their infinite slopes at 0. logit is log(1 + (2 p - 1) / (1 - p)) near 1/2, where the
+quotient would be near 1.
 """
 
 from __future__ import annotations
@@ -57,11 +57,17 @@ def _quotient(x: Any, y: Any) -> Any:
 
 
 def logit(m: Any, p: Any) -> Any:
-    """Return log(p / (1 - p)); infinite at 0 and 1, NaN outside."""
-    s = 2.0 * p - 1.0
+    """Return log(p / (1 - p)); infinite at 0 and 1, NaN outside.
+
+    Nothing cancels: 2 p - 1 is exact near 1/2, as is 1 - p above it.
+    """
+    return m.narrowed(_logit, p)
+
+
+def _logit(m: Any, p: Any) -> Any:
+    s, rest = 2.0 * p - 1.0, 1.0 - p
     near = m.abs(s) < 0.5
-    centre = m.where(near, s, 0.0)
-    return m.where(near, m.log1p(centre) - m.log1p(-centre), m.log(p) - m.log1p(-p))
+    return m.where(near, m.log1p(m.where(near, s, 0.0) / rest), m.log(p / rest))
 
 
 xlogy_p = binary(

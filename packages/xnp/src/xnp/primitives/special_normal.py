@@ -18,7 +18,7 @@ from typing import Any
 
 from xnp.primitives import costs
 from xnp.primitives.chebyshev import ERF_SMALL, ERFC_LARGE
-from xnp.primitives.formula_backends import numpy_rule, stablehlo_rule
+from xnp.primitives.formula_backends import NarrowPrecision, numpy_rule, stablehlo_rule
 from xnp.primitives.operations import add, bind, div, mul, neg, scalar_like, scaled, selected, sub
 from xnp.primitives.table import FLOATING, unary
 
@@ -43,11 +43,16 @@ def _erf_small(m: Any, x: Any) -> Any:
 
 def _erfcx_positive(m: Any, x: Any) -> Any:
     """Return exp(x^2) erfc(x) for x >= 0."""
-    far = m.maximum(x, 1.0)
-    s = (1.0 - 3.0 / far) / (1.0 + 3.0 / far)
-    outer = m.chebyshev((s + 0.5) * (4.0 / 3.0) - 1.0, ERFC_LARGE) / far
     near = m.minimum(x, 1.0)
-    return m.where(x < 1.0, m.exp(near * near) * (1.0 - _erf_small(m, near)), outer)
+    inner = m.exp(near * near) * (1.0 - _erf_small(m, near))
+    far = m.maximum(x, 1.0)
+    return m.where(x < 1.0, inner, _far_series(m, far) / far)
+
+
+def _far_series(m: Any, x: Any) -> Any:
+    """Return x exp(x^2) erfc(x) for x >= 1."""
+    s = (1.0 - 3.0 / x) / (1.0 + 3.0 / x)
+    return m.chebyshev((s + 0.5) * (4.0 / 3.0) - 1.0, ERFC_LARGE)
 
 
 def erfcx(m: Any, x: Any) -> Any:
@@ -58,11 +63,17 @@ def erfcx(m: Any, x: Any) -> Any:
 
 def normal_tail(m: Any, x: Any) -> Any:
     """Return ndtr(-x) for x >= 0."""
-    # exp(-x^2 / 2) as the root of a square, without that of the root of 1/2
     size = m.minimum(x, 1e3)
-    c = m.floor(size * 1024.0 + 0.5) * (1 / 1024)
-    gauss = m.exp(-0.5 * c * c) * m.exp(-0.5 * (size - c) * (size + c))
-    return 0.5 * gauss * _erfcx_positive(m, x * _ROOT_HALF)
+    if m.precision is NarrowPrecision:  # the square of a float32 is exact
+        gauss = m.exp(-0.5 * size * size)
+    else:  # exp(-x^2 / 2) as the root of a square, without that of the root of 1/2
+        c = m.floor(size * 1024.0 + 0.5) * (1 / 1024)
+        gauss = m.exp(-0.5 * c * c) * m.exp(-0.5 * (size - c) * (size + c))
+    y = x * _ROOT_HALF
+    inner = 1.0 - _erf_small(m, m.minimum(y, 1.0))
+    far = m.maximum(y, 1.0)
+    outer = gauss * m.narrowed(_far_series, far) / far
+    return 0.5 * m.where(y < 1.0, inner, outer)
 
 
 def ndtr(m: Any, x: Any) -> Any:
@@ -86,10 +97,20 @@ def ndtri(m: Any, p: Any) -> Any:
     q = m.where(upper, 1.0 - p, p)
     inside = q > 0.0
     q = m.where(inside, q, 0.25)
-    y = m.where(q < 0.1, _ndtri_tail(m, m.minimum(q, 0.2)), _ndtri_centre(m, q))
+    y = m.narrowed(_ndtri_half, q)
     y = m.where(upper, -y, y)
     y = m.where(inside, y, math.nan)
     return m.where(p == 0.0, -math.inf, m.where(p == 1.0, math.inf, y))
+
+
+def _ndtri_half(m: Any, q: Any) -> Any:
+    """Return ndtri(q) for 0 < q <= 1/2."""
+    return m.where(q < 0.1, _ndtri_tail(m, m.minimum(q, 0.2)), _ndtri_centre(m, q))
+
+
+def _steps(m: Any) -> int:
+    """Return how many steps take two digits to all: each trebles their number."""
+    return 3 if m.precision is NarrowPrecision else 4
 
 
 def _ndtri_centre(m: Any, q: Any) -> Any:
@@ -97,7 +118,7 @@ def _ndtri_centre(m: Any, q: Any) -> Any:
     target = q - 0.5
     z = m.maximum(2.0 * target, -0.85)
     y = 0.886 * z * (1.0 + 0.26 * z * z * (1.0 + 0.6 * z * z))  # erf_inv to two digits
-    for _ in range(4):
+    for _ in range(_steps(m)):
         y = m.maximum(m.minimum(y, 0.0), -0.98)
         step = (_erf_small(m, y) - 2.0 * target) / (_SLOPE * m.exp(-y * y))
         y = y - step / (1.0 + y * step)
@@ -109,7 +130,7 @@ def _ndtri_tail(m: Any, q: Any) -> Any:
     log = m.log(q)
     size = m.sqrt(-2.0 * log)
     y = size - (m.log(size) + 0.919) / size  # ndtr(-y) is near exp(-y^2/2) / (y sqrt(2 pi))
-    for _ in range(4):
+    for _ in range(_steps(m)):
         y = m.maximum(y, 0.0)
         scale = _erfcx_positive(m, y * _ROOT_HALF)
         h = _ROOT_2_BY_PI / scale
