@@ -61,3 +61,13 @@ def test_gradients_through_reflectors_agree_with_differences():
 def test_a_schur_form_says_why_it_has_no_derivative():
     with pytest.raises(xstack.errors.MissingRuleError, match="that nothing determines"):
         xstack.grad(lambda a: lax.linalg.schur(a)[0].sum())(A)
+
+
+@pytest.mark.parametrize("batch", [(), (2,), (2, 2), (0,)])
+@pytest.mark.parametrize("shape", [(3, 2), (3, 0), (0, 2)])
+def test_compiled_systems_are_solved_as_by_numpy(batch, shape):
+    n, k = shape
+    a = RNG.normal(size=(*batch, n, n)) + n * np.eye(n)[::-1]  # rows change their places
+    b = RNG.normal(size=(*batch, n, k))
+    found = xstack.jit(xstack.numpy.linalg.solve)(a, b)
+    np.testing.assert_allclose(found, np.linalg.solve(a, b), 1e-12, 1e-12)

@@ -47,3 +47,17 @@ def test_rint_of_integers_is_floating_and_an_initial_value_has_the_dtype_of_the_
     assert xnp.rint(np.arange(3)).dtype == np.float32
     assert xnp.max(np.arange(3, dtype=np.int8), initial=3.5).dtype == np.int8
     assert int(xnp.max(np.arange(3), initial=7)) == 7
+
+
+def test_trapezoids_keep_infinite_ends_and_are_none_of_one_value():
+    for y in ([np.inf, 1, 2], [1, np.nan], [np.inf, 0, -np.inf], [5], [np.inf], [], [1, 2, 4]):
+        with np.errstate(invalid="ignore"):
+            expected = np.trapezoid(np.float32(y), dx=0.5)
+        np.testing.assert_array_equal(xnp.trapezoid(np.float32(y), dx=0.5), expected)
+
+
+def test_few_elements_are_compared_as_in_numpy():
+    x, tests = np.float32([0.0, -0.0, np.nan, 2, 3]), np.float32([[0.0, np.nan], [2, 7]])
+    for invert in (False, True):
+        found = xnp.isin(x, tests, invert=invert)
+        np.testing.assert_array_equal(found, np.isin(x, tests, invert=invert))

@@ -248,7 +248,7 @@ def trapezoid(
 def _even_trapezoids(y: Any, step: Any) -> Any:
     """Return the sum of all values but for halves of both ends, times the step."""
     last = y.aval.ndim - 1
-    ends = [bind("mul", read(y, (..., i)), scalar_like(0.5, y)) for i in (0, -1)]
+    ends = [bind("mul", read(y, (..., i)), scalar_like(y, 0.5)) for i in (0, -1)]
     both = bind("add", *ends)
     total = summed(y, last)
     # an infinite end stays: it is not taken from itself

@@ -36,6 +36,8 @@ def rows_along(x: Any, indices: Any) -> Any:
     """Return the rows of matrices at indices that are in bounds, a vector of them for each."""
     shape = x.aval.shape
     last = len(shape) - 1
+    if not x.aval.size:
+        return filled((*indices.aval.shape, shape[last]), 0, x.aval.dtype)
     batch = tuple(range(last - 1))
     numbers = GatherDimensionNumbers((last,), (last - 1,), (last - 1,), batch, batch)
     return bind(

@@ -187,6 +187,22 @@ def _dawsn_slope(y: Any, x: Any) -> Any:
     return selected(far, neg(mul(z, total)), sub(scalar_like(x, 1), scaled(mul(x, y), 2)))
 
 
+# --- slopes ---------------------------------------------------------------------------------------
+
+
+def _erfcx_slope(y: Any, x: Any) -> Any:
+    """Return 2 x y - 2/sqrt(pi), far out by its series (-1/(2x^2) + 3/(4x^4) - ...) 2/sqrt(pi)."""
+    far = bind("gt", x, scalar_like(x, _FAR))
+    inverse = div(scalar_like(x, 1), selected(far, x, scalar_like(x, 1)))
+    z = mul(inverse, inverse)
+    total = scalar_like(x, 0)
+    for k in range(6, 0, -1):
+        term = (-0.5) ** k * math.prod(range(2 * k - 1, 0, -2))
+        total = mul(add(total, scalar_like(x, term)), z)
+    near = mul(selected(far, scalar_like(x, 0), x), y)
+    return selected(far, scaled(total, _SLOPE), sub(scaled(near, 2), scalar_like(x, _SLOPE)))
+
+
 # --- primitives -----------------------------------------------------------------------------------
 
 
@@ -200,8 +216,7 @@ def normal_density(x: Any) -> Any:
 
 erfcx_p = unary(
     "erfcx", FLOATING, numpy=numpy_rule(erfcx), stablehlo=stablehlo_rule(erfcx),
-    # d/dx e^(x^2) erfc(x) = 2 x y - 2/sqrt(pi)
-    jvp=lambda x_dot, y, x: mul(x_dot, sub(scaled(mul(x, y), 2), scalar_like(x, _SLOPE))),
+    jvp=lambda x_dot, y, x: mul(x_dot, _erfcx_slope(y, x)),
     cost=costs.special,
 )  # fmt: skip
 
