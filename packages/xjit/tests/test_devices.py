@@ -11,6 +11,7 @@ import pytest
 
 import xjit as xd
 from xjit.jaxlib_gateway import clients, gpu_plugin
+from xprim import device_options
 
 
 def run_in_new_process(program, **environment):
@@ -128,6 +129,34 @@ def test_a_gpu_that_cannot_start_gives_way_to_the_cpu_with_one_warning(monkeypat
     with pytest.warns(UserWarning, match="the GPU cannot be used: no driver"):
         assert clients.default_backend() == "cpu"
     assert clients.default_backend() == "cpu"
+
+
+def test_options_choose_platforms_and_devices_until_they_are_in_use():
+    program = """if True:
+        import xjit
+        from xprim import config
+        config.update("jax_platforms", "cpu")
+        config.update("jax_platform_name", "cpu")
+        config.update("jax_num_cpu_devices", 3)
+        print(config.read("jax_num_cpu_devices"), xjit.device_count())
+        config.update("jax_num_cpu_devices", 3)  # as it is
+        for name, value in (("num_cpu_devices", 4), ("platforms", "gpu")):
+            try:
+                config.update(name, value)
+            except RuntimeError as error:
+                print(str(error).splitlines()[0])
+    """
+    lines = run_in_new_process(program, XSTACK_NUM_CPU_DEVICES="2").splitlines()
+    assert lines == [
+        "3 3",
+        "config.update: num_cpu_devices is set too late: the CPU is in use.",
+        "config.update: platforms is set too late: the platforms have been looked up.",
+    ]
+
+
+def test_devices_have_no_scope():
+    with pytest.raises(TypeError, match="devices are those of the whole process"):
+        device_options.num_cpu_devices(2)
 
 
 def test_the_environment_chooses_the_platforms():

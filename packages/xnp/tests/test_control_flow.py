@@ -11,7 +11,7 @@ import pytest
 import xtree
 from xnp import lax
 from xnp.lax import control_flow_staging
-from xprim import check_jaxpr, config, dead_code_removed, make_jaxpr
+from xprim import as_array, check_jaxpr, config, dead_code_removed, make_jaxpr
 
 
 def _values(tree: Any) -> list[Any]:
@@ -47,6 +47,25 @@ def test_while_loop_repeats_while_its_condition_holds() -> None:
     i, total = lax.while_loop(lambda s: s[0] < 5, lambda s: (s[0] + 1, s[1] + s[0]), (0, 0))
     assert (int(i), int(total)) == (5, 10)
     assert int(lax.while_loop(lambda s: s < 0, lambda s: s + 1, 3)) == 3
+
+
+@pytest.mark.parametrize("upper", [4, np.int32(4)])
+def test_a_counter_from_a_python_number_leaves_other_dtypes_alone(upper):
+    def total(start):
+        return lax.fori_loop(0, upper, lambda i, total: as_array(total) + i, start)
+
+    for start in (np.int8(0), np.float16(0), as_array(0)):
+        result = total(start)
+        assert result.dtype == start.dtype and int(result) == 6
+    assert total(0).aval.weak_type
+
+
+def test_a_carry_is_strong_after_any_number_of_steps_if_the_body_returns_a_strong_one():
+    for steps in (0, 1, 2):
+        xs = as_array(np.ones(steps, np.float32))
+        carry, ys = lax.scan(lambda c, x: (c + x, c * as_array(np.float16(2))), 1.0, xs)
+        assert not carry.aval.weak_type
+        assert ys.dtype == np.float32  # a weak carry would have left it float16
 
 
 def test_fori_loop_counts_in_the_dtype_of_its_bounds() -> None:
@@ -137,7 +156,7 @@ def test_an_equal_function_is_traced_once(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(control_flow_staging, "_traced", counting)
     for _ in range(3):
-        lax.scan(lambda c, x: (c + x * 17, None), 0, np.arange(3))
+        lax.scan(lambda c, x: (c + x * 17, None), np.int32(0), np.arange(3))
     assert len(traced) == 1
     lax.scan(lambda c, x: (c + x * 17, None), 0, np.arange(3, dtype=np.float32))
     assert len(traced) > 1

@@ -153,6 +153,22 @@ def test_methods_of_universal_functions_are_numpys(name, axis):
     assert ours.nin == theirs.nin and ours.nargs == theirs.nargs
 
 
+UPDATES = ["set", "add", "subtract", "multiply", "divide", "power", "min", "max"]
+
+
+@pytest.mark.parametrize("name", UPDATES)
+@pytest.mark.parametrize("index", [0, np.array([0, 0])], ids=["a number", "repeated"])
+def test_an_update_by_a_python_number_leaves_the_type_of_the_array(name, index):
+    for dtype in (None, np.float16, np.int32):  # None: weakly typed
+        x = xnp.full(3, 3.0) if dtype is None else xnp.full(3, 3, dtype)
+        updated = getattr(x.at[index], name)(2)
+        if name == "divide" and dtype is np.int32:
+            np.testing.assert_allclose(updated[1:], 3.0)
+            assert updated.dtype == np.float32 and updated[0] < 2
+        else:
+            assert (updated.dtype, updated.weak_type) == (x.dtype, x.weak_type)
+
+
 @pytest.mark.parametrize("name", UFUNCS)
 def test_at_updates_repeated_positions_in_turn(name):
     x, ours, theirs = UFUNCS[name], getattr(xnp, name), getattr(np, name)

@@ -19,6 +19,7 @@ with namespace(globals(), at_once=True):
     from xprim import (
         cache_options as cache_options,
         config as config,
+        device_options as device_options,
         dtypes as dtypes,
         errors as errors,
         extended as extended,

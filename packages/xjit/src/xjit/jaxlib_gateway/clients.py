@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from xprim import device_options
 from xprim.descriptions import brief
 from xtree.locks import forkable_rlock
 
@@ -65,24 +66,35 @@ def client(platform: str | None = None) -> Any:
 def platforms() -> tuple[str, ...]:
     """Return the platforms that may be asked for, the preferred one first, as found at first use.
 
-    The environment variable `XSTACK_PLATFORMS` (names between commas) replaces the list;
-    otherwise it is `gpu`, where the CUDA plugin is installed, and `cpu`. No client is made.
+    The option `platforms`, or else the environment variable `XSTACK_PLATFORMS` (names between
+    commas), replaces the list; otherwise it is `gpu`, where the CUDA plugin is installed, and
+    `cpu`. No client is made.
     """
-    chosen = os.environ.get("XSTACK_PLATFORMS", "")
+    chosen = _chosen_platforms()
     if chosen.strip():
-        names = [canonical_platform(name) for name in chosen.split(",") if name.strip()]
-        return tuple(dict.fromkeys(names))
-    return ("cpu",) if find_gpu_plugin() is None else ("gpu", "cpu")
+        named = [canonical_platform(name) for name in chosen.split(",") if name.strip()]
+        names = tuple(dict.fromkeys(named))
+    else:
+        names = ("cpu",) if find_gpu_plugin() is None else ("gpu", "cpu")
+    for option in (device_options.platforms, device_options.platform_name):
+        option.settle("the platforms have been looked up", ",".join(names))
+    return names
+
+
+def _chosen_platforms() -> str:
+    options = (device_options.platforms, device_options.platform_name)
+    asked = [option.value for option in options if option.value]
+    return str(asked[0]) if asked else os.environ.get("XSTACK_PLATFORMS", "")
 
 
 def default_backend() -> str:
     """Return the platform that is used when none is named.
 
-    It is the first of `platforms()`. A GPU that was not asked for by name in
-    `XSTACK_PLATFORMS` and cannot be started gives way to the CPU, with one warning.
+    It is the first of `platforms()`. A GPU that was not asked for by name and cannot be started
+    gives way to the CPU, with one warning.
     """
     first = platforms()[0]
-    if first == "cpu" or first in _client_by_platform or os.environ.get("XSTACK_PLATFORMS"):
+    if first == "cpu" or first in _client_by_platform or _chosen_platforms():
         return first
     with _lock:
         if first not in _failure_by_platform:
@@ -99,7 +111,8 @@ def set_num_cpu_devices(count: int) -> None:
     """Make the CPU client show `count` devices.
 
     They share the machine's cores and memory. It has to be called before the CPU client is
-    first used; the environment variable `XSTACK_NUM_CPU_DEVICES` says the same without a call.
+    first used; the option `num_cpu_devices` and the environment variable `XSTACK_NUM_CPU_DEVICES`
+    say the same.
 
     Raises:
         ValueError: `count` is not an integer from 1 to 4096.
@@ -232,12 +245,15 @@ forks.when_orphaned(_forget_clients)
 def _make_cpu_client() -> Any:
     settings = dict(_cpu_settings)
     if "num_devices" not in settings:
-        settings["num_devices"] = _num_devices_from_environment()
+        asked = device_options.num_cpu_devices.value
+        settings["num_devices"] = _num_devices_from_environment() if asked is None else asked
     if _processes:
         settings |= {k: v for k, v in _processes.items() if k != "visible_devices"}
         settings["collectives"] = settings["collectives"]()
     try:
-        return xla_client.make_cpu_client(**settings)
+        made = xla_client.make_cpu_client(**settings)
+        device_options.num_cpu_devices.settle("the CPU is in use", len(made.local_devices()))
+        return made
     except RuntimeFailure as error:
         fail("client", "the CPU client could not be started", error)
 

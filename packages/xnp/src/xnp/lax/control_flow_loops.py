@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
-import numpy as np
-
 import xtree
 from xnp.lax.control_flow_scan import run_scan, unroll_count
 from xnp.lax.control_flow_staging import (
@@ -210,42 +208,42 @@ def fori_loop(
       >>> print(lax.fori_loop(0, 5, lambda i, total: total + i, 0))
       10
     """
-    low, high, dtype = _bounds(lower, upper)
+    low, high, number = _bounds(lower, upper)
     if config.values.disable_jit:
         val = init_val
         for i in range(int(low), int(high)):
-            val = body_fun(as_array(i, dtype), val)
+            val = body_fun(number(i), val)
         return val
     if isinstance(low, int) and isinstance(high, int):
-        return _counted(low, high, dtype, body_fun, init_val, unroll)
+        return _counted(low, high, number, body_fun, init_val, unroll)
     if unroll is not None and unroll is not False and unroll != 1:
         raise ValueError(
             "fori_loop: unroll needs bounds that are known while tracing."
             f"\n  got       unroll={unroll!r} with a traced bound"
         )
-    low, high = [x if isinstance(x, Array) else scalar_array(x, dtype) for x in (low, high)]
+    low, high = [number(x) for x in (low, high)]
 
     def test(state: Any) -> Any:
         return get_primitive("lt").bind(state[0], state[1])[0]
 
     def step(state: Any) -> Any:
         i, stop, val = state
-        return get_primitive("add").bind(i, scalar_array(1, dtype))[0], stop, body_fun(i, val)
+        return get_primitive("add").bind(i, number(1))[0], stop, body_fun(i, val)
 
     return _repeated(test, step, (low, high, init_val), "fori_loop", body_fun, own=2)[2]
 
 
 def _counted(
-    low: int, high: int, dtype: np.dtype[Any], body_fun: Any, init_val: Any, unroll: Any
+    low: int, high: int, number: _Number, body_fun: Any, init_val: Any, unroll: Any
 ) -> Any:
     """Run a loop of known length as a scan that counts in its carry."""
     length = max(high - low, 0)
     carry, tree = flat_arrays(init_val, "fori_loop", "the carry")
-    counter = scalar_array(low, dtype)
+    counter = number(low)
     in_tree = xtree.treedef_tuple((_LEAF, tree))
 
     def step(i: Any, val: Any) -> Any:
-        return get_primitive("add").bind(i, scalar_array(1, dtype))[0], body_fun(i, val)
+        return get_primitive("add").bind(i, number(1))[0], body_fun(i, val)
 
     def stage() -> Staged:
         avals = [counter.aval, *[x.aval for x in carry]]
@@ -269,10 +267,14 @@ def _counted(
 
 
 _LEAF = xtree.structure(0)
+_Number = Callable[[Any], Array]
 
 
-def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, np.dtype[Any]]:
-    """Return the bounds, as ints where they are known, and the dtype of the counter."""
+def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, _Number]:
+    """Return the bounds, as ints where they are known, and what gives them the counter's type.
+
+    It is weak where `lower` is: from a Python number the counter leaves the dtypes of others alone.
+    """
     arrays = [as_array(x, what=f"fori_loop: {name}")
               for x, name in ((lower, "lower"), (upper, "upper"))]  # fmt: skip
     for x, name in zip(arrays, ("lower", "upper"), strict=True):
@@ -282,10 +284,13 @@ def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, np.dtype[Any]]:
                 f"\n  got       {x.aval.strong().str_long()}"
             )
     dtype = result_type(*arrays)
-    known = [int(x.to_host()) if type(x) is ConcreteArray else x for x in arrays]
-    converted = [
-        x if isinstance(x, int)
-        else get_primitive("convert_element_type").bind(x, new_dtype=dtype, weak_type=False)[0]
-        for x in known
-    ]  # fmt: skip
-    return converted[0], converted[1], dtype
+    weak = arrays[0].aval.weak_type and arrays[0].dtype == dtype
+
+    def number(x: Any) -> Array:
+        if not isinstance(x, Array):
+            return as_array(x) if weak else scalar_array(x, dtype)
+        convert: Any = get_primitive("convert_element_type")
+        return convert.bind(x, new_dtype=dtype, weak_type=weak)[0]  # type: ignore[no-any-return]
+
+    low, high = [int(x.to_host()) if type(x) is ConcreteArray else x for x in arrays]
+    return low, high, number

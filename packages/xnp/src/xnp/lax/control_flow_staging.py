@@ -117,13 +117,14 @@ def same_type(a: ShapedArray, b: ShapedArray) -> bool:
 def weak_carry_promoted(carry: Sequence[Array], out_avals: Sequence[ShapedArray]) -> list[Array]:
     """Give weakly typed parts of a carry the dtype that the body makes of them.
 
-    `fori_loop(0, 10, lambda i, x: x + 0.5, 0)` starts from an integer and goes on with floats.
+    `fori_loop(0, 10, lambda i, x: x + 0.5, 0)` starts from an integer and goes on with floats. From
+    the second step on a part may not be weakly typed any more: then it is not from the first one.
     """
     promoted = []
     for x, out in zip(carry, out_avals, strict=True):
-        if x.aval.weak_type and not same_type(x.aval, out):
+        if x.aval.weak_type and not (out.weak_type and same_type(x.aval, out)):
             dtype, weak = promotion.promote((x.dtype, True), (out.dtype, out.weak_type))
-            if dtype != x.dtype:
+            if dtype != x.dtype or not weak:
                 (x,) = get_primitive("convert_element_type").bind(
                     x, new_dtype=dtype, weak_type=weak
                 )

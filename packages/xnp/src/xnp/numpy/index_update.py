@@ -172,7 +172,7 @@ class IndexUpdateRef:
     ) -> Array:  # fmt: skip
         """Return the array with values taken from the elements."""
         options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        negated = bind("neg", cast(array_of(values, "at[].subtract"), self._array.aval.dtype))
+        negated = bind("neg", array_of(values, "at[].subtract"))
         rests = self._combined(negated, "scatter_add", np.add, options)
         return placed(rests, out_sharding, "at[].subtract")
 
@@ -213,12 +213,11 @@ class IndexUpdateRef:
         self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
         mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
     ) -> Array:  # fmt: skip
-        """Return the array with the elements divided by values."""
+        """Return the array with the elements divided by values; integers become floating."""
         options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         ones = IndexUpdateRef(ones_like(self._array), self._index)
         divisors = ones._combined(values, "scatter_mul", np.multiply, options)
-        quotients = cast(divide(self._array, divisors), self._array.aval.dtype)
-        return placed(quotients, out_sharding, "at[].divide")
+        return placed(divide(self._array, divisors), out_sharding, "at[].divide")
 
     @boundary
     def power(
@@ -234,7 +233,8 @@ class IndexUpdateRef:
             marks = IndexUpdateRef(zeros_like(x, bool), self._index)._combined(
                 True, "scatter", None, options)  # fmt: skip
             # a power of what is not updated has a slope by its exponent, NaN for negative bases
-            powers = cast(power(select(marks, x, one), exponents), x.aval.dtype)
+            powers = power(select(marks, x, one), exponents)
+            powers = powers if powers.dtype == x.dtype else cast(powers, x.dtype)  # of booleans
             powers = select(marks, powers, x)
         else:
             powers = self._combined(power(self._read(options), values), "scatter", None, options)

@@ -1,0 +1,86 @@
+"""Options that say which devices there are, under the names they have in JAX.
+
+They are defined here, and read by `xjit` when it makes its first client, so that a program can set
+them before a compiler is loaded. After that they stay as they are. The environment variables of
+their names say the same to a program that sets nothing.
+
+Neighbour: `config` has all other options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xprim.config import Option, define
+from xprim.errors import message
+
+__all__ = ["num_cpu_devices", "platform_name", "platforms"]
+
+__dir__ = __all__.copy
+
+
+class _OfTheProcess(Option[Any]):
+    """An option that is set once, before devices are used.
+
+    Attributes:
+      user: what has read the option and goes by it, in words; None as long as it may be set.
+      in_force: what holds since then.
+    """
+
+    __slots__ = ("in_force", "user")
+
+    def __init__(self, name: str, doc: str, validate: Callable[[Any], bool]) -> None:
+        super().__init__(name, None, doc, validate=validate)
+        self.user: str | None = None
+        self.in_force: Any = None
+
+    def settle(self, user: str, in_force: Any) -> None:
+        """Say that devices are in use, and what holds from now on."""
+        self.user, self.in_force = user, in_force
+
+    def __call__(self, new_val: Any = None) -> Any:
+        """Refuse: there is no scope in which the devices are others."""
+        problem = "devices are those of the whole process."
+        hint = f'config.update("{self.name}", ...), before the first array is made'
+        raise TypeError(message(f"config.{self.name}", problem, hint=hint))
+
+    def set(self, value: object) -> None:
+        """Set the value, or raise RuntimeError when devices are in use already."""
+        if self.user is not None and self.check(value) not in (self.value, self.in_force):
+            raise RuntimeError(message(
+                "config.update", f"{self.name} is set too late: {self.user}.", got=repr(value),
+                expected=repr(self.in_force), hint="set it before the first array is made",
+            ))  # fmt: skip
+        super().set(value)
+
+    def parse(self, text: str) -> Any:
+        """Return None: the environment is read with the devices."""
+        return None
+
+
+def _is_text_or_none(value: Any) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _is_number_or_none(value: Any) -> bool:
+    return value is None or (type(value) is int and value > 0)
+
+
+def _defined(option: _OfTheProcess) -> _OfTheProcess:
+    define(option)
+    return option
+
+
+platforms = _defined(_OfTheProcess(
+    "platforms", "names of platforms between commas, as 'cpu'; None for those there are",
+    _is_text_or_none,
+))  # fmt: skip
+platform_name = _defined(_OfTheProcess(
+    "platform_name", "the older name of `platforms`, which goes before it",
+    _is_text_or_none,
+))  # fmt: skip
+num_cpu_devices = _defined(_OfTheProcess(
+    "num_cpu_devices", "how many devices the CPU shows, a positive number; None for one",
+    _is_number_or_none,
+))  # fmt: skip
