@@ -81,7 +81,7 @@ def a_spec_longer_than_the_rank():
     device_put: dimension 1 does not divide evenly over the mesh.
       got       size 3 of the shape (8, 3), cut along 'x'
       expected  a multiple of 4
-      hint      pad it by 1: pad(x, [(0, 0), ..., (0, 1)]), and cut the result again
+      hint      pad it by 1: xpar.pad_for_sharding(x, sharding) does, and cut the result again
     """,
 )
 def a_size_that_does_not_divide():
@@ -122,7 +122,7 @@ def arrays_on_two_meshes():
     jit(double): in_shardings of v: dimension 1 does not divide evenly over the mesh.
       got       size 3 of the shape (8, 3), cut along 'x'
       expected  a multiple of 4
-      hint      pad it by 1: pad(x, [(0, 0), ..., (0, 1)]), and cut the result again
+      hint      pad it by 1: xpar.pad_for_sharding(x, sharding) does, and cut the result again
     """,
 )
 def an_argument_that_does_not_divide():

@@ -114,7 +114,7 @@ class NamedSharding(Sharding):
                     operation, f"dimension {dim} does not divide evenly over the mesh.",
                     got=f"size {shape[dim]} of the shape {shape}, cut along {names}",
                     expected=f"a multiple of {count}",
-                    hint=f"pad it by {more}: pad(x, [(0, 0), ..., (0, {more})]), and cut the "
+                    hint=f"pad it by {more}: xpar.pad_for_sharding(x, sharding) does, and cut the "
                     "result again",
                 ))  # fmt: skip
 
