@@ -126,7 +126,7 @@ f.at[idx].max(0.0); f.at[1].apply(ns.exp); f.at[2].subtract(1.0); f.at[0].get();
 f.at[:, idx2].set(1.0); f.at[b].set(0.0); f.at[..., 0].add(col[:, 0]); f.at[::2].set(row)
 f.at[k0, 1:3].set(9.0); cube.at[:, idx, 1].add(1.0); cube.at[0, :, idx].set(2.0)
 cube.at[1, ::-1, idx2].add(1.0); i.at[0].set(3); i.at[0].add(1); f.at[-1].set(i[0])
-f1.at[ns.array([9, 0])].set(1.0); f1.at[ns.array([9, 0])].get(mode="fill", fill_value=-1.0)
+f1.at[ns.array([2, 0])].set(1.0); f1.at[ns.array([9, 0])].get(mode="fill", fill_value=-1.0)
 f1.at[ns.array([9, -20])].get(mode="clip"); f1.at[ns.array([9, 0])].add(1.0, mode="clip")
 f1.at[ns.array([9, 0])].set(1.0, mode="drop"); f.at[idx, None].set(1.0) if False else f
 ns.take(f, idx); ns.take(f, idx, axis=0); ns.take(f, idx2, axis=1); ns.take(f1, ns.array([9, -1]))
