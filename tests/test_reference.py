@@ -66,6 +66,13 @@ def _part_of(module, text):
     return row
 
 
+def test_data_is_described_under_the_module_that_has_it():
+    page = next(page for page in PAGES if page.title == "Configuration")
+    text = reference_pages.page_text(page)
+    assert "\n.. py:data:: enable_x64\n   :module: xstack\n" in text
+    assert "xstack.enable_x64" in reference_pages.names_in(text)
+
+
 def test_every_name_of_the_namespace_is_on_a_page_of_its_module():
     for module in reference_index.namespace_modules():
         on_pages = [e.name for page in PAGES if page.module == module for e in page.entries]

@@ -118,8 +118,15 @@ def overview_of(which: str) -> str:
 
 def names_in(text: str) -> set[str]:
     """Return the dotted names that a page describes."""
-    directives = r"(?m)^\.\. (?:autoclass|autofunction|py:data|py:module):: (.+(?:\n   [\w.]+$)*)"
-    return {name for found in re.findall(directives, text) for name in found.split()}
+    directives = (
+        r"(?m)^\.\. (?:autoclass|autofunction|py:data|py:module):: (.+(?:\n   [\w.]+$)*)"
+        r"(?:\n   :module: (\S+))?"
+    )
+    return {
+        f"{holder}.{name}" if holder else name
+        for names, holder in re.findall(directives, text)
+        for name in names.split()
+    }
 
 
 def _as_introduced(page: Page) -> list[Entry]:
@@ -177,21 +184,26 @@ def _table_of_modules(page: Page) -> str:
 def _descriptions(page: Page) -> str:
     """Return the directives that describe the objects of a page, as reStructuredText."""
     directives = [f".. py:currentmodule:: {page.module}\n"]
-    symbols: dict[str, list[str]] = {}
+    symbols: dict[tuple[str, str], list[str]] = {}
     for entry in page.describes:
+        holder, _, name = entry.described_as.rpartition(".")
         if entry.kind in _DIRECTIVE:
             options = "   :members:\n   :show-inheritance:\n" if entry.kind == "class" else ""
             directives.append(f".. {_DIRECTIVE[entry.kind]}:: {entry.described_as}\n{options}")
         elif entry.kind == "data":
             summary = index.first_line(entry.value)
             if summary:
-                directives.append(f".. py:data:: {entry.described_as}\n\n   {_rst(summary)}\n")
+                directives.append(_data(holder, [name], summary))
             else:
-                symbols.setdefault(_kind_of(entry.value), []).append(entry.described_as)
-    for kind, paths in symbols.items():
-        names = "\n   ".join(paths)
-        directives.append(f".. py:data:: {names}\n\n   {_rst(kind)}\n")
+                symbols.setdefault((holder, _kind_of(entry.value)), []).append(name)
+    directives += [_data(holder, names, kind) for (holder, kind), names in symbols.items()]
     return "```{eval-rst}\n" + "\n".join(directives) + "```" if len(directives) > 1 else ""
+
+
+def _data(module: str, names: list[str], text: str) -> str:
+    """Return the directive that describes names of a module which share a text."""
+    listed = "\n   ".join(names)
+    return f".. py:data:: {listed}\n   :module: {module}\n\n   {_rst(text)}\n"
 
 
 def _rst(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,13 +18,15 @@ from xprim.testing import Sample, Tolerance
 
 # Samples compiled as one program: few enough that a failure is easy to look at.
 MAX_SAMPLES = 40
-# A text of more lines takes XLA half a second for each equation: of such an elementwise primitive
-# an ordinary run joins what has one dtype, and tries few dtypes beside these. `nox -s fuzz` tries
-# all, each sample in its own shape.
+# An ordinary run tries an elementwise primitive in the shapes of its first samples, and all other
+# values of one dtype joined in one. A text of more lines takes XLA half a second for each equation:
+# of such a primitive all are joined, of few dtypes beside these. `nox -s fuzz` tries all, each in
+# its own shape, as users compile; here LLVM does not optimise, which takes a third of the time.
 LONG_TEXT = 100
 ALWAYS_TRIED = {"float32", "float64"}
 OTHERS_TRIED = 2
 IN_FULL = "FUZZ_PROGRAMS" in os.environ
+COMPILER_OPTIONS = {} if IN_FULL else {"xla_backend_optimization_level": 0}
 
 ROWS = [
     pytest.param(name, rows[i : i + MAX_SAMPLES], id=f"{name}-{i}")
@@ -34,26 +37,37 @@ ROWS = [
 
 def tried(primitive: Primitive, rows: Sequence[Sample]) -> Sequence[Sample]:
     """Return what a run tries of some samples."""
-    is_elementwise = primitive.rules["batch"] is ELEMENTWISE
-    if IN_FULL or not is_elementwise or text_of(primitive, rows[0]).count("\n") < LONG_TEXT:
+    if IN_FULL or primitive.rules["batch"] is not ELEMENTWISE:
         return rows
-    rows_by_dtypes: dict[frozenset[str], list[Sample]] = {}
-    for row in rows:
-        rows_by_dtypes.setdefault(frozenset(x.dtype.name for x in row.operands), []).append(row)
-    others = sorted((kind for kind in rows_by_dtypes if not kind <= ALWAYS_TRIED), key=sorted)
+    groups = groups_of_equal_types(rows)
+    if text_of(primitive, rows[0]).count("\n") < LONG_TEXT:
+        return [*groups[0], *map(joined, groups[1:])]
+    few = [group for group in groups if dtypes_of(group) <= ALWAYS_TRIED]
+    others = [group for group in groups if not dtypes_of(group) <= ALWAYS_TRIED]
+    others.sort(key=lambda group: sorted(dtypes_of(group)))
     random.Random(primitive.name).shuffle(others)
-    for kind in others[OTHERS_TRIED:]:
-        del rows_by_dtypes[kind]
-    return [joined(group) for group in rows_by_dtypes.values()]
+    return [joined(group) for group in (*few, *others[:OTHERS_TRIED])]
+
+
+def groups_of_equal_types(rows: Sequence[Sample]) -> list[list[Sample]]:
+    """Return samples in groups that differ in their values and shapes alone."""
+    found: dict[Any, list[Sample]] = {}
+    for row in rows:
+        kind = tuple([x.dtype for x in row.operands]), frozenset(row.params.items()), row.tolerance
+        found.setdefault(kind, []).append(row)
+    return list(found.values())
+
+
+def dtypes_of(group: Sequence[Sample]) -> set[str]:
+    return {x.dtype.name for x in group[0].operands}
 
 
 def joined(rows: Sequence[Sample]) -> Sample:
-    """Return one sample of the elements of several, which differ in their values alone."""
-    (tolerance,) = {row.tolerance for row in rows}
-    assert not any(row.params for row in rows)
+    """Return one sample of the elements of several of equal types."""
     columns = zip(*[[x.ravel() for x in np.broadcast_arrays(*row.operands)] for row in rows],
                   strict=True)  # fmt: skip
-    return Sample([np.concatenate(column) for column in columns], tolerance=tolerance)
+    operands = [np.concatenate(column) for column in columns]
+    return Sample(operands, rows[0].params, rows[0].tolerance)
 
 
 @pytest.mark.fuzz
@@ -62,7 +76,7 @@ def test_compiled_text_computes_what_the_numpy_rule_does(name, rows):
     primitive = get_primitive(name)
     if isinstance(primitive.rules["stablehlo"], Undefined):
         pytest.skip(primitive.rules["stablehlo"].reason)
-    check_lowering(primitive, *tried(primitive, rows))
+    check_lowering(primitive, *tried(primitive, rows), compiler_options=COMPILER_OPTIONS)
 
 
 def test_a_wrong_lowering_is_found():

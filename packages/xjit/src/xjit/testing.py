@@ -5,7 +5,7 @@ Neighbours: `xprim.testing` has samples and the check of `shape` rules.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,11 @@ __all__ = ["check_lowering", "text_of"]
 __dir__ = __all__.copy
 
 
-def check_lowering(primitive: Primitive | str, *samples: Sample) -> None:
+def check_lowering(
+    primitive: Primitive | str,
+    *samples: Sample,
+    compiler_options: Mapping[str, Any] | None = None,
+) -> None:
     """Check that a primitive's compiled text computes what its `numpy` rule computes.
 
     NaNs are equal to NaNs; where a sample asks for exact results, -0.0 is not 0.0. XLA for the CPU
@@ -41,6 +45,7 @@ def check_lowering(primitive: Primitive | str, *samples: Sample) -> None:
       primitive: the primitive or its name.
       *samples: operands, params, and the tolerance of each. They are compiled as one program, which
         takes a tenth of the time of as many programs.
+      compiler_options: settings of XLA by name, as `jit` takes them.
 
     Raises:
       AssertionError: naming the sample and the result that differs.
@@ -49,7 +54,9 @@ def check_lowering(primitive: Primitive | str, *samples: Sample) -> None:
         primitive = get_primitive(primitive)
     arrays = [x for sample in samples for x in sample.arrays()]
     closed = _program_of_samples(primitive, samples)
-    results = iter(Program(closed, primitive.name, keep_unused=True).call(arrays))
+    options = None if compiler_options is None else dict(compiler_options)
+    program = Program(closed, primitive.name, keep_unused=True, options=options)
+    results = iter(program.call(arrays))
     rule = primitive.rule("numpy")
     for sample, eqn in zip(samples, closed.eqns, strict=True):
         expected, flushed = _expected(primitive, rule, sample)

@@ -463,7 +463,7 @@ default_prng_impl = _choice(
 )
 default_device = define(Option[Any](
     "default_device", None,
-    "where new arrays go: None, the name of a platform such as 'cpu', or a device",
+    "Where new arrays go: None, the name of a platform such as 'cpu', or a device.",
     in_cache_key=True, validate=_names_a_device,
 ))  # fmt: skip
 disable_jit = _flag(
