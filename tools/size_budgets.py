@@ -6,7 +6,7 @@ none helps. Tests answer to the hard limits alone.
 
 How it counts. A size is the larger of lines and statements, so that two statements on a line gain
 nothing. Docstrings do not count, neither in a function nor in a module, and neither does the
-list `__all__` with its `__dir__`.
+list `__all__` with its `__dir__` and `boundaries(globals())`.
 Complexity is McCabe's: one, and one for each `if`, `elif`, loop, `except`, `case`, conditional
 expression and `for` of a comprehension; a nested function is counted by itself. Nesting
 is the depth of compound statements inside a function; `elif` adds none.
@@ -112,11 +112,12 @@ def measure_source(path: str, source: str) -> Iterator[Measured]:
 
 
 def _lines_of_all(tree: ast.Module) -> int:
-    """Return how many lines `__all__` and its `__dir__` take, with the blank ones behind them."""
+    """Return how many lines take what a module says of its names as a whole, with blank ones."""
     return sum(
-        (node.end_lineno or node.lineno) - node.lineno + 2
+        (node.end_lineno or node.lineno) - node.lineno + (2 if isinstance(node, ast.Assign) else 3)
         for node in tree.body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in ("__all__", "__dir__")
+        if (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in ("__all__", "__dir__"))
+        or ast.unparse(node).startswith("boundaries(globals()")
     )
 
 

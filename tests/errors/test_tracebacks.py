@@ -9,6 +9,9 @@ import pytest
 
 import xstack
 import xstack.numpy as xnp
+import xstack.scipy.linalg
+import xstack.scipy.special
+import xtree
 from xstack import grad, jit, lax, vmap
 
 
@@ -108,6 +111,21 @@ def test_detours_of_the_library_do_not_show_as_causes():
         assert error.__context__ is None or error.__suppress_context__
 
 
+@xstack.custom_jvp
+def without_tangent(v):
+    return v
+
+
+@without_tangent.defjvp
+def _(primals, tangents):
+    return primals[0]
+
+
+@xstack.custom_jvp
+def without_rule(v):
+    return v
+
+
 WRONG_CALLS = """
 xnp.reshape(x, (4, 4))
 x.reshape(5)
@@ -169,6 +187,115 @@ xstack.make_jaxpr(lambda v: v + xnp.ones(4))(x)
 xstack.eval_shape(lambda v: v @ v, x)
 xstack.pmap(f)(1.0)
 jit(grad(lambda v: vmap(lambda r: r @ r.T)(v)))(x)
+lax.add(x, xnp.ones(4))
+lax.mul(x, 'a')
+lax.sin('a')
+lax.sin(1)
+lax.pow(x, None)
+lax.dot(x, x)
+lax.dot_general(x, x, (((0,), (1,)), ((), ())))
+lax.reshape(x, (7,))
+lax.transpose(x, (0, 0))
+lax.broadcast_in_dim(x, (2,), (0,))
+lax.concatenate([x, xnp.ones(3)], 0)
+lax.reduce(x, 0.0, 3, (0,))
+lax.sort(x, dimension=5)
+lax.top_k(x, 99)
+lax.cumsum(x, 4)
+lax.select(x, x, x)
+lax.clamp(x, x, xnp.ones(9))
+lax.iota('nonsense', 3)
+lax.fori_loop(0, 'a', f, x)
+lax.switch(0, [], x)
+lax.map(3, x)
+lax.associative_scan(lambda a, b: a @ b, x)
+lax.bitcast_convert_type(x, 'nope')
+lax.cond('a', f, f, x)
+xtree.map(f, [x], (x,))
+xtree.map(lambda a, b: a + b, {'a': x}, {'a': x, 'b': x})
+xtree.map(lambda a: a + xnp.ones(9), [x])
+xtree.unflatten(xtree.structure([1, 2]), [1])
+xtree.map(3, [x])
+xtree.reduce(lambda a, b: a @ b, [x, x])
+xtree.transpose(xtree.structure([1]), xtree.structure([1, 2]), [1])
+random.split(k, -1)
+random.uniform(k, (2,), minval='a')
+random.bernoulli(k, 'a')
+random.permutation(k, 'a')
+random.categorical(k, xnp.ones(3), shape=(2, 2), axis=5)
+random.key('a')
+random.fold_in(k, 'a')
+nn.softmax(x, axis=9)
+nn.relu('a')
+nn.gelu(None)
+nn.initializers.normal()(k, 'a')
+nn.logsumexp(x, axis=7)
+nn.standardize(x, axis=9)
+xsp.special.gamma('a')
+xsp.special.logsumexp(x, axis=9)
+xsp.linalg.solve(x, x)
+xsp.linalg.cho_solve((x, True), x)
+jit(lambda v: missing)(x)
+grad(lambda v: v['a'])(x)
+vmap(lambda v: v.nothing)(x)
+vmap(lambda a, b: a)(x, xnp.ones(5))
+grad(lambda v: 1 / 0)(1.0)
+jit(grad(lambda v: [1][5]))(1.0)
+lax.scan(lambda c, v: (c, missing), 0.0, x)
+lax.scan(lambda c, v: c, 0.0, x)
+lax.while_loop(lambda v: True, lambda v: v.nothing, 1.0)
+lax.cond(True, lambda v: v.nothing, lambda v: v, 1.0)
+grad(cj)(1.0)
+cj2(1.0)
+xstack.custom_jvp(3)
+xstack.linearize(lambda v: v.nothing, 1.0)
+xstack.hessian(lambda v: v.nothing)(1.0)
+xstack.shard_map(f, mesh=mesh, in_specs=P('q'), out_specs=P())(x)
+xstack.make_mesh((99,), ('i',))
+xstack.tree.map(f, [x], (x,))
+jit(f).lower('a')
+jit(f).lower(x).compile()(xnp.ones(7))
+xnp.vectorize(lambda a: a.nothing)(x)
+xnp.piecewise(x, [x > 0], [lambda v: v.nothing])
+xnp.apply_along_axis(lambda v: v.nothing, 0, x)
+xnp.pad(x, 3, mode='nope')
+x.at['a'].set(1)
+x.at[0].set(xnp.ones(9))
+x.nothing
+x[0] = 1
+x.T @ x.T
+-xnp.array(True)
+x << 2
+round(x, 'a')
+int(x)
+len(xnp.float32(3))
+list(xnp.float32(3))
+hash(x)
+x.sum(axis='a')
+x.mean(axis=9)
+divmod(x, 'a')
+xnp.float32('a')
+xnp.concatenate(3)
+xnp.split(x, 4)
+xnp.tensordot(x, x, axes=3)
+xstack.vjp(lambda v: v.nothing, 1.0)
+xstack.jvp(lambda v: v.nothing, (1.0,), (1.0,))
+xstack.checkpoint(lambda v: v.nothing)(1.0)
+xstack.value_and_grad(lambda v: v.nothing)(1.0)
+xstack.eval_shape(lambda v: v.nothing, 1.0)
+xnp.set_printoptions(nonsense=1)
+xstack.nn.one_hot('a', 3)
+xstack.ops.segment_sum(x, 'a')
+xstack.debug.print('{nope}', x=x)
+xnp.ndarray(3)
+xnp.bitwise_and(x, x)
+xnp.add.reduce('a')
+xnp.add(x)
+xnp.add(x, x, x, x, x)
+xnp.sum()
+lax.add(x)
+grad()
+vmap(f, in_axes=(0, 0))(x)
 """.strip().split("\n")
 
 
@@ -176,9 +303,11 @@ jit(grad(lambda v: vmap(lambda r: r @ r.T)(v)))(x)
 def test_a_wrong_call_shows_no_frame_of_the_library(call):
     names = {"np": np, "xstack": xstack, "xnp": xnp, "lax": lax, "nn": xstack.nn, "jit": jit,
              "grad": grad, "vmap": vmap, "random": xstack.random, "x": xnp.ones((2, 3)),
-             "k": xstack.random.key(0), "f": xnp.sum}  # fmt: skip
+             "k": xstack.random.key(0), "f": xnp.sum, "xtree": xtree,
+             "xsp": xstack.scipy, "cj": without_tangent, "cj2": without_rule,
+             "mesh": xstack.make_mesh((1,), ("i",)), "P": xstack.P}  # fmt: skip
     with pytest.raises(Exception, match=r"\S") as caught:
-        eval(compile(call, "<user>", "eval"), names)
+        exec(compile(call, "<user>", "exec"), names)
     frames = traceback.extract_tb(caught.value.__traceback__)[1:]
     assert [
         f"{frame.filename}:{frame.lineno}" for frame in frames if frame.filename != "<user>"

@@ -25,6 +25,7 @@ from xprim.callables import (
 from xprim.descriptions import place_of
 from xprim.function_keys import constant_by_attributes
 from xprim.leaves import flat_arrays
+from xprim.tracebacks import boundary
 from xprim.transformed import Transforms
 
 __all__ = ()
@@ -59,6 +60,7 @@ class custom_jvp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
 
     transformation = "custom_jvp"
 
+    @boundary
     def __init__(
         self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (),
         nondiff_argnames: str | Iterable[str] = (),
@@ -89,6 +91,7 @@ class custom_jvp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
         self.symbolic_zeros = symbolic_zeros
         return jvp
 
+    @boundary
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
         """Set one rule `(tangent, result, *args) -> tangent` for each argument; None means zero."""
         if self.nondiff_argnums:
@@ -114,6 +117,7 @@ class custom_jvp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
 
         self.defjvp(jvp)
 
+    @boundary
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function; transformations see its rule."""
         if self.jvp is None:
@@ -157,6 +161,7 @@ class custom_vjp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
 
     transformation = "custom_vjp"
 
+    @boundary
     def __init__(
         self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (),
         nondiff_argnames: str | Iterable[str] = (),
@@ -195,6 +200,7 @@ class custom_vjp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
         """
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
+    @boundary
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function; transformations see its rules."""
         if self.fwd is None or self.bwd is None:

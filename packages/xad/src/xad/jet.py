@@ -51,6 +51,7 @@ from xprim import (
 )
 from xprim.callables import check_function
 from xprim.leaves import flat_arrays
+from xprim.tracebacks import boundaries
 
 __all__ = ["jet"]
 
@@ -390,3 +391,6 @@ for _primitive in (add_p, sub_p, neg_p, real_p, imag_p, complex_p):
     _primitive.define("series", LINEAR)
 mul_p.define("series", multilinear(0, 1))
 div_p.define("series", _div_series)
+
+
+boundaries(globals())

@@ -25,6 +25,7 @@ from xad.custom_rules import custom_vjp
 from xnp import lax
 from xnp.flatten_util import ravel_pytree
 from xprim import as_array, closure_convert, dtypes
+from xprim.tracebacks import boundaries
 
 __all__ = ["odeint"]
 
@@ -256,3 +257,6 @@ def _backward(slope: Function, limits: Any, residuals: Any, cotangent: Any) -> A
 
 
 _integrated.defvjp(_forward, _backward)
+
+
+boundaries(globals())

@@ -21,6 +21,7 @@ import xnp
 from xad._grad import value_and_grad
 from xnp import lax
 from xprim import Array, as_array, dtypes
+from xprim.tracebacks import boundaries
 
 __all__ = ["OptimizeResults", "minimize"]
 
@@ -327,3 +328,6 @@ def _two_loops(memory: _Steps, gradient: Any) -> Any:
     r, _ = lax.scan(forward, scale * q, (tuple(memory), factors))
     del s
     return -r
+
+
+boundaries(globals())

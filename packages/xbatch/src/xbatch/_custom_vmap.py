@@ -32,6 +32,7 @@ from xprim.contracts import BatchAxis, JVPHandle, LinearizeHandle
 from xprim.errors import MissingRuleError, message
 from xprim.function_keys import constant_by_attributes
 from xprim.leaves import flat_arrays
+from xprim.tracebacks import boundary
 from xprim.transformed import Transforms
 
 FlatRule = Callable[[Any, Sequence[Any], Sequence[bool]], tuple[Sequence[Any], Sequence[bool]]]
@@ -66,6 +67,7 @@ class custom_vmap(Transforms):  # noqa: N801 - a decorator
 
     transformation = "custom_vmap"
 
+    @boundary
     def __init__(self, fun: Callable[..., Any]) -> None:
         check_function(fun, "custom_vmap")
         look_like(self, fun)
@@ -80,6 +82,7 @@ class custom_vmap(Transforms):  # noqa: N801 - a decorator
         self.vmap_rule = vmap_rule
         return vmap_rule
 
+    @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
         name = name_of(self.fun)

@@ -16,6 +16,7 @@ from xbatch.axis import BatchAxis
 from xbatch.batching import batch_flat
 from xprim import ConcreteArray, Primitive, dtypes, get_primitive, not_mapped, shaped_array
 from xprim.testing import Sample
+from xprim.tracebacks import boundaries
 
 __all__ = ["check_batch"]
 
@@ -145,3 +146,6 @@ def _varied(x: np.ndarray[Any, Any], k: int, params: Mapping[str, Any]) -> np.nd
         return np.asarray(np.logical_xor(x, k % 2 == 1))
     with np.errstate(all="ignore"):
         return np.asarray(x + np.asarray(k, x.dtype)).astype(x.dtype)
+
+
+boundaries(globals())

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from xprim.tracebacks import boundaries
+
 from . import jaxlib_gateway as gateway
 
 __all__ = [
@@ -116,3 +118,6 @@ def process_count(backend: str | None = None) -> int:
 def process_indices(backend: str | None = None) -> list[int]:
     """Return the numbers of the processes that have devices of the backend, in order."""
     return sorted({int(device.process_index) for device in devices(backend)})
+
+
+boundaries(globals())

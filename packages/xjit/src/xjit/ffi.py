@@ -25,7 +25,7 @@ from xjit.stablehlo_text import Builder
 from xprim import Array, ShapedArray, as_array, shaped_array
 from xprim.descriptions import described
 from xprim.errors import message
-from xprim.tracebacks import boundary
+from xprim.tracebacks import boundaries, boundary
 
 __all__ = [
     "build_ffi_lowering_function", "ffi_call", "ffi_lowering", "include_dir", "pycapsule",
@@ -295,3 +295,6 @@ def _config(version: int, legacy: str | None, attributes: Mapping[str, Any]) -> 
 def _strong(x: Array) -> Array:
     """Return an array whose type is not weak: functions of C see dtypes alone."""
     return as_array(x.astype(x.dtype)) if x.aval.weak_type else x
+
+
+boundaries(globals())

@@ -26,6 +26,7 @@ from xjit.jaxlib_gateway import profiling, version
 from xprim.callables import check_function
 from xprim.descriptions import described
 from xprim.errors import message
+from xprim.tracebacks import boundaries
 from xprim.transformed import transforming
 from xtree.locks import forkable_rlock
 
@@ -380,3 +381,6 @@ def device_memory_profile(backend: str | None = None) -> bytes:
 def save_device_memory_profile(filename: Folder, backend: str | None = None) -> None:
     """Write `device_memory_profile` to a file."""
     Path(filename).write_bytes(device_memory_profile(backend))
+
+
+boundaries(globals())

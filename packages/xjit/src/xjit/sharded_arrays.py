@@ -24,6 +24,7 @@ from xjit.shardings import Index, Sharding, SingleDeviceSharding
 from xjit.typed_shardings import typed_as
 from xprim import Array, ConcreteArray, as_array, shaped_array
 from xprim.errors import message
+from xprim.tracebacks import boundaries
 
 __all__ = [
     "Shard",
@@ -272,3 +273,6 @@ def with_sharding(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:
     """Return the array, spread as asked."""
     host = x.host if x.buffer is not None else None
     return ConcreteArray(host, x.aval, spread_buffer(x, gateway.spread_over(sharding)))
+
+
+boundaries(globals())

@@ -20,6 +20,7 @@ from xprim import LINEAR, STRUCTURAL, Array, Primitive, ShapedArray, as_array, n
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
 from xprim.sharded_types import spread_as
+from xprim.tracebacks import boundaries
 
 __all__ = ["constrained", "sharding_constraint_p", "with_sharding_constraint"]
 
@@ -133,3 +134,6 @@ sharding_constraint_p: Primitive = Primitive(
     physical=STRUCTURAL,
     cost=_cost,
 )
+
+
+boundaries(globals())

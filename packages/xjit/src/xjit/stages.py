@@ -38,6 +38,7 @@ from xjit.program import DeviceKernel, Program
 from xjit.shardings import Sharding
 from xprim import ClosedJaxpr, ShapedArray, ShapeDtypeStruct, Tracer, config
 from xprim.errors import message
+from xprim.tracebacks import shorten
 
 __all__ = [
     "Wrapped", "ArgInfo", "TracedFunction", "Traced", "Lowered", "Compiled", "CompilerOptions",
@@ -311,9 +312,15 @@ class Compiled(_Stage):
           TypeError: the arguments have another structure, shape or dtype, or a transformation is
             applied to this call.
         """
-        if len(args) != self._num_args or (kwargs.keys() != self._names if kwargs else self._names):
+        try:
+            if len(args) == self._num_args and not (
+                kwargs.keys() != self._names if kwargs else self._names
+            ):
+                return self._dispatch(*args, **kwargs)
             return self._checked_call(args, kwargs)
-        return self._dispatch(*args, **kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def _checked_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call it the long way: compare the arguments with what it was compiled for."""

@@ -13,6 +13,7 @@ import xnp.numpy as xn
 from xnp.numpy.promoting import array_of, inexact
 from xnp.softmax import logsumexp, softmax
 from xprim import Array, dtypes, promotion
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
 __all__ = ["dot_product_attention"]
@@ -120,3 +121,6 @@ def _without_padding(x: Array, counts: Any) -> Any:
         return x
     places = xn.arange(x.shape[1])[:, None, None]
     return xn.where(places < xn.asarray(counts).reshape(-1, 1, 1, 1), x, 0)
+
+
+boundaries(globals())

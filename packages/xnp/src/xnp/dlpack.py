@@ -12,6 +12,7 @@ from typing import Any
 
 from xnp.numpy.files import from_dlpack as _from_dlpack
 from xprim import Array, dtypes
+from xprim.tracebacks import boundaries
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
 
@@ -47,3 +48,6 @@ _NAMES = frozenset(
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64"
     " complex64 complex128".split()
 )
+
+
+boundaries(globals())

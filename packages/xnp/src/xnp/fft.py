@@ -38,6 +38,7 @@ from xnp.numpy.shaping import moveaxis
 from xnp.placing import on_device
 from xprim import Array, dtypes, scalar_array
 from xprim.static_sizes import static_int
+from xprim.tracebacks import boundaries
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift",
@@ -434,3 +435,6 @@ def _shifted(name: str, x: Any, axes: Any, shift: Any) -> Array:
 
 
 complete(globals(), FOURIER)
+
+
+boundaries(globals())

@@ -11,6 +11,7 @@ from typing import Any
 import xtree
 from xnp import numpy as xnp
 from xprim import Array, as_array, dtypes, promotion
+from xprim.tracebacks import boundaries
 from xtree.namespaces import namespace
 
 __all__ = ["ravel_pytree"]
@@ -77,3 +78,6 @@ def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
 
 
 namespace(globals()).close()
+
+
+boundaries(globals())

@@ -37,6 +37,7 @@ from xnp.numpy import (
 from xnp.numpy.promoting import array_of, axes_of, cast, computation_dtype, inexact
 from xprim import Array, dtypes
 from xprim.static_sizes import static_shape
+from xprim.tracebacks import boundaries
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
@@ -299,3 +300,6 @@ _KERNELS = {
     ResizeMethod.LANCZOS3: _lanczos3,
     ResizeMethod.LANCZOS5: _lanczos5,
 }
+
+
+boundaries(globals())

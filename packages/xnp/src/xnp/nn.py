@@ -34,7 +34,7 @@ from xnp.placing import placed
 from xnp.softmax import log_softmax, logmeanexp, logsumexp, softmax
 from xprim import Array, dtypes
 from xprim.static_sizes import static_int
-from xprim.tracebacks import boundary
+from xprim.tracebacks import boundaries, boundary
 from xprim.typing import ArrayLike, Axis, DTypeLike
 from xtree.namespaces import namespace
 
@@ -399,3 +399,6 @@ def scaled_matmul(
 complete(globals(), NETWORKS)
 
 namespace(globals()).close()
+
+
+boundaries(globals())

@@ -22,6 +22,7 @@ from xnp.placing import placed
 from xprim import Array, ConcreteArray, dtypes
 from xprim.errors import ConcretizationTypeError
 from xprim.static_sizes import static_int
+from xprim.tracebacks import boundaries
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 
@@ -210,3 +211,6 @@ def _greatest(dtype: Any) -> Any:
     if dtypes.is_integer(dtype):
         return int(dtypes.iinfo(dtype).max)
     return True if dtypes.is_bool(dtype) else np.inf
+
+
+boundaries(globals())

@@ -16,6 +16,7 @@ from xnp.numpy.dispatch import dispatched
 from xnp.numpy.promoting import array_of, bind, cast, inexact, scalar_like, spread
 from xnp.numpy.reductions import mask_of, static_axis
 from xprim import Array, dtypes
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Axis
 
 __all__ = ["log_softmax", "logmeanexp", "logsumexp", "softmax"]
@@ -154,3 +155,6 @@ def logmeanexp(
 
 
 complete(globals(), SOFTMAX)
+
+
+boundaries(globals())

@@ -19,6 +19,7 @@ from xpar.varying_axes import axes_brought, unsaid
 from xprim import ClosedJaxpr, ShapedArray, extended_axes, source
 from xprim.callables import check_function
 from xprim.errors import message
+from xprim.tracebacks import boundaries
 from xprim.transformed import transformed
 
 P = ParamSpec("P")
@@ -328,3 +329,6 @@ def _check_varying(
             hint=f"psum, pmean or all_gather over {axis!r} makes it the same for all;\nor name the "
             "axis in out_specs; check_vma=False takes the value of one member",
         ))  # fmt: skip
+
+
+boundaries(globals())

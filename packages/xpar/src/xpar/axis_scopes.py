@@ -22,6 +22,7 @@ from xjit.named_shardings import NamedSharding
 from xprim.callables import check_function, name_of
 from xprim.config import Override
 from xprim.errors import message
+from xprim.tracebacks import boundaries
 from xprim.transformed import transforming
 
 __all__ = ["auto_axes", "explicit_axes", "no_collectives", "use_abstract_mesh"]
@@ -198,3 +199,6 @@ def _required(operation: str, mesh: AbstractMesh | None) -> AbstractMesh:
             hint="call it inside `with set_mesh(mesh):`",
         ))  # fmt: skip
     return mesh
+
+
+boundaries(globals())

@@ -26,6 +26,7 @@ from xjit.sharded_arrays import addressable_shards, make_array_from_callback
 from xpar import checkpoint_files as files, distributed
 from xprim import Array, ConcreteArray, ShapeDtypeStruct, Tracer, as_array, dtypes
 from xprim.errors import message
+from xprim.tracebacks import boundaries
 
 __all__ = ["CheckpointError", "Saving", "restore", "save", "steps"]
 
@@ -256,3 +257,6 @@ def _some(names: Any, what: str) -> str:
     ordered = sorted(names)
     more = f" and {len(ordered) - 5} more" if len(ordered) > 5 else ""
     return f"{what}: {', '.join(ordered[:5])}{more}" if ordered else ""
+
+
+boundaries(globals())

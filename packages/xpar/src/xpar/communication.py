@@ -25,6 +25,7 @@ from xnp import lax
 from xprim import Array, as_array
 from xprim.callables import name_of
 from xprim.errors import message
+from xprim.tracebacks import boundaries
 
 __all__ = [
     "Collective", "Communication", "assert_no_collectives", "explain_communication",
@@ -283,3 +284,6 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  " + "  ".join([f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)])
             .rstrip() for row in rows]  # fmt: skip
+
+
+boundaries(globals())

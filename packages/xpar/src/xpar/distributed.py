@@ -33,6 +33,7 @@ from xpar import clusters, coordinator, gathering
 from xpar.process_watch import ProcessFailureError, ProcessWatch
 from xprim import source
 from xprim.errors import message
+from xprim.tracebacks import boundaries
 
 __all__ = ["barrier", "initialize", "is_initialized", "shutdown"]
 
@@ -382,3 +383,6 @@ def _end_now() -> None:
         with contextlib.suppress(Exception):
             stream.flush()
     os._exit(1)
+
+
+boundaries(globals())

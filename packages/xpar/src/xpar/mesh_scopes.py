@@ -19,6 +19,7 @@ from xjit import device_put, devices as all_devices
 from xjit.meshes import AbstractMesh, AxisType, Mesh, abstract_mesh_now, current_mesh
 from xprim import EAGER, state
 from xprim.errors import message
+from xprim.tracebacks import boundaries
 
 __all__ = ["get_abstract_mesh", "get_mesh", "make_mesh", "reshard", "set_mesh", "use_mesh"]
 
@@ -131,3 +132,6 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
       ValueError: an array cannot be cut as its sharding says.
     """
     return device_put(xs, out_shardings)
+
+
+boundaries(globals())

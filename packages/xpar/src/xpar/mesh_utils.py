@@ -19,6 +19,7 @@ import numpy as np
 
 from xjit import devices as all_devices
 from xprim.errors import message
+from xprim.tracebacks import boundaries
 
 __all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
 
@@ -135,3 +136,6 @@ def _groups(devices: Sequence[Any], attribute: str) -> dict[int, list[Any]]:
     for device in devices:
         groups.setdefault(getattr(device, attribute), []).append(device)
     return groups
+
+
+boundaries(globals())

@@ -41,6 +41,7 @@ from xpar import distributed
 from xpar.process_watch import ProcessFailureError
 from xprim import ConcreteArray, as_array
 from xprim.errors import message
+from xprim.tracebacks import boundaries
 
 __all__ = [
     "ProcessFailureError",
@@ -385,3 +386,6 @@ def _copied(sharding: NamedSharding) -> Any:
             _copy_by_sharding.clear()
         found = _copy_by_sharding[sharding] = jit(lambda x: x, out_shardings=sharding)
     return found
+
+
+boundaries(globals())

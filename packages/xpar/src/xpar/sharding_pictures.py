@@ -16,6 +16,7 @@ from xjit.named_shardings import resolved
 from xjit.shardings import Sharding
 from xprim import Array, Tracer, as_array
 from xprim.errors import message
+from xprim.tracebacks import boundaries
 
 __all__ = [
     "cells_of", "drawn", "inspect_array_sharding", "visualize_array_sharding",
@@ -163,3 +164,6 @@ def _painted(text: str, number: int, in_colour: bool) -> str:
     if not in_colour:
         return text
     return f"\x1b[30;{_COLOURS[number % len(_COLOURS)]}m{text}\x1b[0m"
+
+
+boundaries(globals())

@@ -25,6 +25,7 @@ from xprim.descriptions import brief, kind_name, with_article
 from xprim.host_memory import forgotten, lent, refuse_masked, sealed
 from xprim.memory import allocated
 from xprim.sizes import SymbolicSize
+from xtree.boundaries import boundary
 
 if TYPE_CHECKING:
     from xprim.array_interface import ArrayInterface
@@ -52,6 +53,7 @@ class Array(ArrayInterface):
 
     aval: ShapedArray
 
+    @boundary
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise TypeError(
             "Array: cannot be instantiated directly."

@@ -39,6 +39,7 @@ from xprim.rules import Linear
 from xprim.source import capture, describe
 from xprim.thread_state import state
 from xprim.transformed import transforming
+from xtree.boundaries import boundaries
 
 if TYPE_CHECKING:
     from xprim.primitive import Primitive
@@ -340,3 +341,6 @@ def foreign_operand(operation: str, value: Any) -> TypeError:
 def aval_of(value: Any) -> ShapedArray:
     """Return the abstract value of an array, tracer or `ShapeDtypeStruct`."""
     return value.aval  # type: ignore[no-any-return]
+
+
+boundaries(globals())

@@ -12,21 +12,17 @@ Neighbour: `source` knows which files are the library's.
 
 from __future__ import annotations
 
-import functools
 import sys
-from collections.abc import Callable
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from xprim import config
 from xprim.source import is_hidden
+from xtree.boundaries import boundaries, boundary, when_leaving
 
-__all__ = ["shorten", "boundary"]
+__all__ = ["boundaries", "boundary", "shorten"]
 
 __dir__ = __all__.copy
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 _NOTE = (
     "(The library's own frames are left out; XSTACK_TRACEBACK_FILTERING=off in the environment, or "
@@ -53,26 +49,7 @@ def shorten(error: BaseException) -> None:
         error.add_note(_NOTE)
 
 
-def boundary(fun: Callable[P, R]) -> Callable[P, R]:
-    """Let errors leave a public function without the frames of the library.
-
-    Example:
-      >>> @boundary
-      ... def apply(fun, x):
-      ...     return fun(x)
-      >>> apply(abs, -1)
-      1
-    """
-
-    @functools.wraps(fun)
-    def bounded(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return fun(*args, **kwargs)
-        except Exception as error:
-            shorten(error)
-            raise
-
-    return bounded
+when_leaving(shorten)
 
 
 def _without_hidden(traceback: TracebackType | None) -> TracebackType | None:

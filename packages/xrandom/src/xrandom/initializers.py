@@ -80,6 +80,7 @@ def constant(value: ArrayLike, dtype: DTypeLike = None) -> Initializer:
     """Return an initializer that fills arrays with a value, or one that broadcasts to the shape."""
     own = dtype
 
+    @boundary
     def init(key: Any, shape: Any, dtype: Any = None) -> Array:
         return xnp.full(shape, value, own if dtype is None else dtype)
 
@@ -91,6 +92,7 @@ def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike = None) -> Initializer:
     """Return an initializer that draws uniformly from `[0, scale)`."""
     own = dtype
 
+    @boundary
     def init(key: Any, shape: Any, dtype: Any = None) -> Array:
         kind = floating_dtype(own if dtype is None else dtype, "initializers.uniform")
         return random_uniform(key, shape, kind) * xnp.asarray(scale, kind)
@@ -103,6 +105,7 @@ def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike = None) -> Initializer:
     """Return an initializer that draws normally, with mean 0 and a standard deviation."""
     own = dtype
 
+    @boundary
     def init(key: Any, shape: Any, dtype: Any = None) -> Array:
         sample = random_normal(key, shape, own if dtype is None else dtype)
         return sample * xnp.asarray(stddev, sample.dtype)
@@ -125,6 +128,7 @@ def truncated_normal(
     """
     own = dtype
 
+    @boundary
     def init(key: Any, shape: Any, dtype: Any = None) -> Array:
         kind = floating_dtype(own if dtype is None else dtype, "initializers.truncated_normal")
         sample = random_truncated_normal(key, lower, upper, shape, kind)
@@ -169,6 +173,7 @@ def variance_scaling(
     _one_of("distribution", distribution, ("truncated_normal", "normal", "uniform"))
     own = dtype
 
+    @boundary
     def init(key: Any, shape: Any, dtype: Any = None) -> Array:
         kind = _inexact_dtype(own if dtype is None else dtype)
         sizes = checked_shape(shape, "initializers.variance_scaling")
@@ -306,6 +311,7 @@ def orthogonal(
     """
     own = dtype
 
+    @boundary
     def init(key: Any, shape: Any, dtype: Any = None) -> Array:
         sizes = checked_shape(shape, "initializers.orthogonal")
         if len(sizes) < 2:
@@ -338,6 +344,7 @@ def delta_orthogonal(
     """
     own = dtype
 
+    @boundary
     def init(key: Any, shape: Any, dtype: Any = None) -> Array:
         sizes = checked_shape(shape, "initializers.delta_orthogonal")
         if len(sizes) not in (3, 4, 5) or sizes[-2] > sizes[-1]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar, overload
 
+from xtree.boundaries import boundaries
 from xtree.errors import message
 from xtree.key_paths import GetAttrKey
 from xtree.registry import NodeType, default_registry, registration_place
@@ -183,3 +184,6 @@ def _check_fields(
                 hint="name them in data_fields, meta_fields or drop_fields",
             )
         )
+
+
+boundaries(globals(), written=True)

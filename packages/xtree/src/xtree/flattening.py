@@ -17,6 +17,7 @@ from collections.abc import Callable, Hashable, Iterable
 from operator import itemgetter
 from typing import Any
 
+from xtree.boundaries import boundaries, leave
 from xtree.bounded import remember
 from xtree.compiling import USES_BEFORE_COMPILING, can_match, compile_match, is_compilable
 from xtree.containers import DICT, LIST, NONE, TUPLE, sorted_keys
@@ -67,19 +68,23 @@ def tree_flatten(
         ([1, 2, 3], PyTreeDef({'a': (*, [*, None]), 'b': *}))
     """
     leaves: list[Any] = []
-    if is_leaf is not None:
-        return leaves, walk(tree, leaves.append, is_leaf)
     try:
-        flattener = _flatteners[type(tree)]
-    except KeyError:
-        flattener = _learn(type(tree))
-    if flattener is None:
-        return [tree], LEAF
-    try:
-        return leaves, flattener(tree, leaves)
-    except RecursionError:
-        leaves = []
-        return leaves, walk(tree, leaves.append)
+        if is_leaf is not None:
+            return leaves, walk(tree, leaves.append, is_leaf)
+        try:
+            flattener = _flatteners[type(tree)]
+        except KeyError:
+            flattener = _learn(type(tree))
+        if flattener is None:
+            return [tree], LEAF
+        try:
+            return leaves, flattener(tree, leaves)
+        except RecursionError:
+            leaves = []
+            return leaves, walk(tree, leaves.append)
+    except Exception as error:
+        leave(error)
+        raise
 
 
 def flattener() -> Callable[[Any], tuple[list[Any], PyTreeDef]]:
@@ -117,7 +122,11 @@ def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list
         >>> tree_leaves([1, {"k1": 2, "k2": (3, 4)}, 5])
         [1, 2, 3, 4, 5]
     """
-    return tree_flatten(tree, is_leaf)[0]
+    try:
+        return tree_flatten(tree, is_leaf)[0]
+    except Exception as error:
+        leave(error)
+        raise
 
 
 def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTreeDef:
@@ -127,7 +136,11 @@ def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> P
         >>> tree_structure([1, (2, 3)]) == tree_structure(["x", ("y", "z")])
         True
     """
-    return tree_flatten(tree, is_leaf)[1]
+    try:
+        return tree_flatten(tree, is_leaf)[1]
+    except Exception as error:
+        leave(error)
+        raise
 
 
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
@@ -140,21 +153,18 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
         >>> tree_unflatten(tree_structure({"a": 0, "b": (0, 0)}), [1, 2, 3])
         {'a': 1, 'b': (2, 3)}
     """
-    if type(treedef) is PyTreeDef:
-        return unflatten(treedef, leaves)
     try:
-        return treedef.unflatten(leaves)
-    except AttributeError:
+        if type(treedef) is PyTreeDef:
+            return unflatten(treedef, leaves)
         if hasattr(treedef, "unflatten"):
-            raise
-    raise TypeError(
-        message(
-            "unflatten",
-            "the first argument is not a structure.",
-            got=f"a value of type {type(treedef).__name__}",
-            expected="unflatten(treedef, leaves)",
-        )
-    )
+            return treedef.unflatten(leaves)
+        raise TypeError(message(
+            "unflatten", "the first argument is not a structure.",
+            got=f"a value of type {type(treedef).__name__}", expected="unflatten(treedef, leaves)",
+        ))  # fmt: skip
+    except Exception as error:
+        leave(error)
+        raise
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None) -> bool:
@@ -412,3 +422,6 @@ def _learn(type_: type) -> Any:
 
 
 _flatteners = default_registry.flatteners
+
+
+boundaries(globals(), written=True)

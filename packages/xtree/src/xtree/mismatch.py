@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from xtree.boundaries import boundaries
 from xtree.errors import MalformedNodeError, StructureMismatchError, message, shown
 from xtree.interning import is_same
 from xtree.key_paths import KeyPath, keystr
@@ -242,3 +243,6 @@ def _described_value(value: Any) -> str:
     if value is None:
         return "None"
     return f"a {type(value).__qualname__}, {shown(value, 60)}"
+
+
+boundaries(globals(), written=True)

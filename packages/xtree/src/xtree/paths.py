@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from xtree.boundaries import boundaries
 from xtree.key_paths import KeyPath
 from xtree.mismatch import flatten_up_to
 from xtree.treedef import PyTreeDef
@@ -96,3 +97,6 @@ def _taking_path(
     if is_leaf is None or takes_path:
         return is_leaf
     return lambda path, value: is_leaf(value)
+
+
+boundaries(globals(), written=True)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from xtree.boundaries import boundaries
 from xtree.flattening import tree_flatten, tree_structure
 from xtree.mismatch import Mismatch, find_mismatches, flatten_up_to
 
@@ -73,3 +74,6 @@ def prefix_errors(
           expected  a tuple of length 2, as in in_axes
     """
     return find_mismatches(tree_structure(prefix_tree, is_leaf), full_tree)
+
+
+boundaries(globals(), written=True)

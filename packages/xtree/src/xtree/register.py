@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, TypeVar
 
+from xtree.boundaries import boundaries
 from xtree.errors import RegistrationError, message
 from xtree.key_paths import KeyEntry
 from xtree.registry import NodeType, default_registry, registration_place
@@ -214,3 +215,6 @@ def _check_methods(cls: type, *names: str) -> None:
                 expected=f"a class with {' and '.join(names)}",
             )
         )
+
+
+boundaries(globals(), written=True)

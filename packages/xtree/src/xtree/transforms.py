@@ -12,6 +12,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from xtree.boundaries import boundaries, leave
 from xtree.errors import message
 from xtree.flattening import tree_flatten, tree_leaves, tree_structure
 from xtree.mismatch import flatten_up_to
@@ -64,19 +65,23 @@ def tree_map(
         >>> tree_map(lambda x, y: x + y, (1, [2]), (10, [20]))
         (11, [22])
     """
-    if not callable(f):
-        raise TypeError(
-            message("map", "the first argument is not a function.",
-                       got=f"a value of type {type(f).__name__}", expected="map(f, tree, *rest)")
-        )  # fmt: skip
-    leaves, treedef = tree_flatten(tree, is_leaf)
-    if not rest:
-        return treedef.unflatten([f(leaf) for leaf in leaves])
-    columns = [
-        flatten_up_to(treedef, other, "map", "the first tree", f"tree {position}")
-        for position, other in enumerate(rest, start=2)
-    ]
-    return treedef.unflatten(list(map(f, leaves, *columns)))
+    try:
+        if not callable(f):
+            raise TypeError(message(
+                "map", "the first argument is not a function.",
+                got=f"a value of type {type(f).__name__}", expected="map(f, tree, *rest)",
+            ))  # fmt: skip
+        leaves, treedef = tree_flatten(tree, is_leaf)
+        if not rest:
+            return treedef.unflatten([f(leaf) for leaf in leaves])
+        columns = [
+            flatten_up_to(treedef, other, "map", "the first tree", f"tree {position}")
+            for position, other in enumerate(rest, start=2)
+        ]
+        return treedef.unflatten(list(map(f, leaves, *columns)))
+    except Exception as error:
+        leave(error)
+        raise
 
 
 def tree_reduce(
@@ -254,3 +259,6 @@ def _combine(operation: Callable[[Any, Any], Any], leaves: list[Any]) -> Any:
 
 def _nothing_to_reduce(operation: str, argument: str) -> TypeError:
     return TypeError(message(operation, "the tree has no leaves.", hint=f"pass {argument}=..."))
+
+
+boundaries(globals(), written=True)

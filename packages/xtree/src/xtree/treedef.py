@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import Any
 
+from xtree.boundaries import boundaries
 from xtree.bounded import remember
 from xtree.containers import DICT, TUPLE
 from xtree.errors import DepthError, RegistrationError, message
@@ -358,3 +359,6 @@ def _from_steps(steps: list[tuple[type | None, Any, int]]) -> PyTreeDef:
         node_data = None if type_ is None else (type_, data)
         results.append(treedef_from_node_data(node_data, children))
     return results[0]
+
+
+boundaries(globals(), written=True)

@@ -32,6 +32,7 @@ from xjit.cache_files import (
     remove,
     unpack,
 )
+from xprim.tracebacks import boundaries
 
 __all__ = ["clear", "collect", "directory", "doctor", "entries", "explain", "stats"]
 
@@ -177,3 +178,6 @@ def _read(cache: DiskCache) -> Iterator[tuple[Path, Entry | None]]:
             yield path, None if data is None else unpack(data, path.name.removesuffix(SUFFIX))
         except (BadEntryError, OSError, ValueError):
             yield path, None
+
+
+boundaries(globals())

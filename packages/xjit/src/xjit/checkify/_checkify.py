@@ -16,7 +16,7 @@ from xprim import close_over, trace_to_jaxpr
 from xprim.callables import check_function, name_of
 from xprim.errors import message
 from xprim.leaves import flat_arrays
-from xprim.tracebacks import boundary
+from xprim.tracebacks import boundaries, boundary
 from xprim.transformed import transforming
 
 __all__ = ["checkify"]
@@ -80,3 +80,6 @@ def checkify(
         return Error(*state), out_tree[0].unflatten(outs)
 
     return checked
+
+
+boundaries(globals())

@@ -33,7 +33,7 @@ from xprim import (
 from xprim.descriptions import described
 from xprim.errors import message
 from xprim.symbolic_dimensions import written_for_programs
-from xprim.tracebacks import boundary
+from xprim.tracebacks import boundaries, boundary
 
 __all__ = ["default_export_platform", "export"]
 
@@ -221,3 +221,6 @@ def _exported_vjp(
     ]
     primals = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in closed.in_avals]
     return _exported(jit(backward), [*primals, *cotangents], {}, platforms, checks)
+
+
+boundaries(globals())

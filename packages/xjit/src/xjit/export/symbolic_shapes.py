@@ -19,6 +19,7 @@ from xprim.symbolic_dimensions import (
     is_symbolic,
     value_of,
 )
+from xprim.tracebacks import boundaries
 
 __all__ = [
     "check_facts", "is_symbolic_dim", "sizes_in", "solved", "symbolic_args_specs",
@@ -239,3 +240,6 @@ def check_facts(facts: Mapping[str, str], values: Mapping[str, Any], name: str) 
                 got=", ".join(f"{k} = {v}" for k, v in sorted(values.items())), where=where,
                 hint="constraints of symbolic_shape say what sizes there are",
             ))  # fmt: skip
+
+
+boundaries(globals())

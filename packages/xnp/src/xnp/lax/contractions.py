@@ -19,6 +19,7 @@ from xnp.primitives.precision import (
 )
 from xprim import Array, as_array, dtypes
 from xprim.sizes import size_of
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = [
@@ -184,3 +185,6 @@ def _bad_dot(lhs: Any, rhs: Any) -> TypeError:
         f"dot: the contracted dimensions differ: {lhs.shape[-1]} and {rhs.shape[0]}.{got}"
         "\n  expected  lhs.shape[-1] == rhs.shape[0]"
     )
+
+
+boundaries(globals())

@@ -30,7 +30,7 @@ from xprim.cells import Cell, CellUse
 from xprim.descriptions import described, place_of
 from xprim.kept_programs import Staged
 from xprim.leaves import flat_arrays, paths_of
-from xprim.tracebacks import boundary
+from xprim.tracebacks import boundaries, boundary
 from xprim.typing import ArrayLike
 
 __all__ = ["cond", "platform_dependent", "switch"]
@@ -364,3 +364,6 @@ def platform_dependent(
     if len(functions) == 1:
         return functions[0](*args)
     return switch(index, functions, *args)
+
+
+boundaries(globals())

@@ -52,6 +52,7 @@ from xprim import (
     get_primitive,
 )
 from xprim.sizes import size_of
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
 
@@ -251,3 +252,6 @@ __all__ = [
 __dir__ = __all__.copy
 
 complete(globals(), ARITHMETIC)
+
+
+boundaries(globals(), written=True)

@@ -23,6 +23,7 @@ from xnp.primitives.reduce_precision import reduce_precision_p
 from xprim import Array, as_array, dtypes, scalar_array
 from xprim.sizes import size_of
 from xprim.static_sizes import static_shape
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike
 from xtree import tree_flatten, tree_map, tree_unflatten
 
@@ -201,3 +202,6 @@ __all__ = [
 __dir__ = __all__.copy
 
 complete(globals(), CONVERSION)
+
+
+boundaries(globals(), written=True)

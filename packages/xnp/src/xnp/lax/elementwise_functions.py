@@ -28,6 +28,7 @@ from xnp.primitives.trigonometric import (
     tanh_p,
 )
 from xprim import Array
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
 
@@ -142,3 +143,6 @@ __all__ = [
 __dir__ = __all__.copy
 
 complete(globals(), FUNCTIONS)
+
+
+boundaries(globals(), written=True)

@@ -35,6 +35,7 @@ from xnp.primitives.comparison import (
 )
 from xnp.primitives.select_n import select_n_p
 from xprim import Array, as_array
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
 
@@ -159,3 +160,6 @@ __all__ = [
 __dir__ = __all__.copy
 
 complete(globals(), LOGIC)
+
+
+boundaries(globals(), written=True)

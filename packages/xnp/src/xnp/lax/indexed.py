@@ -29,6 +29,7 @@ from xnp.primitives.scatter_max import scatter_max_p
 from xnp.primitives.scatter_min import scatter_min_p
 from xnp.primitives.scatter_mul import scatter_mul_p
 from xprim import Array, Primitive, as_array, dtypes
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
 __all__ = [
@@ -326,3 +327,6 @@ def _modulo(indices: Array, size: int) -> Array:
 
 
 complete(globals(), INDEXED)
+
+
+boundaries(globals())

@@ -49,7 +49,7 @@ from xnp.primitives.triangular_solve import triangular_solve_p
 from xnp.primitives.tridiagonal import tridiagonal_p
 from xnp.primitives.tridiagonal_solve import tridiagonal_solve_p
 from xprim import Array, as_array, dtypes
-from xprim.tracebacks import boundary
+from xprim.tracebacks import boundaries, boundary
 from xprim.typing import ArrayLike
 from xtree.namespaces import namespace
 
@@ -357,3 +357,6 @@ def _range(name: str, subset: tuple[int, int], size: int) -> tuple[int, int]:
 
 
 namespace(globals()).close()
+
+
+boundaries(globals())

@@ -21,6 +21,7 @@ from xnp.lax.convolution import (
 from xnp.primitives.operations import transposed
 from xnp.primitives.precision import PrecisionLike
 from xprim import Array, as_array
+from xprim.tracebacks import boundaries
 
 __all__ = ["conv_general_dilated_local", "conv_general_dilated_patches"]
 
@@ -122,3 +123,6 @@ def conv_general_dilated_local(
     source = dict(zip((*space, feature, batch), range(len(space) + 2), strict=True))
     result: Array = transposed(product, [source[d] for d in range(len(source))])
     return result
+
+
+boundaries(globals())

@@ -17,6 +17,7 @@ from xnp.placing import placed
 from xnp.primitives.operations import bind, broadcasted, filled, iota, moved, selected
 from xprim import Array, as_array, dtypes
 from xprim.sizes import size_of
+from xprim.tracebacks import boundaries
 
 __all__ = ["RaggedDotDimensionNumbers", "ragged_dot", "ragged_dot_general"]
 
@@ -182,3 +183,6 @@ def _dims(dims: Sequence[int], ndim: int) -> tuple[int, ...]:
     if not all(-ndim <= d < ndim for d in found):
         raise ValueError(f"ragged_dot_general: there are {ndim} dimensions, got {tuple(found)}.")
     return tuple([d % ndim for d in found])
+
+
+boundaries(globals())

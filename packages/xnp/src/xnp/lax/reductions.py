@@ -34,6 +34,7 @@ from xprim import (
     trace_to_jaxpr,
 )
 from xprim.sizes import size_of
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
 __all__ = [
@@ -254,3 +255,6 @@ def _axes(name: str, axes: Sequence[int], ndim: int) -> tuple[int, ...]:
 
 
 complete(globals(), REDUCTIONS)
+
+
+boundaries(globals())

@@ -27,6 +27,7 @@ from xnp.primitives.transpose import transpose_p
 from xprim import Array, as_array, dtypes
 from xprim.sizes import size_of
 from xprim.static_sizes import static_shape
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = [
@@ -380,3 +381,6 @@ def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
 
 
 complete(globals(), SHAPE)
+
+
+boundaries(globals(), written=True)

@@ -16,6 +16,7 @@ from xnp.primitives.conv_dimensions import dilated
 from xnp.primitives.operations import broadcasted, reshaped
 from xprim import Array, as_array, dtypes
 from xprim.static_sizes import static_shape
+from xprim.tracebacks import boundaries
 
 __all__ = [
     "broadcast_like", "broadcast_to_rank", "dtype", "empty", "reduce_window_shape_tuple",
@@ -173,3 +174,6 @@ def shape_as_value(shape: Sequence[int]) -> Array:
     sizes = np.array(static_shape(shape, "shape_as_value"), np.int32)
     result: Array = as_array(sizes)
     return result
+
+
+boundaries(globals())

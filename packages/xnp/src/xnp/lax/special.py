@@ -22,6 +22,7 @@ from xnp.primitives.special_incomplete import (
     random_gamma_grad_p,
 )
 from xprim import Array
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
 
@@ -119,3 +120,6 @@ __all__ = [
 __dir__ = __all__.copy
 
 complete(globals(), SPECIAL)
+
+
+boundaries(globals(), written=True)

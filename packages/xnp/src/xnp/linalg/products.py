@@ -29,7 +29,7 @@ from xnp.primitives.operations import (
 from xnp.primitives.solve import solve_p
 from xprim import Array, as_array, dtypes
 from xprim.static_sizes import static_int
-from xprim.tracebacks import boundary
+from xprim.tracebacks import boundaries, boundary
 from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = [
@@ -278,3 +278,6 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike = None) -> Array
 
 
 complete(globals(), PRODUCTS)
+
+
+boundaries(globals())

@@ -40,7 +40,7 @@ from xnp.numpy.index_update import IndexUpdateHelper
 from xprim import EAGER, HOST, Array, ConcreteArray, Tracer, as_array, attach_methods, dtypes
 from xprim.array import check_numbers
 from xprim.descriptions import kind_name, with_article
-from xprim.tracebacks import shorten
+from xprim.tracebacks import boundary, shorten
 
 __all__ = ()
 
@@ -136,7 +136,7 @@ def _operators() -> dict[str, Any]:
         "__pos__": ufuncs.positive,
         "__abs__": ufuncs.absolute,
         "__invert__": bits.invert,
-        "__round__": lambda self, ndigits=None: rounding.round(self, ndigits or 0),
+        "__round__": boundary(lambda self, ndigits=None: rounding.round(self, ndigits or 0)),
     }
 
 
@@ -372,9 +372,9 @@ def _methods() -> dict[str, Any]:
         "choose": selection.choose, "compress": _compress,
     }  # fmt: skip
     return functions | {
-        "__getitem__": indexing.getitem, "__setitem__": _setitem, "__delitem__": _delitem,
-        "__len__": _len,
-        "__iter__": _iter, "__reversed__": _reversed, "__contains__": _contains,
+        "__getitem__": indexing.getitem, "__setitem__": boundary(_setitem),
+        "__delitem__": boundary(_delitem), "__len__": boundary(_len), "__iter__": boundary(_iter),
+        "__reversed__": boundary(_reversed), "__contains__": boundary(_contains),
         "__array_ufunc__": numpy_protocols.array_ufunc,
         "__array_function__": numpy_protocols.array_function,
         "__array_namespace__": array_api.namespace_of, "__copy__": _copy_method,

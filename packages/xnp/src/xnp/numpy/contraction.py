@@ -30,7 +30,7 @@ from xnp.primitives.dot_general import holds_products
 from xnp.primitives.precision import normal_precision
 from xprim import Array, dtypes, shaped_array
 from xprim.errors import ShapeError
-from xprim.tracebacks import shorten
+from xprim.tracebacks import boundaries, shorten
 from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = [
@@ -388,3 +388,6 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
 
 
 complete(globals(), PRODUCTS)
+
+
+boundaries(globals())

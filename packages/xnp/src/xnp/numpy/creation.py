@@ -34,7 +34,7 @@ from xprim import (
 from xprim.eager import EAGER
 from xprim.host_memory import refuse_masked
 from xprim.static_sizes import static_shape
-from xprim.tracebacks import boundary, shorten
+from xprim.tracebacks import boundaries, boundary, shorten
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 
 __all__ = [
@@ -586,3 +586,6 @@ def counting(shape: tuple[int, ...], dimension: int, dtype: Any) -> Any:
 
 
 complete(globals(), CREATION)
+
+
+boundaries(globals())

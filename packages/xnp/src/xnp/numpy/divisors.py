@@ -12,6 +12,7 @@ from xnp.docstrings import complete
 from xnp.docstrings.array_functions import DIVISORS
 from xnp.numpy.promoting import array_of, bind, broadcast_all, cast, promoted, scalar_like, select
 from xprim import Array, dtypes
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
 __all__ = ["gcd", "lcm"]
@@ -60,3 +61,6 @@ def _integers(name: str, x1: Any, x2: Any) -> Any:
 
 
 complete(globals(), DIVISORS)
+
+
+boundaries(globals())

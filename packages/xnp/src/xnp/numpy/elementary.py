@@ -28,6 +28,7 @@ from xnp.numpy.promoting import (
 )
 from xnp.numpy.ufuncs import Unary, binary_function, unary_function
 from xprim import Array, dtypes
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
 __all__ = [
@@ -414,3 +415,6 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
 
 
 complete(globals(), ELEMENTARY)
+
+
+boundaries(globals())

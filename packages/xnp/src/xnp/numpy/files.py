@@ -10,6 +10,7 @@ from xnp.numpy.creation import asarray, counting
 from xnp.numpy.promoting import array_of, axis_of, bind, cast, reshaped, scalar_like, spread
 from xnp.numpy.shaping import moveaxis
 from xprim import EAGER, Array, dtypes, from_numpy
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
 __all__ = ["from_dlpack", "load", "packbits", "save", "savez", "unpackbits"]
@@ -197,3 +198,6 @@ def unpackbits(
 def _shifts(order: str) -> Any:
     places = counting((8,), 0, dtypes.uint8)
     return places if order == "little" else bind("sub", scalar_like(places, 7), places)
+
+
+boundaries(globals())

@@ -173,6 +173,7 @@ def vectorize(
     core = None if signature is None else _core_dims(signature)
 
     @transforming(pyfunc, "vectorize")
+    @boundary
     def vectorized(*args: Any, **kwargs: Any) -> Any:
         places = [i for i in range(len(args)) if i not in left_out]
         arrays = [asarray(args[i]) for i in places]

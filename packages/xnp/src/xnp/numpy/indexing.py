@@ -49,7 +49,7 @@ from xnp.primitives.index_modes import GatherDimensionNumbers, GatherScatterMode
 from xprim import Array, ConcreteArray, dtypes, scalar_array, shaped_array, state
 from xprim.eager import EAGER
 from xprim.kernels import numpy_operand
-from xprim.tracebacks import boundary, shorten
+from xprim.tracebacks import boundaries, boundary, shorten
 from xprim.typing import ArrayLike
 
 __all__ = ["take", "take_along_axis"]
@@ -484,3 +484,6 @@ def no_out(operation: str, out: Any) -> None:
         raise TypeError(
             f"{operation}: out= is not supported, for arrays do not change; use the result."
         )
+
+
+boundaries(globals())

@@ -31,6 +31,7 @@ from xnp.numpy.reductions import all as all_true
 from xnp.numpy.ufuncs import binary_function, unary_function
 from xprim import Array, dtypes, scalar_array
 from xprim.array import check_numbers
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
 __all__ = [
@@ -304,3 +305,6 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
 
 
 complete(globals(), LOGIC)
+
+
+boundaries(globals())

@@ -23,6 +23,7 @@ from xnp.numpy.promoting import (
     wide,
 )
 from xprim import Array, dtypes
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Axis, DTypeLike
 
 __all__ = [
@@ -220,3 +221,6 @@ def nanargmin(
 
 
 complete(globals(), NAN_REDUCTIONS)
+
+
+boundaries(globals())

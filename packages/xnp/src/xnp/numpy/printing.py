@@ -9,6 +9,7 @@ import numpy as np
 from xnp.docstrings import complete
 from xnp.docstrings.array_making import PRINTING
 from xprim import ConcreteArray, Tracer, dtypes
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
 __all__ = ["array_repr", "array_str", "get_printoptions", "printoptions", "set_printoptions"]
@@ -119,3 +120,6 @@ def _options(width: Any, precision: Any, suppress: Any) -> dict[str, Any]:
 
 
 complete(globals(), PRINTING)
+
+
+boundaries(globals())

@@ -35,7 +35,7 @@ from xnp.numpy.promoting import (
 )
 from xprim import Array, dtypes, scalar_array
 from xprim.static_sizes import static_int
-from xprim.tracebacks import shorten
+from xprim.tracebacks import boundaries, shorten
 from xprim.typing import ArrayLike, Axis, DTypeLike
 
 __all__ = [
@@ -462,3 +462,6 @@ def argmin(
 
 
 complete(globals(), REDUCTIONS)
+
+
+boundaries(globals(), written=True)

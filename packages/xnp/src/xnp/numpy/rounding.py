@@ -20,6 +20,7 @@ from xnp.numpy.promoting import (
 )
 from xnp.numpy.ufuncs import unary_function
 from xprim import Array, dtypes
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
 __all__ = ["around", "ceil", "fix", "floor", "nan_to_num", "rint", "round", "trunc"]
@@ -151,3 +152,6 @@ def nan_to_num(
 
 
 complete(globals(), ROUNDING)
+
+
+boundaries(globals())

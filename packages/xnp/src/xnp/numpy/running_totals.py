@@ -15,6 +15,7 @@ from xnp.numpy.indexing import no_out
 from xnp.numpy.promoting import array_of, axis_of, bind, cast, converted, filled, reshaped
 from xnp.numpy.reductions import accumulation_dtype, requested, static_axis
 from xprim import Array, dtypes
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum"]
@@ -97,3 +98,6 @@ def cumulative_prod(
 
 
 complete(globals(), RUNNING_TOTALS)
+
+
+boundaries(globals())

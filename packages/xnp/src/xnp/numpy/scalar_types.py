@@ -14,6 +14,7 @@ import numpy as np
 
 from xnp.numpy.creation import asarray
 from xprim import Array, dtypes, promotion
+from xprim.tracebacks import boundary
 from xprim.typing import DTypeLike
 
 __all__ = [
@@ -41,6 +42,7 @@ class ScalarType(type):
 
     dtype: np.dtype[Any]
 
+    @boundary
     def __call__(cls, x: Any = 0) -> Array:
         """Return `x` as an array of this dtype."""
         return asarray(x, dtype=cls.dtype)

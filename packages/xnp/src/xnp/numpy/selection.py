@@ -34,6 +34,7 @@ from xnp.numpy.shaping import broadcast_arrays
 from xprim import Array, ConcreteArray, dtypes, from_numpy
 from xprim.errors import ConcretizationTypeError
 from xprim.sizes import size_of
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
 __all__ = [
@@ -564,3 +565,6 @@ def put_along_axis(
     ])  # fmt: skip
     new = spread(array_of(values, "put_along_axis"), full)
     return arr.at[index].set(new, mode=mode)
+
+
+boundaries(globals())

@@ -32,7 +32,7 @@ from xprim.eager import EAGER
 from xprim.errors import ShapeError
 from xprim.kernels import numpy_operand
 from xprim.static_sizes import static_int, static_shape as checked_shape
-from xprim.tracebacks import boundary, shorten
+from xprim.tracebacks import boundaries, boundary, shorten
 from xprim.typing import ArrayLike, Axis, DTypeLike, ShapeLike
 
 __all__ = [
@@ -574,3 +574,6 @@ def _astype(x: Any, dtype: Any) -> Array:
 
 
 complete(globals(), SHAPING)
+
+
+boundaries(globals(), written=True)

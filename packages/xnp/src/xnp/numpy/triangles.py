@@ -19,6 +19,7 @@ from xnp.numpy.promoting import array_of, bind, cast, converted, scalar_like, se
 from xnp.placing import on_device
 from xprim import Array, Tracer, as_array, dtypes, from_numpy
 from xprim.static_sizes import static_int
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = ["eye", "identity", "tri", "tril", "triu"]
@@ -156,3 +157,6 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
 
 
 complete(globals(), TRIANGLES)
+
+
+boundaries(globals())

@@ -28,6 +28,7 @@ from xnp.numpy.promoting import (
     spread,
 )
 from xprim import Array, dtypes
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
 __all__ = [
@@ -395,3 +396,6 @@ fmin = binary_function(
 )
 
 complete(globals(), UFUNCS)
+
+
+boundaries(globals(), written=True)

@@ -27,6 +27,7 @@ from xnp.numpy.reductions import kept
 from xnp.numpy.shaping import expand_dims, moveaxis
 from xprim import Array, dtypes
 from xprim.callables import name_of
+from xprim.tracebacks import boundaries, boundary
 
 __all__ = ["frompyfunc", "ufunc"]
 
@@ -67,6 +68,7 @@ class ufunc:  # noqa: N801 - the name users know
     def __repr__(self) -> str:
         return f"<xnp.ufunc '{self.__name__}'>"
 
+    @boundary
     def __call__(self, *args: Any, out: None = None, where: Any = None) -> Any:
         """Return the function of each element."""
         if len(args) != self.nin:
@@ -74,6 +76,7 @@ class ufunc:  # noqa: N801 - the name users know
         check_out_and_where(self.__name__, out, where)
         return self._function(*args)
 
+    @boundary
     def reduce(
         self, a: Any, axis: Any = 0, dtype: Any = None, out: None = None, keepdims: bool = False,
         initial: Any = None, where: Any = None,
@@ -113,6 +116,7 @@ class ufunc:  # noqa: N801 - the name users know
             return np.asarray(self.identity).astype(dtype)
         return self.identity
 
+    @boundary
     def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Array:
         """Return the results of `reduce` up to each element along an axis."""
         self._check_binary("accumulate", out)
@@ -133,6 +137,7 @@ class ufunc:  # noqa: N801 - the name users know
         rest = lax.scan(step, first, x[1:])[1]
         return moveaxis(_behind(first, rest), 0, axis)
 
+    @boundary
     def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Array:
         """Return `a` with the function applied to elements at positions, repeated ones in turn.
 
@@ -165,6 +170,7 @@ class ufunc:  # noqa: N801 - the name users know
         values = lax.scan(step, reshaped(x, (x.aval.size,)), (flat, *others))[0]
         return reshaped(values, x.aval.shape)
 
+    @boundary
     def reduceat(
         self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
     ) -> Array:
@@ -198,6 +204,7 @@ class ufunc:  # noqa: N801 - the name users know
         totals = lax.scan(step, cast(first, kind), (arange(count), x))[0]
         return moveaxis(totals, 0, axis)
 
+    @boundary
     def outer(self, A: Any, B: Any, /) -> Array:
         """Return the function of every element of `A` with every element of `B`."""
         self._check_binary("outer", None)
@@ -269,3 +276,6 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: An
       Array(6, dtype=int32)
     """
     return ufunc(func, nin, nout, identity=identity)
+
+
+boundaries(globals())

@@ -17,6 +17,7 @@ import xnp.numpy as xn
 from xnp import fft as fourier
 from xnp.numpy.promoting import axes_of, axis_of, inexact
 from xprim import Array, dtypes
+from xprim.tracebacks import boundaries
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
 
@@ -163,3 +164,6 @@ def _fourth(x: Any, n: int) -> Any:
 
 
 _KINDS = {1: _first, 2: _second, 3: _third, 4: _fourth}
+
+
+boundaries(globals())

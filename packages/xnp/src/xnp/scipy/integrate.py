@@ -6,6 +6,7 @@ from typing import Any
 
 import xnp.numpy as xn
 from xprim import Array
+from xprim.tracebacks import boundaries
 
 __all__ = ["trapezoid"]
 
@@ -27,3 +28,6 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
       1.5
     """
     return xn.trapezoid(y, x, dx, axis)
+
+
+boundaries(globals())

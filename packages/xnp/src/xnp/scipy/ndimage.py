@@ -10,6 +10,7 @@ from typing import Any
 import xnp.numpy as xn
 from xnp.numpy.promoting import array_of, inexact
 from xprim import Array, dtypes
+from xprim.tracebacks import boundaries
 
 __all__ = ["map_coordinates"]
 
@@ -108,3 +109,6 @@ def _nodes(place: Any, size: int, order: int, mode: str) -> list[tuple[Any, Any,
         found = [(lower, 1 - fraction), (lower + 1, fraction)]
     inside = _INSIDE[mode]
     return [(inside(i, size), w, (i >= 0) & (i < size)) for i, w in found]
+
+
+boundaries(globals())

@@ -7,6 +7,7 @@ from typing import Any
 import xnp.numpy as xn
 from xnp.linalg.operands import promoted
 from xprim import Array, dtypes
+from xprim.tracebacks import boundaries
 
 __all__ = ["vq"]
 
@@ -41,3 +42,6 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Array, Arra
     apart = least > 0  # the root has no slope at 0
     distance = xn.where(apart, xn.sqrt(xn.where(apart, least, 1)), 0)
     return nearest.astype(dtypes.int32), distance
+
+
+boundaries(globals())

@@ -13,6 +13,7 @@ from xnp.linalg.operands import matrix, promoted
 from xnp.numpy.promoting import inexact
 from xnp.scipy.linalg.systems import cholesky_factor
 from xprim import Array
+from xprim.tracebacks import boundaries
 
 __all__ = ["cholesky", "eigh", "eigh_tridiagonal", "lu", "polar", "qr", "qr_multiply", "svd"]
 
@@ -306,3 +307,6 @@ def polar(
     if side == "right":
         return u @ vh, (xn.conj(vh).mT * s[..., None, :]) @ vh
     return u @ vh, (u * s[..., None, :]) @ xn.conj(u).mT
+
+
+boundaries(globals())

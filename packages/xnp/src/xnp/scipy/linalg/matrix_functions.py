@@ -20,6 +20,7 @@ from xnp.scipy.linalg.schur_forms import schur
 from xnp.scipy.linalg.sylvester import solve_sylvester
 from xprim import Array, dtypes
 from xprim.static_sizes import static_int
+from xprim.tracebacks import boundaries
 
 __all__ = ["expm", "expm_frechet", "funm", "sqrtm"]
 
@@ -239,3 +240,6 @@ def _funm_error(t: Any, values: Any, result: Any) -> Any:
     norm = xn.abs(xn.triu(t, 1)).sum(-2).max(-1, initial=0.0)
     error = xn.clip(eps / least * norm, eps, 1.0)
     return xn.where(xn.isfinite(result).all((-2, -1)), error, math.inf)
+
+
+boundaries(globals())

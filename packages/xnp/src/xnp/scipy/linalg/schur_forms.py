@@ -11,6 +11,7 @@ import xnp.numpy as xn
 from xnp import lax
 from xnp.linalg.operands import broadcast_batches, matrix, promoted
 from xprim import Array, dtypes
+from xprim.tracebacks import boundaries
 
 __all__ = ["hessenberg", "rsf2csf", "schur"]
 
@@ -139,3 +140,6 @@ def hessenberg(
         inner = lax.linalg.householder_product(packed[..., 1:, :-1], taus)
         q = q.at[..., 1:, 1:].set(inner)
     return h, q
+
+
+boundaries(globals())

@@ -16,6 +16,7 @@ from xnp.linalg.operands import promoted
 from xnp.numpy.promoting import array_of, inexact
 from xprim import Array, dtypes
 from xprim.static_sizes import static_int
+from xprim.tracebacks import boundaries
 
 __all__ = [
     "block_diag", "circulant", "companion", "convolution_matrix", "dft", "fiedler",
@@ -302,3 +303,6 @@ def invpascal(n: int, kind: str | None = None) -> Array:
     index = np.arange(size)
     lower = lower * (1 - 2 * ((index[:, None] + index) % 2))
     return _default(lower if kind == "lower" else lower.T if kind == "upper" else lower.T @ lower)
+
+
+boundaries(globals())

@@ -17,6 +17,7 @@ from xnp import lax, linalg
 from xnp.linalg.operands import broadcast_batches, matrix, promoted
 from xnp.scipy.linalg.schur_forms import schur
 from xprim import Array, dtypes
+from xprim.tracebacks import boundaries
 
 __all__ = ["solve_sylvester"]
 
@@ -119,3 +120,6 @@ def _determined(x: Any, p: Any, q: Any, tol: float) -> Any:
 
 def _real_where(dtype: Any, x: Any) -> Any:
     return x if dtypes.is_complex(dtype) else x.real
+
+
+boundaries(globals())

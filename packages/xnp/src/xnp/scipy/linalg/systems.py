@@ -11,6 +11,7 @@ import xnp.numpy as xn
 from xnp import lax, linalg
 from xnp.linalg.operands import broadcast_batches, matrix, promoted
 from xprim import Array
+from xprim.tracebacks import boundaries
 
 __all__ = [
     "cho_factor", "cho_solve", "det", "inv", "lu_factor", "lu_solve", "solve", "solve_triangular",
@@ -247,3 +248,6 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """
     del overwrite_a, check_finite
     return linalg.det(a)
+
+
+boundaries(globals())

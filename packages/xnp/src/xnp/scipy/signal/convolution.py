@@ -13,6 +13,7 @@ import xnp.numpy as xn
 from xnp import fft as fourier, lax
 from xnp.numpy.promoting import axes_of, inexact, promoted
 from xprim import Array, dtypes
+from xprim.tracebacks import boundaries
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve"]
 
@@ -257,3 +258,6 @@ def _good_size(n: int) -> int:
             three *= 3
         five *= 5
     return best
+
+
+boundaries(globals())

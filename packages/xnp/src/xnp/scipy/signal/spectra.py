@@ -18,6 +18,7 @@ from xnp import fft as fourier
 from xnp.numpy.promoting import axis_of, inexact
 from xnp.scipy.signal.windows import window_of
 from xprim import Array, dtypes
+from xprim.tracebacks import boundaries
 
 __all__ = ["csd", "detrend", "istft", "stft", "welch"]
 
@@ -298,3 +299,6 @@ def istft(
     signal = signal / xn.where(weight > 1e-10, weight, 1)
     times = xn.arange(signal.shape[-1]).astype(dtype) / fs
     return times, signal
+
+
+boundaries(globals())

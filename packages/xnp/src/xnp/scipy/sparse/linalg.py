@@ -18,6 +18,7 @@ from xnp.flatten_util import ravel_pytree
 from xnp.numpy.promoting import array_of
 from xprim import Array, dtypes, promotion
 from xprim.static_sizes import static_int
+from xprim.tracebacks import boundaries
 
 __all__ = ["bicgstab", "cg", "gmres"]
 
@@ -270,3 +271,6 @@ def _in_space(matvec: Linear, r: Any, size: int) -> Any:
     target = xn.zeros((size + 1,), r.dtype).at[0].set(length.astype(r.dtype))
     y = linalg.pinv(columns.T) @ target
     return y @ basis[:size]
+
+
+boundaries(globals())

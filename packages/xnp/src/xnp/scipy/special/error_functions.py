@@ -15,6 +15,7 @@ from xnp.numpy.promoting import bind, inexact
 from xnp.scipy.elementwise import applied
 from xprim import Array, dtypes
 from xprim.static_sizes import static_int
+from xprim.tracebacks import boundaries
 
 __all__ = [
     "dawsn", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "fresnel", "log_ndtr", "ndtr", "ndtri",
@@ -156,3 +157,6 @@ def wofz(z: Any) -> Array:
     below = xn.where(lower, z, 0)
     result: Array = xn.where(lower, 2 * xn.exp(-below * below) - upper, upper)
     return result
+
+
+boundaries(globals())

@@ -18,6 +18,7 @@ from xnp.scipy.elementwise import applied
 from xprim import Array, dtypes
 from xprim.errors import ConcretizationTypeError
 from xprim.static_sizes import static_int
+from xprim.tracebacks import boundaries
 
 __all__ = [
     "bernoulli", "bessel_jn", "hyp1f1", "hyp2f1", "i0", "i0e", "i1", "i1e", "sph_harm_y",
@@ -236,3 +237,6 @@ def _normalized_legendre(n: Any, m: Any, theta: Any, most: int) -> Array:
     (value, _), _ = lax.scan(upwards, (first, xn.zeros_like(first)), degrees)
     result: Array = value
     return result
+
+
+boundaries(globals())

@@ -14,6 +14,7 @@ from xnp.numpy.promoting import bind, inexact
 from xnp.scipy.elementwise import applied
 from xprim import Array, dtypes
 from xprim.static_sizes import static_int
+from xprim.tracebacks import boundaries
 
 __all__ = [
     "beta", "betainc", "betaln", "comb", "digamma", "factorial", "gamma", "gammainc", "gammaincc",
@@ -206,3 +207,6 @@ def multigammaln(a: Any, d: Any) -> Array:
     halves = xn.arange(size, dtype=a.dtype) / 2
     total = xn.sum(bind("lgamma", xn.expand_dims(a, -1) - halves), axis=-1)
     return total + size * (size - 1) / 4 * math.log(math.pi)
+
+
+boundaries(globals())

@@ -10,6 +10,7 @@ from typing import Any
 from xnp.numpy.promoting import bind, inexact
 from xnp.scipy.elementwise import applied
 from xprim import Array
+from xprim.tracebacks import boundaries
 
 __all__ = ["exp1", "expi", "expn", "sici", "spence"]
 
@@ -60,3 +61,6 @@ def spence(x: Any) -> Array:
       1.64493
     """
     return applied("spence", "spence", x)
+
+
+boundaries(globals())

@@ -16,6 +16,7 @@ from xnp.numpy.promoting import bind, broadcast_all, inexact
 from xnp.scipy.elementwise import applied
 from xnp.softmax import logsumexp as logsumexp
 from xprim import Array
+from xprim.tracebacks import boundaries
 
 __all__ = [
     "boxcox", "boxcox1p", "entr", "expit", "kl_div", "log_softmax", "logit", "logsumexp",
@@ -123,3 +124,6 @@ def softmax(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
 def log_softmax(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
     """Return the logarithm of `softmax`."""
     return _sums.log_softmax(x, axis=axis)
+
+
+boundaries(globals())

@@ -9,6 +9,7 @@ import xnp.numpy as xn
 from xnp import lax
 from xnp.numpy.promoting import array_of, axis_of, inexact
 from xprim import Array, dtypes
+from xprim.tracebacks import boundaries
 
 __all__ = ["ModeResult", "mode", "rankdata", "sem"]
 
@@ -173,3 +174,6 @@ def sem(
 def _scaled(x: Any, divisor: float) -> Array:
     result: Array = x / divisor
     return result
+
+
+boundaries(globals())

@@ -27,6 +27,7 @@ import xnp.numpy as xn
 from xnp.numpy.dispatch import dispatched
 from xnp.numpy.promoting import inexact
 from xprim import Array
+from xprim.tracebacks import boundary
 
 __all__ = ["Distribution", "as_modules", "continuous", "discrete"]
 
@@ -291,7 +292,7 @@ def with_signature(names: Sequence[str], defaults: dict[str, int], formula: Form
         return evaluate(*args)
 
     function.__signature__ = signature  # type: ignore[attr-defined]
-    return function
+    return boundary(function)
 
 
 def as_modules(parent: str, distributions: Iterable[Distribution]) -> None:
