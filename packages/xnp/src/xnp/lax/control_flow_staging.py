@@ -10,6 +10,7 @@ Neighbours: `control_flow_branches`, `control_flow_loops`, `control_flow_scan`;
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,9 +18,11 @@ import xtree
 from xprim import (
     Array,
     ClosedJaxpr,
+    ConcreteArray,
     Jaxpr,
     ShapedArray,
     close_over,
+    ensure_compile_time_eval,
     get_primitive,
     promotion,
     trace_to_jaxpr,
@@ -125,11 +128,16 @@ def weak_carry_promoted(carry: Sequence[Array], out_avals: Sequence[ShapedArray]
         if x.aval.weak_type and not (out.weak_type and same_type(x.aval, out)):
             dtype, weak = promotion.promote((x.dtype, True), (out.dtype, out.weak_type))
             if dtype != x.dtype or not weak:
-                (x,) = get_primitive("convert_element_type").bind(
-                    x, new_dtype=dtype, weak_type=weak
-                )
+                x = _converted(x, dtype, weak)
         promoted.append(x)
     return promoted
+
+
+def _converted(x: Array, dtype: Any, weak: bool) -> Array:
+    """Convert, at once what is known: that is none of the program's equations."""
+    convert: Any = get_primitive("convert_element_type")
+    with ensure_compile_time_eval() if type(x) is ConcreteArray else contextlib.nullcontext():
+        return convert.bind(x, new_dtype=dtype, weak_type=weak)[0]  # type: ignore[no-any-return]
 
 
 def _hint(wrong: Sequence[tuple[ShapedArray, ShapedArray]]) -> str:
