@@ -167,25 +167,32 @@ def _continuous_value(row: _Row, kind: str) -> Formula:
     _, low, high = _VALUES[kind]
 
     def value(x: Any, *rest: Any) -> Array:
+        is_moved = row.located and not _are_defaults(*rest[-2:])
+        rest = rest if is_moved or not row.located else rest[:-2]
         x, *parameters = inexact(f"{row.name}.{kind}", x, *rest)
-        located: list[Any] = [*parameters, *([] if row.located else [0, 1])]
+        located: list[Any] = [*parameters, *([] if is_moved else [0, 1])]
         shapes, (loc, scale) = located[:-2], located[-2:]
-        y = (x - loc) / scale if row.located else x
+        y = (x - loc) / scale if is_moved else x
         first, last = row.bounds(*shapes)
         inside = (y >= first) & (y <= last) & (abs(y) < math.inf)
         z = y
-        if row.located:  # anew, for of infinite points the slopes by location and scale are NaN
+        if is_moved:  # anew, for of infinite points the slopes by location and scale are NaN
             z = xn.where(inside, x - loc, 0) / xn.where(inside, scale, 1)
         safe = xn.where(inside, z, _interior(first, last))
         found = formula(safe, *shapes)
-        if kind == "pdf":
+        if kind == "pdf" and is_moved:
             found = found / scale
-        elif kind == "logpdf" and row.located:
+        elif kind == "logpdf" and is_moved:
             found = found - xn.log(scale)
         found = xn.where(inside, found, xn.where(y < last, low, high) if low != high else low)
         return _where_defined(found, (scale > 0) & row.valid(*shapes) & (y == y), x.dtype)
 
     return value
+
+
+def _are_defaults(loc: Any, scale: Any) -> bool:
+    """Return whether location and scale are those of a call that gives none."""
+    return type(loc) is int and type(scale) is int and (loc, scale) == (0, 1)
 
 
 def _interior(first: Any, last: Any) -> Any:
