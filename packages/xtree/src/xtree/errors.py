@@ -9,6 +9,8 @@ Neighbours: every module of the package raises these; `mismatch` fills in the st
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 __all__ = [
     "DepthError",
     "KeyOrderError",
@@ -92,6 +94,15 @@ def message(
         if text:
             lines.append(f"  {label:<10}" + text.replace("\n", "\n" + " " * 12))
     return "\n".join(lines)
+
+
+def error_text(
+    operation: str, problem: str, *, got: str | Iterable[str] = (), **labels: str
+) -> str:
+    """Return a `message`: what 0.2.0 calls it, for those who have that name."""
+    return message(
+        operation, problem, got=got if isinstance(got, str) else "\n".join(got), **labels
+    )
 
 
 def shown(value: object, limit: int = 80) -> str:

@@ -1,0 +1,90 @@
+"""What a release made public is there in every later version that its users' ranges admit."""
+
+import ast
+import json
+import pkgutil
+import re
+
+import pytest
+
+pytest.importorskip("packaging")
+
+from tools import releases
+
+TAKEN_AWAY = {
+    ("xjit.jaxlib_gateway", "configure_cpu_client"): "`client` configures what it makes",
+    ("xjit.jaxlib_gateway", "join_processes"): "there is one way to join: `xpar.distributed`",
+    ("xjit.jaxlib_gateway", "leave_processes"): "as `join_processes`",
+    ("xnp.numpy.creation", "fromfunction"): "users have it as `xnp.fromfunction`, as before",
+}
+"""Names of modules below those that users import from, which no released sibling takes."""
+
+
+@pytest.fixture(scope="module")
+def workspace():
+    try:
+        return releases.read_workspace()
+    except releases.ReleasesError as error:
+        pytest.skip(f"this clone lacks the commits of the releases: {error}")
+
+
+def newest(workspace):
+    return [r for p in workspace.packages if (r := workspace.newest(p))]
+
+
+def sources(workspace, release):
+    """Return the modules of a release with their texts, without those that an underscore hides."""
+    folder = f"packages/{release.package}/src/"
+    listed = releases.git(workspace.root, "ls-tree", "-r", release.commit, folder)
+    found = {}
+    for line in listed.splitlines():
+        (_, _, blob), path = line.split("\t")[0].split(), line.split("\t")[1]
+        module = path.removeprefix(folder).removesuffix(".py").removesuffix("/__init__")
+        if path.endswith(".py") and not re.search(r"(^|/)_", module):
+            text = releases.git(workspace.root, "cat-file", "blob", blob)
+            found[module.replace("/", ".")] = text
+    return found
+
+
+def names_of(text):
+    """Return the names that a module lists, none where the list is computed."""
+    for node in ast.parse(text).body:
+        targets = node.targets if isinstance(node, ast.Assign) else ()
+        if any(isinstance(t, ast.Name) and t.id == "__all__" for t in targets):
+            try:
+                return ast.literal_eval(node.value)
+            except ValueError:
+                return ()
+    return ()
+
+
+def is_there(module, name):
+    try:
+        getattr(pkgutil.resolve_name(module), name)
+    except (ImportError, AttributeError):
+        return False
+    return True
+
+
+def test_names_of_modules_that_were_released_are_there(workspace):
+    """Over all modules of all packages; a computed list is that of the next test."""
+    of_releases = {r.package: sources(workspace, r) for r in newest(workspace)}
+    listed = [(package, module, name) for package, modules in of_releases.items()
+              for module, text in modules.items() for name in names_of(text)]  # fmt: skip
+    assert len(listed) > 1500 or not of_releases
+    gone = {(m, n): package for package, m, n in listed if not is_there(m, n)}
+    assert set(gone) == TAKEN_AWAY.keys()
+    for (module, name), package in gone.items():
+        for other, modules in of_releases.items():
+            for user, text in modules.items() if other != package else ():
+                uses = re.search(rf"\b{name}\b", text) and module.rpartition(".")[2] in text
+                assert not uses, f"{user} of the release takes {module}.{name}"
+
+
+def test_names_of_namespaces_that_were_released_are_there(workspace):
+    commits = {r.commit for r in newest(workspace)}
+    for commit in commits:
+        text = releases.git(workspace.root, "show", f"{commit}:tests/public_names.json")
+        gone = [f"{module}.{name}" for module, names in json.loads(text).items() for name in names
+                if not is_there(module, name)]  # fmt: skip
+        assert not gone
