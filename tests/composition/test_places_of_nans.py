@@ -4,6 +4,8 @@ They do so from the one run that made it: what a program does beside computing h
 arguments may be donated.
 """
 
+import re
+
 import numpy as np
 import pytest
 
@@ -66,7 +68,8 @@ def test_the_operation_and_the_line_are_named(program):
         with pytest.raises(FloatingPointError) as caught:
             compiled(-1.0)
     assert "a NaN was computed" in str(caught.value)
-    assert "where     log(~float32[]) at test_places_of_nans.py:" in str(caught.value)
+    where = r"where     log\(~?float32\[\]\) at test_places_of_nans\.py:"  # a carry is typed
+    assert re.search(where, str(caught.value))
 
 
 def test_the_program_runs_once():

@@ -203,7 +203,11 @@ NESTED = """
 
 
 def test_jitted_functions_nest_deeper_than_the_oracle_lets_them():
-    run_in_new_process(NESTED + "    assert abs(float(nested(180)(1.0)) - 180.84) < 0.01")
+    """Python 3.11 counts six entered functions for each of them, later ones five; JAX ends at 122."""
+    depth = 160 if sys.version_info < (3, 12) else 190
+    run_in_new_process(
+        NESTED + f"    assert abs(float(nested({depth})(1.0)) - {depth + 0.84}) < 0.01"
+    )
 
 
 def test_jitted_functions_that_nest_too_deep_raise_and_leave_nothing_behind():

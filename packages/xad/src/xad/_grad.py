@@ -143,7 +143,7 @@ def _one(aval: ShapedArray) -> Array:
 def _check_scalar(
     outs: list[Array], flat: FlatFunction, operation: str, holomorphic: bool, fun: Any
 ) -> None:
-    if len(outs) != 1 or not xtree.treedef_is_leaf(flat.out_tree):
+    if len(outs) != 1 or flat.out_tree.num_nodes != 1:
         nothing = flat.out_tree == _NOTHING
         count = f"a tree of {len(outs)} array{'' if len(outs) == 1 else 's'}"
         raise TypeError(
