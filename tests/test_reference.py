@@ -154,6 +154,7 @@ def test_pages_of_source_find_the_way_back_to_objects_under_several_names():
     assert reference_pages.shown_under("xprim._make_jaxpr") >= {"xprim", "xstack"}
     assert reference_index.places_of("sys") == {}  # which has no text
     assert reference_pages.shown_under("xtree.registry") >= {"xtree", "xtree.registry"}
+    assert reference_pages.shown_under("xnp.numpy.scalar_types") >= {"xnp", "xstack.numpy"}  # data
 
 
 def test_text_is_escaped_and_examples_are_not():

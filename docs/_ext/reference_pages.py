@@ -234,7 +234,7 @@ def note_aliases(app: Any, doctree: Any) -> None:
                 is_searched = name.startswith(f"{index.NAMESPACE}.")
                 domain.note_object(name, kind, identifier, aliased=not is_searched)
         if node.get("module") and node.get("fullname"):
-            home = home_of(None, node["module"], node["fullname"]) or ""
+            home = home_of(None, node["module"], node["fullname"])
             paths = [f"{holder}.{node['fullname']}" for holder in sorted(shown_under(home))]
             node["ids"] += [path for path in paths if path not in node["ids"]]
 
@@ -254,19 +254,19 @@ def _holders_by_home() -> dict[str, set[str]]:
     for page in index.pages():
         for entry in page.describes:
             holder, _, name = entry.described_as.rpartition(".")
-            if entry.kind in _DIRECTIVE:
-                found.setdefault(home_of(None, holder, name) or "", set()).add(holder)
+            if entry.kind in _DIRECTIVE or entry.kind == "data":
+                found.setdefault(home_of(None, holder, name), set()).add(holder)
     return found
 
 
-def home_of(app: object, module: str, name: str) -> str | None:
+def home_of(app: object, module: str, name: str) -> str:
     """Return the module whose text defines a name (Sphinx's `viewcode-follow-imported` event)."""
     del app
     first = name.partition(".")[0]
     owner = getattr(importlib.import_module(module), first, None)
     claimed = getattr(owner, "__module__", None) or module
     if claimed.partition(".")[0] not in index.FLOOR_BY_PACKAGE:
-        return None
+        return module  # it is not ours, and has no page of source
     loaded = index.modules_that_hold(claimed.partition(".")[0], first, owner)
     homes = [m for m in [claimed, *loaded] if name in index.places_of(m)]
     return homes[0] if homes else module
