@@ -264,6 +264,8 @@ def test_classes_of_ones_own_are_stored_under_the_name_they_register():
 
 
 def test_a_namedtuple_is_found_again_although_its_fields_moved():
-    assert tree_of_form(["node", "test.Point", "WyJ5IiwgIngiXQ==", ["*", ["none"]]]) == (
-        xtree.structure(Point(None, 1))
+    place = collections.namedtuple("Place", "x y")
+    register_namedtuple_serialization(place, serialized_name="test.Place")
+    assert tree_of_form(["node", "test.Place", "WyJ5IiwgIngiXQ==", ["*", ["none"]]]) == (
+        xtree.structure(place(None, 1))
     )
