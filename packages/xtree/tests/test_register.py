@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -169,3 +171,21 @@ def test_wrong_fields_are_refused(data_fields, meta_fields, error, match):
 def test_register_dataclass_refuses_what_is_no_class():
     with pytest.raises(TypeError, match="the node type is not a class"):
         xtree.register_dataclass(3)
+
+
+@pytest.mark.parametrize("container", ["dict", "tuple", "list", "OrderedDict", "defaultdict"])
+def test_containers_of_python_are_registered_before_whatever_a_program_registers(container):
+    program = f"""
+from collections import OrderedDict, defaultdict
+import xtree
+assert {container} in xtree.default_registry
+try:
+    xtree.register_pytree_node({container}, lambda x: ((), None), lambda data, x: None)
+except xtree.RegistrationError as error:
+    assert "(a Python container)" in str(error)
+else:
+    raise AssertionError("registered twice")
+assert xtree.leaves({{"a": [1]}}) == [1]
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()

@@ -237,3 +237,7 @@ def _namedtuple_node(type_: Any) -> NodeType:
     place = f"{type_.__module__} (a namedtuple)"
     label = f"namedtuple[{type_.__name__}]"
     return NodeType(type_, flatten, unflatten, flatten_with_keys, place, label, True)
+
+
+# The containers of Python come first, whoever registers what: a second one of them is refused.
+import xtree.containers  # noqa: E402, F401
