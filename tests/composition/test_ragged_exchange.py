@@ -57,7 +57,6 @@ def test_slices_of_different_sizes_reach_the_members_they_are_for(seed):
     np.testing.assert_allclose(whole, (np.asarray(found) * weights).sum(), rtol=1e-4)
 
 
-@pytest.mark.skipif(len(devices("cpu")) < 4, reason="needs 4 virtual CPU devices")
 def test_devices_exchange_slices_within_their_groups():
     rng, mesh = np.random.default_rng(5), Mesh(np.array(devices("cpu")[:4]), ("i",))
     halves = [ragged(rng, 2, 4, 8) for _ in range(2)]
