@@ -59,6 +59,7 @@ CALLS = {
     "auto_axes": "tests/composition", "check": "tests/composition",
     "dimension_value": "tests/composition",
     "callback": "packages/xjit/tests", "call_exported": "packages/xjit/tests",
+    "composite": "tests/composition",
     "checkpoint": "packages/xad/tests", "custom_jvp_call": "packages/xad/tests",
     "custom_vjp_call": "packages/xad/tests", "custom_vjp_linear": "packages/xad/tests",
     "custom_vmap_call": "packages/xbatch/tests", "jit": "packages/xjit/tests",
@@ -70,8 +71,10 @@ CALLS = {
     "while": "packages/xnp/tests", "reduce": "packages/xnp/tests",
 }  # fmt: skip
 
-# A sample holds NumPy arrays, which are of no extended dtype, and no functions of other languages.
+# A sample holds NumPy arrays, which are of no extended dtype, and no functions of other languages;
+# and it has a result.
 WITHOUT_ROWS = {
+    "dce_sink": "tests/composition",
     "wrap": "packages/xprim/tests", "unwrap": "packages/xprim/tests",
     "ffi_call": "tests/composition",
 }  # fmt: skip

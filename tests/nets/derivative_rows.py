@@ -19,7 +19,7 @@ sign sin sinc sinh spacing sqrt square tan tanh trunc copy array asarray""",
     "lax": """
 abs acos acosh asin asinh atan atanh bessel_i0e bessel_i1e cbrt ceil cos cosh digamma erf erf_inv
 erfc exp exp2 expm1 floor lgamma log log1p log2 logistic neg one_minus_square optimization_barrier
-reciprocal round rsqrt sign sin sinh sqrt square stop_gradient tan tanh""",
+reciprocal round rsqrt sign sin sinh sqrt square stage stop_gradient tan tanh""",
     "nn": """
 celu elu gelu hard_sigmoid hard_silu hard_swish hard_tanh identity leaky_relu log1mexp log_sigmoid
 mish relu relu6 selu sigmoid silu soft_sign softplus sparse_plus sparse_sigmoid squareplus swish
@@ -224,6 +224,8 @@ np.from_dlpack np.frombuffer np.fromfile np.fromfunction np.fromiter np.fromstri
 np.hanning np.identity np.indices np.ix_ np.kaiser np.load np.mask_indices np.ones np.ones_like
 np.tri np.tril_indices np.tril_indices_from np.triu_indices np.triu_indices_from np.zeros
 np.zeros_like lax.broadcasted_iota lax.empty lax.iota lax.shape_as_value""",
+    "marks a part of a program; `test_program_marks` has its derivative": """
+lax.composite lax.dce_sink""",
     "of dtypes, shapes and texts": """
 np.array_repr np.array_str np.broadcast_shapes np.can_cast np.einsum_path np.finfo
 np.get_printoptions np.iinfo np.isdtype np.isscalar np.issubdtype np.iterable np.ndim

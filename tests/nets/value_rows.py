@@ -165,7 +165,7 @@ LAX = {
     "f(x)": """
         abs acos acosh asin asinh atan atanh bessel_i0e bessel_i1e bitwise_not cbrt ceil clz
         conj cos cosh digamma erf erf_inv erfc exp exp2 expm1 floor imag is_finite lgamma
-        log log1p log2 logistic neg one_minus_square optimization_barrier population_count
+        log log1p log2 logistic neg one_minus_square optimization_barrier stage population_count
         real reciprocal round rsqrt sign sin sinh sqrt square stop_gradient tan tanh
     """,
     "f(x, y)": """

@@ -45,7 +45,7 @@ def attribute_text(value: Any, operation: str) -> str:
 
 
 def _dictionary(value: dict[str, Any], operation: str) -> str:
-    items = [f"{_quoted(k)} = {attribute_text(v, operation)}" for k, v in sorted(value.items())]
+    items = [f"{quoted(k)} = {attribute_text(v, operation)}" for k, v in sorted(value.items())]
     return f"{{{', '.join(items)}}}"
 
 
@@ -64,7 +64,7 @@ def _number(value: Any) -> str:
     return f"0x{bits:0{value.dtype.itemsize * 2}X} : {text}"
 
 
-def _quoted(text: str | bytes) -> str:
+def quoted(text: str | bytes) -> str:
     """Return a string of MLIR: what is not plain stands as two hexadecimal digits."""
     data = text.encode() if isinstance(text, str) else text
     plain = [chr(c) if 32 <= c < 127 and c not in b'"\\' else f"\\{c:02X}" for c in data]
@@ -76,7 +76,7 @@ _WRITERS: tuple[tuple[Any, Callable[[Any, str], str]], ...] = (
     (np.generic, lambda value, _: _number(value)),  # before Python's: np.float64 is a float
     (int, lambda value, _: _number(np.int64(value))),
     (float, lambda value, _: _number(np.float64(value))),
-    (str | bytes, lambda value, _: _quoted(value)),
+    (str | bytes, lambda value, _: quoted(value)),
     (dict, _dictionary),
     (tuple | list, lambda value, operation: (
         f"[{', '.join([attribute_text(v, operation) for v in value])}]")),

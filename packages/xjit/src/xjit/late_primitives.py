@@ -11,6 +11,8 @@ __all__ = ()
 _MODULE_BY_NAME = {
     "call_exported": "xjit.export.exported_calls",
     "callback": "xjit.callback_primitive",
+    "composite": "xjit.composites",
+    "dce_sink": "xjit.composites",
 }
 
 

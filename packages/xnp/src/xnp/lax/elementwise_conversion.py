@@ -20,7 +20,7 @@ from xnp.primitives.complex_parts import complex_p, conj_p, imag_p, real_p
 from xnp.primitives.convert_element_type import convert_element_type_p
 from xnp.primitives.identity import copy_p, optimization_barrier_p, stop_gradient_p
 from xnp.primitives.reduce_precision import reduce_precision_p
-from xprim import Array, as_array, dtypes, scalar_array
+from xprim import EAGER, Array, as_array, dtypes, scalar_array, state
 from xprim.sizes import size_of
 from xprim.static_sizes import static_shape
 from xprim.tracebacks import boundaries
@@ -183,6 +183,26 @@ def _stopped(leaf: Any) -> Any:
     return stop_gradient_p.bind(x)[0] if dtypes.is_inexact(x.aval.dtype) else leaf
 
 
+def stage(x: ArrayLike, /) -> Array:
+    """Return a value as an array of the program that is being traced, or as an Array outside.
+
+    Args:
+      x: an array or a number.
+
+    Returns:
+      An array of its shape and dtype, under a trace a tracer.
+
+    Example:
+      >>> from xprim import Tracer, eval_shape
+      >>> traced = []
+      >>> shape = eval_shape(lambda: traced.append(stage(1.0)))
+      >>> isinstance(traced[0], Tracer), stage(1.0)
+      (True, Array(1., dtype=float32, weak_type=True))
+    """
+    value = as_array(x, what="stage")
+    return value if state.trace is EAGER else copy_p.bind(value)[0]
+
+
 def optimization_barrier(operand: ArrayLike, /) -> Any:
     """Return a pytree of arrays; the compiler moves and merges nothing across this point."""
     leaves, treedef = tree_flatten(operand)
@@ -196,7 +216,7 @@ __all__ = [
     "bitcast_convert_type", "bitcast_convert_type_p", "complex", "complex_p", "conj", "conj_p",
     "convert_element_type", "convert_element_type_p", "copy_p", "full", "full_like", "imag",
     "imag_p", "optimization_barrier", "optimization_barrier_p", "real", "real_p",
-    "reduce_precision", "reduce_precision_p", "stop_gradient", "stop_gradient_p",
+    "reduce_precision", "reduce_precision_p", "stage", "stop_gradient", "stop_gradient_p",
 ]  # fmt: skip
 
 __dir__ = __all__.copy

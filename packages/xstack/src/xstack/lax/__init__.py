@@ -9,6 +9,10 @@ from xstack.absences import ABSENCES
 from xtree.namespaces import namespace
 
 with namespace(globals(), hint=ABSENCES):
+    from xjit.composites import (
+        composite as composite,
+        dce_sink as dce_sink,
+    )
     from xnp.lax import *  # noqa: F403 - the whole public namespace
     from xpar import (
         all_gather as all_gather,

@@ -1,0 +1,171 @@
+"""`lax.composite`, `lax.dce_sink` and `lax.stage`: what compilers are told of a program.
+
+The reference of a composite is its decomposition, called as it is; of its text, the oracle's.
+"""
+
+import functools
+import re
+
+import numpy as np
+import pytest
+
+import xstack.numpy as xnp
+from xstack import export, grad, hessian, jit, jvp, lax, make_jaxpr, random, tree, vmap
+from xstack.core import Tracer
+from xstack.experimental import checkify, io_callback
+
+X = np.float32([0.3, -1.2, 2.0])
+
+
+def ratio(x):
+    return lax.sin(x) / lax.cos(x)
+
+
+tangent = lax.composite(ratio, name="my.tangent", version=2)
+
+TRANSFORMED = {
+    "itself": lambda f: f,
+    "jit": jit,
+    "vmap": vmap,
+    "jvp": lambda f: lambda x: jvp(f, (x,), (x,)),
+    "grad": lambda f: vmap(grad(f)),
+    "grad of jit": lambda f: vmap(grad(jit(f))),
+    "hessian": lambda f: vmap(hessian(f)),
+    "jit of grad of vmap": lambda f: jit(grad(lambda x: vmap(f)(x).sum())),
+    "scan": lambda f: lambda x: lax.scan(lambda c, v: (f(c) + v, f(v)), x[0], x),
+    "cond": lambda f: lambda x: lax.cond(x[0] > 0, f, lambda v: v, x),
+    "checkify": lambda f: lambda x: checkify.checkify(f)(x)[1],
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMED)
+def test_a_composite_is_what_it_is_made_of(name):
+    got, expected = (tree.leaves(TRANSFORMED[name](f)(X)) for f in (tangent, ratio))
+    for a, b in zip(got, expected, strict=True):
+        # Programs that are compiled apart may fuse and round otherwise, by a few ulp.
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_a_composite_is_one_operation_of_the_program_and_its_derivative_is_none():
+    text = jit(tangent).lower(X).as_text()
+    (operation,) = re.findall(r'"stablehlo.composite".*', text)
+    assert 'name = "my.tangent"' in operation and "version = 2 : i32" in operation
+    assert "decomposition = @my_tangent" in operation and "func.func private @my_tangent" in text
+    assert "composite" not in jit(grad(tangent)).lower(X[0]).as_text()
+    assert "composite" not in jit(vmap(tangent)).lower(X).as_text()
+
+
+def test_attributes_are_those_of_the_oracle():
+    jax = pytest.importorskip("jax")
+    options = {
+        "axis": 0, "b": 1.5, "c": None, "e": 's"', "h": True, "d": (1, 2.0),
+        "g": np.float32([1, 2]), "i": np.int8(3),
+    }  # fmt: skip
+
+    def attributes(lax, jit, xnp):
+        f = functools.partial(lax.composite, name="my.f")(lambda x, /, **_: x + 1)
+        module = jit(lambda x: f(x, **options)).lower(X).compiler_ir("stablehlo")
+        text = str(module)
+        return re.search(r"composite_attributes = (\{.*?\}), ", text)[1]
+
+    assert attributes(lax, jit, xnp) == attributes(jax.lax, jax.jit, jax.numpy)
+
+
+def test_attributes_reach_the_function():
+    f = functools.partial(lax.composite, name="my.sum")(lambda x, /, *, axis: x.sum(axis))
+    x = np.float32([[1, 2], [3, 4]])
+    assert np.array_equal(f(x, axis=0), [4, 6]) and np.array_equal(f(x, axis=1), [3, 7])
+    assert np.array_equal(f(x, axis=None), 10)
+
+
+def test_captured_values_are_operands():
+    big = xnp.arange(1000.0)
+
+    def f(x):
+        return lax.composite(lambda v: v * x + big, name="my.f")(x)
+
+    assert np.array_equal(jit(f)(3.0), 9 + np.arange(1000.0))
+    assert grad(lambda x: jit(f)(x).sum())(3.0) == 6000
+    assert "dense" not in jit(f).lower(3.0).as_text()
+
+
+def test_effects_of_a_composite_happen_in_order():
+    seen = []
+
+    def show(x):
+        io_callback(lambda v: seen.append(float(v)), None, x, ordered=True)
+        return x
+
+    jit(lambda x: lax.composite(show, name="my.show")(x) + show(x + 1))(1.0).block_until_ready()
+    assert seen == [1.0, 2.0]
+
+
+def test_a_composite_is_exported_with_its_name():
+    kept = export.export(jit(tangent))(X)
+    assert 'composite "my.tangent"' in kept.mlir_module()
+    read = export.deserialize(kept.serialize())
+    np.testing.assert_allclose(read.call(X), ratio(X), rtol=1e-6)  # of two compilations
+
+
+def test_keys_go_through_a_composite():
+    key = random.key(0)
+    split = lax.composite(lambda k: random.split(k)[0], name="my.split")
+    expected = random.key_data(random.split(key)[0])
+    assert np.array_equal(random.key_data(split(key)), expected)
+    assert np.array_equal(random.key_data(jit(split)(key)), expected)
+
+
+def test_wrong_composites_are_refused():
+    named = lax.composite(lambda x, *, a: x, name="my.f")
+    with pytest.raises(TypeError, match=r"composite\(my.f\): an attribute is of a type") as error:
+        named(X, a=object())
+    assert "got       an object" in str(error.value)
+    with pytest.raises(TypeError, match=r"composite\(my.f\): the attribute a is traced.") as error:
+        jit(lambda x: named(X, a=x))(1.0)
+    assert "hint      pass it by position" in str(error.value)
+    with pytest.raises(TypeError, match="composite: expected a function"):
+        lax.composite(3, name="my.f")
+    plain = lax.composite(lambda x: x + 1, name="plain")
+    assert np.array_equal(plain(X), X + 1)
+    with pytest.raises(ValueError, match="composite: compilers know no operation") as error:
+        jit(plain)(X)
+    assert "got       'plain'" in str(error.value) and "'my.tangent'" in str(error.value)
+
+
+# --- values that must be computed ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_what_goes_down_a_sink_stays_in_the_program(is_kept):
+    def f(x):
+        lax.dce_sink({"a": lax.sin(x), "b": [lax.cos(x)]}, prevent_mlir_dce=is_kept)
+        return x * x
+
+    lowered = jit(f).lower(2.0)
+    assert "stablehlo.sine" in lowered.as_text() and "stablehlo.cosine" in lowered.as_text()
+    assert ("sine" in lowered.compile().as_text()) == is_kept
+    assert f(2.0) == jit(f)(2.0) == 4
+    assert grad(f)(2.0) == grad(jit(f))(2.0) == jit(grad(f))(2.0) == 4
+    assert "stablehlo.sine" in jit(grad(f)).lower(2.0).as_text()
+    assert np.array_equal(jit(vmap(f))(X), X * X)
+    assert lax.scan(lambda c, x: (f(c), x), 2.0, X)[0] == 256
+
+
+def test_without_a_sink_it_is_left_out():
+    text = jit(lambda x: (lax.sin(x), x * x)[1]).lower(2.0).as_text()
+    assert "sine" not in text
+
+
+# --- values as tracers ---------------------------------------------------------------------------
+
+
+def test_stage_gives_a_value_of_the_program():
+    seen = []
+    jaxpr = make_jaxpr(lambda: seen.append(lax.stage(1.0)) or seen[0] + 1)()
+    assert isinstance(seen[0], Tracer) and len(jaxpr.eqns) == 2
+    assert not isinstance(lax.stage(1.0), Tracer)
+    assert lax.stage(1.0).weak_type and lax.stage(np.int8(1)).dtype == np.int8
+    assert grad(lambda x: lax.stage(x) * x)(3.0) == 6
+    assert np.array_equal(vmap(lax.stage)(X), X)
+    with pytest.raises(TypeError, match="stage"):
+        lax.stage("text")
