@@ -4,6 +4,7 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import re
 import sys
 
 import pytest
@@ -28,7 +29,7 @@ def families():
     tables = [f"xnp.docstrings.{m.name}" for m in pkgutil.iter_modules(xnp.docstrings.__path__)]
     for module in [*tables, "xrandom.docstrings"]:
         for constant, table in vars(importlib.import_module(module)).items():
-            if not constant.isupper():
+            if not constant.isupper() or constant.startswith("_"):
                 continue
             loaded = [m for name, m in sys.modules.items() if name != module]
             (home,) = [m for m in loaded if vars(m).get(constant) is table]
@@ -66,6 +67,15 @@ def test_families_describe_the_arguments_that_their_functions_take():
 def test_every_public_function_says_what_it_takes_what_it_returns_and_shows_it(module):
     lacking = {name: lacks(function) for name, function in functions_of(module)}
     assert {name: parts for name, parts in lacking.items() if parts} == {}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_each_section_stands_once_in_the_order_of_all(module):
+    order = ["Args", "Returns", "Yields", "Raises", "Example"]
+    for name, function in functions_of(module):
+        found = re.findall(r"^(\w+):$", inspect.getdoc(function) or "", re.MULTILINE)
+        sections = [heading for heading in found if heading in order]
+        assert sections == [heading for heading in order if heading in found], name
 
 
 def test_what_a_docstring_lacks_is_found():

@@ -53,6 +53,17 @@ def test_public_functions_of_a_module_become_boundaries_that_do_the_same(written
 
 
 @pytest.mark.parametrize("written", [False, True])
+def test_two_names_of_one_function_stay_names_of_one(written, seen):
+    made = types.ModuleType("geometry")
+    exec(MODULE + "surface = area\n__all__.append('surface')", vars(made))
+    boundaries(vars(made), written=written)
+    assert made.surface is made.area and made.surface(3) == 6
+    with pytest.raises(TypeError):
+        made.surface(3, object())
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("written", [False, True])
 def test_an_error_that_leaves_is_shown_once_by_each_boundary(written, seen):
     made, _ = module(written=written)
     with pytest.raises(ZeroDivisionError) as caught:

@@ -36,7 +36,6 @@ __all__ = [
 __dir__ = __all__.copy
 
 
-@boundary
 def register_ffi_target(
     name: str, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: Any
 ) -> None:
@@ -57,7 +56,6 @@ def register_ffi_target(
     gateway.register_ffi_target(name, fn, platform, api_version=api_version, **kwargs)
 
 
-@boundary
 def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") -> None:
     """Register the type of a state that functions keep between their stages.
 
@@ -70,7 +68,6 @@ def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") 
     gateway.register_ffi_type(name, type_registration, platform)
 
 
-@boundary
 def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
     """Refuse: jaxlib takes the identity of a type together with its functions.
 
@@ -83,7 +80,6 @@ def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
     ))  # fmt: skip
 
 
-@boundary
 def register_ffi_target_as_batch_partitionable(name: str) -> None:
     """Let a program that is split over devices call a function for each part of a batch.
 
@@ -121,7 +117,6 @@ def include_dir() -> str:
     return gateway.include_dir()
 
 
-@boundary
 def ffi_call(
     target_name: str, result_shape_dtypes: Any, *, has_side_effect: bool = False,
     vmap_method: str | None = None, input_layouts: Sequence[Layout] | None = None,

@@ -326,12 +326,6 @@ def _factor(count: int, forward: bool, norm: str) -> float:
 def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
     """Return the frequencies of the elements of `fft`, in cycles per unit of `d`.
 
-    Args:
-      n: the length of the transform.
-      d: the distance of two samples; a traced scalar, too.
-      dtype: of the result, floating; None for the default.
-      device: where the result shall be; None for the default.
-
     Returns:
       [0, 1, ..., n - 1 over 2, - n over 2, ..., -1] / (d n), whole halves.
 
@@ -347,12 +341,6 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
 
 def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
     """Return the frequencies of the elements of `rfft`: [0, 1, ..., n // 2] / (d n).
-
-    Args:
-      n: the length of the transform.
-      d: the distance of two samples; a traced scalar, too.
-      dtype: of the result, floating; None for the default.
-      device: where the result shall be; None for the default.
 
     Returns:
       A vector of n // 2 + 1 elements.
@@ -395,13 +383,6 @@ def _per_unit(numbers: Array, size: int, d: Any, name: str) -> Array:
 def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Array:
     """Move the frequency 0 from the front to the middle of the axes; None means all of them.
 
-    Args:
-      x: an array.
-      axes: an int or a sequence of ints; None for all.
-
-    Returns:
-      An array of the shape and dtype of `x`.
-
     Example:
       >>> import xnp
       >>> xnp.fft.fftshift(xnp.fft.fftfreq(4))
@@ -412,13 +393,6 @@ def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Array:
 
 def ifftshift(x: Any, axes: int | Sequence[int] | None = None) -> Array:
     """Undo `fftshift`, also for odd lengths.
-
-    Args:
-      x: an array.
-      axes: an int or a sequence of ints; None for all.
-
-    Returns:
-      An array of the shape and dtype of `x`.
 
     Example:
       >>> import xnp

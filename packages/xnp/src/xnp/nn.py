@@ -34,7 +34,7 @@ from xnp.placing import placed
 from xnp.softmax import log_softmax, logmeanexp, logsumexp, softmax
 from xprim import Array, dtypes
 from xprim.static_sizes import static_int
-from xprim.tracebacks import boundaries, boundary
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Axis, DTypeLike
 from xtree.namespaces import namespace
 
@@ -331,7 +331,6 @@ def standardize(
     return result
 
 
-@boundary
 def one_hot(
     x: ArrayLike, num_classes: int, *, dtype: DTypeLike = None, axis: int = -1,
     out_sharding: Any = None,

@@ -25,7 +25,7 @@ from xprim import Array, ShapedArray, as_array, get_primitive
 from xprim.cells import Cell
 from xprim.descriptions import described
 from xprim.errors import message
-from xprim.tracebacks import boundary
+from xprim.tracebacks import boundaries, boundary
 
 __all__ = [
     "Ref", "RefView", "addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "set",
@@ -187,7 +187,6 @@ class RefView:
         return f"<at[{self._index!r}] of {self._ref!r}>"
 
 
-@boundary
 def new_ref(
     init_val: Any, *, memory_space: Any = None, kind: str | None = None, pin: bool = False
 ) -> Ref:
@@ -216,7 +215,6 @@ def new_ref(
     return Ref(_typed(array, array.dtype))
 
 
-@boundary
 def empty_ref(ty: Any, memory_space: Any = None, pin: bool = False) -> Ref:
     """Make a reference whose first value is of no meaning (it is zero).
 
@@ -240,7 +238,6 @@ def empty_ref(ty: Any, memory_space: Any = None, pin: bool = False) -> Ref:
     return Ref(zeros(ty.shape, ty.dtype))
 
 
-@boundary
 def freeze(ref: Ref) -> Array:
     """Return the value of a reference, which nobody may use any more.
 
@@ -261,26 +258,22 @@ def freeze(ref: Ref) -> Array:
     return value
 
 
-@boundary
 def free_ref(ref: Ref) -> None:
     """Give up a reference, which nobody may use any more; errors are those of `freeze`."""
     _checked(ref, "free_ref").end("free_ref")
 
 
-@boundary
 def get(ref: Ref | RefView, idx: Index | None = None) -> Array:
     """Return elements of a reference: `ref[idx]`; None stands for all."""
     value: Array = _checked(ref, "get")[_all_if_none(idx)]
     return value
 
 
-@boundary
 def set(ref: Ref | RefView, idx: Index | None, value: Any) -> None:
     """Write elements of a reference: `ref[idx] = value`; None stands for all."""
     _checked(ref, "set")[_all_if_none(idx)] = value
 
 
-@boundary
 def swap(ref: Ref | RefView, idx: Index | None, value: Any) -> Array:
     """Write elements of a reference, and return what they were.
 
@@ -300,7 +293,6 @@ def swap(ref: Ref | RefView, idx: Index | None, value: Any) -> Array:
     return before
 
 
-@boundary
 def addupdate(ref: Ref | RefView, idx: Index | None, x: Any) -> None:
     """Add to elements of a reference; None stands for all, repeated positions add up."""
     _checked(ref, "addupdate").addupdate(x, _all_if_none(idx))
@@ -349,3 +341,6 @@ def _check_bounds(ref: Ref, index: Index) -> None:
                 "Ref", f"the index {entry} is out of bounds for a dimension of size {size}.",
                 got=f"{index!r}, for a Ref of {aval.str_long()}",
             ))  # fmt: skip
+
+
+boundaries(globals())

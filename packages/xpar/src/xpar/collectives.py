@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import xtree
+from xnp.docstrings import Family, complete
 from xnp.primitives.operations import add, converted, div, moved, mul, reshaped, scalar_like
 from xpar.exchange_collectives import (
     all_gather_p,
@@ -105,14 +106,6 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """Return the largest value along a named axis to every member.
 
-    Args:
-      x: a tree of real arrays.
-      axis_name: a name, or a tuple of names.
-      axis_index_groups: lists of members of equal length; each list is taken by itself.
-
-    Returns:
-      A tree like `x`.
-
     Example:
       >>> import numpy as np
       >>> from xbatch import vmap
@@ -127,14 +120,6 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 @boundary
 def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """Return the smallest value along a named axis to every member; see `pmax`.
-
-    Args:
-      x: a tree of real arrays.
-      axis_name: a name, or a tuple of names.
-      axis_index_groups: lists of members of equal length; each list is taken by itself.
-
-    Returns:
-      A tree like `x`.
 
     Example:
       >>> import numpy as np
@@ -510,3 +495,14 @@ def _dimension(operation: str, what: str, dim: int, ndim: int) -> int:
     if not -ndim <= dim < ndim:
         raise ValueError(f"{operation}: {what}={dim} is out of range for {ndim} dimensions.")
     return dim % ndim
+
+
+complete(globals(), [
+    Family((
+        "x: a tree of real arrays.",
+        "axis_name: a name, or a tuple of names.",
+        "axis_index_groups: lists of members of equal length; each is taken by itself.",
+    ),
+        "A tree like `x`.",
+        {"pmax": None, "pmin": None}),
+])  # fmt: skip

@@ -63,7 +63,8 @@ def boundary(fun: Callable[P, R]) -> Callable[P, R]:
 def boundaries(module_globals: dict[str, Any], *, written: bool = False) -> None:
     r"""Make every public function of a module a boundary; the last line of the module.
 
-    What the module lists of others stays as it is, and so does what is a boundary already.
+    What the module lists of others stays as it is, and so does what is a boundary already. Two
+    names of one function stay names of one.
 
     Args:
       module_globals: its `globals()`.
@@ -80,10 +81,11 @@ def boundaries(module_globals: dict[str, Any], *, written: bool = False) -> None
       (3, 6, True)
     """
     home = module_globals["__name__"]
+    make = functools.cache(_written if written else boundary)
     for name in module_globals["__all__"]:
         fun = module_globals.get(name)
         if type(fun) is FunctionType and fun.__module__ == home and not is_boundary(fun):
-            module_globals[name] = _written(fun) if written else boundary(fun)
+            module_globals[name] = make(fun)
 
 
 def is_boundary(fun: FunctionType) -> bool:

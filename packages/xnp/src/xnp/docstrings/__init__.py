@@ -65,32 +65,38 @@ def complete(functions: Mapping[str, Any], families: Iterable[Family]) -> None:
         ...
     """
     for family in families:
-        args = "".join([f"    {text}\n" for text in family.args])
-        shared = f"Args:\n{args}\n" if args else ""
-        shared += f"Returns:\n    {family.returns}\n\n" if family.returns else ""
         for name, example in family.examples.items():
             doc = functions[name].__doc__
             if doc is not None:  # as it is under `python -OO`
-                functions[name].__doc__ = _completed(doc, shared, example)
+                functions[name].__doc__ = _completed(_without_margin(doc), family, example)
 
 
-def _completed(doc: str, shared: str, example: tuple[str, str] | None) -> str:
-    """Return a docstring with more sections: before its example, or at its end with the one given.
+def _without_margin(doc: str) -> str:
+    """Return a docstring without the indentation of the code, which it has before Python 3.13."""
+    margin = doc.rpartition("\n")[2]
+    return (doc.replace(f"\n{margin}", "\n") if margin.isspace() else doc).rstrip()
 
-    Before Python 3.13 a docstring of several lines has the indentation of the code.
-    """
-    if example is None:
-        start = doc.index("Example:")
-        margin = doc[doc.rindex("\n", 0, start) + 1 : start]
-        return (
-            doc[:start]
-            + shared.replace("\n", f"\n{margin}").replace(f"\n{margin}\n", "\n\n")
-            + doc[start:]
-        )
-    expression, printed = example
-    imports = [f"    >>> {line}" for name, line in _IMPORTS.items() if f"{name}." in expression]
-    shown = "\n    ".join(printed.split("\n"))
-    lines = ["Example:", *imports, f"    >>> {expression}", f"    {shown}", ""]
-    added = f"\n\n{shared}" + "\n".join(lines)
-    margin = "    " if doc.endswith("\n    ") else ""
-    return doc.rstrip() + added.replace("\n", f"\n{margin}")
+
+def _completed(doc: str, family: Family, example: tuple[str, str] | None) -> str:
+    """Return a docstring with the sections of its family, each in its place."""
+    if family.args:
+        args = "".join([f"    {text}\n" for text in family.args])
+        doc = _before(doc, f"Args:\n{args}", "Returns", "Raises", "Example")
+    if family.returns:
+        doc = _before(doc, f"Returns:\n    {family.returns}\n", "Raises", "Example")
+    if example is not None:
+        expression, printed = example
+        imports = [f"    >>> {line}" for name, line in _IMPORTS.items() if f"{name}." in expression]
+        shown = "\n    ".join(printed.split("\n"))
+        lines = ["Example:", *imports, f"    >>> {expression}", f"    {shown}"]
+        doc = f"{doc}\n\n" + "\n".join(lines)
+    return doc
+
+
+def _before(doc: str, section: str, *headings: str) -> str:
+    """Return a docstring with one more section, before those of some headings or at the end."""
+    places = [doc.find(f"\n{heading}:\n") for heading in headings]
+    place = min([at + 1 for at in places if at >= 0], default=None)
+    if place is None:
+        return f"{doc}\n\n{section}".rstrip()
+    return f"{doc[:place]}{section}\n{doc[place:]}"

@@ -296,7 +296,23 @@ SHAPING = (  # of xnp.numpy.shaping
         }),
 )
 
+_IN_ORDER = (
+    "a: an array.",
+    "axis: the axis; None sorts the flattened array.",
+    "kind: any of NumPy's; all sorts are stable.",
+    "order: must be None.",
+    "stable: has no effect: all sorts are stable.",
+    "descending: whether the largest come first (NaN before them).",
+)
+
 SORTING = (  # of xnp.numpy.sorting
+    Family(_IN_ORDER, "", {"sort": None}),
+    Family((
+        *_IN_ORDER,
+        "dtype: the integer dtype of the result; None for the default one.",
+    ),
+        "",
+        {"argsort": None}),
     Family((
         "a: an array.",
         "kth: a place along the axis, a Python int.",
@@ -309,24 +325,6 @@ SORTING = (  # of xnp.numpy.sorting
                 "Array([1, 2, 3], dtype=int32)"),
             "argpartition": ("xnp.argpartition(xnp.array([3, 1, 2]), 1)",
                 "Array([1, 2, 0], dtype=int32)"),
-        }),
-)
-
-QUANTILES = (  # of xnp.numpy.statistics
-    Family((
-        "a: a real array.",
-        "axis: the axes; None for all.",
-        "out: not supported, must be None.",
-        "overwrite_input: has no effect.",
-        "keepdims: whether reduced axes stay with size 1.",
-    ),
-        "A floating array without the reduced axes: of integers float32, where NumPy\n"
-            "    has float64.",
-        {
-            "median": ("xnp.median(xnp.array([1, 9, 2, 4]))",
-                "Array(3., dtype=float32)"),
-            "nanmedian": ("xnp.nanmedian(xnp.array([1., xnp.nan, 2., 9.]))",
-                "Array(2., dtype=float32)"),
         }),
 )
 

@@ -8,6 +8,20 @@ __all__ = ()
 
 FOURIER = (  # of xnp.fft
     Family((
+        "n: the length of the transform.",
+        "d: the distance of two samples; a traced scalar, too.",
+        "dtype: of the result, floating; None for the default.",
+        "device: where the result shall be; None for the default.",
+    ),
+        "",
+        {"fftfreq": None, "rfftfreq": None}),
+    Family((
+        "x: an array.",
+        "axes: an int or a sequence of ints; None for all.",
+    ),
+        "An array of the shape and dtype of `x`.",
+        {"fftshift": None, "ifftshift": None}),
+    Family((
         "a: an array; floats of 16 bits and integers are transformed in float32.",
         "n: the length; the axis is cut or filled with zeros to it. None takes that\n"
             "        of the axis.",

@@ -281,6 +281,18 @@ INDEXED = (  # of xnp.lax.indexed
 
 ORDERING = (  # of xnp.lax.ordering
     Family((
+        "operand: an array of floats.",
+        "k: how many.",
+        "reduction_dimension: the dimension to search.",
+        "recall_target: the share of the true ones that must be found, in (0, 1].",
+        "reduction_input_size_override: how many elements the number of candidates is\n"
+            "        chosen for; below 0 those of the dimension.",
+        "aggregate_to_topk: whether k are returned, or all candidates: as many as a\n"
+            "        search would need that finds the share asked for.",
+    ),
+        "",
+        {"approx_max_k": None, "approx_min_k": None}),
+    Family((
         "operand: an array.",
         "axis: the axis to go along.",
         "reverse: whether to go from its end.",

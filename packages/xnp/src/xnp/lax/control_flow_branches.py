@@ -30,7 +30,7 @@ from xprim.cells import Cell, CellUse
 from xprim.descriptions import described, place_of
 from xprim.kept_programs import Staged
 from xprim.leaves import flat_arrays, paths_of
-from xprim.tracebacks import boundaries, boundary
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
 __all__ = ["cond", "platform_dependent", "switch"]
@@ -63,7 +63,6 @@ def cond(  # the older form
     pred: ArrayLike, true_fun: Any, false_fun: Callable[..., Any], *operands: Any,
     operand: Any = ...,
 ) -> Any: ...  # fmt: skip
-@boundary
 def cond(
     pred: ArrayLike, true_fun: Any, false_fun: Callable[..., Any], *operands: Any,
     operand: Any = _NO_OPERAND,
@@ -150,7 +149,6 @@ def switch(
 def switch(
     index: ArrayLike, branches: Sequence[Callable[..., R]], *operands: Any, operand: Any = ...
 ) -> R: ...
-@boundary
 def switch(
     index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: Any,
     operand: Any = _NO_OPERAND,

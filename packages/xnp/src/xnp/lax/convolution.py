@@ -19,7 +19,7 @@ from xnp.primitives.operations import bind, moved
 from xnp.primitives.precision import PrecisionLike, normal_precision
 from xprim import Array, as_array, dtypes
 from xprim.sizes import size_of
-from xprim.tracebacks import boundary
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = [
@@ -50,7 +50,6 @@ _TRANSPOSE_NUMBERS = {
 }
 
 
-@boundary
 def conv_general_dilated(
     lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int], padding: Padding,
     lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
@@ -115,7 +114,6 @@ def conv_general_dilated(
     return placed(result, out_sharding, "conv_general_dilated")
 
 
-@boundary
 def conv(
     lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int], padding: str,
     precision: PrecisionLike = None, preferred_element_type: DTypeLike = None,
@@ -127,7 +125,6 @@ def conv(
     )  # fmt: skip
 
 
-@boundary
 def conv_with_general_padding(
     lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int], padding: Padding,
     lhs_dilation: Sequence[int] | None, rhs_dilation: Sequence[int] | None,
@@ -140,7 +137,6 @@ def conv_with_general_padding(
     )  # fmt: skip
 
 
-@boundary
 def conv_transpose(
     lhs: ArrayLike, rhs: ArrayLike, strides: Sequence[int], padding: Padding,
     rhs_dilation: Sequence[int] | None = None,
@@ -209,7 +205,6 @@ def _transposed_kernel(rhs: Any, numbers: ConvDimensionNumbers) -> Any:
     return moved(moved(rhs, low, high), high - 1, low)
 
 
-@boundary
 def conv_dimension_numbers(
     lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
 ) -> ConvDimensionNumbers:
@@ -242,7 +237,6 @@ def conv_dimension_numbers(
     return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
 
 
-@boundary
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[int, ...], ...]:
     """Return the order (N, C, space...), (O, I, space...), (N, C, space...) of texts' dimensions.
 
@@ -263,7 +257,6 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[i
     ])  # fmt: skip
 
 
-@boundary
 def conv_shape_tuple(
     lhs_shape: Sequence[int], rhs_shape: Sequence[int], strides: Sequence[int], pads: Any,
     batch_group_count: int = 1,
@@ -281,7 +274,6 @@ def conv_shape_tuple(
     return (lhs_shape[0] // batch_group_count, rhs_shape[0], *sizes)
 
 
-@boundary
 def conv_general_shape_tuple(
     lhs_shape: Sequence[int], rhs_shape: Sequence[int], window_strides: Sequence[int],
     padding: Any, dimension_numbers: Sequence[str],
@@ -293,7 +285,6 @@ def conv_general_shape_tuple(
     return tuple([n for _, n in sorted(zip(out, shape, strict=True))])
 
 
-@boundary
 def conv_transpose_shape_tuple(
     lhs_shape: Sequence[int], rhs_shape: Sequence[int], window_strides: Sequence[int],
     padding: Any, dimension_numbers: Sequence[str],
@@ -332,3 +323,5 @@ def _integers(values: Sequence[int]) -> tuple[int, ...]:
 
 
 complete(globals(), CONVOLUTION)
+
+boundaries(globals())

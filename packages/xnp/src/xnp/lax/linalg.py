@@ -49,7 +49,7 @@ from xnp.primitives.triangular_solve import triangular_solve_p
 from xnp.primitives.tridiagonal import tridiagonal_p
 from xnp.primitives.tridiagonal_solve import tridiagonal_solve_p
 from xprim import Array, as_array, dtypes
-from xprim.tracebacks import boundaries, boundary
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 from xtree.namespaces import namespace
 
@@ -93,7 +93,6 @@ __all__ = [
 ]
 
 
-@boundary
 def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     """Return the lower triangular L with x = L L^H.
 
@@ -118,7 +117,6 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     return result
 
 
-@boundary
 def eigh(
     x: ArrayLike, *, lower: bool = True, symmetrize_input: bool = True,
     sort_eigenvalues: bool = True, subset_by_index: tuple[int, int] | None = None,
@@ -153,7 +151,6 @@ def eigh(
     return v, w
 
 
-@boundary
 def eig(
     x: ArrayLike, *, compute_left_eigenvectors: bool = True,
     compute_right_eigenvectors: bool = True, enable_eigvec_derivs: bool = False,
@@ -191,7 +188,6 @@ def eig(
     ))  # fmt: skip
 
 
-@boundary
 def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
     """Return (LU, pivots, permutation) with `x[permutation] == L @ U`.
 
@@ -213,7 +209,6 @@ def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
     return factors, pivots, permutation
 
 
-@boundary
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
     """Return the order of `permutation_size` rows that a sequence of row exchanges leads to.
 

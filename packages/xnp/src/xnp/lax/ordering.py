@@ -25,7 +25,7 @@ from xnp.primitives.sort import sort_p
 from xnp.primitives.top_k import top_k_p
 from xprim import Array, Primitive, as_array, dtypes
 from xprim.sizes import size_of
-from xprim.tracebacks import boundary
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = [
@@ -36,7 +36,6 @@ __all__ = [
 __dir__ = __all__.copy
 
 
-@boundary
 def sort(
     operand: ArrayLike | Sequence[ArrayLike],
     dimension: int = -1,
@@ -76,7 +75,6 @@ def sort(
     return tuple(outs) if several else outs[0]
 
 
-@boundary
 def sort_key_val(
     keys: ArrayLike, values: ArrayLike, dimension: int = -1, is_stable: bool = True
 ) -> tuple[Array, Array]:
@@ -91,7 +89,6 @@ def sort_key_val(
     return sort((keys, values), dimension, is_stable, 1)  # type: ignore[no-any-return]
 
 
-@boundary
 def top_k(
     operand: ArrayLike, k: int, *, axis: int = -1, is_stable: bool = True
 ) -> tuple[Array, Array]:
@@ -115,7 +112,6 @@ def top_k(
     return values, places
 
 
-@boundary
 def approx_max_k(
     operand: ArrayLike, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
     reduction_input_size_override: int = -1, aggregate_to_topk: bool = True,
@@ -124,16 +120,6 @@ def approx_max_k(
 
     An accelerator with an approximate search may miss some; here all are found, so the recall is 1,
     whatever is asked for.
-
-    Args:
-      operand: an array of floats.
-      k: how many.
-      reduction_dimension: the dimension to search.
-      recall_target: the share of the true ones that must be found, in (0, 1].
-      reduction_input_size_override: how many elements the number of candidates is chosen for;
-        below 0 those of the dimension.
-      aggregate_to_topk: whether k are returned, or all candidates: as many as a search would need
-        that finds the share asked for.
 
     Returns:
       A pair of arrays with `k` elements along the dimension, the greatest first: values of the
@@ -156,22 +142,11 @@ def approx_max_k(
     return top_k(x, k, axis=axis)
 
 
-@boundary
 def approx_min_k(
     operand: ArrayLike, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
     reduction_input_size_override: int = -1, aggregate_to_topk: bool = True,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Return the k least elements along a dimension and their indices; see `approx_max_k`.
-
-    Args:
-      operand: an array of floats.
-      k: how many.
-      reduction_dimension: the dimension to search.
-      recall_target: the share of the true ones that must be found, in (0, 1].
-      reduction_input_size_override: how many elements the number of candidates is chosen for;
-        below 0 those of the dimension.
-      aggregate_to_topk: whether k are returned, or all candidates: as many as a search would need
-        that finds the share asked for.
 
     Returns:
       A pair of arrays with `k` elements along the dimension, the least first: values of the dtype
@@ -226,7 +201,6 @@ def _candidates(shape: Sequence[int], axis: int, k: int, recall: float, tuned_fo
     return min(-(-units // (1 << halvings)) * unit, size)
 
 
-@boundary
 def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """Return the index of the greatest element along an axis; the first NaN or equal wins.
 
@@ -238,7 +212,6 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     return _arg(argmax_p, operand, axis, index_dtype)
 
 
-@boundary
 def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """Return the index of the least element along an axis; the first NaN or equal wins.
 
@@ -259,7 +232,6 @@ def _arg(primitive: Primitive, operand: Any, axis: int, index_dtype: Any) -> Arr
     )[0]
 
 
-@boundary
 def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Return cumulative sums along an axis, from its end with `reverse`. Linear.
 
@@ -271,25 +243,21 @@ def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     return _cumulative(cumsum_p, operand, axis, reverse)
 
 
-@boundary
 def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Return cumulative products along an axis, from its end with `reverse`. Differentiable."""
     return _cumulative(cumprod_p, operand, axis, reverse)
 
 
-@boundary
 def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Return the greatest element so far along an axis. Differentiable: the first of equals."""
     return _cumulative(cummax_p, operand, axis, reverse)
 
 
-@boundary
 def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Return the least element so far along an axis. Differentiable: the first of equals."""
     return _cumulative(cummin_p, operand, axis, reverse)
 
 
-@boundary
 def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Return log(cumsum(exp(x))) along an axis without overflow. Differentiable."""
     return _cumulative(cumlogsumexp_p, operand, axis, reverse)
@@ -302,3 +270,5 @@ def _cumulative(primitive: Primitive, operand: Any, axis: int, reverse: bool) ->
 
 
 complete(globals(), ORDERING)
+
+boundaries(globals())

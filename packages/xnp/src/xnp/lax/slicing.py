@@ -21,7 +21,7 @@ from xnp.primitives.operations import bind, filled, selected
 from xnp.primitives.slice import slice_p
 from xprim import Array, ConcreteArray, as_array, dtypes, scalar_array
 from xprim.sizes import size_of, slice_indices
-from xprim.tracebacks import boundary
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
 __all__ = [
@@ -35,7 +35,6 @@ _INT32 = dtypes.int32
 _MOST_INT32 = 2**31 - 1
 
 
-@boundary
 def slice(
     operand: ArrayLike,
     start_indices: Sequence[int],
@@ -62,7 +61,6 @@ def slice(
     )[0]
 
 
-@boundary
 def slice_in_dim(
     operand: ArrayLike,
     start_index: int | None,
@@ -90,7 +88,6 @@ def slice_in_dim(
     return result
 
 
-@boundary
 def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """Return one position of a dimension; a negative index counts from the end.
 
@@ -111,7 +108,6 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
     return window if keepdims else squeeze(window, (d,))
 
 
-@boundary
 def dynamic_slice(
     operand: ArrayLike,
     start_indices: Sequence[ArrayLike] | Array,
@@ -139,7 +135,6 @@ def dynamic_slice(
     )[0]
 
 
-@boundary
 def dynamic_slice_in_dim(
     operand: ArrayLike,
     start_index: ArrayLike,
@@ -158,7 +153,6 @@ def dynamic_slice_in_dim(
     return dynamic_slice(x, starts, sizes, allow_negative_indices=allow_negative_indices)
 
 
-@boundary
 def dynamic_index_in_dim(
     operand: ArrayLike,
     index: ArrayLike,
@@ -174,7 +168,6 @@ def dynamic_index_in_dim(
     return window if keepdims else squeeze(window, (axis,))
 
 
-@boundary
 def dynamic_update_slice(
     operand: ArrayLike,
     update: ArrayLike,
@@ -200,7 +193,6 @@ def dynamic_update_slice(
     return dynamic_update_slice_p.bind(x, new, *starts)[0]  # type: ignore[no-any-return]
 
 
-@boundary
 def dynamic_update_slice_in_dim(
     operand: ArrayLike,
     update: ArrayLike,
@@ -217,7 +209,6 @@ def dynamic_update_slice_in_dim(
     return dynamic_update_slice(x, update, starts, allow_negative_indices=allow_negative_indices)
 
 
-@boundary
 def dynamic_update_index_in_dim(
     operand: ArrayLike,
     update: ArrayLike,
@@ -314,3 +305,5 @@ def _traced_start(part: Any, size: int, dtype: Any, counts: bool) -> Array:
 
 
 complete(globals(), SLICING)
+
+boundaries(globals())

@@ -14,7 +14,7 @@ from xnp.linalg.operands import matrix
 from xnp.primitives.geqrf import geqrf_p
 from xnp.primitives.matrices import adjoint, matmul
 from xprim import Array
-from xprim.tracebacks import boundary
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
 __all__ = [
@@ -54,7 +54,6 @@ class SVDResult(NamedTuple):
     Vh: Array
 
 
-@boundary
 def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """Return the lower triangular L with a = L L^H, or with `upper` the L^H of it.
 
@@ -75,7 +74,6 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     return adjoint(result) if upper else result
 
 
-@boundary
 def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """Return (Q, R) with a = Q R.
 
@@ -96,7 +94,6 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     return r if mode == "r" else QRResult(q, r)
 
 
-@boundary
 def eig(a: ArrayLike) -> EigResult:
     """Return the eigenvalues w and right eigenvectors v of square matrices: a v = v diag(w)."""
     x = matrix("eig", a, square=True)
@@ -104,7 +101,6 @@ def eig(a: ArrayLike) -> EigResult:
     return EigResult(w, v)
 
 
-@boundary
 def eigvals(a: ArrayLike) -> Array:
     """Return the eigenvalues of square matrices, complex and in no particular order."""
     x = matrix("eigvals", a, square=True)
@@ -113,7 +109,6 @@ def eigvals(a: ArrayLike) -> Array:
     )[0]  # fmt: skip
 
 
-@boundary
 def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Return the eigenvalues w and eigenvectors v of Hermitian matrices: a v = v diag(w).
 
@@ -129,13 +124,11 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     return EighResult(w, v)
 
 
-@boundary
 def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """Return the ascending eigenvalues of Hermitian matrices; see `eigh`."""
     return eigh(a, UPLO, symmetrize_input).eigenvalues
 
 
-@boundary
 def svd(
     a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
@@ -177,7 +170,6 @@ def _hermitian_svd(x: Any, compute_uv: bool) -> Any:
     return SVDResult(matmul(v, selector), s, adjoint(matmul(signed, selector)))
 
 
-@boundary
 def svdvals(x: ArrayLike, /) -> Array:
     """Return the descending singular values of matrices."""
     result: Array = svd(x, compute_uv=False)
@@ -185,3 +177,5 @@ def svdvals(x: ArrayLike, /) -> Array:
 
 
 complete(globals(), FACTORISATIONS)
+
+boundaries(globals())

@@ -19,7 +19,7 @@ from xnp.linalg.systems import bounds_of, count_above, inv, rank_of
 from xnp.numpy.promoting import axis_of, several_axes
 from xnp.primitives.operations import converted, reshaped, selected, summed
 from xprim import Array, as_array, dtypes
-from xprim.tracebacks import boundary
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Axis
 
 __all__ = ["norm", "vector_norm", "matrix_norm", "cond", "matrix_rank"]
@@ -27,7 +27,6 @@ __all__ = ["norm", "vector_norm", "matrix_norm", "cond", "matrix_rank"]
 __dir__ = __all__.copy
 
 
-@boundary
 def norm(
     x: ArrayLike,
     ord: Any = None,  # noqa: A002 - NumPy's name
@@ -78,7 +77,6 @@ def _axes_of(y: Any, axis: Any) -> tuple[int, ...]:
     return tuple([axis_of(a, y.ndim, "norm") for a in given])
 
 
-@boundary
 def vector_norm(
     x: ArrayLike,
     /,
@@ -153,7 +151,6 @@ def _root(x: Any) -> Any:
     return selected(is_zero, zero, lax.sqrt(selected(is_zero, lax.full_like(x, 1), x)))
 
 
-@boundary
 def matrix_norm(
     x: ArrayLike,
     /,
@@ -207,7 +204,6 @@ def _restored(x: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
     return reshaped(x, [1 if i in axes else n for i, n in enumerate(shape)])
 
 
-@boundary
 def cond(x: ArrayLike, p: ArrayLike | None = None) -> Array:
     """Return the condition number: the norm of matrices times the norm of their inverses.
 
@@ -226,7 +222,6 @@ def cond(x: ArrayLike, p: ArrayLike | None = None) -> Array:
     return lax.mul(matrix_norm(y, ord=p), matrix_norm(inv(y), ord=p))
 
 
-@boundary
 def matrix_rank(
     M: Any, rtol: ArrayLike | None = None, *, hermitian: bool = False, tol: Any = None
 ) -> Array:
@@ -250,3 +245,5 @@ def matrix_rank(
 
 
 complete(globals(), NORMS)
+
+boundaries(globals())

@@ -29,7 +29,7 @@ from xnp.primitives.operations import (
 from xnp.primitives.solve import solve_p
 from xprim import Array, as_array, dtypes
 from xprim.static_sizes import static_int
-from xprim.tracebacks import boundaries, boundary
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = [
@@ -85,7 +85,6 @@ def matmul(
     return result
 
 
-@boundary
 def vecdot(
     x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: lax.PrecisionLike = None,
     preferred_element_type: DTypeLike = None,
@@ -104,7 +103,6 @@ def vecdot(
     return lax.dot_general(x, y, ((last, last), (batch, batch)), precision, preferred_element_type)
 
 
-@boundary
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return all products x1[i] x2[j] of two vectors."""
     x, y = promoted("outer", x1, x2)
@@ -116,7 +114,6 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return lax.dot_general(x, y, (((), ()), ((), ())))
 
 
-@boundary
 def tensordot(
     x1: ArrayLike, x2: ArrayLike, /, *, axes: Any = 2, precision: lax.PrecisionLike = None,
     preferred_element_type: DTypeLike = None, out_sharding: Any = None,
@@ -149,7 +146,6 @@ def tensordot(
     return lax.dot_general(x, y, numbers, precision, preferred_element_type)
 
 
-@boundary
 def multi_dot(arrays: Sequence[Any], *, precision: lax.PrecisionLike = None) -> Array:
     """Multiply several matrices in the order that needs the fewest operations.
 
@@ -191,7 +187,6 @@ def _best_order(sizes: list[int]) -> dict[tuple[int, int], int]:
     return split
 
 
-@boundary
 def matrix_power(a: ArrayLike, n: int) -> Array:
     """Multiply square matrices n times by themselves; negative powers are those of the inverse."""
     (x,) = promoted("matrix_power", a, inexact=n < 0)
@@ -211,7 +206,6 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     return eye(x.shape, x.dtype) if result is None else result  # type: ignore[no-any-return]
 
 
-@boundary
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """Return the cross products of vectors of three elements along an axis."""
     x, y = promoted("cross", x1, x2)
@@ -232,7 +226,6 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     return moved(result, last, axis_of(axis, x.ndim, "cross"))  # type: ignore[no-any-return]
 
 
-@boundary
 def matrix_transpose(x: ArrayLike, /) -> Array:
     """Exchange the last two dimensions."""
     x = as_array(x, what="matrix_transpose: x")
@@ -243,7 +236,6 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
     return mt(x)  # type: ignore[no-any-return]
 
 
-@boundary
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """Return the diagonals of matrices, `offset` above the main one."""
     x = as_array(x, what="diagonal: x")
@@ -265,7 +257,6 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     return sliced(flat, last - 1, 0, count * count, count + 1)  # type: ignore[no-any-return]
 
 
-@boundary
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike = None) -> Array:
     """Sum the diagonals of matrices, `offset` above the main one.
 

@@ -33,7 +33,7 @@ from xnp.primitives.operations import (
 from xnp.primitives.pinv import pinv_p
 from xnp.primitives.solve import solve_p
 from xprim import Array, dtypes
-from xprim.tracebacks import boundary
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
 __all__ = [
@@ -50,7 +50,6 @@ class SlogdetResult(NamedTuple):
     logabsdet: Array
 
 
-@boundary
 def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """Solve a x = b.
 
@@ -85,7 +84,6 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     return x_of_y
 
 
-@boundary
 def inv(a: ArrayLike) -> Array:
     """Return the inverses of square matrices; inf or NaN where they are singular."""
     x = matrix("inv", a, square=True)
@@ -93,7 +91,6 @@ def inv(a: ArrayLike) -> Array:
     return result
 
 
-@boundary
 def pinv(
     a: ArrayLike,
     rtol: SupportsFloat | None = None,
@@ -122,7 +119,6 @@ def pinv(
     return result
 
 
-@boundary
 def lstsq(
     a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False
 ) -> Any:
@@ -187,7 +183,6 @@ def count_above(s: Any, bounds: Any) -> Any:
     return summed(converted(lax.gt(s, bounds), integer), (s.ndim - 1,))
 
 
-@boundary
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """Return the sign and the logarithm of the absolute value of determinants.
 
@@ -212,7 +207,6 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     return SlogdetResult(*[cast(v, x.dtype) if narrow else v for v in (sign, logs)])
 
 
-@boundary
 def det(a: ArrayLike) -> Array:
     """Return determinants of square matrices.
 
@@ -249,7 +243,6 @@ def _small_det(x: Any, n: int) -> Any:
     return minor(0, tuple(range(n)))
 
 
-@boundary
 def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """Return the inverse of `x -> tensordot(a, x, a.ndim - ind)`: the first `ind` axes are rows."""
     (x,) = promoted("tensorinv", a, inexact=True)
@@ -263,7 +256,6 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     return reshaped(inverse, (*x.shape[ind:], *x.shape[:ind]))  # type: ignore[no-any-return]
 
 
-@boundary
 def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """Solve `tensordot(a, x, x.ndim) == b` for x.
 
@@ -286,3 +278,5 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
 
 
 complete(globals(), SYSTEMS)
+
+boundaries(globals())

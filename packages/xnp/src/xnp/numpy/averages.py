@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xnp.docstrings import complete
+from xnp.docstrings.statistics import AVERAGES
 from xnp.numpy.dispatch import dispatched
 from xnp.numpy.indexing import no_out
 from xnp.numpy.promoting import (
@@ -37,7 +39,7 @@ from xnp.numpy.reductions import (
 )
 from xprim import Array, Tracer, as_array, dtypes
 from xprim.sizes import SymbolicSize
-from xprim.tracebacks import boundary, shorten
+from xprim.tracebacks import boundaries, shorten
 from xprim.typing import ArrayLike, Axis, DTypeLike
 
 __all__ = ["average", "mean", "std", "var"]
@@ -60,7 +62,6 @@ def _mean(a: Any, axis: Any, dtype: Any, keepdims: bool) -> Array:
     return converted(mean, aval.dtype, aval.weak_type)
 
 
-@boundary
 def mean(
     a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None,
     keepdims: bool = False, *, where: ArrayLike | None = None,
@@ -174,24 +175,12 @@ def _spread_measure(
     return _in_result_dtype(bind("sqrt", result) if root else result, aval, dtype)
 
 
-@boundary
 def var(
     a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None, ddof: float = 0,
     keepdims: bool = False, *, where: ArrayLike | None = None, mean: ArrayLike | None = None,
     correction: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return the variance over axes: the mean of `|a - mean(a)|^2`.
-
-    Args:
-      a: an array.
-      axis: the axes to reduce; None for all.
-      dtype: of the result; None for the real dtype of `a`, float32 for integers.
-      out: not supported, must be None.
-      ddof: what is taken from the number of elements in the divisor; NaN where none are left.
-      keepdims: whether reduced axes stay with size 1.
-      where: a mask of the elements to take.
-      mean: the mean, if it is known already, with its axes kept.
-      correction: another name of `ddof`.
 
     Returns:
       A real array without the reduced axes (with `keepdims`, of size 1 in them): of integers it is
@@ -206,24 +195,12 @@ def var(
                            False)  # fmt: skip
 
 
-@boundary
 def std(
     a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None, ddof: float = 0,
     keepdims: bool = False, *, where: ArrayLike | None = None, mean: ArrayLike | None = None,
     correction: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
-    """Return the standard deviation over axes, the root of `var`. Arguments as of `var`.
-
-    Args:
-      a: an array.
-      axis: the axes to reduce; None for all.
-      dtype: of the result; None for the real dtype of `a`, float32 for integers.
-      out: not supported, must be None.
-      ddof: what is taken from the number of elements in the divisor; NaN where none are left.
-      keepdims: whether reduced axes stay with size 1.
-      where: a mask of the elements to take.
-      mean: the mean, if it is known already, with its axes kept.
-      correction: another name of `ddof`.
+    """Return the standard deviation over axes, the root of `var`.
 
     Returns:
       As of `var`. Its derivative is NaN where all elements are equal.
@@ -237,7 +214,6 @@ def std(
                            True)  # fmt: skip
 
 
-@boundary
 def average(
     a: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, returned: bool = False,
     keepdims: bool = False,
@@ -281,3 +257,8 @@ def average(
     total = summed(weights, axes, keepdims=keepdims)
     result = bind("div", summed(bind("mul", a, weights), axes, keepdims=keepdims), total)
     return (result, total) if returned else result
+
+
+complete(globals(), AVERAGES)
+
+boundaries(globals())

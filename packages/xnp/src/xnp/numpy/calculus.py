@@ -33,7 +33,7 @@ from xnp.numpy.reductions import sum as summed
 from xnp.numpy.shaping import moveaxis
 from xnp.numpy.sorting import searchsorted
 from xprim import Array, dtypes
-from xprim.tracebacks import boundary
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Axis, DTypeLike
 
 __all__ = [
@@ -51,7 +51,6 @@ def _along(x: Any, axis: int, start: int | None, stop: int | None) -> Array:
     return read(x, (*[slice(None)] * axis, slice(start, stop)))
 
 
-@boundary
 def diff(
     a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = None,
     append: ArrayLike | None = None,
@@ -97,7 +96,6 @@ def _end_of_diff(value: Any, a: Array, axis: int) -> list[Array]:
     return [value if value.aval.ndim else spread(value, (*shape[:axis], 1, *shape[axis + 1 :]))]
 
 
-@boundary
 def ediff1d(
     ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
 ) -> Array:
@@ -128,7 +126,6 @@ def ediff1d(
     return concatenate(parts)
 
 
-@boundary
 def gradient(f: Any, *varargs: Any, axis: Axis = None, edge_order: int | None = None) -> Any:
     """Return slopes by central differences inside, one-sided ones at the ends.
 
@@ -208,7 +205,6 @@ def _slope_of_coordinates(f: Any, d: int, x: Any, order: int) -> Array:
     return concatenate([first, middle, last], d)
 
 
-@boundary
 def trapezoid(
     y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
 ) -> Array:
@@ -256,7 +252,6 @@ def _even_trapezoids(y: Any, step: Any) -> Any:
     return bind("mul", *broadcast_all("trapezoid", total, step))
 
 
-@boundary
 def interp(
     x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | str | None = None,
     right: ArrayLike | str | None = None, period: ArrayLike | None = None,
@@ -319,7 +314,6 @@ def _one_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Array, Array, Ar
     return x, xp, concatenate([fp[-1:], fp, fp[:1]])
 
 
-@boundary
 def unwrap(
     p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * math.pi
 ) -> Array:
@@ -358,7 +352,6 @@ def unwrap(
     return concatenate([_along(p, axis, 0, 1), rest], axis)
 
 
-@boundary
 def cross(
     a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1,
     axis: int | None = None,
@@ -456,7 +449,6 @@ def _check_vectors(operation: str, a: Array, v: Array) -> None:
         raise ValueError(f"{operation}: the vectors must not be empty.")
 
 
-@boundary
 def convolve(
     a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any = None,
     preferred_element_type: DTypeLike = None,
@@ -466,18 +458,10 @@ def convolve(
     Where both have more than 16 elements, infinities of the shorter one give NaN towards the ends:
     XLA multiplies them with the zeros beyond.
 
-    Args:
-      a: a vector.
-      v: a vector.
-      mode: "full" for all sums, "same" for as many as the longer has elements, "valid" for those
-        where the two overlap in full.
-      precision: how exactly hardware with a choice computes.
-      preferred_element_type: the dtype of the result.
     """
     return _convolved("convolve", a, v, mode, precision, preferred_element_type)
 
 
-@boundary
 def correlate(
     a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any = None,
     preferred_element_type: DTypeLike = None,
@@ -495,3 +479,5 @@ def correlate(
 
 
 complete(globals(), CALCULUS)
+
+boundaries(globals())

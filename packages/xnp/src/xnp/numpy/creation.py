@@ -34,7 +34,7 @@ from xprim import (
 from xprim.eager import EAGER
 from xprim.host_memory import refuse_masked
 from xprim.static_sizes import static_shape
-from xprim.tracebacks import boundaries, boundary, shorten
+from xprim.tracebacks import boundaries, shorten
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 
 __all__ = [
@@ -106,7 +106,6 @@ def array(
         raise
 
 
-@boundary
 def asarray(
     a: Any, dtype: DTypeLike = None, order: str | None = None, *, copy: bool | None = None,
     device: Any = None, out_sharding: Any = None,
@@ -357,7 +356,6 @@ def zeros(
         raise
 
 
-@boundary
 def ones(
     shape: ShapeLike, dtype: DTypeLike = None, *, device: Any = None, out_sharding: Any = None
 ) -> Array:
@@ -372,7 +370,6 @@ def empty(
     return zeros(shape, dtype, device=device, out_sharding=out_sharding)
 
 
-@boundary
 def full(
     shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike = None, *, device: Any = None,
     out_sharding: Any = None,

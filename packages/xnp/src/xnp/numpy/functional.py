@@ -20,7 +20,7 @@ from xnp.numpy.shaping import broadcast_shapes, expand_dims, moveaxis
 from xprim import Array, ConcreteArray, ShapeDtypeStruct, dtypes, eval_shape
 from xprim.errors import ConcretizationTypeError
 from xprim.optional_transforms import find
-from xprim.tracebacks import boundary
+from xprim.tracebacks import boundaries, boundary
 from xprim.transformed import transforming
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 
@@ -29,7 +29,6 @@ __all__ = ["apply_along_axis", "apply_over_axes", "fromfunction", "vectorize"]
 __dir__ = __all__.copy
 
 
-@boundary
 def apply_along_axis(
     func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any
 ) -> Array:
@@ -66,7 +65,6 @@ def apply_along_axis(
     return moveaxis(joined, places, tuple(range(axis, axis + len(shape))))
 
 
-@boundary
 def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: Any) -> Array:
     """Return `func(a, axis)` applied for one axis after the other; reduced axes are put back.
 
@@ -97,7 +95,6 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: Any) ->
     return a
 
 
-@boundary
 def fromfunction(
     function: Any, shape: ShapeLike, *, dtype: DTypeLike = float, **kwargs: Any
 ) -> Any:
@@ -149,7 +146,6 @@ def _core_dims(signature: str) -> tuple[list[tuple[str, ...]], list[tuple[str, .
     ])  # fmt: skip
 
 
-@boundary
 def vectorize(
     pyfunc: Callable[..., Any], *, excluded: Any = frozenset(), signature: str | None = None
 ) -> Callable[..., Any]:
@@ -301,3 +297,6 @@ def _of_no_elements(
 def _joined(results: list[Any], shape: tuple[int, ...]) -> Any:
     joined = stack([asarray(r) for r in results])
     return reshaped(joined, (*shape, *joined.shape[1:]))
+
+
+boundaries(globals())

@@ -17,7 +17,7 @@ from xnp.numpy.selection import nonzero
 from xprim import Array, dtypes, from_numpy
 from xprim.descriptions import brief
 from xprim.static_sizes import static_int
-from xprim.tracebacks import boundary
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike, DuckTypedArray, ShapeLike
 
 __all__ = [
@@ -36,7 +36,6 @@ def _positions(*hosts: Any) -> tuple[Array, ...]:
     return tuple([from_numpy(h.astype(dtype), copy=False) for h in hosts])
 
 
-@boundary
 def ix_(*args: Any) -> tuple[Array, ...]:
     """Return index arrays of the grid over vectors: the k-th has its elements along dimension k.
 
@@ -65,7 +64,6 @@ def ix_(*args: Any) -> tuple[Array, ...]:
     return tuple(results)
 
 
-@boundary
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """Return the positions of the main diagonal of an array of `ndim` dimensions of size `n`.
 
@@ -85,7 +83,6 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     return _positions(*[np.arange(size)] * static_int(ndim, "diag_indices", "the rank"))
 
 
-@boundary
 def diag_indices_from(arr: DuckTypedArray) -> tuple[Array, ...]:
     """Return the positions of the main diagonal of an array of equal sizes.
 
@@ -113,26 +110,22 @@ def _triangle(operation: str, of_host: Any, n: Any, k: Any, m: Any) -> tuple[Arr
     return _positions(*positions)  # type: ignore[return-value]
 
 
-@boundary
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """Return the positions on and below diagonal `k` of a matrix of `n` rows, `m` columns."""
     return _triangle("tril_indices", np.tril_indices, n, k, m)
 
 
-@boundary
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """Return the positions on and above diagonal `k` of a matrix of `n` rows, `m` columns."""
     return _triangle("triu_indices", np.triu_indices, n, k, m)
 
 
-@boundary
 def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """Return the positions on and below diagonal `k` of a matrix."""
     rows, columns = _matrix_shape("tril_indices_from", arr)
     return tril_indices(rows, k, columns)
 
 
-@boundary
 def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """Return the positions on and above diagonal `k` of a matrix."""
     rows, columns = _matrix_shape("triu_indices_from", arr)
@@ -146,7 +139,6 @@ def _matrix_shape(operation: str, arr: Any) -> tuple[int, int]:
     return shape
 
 
-@boundary
 def mask_indices(n: int, mask_func: Any, k: Any = 0, *, size: int | None = None) -> Any:
     """Return the positions that a function such as `triu` leaves in a matrix of ones.
 
@@ -167,7 +159,6 @@ def mask_indices(n: int, mask_func: Any, k: Any = 0, *, size: int | None = None)
     return nonzero(mask_func(array(np.ones((n, n), np.int32)), k), size=size)
 
 
-@boundary
 def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
     """Return the position in each dimension of flat positions into a shape.
 
@@ -197,7 +188,6 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
     return tuple(results[::-1])
 
 
-@boundary
 def ravel_multi_index(
     multi_index: Any, dims: Any, mode: str = "raise", order: str = "C", *, dtype: DTypeLike = None
 ) -> Array:
@@ -305,3 +295,5 @@ r_ = _Joiner("r_", 0, 1, -1)
 c_ = _Joiner("c_", -1, 2, 0)
 
 complete(globals(), POSITIONS)
+
+boundaries(globals())

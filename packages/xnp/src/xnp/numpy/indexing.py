@@ -332,7 +332,6 @@ def _fill_scalar(value: Any) -> Any:
 # --- functions ------------------------------------------------------------------------------------
 
 
-@boundary
 def take(
     a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = None,
     mode: str | None = None, unique_indices: bool = False, indices_are_sorted: bool = False,

@@ -23,7 +23,7 @@ from xprim.eager import EAGER
 from xprim.errors import ShapeError
 from xprim.kernels import numpy_operand
 from xprim.static_sizes import static_int
-from xprim.tracebacks import boundary
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = [
@@ -60,7 +60,6 @@ def _host_parts(arrays: Any) -> Any:
 _SMALL = 4096  # elements; joining is exact, so that the way taken cannot be told by its result
 
 
-@boundary
 def concatenate(arrays: Any, axis: int | None = 0, dtype: DTypeLike = None) -> Array:
     """Return arrays joined along an axis that they have.
 
@@ -136,7 +135,6 @@ def _check_alike(xs: Any, axis: int) -> None:
             )
 
 
-@boundary
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
     """Return arrays joined along an axis, as `concatenate`.
 
@@ -155,7 +153,6 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
     return concatenate(arrays, axis)
 
 
-@boundary
 def stack(arrays: Any, axis: int = 0, out: None = None, dtype: DTypeLike = None) -> Array:
     """Return arrays of one shape joined along a new axis.
 
@@ -206,7 +203,6 @@ def _one_shape(xs: Sequence[Any]) -> tuple[int, ...]:
     return shape
 
 
-@boundary
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """Return the arrays that `stack` along the axis would join to `x`.
 
@@ -229,26 +225,22 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     return tuple([x[i] for i in range(x.shape[0])])
 
 
-@boundary
 def vstack(tup: Any, dtype: DTypeLike = None) -> Array:
     """Return arrays joined along the first axis; vectors are rows."""
     return concatenate([atleast_2d(x) for x in tup], 0, dtype)
 
 
-@boundary
 def hstack(tup: Any, dtype: DTypeLike = None) -> Array:
     """Return arrays joined along the second axis; vectors along their only one."""
     columns = [atleast_1d(x) for x in tup]
     return concatenate(columns, 0 if not columns or columns[0].ndim == 1 else 1, dtype)
 
 
-@boundary
 def dstack(tup: Any, dtype: DTypeLike = None) -> Array:
     """Return arrays joined along the third axis."""
     return concatenate([atleast_3d(x) for x in tup], 2, dtype)
 
 
-@boundary
 def column_stack(tup: Any) -> Array:
     """Return arrays joined along the second axis; vectors are columns.
 
@@ -269,7 +261,6 @@ def column_stack(tup: Any) -> Array:
     return concatenate([reshaped(x, (x.aval.size, 1)) if x.aval.ndim < 2 else x for x in parts], 1)
 
 
-@boundary
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """Return `arr` with `values` joined to its end along an axis; None flattens both.
 
@@ -291,7 +282,6 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     return concatenate([arr, values], axis)
 
 
-@boundary
 def block(arrays: Any) -> Array:
     """Return an array put together from nested lists of blocks, the innermost along the last axis.
 
@@ -363,35 +353,32 @@ def _split(
     return [apart(x[(*lead, slice(a, max(a, b)))], x) for a, b in zip(starts, stops, strict=True)]
 
 
-@boundary
 def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Return an array taken apart along an axis, in a number of equal parts or before indices."""
     return _split("split", ary, indices_or_sections, axis, True)
 
 
-@boundary
 def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Return an array taken apart along an axis; the first parts may be larger by one."""
     return _split("array_split", ary, indices_or_sections, axis, False)
 
 
-@boundary
 def vsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     """Return an array taken apart along its first axis."""
     return _split("vsplit", ary, indices_or_sections, 0, True)
 
 
-@boundary
 def hsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     """Return an array taken apart along its second axis; a vector along its only one."""
     axis = 0 if array_of(ary, "hsplit").ndim == 1 else 1
     return _split("hsplit", ary, indices_or_sections, axis, True)
 
 
-@boundary
 def dsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     """Return an array taken apart along its third axis."""
     return _split("dsplit", ary, indices_or_sections, 2, True)
 
 
 complete(globals(), JOINING)
+
+boundaries(globals())

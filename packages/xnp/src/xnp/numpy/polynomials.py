@@ -37,7 +37,7 @@ from xnp.numpy.sorting import argsort
 from xnp.numpy.triangles import eye
 from xprim import Array, ConcreteArray, dtypes, get_primitive, shaped_array
 from xprim.errors import ConcretizationTypeError
-from xprim.tracebacks import boundary
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
 __all__ = [
@@ -48,7 +48,6 @@ __all__ = [
 __dir__ = __all__.copy
 
 
-@boundary
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
     """Return the values of a polynomial at places, by Horner's scheme.
 
@@ -97,19 +96,16 @@ def _of_one_length(a1: Any, a2: Any) -> Any:
     return broadcast_all("polyadd", *same)
 
 
-@boundary
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Return the sum of two polynomials."""
     return bind("add", *_of_one_length(a1, a2))
 
 
-@boundary
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Return the difference of two polynomials."""
     return bind("sub", *_of_one_length(a1, a2))
 
 
-@boundary
 def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """Return the product of two polynomials; one without coefficients is 0.
 
@@ -133,7 +129,6 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
     return convolve(a1, a2)
 
 
-@boundary
 def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
     """Return quotient and remainder of two polynomials.
 
@@ -166,7 +161,6 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     return concatenate([q.reshape(1) for q in quotients]), rest
 
 
-@boundary
 def polyder(p: ArrayLike, m: int = 1) -> Array:
     """Return the `m`-th derivative of a polynomial.
 
@@ -194,7 +188,6 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
     return p
 
 
-@boundary
 def polyint(p: ArrayLike, m: int = 1, k: Any = None) -> Array:
     """Return the `m`-th integral of a polynomial, with constants `k` of integration.
 
@@ -226,7 +219,6 @@ def polyint(p: ArrayLike, m: int = 1, k: Any = None) -> Array:
     return p
 
 
-@boundary
 def poly(seq_of_zeros: Any) -> Array:
     """Return the polynomial with given roots, or the characteristic one of a matrix.
 
@@ -264,7 +256,6 @@ def _eigenvalues(matrix: Any) -> Any:
     )
 
 
-@boundary
 def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     """Return the roots of a polynomial, as the eigenvalues of its companion matrix.
 
@@ -325,7 +316,6 @@ def _roots_at_most(p: Any) -> Array:
     return result
 
 
-@boundary
 def polyfit(
     x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, full: bool = False,
     w: ArrayLike | None = None, cov: bool | str = False,
@@ -390,3 +380,5 @@ def _singular(matrix: Any, rcond: float) -> Any:
 
 
 complete(globals(), POLYNOMIALS)
+
+boundaries(globals())

@@ -45,7 +45,7 @@ from xprim.descriptions import described
 from xprim.errors import ConcretizationTypeError
 from xprim.sizes import SymbolicSize, size_of
 from xprim.static_sizes import static_int
-from xprim.tracebacks import boundary
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = [
@@ -65,7 +65,6 @@ def _host(array: Any, dtype: Any) -> Array:
     return ConcreteArray(array, host_aval(array.shape, dtype))
 
 
-@boundary
 def arange(
     start: ArrayLike, stop: ArrayLike | None = None, step: Any = None, dtype: DTypeLike = None, *,
     device: Any = None, out_sharding: Any = None,
@@ -151,7 +150,6 @@ def _range(start: Any, stop: Any = None, step: Any = None) -> tuple[int, Any, An
     return int(count), start, step
 
 
-@boundary
 def linspace(
     start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, retstep: bool = False,
     dtype: DTypeLike = None, axis: int = 0, *, device: Any = None,
@@ -258,7 +256,6 @@ def _between(low: Any, high: Any, divisions: int, num: int, endpoint: bool) -> A
     return result if wide == dtype else cast(result, dtype)
 
 
-@boundary
 def logspace(
     start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, base: Any = 10.0,
     dtype: DTypeLike = None, axis: int = 0,
@@ -288,7 +285,6 @@ def logspace(
     return result if dtype is None else cast(result, dtypes.requested_dtype(dtype, "logspace"))
 
 
-@boundary
 def geomspace(
     start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True,
     dtype: DTypeLike = None, axis: int = 0,
@@ -332,7 +328,6 @@ def geomspace(
 # --- matrices -------------------------------------------------------------------------------------
 
 
-@boundary
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """Return the matrix of powers of the elements of a vector, the highest first.
 
@@ -369,7 +364,6 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
 # --- grids ----------------------------------------------------------------------------------------
 
 
-@boundary
 def meshgrid(
     *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
 ) -> list[Array]:
@@ -417,7 +411,6 @@ def _line(shape: tuple[int, ...], d: int) -> tuple[int, ...]:
     return tuple([n if i == d else 1 for i, n in enumerate(shape)])
 
 
-@boundary
 def indices(dimensions: Any, dtype: DTypeLike = None, sparse: bool = False) -> Any:
     """Return the indices of all elements of a shape: an array for each dimension, stacked.
 
@@ -490,31 +483,26 @@ def _window(function: Any, M: int, *args: Any) -> Any:
     return _host(function(size_of(M), *args), dtypes.python_scalar_dtype(float))
 
 
-@boundary
 def bartlett(M: int) -> Array:
     """Return the triangular window of `M` points."""
     return _window(np.bartlett, M)  # type: ignore[no-any-return]
 
 
-@boundary
 def blackman(M: int) -> Array:
     """Return the Blackman window of `M` points."""
     return _window(np.blackman, M)  # type: ignore[no-any-return]
 
 
-@boundary
 def hamming(M: int) -> Array:
     """Return the Hamming window of `M` points."""
     return _window(np.hamming, M)  # type: ignore[no-any-return]
 
 
-@boundary
 def hanning(M: int) -> Array:
     """Return the Hann window of `M` points."""
     return _window(np.hanning, M)  # type: ignore[no-any-return]
 
 
-@boundary
 def kaiser(M: int, beta: SupportsFloat) -> Array:
     """Return the Kaiser window of `M` points with a concrete shape parameter.
 
@@ -534,3 +522,5 @@ def kaiser(M: int, beta: SupportsFloat) -> Array:
 
 
 complete(globals(), RANGES)
+
+boundaries(globals())

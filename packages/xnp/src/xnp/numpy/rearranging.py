@@ -38,7 +38,7 @@ from xprim import Array, ConcreteArray, Tracer, dtypes, scalar_array
 from xprim.errors import ConcretizationTypeError
 from xprim.sizes import size_of
 from xprim.static_sizes import static_int, static_shape
-from xprim.tracebacks import boundary
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Axis, DimSize, DTypeLike, ShapeLike
 
 __all__ = [
@@ -52,7 +52,6 @@ __dir__ = __all__.copy
 # --- repeat ---------------------------------------------------------------------------------------
 
 
-@boundary
 def repeat(
     a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *,
     total_repeat_length: int | None = None, out_sharding: Any = None,
@@ -140,7 +139,6 @@ def _tile(a: Any, reps: tuple[int, ...]) -> Array:
     return reshaped(a, tuple([r * n for r, n in zip(reps, shape, strict=True)]))
 
 
-@boundary
 def tile(A: ArrayLike, reps: Any) -> Array:
     """Return `A` repeated as a whole, `reps` times along each axis (counted from the last).
 
@@ -160,7 +158,6 @@ def tile(A: ArrayLike, reps: Any) -> Array:
     return _tile(A, tuple([static_int(r, "tile", "a number of repetitions") for r in given]))
 
 
-@boundary
 def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
     """Return the elements of `a`, over and over again, in a new shape.
 
@@ -191,7 +188,6 @@ def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
 # --- roll, flip -----------------------------------------------------------------------------------
 
 
-@boundary
 def roll(a: ArrayLike, shift: Any, axis: Axis = None) -> Array:
     """Return `a` with elements moved along axes; those that leave at the end come in at the start.
 
@@ -258,7 +254,6 @@ def _flip(m: Any, axis: Any) -> Array:
     return bind("rev", m, dimensions=axes_of(axis, m.aval.ndim, "flip"))
 
 
-@boundary
 def flip(m: ArrayLike, axis: Axis = None) -> Array:
     """Return `m` with the order of elements reversed along axes; None reverses all.
 
@@ -277,19 +272,16 @@ def flip(m: ArrayLike, axis: Axis = None) -> Array:
     return _flip(m, tuple(axis) if several_axes(axis) else axis)
 
 
-@boundary
 def fliplr(m: ArrayLike) -> Array:
     """Return `m` with its columns reversed."""
     return flip(m, 1)
 
 
-@boundary
 def flipud(m: ArrayLike) -> Array:
     """Return `m` with its rows reversed."""
     return flip(m, 0)
 
 
-@boundary
 def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """Return `m` turned by `k` quarters in the plane of two axes, from the first to the second.
 
@@ -335,7 +327,6 @@ def _diagonal(a: Any, offset: int, axis1: int, axis2: int) -> Array:
     return read(a, (..., places + max(-offset, 0), places + max(offset, 0)))
 
 
-@boundary
 def diagonal(a: ArrayLike, offset: DimSize = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """Return the diagonals of the matrices in two axes, as the last dimension.
 
@@ -356,7 +347,6 @@ def diagonal(a: ArrayLike, offset: DimSize = 0, axis1: int = 0, axis2: int = 1) 
     return _diagonal(a, size_of(offset), axis1, axis2)
 
 
-@boundary
 def trace(
     a: ArrayLike, offset: DimSize = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike = None,
     out: None = None,
@@ -390,7 +380,6 @@ def trace(
     return summed(diagonal(a, offset, axis1, axis2), -1, dtype)
 
 
-@boundary
 def diag(v: ArrayLike, k: int = 0) -> Array:
     """Return the diagonal `k` of a matrix, or the matrix that has a vector as diagonal `k`."""
     v = array_of(v, "diag")
@@ -411,14 +400,12 @@ def _diag(v: Any, k: int) -> Array:
     return select(on, spread(padded, (size, size)), zero)
 
 
-@boundary
 def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """Return the matrix that has the flattened elements as diagonal `k`."""
     v = array_of(v, "diagflat")
     return diag(reshaped(v, (v.aval.size,)), k)
 
 
-@boundary
 def fill_diagonal(
     a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True
 ) -> Array:
@@ -498,3 +485,5 @@ def bits_as(x: Any, dtype: Any) -> Any:
 
 
 complete(globals(), REARRANGING)
+
+boundaries(globals())

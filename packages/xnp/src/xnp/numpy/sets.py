@@ -33,7 +33,7 @@ from xnp.numpy.sorting import argsort, lexsort, searchsorted, sort
 from xprim import Array, ConcreteArray, dtypes
 from xprim.errors import ConcretizationTypeError
 from xprim.sizes import size_of
-from xprim.tracebacks import boundary
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
 __all__ = [
@@ -74,7 +74,6 @@ def _flat(x: Any, operation: str) -> Array:
     return reshaped(x, (x.aval.size,))
 
 
-@boundary
 def unique(
     ar: ArrayLike, return_index: bool = False, return_inverse: bool = False,
     return_counts: bool = False, axis: int | None = None, *, equal_nan: bool = True,
@@ -208,7 +207,6 @@ def _values(found: _Distinct, lines: Array, number: int, fill_value: Any, size: 
     return select(spread(mask, values.aval.shape), values, spread(fill, values.aval.shape))
 
 
-@boundary
 def unique_all(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueAllResult:
@@ -217,7 +215,6 @@ def unique_all(
                                    fill_value=fill_value))  # fmt: skip
 
 
-@boundary
 def unique_counts(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueCountsResult:
@@ -226,7 +223,6 @@ def unique_counts(
                                       fill_value=fill_value))  # fmt: skip
 
 
-@boundary
 def unique_inverse(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueInverseResult:
@@ -235,7 +231,6 @@ def unique_inverse(
                                        fill_value=fill_value))  # fmt: skip
 
 
-@boundary
 def unique_values(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
@@ -247,7 +242,6 @@ def unique_values(
 # --- sets -----------------------------------------------------------------------------------------
 
 
-@boundary
 def isin(
     element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = False, invert: bool = False,
     *, method: str = "auto",
@@ -288,7 +282,6 @@ def isin(
     return bind("not", found) if invert else found
 
 
-@boundary
 def union1d(
     ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
@@ -327,7 +320,6 @@ def _filtered(values: Array, keep: Any, size: int | None, fill_value: Any) -> Ar
     return select(array_of(places < count, "size"), found, found[0] if given is None else given)
 
 
-@boundary
 def setdiff1d(
     ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, size: int | None = None,
     fill_value: ArrayLike | None = None,
@@ -348,7 +340,6 @@ def setdiff1d(
     return _filtered(first, isin(first, ar2, invert=True), size, fill_value)
 
 
-@boundary
 def intersect1d(
     ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, return_indices: bool = False, *,
     size: int | None = None, fill_value: ArrayLike | None = None,
@@ -391,7 +382,6 @@ def intersect1d(
     return common, where_first, select(missing, scalar_like(places, second.aval.size), places)
 
 
-@boundary
 def setxor1d(
     ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, size: int | None = None,
     fill_value: ArrayLike | None = None,
@@ -417,3 +407,5 @@ def _only_in(own: Array, other: Array, size: int | None) -> tuple[Array, Array]:
 
 
 complete(globals(), SETS)
+
+boundaries(globals())

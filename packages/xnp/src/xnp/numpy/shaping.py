@@ -32,7 +32,7 @@ from xprim.eager import EAGER
 from xprim.errors import ShapeError
 from xprim.kernels import numpy_operand
 from xprim.static_sizes import static_int, static_shape as checked_shape
-from xprim.tracebacks import boundaries, boundary, shorten
+from xprim.tracebacks import boundaries, shorten
 from xprim.typing import ArrayLike, Axis, DTypeLike, ShapeLike
 
 __all__ = [
@@ -193,7 +193,6 @@ def _transpose(a: Any, axes: Any) -> Array:
     return permuted(a, order)
 
 
-@boundary
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """Return `a` with its dimensions in another order.
 
@@ -249,7 +248,6 @@ def _swapaxes(a: Any, axis1: int, axis2: int) -> Array:
     return permuted(a, tuple(order))
 
 
-@boundary
 def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """Return `a` with two dimensions exchanged.
 
@@ -287,7 +285,6 @@ def _moveaxis(a: Any, source: Any, destination: Any) -> Array:
     return permuted(a, tuple(order))
 
 
-@boundary
 def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
     """Return `a` with dimensions moved to other places; the others keep their order.
 
@@ -351,7 +348,6 @@ def _expand_dims(a: Any, axis: Any) -> Array:
     return bind("broadcast_in_dim", a, shape=shape, broadcast_dimensions=kept)
 
 
-@boundary
 def expand_dims(a: ArrayLike, axis: Axis) -> Array:
     """Return `a` with dimensions of size 1 at the places that `axis` names in the result.
 
@@ -380,7 +376,6 @@ def _squeeze(a: Any, axis: Any) -> Array:
     return bind("squeeze", a, dimensions=tuple(sorted(dims))) if dims else a
 
 
-@boundary
 def squeeze(a: ArrayLike, axis: Axis = None) -> Array:
     """Return `a` without dimensions of size 1: all of them, or those of `axis`.
 
@@ -468,7 +463,6 @@ def _broadcast_to(array: Any, shape: tuple[int, ...]) -> Array:
     return spread(x, shape)
 
 
-@boundary
 def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: Any = None) -> Array:
     """Return `array` repeated to a shape by NumPy's rules.
 
@@ -543,7 +537,6 @@ def size(a: ArrayLike, axis: Axis = None) -> int:
     return math.prod([own[d] for d in axes_of(axis, len(own), "size")])
 
 
-@boundary
 def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any = None) -> Array:
     """Return the elements of `x` in another dtype.
 

@@ -25,7 +25,7 @@ from xnp.numpy.promoting import (
 )
 from xnp.primitives.index_modes import CLIP, GatherDimensionNumbers
 from xprim import Array, dtypes, get_primitive, scalar_array
-from xprim.tracebacks import boundary
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = [
@@ -55,20 +55,11 @@ def _sort(a: Any, axis: Any, descending: bool) -> Array:
                 dimensions=(axis,))  # fmt: skip
 
 
-@boundary
 def sort(
     a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None = None,
     stable: bool = True, descending: bool = False,
 ) -> Array:  # fmt: skip
     """Return elements in order along an axis.
-
-    Args:
-      a: an array.
-      axis: the axis; None sorts the flattened array.
-      kind: any of NumPy's; all sorts are stable.
-      order: must be None.
-      stable: has no effect: all sorts are stable.
-      descending: whether the largest come first (NaN before them).
 
     Returns:
       An array of the shape and dtype of `a`; NaN come last.
@@ -106,23 +97,11 @@ def _sort_primitive() -> Any:
     return get_primitive("sort")
 
 
-@boundary
 def argsort(
     a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None = None,
     stable: bool = True, descending: bool = False, dtype: DTypeLike = None,
 ) -> Array:  # fmt: skip
     """Return the positions of elements in order along an axis.
-
-    Arguments as of `sort`, and `dtype`, the integer dtype of the result; None for the default one.
-
-    Args:
-      a: an array.
-      axis: the axis; None sorts the flattened array.
-      kind: any of NumPy's; all sorts are stable.
-      order: must be None.
-      stable: has no effect: all sorts are stable.
-      descending: whether the largest come first (NaN before them).
-      dtype: the integer dtype of the result; None for the default one.
 
     Returns:
       Integers in the shape of `a`.
@@ -145,7 +124,6 @@ def _index_dtype(operation: str, dtype: Any) -> Any:
     return exact
 
 
-@boundary
 def sort_complex(a: ArrayLike) -> Array:
     """Return elements in order as complex numbers.
 
@@ -164,14 +142,12 @@ def sort_complex(a: ArrayLike) -> Array:
     return sort(cast(a, dtypes.to_complex_dtype(a.aval.dtype)), 0 if a.aval.ndim == 1 else -1)
 
 
-@boundary
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """Return elements with the `kth` along an axis where sorting puts it (all are sorted)."""
     _check_kth("partition", a, kth, axis)
     return sort(a, axis)
 
 
-@boundary
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """Return positions such that the `kth` is where sorting puts it (all are in order)."""
     _check_kth("argpartition", a, kth, axis)
@@ -185,7 +161,6 @@ def _check_kth(operation: str, a: Any, kth: int, axis: int) -> None:
         raise ValueError(f"{operation}: kth={kth} is out of bounds for an axis of size {size}.")
 
 
-@boundary
 def lexsort(keys: Any, axis: int = -1, *, batch_size: int | None = 16) -> Array:
     """Return the positions of elements in order of several keys, the last key first.
 
@@ -228,7 +203,6 @@ def _sorted_places(arrays: list[Array], axis: int, batch_size: int | None) -> Ar
     return places
 
 
-@boundary
 def top_k(
     a: ArrayLike,
     k: int,
@@ -273,7 +247,6 @@ def top_k(
 # --- searching ------------------------------------------------------------------------------------
 
 
-@boundary
 def searchsorted(
     a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *,
     method: str = "scan",
@@ -356,7 +329,6 @@ def _ordered(primitive: str, x: Any, y: Any) -> Any:
     return select(bind("eq", re_x, re_y), bind(primitive, im_x, im_y), bind(primitive, re_x, re_y))
 
 
-@boundary
 def digitize(x: ArrayLike, bins: Any, right: bool = False, *, method: str | None = None) -> Array:
     """Return the number of the bin of each element: how many bin bounds are below it.
 
@@ -387,3 +359,5 @@ def digitize(x: ArrayLike, bins: Any, right: bool = False, *, method: str | None
 
 
 complete(globals(), SORTING)
+
+boundaries(globals())

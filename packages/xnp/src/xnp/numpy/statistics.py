@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from xnp.docstrings import complete
-from xnp.docstrings.array_making import QUANTILES
+from xnp.docstrings.statistics import QUANTILES
 from xnp.numpy.averages import average, mean
 from xnp.numpy.contraction import dot
 from xnp.numpy.creation import asarray
@@ -40,7 +40,7 @@ from xnp.numpy.weighted_quantiles import inverted_cdf
 from xnp.placing import placed
 from xprim import Array, ConcreteArray, dtypes, scalar_array
 from xprim.errors import ConcretizationTypeError
-from xprim.tracebacks import boundary
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Axis, DTypeLike
 
 __all__ = [
@@ -109,27 +109,11 @@ def _check_quantile(operation: str, a: Array, q: Array, method: str, weights: An
         raise ValueError(f"{operation}: q must be a number or a vector, got {q.aval.str_long()}.")
 
 
-@boundary
 def quantile(
     a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
     method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return quantiles of the elements over axes.
-
-    Args:
-      a: a real array.
-      q: numbers from 0 to 1, one or a vector; its dimension comes first in the result.
-      axis: the axes; None for all.
-      out: not supported, must be None.
-      overwrite_input: has no effect.
-      method: "linear", "lower", "higher", "midpoint" or "nearest", between two elements;
-        "inverted_cdf" takes the least element up to which there is the part `q` of all.
-      keepdims: whether reduced axes stay with size 1.
-      weights: how much each element counts, with the method "inverted_cdf": numbers that are not
-        negative, of the shape of `a` or of its axes.
-
-    Returns:
-      A floating array: the dimension of `q`, then those of `a` without the reduced axes.
 
     Example:
       >>> import xnp
@@ -141,25 +125,11 @@ def quantile(
     return _quantile("quantile", a, q, axis, out, method, keepdims, False, weights)
 
 
-@boundary
 def nanquantile(
     a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
     method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
-    """Return quantiles of the elements that are not NaN. Arguments as of `quantile`.
-
-    Args:
-      a: a real array.
-      q: numbers from 0 to 1, one or a vector; its dimension comes first in the result.
-      axis: the axes; None for all.
-      out: not supported, must be None.
-      overwrite_input: has no effect.
-      method: as of `quantile`.
-      keepdims: whether reduced axes stay with size 1.
-      weights: as of `quantile`.
-
-    Returns:
-      As of `quantile`; NaN where all elements are.
+    """Return quantiles of the elements that are not NaN.
 
     Example:
       >>> import xnp
@@ -175,30 +145,12 @@ def _of_percent(a: Any, q: Any) -> Any:
     return bind("div", q, scalar_like(q, 100))
 
 
-@boundary
 def percentile(
     a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
     method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
     out_sharding: Any = None,
 ) -> Array:  # fmt: skip
     """Return quantiles with `q` from 0 to 100.
-
-    Arguments as of `quantile`, and `out_sharding`, where the result is placed: None, or a sharding
-    of one device.
-
-    Args:
-      a: a real array.
-      q: numbers from 0 to 100, one or a vector; its dimension comes first in the result.
-      axis: the axes; None for all.
-      out: not supported, must be None.
-      overwrite_input: has no effect.
-      method: as of `quantile`.
-      keepdims: whether reduced axes stay with size 1.
-      weights: as of `quantile`.
-      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
-
-    Returns:
-      As of `quantile`.
 
     Example:
       >>> import xnp
@@ -210,25 +162,11 @@ def percentile(
     return placed(result, out_sharding, "percentile")
 
 
-@boundary
 def nanpercentile(
     a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
     method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return quantiles of what is not NaN with `q` from 0 to 100.
-
-    Args:
-      a: a real array.
-      q: numbers from 0 to 100, one or a vector; its dimension comes first in the result.
-      axis: the axes; None for all.
-      out: not supported, must be None.
-      overwrite_input: has no effect.
-      method: as of `quantile`.
-      keepdims: whether reduced axes stay with size 1.
-      weights: as of `quantile`.
-
-    Returns:
-      As of `quantile`; NaN where all elements are.
 
     Example:
       >>> import xnp
@@ -239,7 +177,6 @@ def nanpercentile(
     return nanquantile(a, q, axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
-@boundary
 def median(
     a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
     keepdims: bool = False,
@@ -249,7 +186,6 @@ def median(
     return _quantile("median", a, 0.5, axis, out, "midpoint", keepdims, skip_nan=False)
 
 
-@boundary
 def nanmedian(
     a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
     keepdims: bool = False,
@@ -262,7 +198,6 @@ def nanmedian(
 # --- counts ---------------------------------------------------------------------------------------
 
 
-@boundary
 def bincount(
     x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, *,
     length: int | None = None, out_sharding: Any = None,
@@ -309,7 +244,6 @@ def bincount(
     return placed(counts, out_sharding, "bincount")
 
 
-@boundary
 def histogram_bin_edges(
     a: ArrayLike,
     bins: Any = 10,
@@ -361,7 +295,6 @@ def _bin_numbers(a: Any, edges: Any) -> Any:
     return select(outside, scalar_like(numbers, count), numbers)
 
 
-@boundary
 def histogram(
     a: ArrayLike,
     bins: Any = 10,
@@ -401,7 +334,6 @@ def histogram(
     return placed(counts, out_sharding, "histogram"), edges
 
 
-@boundary
 def histogram2d(
     x: ArrayLike,
     y: ArrayLike,
@@ -443,7 +375,6 @@ def histogram2d(
     return result, edges[0], edges[1]
 
 
-@boundary
 def histogramdd(
     sample: Any,
     bins: Any = 10,
@@ -498,7 +429,6 @@ def _density(counts: Any, edges: list[Array]) -> Any:
 # --- correlation ----------------------------------------------------------------------------------
 
 
-@boundary
 def cov(
     m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: bool = False,
     ddof: int | None = None, fweights: ArrayLike | None = None, aweights: ArrayLike | None = None,
@@ -577,7 +507,6 @@ def _weights(fweights: Any, aweights: Any, count: int) -> Any:
     return result
 
 
-@boundary
 def corrcoef(
     x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike = None
 ) -> Array:
@@ -614,3 +543,5 @@ def _within_one(x: Any) -> Any:
 
 
 complete(globals(), QUANTILES)
+
+boundaries(globals())
