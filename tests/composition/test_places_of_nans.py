@@ -4,6 +4,7 @@ They do so from the one run that made it: what a program does beside computing h
 arguments may be donated.
 """
 
+import pickle
 import re
 
 import numpy as np
@@ -16,6 +17,8 @@ from xstack import (
     checkpoint,
     config,
     custom_jvp,
+    device_put,
+    devices,
     grad,
     jit,
     lax,
@@ -128,6 +131,38 @@ def test_programs_over_several_devices_are_no_hindrance():
             program(xnp.abs(x))
             with pytest.raises(FloatingPointError, match=r"log\(float32.*test_places_of_nans"):
                 program(x)
+
+
+def compiled_ahead():
+    """Yield what is compiled ahead of time of `log_twice`, and whether its lines are known."""
+    mesh = make_mesh((2,), ("i",))
+    lies = NamedSharding(mesh, P("i"))
+    x = xnp.array([1.0, -1.0])
+    yield jit(log_twice).lower(x).compile(), True
+    yield jit(log_twice, device=devices()[1]).lower(x).compile(), True
+    yield jit(log_twice, in_shardings=lies).lower(x).compile(), True
+    yield pmap(log_twice).lower(x).compile(), True
+    yield jit(log_twice).lower(device_put(x, lies)).compile(), True
+    yield pickle.loads(pickle.dumps(jit(log_twice).lower(x).compile())), False
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_a_program_that_was_compiled_ahead_is_looked_at(number):
+    program, is_known = list(compiled_ahead())[number]
+    x = xnp.array([1.0, -1.0])
+    assert np.isnan(np.asarray(program(x))).any()  # and from now on by the short way
+    where = r"log\(float32.*test_places_of_nans" if is_known else "in a stored program, which"
+    with config.debug_nans(True):
+        assert np.array_equal(program(xnp.abs(x))[0], [0, 0])
+        with pytest.raises(FloatingPointError, match=rf"a NaN was computed.\n  where     {where}"):
+            program(x)
+    assert np.isnan(np.asarray(program(x))).any()
+
+
+def test_arguments_donated_to_what_was_compiled_ahead_are_no_hindrance():
+    step = jit(lambda x: xnp.log(x) * 2, donate_argnums=0).lower(xnp.ones(3)).compile()
+    with config.debug_nans(True), pytest.raises(FloatingPointError, match=r"log\(float32\[3\]\)"):
+        step(xnp.array([1.0, -1.0, 2.0]))
 
 
 def test_references_are_no_hindrance():

@@ -179,7 +179,7 @@ class Calls(abc.ABC):
         kernel = program.kernel_for(arrays)
         results = kernel.call(kernel.owned(given, arrays))
         if is_checked:
-            results = list(checked_results(self.name, results))
+            results = checked_results(self.name, results)
         elif (
             self.out_placement is None
             and traced.cells is None

@@ -9,7 +9,7 @@ Neighbours: `checkify.finite_results` makes such programs, `calls` and `eager_ba
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,7 @@ def with_checks(program: Program) -> Program:
     return program.checked
 
 
-def checked_results(name: str, results: Sequence[ConcreteArray]) -> Sequence[ConcreteArray]:
+def checked_results(name: str, results: Sequence[ConcreteArray]) -> list[ConcreteArray]:
     """Return the results of a checked program without the number of what failed.
 
     Args:
@@ -62,10 +62,27 @@ def checked_results(name: str, results: Sequence[ConcreteArray]) -> Sequence[Con
         operation that made the first one.
     """
     code, *rest = results
-    found = next((f for x in rest if (f := fault_in(x.to_stored()))), "")
+    return look_at_results(name, rest, lambda: _place(code))
+
+
+def look_at_results(
+    name: str, results: list[ConcreteArray],
+    place: Callable[[], str] = lambda: "in a stored program, which knows no lines",
+) -> list[ConcreteArray]:  # fmt: skip
+    """Return the results of a program.
+
+    Args:
+      name: of the function.
+      results: of its program.
+      place: says where the first bad value came from.
+
+    Raises:
+      FloatingPointError: a result holds a NaN or an infinity that the options forbid.
+    """
+    found = next((f for x in results if (f := fault_in(x.to_stored()))), "")
     if found:
-        raise FloatingPointError(f"{name}: {found} was computed.\n  where     {_place(code)}")
-    return rest
+        raise FloatingPointError(f"{name}: {found} was computed.\n  where     {place()}")
+    return results
 
 
 def _place(code: ConcreteArray) -> str:

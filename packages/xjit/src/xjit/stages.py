@@ -27,6 +27,7 @@ from typing import (
 import xtree
 from xjit import jaxlib_gateway as gateway
 from xjit.arguments import Arguments
+from xjit.checks import are_wanted, checked_results, look_at_results, with_checks
 from xjit.deleted import DeletedBuffer
 from xjit.dispatch import Dispatcher
 from xjit.jaxlib_gateway import default_device
@@ -333,15 +334,31 @@ class Compiled(_Stage):
             )
         arrays = self._arrays(leaves)
         kernel = self._kernel_for(arrays)
-        results = kernel.call(kernel.owned(leaves, arrays))
+        is_checked = are_wanted()
+        if is_checked:
+            results = self._checked_results(kernel, leaves, arrays)
+        else:
+            results = kernel.call(kernel.owned(leaves, arrays))
         if traced._out_placement is not None:
             results = moved(results, traced._out_placement)
-        elif kernel.donated == traced._program.donated:
+        elif kernel.donated == traced._program.donated and not is_checked:
             entry = kernel.entry(traced.out_tree)
             if entry is not None:
                 avals, context = [x.aval for x in arrays], config.trace_context()
                 self._dispatcher.add(args, kwargs, avals, context, entry)
         return traced.out_tree.unflatten(results)
+
+    def _checked_results(
+        self, kernel: DeviceKernel, leaves: list[Any], arrays: list[Any]
+    ) -> list[Any]:
+        """Run the program with a check of each equation, or look at the results of a stored one."""
+        name, program = self._traced.fun_name, self._program
+        if program.is_loaded:
+            return look_at_results(name, kernel.call(kernel.owned(leaves, arrays)))
+        checked = with_checks(program)
+        is_of_device = program.placement is None and isinstance(kernel.placement, OneDevice)
+        checking = checked.kernel(kernel.placement) if is_of_device else checked.kernel_for(arrays)
+        return checked_results(name, checking.call(checking.owned(leaves, arrays)))
 
     def _kernel_for(self, arrays: list[Any]) -> DeviceKernel:
         """Return the kernel for arguments that may be committed to its device."""
