@@ -76,7 +76,7 @@ CALLS = {
 WITHOUT_ROWS = {
     "dce_sink": "tests/composition",
     "wrap": "packages/xprim/tests", "unwrap": "packages/xprim/tests",
-    "ffi_call": "tests/composition",
+    "ffi_call": "tests/composition", "inspect_sharding": "packages/xpar/tests",
 }  # fmt: skip
 
 

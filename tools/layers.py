@@ -69,7 +69,7 @@ THIRD_PARTY_BY_PACKAGE = {
     "xad": frozenset({"numpy"}),
     "xbatch": frozenset({"numpy"}),
     "xjit": _ARRAYS | {"jaxlib"},
-    "xpar": frozenset({"numpy", "safetensors"}),
+    "xpar": frozenset({"numpy", "safetensors", "rich"}),
     "xstack": frozenset({"numpy", "sklearn", "matplotlib", "rich"}),
 }
 IMPORT_NAME_BY_DISTRIBUTION = {"scikit-learn": "sklearn"}

@@ -23,6 +23,7 @@ from xpar import (
     shard_map,
     with_sharding_constraint,
 )
+from xpar.sharding_pictures import inspect_array_sharding
 
 N = 8
 MESH = Mesh(np.array(devices("cpu")[:N]).reshape(4, 2), ("x", "y"))
@@ -161,3 +162,24 @@ def test_gradients_lie_as_their_arguments_under_jit_with_shardings():
                                rtol=2e-5, atol=1e-6)  # fmt: skip
     y, pullback = vjp(jit(loss, in_shardings=(w_on, x_on)), W, device_put(X, x_on))
     np.testing.assert_allclose(pullback(xnp.ones_like(y))[0], g, rtol=2e-5, atol=1e-6)
+
+
+def test_transformed_programs_tell_how_the_values_lie_that_they_compute():
+    x = device_put(np.ones((8, 4), np.float32), NamedSharding(MESH, P("x", "y")))
+    seen = []
+
+    def look(v):
+        inspect_array_sharding(v, callback=seen.append)
+
+    def total(v):
+        look(v)
+        return (v * v).sum()
+
+    programs = [grad(total), jit(grad(total)), jit(grad(checkpoint(total))), vmap(look),
+                jit(vmap(look)), jit(lambda v: jvp(total, (v,), (v,)))]  # fmt: skip
+    for f in programs:
+        seen.clear()
+        f(x)
+        f(x)
+        # a checkpoint computes its values once more; what is not compiled is told at each call
+        assert set(seen) == {x.sharding} and len(seen) <= 2

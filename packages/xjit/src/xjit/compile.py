@@ -31,6 +31,7 @@ from xjit.monitoring import (
     record_event_duration_secs,
 )
 from xjit.placement import Placement
+from xjit.sharding_inspection import with_probes
 from xprim import cache_options, config, dtypes, shaped_array
 
 __all__ = ()
@@ -80,7 +81,7 @@ def executable_for(
     Raises:
       XlaError: XLA does not accept or cannot compile the program.
     """
-    if lowered.callbacks:  # the text names them by number only
+    if lowered.python_functions:  # the text names them by number only
         return _compiled(lowered, placement, _settings(lowered, placement, options))[0]
     digest = hashlib.sha256(lowered.body.encode()).digest()
     key = _key(digest, placement, options)
@@ -198,7 +199,7 @@ def _compiled(
     lowered: LoweredProgram, placement: Placement, settings: dict[str, Any]
 ) -> tuple[gateway.Executable, float]:
     """Return what XLA made of a program, and the seconds that it took."""
-    text = lowered.text
+    text, probes = with_probes(lowered.text, lowered.inspections)
     _prepare(text)
     watcher = gateway.watch[0]
     if watcher is not None and not gateway.are_local(placement.devices):
@@ -211,6 +212,8 @@ def _compiled(
     statistics.text_bytes += len(text)
     record_event_duration_secs(COMPILED, seconds, fun_name=lowered.name)
     _log("compiled", lowered, seconds)
+    for inspection, probe in zip(lowered.inspections, probes, strict=True):
+        inspection.tell(placement, probe)
     return executable, seconds
 
 

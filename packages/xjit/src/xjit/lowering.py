@@ -19,6 +19,7 @@ from typing import Any
 from xjit.meshes import Mesh
 from xjit.named_shardings import NamedSharding
 from xjit.partition_specs import PartitionSpec
+from xjit.sharding_inspection import Inspection
 from xjit.shardings import Sharding
 from xjit.shardy_text import sharding_text
 from xjit.stablehlo_text import Builder, Module, mark_optimised, optimised
@@ -78,6 +79,7 @@ class LoweredProgram:
       out_avals: the abstract values of the results.
       callbacks: the Python functions that it calls.
       platform: what it is written for.
+      inspections: who asks how values inside it lie.
     """
 
     name: str
@@ -90,6 +92,12 @@ class LoweredProgram:
     out_avals: tuple[ShapedArray, ...]
     callbacks: tuple[Callable[..., Any], ...]
     platform: str
+    inspections: tuple[Inspection, ...] = ()
+
+    @property
+    def python_functions(self) -> tuple[Callable[..., Any], ...]:
+        """What belongs to this process: a program with one in it is not for others."""
+        return (*self.callbacks, *[inspection.callback for inspection in self.inspections])
 
     @property
     def text(self) -> str:
@@ -152,8 +160,8 @@ def lower(
         in_avals=tuple([closed.in_avals[i] for i in kept]),
         out_avals=smaller.out_avals,
         callbacks=tuple(module.callbacks),
-        platform=platform,
-    )
+        platform=platform, inspections=tuple(module.inspections),
+    )  # fmt: skip
 
 
 def _without_what_is_said(

@@ -92,11 +92,15 @@ class OverMesh(Placement):
         if None not in asked:
             return [gateway.spread_over(self._in_order(s)) for s in asked if s is not None]
         return [
-            gateway.spread_over(
-                self._in_order(s) if s else named_as(self.mesh, self.devices, tiles)
-            )
+            gateway.spread_over(self._in_order(s) if s else self.sharding_of(tiles))
             for s, tiles in zip(asked, executable.tiles_of_outputs(), strict=True)
         ]
+
+    def sharding_of(self, tiles: gateway.Tiles | None) -> Sharding:
+        """Return how a value in a program lies, by the names of the mesh."""
+        if tiles is None:
+            return NamedSharding(self.mesh, PartitionSpec())
+        return named_as(self.mesh, self.devices, tiles)
 
     def results(self, outs: list[Any], avals: Sequence[ShapedArray]) -> list[ConcreteArray]:
         """Return the results of a program as arrays that lie as was asked."""

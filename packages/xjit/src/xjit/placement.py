@@ -23,7 +23,7 @@ from typing import Any
 from xjit import jaxlib_gateway as gateway
 from xjit.deleted import DeletedBuffer, raise_deleted
 from xjit.lowering import LoweredProgram
-from xjit.shardings import Sharding
+from xjit.shardings import Sharding, SingleDeviceSharding
 from xprim import ConcreteArray, ShapedArray, config
 from xprim.sharded_types import whole
 
@@ -104,6 +104,15 @@ class Placement(abc.ABC):
     @abc.abstractmethod
     def shardings(self, count: int, executable: gateway.Executable) -> list[Any]:
         """Return the sharding objects of so many results of a program."""
+
+    def sharding_of(self, tiles: gateway.Tiles | None) -> Sharding:
+        """Return how a value in a program lies.
+
+        Args:
+          tiles: of which XLA speaks, in the order in which the program counts its devices; None
+            where it does not split the program, each of whose devices has all of the value.
+        """
+        return SingleDeviceSharding(self.devices[0])
 
     def results(self, outs: list[Any], avals: Sequence[ShapedArray]) -> list[ConcreteArray]:
         """Return the results of a program as arrays."""

@@ -374,7 +374,7 @@ class Module:
 
     __slots__ = ("_functions", "_symbols", "count", "functions", "platform", "write_jaxpr",
                  "axis_sizes", "callbacks", "channels", "devices", "imported",
-                 "members", "meshes", "staged")  # fmt: skip
+                 "inspections", "members", "meshes", "staged")  # fmt: skip
 
     def __init__(
         self,
@@ -388,6 +388,7 @@ class Module:
         self.count = 0
         self.functions: list[str] = []
         self.callbacks: list[Any] = []
+        self.inspections: list[Any] = []  # who asks how values lie (`sharding_inspection`)
         self.axis_sizes: dict[Any, int] = {}
         self.devices: list[Any] = []  # those that the program is split over
         self.members: Members | None = None

@@ -69,10 +69,10 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
         ))  # fmt: skip
     parts = compiled.parts()
     lowered: LoweredProgram = parts["lowered"]
-    if lowered.callbacks:
+    if lowered.python_functions:
         raise ValueError(message(
             "serialize", "a program that calls Python functions cannot be stored.",
-            got=f"{parts['signature'].name}, with {len(lowered.callbacks)} callbacks",
+            got=f"{parts['signature'].name}, with {len(lowered.python_functions)} callbacks",
             hint="ffi.register_ffi_target names a function that each process registers",
         ))  # fmt: skip
     parts["code"], parts["facts"] = code_of(

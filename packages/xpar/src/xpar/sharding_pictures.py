@@ -1,20 +1,26 @@
-"""Pictures of how arrays lie: which device has which piece, drawn as text.
+"""Pictures of how arrays lie: which device has which piece, printed or shown.
 
 `visualize_array_sharding` shows an array, `visualize_sharding` a sharding for a shape, and
 `inspect_array_sharding` hands the sharding to a function. An array of one dimension is a row of
-pieces, one of two a table; of more, the first two dimensions that are cut are shown.
+pieces, one of two a table; of more, the first two dimensions that are cut are shown. Of a traced
+value it is known when its program is compiled, and shown then.
+
+Neighbours: `sharding_cells` draws, `sharding_svg` has the picture that notebooks show.
 """
 
 from __future__ import annotations
 
-import itertools
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from xjit.named_shardings import resolved
+from xjit.sharding_inspection import inspected
 from xjit.shardings import Sharding
-from xprim import Array, Tracer, as_array
+from xpar.sharding_cells import cells_of, drawn
+from xpar.sharding_svg import BACKGROUNDS, ShardingPicture
+from xprim import as_array
+from xprim.callables import check_function
 from xprim.errors import message
 from xprim.tracebacks import boundaries
 
@@ -25,18 +31,13 @@ __all__ = [
 
 __dir__ = __all__.copy
 
-_COLOURS = (42, 44, 45, 46, 43, 41, 47, 100)  # backgrounds of a terminal, one after another
-
 
 def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
-    """Print which device has which piece of an array.
+    """Show which device has which piece of an array.
 
     Args:
-      arr: an array.
+      arr: an array. Of a traced value the picture appears when its program has been compiled.
       **kwargs: as for `visualize_sharding`.
-
-    Raises:
-      TypeError: a traced value, which is nowhere yet.
 
     Example:
       >>> import numpy as np
@@ -46,15 +47,19 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
       │  CPU 0  │
       └─────────┘
     """
-    x = _placed("visualize_array_sharding", arr)
-    visualize_sharding(x.shape, x.sharding, **kwargs)
+    x = as_array(arr, what="visualize_array_sharding")
+    inspected(x, lambda sharding: visualize_sharding(x.shape, sharding, **kwargs))
 
 
 def visualize_sharding(
     shape: Sequence[int], sharding: Any, *, use_color: bool = True, scale: float = 1.0,
     min_width: int = 9, max_width: int = 80,
 ) -> None:  # fmt: skip
-    """Print which device would have which piece of an array of a shape.
+    """Show which device would have which piece of an array of a shape.
+
+    A notebook shows a drawing. Elsewhere it is text, in a terminal with colours: by the library
+    `rich` where it is installed (`pip install "xstack-xpar[pictures]"`), which knows what the
+    terminal can.
 
     Args:
       shape: of the array.
@@ -67,103 +72,85 @@ def visualize_sharding(
     Raises:
       ValueError: such an array cannot be cut so.
       TypeError: this is no sharding.
+
+    Example:
+      >>> from xpar import NamedSharding, P, make_mesh
+      >>> visualize_sharding((4, 2), NamedSharding(make_mesh((1,), ("x",)), P("x")), min_width=11)
+      ┌───────────┐
+      │   CPU 0   │
+      └───────────┘
     """
     found = resolved(sharding, "visualize_sharding")
     if not isinstance(found, Sharding):
         raise TypeError(message("visualize_sharding", "this is no sharding.", got=repr(sharding)))
     found.check_shape(tuple(shape), "visualize_sharding")
     cells = cells_of(found, len(shape))
+    if _shown_in_notebook(cells):
+        return
     room = max(1, (max_width - 1) // len(cells[0]) - 1)
     width = min(max(*[len(label) + 2 for row in cells for label in row], min_width), room)
-    in_colour = use_color and sys.stdout.isatty()
-    lines = drawn(cells, width, max(1, round(scale)), in_colour)
-    sys.stdout.write("\n".join(lines) + "\n")
+    _print(cells, width, max(1, round(scale)), use_color and sys.stdout.isatty())
+
+
+def _shown_in_notebook(cells: list[list[str]]) -> bool:
+    """Show a drawing where the program runs in a notebook, whose library is loaded then."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    if ipython is None or not hasattr(shell, "kernel"):
+        return False
+    ipython.display.display(ShardingPicture(cells))
+    return True
+
+
+def _print(cells: list[list[str]], width: int, height: int, in_colour: bool) -> None:
+    if in_colour:
+        try:
+            from rich.console import Console
+        except ImportError:
+            pass
+        else:
+            lines = drawn(cells, width, height, in_colour=True, paint=_marked)
+            Console().print("\n".join(lines), highlight=False, soft_wrap=True)
+            return
+    sys.stdout.write("\n".join(drawn(cells, width, height, in_colour)) + "\n")
+
+
+def _marked(text: str, number: int) -> str:
+    """Return a text on the background of a piece, in the words of `rich`."""
+    return f"[black on {BACKGROUNDS[number % len(BACKGROUNDS)]}]{text}[/]"
 
 
 def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], Any]) -> None:
     """Call a function with the sharding of an array.
 
+    How a value inside a compiled program lies is decided when it is compiled: the function is
+    called once then, not when the program runs again. Inside `shard_map` it gets the sharding of
+    what a member has, which is whole along the axes of the members.
+
     Args:
-      value: an array.
-      callback: takes its sharding.
+      value: an array, or a traced value.
+      callback: takes its sharding. Under `vmap` that is of the whole batch.
 
     Raises:
-      TypeError: a traced value: how it lies is decided when the program is compiled.
+      TypeError: `callback` is no function.
+      ValueError: in a `shard_map` over some of the axes of a mesh, which leaves several others to
+        the compiler.
+
+    Example:
+      >>> import numpy as np
+      >>> from xjit import device_put, jit
+      >>> from xpar import NamedSharding, P, make_mesh
+      >>> @jit
+      ... def f(x):
+      ...     y = x.T
+      ...     inspect_array_sharding(y, callback=lambda sharding: print(sharding.num_devices))
+      ...     return y
+      >>> x = device_put(np.ones((2, 3)), NamedSharding(make_mesh((1,), ("x",)), P("x")))
+      >>> _ = f(x), f(x)
+      1
     """
-    callback(_placed("inspect_array_sharding", value).sharding)
-
-
-def _placed(operation: str, value: Any) -> Any:
-    if isinstance(value, Tracer):
-        raise TypeError(message(
-            operation, "a traced value is on no device yet.", got=repr(value),
-            hint="return it from the compiled function, and look at the result;\n"
-            "with_sharding_constraint says how a value is to lie",
-        ))  # fmt: skip
-    x: Array = as_array(value, what=operation)
-    return x
-
-
-def cells_of(sharding: Sharding, ndim: int) -> list[list[str]]:
-    """Return the names of the devices of each piece, row by row.
-
-    Args:
-      sharding: how an array lies.
-      ndim: the number of its dimensions.
-    """
-    tiles, devices = sharding.tiles(ndim), sharding.devices_in_order
-    down, across = _shown(tiles.counts)
-    order = [dim for dim in (down, across) if dim is not None]
-    hidden = tuple([0 if dim not in order else slice(None) for dim in range(len(tiles.counts))])
-    pieces = tiles.devices[hidden]
-    rows = 1 if down is None else tiles.counts[down]
-    table = pieces.reshape(rows, 1 if across is None else tiles.counts[across], -1)
-    return [[_label([devices[n] for n in sorted(cell)]) for cell in row] for row in table.tolist()]
-
-
-def _shown(counts: Sequence[int]) -> tuple[Any, Any]:
-    """Return the dimensions that go down and across in the picture, None where none does."""
-    cut = [dim for dim, count in enumerate(counts) if count > 1]
-    if len(cut) > 1:
-        return cut[0], cut[1]
-    if cut and len(counts) > 1 and cut[0] == 0:
-        return 0, None
-    return None, cut[0] if cut else None
-
-
-def _label(devices: Sequence[Any]) -> str:
-    """Return what is written on a piece: `CPU 0,1`."""
-    return f"{devices[0].platform.upper()} {','.join([str(device.id) for device in devices])}"
-
-
-def drawn(cells: list[list[str]], width: int, height: int, in_colour: bool) -> list[str]:
-    """Return the lines of a table.
-
-    Args:
-      cells: what stands in the pieces, row by row.
-      width: of a piece, in characters.
-      height: of a piece, in lines.
-      in_colour: whether pieces have colours.
-    """
-    bars = ["─" * width] * len(cells[0])
-    lines = ["┌" + "┬".join(bars) + "┐"]
-    numbers = {label: i for i, label in enumerate(dict.fromkeys(itertools.chain(*cells)))}
-    for i, row in enumerate(cells):
-        if i:
-            lines.append("├" + "┼".join(bars) + "┤")
-        for line in range(height):
-            shown = [label[:width] if line == height // 2 else "" for label in row]
-            painted = [_painted(f"{text:^{width}}", numbers[label], in_colour)
-                       for text, label in zip(shown, row, strict=True)]  # fmt: skip
-            lines.append("│" + "│".join(painted) + "│")
-    lines.append("└" + "┴".join(bars) + "┘")
-    return lines
-
-
-def _painted(text: str, number: int, in_colour: bool) -> str:
-    if not in_colour:
-        return text
-    return f"\x1b[30;{_COLOURS[number % len(_COLOURS)]}m{text}\x1b[0m"
+    check_function(callback, "inspect_array_sharding", "it takes the sharding")
+    inspected(as_array(value, what="inspect_array_sharding"), callback)
 
 
 boundaries(globals())

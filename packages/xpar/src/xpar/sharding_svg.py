@@ -1,6 +1,6 @@
 """Pictures of how arrays lie as SVG, for notebooks and files.
 
-Neighbours: `sharding_pictures` finds what stands in the pieces, and draws it as text.
+Neighbours: `sharding_cells` finds what stands in the pieces, and draws it as text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from xjit.named_shardings import resolved
 from xjit.shardings import Sharding
-from xpar.sharding_pictures import cells_of, drawn
+from xpar.sharding_cells import cells_of, drawn
 from xprim import as_array
 from xprim.errors import message
 
@@ -23,7 +23,7 @@ __all__ = ["ShardingPicture", "sharding_picture"]
 __dir__ = __all__.copy
 
 _WIDTH, _HEIGHT = 96, 40  # of a piece, in pixels
-_COLOURS = (
+BACKGROUNDS = (
     "#a6cee3", "#b2df8a", "#fdbf6f", "#cab2d6", "#fb9a99", "#ffff99", "#dddddd", "#8dd3c7",
 )  # fmt: skip
 
@@ -48,7 +48,7 @@ class ShardingPicture:
     def svg(self) -> str:
         """Return the picture as the text of an SVG document."""
         labels = dict.fromkeys(itertools.chain(*self._cells))
-        colours = dict(zip(labels, itertools.cycle(_COLOURS), strict=False))
+        colours = dict(zip(labels, itertools.cycle(BACKGROUNDS), strict=False))
         width = max(_WIDTH, *[8 * len(label) + 16 for label in labels])
         size = width * len(self._cells[0]), _HEIGHT * len(self._cells)
         right, bottom = size[0] + 2, size[1] + 2

@@ -150,7 +150,7 @@ def _texts(
     with written_for_programs():
         lowered = {p: lower(closed, name=name, platform=_KIND.get(p, p)) for p in platforms}
         for program in lowered.values():
-            _check_no_python(name, program.callbacks)
+            _check_no_python(name, program.python_functions)
         if len({program.kept for program in lowered.values()}) > 1:
             lowered = {p: lower(closed, name=name, platform=each.platform, keep_unused=True)
                        for p, each in lowered.items()}  # fmt: skip

@@ -67,6 +67,7 @@ from .foreign import (
 )
 from .forks import guard_forks, is_orphan, startable, when_orphaned
 from .gpu_plugin import GpuPlugin, find_gpu_plugin
+from .probes import ShardingProbe
 from .processes import Member, serve, share_devices
 from .program_forms import (
     estimated_cost,
@@ -102,6 +103,7 @@ __all__ = [
     "Member",
     "PassingSharding",
     "RuntimeFailure",
+    "ShardingProbe",
     "SpreadOver",
     "StackedShards",
     "Tiles",
