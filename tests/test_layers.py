@@ -1,10 +1,17 @@
 """The floors of the family hold, and the tools that hold them find what they should."""
 
 import ast
+import doctest
+import functools
+from pathlib import Path
 
 import pytest
 
 from tools import layers, public_modules, size_budgets
+from tools.run_markdown import blocks_of
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted([*ROOT.glob("docs/**/*.md"), *ROOT.glob("packages/*/README.md"), ROOT / "README.md"])
 
 
 def problems(module: str, source: str, **optional: str) -> list[str]:
@@ -138,6 +145,46 @@ def test_a_test_takes_from_siblings_what_they_show():
     assert found == ["1: low.hidden is not public"]
     own = "import high\nfrom low import f\nx = high._anything"
     assert list(public_modules.private_uses_of_test("high", own, shown)) == []
+
+
+def not_public_on(text: str) -> list[str]:
+    """Return what the programs of a page take of the packages that is not public."""
+    found = []
+    for block in blocks_of(text):
+        prompts = doctest.DocTestParser().get_examples(block.code)
+        program = "".join([p.source for p in prompts]) or block.code
+        found += public_modules.private_uses_of_test("a page", program, shown_by_packages())
+    return found
+
+
+@functools.cache
+def shown_by_packages() -> public_modules.Shown:
+    """Return what every module of every package shows."""
+    return public_modules.shown_by(public_modules.sources_of(ROOT, list(layers.FLOOR_BY_PACKAGE)))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_programs_of_pages_use_public_names_alone(page):
+    assert not_public_on(page.read_text()) == []
+
+
+def test_a_program_of_a_page_that_uses_what_is_not_public_is_found():
+    assert list(blocks_of((ROOT / "docs/tutorials/xprim.md").read_text()))
+    page = "```python\n>>> from xprim import Primitive\n>>> from xad._grad import grad\n```\n"
+    assert not_public_on(page) == ["2: xad._grad is not public"]
+    assert not_public_on("```python\nimport xprim\n\nxprim.hidden\n```\n") == [
+        "3: xprim does not list hidden in __all__"
+    ]
+
+
+def test_two_modules_run_text_as_code():
+    running = {
+        path.relative_to(ROOT / "packages").as_posix()
+        for path in ROOT.glob("packages/*/src/**/*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "exec"
+    }
+    assert running == {"xprim/src/xprim/numpy_kernels.py", "xtree/src/xtree/compiling.py"}
 
 
 def test_what_a_sibling_shows_may_be_taken():

@@ -12,8 +12,19 @@ from xjit import check_captured_values, device_put, devices, jit, statistics
 from xjit.meshes import Mesh
 from xjit.named_shardings import NamedSharding
 from xjit.partition_specs import P
+from xjit.program import Program
 from xnp import lax
-from xpar import all_gather, axis_index, pmap, pmax, pmean, ppermute, psum, psum_scatter
+from xpar import (
+    all_gather,
+    axis_index,
+    pmap,
+    pmax,
+    pmean,
+    ppermute,
+    psum,
+    psum_scatter,
+    shard_map,
+)
 from xprim import as_array, config
 
 N = 8
@@ -35,6 +46,26 @@ def test_every_device_computes_its_slice(x):
     result = pmap(lambda v: lax.mul(v, v), devices=CPUS)(x)
     np.testing.assert_array_equal(result, x * x)
     assert result.devices() == set(CPUS)
+
+
+def test_jit_shard_map_and_pmap_run_one_class_of_programs_at_placements_of_their_own(
+    x, monkeypatch
+):
+    mesh, run = Mesh(np.array(CPUS), ("i",)), []
+    plain = Program.kernel
+
+    def kernel(program, placement, *rest):
+        run.append((type(program), len(placement.devices)))
+        return plain(program, placement, *rest)
+
+    monkeypatch.setattr(Program, "kernel", kernel)
+    for fun in (
+        jit(lambda v: lax.mul(v, v)),
+        shard_map(lambda v: lax.mul(v, v), mesh=mesh, in_specs=P("i"), out_specs=P("i")),
+        pmap(lambda v: lax.mul(v, v), devices=CPUS),
+    ):
+        np.testing.assert_array_equal(fun(x), x * x)
+    assert run == [(Program, 1), (Program, N), (Program, N)]
 
 
 @pytest.mark.parametrize(

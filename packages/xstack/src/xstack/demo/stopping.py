@@ -12,7 +12,9 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any
 
-__all__ = ()
+__all__ = ["CtrlC"]
+
+__dir__ = __all__.copy
 
 
 class CtrlC:
