@@ -132,6 +132,14 @@ SHARDINGS: dict[str, list[Sample]] = {
         for x in (np.float32(1), _floats(2, 3), np.arange(3), _floats(0))
     ],
 }
+LAYOUTS: dict[str, list[Sample]] = {
+    "layout_constraint": [
+        Sample([np.float32(1)], {"order": ()}),
+        Sample([np.arange(3)], {"order": (0,)}),
+        Sample([_floats(2, 3)], {"order": (1, 0)}),
+        Sample([_floats(0, 3)], {"order": (1, 0)}),
+    ],
+}
 # Rows of primitives of `xnp` that depend on what runs them, and so have no result of their own.
 PLACES: dict[str, list[Sample]] = {
     "platform_index": [Sample([], {"platforms": (("cpu",),), "has_default": True})],
@@ -146,7 +154,7 @@ def _collective_accepts(name: str, operands: Sequence[np.ndarray], params: objec
 
 for _name, _rows in COLLECTIVES.items():
     COLLECTIVES[_name] = [*_rows, *edge_rows(_name, _rows, _collective_accepts)]
-for _table in (DERIVATIVES, SHARDINGS):
+for _table in (DERIVATIVES, SHARDINGS, LAYOUTS):
     for _name, _rows in _table.items():
         _table[_name] = [*_rows, *edge_rows(_name, _rows)]
 
@@ -154,7 +162,8 @@ for _table in (DERIVATIVES, SHARDINGS):
 def all_rows() -> dict[str, list[Sample]]:
     """Return every table merged; a name in two of them is an error."""
     merged: dict[str, list[Sample]] = {}
-    for table in (xnp.testing.samples.TABLE, RANDOM, DERIVATIVES, SHARDINGS, COLLECTIVES, PLACES):
+    tables = (RANDOM, DERIVATIVES, SHARDINGS, LAYOUTS, COLLECTIVES, PLACES)
+    for table in (xnp.testing.samples.TABLE, *tables):
         twice = merged.keys() & table.keys()
         assert not twice, f"two tables have rows of {sorted(twice)}"
         merged.update({name: list(rows) for name, rows in table.items()})

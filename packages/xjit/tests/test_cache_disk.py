@@ -440,6 +440,24 @@ def test_the_directory_is_that_of_the_user_unless_one_is_named(monkeypatch, tmp_
         assert disk_cache() is None
 
 
+def test_a_directory_is_chosen_and_looked_at_anew(tmp_path):
+    before = compilation_cache_dir.value
+    with enable_compilation_cache(True):
+        cache.set_cache_dir(tmp_path / "other")
+        assert cache.directory() == tmp_path / "other" / "xstack-programs"
+        Path(tmp_path, "other").write_text("a file in its place")
+        jit(lambda x: x * 5 - 2)(np.ones(3))
+        assert cache.stats()["stored"] == 0
+        Path(tmp_path, "other").unlink()
+        Path(tmp_path, "other").mkdir()
+        cache.reset_cache()
+        jit(lambda x: x * 7 - 3)(np.ones(3))
+        assert cache.stats()["stored"] == 1
+        cache.set_cache_dir("")
+        assert cache.directory() is None
+        cache.set_cache_dir(before)
+
+
 def test_the_commands_show_check_explain_and_clean(on, capsys):
     jit(lambda x: xnp.sin(x))(np.ones(3, np.float32))
     jit(lambda x: xnp.cos(x))(np.ones(3, np.float32))

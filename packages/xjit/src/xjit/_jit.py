@@ -24,6 +24,7 @@ from xjit.buckets import bucketed
 from xjit.calls import Calls, Signature
 from xjit.function_caches import FlatFunction, Traced
 from xjit.jit_primitive import jit_p
+from xjit.layouts import shardings_in
 from xjit.placement import OneDevice, committed_to
 from xjit.shardings import device_named_by, one_device_in
 from xjit.stages import Wrapped
@@ -133,7 +134,8 @@ def jit(
       Array(6., dtype=float32, weak_type=True)
     """
     options: dict[str, Any] = {
-        "in_shardings": in_shardings, "out_shardings": out_shardings,
+        "in_shardings": shardings_in(in_shardings, "jit(in_shardings)"),
+        "out_shardings": shardings_in(out_shardings, "jit(out_shardings)"),
         "static_argnums": static_argnums, "static_argnames": static_argnames,
         "donate_argnums": donate_argnums, "donate_argnames": donate_argnames,
         "keep_unused": keep_unused, "device": device, "backend": backend, "inline": inline,

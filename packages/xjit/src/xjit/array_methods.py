@@ -1,7 +1,7 @@
 """Methods of arrays that concern devices and buffers, given to arrays when `xjit` is imported.
 
     block_until_ready  is_ready  copy_to_host_async     waiting
-    device  devices  sharding  committed                where
+    device  devices  sharding  format  committed        where
     addressable_shards  global_shards  addressable_data  is_fully_addressable  is_fully_replicated
     delete  is_deleted  on_device_size_in_bytes  unsafe_buffer_pointer   memory
 
@@ -14,6 +14,7 @@ from typing import Any
 
 from xjit import jaxlib_gateway as gateway
 from xjit.deleted import DeletedBuffer, give_up, raise_deleted
+from xjit.layouts import Format, format_of
 from xjit.placement import (
     buffers_at,
     default_placement,
@@ -36,6 +37,7 @@ def attach() -> None:
             "devices": _devices,
             "platform": _platform,
             "sharding": property(_sharding),
+            "format": property(_format),
             "addressable_shards": property(_addressable_shards),
             "global_shards": property(_global_shards),
             "addressable_data": _addressable_data,
@@ -113,6 +115,11 @@ def _sharding(self: ConcreteArray) -> Any:
     """How the array is spread over devices."""
     _check_kept(self)
     return sharding_of(self)
+
+
+def _format(self: ConcreteArray) -> Format:
+    """How the array is spread over devices, and lies in the memory of each."""
+    return format_of(self.aval, _sharding(self))
 
 
 def _addressable_shards(self: ConcreteArray) -> list[Shard]:

@@ -318,6 +318,11 @@ def disk_cache() -> DiskCache | None:
     return _cache_at(cache_options.compilation_cache_dir.value, None if most < 0 else most)
 
 
+def forget_what_was_found() -> None:
+    """Look at directories anew, also at those that were found not to work, and count from zero."""
+    _cache_at.cache_clear()
+
+
 @functools.cache
 def _cache_at(chosen: str | None, max_bytes: int | None) -> DiskCache | None:
     # A subdirectory, which is made private: the one that is named may be anything.

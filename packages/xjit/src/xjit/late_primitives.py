@@ -13,6 +13,7 @@ _MODULE_BY_NAME = {
     "callback": "xjit.callback_primitive",
     "composite": "xjit.composites",
     "dce_sink": "xjit.composites",
+    "layout_constraint": "xjit.layout_constraint",
 }
 
 

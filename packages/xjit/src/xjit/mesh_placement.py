@@ -81,6 +81,16 @@ class OverMesh(Placement):
             return None
         return [gateway.spread_over(self._in_order(sharding)) for sharding in self.in_shardings]
 
+    def ways_of_arguments(self, count: int) -> list[Sharding | None]:
+        """Return how each of the arguments lies."""
+        return list(self.in_shardings)
+
+    def ways_of_results(self, count: int, executable: gateway.Executable) -> list[Sharding | None]:
+        """Return how each of the results lies: as asked, or as XLA chose."""
+        asked = self.out_shardings or (None,) * count
+        chosen = self.shardings(count, executable)
+        return [s or where.spread for s, where in zip(asked, chosen, strict=True)]
+
     def constants(self, constants: Sequence[ConcreteArray]) -> list[Any]:
         """Return buffers of what every device reads."""
         where = gateway.spread_over(NamedSharding(self.mesh, PartitionSpec()))

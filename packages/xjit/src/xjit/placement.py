@@ -114,6 +114,14 @@ class Placement(abc.ABC):
         """
         return SingleDeviceSharding(self.devices[0])
 
+    def ways_of_arguments(self, count: int) -> list[Sharding | None]:
+        """Return how each of so many arguments lies, as users see it; None where that is unsaid."""
+        return [None] * count
+
+    def ways_of_results(self, count: int, executable: gateway.Executable) -> list[Sharding | None]:
+        """Return how each of so many results lies, as users see it; None where that is unsaid."""
+        return [None] * count
+
     def results(self, outs: list[Any], avals: Sequence[ShapedArray]) -> list[ConcreteArray]:
         """Return the results of a program as arrays."""
         return [ConcreteArray(None, a, out) for a, out in zip(avals, outs, strict=True)]
@@ -147,6 +155,14 @@ class OneDevice(Placement):
     def constants(self, constants: Sequence[ConcreteArray]) -> list[Any]:
         """Return the buffers of what the program captured."""
         return buffers_at(self, constants)
+
+    def ways_of_arguments(self, count: int) -> list[Sharding | None]:
+        """Return how each of so many arguments lies: on the device."""
+        return [SingleDeviceSharding(self.device)] * count
+
+    def ways_of_results(self, count: int, executable: gateway.Executable) -> list[Sharding | None]:
+        """Return how each of so many results lies: on the device."""
+        return self.ways_of_arguments(count)
 
     def shardings(self, count: int, executable: gateway.Executable) -> list[Any]:
         """Return the sharding objects of so many results."""

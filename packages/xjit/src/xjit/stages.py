@@ -31,6 +31,7 @@ from xjit.checks import are_wanted, checked_results, look_at_results, with_check
 from xjit.deleted import DeletedBuffer
 from xjit.dispatch import Dispatcher
 from xjit.jaxlib_gateway import default_device
+from xjit.layouts import format_of
 from xjit.lowering import LoweredProgram, source_locations
 from xjit.parameters import parameters_named
 from xjit.placement import OneDevice, Placement, moved
@@ -413,6 +414,41 @@ class Compiled(_Stage):
         from xjit.stored_programs import deserialize_and_load, serialize
 
         return deserialize_and_load, serialize(self)
+
+    @property
+    def input_shardings(self) -> Any:
+        """The tree (args, kwargs) of the shardings that arguments have when it starts.
+
+        None stands for an argument that nothing needs.
+        """
+        return self.in_tree.unflatten(self._ways_in())
+
+    @property
+    def output_shardings(self) -> Any:
+        """The tree of the shardings that results have."""
+        return self.out_tree.unflatten(self._ways_out())
+
+    @property
+    def input_formats(self) -> Any:
+        """The tree (args, kwargs) of how arguments lie on devices and in memory."""
+        return self.in_tree.unflatten(map(format_of, self._traced._avals, self._ways_in()))
+
+    @property
+    def output_formats(self) -> Any:
+        """The tree of how results lie on devices and in memory."""
+        return self.out_tree.unflatten(map(format_of, self._kernel.avals_out, self._ways_out()))
+
+    def _ways_in(self) -> list[Sharding | None]:
+        count, kept = len(self._traced._avals), self._kernel.kept
+        ways = self._kernel.placement.ways_of_arguments(count)
+        return [way if i in kept else None for i, way in enumerate(ways)]
+
+    def _ways_out(self) -> list[Sharding | None]:
+        kernel, asked = self._kernel, self._traced._out_placement
+        count = len(kernel.avals_out)
+        if asked is not None:
+            return asked.ways_of_arguments(count)
+        return kernel.placement.ways_of_results(count, kernel.executable)
 
     def as_text(self) -> str:
         """Return the optimised program in XLA's own notation."""

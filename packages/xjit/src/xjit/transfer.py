@@ -16,6 +16,7 @@ import xtree
 from xjit import jaxlib_gateway as gateway
 from xjit.cache_memory import Bounded
 from xjit.deleted import DeletedBuffer, give_up, raise_deleted
+from xjit.layouts import shardings_in
 from xjit.mesh_placement import read
 from xjit.named_shardings import sharding_named_by
 from xjit.partition_specs import PartitionSpec
@@ -80,7 +81,7 @@ def device_put(
       dtype('float32')
     """
     leaves, tree = xtree.flatten(x)
-    places = _places(device, x, len(leaves))
+    places = _places(shardings_in(device, "device_put"), x, len(leaves))
     for leaf, place in zip(leaves, _places(src, x, len(leaves)), strict=True):
         _check_source(leaf, place)
     with Explicit():

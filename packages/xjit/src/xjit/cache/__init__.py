@@ -15,6 +15,7 @@ Neighbour: `cache_disk` is the cache.
 from __future__ import annotations
 
 import difflib
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from xjit import jaxlib_gateway as gateway
-from xjit.cache_disk import SUFFIX, DiskCache, disk_cache
+from xjit.cache_disk import SUFFIX, DiskCache, disk_cache, forget_what_was_found
 from xjit.cache_files import (
     BadEntryError,
     Entry,
@@ -32,9 +33,13 @@ from xjit.cache_files import (
     remove,
     unpack,
 )
+from xprim import config
 from xprim.tracebacks import boundaries
 
-__all__ = ["clear", "collect", "directory", "doctor", "entries", "explain", "stats"]
+__all__ = [
+    "clear", "collect", "directory", "doctor", "entries", "explain", "reset_cache",
+    "set_cache_dir", "stats",
+]  # fmt: skip
 
 __dir__ = __all__.copy
 
@@ -50,6 +55,41 @@ def directory() -> Path | None:
     """
     cache = disk_cache()
     return None if cache is None else cache.directory
+
+
+def set_cache_dir(path: str | os.PathLike[str] | None) -> None:
+    """Keep programs that are compiled from now on in a directory, and look for them there.
+
+    Args:
+      path: the directory; None for the user's cache directory, "" for no cache. The entries are in
+        a folder inside it, which is the user's alone, because a compiled program is code.
+
+    Returns:
+      Nothing.
+
+    Example:
+      >>> from xprim.cache_options import compilation_cache_dir
+      >>> before = compilation_cache_dir.value
+      >>> set_cache_dir(Path("programs"))
+      >>> compilation_cache_dir.value
+      'programs'
+      >>> set_cache_dir(before)
+    """
+    config.update("compilation_cache_dir", None if path is None else os.fspath(path))
+
+
+def reset_cache() -> None:
+    """Look at the directory anew, also where it was found not to work; no entry is removed.
+
+    Returns:
+      Nothing.
+
+    Example:
+      >>> reset_cache()
+      >>> stats().get("hits", 0)
+      0
+    """
+    forget_what_was_found()
 
 
 def stats() -> dict[str, Any]:

@@ -6,7 +6,9 @@ with namespace(globals()):
     from xjit.callbacks import io_callback as io_callback
     from xstack.experimental import (
         checkify as checkify,
+        compilation_cache as compilation_cache,
         jet as jet,
+        layout as layout,
         mesh_utils as mesh_utils,
         multihost_utils as multihost_utils,
         ode as ode,

@@ -1,0 +1,105 @@
+"""The primitive `layout_constraint`: a value, and how it lies in memory inside of a program.
+
+Params: `order`, the numbers of the dimensions, the slowest first.
+
+Neighbours: `layouts` has the layouts, `sharding_constraint` says how a value lies on a mesh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import xtree
+from xjit.ffi_attributes import layout_of, layouts_text, spread_layout
+from xjit.layouts import Layout
+from xprim import LINEAR, STRUCTURAL, Array, Primitive, as_array, not_mapped
+from xprim.contracts import BatchAxis, Builder
+from xprim.descriptions import described
+from xprim.errors import message
+from xprim.tracebacks import boundaries
+
+__all__ = ["with_layout_constraint"]
+
+__dir__ = __all__.copy
+
+
+def with_layout_constraint(x: Any, layouts: Any) -> Any:
+    """Say in which order the dimensions of values lie in memory, for the compiler to obey.
+
+    It changes no value. Arguments and results of programs stay in the order of NumPy, so it is
+    about what a program computes in between; outside of one it does nothing.
+
+    Args:
+      x: a tree of arrays.
+      layouts: a `Layout` for all leaves, or a tree prefix of `x` with one for each.
+
+    Returns:
+      A tree like `x`.
+
+    Raises:
+      ValueError: a layout is no order of the dimensions of its array, or no layout.
+
+    Differentiable: a cotangent lies as its value.
+
+    Example:
+      >>> import numpy as np
+      >>> from xjit import jit
+      >>> from xjit.layouts import Layout
+      >>> x = np.arange(6, dtype=np.float32).reshape(2, 3)
+      >>> jit(lambda x: with_layout_constraint(x + x, Layout((1, 0))) @ x.T)(x)
+      Array([[ 10.,  28.],
+             [ 28., 100.]], dtype=float32)
+    """
+    leaves, tree = xtree.flatten(x)
+    places = xtree.broadcast_prefix(layouts, x, is_leaf=lambda v: isinstance(v, Layout))
+    return tree.unflatten(
+        [_constrained(leaf, layout) for leaf, layout in zip(leaves, places, strict=True)]
+    )
+
+
+def _constrained(leaf: Any, layout: Any) -> Array:
+    x = as_array(leaf, what="with_layout_constraint")
+    if not isinstance(layout, Layout):
+        raise ValueError(message(
+            "with_layout_constraint", "this is no layout.", got=described(layout),
+            expected="Layout(major_to_minor)",
+        ))  # fmt: skip
+    order = layout_of(layout, x.aval, "with_layout_constraint")
+    return layout_constraint_p.bind(x, order=order)[0]  # type: ignore[no-any-return]
+
+
+def _same(x: Any, *, order: tuple[int, ...]) -> tuple[Any, ...]:
+    return (x,)
+
+
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
+               order: tuple[int, ...]) -> Sequence[str]:  # fmt: skip
+    layouts = layouts_text([order])
+    return b.op(
+        "stablehlo.custom_call", operands, avals_in, avals_out,
+        'call_target_name = "LayoutConstraint", backend_config = "", '
+        f"operand_layouts = {layouts}, result_layouts = {layouts}",
+    )  # fmt: skip
+
+
+def _batch(axis: BatchAxis, operands: Any, dims: Any, *, order: tuple[int, ...]) -> Any:
+    (x,), (dim,) = operands, dims
+    if dim is not_mapped:
+        return layout_constraint_p.bind(x, order=order), (dim,)
+    return layout_constraint_p.bind(axis.to_front(x, dim), order=spread_layout(order)), (0,)
+
+
+layout_constraint_p: Primitive = Primitive(
+    "layout_constraint",
+    shape=_same,
+    numpy=_same,
+    stablehlo=_stablehlo,
+    jvp=LINEAR,
+    transpose=lambda cts, x, *, order: layout_constraint_p.bind(cts[0], order=order),
+    batch=_batch,
+    physical=STRUCTURAL,
+)
+
+
+boundaries(globals())

@@ -1,0 +1,6 @@
+"""The compilation cache on disk, where code of JAX's looks for it; `xjit.cache` is its own home."""
+
+from xtree.namespaces import namespace
+
+with namespace(globals()):
+    from xstack.experimental.compilation_cache import compilation_cache as compilation_cache
