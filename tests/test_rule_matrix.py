@@ -15,6 +15,7 @@ import pytest
 import xad
 import xbatch
 import xjit
+import xjit.checkify.index_bounds
 import xjit.eager_backend
 import xnp.testing.samples
 import xpar
@@ -319,8 +320,10 @@ def test_a_dtype_or_an_edge_that_falls_out_of_the_rows_is_missed():
 # --- what only the owner of a primitive knows -----------------------------------------------------
 
 
-@pytest.mark.parametrize("module", [xprim.numpy_kernels, xjit.eager_backend])
-def test_who_makes_kernels_knows_no_primitive_by_name(module):
+@pytest.mark.parametrize(
+    "module", [xprim.numpy_kernels, xjit.eager_backend, xjit.checkify.index_bounds]
+)
+def test_who_makes_kernels_or_checks_bounds_knows_no_primitive_by_name(module):
     names = {p.name for p in primitives()}
     texts = [
         node.value

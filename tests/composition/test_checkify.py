@@ -7,6 +7,7 @@ import pytest
 
 import xstack
 import xstack.numpy as xnp
+from xprim import Operand, Primitive, shaped_array, undefined
 from xstack import lax
 from xstack.debug import error_if
 from xstack.experimental import checkify as c
@@ -238,3 +239,24 @@ def test_wrong_checks_are_refused():
         with pytest.raises(error) as caught:
             call()
         assert text in str(caught.value)
+
+
+def test_a_primitive_of_ones_own_says_what_is_checked():
+    none = undefined("it is for tests")
+    part = Primitive(
+        "test_part_over", shape=lambda x, *_: (shaped_array((), x.dtype),),
+        numpy=lambda x, place, y: (x[min(int(place[0]), len(x) - 1)] / y,), stablehlo=none,
+        jvp=none, transpose=none, batch=none, divisor=Operand(2),
+        windows=lambda x, place, y: (place, (0,), (1,)),
+    )  # fmt: skip
+    checked = c.checkify(lambda x, k, y: part.bind(x, k, y)[0], c.div_checks | c.index_checks)
+    two, zero = np.float32(2), np.float32(0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        for place, divisor, text in [
+            (3, two, None),
+            (3, zero, "division by zero"),
+            (4, two, "out-of-bounds indexing for array of shape (4,): index 4 is out of bounds for "
+                     "axis 0 with size 4."),
+        ]:  # fmt: skip
+            error, _ = checked(XS, np.int32([place]), divisor)
+            assert first_line(error) == text

@@ -198,6 +198,21 @@ declare_kind(
 
 
 declare_kind(
+    "divisor",
+    signature="Operand(number)",
+    consumer="xjit",
+    doc="the operand by which an operation divides; checkify looks for zeros in it",
+)
+declare_kind(
+    "windows",
+    signature="(*operands, **params) -> starts, axes, sizes",
+    consumer="xjit",
+    doc="where an operation reads or writes its first operand: vectors of starts along the last "
+    "dimension of an array, for each element the axis and how much of it; checkify compares",
+)
+
+
+declare_kind(
     "checked",
     signature="(make, operands, **params) -> codes, payloads, results",
     consumer="xjit",

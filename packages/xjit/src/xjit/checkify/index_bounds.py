@@ -1,6 +1,6 @@
 """Whether an operation reads or writes out of bounds, and with which index.
 
-Neighbour: `rewriting` asks this for each equation that indexes.
+Neighbour: `rewriting` asks this for each equation that reads or writes windows.
 """
 
 from __future__ import annotations
@@ -16,22 +16,18 @@ from xnp import lax
 from xprim import Equation, as_array, source
 from xprim.check_sites import CheckSite
 
-__all__ = ["BYTES_OF_INDEX", "INDEXING", "check_bounds"]
+__all__ = ["BYTES_OF_INDEX", "check_bounds"]
 
 __dir__ = __all__.copy
 
-_SCATTERS: Final = frozenset([
-    "scatter", "scatter_add", "scatter_mul", "scatter_min", "scatter_max", "scatter_sub",
-])  # fmt: skip
-INDEXING: Final = _SCATTERS | {"gather", "dynamic_slice", "dynamic_update_slice"}
 BYTES_OF_INDEX: Final = 12  # the index, its axis and the size there
 _TREE: Final = xtree.structure(((0, 0, 0), {}))
 
 
 def check_bounds(state: State, eqn: Equation, operands: Sequence[Any]) -> State:
-    """Return the state after the check of an equation of `INDEXING`."""
+    """Return the state after the check of an equation whose primitive has a rule `windows`."""
     shape = operands[0].aval.shape
-    starts, axes, sizes = _windows(eqn, operands)
+    starts, axes, sizes = eqn.primitive.rules["windows"](*operands, **eqn.params)
     if not axes or not starts.aval.size:
         return state
     limits = as_array(np.array([shape[a] - n for a, n in zip(axes, sizes, strict=True)], np.int32))
@@ -59,33 +55,3 @@ def check_bounds(state: State, eqn: Equation, operands: Sequence[Any]) -> State:
 
 def _spread(limits: Any, starts: Any) -> Any:
     return lax.broadcast_in_dim(limits, starts.aval.shape, (starts.aval.ndim - 1,))
-
-
-def _windows(eqn: Equation, operands: Sequence[Any]) -> tuple[Any, Sequence[int], Sequence[int]]:
-    """Return the starts of windows, along the last dimension the axes; the axes; the sizes."""
-    name, params, shape = eqn.primitive.name, eqn.params, operands[0].aval.shape
-    if name == "gather":
-        numbers = params["dimension_numbers"]
-        axes = numbers.start_index_map
-        return operands[1], axes, [params["slice_sizes"][a] for a in axes]
-    if name in _SCATTERS:
-        return _windows_of_scatter(params["dimension_numbers"], shape, operands)
-    first = 1 if name == "dynamic_slice" else 2
-    starts = operands[first:]
-    window = params["slice_sizes"] if first == 1 else operands[1].aval.shape
-    axes = list(range(len(shape)))
-    if not starts:
-        return operands[0], (), ()
-    parts = [lax.reshape(lax.convert_element_type(s, np.int32), (1,)) for s in starts]
-    return lax.concatenate(parts, 0), axes, window
-
-
-def _windows_of_scatter(
-    numbers: Any, shape: Any, operands: Sequence[Any]
-) -> tuple[Any, Sequence[int], Sequence[int]]:
-    axes = numbers.scatter_dims_to_operand_dims
-    left_out = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
-    kept = [d for d in range(len(shape)) if d not in left_out]
-    updates = operands[2].aval.shape
-    window = {d: updates[u] for d, u in zip(kept, numbers.update_window_dims, strict=True)}
-    return operands[1], axes, [window.get(a, 1) for a in axes]

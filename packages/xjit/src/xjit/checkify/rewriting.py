@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from xjit.checkify.failures import State, width_of
-from xjit.checkify.index_bounds import BYTES_OF_INDEX, INDEXING, check_bounds
+from xjit.checkify.index_bounds import BYTES_OF_INDEX, check_bounds
 from xnp import lax
 from xprim import (
     STRUCTURAL,
@@ -58,7 +58,7 @@ def width_needed(jaxpr: Jaxpr, kinds: frozenset[str]) -> int:
     for eqn in jaxpr.eqns:
         if eqn.primitive.name == "check":
             most = max(most, _width_of_check(eqn))
-        if "index" in kinds and eqn.primitive.name in INDEXING:
+        if "index" in kinds and "windows" in eqn.primitive.rules:
             most = max(most, BYTES_OF_INDEX)
         for inner in subjaxprs(eqn.params):
             most = max(most, width_needed(inner, kinds))
@@ -124,15 +124,16 @@ def _plain(
     state: State, eqn: Equation, operands: Sequence[Any], asked: Asked
 ) -> tuple[State, Sequence[Any]]:
     """Run an equation, with the automatic checks that are asked for."""
-    name = eqn.primitive.name
-    if "index" in asked.kinds and name in INDEXING:
+    rules = eqn.primitive.rules
+    if "index" in asked.kinds and "windows" in rules:
         state = check_bounds(state, eqn, operands)
-    if "div" in asked.kinds and name in _DIVISIONS:
-        divisor = operands[1]
+    if "div" in asked.kinds and "divisor" in rules:
+        divisor = operands[rules["divisor"].number]
         zero = lax.eq(divisor, lax.full(divisor.aval.shape, 0, divisor.aval.dtype))
         state = state.failing(_any(zero), site_of(eqn, "div", "division by zero"))
     results = eqn.primitive.bind(*operands, **eqn.params)
-    if asked.kinds & _OF_RESULTS and not _moves_elements(eqn):
+    moves_elements = rules.get("physical") is STRUCTURAL  # a NaN of its results is no new one
+    if asked.kinds & _OF_RESULTS and not moves_elements:
         for x in results:
             if dtypes.is_inexact(x.aval.dtype):
                 state = _checked_result(state, eqn, x, asked)
@@ -162,16 +163,6 @@ def _infinite(x: Any) -> Any:
 
 _OF_OPTIONS = frozenset(["debug_nans", "debug_infs"])
 _OF_RESULTS = _OF_OPTIONS | {"nan"}
-_DIVISIONS = frozenset(["div", "rem"])
-
-
-def _moves_elements(eqn: Equation) -> bool:
-    """Return whether a NaN among the results was one among the operands."""
-    return eqn.primitive.rules.get("physical") is STRUCTURAL or eqn.primitive.name in (
-        "select_n",
-        "branch_operands",
-        "stop_gradient",
-    )
 
 
 def _any(x: Any) -> Any:

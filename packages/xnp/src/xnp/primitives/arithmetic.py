@@ -32,7 +32,7 @@ from xnp.primitives.table import (
     retyped_stablehlo,
     unary,
 )
-from xprim import Linear, Primitive, Zero, dtypes, shaped_array
+from xprim import Linear, Operand, Primitive, Zero, dtypes, shaped_array
 from xprim.contracts import Builder
 
 __all__ = ()
@@ -124,7 +124,7 @@ def _div_jvp(primals: Any, tangents: Any) -> Any:
 div_p: Primitive = binary(
     "div", NUMBER, numpy=_div_numpy, stablehlo="stablehlo.divide", jvp=_div_jvp,
     transpose=_div_transpose, ufunc=np.true_divide, ufunc_kinds=INEXACT & NATIVE,
-    cost=costs.division,
+    cost=costs.division, divisor=Operand(1),
 )  # fmt: skip
 
 
@@ -147,7 +147,7 @@ def _rem_wrt_y(y_dot: Any, z: Any, x: Any, y: Any) -> Any:
 
 rem_p: Primitive = binary(
     "rem", INTEGER | FLOATING, numpy=_rem_numpy, stablehlo="stablehlo.remainder",
-    jvp=(lambda x_dot, z, x, y: x_dot, _rem_wrt_y), cost=costs.division,
+    jvp=(lambda x_dot, z, x, y: x_dot, _rem_wrt_y), cost=costs.division, divisor=Operand(1),
 )  # fmt: skip
 
 

@@ -19,7 +19,16 @@ from typing import Any
 
 from xnp.primitives.along_axis import take_along
 from xnp.primitives.operations import bind, broadcasted, converted, filled, reshaped, selected
-from xprim import Equation, Linear, Primitive, Zero, dtypes, not_mapped, scalar_array
+from xprim import (
+    STRUCTURAL,
+    Equation,
+    Linear,
+    Primitive,
+    Zero,
+    dtypes,
+    not_mapped,
+    scalar_array,
+)
 from xprim.calls import taken
 from xprim.contracts import BatchAxis
 
@@ -122,4 +131,5 @@ branch_operands_p: Primitive = Primitive(
     transpose=_transpose,
     batch=_batch,
     dce=_dce,
+    physical=STRUCTURAL,
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 from xnp.primitives.dimensions import inserted
 from xnp.primitives.index_modes import CLIP, GatherDimensionNumbers
-from xnp.primitives.operations import bind, broadcasted, filled, reshaped
+from xnp.primitives.operations import bind, broadcasted, concatenated, converted, filled, reshaped
 from xnp.primitives.table import common_dtype
 from xprim import (
     STRUCTURAL,
@@ -53,6 +53,13 @@ def clamped(shape: Any, window: Any, starts: Any) -> tuple[Any, ...]:
         low = min(max(int(start), 0), n - w)
         slices.append(slice(low, low + w))
     return (*slices, ...)
+
+
+def window_at(x: Any, starts: Any, window: Any) -> Any:
+    """Return where one window of an array lies: what a `windows` rule says."""
+    parts = [reshaped(converted(s, dtypes.int32), (1,)) for s in starts]
+    vector = concatenated(parts, 0) if parts else filled((0,), 0, dtypes.int32)
+    return vector, tuple(range(x.aval.ndim)), window
 
 
 def stacked(axis: BatchAxis, starts: Any, dims: Any) -> Any:
@@ -126,4 +133,5 @@ dynamic_slice_p: Primitive = Primitive(
     transpose=_transpose,
     batch=_batch,
     physical=STRUCTURAL,
+    windows=lambda x, *starts, slice_sizes: window_at(x, starts, slice_sizes),
 )

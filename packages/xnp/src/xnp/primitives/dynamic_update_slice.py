@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from xnp.primitives.dimensions import inserted
-from xnp.primitives.dynamic_slice import check_starts, clamped, stacked
+from xnp.primitives.dynamic_slice import check_starts, clamped, stacked, window_at
 from xnp.primitives.index_modes import CLIP, ScatterDimensionNumbers
 from xnp.primitives.operations import bind, filled
 from xnp.primitives.table import common_dtype
@@ -92,4 +92,5 @@ dynamic_update_slice_p: Primitive = Primitive(
     transpose=_transpose,
     batch=_batch,
     physical=STRUCTURAL,
+    windows=lambda x, update, *starts: window_at(x, starts, update.aval.shape),
 )

@@ -299,6 +299,11 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, dimension_numbers: Any,
     ), (0,)
 
 
+def _windows(x: Any, indices: Any, *, dimension_numbers: Any, slice_sizes: Any, **_: Any) -> Any:
+    axes = dimension_numbers.start_index_map
+    return indices, axes, [slice_sizes[a] for a in axes]
+
+
 gather_p: Primitive = Primitive(
     "gather",
     shape=_shape,
@@ -308,4 +313,5 @@ gather_p: Primitive = Primitive(
     transpose=_transpose,
     batch=_batch,
     physical=STRUCTURAL,
+    windows=_windows,
 )

@@ -20,6 +20,7 @@ from xnp.primitives.scatter_family import (
     scatter_numpy,
     scatter_shape,
     scatter_stablehlo,
+    scatter_windows,
 )
 from xnp.primitives.table import ANY
 from xprim import STRUCTURAL, Linear, Primitive, Zero
@@ -79,5 +80,6 @@ scatter_p: Primitive = Primitive(
     jvp=_jvp,
     transpose=_transpose,
     batch=scatter_batch(lambda: scatter_p),
+    windows=scatter_windows,
     physical=STRUCTURAL,
 )

@@ -17,6 +17,7 @@ from xnp.primitives.scatter_family import (
     scatter_numpy,
     scatter_shape,
     scatter_stablehlo,
+    scatter_windows,
 )
 from xnp.primitives.table import ANY
 from xprim import Linear, Primitive, Zero
@@ -50,4 +51,5 @@ scatter_add_p: Primitive = Primitive(
     jvp=_jvp,
     transpose=_transpose,
     batch=scatter_batch(lambda: scatter_add_p),
+    windows=scatter_windows,
 )

@@ -61,6 +61,14 @@ def window_sizes(
     )
 
 
+def scatter_windows(x: Any, indices: Any, updates: Any, *, dimension_numbers: Any, **_: Any) -> Any:
+    """Return where a scatter writes: the `windows` rule."""
+    n: ScatterDimensionNumbers = dimension_numbers
+    sizes = window_sizes(x.aval.shape, updates.aval.shape, n)
+    axes = n.scatter_dims_to_operand_dims
+    return indices, axes, [1 if a in n.inserted_window_dims else sizes[a] for a in axes]
+
+
 def scatter_shape(name: str, kinds: Kinds) -> Callable[..., tuple[ShapedArray, ...]]:
     """Return the shape rule of a scatter."""
 

@@ -13,6 +13,7 @@ from xnp.primitives.scatter_family import (
     scatter_numpy,
     scatter_shape,
     scatter_stablehlo,
+    scatter_windows,
 )
 from xnp.primitives.table import BOOL, REAL
 from xprim import Primitive, undefined
@@ -27,4 +28,5 @@ scatter_min_p: Primitive = Primitive(
     jvp=extremal_jvp(lambda: scatter_min_p),
     transpose=undefined("it is not linear"),
     batch=scatter_batch(lambda: scatter_min_p),
+    windows=scatter_windows,
 )
