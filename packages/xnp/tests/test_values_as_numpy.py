@@ -255,6 +255,29 @@ def test_asarray_copies_only_when_asked_also_while_tracing() -> None:
         eval_shape(lambda x, c: xnp.asarray(x, copy=c), 1.0, 1)
 
 
+@pytest.mark.parametrize("x", [
+    np.arange(3, dtype=np.float32), array.array("f", [0, 1, 2]), xnp.arange(3, dtype="float32"),
+    np.float32(2),
+])  # fmt: skip
+def test_asarray_refuses_to_convert_what_is_not_to_be_copied(x: object) -> None:
+    assert xnp.asarray(x, copy=False).dtype == xnp.array(x, copy=False).dtype == np.float32
+    text = "asarray: float32 elements must be copied to become int32, but copy=False"
+    for call in (xnp.asarray, lambda *args, **kwargs: eval_shape(
+            lambda v: xnp.asarray(v, *args[1:], **kwargs), np.float32(0))):  # fmt: skip
+        with pytest.raises(ValueError, match=text):
+            call(x, np.int32, copy=False)
+    assert xnp.array(x, np.int32, copy=False).dtype == np.int32  # which says "if it need not"
+
+
+def test_asarray_without_a_copy_shows_later_writes_to_a_buffer() -> None:
+    theirs = array.array("f", [0, 1, 2])
+    shared, own = xnp.asarray(theirs, copy=False), xnp.asarray(theirs)
+    theirs[0] = 7
+    assert (shared.tolist(), own.tolist()) == ([7, 1, 2], [0, 1, 2])
+    for numbers in ([1, 2], 3.0, range(2)):
+        assert xnp.asarray(numbers, np.float32, copy=False).dtype == np.float32
+
+
 def test_a_polynomial_without_coefficients_is_zero() -> None:
     np.testing.assert_array_equal(xnp.polymul([], [1.0, 2.0]), np.polymul([], [1.0, 2.0]))
 

@@ -67,7 +67,8 @@ def array(
         32-bit default.
       copy: True makes an array of its own, also of an Array: donating one leaves the other. False
         says that a NumPy array of the right dtype will not be written to any more, and may be used
-        in place. None copies NumPy arrays only.
+        in place; what must be converted is, where `asarray` refuses it. None copies NumPy arrays
+        only.
       order: "K", "C" or "A"; elements have no visible order in memory.
       ndmin: the least number of dimensions; ones are put in front.
       device: where the array shall be; None for the default.
@@ -116,13 +117,17 @@ def asarray(
       a: as for `array`.
       dtype: as for `array`.
       order: as for `array`.
-      copy: True makes a new array; False uses a NumPy array in place, or raises a ValueError if
-        that cannot be; None copies NumPy arrays, which may be written to later.
+      copy: True makes a new array; False uses the memory of an array or a buffer in place, and
+        refuses one that must be converted; None copies NumPy arrays, which may be written to
+        later.
       device: as for `array`.
       out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
 
     Returns:
       An array: `a` itself where it is one that fits.
+
+    Raises:
+      ValueError: `copy=False` of an array or a buffer of another dtype.
 
     Example:
       >>> import xnp
@@ -133,19 +138,28 @@ def asarray(
     if type(a) is ConcreteArray and dtype is None and not copy and device is None:
         return a if out_sharding is None else placed(a, out_sharding, "asarray")
     is_array = isinstance(a, Array)
-    if copy is not None and not copy and not is_array and hasattr(a, "__array__"):
-        refuse_masked(a, "asarray")
-        a = np.asarray(a)  # a view of the memory of whoever owns it
-        wanted = dtypes.canonicalize_dtype(a.dtype) if dtype is None else (
-            dtypes.requested_dtype(dtype, "asarray"))  # fmt: skip
-        if wanted != a.dtype:
-            raise ValueError(
-                f"asarray: {a.dtype.name} elements must be copied to become {wanted.name}, but "
-                "copy=False."
-            )
+    if copy is not None and not copy:
+        a = _of_own_memory(a, dtype)
     copy = bool(copy) or (copy is None and not is_array)
     result = array(a, dtype, copy=copy, order=order)
     return placed(on_device(result, device, "asarray"), out_sharding, "asarray")
+
+
+def _of_own_memory(a: Any, dtype: DTypeLike) -> Any:
+    """Return what shows the memory of an object; refuse one whose elements must be converted."""
+    if not isinstance(a, Array):
+        if not hasattr(a, "__array__") and not _is_buffer(a):
+            return a  # numbers and lists have no memory to share
+        refuse_masked(a, "asarray")
+        a = np.asarray(a)  # a view of the memory of whoever owns it
+    own = a.dtype if isinstance(a, Array) else dtypes.canonicalize_dtype(a.dtype)
+    wanted = own if dtype is None else dtypes.requested_dtype(dtype, "asarray")
+    if wanted != a.dtype:
+        raise ValueError(
+            f"asarray: {a.dtype.name} elements must be copied to become {wanted.name}, but "
+            "copy=False."
+        )
+    return a
 
 
 def _array_of_value(value: Any, dtype: Any, copy: bool) -> Array:

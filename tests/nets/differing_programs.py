@@ -1,0 +1,291 @@
+"""Programs that two libraries run differently, each with what is seen in both.
+
+A program takes a library, `jax` or `xstack`, and its `numpy`. What is seen is the result as plain
+Python values, or the name of the error's class. `SEEN` has them by the row of the page "coming from
+JAX" that they belong to: the row's first words, the program, what the oracle shows, what ours does.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import inspect
+import io
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+inf, nan = np.inf, np.nan
+Program = Callable[[Any, Any], Any]
+
+Point = collections.namedtuple("Point", "a")
+
+
+class Metadata:
+    """A pytree whose metadata is a dict."""
+
+    def __init__(self, x: Any, data: dict[str, float]) -> None:
+        self.x, self.data = x, data
+
+
+class Lends:
+    """An object that becomes an array when it is asked."""
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.float32([0, 2])
+
+
+async def asynchronous(x: Any) -> Any:
+    return x
+
+
+def generator(x: Any) -> Any:
+    yield x
+
+
+def traces_of_equal_lambdas(j: Any, n: Any) -> int:
+    """Count the traces of equal lambdas by what they print: a count would be a changing object."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        for _ in range(3):
+            j.jit(lambda x: [print("traced"), x][1])(1.0)
+    return out.getvalue().count("traced")
+
+
+def traces_of_static_kinds(j: Any, n: Any) -> int:
+    traces: list[int] = []
+
+    def function(x: Any, point: Any) -> Any:
+        traces.append(1)
+        return x
+
+    compiled = j.jit(function, static_argnums=1)
+    for point in (Point(1), Point(1.0), Point(True)):
+        compiled(1.0, point)
+    return len(traces)
+
+
+def after_metadata_changed(j: Any, n: Any) -> float:
+    kind = type("Kind", (Metadata,), {})
+    j.tree_util.register_pytree_node(
+        kind, lambda t: ((t.x,), t.data), lambda data, children: kind(children[0], data)
+    )
+    data = {"scale": 2.0}
+    scaled = j.jit(lambda t: t.x * t.data["scale"])
+    scaled(kind(1.0, data))
+    data["scale"] = 3.0
+    return float(scaled(kind(1.0, data)))
+
+
+def after_a_global_changed(j: Any, n: Any) -> tuple[float, float, float]:
+    space = {"scale": 1.0}
+    exec("def scaled(x):\n  return x * scale", space)
+    scaled = j.jit(space["scaled"])
+    before = float(scaled(1.0))
+    space["scale"] = 2.0
+    other_shape = float(scaled(n.ones(1))[0])
+    return before, other_shape, float(scaled(1.0))
+
+
+def complex_weights(j: Any, n: Any) -> float:
+    """Return the deviation of weights that should be one, to 0.1%: there are four million."""
+    make = j.nn.initializers.he_normal()
+    weights = make(j.random.key(0), (2000, 2000), "complex64")
+    return round(float((n.abs(weights) ** 2).mean() * 1000) ** 0.5, 3)
+
+
+def keys(j: Any, count: int = 3) -> Any:
+    return j.random.split(j.random.key(0), count)
+
+
+def mapped(j: Any, collective: Program, values: Any) -> Any:
+    return j.pmap(lambda k: collective(j.lax, k), axis_name="i")(values).shape
+
+
+def written(j: Any, value: Any) -> Any:
+    ref = j.new_ref(j.numpy.zeros(3))
+    ref[...] = value
+    return ref[...]
+
+
+def weak(x: Any) -> bool:
+    return bool(x.weak_type)
+
+
+def transposed_cond(j: Any, n: Any) -> Any:
+    def mapped_cond(x: Any) -> Any:
+        choose = lambda p, x: j.lax.cond(p, lambda x: 2 * x, lambda x: 3 * x, x)  # noqa: E731
+        return j.vmap(choose)(np.array([True, False]), x)
+
+    return j.linear_transpose(mapped_cond, np.ones(2, np.float32))(n.ones(2))[0]
+
+
+def batches_of_sparse(j: Any, n: Any) -> Any:
+    matrices = np.stack([np.eye(2), 2 * np.eye(2)]).astype(np.float32)
+    sparse = j.experimental.sparse.BCOO.fromdense(matrices, n_batch=1)
+    return j.vmap(lambda s: s.todense().sum())(sparse)
+
+
+def explicit(j: Any) -> Any:
+    return j.make_mesh((2,), ("a",), axis_types=(j.sharding.AxisType.Explicit,))
+
+
+def constrained(j: Any, n: Any) -> str:
+    mesh, spec = explicit(j), j.sharding.PartitionSpec
+    with j.set_mesh(mesh):
+        x = j.device_put(n.arange(4.0), j.NamedSharding(mesh, spec()))
+        turn = j.jit(lambda x: j.lax.with_sharding_constraint(x, spec("a")))
+        return str(turn(x).sharding.spec)
+
+
+def effects_of_a_reference(j: Any, n: Any) -> int:
+    def through_a_reference(x: Any) -> Any:
+        ref = j.new_ref(x)
+        ref[...] = ref[...] + 1
+        return ref[...]
+
+    return len(j.make_jaxpr(through_a_reference)(n.zeros(3)).jaxpr.effects)
+
+
+def out_of_device(j: Any, n: Any) -> Any:
+    place = j.sharding.SingleDeviceSharding(j.devices()[0])
+    return j.jit(lambda x: n.reshape(x, (2, 2), out_sharding=place))(n.ones(4))
+
+
+Row = tuple[str, Program, Any, Any]
+INDICES: list[Row] = [
+    ("an int index", lambda j, n: n.arange(3)[5], 2, "IndexError"),
+    ("an int index", lambda j, n: n.arange(3)[n.array([5])], [2], "IndexCheckError"),
+    ("an int index", lambda j, n: j.jit(lambda x, i: x[i])(n.arange(3), 5), 2, 2),
+    ("a list as index", lambda j, n: n.arange(3)[[0, 2]], "TypeError", [0, 2]),
+    ("`x.at[0].set(1.5)`", lambda j, n: n.arange(3).at[0].set(1.5), [1, 1, 2], "TypeError"),
+    ("a mask as positions", lambda j, n: n.take(n.arange(3), n.array([True, False])), [1, 0],
+     "TypeError"),
+    ("`x[:]`, `x.T`", lambda j, n: [y is x for x in [n.ones(3)] for y in
+     (x[:], x.T, n.broadcast_to(x, x.shape))], [True] * 3, [False] * 3),
+    ("a derivative of `x.at[i].apply(f)`", lambda j, n: j.grad(
+        lambda x: x.at[n.array([0, 0])].apply(lambda v: v**2).sum())(n.array([3.0, 1.0])),
+     "NotImplementedError", [108.0, 1.0]),
+]  # fmt: skip
+DTYPES: list[Row] = [
+    ("an integer that does not fit", lambda j, n: n.uint8(1) + 300, 45, "OverflowError"),
+    ("an integer that does not fit", lambda j, n: n.asarray(np.int64(2**40)), 0, "OverflowError"),
+    ("a 64-bit dtype that is asked for", lambda j, n: n.zeros(3, "float64").dtype.name,
+     "float32", "float64"),
+    ("`var(x, dtype=int)`", lambda j, n: n.var(n.arange(4.0), dtype=int), 1.0, "ValueError"),
+    ("`bool` results of Python numbers", lambda j, n: weak(n.isnan(2.5)), True, False),
+    ("sums and extremes of Python numbers", lambda j, n: weak(n.sum(2.5)), False, True),
+    ("sums and extremes of Python numbers", lambda j, n: weak(n.max(2.5)), False, True),
+    ("the pulled back cotangent", lambda j, n: weak(j.vjp(n.sin, 3.0)[1](n.float32(1))[0]),
+     False, True),
+    ("subnormal numbers", lambda j, n: float(n.float32(1e-40) + n.float32(0)) > 0, False, True),
+    ("`asarray(x, copy=False)`", lambda j, n: n.asarray(np.arange(3.0), copy=False).dtype.name,
+     "float32", "ValueError"),
+    ("`asarray(x, copy=False)`",
+     lambda j, n: n.asarray(n.arange(3), "float32", copy=False).dtype.name,
+     "float32", "ValueError"),
+    ("`asarray(x, copy=False)`", lambda j, n: n.array(np.arange(3.0), copy=False).dtype.name,
+     "float32", "float32"),
+    ("complex weights", complex_weights, 1.009, 1.0),
+]  # fmt: skip
+PROGRAMS: list[Row] = [
+    ("`jit` of a new but equal lambda", traces_of_equal_lambdas, 3, 1),
+    ("a dict in the metadata", after_metadata_changed, 2.0, 3.0),
+    ("a global that a compiled function reads", after_a_global_changed, (1.0, 2.0, 1.0),
+     (1.0, 2.0, 2.0)),
+    ("static `P(1)`", traces_of_static_kinds, 1, 3),
+    ("an async function", lambda j, n: [j.jit(asynchronous), 0][1], 0, "TypeError"),
+    ("an async function", lambda j, n: [j.vmap(asynchronous), 0][1], 0, "TypeError"),
+    ("an async function", lambda j, n: [j.grad(asynchronous), 0][1], 0, "TypeError"),
+    ("an async function", lambda j, n: [j.checkpoint(generator), 0][1], 0, "TypeError"),
+    ("generators", lambda j, n: [j.random.key(0, impl="rbg"), 0][1], 0, "ValueError"),
+    ("`ffi.ffi_lowering", lambda j, n: "mlir" in inspect.getsource(j.ffi.ffi_lowering).lower(),
+     True, False),
+    ("`ref[...] = value`", lambda j, n: written(j, 1.0), "ValueError", [1.0] * 3),
+    ("`ref[...] = value`", lambda j, n: written(j, n.arange(3)), "ValueError", "ValueError"),
+    ("references in a jaxpr", effects_of_a_reference, 1, 0),
+    ("`config.enable_x64`", lambda j, n: j.config.enable_x64.value, "AttributeError", False),
+    ("`config.enable_x64`", lambda j, n: j.config.jax_enable_x64, False, False),
+]  # fmt: skip
+ARGUMENTS: list[Row] = [
+    ("shapes that do not fit", lambda j, n: n.ones(2) + n.ones(3), "TypeError", "ShapeError"),
+    ("axes as a list", lambda j, n: n.count_nonzero(n.ones((2, 3)), axis=[0, 1]), "ValueError",
+     6),
+    ("axes as a list", lambda j, n: n.sum(n.ones((2, 3)), axis=[0, 1]), 6.0, 6.0),
+    ("axes as a list", lambda j, n: n.median(n.ones((2, 3)), axis=np.array([0, 1])),
+     "ValueError", 1.0),
+    ("axes counted from the end", lambda j, n: j.lax.cumsum(n.ones((1, 3)), axis=-1),
+     "ValueError", [[1.0, 2.0, 3.0]]),
+    ("axes counted from the end", lambda j, n: j.lax.squeeze(n.ones((1, 1)), (-2,)), [1.0], [1.0]),
+    ("`vmap` over a `BCOO`", batches_of_sparse, [2.0, 4.0], [2.0, 4.0]),
+    ("a float as an axis or a size", lambda j, n: len(n.split(n.ones(4), 2.0)), 2, "TypeError"),
+    ("a float as an axis or a size", lambda j, n: n.sum(n.ones(4), axis=0.0), "TypeError",
+     "TypeError"),
+    ("NumPy's own functions", lambda j, n: isinstance(np.sin(n.ones(2)), np.ndarray), True, False),
+    ("NumPy's own functions", lambda j, n: j.grad(np.sin)(0.0), "TracerArrayConversionError", 1.0),
+    ("an object with `__array__`", lambda j, n: n.add(Lends(), 1), "TypeError", [1.0, 3.0]),
+    ("an object with `__array__`", lambda j, n: n.ones(2) + Lends(), "TypeError", "TypeError"),
+    ("`add(x, y, where=mask)`", lambda j, n: n.add(n.ones(1), 1.0, where=n.array([True])),
+     "NotImplementedError", "TypeError"),
+    ("a device for a traced value", out_of_device, "TypeError", "ValueError"),
+    ("`qr(x, pivoting=True)`", lambda j, n: j.scipy.linalg.qr(n.zeros((0, 3)), pivoting=True)[2],
+     [0, 0, 0], [0, 1, 2]),
+    ("NumPy subclasses", lambda j, n: n.sin(np.ma.array([1.0])), "ValueError", "TypeError"),
+    ("NumPy subclasses", lambda j, n: np.matrix([[1, 2], [3, 4]]) * n.array([[1, 2], [3, 4]]),
+     [[1, 4], [9, 16]], [[1, 4], [9, 16]]),
+    ("`make_mesh` without", lambda j, n: j.make_mesh((2,), ("a",)).axis_types[0].name,
+     "Explicit", "Auto"),
+    ("`with_sharding_constraint`", constrained, "AssertionError", "PartitionSpec('a')"),
+    ("transposing a mapped `cond`", transposed_cond, "NotImplementedError", [2.0, 3.0]),
+    ("`keys.sum()`", lambda j, n: keys(j).sum(), "NotImplementedError", "TypeError"),
+    ("`keys.sum()`", lambda j, n: keys(j).astype(int), "NotImplementedError", "TypeError"),
+    ("`keys.sum()`", lambda j, n: keys(j).tolist(), "AttributeError", "TypeError"),
+    ("`all_gather` of random keys", lambda j, n: mapped(j, lambda lax, k: lax.all_gather(k, "i"),
+     keys(j, 2)), "ValueError", (2, 2)),
+    ("`all_gather` of random keys", lambda j, n: mapped(
+        j, lambda lax, k: lax.all_to_all(k, "i", 0, 0), keys(j, 4).reshape(2, 2)), (2, 2), (2, 2)),
+]  # fmt: skip
+
+
+def slope(function: Callable[[Any, Any], Any], *args: Any, of: Any = 0) -> Program:
+    return lambda j, n: j.grad(function(j, n), of)(*args)
+
+
+BOTTOM = np.float32([-inf, -inf])
+NUMBERS: list[Row] = [
+    ("`lax.reduce`, `reduce_window`", lambda j, n: j.lax.reduce(
+        n.arange(70.0), n.float32(0), lambda a, b: a / 2 + b, (0,)), 193.49982, 211.0625),
+    ("`modf(inf)`", lambda j, n: n.modf(n.float32(inf)), (nan, inf), (0.0, inf)),
+    ("complex powers that vanish", lambda j, n: n.abs(n.power(3, n.complex64(complex(-inf, 0)))),
+     nan, 0.0),
+    ("a quantile's element of weight 0", lambda j, n: n.quantile(
+        n.array([1.0, 2, 3]), 0.0, weights=n.array([0.0, 1, 1]), method="inverted_cdf"), 1.0, 2.0),
+    ("slopes at ties", slope(lambda j, n: n.fmax, 1.0, 1.0, of=(0, 1)), (0.0, 1.0), (0.5, 0.5)),
+    ("slopes at ties", lambda j, n: j.jacrev(j.lax.cummax)(n.ones(3))[2], [0.25, 0.25, 0.5],
+     [0.33333, 0.33333, 0.33333]),
+    ("the slope of `max` of an array", slope(lambda j, n: n.max, np.float32([1, nan, 3])),
+     [nan] * 3, [0.0, 1.0, 0.0]),
+    ("the slope of `max` of an array",
+     lambda j, n: j.jit(j.grad(n.max))(np.float32([1, nan, 3])), [0.0] * 3, [0.0, 1.0, 0.0]),
+    ("slopes of `logaddexp`", slope(lambda j, n: n.logaddexp, inf, inf), 1.0, 0.5),
+    ("slopes of `logaddexp`", slope(lambda j, n: n.hypot, 0.0, 0.0), nan, 0.0),
+    ("slopes of `logaddexp`", slope(lambda j, n: n.hypot, inf, 0.0), nan, 1.0),
+    ("slopes of `logaddexp`", slope(lambda j, n: n.linalg.norm, np.zeros(2, np.float32)),
+     [nan, nan], [0.0, 0.0]),
+    ("slopes of `logaddexp`", slope(lambda j, n: lambda x: x**0.0, 0.0), nan, 0.0),
+    ("slopes of `logsumexp`", slope(lambda j, n: j.nn.logsumexp, BOTTOM), [nan, nan], [0.0, 0.0]),
+    ("slopes of `logsumexp`", lambda j, n: j.nn.softmax(BOTTOM), [nan, nan], [nan, nan]),
+    ("slopes of `logsumexp`", lambda j, n: j.nn.softmax(BOTTOM, where=np.zeros(2, bool)),
+     [0.0, 0.0], [0.0, 0.0]),
+    ("slopes of a quantile that is NaN", slope(
+        lambda j, n: n.quantile, np.float32([1, nan]), np.float32(0.5), of=1), nan, 0.0),
+    ("slopes of a quantile that is NaN", slope(
+        lambda j, n: lambda x: n.geomspace(x, 1.0, 2)[-1], nan), nan, 0.0),
+    ("slopes of a quantile that is NaN", slope(lambda j, n: j.nn.celu, 1.0, nan, of=(0, 1)),
+     (nan, nan), (1.0, 0.0)),
+    ("slopes of a quantile that is NaN", slope(lambda j, n: j.nn.gelu, 1e20), nan, 1.0),
+    ("the slopes of `det`", lambda j, n: n.diag(j.grad(n.linalg.det)(
+        np.diag(np.float32([0, 1, 2, 3])))), [0.0] * 4, [6.0, 0.0, 0.0, 0.0]),
+]  # fmt: skip
+SEEN = [*INDICES, *DTYPES, *PROGRAMS, *ARGUMENTS, *NUMBERS]
