@@ -22,7 +22,6 @@ _MESHES = "shardings are no part of types"
 _UNREDUCED = "sums that are still to be made are no kind of sharding"
 _SPARSE = "a sparse array lies where its parts do, which device_put says"
 _PROGRAMS = "programs are made by tracing; the name is for asking what a value is"
-_SPECS = "None says that nothing was given, and specs are always given"
 _SLICES = "slices are groups of TPUs"
 
 # path -> argument -> why ours has none such, or another
@@ -54,13 +53,12 @@ DELIBERATE = {
     "vmap": {"sum_match": _EXPERIMENT},
     "jit": {"fun": _SENTINEL, "in_shardings": _SENTINEL, "out_shardings": _SENTINEL},
     "lax.all_gather": {"to": _MESHES},
-    "P": {"unreduced": _UNREDUCED, "reduced": _UNREDUCED, "unreduced_kind": _UNREDUCED},
+    "P": {"unreduced_kind": _UNREDUCED},
     "sharding.PartitionSpec": {
-        "unreduced": _UNREDUCED, "reduced": _UNREDUCED, "unreduced_kind": _UNREDUCED,
+        "unreduced_kind": _UNREDUCED,
     },
     "sharding.no_collectives": {"new_val": "the axes are to be named"},
     "Ref": _PRIVATE,
-    "shard_map": {"in_specs": _SPECS},
     "debug.visualize_sharding": {"color_map": "the colours are the terminal's own"},
     "dtypes.canonicalize_dtype": {"allow_extended_dtype": "extended dtypes are always allowed"},
     "stages.ArgInfo": _PRIVATE,

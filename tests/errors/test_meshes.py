@@ -3,10 +3,23 @@
 import numpy as np
 import pytest
 
+import xpar
 import xstack.numpy as xnp
 from tests.errors.refusals import Refusals
-from xstack import NamedSharding, P, device_put, devices, jit, lax, make_mesh, shard_map
-from xstack.sharding import Mesh
+from xstack import (
+    NamedSharding,
+    P,
+    device_put,
+    devices,
+    jit,
+    lax,
+    make_array_from_single_device_arrays,
+    make_mesh,
+    pmap,
+    set_mesh,
+    shard_map,
+)
+from xstack.sharding import AbstractMesh, AxisType, Mesh, reshard, use_abstract_mesh
 
 refused = Refusals()
 
@@ -61,6 +74,19 @@ def an_axis_that_the_mesh_does_not_have():
 )
 def an_axis_twice_in_a_spec():
     P("x", "x")
+
+
+@refused(
+    ValueError,
+    """
+    PartitionSpec: sums are added up where they are made.
+      got       unreduced={'y'}
+      hint      shard_map keeps parts of a sum along a dimension of their own, which is added up
+                later: lambda x: f(x)[None] with out_specs=P('x'), then .sum(0)
+    """,
+)
+def a_spec_of_values_that_are_parts_of_a_sum():
+    P("x", unreduced={"y"})
 
 
 @refused(
@@ -173,6 +199,191 @@ def a_missing_collective():
 )
 def a_collective_over_an_axis_that_is_not_bound():
     shard_map(lambda v: lax.psum(v, "z"), mesh=MESH, in_specs=P(), out_specs=P())(ARRAY)
+
+
+@refused(
+    TypeError,
+    """
+    shard_map(<lambda>): types do not say how arguments lie along the axis 'x'.
+      got       Mesh('x': 4, 'y': 2, axis_types=(Auto, Auto))
+      expected  in_specs, or axes of type Explicit
+    """,
+)
+def specs_of_arguments_that_no_type_says():
+    shard_map(lambda v: v, mesh=MESH, out_specs=P("x"))(ARRAY)
+
+
+@refused(
+    ValueError,
+    """
+    use_abstract_mesh: a mesh of 8 devices cannot be one of 4.
+      got       AbstractMesh('a': 4, axis_types=(Explicit,))
+      expected  axis sizes whose product is 8
+    """,
+)
+def a_mesh_of_fewer_devices_inside_a_program():
+    def program(v):
+        with use_abstract_mesh(AbstractMesh((4,), ("a",), AxisType.Explicit)):
+            return reshard(v, P("a")) * 2
+
+    with set_mesh(MESH):
+        jit(program)(device_put(ARRAY, P("x")))
+
+
+@refused(
+    RuntimeError,
+    """
+    Array: this float32[8,3] was deleted and has no value any more.
+    """,
+)
+def a_shard_that_was_deleted():
+    x = device_put(ARRAY, ROWS)
+    x.delete()
+    jit(lambda v: v * 2)(x)
+
+
+@refused(
+    ValueError,
+    """
+    make_array_from_single_device_arrays: there must be one array on each device of the sharding.
+      got       arrays on ['cpu:0', 'cpu:1', 'cpu:2']
+      expected  ['cpu:0', 'cpu:1', 'cpu:2', 'cpu:3', 'cpu:4', 'cpu:5', 'cpu:6', 'cpu:7']
+    """,
+)
+def an_array_of_fewer_shards_than_the_mesh_has():
+    pieces = [device_put(ARRAY[:2], d) for d in devices("cpu")[:3]]
+    make_array_from_single_device_arrays((8, 3), ROWS, pieces)
+
+
+@refused(
+    ValueError,
+    """
+    make_array_from_single_device_arrays: a piece has another type than its sharding asks for.
+      got       float32[3, 3]
+      expected  float32[2, 3]
+    """,
+)
+def a_shard_of_another_shape():
+    pieces = [device_put(ARRAY[:3], d) for d in devices("cpu")[:8]]
+    make_array_from_single_device_arrays((8, 3), ROWS, pieces)
+
+
+@refused(
+    ValueError,
+    """
+    jit(<lambda>): out_shardings of result 0: dimension 0 does not divide evenly over the mesh.
+      got       size 3 of the shape (3, 3), cut along 'x'
+      expected  a multiple of 4
+      hint      pad it by 1: xpar.pad_for_sharding(x, sharding) does, and cut the result again
+    """,
+)
+def a_result_that_does_not_divide():
+    jit(lambda v: v[:3], out_shardings=ROWS)(ARRAY)
+
+
+@refused(
+    ValueError,
+    """
+    with_sharding_constraint: the partition spec has more entries than the array has dimensions.
+      got       PartitionSpec('x') for the shape ()
+      expected  at most 0 entries
+    """,
+)
+def a_constraint_longer_than_the_rank():
+    jit(lambda v: lax.with_sharding_constraint(v.sum(), ROWS))(ARRAY)
+
+
+@refused(
+    ValueError,
+    """
+    shard_map(<lambda>): in_specs of v: dimension 1 does not divide evenly over the mesh.
+      got       size 3 of the shape (8, 3), cut along 'x'
+      expected  a multiple of 4
+      hint      pad it by 1: xpar.pad_for_sharding(x, sharding) does, and cut the result again
+    """,
+)
+def a_piece_that_does_not_divide():
+    shard_map(lambda v: v, mesh=MESH, in_specs=P(None, "x"), out_specs=P(None, "x"))(ARRAY)
+
+
+@refused(
+    ValueError,
+    """
+    pmap(<lambda>): the mapped axis has size 64, but there are only 8 devices.
+      hint      XSTACK_NUM_CPU_DEVICES=64 in the environment makes as many virtual CPU devices;
+                vmap needs none
+    """,
+)
+def more_slices_than_devices():
+    pmap(lambda v: v)(np.ones((64, 2), np.float32))
+
+
+@refused(
+    ValueError,
+    """
+    Mesh: there must be a name for each of 2 axes.
+      got       axis_names=('x',) for the shape (4, 2)
+    """,
+)
+def a_mesh_with_too_few_names():
+    Mesh(np.array(devices("cpu")[:8]).reshape(4, 2), ("x",))
+
+
+@refused(
+    ValueError,
+    """
+    Mesh: each axis must have a name of its own.
+      got       axis_names=('x', 'x')
+    """,
+)
+def a_mesh_with_a_name_twice():
+    make_mesh((4, 2), ("x", "x"))
+
+
+@refused(
+    ValueError,
+    """
+    shard_map(<lambda>): in_specs of v: the axis 'y' is not among axis_names.
+      got       PartitionSpec('y'), axis_names=('x',)
+    """,
+)
+def an_axis_that_is_not_written_by_hand():
+    shard_map(lambda v: v, mesh=MESH, in_specs=P("y"), out_specs=P("y"), axis_names={"x"})(ARRAY)
+
+
+@refused(
+    ValueError,
+    """
+    shard_map(<lambda>): in_specs must have an entry for each of 2 arguments.
+      got       1 entries
+    """,
+)
+def a_tree_of_specs_that_fits_no_arguments():
+    shard_map(lambda a, b: a, mesh=MESH, in_specs=(P("x"),), out_specs=P("x"))(ARRAY, ARRAY)
+
+
+@refused(
+    ValueError,
+    """
+    ppermute: each target must occur once and lie within the axis of size 4.
+      got       targets [1, 1]
+    """,
+)
+def a_permutation_that_names_a_member_twice():
+    shard_map(lambda v: lax.ppermute(v, "x", [(0, 1), (2, 1)]), mesh=MESH, in_specs=P("x"),
+              out_specs=P("x"))(ARRAY)  # fmt: skip
+
+
+@refused(
+    ValueError,
+    """
+    pad_for_sharding: the partition spec has more entries than the array has dimensions.
+      got       PartitionSpec(None, 'x', 'y') for the shape (8, 3)
+      expected  at most 2 entries
+    """,
+)
+def padding_for_a_spec_longer_than_the_rank():
+    xpar.pad_for_sharding(ARRAY, NamedSharding(MESH, P(None, "x", "y")))
 
 
 @pytest.mark.parametrize("case", refused, ids=str)

@@ -173,6 +173,22 @@ class Mesh(_Grid):
         types = tuple(axis_types)
         return self if types == self.axis_types else Mesh(self.devices, self.axis_names, types)
 
+    def shaped_as(self, other: Mesh | AbstractMesh) -> Mesh:
+        """Return the devices, row by row, in the shape and with the axes of another mesh.
+
+        Raises:
+          ValueError: it is of another number of devices.
+        """
+        if other.shape_tuple == self.shape_tuple:
+            return self.with_types(other.axis_types)
+        if other.size != self.size:
+            raise ValueError(message(
+                "use_abstract_mesh", f"a mesh of {self.size} devices cannot be one of "
+                f"{other.size}.", got=repr(other),
+                expected=f"axis sizes whose product is {self.size}",
+            ))  # fmt: skip
+        return Mesh(self.devices.reshape(other.axis_sizes), other.axis_names, other.axis_types)
+
     @property
     def abstract_mesh(self) -> AbstractMesh:
         """The mesh without its devices."""

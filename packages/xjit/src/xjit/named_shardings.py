@@ -96,14 +96,18 @@ class NamedSharding(Sharding):
         sizes = self.mesh.shape
         return math.prod([sizes[name] for name in self.spec.names()]) == 1
 
-    def check_shape(self, shape: tuple[int, ...], operation: str = "sharding") -> None:
-        """Raise where an array of this shape cannot be spread so."""
+    def check_rank(self, shape: tuple[int, ...], operation: str) -> None:
+        """Raise where the spec is of more dimensions than an array has."""
         if len(self.spec) > len(shape):
             raise ValueError(message(
                 operation, "the partition spec has more entries than the array has dimensions.",
                 got=f"{self.spec} for the shape {shape}",
                 expected=f"at most {len(shape)} entries",
             ))  # fmt: skip
+
+    def check_shape(self, shape: tuple[int, ...], operation: str = "sharding") -> None:
+        """Raise where an array of this shape cannot be spread so."""
+        self.check_rank(shape, operation)
         sizes = self.mesh.shape
         for dim, part in enumerate(self.spec):
             count = math.prod([sizes[name] for name in axes_of(part)])

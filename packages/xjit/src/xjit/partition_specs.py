@@ -5,7 +5,7 @@ Neighbours: `meshes` has the axes, `named_shardings` puts the two together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from xprim.errors import message
@@ -37,9 +37,11 @@ class PartitionSpec:
       *partitions: for each dimension an axis name, a tuple of them (the first the slowest), None
         where the dimension is whole, or `PartitionSpec.UNCONSTRAINED` where the compiler decides.
         Dimensions that are left out at the end are whole.
+      unreduced: only the empty set: sums are added up where they are made.
+      reduced: only the empty set, likewise.
 
     Raises:
-      ValueError: an axis name occurs twice.
+      ValueError: an axis name occurs twice; an axis is to be unreduced.
 
     Example:
       >>> PartitionSpec("x", None, ("y", "z"))
@@ -51,7 +53,18 @@ class PartitionSpec:
     __slots__ = ("_partitions",)
     UNCONSTRAINED = UNCONSTRAINED
 
-    def __init__(self, *partitions: Any) -> None:
+    def __init__(
+        self, *partitions: Any, unreduced: Iterable[Any] = frozenset(),
+        reduced: Iterable[Any] = frozenset(),
+    ) -> None:  # fmt: skip
+        for keyword, axes in (("unreduced", unreduced), ("reduced", reduced)):
+            if tuple(axes):
+                raise ValueError(message(
+                    "PartitionSpec", "sums are added up where they are made.",
+                    got=f"{keyword}={set(axes)!r}",
+                    hint="shard_map keeps parts of a sum along a dimension of their own, which is "
+                    "added up\nlater: lambda x: f(x)[None] with out_specs=P('x'), then .sum(0)",
+                ))  # fmt: skip
         self._partitions = tuple(map(_canonical, partitions))
         names = self.names()
         if len(set(names)) != len(names):
@@ -60,6 +73,13 @@ class PartitionSpec:
                 "PartitionSpec", f"the axis name {twice!r} occurs twice.", got=repr(self),
                 expected="each axis of a mesh cuts at most one dimension",
             ))  # fmt: skip
+
+    @property
+    def unreduced(self) -> frozenset[Any]:
+        """The axes along which devices have parts of a sum: none."""
+        return frozenset()
+
+    reduced = unreduced
 
     def names(self) -> list[Any]:
         """Return all axis names in it, in order."""

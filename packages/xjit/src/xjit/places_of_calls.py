@@ -110,7 +110,7 @@ def _chosen_mesh(named: Sequence[Any]) -> Mesh | None:
 def _over(sharding: Sharding | None, mesh: Mesh | None) -> Sharding | None:
     """Return a sharding with devices, where it was abstract."""
     if isinstance(sharding, NamedSharding) and _is_abstract(sharding) and mesh is not None:
-        return NamedSharding(mesh.with_types(sharding.mesh.axis_types), sharding.spec)
+        return NamedSharding(mesh.shaped_as(sharding.mesh), sharding.spec)
     return None if isinstance(sharding, SingleDeviceSharding) else sharding
 
 

@@ -258,7 +258,7 @@ def _assembled(
         kind = buffer.aval
         if kind.shape != piece or kind.dtype != dtype:
             raise ValueError(message(
-                operation, "a piece has another type than the sharding and the others ask for.",
+                operation, "a piece has another type than its sharding asks for.",
                 got=f"{kind.dtype.name}{list(kind.shape)}", expected=f"{dtype.name}{list(piece)}",
             ))  # fmt: skip
     aval = typed_as(shaped_array(shape, dtype, weak_type), sharding)

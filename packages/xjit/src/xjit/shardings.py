@@ -78,6 +78,9 @@ class Sharding:
         check_memory_kind(type(self).__name__, kind)
         return self
 
+    def check_rank(self, shape: tuple[int, ...], operation: str) -> None:
+        """Raise where no array of so many dimensions can be spread so."""
+
     def check_shape(self, shape: tuple[int, ...], operation: str = "sharding") -> None:
         """Raise where an array of this shape cannot be spread so."""
 

@@ -11,7 +11,7 @@ import xtree
 from xjit.calls import Arguments, Calls, FlatFunction, Signature, Traced
 from xjit.meshes import Mesh, current_mesh
 from xjit.named_shardings import NamedSharding, check_axis_names
-from xjit.partition_specs import UNCONSTRAINED, PartitionSpec
+from xjit.partition_specs import UNCONSTRAINED, PartitionSpec, axes_of
 from xjit.program import Program
 from xpar.named_axes import axis_names as names_in, total_size
 from xpar.shard_map_primitive import Lay, program_over_mesh, shard_map_p
@@ -30,8 +30,20 @@ __all__ = ["pcast", "pvary", "shard_map"]
 __dir__ = __all__.copy
 
 
+class _Infer:
+    """Stands for specs that are found in types."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "Infer"
+
+
+INFER = _Infer()
+
+
 def shard_map(
-    f: Callable[..., Any] | None = None, *, mesh: Mesh | None = None, in_specs: Any,
+    f: Callable[..., Any] | None = None, *, mesh: Mesh | None = None, in_specs: Any = INFER,
     out_specs: Any, axis_names: Iterable[Any] = frozenset(), check_vma: bool = True,
 ) -> Any:  # fmt: skip
     """Return a function that runs `f` on each device of a mesh, on its pieces of the arguments.
@@ -44,6 +56,8 @@ def shard_map(
       mesh: the devices; by default the mesh that is set (`set_mesh`).
       in_specs: how the arguments are cut: a partition spec for all, or a tree prefix of the tuple
         of arguments. An axis that a spec does not name has the same piece for all its members.
+        By default they are found in the types of the arguments: as these lie along the explicit
+        axes of the mesh.
       out_specs: how the pieces of the results are joined, likewise.
       axis_names: the axes of the mesh over which `f` is written by hand; over the others XLA
         splits it. None at all stands for all of them.
@@ -222,6 +236,8 @@ def _is_spec(value: Any) -> bool:
 
 
 def _check_specs(what: str, specs: Any) -> None:
+    if specs is INFER:
+        return
     for leaf in xtree.leaves(specs, is_leaf=_is_spec):
         if not _is_spec(leaf):
             raise TypeError(message(
@@ -261,6 +277,8 @@ def _argument_lays(
     asked = calls.options["in_specs"]
     asked = tuple(asked) if isinstance(asked, list) else asked
     template = args_tree.unflatten(avals)
+    if asked is INFER:
+        asked = args_tree.unflatten(_specs_in_types(calls.name, mesh, manual, avals))
     if isinstance(asked, tuple) and len(asked) != len(template):
         raise ValueError(message(
             f"shard_map({calls.name})", f"in_specs must have an entry for each of {len(template)} "
@@ -268,6 +286,20 @@ def _argument_lays(
         ))  # fmt: skip
     names = [f"in_specs of {name}" for name in arguments.names()]
     return _lays(calls, mesh, manual, asked, template, names, avals)
+
+
+def _specs_in_types(
+    name: str, mesh: Mesh, manual: Sequence[Any], avals: Sequence[ShapedArray]
+) -> list[PartitionSpec]:
+    unknown = [axis for axis in manual if axis not in mesh.explicit_axes]
+    if unknown:
+        raise TypeError(message(
+            f"shard_map({name})", f"types do not say how arguments lie along the axis "
+            f"{unknown[0]!r}.", got=repr(mesh), expected="in_specs, or axes of type Explicit",
+        ))  # fmt: skip
+    specs = [PartitionSpec() if a.spread is None else a.spread.spec for a in avals]
+    return [PartitionSpec(*[tuple([n for n in axes_of(part) if n in manual]) for part in spec])
+            for spec in specs]  # fmt: skip
 
 
 def _result_lays(

@@ -159,6 +159,7 @@ def pad_for_sharding(x: Any, sharding: Any, value: Any = 0) -> Array:
     where = resolved(sharding, operation)
     if not isinstance(where, Sharding):
         raise TypeError(message(operation, "this is no sharding.", got=repr(sharding)))
+    where.check_rank(array.shape, operation)
     counts = where.tiles(array.ndim).counts
     extra = [-n % count for n, count in zip(array.shape, counts, strict=True)]
     fill = lax.full((), value, array.dtype)
