@@ -29,6 +29,7 @@ from xjit.function_caches import FlatFunction, Traced, Traces, check_captured_va
 from xjit.named_shardings import NamedSharding
 from xjit.placement import OneDevice, Placement, moved
 from xjit.program import Program
+from xjit.sharded_arrays import spread_sharding
 from xjit.shardings import TiledSharding
 from xjit.stages import Lowered, TracedFunction
 from xprim import (
@@ -268,5 +269,8 @@ class Calls(abc.ABC):
 
 def _spread_sharding(leaf: Any) -> Any:
     """Return the sharding over a mesh that an argument has, or that its description names."""
-    found = getattr(leaf, "sharding", None) if not isinstance(leaf, Tracer) else None
+    if type(leaf) is ConcreteArray:  # most are, and have a single place
+        found = spread_sharding(leaf)
+    else:
+        found = getattr(leaf, "sharding", None) if not isinstance(leaf, Tracer) else None
     return found if isinstance(found, NamedSharding | TiledSharding) else None

@@ -250,11 +250,12 @@ def _results_in_place(closed: ClosedJaxpr, donated: Sequence[bool]) -> list[int 
 
 
 def warn_of_useless_donations(
-    name: str, lowered: LoweredProgram, arg_names: Sequence[str] = ()
+    name: str, lowered: LoweredProgram, names_of: Callable[[], Sequence[str]] = tuple
 ) -> None:
     """Say which donated arguments no result could take the memory of: they stay as they are."""
     if not lowered.useless:
         return
+    arg_names = names_of()
     shown = [
         f"{arg_names[i] if i < len(arg_names) else f'argument {i}'}: "
         f"{lowered.in_avals[lowered.kept.index(i)].str_long()}"
@@ -297,16 +298,12 @@ def _write_equation(builder: Builder, eqn: Equation, names: dict[Any, str]) -> S
         raise _wrong_results(eqn, len(results))
     if "effects" in eqn.primitive.rules and builder.last_order is before:
         _check_no_order(eqn)
-    if any(v.aval.spread is not None for v in outputs):
-        return _as_typed(builder, results, outputs)
-    return results
+    return _as_typed(builder, results, outputs) if builder.module.devices else results
 
 
 def _as_typed(builder: Builder, results: Sequence[str], outputs: Sequence[Var]) -> list[str]:
     """Have results lie as their types say; along axes that are not explicit XLA may cut more."""
     module = builder.module
-    if not module.devices:  # one device has everything
-        return list(results)
     found = []
     for name, v in zip(results, outputs, strict=True):
         spread = v.aval.spread

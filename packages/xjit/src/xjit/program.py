@@ -282,7 +282,7 @@ class Program:
             )  # fmt: skip
             seconds = time.perf_counter() - start
             record_event_duration_secs(LOWERED, seconds, fun_name=self.name)
-            warn_of_useless_donations(self.name, found, self.arg_names())
+            warn_of_useless_donations(self.name, found, self.arg_names)
         return found
 
     def kernel(self, placement: Placement, lowered: LoweredProgram | None = None) -> DeviceKernel:

@@ -74,14 +74,20 @@ class Shard:
 
 def sharding_of(x: ConcreteArray) -> Sharding:
     """Return how an array lies on devices."""
-    buffer = x.buffer
-    if buffer is None:
-        return SingleDeviceSharding(default_placement().device)
-    where = gateway.placement_of(buffer)
-    if type(where) is gateway.SpreadOver:
-        spread: Sharding = where.spread
+    spread = spread_sharding(x)
+    if spread is not None:
         return spread
-    return SingleDeviceSharding(gateway.device_of(buffer))
+    buffer = x.buffer
+    device = default_placement().device if buffer is None else gateway.device_of(buffer)
+    return SingleDeviceSharding(device)
+
+
+def spread_sharding(x: ConcreteArray) -> Sharding | None:
+    """Return how an array lies over several devices, None for one that has a single place."""
+    if x.buffer is None:
+        return None
+    where = gateway.placement_of(x.buffer)
+    return where.spread if type(where) is gateway.SpreadOver else None
 
 
 def global_shards(x: ConcreteArray) -> list[Shard]:

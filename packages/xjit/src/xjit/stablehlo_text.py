@@ -200,7 +200,9 @@ class Builder:
 
     def same_type_op(self, name: str, operands: Names, aval: ShapedArray) -> str:
         """Append an operation whose operands and result all have one type: `stablehlo.add`."""
-        result = self.fresh()
+        module = self.module
+        module.count += 1  # `fresh`, for most operations of most programs
+        result = f"%{module.count}"
         self.lines.append(f"{result} = {name} {', '.join(operands)} : {_types[aval]}")
         return result
 

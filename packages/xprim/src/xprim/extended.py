@@ -26,7 +26,7 @@ from xprim.array import Array, ConcreteArray, as_array
 from xprim.avals import ShapedArray, shaped_array
 from xprim.batch_dimension import BatchDimension, bind_one
 from xprim.contracts import BatchAxis, Builder
-from xprim.jaxpr import ClosedJaxpr, Equation, eval_closed, interpret
+from xprim.jaxpr import ClosedJaxpr, Equation, eval_closed, interpret, programs_inside
 from xprim.primitive import Primitive, has_extended
 from xprim.rules import ELEMENTWISE, STRUCTURAL, ZERO, not_mapped, undefined
 from xprim.staging import trace_to_jaxpr
@@ -245,18 +245,9 @@ _UNCHANGED: Any = object()  # the program itself in its own memo would keep itse
 
 def _mentions_extended(closed: ClosedJaxpr) -> bool:
     jaxpr = closed.jaxpr
-    return (
-        has_extended([v.aval for v in (*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars)])
-        or any(has_extended([v.aval for v in eqn.outputs]) for eqn in jaxpr.eqns)
-        or any(
-            physical(inner) is not inner for eqn in jaxpr.eqns for inner in _programs_of(eqn.params)
-        )
-    )
-
-
-def _programs_of(params: dict[str, Any]) -> list[ClosedJaxpr]:
-    values = [v if isinstance(v, tuple) else (v,) for v in params.values()]
-    return [item for items in values for item in items if isinstance(item, ClosedJaxpr)]
+    avals = {v.aval for v in (*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars)}
+    avals.update([v.aval for eqn in jaxpr.eqns for v in eqn.outputs])
+    return has_extended(avals) or any(physical(p) is not p for p in programs_inside(closed))
 
 
 def _converted(closed: ClosedJaxpr) -> ClosedJaxpr:

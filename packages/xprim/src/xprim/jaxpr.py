@@ -27,8 +27,8 @@ from xtree.notebooks import preformatted
 
 __all__ = [
     "Effects", "Var", "Literal", "Atom", "Equation", "JaxprEqn", "Jaxpr", "ClosedJaxpr",
-    "holds_arrays", "eval_jaxpr", "eval_closed", "interpret", "jaxpr_as_fun", "subjaxprs",
-    "check_jaxpr",
+    "programs_inside", "holds_arrays", "eval_jaxpr", "eval_closed", "interpret", "jaxpr_as_fun",
+    "subjaxprs", "check_jaxpr",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -219,16 +219,26 @@ class ClosedJaxpr:
         return preformatted(str(self))
 
 
+def programs_inside(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, ...]:
+    """Return the programs that the equations of a program hold, each once, found once."""
+    return closed.derived(_programs_inside)
+
+
+def _programs_inside(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, ...]:
+    values = [v for eqn in closed.jaxpr.eqns if eqn.params for v in eqn.params.values()]
+    held = [v for v in values if type(v) is ClosedJaxpr]
+    held += [v for items in values if type(items) is tuple for v in items if type(v) is ClosedJaxpr]
+    return tuple(dict.fromkeys(held))
+
+
 def holds_arrays(closed: ClosedJaxpr) -> bool:
     """Return whether a program, or one inside it, has arrays of some size among its constants."""
-    return any(c.aval.ndim for c in closed.consts) or any(
-        holds_arrays(inner) for eqn in closed.jaxpr.eqns for inner in _programs_in(eqn)
-    )
+    return closed.derived(_holds_arrays)
 
 
-def _programs_in(eqn: Equation) -> list[ClosedJaxpr]:
-    values = [v if isinstance(v, tuple) else (v,) for v in eqn.params.values()]
-    return [item for items in values for item in items if isinstance(item, ClosedJaxpr)]
+def _holds_arrays(closed: ClosedJaxpr) -> bool:
+    inside = programs_inside(closed)
+    return any(c.aval.ndim for c in closed.consts) or any(map(holds_arrays, inside))
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Iterable[Any], *args: Any) -> list[Any]:

@@ -94,21 +94,23 @@ def _used_constants(jaxpr: Jaxpr, consts: Sequence[Any]) -> ClosedJaxpr:
 def common_subexpressions_merged(jaxpr: Jaxpr) -> Jaxpr:
     """Compute each repeated equation (same primitive, inputs and params) once."""
     renamed: dict[Any, Atom] = {}
-    seen: dict[Any, Sequence[Var]] = {}
+    seen: dict[Any, Equation] = {}  # the first of its primitive and inputs, most are alone
+    alike: dict[Any, Sequence[Var]] = {}
     eqns: list[Equation] = []
     for eqn in jaxpr.eqns:
         kept = eqn if not renamed else _with_renamed_inputs(eqn, renamed)
-        primitive, params, outputs = kept.primitive, kept.params, kept.outputs
-        if "effects" in primitive.rules and kept.effects:
+        if "effects" in kept.primitive.rules and kept.effects:
             eqns.append(kept)
             continue
-        atoms = [x.key if type(x) is Literal else x for x in kept.inputs]
-        key = (primitive, *atoms, *params_key(params)) if params else (primitive, *atoms)
-        first = seen.setdefault(key, outputs)
-        if first is outputs:
-            eqns.append(kept)
-        else:
-            renamed.update(zip(outputs, first, strict=True))
+        key = (kept.primitive, *[x.key if type(x) is Literal else x for x in kept.inputs])
+        first = seen.setdefault(key, kept)
+        if first is not kept:
+            alike.setdefault((key, params_key(first.params)), first.outputs)
+            same = alike.setdefault((key, params_key(kept.params)), kept.outputs)
+            if same is not kept.outputs:
+                renamed.update(zip(kept.outputs, same, strict=True))
+                continue
+        eqns.append(kept)
     outvars = [renamed.get(x, x) for x in jaxpr.outvars]
     return jaxpr.replace(outvars=outvars, eqns=eqns)
 

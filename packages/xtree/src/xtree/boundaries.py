@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from types import FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any, ParamSpec, TypeVar
 
 from xtree.compiling import written_function
@@ -69,7 +69,7 @@ def boundaries(module_globals: dict[str, Any], *, written: bool = False) -> None
     Args:
       module_globals: its `globals()`.
       written: write each boundary for the parameters of its function. A call then costs 0.02 us
-        more than one of the function, instead of 0.1 us; the first of its parameters takes 0.1 ms.
+        more than one of the function, instead of 0.1 us; the first of its form takes 0.1 ms.
 
     Example:
       >>> import types
@@ -106,26 +106,37 @@ def _written(fun: FunctionType) -> Callable[..., Any]:
     names = code.co_varnames[: count + code.co_kwonlyargcount]
     if code.co_flags & _VARIABLE or any(name.startswith("_") for name in names):
         return boundary(fun)
-    made = _maker(names[:count], code.co_posonlyargcount, names[count:])(fun)
-    made.__defaults__, made.__kwdefaults__ = fun.__defaults__, fun.__kwdefaults__
+    template = _template(count, code.co_posonlyargcount, code.co_kwonlyargcount)
+    named = _renamed(template, dict(zip(template.co_varnames, names, strict=False)))
+    made = FunctionType(named, globals(), fun.__name__, fun.__defaults__, (CellType(fun),))
+    made.__kwdefaults__ = fun.__kwdefaults__
     return functools.update_wrapper(made, fun)
 
 
-@functools.lru_cache(maxsize=1024)
-def _maker(
-    positional: tuple[str, ...], only_positional: int, keywords: tuple[str, ...]
-) -> Callable[..., FunctionType]:
-    """Return what makes a boundary of a function of parameters of these names."""
+@functools.cache
+def _template(count: int, only_positional: int, keywords: int) -> CodeType:
+    """Return the code of a boundary with so many parameters, named `a0`, `a1`, ...
+
+    To write and compile one costs as much as to rename thirty, so those of one form share it.
+    """
+    names = [f"a{i}" for i in range(count + keywords)]
     slash = ["/"] if only_positional else []
-    star = ["*", *keywords] if keywords else []
-    parameters = [*positional[:only_positional], *slash, *positional[only_positional:], *star]
-    given = [*positional, *[f"{name}={name}" for name in keywords]]
+    star = ["*", *names[count:]] if keywords else []
+    parameters = [*names[:only_positional], *slash, *names[only_positional:count], *star]
+    given = [*names[:count], *[f"{name}={name}" for name in names[count:]]]
     text = _TEMPLATE.format(parameters=", ".join(parameters), given=", ".join(given))
-    # The text holds the template and names of parameters. It sees this module, as `boundary` does.
-    maker: Callable[[FunctionType], FunctionType] = written_function(
-        "_make", text, globals(), _MADE
-    )
-    return maker
+    # The text holds the template and these names. It sees this module, as `boundary` does.
+    made: FunctionType = written_function("_make", text, globals(), _MADE)(None)
+    return made.__code__
+
+
+def _renamed(code: CodeType, names: dict[str, str]) -> CodeType:
+    """Return code with other names for its variables, and for the keywords of its calls."""
+    consts = [
+        tuple([names.get(n, n) for n in c]) if type(c) is tuple else c for c in code.co_consts
+    ]
+    variables = tuple([names.get(name, name) for name in code.co_varnames])
+    return code.replace(co_varnames=variables, co_consts=tuple(consts))
 
 
 _TEMPLATE = """

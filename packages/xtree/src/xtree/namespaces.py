@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import builtins
 import importlib
+import sys
 from _thread import allocate_lock  # as `threading` does, which takes milliseconds to import
 
 TYPE_CHECKING = False
@@ -108,6 +109,8 @@ class Namespace:
     def _find(self, name: str) -> Any:
         home = self._homes.get(name)
         if home is None:
+            if sys._getframe(1).f_code.co_filename == _IMPORT_SYSTEM:
+                raise AttributeError(name)  # it tries a submodule next, and drops the text
             raise AttributeError(self._unknown(name))
         value = self._globals[name] = home.value(self._globals["__name__"])
         return value
@@ -155,6 +158,7 @@ class _Noted:
         return _Home(self._module, name)
 
 
+_IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
 _lock = allocate_lock()
 _open: set[int] = set()  # the identities of the globals of modules whose block is open
 _import = builtins.__import__

@@ -160,7 +160,7 @@ def elementwise_stablehlo(op: str, of_masks: str = "") -> Callable[..., list[str
                 operands = [b.broadcast(x, a, shape)
                             for x, a in zip(operands, avals_in, strict=True)]  # fmt: skip
                 break
-        is_mask = of_masks and dtypes.is_bool(out.dtype)
+        is_mask = of_masks and out.dtype.kind == "b"
         return [b.same_type_op(of_masks if is_mask else op, operands, out)]
 
     return stablehlo_rule

@@ -36,9 +36,9 @@ def upcast(rule: Callable[..., Any], narrow: Iterable[Any], wide: Any) -> Callab
     def stablehlo_rule(
         b: Builder, operands: Any, avals_in: Any, avals_out: Any, **params: Any
     ) -> Any:
-        wide_in = [widen(a) for a in avals_in]
-        if all(w is a for w, a in zip(wide_in, avals_in, strict=True)):
+        if narrow.isdisjoint([a.dtype for a in avals_in]):
             return rule(b, operands, avals_in, avals_out, **params)
+        wide_in = [widen(a) for a in avals_in]
         wide_out = [widen(a) for a in avals_out]
         names = [b.convert(x, a, w.dtype)
                  for x, a, w in zip(operands, avals_in, wide_in, strict=True)]  # fmt: skip
