@@ -127,6 +127,19 @@ def batches_of_sparse(j: Any, n: Any) -> Any:
     return j.vmap(lambda s: s.todense().sum())(sparse)
 
 
+def types_of_members(j: Any, n: Any) -> list[str]:
+    found: list[str] = []
+
+    def member(x: Any) -> Any:
+        found.extend(j.typeof(x).manual_axis_type.varying)
+        return x
+
+    spec = j.P("i")
+    mesh = j.make_mesh((2,), ("i",), (j.sharding.AxisType.Auto,))
+    j.shard_map(member, mesh=mesh, in_specs=spec, out_specs=spec)(n.ones(2))
+    return found
+
+
 def explicit(j: Any) -> Any:
     return j.make_mesh((2,), ("a",), axis_types=(j.sharding.AxisType.Explicit,))
 
@@ -236,6 +249,10 @@ ARGUMENTS: list[Row] = [
      [[1, 4], [9, 16]], [[1, 4], [9, 16]]),
     ("`make_mesh` without", lambda j, n: j.make_mesh((2,), ("a",)).axis_types[0].name,
      "Explicit", "Auto"),
+    ('`P("x", unreduced', lambda j, n: sorted(j.P("x", unreduced={"y"}).unreduced), ["y"],
+     "ValueError"),
+    ("`typeof(x).manual_axis_type`", types_of_members, ["i"], "AttributeError"),
+    ('`repr(P("x"))`', lambda j, n: repr(j.P("x")), "P('x',)", "PartitionSpec('x')"),
     ("`with_sharding_constraint`", constrained, "AssertionError", "PartitionSpec('a')"),
     ("transposing a mapped `cond`", transposed_cond, "NotImplementedError", [2.0, 3.0]),
     ("`keys.sum()`", lambda j, n: keys(j).sum(), "NotImplementedError", "TypeError"),
