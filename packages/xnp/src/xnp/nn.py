@@ -27,7 +27,7 @@ from xnp.numpy.promoting import (
     inexact,
     promoted,
     scalar_like,
-    select,
+    selected,
 )
 from xnp.numpy.reductions import static_axis
 from xnp.placing import placed
@@ -83,7 +83,7 @@ def relu(x: ArrayLike) -> Array:
     """Return max(x, 0); the derivative at 0 is 0, and that at NaN too."""
     (x,) = promoted("relu", x)
     zero = scalar_like(x, 0)
-    return select(bind("gt", x, zero), x, bind("max", bind("stop_gradient", x), zero))
+    return selected(bind("gt", x, zero), x, bind("max", bind("stop_gradient", x), zero))
 
 
 @dispatched(1)
@@ -91,7 +91,7 @@ def relu6(x: ArrayLike) -> Array:
     """Return min(max(x, 0), 6)."""
     (x,) = inexact("relu6", x)
     six = scalar_like(x, 6)
-    return select(bind("ge", x, six), six, relu(x))
+    return selected(bind("ge", x, six), six, relu(x))
 
 
 @dispatched(1)
@@ -159,8 +159,8 @@ def hard_silu(x: ArrayLike) -> Array:
     """Return x hard_sigmoid(x)."""
     (x,) = inexact("hard_silu", x)
     inner = bind("lt", bind("abs", x), scalar_like(x, 3))
-    middle = select(inner, x, scalar_like(x, 0))  # which has no products of infinities and zeros
-    return select(inner, middle * hard_sigmoid(middle), relu(x))
+    middle = selected(inner, x, scalar_like(x, 0))  # which has no products of infinities and zeros
+    return selected(inner, middle * hard_sigmoid(middle), relu(x))
 
 
 hard_swish = hard_silu
@@ -168,7 +168,7 @@ hard_swish = hard_silu
 
 def _expm1_below_zero(x: Any) -> Array:
     """Return e^x - 1 for x < 0; where x is above zero, the value at 0, so that none overflows."""
-    return bind("expm1", select(bind("gt", x, scalar_like(x, 0)), scalar_like(x, 0), x))
+    return bind("expm1", selected(bind("gt", x, scalar_like(x, 0)), scalar_like(x, 0), x))
 
 
 @dispatched(2)

@@ -302,9 +302,7 @@ def _exchanged_over(names: tuple[Any, ...], x: Array, split: int, concat: int) -
             x, split, concat + len(sizes) - 1)  # fmt: skip
     shape = x.aval.shape
     end = concat + len(sizes) + 1
-    return reshaped(  # type: ignore[no-any-return]
-        x, (*shape[:concat], math.prod(shape[concat:end]), *shape[end:])
-    )
+    return reshaped(x, (*shape[:concat], math.prod(shape[concat:end]), *shape[end:]))
 
 
 @boundary

@@ -320,7 +320,7 @@ def _modulo(indices: Array, size: int) -> Array:
     period = filled(indices.aval.shape, size, indices.aval.dtype)
     rest = bind("rem", indices, period)
     if not dtypes.is_signed_integer(indices.aval.dtype):
-        return rest  # type: ignore[no-any-return]
+        return rest
     below = bind("lt", rest, filled(rest.aval.shape, 0, rest.aval.dtype))
     result: Array = selected(below, bind("add", rest, period), rest)
     return result

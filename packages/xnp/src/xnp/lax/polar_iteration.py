@@ -125,7 +125,7 @@ def _iterated(x: Any, most: int, eps: float) -> tuple[Any, Any, Any, Any]:
     count = scalar_array(len(weights), dtypes.int32)
     if reached and most > len(weights):
         count, u, previous = loops.while_loop(unfinished, more, (count, u, previous))
-    converged = scalar_array(False, dtypes.bool_)
+    converged: Array = scalar_array(False, dtypes.bool_)
     if reached:  # the steps before leave great singular values where they are
         converged = bind("le", _distance(u, previous), scalar_like(bound, limit))
     u = sub(scaled(u, 1.5), scaled(matmul(u, matmul(adjoint(u), u)), 0.5))

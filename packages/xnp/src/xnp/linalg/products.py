@@ -223,7 +223,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
         return concatenated([sliced(z, last, by, 3), sliced(z, last, 0, by)], last)
 
     result = sub(mul(turned(x, 1), turned(y, 2)), mul(turned(x, 2), turned(y, 1)))
-    return moved(result, last, axis_of(axis, x.ndim, "cross"))  # type: ignore[no-any-return]
+    return moved(result, last, axis_of(axis, x.ndim, "cross"))
 
 
 def matrix_transpose(x: ArrayLike, /) -> Array:
@@ -249,12 +249,12 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     start_row, start_column = max(-offset, 0), max(offset, 0)
     count = max(min(m - start_row, n - start_column), 0)
     if not count:
-        return filled((*x.shape[:-2], 0), 0, x.dtype)  # type: ignore[no-any-return]
+        return filled((*x.shape[:-2], 0), 0, x.dtype)
     # of the square block, elements 0, k + 1, 2 (k + 1), ... in the order of memory
     block = sliced(x, last - 1, start_row, start_row + count)
     block = sliced(block, last, start_column, start_column + count)
     flat = reshaped(block, (*x.shape[:-2], count * count))
-    return sliced(flat, last - 1, 0, count * count, count + 1)  # type: ignore[no-any-return]
+    return sliced(flat, last - 1, 0, count * count, count + 1)
 
 
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike = None) -> Array:

@@ -253,7 +253,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
         )
     size = math.prod(x.shape[:ind])
     inverse = inv(reshaped(x, (size, size)))
-    return reshaped(inverse, (*x.shape[ind:], *x.shape[:ind]))  # type: ignore[no-any-return]
+    return reshaped(inverse, (*x.shape[ind:], *x.shape[:ind]))
 
 
 def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
@@ -274,7 +274,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
             f"\n  got       a: {x.aval.str_long()}, b: {y.aval.str_long()}"
         )
     flat = solve(reshaped(x, (y.size, y.size)), reshaped(y, (y.size,)))
-    return reshaped(flat, shape)  # type: ignore[no-any-return]
+    return reshaped(flat, shape)
 
 
 complete(globals(), SYSTEMS)

@@ -25,7 +25,7 @@ from xnp.numpy.promoting import (
     promoted,
     reshaped,
     scalar_like,
-    select,
+    selected,
     spread,
     wide,
 )
@@ -248,7 +248,7 @@ def _even_trapezoids(y: Any, step: Any) -> Any:
     both = bind("add", *ends)
     total = summed(y, last)
     # an infinite end stays: it is not taken from itself
-    total = select(bind("is_finite", both), bind("sub", total, both), total)
+    total = selected(bind("is_finite", both), bind("sub", total, both), total)
     return bind("mul", *broadcast_all("trapezoid", total, step))
 
 
@@ -289,9 +289,9 @@ def interp(
     f0, f1 = read(fp, place - 1), read(fp, place)
     width = bind("sub", x1, x0)
     flat = bind("eq", width, scalar_like(width, 0))
-    slope = cast(bind("div", bind("sub", x, x0), select(flat, scalar_like(width, 1), width)),
+    slope = cast(bind("div", bind("sub", x, x0), selected(flat, scalar_like(width, 1), width)),
                  f0.aval.dtype)  # fmt: skip
-    result = select(flat, f0, bind("add", f0, bind("mul", slope, bind("sub", f1, f0))))
+    result = selected(flat, f0, bind("add", f0, bind("mul", slope, bind("sub", f1, f0))))
     if period is not None:
         return result
     for value, end, primitive in ((left, 0, "lt"), (right, size - 1, "gt")):
@@ -301,7 +301,7 @@ def interp(
             continue
         outer = read(fp, end) if value is None else cast(array_of(value, "interp"), fp.aval.dtype)
         beyond = bind(primitive, x, spread(read(xp, end), x.aval.shape))
-        result = select(beyond, spread(outer, x.aval.shape), result)
+        result = selected(beyond, spread(outer, x.aval.shape), result)
     return result
 
 
@@ -343,11 +343,11 @@ def unwrap(
     half = period / 2 if dtypes.is_inexact(p.aval.dtype) else period // 2
     moved = (step + half) % period - half
     boundary = (moved == -half) & (step > 0)
-    moved = select(boundary, spread(half, moved.shape), moved)
+    moved = selected(boundary, spread(half, moved.shape), moved)
     correction = moved - step
     limit = half if discont is None else discont
     small = abs(step) < limit
-    correction = select(array_of(small, "unwrap"), scalar_like(correction, 0), correction)
+    correction = selected(array_of(small, "unwrap"), scalar_like(correction, 0), correction)
     rest = array_of(_along(p, axis, 1, None) + correction.cumsum(axis), "unwrap")
     return concatenate([_along(p, axis, 0, 1), rest], axis)
 

@@ -10,7 +10,7 @@ from typing import Any
 from xnp import lax
 from xnp.docstrings import complete
 from xnp.docstrings.array_functions import DIVISORS
-from xnp.numpy.promoting import array_of, bind, broadcast_all, cast, promoted, scalar_like, select
+from xnp.numpy.promoting import array_of, bind, broadcast_all, cast, promoted, scalar_like, selected
 from xprim import Array, dtypes
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
@@ -38,8 +38,8 @@ def _is_unfinished(pair: Any) -> Any:
 def _step_of_euclid(pair: Any) -> Any:
     x, y = pair
     done = bind("eq", y, scalar_like(y, 0))
-    rest = bind("rem", x, select(done, scalar_like(y, 1), y))
-    return select(done, x, y), select(done, y, rest)
+    rest = bind("rem", x, selected(done, scalar_like(y, 1), y))
+    return selected(done, x, y), selected(done, y, rest)
 
 
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
@@ -47,7 +47,7 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     x, y = _integers("lcm", x1, x2)
     divisor = array_of(gcd(x, y), "lcm")
     none = bind("eq", divisor, scalar_like(divisor, 0))
-    safe = select(none, scalar_like(divisor, 1), divisor)
+    safe = selected(none, scalar_like(divisor, 1), divisor)
     if dtypes.is_signed_integer(x.aval.dtype):
         x, y = bind("abs", x), bind("abs", y)  # what does not fit wraps around, as in NumPy
     return bind("mul", bind("div", x, safe), y)

@@ -23,7 +23,7 @@ from xnp.numpy.promoting import (
     filled,
     inexact,
     scalar_like,
-    select,
+    selected,
     spread,
 )
 from xnp.numpy.ufuncs import Unary, binary_function, unary_function
@@ -125,13 +125,13 @@ def _hypot(x: Any, y: Any) -> Any:
     # scaled by the larger of the two: no overflow; what is left out is computed on harmless
     # numbers, and a tangent may be divided by the least normal number, but by none below
     least = spread(scalar_like(x, float(dtypes.finfo(x.aval.dtype).tiny)), x.aval.shape)
-    scale = bind("stop_gradient", select(plain, bind("max", high, least), one))
-    squares = [bind("square", bind("div", select(plain, v, one), scale)) for v in (x, y)]
+    scale = bind("stop_gradient", selected(plain, bind("max", high, least), one))
+    squares = [bind("square", bind("div", selected(plain, v, one), scale)) for v in (x, y)]
     length = bind("mul", scale, bind("sqrt", bind("add", *squares)))
-    rest = select(infinite, zero, high)  # 0, whose derivative shall be 0, or NaN
+    rest = selected(infinite, zero, high)  # 0, whose derivative shall be 0, or NaN
     rest = bind("mul", rest, bind("stop_gradient", rest))
-    ends = bind("abs", select(x_infinite, x, y))
-    return select(infinite, ends, select(plain, length, rest))
+    ends = bind("abs", selected(x_infinite, x, y))
+    return selected(infinite, ends, selected(plain, length, rest))
 
 
 def _logaddexp(name: str, base: float | None) -> Callable[[Any, Any], Any]:
@@ -140,15 +140,15 @@ def _logaddexp(name: str, base: float | None) -> Callable[[Any, Any], Any]:
         # high + log(1 + b^(low - high)) is smooth, whichever of the two is called high; for equal
         # infinities, which have no difference, `max` halves the derivative
         ahead = bind("ge", _real(x), _real(y))
-        high, low = select(ahead, x, y), select(ahead, y, x)
+        high, low = selected(ahead, x, y), selected(ahead, y, x)
         infinite = bind("and", bind("eq", x, y), bind("not", bind("is_finite", _real(x))))
-        gap = select(infinite, scalar_like(x, 0), bind("sub", low, high))
+        gap = selected(infinite, scalar_like(x, 0), bind("sub", low, high))
         if base is None:
             rest = bind("log1p", bind("exp", gap))
         else:
             scale = scalar_like(gap, math.log(base))
             rest = bind("div", bind("log1p", bind("exp", bind("mul", gap, scale))), scale)
-        result = select(infinite, bind("max", x, y), bind("add", high, rest))
+        result = selected(infinite, bind("max", x, y), bind("add", high, rest))
         return _principal(result, base) if dtypes.is_complex(x.aval.dtype) else result
 
     return written
@@ -170,8 +170,8 @@ def _heaviside(x: Any, y: Any) -> Any:
     zero = scalar_like(x, 0)
     positive = bind("convert_element_type", bind("gt", x, zero), new_dtype=x.aval.dtype,
                     weak_type=x.aval.weak_type)  # fmt: skip
-    step = select(bind("eq", x, zero), y, positive)
-    return select(bind("ne", x, x), x, step)
+    step = selected(bind("eq", x, zero), y, positive)
+    return selected(bind("ne", x, x), x, step)
 
 
 def _copysign(x: Any, y: Any) -> Any:
@@ -179,7 +179,7 @@ def _copysign(x: Any, y: Any) -> Any:
     if dtypes.is_complex(x.aval.dtype):
         raise TypeError("copysign: complex numbers have no sign.")
     x, y = broadcast_all("copysign", bind("abs", x), y)
-    return select(sign_is_negative(y), bind("neg", x), x)
+    return selected(sign_is_negative(y), bind("neg", x), x)
 
 
 def sign_is_negative(x: Any) -> Any:
@@ -210,7 +210,7 @@ nextafter = binary_function(
 
 def _spacing(x: Any) -> Any:
     (x,) = inexact("spacing", x)
-    away = select(sign_is_negative(x), filled(x.aval.shape, -math.inf, x.aval.dtype),
+    away = selected(sign_is_negative(x), filled(x.aval.shape, -math.inf, x.aval.dtype),
                   filled(x.aval.shape, math.inf, x.aval.dtype))  # fmt: skip
     return bind("sub", bind("nextafter", x, away), x)
 
@@ -235,7 +235,7 @@ def _sinc(x: Any) -> Any:
     dtype = x.aval.dtype
     wide = x if dtype in _SINC_TERMS else cast(x, dtypes.float32)
     infinite = bind("eq", bind("abs", wide), scalar_like(wide, math.inf))
-    wide = select(infinite, scalar_like(wide, 2), wide)  # zero there too, and of finite slopes
+    wide = selected(infinite, scalar_like(wide, 2), wide)  # zero there too, and of finite slopes
     n = bind("round", wide, rounding_method=1)  # half to even
     r = bind("sub", wide, n)
     squared = bind("mul", r, r)
@@ -248,9 +248,9 @@ def _sinc(x: Any) -> Any:
     near = bind("eq", n, scalar_like(wide, 0))
     half = bind("mul", n, scalar_like(wide, 0.5))
     even = bind("eq", half, bind("floor", half))
-    far = bind("mul", series, bind("div", r, select(near, scalar_like(wide, 1), wide)))
-    signed = select(even, far, bind("neg", far))
-    result = select(near, series, signed)
+    far = bind("mul", series, bind("div", r, selected(near, scalar_like(wide, 1), wide)))
+    signed = selected(even, far, bind("neg", far))
+    result = selected(near, series, signed)
     return result if dtype in _SINC_TERMS else cast(result, dtype)
 
 
@@ -265,8 +265,8 @@ def _complex_sinc(x: Any) -> Any:
     square = bind("mul", t, t)
     series = bind("add", scalar_like(x, 1), bind("mul", square, bind(
         "add", scalar_like(x, -1 / 6), bind("mul", square, scalar_like(x, 1 / 120)))))  # fmt: skip
-    safe = bind("mul", select(at_zero, scalar_like(x, 1), x), scalar_like(x, math.pi))
-    return select(at_zero, series, bind("div", bind("sin", safe), safe))
+    safe = bind("mul", selected(at_zero, scalar_like(x, 1), x), scalar_like(x, math.pi))
+    return selected(at_zero, series, bind("div", bind("sin", safe), safe))
 
 
 sinc = unary_function(
@@ -321,8 +321,8 @@ def _scaled_by_power(x: Any, n: Any) -> Array:
     for _ in range(2):
         up = bind("gt", n, scalar_like(n, high))
         down = bind("lt", n, scalar_like(n, low))
-        step = select(down, scalar_like(n, low + info.nmant + 1), scalar_like(n, 0))
-        step = select(up, scalar_like(n, high), step)
+        step = selected(down, scalar_like(n, low + info.nmant + 1), scalar_like(n, 0))
+        step = selected(up, scalar_like(n, high), step)
         x, n = bind("mul", x, _power_of_two(step, x.aval.dtype)), bind("sub", n, step)
     n = bind("clamp", scalar_like(n, low), n, scalar_like(n, high))
     result: Array = bind("mul", x, _power_of_two(n, x.aval.dtype))
@@ -347,7 +347,7 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     # denormals are scaled up first
     scale = 2.0 ** (info.nmant + 2)
     tiny = bind("lt", bind("abs", x), scalar_like(x, float(info.smallest_normal)))
-    y = select(tiny, bind("mul", x, scalar_like(x, scale)), x)
+    y = selected(tiny, bind("mul", x, scalar_like(x, scale)), x)
     width = 8 * dtype.itemsize
     integer = {16: dtypes.int16, 32: dtypes.int32, 64: dtypes.int64}[width]
     bits = bind("bitcast_convert_type", y, new_dtype=integer)
@@ -358,15 +358,16 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     cleared = bind("and", bits, scalar_like(bits, ~(field << info.nmant)))
     halved = bind("or", cleared, scalar_like(bits, (field // 2 - 1) << info.nmant))
     mantissa = bind("bitcast_convert_type", halved, new_dtype=dtype)
-    exponent = select(tiny, bind("sub", exponent, scalar_like(exponent, info.nmant + 2)), exponent)
+    below = bind("sub", exponent, scalar_like(exponent, info.nmant + 2))
+    exponent = selected(tiny, below, exponent)
     plain = bind("or", bind("eq", x, scalar_like(x, 0)), bind("not", bind("is_finite", x)))
-    exponent = select(plain, scalar_like(exponent, 0), exponent)
+    exponent = selected(plain, scalar_like(exponent, 0), exponent)
     # the exponent is constant, so the mantissa moves as x does, divided by 2^exponent
-    y = select(plain, scalar_like(x, 1), y)
+    y = selected(plain, scalar_like(x, 1), y)
     constant = bind("stop_gradient", y)
     moved = bind("mul", bind("sub", y, constant), bind("div", mantissa, constant))
     mantissa = bind("add", mantissa, moved)
-    return select(plain, x, mantissa), cast(exponent, dtypes.int32)
+    return selected(plain, x, mantissa), cast(exponent, dtypes.int32)
 
 
 # --- complex parts --------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from xnp.numpy.index_checks import check_positions
-from xnp.numpy.promoting import bind, cast, reshaped, scalar_like, select, spread
+from xnp.numpy.promoting import bind, cast, reshaped, scalar_like, selected, spread
 from xprim import Array, ConcreteArray, Tracer, as_array, dtypes, from_numpy, scalar_array
 from xprim.descriptions import described
 from xprim.errors import ConcretizationTypeError, NonConcreteBooleanIndexError
@@ -198,7 +198,7 @@ def counted_positions(array: Any, size: int, wraps: bool) -> Any:
         return array
     array = cast(array, index_dtype([array]))
     below = bind("lt", array, scalar_like(array, 0))
-    return select(below, bind("sub", array, scalar_like(array, size)), array)
+    return selected(below, bind("sub", array, scalar_like(array, size)), array)
 
 
 def _span(part: slice, size: int) -> Span:
@@ -263,13 +263,13 @@ def from_front(array: Any, size: int, dtype: Any) -> Any:
         return cast(array, dtype)
     array = cast(array, dtype)
     below = bind("lt", array, scalar_like(array, 0))
-    return select(below, bind("add", array, scalar_like(array, size)), array)
+    return selected(below, bind("add", array, scalar_like(array, size)), array)
 
 
 def _from_symbolic_front(host: Any, size: int, dtype: Any) -> Any:
     below = from_numpy(host < 0, copy=False)
     array = from_numpy(host.astype(dtype), copy=False, canonical=False)
-    return select(below, bind("add", array, scalar_like(array, size)), array)
+    return selected(below, bind("add", array, scalar_like(array, size)), array)
 
 
 def index_vectors(arrays: Sequence[Any], shape: tuple[int, ...]) -> Any:

@@ -30,7 +30,7 @@ from xnp.numpy.index_entries import (
 )
 from xnp.numpy.indexed_on_meshes import indexed_as
 from xnp.numpy.indexing import host_index, is_not_plain, read
-from xnp.numpy.promoting import array_of, bind, cast, common_shape, reshaped, select, spread
+from xnp.numpy.promoting import array_of, bind, cast, common_shape, reshaped, selected, spread
 from xnp.numpy.ufuncs import divide, power
 from xnp.placing import placed
 from xnp.primitives.index_modes import GatherScatterMode, ScatterDimensionNumbers
@@ -233,9 +233,9 @@ class IndexUpdateRef:
             marks = IndexUpdateRef(zeros_like(x, bool), self._index)._combined(
                 True, "scatter", None, options)  # fmt: skip
             # a power of what is not updated has a slope by its exponent, NaN for negative bases
-            powers = power(select(marks, x, one), exponents)
+            powers = power(selected(marks, x, one), exponents)
             powers = powers if powers.dtype == x.dtype else cast(powers, x.dtype)  # of booleans
-            powers = select(marks, powers, x)
+            powers = selected(marks, powers, x)
         else:
             powers = self._combined(power(self._read(options), values), "scatter", None, options)
         return placed(powers, out_sharding, "at[].power")

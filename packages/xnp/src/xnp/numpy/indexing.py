@@ -42,7 +42,7 @@ from xnp.numpy.promoting import (
     filled,
     reshaped,
     scalar_like,
-    select,
+    selected,
     spread,
 )
 from xnp.primitives.index_modes import GatherDimensionNumbers, GatherScatterMode
@@ -393,7 +393,7 @@ def _wrapped_positions(positions: Any, size: int) -> Any:
     rest = bind("rem", positions, count)
     if dtypes.is_unsigned_integer(rest.aval.dtype):
         return rest
-    return select(bind("lt", rest, scalar_like(rest, 0)), bind("add", rest, count), rest)
+    return selected(bind("lt", rest, scalar_like(rest, 0)), bind("add", rest, count), rest)
 
 
 def take_along_axis(

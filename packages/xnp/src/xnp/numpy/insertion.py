@@ -20,7 +20,7 @@ from xnp.numpy.promoting import (
     cast,
     filled,
     reshaped,
-    select,
+    selected,
     spread,
 )
 from xnp.numpy.running_totals import cumsum
@@ -140,7 +140,7 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
     old = read(arr, (*lead, source.clip(0)))
     line = _with_size((1,) * arr.aval.ndim, axis, size + count)
     is_new = reshaped(asarray(source < 0), line)
-    return select(spread(is_new, old.aval.shape), fresh, old)
+    return selected(spread(is_new, old.aval.shape), fresh, old)
 
 
 def _source_of_insert(places: Any, axis: int, size: int, count: int) -> Any:

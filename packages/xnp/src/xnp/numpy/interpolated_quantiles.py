@@ -11,7 +11,7 @@ from typing import Any
 
 from xnp.numpy.creation import counting
 from xnp.numpy.indexing import read
-from xnp.numpy.promoting import array_of, bind, cast, filled, scalar_like, select, spread
+from xnp.numpy.promoting import array_of, bind, cast, filled, scalar_like, selected, spread
 from xnp.numpy.reductions import any as any_, sum as summed
 from xprim import Array, dtypes
 
@@ -39,26 +39,26 @@ def interpolated(lines: Any, q: Any, count: int, method: str, skip_nan: bool) ->
     low, high = [bind("max", bind("min", v, last), zero) for v in (low, high)]
     spoiled = bind("lt", last, zero) if skip_nan else any_(is_nan, -1)
     # what is spoiled has no slopes: no product with NaN may reach the operands
-    below, above = [select(spoiled, zero, _picked(lines, v)) for v in (low, high)]
+    below, above = [selected(spoiled, zero, _picked(lines, v)) for v in (low, high)]
     if method == "linear":
         result = _between(below, above, weight)
     elif method == "midpoint":
         result = bind("mul", bind("add", below, above), scalar_like(below, 0.5))
     elif method == "nearest":
         nearer = bind("le", weight, scalar_like(weight, 0.5))
-        result = select(nearer, below, above)
+        result = selected(nearer, below, above)
     else:
         result = below if method == "lower" else above
-    return select(spoiled, scalar_like(result, math.nan), result)
+    return selected(spoiled, scalar_like(result, math.nan), result)
 
 
 def _between(below: Array, above: Array, weight: Array) -> Array:
     """Return a point of the line from one number to another; of equal infinities, the infinity."""
     infinite = bind("and", bind("eq", below, above), bind("not", bind("is_finite", below)))
     zero, one = scalar_like(below, 0), scalar_like(weight, 1)
-    low, high = [select(infinite, zero, x) for x in (below, above)]
+    low, high = [selected(infinite, zero, x) for x in (below, above)]
     point = bind("add", bind("mul", low, bind("sub", one, weight)), bind("mul", high, weight))
-    return select(infinite, below, point)
+    return selected(infinite, below, point)
 
 
 def _picked(lines: Any, place: Any) -> Array:

@@ -25,7 +25,7 @@ from xnp.numpy.promoting import (
     inexact,
     promoted,
     scalar_like,
-    select,
+    selected,
 )
 from xnp.numpy.reductions import all as all_true
 from xnp.numpy.ufuncs import binary_function, unary_function
@@ -57,7 +57,8 @@ def _comparison(name: str, primitive: str) -> Callable[[Any, Any], Any]:
 def _lexicographic(primitive: str, x: Any, y: Any) -> Any:
     x, y = broadcast_all(primitive, x, y)
     (re_x, re_y), (im_x, im_y) = [[bind(part, v) for v in (x, y)] for part in ("real", "imag")]
-    return select(bind("eq", re_x, re_y), bind(primitive, im_x, im_y), bind(primitive, re_x, re_y))
+    of_im, of_re = bind(primitive, im_x, im_y), bind(primitive, re_x, re_y)
+    return selected(bind("eq", re_x, re_y), of_im, of_re)
 
 
 equal = binary_function("equal", _comparison("equal", "eq"), "Return whether x == y.", np.equal)
@@ -247,7 +248,7 @@ def _isclose(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Array:
     bound = bind("add", atol, bind("mul", rtol, size_b))
     near = bind("le", bind("abs", bind("sub", a, b)), bound)
     finite = bind("and", _isfinite(a), _isfinite(b))
-    result = select(finite, near, bind("eq", a, b))
+    result = selected(finite, near, bind("eq", a, b))
     if equal_nan:
         result = bind("or", result, bind("and", bind("ne", a, a), bind("ne", b, b)))
     return result

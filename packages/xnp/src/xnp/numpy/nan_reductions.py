@@ -18,7 +18,7 @@ from xnp.numpy.promoting import (
     inexact,
     promoted,
     scalar_like,
-    select,
+    selected,
     spread,
     wide,
 )
@@ -42,7 +42,7 @@ def _without_nan(a: Any, operation: str, neutral: float) -> Any:
     a = array_of(a, operation)
     if not dtypes.is_inexact(a.aval.dtype):
         return a
-    return select(_mask(a), scalar_like(a, neutral), a)
+    return selected(_mask(a), scalar_like(a, neutral), a)
 
 
 def nansum(
@@ -83,7 +83,7 @@ def _extremum(operation: str, function: Callable[..., Any], neutral: float) -> C
         if not dtypes.is_inexact(a.aval.dtype) or initial is not None:
             return result
         none_left = r.all(_mask(a), axis, keepdims=keepdims, where=where)
-        return select(none_left, scalar_like(result, math.nan), result)
+        return selected(none_left, scalar_like(result, math.nan), result)
 
     return reduce
 
@@ -149,7 +149,7 @@ def _nanvar(a: Any, axis: Any, out: Any, ddof: Any, keepdims: bool, where: Any, 
     center = nanmean(a, axis, None, None, True, where) if mean is None else mean
     a, center = promoted("nanvar", a, center)
     # where NaN is left out the distance is 0, and so are its derivatives
-    numbers = select(_mask(a), spread(center, a.aval.shape), a)
+    numbers = selected(_mask(a), spread(center, a.aval.shape), a)
     squares = averages.squared_distance(numbers, center)
     total = r.sum(squares, axis, None, None, keepdims, None, where)
     count = _counts(a, axis, keepdims, where, total.dtype)
@@ -165,11 +165,11 @@ def _over(total: Any, divisor: Any, *, root: bool = False) -> Array:
     is_complex = dtypes.is_complex(divisor.dtype)
     size = bind("real", divisor) if is_complex else divisor
     enough = bind("gt", size, scalar_like(size, 0))
-    total, divisor = [select(enough, x, scalar_like(x, 1)) for x in (total, divisor)]
+    total, divisor = [selected(enough, x, scalar_like(x, 1)) for x in (total, divisor)]
     quotient = bind("div", total, divisor)
     result = bind("sqrt", quotient) if root else quotient
     nothing = complex(math.nan, math.nan) if is_complex else math.nan
-    return select(enough, result, scalar_like(result, nothing))
+    return selected(enough, result, scalar_like(result, nothing))
 
 
 def _in_dtype(result: Any, a: Any, dtype: Any) -> Array:
@@ -197,7 +197,7 @@ def _position(operation: str, function: Callable[..., Any], neutral: float) -> C
         if not dtypes.is_inexact(a.aval.dtype):
             return result
         none_left = r.all(_mask(a), axis, keepdims=keepdims)
-        return select(none_left, scalar_like(result, -1), result)
+        return selected(none_left, scalar_like(result, -1), result)
 
     return find
 

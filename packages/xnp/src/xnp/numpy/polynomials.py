@@ -25,7 +25,7 @@ from xnp.numpy.promoting import (
     promoted,
     reshaped,
     scalar_like,
-    select,
+    selected,
     spread,
 )
 from xnp.numpy.ranges import arange, vander
@@ -359,7 +359,7 @@ def polyfit(
     scale = ((lhs * lhs).sum(0)) ** 0.5
     u, s, vt, rank = _singular(lhs / scale, rcond)
     projected = u.T @ rhs
-    inverse = select(array_of(s > rcond * s[0], "polyfit"), 1 / s, scalar_like(s, 0))
+    inverse = selected(array_of(s > rcond * s[0], "polyfit"), 1 / s, scalar_like(s, 0))
     coefficients = vt.T @ (projected * (inverse[:, None] if rhs.ndim == 2 else inverse))
     coefficients = (coefficients.T / scale).T
     if full:

@@ -16,6 +16,12 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from xnp.primitives.operations import (
+    bind as bind,
+    filled as filled,
+    reshaped as reshaped,
+    selected as selected,
+)
 from xprim import (
     Array,
     ConcreteArray,
@@ -35,18 +41,8 @@ from xtree.bounded import remember
 __all__ = ()
 
 _SCALARS = frozenset([bool, int, float, complex])
-_primitives: dict[str, Any] = {}
 _MAX_SHAPES = 4096
 _shapes: dict[tuple[Any, ...], tuple[int, ...]] = {}  # the common shapes of abstract values
-
-
-def bind(name: str, *operands: Any, **params: Any) -> Array:
-    """Apply the primitive of that name and return its one result."""
-    primitive = _primitives.get(name)
-    if primitive is None:
-        primitive = _primitives[name] = get_primitive(name)
-    result: Array = state.__dict__["trace"].process(primitive, operands, params)[0]
-    return result
 
 
 def array_of(x: Any, operation: str) -> Array:
@@ -228,22 +224,10 @@ def spread(x: Array, shape: tuple[int, ...]) -> Array:
     )  # fmt: skip
 
 
-def reshaped(x: Array, shape: tuple[int, ...]) -> Array:
-    """Return an Array in a shape of the same number of elements."""
-    if x.aval.shape == shape:
-        return x
-    return bind("reshape", x, new_sizes=shape, dimensions=None)
-
-
 def scalar_like(x: Any, value: Any) -> Array:
     """Return a Python number as a constant of the dtype of an Array, weakly typed as it is."""
     aval = x.aval
     return scalar_array(value, aval.dtype, aval.weak_type)
-
-
-def filled(shape: tuple[int, ...], value: Any, dtype: Any) -> Array:
-    """Return a Python number repeated to a shape."""
-    return spread(scalar_array(value, dtype), shape)
 
 
 def apart(result: Any, *operands: Any) -> Any:
@@ -256,11 +240,6 @@ def apart(result: Any, *operands: Any) -> Any:
         if result is x and type(x) is ConcreteArray and state.trace is EAGER:
             return bind("reshape", x, new_sizes=x.aval.shape, dimensions=None)
     return result
-
-
-def select(mask: Any, on_true: Any, on_false: Any) -> Array:
-    """Choose between Arrays of one dtype by a mask; operands of rank 0 are repeated."""
-    return bind("select_n", mask, on_false, on_true)
 
 
 def axis_of(axis: Any, ndim: int, operation: str) -> int:

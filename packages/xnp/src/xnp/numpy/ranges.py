@@ -25,7 +25,7 @@ from xnp.numpy.promoting import (
     inexact,
     reshaped,
     scalar_like,
-    select,
+    selected,
     spread,
 )
 from xnp.numpy.shaping import moveaxis
@@ -238,7 +238,7 @@ def _between(low: Any, high: Any, divisions: int, num: int, endpoint: bool) -> A
     limit = float(dtypes.finfo(larger.aval.dtype).max) / (4 * divisions)
     is_large = bind("gt", larger, spread(scalar_like(larger, limit), shape))
     small, one = scalar_like(low, 2.0 ** -(divisions.bit_length() + 2)), scalar_like(low, 1)
-    scale = select(is_large, spread(small, shape), spread(one, shape))
+    scale = selected(is_large, spread(small, shape), spread(one, shape))
     inner = ((divisions if endpoint else num) - 1, *shape)
 
     def repeated(v: Any) -> Any:

@@ -26,7 +26,7 @@ from xnp.numpy.promoting import (
     filled,
     reshaped,
     scalar_like,
-    select,
+    selected,
     several_axes,
     spread,
 )
@@ -375,7 +375,7 @@ def trace(
         a = moveaxis(a, (axis1, axis2), (-2, -1))
         rows, columns = a.aval.shape[-2:]
         on_diagonal = eye(rows, columns, offset, bool)
-        return summed(select(spread(on_diagonal, a.aval.shape), a, scalar_like(a, 0)), (-2, -1),
+        return summed(selected(spread(on_diagonal, a.aval.shape), a, scalar_like(a, 0)), (-2, -1),
                       dtype)  # fmt: skip
     return summed(diagonal(a, offset, axis1, axis2), -1, dtype)
 
@@ -397,7 +397,7 @@ def _diag(v: Any, k: int) -> Array:
     padded = bind("pad", v, zero, padding_config=((max(k, 0), max(-k, 0), 0),))
     rows, columns = counting((size, size), 0, dtypes.int32), counting((size, size), 1, dtypes.int32)
     on = bind("eq", bind("add", rows, scalar_array(k, dtypes.int32)), columns)
-    return select(on, spread(padded, (size, size)), zero)
+    return selected(on, spread(padded, (size, size)), zero)
 
 
 def diagflat(v: ArrayLike, k: int = 0) -> Array:

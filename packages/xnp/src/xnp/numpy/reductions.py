@@ -29,7 +29,7 @@ from xnp.numpy.promoting import (
     converted,
     reshaped,
     scalar_like,
-    select,
+    selected,
     several_axes,
     wide,
 )
@@ -86,7 +86,7 @@ def mask_of(where: Any, operation: str) -> Array:
 def _with_where(operation: str, x: Any, where: Any, neutral: Any) -> Array:
     """Put the neutral element where the mask does not hold."""
     x, mask = broadcast_all(operation, x, mask_of(where, operation))
-    return select(mask, x, scalar_like(x, neutral))
+    return selected(mask, x, scalar_like(x, neutral))
 
 
 # --- sum and prod ---------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ def _extreme(which: str, a: Any, axis: Any, keepdims: Any, initial: Any, where: 
         a, mask = array_of(a, which), mask_of(where, which)
         start = _as_initial(initial, a, which)
         a, mask = broadcast_all(which, a, mask)
-        a = select(mask, a, start)
+        a = selected(mask, a, start)
     front, primitive = (_max, "max") if which == "max" else (_min, "min")
     result = front(a, static_axis(axis, which), keepdims, initial is not None)
     if initial is None:

@@ -14,7 +14,7 @@ from xnp.numpy.promoting import (
     cast,
     converted,
     scalar_like,
-    select,
+    selected,
     spread,
     wide,
 )
@@ -49,7 +49,7 @@ def _trunc(x: Any) -> Any:
     if not dtypes.is_floating(x.aval.dtype):
         return _whole("trunc", "floor")(x)
     below = bind("lt", x, scalar_like(x, 0))
-    return select(below, bind("ceil", x), bind("floor", x))
+    return selected(below, bind("ceil", x), bind("floor", x))
 
 
 floor = unary_function("floor", _whole("floor", "floor"), "Return the largest whole number <= x.")
@@ -80,7 +80,7 @@ def _round(a: Any, decimals: int) -> Array:
     rounded = bind(back, bind("round", bind(there, x, factor), rounding_method=1), factor)
     # Where the detour overflows: no digits to lose behind the point, none left before it.
     otherwise = x if decimals > 0 else bind("mul", x, scalar_like(x, 0))
-    rounded = select(bind("is_finite", rounded), rounded, otherwise)
+    rounded = selected(bind("is_finite", rounded), rounded, otherwise)
     return converted(rounded, dtype, a.aval.weak_type)
 
 
@@ -147,7 +147,7 @@ def nan_to_num(
     for mask, value in replacements:
         new = scalar_like(x, value) if isinstance(value, int | float) else spread(
             cast(array_of(value, "nan_to_num"), dtype), shape)  # fmt: skip
-        x = select(mask, new, x)
+        x = selected(mask, new, x)
     return x
 
 

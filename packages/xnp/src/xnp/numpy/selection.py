@@ -27,7 +27,7 @@ from xnp.numpy.promoting import (
     promoted,
     reshaped,
     scalar_like,
-    select as chosen,
+    selected as chosen,
     spread,
 )
 from xnp.numpy.shaping import broadcast_arrays

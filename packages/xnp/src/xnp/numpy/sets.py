@@ -23,7 +23,7 @@ from xnp.numpy.promoting import (
     promoted,
     reshaped,
     scalar_like,
-    select,
+    selected,
     spread,
 )
 from xnp.numpy.reductions import any as any_
@@ -174,7 +174,7 @@ class _Distinct:
         if not self.size:
             return positions
         present = array_of(positions < self.size, "unique")
-        return read(self.order, select(present, positions, scalar_like(positions, 0)))
+        return read(self.order, selected(present, positions, scalar_like(positions, 0)))
 
     def counts(self, number: int) -> Any:
         positions = self.positions(number + 1)  # the next one ends the last that is returned
@@ -198,13 +198,13 @@ def _values(found: _Distinct, lines: Array, number: int, fill_value: Any, size: 
         return lines
     positions = found.positions(number)
     present = array_of(positions < found.size, "unique")
-    safe = select(present, positions, scalar_like(positions, 0))
+    safe = selected(present, positions, scalar_like(positions, 0))
     values = read(lines, read(found.order, safe))
     if size is None or fill_value is None:
         return values
     fill = cast(array_of(fill_value, "unique"), values.aval.dtype)
     mask = reshaped(present, (number, *(1,) * (values.aval.ndim - 1)))
-    return select(spread(mask, values.aval.shape), values, spread(fill, values.aval.shape))
+    return selected(spread(mask, values.aval.shape), values, spread(fill, values.aval.shape))
 
 
 def unique_all(
@@ -317,7 +317,7 @@ def _filtered(values: Array, keep: Any, size: int | None, fill_value: Any) -> Ar
     found = read(values, places, mode="fill", fill_value=0)
     if not size:
         return found
-    return select(array_of(places < count, "size"), found, found[0] if given is None else given)
+    return selected(array_of(places < count, "size"), found, found[0] if given is None else given)
 
 
 def setdiff1d(
@@ -379,7 +379,7 @@ def intersect1d(
     order = argsort(second)
     places = order[searchsorted(second[order], common).clip(0, second.aval.size - 1)]
     missing = array_of(where_first == first.aval.size, "intersect1d")
-    return common, where_first, select(missing, scalar_like(places, second.aval.size), places)
+    return common, where_first, selected(missing, scalar_like(places, second.aval.size), places)
 
 
 def setxor1d(

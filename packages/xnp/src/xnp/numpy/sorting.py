@@ -20,7 +20,7 @@ from xnp.numpy.promoting import (
     cast,
     promoted,
     reshaped,
-    select,
+    selected,
     spread,
 )
 from xnp.primitives.index_modes import CLIP, GatherDimensionNumbers
@@ -292,7 +292,7 @@ def _searchsorted(a: Any, v: Any, right: bool) -> Array:
         last = bind("sub", more, scalar_array(1, dtype))
         beyond = _comes_before(_element_at(a, last), v, right)  # of the last where there is none
         there = bind("lt", last, scalar_array(size, dtype))
-        count = select(bind("and", there, beyond), more, count)
+        count = selected(bind("and", there, beyond), more, count)
     return count
 
 
@@ -326,7 +326,8 @@ def _ordered(primitive: str, x: Any, y: Any) -> Any:
     if not dtypes.is_complex(x.aval.dtype):
         return bind(primitive, x, y)
     (re_x, re_y), (im_x, im_y) = [[bind(p, v) for v in (x, y)] for p in ("real", "imag")]
-    return select(bind("eq", re_x, re_y), bind(primitive, im_x, im_y), bind(primitive, re_x, re_y))
+    of_im, of_re = bind(primitive, im_x, im_y), bind(primitive, re_x, re_y)
+    return selected(bind("eq", re_x, re_y), of_im, of_re)
 
 
 def digitize(x: ArrayLike, bins: Any, right: bool = False, *, method: str | None = None) -> Array:
@@ -355,7 +356,7 @@ def digitize(x: ArrayLike, bins: Any, right: bool = False, *, method: str | None
     side = "left" if right else "right"
     up = searchsorted(bins, x, side, method=method)
     down = bins.size - searchsorted(bins[::-1], x, side, method=method)
-    return select(array_of(bins[-1] >= bins[0], "digitize"), up, down)
+    return selected(array_of(bins[-1] >= bins[0], "digitize"), up, down)
 
 
 complete(globals(), SORTING)

@@ -28,7 +28,7 @@ from xnp.numpy.promoting import (
     promoted,
     reshaped,
     scalar_like,
-    select,
+    selected,
     spread,
     wide,
 )
@@ -280,8 +280,8 @@ def histogram_bin_edges(
     low, high = [array_of(v, "histogram_bin_edges") for v in (low, high)]
     half = scalar_like(low, 0.5)
     same = bind("eq", low, high)
-    low, high = (select(same, bind("sub", low, half), low),
-                 select(same, bind("add", high, half), high))  # fmt: skip
+    low, high = (selected(same, bind("sub", low, half), low),
+                 selected(same, bind("add", high, half), high))  # fmt: skip
     return linspace(low, high, int(bins) + 1)  # type: ignore[no-any-return]
 
 
@@ -290,9 +290,9 @@ def _bin_numbers(a: Any, edges: Any) -> Any:
     count = edges.shape[0] - 1
     numbers = searchsorted(edges, a, side="right") - 1
     at_end = a == edges[-1]
-    numbers = select(array_of(at_end, "histogram"), scalar_like(numbers, count - 1), numbers)
+    numbers = selected(array_of(at_end, "histogram"), scalar_like(numbers, count - 1), numbers)
     outside = (a < edges[0]) | (a > edges[-1]) | (a != a)
-    return select(outside, scalar_like(numbers, count), numbers)
+    return selected(outside, scalar_like(numbers, count), numbers)
 
 
 def histogram(

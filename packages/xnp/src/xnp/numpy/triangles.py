@@ -15,7 +15,7 @@ from xnp.docstrings import complete
 from xnp.docstrings.array_making import TRIANGLES
 from xnp.numpy.creation import counting
 from xnp.numpy.dispatch import dispatched
-from xnp.numpy.promoting import array_of, bind, cast, converted, scalar_like, select, spread
+from xnp.numpy.promoting import array_of, bind, cast, converted, scalar_like, selected, spread
 from xnp.placing import on_device
 from xprim import Array, Tracer, as_array, dtypes, from_numpy
 from xprim.static_sizes import static_int
@@ -138,7 +138,7 @@ def _triangle(operation: str, keeps_below: bool) -> Any:
         rows, columns = m.aval.shape[-2:]
         mask = spread(_below(rows, columns, k if keeps_below else k - 1), m.aval.shape)
         zero = scalar_like(m, 0)
-        return select(mask, m, zero) if keeps_below else select(mask, zero, m)
+        return selected(mask, m, zero) if keeps_below else selected(mask, zero, m)
 
     return written
 

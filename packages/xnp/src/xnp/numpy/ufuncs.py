@@ -24,7 +24,7 @@ from xnp.numpy.promoting import (
     inexact,
     promoted,
     scalar_like,
-    select,
+    selected,
     spread,
 )
 from xprim import Array, dtypes
@@ -192,7 +192,7 @@ def _floor_divide(x: Any, y: Any) -> Any:
     differ = bind("ne", bind("sign", x), bind("sign", y))
     inexactly = bind("ne", bind("rem", x, y), scalar_like(x, 0))
     lower = bind("sub", quotient, scalar_like(x, 1))
-    return select(bind("and", *broadcast("floor_divide", differ, inexactly)), lower, quotient)
+    return selected(bind("and", *broadcast("floor_divide", differ, inexactly)), lower, quotient)
 
 
 def _remainder(x: Any, y: Any) -> Any:
@@ -203,7 +203,7 @@ def _remainder(x: Any, y: Any) -> Any:
     zero = scalar_like(x, 0)
     differ = bind("ne", bind("lt", rest, zero), bind("lt", y, zero))
     wrong = bind("and", differ, bind("ne", rest, zero))
-    return select(wrong, bind("add", rest, y), rest)
+    return selected(wrong, bind("add", rest, y), rest)
 
 
 def _both(name: str, x: Any, y: Any) -> Any:
@@ -218,7 +218,7 @@ def _both(name: str, x: Any, y: Any) -> Any:
 def _rest(x: Any, y: Any) -> Any:
     """Return x - y trunc(x / y); of integers by 0 it is 0, as in NumPy, not the dividend."""
     if dtypes.is_integer(x.aval.dtype):
-        y = select(bind("eq", y, scalar_like(y, 0)), scalar_like(y, 1), y)
+        y = selected(bind("eq", y, scalar_like(y, 0)), scalar_like(y, 1), y)
     return bind("rem", x, y)
 
 
@@ -228,9 +228,9 @@ def _float_quotient(x: Any, y: Any) -> Any:
     quotient = bind("div", bind("sub", x, rest), y)
     zero = scalar_like(x, 0)
     wrong = bind("and", bind("ne", rest, zero), bind("ne", bind("sign", y), bind("sign", rest)))
-    quotient = select(wrong, bind("sub", quotient, scalar_like(x, 1)), quotient)
+    quotient = selected(wrong, bind("sub", quotient, scalar_like(x, 1)), quotient)
     by_zero = bind("eq", y, zero)  # an infinity, or NaN: there is no rest
-    whole = select(by_zero, bind("div", x, y), bind("round", quotient, rounding_method=0))
+    whole = selected(by_zero, bind("div", x, y), bind("round", quotient, rounding_method=0))
     return bind("stop_gradient", whole)  # constant between jumps
 
 
@@ -277,12 +277,12 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     check_out_and_where("modf", out, None)
     (x,) = inexact("modf", x)
     negative_mask = bind("lt", x, scalar_like(x, 0))
-    whole = select(negative_mask, bind("ceil", x), bind("floor", x))
+    whole = selected(negative_mask, bind("ceil", x), bind("floor", x))
     finite = bind("is_finite", x)
-    rest = select(finite, bind("sub", x, whole), bind("mul", x, scalar_like(x, 0)))
+    rest = selected(finite, bind("sub", x, whole), bind("mul", x, scalar_like(x, 0)))
     nan = bind("ne", x, x)
     zero = scalar_like(x, 0)
-    rest = select(bind("or", finite, nan), rest, zero)
+    rest = selected(bind("or", finite, nan), rest, zero)
     return rest, whole
 
 
@@ -319,13 +319,13 @@ def _integer_power(x: Any, y: Any) -> Any:
     base, exponent = x, y
     for i in range(dtypes.itemsize_bits(dtype)):
         odd = bind("ne", bind("and", exponent, one), zero)
-        result = select(odd, bind("mul", result, base), result)
+        result = selected(odd, bind("mul", result, base), result)
         exponent = bind("shift_right_logical", exponent, one)
         base = bind("mul", base, base) if i + 1 < dtypes.itemsize_bits(dtype) else base
     if dtypes.is_signed_integer(dtype):  # x to a negative power is 0, but for 1 and -1
         below = bind("lt", y, zero)
         unit = bind("eq", bind("abs", x), one)
-        result = select(bind("and", below, bind("not", unit)), zero, result)
+        result = selected(bind("and", below, bind("not", unit)), zero, result)
     return result
 
 
@@ -370,8 +370,8 @@ def _extremum_without_nan(name: str, primitive: str) -> Callable[[Any, Any], Any
         x, y = broadcast(name, *promoted(name, x, y))
         if not dtypes.is_inexact(x.aval.dtype):
             return bind(primitive, x, y)
-        chosen = select(bind("ne", x, x), *_like_shapes(y, x))
-        return select(bind("ne", y, y), *_like_shapes(x, bind(primitive, chosen, y)))
+        chosen = selected(bind("ne", x, x), *_like_shapes(y, x))
+        return selected(bind("ne", y, y), *_like_shapes(x, bind(primitive, chosen, y)))
 
     return written
 

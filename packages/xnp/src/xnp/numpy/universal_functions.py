@@ -21,7 +21,7 @@ from xnp.numpy.creation import array, asarray
 from xnp.numpy.dispatch import check_out_and_where
 from xnp.numpy.functional import vectorize
 from xnp.numpy.indexing import no_out
-from xnp.numpy.promoting import axes_of, axis_of, bind, cast, reshaped, select, spread
+from xnp.numpy.promoting import axes_of, axis_of, bind, cast, reshaped, selected, spread
 from xnp.numpy.ranges import arange
 from xnp.numpy.reductions import kept
 from xnp.numpy.shaping import expand_dims, moveaxis
@@ -199,7 +199,7 @@ class ufunc:  # noqa: N801 - the name users know
             k, element = given
             inside = (k > starts) & (k < stops)
             new = cast(self._function(totals, spread(element, totals.aval.shape)), kind)
-            return select(spread(inside, totals.aval.shape), new, totals), None
+            return selected(spread(inside, totals.aval.shape), new, totals), None
 
         totals = lax.scan(step, cast(first, kind), (arange(count), x))[0]
         return moveaxis(totals, 0, axis)
@@ -235,7 +235,7 @@ class ufunc:  # noqa: N801 - the name users know
         def step(total: Any, given: Any) -> Any:
             element, *chosen = given
             new = cast(self._function(total, element), kind)
-            return (select(chosen[0], new, total) if chosen else new), None
+            return (selected(chosen[0], new, total) if chosen else new), None
 
         given = (x,) if mask is None else (x, mask)
         total: Array = lax.scan(step, cast(start, kind), given)[0]

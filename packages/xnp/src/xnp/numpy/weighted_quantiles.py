@@ -11,7 +11,16 @@ import math
 from typing import Any
 
 from xnp.numpy.indexing import take_along_axis
-from xnp.numpy.promoting import axes_of, bind, cast, inexact, reshaped, scalar_like, select, spread
+from xnp.numpy.promoting import (
+    axes_of,
+    bind,
+    cast,
+    inexact,
+    reshaped,
+    scalar_like,
+    selected,
+    spread,
+)
 from xnp.numpy.reductions import any as any_, kept, sum as summed
 from xnp.numpy.running_totals import cumsum
 from xnp.numpy.shaping import moveaxis
@@ -44,13 +53,13 @@ def inverted_cdf(
     is_nan = bind("ne", values, values)
     zero = scalar_like(masses, 0)
     bad = bind("not", bind("ge", masses, zero))  # negative, or NaN
-    sums = cumsum(select(bind("or", is_nan, bad), zero, masses), -1)
+    sums = cumsum(selected(bind("or", is_nan, bad), zero, masses), -1)
     spoiled = bind("or", any_(bad, -1), _no_mass(sums))
     if not skip_nan:
         spoiled = bind("or", spoiled, any_(is_nan, -1))
     results = [_reached(values, sums, q[i]) for i in range(q.aval.shape[0])] if q.aval.ndim else [
         _reached(values, sums, q)]  # fmt: skip
-    results = [select(spoiled, scalar_like(x, math.nan), x) for x in results]
+    results = [selected(spoiled, scalar_like(x, math.nan), x) for x in results]
     results = [kept(x, shape, axes, keepdims) for x in results]
     if not q.aval.ndim:
         return results[0]

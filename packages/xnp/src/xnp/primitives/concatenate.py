@@ -62,7 +62,8 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, dime
 
 def _transpose(cts: Any, *xs: Any, dimension: int) -> Any:
     (ct,) = cts
-    results, start = [], 0
+    results: list[Any] = []
+    start = 0
     low, high = [0] * ct.aval.ndim, list(ct.aval.shape)
     for x in xs:
         stop = start + x.aval.shape[dimension]

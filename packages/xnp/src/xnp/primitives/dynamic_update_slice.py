@@ -57,7 +57,8 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
 def _transpose(cts: Any, x: Any, update: Any, *starts: Any) -> Any:
     (ct,) = cts
     shape, dtype = update.aval.shape, ct.aval.dtype
-    x_bar, update_bar = Zero(x.aval), Zero(update.aval)
+    x_bar: Any = Zero(x.aval)
+    update_bar: Any = Zero(update.aval)
     if type(x) is Linear:
         x_bar = dynamic_update_slice_p.bind(ct, filled(shape, 0, dtype), *starts)[0]
     if type(update) is Linear:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from xprim import Primitive, dtypes, get_primitive, scalar_array, state
+from xprim import Array, Primitive, dtypes, get_primitive, scalar_array, state
 
 __all__ = [
     "bind", "reshaped", "transposed", "moved", "broadcasted", "sliced", "concatenated",
@@ -28,21 +28,22 @@ __dir__ = __all__.copy
 _primitives: dict[str, Primitive] = {}
 
 
-def bind(name: str, *operands: Any, **params: Any) -> Any:
+def bind(name: str, *operands: Any, **params: Any) -> Array:
     """Bind a primitive of one result by its name and return that result."""
     primitive = _primitives.get(name)
     if primitive is None:
         primitive = _primitives[name] = get_primitive(name)
-    return state.__dict__["trace"].process(primitive, operands, params)[0]
+    result: Array = state.__dict__["trace"].process(primitive, operands, params)[0]
+    return result
 
 
-def reshaped(x: Any, shape: Sequence[int]) -> Any:
+def reshaped(x: Array, shape: Sequence[int]) -> Array:
     """Reshape, or return `x` when it has that shape."""
     shape = tuple(shape)
     return x if x.aval.shape == shape else bind("reshape", x, new_sizes=shape, dimensions=None)
 
 
-def transposed(x: Any, permutation: Sequence[int]) -> Any:
+def transposed(x: Array, permutation: Sequence[int]) -> Array:
     """Permute dimensions: dimension `permutation[i]` of `x` becomes dimension i."""
     permutation = tuple(permutation)
     if permutation == tuple(range(len(permutation))):
@@ -50,14 +51,14 @@ def transposed(x: Any, permutation: Sequence[int]) -> Any:
     return bind("transpose", x, permutation=permutation)
 
 
-def moved(x: Any, source: int, target: int) -> Any:
+def moved(x: Array, source: int, target: int) -> Array:
     """Move one dimension to another place."""
     order = [i for i in range(x.aval.ndim) if i != source]
     order.insert(target, source)
     return transposed(x, order)
 
 
-def broadcasted(x: Any, shape: Sequence[int], dims: Sequence[int] = ()) -> Any:
+def broadcasted(x: Array, shape: Sequence[int], dims: Sequence[int] = ()) -> Array:
     """Repeat `x` to a shape; its dimension i goes to `dims[i]`."""
     shape = tuple(shape)
     if x.aval.shape == shape:
@@ -65,7 +66,7 @@ def broadcasted(x: Any, shape: Sequence[int], dims: Sequence[int] = ()) -> Any:
     return bind("broadcast_in_dim", x, shape=shape, broadcast_dimensions=tuple(dims))
 
 
-def sliced(x: Any, dim: int, start: int, stop: int, step: int = 1) -> Any:
+def sliced(x: Array, dim: int, start: int, stop: int, step: int = 1) -> Array:
     """Return `x[..., start:stop:step, ...]` in one dimension."""
     shape = x.aval.shape
     if (start, stop, step) == (0, shape[dim], 1):
@@ -76,79 +77,79 @@ def sliced(x: Any, dim: int, start: int, stop: int, step: int = 1) -> Any:
                 strides=None if step == 1 else tuple(strides))  # fmt: skip
 
 
-def concatenated(xs: Sequence[Any], dim: int) -> Any:
+def concatenated(xs: Sequence[Array], dim: int) -> Array:
     """Join arrays along a dimension."""
     return xs[0] if len(xs) == 1 else bind("concatenate", *xs, dimension=dim)
 
 
-def converted(x: Any, dtype: np.dtype[Any]) -> Any:
+def converted(x: Array, dtype: np.dtype[Any]) -> Array:
     """Convert to a dtype that is not weak."""
     if x.aval.dtype == dtype and not x.aval.weak_type:
         return x
     return bind("convert_element_type", x, new_dtype=dtype, weak_type=False)
 
 
-def in_dtype(x: Any, dtype: np.dtype[Any]) -> Any:
+def in_dtype(x: Array, dtype: np.dtype[Any]) -> Array:
     """Convert to a dtype; a weak type is no reason to convert, as in a tangent."""
     return x if x.aval.dtype == dtype else converted(x, dtype)
 
 
-def filled(shape: Sequence[int], value: Any, dtype: np.dtype[Any]) -> Any:
+def filled(shape: Sequence[int], value: Any, dtype: np.dtype[Any]) -> Array:
     """Return an array filled with a Python scalar."""
     return broadcasted(scalar_array(value, dtype), shape)
 
 
-def scalar_like(x: Any, value: Any) -> Any:
+def scalar_like(x: Any, value: Any) -> Array:
     """Return a Python scalar as a 0-d array of the dtype of `x`."""
     return scalar_array(value, x.aval.dtype)
 
 
-def add(x: Any, y: Any) -> Any:
+def add(x: Any, y: Any) -> Array:
     """Return x + y."""
     return bind("add", x, y)
 
 
-def sub(x: Any, y: Any) -> Any:
+def sub(x: Any, y: Any) -> Array:
     """Return x - y."""
     return bind("sub", x, y)
 
 
-def mul(x: Any, y: Any) -> Any:
+def mul(x: Any, y: Any) -> Array:
     """Return x * y."""
     return bind("mul", x, y)
 
 
-def div(x: Any, y: Any) -> Any:
+def div(x: Any, y: Any) -> Array:
     """Return x / y."""
     return bind("div", x, y)
 
 
-def neg(x: Any) -> Any:
+def neg(x: Any) -> Array:
     """Return -x."""
     return bind("neg", x)
 
 
-def scaled(x: Any, factor: Any) -> Any:
+def scaled(x: Any, factor: Any) -> Array:
     """Return x times a Python number."""
     return bind("mul", x, scalar_array(factor, x.aval.dtype))
 
 
-def summed(x: Any, axes: Sequence[int]) -> Any:
+def summed(x: Array, axes: Sequence[int]) -> Array:
     """Sum over axes."""
     axes = tuple(axes)
     return bind("reduce_sum", x, axes=axes) if axes else x
 
 
-def selected(mask: Any, on_true: Any, on_false: Any) -> Any:
+def selected(mask: Any, on_true: Any, on_false: Any) -> Array:
     """Return `on_true` where the mask holds, else `on_false`; scalars are repeated."""
     return bind("select_n", mask, on_false, on_true)
 
 
-def counting(size: int, dtype: Any) -> Any:
+def counting(size: int, dtype: Any) -> Array:
     """Return 0, 1, ..., size - 1."""
     return bind("iota", dtype=np.dtype(dtype), shape=(size,), dimension=0)
 
 
-def iota(shape: Sequence[int], dim: int) -> Any:
+def iota(shape: Sequence[int], dim: int) -> Array:
     """Return the index along a dimension, as int32."""
     return bind("iota", dtype=dtypes.int32, shape=tuple(shape), dimension=dim)

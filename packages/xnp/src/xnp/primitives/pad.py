@@ -103,7 +103,7 @@ def _transpose(cts: Any, x: Any, value: Any, *, padding_config: Any) -> Any:
             "slice", x_bar, start_indices=(0,) * ct.aval.ndim, limit_indices=x_bar.aval.shape,
             strides=tuple([interior + 1 for _, _, interior in padding_config]),
         )  # fmt: skip
-    value_bar = Zero(value.aval)
+    value_bar: Any = Zero(value.aval)
     if type(value) is Linear:
         value_bar = bind("sub", _total(ct), _total(x_bar))
     return (x_bar if type(x) is Linear else Zero(x.aval)), value_bar
