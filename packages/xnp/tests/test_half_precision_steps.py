@@ -56,6 +56,15 @@ def test_trapezoids_keep_infinite_ends_and_are_none_of_one_value():
         np.testing.assert_array_equal(xnp.trapezoid(np.float32(y), dx=0.5), expected)
 
 
+def test_trapezoids_of_complex_numbers_are_those_of_numpy():
+    y = np.complex64([[1 + 2j, 3 - 1j, -2 + 0.5j], [4j, 2 + 2j, 1 - 3j]])
+    for options in ({"dx": 0.5}, {"dx": 0.5 + 1j}, {"x": np.float32([0, 2, 3])}):
+        # sums of three numbers in float32
+        found = xnp.trapezoid(y, **options)
+        np.testing.assert_allclose(found, np.trapezoid(y, **options), rtol=1e-6)
+    assert np.isinf(xnp.trapezoid(np.complex64([np.inf, 2j, 1])).real)
+
+
 def test_few_elements_are_compared_as_in_numpy():
     x, tests = np.float32([0.0, -0.0, np.nan, 2, 3]), np.float32([[0.0, np.nan], [2, 7]])
     for invert in (False, True):

@@ -245,11 +245,16 @@ def _even_trapezoids(y: Any, step: Any) -> Any:
     """Return the sum of all values but for halves of both ends, times the step."""
     last = y.aval.ndim - 1
     ends = [bind("mul", read(y, (..., i)), scalar_like(y, 0.5)) for i in (0, -1)]
-    both = bind("add", *ends)
-    total = summed(y, last)
-    # an infinite end stays: it is not taken from itself
-    total = selected(bind("is_finite", both), bind("sub", total, both), total)
+    total = _without_ends(summed(y, last), bind("add", *ends))
     return bind("mul", *broadcast_all("trapezoid", total, step))
+
+
+def _without_ends(total: Any, both: Any) -> Any:
+    """Return the sum less the ends; an infinite end stays, it is not taken from itself."""
+    if dtypes.is_complex(total.aval.dtype):
+        parts = [_without_ends(bind(p, total), bind(p, both)) for p in ("real", "imag")]
+        return bind("complex", *parts)
+    return selected(bind("is_finite", both), bind("sub", total, both), total)
 
 
 def interp(
