@@ -94,3 +94,25 @@ def test_a_power_beyond_all_numbers_is_infinite():
     )
     for power in (lax.pow, jit(lax.pow)):
         assert np.isinf(np.abs(power(x, y))).all() and not np.isnan(power(x, y)).any()
+
+
+# Both ends of the range, and numbers within a factor of four of the greatest.
+ENDS = [0.0, 1.0, -0.5, 3e-38, 8e37, 9e37, -1.7e38, 3.4e38, float(np.finfo(np.float32).max)]
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+@pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
+def test_a_quotient_of_complex_numbers_leaves_the_range_only_where_it_does(compiled):
+    numbers = np.array([complex(re, im) for re in ENDS for im in ENDS], np.complex64)
+    x, y = [v.ravel() for v in np.meshgrid(numbers, numbers[1:], indexing="ij")]
+    divide = jit(lax.div) if compiled else lax.div
+    found = np.asarray(divide(x, y)).astype(np.complex128)
+    expected = x.astype(np.complex128) / y
+    known = np.abs(expected) < 3e38
+    # a few roundings; what is subnormal may be zero
+    close = np.abs(found - expected) <= 1e-6 * np.abs(expected) + 4e-38
+    wrong = known & ~close
+    rows = zip(x[wrong], y[wrong], found[wrong], expected[wrong], strict=True)
+    assert list(rows) == []
+    beyond = np.maximum(np.abs(expected.real), np.abs(expected.imag)) > 3.5e38
+    assert beyond.any() and np.isinf(np.abs(found[beyond])).all()

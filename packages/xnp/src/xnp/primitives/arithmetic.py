@@ -14,6 +14,7 @@ import numpy as np
 
 from xnp.primitives import costs
 from xnp.primitives.choice_text import chosen, compared
+from xnp.primitives.complex_division import div_stablehlo, divided
 from xnp.primitives.complex_edges import in_range
 from xnp.primitives.narrow_dtypes import in_bytes, same_dtype
 from xnp.primitives.operations import bind, in_dtype, scalar_like, selected
@@ -89,7 +90,9 @@ mul_p: Primitive = binary(
 
 
 def _div_numpy(x: Any, y: Any) -> Any:
-    return np.true_divide(x, y) if x.dtype in INEXACT else _integer_div(x, y)
+    if x.dtype in COMPLEX:
+        return divided(x, y)
+    return np.true_divide(x, y) if x.dtype in FLOATING else _integer_div(x, y)
 
 
 @in_bytes
@@ -122,8 +125,8 @@ def _div_jvp(primals: Any, tangents: Any) -> Any:
 
 
 div_p: Primitive = binary(
-    "div", NUMBER, numpy=_div_numpy, stablehlo="stablehlo.divide", jvp=_div_jvp,
-    transpose=_div_transpose, ufunc=np.true_divide, ufunc_kinds=INEXACT & NATIVE,
+    "div", NUMBER, numpy=_div_numpy, stablehlo=div_stablehlo, jvp=_div_jvp,
+    transpose=_div_transpose, ufunc=np.true_divide, ufunc_kinds=FLOATING & NATIVE,
     cost=costs.division, divisor=Operand(1),
 )  # fmt: skip
 
