@@ -249,8 +249,21 @@ def _abs_jvp(x_dot: Any, y: Any, x: Any) -> Any:
     return bind("real", mul_p.bind(x_dot, direction)[0])
 
 
+_size_stablehlo = retyped_stablehlo("stablehlo.abs")
+
+
+def _abs_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+    (x,), (aval,) = operands, avals_in
+    if aval.dtype not in SIGNED:
+        return _size_stablehlo(b, operands, avals_in, avals_out)
+    # XLA takes abs for a number that is not negative, which that of the least integer is, and
+    # leaves out the bound of an index by it: a gather then read before the array.
+    negated = b.same_type_op("stablehlo.negate", [x], aval)
+    return [b.same_type_op("stablehlo.maximum", [x, negated], aval)]
+
+
 abs_p: Primitive = unary(
-    "abs", SIGNED | INEXACT, numpy=_abs_numpy, stablehlo=retyped_stablehlo("stablehlo.abs"),
+    "abs", SIGNED | INEXACT, numpy=_abs_numpy, stablehlo=_abs_stablehlo,
     jvp=_abs_jvp, out_dtype=lambda dtype: real_dtype(dtype) if dtype in COMPLEX else None,
     cost=costs.arithmetic,
 )  # fmt: skip
