@@ -38,7 +38,7 @@ with namespace(globals(), at_once=True):
         jacobian as jacobian,
         jacrev as jacrev,
     )
-    from xad._jvp import jvp as jvp
+    from xad._jvp import JVPTracer as JVPTracer, jvp as jvp
     from xad._linear_call import (
         linear_call as linear_call,
         linear_call_p as linear_call_p,

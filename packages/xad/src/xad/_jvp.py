@@ -57,7 +57,17 @@ _values = config.values
 
 
 class JVPTracer(Tracer):
-    """A primal value with its tangent."""
+    """A primal value with its tangent: what functions that are differentiated are given.
+
+    Attributes:
+      primal: the value.
+      tangent: of the same shape.
+
+    Example:
+      >>> from xad import jvp
+      >>> jvp(lambda x: (isinstance(x, JVPTracer), x)[1], (1.0,), (1.0,))[1].item()
+      1.0
+    """
 
     __slots__ = ("primal", "tangent")
 

@@ -14,7 +14,15 @@ import xtree
 from xad.custom_calls import CustomCall, SymbolicZero, check_untraced, nondiff_positions
 from xad.tangents import added, float0_zeros, instantiate, tangent_aval, zeros_of
 from xnp.lax import stop_gradient_p
-from xprim import Zero, as_array, closure_convert, custom_jvp_call_p, custom_vjp_call_p, dtypes
+from xprim import (
+    ConcreteArray,
+    Zero,
+    as_array,
+    closure_convert,
+    custom_jvp_call_p,
+    custom_vjp_call_p,
+    dtypes,
+)
 from xprim.callables import (
     attribute_of_wrapped,
     check_function,
@@ -211,7 +219,7 @@ class custom_vjp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
         call = CustomCall(self.fun, args, kwargs, self.nondiff_argnums, "custom_vjp")
         check_untraced(call.fixed, call.name)
         fwd, bwd, symbolic_zeros = self.fwd, self.bwd, self.symbolic_zeros
-        residual_tree: list[Any] = []
+        residual_tree: list[Any] = []  # and the types of its leaves
 
         def flat_fwd(perturbed: Sequence[bool]) -> Callable[..., list[Any]]:
             def run_fwd(*primals: Any) -> list[Any]:
@@ -223,7 +231,7 @@ class custom_vjp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
                 outs = call.flat_result(result, "the fwd rule")
                 name = f"custom_vjp: the fwd rule of {call.name}"
                 residuals, tree = flat_arrays(kept, name, "the residual")
-                residual_tree[:] = [tree]
+                residual_tree[:] = [tree, *map(type, xtree.leaves(kept))]
                 return [*outs, *residuals]
 
             return run_fwd
@@ -231,7 +239,8 @@ class custom_vjp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
         def flat_bwd(residuals: Any, cotangents: Any) -> list[Any]:
             shown = [_shown_tangent(ct, ct, symbolic_zeros) for ct in cotangents]
             result_ct = xtree.unflatten(call.out_tree, shown)
-            kept = xtree.unflatten(residual_tree[0], residuals)
+            known = list(map(_as_python, residuals, residual_tree[1:]))
+            kept = xtree.unflatten(residual_tree[0], known)
             return call.flat_cotangents(bwd(*call.fixed, kept, result_ct))
 
         outs = custom_vjp_call_p.bind(
@@ -240,6 +249,12 @@ class custom_vjp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
         )  # fmt: skip
         result: R = xtree.unflatten(call.out_tree, outs)
         return result
+
+
+def _as_python(residual: Any, given_type: type) -> Any:
+    """Return a residual as the truth value or integer that `fwd` gave, where it is known."""
+    known = given_type in (bool, int) and type(residual) is ConcreteArray
+    return residual.to_host().item() if known else residual
 
 
 class CustomVJPPrimal:
@@ -263,10 +278,14 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
-    """Return the zero tangent of a primal value, as an array or as a `SymbolicZero`."""
-    if symbolic_zeros:
-        return SymbolicZero.from_primal_value(val)
-    return zeros_of(as_array(val).aval)
+    """Return the zero tangents of a tree of primal values, arrays or each a `SymbolicZero`."""
+
+    def zero(leaf: Any) -> Any:
+        if symbolic_zeros:
+            return SymbolicZero.from_primal_value(leaf)
+        return zeros_of(as_array(leaf).aval)
+
+    return xtree.map(zero, val)
 
 
 def stop_gradient(tree: Any) -> Any:

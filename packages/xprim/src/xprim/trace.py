@@ -81,6 +81,11 @@ class Trace:
         """
         raise NotImplementedError(type(self).__name__)
 
+    @property
+    def main(self) -> Trace:
+        """This trace: what libraries written for JAX compare to know whose a tracer is."""
+        return self
+
     def close(self) -> None:
         """Declare the scope of this trace over: its tracers may no longer be used."""
         self.closed = True

@@ -124,6 +124,8 @@ with namespace(globals(), after="xstack.numpy"):  # which gives arrays and trace
 with namespace(globals(), hint=ABSENCES):
     from xstack import (
         ad_checkpoint as ad_checkpoint,
+        api_util as api_util,
+        as_jax as as_jax,
         core as core,
         custom_batching as custom_batching,
         custom_derivatives as custom_derivatives,
@@ -139,6 +141,7 @@ with namespace(globals(), hint=ABSENCES):
         ffi as ffi,
         flatten_util as flatten_util,
         image as image,
+        interpreters as interpreters,
         lax as lax,
         monitoring as monitoring,
         nn as nn,
@@ -155,6 +158,7 @@ with namespace(globals(), hint=ABSENCES):
         tree as tree,
         tree_util as tree_util,
         typing as typing,
+        version as version,
     )
     from xstack.doctor import (
         print_environment_info as print_environment_info,

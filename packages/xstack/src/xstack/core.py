@@ -13,3 +13,14 @@ with namespace(globals(), at_once=True, hint=ABSENCES):
         ensure_compile_time_eval as ensure_compile_time_eval,
         eval_jaxpr as eval_jaxpr,
     )
+    from xstack.extend.core.current_trace import (
+        find_top_trace as find_top_trace,
+        trace_state_clean as trace_state_clean,
+    )
+    from xstack.extend.core.types import (
+        DropVar as DropVar,
+        mapped_aval as mapped_aval,
+        unmapped_aval as unmapped_aval,
+        valid_jaxtype as valid_jaxtype,
+    )
+    from xstack.interpreters.xla import pytype_aval_mappings as pytype_aval_mappings

@@ -38,16 +38,18 @@ Y = TypeVar("Y")
 def scan(
     f: Callable[[Array, X], tuple[ArrayLike, Y]], init: ArrayLike, xs: X | None = ...,
     length: int | None = ..., reverse: bool = ..., unroll: int | bool = ...,
+    _split_transpose: bool = ...,
 ) -> tuple[Array, Y]: ...  # fmt: skip
 @overload
 def scan(
     f: Callable[[Carry, X], tuple[Carry, Y]], init: Carry, xs: X | None = ...,
     length: int | None = ..., reverse: bool = ..., unroll: int | bool = ...,
+    _split_transpose: bool = ...,
 ) -> tuple[Carry, Y]: ...  # fmt: skip
 @boundary
 def scan(
     f: Callable[[Any, Any], Any], init: Any, xs: Any = None, length: int | None = None,
-    reverse: bool = False, unroll: int | bool = 1,
+    reverse: bool = False, unroll: int | bool = 1, _split_transpose: bool = False,
 ) -> Any:  # fmt: skip
     """Go along the leading axes of arrays, passing a carry from step to step.
 
@@ -69,6 +71,7 @@ def scan(
       length: how many steps; needed where `xs` has no arrays.
       reverse: whether to go from the last element to the first; ys keep the places of their xs.
       unroll: how many steps one turn of the compiled loop holds; True or 0 for all.
+      _split_transpose: a hint of JAX's about the way back, from which nothing follows here.
 
     Returns:
       The last carry, and the pytree of stacked ys.

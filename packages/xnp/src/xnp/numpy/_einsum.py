@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from xnp.numpy.contraction import dot_general
@@ -50,7 +50,8 @@ def einsum(
         operands from the left; or a path as `einsum_path` returns it.
       precision: how exactly hardware with a choice computes.
       preferred_element_type: the dtype of sums and result.
-      _dot_general: must be None.
+      _dot_general: what joins a pair in place of `lax.dot_general`, with its arguments: as
+        libraries give one that multiplies in fewer bits.
       out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
 
     Returns:
@@ -62,18 +63,31 @@ def einsum(
       >>> xnp.einsum("i,i->", xnp.array([1., 2.]), xnp.array([3., 4.]))
       Array(11., dtype=float32)
     """
-    if out is not None or _dot_general is not None:
-        raise TypeError("einsum: out= and _dot_general= are not supported.")
+    if out is not None:
+        raise TypeError("einsum: out= is not supported.")
     if out_sharding is not None:
         return computed_as(out_sharding, einsum, subscripts, *operands, optimize=optimize,
                            precision=precision,
-                           preferred_element_type=preferred_element_type)  # fmt: skip
-    return _contracted(subscripts, operands, optimize, precision, preferred_element_type)
+                           preferred_element_type=preferred_element_type,
+                           _dot_general=_dot_general)  # fmt: skip
+    join = dot_general if _dot_general is None else _by_keywords(_dot_general)
+    return _contracted(subscripts, operands, optimize, precision, preferred_element_type, join)
+
+
+def _by_keywords(product: Callable[..., Array]) -> Callable[..., Array]:
+    """Return a function with the arguments of `lax.dot_general` as `contraction` has it."""
+
+    def join(x: Array, y: Array, contracted: Any, batch: Any, precision: Any, dtype: Any) -> Array:
+        dimensions = (contracted, batch)
+        return product(x, y, dimensions, precision=precision, preferred_element_type=dtype)
+
+    return join
 
 
 def _contracted(
-    subscripts: Any, operands: Any, optimize: Any, precision: Any, preferred_element_type: Any
-) -> Array:
+    subscripts: Any, operands: Any, optimize: Any, precision: Any, preferred_element_type: Any,
+    join: Callable[..., Array] = dot_general,
+) -> Array:  # fmt: skip
     """Contract operands pair by pair."""
     terms, result, arrays = _parsed(subscripts, operands)
     arrays = promoted("einsum", *arrays)
@@ -90,7 +104,7 @@ def _contracted(
         while len(chosen) > 1:
             (left, x), (right, y) = chosen[:2]
             rest = "".join([t for t, _ in (*pairs, *chosen[2:])]) + result
-            chosen = [_joined(left, x, right, y, rest, precision, preferred), *chosen[2:]]
+            chosen = [_joined(left, x, right, y, rest, precision, preferred, join), *chosen[2:]]
         pairs.append(chosen[0])
     ((labels, x),) = pairs
     contracted: Array = _arranged(labels, x, result, sizes, preferred)
@@ -284,8 +298,9 @@ def _simplified(labels: str, x: Any, wanted: str) -> tuple[str, Any]:
 
 
 def _joined(
-    left: str, x: Any, right: str, y: Any, rest: str, precision: Any, preferred: Any
-) -> tuple[str, Any]:
+    left: str, x: Any, right: str, y: Any, rest: str, precision: Any, preferred: Any,
+    join: Callable[..., Array],
+) -> tuple[str, Any]:  # fmt: skip
     """Join two operands by one product, over the labels that nobody else needs."""
     # a size 1 that broadcasts is dropped where the other operand has the label
     left, x = _without_ones(left, x, right, y)
@@ -299,7 +314,7 @@ def _joined(
         for labels in (left, right)
     ]
     (lc, lb), (rc, rb) = dims
-    product = dot_general(x, y, (lc, rc), (lb, rb), precision, preferred)
+    product = join(x, y, (lc, rc), (lb, rb), precision, preferred)
     free = [[c for c in labels if c not in batch and c not in summed_labels]
             for labels in (left, right)]  # fmt: skip
     return "".join([*batch, *free[0], *free[1]]), product

@@ -7,11 +7,13 @@ with namespace(globals()):
     from xstack.experimental import (
         checkify as checkify,
         compilation_cache as compilation_cache,
+        hijax as hijax,
         jet as jet,
         layout as layout,
         mesh_utils as mesh_utils,
         multihost_utils as multihost_utils,
         ode as ode,
+        pjit as pjit,
         serialize_executable as serialize_executable,
         sparse as sparse,
     )

@@ -1,0 +1,6 @@
+"""Asked for by lineax."""
+
+from xtree.namespaces import namespace
+
+with namespace(globals()):
+    from xstack.extend.core.unused import stop_gradient_p as stop_gradient_p

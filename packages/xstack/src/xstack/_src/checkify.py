@@ -1,0 +1,6 @@
+"""Asked for by flax."""
+
+from xtree.namespaces import namespace
+
+with namespace(globals()):
+    from xstack.experimental.checkify import *  # noqa: F403 - the names of that module

@@ -1,0 +1,6 @@
+"""Asked for by equinox."""
+
+from xtree.namespaces import namespace
+
+with namespace(globals()):
+    pass

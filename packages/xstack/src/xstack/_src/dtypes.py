@@ -1,0 +1,7 @@
+"""Asked for by equinox and flax."""
+
+from xtree.namespaces import namespace
+
+with namespace(globals()):
+    from xprim.dtypes import *  # noqa: F403 - the names of that module
+    from xprim.errors import TypePromotionError as TypePromotionError

@@ -1,0 +1,158 @@
+"""A primitive whose rules come one by one goes through every transformation."""
+
+import numpy as np
+import pytest
+
+import xstack
+import xstack.numpy as xnp
+from xprim.errors import MissingRuleError
+from xstack.core import ShapedArray
+from xstack.extend.core import Primitive
+from xstack.extend.linear_util import wrap_init
+from xstack.interpreters import ad, batching, mlir, partial_eval
+
+X, Y, Z = 2.0, 10.0, 3.0
+
+
+def multiply_add_primitive():
+    """Return x * y + z, with the rules of the example in JAX's documentation of primitives."""
+    p = Primitive("multiply_add")
+    p.def_impl(lambda x, y, z: x * y + z)
+    p.def_abstract_eval(lambda x, y, z: ShapedArray(x.shape, x.dtype))
+
+    def jvp(primals, tangents):
+        x, y, _ = primals
+        x_dot, y_dot, z_dot = tangents
+        zero = ad.instantiate_zeros
+        inner = p.bind(zero(x_dot), y, p.bind(x, zero(y_dot), zero(z_dot)))
+        return p.bind(*primals), inner
+
+    def transpose(ct, x, y, z):
+        of_x, of_y = map(ad.is_undefined_primal, (x, y))
+        nothing = xnp.zeros_like(ct)
+        return (
+            p.bind(ct, y, nothing) if of_x else None,
+            p.bind(x, ct, nothing) if of_y else None,
+            ct,
+        )
+
+    ad.primitive_jvps[p] = jvp
+    ad.primitive_transposes[p] = transpose
+
+    def batch(xs, dims):
+        (size,) = {x.shape[d] for x, d in zip(xs, dims, strict=True) if d is not None}
+        return p.bind(*map(batching.bdim_at_front, xs, dims, [size] * 3)), 0
+
+    batching.primitive_batchers[p] = batch
+    mlir.register_lowering(p, mlir.lower_fun(lambda x, y, z: x * y + z, multiple_results=False))
+    return p
+
+
+P = multiply_add_primitive()
+
+
+def square_add(a, b):
+    return P.bind(a, a, b)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_values_and_derivatives(compiled):
+    jit = xstack.jit if compiled else lambda f: f
+    assert jit(square_add)(X, Y) == 14
+    primal, tangent = xstack.jvp(jit(square_add), (X, Y), (1.0, 1.0))
+    assert (primal, tangent) == (14, 5)
+    assert jit(xstack.grad(square_add))(X, Y) == 4
+    assert jit(xstack.grad(lambda a, b: square_add(a, b) ** 2, argnums=1))(X, Y) == 28
+    assert jit(xstack.grad(xstack.grad(square_add)))(X, Y) == 2
+
+
+def test_batches_and_their_derivatives():
+    xs, ys = xnp.array([1.0, 2.0]), xnp.array([10.0, 20.0])
+    np.testing.assert_array_equal(xstack.vmap(square_add)(xs, ys), [11, 24])
+    slopes = xstack.jit(xstack.vmap(xstack.grad(square_add)))(xs, ys)
+    np.testing.assert_array_equal(slopes, [2, 4])
+
+
+def test_axis_rules_are_given_the_size_and_the_name():
+    p = Primitive("size_of_batch")
+    p.def_impl(lambda x: x)
+    p.def_abstract_eval(lambda x: x)
+    batching.axis_primitive_batchers[p] = lambda size, name, _, xs, dims: (xs[0] * size, dims[0])
+    np.testing.assert_array_equal(xstack.vmap(p.bind, axis_name="i")(xnp.ones(3)), [3, 3, 3])
+    batching.fancy_primitive_batchers[p] = lambda axis, xs, dims: (xs[0] + axis.size, None)
+    with pytest.raises(ValueError):
+        xstack.vmap(p.bind, out_axes=None)(xnp.ones(3)) + xnp.ones(4)
+
+
+def test_several_results():
+    p = Primitive("parts")
+    p.multiple_results = True
+    p.def_impl(lambda x, *, scales: [x * s for s in scales])
+    p.def_abstract_eval(lambda x, *, scales: [x for _ in scales])
+    rule = mlir.lower_fun(lambda x, *, scales: [x * s for s in scales], multiple_results=True)
+    mlir.register_lowering(p, rule)
+    assert [float(v) for v in p.bind(2.0, scales=(1, 3))] == [2, 6]
+    assert [float(v) for v in xstack.jit(lambda x: p.bind(x, scales=(1, 3)))(2.0)] == [2, 6]
+
+
+@pytest.mark.parametrize(("ask", "kind"), [
+    (lambda f: f(1.0), "numpy"),
+    (lambda f: xstack.make_jaxpr(f)(1.0), "shape"),
+    (lambda f: xstack.grad(f)(1.0), "jvp"),
+    (lambda f: xstack.vmap(f)(xnp.ones(2)), "batch"),
+])  # fmt: skip
+def test_a_rule_that_is_missing_says_how_one_is_added(ask, kind):
+    p = Primitive("bare")
+    with pytest.raises(MissingRuleError, match=rf"bare: has no {kind} rule\.\n  hint .* adds one"):
+        ask(p.bind)
+
+
+def test_a_lowering_of_objects_is_refused_when_it_is_needed():
+    p = Primitive("of_objects")
+    p.def_impl(lambda x: x)
+    p.def_abstract_eval(lambda x: x)
+    mlir.register_lowering(p, lambda ctx, x: [x])
+    assert p.bind(1.0) == 1
+    with pytest.raises(TypeError, match="register_lowering: a rule that makes MLIR objects"):
+        xstack.jit(p.bind)(1.0)
+
+
+def test_tables_take_no_rules_for_primitives_of_the_family():
+    with pytest.raises(TypeError, match="sin: the rules of a primitive come from who defined it"):
+        batching.primitive_batchers[xstack.lax.sin_p] = lambda xs, dims: (xs, dims)
+
+
+def test_programs_of_wrapped_functions_with_known_arguments():
+    aval = ShapedArray((), xnp.float32)
+    fun = wrap_init(lambda x, y: (x * 2, x * y))
+    pvals = [partial_eval.PartialVal.known(3.0), partial_eval.PartialVal.unknown(aval)]
+    jaxpr, out, consts = partial_eval.trace_to_jaxpr_nounits(fun, pvals)
+    assert out[0].is_known() and out[0][1] == 6 and out[1].get_aval() is aval
+    assert xstack.core.eval_jaxpr(jaxpr, consts, 5.0) == [15]
+    whole = partial_eval.trace_to_jaxpr_nounits(fun, pvals, instantiate=True)
+    assert len(whole[0].outvars) == 2
+
+
+def test_residuals_that_are_truth_values_stay_so():
+    seen = []
+
+    @xstack.custom_vjp
+    def f(x):
+        return x * 2
+
+    f.defvjp(lambda x: (f(x), (True, 3, x)), lambda kept, ct: (seen.append(kept[:2]), (ct * 2,))[1])
+    xstack.grad(f)(1.0)
+    xstack.jit(xstack.grad(f))(1.0)
+    assert [(type(a), b) for a, b in seen] == [(bool, 3), (bool, 3)]
+
+
+def test_a_product_of_ones_own_joins_pairs_of_einsum():
+    calls = []
+
+    def product(*args, **options):
+        calls.append(args[2])
+        return xstack.lax.dot_general(*args, **options)
+
+    x, y = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4)
+    np.testing.assert_allclose(xnp.einsum("ij,jk->ik", x, y, _dot_general=product), x @ y)
+    assert calls == [(((1,), (0,)), ((), ()))]
