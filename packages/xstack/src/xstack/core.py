@@ -1,6 +1,7 @@
 """What tracers and abstract values are, for libraries that look at them."""
 
 from xstack.absences import ABSENCES
+from xstack.interpreters.xla import pytype_aval_mappings as pytype_aval_mappings  # not listed
 from xtree.namespaces import namespace
 
 with namespace(globals(), at_once=True, hint=ABSENCES):
@@ -23,4 +24,3 @@ with namespace(globals(), at_once=True, hint=ABSENCES):
         unmapped_aval as unmapped_aval,
         valid_jaxtype as valid_jaxtype,
     )
-    from xstack.interpreters.xla import pytype_aval_mappings as pytype_aval_mappings

@@ -20,7 +20,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import xprim
-from xprim import Zero, as_array, get_primitive, not_mapped
+from xprim import (
+    BatchAxis,
+    Builder,
+    JVPHandle,
+    LinearizeHandle,
+    TransposeHandle,
+    Zero,
+    as_array,
+    get_primitive,
+    not_mapped,
+)
 from xprim.errors import MissingRuleError
 from xtree.errors import message
 
@@ -184,7 +194,7 @@ class Primitive(xprim.Primitive):
         return tuple(map(as_array, self._several(self.impl(*operands, **params))))
 
     def _stablehlo(
-        self, b: Any, operands: Any, avals_in: Any, avals_out: Any, **params: Any
+        self, b: Builder, operands: Any, avals_in: Any, avals_out: Any, **params: Any
     ) -> Sequence[Any]:
         table = platform_lowerings.get(b.platform, lowerings)
         how = f"mlir.register_lowering({self}_p, mlir.lower_fun(f)) adds one"
@@ -196,7 +206,7 @@ class Primitive(xprim.Primitive):
         return list(rule(context, *operands, **params))
 
     def _jvp(
-        self, handle: Any, primals: Any, tangents: Any, **params: Any
+        self, handle: JVPHandle, primals: Any, tangents: Any, **params: Any
     ) -> tuple[tuple[Any, ...], list[Any]]:
         rule = primitive_jvps.of(self, f"ad.primitive_jvps[{self}_p] = rule adds one")
         outs, dots = rule(tuple(primals), tuple(tangents), **params)
@@ -207,10 +217,14 @@ class Primitive(xprim.Primitive):
             for out, dot in zip(outs, self._several(dots), strict=True)
         ]  # fmt: skip
 
-    def _linearize(self, handle: Any, primals: Any, tangents: Any, **params: Any) -> Any:
+    def _linearize(
+        self, handle: LinearizeHandle, primals: Any, tangents: Any, **params: Any
+    ) -> Any:
         return handle.run_rule(partial(self._jvp, handle, **params), primals, tangents)
 
-    def _transpose(self, handle: Any, cotangents: Any, *operands: Any, **params: Any) -> list[Any]:
+    def _transpose(
+        self, handle: TransposeHandle, cotangents: Any, *operands: Any, **params: Any
+    ) -> list[Any]:
         rule = primitive_transposes.of(self, f"ad.primitive_transposes[{self}_p] = rule adds one")
         given = list(cotangents) if self.multiple_results else cotangents[0]
         found = rule(given, *operands, **params)
@@ -221,7 +235,7 @@ class Primitive(xprim.Primitive):
             for x, ct in zip(operands, found, strict=True)
         ]
 
-    def _batch(self, axis: Any, operands: Any, dims: Any, **params: Any) -> Any:
+    def _batch(self, axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
         places = tuple([None if d is not_mapped else d for d in dims])
         if self in fancy_primitive_batchers:
             results, out = fancy_primitive_batchers[self](axis, operands, places, **params)
