@@ -42,13 +42,7 @@ def vjp(
       6.0
     """
     check_reduce_axes(reduce_axes, "vjp")
-    flat, leaves, in_tree = flat_arguments(fun, primals, operation="vjp", has_aux=has_aux)
-    in_avals = [x.aval for x in leaves]
-    outs, program = linearize_flat(flat, leaves, [is_differentiable(a) for a in in_avals])
-    signature = Signature("vjp", in_tree, in_avals, flat.out_tree, [x.aval for x in outs])
-    pull_back = PullBack(program, signature)
-    result = xtree.unflatten(flat.out_tree, outs)
-    return (result, pull_back, flat.aux) if has_aux else (result, pull_back)
+    return _with_derivative("vjp", PullBack, fun, primals, has_aux)
 
 
 @boundary
@@ -70,13 +64,21 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
       >>> float(push_forward(1.0))
       6.0
     """
-    flat, leaves, in_tree = flat_arguments(fun, primals, operation="linearize", has_aux=has_aux)
+    return _with_derivative("linearize", PushForward, fun, primals, has_aux)
+
+
+def _with_derivative(
+    operation: str, kind: Callable[[Any, Signature], Any], fun: Callable[..., Any],
+    primals: tuple[Any, ...], has_aux: bool,
+) -> Any:  # fmt: skip
+    """Evaluate a function; return its result with its derivative, a function of a kind."""
+    flat, leaves, in_tree = flat_arguments(fun, primals, operation=operation, has_aux=has_aux)
     in_avals = [x.aval for x in leaves]
     outs, program = linearize_flat(flat, leaves, [is_differentiable(a) for a in in_avals])
-    signature = Signature("linearize", in_tree, in_avals, flat.out_tree, [x.aval for x in outs])
-    push_forward = PushForward(program, signature)
+    signature = Signature(operation, in_tree, in_avals, flat.out_tree, [x.aval for x in outs])
+    derivative = kind(program, signature)
     result = xtree.unflatten(flat.out_tree, outs)
-    return (result, push_forward, flat.aux) if has_aux else (result, push_forward)
+    return (result, derivative, flat.aux) if has_aux else (result, derivative)
 
 
 @boundary

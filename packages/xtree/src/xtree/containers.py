@@ -4,7 +4,7 @@ The children of a dict lie in the order of its sorted keys, so that dicts that a
 equally. Keys of several types are sorted type by type; keys that have no order are refused by
 name. An OrderedDict keeps its own order.
 
-Neighbours: `registry` keeps what is registered here, `flattening` has faster paths for tuple, list
+Neighbours: `registry` begins with these, `flattening` has faster paths for tuple, list
 and dict.
 """
 
@@ -16,9 +16,9 @@ from typing import Any
 
 from xtree.errors import KeyOrderError, message, shown
 from xtree.key_paths import DictKey, KeyEntry, sequence_key
-from xtree.registry import NodeType, default_registry
+from xtree.node_types import NodeType
 
-__all__ = ["DICT", "LIST", "NONE", "TUPLE", "sorted_keys"]
+__all__ = ["CONTAINERS", "DICT", "LIST", "NONE", "TUPLE", "sorted_keys"]
 
 __dir__ = __all__.copy
 
@@ -147,5 +147,4 @@ _DEFAULT_DICT = _container(
     defaultdict, _flatten_default_dict, _unflatten_default_dict, _default_dict_with_keys
 )
 
-for _node in (TUPLE, LIST, DICT, NONE, _ORDERED_DICT, _DEFAULT_DICT):
-    default_registry.register(_node)
+CONTAINERS = (TUPLE, LIST, DICT, NONE, _ORDERED_DICT, _DEFAULT_DICT)
