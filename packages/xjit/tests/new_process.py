@@ -8,7 +8,7 @@ import textwrap
 _SETTINGS = {"XSTACK_ENABLE_COMPILATION_CACHE": "0", "XSTACK_RETRACES": "allow"}
 
 
-def run_in_new_process(program, **environment):
+def run_in_new_process(program, seconds=120, **environment):
     """Run a Python program and return what it prints; fail where it fails."""
     variables = {
         k: v for k, v in os.environ.items() if not k.startswith(("XSTACK_", "XLA_", "TF_"))
@@ -16,7 +16,7 @@ def run_in_new_process(program, **environment):
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)],
         env=variables | _SETTINGS | environment,
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=seconds, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stderr == ""

@@ -14,15 +14,19 @@ Neighbours: `callback_primitive` writes the calls, `program` runs programs.
 from __future__ import annotations
 
 import itertools
+import queue
 import re
+import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from xjit.jaxlib_gateway import RuntimeFailure
-from xprim import EAGER_ON_HOST, ShapedArray, state
+from xprim import EAGER_ON_HOST, ShapedArray, config, state
+from xprim.errors import message
 from xtree.locks import forkable_lock
 
 __all__ = ["CompiledCallback", "effects_barrier", "run_and_wait"]
@@ -57,6 +61,8 @@ class CompiledCallback:
         """Call the function, whatever thread this is; keep its exception for the one that waits."""
         previous, state.trace = state.trace, EAGER_ON_HOST
         outer, _thread.is_callback = _thread.is_callback, True
+        me = threading.get_ident()
+        _in_python.add(me)
         try:
             order, rest = (operands[:1], operands[1:]) if self.ordered else ((), operands)
             results = self.host(rest, self.avals)
@@ -65,7 +71,13 @@ class CompiledCallback:
         finally:
             state.trace = previous
             _thread.is_callback = outer
+            if not outer:
+                _in_python.discard(me)
         return (*order, *[np.asarray(x, order="C") for x in results])
+
+
+_in_python: set[int] = set()
+"""The threads that run a Python function of a program now."""
 
 
 class _Thread(threading.local):
@@ -115,6 +127,55 @@ def run_and_wait(
         _running.discard(over)
         over.set()
     raise error
+
+
+callback_deadlock_seconds = config.define(
+    config.Option[int](
+        "callback_deadlock_seconds",
+        30,
+        "A program that waits for another one, whose Python function waits for a thread for so "
+        "many seconds, raises; 0 has it wait for ever.",
+        kind=int,
+    )
+)
+
+_PAUSE = 0.001  # between two looks, in seconds
+_WAITING = frozenset([threading.__file__, queue.__file__])
+
+
+def wait_for_callbacks(is_over: Callable[[], bool]) -> None:
+    """Wait until a program that calls Python is over.
+
+    Its function may wait for a thread that waits here, which would never end: nobody can tell for
+    certain, but a function that does nothing but wait for other threads, for long, is suspicious.
+
+    Raises:
+      RuntimeError: that is so for `callback_deadlock_seconds`.
+    """
+    limit = callback_deadlock_seconds.value
+    since, seen = time.monotonic(), None
+    while not is_over():
+        now = time.monotonic()
+        places = _where_functions_wait()
+        if places is None or places != seen:
+            since, seen = now, places
+        elif limit and now - since > limit:
+            raise RuntimeError(message(
+                "callback", "a program waits for another one, whose Python function waits for a "
+                "thread.", got=f"{len(places)} functions that have waited for over {limit} s",
+                hint="start no program over several devices in a thread that a callback waits for; "
+                "config.callback_deadlock_seconds says how long may be waited",
+            ))  # fmt: skip
+        time.sleep(_PAUSE)
+
+
+def _where_functions_wait() -> list[tuple[int, int]] | None:
+    """Return where each running function waits for other threads, None if one does anything."""
+    frames = sys._current_frames()
+    found = [frames[ident] for ident in list(_in_python) if ident in frames]
+    if not found or any(frame.f_code.co_filename not in _WAITING for frame in found):
+        return None
+    return [(id(frame), frame.f_lasti) for frame in found]
 
 
 def effects_barrier() -> None:

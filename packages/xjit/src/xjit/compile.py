@@ -21,6 +21,7 @@ from xjit import jaxlib_gateway as gateway
 from xjit.cache_disk import DiskCache, disk_cache, facts_of, key_of
 from xjit.cache_files import Entry, compressed
 from xjit.cache_memory import Bounded
+from xjit.locks_by_key import LocksByKey
 from xjit.lowering import LoweredProgram
 from xjit.mappings import room
 from xjit.monitoring import (
@@ -66,6 +67,8 @@ statistics = Statistics()
 
 _executables: Bounded[gateway.Executable] = Bounded(_MAX_EXECUTABLES)
 room.when_short(_executables.forget)
+in_turn = LocksByKey()
+"""Held while a program is compiled: threads that want the same one wait for it."""
 
 
 def executable_for(
@@ -86,17 +89,26 @@ def executable_for(
     digest = hashlib.sha256(lowered.body.encode()).digest()
     key = _key(digest, placement, options)
     found = _executables.get(key)
-    if found is not None:
-        statistics.found += 1
-        return found
+    if found is None:
+        with in_turn.of(key):
+            found = _executables.get(key)  # another thread has made it meanwhile
+            if found is None:
+                found = _made(digest, lowered, placement, options)
+                _executables.put(key, found)
+                return found
+    statistics.found += 1
+    return found
+
+
+def _made(
+    digest: bytes, lowered: LoweredProgram, placement: Placement, options: Options | None
+) -> gateway.Executable:
+    """Return the executable of a program from the disk, or compile it."""
     settings = _settings(lowered, placement, options)
     disk = disk_cache()
     if disk is None or not gateway.are_local(placement.devices):
-        found, _ = _compiled(lowered, placement, settings)
-    else:
-        found = _loaded_or_compiled(disk, digest, lowered, placement, settings)
-    _executables.put(key, found)
-    return found
+        return _compiled(lowered, placement, settings)[0]
+    return _loaded_or_compiled(disk, digest, lowered, placement, settings)
 
 
 def _key(digest: bytes, placement: Placement, options: Options | None) -> tuple[Any, ...]:

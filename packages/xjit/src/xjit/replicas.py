@@ -19,6 +19,7 @@ import numpy as np
 
 from xjit import jaxlib_gateway as gateway
 from xjit.argument_memory import ArgumentMemory, Written, smallest_result
+from xjit.callback_runs import wait_for_callbacks
 from xjit.deleted import DeletedBuffer, raise_deleted
 from xjit.lowering import LoweredProgram
 from xjit.placement import Bring, Placement
@@ -169,21 +170,34 @@ class _Turns:
     thread, so two such programs at once can each hold threads that the other needs, for good.
     """
 
-    __slots__ = ("_last", "_lock")
+    __slots__ = ("_calls_python", "_last", "_lock")
 
     def __init__(self) -> None:
         self._lock = forkable_lock()
         self._last: Any = None  # one result of the last program, spread over all its devices
+        self._calls_python = False
 
-    def take(self, start: Any, buffers: Any, handlers: Any, kept: int) -> list[Any]:
-        """Start a program when the last one has ended; `kept` is the result to wait for next."""
+    def take(
+        self, start: Any, buffers: Any, handlers: Any, kept: int, calls_python: bool
+    ) -> list[Any]:
+        """Start a program when the last one has ended.
+
+        Args:
+          start: starts it.
+          buffers: its arguments.
+          handlers: of its results.
+          kept: the result that the next one waits for.
+          calls_python: whether it waits for Python functions.
+        """
         with self._lock:
             last = self._last
             if last is not None and (last.is_deleted() or not last.is_ready()):
+                if self._calls_python and not last.is_deleted():
+                    wait_for_callbacks(last.is_ready)
                 with contextlib.suppress(RuntimeError):  # how it ended is told by its results
                     gateway.until_ready(last)
             outs: list[Any] = start(buffers).consume_with_handlers(handlers)
-            self._last = outs[kept] if outs else None
+            self._last, self._calls_python = (outs[kept] if outs else None), calls_python
         return outs
 
     def finish(self) -> None:
@@ -204,20 +218,23 @@ def finish_programs() -> None:
 
 def in_turns(start: Callable[..., Any], lowered: LoweredProgram) -> Callable[..., Any]:
     """Return what starts a program on the virtual devices of a CPU when the one before is over."""
-    smallest = smallest_result(lowered)
-    return lambda buffers: _Turn(start, buffers, smallest)
+    smallest, calls_python = smallest_result(lowered), bool(lowered.callbacks)
+    return lambda buffers: _Turn(start, buffers, smallest, calls_python)
 
 
 class _Turn:
     """A program that starts when it is its turn."""
 
-    __slots__ = ("_buffers", "_smallest", "_start")
+    __slots__ = ("_buffers", "_calls_python", "_smallest", "_start")
 
-    def __init__(self, start: Callable[..., Any], buffers: Sequence[Any], smallest: int) -> None:
+    def __init__(
+        self, start: Callable[..., Any], buffers: Sequence[Any], smallest: int, calls_python: bool
+    ) -> None:
         self._start = start
         self._buffers = buffers
         self._smallest = smallest
+        self._calls_python = calls_python
 
     def consume_with_handlers(self, handlers: Sequence[Any]) -> list[Any]:
         """Start it and return its results."""
-        return _turns.take(self._start, self._buffers, handlers, self._smallest)
+        return _turns.take(self._start, self._buffers, handlers, self._smallest, self._calls_python)

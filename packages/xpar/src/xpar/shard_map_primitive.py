@@ -28,6 +28,7 @@ from xjit.typed_shardings import typed_as
 from xnp import lax
 from xnp.primitives.operations import filled, mul, scalar_like
 from xprim import (
+    EAGER_ON_HOST,
     ClosedJaxpr,
     Equation,
     Jaxpr,
@@ -39,10 +40,12 @@ from xprim import (
     eval_closed,
     extended_axes,
     shaped_array,
+    state,
     trace_to_jaxpr,
 )
 from xprim.calls import call_rules
 from xprim.contracts import Builder, TransposeHandle
+from xprim.errors import message
 
 __all__ = ()
 
@@ -147,6 +150,12 @@ def _program(jaxpr: ClosedJaxpr, params: dict[str, Any], donated: tuple[bool, ..
 
 
 def _numpy(*operands: Any, **params: Any) -> Any:
+    if state.trace is EAGER_ON_HOST:
+        raise RuntimeError(message(
+            "shard_map", "a callback cannot start a program on several devices, whose threads may "
+            "wait for the callback.",
+            got=str(params["name"]), hint="call it outside of the callback",
+        ))  # fmt: skip
     return tuple(program_over_mesh(params).call(operands))
 
 
