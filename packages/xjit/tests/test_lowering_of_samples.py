@@ -20,13 +20,19 @@ from xprim.testing import Sample, Tolerance
 MAX_SAMPLES = 40
 # An ordinary run tries an elementwise primitive in the shapes of its first samples, and all other
 # values of one dtype joined in one. A text of more lines takes XLA half a second for each equation:
-# of such a primitive all are joined, of few dtypes beside these. `nox -s fuzz` tries all, each in
-# its own shape, as users compile; here LLVM does not optimise, which takes a third of the time.
+# of such a primitive all are joined, of few dtypes beside these. Of any other primitive it tries
+# every second sample of a dtype. `nox -s fuzz` tries all, each in its own shape, as users compile;
+# here LLVM does not optimise and has one module to read, which takes a third of the time.
 LONG_TEXT = 100
 ALWAYS_TRIED = {"float32", "float64"}
 OTHERS_TRIED = 2
 IN_FULL = "FUZZ_PROGRAMS" in os.environ
-COMPILER_OPTIONS = {} if IN_FULL else {"xla_backend_optimization_level": 0}
+QUICKLY = {
+    "xla_backend_optimization_level": 0,
+    "xla_llvm_disable_expensive_passes": True,
+    "xla_cpu_parallel_codegen_split_count": 1,
+}
+COMPILER_OPTIONS = {} if IN_FULL else QUICKLY
 
 ROWS = [
     pytest.param(name, rows[i : i + MAX_SAMPLES], id=f"{name}-{i}")
@@ -37,8 +43,10 @@ ROWS = [
 
 def tried(primitive: Primitive, rows: Sequence[Sample]) -> Sequence[Sample]:
     """Return what a run tries of some samples."""
-    if IN_FULL or primitive.rules["batch"] is not ELEMENTWISE:
+    if IN_FULL:
         return rows
+    if primitive.rules["batch"] is not ELEMENTWISE:
+        return every_second(rows)
     groups = groups_of_equal_types(rows)
     if text_of(primitive, rows[0]).count("\n") < LONG_TEXT:
         return [*groups[0], *map(joined, groups[1:])]
@@ -47,6 +55,15 @@ def tried(primitive: Primitive, rows: Sequence[Sample]) -> Sequence[Sample]:
     others.sort(key=lambda group: sorted(dtypes_of(group)))
     random.Random(primitive.name).shuffle(others)
     return [joined(group) for group in (*few, *others[:OTHERS_TRIED])]
+
+
+def every_second(rows: Sequence[Sample]) -> list[Sample]:
+    """Return half of the samples of each dtype, in turn the first and the second ones."""
+    groups: dict[Any, list[Sample]] = {}
+    for row in rows:
+        groups.setdefault(tuple([x.dtype for x in row.operands]), []).append(row)
+    halves = [group[min(k % 2, len(group) - 1) :: 2] for k, group in enumerate(groups.values())]
+    return [row for half in halves for row in half]
 
 
 def groups_of_equal_types(rows: Sequence[Sample]) -> list[list[Sample]]:
