@@ -25,7 +25,7 @@ MAX_SAMPLES = 40
 # here LLVM does not optimise and has one module to read, which takes a third of the time.
 LONG_TEXT = 100
 ALWAYS_TRIED = {"float32", "float64"}
-OTHERS_TRIED = 2
+OTHERS_TRIED = 1
 IN_FULL = "FUZZ_PROGRAMS" in os.environ
 QUICKLY = {
     "xla_backend_optimization_level": 0,
