@@ -233,6 +233,26 @@ def test_a_rule_whose_primal_and_tangent_pass_through_one_cond_of_a_batch():
     close(vmap(hessian(half_or_square))(XS), np.float32([0, 0, 2]))
 
 
+@pytest.mark.parametrize("call", [
+    checkpoint,
+    lambda fun: lambda *xs: lax.scan(
+        lambda c, _: ((c[0], fun(*c[0])), None), (xs, xs), None, length=2)[0][1],
+], ids=["checkpoint", "scan"])  # fmt: skip
+def test_such_a_cond_may_stand_in_a_call_that_computes_it_again(call):
+    squared = custom_jvp(lambda x: x * x)
+
+    def both(x, dot):
+        rule = lambda x, dot: (x * x, 2 * x * dot)  # noqa: E731
+        return lax.cond(x > 1, rule, lambda x, dot: (x * x, 3 * x * dot), x, dot)
+
+    squared.defjvp(lambda primals, tangents: call(both)(primals[0], tangents[0]))
+    expected = np.where(XS > 1, 2, 3) * XS
+    total = lambda x: xnp.sum(vmap(squared)(x))  # noqa: E731
+    for gradient in (grad(total), jit(grad(total)), vmap(grad(squared)), grad(jit(total))):
+        close(gradient(XS), expected)
+    close(jvp(vmap(squared), (XS,), (XS,))[1], expected * XS)
+
+
 def test_a_rule_for_batches_is_set_through_a_rule_for_derivatives():
     @custom_vjp
     @custom_vmap

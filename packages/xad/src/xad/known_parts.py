@@ -6,7 +6,7 @@ holds primals and tangents too. Such a call is divided by the `dce` rule of its 
 that gives the results which need no tangent is made at once, the one that gives the others goes on
 the tape, with what it needs of the primals as residuals.
 
-Neighbours: `tape` asks for it.
+Neighbours: `tape` asks for it, and `transpose` of the programs in calls on a tape.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xad.derivative_kernels import KernelEquation, LinearizedKernel
+from xad.known_parts import divided
 from xad.tangents import Tangent, added, instantiate, tangent_aval
 from xprim import (
     Array,
@@ -27,6 +28,7 @@ from xprim import (
     config,
     state,
     trace_to_closed,
+    unrepeatable_effects,
 )
 from xprim.kernels import Kernel, KernelTable, numpy_operand
 from xprim.numpy_kernels import numpy_function
@@ -94,16 +96,39 @@ def _linear_equations(jaxpr: Jaxpr, env: Env) -> list[Equation]:
     linear, outer = [], state.source
     try:
         for eqn in jaxpr.eqns:
-            if any(type(x) is Var and x not in env for x in eqn.inputs):
-                linear.append(eqn)
-                continue
             state.source = eqn.source
-            operands = tuple([x.value if type(x) is Literal else env[x] for x in eqn.inputs])
-            results = state.trace.process(eqn.primitive, operands, eqn.params)
-            env.update(zip(eqn.outputs, results, strict=True))
+            known = tuple([type(x) is Literal or x in env for x in eqn.inputs])
+            if all(known):
+                _evaluate(eqn, env)
+            elif len(eqn.outputs) > 1 and any(known) and "dce" in eqn.primitive.rules:
+                linear += _linear_part(eqn, known, env)
+            else:
+                linear.append(eqn)
     finally:
         state.source = outer
     return linear
+
+
+def _evaluate(eqn: Equation, env: Env) -> None:
+    operands = tuple([x.value if type(x) is Literal else env[x] for x in eqn.inputs])
+    results = state.trace.process(eqn.primitive, operands, eqn.params)
+    env.update(zip(eqn.outputs, results, strict=True))
+
+
+def _linear_part(eqn: Equation, known: tuple[bool, ...], env: Env) -> list[Equation]:
+    """Evaluate the results of a call that need no linear operand; return the call of the others."""
+    primitive = eqn.primitive
+    now, later = divided(primitive, [x.aval for x in eqn.inputs], known, eqn.params)
+    if not now.results or unrepeatable_effects(primitive.effects(eqn.params)):
+        return [eqn]
+    now_eqn, later_eqn = [
+        Equation(primitive, [eqn.inputs[k] for k in part.operands],
+                 [eqn.outputs[k] for k in part.results], part.params, eqn.source,
+                 eqn.name_stack)
+        for part in (now, later)
+    ]  # fmt: skip
+    _evaluate(now_eqn, env)
+    return [later_eqn] if later.results else []
 
 
 def _cotangents_of_results(eqn: Equation, cts: Env) -> Sequence[Tangent] | None:
