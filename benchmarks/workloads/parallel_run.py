@@ -27,9 +27,11 @@ def workloads(ns: Any) -> dict[str, Any]:
         name: lambda make=make: _timed(ns.wait, make(_Eight(ns.name)))  # type: ignore[misc]
         for name, make in names.items()
     }
-    measures["trace and lower sharded step"] = lambda: best_of_fresh(
-        lambda: _lowered(_Eight(ns.name))
-    )
+    steps = {"step": _mlp_step, "transformer": _transformer_step}
+    for name, make_step in steps.items():
+        measures[f"trace and lower sharded {name}"] = lambda make=make_step: best_of_fresh(
+            lambda: _lowered(make(_Eight(ns.name), "model"))
+        )
     return measures
 
 
@@ -129,8 +131,8 @@ def _step(axis: str) -> Callable[[_Eight], Callable[[], Any]]:
     return make
 
 
-def _lowered(eight: _Eight) -> Callable[[], Any]:
-    step, params, batch = _mlp_step(eight, "model")
+def _lowered(made: tuple[Any, Any, Any]) -> Callable[[], Any]:
+    step, params, batch = made
     return lambda: step.lower(params, batch).as_text()
 
 
@@ -146,4 +148,27 @@ def _mlp_step(eight: _Eight, axis: str | None) -> tuple[Any, Any, Any]:
     params = [tuple(put(leaf, columns if leaf.ndim == 2 else eight.lying(axis)) for leaf in layer)
               for layer in models.mlp_params(4)]  # fmt: skip
     batch = put(np.ones((128, 32), np.float32), eight.lying("data"))
+    return ns.jit(update), params, batch
+
+
+def _transformer_step(eight: _Eight, axis: str) -> tuple[Any, Any, Any]:
+    """Return a new compiled step of a transformer whose layers are cut, parameters and a batch."""
+    ns, put = eight.ns, eight.top.device_put
+    loss = models.transformer_loss(ns)
+
+    def mean_loss(p: Any, x: Any) -> Any:
+        return ns.vmap(loss, in_axes=(None, 0))(p, x).mean()
+
+    def update(p: Any, x: Any) -> Any:
+        return ns.tree.map(lambda v, g: v - 0.1 * g, p, ns.grad(mean_loss)(p, x))
+
+    columns, rows = eight.lying(None, axis), eight.lying(axis)
+    params = [
+        {
+            name: put(leaf, rows if name in ("o", "down") else columns)
+            for name, leaf in layer.items()
+        }
+        for layer in models.transformer_params(12)
+    ]
+    batch = put(np.ones((8, 16, 64), np.float32), eight.lying("data"))
     return ns.jit(update), params, batch
