@@ -212,7 +212,8 @@ signbit = unary_function(
 
 def iscomplexobj(x: ArrayLike) -> bool:
     """Return whether the dtype of `x` is complex."""
-    return dtypes.is_complex(dtypes.dtype(x if not isinstance(x, list | tuple) else asarray(x)))
+    value: Any = x  # which may be a list, whatever its type says
+    return dtypes.is_complex(dtypes.dtype(asarray(x) if isinstance(value, list | tuple) else x))
 
 
 def isrealobj(x: ArrayLike) -> bool:

@@ -69,8 +69,13 @@ class UniqueInverseResult(NamedTuple):
     inverse_indices: Array
 
 
+def _array(x: Any, operation: str) -> Array:
+    """Return an operand as an Array; sets may be lists."""
+    return asarray(x) if isinstance(x, list | tuple) else array_of(x, operation)
+
+
 def _flat(x: Any, operation: str) -> Array:
-    x = asarray(x) if isinstance(x, list | tuple) else array_of(x, operation)
+    x = _array(x, operation)
     return reshaped(x, (x.aval.size,))
 
 
@@ -105,7 +110,7 @@ def unique(
       (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
     """
     del sorted
-    ar = array_of(ar, "unique") if not isinstance(ar, list | tuple) else asarray(ar)
+    ar = _array(ar, "unique")
     if size is None and not isinstance(ar, ConcreteArray):
         raise ConcretizationTypeError(
             ar,
@@ -264,8 +269,7 @@ def isin(
       Array([ True, False,  True], dtype=bool)
     """
     del assume_unique, method
-    element, tests = promoted("isin", *[asarray(x) if isinstance(x, list | tuple) else x
-                                        for x in (element, test_elements)])  # fmt: skip
+    element, tests = promoted("isin", *[_array(x, "isin") for x in (element, test_elements)])
     tests = reshaped(tests, (tests.aval.size,))
     count = tests.aval.size
     if not count:
