@@ -6,6 +6,7 @@ import inspect
 import pkgutil
 import re
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -76,6 +77,12 @@ def test_each_section_stands_once_in_the_order_of_all(module):
         found = re.findall(r"^(\w+):$", inspect.getdoc(function) or "", re.MULTILINE)
         sections = [heading for heading in found if heading in order]
         assert sections == [heading for heading in order if heading in found], name
+
+
+def test_examples_carry_no_flags_of_doctest():
+    """The site prints an example without them, and then finds no such code to link."""
+    sources = Path(__file__).parent.parent.glob("packages/*/src/**/*.py")
+    assert [p.name for p in sources if "# doctest: +" in p.read_text(encoding="utf-8")] == []
 
 
 def test_what_a_docstring_lacks_is_found():
