@@ -22,7 +22,7 @@ _PARTS = 8
 _ORDINARY_PARTS = 4
 # The same programs at every run: a test that fails now and then blames the wrong change.
 _ORDINARY = settings(
-    max_examples=120 // _ORDINARY_PARTS, derandomize=True, database=None,
+    max_examples=72 // _ORDINARY_PARTS, derandomize=True, database=None,
     suppress_health_check=_QUIET, phases=[Phase.generate, Phase.shrink],
 )  # fmt: skip
 
