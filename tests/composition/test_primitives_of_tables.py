@@ -156,3 +156,22 @@ def test_a_product_of_ones_own_joins_pairs_of_einsum():
     x, y = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4)
     np.testing.assert_allclose(xnp.einsum("ij,jk->ik", x, y, _dot_general=product), x @ y)
     assert calls == [(((1,), (0,)), ((), ()))]
+
+
+def test_types_of_batches_and_traces_that_are_installed():
+    core, aval = xstack.extend.core, ShapedArray((2, 3), xnp.float32)
+    assert core.unmapped_aval(5, 1, aval).shape == (2, 5, 3)
+    assert core.mapped_aval(3, 1, aval).shape == (2,) and core.mapped_aval(3, None, aval) is aval
+    with pytest.raises(ValueError, match="mapped_aval: dimension 0 of"):
+        core.mapped_aval(3, 0, aval)
+    with pytest.raises(ValueError, match="unmapped_aval: a batch over an axis of a mesh"):
+        core.unmapped_aval(3, 0, aval, "x")
+
+    def known(x):
+        with core.take_current_trace() as trace:
+            assert xstack.core.trace_state_clean() and float(xnp.sin(0.0)) == 0
+            with core.set_current_trace(trace):
+                assert core.find_top_trace() is trace
+        return x
+
+    assert xstack.jit(known)(1.0) == 1

@@ -19,6 +19,16 @@ def test_every_byte_is_packed_as_numpy_packs_it(order):
         )
 
 
+@pytest.mark.parametrize("order", ["big", "little"])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_every_byte_is_unpacked_as_numpy_unpacks_it(order, axis):
+    x = np.arange(256, dtype=np.uint8).reshape(4, 8, 8)
+    for count in (None, 5, -3):
+        expected = np.unpackbits(x, axis, count, order)
+        assert np.array_equal(xnp.unpackbits(x, axis, count, order), expected)
+    assert xnp.unpackbits(x[:0], axis, None, order).shape == np.unpackbits(x[:0], axis).shape
+
+
 @pytest.mark.parametrize("source", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("target", ["int8", "uint8", "int32", "uint32", "int64", "uint64"])
 def test_floats_saturate_whether_or_not_all_are_in_range(source, target):

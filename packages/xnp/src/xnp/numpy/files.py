@@ -9,7 +9,7 @@ import numpy as np
 from xnp.numpy.creation import asarray, counting
 from xnp.numpy.promoting import array_of, axis_of, bind, cast, reshaped, scalar_like, spread
 from xnp.numpy.shaping import moveaxis
-from xprim import EAGER, Array, dtypes, from_numpy
+from xprim import EAGER, Array, dtypes, from_numpy, state
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
@@ -151,13 +151,30 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     config = (*[(0, 0, 0)] * (bits.aval.ndim - 1), (0, missing, 0))
     bits = bind("pad", bits, scalar_like(bits, 0), padding_config=config)
     bits = reshaped(bits, (*bits.aval.shape[:-1], (size + missing) // 8, 8))
-    # Byte i of eight as one number x has its bit at 8 i; times a power of two for each byte, all of
-    # them meet in the highest byte and no two at the same place: nothing is carried.
-    places = [63 - 9 * i if bitorder == "big" else 56 - 7 * i for i in range(8)]
+    packed = _by_wide_numbers(bits, bitorder) if state.trace is EAGER else _by_sums(bits, bitorder)
+    return moveaxis(packed, -1, axis)
+
+
+# Eight bytes as one number are quicker in NumPy, which makes a pass for each operation; a compiler,
+# which makes one for all, does not vectorise the change between the two.
+
+
+def _by_wide_numbers(bits: Array, order: str) -> Array:
+    """Pack rows of eight bytes, 0 or 1, as one number x each.
+
+    Byte i has its bit at 8 i; times a power of two for each byte, all of them meet in the highest
+    byte and no two at the same place: nothing is carried.
+    """
+    places = [63 - 9 * i if order == "big" else 56 - 7 * i for i in range(8)]
     wide = bind("bitcast_convert_type", bits, new_dtype=dtypes.uint64)
     wide = bind("mul", wide, scalar_like(wide, sum(2**p for p in places)))
-    packed = bind("shift_right_logical", wide, scalar_like(wide, 56))
-    return moveaxis(cast(packed, dtypes.uint8), -1, axis)
+    return cast(bind("shift_right_logical", wide, scalar_like(wide, 56)), dtypes.uint8)
+
+
+def _by_sums(bits: Array, order: str) -> Array:
+    """Pack rows of eight bytes, 0 or 1, by moving each to its place."""
+    moved = bind("shift_left", bits, spread(_shifts(order), bits.aval.shape))
+    return bind("reduce_sum", moved, axes=(bits.aval.ndim - 1,))
 
 
 def unpackbits(
@@ -187,16 +204,36 @@ def unpackbits(
         a, axis = reshaped(a, (a.aval.size,)), 0
     axis = axis_of(axis, a.aval.ndim, "unpackbits")
     a = array_of(moveaxis(a, axis, -1), "unpackbits")
-    wide = (*a.aval.shape, 8)
-    spread_out = spread(reshaped(a, (*a.aval.shape, 1)), wide)
-    bits = bind("shift_right_logical", spread_out, spread(_shifts(bitorder), wide))
-    bits = bind("and", bits, scalar_like(bits, 1))
+    if state.trace is EAGER:
+        wide = _bits_in_bytes(cast(a, dtypes.uint64), bitorder)
+        bits = bind("bitcast_convert_type", wide, new_dtype=dtypes.uint8)
+    else:
+        shape = (*a.aval.shape, 8)
+        eightfold = spread(reshaped(a, (*a.aval.shape, 1)), shape)
+        bits = bind("shift_right_logical", eightfold, spread(_shifts(bitorder), shape))
+        bits = bind("and", bits, scalar_like(bits, 1))
     bits = reshaped(bits, (*a.aval.shape[:-1], a.aval.shape[-1] * 8))
     return moveaxis(bits if count is None else bits[..., :count], -1, axis)
 
 
-def _shifts(order: str) -> Any:
-    places = counting((8,), 0, dtypes.uint8)
+def _bits_in_bytes(x: Array, order: str) -> Array:
+    """Spread the bits of bytes, each given as a wide number, over the eight bytes of that number.
+
+    Eight copies, one for each byte, of which the mask leaves byte i one bit, the one of its place;
+    127 more carries it into the highest bit of its byte, and no further, wherever it was.
+    """
+    every = sum(1 << 8 * i for i in range(8))
+    places = [8 * i + (7 - i if order == "big" else i) for i in range(8)]
+    copies = bind("mul", x, scalar_like(x, every))
+    single = bind("and", copies, scalar_like(x, sum(1 << p for p in places)))
+    carried = bind("add", single, scalar_like(x, 0x7F * every))
+    return bind("and", bind("shift_right_logical", carried, scalar_like(x, 7)),
+                scalar_like(x, every))  # fmt: skip
+
+
+def _shifts(order: str) -> Array:
+    """Return for each of eight bits its place in the byte."""
+    places = counting((8,), 0, dtypes.uint8)  # a constant array would be read element by element
     return places if order == "little" else bind("sub", scalar_like(places, 7), places)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from xprim import EAGER, Trace, state
+from xprim import EAGER, Trace, check_no_leaks, state
 
 __all__ = ["find_top_trace", "set_current_trace", "take_current_trace", "trace_state_clean"]
 
@@ -28,11 +28,15 @@ def take_current_trace() -> Iterator[Trace]:
 
 
 @contextmanager
-def set_current_trace(trace: Trace) -> Iterator[None]:
+def set_current_trace(trace: Trace, check_leaks: bool = False) -> Iterator[None]:
     """Have a trace interpret the operations inside the block.
 
     Args:
       trace: as `take_current_trace` gives it, or of a class of one's own.
+      check_leaks: whether values of that trace that live on after the block are an error.
+
+    Raises:
+      UnexpectedTracerError: naming such a value, and what holds it.
 
     Example:
       >>> with take_current_trace() as trace, set_current_trace(trace):
@@ -45,6 +49,8 @@ def set_current_trace(trace: Trace) -> Iterator[None]:
         yield
     finally:
         state.trace = previous
+    if check_leaks:
+        check_no_leaks(trace)
 
 
 def find_top_trace(_values: Any = ()) -> Trace:

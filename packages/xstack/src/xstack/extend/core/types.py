@@ -49,18 +49,26 @@ def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
     return aval.update(shape=(*aval.shape[:axis], *aval.shape[axis + 1 :]))
 
 
-def unmapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
+def unmapped_aval(
+    size: int, axis: int | None, aval: ShapedArray, explicit_mesh_axis: None = None
+) -> ShapedArray:
     """Return the type of a batch of examples of one type.
 
     Args:
       size: of the batch.
       axis: where its dimension stands, or None where there is none.
       aval: the type of an example.
+      explicit_mesh_axis: over which axis of a mesh the batch is spread; none, so None.
+
+    Raises:
+      ValueError: when an axis of a mesh is named.
 
     Example:
       >>> unmapped_aval(3, 0, ShapedArray((2,), "float32"))
       ShapedArray(float32[3,2])
     """
+    if explicit_mesh_axis is not None:
+        raise ValueError("unmapped_aval: a batch over an axis of a mesh has no type of its own.")
     if axis is None:
         return aval
     return aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
