@@ -84,6 +84,20 @@ def test_slopes_far_away_are_numbers_where_the_values_are(name, kind):
         assert not np.isnan(slopes[np.isfinite(values)]).any(), (values, slopes)
 
 
+@pytest.mark.parametrize(("name", "kind"), CELLS)
+def test_slopes_are_not_numbers_where_the_values_are_not(name, kind):
+    function, shapes = getattr(getattr(stats, name), kind), INSIDE[name][1:]
+    located = len(inspect.signature(function).parameters) > len(shapes) + 1
+    x = np.array([np.nan, 0.5], np.float32)
+    tail = [np.zeros_like(x), np.ones_like(x)] if located else []
+    values, pull = xad.vjp(lambda *args: function(args[0], *shapes, *args[1:]), x, *tail)
+    forward = xad.jvp(lambda x: function(x, *shapes, *tail), (x,), (np.ones_like(x),))[1]
+    for found in (values, forward, *pull(np.ones_like(x))):
+        np.testing.assert_array_equal(np.isnan(found), [True, False])
+    second = xad.grad(xad.grad(lambda x: function(x, *shapes)))
+    assert np.isnan(second(np.float32(np.nan)))
+
+
 def test_samples_of_an_estimate_have_its_mean_and_spread():
     data = np.random.default_rng(0).normal(size=(2, 50)).astype(np.float32)
     kde = stats.gaussian_kde(data)

@@ -185,7 +185,8 @@ def _continuous_value(row: _Row, kind: str) -> Formula:
         elif kind == "logpdf" and is_moved:
             found = found - xn.log(scale)
         found = xn.where(inside, found, xn.where(y < last, low, high) if low != high else low)
-        return _where_defined(found, (scale > 0) & row.valid(*shapes) & (y == y), x.dtype)
+        is_defined = (scale > 0) & row.valid(*shapes) & (y == y)
+        return _where_defined(found, is_defined, [x, *parameters])
 
     return value
 
@@ -202,9 +203,11 @@ def _interior(first: Any, last: Any) -> Any:
     return xn.minimum(xn.maximum(0.5, first), last)
 
 
-def _where_defined(value: Any, is_defined: Any, dtype: Any) -> Array:
-    result: Array = xn.where(is_defined, value, math.nan).astype(dtype)
-    return result
+def _where_defined(value: Any, is_defined: Any, arguments: Sequence[Any]) -> Array:
+    """Return values; elsewhere NaN, whose slopes of any order by the arguments are NaN, too."""
+    moved = xn.where(is_defined, 0, sum(arguments[1:], arguments[0]))  # which no slope leaves there
+    result: Array = xn.where(is_defined, value, xn.exp(math.nan * moved))
+    return result.astype(arguments[0].dtype)
 
 
 def _discrete_value(row: _Row, kind: str) -> Formula:
@@ -224,7 +227,7 @@ def _discrete_value(row: _Row, kind: str) -> Formula:
         inside = inside & (whole == y) if is_mass else inside
         found = formula(xn.where(inside, whole, first), *shapes)
         found = xn.where(inside, found, low if is_mass else xn.where(whole < first, low, high))
-        return _where_defined(found, row.valid(*shapes) & (y == y), k.dtype)
+        return _where_defined(found, row.valid(*shapes) & (y == y), [k, *parameters])
 
     return value
 
@@ -242,7 +245,7 @@ def _quantile(row: _Row, kind: str) -> Formula:
         if len(parameters) > count:
             loc, scale = parameters[count:]
             found, is_defined = found * scale + loc, is_defined & (scale > 0)
-        return _where_defined(found, is_defined, q.dtype)
+        return _where_defined(found, is_defined, [q, *parameters])
 
     return quantile
 
