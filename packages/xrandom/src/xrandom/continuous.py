@@ -37,14 +37,7 @@ __all__ = ()
 def exponential(
     key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
 ) -> Array:
-    """Draw from the exponential distribution, of density `exp(-x)` for x >= 0.
-
-    Args:
-      key: a single random key, of either form.
-      shape: the shape of the result.
-      dtype: a real floating dtype; None takes the default.
-      out_sharding: where the result is placed: None, or a sharding of one device.
-    """
+    """Draw from the exponential distribution, of density `exp(-x)` for x >= 0."""
     words = words_of(key, "exponential")
     sizes = checked_shape(shape, "exponential")
     sample = raw_exponential(words, sizes, floating_dtype(dtype, "exponential"))
@@ -60,14 +53,7 @@ def raw_exponential(words: Any, shape: Shape, dtype: Any) -> Array:
 def laplace(
     key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
 ) -> Array:
-    """Draw from the Laplace distribution, of density `exp(-|x|) / 2`.
-
-    Args:
-      key: a single random key, of either form.
-      shape: the shape of the result.
-      dtype: a real floating dtype; None takes the default.
-      out_sharding: where the result is placed: None, or a sharding of one device.
-    """
+    """Draw from the Laplace distribution, of density `exp(-|x|) / 2`."""
     words = words_of(key, "laplace")
     exact = floating_dtype(dtype, "laplace")
     sizes = checked_shape(shape, "laplace")
@@ -79,14 +65,7 @@ def laplace(
 def logistic(
     key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
 ) -> Array:
-    """Draw from the logistic distribution, of distribution function `1 / (1 + exp(-x))`.
-
-    Args:
-      key: a single random key, of either form.
-      shape: the shape of the result.
-      dtype: a real floating dtype; None takes the default.
-      out_sharding: where the result is placed: None, or a sharding of one device.
-    """
+    """Draw from the logistic distribution, of distribution function `1 / (1 + exp(-x))`."""
     words = words_of(key, "logistic")
     exact = floating_dtype(dtype, "logistic")
     sizes = checked_shape(shape, "logistic")
@@ -98,14 +77,7 @@ def logistic(
 def cauchy(
     key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
 ) -> Array:
-    """Draw from the Cauchy distribution, of density `1 / (pi (1 + x^2))`.
-
-    Args:
-      key: a single random key, of either form.
-      shape: the shape of the result.
-      dtype: a real floating dtype; None takes the default.
-      out_sharding: where the result is placed: None, or a sharding of one device.
-    """
+    """Draw from the Cauchy distribution, of density `1 / (pi (1 + x^2))`."""
     words = words_of(key, "cauchy")
     exact = floating_dtype(dtype, "cauchy")
     sizes = checked_shape(shape, "cauchy")
@@ -256,14 +228,7 @@ def wald(
 def maxwell(
     key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
 ) -> Array:
-    """Draw from the Maxwell distribution: the length of a vector of three normal samples.
-
-    Args:
-      key: a single random key, of either form.
-      shape: the shape of the result.
-      dtype: a real floating dtype; None takes the default.
-      out_sharding: where the result is placed: None, or a sharding of one device.
-    """
+    """Draw from the Maxwell distribution: the length of a vector of three normal samples."""
     words = words_of(key, "maxwell")
     exact = floating_dtype(dtype, "maxwell")
     sample = _raw_maxwell(words, checked_shape(shape, "maxwell"), exact)

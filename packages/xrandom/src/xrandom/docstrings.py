@@ -6,7 +6,12 @@ __all__ = ()
 
 CONTINUOUS = (
     Family(
-        args=(),
+        args=(
+            "key: a single random key, of either form.",
+            "shape: the shape of the result.",
+            "dtype: a real floating dtype; None takes the default.",
+            "out_sharding: where the result is placed: None, or a sharding of one device.",
+        ),
         returns="An array of `shape` and of the dtype asked for.",
         examples={
             "exponential": ("xrandom.exponential(xrandom.key(0), (2, 3)).shape", "(2, 3)"),
@@ -14,6 +19,12 @@ CONTINUOUS = (
             "logistic": ("xrandom.logistic(xrandom.key(0), (2, 3)).shape", "(2, 3)"),
             "cauchy": ("xrandom.cauchy(xrandom.key(0), (2, 3)).shape", "(2, 3)"),
             "maxwell": ("xrandom.maxwell(xrandom.key(0), (2, 3)).shape", "(2, 3)"),
+        },
+    ),
+    Family(
+        args=(),
+        returns="An array of `shape` and of the dtype asked for.",
+        examples={
             "double_sided_maxwell": (
                 "xrandom.double_sided_maxwell(xrandom.key(0), 0.0, 1.0, (2,)).shape",
                 "(2,)",
