@@ -67,6 +67,28 @@ def test_a_function_that_cannot_be_padded_is_refused_by_the_first_call_that_pads
         f(ramp(3))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+@pytest.mark.parametrize(
+    ("fun", "first"),
+    [(lambda x: lax.reduce_max(x, (0,)), 1), (lambda x: lax.reduce_min(x, (0,)), -1),
+     (lambda x: lax.rev(lax.sort(x), (0,)), 1),
+     (lambda x: lax.reduce_max(lax.sub(x, lax.full_like(x, 10)), (0,)), 1)],
+    ids=["max", "min", "sorted down", "shifted max"],
+)  # fmt: skip
+def test_what_holds_for_elements_of_one_sign_alone_is_refused(fun, first, dtype):
+    f = jit(fun, buckets={"x": {0: 4}})
+    with pytest.raises(ValueError, match="cannot be padded: its result differs"):
+        f((first * ramp(3)).astype(dtype))
+
+
+def test_programs_that_might_not_end_are_compared_for_the_given_elements_alone():
+    def halved(x):
+        return lax.while_loop(lambda y: lax.reduce_max(y, (0,)) > 1.0, lambda y: y * 0.5, x)
+
+    f = jit(halved, buckets={"x": {0: 4}})
+    np.testing.assert_array_equal(f(ramp(3)), ramp(3) / 4)
+
+
 def test_small_dtypes_and_no_elements_are_padded_too():
     f = jit(lambda x: x, buckets={"x": {0: "pow2"}})
     for dtype in (np.bool_, np.int8, np.complex64):

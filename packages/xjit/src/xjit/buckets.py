@@ -6,7 +6,9 @@ An argument is filled up with zeros to the size of its bucket, the program for t
 what its results have too much is cut off. How the sizes of results follow those of arguments is
 found out by tracing with one less. Whether a function can be padded at all (a sum can, a mean
 cannot) is found out by the first call that pads: it computes the unpadded result, too, and
-compares.
+compares. A greatest element above zero says nothing of those below, so it does the same for
+elements that are all below zero and all above, near and far, unless the program has effects or a
+loop that such elements might keep from ending.
 
 Neighbours: `jit` takes the option; `retraces` tells of functions that would profit.
 """
@@ -25,7 +27,9 @@ from xjit.retraces import retraces
 from xnp import lax
 from xprim import (
     Array,
+    ClosedJaxpr,
     ConcreteArray,
+    Jaxpr,
     ShapeDtypeStruct,
     as_array,
     dtypes,
@@ -35,6 +39,7 @@ from xprim import (
 from xprim.callables import name_of
 from xprim.errors import message
 from xprim.extended import unwrap
+from xprim.jaxpr import subjaxprs
 from xprim.tracebacks import boundary
 
 __all__ = ()
@@ -105,15 +110,19 @@ class Buckets:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Pad, call, cut off; and compare once."""
         given = self._signature.bind(*args, **kwargs)
+        with retraces("allow"):  # a program for each bucket is what was asked for
+            results, is_padded = self._results(given)
+            if is_padded:
+                self._compare_once(given, results)
+        return results
+
+    def _results(self, given: inspect.BoundArguments) -> tuple[Any, bool]:
+        """Return the results of the padded program, cut off, and whether anything was padded."""
         sizes: list[Padded] = []
         padded = self._with_sizes(given, sizes, _filled)
-        with retraces("allow"):  # a program for each bucket is what was asked for
-            results = self._compiled(*padded.args, **padded.kwargs)
-            if all(size == bucket for size, bucket in sizes):
-                return results
-            results = self._cut(results, given, sizes)
-            self._compare(given, results)
-        return results
+        results = self._compiled(*padded.args, **padded.kwargs)
+        is_padded = any(size != bucket for size, bucket in sizes)
+        return (self._cut(results, given, sizes) if is_padded else results), is_padded
 
     def ahead(self, stage: Callable[..., Any]) -> Callable[..., Any]:
         """Return a stage ahead of time, made for the padded arguments."""
@@ -207,14 +216,22 @@ class Buckets:
             for x, y in zip(leaves, traced, strict=True)
         ]
 
-    def _compare(self, given: inspect.BoundArguments, results: Any) -> None:
-        """Compare the results of a padded call with those of an unpadded one, once."""
+    def _compare_once(self, given: inspect.BoundArguments, results: Any) -> None:
+        """Compare a padded call with an unpadded one, and so for elements of other signs."""
         leaves = xtree.leaves((dict(given.arguments), results))
         types = self._types(given)
         if types in self._compared or any(
             isinstance(x, Array) and type(x) is not ConcreteArray for x in leaves
         ):
             return
+        self._compare(given, results)
+        if _ends_whatever_it_is_given(self._compiled.trace(*given.args, **given.kwargs).jaxpr):
+            for factor in (-1, 1, -100, 100):
+                other = self._away_from_zero(given, factor)
+                self._compare(other, self._results(other)[0])
+        self._compared.add(types)
+
+    def _compare(self, given: inspect.BoundArguments, results: Any) -> None:
         wanted = xtree.leaves(self._compiled(*given.args, **given.kwargs))
         got, _ = xtree.tree_flatten_with_path(results)
         for (path, x), y in zip(got, wanted, strict=True):
@@ -225,7 +242,41 @@ class Buckets:
                     hint="what is filled up holds zeros: give the function the true size, and\n"
                          "have it leave the rest out (a mean as the sum over the size)",
                 ))  # fmt: skip
-        self._compared.add(types)
+
+    def _away_from_zero(
+        self, given: inspect.BoundArguments, factor: int
+    ) -> inspect.BoundArguments:  # fmt: skip
+        """Return the arguments with the padded ones all above zero, or below."""
+        changed = inspect.BoundArguments(given.signature, dict(given.arguments))
+        for name in self._asked:
+            if name in given.arguments:
+                changed.arguments[name] = xtree.map(
+                    lambda x: _moved_away(as_array(x), factor), given.arguments[name]
+                )
+        return changed
+
+
+def _moved_away(x: Array, factor: int) -> Array:
+    """Return factor (|x| + 1), of the type of x; x itself without a sign, or a wide step."""
+    dtype = x.aval.dtype
+    kind = "" if dtypes.is_extended(dtype) else np.dtype(dtype).kind
+    is_float = dtypes.is_inexact(dtype) and kind != "c"
+    if not is_float and (kind != "i" or abs(factor) > 1):
+        return x
+    one, scale = scalar_array(1, dtype), scalar_array(factor, dtype)
+    return lax.mul(lax.add(lax.abs(x), one), scale)
+
+
+def _ends_whatever_it_is_given(program: ClosedJaxpr) -> bool:
+    """Return whether a program may be run with other elements: no effects, no open loop."""
+    return not program.effects and not _has_open_loop(program.jaxpr)
+
+
+def _has_open_loop(jaxpr: Jaxpr) -> bool:
+    return any(
+        eqn.primitive.name == "while" or any(_has_open_loop(j) for j in subjaxprs(eqn.params))
+        for eqn in jaxpr.eqns
+    )
 
 
 def _numbers(x: Any) -> np.ndarray[Any, Any]:
