@@ -19,7 +19,7 @@ from xstack.demo import classifier
 from xstack.demo.data import Dataset
 from xstack.demo.settings import DemoError, Settings
 from xstack.demo.stopping import CtrlC
-from xstack.demo.training import REPORTED, Progress, Run, accuracy, batches, initial_params
+from xstack.demo.training import REPORTED, Progress, Run, batches, initial_params, look
 
 __all__ = ()
 
@@ -60,10 +60,8 @@ def train_over_mesh(data: Dataset, settings: Settings, report: Progress, ctrl_c:
         is_looked_at = step % REPORTED == 0 or step == settings.steps
         is_last = step == settings.steps or _are_stopped(ctrl_c, is_looked_at)
         if is_last or is_looked_at:
-            run.losses = [float(np.asarray(v)) for v in run.losses]
-            run.params = xstack.tree.map(np.asarray, gathered(params))
-            run.accuracies.append((step, accuracy(run.params, data)))
-            report(step, run.losses[-1], run.accuracies[-1][1])
+            whole = xstack.tree.map(np.asarray, gathered(params))
+            look(run, step, whole, data, report)
         if is_last:
             break
     run.seconds_by_phase["training"] = time.perf_counter() - start

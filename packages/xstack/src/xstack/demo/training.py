@@ -88,13 +88,10 @@ def train(data: Dataset, settings: Settings, report: Progress, ctrl_c: CtrlC) ->
     start = time.perf_counter()
     for step, (xs, ys) in enumerate(batches(data, settings), 1):
         params, value = compiled(params, xs, ys, rate)
-        run.params = params
         run.losses.append(value)
         is_last = ctrl_c.pressed or step == settings.steps
         if is_last or step % REPORTED == 0:
-            run.losses = [float(v) for v in run.losses]
-            run.accuracies.append((step, accuracy(params, data)))
-            report(step, run.losses[-1], run.accuracies[-1][1])
+            look(run, step, params, data, report)
         if is_last:
             break
     run.seconds_by_phase["training"] = time.perf_counter() - start
@@ -129,15 +126,25 @@ def train_data_parallel(data: Dataset, settings: Settings, report: Progress, ctr
         run.losses.append(value)
         is_last = ctrl_c.pressed or step == settings.steps
         if is_last or step % REPORTED == 0:
-            run.losses = [_first(v) for v in run.losses]
-            run.params = xstack.tree.map(lambda p: np.asarray(p)[0], params)
-            run.accuracies.append((step, accuracy(run.params, data)))
-            report(step, run.losses[-1], run.accuracies[-1][1])
+            first = xstack.tree.map(lambda p: np.asarray(p)[0], params)
+            look(run, step, first, data, report)
         if is_last:
             break
     run.seconds_by_phase["training"] = time.perf_counter() - start
     return run
 
 
-def _first(values: Any) -> float:
-    return float(np.asarray(values).reshape(-1)[0])
+def look(run: Run, step: int, params: Any, data: Dataset, report: Progress) -> None:
+    """Note how good the parameters are after a step, and tell the user.
+
+    Args:
+      run: its losses become numbers; of several devices, that of the first.
+      step: how many there have been.
+      params: whole, on one device or the host.
+      data: what the accuracy is measured on.
+      report: tells the user.
+    """
+    run.losses = [float(np.asarray(value).reshape(-1)[0]) for value in run.losses]
+    run.params = params
+    run.accuracies.append((step, accuracy(params, data)))
+    report(step, run.losses[-1], run.accuracies[-1][1])
