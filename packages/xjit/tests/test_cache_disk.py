@@ -167,6 +167,35 @@ def test_a_disk_that_is_full_in_the_middle_of_a_file_leaves_nothing_of_it(kept):
     assert sorted(os.listdir(kept.directory)) == before and kept.load(KEY, same) == CODE
 
 
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 64 KB, where this user may make one."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)]
+    try:
+        made = subprocess.run(mount, capture_output=True, text=True, check=False)
+    except OSError as error:
+        pytest.skip(f"there is no command to mount with: {error}")
+    if made.returncode != 0:
+        pytest.skip(f"this user may not mount: {made.stderr.strip()}")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_disk_that_fills_up_keeps_what_is_on_it(small_disk, caplog):
+    found = DiskCache(small_disk / "c")
+    keys = [f"{i:064x}" for i in range(30)]
+    for key in keys:
+        found.store(key, lambda key=key: Entry(CODE, {"name": key, "seconds": 1.0}), same)
+    assert 5 <= found.stored < 30
+    assert len(warnings_in(caplog)) == 1 and "No space left on device" in warnings_in(caplog)[0]
+    assert [found.load(key, same) for key in keys[: found.stored]] == [CODE] * found.stored
+    assert not list(found.directory.glob("*.part"))
+    later = DiskCache(small_disk / "c")
+    assert len(later.entries()) == found.stored and later.load(keys[0], same) == CODE
+
+
 def test_the_least_recently_used_entries_go_first(tmp_path):
     size = len(pack(KEY, ENTRY))
     found = DiskCache(tmp_path / "c", max_bytes=10 * size)

@@ -4,6 +4,8 @@ The runtime ends the process where somebody looks at a buffer whose computation 
 is tried in a process of its own kind: one, in which all of them have to raise.
 """
 
+import re
+
 import pytest
 
 import xnp
@@ -107,6 +109,22 @@ def test_a_result_that_did_not_fit_can_be_asked_about_deleted_and_forgotten():
     """
     )
     assert run_in_new_process(program) == "alive"
+
+
+def test_the_error_names_the_largest_arrays_that_exist():
+    held = [jit(lambda x, k=k: x + k)(xnp.zeros((1 << 20, 3), "float32")) for k in range(3)]
+    small = xnp.ones(10)
+    x = xnp.ones((10**7, 1))
+    large = x @ x.T
+    with pytest.raises(OutOfMemoryError) as caught:
+        float(large[0, 0])
+    (hint,) = [line for line in str(caught.value).splitlines() if line.startswith("  hint")]
+    assert "hint      of the arrays that exist these take most: " in hint
+    assert "float32[10000000,1], 40,000,000 bytes (38.1 MiB)" in hint
+    # Other tests of this process may hold some of the same type.
+    count = int(re.search(r"(\d+) of float32\[1048576,3\], ", hint)[1])
+    assert count >= 3 and f"{count * held[0].nbytes:,} bytes" in hint
+    assert "10000000,10000000]" not in hint and f"float32[{small.size}]" not in hint
 
 
 def test_the_error_names_the_operation_and_the_bytes():

@@ -18,7 +18,7 @@ from xprim.errors import OutOfMemoryError, message
 if TYPE_CHECKING:
     from xprim.avals import ShapedArray
 
-__all__ = ["MOST_BYTES", "out_of_memory", "bytes_of"]
+__all__ = ["MOST_BYTES", "bytes_of", "in_bytes", "out_of_memory"]
 
 __dir__ = __all__.copy
 
@@ -28,10 +28,14 @@ T = TypeVar("T")
 MOST_BYTES = 2**63 - 1
 
 
-def out_of_memory(operation: str, nbytes: int | None, got: str = "") -> OutOfMemoryError:
+def out_of_memory(
+    operation: str, nbytes: int | None, got: str = "", hint: str = ""
+) -> OutOfMemoryError:
     """Return the error for an operation that asked for so many bytes; None: nobody knows."""
     asked = "more than there is was" if nbytes is None else f"{in_bytes(nbytes)} were"
-    return OutOfMemoryError(message(operation, f"out of memory: {asked} asked for.", got=got))
+    return OutOfMemoryError(
+        message(operation, f"out of memory: {asked} asked for.", got=got, hint=hint)
+    )
 
 
 def refused(operation: str, error: Exception, results: Sequence[ShapedArray] = ()) -> Exception:

@@ -15,6 +15,7 @@ import re
 from typing import NoReturn
 
 from xprim.errors import OutOfMemoryError, XStackRuntimeError
+from xprim.largest_arrays import largest_arrays
 from xprim.memory import out_of_memory
 
 _LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
@@ -69,6 +70,7 @@ def fail(operation: str, problem: str, cause: BaseException) -> NoReturn:
     found = _OUT_OF_MEMORY.search(str(cause))
     if found is not None or "RESOURCE_EXHAUSTED" in str(cause):
         nbytes = None if found is None else int(found.group(1))
-        raise XlaMemoryError(str(out_of_memory(operation, nbytes, str(cause).strip()))) from cause
+        text = out_of_memory(operation, nbytes, str(cause).strip(), largest_arrays())
+        raise XlaMemoryError(str(text)) from cause
     lines = str(cause).strip().replace("\n", "\n" + " " * 12)
     raise XlaError(f"{operation}: {problem}.\n  got       {lines}") from cause
