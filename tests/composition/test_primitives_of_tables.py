@@ -1,5 +1,7 @@
 """A primitive whose rules come one by one goes through every transformation."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -175,3 +177,12 @@ def test_types_of_batches_and_traces_that_are_installed():
         return x
 
     assert xstack.jit(known)(1.0) == 1
+
+
+def test_a_primitive_may_have_the_name_of_any_other():
+    first, second = Primitive("sin"), Primitive("sin")
+    first.def_abstract_eval(lambda x: x)
+    assert str(second) == "sin" and second is not first and xstack.lax.sin_p is not first
+    assert "sin a" in str(xstack.make_jaxpr(first.bind)(1.0))
+    assert pickle.loads(pickle.dumps(first)) is first
+    assert float(xnp.sin(0.0)) == 0

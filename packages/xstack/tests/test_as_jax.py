@@ -1,9 +1,12 @@
 """A library that imports JAX runs on this family when that is asked for."""
 
+import importlib
 import subprocess
 import sys
 
 import pytest
+
+import xstack
 
 PROGRAM = """
 import sys, types
@@ -51,10 +54,18 @@ def test_it_refuses_where_jax_is_imported_already():
     assert "hint      install before the first library that imports JAX" in result.stderr
 
 
-@pytest.mark.parametrize("name", ["xstack._src.core", "xstack._src.traceback_util",
-                                  "xstack._src.dispatch", "xstack._src.state.types",
-                                  "xstack._src.dtypes", "xstack._src.tree_util"])  # fmt: skip
-def test_names_of_private_modules_resolve(name):
-    module = __import__(name, fromlist=["*"])
-    for each in dir(module):
-        assert getattr(module, each) is not None
+@pytest.mark.parametrize(("module", "names"), [
+    ("ad_util", "stop_gradient_p"), ("checkify", "checkify Error"), ("compiler", ""),
+    ("core", "trace_state_clean ShapedArray Tracer Literal"), ("dispatch", "wait_for_tokens"),
+    ("dtypes", "TypePromotionError finfo"), ("flatten_util", "ravel_pytree"),
+    ("state.types", "AbstractRef"), ("tree_util", "_registry tree_map"),
+    ("traceback_util", "api_boundary include_frame register_exclusion _exclude_paths"),
+])  # fmt: skip
+def test_names_of_private_modules_are_there(module, names):
+    found = importlib.import_module(f"xstack._src.{module}")
+    assert [name for name in names.split() if not hasattr(found, name)] == []
+
+
+def test_pjit_is_jit():
+    pjit = importlib.import_module("xstack.experimental.pjit")
+    assert pjit.pjit is xstack.jit and callable(pjit.with_sharding_constraint)

@@ -1,6 +1,9 @@
 """Asked for by equinox."""
 
-from xtree.namespaces import namespace
+from xstack import effects_barrier
 
-with namespace(globals()):
-    pass
+__all__ = ["wait_for_tokens"]
+
+__dir__ = __all__.copy
+
+wait_for_tokens = effects_barrier

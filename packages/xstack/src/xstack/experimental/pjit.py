@@ -1,6 +1,10 @@
-"""`pjit`, which is `xstack.jit`."""
+"""`pjit`, which is `xstack.jit`, and constraints on shardings."""
 
-from xtree.namespaces import namespace
+from xpar import with_sharding_constraint
+from xstack import jit
 
-with namespace(globals()):
-    from xpar import with_sharding_constraint as with_sharding_constraint
+__all__ = ["pjit", "with_sharding_constraint"]
+
+__dir__ = __all__.copy
+
+pjit = jit

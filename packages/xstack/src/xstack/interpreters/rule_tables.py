@@ -14,6 +14,7 @@ so every transformation knows such a primitive, too. `ad`, `batching` and `mlir`
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import SimpleNamespace
@@ -254,15 +255,14 @@ class Primitive(xprim.Primitive):
 
 
 def _free_name(name: str) -> str:
-    """Return a name that no primitive of the registry has."""
-    free, count = name, 1
-    while True:
+    """Return a name for the registry that no primitive has, nor one that is imported later."""
+    for count in itertools.count(1):
+        free = f"tables.{name}.{count}"
         try:
             get_primitive(free)
         except KeyError:
-            return free
-        count += 1
-        free = f"{name}_{count}"
+            break
+    return free
 
 
 def _without_effects(primitive: Primitive, found: Any) -> Any:

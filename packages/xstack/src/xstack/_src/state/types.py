@@ -1,6 +1,9 @@
 """Asked for by flax."""
 
-from xtree.namespaces import namespace
+from xstack import Ref
 
-with namespace(globals()):
-    pass
+__all__ = ["AbstractRef"]
+
+__dir__ = __all__.copy
+
+AbstractRef = Ref
