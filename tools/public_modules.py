@@ -14,6 +14,7 @@ of each package this finds, from the syntax trees alone:
 """
 
 import ast
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,16 +64,17 @@ def unclear_modules(sources: dict[str, str]) -> Iterator[str]:
             continue
         if _listed(module, sources) is None:
             yield f"{module}:1: has no __all__ (of a module that shows nothing: __all__ = ())"
-        brought_by = _imported_from(ast.parse(sources.get(parent, ""))).get(name, parent)
+        brought_by = _imported_from(sources.get(parent, "")).get(name, parent)
         if brought_by != parent:
             yield f"{module}:1: hides behind {brought_by}.{name}: begin it with _"
 
 
-def _imported_from(tree: ast.Module) -> dict[str, str | None]:
+@functools.lru_cache(maxsize=100)  # a package is asked about by each of its modules
+def _imported_from(source: str) -> dict[str, str | None]:
     """Return by name the modules from which a module imports."""
     return {
         alias.asname or alias.name: node.module
-        for node in ast.walk(tree)
+        for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }

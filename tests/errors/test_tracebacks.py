@@ -287,6 +287,8 @@ xnp.set_printoptions(nonsense=1)
 xstack.nn.one_hot('a', 3)
 xstack.ops.segment_sum(x, 'a')
 xstack.debug.print('{nope}', x=x)
+xstack.config.update('nope', 1)
+xstack.config.jax_nope = 1
 xnp.ndarray(3)
 xnp.bitwise_and(x, x)
 xnp.add.reduce('a')

@@ -16,13 +16,17 @@ from typing import Any, NoReturn
 
 from xprim import config as _options
 from xprim.errors import message
+from xtree.boundaries import boundary
 
 __all__ = ["config"]
 
 __dir__ = __all__.copy
 
 _PREFIX = "jax_"
-_FUNCTIONS = ("options", "read", "trace_context", "update", "when_changed")
+_FUNCTIONS = {
+    name: boundary(getattr(_options, name))
+    for name in ("options", "read", "trace_context", "update", "when_changed")
+}
 
 
 class Config:
@@ -42,7 +46,7 @@ class Config:
 
     def __getattr__(self, name: str) -> Any:
         if name in _FUNCTIONS:
-            return getattr(_options, name)
+            return _FUNCTIONS[name]
         known = _options.options()
         if name in known:
             return known[name]
@@ -54,6 +58,7 @@ class Config:
             obj=self,
         )
 
+    @boundary
     def __setattr__(self, name: str, value: object) -> NoReturn:
         plain = name.removeprefix(_PREFIX)
         raise AttributeError(
