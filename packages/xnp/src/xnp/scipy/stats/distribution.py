@@ -204,9 +204,9 @@ def _interior(first: Any, last: Any) -> Any:
 
 
 def _where_defined(value: Any, is_defined: Any, arguments: Sequence[Any]) -> Array:
-    """Return values; elsewhere NaN, whose slopes of any order by the arguments are NaN, too."""
+    """Return values; elsewhere NaN, whose first and second slopes by the arguments are NaN, too."""
     moved = xn.where(is_defined, 0, sum(arguments[1:], arguments[0]))  # which no slope leaves there
-    result: Array = xn.where(is_defined, value, xn.exp(math.nan * moved))
+    result: Array = xn.where(is_defined, value, math.nan * moved * moved)
     return result.astype(arguments[0].dtype)
 
 
