@@ -15,5 +15,6 @@ with namespace(globals()):
         ode as ode,
         pjit as pjit,
         serialize_executable as serialize_executable,
+        shard_map as shard_map,
         sparse as sparse,
     )
