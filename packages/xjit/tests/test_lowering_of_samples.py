@@ -22,17 +22,12 @@ MAX_SAMPLES = 40
 # values of one dtype joined in one. A text of more lines takes XLA half a second for each equation:
 # of such a primitive all are joined, of few dtypes beside these. Of any other primitive it tries
 # every second sample of a dtype. `nox -s fuzz` tries all, each in its own shape, as users compile;
-# here LLVM does not optimise and has one module to read, which takes a third of the time.
+# here LLVM does not optimise, which takes a third of the time.
 LONG_TEXT = 100
 ALWAYS_TRIED = {"float32", "float64"}
 OTHERS_TRIED = 1
 IN_FULL = "FUZZ_PROGRAMS" in os.environ
-QUICKLY = {
-    "xla_backend_optimization_level": 0,
-    "xla_llvm_disable_expensive_passes": True,
-    "xla_cpu_parallel_codegen_split_count": 1,
-}
-COMPILER_OPTIONS = {} if IN_FULL else QUICKLY
+COMPILER_OPTIONS = {} if IN_FULL else {"xla_backend_optimization_level": 0}
 
 ROWS = [
     pytest.param(name, rows[i : i + MAX_SAMPLES], id=f"{name}-{i}")
