@@ -242,5 +242,4 @@ def load_primitives() -> None:
 
 def primitives() -> Iterator[Primitive]:
     """Yield all primitives imported so far in order of their names; see `load_primitives`."""
-    for name in sorted(_registry):
-        yield _registry[name]
+    yield from sorted(_registry.values(), key=lambda primitive: primitive.name)

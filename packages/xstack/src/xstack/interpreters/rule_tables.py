@@ -31,6 +31,7 @@ from xprim import (
     as_array,
     get_primitive,
     not_mapped,
+    primitive_maker,
 )
 from xprim.errors import MissingRuleError
 from xtree.errors import message
@@ -139,6 +140,7 @@ class Primitive(xprim.Primitive):
 
     multiple_results = False
 
+    @primitive_maker
     def __init__(self, name: str) -> None:
         self.impl: Rule | None = None
         self.abstract_eval: Rule | None = None
