@@ -9,7 +9,8 @@ import pytest
 from tests.nets import documented_examples as net
 from tests.nets.cells import IN_FULL, drawn
 
-pytest.importorskip("jax")
+jax = pytest.importorskip("jax")
+IS_NEWEST = tuple(map(int, jax.__version__.split(".")[:2])) >= (0, 12)
 
 _ORDER = "the order within a part is not said, and ours is sorted"
 _AS_SCIPY = "integers stay integers, as in SciPy"
@@ -37,10 +38,19 @@ DELIBERATE = {
     "xstack.scipy.signal.correlate": _AS_SCIPY,
     "xstack.scipy.signal.correlate2d": _AS_SCIPY,
     "xstack.scipy.signal.istft": "an exact zero is printed where the oracle has a rounding error",
-    "xstack.tree_util.flatten_one_level": "the example imports what is private there",
+    "xstack.export.export": "functions of arrays are not compiled until jit is asked",
+    "xstack.export.Exported.in_shardings_jax": "a program of several devices is not exported",
     "xstack.errors.NonConcreteBooleanIndexError": "setting by a traced mask works",
     "xstack.errors.TracerArrayConversionError": "numpy.sin of a traced value works",
 }
+
+_LIST = "a tuple, as in NumPy 2 and in the oracle from 0.12 on"
+DELIBERATE |= {} if IS_NEWEST else {
+    "xstack.numpy.atleast_1d": _LIST,
+    "xstack.numpy.atleast_2d": _LIST,
+    "xstack.numpy.atleast_3d": _LIST,
+    "xstack.numpy.broadcast_arrays": _LIST,
+}  # fmt: skip
 
 EXAMPLES = net.documented()
 CELLS = drawn(sorted(EXAMPLES), 30)
@@ -60,7 +70,7 @@ def test_an_example_prints_what_the_oracle_prints(name, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)  # some examples write files
     found = list(net.differences(EXAMPLES[name]))
     if name in DELIBERATE:
-        if found or not IN_FULL:
+        if found or not (IN_FULL and IS_NEWEST):
             pytest.skip(DELIBERATE[name])
         pytest.fail(f"no difference is left: {DELIBERATE[name]}")
     assert not found, "\n\n".join(map(str, found))
