@@ -7,6 +7,7 @@ is missing, a copy of its sources stands for the installation.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import importlib.util
 import shutil
@@ -128,11 +129,13 @@ def _functions_entered(call):
         if event == "call":
             entered.append((frame.f_code.co_filename, frame.f_code.co_name))
 
+    gc.disable()  # what others left behind may be collected at any call
     sys.setprofile(profile)
     try:
         call()
     finally:
         sys.setprofile(None)
+        gc.enable()
     return entered
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import sys
 
 import numpy as np
@@ -79,11 +80,13 @@ def _python_calls(call):
         nonlocal count
         count += event == "call"
 
+    gc.disable()  # what others left behind may be collected at any call
     sys.setprofile(profile)
     try:
         call()
     finally:
         sys.setprofile(None)
+        gc.enable()
     return count
 
 
