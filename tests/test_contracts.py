@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from xad._jvp import JVPHandle
 from xad._linearize import Linearized, LinearizeHandle
 from xad.transpose import TransposeHandle
 from xbatch.axis import BatchAxis
+from xjit.checkify.rewriting import Asked
 from xjit.eager_backend import EagerBackend, NoDevices
 from xjit.stablehlo_text import Builder
 from xprim import contracts
@@ -32,6 +34,7 @@ PAIRS = [
     (contracts.LinearizeHandle, LinearizeHandle),
     (contracts.SplitProgram, Linearized),
     (contracts.TransposeHandle, TransposeHandle),
+    (contracts.ChecksHandle, Asked),
 ]
 
 
@@ -77,6 +80,8 @@ RULE_PARAMETERS = {
     ("axis", "operands"): [contracts.BatchAxis],
     ("handle", "primals"): [contracts.JVPHandle, contracts.LinearizeHandle],
     ("handle", "cts"): [contracts.TransposeHandle],
+    ("handle", "state"): [contracts.ChecksHandle],
+    ("handle", "before"): [contracts.ChecksHandle],
 }
 
 
@@ -140,3 +145,27 @@ def test_a_use_beyond_the_contracts_is_found():
     assert unchecked_rules("def _jvp(handle, primals):\n    return handle.secret(args)") == [1]
     assert undeclared_of_backend("backend = EAGER.backend\nbackend.secret(1)") == [(2, "secret")]
     assert undeclared_of_backend("put = getattr(EAGER.backend, 'device_put', None)")
+
+
+# --- the form of errors ---------------------------------------------------------------------------
+
+LABEL = re.compile(r"\\n  (got|expected|where|hint)  ")
+# Texts that are no `operation: sentence`, to which `message` would have nothing to add.
+LABELS_BY_HAND = {
+    "xbatch/_custom_vmap.py": "the sentence begins with whose rule it is",
+    "xjit/arguments.py": "the sentence begins with the option that is wrong",
+    "xjit/function_caches.py": "it has a label of its own, what changed",
+    "xjit/jaxlib_gateway/clients.py": "the sentence begins with the variable that is wrong",
+    "xjit/lowering.py": "a line for an error that is there",
+    "xjit/retraces.py": "a line for the first warnings of several",
+    "xnp/numpy/index_tricks.py": "a line for an error that writes the rest itself",
+    "xprim/check_sites.py": "a line for the text of a user",
+    "xprim/testing.py": "what an assertion says",
+    "xrandom/shuffling.py": "the sentence begins with the argument that is wrong",
+    "xtree/namespaces.py": "a line for the error of a missing name",
+}
+
+
+def test_the_labels_of_errors_are_written_by_one_function():
+    found = {str(p).partition("/src/")[2] for p in SOURCES if LABEL.search(p.read_text())}
+    assert found == set(LABELS_BY_HAND)

@@ -16,7 +16,9 @@ TAKEN_AWAY = {
     ("xjit.jaxlib_gateway", "join_processes"): "there is one way to join: `xpar.distributed`",
     ("xjit.jaxlib_gateway", "leave_processes"): "as `join_processes`",
     ("xnp.numpy.creation", "fromfunction"): "users have it as `xnp.fromfunction`, as before",
-}
+    **{("xnp.numpy.creation", f"from{what}"): f"users have it as `xnp.from{what}`, as before"
+       for what in ("buffer", "file", "iter", "string")},
+}  # fmt: skip
 """Names of modules below those that users import from, which no released sibling takes."""
 
 

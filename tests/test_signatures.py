@@ -52,7 +52,6 @@ DELIBERATE = {
     "vjp": {"in_nzs": _EXPERIMENT, "saveable_args": _EXPERIMENT},
     "vmap": {"sum_match": _EXPERIMENT},
     "jit": {"fun": _SENTINEL, "in_shardings": _SENTINEL, "out_shardings": _SENTINEL},
-    "lax.all_gather": {"to": _MESHES},
     "P": {"unreduced_kind": _UNREDUCED},
     "sharding.PartitionSpec": {
         "unreduced_kind": _UNREDUCED,

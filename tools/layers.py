@@ -26,6 +26,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tools.public_modules import (
+    parsed,
     private_uses,
     private_uses_of_test,
     shown_by,
@@ -143,7 +144,7 @@ def check_module(module: str, source: str, optional: dict[str, str]) -> Iterator
 
 def imports_of(source: str) -> Iterator[Import]:
     """Yield every absolute import of a module's text, in the order of the syntax tree."""
-    yield from _imports_below(ast.parse(source), in_function=False)
+    yield from _imports_below(parsed(source), in_function=False)
 
 
 def check_manifest(root: Path, package: str) -> Iterator[str]:
@@ -199,6 +200,8 @@ def _problems(package: str, module: str, found: Import, optional: dict[str, str]
 
 def _imports_below(node: ast.AST, *, in_function: bool) -> Iterator[Import]:
     for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Name | ast.Constant | ast.expr_context | ast.operator):
+            continue  # most nodes, with nothing below them
         for name in _names_imported(child):
             yield Import(name, child.lineno, in_function)  # type: ignore[attr-defined]
         is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)

@@ -69,12 +69,18 @@ def unclear_modules(sources: dict[str, str]) -> Iterator[str]:
             yield f"{module}:1: hides behind {brought_by}.{name}: begin it with _"
 
 
+@functools.lru_cache(maxsize=2000)
+def parsed(source: str) -> ast.Module:
+    """Return the syntax tree of a text, which is parsed once and must not be changed."""
+    return ast.parse(source)
+
+
 @functools.lru_cache(maxsize=100)  # a package is asked about by each of its modules
 def _imported_from(source: str) -> dict[str, str | None]:
     """Return by name the modules from which a module imports."""
     return {
         alias.asname or alias.name: node.module
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(parsed(source))
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
@@ -96,7 +102,7 @@ def private_uses_of_test(package: str, source: str, shown: Shown) -> Iterator[st
     """Yield `line: what is wrong` for what a test takes of siblings that is not public."""
     packages = frozenset(module.partition(".")[0] for module in shown.modules)
     finder = _Finder(package, packages, shown, set(), frozenset())
-    finder.visit(ast.parse(source))
+    finder.visit(parsed(source))
     for line, problem in sorted(finder.found):
         yield f"{line}: {problem}"
 
@@ -108,16 +114,18 @@ def private_uses(sources: dict[str, str]) -> Iterator[str]:
         sources: the text of every module of all packages.
     """
     shown = shown_by(sources)
-    trees = {module: ast.parse(source) for module, source in sources.items()}
+    trees = {module: parsed(source) for module, source in sources.items()}
     open_objects = _objects_with_declared_dict(trees)
     private: dict[str, set[str]] = {module.partition(".")[0]: set() for module in sources}
     for module, tree in trees.items():
         private[module.partition(".")[0]] |= _private_names(tree)
+    foreign = {
+        package: set().union(*[names for p, names in private.items() if p != package]) - own
+        for package, own in private.items()
+    }
     for module, tree in trees.items():
         package = module.partition(".")[0]
-        others = set().union(*[names for p, names in private.items() if p != package])
-        foreign = others - private[package]
-        finder = _Finder(package, frozenset(private), shown, foreign, open_objects)
+        finder = _Finder(package, frozenset(private), shown, foreign[package], open_objects)
         finder.visit(tree)
         for line, problem in sorted(finder.found):
             yield f"{module}:{line}: {problem}"
@@ -159,7 +167,7 @@ class _Finder(ast.NodeVisitor):
 
     def visit_Assign(self, node: ast.Assign) -> None:
         """Follow `_values = config.values`, another name for what a sibling lends."""
-        module, _, name = ast.unparse(node.value).rpartition(".")
+        module, _, name = _dotted(node.value).rpartition(".")
         whole = f"{self.modules[module]}.{name}" if module in self.modules else self.lent.get(name)
         if whole and not (module and module not in self.modules):
             for target in node.targets:
@@ -168,7 +176,7 @@ class _Finder(ast.NodeVisitor):
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         name = node.attr
-        value = ast.unparse(node.value) if isinstance(node.value, ast.Name | ast.Attribute) else ""
+        value = _dotted(node.value)
         if value in self.modules:
             if f"{value}.{name}" not in self.modules:
                 self._say(node, self.shown.problem(self.modules[value], name))
@@ -181,9 +189,18 @@ class _Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
 
+def _dotted(node: ast.expr) -> str:
+    """Return `a.b.c` of an expression that is a name or parts of one, and "" of any other."""
+    names = []
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(names)]) if isinstance(node, ast.Name) else ""
+
+
 def _listed(module: str, sources: dict[str, str]) -> list[str] | None:
     """Return what a module shows: the names in its blocks of imports, or in its `__all__`."""
-    tree = ast.parse(sources[module])
+    tree = parsed(sources[module])
     imported = list(_public_imports(tree))
     if imported:
         names = [alias.asname or alias.name for node in imported for alias in node.names]
@@ -212,7 +229,7 @@ def _listed_in_all(module: str, tree: ast.Module, sources: dict[str, str]) -> li
 def _holders_of_names(module: str, value: ast.expr, sources: dict[str, str]) -> Iterator[str]:
     """Yield the modules whose lists are part of a list: `*holder.__all__`, or all star imports."""
     if isinstance(value, ast.ListComp):  # over the globals, which the star imports bring
-        for node in _at_module_level(ast.parse(sources[module])):
+        for node in _at_module_level(parsed(sources[module])):
             if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
                 yield str(node.module)
     for part in ast.walk(value):

@@ -43,10 +43,10 @@ np.interp(x, g, g); np.isin(j, h); np.linspace(0, 1, 1000000); np.arange(1000000
 
 LINEAR_ALGEBRA = """
 m @ m; m @ m[0]; np.outer(x[:1000], y[:1000]); np.einsum("ij,ij->i", m, m); np.cross(t, t)
-np.einsum("ij,jk->ik", m, m); np.kron(a[0], a[0]); np.linalg.det(a); np.linalg.inv(a)
-np.linalg.inv(d); np.linalg.solve(d, d[0]); np.linalg.solve(a, a); np.linalg.cholesky(d)
-np.linalg.qr(w)[1]; np.linalg.lstsq(w.T, w[0])[0]; np.linalg.eigh(a[0])[0]; np.linalg.svd(a[0])[1]
-np.trace(m); np.vdot(x, y); np.tensordot(m, m, 2)
+np.einsum("ij,jk->ik", m, m); np.kron(a[0, :25, :40], a[0, :40, :25]); np.linalg.det(a)
+np.linalg.inv(a); np.linalg.inv(d); np.linalg.solve(d, d[0]); np.linalg.solve(a, a)
+np.linalg.cholesky(d); np.linalg.qr(w)[1]; np.linalg.lstsq(w.T, w[0])[0]
+np.linalg.eigh(a[0])[0]; np.linalg.svd(a[0])[1]; np.trace(m); np.vdot(x, y); np.tensordot(m, m, 2)
 """
 
 SIGNALS = """

@@ -3,13 +3,11 @@
 Each is a function of a library that yields lines. They cover, case by case, what the pages of JAX
 show about several devices: "Distributed arrays and automatic parallelization", "Explicit sharding",
 "Introduction to sharded computation", "Manual parallelism with shard_map", "Autodiff and sharding"
-(docs.jax.dev). Run as a program with the name of a library it prints the lines of all as JSON.
+(docs.jax.dev). `programs_of_placements` has more, and prints the lines of all.
 """
 
 import importlib
-import json
 import re
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from types import SimpleNamespace
@@ -39,6 +37,7 @@ def library(name: str) -> Any:
     return SimpleNamespace(
         top=top, np=importlib.import_module(f"{name}.numpy"), lax=top.lax, P=sharding.PartitionSpec,
         sharding=sharding, mesh=mesh, Auto=types.Auto, Explicit=types.Explicit,
+        pjit=importlib.import_module(f"{name}.experimental.pjit").pjit,
     )  # fmt: skip
 
 
@@ -441,14 +440,6 @@ def a_batch_in_parts_has_the_gradient_of_the_whole(ns: Any) -> Iterator[str]:
         yield np.asarray(ns.top.grad(loss)(w, x)).tolist()
 
 
-def main(name: str) -> None:
-    """Print what the programs print with a library, as JSON."""
-    importlib.import_module(name).config.update("jax_num_cpu_devices", 8)
-    ns = library(name)
-    ns.sharding_errors = errors_of(name)
-    print(json.dumps({title: lines_of(make, ns) for title, make in PROGRAMS.items()}))
-
-
 def errors_of(name: str) -> tuple[type[Exception], ...]:
     """Return the classes of errors about shardings in types."""
     if name == "jax":
@@ -456,7 +447,3 @@ def errors_of(name: str) -> tuple[type[Exception], ...]:
     else:
         from xprim.sharded_types import ShardingTypeError
     return (ShardingTypeError,)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

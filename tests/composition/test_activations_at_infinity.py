@@ -60,6 +60,16 @@ def test_activations_have_their_limits_at_infinity_and_at_the_largest_numbers(dt
             )
 
 
+@pytest.mark.parametrize("name", ["gelu", "gelu by erf", "mish", "silu", "squareplus"])
+def test_the_slope_is_one_where_a_formula_gives_way_to_the_line(name):
+    f = FUNCTIONS[name]
+    for bound in (10.0, 1000.0, float(np.sqrt(np.finfo(np.float32).max)) / 2):
+        beside = np.float32([np.nextafter(np.float32(bound), np.float32(0)), bound])
+        for x in beside:
+            expected = 1.0 if name != "squareplus" else (1 + x / np.hypot(x, 2, dtype=float)) / 2
+            np.testing.assert_allclose(xstack.grad(f)(x), expected, rtol=1e-3, err_msg=f"{x}")
+
+
 def test_an_activation_of_nan_is_nan_and_takes_complex_numbers():
     for name in FUNCTIONS:
         assert np.isnan(FUNCTIONS[name](np.float32(np.nan))), name

@@ -7,7 +7,7 @@ import pytest
 
 import xstack
 import xstack.numpy as xnp
-from xprim import Operand, Primitive, shaped_array, undefined
+from xprim import Operand, Primitive, as_array, call_rules, shaped_array, undefined
 from xstack import lax
 from xstack.debug import error_if
 from xstack.experimental import checkify as c
@@ -46,6 +46,17 @@ own_pullback.defvjp(
     lambda x: (own_pullback(x), x), lambda r, ct: (ct * positive(r - 1, "residual"),)
 )
 
+strangers_call_p = Primitive("strangers_call", call_like=True, **call_rules("strangers_call"))
+
+
+def called(x):
+    """Bind a call of somebody else's, whose rules are those that all calls share."""
+    closed = xstack.make_jaxpr(positive)(x)
+    return strangers_call_p.bind(as_array(x), jaxpr=closed)[0]
+
+
+own_batch = xstack.custom_batching.custom_vmap(positive)
+
 BELOW = xstack.vmap(
     xstack.vmap(lambda x, y: c.check(x < y, "{} is not below {}", x, y), (0, None)), (None, 0)
 )
@@ -81,12 +92,17 @@ PROGRAMS = {
     "custom_jvp": (own_slope, (-1.0,), "x is -1.0, not positive"),
     "grad of custom_jvp": (xstack.grad(own_slope), (-1.0,), "x is -1.0, not positive"),
     "custom_vjp": (own_pullback, (-1.0,), "x is -1.0, not positive"),
+    "custom_vmap": (own_batch, (-1.0,), "x is -1.0, not positive"),
+    "stranger's call": (called, (-1.0,), "x is -1.0, not positive"),
+    "grad of stranger's call": (xstack.grad(called), (-2.0,), "x is -2.0, not positive"),
     "grad of custom_vjp": (xstack.grad(own_pullback), (0.5,), "residual is -0.5, not positive"),
     "shard_map": (
         xstack.shard_map(lambda x: (c.check(xnp.all(x > 0), "sum {}", x.sum()), x)[1],
                          mesh=MESH, in_specs=xstack.P("i"), out_specs=xstack.P("i")),
         (XS,), "sum -4.0",
     ),
+    "pmap": (xstack.pmap(lambda x: positive(x.sum()), devices=xstack.devices()[:1]),
+             (XS[None],), "x is -4.0, not positive"),
 }  # fmt: skip
 
 
@@ -104,7 +120,7 @@ def test_the_first_failure_is_a_value_beside_the_result(name):
     assert first_line(xstack.jit(c.checkify(fun))(*args)[0]) == expected
 
 
-@pytest.mark.parametrize("name", [n for n in PROGRAMS if n != "shard_map"])
+@pytest.mark.parametrize("name", [n for n in PROGRAMS if n not in ("pmap", "shard_map")])
 def test_without_checkify_the_call_raises_the_same(name):
     fun, args, expected = PROGRAMS[name]
     for call in (fun, xstack.jit(fun)):

@@ -172,3 +172,11 @@ def test_batch_norm_leaves_out_what_is_not_asked_for():
         assert [isinstance(p, tuple) for p in params] == [not center, not scale]
         z = apply(params, xnp.arange(12.0).reshape(6, 2))
         np.testing.assert_allclose(z.mean(0), 0, atol=1e-6)
+
+
+def test_initializers_of_stax_have_their_short_names():
+    key, initializers = xstack.random.PRNGKey(0), xstack.nn.initializers
+    for short, whole in (("glorot", initializers.glorot_normal), ("randn", initializers.normal)):
+        got, expected = getattr(stax, short)()(key, (2, 3)), whole()(key, (2, 3))
+        np.testing.assert_array_equal(got, expected)
+    assert stax.logsoftmax is stax.log_softmax

@@ -53,7 +53,7 @@ def test_a_mode_says_what_happens_so_nothing_is_refused(option):
             assert dropped.tolist() == [0, 5, 2, 3]
             filled = compiled(lambda x, i: x.at[i].get(fill_value=-1.0))(X, index)
             assert filled.tolist() == [1, -1]
-            assert np.isnan(compiled(lambda x, i: xnp.take(x, i))(X, index)[1])
+            assert np.isnan(compiled(lambda x, i: xnp.take(x, i, mode="fill"))(X, index)[1])
             beyond = compiled(lambda x, i: x.at[i].set(5.0, wrap_negative_indices=False))
             assert beyond(X, xnp.array([-1, 1])).tolist() == [0, 5, 2, 3]
 
@@ -70,6 +70,14 @@ PROGRAMS = {
     "differentiated": grad(lambda x, i: x[i].sum()),
     "recomputed": grad(checkpoint(lambda x, i: xnp.sin(x[i]).sum())),
     "in an inner jit": lambda x, i: jit(lambda i: x[i] * 2)(i),
+    "taken": xnp.take,
+    "taken along an axis": lambda x, i: xnp.take_along_axis(x, i, 0),
+    "put along an axis": lambda x, i: xnp.put_along_axis(x, i, 9.0, 0, inplace=False),
+    "a window": lambda x, i: lax.dynamic_slice(x, (i[1],), (1,)),
+    "a window in one dimension": lambda x, i: lax.dynamic_slice_in_dim(x, i[1], 1),
+    "one position": lambda x, i: lax.dynamic_index_in_dim(x, i[1]),
+    "a window written": lambda x, i: lax.dynamic_update_slice(x, xnp.ones(1), (i[1],)),
+    "one position written": lambda x, i: lax.dynamic_update_index_in_dim(x, 1.0, i[1], 0),
 }
 
 
@@ -82,6 +90,59 @@ def test_a_compiled_program_raises_with_the_line_where_it_is_asked_for(program):
         with pytest.raises(IndexCheckError, match=WHERE.format(6)):
             compiled(X, index)
     jit(program)(X, index)  # the option is part of what a program is kept by
+
+
+def test_functions_with_an_answer_of_their_own_give_it_unless_programs_are_to_raise():
+    assert np.isnan(xnp.take(X, 9))
+    assert lax.dynamic_slice(X, (3,), (2,)).tolist() == [2.0, 3.0]
+    for compiled in (lambda f: f, jit):
+        window = compiled(lambda k: lax.dynamic_slice(X, (k,), (2,)))
+        with config.index_checks("raise"):
+            assert window(2).tolist() == [2.0, 3.0] and window(-4).tolist() == [0.0, 1.0]
+            for start in (3, -5):
+                with pytest.raises(IndexCheckError, match=f"index: {start} is out of bounds"):
+                    window(start)
+
+
+def _turns(k):
+    return lax.while_loop(lambda c: c[0] < k, lambda c: (c[0] + 1, c[1] + X[c[0]]), (0, 0.0))[1]
+
+
+BRANCHES = {
+    "read": lambda i: X[i],
+    "in an inner jit": lambda i: jit(lambda i: X[i])(i),
+    "in a scan": lambda i: lax.scan(lambda c, k: (c + X[k], None), 0.0, xnp.stack([i, i]))[0],
+    "in a loop of known length": lambda i: lax.fori_loop(0, 2, lambda k, c: c + X[i], 0.0),
+    "in a loop": lambda i: _turns(i + 1),
+    "in another branch": lambda i: lax.cond(i > 2, lambda: X[i], lambda: 1.0),
+    "recomputed": lambda i: checkpoint(lambda j: X[j] * 2)(i),
+    "mapped": lambda i: vmap(lambda j: X[j])(xnp.stack([i, i])).sum(),
+    "differentiated": lambda i: grad(lambda w: w * X[i])(1.0),
+}
+
+
+@pytest.mark.parametrize("branch", BRANCHES.values(), ids=BRANCHES)
+def test_a_branch_of_a_batch_is_checked_for_the_examples_that_take_it(branch):
+    def program(takes, i):
+        return lax.cond(takes, branch, lambda i: 0.0, i)
+
+    positions, run = xnp.array([9, 3, 8]), jit(vmap(program))
+    with config.index_checks("raise"):
+        found = run(xnp.array([False, True, False]), positions)
+        assert found.tolist() == [0.0, float(branch(3)), 0.0]
+        with pytest.raises(IndexCheckError, match=r"at mapped index 2(, 0)?: index: [48] is out"):
+            run(xnp.array([False, True, True]), positions)
+
+
+def test_a_loop_of_a_batch_is_checked_for_the_examples_that_go_on():
+    def first_after(k):
+        return lax.while_loop(lambda i: X[i] < 3, lambda i: i + 1, k)
+
+    with config.index_checks("raise"):
+        assert jit(vmap(_turns))(xnp.array([2, 4])).tolist() == [1.0, 6.0]
+        assert jit(vmap(first_after))(xnp.array([3, 0])).tolist() == [3, 3]
+        with pytest.raises(IndexCheckError, match="at mapped index 1: index: 4 is out of bounds"):
+            jit(vmap(_turns))(xnp.array([2, 5]))
 
 
 def test_the_example_of_a_batch_is_named():

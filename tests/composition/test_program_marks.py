@@ -9,10 +9,12 @@ import re
 import numpy as np
 import pytest
 
+import xstack
 import xstack.numpy as xnp
 from xstack import export, grad, hessian, jit, jvp, lax, make_jaxpr, random, tree, vmap
 from xstack.core import Tracer
 from xstack.experimental import checkify, io_callback
+from xstack.experimental.xla_metadata import set_xla_metadata
 
 X = np.float32([0.3, -1.2, 2.0])
 
@@ -169,3 +171,68 @@ def test_stage_gives_a_value_of_the_program():
     assert np.array_equal(vmap(lax.stage)(X), X)
     with pytest.raises(TypeError, match="stage"):
         lax.stage("text")
+
+
+MARK = "mhlo.frontend_attributes = "
+
+
+def marks(text, operation):
+    """Return the metadata of the operations of a name in a text."""
+    lines = [line for line in text.splitlines() if f"stablehlo.{operation}" in line]
+    return [line.partition(MARK)[2].partition("}")[0].lstrip("{") for line in lines]
+
+
+def in_loop(x):
+    with set_xla_metadata(a="b"):
+        return lax.while_loop(lambda c: c < 10, lambda c: c + xnp.sin(c) + 2, x)
+
+
+def in_branches(x):
+    def other(v):
+        with set_xla_metadata(a=None):
+            return xnp.cos(v)
+
+    with set_xla_metadata(a="b"):
+        return lax.cond(x < 0, xnp.sin, other, x)
+
+
+def in_functions(x):
+    with set_xla_metadata(a="b", n=3):
+        return jit(set_xla_metadata(lambda v: xnp.sin(v), n=True))(x)
+
+
+@pytest.mark.parametrize(("f", "operation", "expected"), [
+    (set_xla_metadata(xnp.sin, a="b"), "sine", 'a = "b"'),
+    (set_xla_metadata(xnp.sin, quoted='"b"\n'), "sine", r'quoted = "\"b\"\n"'),
+    (in_loop, "sine", 'a = "b"'), (in_loop, "compare", 'a = "b"'),
+    (in_branches, "sine", 'a = "b"'), (in_branches, "cosine", ""),
+    (in_functions, "sine", 'a = "b", n = "true"'),
+    (grad(set_xla_metadata(xnp.sin, a="b")), "cosine", 'a = "b"'),
+    (lambda x: vmap(set_xla_metadata(xnp.sin, a="b"))(xnp.ones(3) * x), "sine", 'a = "b"'),
+    (lambda x: set_xla_metadata(xnp.sin, a="b")(x) * 2, "multiply", ""),
+])  # fmt: skip
+def test_operations_have_the_metadata_of_where_they_were_traced(f, operation, expected):
+    compiled = jit(f)
+    text = compiled.lower(1.0).as_text()
+    assert set(marks(text, operation)) == {expected}
+    np.testing.assert_allclose(compiled(1.0), f(1.0), rtol=1e-6)  # XLA takes it
+
+
+def test_another_metadata_makes_another_program():
+    f = jit(lambda x: xnp.sin(x))
+    texts = []
+    for keys in ({"a": "b"}, {}, {"c": "d"}):
+        with set_xla_metadata(**keys):
+            texts.append(f.lower(1.0).as_text())
+    assert [marks(text, "sine") for text in texts] == [['a = "b"'], [""], ['c = "d"']]
+    assert 'frontend_attributes={a="b"}' in jit(in_loop).lower(1.0).compile().as_text()
+    with pytest.raises(TypeError, match="it takes a function, or keys alone"):
+        set_xla_metadata(1.0, a="b")
+
+
+def test_a_constraint_over_one_device_says_nothing_to_a_program_of_several():
+    one, two = (xstack.make_mesh((n,), ("x",)) for n in (1, 2))
+    lies = [xstack.NamedSharding(m, xstack.P("x")) for m in (one, two)]
+    exported = export.export(jit(lambda x: lax.with_sharding_constraint(x, lies[0]) * 2))(X[:2])
+    x = xstack.device_put(X[:2], lies[1])
+    np.testing.assert_array_equal(exported.call(x), X[:2] * 2)

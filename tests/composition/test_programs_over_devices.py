@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.composition.programs_over_devices import PROGRAMS, errors_of, library, lines_of
+from tests.composition.programs_of_placements import PROGRAMS, errors_of, library, lines_of
 
 ROOT = Path(__file__).resolve().parents[2]
+OF_NEWER_ORACLES = ("meshes_that_are_explicit_or_manual",)
 
 
 @functools.cache
@@ -21,7 +22,7 @@ def printed_by_the_oracle():
     if importlib.util.find_spec("jax") is None:
         pytest.skip("JAX is not installed")
     found = subprocess.run(
-        [sys.executable, "-m", "tests.composition.programs_over_devices", "jax"],
+        [sys.executable, "-m", "tests.composition.programs_of_placements", "jax"],
         cwd=ROOT, env={**os.environ, "JAX_PLATFORMS": "cpu"}, capture_output=True, text=True,
         check=False,
     )  # fmt: skip
@@ -33,4 +34,7 @@ def printed_by_the_oracle():
 def test_a_program_prints_what_it_prints_with_jax(name):
     ns = library("xstack")
     ns.sharding_errors = errors_of("xstack")
-    assert lines_of(PROGRAMS[name], ns) == printed_by_the_oracle()[name]
+    printed = printed_by_the_oracle()[name]
+    if name in OF_NEWER_ORACLES and str(printed).startswith("AttributeError"):
+        pytest.skip("the oracle is too old for it")
+    assert lines_of(PROGRAMS[name], ns) == printed

@@ -10,6 +10,8 @@ import pytest
 import xstack
 import xstack.numpy as xnp
 from xstack import grad, jit, lax, new_ref, vmap
+from xstack.experimental.serialize_executable import serialize
+from xstack.ref import swap
 
 
 def running_sum(xs):
@@ -188,16 +190,95 @@ def test_one_reference_has_one_name_in_a_program():
         vmap(lambda a, b: 0, axis_size=1)(*[new_ref(xnp.ones(1))] * 2)
 
 
-def test_where_references_are_refused_an_error_says_so():
-    x = new_ref(1.0)
-    with pytest.raises(TypeError, match="the function closes over a Ref"):
-        xstack.pmap(lambda y: y + x[...])(xnp.ones(1))
-    with pytest.raises(TypeError, match="the argument r is a Ref"):
-        xstack.pmap(lambda r: r)(x)
-    with pytest.raises(TypeError, match="a reference is no array"):
-        jit(lambda: x)()
-    with pytest.raises(ValueError, match="runs by calling its function"):
-        jit(x.addupdate).lower(1.0).compile()
+def add_to(ref, x):
+    """Add, and return what was there: a write and a read of the argument."""
+    before = ref[...]
+    ref[...] = before + x
+    return before
+
+
+MESH = xstack.make_mesh((2,), ("i",))
+ONE = xstack.P("i")
+CALLS = {
+    "cond": lambda f: lambda r, x: lax.cond(True, f, lambda r, x: x, r, x),
+    "switch": lambda f: lambda r, x: lax.switch(1, [lambda r, x: x, f], r, x),
+    "scan": lambda f: lambda r, x: lax.scan(lambda c, rx: (c, f(*rx)), 0, (r, x))[1],
+    "scan backwards": lambda f: (
+        lambda r, x: lax.scan(lambda c, rx: (c, f(*rx)), 0, (r, x), reverse=True)[1]
+    ),
+    "pmap": lambda f: xstack.pmap(f),
+    "shard_map": lambda f: xstack.shard_map(f, mesh=MESH, in_specs=(ONE, ONE), out_specs=ONE),
+    "ahead of time": lambda f: jit(f).lower(new_ref(X), X).compile(),
+    "jit": jit,
+}
+X = np.float32([1, 2])
+
+
+@pytest.mark.parametrize("outer", [lambda f: f, jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("name", CALLS)
+def test_whatever_calls_a_function_passes_references_on(name, outer):
+    call = CALLS[name](add_to)
+    f = call if name == "ahead of time" else outer(lambda r, x: call(r, x))
+    for _ in range(2):
+        ref = new_ref(X)
+        assert np.asarray(f(ref, X * 10)).tolist() == [1, 2]
+        assert np.asarray(f(ref, X)).tolist() == [11, 22]
+        assert np.asarray(ref[...]).tolist() == [12, 24]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_reference_of_outside_is_read_as_it_is_now(name):
+    factor = new_ref(2.0)
+    call = CALLS[name](lambda r, x: x * factor[...] + r[...])
+    for value in (3.0, 4.0):
+        factor[...] = value
+        assert np.asarray(call(new_ref(X), X)).tolist() == (X * value + X).tolist()
+
+
+def test_a_program_that_is_compiled_ahead_of_time_keeps_and_writes_references_of_outside():
+    def made():
+        counts = new_ref(xnp.zeros(2))
+        return jit(lambda x: swap(counts, None, counts[...] + x)).lower(X).compile()
+
+    program = made()
+    gc.collect()
+    assert [np.asarray(program(X)).tolist() for _ in range(3)] == [[0, 0], [1, 2], [2, 4]]
+    with pytest.raises(ValueError, match="a program that uses references cannot be stored"):
+        serialize(program)
+
+
+def test_programs_and_shapes_of_functions_with_references_can_be_looked_at():
+    ref, of_outside = new_ref(X), new_ref(1.0)
+
+    def f(r, x):
+        of_outside[...] = 2.0
+        return add_to(r, x)
+
+    closed = xstack.make_jaxpr(f)(ref, X)
+    assert [v.aval.shape for v in closed.jaxpr.outvars] == [(2,), (2,), ()]
+    assert xstack.eval_shape(f, ref, X).shape == (2,)
+    assert np.asarray(ref[...]).tolist() == [1, 2] and float(of_outside[...]) == 1.0
+
+
+REFUSED = {
+    "returned": lambda x: jit(lambda: x)(),
+    "returned by a step": lambda x: lax.scan(lambda c, i: (c, x), 0, xnp.arange(3)),
+    "returned by a branch": lambda x: lax.cond(True, lambda: x, lambda: x),
+    "operand of a loop": lambda x: lax.fori_loop(0, 3, lambda i, r: r, x),
+    "computed with": lambda x: xnp.sin(x),
+    "passed to branches twice": lambda x: lax.cond(True, lambda a, b: 0, lambda a, b: 0, x, x),
+    "gone along twice": lambda x: lax.scan(lambda c, ab: (c, 0), 0, [new_ref(X)[...], x, x]),
+    "written by each replica": lambda x: xstack.pmap(add_to, in_axes=(None, 0))(x, X),
+    "written by each replica, of outside": lambda x: xstack.pmap(x.addupdate)(X),
+    "written by members, of outside": lambda x: xstack.shard_map(
+        lambda y: x.addupdate(y[0]), mesh=MESH, in_specs=ONE, out_specs=None)(X),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_where_references_are_refused_an_error_says_so(name):
+    with pytest.raises(ValueError, match=r"reference|Ref"):
+        REFUSED[name](new_ref(1.0))
 
 
 def test_programs_keep_no_reference_alive():

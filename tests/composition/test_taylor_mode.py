@@ -170,6 +170,13 @@ def test_arguments_are_trees_and_python_decides_by_values():
     assert jet(lambda x: x > 0, (1.0,), ([1.0],))[1][0].dtype == bool
 
 
+def test_a_truth_among_the_arguments_stays_along_the_curve():
+    truth, x = np.array([True, False]), np.array([1.0, 2.0])
+    terms = ([np.ones(2)] * 2, [x, 3 * x], [x, x])
+    y, (y1, y2) = jet(xnp.where, (truth, x, -x), terms)
+    np.testing.assert_array_equal([y, y1, y2], [[1, -2], [1, 2], [3, 2]])
+
+
 def test_the_cost_grows_with_the_square_of_the_order():
     def count(order):
         terms = [1.0] + [0.0] * (order - 1)

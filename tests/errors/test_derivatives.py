@@ -5,7 +5,7 @@ import pytest
 import xstack
 import xstack.numpy as xnp
 from tests.errors.refusals import Refusals
-from xprim.errors import UndefinedRuleError
+from xprim.errors import ArgumentError, ShapeError, UndefinedRuleError
 from xstack import checkpoint, custom_jvp, custom_vjp, grad, jvp, lax, vjp
 
 refused = Refusals()
@@ -119,7 +119,7 @@ def a_holomorphic_gradient_at_a_real_number():
 
 
 @refused(
-    ValueError,
+    ArgumentError,
     """
     grad: argnums=1 asks for argument 1, but the function was called with 1 positional argument.
       hint      keyword arguments cannot be differentiated
@@ -130,7 +130,7 @@ def a_gradient_with_respect_to_an_argument_that_is_not_there():
 
 
 @refused(
-    ValueError,
+    ArgumentError,
     """
     grad: argnums=0 asks for argument 0, but the function was called with 0 positional arguments.
       hint      keyword arguments cannot be differentiated
@@ -212,7 +212,7 @@ def a_custom_vjp_in_forward_mode():
 
 
 @refused(
-    TypeError,
+    ShapeError,
     """
     jvp: the tangent at [0] must have the shape and dtype of its primal.
       got       float32[4]
@@ -235,7 +235,7 @@ def arguments_of_jvp_that_are_no_tuple():
 
 
 @refused(
-    TypeError,
+    ShapeError,
     """
     vjp: the cotangent must have the shape and dtype of its primal.
       got       float32[4]
@@ -247,7 +247,7 @@ def a_cotangent_of_another_shape():
 
 
 @refused(
-    TypeError,
+    ShapeError,
     """
     vjp: the cotangents must have the structure of the function's result.
       got       PyTreeDef(*)
@@ -322,7 +322,7 @@ def a_backward_rule_that_returns_too_much():
 
 
 @refused(
-    TypeError,
+    ShapeError,
     """
     custom_vjp: the bwd rule of triple: the cotangent must have the shape and dtype of its primal.
       got       float32[2]

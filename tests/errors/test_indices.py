@@ -26,6 +26,46 @@ def an_index_out_of_range():
 
 
 @refused(
+    TypeError,
+    """
+    insert: obj must be positions, a slice or a mask, got a float.
+    """,
+)
+def an_insertion_at_a_float():
+    xnp.insert(X3, 1.0, 5)
+
+
+@refused(
+    TypeError,
+    """
+    delete: obj must be positions, a slice or a mask, got a list of length 1.
+    """,
+)
+def a_deletion_of_floats():
+    xnp.delete(X3, [1.0])
+
+
+@refused(
+    TypeError,
+    """
+    repeat: repeats must be integers, got a float.
+    """,
+)
+def a_repetition_by_a_float():
+    xnp.repeat(X3, 2.0)
+
+
+@refused(
+    TypeError,
+    """
+    repeat: repeats must be integers, got an array float32[3].
+    """,
+)
+def a_repetition_by_traced_floats():
+    jit(lambda n: xnp.repeat(X3, n, total_repeat_length=4))(X3)
+
+
+@refused(
     IndexError,
     """
     index: -4 is out of bounds for axis 1 with size 3.

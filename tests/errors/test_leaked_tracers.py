@@ -222,3 +222,12 @@ def test_the_search_for_leaks_does_not_disturb_objects_of_others():
     assert gc.is_tracked(touchy)
     with xstack.check_tracer_leaks(True):
         assert float(jit(lambda x: x + 1)(1.0)) == 2.0
+
+
+def test_rules_of_functions_in_a_program_keep_no_tracer():
+    double = xstack.custom_jvp(lambda x: 2 * x)
+    double.defjvp(lambda primals, tangents: (double(*primals), 2 * tangents[0]))
+    halved = xstack.custom_vjp(lambda x: x / 2)
+    halved.defvjp(lambda x: (x / 2, None), lambda _, ct: (ct / 2,))
+    with xstack.check_tracer_leaks(True):
+        assert float(jit(lambda x: halved(double(x)))(3.0)) == 3.0

@@ -6,6 +6,7 @@ import pytest
 import xpar
 import xstack.numpy as xnp
 from tests.errors.refusals import Refusals
+from xjit.named_shardings import NoMeshError
 from xstack import (
     NamedSharding,
     P,
@@ -115,7 +116,7 @@ def a_size_that_does_not_divide():
 
 
 @refused(
-    ValueError,
+    NoMeshError,
     """
     device_put: a partition spec needs a mesh, and none is set.
       got       PartitionSpec('x')
@@ -124,6 +125,39 @@ def a_size_that_does_not_divide():
 )
 def a_spec_without_a_mesh():
     device_put(ARRAY, P("x"))
+
+
+@refused(
+    ValueError,
+    """
+    with_sharding_constraint: the axis 'x' is of type Manual inside of shard_map.
+      got       PartitionSpec('x')
+      expected  other axes of the mesh: each member has a piece of its own
+    """,
+)
+def a_constraint_along_an_axis_of_members():
+    def member(a):
+        return lax.with_sharding_constraint(a, ROWS)
+
+    shard_map(member, mesh=MESH, in_specs=P("x"), out_specs=P("x"), axis_names={"x"})(ARRAY)
+
+
+@refused(
+    ValueError,
+    """
+    shard_map(inner): the axis 'x' is of type Manual already, inside of another shard_map.
+      got       axis_names=('x',)
+    """,
+)
+def a_member_of_members_along_the_same_axis():
+    def inner(a):
+        return a
+
+    def outer(a):
+        rest = {"in_specs": P(), "out_specs": P(), "axis_names": {"x"}}
+        return shard_map(inner, mesh=MESH, **rest)(a)
+
+    shard_map(outer, mesh=MESH, in_specs=P("x"), out_specs=P("x"), axis_names={"x"})(ARRAY)
 
 
 @refused(

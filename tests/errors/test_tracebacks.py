@@ -316,6 +316,27 @@ def test_a_wrong_call_shows_no_frame_of_the_library(call):
     ] == []
 
 
+METHODS = sorted(
+    name
+    for name in dir(xstack.Array)
+    if not name.startswith("_") and callable(getattr(xnp.ones((2, 3)), name, None))
+)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_wrong_call_of_a_method_shows_no_frame_of_the_library(name):
+    method = getattr(xnp.ones((2, 3)), name)
+    found = set()
+    for given in ("object()", "'a', 'b'", "-77", "{}", "0, 1, 2, 3, 4, 5, 6, 7, 8"):
+        try:
+            exec(compile(f"method({given})", "<user>", "exec"), {"method": method})
+        except Exception as error:
+            found |= {
+                (frame.filename, given) for frame in traceback.extract_tb(error.__traceback__)[1:]
+            }
+    assert {file for file, _ in found} <= {"<user>"}, found
+
+
 def test_a_wrong_call_shows_its_frames_when_filtering_is_off():
     with xstack.config.traceback_filtering("off"):
         _, found = frames_of(xnp.sin, "a")

@@ -5,6 +5,7 @@ import pytest
 
 import xstack.numpy as xnp
 from tests.errors.refusals import Refusals
+from xnp.numpy.index_entries import TracedSliceError
 from xstack import grad, jit, lax, vmap
 from xstack.errors import (
     ConcretizationTypeError,
@@ -301,7 +302,7 @@ def a_traced_axis():
 
 
 @refused(
-    ConcretizationTypeError,
+    TracedSliceError,
     """
     index: a bound of a slice is a traced value, but the shape of the result depends on it.
       got       a traced i32[]

@@ -44,6 +44,13 @@ def generator(x: Any) -> Any:
     yield x
 
 
+def of_one_shape(j: Any, n: Any) -> Any:
+    """Return a function of three results for an example, whose rule has three for a batch."""
+    pair = j.custom_batching.custom_vmap(lambda x: x + n.ones(3))
+    pair.def_vmap(lambda size, mapped, x: (x + n.ones(3), True))
+    return pair
+
+
 def traces_of_equal_lambdas(j: Any, n: Any) -> int:
     """Count the traces of equal lambdas by what they print: a count would be a changing object."""
     out = io.StringIO()
@@ -144,6 +151,20 @@ def explicit(j: Any) -> Any:
     return j.make_mesh((2,), ("a",), axis_types=(j.sharding.AxisType.Explicit,))
 
 
+def asked_otherwise(j: Any, n: Any) -> list[float]:
+    mesh, spec = j.sharding.Mesh(np.array(j.devices()[:2]), ("a",)), j.sharding.PartitionSpec
+    x = j.device_put(n.arange(4.0), j.NamedSharding(mesh, spec("a")))
+    return j.jit(lambda x: x + 1, in_shardings=j.NamedSharding(mesh, spec()))(x)
+
+
+def branch_of_a_member(j: Any, n: Any) -> Any:
+    def member(x: Any) -> Any:
+        return x if j.lax.psum(x, "a").sum() > 0 else -x
+
+    mesh, spec = j.sharding.Mesh(np.array(j.devices()[:2]), ("a",)), j.sharding.PartitionSpec("a")
+    return j.shard_map(member, mesh=mesh, in_specs=spec, out_specs=spec)(n.ones(2))
+
+
 def constrained(j: Any, n: Any) -> str:
     mesh, spec = explicit(j), j.sharding.PartitionSpec
     with j.set_mesh(mesh):
@@ -192,6 +213,8 @@ DTYPES: list[Row] = [
     ("sums and extremes of Python numbers", lambda j, n: weak(n.max(2.5)), False, True),
     ("the pulled back cotangent", lambda j, n: weak(j.vjp(n.sin, 3.0)[1](n.float32(1))[0]),
      False, True),
+    ("what the steps of `scan`", lambda j, n: weak(
+        j.lax.scan(lambda c, x: (c + x, c), 0.0, n.ones(3))[1]), True, False),
     ("subnormal numbers", lambda j, n: float(n.float32(1e-40) + n.float32(0)) > 0, False, True),
     ("`asarray(x, copy=False)`", lambda j, n: n.asarray(np.arange(3.0), copy=False).dtype.name,
      "float32", "ValueError"),
@@ -232,6 +255,12 @@ ARGUMENTS: list[Row] = [
      "ValueError", [[1.0, 2.0, 3.0]]),
     ("axes counted from the end", lambda j, n: j.lax.squeeze(n.ones((1, 1)), (-2,)), [1.0], [1.0]),
     ("`vmap` over a `BCOO`", batches_of_sparse, [2.0, 4.0], [2.0, 4.0]),
+    ("floats as bounds", lambda j, n: int(j.lax.fori_loop(0.0, 3.0, lambda i, c: c + 1, 0)),
+     3, "TypeError"),
+    ("a `custom_vmap` rule whose result", lambda j, n: j.vmap(of_one_shape(j, n))(n.ones(3)).shape,
+     (3,), "ValueError"),
+    ("an integer as the tangent", lambda j, n: float(j.linearize(n.negative, 1.0)[1](1)),
+     "ValueError", -1.0),
     ("a float as an axis or a size", lambda j, n: len(n.split(n.ones(4), 2.0)), 2, "TypeError"),
     ("a float as an axis or a size", lambda j, n: n.sum(n.ones(4), axis=0.0), "TypeError",
      "TypeError"),
@@ -244,7 +273,7 @@ ARGUMENTS: list[Row] = [
     ("a device for a traced value", out_of_device, "TypeError", "ValueError"),
     ("`qr(x, pivoting=True)`", lambda j, n: j.scipy.linalg.qr(n.zeros((0, 3)), pivoting=True)[2],
      [0, 0, 0], [0, 1, 2]),
-    ("NumPy subclasses", lambda j, n: n.sin(np.ma.array([1.0])), "ValueError", "TypeError"),
+    ("NumPy subclasses", lambda j, n: n.sin(np.ma.array([1.0])), "ValueError", "ArgumentError"),
     ("NumPy subclasses", lambda j, n: np.matrix([[1, 2], [3, 4]]) * n.array([[1, 2], [3, 4]]),
      [[1, 4], [9, 16]], [[1, 4], [9, 16]]),
     ("`make_mesh` without", lambda j, n: j.make_mesh((2,), ("a",)).axis_types[0].name,
@@ -252,6 +281,9 @@ ARGUMENTS: list[Row] = [
     ('`P("x", unreduced', lambda j, n: sorted(j.P("x", unreduced={"y"}).unreduced), ["y"],
      "ValueError"),
     ("`typeof(x).manual_axis_type`", types_of_members, ["i"], "AttributeError"),
+    ("`jit(f, in_shardings=s)(x)`", asked_otherwise, "ValueError", [1.0, 2.0, 3.0, 4.0]),
+    ("`if`, `print` of values in `shard_map`", branch_of_a_member, [1.0, 1.0],
+     "TracerBoolConversionError"),
     ('`repr(P("x"))`', lambda j, n: repr(j.P("x")), "P('x',)", "PartitionSpec('x')"),
     ("`with_sharding_constraint`", constrained, "AssertionError", "PartitionSpec('a')"),
     ("transposing a mapped `cond`", transposed_cond, "NotImplementedError", [2.0, 3.0]),

@@ -31,7 +31,7 @@ OWN = {
     "ravel": xnp.ravel, "squeeze": xnp.squeeze, "atleast_1d": xnp.atleast_1d, "real": xnp.real,
     "conj": xnp.conj, "positive": xnp.positive, "unary plus": lambda x: +x, "clip": xnp.clip,
     "transpose": xnp.transpose, "broadcast_to": lambda x: xnp.broadcast_to(x, x.shape),
-    "astype": lambda x: x.astype(x.dtype), "reshape": lambda x: x.reshape(x.shape),
+    "reshape": lambda x: x.reshape(x.shape),
     "roll": lambda x: xnp.roll(x, 0), "pad": lambda x: xnp.pad(x, 0),
     "pad edge": lambda x: xnp.pad(x, 0, mode="edge"),
     "moveaxis": lambda x: xnp.moveaxis(x, 0, 0), "swapaxes": lambda x: xnp.swapaxes(x, 0, 0),
@@ -52,6 +52,7 @@ MAY_BE_THE_OPERAND = {
     "map": lambda x: xstack.tree.map(lambda v: v, x),
     "pull back": lambda x: xstack.vjp(lambda v: v, x)[1](x)[0],
     "nothing set": lambda x: x.at[1:1].set(0.0), "device_put": xstack.device_put,
+    "astype": lambda x: x.astype(x.dtype),
 }  # fmt: skip
 FUNCTIONS = {(kind, name): f for kind, table in
              {"copies": COPIES, "own": OWN, "may": MAY_BE_THE_OPERAND}.items()

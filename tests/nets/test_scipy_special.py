@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -331,6 +332,17 @@ def test_slopes_at_special_points_are_the_limits(function, x, slope):
 def test_the_signatures_take_what_scipys_users_write():
     assert [*inspect.signature(special.logsumexp).parameters][:3] == ["a", "axis", "b"]
     assert xnp.allclose(special.comb(5, k=2), 10.0)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_large_numbers_of_combinations_are_finite_wherever_they_are_representable(compiled):
+    many = [(10**20, 1), (3 * 10**38, 1), (34 * 10**37, 0), (10**14, 2), (8_000_000, 5),
+            (5_000_000, 5), (10**14, 10**14), (100, 40), (10**9, 4)]  # fmt: skip
+    n, k = [np.array(column, np.float32) for column in zip(*many, strict=True)]
+    wanted = [math.comb(int(a), int(b)) for a, b in zip(n, k, strict=True)]
+    found = (xjit.jit(special.comb) if compiled else special.comb)(n, k)
+    np.testing.assert_allclose(found, np.array(wanted, float), rtol=2e-4)
+    assert special.comb(np.float32(np.inf), 1.0) == np.inf
 
 
 def test_the_page_of_accuracy_has_every_row():

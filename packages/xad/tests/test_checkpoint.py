@@ -89,8 +89,29 @@ def test_the_policy_decides_what_is_computed_again():
 
 
 def test_forward_values_that_no_one_needs_are_not_kept():
-    closed = make_jaxpr(grad(checkpoint(sin, policy=checkpoint_policies.everything_saveable)))(1.0)
+    square = checkpoint(lambda x: mul(x, x), policy=checkpoint_policies.everything_saveable)
+    closed = make_jaxpr(grad(square))(1.0)
     assert len(closed.eqns[0].outputs) == 1  # the derivative needs the argument alone
+
+
+@pytest.mark.parametrize(
+    ("policy", "again"),
+    [
+        (checkpoint_policies.everything_saveable, set()),
+        (checkpoint_policies.nothing_saveable, {"sin", "cos"}),
+        (lambda primitive, *_, **__: primitive.name == "sin", {"cos"}),
+        (lambda primitive, *_, **__: primitive.name == "cos", {"sin"}),
+    ],
+)
+def test_a_policy_is_asked_for_the_factors_of_derivatives_too(policy, again):
+    f = checkpoint(lambda x: sin(mul(sin(x), x)), policy=policy)
+    closed = make_jaxpr(grad(f))(0.7)
+    _, backward = [eqn for eqn in closed.eqns if eqn.primitive.name == "checkpoint"]
+    inside = {eqn.primitive.name for eqn in backward.params["jaxpr"].eqns}
+    assert inside & {"sin", "cos"} == again
+    slope = np.cos(np.sin(0.7) * 0.7) * (np.sin(0.7) + 0.7 * np.cos(0.7))
+    close(grad(f)(0.7), slope)
+    close(linearize(f, 0.7)[1](2.0), 2 * slope)
 
 
 def test_verdicts_of_policies():

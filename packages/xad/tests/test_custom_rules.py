@@ -26,7 +26,7 @@ from xad import (
     zero_from_primal,
 )
 from xprim import as_array, eval_closed, make_jaxpr
-from xprim.errors import MissingRuleError, UnexpectedTracerError
+from xprim.errors import MissingRuleError, ShapeError, UnexpectedTracerError
 
 X = np.array([0.3, -1.2, 2.0], np.float32)
 
@@ -483,9 +483,17 @@ def test_linear_transpose_stages_and_runs_backwards():
     with pytest.raises(MissingRuleError, match="sin: has no transpose rule: it is not linear"):
         linear_transpose(sin, 1.0)(1.0)
     with pytest.raises(
-        TypeError, match="linear_transpose: the arguments must be floating or complex, got ~int32"
+        TypeError,
+        match="linear_transpose: arguments must be floating or complex, or integers as all",
     ):
         linear_transpose(to_float, 1)
+    transposed = linear_transpose(lambda x: (add(x, x), x), np.arange(3))
+    close(transposed((np.ones(3, int), np.arange(3)))[0], [2, 3, 4])
+    assert int(linear_transpose(lambda x: mul(2, x), 1)(3)[0]) == 6
+    with pytest.raises(ShapeError, match="cotangent must have the shape and dtype"):
+        transposed((np.ones(3), np.arange(3)))
+    with pytest.raises(ShapeError, match="cotangents must have the structure"):
+        transposed(np.ones(3, int))
     with pytest.raises(
         TypeError, match="linear_transpose: the program is not linear: its arguments meet in mul"
     ):
@@ -579,3 +587,16 @@ def test_a_traced_value_among_the_fixed_arguments_of_a_reverse_rule_is_refused()
             match="an argument of <lambda> that nondiff_argnums names is a traced value",
         ):
             run(2.0)
+
+
+def test_a_symbolic_zero_of_another_shape_is_refused():
+    @custom_vjp
+    def swapped(x, y):
+        return x, y
+
+    def fwd(x, y):
+        return (x.value, y.value), None
+
+    swapped.defvjp(fwd, lambda _, cts: (cts[1], cts[0]), symbolic_zeros=True)
+    with pytest.raises(ShapeError, match="swapped returned a zero of another shape"):
+        grad(lambda x, y: total(swapped(x, y)[0]), 1)(np.ones(2, "f4"), np.ones(3, "f4"))

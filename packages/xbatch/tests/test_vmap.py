@@ -251,12 +251,10 @@ def test_leaks_are_found_when_the_scope_ends_if_asked():
     assert len(results) == 3
 
 
-def test_the_name_of_a_mesh_axis_is_refused():
-    with pytest.raises(ValueError, match="vmap: spmd_axis_name has nothing to act on") as e:
-        vmap(mul, spmd_axis_name="data")
-    assert "got       'data'" in str(e.value)
-    equal = vmap(mul, spmd_axis_name=None)(floats(3), floats(3))
-    assert equal.shape == (3,)
+@pytest.mark.parametrize("name", [None, "data", ("data", "model")])
+def test_the_name_of_a_mesh_axis_is_for_sharding_constraints_alone(name):
+    equal = vmap(vmap(mul), spmd_axis_name=name)(floats(2, 3), floats(2, 3))
+    assert equal.shape == (2, 3)
 
 
 def test_threads_do_not_see_each_others_traces():

@@ -227,3 +227,9 @@ def test_a_partition_spec_needs_a_mesh():
         device_put(HOST, P("x"))
     with MESH:
         assert device_put(HOST, P("x")).sharding == SHARDINGS[1]
+
+
+def test_an_array_put_where_it_lies_is_the_same():
+    there = device_put(np.arange(8.0), SHARDINGS[1])
+    assert device_put(there, SHARDINGS[1]) is there
+    assert device_put(there, SHARDINGS[1], may_alias=False) is not there

@@ -67,6 +67,48 @@ def test_quitting_ends_the_call_and_the_end_of_the_input_goes_on():
         debug.breakpoint(colour=True)
 
 
+COMMANDS = "l|pp q|u|p outer|d|d|bt|nope|help|exit".split("|")
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_the_command_line_has_the_words_and_looks_of_pdb(compiled):
+    given, out = io.StringIO("\n".join(COMMANDS) + "\n"), io.StringIO()
+
+    def f(x, q="a name that is a command"):
+        y = x * 2 if q else x
+        debug.breakpoint(stdin=given, stdout=out, num_frames=2)
+        return y
+
+    def caller(outer):
+        return f(outer)
+
+    with pytest.raises(SystemExit):
+        (jit(caller) if compiled else caller)(scalar_array(3.0))
+    start, *shown = out.getvalue().split("(jdb) ")
+    assert start == "Entering jdb:\n"
+    near, name, up, value, down, further, back, error, words, end = shown
+    first, *lines = near.splitlines()
+    assert first.startswith("> ") and "test_breakpoints.py(" in first
+    assert [line.split()[0] for line in lines if line.strip()] == ["def", "y", "->", "return"]
+    assert [line.split()[0] for line in up.splitlines()[1:3]] == ["def", "->"]
+    assert value.startswith("Array(3.") and name == "'a name that is a command'\n" and not end
+    assert down.splitlines()[1:] == lines and further.startswith("At bottommost frame.\n> ")
+    assert back.splitlines()[0] == "Traceback:" and back.index("f(outer)") < back.index(
+        "breakpoint("
+    )
+    assert error == "*** NameError: name 'nope' is not defined\n" and "quit" in words
+
+
+def test_the_command_line_goes_on_and_quits_at_the_end_of_its_input():
+    f = jit(lambda x: debug.breakpoint(backend="cli", stdin=given, stdout=out, token=x + 1))
+    given, out = io.StringIO("c\n"), io.StringIO()
+    assert float(f(1.0)) == 2 and out.getvalue() == "Entering jdb:\n(jdb) "
+    with pytest.raises(SystemExit):
+        f(1.0)
+    with pytest.raises(ValueError, match="there is no such prompt"):
+        debug.breakpoint(backend="web")
+
+
 def test_effects_say_what_looks_at_a_program():
     def f(x):
         debug.print("{}", x)

@@ -11,6 +11,7 @@ from xjit.callback_primitive import callback_p
 from xjit.callbacks import effects_barrier, io_callback, pure_callback
 from xnp import lax
 from xprim import Effect, Primitive, ShapeDtypeStruct, as_array, config, make_jaxpr, undefined
+from xprim.errors import JaxRuntimeError
 
 
 def like(x):
@@ -94,15 +95,24 @@ def test_what_a_callback_is_given_cannot_be_written_and_may_be_kept(how):
 @pytest.mark.parametrize(("result", "text"), [
     (np.zeros(3, np.float32), r"got       float32\[3\]\n  expected  float32\[2\]"),
     (np.zeros(2, np.int32), r"got       int32\[2\]\n  expected  float32\[2\]"),
-    ((np.zeros(2, np.float32),), "another structure than was declared"),
+    ((np.zeros(2, np.float32),) * 2, "another structure than was declared"),
     (None, "another structure than was declared"),
 ])  # fmt: skip
 def test_a_result_that_is_not_as_declared_is_refused(how, result, text):
     f = how(lambda x: pure_callback(lambda v: result, like(x), x))
     with pytest.raises(TypeError, match=text) as e:
         f(np.float32([1, 2]))
+    assert isinstance(e.value, JaxRuntimeError)  # a running program failed
     assert any("pure_callback: raised by <lambda> at test_callbacks.py:" in n
                for n in e.value.__notes__)  # fmt: skip
+
+
+@both
+def test_the_leaves_of_a_result_are_what_counts(how):
+    declared = {"a": [ShapeDtypeStruct((), np.float32)], "b": ShapeDtypeStruct((2,), np.int32)}
+    f = how(lambda x: pure_callback(lambda v: (v + 1, (np.int32([1, 2]),)), declared, x))
+    out = f(np.float32(1))
+    assert float(out["a"][0]) == 2.0 and out["b"].tolist() == [1, 2]
 
 
 @both
@@ -290,6 +300,8 @@ def test_a_format_that_does_not_fit_is_an_error_while_tracing(fmt, args, text):
     with pytest.raises(ValueError, match=r"debug\.print: the format does not fit") as e:
         make_jaxpr(lambda *xs: debug.print(fmt, *xs))(*args)
     assert text in str(e.value)
+    kind = {"Replacement index 1": IndexError, "KeyError: 'y'": KeyError}.get(text, ValueError)
+    assert isinstance(e.value, kind)  # as str.format says it, too
 
 
 def test_a_format_that_is_not_checked_fails_when_the_program_runs():
@@ -354,7 +366,7 @@ def test_wrong_arguments_say_what_is_wrong():
         pure_callback(np.sin, 1.0, 1.0)
     with pytest.raises(ValueError, match="there is no such vmap_method"):
         pure_callback(np.sin, one, 1.0, vmap_method="parallel")
-    with pytest.raises(ValueError, match="once for each program"):
+    with pytest.raises(NotImplementedError, match="once for each program"):
         io_callback(np.sin, one, 1.0, sharding="x")
     with pytest.raises(TypeError, match="pure_callback: the argument"):
         pure_callback(np.sin, one, "text")

@@ -16,6 +16,7 @@ import pytest
 from xjit import device_put, devices, jaxlib_gateway as gateway, jit
 from xprim import as_array, config
 from xprim.kernels import log
+from xprim.testing import functions_entered
 
 X = np.arange(4, dtype=np.float32)
 Y = np.array([2.0, -1.0, 0.5, 4.0], np.float32)
@@ -29,19 +30,7 @@ def _slow_calls(f: Any, calls: Callable[[], Any]) -> int:
 
 
 def _slow_calls_to(long_way: CodeType, calls: Callable[[], Any]) -> int:
-    count = 0
-
-    def profile(frame: Any, event: str, _: Any) -> None:
-        nonlocal count
-        count += event == "call" and frame.f_code is long_way
-
-    previous = sys.getprofile()
-    sys.setprofile(profile)
-    try:
-        calls()
-    finally:
-        sys.setprofile(previous)
-    return count
+    return functions_entered(calls).count(long_way)
 
 
 ARGUMENTS: dict[str, tuple[Any, ...]] = {

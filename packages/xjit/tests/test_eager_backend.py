@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import gc
-import sys
-
 import numpy as np
 import pytest
 
@@ -10,6 +7,7 @@ import xnp.numpy as xnp
 from xjit import compile_and_run, device_put, jaxlib_gateway as gateway, statistics
 from xnp import lax
 from xprim import EAGER, as_array, config, get_primitive
+from xprim.testing import functions_entered
 
 
 def test_small_operations_compile_nothing():
@@ -72,24 +70,6 @@ def test_numpy_and_xla_agree_on_large_inputs():
 LARGE = np.random.default_rng(1).normal(size=(600, 600)).astype(np.float32)
 
 
-def _python_calls(call):
-    """Return how many functions of Python a call enters."""
-    count = 0
-
-    def profile(frame, event, argument):
-        nonlocal count
-        count += event == "call"
-
-    gc.disable()  # what others left behind may be collected at any call
-    sys.setprofile(profile)
-    try:
-        call()
-    finally:
-        sys.setprofile(None)
-        gc.enable()
-    return count
-
-
 @pytest.fixture
 def one_device():
     """Have operations not look where their operands are, as they do once two devices are used."""
@@ -112,9 +92,9 @@ def test_a_large_operation_that_comes_again_is_started_at_once(function, statics
     assert first.aval is again.aval
     np.testing.assert_array_equal(first, again)
     with config.debug_nans(True):
-        assert _python_calls(lambda: function(x, y, *statics)) > 20  # the long way
+        assert len(functions_entered(lambda: function(x, y, *statics))) > 20  # the long way
     function(x, y, *statics)  # after a scope of other options, they are read again
-    assert _python_calls(lambda: function(x, y, *statics)) <= 14
+    assert len(functions_entered(lambda: function(x, y, *statics))) <= 14
 
 
 def test_started_operations_follow_options_and_refuse_what_is_gone():
@@ -134,9 +114,100 @@ def test_started_operations_follow_options_and_refuse_what_is_gone():
     np.testing.assert_array_equal(product, np.full((600, 600), 600))
 
 
-def test_functions_of_several_primitives_are_evaluated_as_they_are_written():
+def test_functions_of_several_primitives_are_right_at_every_call():
     x = device_put(LARGE)
     for _ in range(3):
         np.testing.assert_allclose(xnp.var(x), LARGE.var(), rtol=1e-5)
         np.testing.assert_allclose(xnp.mean(x, 0), LARGE.mean(0), atol=1e-6)
         np.testing.assert_allclose(xnp.sum(x * 0 + 1, axis=1), np.full(600, 600))
+
+
+# --- array functions of several primitives, one of which the compiler takes ---------------------
+
+N = 1 << 18
+NUMBERS = np.random.default_rng(2).normal(size=N).astype(np.float32)
+SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -2.5, 3e38], np.float32)
+NUMBERS[:64], OTHERS = np.repeat(SPECIAL, 8), np.roll(NUMBERS, N // 2)
+OTHERS[:64] = np.tile(SPECIAL, 8)
+COMPOSED = {
+    "fmax": (xnp.fmax, NUMBERS, OTHERS),
+    "hypot": (xnp.hypot, NUMBERS, OTHERS),
+    "copysign": (xnp.copysign, NUMBERS, OTHERS),
+    "a scalar on the right": (xnp.heaviside, NUMBERS, 0.5),
+    "a scalar on the left": (xnp.logaddexp, 0.5, NUMBERS),
+    "an operator": (lambda x, y: x // y, np.arange(-N // 2, N // 2, dtype=np.int32), 7),
+    "a static argument": (lambda x: xnp.round(x, 2), NUMBERS),
+    "one operand": (xnp.sinc, NUMBERS),
+    "rows and columns": (xnp.fmin, NUMBERS[:512].reshape(512, 1), OTHERS[:512]),
+}
+
+
+@pytest.fixture
+def programs(monkeypatch):
+    """Return the names of the programs that evaluation has compiled as a whole."""
+    names = []
+
+    class Listening(type(EAGER.backend)):
+        def run_program(self, closed, operands, name):
+            names.append(name)
+            return super().run_program(closed, operands, name)
+
+    monkeypatch.setattr(EAGER, "backend", Listening())
+    return names
+
+
+@pytest.mark.parametrize("place", ["host", "device"])
+@pytest.mark.parametrize("name", COMPOSED)
+def test_large_operands_make_one_program_of_a_function(name, place, programs):
+    function, *values = COMPOSED[name]
+    put = as_array if place == "host" else device_put
+    operands = [put(v) if isinstance(v, np.ndarray) else v for v in values]
+    first, again = function(*operands), function(*operands)
+    assert len(programs) == 2, programs
+    with config.debug_nans(True):
+        pass  # a scope of other options in between
+    once_more = function(*operands)
+    assert first.aval is again.aval is once_more.aval
+    np.testing.assert_array_equal(first, again)
+    np.testing.assert_array_equal(first, once_more)
+    pieces = [np.array_split(v, 64) if np.ndim(v) == first.ndim else [v] * 64 for v in values]
+    by_numpy = np.concatenate(
+        [
+            function(*[as_array(v) if isinstance(v, np.ndarray) else v for v in piece])
+            for piece in zip(*pieces, strict=True)
+        ]
+    )
+    np.testing.assert_allclose(first, by_numpy, rtol=5e-7)
+    if function not in (xnp.fmax, xnp.fmin):  # of two zeros, either is the greater
+        zeros = np.asarray(first) == 0
+        np.testing.assert_array_equal(np.signbit(first)[zeros], np.signbit(by_numpy)[zeros])
+
+
+def test_many_passes_of_plain_arithmetic_are_one_program(programs):
+    x, kernel = np.tile(NUMBERS[64:], 4), np.float32([0.5, 2, -1, 0.25, 3])
+    for _ in range(2):
+        found = xnp.convolve(as_array(x), as_array(kernel))
+        np.testing.assert_allclose(found, np.convolve(x, kernel), rtol=1e-5, atol=1e-5)
+        xnp.convolve(as_array(x[:5000]), as_array(kernel))
+        xnp.convolve(as_array(x), as_array(kernel[:2]))
+    assert len(programs) == 2
+
+
+def test_large_operands_are_refused_as_small_ones_are(programs):
+    x = as_array(np.ones(N, np.int32))
+    for _ in range(3):
+        with pytest.raises(ValueError, match="hypot: takes real numbers"):
+            xnp.hypot(as_array(np.ones(N, np.complex64)), 1.0)
+        with pytest.raises(ValueError, match="incompatible shapes"):
+            xnp.fmax(as_array(NUMBERS), as_array(NUMBERS[1:]))
+        x // 7
+        with pytest.raises(OverflowError, match="int32"):
+            x // 2**40
+    assert set(programs) == {"floor_divide"}
+
+
+def test_with_debug_nans_each_operation_of_a_function_is_looked_at(programs):
+    x = as_array(np.abs(NUMBERS[64:]))
+    with config.debug_nans(True), pytest.raises(FloatingPointError, match="rem"):
+        xnp.remainder(x, 0.0)
+    assert not programs

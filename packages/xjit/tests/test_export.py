@@ -156,8 +156,16 @@ def test_what_means_nothing_elsewhere_is_refused():
         (jit(printing), "calls Python functions"), (printing, "is not compiled"),
         (jit(lambda x: ordered_p.bind(xnp.asarray(x))[0]), "effects in an order"),
     ]:  # fmt: skip
-        with pytest.raises(ValueError, match=text):
+        with pytest.raises(ValueError, match=text) as caught:
             export(fun)(X)
+        assert isinstance(caught.value, NotImplementedError) == ("Python" in text)
+
+
+def test_functions_of_the_family_are_exported_as_they_are():
+    exported = export(xnp.sin)(X)
+    np.testing.assert_array_equal(exported.call(X), jit(xnp.sin)(X))
+    assert exported.fun_name == "sin"
+    assert exported.in_shardings_hlo == exported.out_shardings_hlo == (None,)
 
 
 def test_unordered_effects_are_kept():

@@ -542,3 +542,14 @@ def test_threads_call_one_function():
     with ThreadPoolExecutor(8) as pool:
         results = list(pool.map(lambda i: float(f(as_array(np.float32(i)))), range(64)))
     assert results == [2.0 * i for i in range(64)]
+
+
+def test_a_compiled_function_has_the_attributes_of_the_function():
+    def scaled(x):
+        return 2 * x
+
+    scaled.unit = "m"
+    scaled.lower = "not this one"
+    compiled = jit(scaled)
+    assert compiled.unit == "m"
+    assert compiled.lower(1.0).compile()(1.0) == 2.0

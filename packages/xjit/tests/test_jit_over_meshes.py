@@ -251,10 +251,18 @@ def test_an_abstract_mesh_is_that_of_the_arguments():
         ),
         (lambda: with_sharding_constraint(HOST, "x"), TypeError, "this is no sharding"),
         (
-            lambda: jit(lambda x: with_sharding_constraint(x, on(None, "x")))(HOST[:, :3]),
+            lambda: with_sharding_constraint(HOST[:, :3], on(None, "x")),
             ValueError,
             "with_sharding_constraint: dimension 1 does not divide",
         ),
+        *[
+            (
+                lambda name=name: jit(lambda x: x, **{name: on(P.UNCONSTRAINED, "x")}),
+                ValueError,
+                f"{name} says how whole arrays lie, and leaves no dimension open",
+            )
+            for name in ("in_shardings", "out_shardings")
+        ],
     ],
 )
 def test_what_does_not_fit_says_what_is_wrong(call, error, text):

@@ -18,14 +18,18 @@ from xprim.testing import Sample, Tolerance
 
 # Samples compiled as one program: few enough that a failure is easy to look at.
 MAX_SAMPLES = 40
-# An ordinary run tries an elementwise primitive in the shapes of its first samples, and all other
-# values of one dtype joined in one. A text of more lines takes XLA half a second for each equation:
-# of such a primitive all are joined, of few dtypes beside these. Of any other primitive it tries
-# every second sample of a dtype. `nox -s fuzz` tries all, each in its own shape, as users compile;
-# here LLVM does not optimise, which takes a third of the time.
+# An ordinary run tries all values of an elementwise primitive, those of one dtype joined, and a few
+# of its samples in their shapes. A text of more lines takes XLA half a second for each equation: of
+# such a primitive all are joined, of few dtypes beside these. Of any other primitive it tries a
+# third of the samples of the usual dtypes, and of a third of the others, which change from
+# primitive to primitive. `nox -s fuzz` tries all, each in its own shape, as users compile; here
+# LLVM does not optimise, which takes a third of the time.
 LONG_TEXT = 100
 ALWAYS_TRIED = {"float32", "float64"}
 OTHERS_TRIED = 1
+SHAPES_TRIED = 3
+STEP = 3
+USUAL = {"float32", "float64", "complex64", "int32", "bool", "uint32"}
 IN_FULL = "FUZZ_PROGRAMS" in os.environ
 COMPILER_OPTIONS = {} if IN_FULL else {"xla_backend_optimization_level": 0}
 
@@ -41,10 +45,11 @@ def tried(primitive: Primitive, rows: Sequence[Sample]) -> Sequence[Sample]:
     if IN_FULL:
         return rows
     if primitive.rules["batch"] is not ELEMENTWISE:
-        return every_second(rows)
+        return every_third(primitive.name, rows)
     groups = groups_of_equal_types(rows)
     if text_of(primitive, rows[0]).count("\n") < LONG_TEXT:
-        return [*groups[0], *map(joined, groups[1:])]
+        few = random.Random(primitive.name).sample(groups[0], min(SHAPES_TRIED, len(groups[0])))
+        return [*few, *map(joined, groups)]
     few = [group for group in groups if dtypes_of(group) <= ALWAYS_TRIED]
     others = [group for group in groups if not dtypes_of(group) <= ALWAYS_TRIED]
     others.sort(key=lambda group: sorted(dtypes_of(group)))
@@ -52,13 +57,17 @@ def tried(primitive: Primitive, rows: Sequence[Sample]) -> Sequence[Sample]:
     return [joined(group) for group in (*few, *others[:OTHERS_TRIED])]
 
 
-def every_second(rows: Sequence[Sample]) -> list[Sample]:
-    """Return half of the samples of each dtype, in turn the first and the second ones."""
+def every_third(name: str, rows: Sequence[Sample]) -> list[Sample]:
+    """Return a third of the samples of usual dtypes, and of a third of the other dtypes."""
     groups: dict[Any, list[Sample]] = {}
     for row in rows:
-        groups.setdefault(tuple([x.dtype for x in row.operands]), []).append(row)
-    halves = [group[min(k % 2, len(group) - 1) :: 2] for k, group in enumerate(groups.values())]
-    return [row for half in halves for row in half]
+        groups.setdefault(tuple([x.dtype.name for x in row.operands]), []).append(row)
+    usual = [group for types, group in groups.items() if USUAL.issuperset(types)]
+    others = [group for types, group in groups.items() if not USUAL.issuperset(types)]
+    random.Random(name).shuffle(others)
+    kept = [*usual, *others[: -(-len(others) // STEP)]]
+    thirds = [group[min(k % STEP, len(group) - 1) :: STEP] for k, group in enumerate(kept)]
+    return [row for third in thirds for row in third]
 
 
 def groups_of_equal_types(rows: Sequence[Sample]) -> list[list[Sample]]:

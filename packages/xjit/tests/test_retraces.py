@@ -9,7 +9,7 @@ import xjit
 import xnp
 from xjit import jit
 from xjit.retraces import RetraceError, no_retrace, retraces
-from xprim import config
+from xprim import config, make_jaxpr
 
 
 @pytest.fixture
@@ -29,6 +29,7 @@ def test_from_the_third_trace_on_each_is_told_with_what_differs(told):
     loss({"x": np.ones(3, np.float32), "lr": 0.1})
     (text,) = told()
     assert text.startswith("retrace 3 of `loss` (") and "test_retraces.py:" in text
+    assert "config.update('retraces', 'allow')" in text  # said once
     assert "state['lr']: float32[]" in text and "xnp.float32(state['lr'])" in text
     loss({"x": np.ones(3, np.float32), "lr": 0.2})
     assert len(told()) == 1  # it is found now
@@ -104,3 +105,19 @@ def test_log_compiles_tells_the_seconds_of_traces(caplog):
     first, second = [r.getMessage() for r in caplog.records]
     assert first.startswith("traced <lambda>(float32[2]) in 0.")
     assert second.startswith("compiled ") and " in " in second
+
+
+def test_a_function_is_traced_once_for_calls_from_outside_and_from_inside():
+    traces = []
+
+    @jit
+    def inner(x):
+        traces.append(x)
+        return 2 * x
+
+    x = np.arange(5, dtype=np.uint32)
+    inner(x)
+    jit(lambda x: inner(inner(x)))(x)
+    make_jaxpr(inner)(x)
+    inner.lower(x)
+    assert len(traces) == 1

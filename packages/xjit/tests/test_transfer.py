@@ -116,3 +116,10 @@ def test_committed_arguments_decide_where_a_call_runs():
         env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+def test_an_array_of_a_number_belongs_to_who_put_it():
+    first, second = device_put(2.5), device_put(2.5)
+    assert first is not second
+    first.delete()
+    assert first.is_deleted() and float(second) == 2.5 and float(device_put(2.5)) == 2.5

@@ -129,6 +129,8 @@ cube.at[1, ::-1, idx2].add(1.0); i.at[0].set(3); i.at[0].add(1); f.at[-1].set(i[
 f1.at[ns.array([2, 0])].set(1.0); f1.at[ns.array([9, 0])].get(mode="fill", fill_value=-1.0)
 f1.at[ns.array([9, -20])].get(mode="clip"); f1.at[ns.array([9, 0])].add(1.0, mode="clip")
 f1.at[ns.array([9, 0])].set(1.0, mode="drop"); f.at[idx, None].set(1.0) if False else f
+ns.take_along_axis(f1, ns.array([7, -1, 9]), 0, mode="one_hot")
+ns.take_along_axis(col, i[:, :2] % 2, axis=1, mode="one_hot")
 ns.take(f, idx); ns.take(f, idx, axis=0); ns.take(f, idx2, axis=1); ns.take(f1, ns.array([9, -1]))
 ns.take(f1, ns.array([9, -1]), mode="clip"); ns.take(f1, ns.array([9, -1]), mode="wrap")
 ns.take_along_axis(f, ns.argsort(f, axis=1), axis=1); ns.take_along_axis(f, i % 3, axis=0)
@@ -143,7 +145,8 @@ ns.compress(b1[:3], f, axis=0)
 ns.select([f > 1, f > 0], [f, g], 5.0); ns.clip(f, -0.5, 0.5); ns.clip(f, None, 0.1)
 ns.clip(i, 0, 3)
 ns.clip(f, row, 2.0); f.clip(0); ns.choose(idx % 2, [idx, idx + 5])
-ns.piecewise(f, [f < 0, f >= 0], [-1.0, 1.0])
+ns.piecewise(f, [f < 0, f >= 0], [-1.0, 1.0]); ns.piecewise(f, [f < 1, f < 0], [1.0, 2.0, 3.0])
+ns.piecewise(s0, [s0 > 0, s0 > 1], [1.0, lambda v: v])
 ns.sort(f); ns.sort(f, axis=0); ns.sort(f, axis=None); ns.sort(special); ns.argsort(f)
 ns.argsort(i, axis=0)
 ns.sort(f, descending=True); ns.argsort(i1, descending=True); ns.lexsort((i1, i1 % 2))
@@ -164,6 +167,10 @@ ns.ptp(f, 0); ns.average(f); ns.average(f, 0, weights=idx); ns.average(f, weight
 f.argmax(0); i.argmin(1); f.argmin(axis=1, keepdims=True); ns.argmax(special); f.cumsum()
 f.cumsum(1); i.cumprod(0); b.cumsum(); i8.cumsum(); f.cumprod(axis=1); ns.count_nonzero(i)
 ns.count_nonzero(b, 1); ns.cumulative_sum(f1, include_initial=True); ns.cumulative_prod(f, axis=1)
+c.view("float32"); c.view("uint32"); f.view("complex64"); b.view("int8"); i.view("int8")
+(b + 0).astype("uint8").view(bool); u.view("uint32"); s0.view("int32"); e0.T.view("int8")
+round(s0); round(f); round(f, 1); round(i); ns.isclose(special, 1.0, rtol=ns.inf)
+ns.isclose(special, f1[:5], atol=ns.inf, equal_nan=True); ns.array_equiv(f, row)
 s0.sum(); s0.mean(); f.std(keepdims=True); i.max(); u.max(0); i8.cumsum(dtype="int32")
 """.strip()
 
@@ -199,6 +206,7 @@ ns.pad(f, 3, mode="wrap"); ns.pad(f, 2, mode="linear_ramp", end_values=1.0)
 ns.pad(f, 1, mode="mean")
 ns.pad(f, 1, mode="maximum"); ns.pad(f, (2, 1), mode="minimum", stat_length=2)
 ns.pad(row, 2, mode="reflect", reflect_type="odd")
+ns.pad(f, 2, mode="median"); ns.pad(i, (1, 2), mode="median", stat_length=2)
 ns.pad(i, 1, mode="mean"); ns.pad(row, 2, mode="symmetric", reflect_type="odd")
 ns.nansum(nans); ns.nansum(nans, 0); ns.nanprod(nans, 1); ns.nanmax(nans, 0); ns.nanmin(nans)
 ns.nanmean(nans, 1); ns.nanvar(nans); ns.nanstd(nans, 0); ns.nancumsum(nans); ns.nancumprod(nans, 1)
@@ -214,11 +222,13 @@ ns.bincount(pattern); ns.bincount(pattern, weights=row[pattern]); ns.bincount(pa
 ns.histogram(f)[0]; ns.histogram(f, 5)[1]; ns.histogram(f, ns.array([-1.0, 0.0, 2.0]))[0]
 ns.histogram(f, density=True)[0]
 ns.histogram2d(f1, g1, 3)[0]; ns.histogramdd(f, 2)[0]; ns.cov(f); ns.cov(f, rowvar=False)
-ns.cov(f1, g1); ns.corrcoef(f)
+ns.corrcoef(c); ns.cov(f1, g1); ns.corrcoef(f)
 ns.cov(f, aweights=fpos[0]); ns.cov(f, fweights=j[0]); ns.corrcoef(f1, g1); ns.diff(f)
 ns.diff(f, 2, axis=0); ns.diff(f1, prepend=0.0)
 ns.ediff1d(f); ns.ediff1d(i, to_begin=1); ns.gradient(f)[0]; ns.gradient(f, 2.0, axis=1)
 ns.gradient(f1, sorted[:8])
+ns.trapezoid(f, dx=row, axis=0); ns.trapezoid(cube, dx=f, axis=0)
+ns.trapezoid(cube, dx=col, axis=-1); ns.trapezoid(cube, dx=cube[:, 1:] ** 2, axis=1)
 ns.trapezoid(f); ns.trapezoid(f1, sorted[:8]); ns.trapezoid(f, dx=0.5, axis=0)
 ns.interp(f1, sorted, sorted * 2)
 ns.interp(f1, sorted, sorted ** 2, left=-1.0, right=5.0); ns.unwrap(f1 * 5)
@@ -227,7 +237,7 @@ ns.convolve(f1, row); ns.convolve(f1, row, mode="same"); ns.convolve(row, f1, mo
 ns.correlate(f1, row); ns.correlate(f1, row, mode="full")
 ns.correlate(row, f1, mode="same"); ns.correlate(f1, row, mode="same"); ns.convolve(i1, idx)
 ns.convolve(ns.linspace(0, 1, 40), ns.linspace(-1, 1, 20), mode="same")
-ns.interp(f1, sorted, sorted, period=1.5)
+ns.interp(f1, sorted, sorted, period=1.5); ns.interp(h, sorted, sorted); ns.interp(2, idx, idx)
 """.strip()
 
 SETS = """
@@ -246,6 +256,10 @@ ns.delete(f1, ns.array([0, 3])); ns.insert(f, 1, 5.0, axis=1)
 ns.insert(f1, ns.array([1, 4]), ns.array([7.0, 8.0]))
 ns.ix_(idx, idx)[0]; f[ns.ix_(idx, idx)]; ns.diag_indices(3)[0]; ns.tril_indices(3)[1]
 ns.triu_indices(3, 1, 4)[0]
+ns.unravel_index(i8, (3, 4))[1]; ns.unravel_index(u, (3, 4))[0]; ns.unravel_index(i8, 5)[0]
+ns.ravel_multi_index((i8 % 3, u % 4), (3, 4), mode="ignore")
+ns.ravel_multi_index((i8, i8), (3, 4), mode="wrap"); ns.polydiv(f1, row, trim_leading_zeros=True)[1]
+ns.array([[s0, 1], [2.0, 3]]); ns.array([[h[0, 0]], [1.0]]); ns.array([[1, 2], [i8[0, 0], 3]])
 ns.unravel_index(idx, (2, 3))[0]; ns.ravel_multi_index((idx % 2, idx), (2, 3)); ns.r_[f1, 1.0, 2:5]
 ns.c_[row, row]
 ns.r_[0:1:3j]; ns.polyval(row, f); ns.polyadd(row, idx); ns.polysub(row, idx); ns.polymul(row, row)

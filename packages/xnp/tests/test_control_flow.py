@@ -11,7 +11,7 @@ import pytest
 import xtree
 from xnp import lax
 from xnp.lax import control_flow_staging
-from xprim import as_array, check_jaxpr, config, dead_code_removed, make_jaxpr
+from xprim import as_array, check_jaxpr, config, dead_code_removed, eval_closed, make_jaxpr
 
 
 def _values(tree: Any) -> list[Any]:
@@ -321,3 +321,18 @@ def test_dead_results_of_branches_are_dropped() -> None:
     eqn = _live(used, True, np.ones(3, np.float32), np.zeros(3, np.float32))["cond"]
     assert len(eqn.inputs) == 2
     assert len(eqn.outputs) == 1
+
+
+def test_without_jit_what_is_traced_is_chosen_as_with_it():
+    x = np.array([1, 4])
+    programs = [
+        lambda n: lax.cond(n > 2, lambda: 5, lambda: 7),
+        lambda n: lax.switch(n, [lambda: 5, lambda: 7, lambda: 8]),
+        lambda n: lax.while_loop(lambda x: x < 10, lambda x: 2 * x, n),
+        lambda n: lax.fori_loop(0, n, lambda i, x: x + i, 1),
+    ]
+    for program in programs:
+        expected = [np.asarray(program(n)) for n in x]
+        with config.disable_jit(True):
+            closed = make_jaxpr(program)(x[0])
+        np.testing.assert_array_equal([eval_closed(closed, as_array(n))[0] for n in x], expected)

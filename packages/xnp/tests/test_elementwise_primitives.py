@@ -235,3 +235,8 @@ def test_there_is_a_conversion_between_any_two_dtypes():
         for new in dtypes.ALL:
             params = {"new_dtype": new, "weak_type": False}
             check_shape("convert_element_type", Sample([values_of(old)], params))
+
+
+def test_integers_that_no_dtype_holds_become_floats():
+    assert float(lax.convert_element_type(2**100, "float32")) == 2.0**100
+    assert complex(lax.convert_element_type(-(2**70), "complex64")) == -(2.0**70)

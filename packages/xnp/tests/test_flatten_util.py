@@ -60,3 +60,14 @@ def test_another_vector_is_refused():
         unravel(flat.astype("int32"))
     with pytest.raises(TypeError, match="ravel_pytree"):
         ravel_pytree({"a": "text"})
+
+
+def test_a_tree_of_one_dtype_takes_vectors_of_any():
+    flat, unravel = ravel_pytree([np.zeros(2, np.float32), np.float32(1)])
+    assert [x.dtype for x in unravel(flat < 1)] == [bool, bool]
+
+
+def test_the_ways_back_to_trees_alike_are_equal():
+    one, other = [ravel_pytree({"a": np.ones(2, np.float32), "b": n})[1] for n in (1, 2)]
+    assert one == other and hash(one) == hash(other)
+    assert one != ravel_pytree({"a": np.ones(3, np.float32), "b": 1})[1]

@@ -47,7 +47,7 @@ VALUE_DEPENDENT = (
     "f[b]", "f[b1", "f[:, b1", "f[f > 0]", "ns.where(f > 0)[0]", "ns.nonzero(i)", "flatnonzero(b)",
     "argwhere(b)", "extract(", "compress(", "repeat(row, ns", "choose(", "bincount(pattern)",
     "weights=row", "unique", "intersect1d", "union1d", "set", "insert(", "delete(", "ravel_multi",
-    "packbits", "at[b]", "f[True]", "!",
+    "packbits", "at[b]", "f[True]", "trim_leading", "!",
 )  # fmt: skip
 # NumPy rounds, adds and multiplies in another order than XLA.
 TOLERANCE = {"float16": 2e-3, "float32": 3e-5, "complex64": 3e-5}

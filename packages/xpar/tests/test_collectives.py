@@ -240,7 +240,9 @@ def test_an_unbound_name_is_told_with_those_in_scope(fun, text):
 @pytest.mark.parametrize(("fun", "text"), [
     (lambda v: ours.ppermute(v, "i", [(0, 1), (0, 2)]), "each source must occur once"),
     (lambda v: ours.ppermute(v, "i", [(0, 7)]), "each target must occur once"),
-    (lambda v: ours.ppermute(v, ("i", "j"), []), "takes one axis name"),
+    (lambda v: ours.ppermute(v, ("i", "j"), []), "over several axes it needs members on devices"),
+    (lambda v: ours.pshuffle(v, ("i", "j"), [1, 2, 3]), "takes one axis name"),
+    (lambda v: ours.all_gather(v, "i", to="reduced"), "no values of type 'reduced'"),
     (lambda v: ours.pshuffle(v, "i", [1, 2, 3]), "must be a permutation"),
     (lambda v: ours.pbroadcast(v, "i", 4), "source must lie within"),
     (lambda v: ours.all_to_all(v, "i", 0, 0), "must have the size of the axis"),
@@ -250,7 +252,11 @@ def test_an_unbound_name_is_told_with_those_in_scope(fun, text):
     (lambda v: ours.psum_scatter(v, "i", tiled=True), "multiple of the number of members"),
     (lambda v: ours.all_gather(v, "i", axis=2), "axis=2 is out of range"),
     (lambda v: ours.psum(v, "i", axis_index_groups=[[0, 1], [2]]), "groups of one size"),
-    (lambda v: ours.psum(v, ("i", "j"), axis_index_groups=[[0]]), "needs one axis name"),
+    (lambda v: ours.psum(v, ("i", "j"), axis_index_groups=[[0]]), "the axis 'i' and 'j' of size 8"),
+    (lambda v: ours.psum(v, ("i", "j"), axis_index_groups=[[0, 1, 2, 3], [4, 5, 6, 7]]),
+     "over several axes it needs members on devices"),
+    (lambda v: ours.all_to_all(v, ("i", "j"), 0, 0, axis_index_groups=[[0]]),
+     "takes one axis name"),
 ])  # fmt: skip
 def test_wrong_arguments_are_named(fun, text):
     with pytest.raises(ValueError, match=text):

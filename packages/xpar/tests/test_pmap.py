@@ -26,6 +26,7 @@ from xpar import (
     shard_map,
 )
 from xprim import as_array, config
+from xprim.testing import functions_entered
 
 N = 8
 
@@ -389,18 +390,7 @@ def test_a_result_that_is_not_finite_is_told_of(x):
 def slow_calls(f, calls):
     """Return how often `calls` went the long way of the pmapped function `f`."""
     long_way = f.lower.__wrapped__.__func__.__globals__["Calls"].__call__.__code__
-    count = 0
-
-    def profile(frame, event, _):
-        nonlocal count
-        count += event == "call" and frame.f_code is long_way
-
-    sys.setprofile(profile)
-    try:
-        calls()
-    finally:
-        sys.setprofile(None)
-    return count
+    return functions_entered(calls).count(long_way)
 
 
 def test_results_of_a_pmap_go_into_the_next_by_the_short_way(x):

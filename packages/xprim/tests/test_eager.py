@@ -78,6 +78,12 @@ def test_leaked_tracers_are_named_among_operands_of_calls():
         call_p.bind(kept[0], jaxpr=closed)
 
 
+def test_an_infinity_that_an_operation_was_given_is_none_that_it_computed():
+    with config.debug_infs(True):
+        found = divide_p.bind(as_array(float("inf")), as_array(2.0))[0]
+        assert float(np.asarray(found)) == float("inf")
+
+
 @pytest.mark.parametrize(
     ("option", "x", "y", "text"),
     [("debug_nans", 0.0, 0.0, "a NaN"), ("debug_infs", 1.0, 0.0, "an infinity")],

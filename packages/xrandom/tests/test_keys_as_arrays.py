@@ -11,7 +11,7 @@ import pytest
 import xrandom
 import xtree
 from packages.xrandom.tests.oracle import assert_equal
-from xprim import Array, ShapeDtypeStruct, dtypes, eval_shape, make_jaxpr
+from xprim import Array, ShapeDtypeStruct, dtypes, eval_shape, make_jaxpr, typeof
 
 KEYS = xrandom.split(xrandom.key(7), (2, 3))
 WORDS = np.asarray(xrandom.key_data(KEYS))
@@ -76,3 +76,10 @@ def test_keys_with_numbers_are_refused() -> None:
         KEYS + 1
     with pytest.raises(TypeError, match="unhashable"):
         hash(KEYS)
+
+
+def test_the_type_of_keys_is_that_of_an_array_of_keys():
+    keys = xrandom.split(xrandom.key(0), 3)
+    assert typeof(keys) is keys.aval and str(typeof(keys)) == "key<fry>[3]"
+    assert typeof(keys[0]).shape == () and typeof(xrandom.PRNGKey(0)).dtype == np.uint32
+    assert [*make_jaxpr(lambda k: k)(keys).in_avals] == [typeof(keys)]

@@ -65,3 +65,7 @@ def test_map_with_path_gives_path_leaf_and_subtrees():
     assert result == [("[0]", 1, 3), (("[1][0]", 2, [4]),)]
     with pytest.raises(xtree.StructureMismatchError, match=r"map_with_path: .* tree 2 differ"):
         xtree.map_with_path(lambda p, x, y: x, [1], [1, 2])
+
+
+def test_positions_of_two_kinds_hash_apart():
+    assert hash(xtree.FlattenedIndexKey(1)) != hash(xtree.SequenceKey(1))

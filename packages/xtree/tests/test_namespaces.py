@@ -4,6 +4,7 @@ import builtins
 import importlib
 import sys
 import threading
+import types
 
 import pytest
 
@@ -54,6 +55,20 @@ def test_a_star_import_brings_the_names_and_not_the_values(package):
     brought = {}
     exec("from shapes import *", brought)
     assert brought["square"] == 4 and brought["circle"] == 0
+
+
+def test_what_a_listing_module_imports_late_stays_late_where_its_list_is_shown(package):
+    shapes = package(
+        "with namespace(globals()):\n from shapes.solid import cube as cube\n"
+        "from shapes.plane import square\n"
+        "with namespace(globals(), at_once=True):\n from shapes.plane import circle as circle"
+    )
+    world = types.ModuleType("world")
+    exec(HEAD + "with namespace(globals(), at_once=True):\n from shapes import *", vars(world))
+    assert dir(world) == ["circle", "cube"]
+    assert "circle" in vars(world) and "cube" not in vars(world)
+    assert "shapes.solid" not in sys.modules
+    assert world.cube == shapes.cube == 6 and vars(world)["cube"] == 6
 
 
 def test_a_submodule_of_the_package_itself_is_imported(package):

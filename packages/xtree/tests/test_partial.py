@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 
 import xtree
 
@@ -35,3 +36,10 @@ def test_what_functools_partial_binds_is_constant():
 def test_partials_of_one_function_have_one_structure():
     assert xtree.structure(xtree.Partial(len, 1)) == xtree.structure(xtree.Partial(len, 2))
     assert xtree.structure(xtree.Partial(len, 1)) != xtree.structure(xtree.Partial(max, 1))
+
+
+def test_a_partial_that_is_bound_compares_as_itself():
+    add_one = functools.partial(operator.add, 1)
+    bound = xtree.Partial(add_one, 2)
+    assert bound.func == add_one and add_one == bound.func
+    assert hash(bound.func) == hash(add_one)

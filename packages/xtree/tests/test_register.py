@@ -93,8 +93,17 @@ def test_arguments_of_the_wrong_kind_are_refused():
         xtree.register_pytree_node(type("A", (), {}), None, None)
     with pytest.raises(TypeError, match="the node type is not a class"):
         xtree.register_pytree_node(3, len, len)
-    with pytest.raises(TypeError, match="are not hashable"):
-        xtree.register_static(type("A", (), {"__hash__": None}))
+
+
+def test_static_values_that_cannot_be_hashed_are_compared():
+    @xtree.register_static
+    class Options(dict):
+        pass
+
+    same = xtree.structure([1, Options(a=2)])
+    assert same == xtree.structure([1, Options(a=2)])
+    assert same != xtree.structure([1, Options(a=3)])
+    assert xtree.unflatten(same, [5]) == [5, {"a": 2}]
 
 
 def test_a_dataclass_has_data_and_static_fields():

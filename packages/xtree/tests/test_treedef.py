@@ -233,3 +233,12 @@ def test_leaves_may_be_put_in_more_than_once():
     assert all(tree == built[0] for tree in built)
     built[0]["a"].append(1)
     assert len(built[1]["a"]) == 2
+
+
+def test_a_structure_is_walked_from_its_leaves_up():
+    treedef = xtree.structure({"b": 0, "a": 0, "c": [0, None]})
+    seen = []
+    result = treedef.walk(lambda xs, data: seen.append((xs, data)) or len(xs), str, [1, 2, 3])
+    assert seen == [((), None), (("3", 0), None), (("1", "2", 2), ["a", "b", "c"])]
+    assert result == 3
+    assert xtree.structure(0).walk(None, None, [5]) == 5

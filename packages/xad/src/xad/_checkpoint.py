@@ -21,15 +21,25 @@ from typing import Any, TypeVar, overload
 import xtree
 from xad._checkpoint_policies import POLICY_MAKERS, Policy
 from xad._linearize import LinearizeHandle
-from xad.saved_values import derivative_given, saved_values, with_calls_inlined, with_results
+from xad.saved_values import (
+    computed_again,
+    derivative_given,
+    saved_residuals_of,
+    saved_values,
+    split_at,
+    with_calls_inlined,
+    with_results,
+)
 from xprim import (
     ClosedJaxpr,
     Primitive,
     close_over,
     closed_without_dead_code,
     effects_text,
+    eval_closed,
     stage,
     static_positions,
+    trace_to_closed,
     unrepeatable_effects,
 )
 from xprim.argument_keys import program_key
@@ -37,8 +47,10 @@ from xprim.callables import check_function
 from xprim.calls import call_rules, nonzero, taken, with_zeros
 from xprim.contracts import Builder
 from xprim.descriptions import described
+from xprim.errors import UndefinedRuleError, message
 from xprim.kept_programs import KeptPrograms, Staged
 from xprim.leaves import flat_arrays
+from xprim.sizes import size_of
 from xprim.tracebacks import boundary, shorten
 from xprim.transformed import transforming
 
@@ -87,13 +99,13 @@ def checkpoint(
     if concrete:
         raise ValueError("checkpoint: concrete=True is not supported; name static_argnums instead.")
     if fun is None:
-        return functools.partial(
-            checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums,
-            static_argnames=static_argnames,
-        )  # fmt: skip
+        return functools.partial(checkpoint, prevent_cse=prevent_cse, policy=policy,
+                                 static_argnums=static_argnums,
+                                 static_argnames=static_argnames)  # fmt: skip
     check_function(fun, "checkpoint")
     _check_policy(policy)
-    static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    given = (static_argnums,) if isinstance(static_argnums, int) else static_argnums
+    static = tuple(map(size_of, given))
     if static_argnames:
         options = {"prevent_cse": prevent_cse, "policy": policy}
         return _with_static_names(fun, static, static_argnames, options)
@@ -164,15 +176,15 @@ def _program_for(
 
 def _check_policy(policy: Any) -> None:
     if not (policy is None or callable(policy)):
-        raise TypeError(
-            f"checkpoint: the policy must be a function, got {described(policy)}."
-            "\n  hint      checkpoint_policies has the common ones"
-        )
+        raise TypeError(message(
+            "checkpoint", f"the policy must be a function, got {described(policy)}.",
+            hint="checkpoint_policies has the common ones",
+        ))  # fmt: skip
     if policy in POLICY_MAKERS:
-        raise TypeError(
-            f"checkpoint: {policy.__name__} is no policy but makes one."
-            f"\n  hint      policy=checkpoint_policies.{policy.__name__}(...)"
-        )
+        raise TypeError(message(
+            "checkpoint", f"{policy.__name__} is no policy but makes one.",
+            hint=f"policy=checkpoint_policies.{policy.__name__}(...)",
+        ))  # fmt: skip
 
 
 remat = checkpoint
@@ -194,25 +206,58 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: C
     jaxpr = with_calls_inlined(jaxpr) if policy is not None else jaxpr
     count = len(jaxpr.out_avals)
     saved = saved_values(jaxpr, policy)
-    derived, mask_out = derivative_given(handle, jaxpr, saved, tuple(mask))
-    tangents_only, needed = closed_without_dead_code(
-        derived, (False,) * count + (True,) * sum(mask_out)
-    )
-    forward = with_results(jaxpr, [v for v, n in zip(saved, needed, strict=False) if n])
+    derived, mask_out = derivative_given(handle, computed_again(jaxpr, policy), saved, tuple(mask))
+    linear, needed = closed_without_dead_code(derived, (False,) * count + (True,) * sum(mask_out))
+    kept = tuple([v for v, n in zip(saved, needed, strict=False) if n])
+    used = tuple(needed[len(saved) : len(saved) + len(primals)])
+    known = len(kept) + sum(used)
+    residuals = tuple(saved_residuals_of(linear, known, policy))
+    wanted = [True] * len(linear.in_avals)
+    if residuals:
+        made, linear, is_taken = linear.derived(split_at, known, residuals)
+        wanted = is_taken[len(residuals) :]
+        forward = jaxpr.derived(_with_residuals, kept, used, made, tuple(wanted[: len(kept)]))
+    else:
+        forward = with_results(jaxpr, kept)
     results = checkpoint_p.bind(*primals, jaxpr=forward, policy=policy, **params)
-    outs, kept = results[:count], results[count:]
     rest = taken([*primals, *taken(tangents, mask)], needed[len(saved) :])
-    out_dots = checkpoint_p.bind(*kept, *rest, jaxpr=tangents_only, policy=policy, **params)
-    return outs, with_zeros(handle, outs, out_dots, mask_out)
+    operands = [*results[count:], *taken(rest, wanted[len(kept) :])]
+    out_dots = checkpoint_p.bind(*operands, jaxpr=linear, policy=policy, **params)
+    return results[:count], with_zeros(handle, results[:count], out_dots, mask_out)
 
 
-def _would_repeat_effects(jaxpr: ClosedJaxpr) -> TypeError:
-    return TypeError(
-        f"checkpoint: {jaxpr.jaxpr.name or 'the function'} has side effects, which computing it "
-        "again in the backward pass would repeat."
-        f"\n  got       effects: {effects_text(unrepeatable_effects(jaxpr.effects))}"
-        "\n  hint      leave what has the effects out of the checkpointed function"
-    )
+def _with_residuals(
+    jaxpr: ClosedJaxpr, kept: Sequence[Any], used: Sequence[bool], made: ClosedJaxpr,
+    wanted: Sequence[bool],
+) -> ClosedJaxpr:  # fmt: skip
+    """Return the program with residuals, and those of the values it keeps that are wanted.
+
+    Args:
+      jaxpr: the program.
+      kept: the values of it that the derivative is given.
+      used: for each of its arguments, whether the derivative takes it.
+      made: computes the residuals from those values and arguments.
+      wanted: for each of the values, whether it is still wanted beside the residuals.
+    """
+    forward = with_results(jaxpr, kept)
+    count = len(jaxpr.out_avals)
+
+    def run(*primals: Any) -> list[Any]:
+        results = eval_closed(forward, *primals)
+        values = results[count:]
+        residuals = eval_closed(made, *values, *taken(primals, used))
+        return [*results[:count], *residuals, *taken(values, wanted)]
+
+    return trace_to_closed(run, jaxpr.in_avals, name=jaxpr.jaxpr.name)
+
+
+def _would_repeat_effects(jaxpr: ClosedJaxpr) -> UndefinedRuleError:
+    return UndefinedRuleError(message(
+        "checkpoint", f"{jaxpr.jaxpr.name or 'the function'} has side effects, which computing it "
+        "again in the backward pass would repeat.",
+        got=f"effects: {effects_text(unrepeatable_effects(jaxpr.effects))}",
+        hint="leave what has the effects out of the checkpointed function",
+    ))  # fmt: skip
 
 
 def _derived(kind: str, params: dict[str, Any], entries: Any) -> dict[str, Any]:

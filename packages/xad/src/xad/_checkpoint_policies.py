@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import xtree
 from xprim import ELEMENTWISE, LINEAR, Primitive, as_array
+from xprim.errors import message
+from xprim.typing import PyTree
 
 
 class _Verdict:
@@ -56,7 +58,7 @@ def is_saved(verdict: Verdict) -> bool:
     return isinstance(verdict, Offloadable) or bool(verdict)
 
 
-def checkpoint_name(x: Any, name: str) -> Any:
+def checkpoint_name(x: PyTree, name: str) -> PyTree:
     """Give a value a name that policies such as `save_only_these_names` can refer to.
 
     Args:
@@ -71,7 +73,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
     return xtree.map(lambda leaf: name_p.bind(as_array(leaf), name=name)[0], x)
 
 
-def checkpoint_name_fwd(x: Any, name: str) -> Any:
+def checkpoint_name_fwd(x: PyTree, name: str) -> PyTree:
     """Give a value a name, as `checkpoint_name` does (JAX's name for use in `fwd` rules)."""
     return checkpoint_name(x, name)
 
@@ -159,10 +161,10 @@ class checkpoint_policies:  # noqa: N801 - a namespace, named as users know it
         """Keep the values with the first names where they are, those with the others elsewhere."""
         saved, offloaded = set(names_which_can_be_saved), set(names_which_can_be_offloaded)
         if saved & offloaded:
-            raise ValueError(
-                "save_and_offload_only_these_names: a name must be in one of the two lists."
-                f"\n  got       {sorted(saved & offloaded)} in both"
-            )
+            raise ValueError(message(
+                "save_and_offload_only_these_names", "a name must be in one of the two lists.",
+                got=f"{sorted(saved & offloaded)} in both",
+            ))  # fmt: skip
 
         def policy(primitive: Primitive, *_avals: Any, **params: Any) -> Verdict:
             if primitive is name_p and params["name"] in saved:

@@ -18,6 +18,7 @@ from xad.linear_functions import cotangents_of
 from xprim import Array, ConcreteArray, ShapedArray, dtypes, scalar_array
 from xprim.callables import check_function
 from xprim.descriptions import place_of
+from xprim.errors import message
 from xprim.tracebacks import boundary, shorten
 from xprim.transformed import transformed, transforming
 
@@ -144,41 +145,38 @@ def _check_scalar(
     outs: list[Array], flat: FlatFunction, operation: str, holomorphic: bool, fun: Any
 ) -> None:
     if len(outs) != 1 or flat.out_tree.num_nodes != 1:
-        nothing = flat.out_tree == _NOTHING
+        if flat.out_tree == _NOTHING:
+            raise TypeError(message(
+                operation, "the function must return a scalar, but returned None.",
+                where=place_of(fun), hint="a function without a return statement returns None",
+            ))  # fmt: skip
         count = f"a tree of {len(outs)} array{'' if len(outs) == 1 else 's'}"
-        raise TypeError(
-            f"{operation}: the function must return a scalar, but returned "
-            + ("None." if nothing else f"{count}.\n  got       {flat.out_tree}")
-            + _where(fun)
-            + "\n  hint      "
-            + ("a function without a return statement returns None" if nothing else
-               "has_aux=True lets the function return a pair (scalar, auxiliary)")
-        )  # fmt: skip
+        raise TypeError(message(
+            operation, f"the function must return a scalar, but returned {count}.",
+            got=str(flat.out_tree), where=place_of(fun),
+            hint="has_aux=True lets the function return a pair (scalar, auxiliary)",
+        ))  # fmt: skip
     aval = outs[0].aval
     if aval.shape != ():
-        raise TypeError(
-            f"{operation}: the function must return a scalar, but returned an array of shape "
-            f"{list(aval.shape)}."
-            f"\n  got       {aval.str_long()}\n  expected  shape []{_where(fun)}"
-            "\n  hint      sum or average it, use jacrev or jacfwd, or vmap the gradient"
-        )
+        raise TypeError(message(
+            operation, "the function must return a scalar, but returned an array of shape "
+            f"{list(aval.shape)}.",
+            got=aval.str_long(), expected="shape []", where=place_of(fun),
+            hint="sum or average it, use jacrev or jacfwd, or vmap the gradient",
+        ))  # fmt: skip
     if holomorphic:
         if not dtypes.is_complex(aval.dtype):
-            raise TypeError(
-                f"{operation}: holomorphic=True needs a complex result, got {aval.dtype.name}."
-                + _where(fun)
-            )
+            raise TypeError(message(
+                operation, f"holomorphic=True needs a complex result, got {aval.dtype.name}.",
+                where=place_of(fun),
+            ))  # fmt: skip
     elif not dtypes.is_floating(aval.dtype):
         hint = (
             "holomorphic=True differentiates holomorphic functions"
             if dtypes.is_complex(aval.dtype)
             else "integer results have no gradient; convert with astype('float32')"
         )
-        raise TypeError(
-            f"{operation}: the function must return a real floating scalar, got "
-            f"{aval.dtype.name}.{_where(fun)}\n  hint      {hint}"
-        )
-
-
-def _where(fun: Callable[..., Any]) -> str:
-    return f"\n  where     {place_of(fun)}"
+        raise TypeError(message(
+            operation, f"the function must return a real floating scalar, got {aval.dtype.name}.",
+            where=place_of(fun), hint=hint,
+        ))  # fmt: skip

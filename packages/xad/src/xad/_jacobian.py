@@ -36,6 +36,7 @@ from xprim import (
     shaped_array,
 )
 from xprim.callables import check_function
+from xprim.errors import message
 from xprim.tracebacks import boundary
 from xprim.transformed import transformed, transforming
 
@@ -150,15 +151,15 @@ def _check_results(outs: Sequence[Array], operation: str, holomorphic: bool) -> 
                 f"{operation}: holomorphic=True needs complex results, got {dtype.name}."
             )
         if not dtypes.is_inexact(dtype):
-            raise TypeError(
-                f"{operation}: the results must be floating, got {dtype.name}."
-                "\n  hint      has_aux=True passes integer outputs through"
-            )
+            raise TypeError(message(
+                operation, f"the results must be floating, got {dtype.name}.",
+                hint="has_aux=True passes integer outputs through",
+            ))  # fmt: skip
         if operation == "jacrev" and dtypes.is_complex(dtype) and not holomorphic:
-            raise TypeError(
-                "jacrev: the results must be real unless holomorphic=True, got "
-                f"{dtype.name}.\n  hint      differentiate the real and imaginary parts"
-            )
+            raise TypeError(message(
+                "jacrev", f"the results must be real unless holomorphic=True, got {dtype.name}.",
+                hint="differentiate the real and imaginary parts",
+            ))  # fmt: skip
 
 
 def _by_columns(

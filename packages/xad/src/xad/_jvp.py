@@ -46,6 +46,7 @@ from xprim import (
     trace_to_closed,
 )
 from xprim.descriptions import described
+from xprim.errors import message
 from xprim.kernels import KernelTable, numpy_operand
 from xprim.numpy_kernels import numpy_function
 from xprim.source import capture
@@ -238,10 +239,10 @@ def jvp(
     """
     for name, value in (("primals", primals), ("tangents", tangents)):
         if not isinstance(value, tuple | list):
-            raise TypeError(
-                f"jvp: {name} must be a tuple or list of arguments, got {described(value)}."
-                f"\n  hint      jvp(f, (x,), (x_dot,)) for a function of one argument"
-            )
+            raise TypeError(message(
+                "jvp", f"{name} must be a tuple or list of arguments, got {described(value)}.",
+                hint="jvp(f, (x,), (x_dot,)) for a function of one argument",
+            ))  # fmt: skip
     flat, leaves, in_tree = flat_arguments(fun, primals, operation="jvp", has_aux=has_aux)
     dots = checked_tangents(tuple(tangents), in_tree, [x.aval for x in leaves], "jvp")
     outs, out_dots = jvp_flat(flat, leaves, dots)

@@ -27,12 +27,17 @@ from xprim import (
 from xprim.callables import check_function
 from xprim.calls import nonzero, rules_of_program, taken, with_zeros
 from xprim.contracts import BatchAxis, TransposeHandle
+from xprim.errors import message
 from xprim.leaves import flat_arrays
+from xprim.typing import PyTree
 
 
 def linear_call(
-    fun: Callable[..., Any], fun_transpose: Callable[..., Any], residual_args: Any, linear_args: Any
-) -> Any:
+    fun: Callable[..., Any],
+    fun_transpose: Callable[..., Any],
+    residual_args: PyTree,
+    linear_args: PyTree,
+) -> PyTree:
     """Call a function that is linear in its second argument, with a transpose of one's own.
 
     Args:
@@ -77,11 +82,11 @@ def _check_transpose(transpose: Any, tree: Any, linear: Sequence[Any], linear_tr
     got = [a.strong() for a in transpose.out_avals]
     expected = [x.aval.strong() for x in linear]
     if tree != linear_tree or got != expected:
-        raise TypeError(
-            "linear_call: the transpose must return what the function takes as linear argument."
-            f"\n  got       {tree} of {', '.join(a.str_long() for a in got)}"
-            f"\n  expected  {linear_tree} of {', '.join(a.str_long() for a in expected)}"
-        )
+        raise TypeError(message(
+            "linear_call", "the transpose must return what the function takes as linear argument.",
+            got=f"{tree} of {', '.join(a.str_long() for a in got)}",
+            expected=f"{linear_tree} of {', '.join(a.str_long() for a in expected)}",
+        ))  # fmt: skip
 
 
 def _skipping(closed: ClosedJaxpr, own: int, others: Sequence[Any], before: bool) -> ClosedJaxpr:

@@ -8,11 +8,13 @@ from typing import Any
 import xtree
 from xad._linearize import linearize_flat
 from xad.arguments import check_reduce_axes, flat_arguments
-from xad.linear_functions import PullBack, PushForward, Signature
+from xad.linear_functions import IntegerPullBack, PullBack, PushForward, Signature
 from xad.tangents import is_differentiable
-from xprim import stage, typeof
+from xprim import dtypes, stage, typeof
 from xprim.callables import check_function
+from xprim.errors import message
 from xprim.tracebacks import boundary
+from xprim.typing import AxisName
 
 
 @boundary
@@ -82,7 +84,9 @@ def _with_derivative(
 
 
 @boundary
-def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = ()) -> Any:
+def linear_transpose(
+    fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[AxisName] = ()
+) -> Any:
     """Return the transpose of a function that is linear in all of its arguments.
 
     For `f(x) = A x` the result maps `y` to `A^T y`. The function is staged, not evaluated; only
@@ -97,19 +101,21 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = 
       A function from a tree like the result of `fun` to a tuple of trees like the arguments.
 
     Raises:
-      TypeError: for integer arguments; `MissingRuleError` when `fun` is not linear.
+      TypeError: for booleans, and where some arguments and results are integers and some are not;
+        `MissingRuleError` when `fun` is not linear.
     """
     check_reduce_axes(reduce_axes, "linear_transpose")
     check_function(fun, "linear_transpose")
     in_leaves, in_tree = xtree.flatten(primals)
     in_avals = [typeof(x) for x in in_leaves]
-    for aval in in_avals:
-        if not is_differentiable(aval):
-            raise TypeError(
-                f"linear_transpose: the arguments must be floating or complex, got "
-                f"{aval.str_long()}."
-            )
     closed, out_tree = stage(fun, primals, {}, operation="linear_transpose")
-
+    of_integers = all(dtypes.is_integer(a.dtype) for a in [*in_avals, *closed.out_avals])
+    if not of_integers and not all(map(is_differentiable, in_avals)):
+        raise TypeError(message(
+            "linear_transpose",
+            "arguments must be floating or complex, or integers as all results.",
+            got=f"({', '.join([a.str_long() for a in in_avals])}) -> "
+            f"({', '.join([a.str_long() for a in closed.out_avals])})",
+        ))  # fmt: skip
     signature = Signature("linear_transpose", in_tree, in_avals, out_tree, closed.out_avals)
-    return PullBack.of_program(closed, signature)
+    return (IntegerPullBack if of_integers else PullBack).of_program(closed, signature)

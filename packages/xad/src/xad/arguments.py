@@ -16,6 +16,7 @@ import xtree
 from xprim import Array, dtypes, state
 from xprim.callables import check_function
 from xprim.descriptions import described, place_of
+from xprim.errors import ArgumentError, message
 from xprim.leaves import as_arrays, flat_arrays, path_of
 
 __all__ = ()
@@ -57,10 +58,11 @@ class FlatFunction:
     def _pair(self, result: Any) -> tuple[Any, Any]:
         if isinstance(result, tuple | list) and len(result) == 2:
             return result[0], result[1]
-        raise TypeError(
-            f"{self._operation}: with has_aux=True the function must return a pair (result, "
-            f"auxiliary).\n  got       {described(result)}\n  where     {place_of(self._fun)}"
-        )
+        raise TypeError(message(
+            f"{self._operation}",
+            "with has_aux=True the function must return a pair (result, auxiliary).",
+            got=described(result), where=place_of(self._fun),
+        ))  # fmt: skip
 
 
 def check_reduce_axes(reduce_axes: Any, operation: str) -> None:
@@ -130,7 +132,8 @@ def normalized_argnums(
 
     Raises:
       TypeError: for numbers that are no integers.
-      ValueError: for numbers outside the arguments, and for duplicates.
+      ArgumentError: for numbers outside the arguments.
+      ValueError: for duplicates.
     """
     single = hasattr(argnums, "__index__")
     listed: Any = (argnums,) if single else argnums
@@ -142,11 +145,11 @@ def normalized_argnums(
         ) from None
     for i in given:
         if not -count <= i < count:
-            raise ValueError(
-                f"{operation}: argnums={argnums} asks for argument {i}, but the function was "
-                f"called with {count} positional argument{'s' if count != 1 else ''}."
-                "\n  hint      keyword arguments cannot be differentiated"
-            )
+            raise ArgumentError(message(
+                operation, f"argnums={argnums} asks for argument {i}, but the function was called "
+                f"with {count} positional argument{'s' if count != 1 else ''}.",
+                hint="keyword arguments cannot be differentiated",
+            ))  # fmt: skip
     numbers = tuple([i % count for i in given])
     if len(set(numbers)) != len(numbers):
         raise ValueError(f"{operation}: argnums={argnums} names an argument twice.")
@@ -164,13 +167,12 @@ def check_reverse_arguments(
         if holomorphic:
             _check_holomorphic(dtype, tree, i, operation)
         elif not active[i] and not allow_int:
-            raise TypeError(
-                f"{operation}: cannot differentiate with respect to values of dtype {dtype.name}"
-                f"{path_of(tree, i, ' at ')}."
-                "\n  expected  a floating or complex dtype"
-                "\n  hint      pass 3.0 instead of 3, convert with x.astype('float32'), or leave "
-                "it out of\n            argnums; allow_int=True gives float0 zeros"
-            )
+            raise TypeError(message(
+                operation, "cannot differentiate with respect to values of dtype "
+                f"{dtype.name}{path_of(tree, i, ' at ')}.", expected="a floating or complex dtype",
+                hint="pass 3.0 instead of 3, convert with x.astype('float32'), or leave it out "
+                "of\nargnums; allow_int=True gives float0 zeros",
+            ))  # fmt: skip
     return active
 
 
@@ -184,14 +186,14 @@ def check_forward_arguments(
             _check_holomorphic(dtype, tree, i, operation)
         elif not dtypes.is_floating(dtype):
             complex_hint = (
-                "\n  hint      holomorphic=True differentiates holomorphic functions; others "
-                "have derivatives by the real and the imaginary part, with jvp or vjp"
+                "holomorphic=True differentiates holomorphic functions; others have derivatives "
+                "by the real and the imaginary part, with jvp or vjp"
             )
-            raise TypeError(
-                f"{operation}: cannot differentiate with respect to values of dtype {dtype.name}"
-                f"{path_of(tree, i, ' at ')}.\n  expected  a real floating dtype"
-                + (complex_hint if dtypes.is_complex(dtype) else "")
-            )
+            raise TypeError(message(
+                operation, f"cannot differentiate with respect to values of dtype {dtype.name}"
+                f"{path_of(tree, i, ' at ')}.", expected="a real floating dtype",
+                hint=complex_hint if dtypes.is_complex(dtype) else "",
+            ))  # fmt: skip
 
 
 def _check_holomorphic(dtype: Any, tree: Any, index: int, operation: str) -> None:

@@ -17,7 +17,7 @@ from xnp.primitives.operations import converted
 from xprim import ShapedArray, Tracer, Zero, as_array, dtypes
 from xprim.callables import name_of
 from xprim.descriptions import described
-from xprim.errors import UnexpectedTracerError
+from xprim.errors import ShapeError, UnexpectedTracerError, message
 from xprim.leaves import as_arrays
 from xprim.transformed import Transforms
 
@@ -64,7 +64,6 @@ class CustomCall:
     """A call of `fun` with some arguments fixed (those of `nondiff_argnums`), the rest flat.
 
     Attributes:
-      leaves: the leaves of the differentiable arguments, as arrays.
       fixed: the other arguments, in order.
       name: what errors call the function.
       out_tree: the structure of the result, once the function or its rule has run.
@@ -88,16 +87,21 @@ class CustomCall:
         self._fixed_at = {i: bound[i] for i in fixed_at}
         rest = tuple([x for i, x in enumerate(bound) if i not in fixed_at])
         leaves, self._in_tree = xtree.flatten(rest)
-        self.leaves = as_arrays(leaves, operation, self._in_tree, f"{self.name}: the argument")
-        self._in_avals = [x.aval for x in self.leaves]
+        self._leaves = as_arrays(leaves, operation, self._in_tree, f"{self.name}: the argument")
+        self._in_avals = [x.aval for x in self._leaves]
+
+    def take_leaves(self) -> list[Any]:
+        """Return the leaves of the differentiable arguments; the rules must not keep them."""
+        leaves, self._leaves = self._leaves, []
+        return leaves
 
     def _position(self, argnum: int, count: int) -> int:
         if -count <= argnum < count:
             return argnum % count
-        raise ValueError(
-            f"{self.operation}: nondiff_argnums names argument {argnum}, which this call of "
-            f"{self.name} does not have.\n  got       {count} arguments"
-        )
+        raise ValueError(message(
+            f"{self.operation}", f"nondiff_argnums names argument {argnum}, which this call of "
+            f"{self.name} does not have.", got=f"{count} arguments",
+        ))  # fmt: skip
 
     def flat(self, *leaves: Any) -> list[Any]:
         """Run the function itself on flat leaves."""
@@ -117,10 +121,10 @@ class CustomCall:
         """Return the leaves of a result of the function or of one of its rules."""
         results, tree = xtree.flatten(result)
         if self.out_tree is not None and tree != self.out_tree:
-            raise TypeError(
-                f"{self.operation}: {source} of {self.name} returned a result of another structure "
-                f"than the function.\n  got       {tree}\n  expected  {self.out_tree}"
-            )
+            raise TypeError(message(
+                f"{self.operation}", f"{source} of {self.name} returned a result of another "
+                "structure than the function.", got=f"{tree}", expected=f"{self.out_tree}",
+            ))  # fmt: skip
         self.out_tree = tree
         return as_arrays(results, self.operation, tree, f"{self.name}: the result")
 
@@ -128,10 +132,10 @@ class CustomCall:
         """Return the two things that a rule must return."""
         if isinstance(pair, tuple | list) and len(pair) == 2:
             return pair[0], pair[1]
-        raise TypeError(
-            f"{self.operation}: {source} of {self.name} must return a pair (result, {second})."
-            f"\n  got       {described(pair)}"
-        )
+        raise TypeError(message(
+            f"{self.operation}", f"{source} of {self.name} must return a pair (result, {second}).",
+            got=described(pair),
+        ))  # fmt: skip
 
     def flat_jvp_result(self, pair: Any) -> tuple[list[Any], list[Tangent]]:
         """Return results and tangents that a jvp rule gave as flat lists."""
@@ -139,10 +143,10 @@ class CustomCall:
         outs = self.flat_result(result, "the jvp rule")
         leaves, tree = xtree.flatten(tangent)
         if tree != self.out_tree:
-            raise TypeError(
-                f"{self.operation}: the jvp rule of {self.name} returned a tangent of another "
-                f"structure than the result.\n  got       {tree}\n  expected  {self.out_tree}"
-            )
+            raise TypeError(message(
+                f"{self.operation}", f"the jvp rule of {self.name} returned a tangent of another "
+                "structure than the result.", got=f"{tree}", expected=f"{self.out_tree}",
+            ))  # fmt: skip
         zeros_marked = [Zero(t.aval) if isinstance(t, SymbolicZero) else t for t in leaves]
         return outs, checked_tangents(
             xtree.unflatten(tree, zeros_marked), tree, [x.aval for x in outs],
@@ -153,13 +157,12 @@ class CustomCall:
         """Return the cotangents that a bwd rule gave, one for each leaf; None is zero."""
         expected = xtree.treedef_children(self._in_tree)
         if not isinstance(cotangents, tuple | list) or len(cotangents) != len(expected):
-            hint = "" if len(expected) != 1 else "\n  hint      one argument: return (cotangent,)"
-            raise TypeError(
-                f"custom_vjp: the bwd rule of {self.name} must return a tuple of cotangents."
-                f"\n  got       {described(cotangents)}"
-                f"\n  expected  a tuple of length {len(expected)}, a cotangent for each "
-                f"differentiable argument{hint}"
-            )
+            raise TypeError(message(
+                "custom_vjp", f"the bwd rule of {self.name} must return a tuple of cotangents.",
+                got=described(cotangents), expected=f"a tuple of length {len(expected)}, a "
+                "cotangent for each differentiable argument",
+                hint="one argument: return (cotangent,)" if len(expected) == 1 else "",
+            ))  # fmt: skip
         flat: list[Tangent] = []
         avals = iter(self._in_avals)
         for i, (ct, tree) in enumerate(zip(cotangents, expected, strict=True)):
@@ -179,6 +182,7 @@ class CustomCall:
         leaves: list[Any] = []
         for part, below in zip(parts, covered, strict=True):
             if _stands_for_zero(part):
+                self._check_zero(part, [avals[k] for k in below])
                 leaves += [Zero(avals[k]) for k in below]
             elif len(below) == 1:
                 leaves.append(_cotangent_for(part, avals[below[0]]))
@@ -189,12 +193,22 @@ class CustomCall:
             "cotangent",
         )  # fmt: skip
 
+    def _check_zero(self, zero: Any, avals: Sequence[ShapedArray]) -> None:
+        """Raise for a `SymbolicZero` that is no cotangent of what it is given for."""
+        other = [a for a in avals if zero is not None and a.shape != zero.shape]
+        if other:
+            raise ShapeError(message(
+                "custom_vjp", f"the bwd rule of {self.name} returned a zero of another shape.",
+                got=f"{zero!r}", expected=other[0].str_long(),
+                hint="return None for a cotangent that is zero",
+            ))  # fmt: skip
+
     def _other_structure(self, ct: Any, tree: Any, position: int) -> TypeError:
-        return TypeError(
-            f"custom_vjp: the bwd rule of {self.name} returned, for argument {position}, a "
-            f"cotangent of another structure.\n  got       {xtree.structure(ct)}"
-            f"\n  expected  {tree}, with None for a subtree whose cotangents are zero"
-        )
+        return TypeError(message(
+            "custom_vjp", f"the bwd rule of {self.name} returned, for argument {position}, a "
+            "cotangent of another structure.", got=f"{xtree.structure(ct)}",
+            expected=f"{tree}, with None for a subtree whose cotangents are zero",
+        ))  # fmt: skip
 
 
 def _stands_for_zero(value: Any) -> bool:
@@ -228,11 +242,11 @@ def nondiff_positions(
     by_position = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
     for name in names:
         if name not in by_position:
-            raise ValueError(
-                f"{operation}: nondiff_argnames names {name!r}, which is no argument that "
-                f"{name_of(fun)} takes by position."
-                f"\n  expected  one of {', '.join(by_position) or 'none: it has no such argument'}"
-            )
+            raise ValueError(message(
+                operation, f"nondiff_argnames names {name!r}, which is no argument that "
+                f"{name_of(fun)} takes by position.",
+                expected=f"one of {', '.join(by_position) or 'none: it has no such argument'}",
+            ))  # fmt: skip
     numbers = {i % len(parameters) for i in argnums} | {by_position.index(n) for n in names}
     return tuple(sorted(numbers))
 
@@ -271,9 +285,8 @@ def positional_arguments(
     if not fills_in:  # a partial says itself what it fills in
         bound.apply_defaults()
     if bound.kwargs:
-        raise TypeError(
-            f"{operation}: {name_of(fun)} has keyword-only arguments, "
-            f"which rules cannot take: {', '.join(bound.kwargs)}."
-            "\n  hint      rules take every argument by position"
-        )
+        raise TypeError(message(
+            operation, f"{name_of(fun)} has keyword-only arguments, which rules cannot take: "
+            f"{', '.join(bound.kwargs)}.", hint="rules take every argument by position",
+        ))  # fmt: skip
     return list(bound.args)

@@ -31,10 +31,12 @@ from xprim.callables import (
     name_of,
 )
 from xprim.descriptions import place_of
+from xprim.errors import message
 from xprim.function_keys import constant_by_attributes
 from xprim.leaves import flat_arrays
 from xprim.tracebacks import boundary
 from xprim.transformed import Transforms
+from xprim.typing import PyTree
 
 __all__ = ()
 
@@ -107,11 +109,10 @@ class custom_jvp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
 
         def jvp(primals: Any, tangents: Any) -> Any:
             if len(jvps) != len(primals):
-                raise TypeError(
-                    "custom_jvp: defjvps takes one rule for each argument, or None."
-                    f"\n  got       {len(jvps)} for {len(primals)} arguments"
-                    f"\n  where     {place_of(self.fun)}"
-                )
+                raise TypeError(message(
+                    "custom_jvp", "defjvps takes one rule for each argument, or None.",
+                    got=f"{len(jvps)} for {len(primals)} arguments", where=place_of(self.fun),
+                ))  # fmt: skip
             call: Callable[..., Any] = self
             result = call(*primals)
             total = None
@@ -129,10 +130,10 @@ class custom_jvp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function; transformations see its rule."""
         if self.jvp is None:
-            raise AttributeError(
-                f"custom_jvp: no rule is defined for {name_of(self.fun)}."
-                f"\n  hint      decorate the rule with @{name_of(self.fun)}.defjvp"
-            )
+            raise AttributeError(message(
+                "custom_jvp", f"no rule is defined for {name_of(self.fun)}.",
+                hint=f"decorate the rule with @{name_of(self.fun)}.defjvp",
+            ))  # fmt: skip
         call = CustomCall(self.fun, args, kwargs, self.nondiff_argnums, "custom_jvp")
         rule, symbolic_zeros = self.jvp, self.symbolic_zeros
 
@@ -142,7 +143,7 @@ class custom_jvp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
             pair = rule(*call.fixed, call.rebuild(primals), call.rebuild(dots))
             return call.flat_jvp_result(pair)
 
-        outs = custom_jvp_call_p.bind(*call.leaves, call=call.flat, jvp=flat_jvp)
+        outs = custom_jvp_call_p.bind(*call.take_leaves(), call=call.flat, jvp=flat_jvp)
         result: R = xtree.unflatten(call.out_tree, outs)
         return result
 
@@ -212,10 +213,10 @@ class custom_vjp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function; transformations see its rules."""
         if self.fwd is None or self.bwd is None:
-            raise AttributeError(
-                f"custom_vjp: no rules are defined for {name_of(self.fun)}."
-                f"\n  hint      {name_of(self.fun)}.defvjp(fwd, bwd)"
-            )
+            raise AttributeError(message(
+                "custom_vjp", f"no rules are defined for {name_of(self.fun)}.",
+                hint=f"{name_of(self.fun)}.defvjp(fwd, bwd)",
+            ))  # fmt: skip
         call = CustomCall(self.fun, args, kwargs, self.nondiff_argnums, "custom_vjp")
         check_untraced(call.fixed, call.name)
         fwd, bwd, symbolic_zeros = self.fwd, self.bwd, self.symbolic_zeros
@@ -244,7 +245,7 @@ class custom_vjp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
             return call.flat_cotangents(bwd(*call.fixed, kept, result_ct))
 
         outs = custom_vjp_call_p.bind(
-            *call.leaves, call=call.flat, fwd=flat_fwd, bwd=flat_bwd,
+            *call.take_leaves(), call=call.flat, fwd=flat_fwd, bwd=flat_bwd,
             count_outs=lambda: call.out_tree.num_leaves,
         )  # fmt: skip
         result: R = xtree.unflatten(call.out_tree, outs)
@@ -267,17 +268,17 @@ class CustomVJPPrimal:
 
     __slots__ = ("perturbed", "value")
 
-    def __init__(self, value: Any, perturbed: bool) -> None:
+    def __init__(self, value: PyTree, perturbed: bool) -> None:
         self.value = value
         self.perturbed = perturbed
 
 
-def custom_vjp_primal_tree_values(tree: Any) -> Any:
+def custom_vjp_primal_tree_values(tree: PyTree) -> PyTree:
     """Return a tree with the `value` of each `CustomVJPPrimal` leaf."""
     return xtree.map(lambda x: x.value if isinstance(x, CustomVJPPrimal) else x, tree)
 
 
-def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+def zero_from_primal(val: PyTree, symbolic_zeros: bool = False) -> PyTree:
     """Return the zero tangents of a tree of primal values, arrays or each a `SymbolicZero`."""
 
     def zero(leaf: Any) -> Any:

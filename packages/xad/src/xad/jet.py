@@ -44,12 +44,14 @@ from xprim import (
     Zero,
     as_array,
     declare_kind,
+    dtypes,
     multilinear,
     scalar_array,
     state,
     use_trace,
 )
 from xprim.callables import check_function
+from xprim.errors import message
 from xprim.leaves import flat_arrays
 from xprim.tracebacks import boundaries
 
@@ -78,9 +80,10 @@ def jet(
 
     Args:
       fun: a function of pytrees of arrays.
-      primals: a tuple or list of the arguments, at t = 0; floating or complex.
+      primals: a tuple or list of the arguments, at t = 0; floating or complex, or booleans.
       series: for each argument the sequence of its derivatives x_1, x_2, ... in t, each like the
-        argument; as many for each.
+        argument; as many for each. Those of booleans are read for their shapes alone: a truth is
+        the same along the curve.
       factorial_scaled: whether terms are derivatives; if not, they are coefficients of powers of
         t, which are derivatives over factorials.
 
@@ -104,8 +107,7 @@ def jet(
     factors = [math.factorial(k) if factorial_scaled else 1 for k in range(len(rows) + 1)]
     rows = [[_scaled(x, 1 / n) for x in row] for n, row in zip(factors[1:], rows, strict=True)]
     trace = JetTrace(state.trace, len(rows))
-    inputs = [JetTracer(trace, Rows(trace, [[x] for x in terms]), 0)
-              for terms in zip(leaves, *rows, strict=True)]  # fmt: skip
+    inputs = [_input(trace, terms) for terms in zip(leaves, *rows, strict=True)]
     with use_trace(trace):
         results, out_tree = flat_arrays(fun(*xtree.unflatten(tree, inputs)), "jet")
     trace.close()
@@ -115,14 +117,21 @@ def jet(
     return xtree.unflatten(out_tree, outs), xtree.unflatten(out_tree, terms)
 
 
+def _input(trace: JetTrace, terms: Sequence[Any]) -> Array:
+    """Return an argument as a series, and a truth as it is."""
+    if dtypes.is_bool(terms[0].aval.dtype):
+        return terms[0]  # type: ignore[no-any-return]
+    return JetTracer(trace, Rows(trace, [[x] for x in terms]), 0)
+
+
 def _rows_of(count: int, series: Any, tree: Any, leaves: Sequence[Array]) -> list[list[Any]]:
     """Return for each order from 1 on the terms of all leaves."""
     lengths = [len(terms) for terms in series]
     if len(lengths) != count or len({*lengths}) != 1:
-        raise ValueError(
-            "jet: each argument needs a series, all of the same number of terms."
-            f"\n  got       {count} arguments, series of {lengths} terms"
-        )
+        raise ValueError(message(
+            "jet", "each argument needs a series, all of the same number of terms.",
+            got=f"{count} arguments, series of {lengths} terms",
+        ))  # fmt: skip
     by_order = enumerate(zip(*series, strict=True), 1)
     return [_leaves_of(tuple(terms), k, tree, leaves) for k, terms in by_order]
 
@@ -131,24 +140,25 @@ def _leaves_of(terms: Any, k: int, tree: Any, leaves: Sequence[Array]) -> list[A
     """Return the leaves of the k-th terms as arrays of the types of the primals."""
     found, term_tree = xtree.flatten(terms)
     if term_tree != tree:
-        raise ValueError(
-            f"jet: the terms of order {k} have another structure than the arguments."
-            f"\n  got       {term_tree}\n  expected  {tree}"
-        )
+        raise ValueError(message(
+            "jet", f"the terms of order {k} have another structure than the arguments.",
+            got=f"{term_tree}", expected=f"{tree}",
+        ))  # fmt: skip
     arrays = []
     for x, primal in zip(found, leaves, strict=True):
-        if not is_differentiable(primal.aval):
-            raise TypeError(
-                f"jet: an argument of dtype {primal.aval.dtype.name} has no derivatives."
-                "\n  hint      pass 3.0 instead of 3, or close over it"
-            )
+        is_truth = dtypes.is_bool(primal.aval.dtype)
+        if not is_truth and not is_differentiable(primal.aval):
+            raise TypeError(message(
+                "jet", f"an argument of dtype {primal.aval.dtype.name} has no derivatives.",
+                hint="pass 3.0 instead of 3, or close over it",
+            ))  # fmt: skip
         array = as_array(x, what=f"jet: a term of order {k}")
         if array.aval.shape != primal.aval.shape:
-            raise ValueError(
-                f"jet: a term of order {k} has another shape than its argument."
-                f"\n  got       {array.aval.shape}\n  expected  {primal.aval.shape}"
-            )
-        arrays.append(array.astype(primal.aval.dtype))
+            raise ValueError(message(
+                "jet", f"a term of order {k} has another shape than its argument.",
+                got=f"{array.aval.shape}", expected=f"{primal.aval.shape}",
+            ))  # fmt: skip
+        arrays.append(array if is_truth else array.astype(primal.aval.dtype))
     return arrays
 
 

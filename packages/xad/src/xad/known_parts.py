@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from xprim import ClosedJaxpr, Equation, Primitive, ShapedArray, Var
+from xprim import Equation, Primitive, ShapedArray, Var
+from xprim.jaxpr import held_programs
 from xprim.static_keys import params_key
 
 __all__ = ()
@@ -48,7 +49,8 @@ def divided(
       known: for each operand, whether it is known.
       params: of the call.
     """
-    memo = _memo_of(params)
+    holder = next(held_programs(params), None)
+    memo = {} if holder is None else holder.memo
     key = ("divided", primitive, known, *params_key(params))
     if key not in memo:
         outputs = [Var(a) for a in primitive.infer(tuple(avals), params)]
@@ -57,15 +59,6 @@ def divided(
         from_known = [all(known[k] for k in part.operands) for part in each]
         memo[key] = _part(call, from_known), _part(call, [not f for f in from_known])
     return memo[key]  # type: ignore[no-any-return]
-
-
-def _memo_of(params: dict[str, Any]) -> dict[Any, Any]:
-    """Return the memo of a program that a call holds, which lives as long as the call."""
-    for value in params.values():
-        for item in value if type(value) is tuple else (value,):
-            if type(item) is ClosedJaxpr:
-                return item.memo
-    return {}
 
 
 def _part(call: Equation, wanted: list[bool]) -> Part:

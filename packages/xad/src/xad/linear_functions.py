@@ -25,7 +25,20 @@ from xad.tangents import (
     zeros_of,
 )
 from xad.transpose import backward_pass
-from xprim import ClosedJaxpr, Jaxpr, Linear, Literal, ShapedArray, Var, Zero, eval_closed
+from xprim import (
+    Array,
+    ClosedJaxpr,
+    Jaxpr,
+    Linear,
+    Literal,
+    ShapedArray,
+    Var,
+    Zero,
+    as_array,
+    eval_closed,
+    scalar_array,
+)
+from xprim.errors import ShapeError, message
 from xprim.tracebacks import boundary
 
 __all__ = ()
@@ -165,17 +178,50 @@ class PullBack(_LinearFunction):
         """Pull a cotangent back; integers among the primals get zeros of dtype `float0`."""
         signature = self._signature
         if len(cotangents) != 1:
-            raise TypeError(
-                f"{signature.operation}: the returned function takes one argument, a tree like the "
-                f"result.\n  got       {len(cotangents)} arguments"
-                f"\n  expected  {signature.out_tree}"
-            )
+            raise TypeError(message(
+                f"{signature.operation}",
+                "the returned function takes one argument, a tree like the result.",
+                got=f"{len(cotangents)} arguments", expected=f"{signature.out_tree}",
+            ))  # fmt: skip
         cts = checked_tangents(
             cotangents[0], signature.out_tree, signature.out_avals, signature.operation, "cotangent"
         )
         is_tape = self._form is None
         results = cotangents_of(self._program, signature.in_avals, cts, is_tape)
         return xtree.unflatten(signature.in_tree, results)
+
+
+@xtree.register_pytree_node_class
+class IntegerPullBack(PullBack):
+    """The transpose of a linear function of integers, whose cotangents are integers, too."""
+
+    __slots__ = ()
+
+    @boundary
+    def __call__(self, *cotangents: Any) -> Any:
+        """Pull back a tree like the result; each argument of the call is one."""
+        signature = self._signature
+        given = xtree.structure(cotangents)
+        if given != xtree.treedef_tuple((signature.out_tree,)):
+            raise ShapeError(message(
+                f"{signature.operation}",
+                "the cotangents must have the structure of the function's result.", got=f"{given}",
+                expected=f"{signature.out_tree}",
+            ))  # fmt: skip
+        pairs = zip(xtree.leaves(cotangents), signature.out_avals, strict=True)
+        cts = [_integer(x, a, signature.operation) for x, a in pairs]
+        results = active_cotangents_of(self._program, signature.in_avals, cts, is_tape=False)
+        return xtree.unflatten(signature.in_tree, results)
+
+
+def _integer(value: Any, aval: ShapedArray, operation: str) -> Array:
+    array: Array = scalar_array(value, aval.dtype) if type(value) is int else as_array(value)
+    if array.aval.shape != aval.shape or array.aval.dtype != aval.dtype:
+        raise ShapeError(message(
+            operation, "the cotangent must have the shape and dtype of its primal.",
+            got=array.aval.str_long(), expected=aval.strong().str_long(),
+        ))  # fmt: skip
+    return array
 
 
 @xtree.register_pytree_node_class

@@ -25,7 +25,9 @@ from xad.custom_rules import custom_vjp
 from xnp import lax
 from xnp.flatten_util import ravel_pytree
 from xprim import as_array, closure_convert, dtypes
+from xprim.errors import message
 from xprim.tracebacks import boundaries
+from xprim.typing import ArrayLike, PyTree
 
 __all__ = ["odeint"]
 
@@ -53,9 +55,9 @@ Function = Callable[..., Any]
 
 
 def odeint(
-    func: Callable[..., Any], y0: Any, t: Any, *args: Any, rtol: float = 1.4e-8,
+    func: Callable[..., Any], y0: PyTree, t: ArrayLike, *args: Any, rtol: float = 1.4e-8,
     atol: float = 1.4e-8, mxstep: float = np.inf, hmax: float = np.inf,
-) -> Any:  # fmt: skip
+) -> PyTree:  # fmt: skip
     """Solve dy/dt = func(y, t, *args), y(t[0]) = y0.
 
     Args:
@@ -86,11 +88,10 @@ def odeint(
     for leaf in xtree.leaves((y0, t)):
         array = as_array(leaf, what="odeint: a value")
         if not dtypes.is_floating(array.dtype):
-            raise TypeError(
-                "odeint: the start and the times must be floats."
-                f"\n  got       {array.aval.str_long()}"
-                "\n  hint      complex numbers as two real ones"
-            )
+            raise TypeError(message(
+                "odeint", "the start and the times must be floats.", got=array.aval.str_long(),
+                hint="complex numbers as two real ones",
+            ))  # fmt: skip
     t = as_array(t, what="odeint: t")
     start = xtree.map(lambda x: as_array(x, what="odeint: y0"), y0)
     args = xtree.map(lambda x: as_array(x, what="odeint: args"), args)

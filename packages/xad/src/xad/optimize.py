@@ -21,7 +21,9 @@ import xnp
 from xad._grad import value_and_grad
 from xnp import lax
 from xprim import Array, as_array, dtypes
+from xprim.errors import message
 from xprim.tracebacks import boundaries
+from xprim.typing import PyTree
 
 __all__ = ["OptimizeResults", "minimize"]
 
@@ -65,7 +67,7 @@ _METHODS = {
 
 
 def minimize(
-    fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), *, method: str,
+    fun: Callable[..., Any], x0: PyTree, args: tuple[Any, ...] = (), *, method: str,
     tol: float | None = None, options: Mapping[str, Any] | None = None,
 ) -> OptimizeResults:  # fmt: skip
     """Return where a function is least, near a start.
@@ -95,17 +97,17 @@ def minimize(
     known = _METHODS.get(str(method).lower())
     given = dict(options or {})
     if known is None or set(given) - known:
-        raise ValueError(
-            f"minimize: there is no such method or option.\n  got       {method!r}, {given}"
-            f"\n  expected  one of {tuple(_METHODS)}, options {sorted(known or _BFGS | _LBFGS)}"
-        )
+        raise ValueError(message(
+            "minimize", "there is no such method or option.", got=f"{method!r}, {given}",
+            expected=f"one of {tuple(_METHODS)}, options {sorted(known or _BFGS | _LBFGS)}",
+        ))  # fmt: skip
     x = as_array(x0, what="minimize: x0")
     if x.ndim != 1 or not dtypes.is_floating(x.dtype):
-        raise ValueError(
-            f"minimize: x0 must be a vector of floats.\n  got       {x.aval.str_long()}"
-        )
+        raise ValueError(message(
+            "minimize", "x0 must be a vector of floats.", got=x.aval.str_long(),
+        ))  # fmt: skip
     if not isinstance(args, tuple):
-        raise TypeError(f"minimize: args must be a tuple.\n  got       {type(args).__name__}")
+        raise TypeError(message("minimize", "args must be a tuple.", got=f"{type(args).__name__}"))
     if tol is not None:
         given.setdefault("gtol", tol)
         if known is _LBFGS:

@@ -18,9 +18,11 @@ from xprim import (
     ELEMENTWISE,
     ClosedJaxpr,
     Equation,
+    Literal,
     Primitive,
     Trace,
     Var,
+    closed_without_dead_code,
     eval_closed,
     state,
     substituted,
@@ -42,12 +44,73 @@ def saved_values(jaxpr: ClosedJaxpr, policy: Policy | None) -> list[Var]:
     return saved
 
 
+def computed_again(jaxpr: ClosedJaxpr, policy: Policy | None) -> ClosedJaxpr:
+    """Return the program without what only has effects that the policy keeps from a repeat."""
+    if policy is None or not jaxpr.effects:
+        return jaxpr
+    inner = jaxpr.jaxpr
+    eqns = [
+        eqn for eqn in inner.eqns
+        if eqn.outputs
+        or not is_saved(policy(eqn.primitive, *[x.aval for x in eqn.inputs], **eqn.params))
+    ]  # fmt: skip
+    return ClosedJaxpr(inner.replace(eqns=eqns), jaxpr.consts)
+
+
 def with_results(jaxpr: ClosedJaxpr, extra: Sequence[Var]) -> ClosedJaxpr:
     """Return the program with more of its variables as results."""
     if not extra:
         return jaxpr
     inner = jaxpr.jaxpr
     return ClosedJaxpr(inner.replace(outvars=[*inner.outvars, *extra]), jaxpr.consts)
+
+
+def saved_residuals_of(linear: ClosedJaxpr, known: int, policy: Policy | None) -> list[Var]:
+    """Return the variables of a derivative, computed of primals alone, that the policy lets keep.
+
+    Args:
+      linear: the derivative.
+      known: how many of its first arguments are primals.
+      policy: what is asked.
+    """
+    if policy is None:
+        return []
+    primal = {*linear.jaxpr.invars[:known], *linear.jaxpr.constvars}
+    saved: list[Var] = []
+    for eqn in linear.eqns:
+        if eqn.effects:  # is not to happen twice
+            continue
+        if all(isinstance(x, Literal) or x in primal for x in eqn.inputs):
+            primal.update(eqn.outputs)
+            if is_saved(policy(eqn.primitive, *[x.aval for x in eqn.inputs], **eqn.params)):
+                saved += eqn.outputs
+    return saved
+
+
+def split_at(
+    linear: ClosedJaxpr, known: int, saved: tuple[Var, ...]
+) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool]]:
+    """Return the program of what a derivative needs of some of its variables, and the rest of it.
+
+    Args:
+      linear: the derivative.
+      known: how many of its first arguments are primals.
+      saved: the variables, computed of those alone.
+
+    Returns:
+      A program from the primals to the variables that are needed; one from these and some of the
+      arguments to the results; and for each of `saved` and of the arguments, whether it takes it.
+    """
+    inner = linear.jaxpr
+    given = frozenset(saved)
+    eqns = [eqn for eqn in inner.eqns if given.isdisjoint(eqn.outputs)]
+    opened = inner.replace(invars=[*saved, *inner.invars], eqns=eqns)
+    rest, taken = closed_without_dead_code(ClosedJaxpr(opened, linear.consts))
+    wanted = [v for v, is_taken in zip(saved, taken, strict=False) if is_taken]
+    silent = [eqn for eqn in inner.eqns if not eqn.effects]
+    all_made = inner.replace(invars=inner.invars[:known], eqns=silent, outvars=wanted)
+    made = closed_without_dead_code(ClosedJaxpr(all_made, linear.consts), keep_arguments=True)[0]
+    return made, rest, taken
 
 
 def derivative_given(

@@ -26,6 +26,7 @@ import xnp
 from xad.custom_rules import custom_vjp
 from xnp import lax, nn
 from xprim import Array, as_array, dtypes
+from xprim.errors import message
 from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = ["BlockScaleConfig", "get_scaled_dot_general_config", "scaled_dot_general"]
@@ -83,19 +84,18 @@ def get_scaled_dot_general_config(
     """
     what = "get_scaled_dot_general_config"
     if mode not in _FORMATS:
-        raise ValueError(
-            f"{what}: there is no such mode.\n  got       {mode!r}"
-            f"\n  expected  {', '.join(_FORMATS)}"
-        )
+        raise ValueError(message(
+            what, "there is no such mode.", got=f"{mode!r}", expected=", ".join(_FORMATS),
+        ))  # fmt: skip
     if mode == "nvfp4":
         whole = xnp.ones((1,), np.float32) if global_scale is None else global_scale
     elif global_scale is None:
         whole = None
     else:
-        raise ValueError(
-            f"{what}: {mode} has no scale for the whole array: those of its blocks are of any size."
-            "\n  expected  global_scale=None"
-        )
+        raise ValueError(message(
+            what, f"{mode} has no scale for the whole array: those of its blocks are of any size.",
+            expected="global_scale=None",
+        ))  # fmt: skip
     return BlockScaleConfig(mode, *_FORMATS[mode], whole, infer_only=False)
 
 
@@ -146,14 +146,14 @@ def scaled_dot_general(
         )
     out = dtypes.requested_dtype(preferred_element_type, what)
     if out not in (dtypes.float32, dtypes.bfloat16, dtypes.float16):
-        raise TypeError(
-            f"{what}: the result must be of one of three dtypes.\n  got       {out}"
-            "\n  expected  float32, bfloat16 or float16"
-        )
+        raise TypeError(message(
+            what, "the result must be of one of three dtypes.", got=f"{out}",
+            expected="float32, bfloat16 or float16",
+        ))  # fmt: skip
     if len(configs) != 3:
-        raise ValueError(
-            f"{what}: needs a configuration for lhs, rhs and gradients.\n  got       {len(configs)}"
-        )
+        raise ValueError(message(
+            what, "needs a configuration for lhs, rhs and gradients.", got=f"{len(configs)}",
+        ))  # fmt: skip
     (of_x, of_y), (batch_x, batch_y) = dimension_numbers
     x3, kept_x = _folded(x, of_x, batch_x)
     y3, kept_y = _folded(y, of_y, batch_y)
@@ -228,11 +228,11 @@ def _quantized(x: Any, config: BlockScaleConfig) -> Any:
     """Return narrow elements, and a scale for each block of the last dimension."""
     size, blocks = x.shape[-1], x.shape[-1] // config.block_size
     if not size or size % config.block_size:
-        raise ValueError(
-            f"scaled_dot_general: blocks of {config.block_size} do not divide what is contracted, "
-            "in the product or in its gradient."
-            f"\n  got       {size} elements along the contracted dimensions"
-        )
+        raise ValueError(message(
+            "scaled_dot_general", f"blocks of {config.block_size} do not divide what is "
+            "contracted, in the product or in its gradient.",
+            got=f"{size} elements along the contracted dimensions",
+        ))  # fmt: skip
     most = _greatest(config.data_type)
     cut = x.astype(np.float32).reshape(*x.shape[:-1], blocks, config.block_size)
     if config.global_scale is not None:

@@ -30,6 +30,7 @@ from xprim import (
     state,
 )
 from xprim.descriptions import described
+from xprim.errors import ShapeError, message
 from xprim.leaves import path_of
 from xprim.sharded_types import spread_as
 
@@ -183,10 +184,10 @@ def checked_tangents(
     leaves, given = xtree.flatten(tangents)
     if given != tree:
         primal = "function's result" if what == "cotangent" else "primals"
-        raise TypeError(
-            f"{operation}: the {what}s must have the structure of the {primal}."
-            f"\n  got       {given}\n  expected  {tree}"
-        )
+        raise ShapeError(message(
+            operation, f"the {what}s must have the structure of the {primal}.", got=f"{given}",
+            expected=f"{tree}",
+        ))  # fmt: skip
     # a key is no tangent of a key; as a cotangent, it is not looked at
     lenient = what == "cotangent"
     return [
@@ -202,22 +203,22 @@ def _checked(value: Any, aval: ShapedArray, i: int, tree: Any, operation: str, w
     where = path_of(tree, i, " at ")
     if not is_differentiable(aval):
         if getattr(value, "dtype", None) != dtypes.float0:
-            raise TypeError(
-                f"{operation}: the {what}{where} of a value of dtype {aval.dtype.name} must have "
-                f"dtype float0."
-                f"\n  got       {type_text(value)}"
-                "\n  hint      integers and booleans have zero tangents: np.zeros(shape, float0)"
-            )
+            raise ShapeError(message(
+                operation,
+                f"the {what}{where} of a value of dtype {aval.dtype.name} must have dtype float0.",
+                got=f"{type_text(value)}",
+                hint="integers and booleans have zero tangents: np.zeros(shape, float0)",
+            ))  # fmt: skip
         return Zero(aval)
     if isinstance(value, bool | int | float | complex):
         array: Any = _scalar_tangent(value, aval)
     else:
         array = as_array(value, what=f"{operation}: the {what}{where}")
     if array.aval.shape != aval.shape or array.aval.dtype != aval.dtype:
-        raise TypeError(
-            f"{operation}: the {what}{where} must have the shape and dtype of its primal."
-            f"\n  got       {array.aval.str_long()}\n  expected  {aval.strong().str_long()}"
-        )
+        raise ShapeError(message(
+            operation, f"the {what}{where} must have the shape and dtype of its primal.",
+            got=array.aval.str_long(), expected=aval.strong().str_long(),
+        ))  # fmt: skip
     return array
 
 

@@ -22,6 +22,7 @@ from xprim import (
     effects_text,
     unrepeatable_effects,
 )
+from xprim.errors import UndefinedRuleError, message
 
 __all__ = ()
 
@@ -102,17 +103,17 @@ class TapeTrace(JaxprTrace):
 
 def _depends_on_tangents(out: Any) -> TypeError:
     origin = out.origin()
-    return TypeError(
-        "custom_jvp: a rule's result depends on its tangents."
-        + (f"\n  got       {out.aval.str_short()}, {origin}" if origin else "")
-        + "\n  expected  a pair (result, tangent) whose result is computed from the primals alone"
-    )
+    return TypeError(message(
+        "custom_jvp", "a rule's result depends on its tangents.",
+        got=f"{out.aval.str_short()}, {origin}" if origin else "",
+        expected="a pair (result, tangent) whose result is computed from the primals alone",
+    ))  # fmt: skip
 
 
-def _would_repeat_effects(primitive: Primitive, params: dict[str, Any]) -> TypeError:
-    return TypeError(
-        f"custom_jvp: {primitive.name} in a rule has side effects, which reverse mode would repeat,"
-        " as it computes primals and tangents apart."
-        f"\n  got       effects: {effects_text(primitive.effects(params))}"
-        "\n  hint      leave what has the effects out of the call that gets both"
-    )
+def _would_repeat_effects(primitive: Primitive, params: dict[str, Any]) -> UndefinedRuleError:
+    return UndefinedRuleError(message(
+        "custom_jvp", f"{primitive.name} in a rule has side effects, which reverse mode would "
+        "repeat, as it computes primals and tangents apart.",
+        got=f"effects: {effects_text(primitive.effects(params))}",
+        hint="leave what has the effects out of the call that gets both",
+    ))  # fmt: skip

@@ -28,7 +28,7 @@ from xprim import (
 )
 from xprim.callables import attribute_of_wrapped, check_function, look_like, name_of
 from xprim.calls import front_dims, fronts, nonzero, rules_of_program, taken, with_zeros
-from xprim.contracts import BatchAxis, JVPHandle, LinearizeHandle
+from xprim.contracts import BatchAxis, ChecksHandle, JVPHandle, LinearizeHandle
 from xprim.errors import MissingRuleError, message
 from xprim.function_keys import constant_by_attributes
 from xprim.leaves import flat_arrays
@@ -304,6 +304,11 @@ def _linear_rule(
     return rule
 
 
+def _with_checks(handle: ChecksHandle, state: Any, operands: Any, *, call: Any, rule: Any) -> Any:
+    """Run the program: its own rule is for a batch that came before."""
+    return handle.run(call, state, operands)
+
+
 _of_program = rules_of_program("call")
 custom_vmap_call_p = Primitive(
     "custom_vmap_call",
@@ -313,4 +318,5 @@ custom_vmap_call_p = Primitive(
     jvp=_jvp,
     linearize=_linearize,
     batch=_batch,
+    checked=_with_checks,
 )

@@ -24,8 +24,10 @@ from xprim.cells import Cell
 from xprim.descriptions import argument_names
 from xprim.function_keys import describe_function
 from xprim.leaves import flat_arrays
+from xprim.sharded_types import spread_as
 from xprim.tracebacks import shorten
 from xprim.transformed import transforming
+from xprim.typing import AxisName, PyTree
 from xtree.bounded import remember
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -38,10 +40,10 @@ AxesByStructure = dict[Any, list[Any]]
 def vmap(
     fun: F,
     in_axes: int | Sequence[Any] | None = 0,
-    out_axes: Any = 0,
-    axis_name: Any = None,
+    out_axes: PyTree = 0,
+    axis_name: AxisName = None,
     axis_size: int | None = None,
-    spmd_axis_name: Any = None,
+    spmd_axis_name: AxisName = None,
 ) -> F:
     """Return a function that maps `fun` over an axis of its arguments.
 
@@ -55,7 +57,8 @@ def vmap(
         None says that a result is the same for all examples.
       axis_name: a name for the axis, for collectives inside `fun`.
       axis_size: the number of examples; needed only where no argument is mapped.
-      spmd_axis_name: must be None: there are no sharding constraints that it could extend.
+      spmd_axis_name: the axis of a mesh, or several, that cut the axis of the examples wherever
+        `fun` says how a value lies (`with_sharding_constraint`). None leaves that to the compiler.
 
     Returns:
       A function of the same arguments, with one more axis in those that are mapped and in the
@@ -79,9 +82,9 @@ def vmap(
     errors.check_out_axes(out_axes)
     if axis_size is not None:
         axis_size = errors.checked_size(axis_size)
-    if spmd_axis_name is not None:
-        raise errors.spmd_axis_name_given(spmd_axis_name)
-    run = _Mapping(fun, in_axes, out_axes, axis_name, axis_size).run
+    mesh_axes = () if spmd_axis_name is None else spmd_axis_name
+    mesh_axes = mesh_axes if isinstance(mesh_axes, tuple) else (mesh_axes,)
+    run = _Mapping(fun, in_axes, out_axes, axis_name, axis_size, mesh_axes).run
 
     @transforming(fun, "vmap")
     def vmapped(*args: Any, **kwargs: Any) -> Any:
@@ -91,24 +94,27 @@ def vmap(
             shorten(error)
             raise
 
-    describe_function(vmapped, lambda: ("vmap", fun, in_axes, out_axes, axis_name, axis_size))
+    options = (in_axes, out_axes, axis_name, axis_size, mesh_axes)
+    describe_function(vmapped, lambda: ("vmap", fun, *options))
     return cast("F", vmapped)
 
 
 class _Mapping:
     """A function and how to map it, with what was worked out for the structures it met."""
 
-    __slots__ = ("axis_name", "axis_size", "fun", "in_axes", "in_memo", "out_axes", "out_memo")
+    __slots__ = ("axis_name", "axis_size", "fun", "in_axes", "in_memo", "mesh_axes", "out_axes",
+                 "out_memo")  # fmt: skip
 
     def __init__(
         self, fun: Callable[..., Any], in_axes: Any, out_axes: Any, axis_name: Any,
-        axis_size: int | None,
+        axis_size: int | None, mesh_axes: tuple[Any, ...],
     ) -> None:  # fmt: skip
         self.fun = fun
         self.in_axes = in_axes
         self.out_axes = out_axes
         self.axis_name = axis_name
         self.axis_size = axis_size
+        self.mesh_axes = mesh_axes
         self.in_memo: AxesByStructure = {}
         self.out_memo: AxesByStructure = {}
 
@@ -161,7 +167,12 @@ class _Mapping:
         size, dims = _dims(values, axes, self.axis_size)
         if dims is None or size is None:
             raise errors.bad_arguments(self.fun, args, kwargs, values, axes, self.axis_size)
-        return BatchAxis(size, self.axis_name), values, dims
+        mesh_axes, spread = self.mesh_axes, None
+        pairs = zip(values, dims, strict=True)
+        if any(d is not not_mapped and x.aval.spread is not None for x, d in pairs):
+            values, spread = _cut_alike(values, dims, mesh_axes)
+            mesh_axes = mesh_axes or _axes_of(spread)
+        return BatchAxis(size, self.axis_name, mesh_axes, spread), values, dims
 
 
 def _is_none(value: Any) -> bool:
@@ -228,6 +239,47 @@ def _dims(
             return None, None
         dims.append(a)
     return size, dims
+
+
+def _cut_alike(
+    values: list[Array], dims: Sequence[Any], mesh_axes: tuple[Any, ...]
+) -> tuple[list[Array], Any]:
+    """Return values whose mapped dimensions are all cut along the same explicit axes of a mesh.
+
+    Beside them comes the sharding of such a dimension alone, or None where no axis cuts it.
+    """
+    mapped = [i for i, d in enumerate(dims) if d is not not_mapped]
+    along = None
+    for i in mapped:
+        spread = values[i].aval.spread
+        part = None if spread is None else spread.spec[dims[i]]
+        if part is None:
+            continue
+        if along is not None and along.spec[0] != part:
+            raise errors.examples_cut_otherwise(along.spec[0], part)
+        along = spread.update(spec=(part,))
+    if along is None:
+        return values, None
+    if mesh_axes:
+        raise errors.examples_cut_already(mesh_axes, along.spec[0])
+    found = list(values)
+    for i in mapped:
+        found[i] = spread_as(values[i], _cut(values[i].aval, dims[i], along))
+    return found, along
+
+
+def _cut(aval: Any, dim: int, along: Any) -> Any:
+    """Return a type, one dimension of which is cut as `along` says."""
+    parts = [None] * aval.ndim if aval.spread is None else list(aval.spread.spec)
+    parts[dim] = along.spec[0]
+    return aval.update(sharding=along.update(spec=parts))
+
+
+def _axes_of(spread: Any) -> tuple[Any, ...]:
+    if spread is None:
+        return ()
+    part = spread.spec[0]
+    return part if isinstance(part, tuple) else (part,)
 
 
 def _placed(axis: BatchAxis, x: Any, dim: Any, wanted: Any, i: int, out_tree: Any) -> Any:

@@ -22,7 +22,7 @@ from xprim import (
     trace_to_jaxpr,
 )
 from xprim.batch_dimension import BatchDimension
-from xprim.sharded_types import with_dimension
+from xprim.sharded_types import batched, with_dimension
 
 __all__ = ()
 
@@ -34,7 +34,11 @@ class BatchAxis(BatchDimension):
 
     def batched_aval(self, aval: ShapedArray) -> ShapedArray:
         """Return the abstract value of a batch (dimension in front) of such values."""
-        return with_dimension(aval, 0, self.size)
+        return batched(aval, self.size, self.spread)
+
+    def left_open(self) -> BatchAxis:
+        """Return the same axis where types do not say how it is cut."""
+        return BatchAxis(self.size, self.name)
 
     def cotangent_for(self, ct: Any, dim: Any) -> Any:
         """Bring a cotangent, its batch dimension in front, to the layout of its operand.
@@ -91,7 +95,7 @@ class BatchAxis(BatchDimension):
         """
         wanted = (instantiate,) * len(closed.out_avals) if isinstance(instantiate, bool) else (
             tuple(instantiate))  # fmt: skip
-        key = ("batch", self.size, self.name, tuple(mapped), wanted)
+        key = ("batch", self.size, self.name, self.mesh_axes, self.spread, tuple(mapped), wanted)
         found = closed.memo.get(key)
         if found is None:
             found = closed.memo[key] = self._batched_jaxpr(closed, tuple(mapped), wanted)

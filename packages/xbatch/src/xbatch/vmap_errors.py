@@ -71,15 +71,21 @@ def checked_size(axis_size: Any) -> int:
     return size
 
 
-def spmd_axis_name_given(name: Any) -> ValueError:
-    """Return the error for the name of a mesh axis, of which nothing here would take notice."""
+def examples_cut_otherwise(part: Any, other: Any) -> ValueError:
+    """Return the error for arguments whose examples are cut along different axes of a mesh."""
     return _wrong(
-        ValueError,
-        "spmd_axis_name has nothing to act on: there are no sharding constraints to extend.",
-        got=repr(name),
-        expected="None",
-        hint="axis_name= gives the axis a name for collectives",
-    )
+        ValueError, "the axes of the examples are cut along different axes of a mesh.",
+        got=f"{part!r} and {other!r}", hint="reshard(x, P(...)) makes the arguments agree",
+    )  # fmt: skip
+
+
+def examples_cut_already(mesh_axes: Any, part: Any) -> ValueError:
+    """Return the error for `spmd_axis_name` beside examples that explicit axes cut."""
+    return _wrong(
+        ValueError, "the types of the arguments say how the examples are cut, and so does "
+        "spmd_axis_name.", got=f"{part!r} and spmd_axis_name={mesh_axes!r}",
+        hint="leave spmd_axis_name out",
+    )  # fmt: skip
 
 
 def in_axes_mismatch(in_axes: Any, args: Any, mismatch: Any) -> Exception:

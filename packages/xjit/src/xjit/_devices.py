@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from xprim.errors import message
 from xprim.tracebacks import boundaries
 
 from . import jaxlib_gateway as gateway
@@ -78,10 +79,10 @@ def local_devices(
     if wanted is None:
         return gateway.local_devices(backend)
     if wanted not in process_indices(backend):
-        raise ValueError(
-            "local_devices: there is no such process."
-            f"\n  got       {wanted}\n  expected  one of {process_indices(backend)}"
-        )
+        raise ValueError(message(
+            "local_devices", "there is no such process.", got=f"{wanted}",
+            expected=f"one of {process_indices(backend)}",
+        ))  # fmt: skip
     return [device for device in devices(backend) if device.process_index == wanted]
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from types import FunctionType
 from typing import Any, ParamSpec, TypeVar, overload
 
 from xjit.arguments import Arguments, own_parameters
@@ -31,8 +32,10 @@ from xjit.stages import Wrapped
 from xprim import ShapedArray, eval_closed
 from xprim.callables import check_function
 from xprim.function_keys import Identity
+from xprim.sizes import size_of
 from xprim.tracebacks import boundary
 from xprim.transformed import transformed
+from xprim.typing import DeviceLike, PyTree
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -82,20 +85,20 @@ def jit(
 def jit(
     fun: Callable[..., Any] | None = None,
     *,
-    in_shardings: Any = None,
-    out_shardings: Any = None,
+    in_shardings: PyTree = None,
+    out_shardings: PyTree = None,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Iterable[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None,
     donate_argnames: str | Iterable[str] | None = None,
     keep_unused: bool = False,
-    device: Any = None,
+    device: DeviceLike = None,
     backend: str | None = None,
     inline: bool = False,
     compiler_options: dict[str, Any] | None = None,
     max_traces: int | None = None,
     buckets: Mapping[str, Mapping[int, Any]] | None = None,
-) -> Any:
+) -> Callable[..., Any]:
     """Return a function that computes what `fun` computes, compiled by XLA.
 
     `fun` is traced when it is called with new shapes, dtypes or static values: Python runs then,
@@ -139,12 +142,13 @@ def jit(
         "static_argnums": static_argnums, "static_argnames": static_argnames,
         "donate_argnums": donate_argnums, "donate_argnames": donate_argnames,
         "keep_unused": keep_unused, "device": device, "backend": backend, "inline": inline,
-        "compiler_options": compiler_options, "max_traces": max_traces, "buckets": buckets,
+        "compiler_options": compiler_options, "buckets": buckets,
+        "max_traces": None if max_traces is None else size_of(max_traces),
     }  # fmt: skip
     if fun is None:
         return functools.partial(jit, **options)
     check_function(fun, "jit", "options go by keyword: jit(f, static_argnums=...)")
-    return _jitted(fun, options)
+    return _jitted(fun, options)  # type: ignore[no-any-return]
 
 
 class _JitCalls(Calls):
@@ -170,7 +174,7 @@ class _JitCalls(Calls):
             compiler_options=options["compiler_options"], max_traces=options["max_traces"],
         )  # fmt: skip
 
-    takes_cells = True
+    writes_captured_cells = True
 
     def placement_of(self, traced: Traced) -> OneDevice | None:
         """Return the device that `jit` was asked for."""
@@ -218,7 +222,8 @@ def _jitted(fun: Callable[..., Any], options: dict[str, Any]) -> Any:
     else:
         calls = _JitCalls(fun, options)
     front = calls.dispatcher.function(calls.__call__, own_parameters(fun))
-    jitted: Any = transformed(front, fun, "jit", updated=())
+    own = functools.WRAPPER_UPDATES if type(fun) is FunctionType else ()
+    jitted: Any = transformed(front, fun, "jit", updated=own)
     calls.give_methods(jitted)
     return jitted
 

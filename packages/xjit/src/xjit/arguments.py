@@ -20,6 +20,7 @@ from xprim import Array, ShapedArray, as_array, config, shaped_array, state
 from xprim.callables import name_of
 from xprim.cells import Cell
 from xprim.descriptions import brief, described
+from xprim.errors import message
 from xprim.host_memory import refuse_masked
 from xprim.static_keys import static_key
 
@@ -48,6 +49,8 @@ class Signature:
         declared = _parameters_of(fun)
         self.parameters = None if declared is None else _positional_names(declared)
         everything = _all_names(declared)
+        _check_named(f"{api}: static_argnames", options["static_argnames"], declared, self.name)
+        _check_named(f"{api}: donate_argnames", options["donate_argnames"], declared, self.name)
         self.static_nums, self.static_names = self._resolved(
             "static", options["static_argnums"], options["static_argnames"], everything
         )
@@ -78,7 +81,7 @@ class Signature:
         count = len(parameters)
         resolved = [self._checked_position(kind, i, count) for i in positions]
         if names is None:
-            words = [parameters[i] for i in resolved if i < count]
+            words = [parameters[i] for i in resolved if 0 <= i < count]
         elif nums is None:
             resolved = [parameters.index(word) for word in words if word in parameters]
         return tuple(resolved), frozenset(words)
@@ -86,22 +89,25 @@ class Signature:
     def _check_words(self, kind: str, words: list[str], everything: frozenset[str] | None) -> None:
         for word in words:
             if everything is not None and word not in everything:
-                raise ValueError(
-                    f"{self.api}: {kind}_argnames names {word!r}, which {self.name} does not have."
-                    f"\n  expected  some of {', '.join(sorted(everything))}"
-                )
+                raise ValueError(message(
+                    f"{self.api}",
+                    f"{kind}_argnames names {word!r}, which {self.name} does not have.",
+                    expected=f"some of {', '.join(sorted(everything))}",
+                ))  # fmt: skip
 
     def _checked_position(self, kind: str, i: int, count: int) -> int:
         if not -count <= i < count and not self._takes_more(i):
-            raise ValueError(
-                f"{self.api}: {kind}_argnums has {i}, but {self.name} takes {count} positional "
-                f"argument{'' if count == 1 else 's'}."
-                f"\n  expected  an int from {-count} to {count - 1}"
-            )
+            raise ValueError(message(
+                f"{self.api}", f"{kind}_argnums has {i}, but {self.name} takes {count} positional "
+                f"argument{'' if count == 1 else 's'}.",
+                expected=f"an int from {-count} to {count - 1}",
+            ))  # fmt: skip
+        if i < 0 and self._takes_more(i):
+            return i  # counted from the end of each call
         return i + count if i < 0 else i
 
     def _takes_more(self, position: int) -> bool:
-        return position >= 0 and self.parameters is not None and self.parameters[-1:] == ["*"]
+        return self.parameters is not None and self.parameters[-1:] == ["*"]
 
     def key(self) -> tuple[Any, ...]:
         """Return what programs depend on."""
@@ -168,10 +174,10 @@ class Signature:
         hint = "pass a tuple instead of a list or dict, or make it a traced argument"
         if hasattr(value, "__array__"):
             hint = "leave it out of the static arguments: arrays are traced"
-        raise ValueError(
-            f"{self.api}: the static argument {name} of {self.name} is not hashable."
-            f"\n  got       {described(value)}\n  hint      {hint}"
-        )
+        raise ValueError(message(
+            f"{self.api}", f"the static argument {name} of {self.name} is not hashable.",
+            got=described(value), hint=hint,
+        ))  # fmt: skip
 
     def argument_name(self, where: Any) -> str:
         """Return what the function calls the argument at a position or of a name."""
@@ -233,7 +239,8 @@ class Arguments:
         """
         statics = (*self.statics, *self.cells) if self.cells else self.statics
         key = (self.tree, statics, tuple(avals), config.trace_context())
-        return (*key, tuple(state.axis_sizes.items())) if in_axes else key
+        axes = state.axis_sizes
+        return (*key, tuple(axes.items())) if in_axes and axes else key
 
     def filled(self, leaves: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
         """Return the arguments with other leaves in place of the traced ones."""
@@ -316,12 +323,11 @@ class Arguments:
         hint = f"if it is an option, make it static: static_argnames={argument!r}"
         if hasattr(leaf, "dtype"):
             hint = "NumPy arrays of numbers and booleans can be traced; convert it with .astype"
-        return TypeError(
-            f"{api}: the argument {name} of {fun} is not an array of numbers."
-            f"\n  got       {described(leaf)}: {brief(leaf)}"
-            "\n  expected  an Array, a NumPy array or a number, or a tree of them"
-            f"\n  hint      {hint}"
-        )
+        return TypeError(message(
+            api, f"the argument {name} of {fun} is not an array of numbers.",
+            got=f"{described(leaf)}: {brief(leaf)}",
+            expected="an Array, a NumPy array or a number, or a tree of them", hint=hint,
+        ))  # fmt: skip
 
     def names(self) -> list[str]:
         """Return what the function calls each leaf: `params['w']`."""
@@ -428,3 +434,17 @@ def _all_names(parameters: Sequence[inspect.Parameter] | None) -> frozenset[str]
     if parameters is None or any(p.kind is p.VAR_KEYWORD for p in parameters):
         return None
     return frozenset([p.name for p in parameters])
+
+
+def _check_named(
+    option: str, names: Any, parameters: Sequence[inspect.Parameter] | None, fun: str
+) -> None:
+    """Raise a ValueError for the name of a parameter that is passed by position alone."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
+    nameless = {p.name for p in parameters or () if p.kind in kinds}
+    for word in _strings(names, option):
+        if word in nameless:
+            raise ValueError(
+                f"{option} names {word!r}, which {fun} takes by position alone."
+                f"\n  hint      {option.split()[-1].replace('names', 'nums')}=... names positions"
+            )

@@ -4,6 +4,7 @@
     device  devices  sharding  format  committed        where
     addressable_shards  global_shards  addressable_data  is_fully_addressable  is_fully_replicated
     delete  is_deleted  on_device_size_in_bytes  unsafe_buffer_pointer   memory
+    _committed  _value                                  as libraries written for JAX ask for them
 
 Neighbours: `transfer` has the functions of trees, `placement` the rules of where things are.
 """
@@ -11,6 +12,8 @@ Neighbours: `transfer` has the functions of trees, `placement` the rules of wher
 from __future__ import annotations
 
 from typing import Any
+
+import numpy as np
 
 from xjit import jaxlib_gateway as gateway
 from xjit.deleted import DeletedBuffer, give_up, raise_deleted
@@ -44,6 +47,8 @@ def attach() -> None:
             "is_fully_addressable": property(_is_fully_addressable),
             "is_fully_replicated": property(_is_fully_replicated),
             "committed": property(_committed),
+            "_committed": property(_committed),
+            "_value": property(_value),
             "delete": _delete,
             "is_deleted": _is_deleted,
             "on_device_size_in_bytes": _on_device_size_in_bytes,
@@ -158,6 +163,11 @@ def _committed(self: ConcreteArray) -> bool:
     """Whether the array was put on its device by request."""
     buffer = self.buffer
     return buffer is not None and bool(gateway.placement_of(_buffer_of(self)).committed)
+
+
+def _value(self: ConcreteArray) -> Any:
+    """The elements, as a NumPy array that cannot be written."""
+    return np.asarray(self)
 
 
 def _delete(self: ConcreteArray) -> None:

@@ -16,7 +16,7 @@ from xjit import jaxlib_gateway as gateway
 from xjit.arguments import Arguments
 from xjit.function_caches import FlatFunction
 from xjit.named_shardings import NamedSharding, resolved
-from xjit.partition_specs import PartitionSpec
+from xjit.partition_specs import UNCONSTRAINED, PartitionSpec
 from xjit.sharding_constraint import constrained
 from xjit.shardings import Sharding, SingleDeviceSharding, TiledSharding
 from xprim import ClosedJaxpr, ShapedArray
@@ -143,6 +143,13 @@ def _check_leaf(leaf: Any, what: str) -> None:
         raise TypeError(message(
             "jit", f"{what} holds something that is no sharding.", got=repr(leaf),
             expected="shardings, partition specs, devices or None",
+        ))  # fmt: skip
+    spec = leaf if isinstance(leaf, PartitionSpec) else getattr(leaf, "spec", ())
+    if any(part is UNCONSTRAINED for part in spec):
+        raise ValueError(message(
+            "jit", f"{what} says how whole arrays lie, and leaves no dimension open.",
+            got=repr(spec), hint="None leaves an array to the compiler; "
+            "with_sharding_constraint inside of the\nfunction takes P.UNCONSTRAINED",
         ))  # fmt: skip
 
 

@@ -17,16 +17,16 @@ from xprim import (
     EAGER,
     Array,
     ClosedJaxpr,
-    Equation,
-    Jaxpr,
     Primitive,
     ShapedArray,
-    Var,
     close_over,
     shaped_array,
     trace_to_jaxpr,
 )
-from xprim.calls import call_rules
+from xprim.calls import call_rules, front_dims, fronts
+from xprim.contracts import BatchAxis
+from xprim.jaxpr import program_of_equation
+from xprim.sharded_types import batched_sharding
 
 __all__ = ["auto_axes_p", "called_with"]
 
@@ -70,22 +70,36 @@ def _numpy(*operands: Any, **params: Any) -> Any:
     key = ("auto_axes", *[x.aval for x in operands], params["out_spreads"])
     closed = jaxpr.memo.get(key)
     if closed is None:
-        avals = tuple([x.aval for x in operands])
-        invars, outvars = [Var(a) for a in avals], [Var(a) for a in _shape(*avals, **params)]
-        equation = Equation(auto_axes_p, invars, outvars, params)
-        closed = ClosedJaxpr(Jaxpr([], invars, outvars, [equation], params["name"]))
-        jaxpr.memo[key] = closed
+        closed = jaxpr.memo[key] = program_of_equation(
+            auto_axes_p, [x.aval for x in operands], params, params["name"]
+        )
     return EAGER.backend.run_program(closed, operands, params["name"])
 
 
 def _derived(kind: str, params: dict[str, Any], entries: Any) -> dict[str, Any]:
     """Return how the values of a derived call are spread: as those for which they stand."""
-    spreads = entries(params["in_spreads"], params["out_spreads"], None, _batched)
+    spreads = entries(params["in_spreads"], params["out_spreads"], None, lambda spread: spread)
     return {"in_spreads": tuple(spreads[0]), "out_spreads": tuple(spreads[1])}
 
 
-def _batched(spread: Any) -> Any:
-    return None if spread is None else spread.update(spec=(None, *spread.spec))
+def _batch(
+    axis: BatchAxis, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr, in_spreads: Any,
+    out_spreads: Any, **params: Any,
+) -> Any:  # fmt: skip
+    """Call the program for batches; types inside of it say nothing of how these are cut."""
+    values, mapped = fronts(axis, operands, dims)
+    batched, mapped_out = axis.left_open().batch_jaxpr(jaxpr, mapped)
+
+    def spreads(before: Any, avals: Any, mask: Sequence[bool]) -> tuple[Any, ...]:
+        return tuple([
+            batched_sharding(spread, axis.spread, a.ndim) if m else spread
+            for spread, a, m in zip(before, avals, mask, strict=True)
+        ])  # fmt: skip
+
+    ins = spreads(in_spreads, jaxpr.in_avals, mapped)
+    outs = spreads(out_spreads, jaxpr.out_avals, mapped_out)
+    results = auto_axes_p.bind(*values, jaxpr=batched, in_spreads=ins, out_spreads=outs, **params)
+    return results, front_dims(mapped_out)
 
 
 def _printed(**params: Any) -> dict[str, Any]:
@@ -96,5 +110,7 @@ def _printed(**params: Any) -> dict[str, Any]:
 auto_axes_p: Primitive = Primitive(
     "auto_axes",
     call_like=True,
-    **call_rules("auto_axes", derived=_derived, shape=_shape, numpy=_numpy, print=_printed),
+    **call_rules(
+        "auto_axes", derived=_derived, shape=_shape, numpy=_numpy, print=_printed, batch=_batch
+    ),
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import bdb
 import functools
+import inspect
 import linecache
 import sys
 from collections.abc import Callable, Sequence
@@ -38,11 +39,12 @@ HELP = """\
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A frame as it was while tracing: file, line, name of the function, and its variables."""
+    """A frame as it was while tracing: where it is, the name and first line of its function."""
 
     file: str
     line: int
     name: str
+    first_line: int
     variables: dict[str, Any]
 
 
@@ -61,10 +63,13 @@ def places(skip_hidden: bool, limit: int | None, depth: int) -> list[Place]:
         if not (skip_hidden and is_hidden(code.co_filename)):
             names = {k: v for k, v in frame.f_locals.items() if not k.startswith("__")}
             if found and code.co_name == "<module>":
-                found.append(Place(code.co_filename, frame.f_lineno, code.co_name, {}))
-                break
+                names = {}
             shown = {k: shown_value(v) for k, v in names.items()}
-            found.append(Place(code.co_filename, frame.f_lineno, code.co_name, shown))
+            found.append(Place(
+                code.co_filename, frame.f_lineno, code.co_name, code.co_firstlineno, shown
+            ))  # fmt: skip
+            if code.co_name == "<module>" and len(found) > 1:
+                break
         frame = frame.f_back
     return found
 
@@ -106,6 +111,8 @@ class Prompt:
       out: where answers go; None for standard output.
     """
 
+    mark = "(xdb) "
+
     def __init__(
         self, frames: Sequence[Place], given: Callable[[], str] | None = None,
         out: TextIO | None = None,
@@ -129,15 +136,26 @@ class Prompt:
         Raises:
           bdb.BdbQuit: at `quit`.
         """
-        self._where()
+        self._enter()
         while True:
-            self._out.write("(xdb) ")
+            self._out.write(self.mark)
             self._out.flush()
             line = self._given()
-            command = line.strip().removeprefix("p ")
-            answer = self._commands.get(command, functools.partial(self._show, command))
-            if not line or answer():
+            command = line.strip()
+            shown = functools.partial(self._show, command.removeprefix("pp ").removeprefix("p "))
+            answer = self._commands.get(command, shown)
+            if (answer if line else self._ended)():
                 return
+
+    def _enter(self) -> None:
+        self._where()
+
+    def _ended(self) -> bool:
+        """Answer to the end of the input: whether to go on."""
+        return True
+
+    def _failed(self, error: Exception) -> str:
+        return f"{type(error).__name__}: {error}"
 
     def _say(self, text: str) -> bool:
         self._out.write(text if text.endswith("\n") else text + "\n")
@@ -154,7 +172,7 @@ class Prompt:
         try:
             return self._say(repr(eval(expression, {**values})))
         except Exception as error:
-            return self._say(f"{type(error).__name__}: {error}")
+            return self._say(self._failed(error))
 
     def _variables(self) -> bool:
         found = self._frames[self._at].variables.items()
@@ -183,3 +201,60 @@ class Prompt:
 
     def _quit(self) -> bool:
         raise bdb.BdbQuit
+
+
+class CommandLine(Prompt):
+    """The prompt with the words and the looks of JAX's, and of Python's own debugger.
+
+    It shows where it is when it is asked, quits at the end of the input, and ends the program by
+    `SystemExit`.
+    """
+
+    mark = "(jdb) "
+
+    def __init__(self, frames: Sequence[Place], stdin: TextIO, stdout: TextIO) -> None:
+        super().__init__(frames, stdin.readline, stdout)
+        self._commands |= {"cont": self._commands["c"], "exit": self._quit, "EOF": self._quit}
+        for name in ("v", "vars", "h"):  # variables of these names can be looked at
+            del self._commands[name]
+        self._commands |= {"help": self._help, "?": self._help}
+
+    def _enter(self) -> None:
+        self._say("Entering jdb:")
+
+    def _ended(self) -> bool:
+        return self._quit()
+
+    def _help(self) -> bool:
+        return self._say("commands: " + ", ".join(sorted({*self._commands, "p", "pp"})))
+
+    def _failed(self, error: Exception) -> str:
+        return f"*** {super()._failed(error)}"
+
+    def _where(self) -> bool:
+        lines = [
+            f'  File "{f.file}", line {f.line}\n    {linecache.getline(f.file, f.line).strip()}\n'
+            for f in reversed(self._frames)
+        ]
+        return self._say("".join(["Traceback:\n", *lines]))
+
+    def _list(self, around: int = 5) -> bool:
+        """Show the lines of the function that are near."""
+        f = self._frames[self._at]
+        block = inspect.getblock(linecache.getlines(f.file)[f.first_line - 1 :])
+        numbered = [(n, line) for n, line in enumerate(block, f.first_line)
+                    if abs(n - f.line) <= around]  # fmt: skip
+        return self._say("".join([
+            f"> {f.file}({f.line})\n",
+            *[f"{'->' if n == f.line else '  '}  {line}" for n, line in numbered], "    \n",
+        ]))  # fmt: skip
+
+    def _go(self, step: int) -> bool:
+        now = self._at + step
+        if not 0 <= now < len(self._frames):
+            self._say("At topmost frame." if step > 0 else "At bottommost frame.")
+        self._at = min(max(now, 0), len(self._frames) - 1)
+        return self._list(2)
+
+    def _quit(self) -> bool:
+        raise SystemExit(0)

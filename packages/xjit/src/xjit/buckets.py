@@ -274,7 +274,7 @@ def _ends_whatever_it_is_given(program: ClosedJaxpr) -> bool:
 
 def _has_open_loop(jaxpr: Jaxpr) -> bool:
     return any(
-        eqn.primitive.name == "while" or any(_has_open_loop(j) for j in subjaxprs(eqn.params))
+        "rounds" in eqn.primitive.rules or any(map(_has_open_loop, subjaxprs(eqn.params)))
         for eqn in jaxpr.eqns
     )
 

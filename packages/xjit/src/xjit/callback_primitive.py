@@ -1,7 +1,8 @@
 """The primitive `callback`: a Python function that a program calls, with all of its rules.
 
 Params: `host`, what is called with ndarrays; `avals`, the abstract values of the results; `effect`,
-an `Effect` or None where the function is pure; `vmap_method`, what a batch does with it. Evaluated,
+an `Effect` or None where the function is pure; `vmap_method`, what a batch does with it; `device`,
+whose part of a program over several calls it, None for the first one. Evaluated,
 the function is called; compiled, the program calls it by its number among the program's functions.
 In a batch the function is called for each example in turn, by Python, unless it takes batches.
 
@@ -19,7 +20,7 @@ import numpy as np
 
 from xjit.callback_runs import CompiledCallback
 from xjit.jaxlib_gateway import CALLBACK_TARGET
-from xjit.shardy_text import once_text
+from xjit.shardy_text import everywhere_text, once_text
 from xjit.stablehlo_text import Builder
 from xprim import (
     ORDER,
@@ -110,15 +111,17 @@ def _effects(*, effect: Effect | None, **_: Any) -> frozenset[Any]:
     return frozenset() if effect is None else frozenset([effect])
 
 
-def _printed(*, host: Any, effect: Effect | None, avals: Any, vmap_method: str | None) -> Any:
+def _printed(*, host: Any, effect: Effect | None, avals: Any, vmap_method: str | None,
+             device: Any = None) -> Any:  # fmt: skip
     shown: dict[str, Any] = {"callback": host}
     if effect is not None:
         shown["effect"] = effect
-    return shown if vmap_method is None else shown | {"vmap_method": vmap_method}
+    others = {"vmap_method": vmap_method, "device": device}
+    return shown | {k: v for k, v in others.items() if v is not None}
 
 
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, host: HostFunction,
-               effect: Effect | None, **_: Any) -> Any:  # fmt: skip
+               effect: Effect | None, device: Any = None, **_: Any) -> Any:  # fmt: skip
     ordered = effect is not None and effect.ordered
     if ordered:
         _check_one_replica(b, effect)
@@ -134,11 +137,23 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, host
         f"api_version = 4 : i32, has_side_effect = {side_effect}, "
         f"backend_config = {{index = {len(functions) - 1} : ui64}}, "
         f"operand_layouts = {layouts[0]}, result_layouts = {layouts[1]}"
-        + once_text(b.module, len(avals_out)),
+        + once_text(b.module, len(avals_out), device),
     )  # fmt: skip
     if ordered:
         b.order, *results = results
-    return results
+        avals_out = avals_out[1:]
+    return results if device is None else _everywhere(b, results, avals_out)
+
+
+def _everywhere(b: Builder, results: Any, avals: Any) -> Any:
+    """Give all devices of a program the results that one of them has."""
+    if len(b.module.devices) < 2 or b.module.members is not None:
+        return results
+    return [
+        b.op("sdy.sharding_constraint", [name], [aval], [aval],
+             f"sharding = #sdy.sharding{everywhere_text(b.module, aval.ndim)}")[0]
+        for name, aval in zip(results, avals, strict=True)
+    ]  # fmt: skip
 
 
 def _layout(aval: ShapedArray) -> str:
@@ -172,7 +187,8 @@ def _jvp(handle: JVPHandle, primals: Any, tangents: Any, **params: Any) -> Any:
 
 
 def _batch(axis: BatchAxis, operands: Any, dims: Any, *, host: HostFunction, effect: Effect | None,
-           avals: tuple[ShapedArray, ...], vmap_method: str | None) -> Any:  # fmt: skip
+           avals: tuple[ShapedArray, ...], vmap_method: str | None,
+           device: Any = None) -> Any:  # fmt: skip
     mapped = tuple([d is not not_mapped for d in dims])
     if effect is ORDERED_IO:
         raise ValueError(message(
@@ -192,7 +208,7 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, host: HostFunction, eff
                     for x, d, m in zip(operands, dims, mapped, strict=True)]  # fmt: skip
         host = ForEachExample(host, mapped, axis.size)
     outs = callback_p.bind(
-        *operands, host=host, effect=effect, vmap_method=vmap_method,
+        *operands, host=host, effect=effect, vmap_method=vmap_method, device=device,
         avals=tuple([axis.batched_aval(a) for a in avals]),
     )  # fmt: skip
     return outs, (0,) * len(outs)

@@ -191,9 +191,9 @@ def effects_barrier() -> None:
       >>> effects_barrier()
     """
     if _thread.is_callback:
-        raise RuntimeError(
-            "effects_barrier: a callback cannot wait for the program that calls it."
-            "\n  hint      call it where the compiled function is called"
-        )
+        raise RuntimeError(message(
+            "effects_barrier", "a callback cannot wait for the program that calls it.",
+            hint="call it where the compiled function is called",
+        ))  # fmt: skip
     for over in list(_running):
         over.wait()

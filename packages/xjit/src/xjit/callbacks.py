@@ -17,13 +17,15 @@ import numpy as np
 import xtree
 from xjit.callback_primitive import IO, ORDERED_IO, VMAP_METHODS, callback_p
 from xjit.callback_runs import effects_barrier
+from xjit.shardings import SingleDeviceSharding
 from xprim import ConcreteArray, Effect, ShapedArray, dtypes, shaped_array, source
 from xprim.callables import check_function
 from xprim.descriptions import described
-from xprim.errors import message
+from xprim.errors import XStackRuntimeError, XStackTypeError, message
 from xprim.extended import unwrap, wrap
 from xprim.leaves import flat_arrays
 from xprim.tracebacks import boundary
+from xprim.typing import PyTree, ShardingLike
 
 __all__ = ["effects_barrier", "io_callback", "pure_callback"]
 
@@ -32,9 +34,13 @@ __dir__ = __all__.copy
 
 @boundary
 def pure_callback(
-    callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, sharding: Any = None,
-    vmap_method: str | None = None, **kwargs: Any,
-) -> Any:  # fmt: skip
+    callback: Callable[..., Any],
+    result_shape_dtypes: PyTree,
+    *args: Any,
+    sharding: ShardingLike = None,
+    vmap_method: str | None = None,
+    **kwargs: Any,
+) -> PyTree:
     """Call a Python function that depends on its arguments alone and has no effects.
 
     It may be called once, several times or, where nothing needs the result, never.
@@ -43,7 +49,8 @@ def pure_callback(
       callback: called with arguments of the structure given here, Arrays as leaves.
       result_shape_dtypes: the tree of its results, with leaves that have a shape and a dtype.
       *args: pytrees of arrays.
-      sharding: only None: the function runs once for each program that runs.
+      sharding: a `SingleDeviceSharding` for the device, in a program over several, whose part
+        calls the function, once, with whole arrays; None for the first one.
       vmap_method: what `vmap` does: "sequential" (and "sequential_unrolled") calls it for each
         example in turn. The others call it once, and it returns results with the batch dimension
         in front: "expand_dims" gives every argument that dimension, of size 1 where it is not
@@ -52,10 +59,11 @@ def pure_callback(
       **kwargs: further pytrees of arrays.
 
     Returns:
-      The tree of Arrays that `callback` returned.
+      A tree of Arrays of the declared structure, whose leaves are those that `callback` returned.
 
     Raises:
-      TypeError: a result has not the declared type; an argument is no array.
+      TypeError: an argument is no array. A result has not the declared type, or there are more or
+        fewer of them; that is a `JaxRuntimeError`, too, since a running program failed.
       ValueError: under a derivative, unless a rule of `custom_jvp` or `custom_vjp` is before it.
       MissingRuleError: under `vmap` without `vmap_method`.
 
@@ -68,20 +76,26 @@ def pure_callback(
       >>> jit(sorted_by_numpy)(np.float32([3, 1, 2]))
       Array([1., 2., 3.], dtype=float32)
     """
-    _check_sharding("pure_callback", sharding)
+    device = _device("pure_callback", sharding)
     if vmap_method is not None and vmap_method not in VMAP_METHODS:
         raise ValueError(message(
             "pure_callback", "there is no such vmap_method.", got=repr(vmap_method),
             expected=f"None or one of {', '.join(map(repr, VMAP_METHODS))}",
         ))  # fmt: skip
-    return _call("pure_callback", callback, result_shape_dtypes, args, kwargs, None, vmap_method)
+    return _call(
+        "pure_callback", callback, result_shape_dtypes, args, kwargs, None, vmap_method, device
+    )
 
 
 @boundary
 def io_callback(
-    callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, sharding: Any = None,
-    ordered: bool = False, **kwargs: Any,
-) -> Any:  # fmt: skip
+    callback: Callable[..., Any],
+    result_shape_dtypes: PyTree,
+    *args: Any,
+    sharding: ShardingLike = None,
+    ordered: bool = False,
+    **kwargs: Any,
+) -> PyTree:
     """Call a Python function that does something: reads, writes, counts.
 
     It is called exactly as often as the program says. Under `vmap` it is called for each example
@@ -93,15 +107,17 @@ def io_callback(
       result_shape_dtypes: the tree of its results, with leaves that have a shape and a dtype; None
         for a function that returns None.
       *args: pytrees of arrays.
-      sharding: only None: the function runs once for each program that runs.
+      sharding: a `SingleDeviceSharding` for the device, in a program over several, whose part
+        calls the function, once, with whole arrays; None for the first one.
       ordered: whether all such calls of a program happen in its order.
       **kwargs: further pytrees of arrays.
 
     Returns:
-      The tree of Arrays that `callback` returned.
+      A tree of Arrays of the declared structure, whose leaves are those that `callback` returned.
 
     Raises:
-      TypeError: a result has not the declared type; an argument is no array.
+      TypeError: an argument is no array. A result has not the declared type, or there are more or
+        fewer of them; that is a `JaxRuntimeError`, too, since a running program failed.
       ValueError: with `ordered`, under `vmap` and in replicas; under a derivative.
 
     Example:
@@ -111,22 +127,27 @@ def io_callback(
       >>> seen
       [2.0]
     """
-    _check_sharding("io_callback", sharding)
+    device = _device("io_callback", sharding)
     effect = ORDERED_IO if ordered else IO
-    return _call("io_callback", callback, result_shape_dtypes, args, kwargs, effect, None)
+    return _call("io_callback", callback, result_shape_dtypes, args, kwargs, effect, None, device)
 
 
-def _check_sharding(operation: str, sharding: Any) -> None:
-    if sharding is not None:
-        raise ValueError(message(
+def _device(operation: str, sharding: Any) -> Any:
+    """Return the device whose part of a program calls the function; None for the first one."""
+    if sharding is None:
+        return None
+    if not isinstance(sharding, SingleDeviceSharding):
+        raise NotImplementedError(message(
             operation, "a callback runs once for each program that runs.",
-            got=f"sharding={sharding!r}", expected="sharding=None",
+            got=f"sharding={sharding!r}", expected="a SingleDeviceSharding or None",
         ))  # fmt: skip
+    (device,) = sharding.device_set
+    return device
 
 
 def _call(
     operation: str, callback: Callable[..., Any], results: Any, args: Any, kwargs: Any,
-    effect: Effect | None, vmap_method: str | None,
+    effect: Effect | None, vmap_method: str | None, device: Any,
 ) -> Any:  # fmt: skip
     check_function(callback, operation, "the function comes first, then the types of its results")
     arrays, tree = flat_arrays((args, kwargs), operation, "the argument")
@@ -134,8 +155,9 @@ def _call(
     avals = tuple([_declared(operation, x) for x in result_leaves])
     host = UserFunction(operation, callback, tree, [x.aval.dtype for x in arrays], result_tree)
     outs = callback_p.bind(
-        *map(physical, arrays), host=host, avals=avals, effect=effect, vmap_method=vmap_method
-    )
+        *map(physical, arrays), host=host, avals=avals, effect=effect, vmap_method=vmap_method,
+        device=device,
+    )  # fmt: skip
     return result_tree.unflatten(outs)
 
 
@@ -159,6 +181,10 @@ def _declared(operation: str, x: Any) -> ShapedArray:
 def physical(x: Any) -> Any:
     """Return an array as numbers: those that an array of keys is made of."""
     return unwrap(x) if dtypes.is_extended(x.aval.dtype) else x
+
+
+class _CallbackResultError(XStackTypeError, XStackRuntimeError):
+    """A function of Python returned something else than the program was told to expect."""
 
 
 class UserFunction:
@@ -201,8 +227,8 @@ class UserFunction:
 
     def _checked(self, results: Any, avals: Sequence[ShapedArray]) -> list[np.ndarray[Any, Any]]:
         leaves, tree = xtree.flatten(results)
-        if tree != self._result_tree:
-            raise TypeError(message(
+        if len(leaves) != len(avals):
+            raise _CallbackResultError(message(
                 self._operation, "the function returned another structure than was declared.",
                 got=str(tree), expected=str(self._result_tree),
             ))  # fmt: skip
@@ -217,7 +243,7 @@ class UserFunction:
             is_number = type(x) in _NUMBERS and np.can_cast(found.dtype, dtype, "same_kind")
             if is_number or dtypes.canonicalize_dtype(found.dtype) == dtype:
                 return found.astype(dtype)
-        raise TypeError(message(
+        raise _CallbackResultError(message(
             self._operation, "the function returned another type than was declared.",
             got=f"{found.dtype}{list(found.shape)}", expected=f"{dtype}{list(aval.shape)}",
         ))  # fmt: skip

@@ -15,18 +15,15 @@ import abc
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+import numpy as np
+
 from xjit.arguments import Arguments, Signature
-from xjit.cells_of_calls import (
-    CellsOfProgram,
-    one_at_a_time,
-    refused_argument,
-    refused_capture,
-)
+from xjit.cells_of_calls import CellsOfProgram, one_at_a_time, refused_write
 from xjit.checks import are_wanted, checked_results, with_checks
 from xjit.deleted import DeletedBuffer
 from xjit.dispatch import Dispatcher
 from xjit.function_caches import FlatFunction, Traced, Traces, check_captured_values
-from xjit.named_shardings import NamedSharding
+from xjit.named_shardings import NamedSharding, resolved
 from xjit.placement import OneDevice, Placement, moved
 from xjit.program import Program
 from xjit.sharded_arrays import spread_sharding
@@ -39,6 +36,7 @@ from xprim import (
     Tracer,
     close_over,
     config,
+    dtypes,
     state,
     trace_to_jaxpr,
 )
@@ -85,8 +83,8 @@ class Calls(abc.ABC):
         )
 
     obeys_disable_jit = True
-    takes_cells = False
-    """Whether functions may get references, and write those of outside."""
+    writes_captured_cells = False
+    """Whether functions may write references that they close over, not only those they get."""
 
     @abc.abstractmethod
     def placement_of(self, traced: Traced) -> Placement | None:
@@ -115,8 +113,6 @@ class Calls(abc.ABC):
                 return self.fun(*args, **kwargs)
             arguments = self.signature.split(args, kwargs)
             arrays = arguments.arrays()
-            if arguments.cells and not self.takes_cells:
-                raise refused_argument(self.signature.api, self.name, arguments)
             is_eager = state.trace is EAGER and not any(isinstance(x, Tracer) for x in arrays)
             key = arguments.key([x.aval for x in arrays], in_axes=not is_eager)
             traced, place = self.traces.find(key, arguments)
@@ -141,8 +137,9 @@ class Calls(abc.ABC):
     def _kept(
         self, place: Any, flat: FlatFunction, jaxpr: Any, consts: Any, uses: Sequence[CellUse]
     ) -> Traced:
-        if uses and not self.takes_cells:
-            raise refused_capture(self.signature.api, self.name, uses[0].cell)
+        written = [use.cell for use in uses if use.is_written]
+        if written and not self.writes_captured_cells:
+            raise refused_write(self.signature.api, self.name, written[0])
         closed, captured = close_over(jaxpr, consts)
         params = flat.params(closed, len(captured))
         cells = None
@@ -184,6 +181,7 @@ class Calls(abc.ABC):
         elif (
             self.out_placement is None
             and traced.cells is None
+            and not traced.zeros
             and check_captured_values.value == "off"
             and kernel.donated == program.donated  # the front gives up all leaves of an argument
         ):
@@ -192,7 +190,7 @@ class Calls(abc.ABC):
                 self.dispatcher.add(given[0], given[1], key[2], key[3], entry)
         if self.out_placement is not None:
             results = moved(results, self.out_placement)
-        return results
+        return _with_zeros(results, traced.zeros) if traced.zeros else results
 
     def program(self, traced: Traced, arguments: Arguments) -> Program:
         """Return the program of a trace; it compiles when it is first called."""
@@ -205,6 +203,7 @@ class Calls(abc.ABC):
                 placement=self.placement_of(traced),
                 arg_names=arguments.without_leaves().names,
                 options=self.compiler_options,
+                on_mesh=True,
                 **self.shardings_of(traced),
             )
         return traced.program
@@ -233,8 +232,6 @@ class Calls(abc.ABC):
         """Trace the function for arguments (arrays, or shapes and dtypes) and stop there."""
         arguments = self.signature.split(args, kwargs)
         key = arguments.key(arguments.avals())
-        if arguments.cells and not self.takes_cells:
-            raise refused_argument(self.signature.api, self.name, arguments)
         traced, place = self.traces.find(key, arguments)
         if traced is None:
             flat = self.flat_function(arguments, key[2])
@@ -250,7 +247,7 @@ class Calls(abc.ABC):
             program=self.program(traced, arguments),
             shardings=[_spread_sharding(leaf) for leaf in arguments.leaves],
             out_placement=self.out_placement,
-            uses_cells=traced.cells is not None,
+            cells=traced.cells,
         )
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
@@ -267,10 +264,16 @@ class Calls(abc.ABC):
         self.traces.clear()
 
 
+def _with_zeros(results: Sequence[Any], zeros: Sequence[int]) -> list[Any]:
+    """Return results with those of dtype float0 as NumPy arrays, as outside of compiled calls."""
+    return [np.zeros(x.shape, dtypes.float0) if i in zeros else x for i, x in enumerate(results)]
+
+
 def _spread_sharding(leaf: Any) -> Any:
     """Return the sharding over a mesh that an argument has, or that its description names."""
     if type(leaf) is ConcreteArray:  # most are, and have a single place
         found = spread_sharding(leaf)
     else:
         found = getattr(leaf, "sharding", None) if not isinstance(leaf, Tracer) else None
+        found = resolved(found, "lower")
     return found if isinstance(found, NamedSharding | TiledSharding) else None

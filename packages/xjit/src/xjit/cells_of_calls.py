@@ -44,6 +44,10 @@ class CellsOfProgram:
         """Whether all cells of outside that it uses exist."""
         return all(cell() is not None for cell, _ in self._captured)
 
+    def kept_alive(self) -> list[Cell]:
+        """Return the cells of outside, for who calls the program as long as it likes."""
+        return [cell for cell in (weak() for weak, _ in self._captured) if cell is not None]
+
     def counts(self) -> tuple[int, int]:
         """Return how many arguments the program has for cells of outside, and results for any."""
         written = sum(is_written for _, is_written in self._captured)
@@ -129,19 +133,10 @@ def _aliased(api: str, name: str, cell: Any, how: str) -> ValueError:
     ))  # fmt: skip
 
 
-def refused_argument(api: str, name: str, arguments: Arguments) -> TypeError:
-    """Return the error for a function that cannot take a reference."""
-    i, kind = arguments.cells[0]
-    return TypeError(message(
-        f"{api}({name})", f"the argument {arguments.names()[i]} is a {kind.kind}.",
-        expected="an array", hint="pass ref[...], and write the result to the reference outside",
-    ))  # fmt: skip
-
-
-def refused_capture(api: str, name: str, cell: Cell) -> TypeError:
-    """Return the error for a function that closes over a reference and cannot."""
-    return TypeError(message(
-        f"{api}({name})", f"the function closes over a {cell.kind}.",
+def refused_write(api: str, name: str, cell: Cell) -> ValueError:
+    """Return the error for a function that writes a reference which it cannot give on."""
+    return ValueError(message(
+        f"{api}({name})", f"the function writes a {cell.kind} that it closes over.",
         got=f"a {cell.kind} of {cell.aval.str_long()}",
-        hint="pass ref[...] as an argument, and write the result to the reference outside",
+        expected="reading it; or a reference among the arguments, which says who has which part",
     ))  # fmt: skip

@@ -17,6 +17,7 @@ import numpy as np
 from xjit.placement import Placement
 from xjit.program import Program, program_of
 from xprim import ClosedJaxpr, ConcreteArray, config
+from xprim.errors import message
 from xprim.finite import fault_in
 
 __all__ = ()
@@ -81,7 +82,7 @@ def look_at_results(
     """
     found = next((f for x in results if (f := fault_in(x.to_stored()))), "")
     if found:
-        raise FloatingPointError(f"{name}: {found} was computed.\n  where     {place()}")
+        raise FloatingPointError(message(name, f"{found} was computed.", where=f"{place()}"))
     return results
 
 

@@ -43,8 +43,10 @@ from xprim.contracts import BatchAxis
 from xprim.errors import message
 from xprim.kept_programs import KeptPrograms, Staged
 from xprim.leaves import flat_arrays
+from xprim.sizes import size_of
 from xprim.tracebacks import boundaries, shorten
 from xprim.transformed import transforming
+from xprim.typing import PyTree
 
 __all__ = ["composite", "dce_sink"]
 
@@ -66,8 +68,8 @@ def composite(decomposition: Callable[P, R], name: str, version: int = 0) -> Cal
 
     Args:
       decomposition: the function, of pytrees of arrays by position. What it is given by keyword are
-        attributes of the operation: numbers, strings, NumPy arrays, and tuples and dicts of these;
-        None is given to the function alone.
+        attributes of the operation: numbers, strings, dtypes, NumPy arrays, and tuples and dicts of
+        these; None is given to the function alone.
       name: what compilers know it by: words joined by dots, such as "my.tangent".
       version: of what the name means.
 
@@ -90,6 +92,7 @@ def composite(decomposition: Callable[P, R], name: str, version: int = 0) -> Cal
       True
     """
     check_function(decomposition, "composite")
+    version = size_of(version)
 
     @transforming(decomposition, "composite")
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -180,7 +183,7 @@ composite_p = Primitive(
 _SINK = frozenset([Effect("dce_sink", ordered=False)])
 
 
-def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
+def dce_sink(val: PyTree, *, prevent_mlir_dce: bool = False) -> None:
     """Have programs compute values although nothing needs them.
 
     Args:

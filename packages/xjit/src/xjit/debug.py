@@ -16,12 +16,12 @@ import string
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
 import xtree
-from xjit.breakpoints import Place, Prompt, places
+from xjit.breakpoints import CommandLine, Place, Prompt, places
 from xjit.callback_primitive import (
     DEBUG,
     ORDERED_DEBUG,
@@ -96,7 +96,8 @@ def print(
 
     Raises:
       TypeError: `fmt` is no string.
-      ValueError: `fmt` does not fit the arguments, or leaves one out; found while tracing.
+      ValueError: `fmt` does not fit the arguments, or leaves one out; found while tracing. It is a
+        KeyError or an IndexError, too, where `str.format` raises one.
 
     Example:
       >>> from xjit import jit
@@ -124,19 +125,21 @@ def breakpoint(
     the values of this run; nothing that is done there changes the program.
 
     Args:
-      backend: None for standard input and output, or a pair of a function that returns one line
-        and a file to write to.
+      backend: None for standard input and output, a pair of a function that returns one line and
+        a file to write to, or "cli": a prompt with the commands of Python's debugger, `p`, `l`,
+        `u`, `d`, `bt`, `c` and `q`.
       filter_frames: whether the frames of this library are left out.
       num_frames: how many frames may be looked at; None for all.
       ordered: whether prompts appear in the order of the program, as ordered prints do.
       token: a tree of arrays that is returned as it is.
-      **kwargs: none: those are options of other debuggers.
+      **kwargs: the files `stdin` and `stdout` of the prompt "cli", which either of them asks for.
 
     Returns:
       `token`.
 
     Raises:
-      bdb.BdbQuit: `q` was answered; where the compiled function was called.
+      bdb.BdbQuit: `q` was answered; where the compiled function was called. The prompt "cli" raises
+        SystemExit, also at the end of its input.
 
     Example:
       >>> import sys
@@ -152,18 +155,33 @@ def breakpoint(
       (xdb) Array(4., dtype=float32)
       (xdb) Array(6., dtype=float32, weak_type=True)
     """
-    if kwargs:
-        raise TypeError(f"debug.breakpoint: there is no option {min(kwargs)!r}.")
-    given, out = (None, None) if backend is None else backend
+    prompt = _prompt(backend, **kwargs)
     found = places(filter_frames, num_frames, depth=_FRAMES_OF_BREAKPOINT)
-    facts = [(p.file, p.line, p.name) for p in found]
+    facts = [(p.file, p.line, p.name, p.first_line) for p in found]
 
     def stop(variables: list[dict[str, Any]]) -> None:
         frames = [Place(*fact, values) for fact, values in zip(facts, variables, strict=True)]
-        Prompt(frames, given, out).run()
+        prompt(frames).run()
 
     _show("debug.breakpoint", stop, ([p.variables for p in found],), {}, ordered)
     return token
+
+
+def _prompt(
+    backend: Any, *, stdin: TextIO | None = None, stdout: TextIO | None = None, **others: Any
+) -> Callable[[Sequence[Place]], Prompt]:
+    """Return what makes the prompt of frames."""
+    if others:
+        raise TypeError(f"debug.breakpoint: there is no option {min(others)!r}.")
+    if backend == "cli" or (backend is None and (stdin or stdout)):
+        return lambda frames: CommandLine(frames, stdin or sys.stdin, stdout or sys.stdout)
+    if isinstance(backend, str) or stdin or stdout:
+        raise ValueError(message(
+            "debug.breakpoint", "there is no such prompt.", got=f"backend={backend!r}",
+            expected="None or 'cli', with stdin and stdout; or a pair (readline, file)",
+        ))  # fmt: skip
+    given, out = (None, None) if backend is None else backend
+    return lambda frames: Prompt(frames, given, out)
 
 
 _FRAMES_OF_BREAKPOINT = 3  # `places`, `breakpoint` and its boundary
@@ -218,7 +236,8 @@ def _show(
     in_tree = xtree.structure((tuple(range(len(operands))), {}))
     host = UserFunction(operation, call, in_tree, [x.aval.dtype for x in operands], _NOTHING)
     effect = ORDERED_DEBUG if ordered else DEBUG
-    callback_p.bind(*map(physical, operands), host=host, avals=(), effect=effect, vmap_method=None)
+    callback_p.bind(*map(physical, operands), host=host, avals=(), effect=effect,
+                    vmap_method=None, device=None)  # fmt: skip
 
 
 _NOTHING = xtree.structure(None)
@@ -234,20 +253,40 @@ def _array(x: Any) -> Array:
 def _check_format(fmt: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Raise unless a format takes arguments of these types, and mentions them all."""
     args, kwargs = xtree.map(_example, (args, kwargs))
-    problem = ""
+    problem, kind = "", _FormatError
     try:
         fmt.format(*args, **kwargs)
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         problem = f"{type(error).__name__}: {error}"
+        kind = _KINDS.get(type(error), kind)
     else:
         unused = sorted({*map(str, range(len(args))), *kwargs} - set(_mentioned(fmt, count())))
         problem = f"it does not mention the argument {unused[0]}" if unused else ""
     if problem:
-        raise ValueError(message(
+        raise kind(message(
             "debug.print", "the format does not fit the arguments.", got=f"{fmt!r}: {problem}",
             hint="write {} or {name} for each argument, braces as {{ }}; an f-string is made too "
             "early, when there are no values",
         ))  # fmt: skip
+
+
+class _FormatError(ValueError):
+    """A format does not fit its arguments."""
+
+
+class _NameError(_FormatError, KeyError):
+    """A format names what is not given: also the error of `str.format`."""
+
+    __str__ = Exception.__str__
+
+
+class _PositionError(_FormatError, IndexError):
+    """A format has a place for what is not given: also the error of `str.format`."""
+
+
+_KINDS: dict[type[Exception], type[_FormatError]] = {
+    KeyError: _NameError, IndexError: _PositionError,
+}  # fmt: skip
 
 
 def _mentioned(fmt: str, numbers: Iterator[int]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from xprim import ConcreteArray
 from xprim.array import is_shared
+from xprim.errors import message
 
 __all__ = ()
 
@@ -28,14 +29,11 @@ class DeletedBuffer:
 
 def raise_deleted(array_text: str, buffer: DeletedBuffer) -> NoReturn:
     """Raise the error for an array whose memory was given up."""
-    hint = (
-        "\n  hint      use what the call returns, x = f(x), or leave the argument out of "
-        "donate_argnums"
-    )
-    raise RuntimeError(
-        f"Array: this {array_text} {buffer.why} and has no value any more."
-        + (hint if "donated" in buffer.why else "")
-    )
+    hint = "use what the call returns, x = f(x), or leave the argument out of donate_argnums"
+    raise RuntimeError(message(
+        "Array", f"this {array_text} {buffer.why} and has no value any more.",
+        hint=hint if "donated" in buffer.why else "",
+    ))  # fmt: skip
 
 
 def give_up(x: ConcreteArray, deleted: DeletedBuffer) -> None:

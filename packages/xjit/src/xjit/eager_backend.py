@@ -17,27 +17,26 @@ from xjit import jaxlib_gateway as gateway
 from xjit._devices import devices
 from xjit.checks import run_checked
 from xjit.mappings import room
+from xjit.named_shardings import sharding_named_by
 from xjit.placement import OneDevice, buffers_at, default_placement
 from xjit.places_of_calls import common_placement
 from xjit.program import DeviceKernel, program_of
 from xjit.results import wrapped
 from xjit.shardings import device_named_by
-from xjit.transfer import put
+from xjit.transfer import put, spread
 from xprim import (
     Array,
     ClosedJaxpr,
     ConcreteArray,
-    Equation,
     HostBackend,
-    Jaxpr,
     Primitive,
     ShapedArray,
-    Var,
     config,
     dtypes,
     shaped_array,
     state,
 )
+from xprim.jaxpr import held_programs, program_of_equation
 from xprim.kernels import Kernel, KernelTable, forget_kernels
 from xprim.static_keys import params_key
 
@@ -102,7 +101,10 @@ class EagerBackend:
         return ConcreteArray(None, shaped_array(kind.shape, kind.dtype), buffer)
 
     def device_put(self, x: Array, device: Any, operation: str) -> Array:
-        """Put an array on a device, or where a sharding of one device or a platform says."""
+        """Put an array on a device, or where a sharding or a platform says."""
+        sharding = sharding_named_by(device, operation)
+        if sharding is not None:
+            return spread(x, sharding, None)
         return put(x, device_named_by(device, operation))
 
     def devices(self) -> list[Any]:
@@ -182,23 +184,33 @@ def compile_and_run(
       The results, which may still be in the making.
     """
     if primitive.call_like:
-        memo = _memo_of_jaxpr(params)
-        key = (primitive, *[x.aval for x in operands], config.trace_context(), *params_key(params))
-        if key not in memo:
-            memo[key] = _single_equation(primitive, operands, params)
-        return tuple(program_of(memo[key], primitive.name).call(operands))
+        closed = _program_of_call(primitive, operands, params)
+        return tuple(program_of(closed, primitive.name).call(operands))
     types = (primitive, *[x.aval for x in operands], *params_key(params))
     kernel = _kernels.get((*types, state.__dict__["options"])) or _kernels.find(types)
     if kernel is not None and kernel.run is not None and not gateway.several_devices[0]:
         outs = kernel.run(operands)
         if outs is not None:
             return tuple(wrapped(outs, kernel.avals_out))
-    closed = _single_equation(primitive, operands, params) if kernel is None else kernel.programs[0]
+    closed = kernel.programs[0] if kernel is not None else (
+        program_of_equation(primitive, [x.aval for x in operands], params))  # fmt: skip
     on_device = program_of(closed, primitive.name).kernel_for(operands)
     results = on_device.call(operands)
     if kernel is None or kernel.run is None:
         _kernels.keep(types, Kernel(_start_of(on_device), on_device.avals_out, (closed,)))
     return tuple(results)
+
+
+def _program_of_call(
+    primitive: Primitive, operands: Sequence[ConcreteArray], params: dict[str, Any]
+) -> ClosedJaxpr:
+    holder, avals = next(held_programs(params), None), [x.aval for x in operands]
+    memo = {} if holder is None else holder.memo
+    key = (primitive, *avals, config.trace_context(), *params_key(params))
+    if key not in memo:
+        memo[key] = program_of_equation(primitive, avals, params)
+    found: ClosedJaxpr = memo[key]
+    return found
 
 
 def _start_of(kernel: DeviceKernel) -> _Start:
@@ -212,23 +224,6 @@ def _start_of(kernel: DeviceKernel) -> _Start:
         return outs
 
     return start
-
-
-def _memo_of_jaxpr(params: dict[str, Any]) -> dict[Any, Any]:
-    for value in params.values():
-        for item in value if isinstance(value, tuple) else (value,):
-            if isinstance(item, ClosedJaxpr):
-                return item.memo
-    return {}
-
-
-def _single_equation(
-    primitive: Primitive, operands: Sequence[ConcreteArray], params: dict[str, Any]
-) -> ClosedJaxpr:
-    invars = [Var(x.aval) for x in operands]
-    outvars = [Var(a) for a in primitive.infer(tuple([v.aval for v in invars]), params)]
-    eqn = Equation(primitive, invars, outvars, params)
-    return ClosedJaxpr(Jaxpr([], invars, outvars, [eqn], primitive.name))
 
 
 _away = gateway.away_from_host

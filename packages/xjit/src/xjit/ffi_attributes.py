@@ -39,7 +39,7 @@ def attribute_text(value: Any, operation: str) -> str:
     raise TypeError(message(
         operation, "an attribute is of a type that functions cannot be given.",
         got=described(value),
-        expected="a number, a string, a NumPy array, or a tuple or dict of these",
+        expected="a number, a string, a dtype, a NumPy array, or a tuple or dict of these",
         hint="arrays whose values the program computes are operands, by position",
     ))  # fmt: skip
 
@@ -81,6 +81,7 @@ _WRITERS: tuple[tuple[Any, Callable[[Any, str], str]], ...] = (
     (tuple | list, lambda value, operation: (
         f"[{', '.join([attribute_text(v, operation) for v in value])}]")),
     (np.ndarray, _array),
+    (np.dtype, lambda value, _: element_type(value)),
 )  # fmt: skip
 
 

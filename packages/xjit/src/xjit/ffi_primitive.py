@@ -45,10 +45,11 @@ def _shape(*_: Any, result_avals: tuple[ShapedArray, ...], **_params: Any) -> An
 def _numpy(*operands: Any, **params: Any) -> Any:
     """Run a program of the one call."""
     if state.trace is EAGER_ON_HOST:
-        raise RuntimeError(
-            f"ffi_call: {params['target']!r} cannot be called in a callback, which a program waits "
-            "for.\n  hint      call it outside of the callback"
-        )
+        raise RuntimeError(message(
+            "ffi_call",
+            f"{params['target']!r} cannot be called in a callback, which a program waits for.",
+            hint="call it outside of the callback",
+        ))  # fmt: skip
     arrays = [from_numpy(x, copy=False, canonical=False) for x in operands]
     return tuple([x.to_host() for x in compile_and_run(ffi_call_p, tuple(arrays), params)])
 

@@ -26,7 +26,7 @@ from xjit.mappings import room
 from xjit.monitoring import TRACED, record_event_duration_secs
 from xjit.program import Program
 from xjit.retraces import check_retrace
-from xprim import ClosedJaxpr, ShapedArray, config
+from xprim import ClosedJaxpr, ShapedArray, config, dtypes
 from xprim.argument_keys import arguments_key
 from xprim.captured_state import captured_state, difference
 from xprim.descriptions import LazyNames, place_of
@@ -69,9 +69,10 @@ class Traced:
       program: what runs, once the function has been called.
       seconds: what tracing took.
       cells: the cells of outside that it uses, and how; None where it uses none.
+      zeros: which results are tangents of integers, of dtype float0.
     """
 
-    __slots__ = ("captured", "cells", "closed", "out_tree", "params", "program", "seconds")
+    __slots__ = ("captured", "cells", "closed", "out_tree", "params", "program", "seconds", "zeros")
 
     def __init__(
         self, closed: ClosedJaxpr, captured: list[Any], out_tree: Any, params: dict[str, Any],
@@ -84,6 +85,8 @@ class Traced:
         self.params = params
         self.program: Program | None = None
         self.seconds = 0.0
+        avals = closed.out_avals
+        self.zeros = [i for i, a in enumerate(avals) if a.dtype == dtypes.float0]
 
 
 class FlatFunction:

@@ -18,13 +18,14 @@ from xprim.contracts import BatchAxis, Builder
 from xprim.descriptions import described
 from xprim.errors import message
 from xprim.tracebacks import boundaries
+from xprim.typing import PyTree
 
 __all__ = ["with_layout_constraint"]
 
 __dir__ = __all__.copy
 
 
-def with_layout_constraint(x: Any, layouts: Any) -> Any:
+def with_layout_constraint(x: PyTree, layouts: PyTree) -> PyTree:
     """Say in which order the dimensions of values lie in memory, for the compiler to obey.
 
     It changes no value. Arguments and results of programs stay in the order of NumPy, so it is

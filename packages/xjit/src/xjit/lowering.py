@@ -18,6 +18,7 @@ from typing import Any
 
 from xjit.meshes import Mesh
 from xjit.named_shardings import NamedSharding
+from xjit.operation_metadata import add_metadata, xla_metadata
 from xjit.partition_specs import PartitionSpec
 from xjit.sharding_inspection import Inspection
 from xjit.shardings import Sharding
@@ -41,7 +42,7 @@ from xprim import (
     source,
     trace_to_jaxpr,
 )
-from xprim.errors import MissingRuleError
+from xprim.errors import MissingRuleError, message
 from xprim.sharded_types import whole
 from xprim.static_keys import static_key
 from xtree.bounded import remember
@@ -262,21 +263,25 @@ def warn_of_useless_donations(
         for i in lowered.useless
     ]
     warnings.warn(
-        f"{name}: no result can take the memory of what was donated: {', '.join(shown)}."
-        "\n  expected  a result of the same shape and dtype for each donated array"
-        "\n  hint      leave it out of donate_argnums; it stays readable",
+        message(
+            name, f"no result can take the memory of what was donated: {', '.join(shown)}.",
+            expected="a result of the same shape and dtype for each donated array",
+            hint="leave it out of donate_argnums; it stays readable",
+        ),
         stacklevel=source.depth(),
-    )
+    )  # fmt: skip
 
 
 def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[str]:
     """Write the equations of a jaxpr into a builder and return the names of its results."""
     names: dict[Any, str] = dict(zip((*jaxpr.constvars, *jaxpr.invars), operands, strict=True))
-    located = source_locations.value
+    located, is_marked = source_locations.value, xla_metadata.used
     for eqn in jaxpr.eqns:
         start = len(builder.lines)
         results = _write_equation(builder, eqn, names)
         names.update(zip(eqn.outputs, results, strict=True))
+        if is_marked:
+            add_metadata(builder, start, eqn.name_stack)
         if located:
             _locate(builder.lines, start, eqn)
     outvars: Sequence[Any] = jaxpr.outvars
@@ -329,7 +334,8 @@ def _staged_program(
     full_key = (static_key(key), avals, config.trace_context())
     closed = _staged.get(full_key)
     if closed is None:
-        jaxpr, consts = trace_to_jaxpr(fun, [whole(a) for a in avals])
+        with config.index_checks("allow"):  # a rule does not leave its arrays
+            jaxpr, consts = trace_to_jaxpr(fun, [whole(a) for a in avals])
         closed = optimised(ClosedJaxpr(jaxpr, consts))
         remember(_staged, full_key, closed, _MAX_STAGED)
     return closed
@@ -351,7 +357,7 @@ def _missing_rule(eqn: Equation) -> MissingRuleError:
         eqn.primitive.rule("stablehlo")
     except MissingRuleError as error:
         where = source.describe(eqn.source)
-        return MissingRuleError(f"{error}\n  where     {where}" if where else str(error))
+        return type(error)(f"{error}\n  where     {where}" if where else str(error))
     raise AssertionError(eqn)
 
 
@@ -359,19 +365,17 @@ def _check_no_order(eqn: Equation) -> None:
     """Raise for an equation whose effects must happen in order, but whose rule made none."""
     ordered = ordered_effects(eqn.effects)
     if ordered:
-        where = source.describe(eqn.source)
-        raise TypeError(
-            f"{eqn.primitive.name}: it has side effects whose order a compiled program would not "
-            "keep."
-            f"\n  got       effects: {effects_text(ordered)}"
-            + (f"\n  where     {where}" if where else "")
-            + "\n  hint      run it outside of jit, declare Effect(name, ordered=False) where any "
-            "order is right, or pass builder.order along in its stablehlo rule"
-        )
+        raise TypeError(message(
+            eqn.primitive.name, "it has side effects whose order a compiled program would not "
+            "keep.",
+            got=f"effects: {effects_text(ordered)}", where=source.describe(eqn.source),
+            hint="run it outside of jit, declare Effect(name, ordered=False) where any order is "
+            "right, or pass builder.order along in its stablehlo rule",
+        ))  # fmt: skip
 
 
 def _wrong_results(eqn: Equation, count: int) -> TypeError:
-    return TypeError(
-        f"{eqn.primitive.name}: its stablehlo rule returned {count} names."
-        f"\n  expected  {len(eqn.outputs)}, one for each result"
-    )
+    return TypeError(message(
+        f"{eqn.primitive.name}", f"its stablehlo rule returned {count} names.",
+        expected=f"{len(eqn.outputs)}, one for each result",
+    ))  # fmt: skip

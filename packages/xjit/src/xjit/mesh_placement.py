@@ -39,7 +39,7 @@ class OverMesh(Placement):
       out_shardings: for each result, how it shall lie; None leaves that to XLA.
     """
 
-    __slots__ = ("mesh",)
+    __slots__ = ("_given", "mesh")
     is_split = True
 
     def __init__(
@@ -50,6 +50,9 @@ class OverMesh(Placement):
         self.mesh = mesh or Mesh(devices, "device")
         everywhere = NamedSharding(self.mesh, PartitionSpec())
         self.in_shardings = tuple([sharding or everywhere for sharding in in_shardings])
+        named = [s for s in dict.fromkeys(in_shardings) if isinstance(s, NamedSharding)]
+        # Along explicit axes the types say it, in words of their own.
+        self._given = [s for s in named if s.mesh == self.mesh and not s.mesh.explicit_axes]
         self.out_shardings = out_shardings
 
     def starter(self, executable: gateway.Executable, lowered: LoweredProgram) -> Any:
@@ -85,10 +88,12 @@ class OverMesh(Placement):
         """Return how each of the arguments lies."""
         return list(self.in_shardings)
 
-    def ways_of_results(self, count: int, executable: gateway.Executable) -> list[Sharding | None]:
+    def ways_of_results(
+        self, avals: Sequence[ShapedArray], executable: gateway.Executable
+    ) -> list[Sharding | None]:
         """Return how each of the results lies: as asked, or as XLA chose."""
-        asked = self.out_shardings or (None,) * count
-        chosen = self.shardings(count, executable)
+        asked = self.out_shardings or (None,) * len(avals)
+        chosen = self.shardings(avals, executable)
         return [s or where.spread for s, where in zip(asked, chosen, strict=True)]
 
     def constants(self, constants: Sequence[ConcreteArray]) -> list[Any]:
@@ -96,15 +101,30 @@ class OverMesh(Placement):
         where = gateway.spread_over(NamedSharding(self.mesh, PartitionSpec()))
         return [spread_buffer(c, where) for c in constants]
 
-    def shardings(self, count: int, executable: gateway.Executable) -> list[Any]:
+    def shardings(self, avals: Sequence[ShapedArray], executable: gateway.Executable) -> list[Any]:
         """Return the sharding objects of the results: as asked, or as XLA chose."""
-        asked = self.out_shardings or (None,) * count
+        asked = self.out_shardings or (None,) * len(avals)
         if None not in asked:
             return [gateway.spread_over(self._in_order(s)) for s in asked if s is not None]
         return [
-            gateway.spread_over(self._in_order(s) if s else self.sharding_of(tiles))
-            for s, tiles in zip(asked, executable.tiles_of_outputs(), strict=True)
+            gateway.spread_over(self._in_order(s) if s else self._of_result(tiles, aval.ndim))
+            for s, tiles, aval in zip(asked, executable.tiles_of_outputs(), avals, strict=True)
         ]
+
+    def _of_result(self, tiles: gateway.Tiles, ndim: int) -> Sharding:
+        """Return how a result lies: in the words of an argument that lies so, too, if there is one.
+
+        Axes of one device cut nothing, and entries of None say nothing, so XLA knows of neither.
+        Where all axes are explicit there is an entry for each dimension, as in types.
+        """
+        for given in self._given:
+            if len(given.spec) <= ndim and given.tiles(len(tiles.counts)) == tiles:
+                return given
+        found = self.sharding_of(tiles)
+        if isinstance(found, NamedSharding) and found.mesh.are_all_axes_explicit:
+            parts = [*found.spec, *[None] * (ndim - len(found.spec))]
+            return found.update(spec=PartitionSpec(*parts))
+        return found
 
     def sharding_of(self, tiles: gateway.Tiles | None) -> Sharding:
         """Return how a value in a program lies, by the names of the mesh."""

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import collections
 import enum
+import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -28,6 +29,8 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class AxisType(enum.Enum):
@@ -74,7 +77,7 @@ class _Grid:
     @property
     def size(self) -> int:
         """The number of devices."""
-        return math.prod(self._sizes)
+        return math.prod(self._sizes) if self._sizes else 0
 
     @property
     def empty(self) -> bool:
@@ -98,6 +101,39 @@ class _Grid:
     def manual_axes(self) -> tuple[Any, ...]:
         """The axes of type Manual."""
         return self._of_type(AxisType.Manual)
+
+    @property
+    def are_all_axes_auto(self) -> bool:
+        """Whether it has axes, all of type Auto."""
+        return self._are_all(AxisType.Auto)
+
+    @property
+    def are_all_axes_explicit(self) -> bool:
+        """Whether it has axes, all of type Explicit."""
+        return self._are_all(AxisType.Explicit)
+
+    @property
+    def are_all_axes_manual(self) -> bool:
+        """Whether it has axes, all of type Manual."""
+        return self._are_all(AxisType.Manual)
+
+    @property
+    def are_all_axes_explicit_or_manual(self) -> bool:
+        """Whether it has axes, none of type Auto."""
+        return bool(self.axis_types) and AxisType.Auto not in self.axis_types
+
+    def _are_all(self, wanted: AxisType) -> bool:
+        return set(self.axis_types) == {wanted}
+
+    def _types_with(self, types: Mapping[Any, AxisType]) -> list[AxisType]:
+        """Return the types of the axes, some of them others."""
+        check = [name for name in types if name not in self.axis_names]
+        if check:
+            raise ValueError(message(
+                "update_axis_types", f"the mesh has no axis {check[0]!r}.", got=repr(self),
+            ))  # fmt: skip
+        pairs = zip(self.axis_names, self.axis_types, strict=True)
+        return [types.get(name, kind) for name, kind in pairs]
 
     def _of_type(self, wanted: AxisType) -> tuple[Any, ...]:
         pairs = zip(self.axis_names, self.axis_types, strict=True)
@@ -138,19 +174,30 @@ class Mesh(_Grid):
             grid = grid.reshape((1,) * _count(axis_names))
         grid.flags.writeable = False
         self.devices = grid
-        self._flat = tuple(grid.ravel().tolist())
+        self._flat = tuple([] if grid.shape == () and grid.item() is None else grid.flat)
         self._sizes = grid.shape
         self.axis_names = _checked_names("Mesh", axis_names, grid.shape)
         self.axis_types = _checked_types("Mesh", axis_types, len(self.axis_names))
-        _check_devices(self._flat)
         self._hash = hash((self._flat, self.shape_tuple, self.axis_types))
         self._scope = current_mesh(self)  # which several threads may enter, and one twice
-        gateway.note_devices(self._flat)
+        if self._flat or grid.shape:  # no axes and no devices: the mesh of no program
+            _check_devices(self._flat)
+            gateway.note_devices(self._flat)
 
     @property
     def devices_in_order(self) -> tuple[Any, ...]:
         """The devices, row by row."""
         return self._flat
+
+    @property
+    def size(self) -> int:
+        """The number of devices."""
+        return len(self._flat)
+
+    @property
+    def empty(self) -> bool:
+        """Whether it has no devices."""
+        return not self._flat
 
     @property
     def device_ids(self) -> np.ndarray[Any, Any]:
@@ -160,7 +207,7 @@ class Mesh(_Grid):
     @property
     def local_devices(self) -> list[Any]:
         """The devices of this process."""
-        here = self._flat[0].client.process_index()
+        here = self._flat[0].client.process_index() if self._flat else 0
         return [d for d in self._flat if d.process_index == here]
 
     @property
@@ -172,6 +219,30 @@ class Mesh(_Grid):
         """Return the mesh with other types of its axes."""
         types = tuple(axis_types)
         return self if types == self.axis_types else Mesh(self.devices, self.axis_names, types)
+
+    def update_axis_types(self, name_to_type: Mapping[Any, AxisType]) -> Mesh:
+        """Return the mesh with other types of the axes that are named.
+
+        Raises:
+          ValueError: it has no such axis.
+        """
+        return self.with_types(self._types_with(name_to_type))
+
+    def update(
+        self, devices: Any = None, axis_names: str | Sequence[Any] | None = None,
+        axis_types: AxisType | Sequence[AxisType] | None = None,
+    ) -> Mesh:  # fmt: skip
+        """Return the mesh with what is given in the place of its own."""
+        return Mesh(
+            self.devices if devices is None else devices,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+        )
+
+    @property
+    def _flat_devices_tuple(self) -> tuple[Any, ...]:
+        """The devices, by the name that libraries written for JAX read."""
+        return self._flat
 
     def shaped_as(self, other: Mesh | AbstractMesh) -> Mesh:
         """Return the devices, row by row, in the shape and with the axes of another mesh.
@@ -209,6 +280,16 @@ class Mesh(_Grid):
             "pickle", "a Mesh holds devices of this process.",
             hint="pickle mesh.abstract_mesh, or the shape and the names",
         ))  # fmt: skip
+
+    def __call__(self, fun: F) -> F:
+        """Return a function that runs `fun` in the scope of the mesh; as a decorator."""
+
+        @functools.wraps(fun)
+        def within(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return fun(*args, **kwargs)
+
+        return cast("F", within)
 
     def __enter__(self) -> Mesh:
         self._scope.__enter__()
@@ -271,6 +352,27 @@ class AbstractMesh(_Grid):
         """Return the mesh with other types of its axes."""
         return AbstractMesh(self._sizes, self.axis_names, tuple(axis_types),
                             abstract_device=self.abstract_device)  # fmt: skip
+
+    def update_axis_types(self, name_to_type: Mapping[Any, AxisType]) -> AbstractMesh:
+        """Return the mesh with other types of the axes that are named.
+
+        Raises:
+          ValueError: it has no such axis.
+        """
+        return self.with_types(self._types_with(name_to_type))
+
+    def update(
+        self, axis_sizes: Sequence[int] | None = None,
+        axis_names: str | Sequence[Any] | None = None,
+        axis_types: AxisType | Sequence[AxisType] | None = None, **changes: Any,
+    ) -> AbstractMesh:  # fmt: skip
+        """Return the mesh with what is given in the place of its own; `abstract_device`, too."""
+        return AbstractMesh(
+            self._sizes if axis_sizes is None else axis_sizes,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+            **{"abstract_device": self.abstract_device, **changes},
+        )
 
     @property
     def abstract_mesh(self) -> AbstractMesh:

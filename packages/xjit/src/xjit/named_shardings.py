@@ -15,13 +15,26 @@ import numpy as np
 
 from xjit import jaxlib_gateway as gateway
 from xjit.meshes import AbstractMesh, Mesh, mesh_now
-from xjit.partition_specs import PartitionSpec, axes_of
+from xjit.partition_specs import UNCONSTRAINED, PartitionSpec, axes_of
 from xjit.shardings import Sharding, TiledSharding, check_memory_kind
 from xprim.errors import message
 
-__all__ = ["NamedSharding", "check_axis_names", "in_types", "resolved", "sharding_named_by"]
+__all__ = [
+    "NamedSharding", "NoMeshError", "check_axis_names", "in_types", "resolved",
+    "sharding_named_by",
+]  # fmt: skip
 
 __dir__ = __all__.copy
+
+
+class NoMeshError(ValueError, RuntimeError):
+    """A partition spec is given where no mesh is set.
+
+    jit(f, in_shardings=P("x"))(x)                  # which devices?
+    with set_mesh(mesh):
+        jit(f, in_shardings=P("x"))(x)              # those of the mesh
+    jit(f, in_shardings=NamedSharding(mesh, P("x")))(x)
+    """
 
 
 class NamedSharding(Sharding):
@@ -33,7 +46,8 @@ class NamedSharding(Sharding):
       memory_kind: the kind of memory; `"device"`, or None for the same.
 
     Raises:
-      ValueError: the spec names an axis that the mesh does not have.
+      ValueError: the spec names an axis that the mesh does not have, or leaves a dimension to the
+        compiler where all axes are explicit.
 
     Example:
       >>> from xjit import devices
@@ -59,6 +73,11 @@ class NamedSharding(Sharding):
             ))  # fmt: skip
         check_memory_kind("NamedSharding", memory_kind)
         check_axis_names("NamedSharding", mesh, spec)
+        if mesh.are_all_axes_explicit and UNCONSTRAINED in spec:
+            raise ValueError(message(
+                "NamedSharding", "no compiler chooses how arrays lie along explicit axes.",
+                got=repr(spec), expected="for each dimension the axes of the mesh, or None",
+            ))  # fmt: skip
         self.mesh = mesh
         self.spec = spec
         self._hash = hash((mesh, spec))
@@ -214,13 +233,13 @@ def resolved(value: Any, operation: str) -> Any:
     """Return what a user gave for a sharding, with the mesh of now for a partition spec.
 
     Raises:
-      ValueError: a partition spec, and no mesh is set.
+      NoMeshError: a partition spec, and no mesh is set.
     """
     if not isinstance(value, PartitionSpec):
         return value
     mesh = mesh_now()
     if mesh is None:
-        raise ValueError(message(
+        raise NoMeshError(message(
             operation, "a partition spec needs a mesh, and none is set.", got=repr(value),
             hint="give NamedSharding(mesh, spec), or call it inside `with set_mesh(mesh):`",
         ))  # fmt: skip

@@ -102,8 +102,8 @@ class Placement(abc.ABC):
         return None
 
     @abc.abstractmethod
-    def shardings(self, count: int, executable: gateway.Executable) -> list[Any]:
-        """Return the sharding objects of so many results of a program."""
+    def shardings(self, avals: Sequence[ShapedArray], executable: gateway.Executable) -> list[Any]:
+        """Return the sharding objects of the results of a program, which are of these types."""
 
     def sharding_of(self, tiles: gateway.Tiles | None) -> Sharding:
         """Return how a value in a program lies.
@@ -118,9 +118,11 @@ class Placement(abc.ABC):
         """Return how each of so many arguments lies, as users see it; None where that is unsaid."""
         return [None] * count
 
-    def ways_of_results(self, count: int, executable: gateway.Executable) -> list[Sharding | None]:
-        """Return how each of so many results lies, as users see it; None where that is unsaid."""
-        return [None] * count
+    def ways_of_results(
+        self, avals: Sequence[ShapedArray], executable: gateway.Executable
+    ) -> list[Sharding | None]:
+        """Return how each of the results lies, as users see it; None where that is unsaid."""
+        return [None] * len(avals)
 
     def results(self, outs: list[Any], avals: Sequence[ShapedArray]) -> list[ConcreteArray]:
         """Return the results of a program as arrays."""
@@ -160,13 +162,15 @@ class OneDevice(Placement):
         """Return how each of so many arguments lies: on the device."""
         return [SingleDeviceSharding(self.device)] * count
 
-    def ways_of_results(self, count: int, executable: gateway.Executable) -> list[Sharding | None]:
-        """Return how each of so many results lies: on the device."""
-        return self.ways_of_arguments(count)
+    def ways_of_results(
+        self, avals: Sequence[ShapedArray], executable: gateway.Executable
+    ) -> list[Sharding | None]:
+        """Return how each of the results lies: on the device."""
+        return self.ways_of_arguments(len(avals))
 
-    def shardings(self, count: int, executable: gateway.Executable) -> list[Any]:
-        """Return the sharding objects of so many results."""
-        return [self.sharding] * count
+    def shardings(self, avals: Sequence[ShapedArray], executable: gateway.Executable) -> list[Any]:
+        """Return the sharding objects of the results."""
+        return [self.sharding] * len(avals)
 
 
 # Not by the sharding: `import jax` gives the class of these an equality that knows no commitment.

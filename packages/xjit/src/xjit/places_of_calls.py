@@ -16,6 +16,7 @@ from xjit.named_shardings import NamedSharding
 from xjit.placement import Placement, committed_to, default_placement
 from xjit.shardings import Sharding, SingleDeviceSharding
 from xprim import ClosedJaxpr, ConcreteArray
+from xprim.errors import message
 
 __all__ = ["common_placement", "mesh_within", "placement_for"]
 
@@ -186,10 +187,10 @@ def _raise_conflict(
 
     placed = [k for k, x in enumerate(arrays) if _committed(x) is not None]
     others = [k for k in placed if _committed(arrays[k]) != _committed(arrays[i])] if i >= 0 else []
-    between = "\n            " if any(map(_is_spread, arrays)) else "; "
+    between = "\n" if any(map(_is_spread, arrays)) else "; "
     shown = [*others[:1], i] if i >= 0 else placed[:2]
-    raise ValueError(
-        f"{operation}: the arguments were put on different devices."
-        f"\n  got       {between.join(map(described, shown))}"
-        "\n  hint      bring them together with device_put(x, device)"
-    )
+    raise ValueError(message(
+        operation, "the arguments were put on different devices.",
+        got=f"{between.join(map(described, shown))}",
+        hint="bring them together with device_put(x, device)",
+    ))  # fmt: skip

@@ -97,10 +97,10 @@ class ProfileSession:
         """
         with _lock:
             if _sessions:
-                raise RuntimeError(
-                    "start_trace: another record is in the making; there is one at a time."
-                    "\n  hint      stop_trace() ends it"
-                )
+                raise RuntimeError(message(
+                    "start_trace", "another record is in the making; there is one at a time.",
+                    hint="stop_trace() ends it",
+                ))  # fmt: skip
             options = self.profiler_options or ProfileOptions()
             facts = {"jaxlib_version": version(), "default_backend": default_backend()}
             self._record = None

@@ -20,6 +20,7 @@ from xjit.callback_runs import run_and_wait
 from xjit.compile import Options, executable_for
 from xjit.deleted import DeletedBuffer, give_up
 from xjit.lowering import LoweredProgram, lower, warn_of_useless_donations
+from xjit.meshes import Mesh, current_mesh
 from xjit.monitoring import LOWERED, record_event_duration_secs
 from xjit.placement import OneDevice, Placement, default_placement
 from xjit.places_of_calls import (
@@ -41,6 +42,7 @@ from xprim import (
     from_stored,
     state,
 )
+from xprim.errors import message
 
 __all__ = ["DeviceKernel", "Program", "program_of"]
 
@@ -75,7 +77,7 @@ class DeviceKernel:
         self.avals_out = placement.avals(program.closed.out_avals)
         self.executable = executable_for(lowered, placement, program.options)
         self.handlers = self.executable.handlers_at(
-            placement.shardings(len(self.avals_out), self.executable), program.name
+            placement.shardings(self.avals_out, self.executable), program.name
         )
         self.start: Callable[..., Any] = placement.starter(self.executable, lowered)
         self._calls_python = bool(lowered.callbacks)
@@ -113,16 +115,15 @@ class DeviceKernel:
     def _on_host(self, arrays: Sequence[ConcreteArray]) -> list[ConcreteArray]:
         """Compute the results with NumPy, where a callback asks for them."""
         if self._closed is None:
-            raise RuntimeError(
-                f"{self.name}: a callback cannot start a compiled program that was stored."
-                "\n  hint      call it outside of the callback"
-            )
+            raise RuntimeError(message(
+                self.name, "a callback cannot start a compiled program that was stored.",
+                hint="call it outside of the callback",
+            ))  # fmt: skip
         if not isinstance(self.placement, OneDevice):
-            raise RuntimeError(
-                f"{self.name}: a callback cannot start a program on several devices, whose threads "
-                "may wait for the callback."
-                "\n  hint      call it outside of the callback"
-            )
+            raise RuntimeError(message(
+                self.name, "a callback cannot start a program on several devices, whose threads "
+                "may wait for the callback.", hint="call it outside of the callback",
+            ))  # fmt: skip
         return eval_closed(self._closed, *arrays)
 
     @property
@@ -173,10 +174,10 @@ class DeviceKernel:
             if first != i and (i in self.donated or first in self.donated):
                 names = self._arg_names()
                 one, two = (names[k] if k < len(names) else f"argument {k}" for k in (first, i))
-                raise ValueError(
-                    f"{self.name}: an array is donated and passed twice: as {one} and {two}."
-                    "\n  hint      pass a copy, or leave it out of donate_argnums"
-                )
+                raise ValueError(message(
+                    self.name, f"an array is donated and passed twice: as {one} and {two}.",
+                    hint="pass a copy, or leave it out of donate_argnums",
+                ))  # fmt: skip
 
 
 class Program:
@@ -192,11 +193,13 @@ class Program:
       options: settings of XLA by name.
       in_shardings: for each argument how it shall lie, None leaves it; nothing at all for none.
       out_shardings: likewise for the results.
+      on_mesh: whether it runs on the mesh that is set where no argument was put anywhere.
     """
 
     __slots__ = (
         "_donated", "_lowered", "_settled", "arg_names", "checked", "closed", "in_shardings",
-        "is_loaded", "keep_unused", "kernels", "name", "options", "out_shardings", "placement",
+        "is_loaded", "keep_unused", "kernels", "name", "on_mesh", "options", "out_shardings",
+        "placement",
     )  # fmt: skip
 
     def __init__(
@@ -211,7 +214,9 @@ class Program:
         options: Options | None = None,
         in_shardings: Sequence[Sharding | None] = (),
         out_shardings: Sequence[Sharding | None] = (),
+        on_mesh: bool = False,
     ) -> None:
+        self.on_mesh = on_mesh
         self.closed = closed
         self.name = name
         self._donated = tuple(donated)
@@ -243,6 +248,7 @@ class Program:
             self.closed, self.name, donated=self._donated, keep_unused=self.keep_unused,
             placement=self.placement, arg_names=self.arg_names, options=options,
             in_shardings=self.in_shardings, out_shardings=self.out_shardings,
+            on_mesh=self.on_mesh,
         )  # fmt: skip
 
     def with_result(self, closed: ClosedJaxpr) -> Program:
@@ -256,6 +262,7 @@ class Program:
             placement=self.placement and self.placement.with_result(), arg_names=self.arg_names,
             options=self.options, in_shardings=self.in_shardings,
             out_shardings=(None, *self.out_shardings) if self.out_shardings else (),
+            on_mesh=self.on_mesh,
         )  # fmt: skip
 
     def hold(self, lowered: LoweredProgram, placement: Placement) -> None:
@@ -309,7 +316,10 @@ class Program:
         mesh = mesh_within(self.closed)
         outs = self.out_shardings or shardings_of_results(self.closed)
         if mesh is None and not any(self.in_shardings) and not any(outs):
-            return self.kernel(common_placement(arrays, self.name, self.arg_names))
+            found_by_arguments = common_placement(arrays, self.name, self.arg_names)
+            mesh = self._mesh_set()
+            if mesh is None or found_by_arguments is not default_placement():
+                return self.kernel(found_by_arguments)
         found = self.kernel(placement_for(
             arrays, self.name, self.arg_names, in_shardings=self.in_shardings,
             out_shardings=outs, mesh=mesh,
@@ -327,15 +337,21 @@ class Program:
         given = [a or s for a, s in zip(asked, shardings, strict=True)]
         outs = self.out_shardings or shardings_of_results(self.closed)
         if mesh is None and not any(given) and not any(outs):
-            return default_placement()
+            mesh = self._mesh_set()
+            if mesh is None:
+                return default_placement()
         return spread_placement(given, outs, mesh, self._raise_other_devices)
+
+    def _mesh_set(self) -> Mesh | None:
+        """Return the mesh that is set, where the program runs on it."""
+        return current_mesh.value if self.on_mesh else None
 
     def _raise_other_devices(self, i: int) -> NoReturn:
         names = self.arg_names()
         what = "a result" if i < 0 else names[i] if i < len(names) else f"argument {i}"
-        raise ValueError(
-            f"{self.name}: the shardings are over different devices.\n  got       that of {what}"
-        )
+        raise ValueError(message(
+            self.name, "the shardings are over different devices.", got=f"that of {what}",
+        ))  # fmt: skip
 
     def call(self, arrays: Sequence[ConcreteArray]) -> list[ConcreteArray]:
         """Start the program and return its results, which may still be in the making."""

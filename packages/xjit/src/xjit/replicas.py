@@ -108,8 +108,8 @@ class Replicas(Placement):
             with_axis(a, axis, size) for a, axis in zip(of_results, self.out_axes, strict=True)
         ])  # fmt: skip
 
-    def shardings(self, count: int, executable: gateway.Executable) -> list[Any]:
-        """Return the sharding objects of so many results."""
+    def shardings(self, avals: Sequence[ShapedArray], executable: gateway.Executable) -> list[Any]:
+        """Return the sharding objects of the results."""
         return [gateway.stacked(self.devices, axis or 0) for axis in self.out_axes]
 
     def results(self, outs: list[Any], avals: Sequence[ShapedArray]) -> list[ConcreteArray]:

@@ -35,6 +35,9 @@ retraces = config.define(
 )
 
 _FIRST_TOLD = 3
+_HINT = (
+    "\n  hint      each takes a compilation; config.update('retraces', 'allow') is silent about it"
+)
 
 
 class RetraceError(XStackRuntimeError):
@@ -100,7 +103,8 @@ def check_retrace(
             where=place_of(fun) if "<lambda>" not in name else "",
         ))  # fmt: skip
     if mode == "warn" and traces + 1 >= _FIRST_TOLD:
-        logger.warning("retrace %d of `%s` (%s): %s", traces + 1, name, place_of(fun), reason())
+        told = "retrace %d of `%s` (%s): %s" + _HINT * (traces + 1 == _FIRST_TOLD)
+        logger.warning(told, traces + 1, name, place_of(fun), reason())
 
 
 def _ordinal(number: int) -> str:

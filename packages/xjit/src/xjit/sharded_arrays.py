@@ -25,6 +25,7 @@ from xjit.typed_shardings import typed_as
 from xprim import Array, ConcreteArray, as_array, shaped_array
 from xprim.errors import message
 from xprim.tracebacks import boundaries
+from xprim.typing import ArrayLike, DTypeLike, ShardingLike
 
 __all__ = [
     "Shard",
@@ -117,8 +118,8 @@ def _piece(x: ConcreteArray, buffer: Any) -> ConcreteArray:
 
 
 def make_array_from_callback(
-    shape: Sequence[int], sharding: Any, data_callback: Callable[[Index], Any],
-    dtype: Any = None,
+    shape: Sequence[int], sharding: ShardingLike, data_callback: Callable[[Index], Any],
+    dtype: DTypeLike = None,
 ) -> Array:  # fmt: skip
     """Make an array over several devices by asking for each piece.
 
@@ -152,7 +153,11 @@ def make_array_from_callback(
 
 
 def make_array_from_single_device_arrays(
-    shape: Sequence[int], sharding: Any, arrays: Sequence[Array], *, dtype: Any = None
+    shape: Sequence[int],
+    sharding: ShardingLike,
+    arrays: Sequence[Array],
+    *,
+    dtype: DTypeLike = None,
 ) -> Array:
     """Make an array of pieces that are on their devices already, without a copy.
 
@@ -191,7 +196,7 @@ def make_array_from_single_device_arrays(
 
 
 def make_array_from_process_local_data(
-    sharding: Any, local_data: Any, global_shape: Sequence[int] | None = None
+    sharding: ShardingLike, local_data: ArrayLike, global_shape: Sequence[int] | None = None
 ) -> Array:
     """Make an array of what this process has of it.
 

@@ -12,15 +12,31 @@ from __future__ import annotations
 from typing import Any
 
 import xtree
+from xjit.meshes import abstract_mesh_now
 from xjit.named_shardings import NamedSharding, resolved
 from xjit.partition_specs import UNCONSTRAINED, PartitionSpec
-from xjit.shardings import Sharding, SingleDeviceSharding
+from xjit.placement import committed_to, moved
+from xjit.shardings import Sharding, SingleDeviceSharding, TiledSharding
 from xjit.shardy_text import sharding_text
-from xprim import LINEAR, STRUCTURAL, Array, Primitive, ShapedArray, as_array, not_mapped
+from xprim import (
+    EAGER,
+    LINEAR,
+    STRUCTURAL,
+    Array,
+    ConcreteArray,
+    Primitive,
+    ShapedArray,
+    Tracer,
+    as_array,
+    dimension_names,
+    not_mapped,
+    state,
+)
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
 from xprim.sharded_types import spread_as
 from xprim.tracebacks import boundaries
+from xprim.typing import PyTree
 
 __all__ = ["constrained", "sharding_constraint_p", "with_sharding_constraint"]
 
@@ -29,7 +45,7 @@ __dir__ = __all__.copy
 _ALWAYS = 1e18  # nanoseconds: NumPy has no devices, so eager evaluation always compiles it
 
 
-def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
     """Say how values lie on a mesh, for the compiler to obey.
 
     Inside `jit` it decides where an intermediate value is computed; outside it moves arrays.
@@ -44,8 +60,9 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
       A tree like `x`.
 
     Raises:
-      ValueError: a spec has more entries than a value has dimensions, a dimension is not a multiple
-        of its number of pieces, or a spec is given where no mesh is set.
+      ValueError: a spec has more entries than a value has dimensions, a spec is given where no mesh
+        is set, or a dimension is not a multiple of its number of pieces: that of an array, or of a
+        traced value along explicit axes. Others are filled up by the compiler.
 
     Differentiable: a cotangent lies as its value.
 
@@ -69,15 +86,38 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 def constrained(x: Array, place: Any, operation: str = "with_sharding_constraint") -> Array:
     """Return a value that lies as asked; None asks nothing."""
     sharding = resolved(place, operation)
-    if sharding is None or isinstance(sharding, SingleDeviceSharding):
+    if sharding is None:
+        return x
+    if isinstance(sharding, SingleDeviceSharding):
+        if state.trace is EAGER and isinstance(x, ConcreteArray):
+            return moved([x], committed_to(sharding.devices_in_order[0]))[0]
         return x
     if not isinstance(sharding, Sharding):
         raise TypeError(message(
             operation, "this is no sharding.", got=repr(place),
             expected="a NamedSharding, or a PartitionSpec where a mesh is set",
         ))  # fmt: skip
-    sharding.check_shape(x.shape, operation)
+    _check_no_member(sharding, operation)
+    is_traced = isinstance(x, Tracer) or state.trace is not EAGER
+    if is_traced and not isinstance(sharding, TiledSharding):
+        sharding.check_rank(x.shape, operation)  # the compiler fills up what does not divide
+    else:
+        sharding.check_shape(x.shape, operation)
     return sharding_constraint_p.bind(x, sharding=sharding)[0]  # type: ignore[no-any-return]
+
+
+def _check_no_member(sharding: Sharding, operation: str) -> None:
+    """Raise for an axis along which the function is one member: XLA would end the process."""
+    mesh = abstract_mesh_now()
+    if mesh is None or not isinstance(sharding, NamedSharding):
+        return
+    for name in sharding.spec.names():
+        if name in mesh.manual_axes:
+            raise ValueError(message(
+                operation, f"the axis {name!r} is of type Manual inside of shard_map.",
+                got=repr(sharding.spec),
+                expected="other axes of the mesh: each member has a piece of its own",
+            ))  # fmt: skip
 
 
 def is_place(value: Any) -> bool:
@@ -96,6 +136,8 @@ def _numpy(x: Any, *, sharding: Sharding) -> Any:
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
                sharding: Sharding) -> Any:  # fmt: skip
     module = b.module  # type: ignore[attr-defined]
+    if not module.devices and sharding.num_devices == 1:
+        return operands  # the program is of one device, and may become part of one of several
     text = sharding_text(module, sharding, avals_in[0].ndim)
     return b.op("sdy.sharding_constraint", operands, avals_in, avals_out,
                 f"sharding = #sdy.sharding{text}")  # fmt: skip
@@ -111,12 +153,26 @@ def _transpose(cts: Any, x: Any, *, sharding: Sharding) -> Any:
 def _batch(axis: BatchAxis, operands: Any, dims: Any, *, sharding: Sharding) -> Any:
     (x,), (dim,) = operands, dims
     if dim is not not_mapped and isinstance(sharding, NamedSharding):
+        is_open = not sharding.mesh.are_all_axes_explicit
+        examples = axis.mesh_axes or (UNCONSTRAINED if is_open else None)
+        _check_examples(axis, sharding)
         parts = [*sharding.spec, *[None] * (dim - len(sharding.spec))]
-        spec = PartitionSpec(*parts[:dim], UNCONSTRAINED, *parts[dim:])
+        spec = PartitionSpec(*parts[:dim], examples, *parts[dim:])
         sharding = NamedSharding(sharding.mesh, spec)
     elif dim is not not_mapped:
         x, dim = axis.move(x, dim, x.aval.ndim - 1), x.aval.ndim - 1
     return sharding_constraint_p.bind(x, sharding=sharding), (dim,)
+
+
+def _check_examples(axis: BatchAxis, sharding: NamedSharding) -> None:
+    """Raise where `spmd_axis_name` names an axis that cuts a dimension of the examples."""
+    for name in axis.mesh_axes:
+        if name in sharding.spec.names():
+            raise ValueError(message(
+                "vmap", f"spmd_axis_name {name!r} cuts the examples already.",
+                got=f"a sharding constraint {sharding.spec}",
+                expected="axes of the mesh that the function under vmap does not use",
+            ))  # fmt: skip
 
 
 def _cost(avals_in: Any, avals_out: Any, **_params: Any) -> float:
@@ -133,6 +189,7 @@ sharding_constraint_p: Primitive = Primitive(
     batch=_batch,
     physical=STRUCTURAL,
     cost=_cost,
+    dimensions=dimension_names.AS_SAID,
 )
 
 

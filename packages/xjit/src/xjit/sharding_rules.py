@@ -78,11 +78,11 @@ def results_of(
         if primitive.call_like:  # the types of its program say it
             return tuple(out)
         _refuse(primitive, avals, "it does not say how its results are spread", _RESHARD)
-    found = rule(avals, out, params)
-    if found is dimension_names.AS_SAID:
+    if rule is dimension_names.AS_SAID:
         for before, after in zip(avals, out, strict=False):
             _check_change(primitive, before, after)
         return tuple(out)
+    found = rule(avals, out, params)
     mesh = _common_mesh(primitive, avals)
     if isinstance(found, Names):
         parts = _parts_by_name(primitive, avals, out, found, mesh)

@@ -15,6 +15,8 @@ from typing import Any
 
 import xtree
 from xjit import jaxlib_gateway as gateway
+from xprim.errors import message
+from xprim.typing import DeviceLike
 
 __all__ = ["Sharding", "SingleDeviceSharding", "make_single_device_sharding"]
 
@@ -57,6 +59,15 @@ class Sharding:
         devices = self.devices_in_order
         here = devices[0].client.process_index()
         return {device for device in devices if device.process_index == here}
+
+    @property
+    def _device_assignment(self) -> tuple[Any, ...]:
+        """The devices in order, by the name that libraries written for JAX read."""
+        return self.devices_in_order
+
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
+        """Return XLA's own description, for an array of so many dimensions; likewise."""
+        return gateway.hlo_sharding(self.tiles(num_dimensions))
 
     @property
     def is_fully_addressable(self) -> bool:
@@ -127,7 +138,7 @@ class SingleDeviceSharding(Sharding):
 
     __slots__ = ("_device",)
 
-    def __init__(self, device: Any, *, memory_kind: str | None = None) -> None:
+    def __init__(self, device: DeviceLike, *, memory_kind: str | None = None) -> None:
         check_memory_kind("SingleDeviceSharding", memory_kind)
         self._device = device
 
@@ -158,7 +169,7 @@ class SingleDeviceSharding(Sharding):
 
 
 def make_single_device_sharding(
-    device: Any, *, memory_kind: str | None = None
+    device: DeviceLike, *, memory_kind: str | None = None
 ) -> SingleDeviceSharding:
     """Return the sharding of arrays that are wholly on one device.
 
@@ -205,10 +216,10 @@ class TiledSharding(Sharding):
         """Raise where an array of this shape cannot be spread so."""
         counts = self._tiles.counts
         if len(shape) < len(counts) or any(n % c for n, c in zip(shape, counts, strict=False)):
-            raise ValueError(
-                f"{operation}: an array of this shape cannot be cut so."
-                f"\n  got       shape {shape}\n  expected  multiples of {counts}"
-            )
+            raise ValueError(message(
+                operation, "an array of this shape cannot be cut so.", got=f"shape {shape}",
+                expected=f"multiples of {counts}",
+            ))  # fmt: skip
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TiledSharding):
@@ -225,9 +236,9 @@ class TiledSharding(Sharding):
 def check_memory_kind(operation: str, kind: str | None) -> None:
     """Raise for a kind of memory that there is not."""
     if kind not in _MEMORY_KINDS:
-        raise ValueError(
-            f"{operation}: there is no memory of kind {kind!r} here.\n  expected  'device', or None"
-        )
+        raise ValueError(message(
+            operation, f"there is no memory of kind {kind!r} here.", expected="'device', or None",
+        ))  # fmt: skip
 
 
 def device_named_by(value: Any, operation: str) -> Any:
@@ -248,16 +259,16 @@ def device_named_by(value: Any, operation: str) -> Any:
         return _device_of_platform(value, operation)
     devices = getattr(value, "device_set", None)
     if devices is None:
-        raise TypeError(
-            f"{operation}: {value!r} is not a place."
-            "\n  expected  a device, the name of a platform, or a SingleDeviceSharding"
-        )
+        raise TypeError(message(
+            operation, f"{value!r} is not a place.",
+            expected="a device, the name of a platform, or a SingleDeviceSharding",
+        ))  # fmt: skip
     if len(devices) != 1:
-        raise ValueError(
-            f"{operation}: a sharding over {len(devices)} devices cannot be used here."
-            "\n  expected  a device or a sharding of one device"
-            "\n  hint      the package xpar spreads arrays over several devices"
-        )
+        raise ValueError(message(
+            operation, f"a sharding over {len(devices)} devices cannot be used here.",
+            expected="a device or a sharding of one device",
+            hint="the package xpar spreads arrays over several devices",
+        ))  # fmt: skip
     return next(iter(devices))
 
 
@@ -268,11 +279,11 @@ def _device_of_platform(name: str, operation: str) -> Any:
         raise
     except RuntimeError as error:
         there = [platform for platform in gateway.platforms() if platform != name]
-        raise RuntimeError(
-            f"{operation}: there is no platform {name!r} here."
-            f"\n  expected  {' or '.join(map(repr, there))}, a device, or a SingleDeviceSharding"
-            f"\n  hint      {str(error).splitlines()[0]}"
-        ) from None
+        raise RuntimeError(message(
+            operation, f"there is no platform {name!r} here.",
+            expected=f"{' or '.join(map(repr, there))}, a device, or a SingleDeviceSharding",
+            hint=f"{str(error).splitlines()[0]}",
+        )) from None  # fmt: skip
 
 
 def one_device_in(tree: Any, operation: str) -> Any:
@@ -280,9 +291,8 @@ def one_device_in(tree: Any, operation: str) -> Any:
     found = [device_named_by(leaf, operation) for leaf in xtree.leaves(tree)]
     distinct = list(dict.fromkeys(found))
     if len(distinct) > 1:
-        raise ValueError(
-            f"{operation}: a program runs on one device."
-            f"\n  got       {', '.join(map(str, distinct))}"
-            "\n  hint      the package xpar spreads programs over several devices"
-        )
+        raise ValueError(message(
+            operation, "a program runs on one device.", got=", ".join(map(str, distinct)),
+            hint="the package xpar spreads programs over several devices",
+        ))  # fmt: skip
     return distinct[0] if distinct else None

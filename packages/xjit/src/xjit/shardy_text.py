@@ -15,7 +15,7 @@ from xjit.named_shardings import NamedSharding
 from xjit.partition_specs import UNCONSTRAINED, axes_of
 from xjit.shardings import Sharding
 
-__all__ = ["axis_texts", "mesh_symbol", "once_text", "sharding_text"]
+__all__ = ["axis_texts", "everywhere_text", "mesh_symbol", "once_text", "sharding_text"]
 
 __dir__ = __all__.copy
 
@@ -84,14 +84,22 @@ def _tiled_text(module: Any, sharding: Sharding, ndim: int) -> str:
     return f"<@{_declared(module, axes, order)}, [{', '.join(parts)}]>"
 
 
-def once_text(module: Any, count: int) -> str:
+def once_text(module: Any, count: int, device: Any = None) -> str:
     """Return the attribute of an operation of `count` results that one device runs for all.
 
-    Operations with effects need it where XLA splits a program; in a manual computation each device
-    runs its own.
+    It is the first one unless a device is named. Operations with effects need it where XLA splits
+    a program; in a manual computation each device runs its own.
     """
     if len(module.devices) < 2 or module.members is not None:
         return ""
-    symbol = module.meshes.setdefault("<[], device_ids=[0]>", "maximal_mesh_0")
+    index = 0 if device is None else module.devices.index(device)
+    symbol = module.meshes.setdefault(f"<[], device_ids=[{index}]>", f"maximal_mesh_{index}")
     per_value = ", ".join([f"<@{symbol}, []>"] * max(count, 1))
     return f", sdy.sharding = #sdy.sharding_per_value<[{per_value}]>"
+
+
+def everywhere_text(module: Any, ndim: int) -> str:
+    """Return the inside of the attribute of a value that all devices of a program have whole."""
+    count = len(module.devices)
+    symbol = _declared(module, [f'"d0"={count}'], list(range(count)))
+    return f"<@{symbol}, [{', '.join(['{}'] * ndim)}]>"

@@ -3,8 +3,7 @@
 A rule gets the builder, the names of its operands, the abstract values of operands and results, and
 the params; it appends operations and returns the names of its results. Names are SSA values
 (`%12`), the text is MLIR's generic form, which parses as fast as it formats. Types are formatted
-once for each abstract value, equal constants are written once, inner programs become private
-functions, once for each jaxpr.
+once for each abstract value, equal constants and inner programs (as functions) written once.
 
 Neighbours: `lowering` drives this over the equations of a jaxpr.
 """
@@ -29,6 +28,7 @@ from xprim import (
     dtypes,
     shaped_array,
 )
+from xprim.errors import message
 from xprim.memory import MOST_BYTES, bytes_of, out_of_memory
 from xprim.sizes import SymbolicSize
 from xtree.bounded import remember
@@ -106,12 +106,13 @@ class Builder:
     """Collects the operations of one function body; inner functions share a `Module`."""
 
     __slots__ = ("_broadcasts", "_constants", "_scalars", "captured", "last_order", "lines",
-                 "module", "prelude", "starts_order")  # fmt: skip
+                 "marked", "module", "prelude", "starts_order")  # fmt: skip
 
     def __init__(self, module: Module, captured: dict[int, tuple[str, Any]] | None = None) -> None:
         self.module = module
         self.prelude: list[str] = []  # constants: they dominate every use, inside regions too
         self.lines: list[str] = []
+        self.marked = 0  # lines that have their metadata
         # large arrays that the function (regions share its dictionary) takes as leading arguments
         self.captured = {} if captured is None else captured
         self._constants: dict[Any, str] = {}
@@ -164,14 +165,9 @@ class Builder:
         return f"%{self.module.count}"
 
     def op(
-        self,
-        name: str,
-        operands: Names,
-        avals_in: Iterable[ShapedArray],
-        avals_out: Sequence[ShapedArray],
-        attributes: str = "",
-        regions: str = "",
-    ) -> list[str]:
+        self, name: str, operands: Names, avals_in: Iterable[ShapedArray],
+        avals_out: Sequence[ShapedArray], attributes: str = "", regions: str = "",
+    ) -> list[str]:  # fmt: skip
         """Append an operation in generic form and return the names of its results.
 
         Args:
@@ -347,10 +343,10 @@ def _reducer(name: str, dtype: np.dtype[Any]) -> str:
 def _check_order_kept(inner: Builder) -> None:
     """Raise for a region or a function whose effects do not follow those outside of it."""
     if inner.starts_order:
-        raise TypeError(
-            "lower: a primitive whose programs have side effects does not keep their order."
-            "\n  hint      its stablehlo rule must pass builder.order into the region and out"
-        )
+        raise TypeError(message(
+            "lower", "a primitive whose programs have side effects does not keep their order.",
+            hint="its stablehlo rule must pass builder.order into the region and out",
+        ))  # fmt: skip
 
 
 class Members(NamedTuple):
@@ -413,8 +409,8 @@ class Module:
         found = self._functions.get(key)
         if found is None:
             symbol = self.symbol(name)
-            captured = self.add_function(symbol, closed, public=False)
-            found = self._functions[key] = (symbol, captured, closed)
+            found = (symbol, self.add_function(symbol, closed, public=False), closed)
+            self._functions[key] = found
         return found[0], found[1]
 
     def symbol(self, name: str) -> str:
@@ -459,15 +455,14 @@ class Module:
     def text(self, name: str, attributes: str = "") -> str:
         """Return the text of the whole module."""
         body = "\n".join(self.functions)
-        extra = f" attributes {{{attributes}}}" if attributes else ""
+        extra = attributes and f" attributes {{{attributes}}}"
         return f"module @{self.symbol(name)}{extra} {{\n{body}\n}}\n"
 
 
 def _with_attributes(texts: list[str], attributes: Sequence[str]) -> list[str]:
     """Add the attributes (the inside of a dictionary, or nothing) to arguments or results."""
-    if not attributes:
-        return texts
-    return [f"{t} {{{x}}}" if x else t for t, x in zip(texts, attributes, strict=True)]
+    pairs = zip(texts, attributes or [""] * len(texts), strict=True)
+    return [f"{t} {{{x}}}" if x else t for t, x in pairs]
 
 
 def i64_array(values: Iterable[int]) -> str:

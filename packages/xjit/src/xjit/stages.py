@@ -27,6 +27,7 @@ from typing import (
 import xtree
 from xjit import jaxlib_gateway as gateway
 from xjit.arguments import Arguments
+from xjit.cells_of_calls import CellsOfProgram, one_at_a_time
 from xjit.checks import are_wanted, checked_results, look_at_results, with_checks
 from xjit.deleted import DeletedBuffer
 from xjit.dispatch import Dispatcher
@@ -41,6 +42,7 @@ from xjit.shardings import Sharding
 from xprim import ClosedJaxpr, ShapedArray, ShapeDtypeStruct, Tracer, config
 from xprim.errors import message
 from xprim.tracebacks import shorten
+from xprim.typing import PyTree
 
 __all__ = [
     "Wrapped", "ArgInfo", "TracedFunction", "Traced", "Lowered", "Compiled", "CompilerOptions",
@@ -128,11 +130,11 @@ class TracedFunction:
 
     def __init__(
         self, *, jaxpr: ClosedJaxpr, arguments: Arguments, avals: Sequence[ShapedArray],
-        out_tree: Any, program: Program, out_placement: OneDevice | None,
-        shardings: Sequence[Sharding | None] = (), uses_cells: bool = False,
+        out_tree: PyTree, program: Program, out_placement: OneDevice | None,
+        shardings: Sequence[Sharding | None] = (), cells: CellsOfProgram | None = None,
     ) -> None:  # fmt: skip
         self.jaxpr = jaxpr
-        self._uses_cells = uses_cells
+        self._cells = cells
         self.fun_name = arguments.signature.name
         self.in_tree = arguments.tree
         self.out_tree = out_tree
@@ -170,7 +172,7 @@ class TracedFunction:
         """The tree of shapes and dtypes of the result."""
         avals, placement = self._program.closed.out_avals, self._program.placement
         return self.out_tree.unflatten([
-            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
+            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=a.spread)
             for a in (avals if placement is None else placement.avals(avals))
         ])  # fmt: skip
 
@@ -181,10 +183,10 @@ class TracedFunction:
           lowering_platforms: the one platform it is written for; by default the one it will run on.
         """
         if lowering_platforms is not None and len(lowering_platforms) != 1:
-            raise ValueError(
-                "lower: a program is written for one platform at a time."
-                f"\n  got       lowering_platforms={lowering_platforms!r}"
-            )
+            raise ValueError(message(
+                "lower", "a program is written for one platform at a time.",
+                got=f"lowering_platforms={lowering_platforms!r}",
+            ))  # fmt: skip
         placement = self._program.placement_ahead(self._shardings)
         platform = placement.platform
         if lowering_platforms is not None:
@@ -250,12 +252,6 @@ class Lowered(_Stage):
 
     def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
         """Compile the program, with settings of XLA by name."""
-        if self._traced._uses_cells:
-            raise ValueError(message(
-                "compile", "a program that uses references runs by calling its function.",
-                got=self._traced.fun_name,
-                hint="pass values, return the next ones, and write them to the references outside",
-            ))  # fmt: skip
         program = self._traced._program
         if compiler_options:
             program = program.with_options({**(program.options or {}), **compiler_options})
@@ -268,11 +264,11 @@ class Lowered(_Stage):
 
 def _checked_dialect(operation: str, dialect: str | None) -> str:
     if dialect not in (None, "stablehlo", "hlo"):
-        raise ValueError(
-            f"{operation}: there is no form in the dialect {dialect!r}."
-            "\n  expected  'stablehlo' or 'hlo'"
-            "\n  hint      lower(...).compile().as_text() is XLA's optimised program"
-        )
+        raise ValueError(message(
+            operation, f"there is no form in the dialect {dialect!r}.",
+            expected="'stablehlo' or 'hlo'",
+            hint="lower(...).compile().as_text() is XLA's optimised program",
+        ))  # fmt: skip
     return dialect or "stablehlo"
 
 
@@ -298,6 +294,7 @@ class Compiled(_Stage):
         self._traced = traced
         self._program = program
         self._kernel = kernel
+        self._cells = [] if traced._cells is None else traced._cells.kept_alive()
         self._dispatcher = Dispatcher(
             traced._arguments.signature_without_static(),
             DeletedBuffer(f"was donated to {traced.fun_name}"),
@@ -329,11 +326,14 @@ class Compiled(_Stage):
         traced = self._traced
         leaves, tree = xtree.flatten((args, kwargs))
         if tree != traced.in_tree:
-            raise TypeError(
-                f"{traced.fun_name}: the arguments have another structure than it was compiled for."
-                f"\n  got       {tree}\n  expected  {traced.in_tree}"
-            )
+            raise TypeError(message(
+                f"{traced.fun_name}",
+                "the arguments have another structure than it was compiled for.", got=f"{tree}",
+                expected=f"{traced.in_tree}",
+            ))  # fmt: skip
         arrays = self._arrays(leaves)
+        if traced._cells is not None:
+            return self._call_with_cells(traced._cells, leaves, arrays)
         kernel = self._kernel_for(arrays)
         is_checked = are_wanted()
         if is_checked:
@@ -348,6 +348,22 @@ class Compiled(_Stage):
                 avals, context = [x.aval for x in arrays], config.trace_context()
                 self._dispatcher.add(args, kwargs, avals, context, entry)
         return traced.out_tree.unflatten(results)
+
+    def _call_with_cells(self, cells: CellsOfProgram, leaves: list[Any], arrays: list[Any]) -> Any:
+        """Call it with the values of references, and write what it gives for them."""
+        traced = self._traced
+        arguments = traced._arguments.with_leaves(leaves)
+        used = cells.of_call(arguments.signature.api, traced.fun_name, arguments)
+        with one_at_a_time:
+            operands = used.given(arrays)
+            kernel = self._kernel_for(operands)
+            if are_wanted():
+                results = self._checked_results(kernel, operands, operands)
+            else:
+                results = kernel.call(kernel.owned(operands, operands))
+            if traced._out_placement is not None:
+                results = moved(results, traced._out_placement)
+            return traced.out_tree.unflatten(used.write(results, fresh=True))
 
     def _checked_results(
         self, kernel: DeviceKernel, leaves: list[Any], arrays: list[Any]
@@ -370,12 +386,13 @@ class Compiled(_Stage):
         if found is placement or (isinstance(found, OneDevice) and not found.committed):
             return self._kernel
         if not isinstance(found, OneDevice) or found.device is not placement.device:
-            raise ValueError(
-                f"{traced.fun_name}: it was compiled for another device than its arguments are on."
-                f"\n  got       arguments that were put on {', '.join(map(str, found.devices))}"
-                f"\n  expected  {placement.device}"
-                "\n  hint      jit(f, device=...) compiles for a device; device_put moves arguments"
-            )
+            raise ValueError(message(
+                f"{traced.fun_name}",
+                "it was compiled for another device than its arguments are on.",
+                got=f"arguments that were put on {', '.join(map(str, found.devices))}",
+                expected=f"{placement.device}",
+                hint="jit(f, device=...) compiles for a device; device_put moves arguments",
+            ))  # fmt: skip
         return self._program.kernel(found)  # the same executable; its results are committed
 
     def _arrays(self, leaves: list[Any]) -> list[Any]:
@@ -384,21 +401,30 @@ class Compiled(_Stage):
         arrays = arguments.with_leaves(leaves).arrays()
         for i, (x, aval) in enumerate(zip(arrays, traced._avals, strict=True)):
             if isinstance(x, Tracer):
-                raise TypeError(
-                    f"{traced.fun_name}: a compiled program cannot be transformed."
-                    f"\n  got       {arguments.names()[i]}: a tracer of {x.aval.str_long()}"
-                    f"\n  hint      transform jit({traced.fun_name}) itself"
-                )
+                raise TypeError(message(
+                    f"{traced.fun_name}", "a compiled program cannot be transformed.",
+                    got=f"{arguments.names()[i]}: a tracer of {x.aval.str_long()}",
+                    hint=f"transform jit({traced.fun_name}) itself",
+                ))  # fmt: skip
             if x.aval is not aval and x.aval.strong() is not aval.strong():
-                raise TypeError(
-                    f"{traced.fun_name}: it was compiled for other arguments."
-                    f"\n  got       {arguments.names()[i]}: {x.aval.str_long()}"
-                    f"\n  expected  {aval.str_long()}"
-                )
+                raise TypeError(message(
+                    f"{traced.fun_name}", "it was compiled for other arguments.",
+                    got=f"{arguments.names()[i]}: {x.aval.str_long()}", expected=aval.str_long(),
+                ))  # fmt: skip
         return arrays
 
     def parts(self) -> dict[str, Any]:
-        """Return what it is made of, for `stored_programs`."""
+        """Return what it is made of, for `stored_programs`.
+
+        Raises:
+          ValueError: it uses references, which are places in this process.
+        """
+        if self._traced._cells is not None:
+            raise ValueError(message(
+                "serialize", "a program that uses references cannot be stored.",
+                got=self._traced.fun_name,
+                hint="pass values, return the next ones, and write them to the references outside",
+            ))  # fmt: skip
         traced, program, placement = self._traced, self._program, self._kernel.placement
         arguments = traced._arguments
         return {
@@ -414,6 +440,14 @@ class Compiled(_Stage):
         from xjit.stored_programs import deserialize_and_load, serialize
 
         return deserialize_and_load, serialize(self)
+
+    @property
+    def out_info(self) -> Any:
+        """The tree of shapes and dtypes of the result, and of how it lies."""
+        return self.out_tree.unflatten([
+            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=s)
+            for a, s in zip(self._kernel.avals_out, self._ways_out(), strict=True)
+        ])  # fmt: skip
 
     @property
     def input_shardings(self) -> Any:
@@ -448,7 +482,7 @@ class Compiled(_Stage):
         count = len(kernel.avals_out)
         if asked is not None:
             return asked.ways_of_arguments(count)
-        return kernel.placement.ways_of_results(count, kernel.executable)
+        return kernel.placement.ways_of_results(kernel.avals_out, kernel.executable)
 
     def as_text(self) -> str:
         """Return the optimised program in XLA's own notation."""

@@ -31,6 +31,7 @@ from xjit.stages import Compiled, TracedFunction
 from xprim import ClosedJaxpr, Jaxpr, Var
 from xprim.descriptions import described
 from xprim.errors import message
+from xprim.typing import PyTree
 
 __all__ = ["deserialize_and_load", "serialize"]
 
@@ -85,7 +86,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
 
 
 def deserialize_and_load(
-    serialized: bytes, in_tree: Any, out_tree: Any, backend: Any = None,
+    serialized: bytes, in_tree: PyTree, out_tree: PyTree, backend: Any = None,
     execution_devices: Sequence[Any] | None = None,
 ) -> Compiled:  # fmt: skip
     """Return the compiled program that `serialize` stored; nothing is traced.

@@ -23,6 +23,7 @@ from xprim import (
     get_primitive,
     state,
 )
+from xprim.errors import message
 from xprim.testing import Sample
 
 __all__ = ["check_lowering", "text_of"]
@@ -137,13 +138,12 @@ def _assert_close(what: str, got: Any, want: Any, flushed: Any, sample: Sample) 
         equal |= _bits_equal(*pair) if exact else _near(*pair, tolerance.rtol, tolerance.atol)
     if not equal.all():
         index = tuple(int(i) for i in np.argwhere(~equal)[0])
-        raise AssertionError(
-            f"{what}: {int((~equal).sum())} of {equal.size} elements differ "
-            f"({'exact' if exact else f'rtol {tolerance.rtol}, atol {tolerance.atol}'})."
-            f"\n  got       {got[index]!r} at {index}"
-            f"\n  expected  {want[index]!r}, of the numpy rule"
-            f"\n  where     {sample.label()}, {dict(sample.params)}"
-        )
+        raise AssertionError(message(
+            what, f"{int((~equal).sum())} of {equal.size} elements differ "
+            f"({'exact' if exact else f'rtol {tolerance.rtol}, atol {tolerance.atol}'}).",
+            got=f"{got[index]!r} at {index}", expected=f"{want[index]!r}, of the numpy rule",
+            where=f"{sample.label()}, {dict(sample.params)}",
+        ))  # fmt: skip
 
 
 def _bits_equal(got: Any, want: Any) -> Any:

@@ -43,17 +43,19 @@ from xprim import (
     from_numpy,
     from_stored,
 )
+from xprim.errors import message
 from xprim.sharded_types import whole
 from xprim.tracebacks import boundary
+from xprim.typing import DeviceLike, PyTree
 
 __all__ = ()
 
 
 @boundary
 def device_put(
-    x: Any, device: Any = None, *, src: Any = None, donate: bool = False,
+    x: PyTree, device: DeviceLike = None, *, src: DeviceLike = None, donate: bool = False,
     may_alias: bool | None = None,
-) -> Any:  # fmt: skip
+) -> PyTree:  # fmt: skip
     """Put a tree of arrays on a device, or over the devices of a mesh.
 
     Args:
@@ -66,13 +68,15 @@ def device_put(
         takes them wherever they are.
       donate: whether the arrays of `x` may be used up; they cannot be used afterwards.
       may_alias: whether the result may share memory with `x`; the default shares what is there.
+        It cannot share memory that is given up by `donate`.
 
     Returns:
       The tree of arrays on their devices. Of traced values it says how they lie on a mesh; other
       places do nothing.
 
     Raises:
-      ValueError: a value cannot be cut as a sharding says, or is not where `src` says.
+      ValueError: a value cannot be cut as a sharding says, or is not where `src` says; with both
+        `donate` and `may_alias`.
       TypeError: a leaf is no array, or a place none.
 
     Example:
@@ -80,8 +84,11 @@ def device_put(
       >>> device_put(np.array([1.0, 2.0])).dtype
       dtype('float32')
     """
+    if donate and may_alias:
+        raise ValueError("device_put: what is donated cannot be shared: leave out may_alias=True.")
     leaves, tree = xtree.flatten(x)
-    places = _places(shardings_in(device, "device_put"), x, len(leaves))
+    plain = device is None or _is_place(device)
+    places = _places(device if plain else shardings_in(device, "device_put"), x, len(leaves))
     for leaf, place in zip(leaves, _places(src, x, len(leaves)), strict=True):
         _check_source(leaf, place)
     with Explicit():
@@ -113,10 +120,10 @@ def _check_source(leaf: Any, place: Any) -> None:
         sharding and not here.is_equivalent_to(sharding, leaf.ndim)
     ):  # fmt: skip
         where = here if len(here.device_set) > 1 else next(iter(here.device_set))
-        raise ValueError(
-            "device_put: an array is not where src says."
-            f"\n  got       an array on {where}, src: {device}"
-        )
+        raise ValueError(message(
+            "device_put", "an array is not where src says.",
+            got=f"an array on {where}, src: {device}",
+        ))  # fmt: skip
 
 
 def _is_place(value: Any) -> bool:
@@ -131,9 +138,11 @@ def _put_leaf(leaf: Any, place: Any, may_alias: bool | None) -> Array:
     sharding = sharding_named_by(place, "device_put")
     if sharding is None:
         x = as_array(leaf, what="device_put")
+        if isinstance(leaf, bool | int | float | complex):  # whose array others may have, too
+            x = ConcreteArray(x.to_host(), x.aval)  # type: ignore[attr-defined]
         return put(x, device_named_by(place, "device_put"), may_alias)
     if not isinstance(leaf, np.ndarray):
-        return _spread(as_array(leaf, what="device_put"), sharding, may_alias)
+        return spread(as_array(leaf, what="device_put"), sharding, may_alias)
     x = from_numpy(leaf, copy=False, what="device_put")
     sharding.check_shape(x.shape, "device_put")
     host = x.to_stored()
@@ -143,11 +152,20 @@ def _put_leaf(leaf: Any, place: Any, may_alias: bool | None) -> Array:
     return ConcreteArray(None, typed_as(x.aval, sharding), buffer)
 
 
-def _spread(x: Array, sharding: Sharding, may_alias: bool | None) -> Array:
+def spread(x: Array, sharding: Sharding, may_alias: bool | None) -> Array:
+    """Put an array over devices as a sharding says; of a traced one, say that it lies so."""
     if isinstance(x, Tracer):
         return constrained(x, sharding, "device_put")
     assert isinstance(x, ConcreteArray)
     sharding.check_shape(x.shape, "device_put")
+    lies = x.buffer is not None and type(x.buffer) is not DeletedBuffer
+    if (
+        lies
+        and sharding_of(x) == sharding
+        and may_alias is not False
+        and x.aval is typed_as(x.aval, sharding)
+    ):
+        return x
     moved = _exchanged(x, sharding) if _by_exchange(x, sharding) else with_sharding(x, sharding)
     moved.aval = typed_as(moved.aval, sharding)
     return moved if may_alias is not False else _copied(moved)
@@ -218,7 +236,7 @@ def _copied(x: ConcreteArray) -> ConcreteArray:
 
 
 @boundary
-def device_get(x: Any) -> Any:
+def device_get(x: PyTree) -> PyTree:
     """Return a tree with the arrays of `x` as NumPy arrays; other leaves stay as they are.
 
     Arrays of an extended dtype, such as random keys, stay arrays, and come to host memory.
@@ -239,7 +257,7 @@ def _on_host(x: Array) -> Any:
     return np.asarray(x)
 
 
-def copy_to_host_async(x: Any) -> None:
+def copy_to_host_async(x: PyTree) -> None:
     """Start copying a tree of arrays to the host, where `np.asarray` then finds them."""
     with Explicit():
         for leaf in xtree.leaves(x):
@@ -248,7 +266,7 @@ def copy_to_host_async(x: Any) -> None:
                 gateway.copy_to_host_async(buffer)
 
 
-def block_until_ready(x: Any) -> Any:
+def block_until_ready(x: PyTree) -> PyTree:
     """Wait until all arrays in a tree are computed, and return the tree.
 
     Raises:

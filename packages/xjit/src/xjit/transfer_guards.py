@@ -20,6 +20,7 @@ import threading
 from typing import Any
 
 from xprim import config
+from xprim.errors import message
 
 __all__ = ()
 
@@ -81,8 +82,8 @@ def check(option: config.Option[str], kind: Any, source: Any, destination: Any) 
     if level.startswith("log"):
         logger.warning("%s: %s goes from %s to %s", what, kind, source, destination)
         return
-    raise TransferError(
-        f"{option.name}: {what} is not allowed here."
-        f"\n  got       {kind} from {source} to {destination}, where the option is {level!r}"
-        + ("" if explicit else f"\n  hint      {function} makes a transfer explicit")
-    )
+    raise TransferError(message(
+        option.name, f"{what} is not allowed here.",
+        got=f"{kind} from {source} to {destination}, where the option is {level!r}",
+        hint="" if explicit else f"{function} makes a transfer explicit",
+    ))  # fmt: skip

@@ -42,8 +42,11 @@ class _Meshes:
         """Return what a type keeps of a sharding or partition spec."""
         found = resolved(sharding, "ShapedArray")
         if isinstance(found, NamedSharding):
-            found.check_shape(shape, "ShapedArray")
-        return in_types(found, len(shape))
+            found.check_rank(shape, "ShapedArray")
+        kept = in_types(found, len(shape))
+        if kept is not None:
+            kept.check_shape(shape, "ShapedArray")
+        return kept
 
     def results(
         self, primitive: Any, avals: Sequence[ShapedArray], params: dict[str, Any],
@@ -96,8 +99,10 @@ def _shardings_of_results(closed: ClosedJaxpr) -> tuple[NamedSharding, ...]:
     spread = next((a.spread for a in avals if a.spread is not None), None)
     if spread is None or set(spread.mesh.axis_types) != {AxisType.Explicit}:
         return ()
-    everywhere = NamedSharding(spread.mesh, PartitionSpec())
-    return tuple([a.spread or everywhere for a in closed.out_avals])
+    return tuple([
+        a.spread or NamedSharding(spread.mesh, PartitionSpec(*[None] * a.ndim))
+        for a in closed.out_avals
+    ])  # fmt: skip
 
 
 install_meshes(_Meshes())

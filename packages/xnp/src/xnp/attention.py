@@ -13,6 +13,7 @@ import xnp.numpy as xn
 from xnp.numpy.promoting import array_of, inexact
 from xnp.softmax import logsumexp, softmax
 from xprim import Array, dtypes, promotion
+from xprim.errors import message
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
@@ -26,9 +27,9 @@ _HIDDEN = (
 
 
 def dot_product_attention(
-    query: Any, key: ArrayLike, value: ArrayLike, bias: ArrayLike | None = None,
+    query: ArrayLike, key: ArrayLike, value: ArrayLike, bias: ArrayLike | None = None,
     mask: ArrayLike | None = None, *, scale: float | None = None, is_causal: bool = False,
-    query_seq_lengths: Any = None, key_value_seq_lengths: Any = None,
+    query_seq_lengths: ArrayLike | None = None, key_value_seq_lengths: ArrayLike | None = None,
     local_window_size: int | tuple[int, int] | None = None, implementation: str | None = None,
     return_residual: bool = False,
 ) -> Any:  # fmt: skip
@@ -60,10 +61,10 @@ def dot_product_attention(
     Source: Vaswani et al., Attention Is All You Need, 2017.
     """
     if implementation not in (None, "xla"):
-        raise ValueError(
-            f"dot_product_attention: there is no implementation {implementation!r}."
-            "\n  expected  None or 'xla'"
-        )
+        raise ValueError(message(
+            "dot_product_attention", f"there is no implementation {implementation!r}.",
+            expected="None or 'xla'",
+        ))  # fmt: skip
     q, k, v = inexact("dot_product_attention", query, key, value)
     shape = q.shape
     if q.ndim == 3:
@@ -93,11 +94,11 @@ def _check_shapes(q: Array, k: Array, v: Array) -> None:
         or (q.shape[0], q.shape[3]) != (k.shape[0], k.shape[3])
         or q.shape[2] % k.shape[2]
     ):
-        raise ValueError(
-            "dot_product_attention: the shapes do not go together."
-            f"\n  got       query: {q.shape}, key: {k.shape}, value: {v.shape}"
-            "\n  expected  (B, T, N, H), (B, S, K, H), (B, S, K, H), where K divides N"
-        )
+        raise ValueError(message(
+            "dot_product_attention", "the shapes do not go together.",
+            got=f"query: {q.shape}, key: {k.shape}, value: {v.shape}",
+            expected="(B, T, N, H), (B, S, K, H), (B, S, K, H), where K divides N",
+        ))  # fmt: skip
 
 
 def _seen(

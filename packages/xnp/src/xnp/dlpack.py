@@ -13,13 +13,14 @@ from typing import Any
 from xnp.numpy.files import from_dlpack as _from_dlpack
 from xprim import Array, dtypes
 from xprim.tracebacks import boundaries
+from xprim.typing import DeviceLike, DTypeLike
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
 
 __dir__ = __all__.copy
 
 
-def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Array:
+def from_dlpack(external_array: Any, device: DeviceLike = None, copy: bool | None = None) -> Array:
     """Return an array of what another library exports by DLPack; see `xnp.from_dlpack`.
 
     Args:
@@ -36,7 +37,7 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
     return _from_dlpack(external_array, device=device, copy=copy)
 
 
-def is_supported_dtype(dtype: Any) -> bool:
+def is_supported_dtype(dtype: DTypeLike) -> bool:
     """Return whether arrays of a dtype are lent and taken by DLPack.
 
     Booleans, integers of 8 to 64 bits, floats of 16 to 64 bits, and complex numbers are.

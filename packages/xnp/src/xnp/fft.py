@@ -37,8 +37,10 @@ from xnp.numpy.rearranging import roll
 from xnp.numpy.shaping import moveaxis
 from xnp.placing import on_device
 from xprim import Array, dtypes, scalar_array
+from xprim.errors import message
 from xprim.static_sizes import static_int
 from xprim.tracebacks import boundaries
+from xprim.typing import ArrayLike, DeviceLike, DTypeLike
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift",
@@ -53,7 +55,7 @@ _MOST_AXES = 3  # that one operation transforms
 _NORMS = ("backward", "ortho", "forward")
 
 
-def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Return the discrete Fourier transform along an axis.
 
     X[k] = sum over m of a[m] exp(-2 pi i k m / n), for k = 0 ... n - 1.
@@ -81,36 +83,36 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
     return _along_one("fft", FftType.FFT, a, n, axis, norm)
 
 
-def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Return the inverse of `fft`."""
     return _along_one("ifft", FftType.IFFT, a, n, axis, norm)
 
 
-def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Return the first n // 2 + 1 elements of the `fft` of real numbers, which say the rest."""
     return _along_one("rfft", FftType.RFFT, a, n, axis, norm)
 
 
-def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Return the inverse of `rfft`, real numbers."""
     return _along_one("irfft", FftType.IRFFT, a, n, axis, norm)
 
 
-def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Return the real transform of a signal given by its first half: a[-m] is conj(a[m])."""
     x = array_of(a, "hfft")
     flipped = bind("conj", x, input_dtype=x.aval.dtype) if dtypes.is_complex(x.aval.dtype) else x
     return _along_one("hfft", FftType.IRFFT, flipped, n, axis, _exchanged(norm, "hfft"))
 
 
-def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Return the inverse of `hfft`: half of a signal whose transform is real."""
     x = _along_one("ihfft", FftType.RFFT, a, n, axis, _exchanged(norm, "ihfft"))
     return bind("conj", x, input_dtype=x.aval.dtype)
 
 
 def fftn(
-    a: Any, s: Shape | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+    a: ArrayLike, s: Shape | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
     """Return the discrete Fourier transform along several axes.
 
@@ -133,49 +135,49 @@ def fftn(
 
 
 def ifftn(
-    a: Any, s: Shape | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+    a: ArrayLike, s: Shape | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
     """Return the inverse of `fftn`."""
     return _along_several("ifftn", FftType.IFFT, a, s, axes, norm)
 
 
 def rfftn(
-    a: Any, s: Shape | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+    a: ArrayLike, s: Shape | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
     """Return the transform of real numbers: `rfft` along the last axis, `fft` along the others."""
     return _along_several("rfftn", FftType.RFFT, a, s, axes, norm)
 
 
 def irfftn(
-    a: Any, s: Shape | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+    a: ArrayLike, s: Shape | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
     """Return the inverse of `rfftn`, real; the last of `s` is the length of the result there."""
     return _along_several("irfftn", FftType.IRFFT, a, s, axes, norm)
 
 
 def fft2(
-    a: Any, s: Shape | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+    a: ArrayLike, s: Shape | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
     """Return `fftn` along two axes."""
     return _along_two("fft2", FftType.FFT, a, s, axes, norm)
 
 
 def ifft2(
-    a: Any, s: Shape | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+    a: ArrayLike, s: Shape | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
     """Return `ifftn` along two axes."""
     return _along_two("ifft2", FftType.IFFT, a, s, axes, norm)
 
 
 def rfft2(
-    a: Any, s: Shape | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+    a: ArrayLike, s: Shape | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
     """Return `rfftn` along two axes."""
     return _along_two("rfft2", FftType.RFFT, a, s, axes, norm)
 
 
 def irfft2(
-    a: Any, s: Shape | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+    a: ArrayLike, s: Shape | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
     """Return `irfftn` along two axes."""
     return _along_two("irfft2", FftType.IRFFT, a, s, axes, norm)
@@ -192,7 +194,7 @@ def _along_one(name: str, kind: FftType, a: Any, n: Any, axis: Any, norm: str | 
 
 def _along_two(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Array:
     if not several_axes(axes) or len(axes) != 2:
-        raise ValueError(f"{name}: there must be two axes.\n  got       axes={axes!r}")
+        raise ValueError(message(name, "there must be two axes.", got=f"axes={axes!r}"))
     return _along_several(name, kind, a, s, axes, norm)
 
 
@@ -202,10 +204,10 @@ def _along_several(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: st
         axes = range(-len(s), 0)
     found = axes_of(axes, x.aval.ndim, name)
     if s is not None and len(s) != len(found):
-        raise ValueError(
-            f"{name}: there must be a length for each axis."
-            f"\n  got       s={tuple(s)} and axes={tuple(axes)}"
-        )
+        raise ValueError(message(
+            name, "there must be a length for each axis.",
+            got=f"s={tuple(s)} and axes={tuple(axes)}",
+        ))  # fmt: skip
     lengths = None if s is None else tuple([_length(n, name, -1) for n in s])
     return _scaled(x, name, kind, lengths, found, _known(norm, name))
 
@@ -224,9 +226,9 @@ def _known(norm: str | None, name: str) -> str:
     if norm is None:
         return "backward"
     if norm not in _NORMS:
-        raise ValueError(
-            f"{name}: there is no norm {norm!r}.\n  expected  'backward', 'ortho' or 'forward'"
-        )
+        raise ValueError(message(
+            name, f"there is no norm {norm!r}.", expected="'backward', 'ortho' or 'forward'",
+        ))  # fmt: skip
     return norm
 
 
@@ -241,10 +243,10 @@ def _scaled(
 ) -> Array:
     """Bring an array to the lengths, transform it along the axes, and scale."""
     if kind == FftType.RFFT and dtypes.is_complex(x.aval.dtype):
-        raise TypeError(
-            f"{name}: takes real numbers.\n  got       {x.aval.str_long()}"
-            "\n  hint      fft takes complex ones; x.real is the real part"
-        )
+        raise TypeError(message(
+            name, "takes real numbers.", got=x.aval.str_long(),
+            hint="fft takes complex ones; x.real is the real part",
+        ))  # fmt: skip
     (x,) = inexact(name, x)
     if not axes:
         return _without_axes(x, kind, name)
@@ -272,10 +274,10 @@ def _sizes(shape: tuple[int, ...], lengths: Any, kind: FftType, name: str) -> tu
     if lengths is not None:
         sizes = [own if n == -1 else n for own, n in zip(sizes, lengths, strict=True)]
     if min(sizes) < 1:
-        raise ValueError(
-            f"{name}: there must be at least one element to transform."
-            f"\n  got       lengths {tuple(sizes)}\n  hint      n= or s= says the lengths"
-        )
+        raise ValueError(message(
+            name, "there must be at least one element to transform.", got=f"lengths {tuple(sizes)}",
+            hint="n= or s= says the lengths",
+        ))  # fmt: skip
     return tuple(sizes)
 
 
@@ -323,7 +325,9 @@ def _factor(count: int, forward: bool, norm: str) -> float:
 # --- frequencies ----------------------------------------------------------------------------------
 
 
-def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
+def fftfreq(
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None, device: DeviceLike = None
+) -> Array:
     """Return the frequencies of the elements of `fft`, in cycles per unit of `d`.
 
     Returns:
@@ -339,7 +343,9 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     return on_device(_per_unit(numbers, size, d, "fftfreq"), device, "fftfreq")
 
 
-def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
+def rfftfreq(
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None, device: DeviceLike = None
+) -> Array:
     """Return the frequencies of the elements of `rfft`: [0, 1, ..., n // 2] / (d n).
 
     Returns:
@@ -380,7 +386,7 @@ def _per_unit(numbers: Array, size: int, d: Any, name: str) -> Array:
     return bind("div", numbers, bind("mul", unit, scalar_like(unit, size)))
 
 
-def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Array:
+def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """Move the frequency 0 from the front to the middle of the axes; None means all of them.
 
     Example:
@@ -391,7 +397,7 @@ def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Array:
     return _shifted("fftshift", x, axes, lambda size: size // 2)
 
 
-def ifftshift(x: Any, axes: int | Sequence[int] | None = None) -> Array:
+def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """Undo `fftshift`, also for odd lengths.
 
     Example:

@@ -6,18 +6,21 @@ Neighbours: `xtree` takes trees apart; `xnp.concatenate` joins what comes out.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import xtree
 from xnp import numpy as xnp
-from xprim import Array, as_array, dtypes, promotion
-from xprim.tracebacks import boundaries
+from xprim import Array, ShapedArray, as_array, dtypes, promotion
+from xprim.errors import message
+from xprim.tracebacks import boundaries, boundary
+from xprim.typing import PyTree
 from xtree.namespaces import namespace
 
 __all__ = ["ravel_pytree"]
 
 
-def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
+def ravel_pytree(pytree: PyTree) -> tuple[Array, Callable[[Array], Any]]:
     """Return the elements of all leaves in one vector, and the function that goes back.
 
     Args:
@@ -26,10 +29,12 @@ def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
     Returns:
       `(flat, unravel)`: `flat` has rank 1 and the dtype to which all leaves are promoted (float32
       for a tree without leaves). `unravel(vector)` takes a vector of that length and dtype, and
-      returns a tree like `pytree`, each leaf of its own shape and dtype.
+      returns a tree like `pytree`, each leaf of its own shape and dtype. Where all leaves have one
+      dtype, it takes vectors of any, and returns leaves of that.
 
     Raises:
-      TypeError: where a leaf is not array-like; by `unravel`, for another dtype.
+      TypeError: where a leaf is not array-like; by `unravel`, for another dtype, where leaves
+        differ in theirs.
       ValueError: by `unravel`, for another shape.
 
     Example:
@@ -49,32 +54,44 @@ def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
     else:
         dtype = promotion.result_type(*arrays)
         flat = xnp.concatenate([xnp.ravel(x).astype(dtype) for x in arrays])
+    return flat, _Unravel(treedef, tuple(avals), flat.aval)
 
-    def unravel(vector: Any) -> Any:
+
+@dataclass(frozen=True, slots=True)
+class _Unravel:
+    """From a vector to the tree of its elements; equal for trees alike, as a static argument."""
+
+    treedef: Any
+    avals: tuple[ShapedArray, ...]
+    flat_aval: ShapedArray
+
+    @boundary
+    def __call__(self, vector: Any) -> Any:
         """Return the tree whose elements are those of the vector."""
-        vector = as_array(vector, what="unravel")
-        if vector.shape != flat.aval.shape:
-            raise ValueError(
-                "unravel: the vector has another shape than ravel_pytree made."
-                f"\n  got       {vector.aval.str_long()}\n  expected  {flat.aval.str_long()}"
-            )
-        if vector.dtype != flat.aval.dtype:
-            raise TypeError(
-                "unravel: the vector has another dtype than ravel_pytree made."
-                f"\n  got       {vector.aval.str_long()}\n  expected  {flat.aval.str_long()}"
-                "\n  hint      convert it with vector.astype(...)"
-            )
+        vector, expected = as_array(vector, what="unravel"), self.flat_aval
+        if vector.shape != expected.shape:
+            raise ValueError(message(
+                "unravel", "the vector has another shape than ravel_pytree made.",
+                got=vector.aval.str_long(), expected=expected.str_long(),
+            ))  # fmt: skip
+        of_one_dtype = all(a.dtype == expected.dtype for a in self.avals)
+        if vector.dtype != expected.dtype and not of_one_dtype:
+            raise TypeError(message(
+                "unravel", "the vector has another dtype than ravel_pytree made.",
+                got=vector.aval.str_long(), expected=expected.str_long(),
+                hint="convert it with vector.astype(...)",
+            ))  # fmt: skip
         parts, start = [], 0
-        for aval in avals:
+        for aval in self.avals:
             stop = start + aval.size
             part = vector[start:stop].reshape(aval.shape)
-            if dtypes.is_complex(part.dtype) and not dtypes.is_complex(aval.dtype):
-                part = xnp.real(part)
-            parts.append(part.astype(aval.dtype))
+            if not of_one_dtype:
+                if dtypes.is_complex(part.dtype) and not dtypes.is_complex(aval.dtype):
+                    part = xnp.real(part)
+                part = part.astype(aval.dtype)
+            parts.append(part)
             start = stop
-        return xtree.unflatten(treedef, parts)
-
-    return flat, unravel
+        return xtree.unflatten(self.treedef, parts)
 
 
 namespace(globals()).close()

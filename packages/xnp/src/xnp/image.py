@@ -35,9 +35,12 @@ from xnp.numpy import (
     where,
 )
 from xnp.numpy.promoting import array_of, axes_of, cast, computation_dtype, inexact
+from xnp.primitives.precision import PrecisionLike
 from xprim import Array, dtypes
+from xprim.errors import message
 from xprim.static_sizes import static_shape
 from xprim.tracebacks import boundaries
+from xprim.typing import ArrayLike
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
@@ -68,10 +71,10 @@ class ResizeMethod(enum.Enum):
           ValueError: there is no such method.
         """
         if s not in _METHOD_BY_NAME:
-            raise ValueError(
-                f"ResizeMethod: there is no method {s!r}."
-                f"\n  expected  {', '.join(map(repr, _METHOD_BY_NAME))}"
-            )
+            raise ValueError(message(
+                "ResizeMethod", f"there is no method {s!r}.",
+                expected=", ".join(map(repr, _METHOD_BY_NAME)),
+            ))  # fmt: skip
         return _METHOD_BY_NAME[s]
 
 
@@ -87,8 +90,8 @@ _METHOD_BY_NAME = {
 
 
 def resize(
-    image: Any, shape: Sequence[int], method: str | ResizeMethod, antialias: bool = True,
-    precision: Any = lax.Precision.HIGHEST,
+    image: ArrayLike, shape: Sequence[int], method: str | ResizeMethod, antialias: bool = True,
+    precision: PrecisionLike = lax.Precision.HIGHEST,
 ) -> Array:  # fmt: skip
     """Return an image of another shape, resampled in the dimensions whose size changes.
 
@@ -116,9 +119,9 @@ def resize(
     x, sizes, kind = _arguments("resize", image, shape, method)
     changed = [d for d, n in enumerate(sizes) if n != x.aval.shape[d]]
     if any(not x.aval.shape[d] for d in changed):
-        raise ValueError(
-            f"resize: there are no elements to be resized.\n  got       {x.aval.str_long()}"
-        )
+        raise ValueError(message(
+            "resize", "there are no elements to be resized.", got=x.aval.str_long(),
+        ))  # fmt: skip
     if kind is ResizeMethod.NEAREST:
         for d in changed:
             x = _nearest(x, sizes[d], d)
@@ -132,9 +135,15 @@ def resize(
 
 
 def scale_and_translate(
-    image: Any, shape: Sequence[int], spatial_dims: Sequence[int], scale: Any, translation: Any,
-    method: str | ResizeMethod, antialias: bool = True, precision: Any = lax.Precision.HIGHEST,
-) -> Array:  # fmt: skip
+    image: ArrayLike,
+    shape: Sequence[int],
+    spatial_dims: Sequence[int],
+    scale: ArrayLike,
+    translation: ArrayLike,
+    method: str | ResizeMethod,
+    antialias: bool = True,
+    precision: PrecisionLike = lax.Precision.HIGHEST,
+) -> Array:
     """Return an image stretched and moved, on a canvas of a given shape.
 
     The point y of the input, in units of elements from the edge of the first, goes to
@@ -167,25 +176,25 @@ def scale_and_translate(
     """
     x, sizes, kind = _arguments("scale_and_translate", image, shape, method)
     if kind is ResizeMethod.NEAREST:
-        raise ValueError(
-            "scale_and_translate: the nearest element is not defined for every scale."
-            "\n  hint      method='linear', or resize(..., 'nearest')"
-        )
+        raise ValueError(message(
+            "scale_and_translate", "the nearest element is not defined for every scale.",
+            hint="method='linear', or resize(..., 'nearest')",
+        ))  # fmt: skip
     axes = axes_of(tuple(spatial_dims), x.aval.ndim, "scale_and_translate")
     others = [d for d in range(x.aval.ndim) if d not in axes and sizes[d] != x.aval.shape[d]]
     if others:
-        raise ValueError(
-            "scale_and_translate: only spatial dimensions change their size."
-            f"\n  got       {x.aval.str_long()} to shape {sizes}, spatial_dims={axes}"
-        )
+        raise ValueError(message(
+            "scale_and_translate", "only spatial dimensions change their size.",
+            got=f"{x.aval.str_long()} to shape {sizes}, spatial_dims={axes}",
+        ))  # fmt: skip
     (image_like,) = inexact("scale_and_translate", x)
     x, scales, moves = inexact("scale_and_translate", x, asarray(scale), asarray(translation))
     for name, values in (("scale", scales), ("translation", moves)):
         if values.aval.shape != (len(axes),):
-            raise ValueError(
-                f"scale_and_translate: {name} must have a number for each spatial dimension."
-                f"\n  got       {values.aval.str_long()}\n  expected  shape {(len(axes),)}"
-            )
+            raise ValueError(message(
+                "scale_and_translate", f"{name} must have a number for each spatial dimension.",
+                got=values.aval.str_long(), expected=f"shape {(len(axes),)}",
+            ))  # fmt: skip
     each = [[values[k] for k in range(len(axes))] for values in (scales, moves)]
     result = _resampled(x, sizes, axes, each[0], each[1], kind, antialias, precision)
     in_its_dtype: Array = cast(result, image_like.aval.dtype)
@@ -196,10 +205,10 @@ def _arguments(operation: str, image: Any, shape: Any, method: Any) -> Any:
     x = array_of(image, operation)
     sizes = static_shape(shape, operation)
     if len(sizes) != x.aval.ndim:
-        raise ValueError(
-            f"{operation}: shape must have a size for each dimension of the image."
-            f"\n  got       {x.aval.str_long()} to shape {tuple(sizes)}"
-        )
+        raise ValueError(message(
+            operation, "shape must have a size for each dimension of the image.",
+            got=f"{x.aval.str_long()} to shape {tuple(sizes)}",
+        ))  # fmt: skip
     known = method if isinstance(method, ResizeMethod) else ResizeMethod.from_string(method)
     return x, tuple(sizes), known
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from xnp.refs import Ref, freeze, new_ref
 from xprim import Array
+from xprim.errors import message
 
 __all__ = ["mutable"]
 
@@ -58,10 +59,10 @@ class mutable:  # noqa: N801 - read as a verb: `with mutable(x) as y`
     def array(self) -> Array:
         """The array with all updates."""
         if self._array is None:
-            raise RuntimeError(
-                "mutable: the array is there after the block."
-                "\n  hint      y[...] reads the elements within it"
-            )
+            raise RuntimeError(message(
+                "mutable", "the array is there after the block.",
+                hint="y[...] reads the elements within it",
+            ))  # fmt: skip
         return self._array
 
     def __getitem__(self, index: Any) -> Array:
@@ -89,10 +90,10 @@ class mutable:  # noqa: N801 - read as a verb: `with mutable(x) as y`
 
     def _inside(self) -> Ref:
         if self._ref is None:
-            raise RuntimeError(
-                "mutable: elements are read and written within the block."
-                "\n  hint      with mutable(x) as y: y[0] = 1.0, and y.array after it"
-            )
+            raise RuntimeError(message(
+                "mutable", "elements are read and written within the block.",
+                hint="with mutable(x) as y: y[0] = 1.0, and y.array after it",
+            ))  # fmt: skip
         return self._ref
 
     def _any(self) -> Any:

@@ -33,9 +33,10 @@ from xnp.numpy.reductions import static_axis
 from xnp.placing import placed
 from xnp.softmax import log_softmax, logmeanexp, logsumexp, softmax
 from xprim import Array, dtypes
+from xprim.errors import message
 from xprim.static_sizes import static_int
 from xprim.tracebacks import boundaries
-from xprim.typing import ArrayLike, Axis, DTypeLike
+from xprim.typing import ArrayLike, Axis, DTypeLike, ShardingLike
 from xtree.namespaces import namespace
 
 __all__ = [
@@ -65,7 +66,8 @@ def _linear_beyond(far: float, x: Any, f: Callable[[Any], Array]) -> Array:
     if dtypes.is_complex(x.dtype):
         return f(x)
     far = min(far, float(dtypes.finfo(x.dtype).max))
-    return _where(bind("gt", x, scalar_like(x, far)), x, f(_between(far, x)))
+    # "ge": at the bound itself half the slope is that of the bound, which is constant
+    return _where(bind("ge", x, scalar_like(x, far)), x, f(_between(far, x)))
 
 
 def _between(far: float, x: Any) -> Any:
@@ -205,7 +207,7 @@ def _leaky_relu(x: Any, slope: Any) -> Array:
     return _where(x >= 0, x, slope * x)
 
 
-def leaky_relu(x: ArrayLike, negative_slope: Any = 1e-2) -> Array:
+def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
     """Return x above 0 and negative_slope x below."""
     return _leaky_relu(x, negative_slope)
 
@@ -254,7 +256,7 @@ def _squareplus(x: Any, b: Any) -> Array:
     far = math.sqrt(float(dtypes.finfo(x.dtype).max)) / 2  # beyond, the square may overflow
     is_plain = xn.isfinite(b)
     near = _where(is_plain, _between(far, x), x)
-    is_far = is_plain & (x > far)
+    is_far = is_plain & (x >= far)
     return _where(is_far, x, _squareplus_formula(near, b))
 
 
@@ -300,8 +302,8 @@ def log1mexp(x: ArrayLike) -> Array:
 
 
 def standardize(
-    x: ArrayLike, axis: Axis = -1, mean: ArrayLike | None = None, variance: Any = None,
-    epsilon: Any = 1e-5, where: ArrayLike | None = None, *, algorithm: str = "fast",
+    x: ArrayLike, axis: Axis = -1, mean: ArrayLike | None = None, variance: ArrayLike | None = None,
+    epsilon: float | Array = 1e-5, where: ArrayLike | None = None, *, algorithm: str = "fast",
 ) -> Array:  # fmt: skip
     """Return (x - mean) / sqrt(variance + epsilon) over axes.
 
@@ -326,14 +328,14 @@ def standardize(
     elif variance is None:
         square = xn.square(abs(x))
         variance = xn.mean(square, axis, keepdims=True, where=where) - xn.square(xn.abs(mean))
-    factor = bind("rsqrt", array_of(variance + epsilon, "standardize"))
+    factor = bind("rsqrt", array_of(xn.add(variance, epsilon), "standardize"))
     result: Array = (x - mean) * factor
     return result
 
 
 def one_hot(
     x: ArrayLike, num_classes: int, *, dtype: DTypeLike = None, axis: int = -1,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:  # fmt: skip
     """Return a vector for each number in `x` that is 1 at that position and 0 elsewhere.
 
@@ -385,10 +387,10 @@ def scaled_matmul(
     if any(a.ndim != 3 for a in (x, y, s, t)) or s.shape[-1] != t.shape[-1]:
         got = ", ".join([f"{n}: {a.aval.str_long()}" for n, a in zip(named, (x, y, s, t),
                                                                      strict=True)])  # fmt: skip
-        raise ValueError(
-            f"scaled_matmul: the operands do not fit.\n  got       {got}"
-            "\n  expected  shapes (b, m, k), (b, n, k), (b, m, s) and (b, n, s)"
-        )
+        raise ValueError(message(
+            "scaled_matmul", "the operands do not fit.", got=got,
+            expected="shapes (b, m, k), (b, n, k), (b, m, s) and (b, n, s)",
+        ))  # fmt: skip
     return lax.scaled_dot(
         x, y, lhs_scale=s, rhs_scale=t, dimension_numbers=(((2,), (2,)), ((0,), (0,))),
         preferred_element_type=preferred_element_type,

@@ -20,9 +20,10 @@ from xnp.numpy import reductions
 from xnp.numpy.promoting import array_of, bind, cast, filled, reshaped, spread
 from xnp.placing import placed
 from xprim import Array, ConcreteArray, dtypes
-from xprim.errors import ConcretizationTypeError
+from xprim.errors import ConcretizationTypeError, message
 from xprim.static_sizes import static_int
 from xprim.tracebacks import boundaries
+from xprim.typing import ArrayLike, ShardingLike
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 
@@ -30,10 +31,15 @@ __dir__ = __all__.copy
 
 
 def segment_sum(
-    data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
-    unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None,
-    out_sharding: Any = None,
-) -> Array:  # fmt: skip
+    data: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Any = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Sum the rows of each segment.
 
     Args:
@@ -71,10 +77,15 @@ def segment_sum(
 
 
 def segment_prod(
-    data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
-    unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None,
-    out_sharding: Any = None,
-) -> Array:  # fmt: skip
+    data: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Any = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Multiply the rows of each segment; what is empty is 1.
 
     The arguments are those of `segment_sum`. The derivative exists for `unique_indices` alone.
@@ -85,10 +96,15 @@ def segment_prod(
 
 
 def segment_max(
-    data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
-    unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None,
-    out_sharding: Any = None,
-) -> Array:  # fmt: skip
+    data: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Any = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Return the greatest of the rows of each segment; what is empty is the least of the dtype.
 
     The arguments are those of `segment_sum`.
@@ -99,10 +115,15 @@ def segment_max(
 
 
 def segment_min(
-    data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
-    unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None,
-    out_sharding: Any = None,
-) -> Array:  # fmt: skip
+    data: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Any = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Return the least of the rows of each segment; what is empty is the greatest of the dtype.
 
     The arguments are those of `segment_sum`.
@@ -154,24 +175,24 @@ class _Join:
     def _operands(self, data: Any, segment_ids: Any) -> tuple[Array, Array]:
         x, ids = array_of(data, self.name), array_of(segment_ids, self.name)
         if not dtypes.is_integer(ids.aval.dtype):
-            raise TypeError(
-                f"{self.name}: the numbers of segments must be integers."
-                f"\n  got       segment_ids: {ids.aval.str_long()}"
-            )
+            raise TypeError(message(
+                self.name, "the numbers of segments must be integers.",
+                got=f"segment_ids: {ids.aval.str_long()}",
+            ))  # fmt: skip
         if ids.aval.ndim == 1 and x.aval.shape[:1] in ((), (1,)):
             x = spread(x, (*ids.aval.shape, *x.aval.shape[1:]))
         if ids.aval.ndim != 1 or x.aval.shape[:1] != ids.aval.shape:
-            raise ValueError(
-                f"{self.name}: there must be a segment for each row of the data."
-                f"\n  got       data: {x.aval.str_long()}, segment_ids: {ids.aval.str_long()}"
-                "\n  expected  segment_ids.shape == data.shape[:1]"
-            )
+            raise ValueError(message(
+                self.name, "there must be a segment for each row of the data.",
+                got=f"data: {x.aval.str_long()}, segment_ids: {ids.aval.str_long()}",
+                expected="segment_ids.shape == data.shape[:1]",
+            ))  # fmt: skip
         if dtypes.is_bool(x.aval.dtype) and self.neutral in (_zero, _one):
-            raise TypeError(
-                f"{self.name}: booleans are neither added nor multiplied."
-                f"\n  got       data: {x.aval.str_long()}"
-                "\n  hint      segment_max says whether any of a segment is true"
-            )
+            raise TypeError(message(
+                self.name, "booleans are neither added nor multiplied.",
+                got=f"data: {x.aval.str_long()}",
+                hint="segment_max says whether any of a segment is true",
+            ))  # fmt: skip
         return x, ids
 
     def _count(self, num_segments: Any, ids: Array) -> int:

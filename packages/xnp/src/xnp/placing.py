@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xprim import EAGER, Array, Tracer
+from xprim import EAGER, Array, ConcreteArray, Tracer, state
+from xprim.errors import message
 from xprim.sharded_types import spread_as, spread_call
 
-__all__ = ["as_spread", "computed_as", "placed"]
+__all__ = ["as_spread", "computed_as", "placed", "sharding_over_mesh"]
 
 __dir__ = __all__.copy
 
@@ -61,16 +62,15 @@ def placed(x: Array, sharding: Any, operation: str) -> Array:
         return spread_call(_same, sharding, operation, x)  # type: ignore[no-any-return]
     devices = getattr(sharding, "device_set", None)
     if devices is None:
-        raise TypeError(
-            f"{operation}: out_sharding is no sharding."
-            f"\n  got       {sharding!r}"
-            "\n  expected  None, a PartitionSpec, a NamedSharding or a SingleDeviceSharding"
-        )
+        raise TypeError(message(
+            operation, "out_sharding is no sharding.", got=f"{sharding!r}",
+            expected="None, a PartitionSpec, a NamedSharding or a SingleDeviceSharding",
+        ))  # fmt: skip
     if len(devices) != 1:
-        raise ValueError(
-            f"{operation}: a sharding over {len(devices)} devices cannot be used here."
-            "\n  expected  None, a PartitionSpec, a NamedSharding or a SingleDeviceSharding"
-        )
+        raise ValueError(message(
+            operation, f"a sharding over {len(devices)} devices cannot be used here.",
+            expected="None, a PartitionSpec, a NamedSharding or a SingleDeviceSharding",
+        ))  # fmt: skip
     return on_device(x, next(iter(devices)), operation)
 
 
@@ -79,6 +79,17 @@ def as_spread(x: Array, like: Any) -> Array:
     if isinstance(like, Array) and like.aval.spread is not None:
         x = spread_as(x, like.aval)
     return x
+
+
+def sharding_over_mesh(like: Any) -> Any:
+    """Return how an array, or what describes one, lies on the devices of a mesh; None for others.
+
+    A traced value says it by its type alone (`as_spread`).
+    """
+    if isinstance(like, Tracer) or (isinstance(like, ConcreteArray) and like.buffer is None):
+        return None
+    sharding: Any = getattr(like, "sharding", None)
+    return sharding if hasattr(sharding, "spec") and hasattr(sharding.mesh, "devices") else None
 
 
 def _same(x: Array) -> Array:
@@ -90,18 +101,20 @@ def on_device(x: Array, device: Any, operation: str) -> Array:
 
     Args:
       x: an array.
-      device: None, a device, the name of a platform, or a sharding of one device.
+      device: None, a device, the name of a platform, or a sharding.
       operation: what errors call the public function.
 
     Raises:
-      ValueError: a place for a traced value.
+      ValueError: one device for a traced value.
     """
     if device is None:
         return x
+    if is_over_mesh(device) and (isinstance(x, Tracer) or state.trace is not EAGER):
+        return placed(x, device, operation)
     if isinstance(x, Tracer):
-        raise ValueError(
-            f"{operation}: a traced value lies where its program runs."
-            f"\n  got       {x.aval.str_long()}, to be put on {device!r}"
-            "\n  hint      jit(f, out_shardings=...) places the results of a program"
-        )
+        raise ValueError(message(
+            operation, "a traced value lies where its program runs.",
+            got=f"{x.aval.str_long()}, to be put on {device!r}",
+            hint="jit(f, out_shardings=...) places the results of a program",
+        ))  # fmt: skip
     return EAGER.backend.device_put(x, device, operation)

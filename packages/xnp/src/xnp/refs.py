@@ -24,8 +24,9 @@ from xnp.numpy.creation import zeros
 from xprim import Array, ShapedArray, as_array, get_primitive
 from xprim.cells import Cell
 from xprim.descriptions import described
-from xprim.errors import message
+from xprim.errors import XStackTypeError, message
 from xprim.tracebacks import boundaries, boundary
+from xprim.typing import ArrayLike, DuckTypedArray, PyTree
 
 __all__ = [
     "Ref", "RefView", "addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "set",
@@ -129,13 +130,17 @@ class Ref(Cell):
         return f"Ref({text.removeprefix('Array(')}" if text.startswith("Array(") else f"Ref({text})"
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        raise TypeError(message(
+        raise _RefAsArrayError(message(
             "Ref", "a reference is no array.", got=f"a Ref of {self.aval.str_long()}",
             hint="ref[...] is its value",
         ))  # fmt: skip
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("pickle: a reference is a place in this process; write ref[...] instead.")
+
+
+class _RefAsArrayError(XStackTypeError, ValueError):
+    """A reference stands where an array must be: among results, or what is computed with."""
 
 
 class _Views:
@@ -188,7 +193,7 @@ class RefView:
 
 
 def new_ref(
-    init_val: Any, *, memory_space: Any = None, kind: str | None = None, pin: bool = False
+    init_val: PyTree, *, memory_space: None = None, kind: str | None = None, pin: bool = False
 ) -> Ref:
     """Make a reference to a new place in memory.
 
@@ -215,7 +220,7 @@ def new_ref(
     return Ref(_typed(array, array.dtype))
 
 
-def empty_ref(ty: Any, memory_space: Any = None, pin: bool = False) -> Ref:
+def empty_ref(ty: DuckTypedArray | ArrayLike, memory_space: None = None, pin: bool = False) -> Ref:
     """Make a reference whose first value is of no meaning (it is zero).
 
     Args:

@@ -16,7 +16,9 @@ from xjit.replicas import Axis, without_axis
 from xpar.pmap_primitive import pmap_p, program_over_devices
 from xprim import ClosedJaxpr, ShapedArray, extended_axes
 from xprim.callables import check_function
+from xprim.errors import message
 from xprim.transformed import transformed
+from xprim.typing import AxisName, PyTree
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -54,16 +56,16 @@ def pmap(
 
 def pmap(
     fun: Callable[..., Any] | None = None,
-    axis_name: Any = None,
+    axis_name: AxisName = None,
     *,
-    in_axes: Any = 0,
-    out_axes: Any = 0,
+    in_axes: PyTree = 0,
+    out_axes: PyTree = 0,
     static_broadcasted_argnums: int | Sequence[int] = (),
     devices: Sequence[Any] | None = None,
     backend: str | None = None,
     axis_size: int | None = None,
     donate_argnums: int | Sequence[int] = (),
-) -> Any:
+) -> Callable[..., Any]:
     """Return a function that runs `fun` on several devices at once, one part of the data on each.
 
     Device `i` computes `fun` on the `i`-th slice of every mapped argument; the results are stacked.
@@ -114,7 +116,7 @@ def pmap(
     front = calls.dispatcher.function(calls.__call__, None)  # names are no positions here
     mapped: Any = transformed(front, fun, "pmap", updated=())
     calls.give_methods(mapped)
-    return mapped
+    return mapped  # type: ignore[no-any-return]
 
 
 class _PmapCalls(Calls):
@@ -185,21 +187,37 @@ class _Replica(FlatFunction):
     def params(self, closed: ClosedJaxpr, num_captured: int) -> dict[str, Any]:
         """Return the params of `pmap_p` but for the program."""
         calls = self.calls
+        donated = calls.signature.donated(self.arguments)
+        count = len(closed.in_avals) - num_captured - len(self.axes)  # cells of outside
+        written = [self._written_axis(i) for i in self.written]
         return {
             "name": calls.name,
             "axis_name": calls.axis_name,
             "axis_size": self.size,
             "devices": _chosen_devices(calls, self.size),
-            "in_axes": (*[None] * num_captured, *self.axes),
-            "out_axes": _result_axes(calls, self.out_tree, closed),
-            "donated": (*[False] * num_captured, *calls.signature.donated(self.arguments)),
+            "in_axes": (*[None] * num_captured, *self.axes, *[None] * count),
+            "out_axes": (*_result_axes(calls, self.out_tree, closed), *written),
+            "donated": (*[False] * num_captured, *donated, *[False] * count),
         }
+
+    def _written_axis(self, number: int) -> int:
+        """Return along which axis the parts of a reference lie that is written."""
+        axis = self.axes[number]
+        if axis is None:
+            raise ValueError(message(
+                f"pmap({self.calls.name})", "a reference is written of which all have the whole.",
+                got=f"the argument {self.arguments.names()[number]}, with in_axes=None",
+                hint="map it along an axis, so that each has a part of its own",
+            ))  # fmt: skip
+        return axis
 
 
 def _argument_axes(
     name: str, in_axes: Any, arguments: Arguments, avals: Sequence[ShapedArray]
 ) -> tuple[Axis, ...]:
     """Return the axis that each leaf of the arguments is cut along."""
+    if any(isinstance(a, bool) for a in xtree.leaves(in_axes)):
+        raise TypeError(f"pmap({name}): an axis must be an int or None, got in_axes={in_axes!r}.")
     if isinstance(in_axes, tuple | list):
         if len(in_axes) != arguments.num_args:
             raise ValueError(
@@ -226,19 +244,19 @@ def _size(
     if axis_size is not None:
         known.add(axis_size)
     if not known:
-        raise ValueError(
-            f"pmap({calls.name}): no argument is mapped."
-            "\n  expected  at least one argument whose in_axes is not None, or axis_size="
-        )
+        raise ValueError(message(
+            f"pmap({calls.name})", "no argument is mapped.",
+            expected="at least one argument whose in_axes is not None, or axis_size=",
+        ))  # fmt: skip
     if len(known) > 1:
         got = "; ".join([
             f"{name}: {x.str_long()} along axis {a}"
             for name, x, a in zip(arguments.names(), avals, axes, strict=True) if a is not None
         ])  # fmt: skip
-        raise ValueError(
-            f"pmap({calls.name}): the mapped axes differ in size.\n  got       {got}"
-            + (f"; axis_size={axis_size}" if axis_size is not None else "")
-        )
+        raise ValueError(message(
+            f"pmap({calls.name})", "the mapped axes differ in size.",
+            got=got + (f"; axis_size={axis_size}" if axis_size is not None else ""),
+        ))  # fmt: skip
     return int(known.pop())
 
 
@@ -247,12 +265,12 @@ def _chosen_devices(calls: _PmapCalls, size: int) -> tuple[Any, ...]:
     if devices is None:
         devices = local_devices(backend=backend)
         if size > len(devices):
-            raise ValueError(
-                f"pmap({calls.name}): the mapped axis has size {size}, but there are only "
-                f"{len(devices)} devices."
-                f"\n  hint      XSTACK_NUM_CPU_DEVICES={size} in the environment makes as many "
-                "virtual CPU devices;\n            vmap needs none"
-            )
+            raise ValueError(message(
+                f"pmap({calls.name})",
+                f"the mapped axis has size {size}, but there are only {len(devices)} devices.",
+                hint=f"XSTACK_NUM_CPU_DEVICES={size} in the environment makes as many virtual CPU "
+                "devices;\nvmap needs none",
+            ))  # fmt: skip
         return tuple(devices[:size])
     if len(devices) != size:
         raise ValueError(
@@ -263,11 +281,12 @@ def _chosen_devices(calls: _PmapCalls, size: int) -> tuple[Any, ...]:
 
 
 def _result_axes(calls: _PmapCalls, out_tree: Any, closed: ClosedJaxpr) -> tuple[Axis, ...]:
-    template = xtree.unflatten(out_tree, list(closed.out_avals))
+    avals = closed.out_avals[: out_tree.num_leaves]  # those of cells follow
+    template = xtree.unflatten(out_tree, list(avals))
     axes = xtree.broadcast_prefix(calls.options["out_axes"], template, is_leaf=lambda x: x is None)
     return tuple([
         None if a is None else _within(operator.index(a), aval.ndim + 1, calls.name, "out_axes")
-        for a, aval in zip(axes, closed.out_avals, strict=True)
+        for a, aval in zip(axes, avals, strict=True)
     ])  # fmt: skip
 
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, ParamSpec, TypeVar
 
 import xtree
 from xjit.calls import Arguments, Calls, FlatFunction, Signature, Traced
-from xjit.meshes import Mesh, current_mesh
+from xjit.meshes import (
+    AxisType,
+    Mesh,
+    abstract_mesh_now,
+    current_abstract_mesh,
+    current_mesh,
+)
 from xjit.named_shardings import NamedSharding, check_axis_names
 from xjit.partition_specs import UNCONSTRAINED, PartitionSpec, axes_of
 from xjit.program import Program
@@ -21,6 +27,7 @@ from xprim.callables import check_function
 from xprim.errors import message
 from xprim.tracebacks import boundaries
 from xprim.transformed import transformed
+from xprim.typing import AxisName, PyTree
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -43,9 +50,9 @@ INFER = _Infer()
 
 
 def shard_map(
-    f: Callable[..., Any] | None = None, *, mesh: Mesh | None = None, in_specs: Any = INFER,
-    out_specs: Any, axis_names: Iterable[Any] = frozenset(), check_vma: bool = True,
-) -> Any:  # fmt: skip
+    f: Callable[..., Any] | None = None, *, mesh: Mesh | None = None, in_specs: PyTree = INFER,
+    out_specs: PyTree, axis_names: Iterable[Any] = frozenset(), check_vma: bool = True,
+) -> Callable[..., Any]:  # fmt: skip
     """Return a function that runs `f` on each device of a mesh, on its pieces of the arguments.
 
     Where `jit` takes a program for whole arrays and splits it, here the program of one device is
@@ -94,10 +101,10 @@ def shard_map(
     front = calls.dispatcher.function(calls.__call__, None)  # specs are of positions
     mapped: Any = transformed(front, f, "shard_map", updated=())
     calls.give_methods(mapped)
-    return mapped
+    return mapped  # type: ignore[no-any-return]
 
 
-def pvary(x: Any, axis_name: Any) -> Any:
+def pvary(x: PyTree, axis_name: AxisName) -> PyTree:
     """Return values that count as different for each member of the named axes: the same values.
 
     Over which axes values vary is found by looking at the program (`check_vma`), so nothing needs
@@ -119,11 +126,14 @@ def pvary(x: Any, axis_name: Any) -> Any:
       >>> print(vmap(lambda x: pvary(x, "i"), axis_name="i")(np.int32([1, 2])))
       [1 2]
     """
+    if isinstance(axis_name, set | frozenset):
+        raise TypeError(message("pvary", "the names come in a tuple.", got=repr(axis_name),
+                                expected="a name, or a tuple of names"))  # fmt: skip
     total_size(names_in(axis_name), "pvary")
     return x
 
 
-def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
+def pcast(x: PyTree, axis_name: AxisName, *, to: str) -> PyTree:
     """Return values that count as varying over the named axes; see `pvary`.
 
     Args:
@@ -216,19 +226,37 @@ class _Member(FlatFunction):
 
     def scope(self) -> AbstractContextManager[Any]:
         """Return the context that binds the axes."""
-        sizes = self.mesh.shape
-        return extended_axes({name: sizes[name] for name in self.manual})
+        return _inside(self.mesh, self.manual)
 
     def params(self, closed: ClosedJaxpr, num_captured: int) -> dict[str, Any]:
         """Return the params of `shard_map_p` but for the program."""
-        in_lays = (*[Lay(PartitionSpec())] * num_captured, *self.lays)
-        out_lays = _result_lays(self.calls, self.mesh, self.manual, self.out_tree, closed)
+        whole = Lay(PartitionSpec())
+        count = len(closed.in_avals) - num_captured - len(self.lays)  # cells of outside
+        in_lays = (*[whole] * num_captured, *self.lays, *[whole] * count)
+        out_lays = (
+            *_result_lays(self.calls, self.mesh, self.manual, self.out_tree, closed),
+            *[self.lays[i] for i in self.written],
+        )
         if self.calls.options["check_vma"]:
             _check_varying(self.calls.name, closed, in_lays, out_lays, self.manual)
         varying = axes_brought(closed).union(*[lay.spec.names() for lay in (*in_lays, *out_lays)])
         return {"mesh": self.mesh, "manual": self.manual, "in_lays": in_lays,
                 "out_lays": out_lays, "name": self.calls.name,
                 "active": tuple([a for a in self.manual if a in varying])}  # fmt: skip
+
+
+@contextmanager
+def _inside(mesh: Mesh, manual: Sequence[Any]) -> Iterator[None]:
+    """Bind the axes that a member has a place along, which are of type Manual there."""
+    types = dict.fromkeys(manual, AxisType.Manual)
+    outside = abstract_mesh_now()
+    if outside is not None and outside.axis_names == mesh.axis_names:
+        types |= dict.fromkeys(outside.manual_axes, AxisType.Manual)
+    with (
+        extended_axes({name: mesh.shape[name] for name in manual}),
+        current_abstract_mesh(mesh.abstract_mesh.update_axis_types(types)),
+    ):
+        yield
 
 
 def _is_spec(value: Any) -> bool:
@@ -258,8 +286,16 @@ def _key(specs: Any) -> Any:
 
 def _manual_axes(calls: _ShardMapCalls, mesh: Mesh) -> tuple[Any, ...]:
     asked = calls.options["axis_names"]
+    outside = abstract_mesh_now()
+    taken = () if outside is None else outside.manual_axes  # by a shard_map around this one
     if not asked:
-        return mesh.axis_names
+        return tuple([name for name in mesh.axis_names if name not in taken])
+    again = [name for name in asked if name in taken]
+    if again:
+        raise ValueError(message(
+            f"shard_map({calls.name})", f"the axis {again[0]!r} is of type Manual already, inside "
+            "of another shard_map.", got=f"axis_names={tuple(asked)}",
+        ))  # fmt: skip
     check_axis_names(f"shard_map({calls.name}): axis_names", mesh, PartitionSpec(*asked))
     return tuple([name for name in mesh.axis_names if name in asked])
 
@@ -305,7 +341,7 @@ def _specs_in_types(
 def _result_lays(
     calls: _ShardMapCalls, mesh: Mesh, manual: Sequence[Any], out_tree: Any, closed: ClosedJaxpr
 ) -> tuple[Lay, ...]:
-    avals = closed.out_avals
+    avals = closed.out_avals[: out_tree.num_leaves]  # those of cells follow
     names = [f"out_specs of result {i}" for i in range(len(avals))]
     lays = _lays(calls, mesh, manual, calls.options["out_specs"], out_tree.unflatten(avals), names,
                  avals, are_pieces=True)  # fmt: skip

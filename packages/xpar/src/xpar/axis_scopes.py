@@ -24,6 +24,7 @@ from xprim.config import Override
 from xprim.errors import message
 from xprim.tracebacks import boundaries
 from xprim.transformed import transforming
+from xprim.typing import PyTree, ShardingLike
 
 __all__ = ["auto_axes", "explicit_axes", "no_collectives", "use_abstract_mesh"]
 
@@ -32,8 +33,8 @@ __dir__ = __all__.copy
 
 def auto_axes(
     f: Callable[..., Any] | None = None, /, *, axes: str | Sequence[Any] | None = None,
-    out_sharding: Any = None,
-) -> Any:  # fmt: skip
+    out_sharding: ShardingLike = None,
+) -> Callable[..., Any]:  # fmt: skip
     """Return a function in which the compiler chooses how values lie along axes of the mesh.
 
     Around it these axes are of type `Explicit`, and types say how values lie. Inside they do not,
@@ -74,8 +75,8 @@ def auto_axes(
 
 def explicit_axes(
     f: Callable[..., Any] | None = None, /, *, axes: str | Sequence[Any] | None = None,
-    in_sharding: Any = None,
-) -> Any:  # fmt: skip
+    in_sharding: PyTree = None,
+) -> Callable[..., Any]:  # fmt: skip
     """Return a function in which types say how values lie along axes of the mesh.
 
     Around it these axes are of type `Auto`, and the compiler chooses.

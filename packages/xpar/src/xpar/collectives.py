@@ -26,7 +26,9 @@ from xpar.exchange_collectives import (
 from xpar.named_axes import axis_names, checked_groups, group_size, total_size
 from xpar.reduction_collectives import pmax_p, pmin_p, psum_p, reduce_scatter_p
 from xprim import Array, Primitive, as_array, axis_size as _size_of, dtypes
+from xprim.errors import message
 from xprim.tracebacks import boundary
+from xprim.typing import AxisIndexGroups, AxisName, PyTree
 
 __all__ = ()
 
@@ -34,7 +36,7 @@ _PYTHON_NUMBERS = (bool, int, float, complex)
 
 
 @boundary
-def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def psum(x: PyTree, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = None) -> PyTree:
     """Sum over a named axis; every member gets the sum.
 
     Args:
@@ -58,7 +60,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     Differentiable, its transpose is itself. The order in which floats are added is not specified.
     """
     names = axis_names(axis_name)
-    groups = checked_groups("psum", axis_index_groups, names)
+    groups = checked_groups("psum", axis_index_groups, names, over_several=True)
     count = group_size(names, groups)
 
     def summed(leaf: Any) -> Any:
@@ -73,7 +75,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 
 @boundary
-def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def pmean(x: PyTree, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = None) -> PyTree:
     """Average over a named axis; every member gets the mean.
 
     Args:
@@ -91,7 +93,7 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
       [-2.  2.  0.]
     """
     names = axis_names(axis_name)
-    count = group_size(names, checked_groups("pmean", axis_index_groups, names))
+    count = group_size(names, checked_groups("pmean", axis_index_groups, names, over_several=True))
 
     def mean(leaf: Any) -> Any:
         total = _array("pmean", psum(leaf, names, axis_index_groups=axis_index_groups))
@@ -103,7 +105,7 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 
 @boundary
-def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def pmax(x: PyTree, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = None) -> PyTree:
     """Return the largest value along a named axis to every member.
 
     Example:
@@ -118,7 +120,7 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 
 @boundary
-def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def pmin(x: PyTree, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = None) -> PyTree:
     """Return the smallest value along a named axis to every member; see `pmax`.
 
     Example:
@@ -132,9 +134,13 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 @boundary
 def psum_scatter(
-    x: Any, axis_name: Any, *, scatter_dimension: int = 0, axis_index_groups: Any = None,
+    x: PyTree,
+    axis_name: AxisName,
+    *,
+    scatter_dimension: int = 0,
+    axis_index_groups: AxisIndexGroups = None,
     tiled: bool = False,
-) -> Any:  # fmt: skip
+) -> PyTree:
     """Sum over a named axis, and give each member its piece of the sum.
 
     Args:
@@ -156,21 +162,22 @@ def psum_scatter(
       [4 6]
     """
     names = axis_names(axis_name)
-    groups = checked_groups("psum_scatter", axis_index_groups, names)
+    groups = checked_groups("psum_scatter", axis_index_groups, names, over_several=True)
     count = group_size(names, groups)
 
     def scattered(leaf: Any) -> Any:
         value = _array("psum_scatter", leaf)
         dim = _dimension("psum_scatter", "scatter_dimension", scatter_dimension, value.ndim)
         if not tiled and value.shape[dim] != count:
-            raise ValueError(
-                "psum_scatter: without tiled=True the scattered dimension must have the size of "
-                f"the axis.\n  got       dimension {dim} of {value.aval.str_long()}, size {count}"
-            )
-        for name in names:
-            size = group_size((name,), groups)
+            raise ValueError(message(
+                "psum_scatter",
+                "without tiled=True the scattered dimension must have the size of the axis.",
+                got=f"dimension {dim} of {value.aval.str_long()}, size {count}",
+            ))  # fmt: skip
+        for together in [names] if groups else [(name,) for name in names]:
+            size = group_size(together, groups)
             (value,) = reduce_scatter_p.bind(
-                value, axis_name=(name,), axis_size=size, scatter_dimension=dim,
+                value, axis_name=together, axis_size=size, scatter_dimension=dim,
                 axis_index_groups=groups,
             )  # fmt: skip
         return value if tiled else reshaped(value, value.shape[:dim] + value.shape[dim + 1 :])
@@ -180,8 +187,14 @@ def psum_scatter(
 
 @boundary
 def all_gather(
-    x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False
-) -> Any:
+    x: PyTree,
+    axis_name: AxisName,
+    *,
+    axis_index_groups: AxisIndexGroups = None,
+    axis: int = 0,
+    tiled: bool = False,
+    to: str = "varying",
+) -> PyTree:
     """Collect the values of all members of a named axis; every member gets them all.
 
     Args:
@@ -190,6 +203,8 @@ def all_gather(
       axis_index_groups: lists of members of equal length; each list is collected by itself.
       axis: the dimension of the result along which the members stand.
       tiled: whether to join along the existing dimension `axis` instead of making a new one.
+      to: `"varying"` or `"invarying"`, whether the result counts as different for each member;
+        `shard_map` finds that by itself, so both are the same here.
 
     Returns:
       A tree like `x`: arrays with a dimension more, of the size of the axis, or with `tiled` one
@@ -204,8 +219,13 @@ def all_gather(
 
     Differentiable; the transpose is `psum_scatter`.
     """
+    if to not in ("varying", "invarying"):
+        raise ValueError(message(
+            "all_gather", f"there are no values of type {to!r} here.",
+            expected="'varying' or 'invarying'",
+        ))  # fmt: skip
     names = axis_names(axis_name)
-    groups = checked_groups("all_gather", axis_index_groups, names)
+    groups = checked_groups("all_gather", axis_index_groups, names, over_several=True)
     total_size(names)
 
     def gathered(leaf: Any) -> Any:
@@ -213,10 +233,10 @@ def all_gather(
         dim = _dimension("all_gather", "axis", axis, value.ndim + (not tiled))
         if not tiled:
             value = reshaped(value, (*value.shape[:dim], 1, *value.shape[dim:]))
-        for name in reversed(names):
-            size = group_size((name,), groups)
+        for together in [names] if groups else [(name,) for name in reversed(names)]:
+            size = group_size(together, groups)
             (value,) = all_gather_p.bind(
-                value, all_gather_dimension=dim, axis_name=(name,), axis_size=size,
+                value, all_gather_dimension=dim, axis_name=together, axis_size=size,
                 axis_index_groups=groups,
             )  # fmt: skip
         return value
@@ -226,9 +246,14 @@ def all_gather(
 
 @boundary
 def all_to_all(
-    x: Any, axis_name: Any, split_axis: int, concat_axis: int, *, axis_index_groups: Any = None,
+    x: PyTree,
+    axis_name: AxisName,
+    split_axis: int,
+    concat_axis: int,
+    *,
+    axis_index_groups: AxisIndexGroups = None,
     tiled: bool = False,
-) -> Any:  # fmt: skip
+) -> PyTree:
     """Cut the value of each member in pieces and send the k-th piece to member k.
 
     Args:
@@ -265,11 +290,11 @@ def all_to_all(
         concat = _dimension("all_to_all", "concat_axis", concat_axis, value.ndim)
         if not tiled:
             if value.shape[split] != count:
-                raise ValueError(
-                    "all_to_all: without tiled=True the dimension to split must have the size of "
-                    f"the axis.\n  got       dimension {split} of {value.aval.str_long()}, "
-                    f"size {count}"
-                )
+                raise ValueError(message(
+                    "all_to_all",
+                    "without tiled=True the dimension to split must have the size of the axis.",
+                    got=f"dimension {split} of {value.aval.str_long()}, size {count}",
+                ))  # fmt: skip
             value = moved(value, split, concat)
             split = concat
         if len(names) != 1:
@@ -287,10 +312,10 @@ def _exchanged_over(names: tuple[Any, ...], x: Array, split: int, concat: int) -
     sizes = [_size_of(name, "all_to_all") for name in names]
     shape, total = x.aval.shape, math.prod(sizes)
     if shape[split] % total:
-        raise ValueError(
-            "all_to_all: the dimension to split must be a multiple of the number of members."
-            f"\n  got       dimension {split} of {x.aval.str_long()}, {total} members"
-        )
+        raise ValueError(message(
+            "all_to_all", "the dimension to split must be a multiple of the number of members.",
+            got=f"dimension {split} of {x.aval.str_long()}, {total} members",
+        ))  # fmt: skip
     x = reshaped(x, (*shape[:split], *sizes, shape[split] // total, *shape[split + 1 :]))
     for k, (name, size) in enumerate(zip(names, sizes, strict=True), split):
         (x,) = all_to_all_p.bind(
@@ -306,12 +331,13 @@ def _exchanged_over(names: tuple[Any, ...], x: Array, split: int, concat: int) -
 
 
 @boundary
-def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
+def ppermute(x: PyTree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> PyTree:
     """Send the value of each member to another one.
 
     Args:
       x: a tree of arrays.
-      axis_name: one name.
+      axis_name: a name, or of axes of `pmap` and `shard_map` a tuple of names, whose members are
+        counted row by row.
       perm: pairs (source, target). No source and no target may occur twice; a member that is no
         target gets zeros.
 
@@ -327,21 +353,21 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
 
     Differentiable; the transpose sends back.
     """
-    name = _one_name("ppermute", axis_name)
+    name = axis_names(axis_name)
     size = total_size(name, "ppermute")
     pairs = tuple([(int(source), int(target)) for source, target in perm])
     for what, members in (("source", [s for s, _ in pairs]), ("target", [t for _, t in pairs])):
         if len(set(members)) != len(members) or any(not 0 <= m < size for m in members):
-            raise ValueError(
-                f"ppermute: each {what} must occur once and lie within the axis of size {size}."
-                f"\n  got       {what}s {members}"
-            )
+            raise ValueError(message(
+                "ppermute", f"each {what} must occur once and lie within the axis of size {size}.",
+                got=f"{what}s {members}",
+            ))  # fmt: skip
     return xtree.map(
         lambda leaf: ppermute_p.bind(_array("ppermute", leaf), axis_name=name, perm=pairs)[0], x
     )
 
 
-def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
+def pshuffle(x: PyTree, axis_name: AxisName, perm: Sequence[int]) -> PyTree:
     """Rearrange the members of a named axis: member k gets the value of member `perm[k]`.
 
     Args:
@@ -360,14 +386,16 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
     """
     size = total_size(_one_name("pshuffle", axis_name), "pshuffle")
     if sorted(perm) != list(range(size)):
-        raise ValueError(
-            f"pshuffle: perm must be a permutation of the numbers from 0 to {size - 1}."
-            f"\n  got       {list(perm)}"
-        )
+        raise ValueError(message(
+            "pshuffle", f"perm must be a permutation of the numbers from 0 to {size - 1}.",
+            got=f"{list(perm)}",
+        ))  # fmt: skip
     return ppermute(x, axis_name, list(zip(perm, range(size), strict=True)))
 
 
-def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
+def pswapaxes(
+    x: PyTree, axis_name: AxisName, axis: int, *, axis_index_groups: AxisIndexGroups = None
+) -> PyTree:
     """Exchange a named axis and a dimension of the same size.
 
     Args:
@@ -390,7 +418,7 @@ def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = Non
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
 
-def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
+def pbroadcast(x: PyTree, axis_name: AxisName, source: int) -> PyTree:
     """Give every member the value of one.
 
     Args:
@@ -410,9 +438,9 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
     name = _one_name("pbroadcast", axis_name)
     size = total_size(name, "pbroadcast")
     if not 0 <= source < size:
-        raise ValueError(
-            f"pbroadcast: the source must lie within the axis of size {size}.\n  got       {source}"
-        )
+        raise ValueError(message(
+            "pbroadcast", f"the source must lie within the axis of size {size}.", got=f"{source}",
+        ))  # fmt: skip
     return xtree.map(
         lambda leaf: pbroadcast_p.bind(
             _array("pbroadcast", leaf), axis_name=name, source=int(source)
@@ -422,7 +450,7 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
 
 
 @boundary
-def axis_index(axis_name: Any) -> Array:
+def axis_index(axis_name: AxisName) -> Array:
     """Return the number of this member along a named axis, a 0-d int32.
 
     Args:
@@ -446,7 +474,7 @@ def axis_index(axis_name: Any) -> Array:
     return as_array(0) if index is None else index
 
 
-def axis_size(axis_name: Any) -> int:
+def axis_size(axis_name: AxisName) -> int:
     """Return the number of members of a named axis, or of several together, as a Python int.
 
     Args:
@@ -468,7 +496,7 @@ def _chosen(
     operation: str, primitive: Primitive, x: Any, axis_name: Any, axis_index_groups: Any
 ) -> Any:
     names = axis_names(axis_name)
-    groups = checked_groups(operation, axis_index_groups, names)
+    groups = checked_groups(operation, axis_index_groups, names, over_several=True)
     bind: Callable[..., Any] = primitive.bind
 
     def chosen(leaf: Any) -> Any:
@@ -485,7 +513,7 @@ def _array(operation: str, value: Any) -> Array:
 def _one_name(operation: str, axis_name: Any) -> tuple[Any, ...]:
     names = axis_names(axis_name)
     if len(names) != 1:
-        raise ValueError(f"{operation}: takes one axis name.\n  got       {axis_name!r}")
+        raise ValueError(message(operation, "takes one axis name.", got=f"{axis_name!r}"))
     return names
 
 

@@ -50,6 +50,7 @@ from xprim import (
     undefined,
 )
 from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -122,15 +123,15 @@ def _exchange_shape(
     axis_index_groups: Any,
 ) -> tuple[ShapedArray, ...]:  # fmt: skip
     if not (0 <= split_axis < aval.ndim and 0 <= concat_axis < aval.ndim):
-        raise ValueError(
-            "all_to_all: split_axis and concat_axis must be dimensions of the operand."
-            f"\n  got       {split_axis} and {concat_axis} for {aval.str_long()}"
-        )
+        raise ValueError(message(
+            "all_to_all", "split_axis and concat_axis must be dimensions of the operand.",
+            got=f"{split_axis} and {concat_axis} for {aval.str_long()}",
+        ))  # fmt: skip
     if aval.shape[split_axis] % axis_size:
-        raise ValueError(
-            "all_to_all: the dimension to split must be a multiple of the number of members."
-            f"\n  got       dimension {split_axis} of {aval.str_long()}, {axis_size} members"
-        )
+        raise ValueError(message(
+            "all_to_all", "the dimension to split must be a multiple of the number of members.",
+            got=f"dimension {split_axis} of {aval.str_long()}, {axis_size} members",
+        ))  # fmt: skip
     out = _resized(aval, split_axis, aval.shape[split_axis] // axis_size)
     return (_resized(out, concat_axis, out.shape[concat_axis] * axis_size),)
 
@@ -209,7 +210,7 @@ ppermute_p: Primitive = Primitive(
     stablehlo=_permute_stablehlo,
     jvp=LINEAR,
     transpose=_permute_transpose,
-    batch=collective_batch(lambda: ppermute_p, _permute_on_axis),
+    batch=collective_batch(lambda: ppermute_p, _permute_on_axis, ordered=True),
     shard=scatters_members,
     physical=STRUCTURAL,
     axis_param="axis_name",

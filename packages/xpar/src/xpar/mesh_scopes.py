@@ -10,6 +10,7 @@ Neighbours: `xjit.meshes` has the classes.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from xjit.meshes import AbstractMesh, AxisType, Mesh, abstract_mesh_now, current
 from xprim import EAGER, state
 from xprim.errors import message
 from xprim.tracebacks import boundaries
+from xprim.typing import PyTree
 
 __all__ = ["get_abstract_mesh", "get_mesh", "make_mesh", "reshard", "set_mesh", "use_mesh"]
 
@@ -46,7 +48,12 @@ def make_mesh(
       >>> make_mesh((1,), ("x",))
       Mesh('x': 1, axis_types=(Auto,))
     """
-    shape = tuple([int(size) for size in axis_sizes])
+    try:
+        shape = tuple([operator.index(size) for size in axis_sizes])
+    except TypeError:
+        raise ValueError(message(
+            "make_mesh", "the sizes of the axes are integers.", got=repr(axis_sizes),
+        )) from None  # fmt: skip
     count = math.prod(shape)
     if count < 1:
         raise ValueError(message("make_mesh", "each axis must have a device.", got=str(shape)))
@@ -68,17 +75,17 @@ class set_mesh:  # noqa: N801 - used as a function
     As a context manager it sets the mesh for the length of the scope; as a plain call, for good.
 
     Args:
-      mesh: the mesh; None sets none.
+      mesh: the mesh; None sets none, and so does an empty one.
 
     Raises:
       TypeError: it is no mesh.
-      ValueError: it is called while a function is traced.
+      ValueError: it is called while a function is traced, or an axis is of type Manual.
 
     Example:
       >>> with set_mesh(make_mesh((1,), ("x",))):
       ...     get_mesh().axis_names
       ('x',)
-      >>> get_mesh() is None
+      >>> get_mesh().empty
       True
     """
 
@@ -88,13 +95,18 @@ class set_mesh:  # noqa: N801 - used as a function
         if mesh is not None and not isinstance(mesh, Mesh):
             raise TypeError(message("set_mesh", "this is no mesh.", got=repr(mesh),
                                     hint="make_mesh((4, 2), ('x', 'y')) makes one"))  # fmt: skip
+        if mesh is not None and mesh.manual_axes:
+            raise ValueError(message(
+                "set_mesh", "axes of type Manual are those of a function under shard_map.",
+                got=repr(mesh), expected="axes of type Auto or Explicit",
+            ))  # fmt: skip
         if state.trace is not EAGER:
             raise ValueError(message(
                 "set_mesh", "a mesh cannot be set while a function is traced.",
                 hint="set it around the call of the function",
             ))  # fmt: skip
         self._mesh = mesh
-        self._override = current_mesh(mesh)
+        self._override = current_mesh(None if mesh is None or mesh.empty else mesh)
         self._override.__enter__()
 
     def __enter__(self) -> Mesh | None:
@@ -108,20 +120,26 @@ use_mesh = set_mesh
 """The older name of `set_mesh`, for scopes."""
 
 
-def get_mesh() -> Mesh | None:
-    """Return the mesh that is set in this thread, or None."""
-    return current_mesh.value
+def get_mesh() -> Mesh:
+    """Return the mesh that is set in this thread, or one that is `empty`."""
+    mesh = current_mesh.value
+    return _NO_MESH if mesh is None else mesh
 
 
-def get_abstract_mesh() -> AbstractMesh | None:
-    """Return the shape of the mesh that is set in this thread, or None.
+def get_abstract_mesh() -> AbstractMesh:
+    """Return the shape of the mesh that is set in this thread, or one that is `empty`.
 
     Inside `auto_axes` and `explicit_axes` its axes are of the types that they have there.
     """
-    return abstract_mesh_now()
+    mesh = abstract_mesh_now()
+    return _NO_ABSTRACT_MESH if mesh is None else mesh
 
 
-def reshard(xs: Any, out_shardings: Any) -> Any:
+_NO_MESH = Mesh(np.empty((), object), ())
+_NO_ABSTRACT_MESH = AbstractMesh((), ())
+
+
+def reshard(xs: PyTree, out_shardings: PyTree) -> PyTree:
     """Move a tree of arrays to other shardings; while tracing, say that they are to lie so.
 
     Args:

@@ -42,6 +42,7 @@ from xpar.process_watch import ProcessFailureError
 from xprim import ConcreteArray, as_array
 from xprim.errors import message
 from xprim.tracebacks import boundaries
+from xprim.typing import PyTree
 
 __all__ = [
     "ProcessFailureError",
@@ -58,7 +59,7 @@ __all__ = [
 __dir__ = __all__.copy
 
 
-def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
+def broadcast_one_to_all(in_tree: PyTree, is_source: bool | None = None) -> PyTree:
     """Send the values of one process to all.
 
     Args:
@@ -88,7 +89,7 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
     return xtree.map(lambda x: _gathered(_on_host(x))[sources[0]], in_tree)
 
 
-def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
+def process_allgather(in_tree: PyTree, tiled: bool = False) -> PyTree:
     """Bring the values of all processes to all.
 
     Args:
@@ -141,7 +142,7 @@ def sync_global_devices(name: str) -> None:
         process_allgather(np.array(0, np.int32))  # behind all that was started before
 
 
-def assert_equal(in_tree: Any, fail_message: str = "") -> None:
+def assert_equal(in_tree: PyTree, fail_message: str = "") -> None:
     """Raise where the processes have different values.
 
     Args:
@@ -193,7 +194,9 @@ def _own_part(x: Any) -> np.ndarray[Any, Any]:
     return _on_host(x)
 
 
-def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
+def host_local_array_to_global_array(
+    local_inputs: PyTree, global_mesh: Mesh, pspecs: PyTree
+) -> PyTree:
     """Make arrays over all processes of what each process has of them.
 
     Args:
@@ -218,7 +221,9 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
     return _with_specs(globalized, local_inputs, pspecs)
 
 
-def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
+def global_array_to_host_local_array(
+    global_inputs: PyTree, global_mesh: Mesh, pspecs: PyTree
+) -> PyTree:
     """Return of arrays over all processes what is on the devices of this one.
 
     Args:

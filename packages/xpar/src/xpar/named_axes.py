@@ -21,6 +21,7 @@ import xbatch
 from xnp.primitives.operations import concatenated, filled, sliced
 from xprim import Primitive, axis_size, not_mapped
 from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -37,27 +38,31 @@ def total_size(names: Sequence[Any], operation: str = "collective") -> int:
     return math.prod([axis_size(name, operation) for name in names])
 
 
-def checked_groups(operation: str, groups: Any, names: Sequence[Any]) -> Groups:
+def checked_groups(
+    operation: str, groups: Any, names: Sequence[Any], *, over_several: bool = False
+) -> Groups:
     """Return `axis_index_groups` as tuples, or raise a ValueError.
 
-    The groups must be equally large and hold each index of the one axis exactly once.
+    The groups must be equally large and hold each index of the axis exactly once. Over several
+    axes, where that is possible, members are counted row by row.
     """
     total_size(names, operation)  # the names are bound
     if groups is None:
         return None
     rows = tuple([tuple([int(i) for i in row]) for row in groups])
-    if len(names) != 1:
-        raise ValueError(
-            f"{operation}: axis_index_groups needs one axis name.\n  got       {tuple(names)}"
-        )
-    size = axis_size(names[0])
+    if len(names) != 1 and not over_several:
+        raise ValueError(message(
+            operation, "axis_index_groups needs one axis name.", got=f"{tuple(names)}",
+        ))  # fmt: skip
+    size = total_size(names)
     members = sorted([i for row in rows for i in row])
     if members != list(range(size)) or len({len(row) for row in rows}) != 1:
-        raise ValueError(
-            f"{operation}: axis_index_groups must split the axis {names[0]!r} of size {size} into "
-            f"groups of one size.\n  got       {groups}"
-            f"\n  expected  each index from 0 to {size - 1} once"
-        )
+        axes = " and ".join(map(repr, names))
+        raise ValueError(message(
+            operation,
+            f"axis_index_groups must split the axis {axes} of size {size} into groups of one size.",
+            got=f"{groups}", expected=f"each index from 0 to {size - 1} once",
+        ))  # fmt: skip
     return rows
 
 
@@ -70,10 +75,11 @@ def unbound(names: Sequence[Any]) -> NoReturn:
     """Raise the error for a collective that is evaluated outside its axis."""
     for name in names:
         axis_size(name)
-    raise NameError(
-        f"collective: the axis name {names[0]!r} is bound, but not around the values given to it."
-        "\n  expected  a call inside the vmap, pmap or shard_map that binds the name"
-    )
+    raise NameError(message(
+        "collective",
+        f"the axis name {names[0]!r} is bound, but not around the values given to it.",
+        expected="a call inside the vmap, pmap or shard_map that binds the name",
+    ))  # fmt: skip
 
 
 # --- under vmap --------------------------------------------------------------------------------
@@ -83,6 +89,8 @@ def collective_batch(
     primitive: Callable[[], Primitive],
     on_axis: Callable[..., tuple[Any, Any]],
     dimension_params: Sequence[str] = (),
+    *,
+    ordered: bool = False,
 ) -> Callable[..., Any]:
     """Return the batch rule of a collective of one operand.
 
@@ -92,6 +100,7 @@ def collective_batch(
         when this `vmap` binds its axis.
       dimension_params: the params that number dimensions of the operand, and are shifted when
         another `vmap` than this one binds the axis.
+      ordered: whether over several axes it is more than one after the other.
     """
 
     def batch_rule(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
@@ -101,8 +110,14 @@ def collective_batch(
         if axis.name is None or axis.name not in names:
             shifted = {p: params[p] + (params[p] >= dim) for p in dimension_params}
             return primitive().bind(x, **(params | shifted)), (dim,)
-        y, y_dim = _by_groups(on_axis, axis, x, dim, params)
         rest = tuple([n for n in names if n != axis.name])
+        if rest and (ordered or params.get("axis_index_groups") is not None):
+            raise ValueError(message(
+                f"{primitive().name}",
+                f"over several axes it needs members on devices, and vmap binds {axis.name!r}.",
+                got=f"{names}", expected="axes of pmap or shard_map, or one name",
+            ))  # fmt: skip
+        y, y_dim = _by_groups(on_axis, axis, x, dim, params)
         if rest:
             (y,) = primitive().bind(y, **(params | {name_param: rest}))
         return (y,), (y_dim,)
@@ -213,12 +228,11 @@ def _require_replicas(names: Sequence[Any], sizes: Mapping[Any, int]) -> None:
     for name in names:
         if name not in sizes:
             known = ", ".join([repr(n) for n in sizes]) or "none"
-            raise NameError(
-                f"collective: the axis name {name!r} is not bound here."
-                f"\n  got       axis names in scope: {known}"
-                "\n  expected  a name given as axis_name= by an enclosing pmap, or an axis of "
-                "shard_map"
-            )
+            raise NameError(message(
+                "collective", f"the axis name {name!r} is not bound here.",
+                got=f"axis names in scope: {known}",
+                expected="a name given as axis_name= by an enclosing pmap, or an axis of shard_map",
+            ))  # fmt: skip
 
 
 def groups_attribute(rows: Sequence[Sequence[int]]) -> str:

@@ -20,7 +20,7 @@ from xjit.partition_specs import PartitionSpec
 from xjit.program import Program
 from xjit.replicas import Axis, with_axis
 from xnp import lax
-from xpar.shard_map_primitive import Lay, program_over_mesh
+from xpar.shard_map_primitive import Lay, checked_member, program_over_mesh
 from xprim import (
     EAGER_ON_HOST,
     ClosedJaxpr,
@@ -32,7 +32,7 @@ from xprim import (
     trace_to_jaxpr,
 )
 from xprim.calls import call_rules
-from xprim.contracts import Builder, TransposeHandle
+from xprim.contracts import Builder, ChecksHandle, TransposeHandle
 
 __all__ = ()
 
@@ -124,8 +124,26 @@ def _transpose(handle: TransposeHandle, cts: Any, *operands: Any, **params: Any)
     ]
 
 
+def _checked(
+    handle: ChecksHandle, before: Any, operands: Any, *, jaxpr: ClosedJaxpr, **params: Any
+) -> Any:
+    """Run it with checks; the states of the replicas are stacked."""
+    with _scope(params):
+        checked = checked_member(handle, jaxpr)
+    out_axes = (*[0] * len(before), *params["out_axes"])
+    results = pmap_p.bind(*operands, jaxpr=checked, **params | {"out_axes": out_axes})
+    return handle.first(before, results[: len(before)]), results[len(before) :]
+
+
 pmap_p = Primitive(
     "pmap",
     call_like=True,
-    **_RULES | {"shape": _shape, "numpy": _numpy, "stablehlo": _stablehlo, "transpose": _transpose},
+    **_RULES
+    | {
+        "shape": _shape,
+        "numpy": _numpy,
+        "stablehlo": _stablehlo,
+        "transpose": _transpose,
+        "checked": _checked,
+    },
 )

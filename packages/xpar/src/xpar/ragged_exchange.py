@@ -17,15 +17,23 @@ from xpar.named_axes import axis_names, checked_groups, group_size
 from xprim import Array, as_array
 from xprim.errors import message
 from xprim.tracebacks import boundary
+from xprim.typing import ArrayLike, AxisIndexGroups, AxisName
 
 __all__ = ()
 
 
 @boundary
 def ragged_all_to_all(
-    operand: Any, output: Any, input_offsets: Any, send_sizes: Any, output_offsets: Any,
-    recv_sizes: Any, *, axis_name: Any, axis_index_groups: Any = None,
-) -> Array:  # fmt: skip
+    operand: ArrayLike,
+    output: ArrayLike,
+    input_offsets: ArrayLike,
+    send_sizes: ArrayLike,
+    output_offsets: ArrayLike,
+    recv_sizes: ArrayLike,
+    *,
+    axis_name: AxisName,
+    axis_index_groups: AxisIndexGroups = None,
+) -> Array:
     """Send slices of rows to the members of a named axis, each of a size of its own.
 
     With K slices and N members the first K / N slices go to member 0, the next to member 1, and so
@@ -74,7 +82,7 @@ def ragged_all_to_all(
     _check(rows, kept, tables, count)
     if not rows.shape[0]:  # nobody has anything to send
         return kept
-    exchange = {"axis_index_groups": axis_index_groups, "tiled": True}
+    exchange: dict[str, Any] = {"axis_index_groups": axis_index_groups, "tiled": True}
     begin_there, begin_here = [
         all_to_all(table, axis_name, 0, 0, **exchange) for table in (tables[0], tables[2])
     ]

@@ -33,6 +33,7 @@ from xprim import (
     undefined,
 )
 from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -134,10 +135,10 @@ def _scatter_shape(
 ) -> tuple[ShapedArray, ...]:  # fmt: skip
     shape = list(aval.shape)
     if not 0 <= scatter_dimension < len(shape) or shape[scatter_dimension] % axis_size:
-        raise ValueError(
-            "psum_scatter: the scattered dimension must be a multiple of the number of members."
-            f"\n  got       dimension {scatter_dimension} of {aval.str_long()}, {axis_size} members"
-        )
+        raise ValueError(message(
+            "psum_scatter", "the scattered dimension must be a multiple of the number of members.",
+            got=f"dimension {scatter_dimension} of {aval.str_long()}, {axis_size} members",
+        ))  # fmt: skip
     shape[scatter_dimension] //= axis_size
     return (shaped_array(tuple(shape), aval.dtype, aval.weak_type),)
 

@@ -37,14 +37,13 @@ from xprim import (
     Var,
     Zero,
     config,
-    eval_closed,
     extended_axes,
     shaped_array,
     state,
     trace_to_jaxpr,
 )
 from xprim.calls import call_rules
-from xprim.contracts import Builder, TransposeHandle
+from xprim.contracts import Builder, ChecksHandle, TransposeHandle
 from xprim.errors import message
 
 __all__ = ()
@@ -206,22 +205,27 @@ def _transpose(handle: TransposeHandle, cts: Any, *operands: Any, **params: Any)
     ]
 
 
-def _checked(make: Any, operands: Any, *, jaxpr: ClosedJaxpr, **params: Any) -> Any:
-    """Run it with checks: each member begins with none that failed, and its own are stacked."""
+def checked_member(handle: ChecksHandle, jaxpr: ClosedJaxpr) -> ClosedJaxpr:
+    """Return the program of a member with checks, which begins with none that failed."""
 
     def member(*pieces: Any) -> Any:
-        program = make(jaxpr)
-        code, payload = [filled(a.shape, 0, a.dtype) for a in program.in_avals[:2]]
-        return eval_closed(program, code, payload, *pieces)
+        nothing = [filled(a.shape, 0, a.dtype) for a in handle.avals]
+        after, outs = handle.run(jaxpr, nothing, pieces)
+        return [*after, *outs]
 
+    return ClosedJaxpr(*trace_to_jaxpr(member, jaxpr.in_avals, name=jaxpr.jaxpr.name))
+
+
+def _checked(
+    handle: ChecksHandle, before: Any, operands: Any, *, jaxpr: ClosedJaxpr, **params: Any
+) -> Any:
+    """Run it with checks; the states of the members are stacked."""
     with _scope({"mesh": params["mesh"], "manual": params["manual"]}):
-        checked = ClosedJaxpr(*trace_to_jaxpr(member, jaxpr.in_avals, name=jaxpr.jaxpr.name))
+        checked = checked_member(handle, jaxpr)
     stacked = Lay(PartitionSpec(), 0, params["active"])
-    lays = (stacked, stacked, *params["out_lays"])
-    codes, payloads, *outs = shard_map_p.bind(
-        *operands, jaxpr=checked, **params | {"out_lays": lays}
-    )
-    return codes, payloads, outs
+    lays = (*[stacked] * len(before), *params["out_lays"])
+    results = shard_map_p.bind(*operands, jaxpr=checked, **params | {"out_lays": lays})
+    return handle.first(before, results[: len(before)]), results[len(before) :]
 
 
 shard_map_p: Primitive = Primitive(

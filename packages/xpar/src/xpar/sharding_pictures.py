@@ -23,6 +23,7 @@ from xprim import as_array
 from xprim.callables import check_function
 from xprim.errors import message
 from xprim.tracebacks import boundaries
+from xprim.typing import ArrayLike, ShardingLike
 
 __all__ = [
     "cells_of", "drawn", "inspect_array_sharding", "visualize_array_sharding",
@@ -32,7 +33,7 @@ __all__ = [
 __dir__ = __all__.copy
 
 
-def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
+def visualize_array_sharding(arr: ArrayLike, **kwargs: Any) -> None:
     """Show which device has which piece of an array.
 
     Args:
@@ -52,7 +53,7 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
 
 
 def visualize_sharding(
-    shape: Sequence[int], sharding: Any, *, use_color: bool = True, scale: float = 1.0,
+    shape: Sequence[int], sharding: ShardingLike, *, use_color: bool = True, scale: float = 1.0,
     min_width: int = 9, max_width: int = 80,
 ) -> None:  # fmt: skip
     """Show which device would have which piece of an array of a shape.
@@ -120,7 +121,7 @@ def _marked(text: str, number: int) -> str:
     return f"[black on {BACKGROUNDS[number % len(BACKGROUNDS)]}]{text}[/]"
 
 
-def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], Any]) -> None:
+def inspect_array_sharding(value: ArrayLike, *, callback: Callable[[Sharding], Any]) -> None:
     """Call a function with the sharding of an array.
 
     How a value inside a compiled program lies is decided when it is compiled: the function is

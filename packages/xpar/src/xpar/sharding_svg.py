@@ -10,13 +10,13 @@ import itertools
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from xjit.named_shardings import resolved
 from xjit.shardings import Sharding
 from xpar.sharding_cells import cells_of, drawn
 from xprim import as_array
 from xprim.errors import message
+from xprim.typing import PyTree, ShardingLike
 
 __all__ = ["ShardingPicture", "sharding_picture"]
 
@@ -82,7 +82,7 @@ class ShardingPicture:
     __repr__ = __str__
 
 
-def sharding_picture(x: Any, sharding: Any = None) -> ShardingPicture:
+def sharding_picture(x: PyTree, sharding: ShardingLike = None) -> ShardingPicture:
     """Return a picture of which device has which piece of an array.
 
     Args:

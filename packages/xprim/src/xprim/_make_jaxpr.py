@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import xtree
 from xprim.array import Array, as_array
 from xprim.avals import ShapedArray, ShapeDtypeStruct
 from xprim.callables import check_function, look_like, name_of
+from xprim.cells import Cell, CellUse
 from xprim.descriptions import LazyNames, argument_names
 from xprim.eager import EAGER, FoldingTrace
+from xprim.errors import message
 from xprim.jaxpr import ClosedJaxpr, eval_jaxpr
 from xprim.leaves import flat_arrays
+from xprim.sizes import size_of
 from xprim.staging import close_over, trace_to_jaxpr
 from xprim.thread_state import state
 from xprim.trace import Trace, extended_axes
 from xprim.tracebacks import boundary
 from xprim.transformed import transforming
 
+if TYPE_CHECKING:
+    from xprim.typing import ArrayLike, PyTree
 
-def typeof(x: Any) -> ShapedArray:
+
+def typeof(x: ArrayLike) -> ShapedArray:
     """Return the abstract value of an array, tracer, scalar or `ShapeDtypeStruct`.
 
     Example:
@@ -37,6 +43,7 @@ def typeof(x: Any) -> ShapedArray:
     return as_array(x, what="typeof").aval
 
 
+@boundary
 def make_jaxpr(
     fun: Callable[..., Any],
     static_argnums: int | Sequence[int] = (),
@@ -60,15 +67,19 @@ def make_jaxpr(
       { lambda ; a:f32[]. let in (a,) }
     """
     check_function(fun, "make_jaxpr")
-    static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    given = (static_argnums,) if isinstance(static_argnums, int) else static_argnums
+    static = tuple(map(size_of, given))
 
     @transforming(fun, "make_jaxpr")
     @boundary
     def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
         with extended_axes(dict(axis_env or ())):
-            closed, out_tree = stage(fun, args, kwargs, static, operation="make_jaxpr")
+            closed, out_tree = stage(
+                fun, args, kwargs, static, operation="make_jaxpr", takes_cells=True
+            )
         if return_shape:
-            shapes = [ShapeDtypeStruct(a.shape, a.dtype) for a in closed.out_avals]
+            avals = closed.out_avals[: out_tree.num_leaves]  # those of written cells follow
+            shapes = [ShapeDtypeStruct(a.shape, a.dtype) for a in avals]
             return closed, xtree.unflatten(out_tree, shapes)
         return closed
 
@@ -76,7 +87,7 @@ def make_jaxpr(
 
 
 @boundary
-def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> PyTree:
     """Return the shapes and dtypes of `fun(*args, **kwargs)` without computing it.
 
     Args:
@@ -98,8 +109,13 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return tree.unflatten(leaves)
 
     look_like(with_arrays, fun)
-    closed, out_tree = stage(with_arrays, args, kwargs, (), operation="eval_shape")
-    shapes = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in closed.out_avals]
+    closed, out_tree = stage(
+        with_arrays, args, kwargs, (), operation="eval_shape", takes_cells=True
+    )
+    shapes = [
+        ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=a.spread)
+        for a in closed.out_avals[: out_tree.num_leaves]
+    ]
     return xtree.unflatten(out_tree, [described_leaves.get(i, s) for i, s in enumerate(shapes)])
 
 
@@ -110,24 +126,48 @@ def stage(
     static_argnums: Any = (),
     *,
     operation: str,
+    takes_cells: bool = False,
 ) -> tuple[ClosedJaxpr, Any]:
-    """Stage a function of pytrees; returns its closed jaxpr and the structure of its result."""
+    """Stage a function of pytrees; returns its closed jaxpr and the structure of its result.
+
+    Args:
+      fun: the function.
+      args: its arguments.
+      kwargs: its keyword arguments.
+      static_argnums: which of `args` it gets as they are.
+      operation: what errors name.
+      takes_cells: whether it may use cells as a program that is only looked at: the values of cells
+        of outside are constants, and what is written to any cell is one more result.
+    """
     fixed = {i: args[i] for i in static_positions(static_argnums, len(args), operation)}
     dynamic = [a for i, a in enumerate(args) if i not in fixed]
     leaves, in_tree = xtree.flatten((dynamic, kwargs))
     names = LazyNames(lambda: _names(fun, args, kwargs, fixed), fun)
     avals = [_aval_of(x, i, names, operation) for i, x in enumerate(leaves)]
+    cells = {i: type(x) for i, x in enumerate(leaves) if takes_cells and isinstance(x, Cell)}
     out_tree: list[Any] = []
 
     def flat_fun(*leaves: Array) -> list[Array]:
-        values, options = xtree.unflatten(in_tree, leaves)
+        inside = {i: kind.argument(leaves[i]) for i, kind in cells.items()}
+        given = [inside.get(i, x) for i, x in enumerate(leaves)]
+        values, options = xtree.unflatten(in_tree, given)
         rest = iter(values)
         everything = [fixed[i] if i in fixed else next(rest) for i in range(len(args))]
         results, tree = flat_arrays(fun(*everything, **options), operation)
         out_tree.append(tree)
-        return results
+        ends = [(cell.lend(), leaves[i]) for i, cell in inside.items()]
+        return [*results, *[end for end, start in ends if end is not start]]
 
-    jaxpr, consts = trace_to_jaxpr(flat_fun, avals, name=name_of(fun, ""), arg_names=names)
+    uses: list[CellUse] | None = [] if takes_cells else None
+    jaxpr, consts = trace_to_jaxpr(
+        flat_fun, avals, name=name_of(fun, ""), arg_names=names, cells=uses
+    )
+    if uses:
+        own = len(jaxpr.invars) - len(uses)
+        consts = [*consts, *[use.before for use in uses]]
+        jaxpr = jaxpr.replace(
+            constvars=[*jaxpr.constvars, *jaxpr.invars[own:]], invars=jaxpr.invars[:own]
+        )
     return ClosedJaxpr(jaxpr, consts), out_tree[0]
 
 
@@ -183,10 +223,10 @@ def closure_convert(
         args, values = args_and_captured[:count], args_and_captured[count:]
         leaves, tree = xtree.flatten(tuple(args))
         if tree != in_tree:
-            raise TypeError(
-                "closure_convert: the arguments have another structure than the examples."
-                f"\n  got       {tree}\n  expected  {in_tree}"
-            )
+            raise TypeError(message(
+                "closure_convert", "the arguments have another structure than the examples.",
+                got=f"{tree}", expected=f"{in_tree}",
+            ))  # fmt: skip
         operands = [as_array(x) for x in (*values, *leaves)]
         return xtree.unflatten(out_tree, eval_jaxpr(closed.jaxpr, closed.consts, *operands))
 

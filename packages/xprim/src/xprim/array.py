@@ -22,6 +22,7 @@ import numpy as np
 from xprim import dtypes
 from xprim.avals import ShapedArray, shaped_array
 from xprim.descriptions import brief, kind_name, with_article
+from xprim.errors import message
 from xprim.host_memory import forgotten, lent, refuse_masked, sealed
 from xprim.memory import allocated
 from xprim.sizes import SymbolicSize
@@ -55,10 +56,10 @@ class Array(ArrayInterface):
 
     @boundary
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise TypeError(
-            "Array: cannot be instantiated directly."
-            "\n  hint      make arrays with xnp.array(...), xnp.zeros(...), xnp.arange(...)"
-        )
+        raise TypeError(message(
+            "Array", "cannot be instantiated directly.",
+            hint="make arrays with xnp.array(...), xnp.zeros(...), xnp.arange(...)",
+        ))  # fmt: skip
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -145,11 +146,11 @@ class ConcreteArray(Array):
             if buffer is None:
                 elements: np.ndarray[Any, Any] | None = getattr(self, "_elements", None)
                 if elements is None:
-                    raise RuntimeError(
-                        f"Array: this {self.aval.str_long()} was deleted or donated and has no "
-                        "value.\n  hint      an argument named in donate_argnums must not be used "
-                        "after the call"
-                    )
+                    raise RuntimeError(message(
+                        "Array",
+                        f"this {self.aval.str_long()} was deleted or donated and has no value.",
+                        hint="an argument named in donate_argnums must not be used after the call",
+                    ))  # fmt: skip
                 return elements
             host = buffer_to_host(buffer)
             if not dtypes.is_extended(self.aval.dtype):
@@ -238,10 +239,9 @@ def check_numbers(aval: ShapedArray, operation: str) -> None:
     """Raise for an array of an extended dtype, whose elements are not to be had as numbers."""
     dtype: Any = aval.dtype
     if dtypes.is_extended(dtype):
-        raise TypeError(
-            f"{operation}: {dtype.elements} are no numbers.\n  got       {aval.str_long()}"
-            + (f"\n  hint      {dtype.hint}" if dtype.hint else "")
-        )
+        raise TypeError(message(
+            operation, f"{dtype.elements} are no numbers.", got=aval.str_long(), hint=dtype.hint
+        ))  # fmt: skip
 
 
 def from_stored(numbers: np.ndarray[Any, Any], aval: ShapedArray) -> ConcreteArray:
@@ -286,8 +286,8 @@ def buffer_to_host(buffer: Any) -> np.ndarray[Any, Any]:
 
 
 _OBJECT_HINT = (
-    "\n  hint      rows of different lengths, or numbers mixed with other objects, make such;"
-    "\n            x.astype(float) converts one that holds numbers only"
+    "rows of different lengths, or numbers mixed with other objects, make such;\n"
+    "x.astype(float) converts one that holds numbers only"
 )
 _MAX_CACHED_SCALARS = 4096
 _scalars: dict[Any, ConcreteArray] = {}
@@ -326,15 +326,13 @@ def as_array(value: Any, dtype: np.dtype[Any] | None = None, *, what: str = "ope
         return scalar_array(_plain(value), dtype)
     if hasattr(value, "__array__"):
         return from_numpy(np.asarray(value), what=what)
-    hint = ""
-    if isinstance(value, list | tuple):
-        hint = "\n  hint      make an array of it first: xnp.array(...)"
-    raise TypeError(
-        f"{what}: {'None' if value is None else with_article(kind_name(value))} is not an array."
-        + ("" if value is None else f"\n  got       {brief(value)}")
-        + "\n  expected  an Array, a NumPy array or a Python scalar"
-        + hint
-    )
+    is_list = isinstance(value, list | tuple)
+    raise TypeError(message(
+        what, f"{'None' if value is None else with_article(kind_name(value))} is not an array.",
+        got="" if value is None else brief(value),
+        expected="an Array, a NumPy array or a Python scalar",
+        hint="make an array of it first: xnp.array(...)" if is_list else "",
+    ))  # fmt: skip
 
 
 def _dimension_array(size: Any, dtype: Any) -> Array:
@@ -381,12 +379,12 @@ def _make_scalar(value: Any, dtype: np.dtype[Any], weak_type: bool) -> ConcreteA
     if type(value) is int and dtypes.is_integer(dtype):
         info = dtypes.iinfo(dtype)
         if not info.min <= value <= info.max:
-            raise OverflowError(
-                f"array: the Python integer {value} does not fit in {dtype.name}."
-                f"\n  expected  a value from {info.min} to {info.max}"
-                + ("\n  hint      xnp.array(value, dtype='int64') holds it"
-                   if -(2**63) <= value < 2**63 else "")
-            )  # fmt: skip
+            fits = -(2**63) <= value < 2**63
+            raise OverflowError(message(
+                "array", f"the Python integer {value} does not fit in {dtype.name}.",
+                expected=f"a value from {info.min} to {info.max}",
+                hint="xnp.array(value, dtype='int64') holds it" if fits else "",
+            ))  # fmt: skip
     aval = shaped_array((), dtype, weak_type)
     if dtypes.is_extended(dtype):
         return from_stored(np.full(aval.stored.shape, value, aval.stored.dtype), aval)
@@ -394,10 +392,11 @@ def _make_scalar(value: Any, dtype: np.dtype[Any], weak_type: bool) -> ConcreteA
         with np.errstate(all="ignore"):
             host = np.array(value).astype(dtypes.stored(dtype))
     except OverflowError:
-        raise OverflowError(
-            f"array: the Python integer of {value.bit_length()} bits does not fit in {dtype.name}."
-            "\n  expected  a magnitude of at most 1.8e308"
-        ) from None
+        raise OverflowError(message(
+            "array",
+            f"the Python integer of {value.bit_length()} bits does not fit in {dtype.name}.",
+            expected="a magnitude of at most 1.8e308",
+        )) from None  # fmt: skip
     return ConcreteArray(host, aval)
 
 
@@ -423,11 +422,11 @@ def from_numpy(
     if dtype == dtypes.float0:
         return float0_array(host.shape)
     if not dtypes.is_supported(dtype):
-        raise TypeError(
-            f"{what}: NumPy arrays of dtype {dtype} cannot be used."
-            "\n  expected  a boolean, integer, floating or complex dtype"
-            + (_OBJECT_HINT if dtype.kind == "O" else "")
-        )
+        raise TypeError(message(
+            what, f"NumPy arrays of dtype {dtype} cannot be used.",
+            expected="a boolean, integer, floating or complex dtype",
+            hint=_OBJECT_HINT if dtype.kind == "O" else "",
+        ))  # fmt: skip
     target = dtypes.canonicalize_dtype(dtype) if canonical else dtype
     if not dtype.isnative:
         target = target.newbyteorder("=")
@@ -453,11 +452,10 @@ def _narrow(host: np.ndarray[Any, Any], target: np.dtype[Any], what: str) -> np.
         narrowed = allocated(what, host.astype, target)
     if dtypes.is_integer(target) and host.size and not np.array_equal(narrowed, host):
         worst = host.ravel()[np.argmax(narrowed.ravel() != host.ravel())]
-        raise OverflowError(
-            f"{what}: the {host.dtype.name} value {worst} does not fit in {target.name}, the "
-            "default integer dtype."
-            f"\n  hint      pass dtype='{host.dtype.name}', or set enable_x64"
-        )
+        raise OverflowError(message(
+            what, f"the {host.dtype.name} value {worst} does not fit in {target.name}, the default "
+            "integer dtype.", hint=f"pass dtype='{host.dtype.name}', or set enable_x64",
+        ))  # fmt: skip
     return narrowed
 
 

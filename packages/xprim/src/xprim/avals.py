@@ -18,12 +18,18 @@ from __future__ import annotations
 import math
 import threading
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from xprim import dtypes
+from xprim.errors import message
 from xprim.sizes import size_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xprim.typing import DimSize, DTypeLike, ShardingLike
 
 __all__ = ()
 
@@ -63,7 +69,12 @@ class ShapedArray:
     spread: Any
 
     def __new__(
-        cls, shape: Any, dtype: Any, weak_type: bool = False, *, sharding: Any = None
+        cls,
+        shape: Sequence[DimSize],
+        dtype: DTypeLike,
+        weak_type: bool = False,
+        *,
+        sharding: ShardingLike = None,
     ) -> ShapedArray:
         """Return the one abstract value with this shape, dtype, weak type and sharding."""
         sizes = tuple([size_of(d) for d in shape])
@@ -213,11 +224,11 @@ class _NoMeshes:
         return None
 
     def spread_call(self, fun: Any, args: Any, kwargs: Any, out_sharding: Any, name: str) -> Any:
-        raise TypeError(
-            f"{name}: out_sharding needs devices, and NumPy computes in host memory alone."
-            f"\n  got       out_sharding={out_sharding!r}"
-            "\n  hint      import xjit (distribution xstack-xjit), which has meshes"
-        )
+        raise TypeError(message(
+            name, "out_sharding needs devices, and NumPy computes in host memory alone.",
+            got=f"out_sharding={out_sharding!r}",
+            hint="import xjit (distribution xstack-xjit), which has meshes",
+        ))  # fmt: skip
 
 
 _of_meshes: list[Any] = [_NoMeshes()]
@@ -235,12 +246,39 @@ class ShapeDtypeStruct:
     __slots__ = ("dtype", "shape", "sharding", "weak_type")
 
     def __init__(
-        self, shape: Any, dtype: Any, *, sharding: Any = None, weak_type: bool = False
+        self,
+        shape: Sequence[DimSize],
+        dtype: DTypeLike,
+        *,
+        sharding: ShardingLike = None,
+        weak_type: bool = False,
     ) -> None:
         self.shape = tuple([size_of(d) for d in shape])
+        if dtype is None:
+            raise ValueError("ShapeDtypeStruct: the dtype is missing: None would be float64.")
         self.dtype = dtypes.as_dtype(dtype)
         self.sharding = sharding
         self.weak_type = weak_type
+
+    @classmethod
+    def like(cls, x: Any) -> ShapeDtypeStruct:
+        """Return the description of an array, a traced value or another description.
+
+        Args:
+          x: what has a shape and a dtype. Where it was put on devices, its sharding is kept.
+
+        Example:
+          >>> import numpy as np
+          >>> ShapeDtypeStruct.like(np.zeros(3))
+          ShapeDtypeStruct(shape=(3,), dtype=float32)
+        """
+        aval = getattr(x, "aval", None)
+        if isinstance(x, ShapeDtypeStruct) or getattr(x, "committed", False):
+            sharding = x.sharding
+        else:
+            sharding = getattr(aval, "spread", None)
+        weak = bool(getattr(aval, "weak_type", False))
+        return cls(x.shape, dtypes.dtype(x), sharding=sharding, weak_type=weak)
 
     @property
     def aval(self) -> ShapedArray:

@@ -17,6 +17,7 @@ import numpy as np
 
 from xprim.array import Array, ConcreteArray, from_numpy
 from xprim.avals import ShapedArray
+from xprim.errors import message
 from xprim.jaxpr import ClosedJaxpr
 from xprim.primitive import Primitive
 
@@ -135,10 +136,10 @@ class HostBackend:
         Raises:
           RuntimeError: always.
         """
-        raise RuntimeError(
-            f"{name}: there is no compiler for this program."
-            "\n  hint      import xjit (distribution xstack-xjit), which compiles"
-        )
+        raise RuntimeError(message(
+            name, "there is no compiler for this program.",
+            hint="import xjit (distribution xstack-xjit), which compiles",
+        ))  # fmt: skip
 
     def on_host(self, x: ConcreteArray) -> bool:
         """Return True."""
@@ -152,11 +153,11 @@ class HostBackend:
         """
         if getattr(device, "platform", device) == "cpu":
             return x
-        raise ValueError(
-            f"{operation}: there is no device {device!r}: NumPy computes in host memory alone."
-            "\n  expected  'cpu', or no device"
-            "\n  hint      import xjit (distribution xstack-xjit), which knows the devices"
-        )
+        raise ValueError(message(
+            operation, f"there is no device {device!r}: NumPy computes in host memory alone.",
+            expected="'cpu', or no device",
+            hint="import xjit (distribution xstack-xjit), which knows the devices",
+        ))  # fmt: skip
 
     def devices(self) -> list[Any]:
         """Return the name of the one place there is, `cpu`."""

@@ -22,13 +22,19 @@ class BatchDimension:
     Attributes:
       size: how many examples there are.
       name: the axis name that collectives use, or None.
+      mesh_axes: the axes of a mesh that cut the dimension, where a program says how values lie.
+      spread: the sharding of the dimension alone along explicit axes of a mesh, or None.
     """
 
-    __slots__ = ("name", "size")
+    __slots__ = ("mesh_axes", "name", "size", "spread")
 
-    def __init__(self, size: int, name: Any = None) -> None:
+    def __init__(
+        self, size: int, name: Any = None, mesh_axes: tuple[Any, ...] = (), spread: Any = None
+    ) -> None:
         self.size = size
         self.name = name
+        self.mesh_axes = mesh_axes
+        self.spread = spread
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(size={self.size}, name={self.name!r})"

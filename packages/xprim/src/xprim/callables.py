@@ -16,6 +16,7 @@ from types import FunctionType, MethodType, NoneType
 from typing import Any, TypeVar
 
 from xprim.descriptions import described, place_of
+from xprim.errors import message
 
 __all__ = ["attribute_of_wrapped", "check_function", "name_of", "look_like", "looking_like"]
 
@@ -49,15 +50,16 @@ def check_function(fun: Any, operation: str, hint: str = "") -> None:
       TypeError: grad: expected a function, got an int.
     """
     if not callable(fun):
-        said = f"\n  hint      {hint}" if hint else ""
-        raise TypeError(f"{operation}: expected a function, got {described(fun)}.{said}")
+        raise TypeError(message(
+            operation, f"expected a function, got {described(fun)}.", hint=hint
+        ))  # fmt: skip
     flags = _code_flags(fun)
     if flags & _DELAYED:
         kind, what = ("an async", "await") if flags & _ASYNC else ("a generator", "yield")
-        raise TypeError(
-            f"{operation}: expected a function, got {kind} function: {place_of(fun)}."
-            f"\n  hint      {what} around the call of a function that returns its result"
-        )
+        raise TypeError(message(
+            operation, f"expected a function, got {kind} function: {place_of(fun)}.",
+            hint=f"{what} around the call of a function that returns its result",
+        ))  # fmt: skip
 
 
 def _code_flags(fun: Any) -> int:

@@ -12,6 +12,7 @@ to all but one transformation, as functions with rules of their own are, takes `
     linear      residuals, nonzero tangents         nonzero tangents of the results
     transpose   known operands, given cotangents    nonzero cotangents of the linear operands
     batched     the same, some with a batch dimension in front
+    checked     the state of checks, operands       the state, results
     dce         what is needed                      what is used
 
 Neighbours: `rules` declares the kinds of rules; `xnp.primitives` has loops and branches, which do
@@ -25,7 +26,14 @@ from contextlib import AbstractContextManager
 from itertools import compress
 from typing import Any, TypeVar
 
-from xprim.contracts import BatchAxis, Builder, JVPHandle, LinearizeHandle, TransposeHandle
+from xprim.contracts import (
+    BatchAxis,
+    Builder,
+    ChecksHandle,
+    JVPHandle,
+    LinearizeHandle,
+    TransposeHandle,
+)
 from xprim.jaxpr import ClosedJaxpr, Equation, eval_closed
 from xprim.jaxpr_passes import closed_without_dead_code
 from xprim.primitive import Primitive, get_primitive
@@ -79,7 +87,7 @@ def call_rules(
     shared = {
         **{kind: _OF_JAXPR[kind] for kind in ("shape", "numpy", "stablehlo", "effects")},
         "jvp": rules.jvp, "linearize": rules.linearize, "transpose": rules.transpose,
-        "batch": rules.batch, "dce": rules.dce,
+        "batch": rules.batch, "dce": rules.dce, "checked": rules.checked,
     }  # fmt: skip
     return shared | own
 
@@ -196,6 +204,16 @@ class _CallRules:
                 ),
             )  # fmt: skip
         return outs, with_zeros(handle, outs, out_dots, mask_out)
+
+    def checked(self, handle: ChecksHandle, before: Any, operands: Any, *, jaxpr: ClosedJaxpr,
+                **params: Any) -> Any:  # fmt: skip
+        """Call the program with checks."""
+        count, program = len(before), self.transformed(handle.program, params, jaxpr)
+        results = self.bind(
+            "checked", program, [*before, *operands], params,
+            lambda ins, outs, new, _: ([*[new] * count, *ins], [*[new] * count, *outs]),
+        )  # fmt: skip
+        return results[:count], results[count:]
 
     def transpose(self, handle: TransposeHandle, cts: Any, *operands: Any, jaxpr: ClosedJaxpr,
                   **params: Any) -> Any:  # fmt: skip

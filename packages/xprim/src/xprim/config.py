@@ -9,13 +9,13 @@ declared with `in_cache_key=True`; `trace_context()` joins them into one interne
 caches use as part of their key.
 
 Each option starts from the environment variable `XSTACK_<NAME>` where that is set, else from its
-default. Messages take their form from `errors`; the interned tuple of a thread is kept in
-`thread_state`.
+default. `errors` has the form of messages, `thread_state` the interned tuple of a thread.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 import threading
 import types
@@ -25,7 +25,6 @@ from typing import Any, Final, Generic, ParamSpec, TypeVar
 from xprim.errors import message
 from xprim.thread_state import STALE, state
 from xtree.locks import forkable_lock
-from xtree.misspellings import nearest
 
 __all__ = [
     "update", "read", "options", "TraceContext", "trace_context", "when_changed",
@@ -400,9 +399,9 @@ def _interned(context: tuple[object, ...]) -> TraceContext:
 def _option_named(name: str, operation: str) -> Option[Any]:
     option = _option_by_name.get(name.removeprefix("jax_")) if isinstance(name, str) else None
     if option is None:
-        near = nearest(str(name).removeprefix("jax_"), _option_by_name)
-        problem = f"there is no option {name!r}."
-        hint = f"did you mean {near}?" if near else ""
+        spelling = importlib.import_module("xtree.misspellings")
+        near = spelling.nearest(str(name).removeprefix("jax_"), _option_by_name)
+        problem, hint = f"there is no option {name!r}.", f"did you mean {near}?" if near else ""
         known = "" if near else ", ".join(_option_by_name)
         raise AttributeError(message(operation, problem, hint=hint, expected=known))
     return option
@@ -470,7 +469,7 @@ disable_jit = _flag(
     "disable_jit", "Whether `jit` calls its function as it is, and control flow runs as Python."
 )
 debug_nans = _flag("debug_nans", "Whether a result that holds a NaN is an error.")
-debug_infs = _flag("debug_infs", "Whether a result that holds an infinity is an error.")
+debug_infs = _flag("debug_infs", "Whether an infinity made of finite operands is an error.")
 index_checks = _choice(
     "index_checks", ("known", "raise", "allow"),
     "Which positions in arrays are an error when out of bounds, where no mode is given.",

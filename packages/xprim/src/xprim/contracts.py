@@ -5,6 +5,7 @@
     JVPHandle          `jvp` rules of calls differentiate their programs        made by xad
     LinearizeHandle    `linearize` rules split them                             made by xad
     TransposeHandle    `transpose` rules transpose them                         made by xad
+    ChecksHandle       `checked` rules carry what failed first through them     made by xjit
 
 These are protocols: the objects have more than is declared here, and rules must not use it, for
 the packages have versions of their own. A rule whose parameter has one of these types is checked by
@@ -29,6 +30,7 @@ from xprim.jaxpr import ClosedJaxpr, Jaxpr
 __all__ = [
     "BatchAxis",
     "Builder",
+    "ChecksHandle",
     "JVPHandle",
     "LinearizeHandle",
     "SplitProgram",
@@ -160,6 +162,17 @@ class BatchAxis(Protocol):
     def name(self) -> Any:
         """The axis name that collectives use, or None."""
 
+    @property
+    def mesh_axes(self) -> tuple[Any, ...]:
+        """The axes of a mesh that cut its dimension, where a program says how values lie."""
+
+    @property
+    def spread(self) -> Any:
+        """The sharding of its dimension alone along explicit axes of a mesh, or None."""
+
+    def left_open(self) -> BatchAxis:
+        """Return the same axis where types do not say how it is cut."""
+
     def to_front(self, x: Any, dim: Any) -> Any:
         """Return an operand with its batch dimension first; one that is not mapped is repeated."""
 
@@ -191,6 +204,35 @@ class BatchAxis(Protocol):
           mapped: for each argument, whether it has a batch dimension, which is in front.
           instantiate: whether (or which) results are repeated where they are not mapped.
         """
+
+
+class ChecksHandle(Protocol):
+    """Runs the programs of a call with their checks.
+
+    The state is a few arrays that say what failed first. The handle is hashable: what is derived
+    for it may be kept in the memo of a program.
+    """
+
+    def __hash__(self) -> int:
+        """Return equal numbers for handles that do the same."""
+
+    @property
+    def avals(self) -> Sequence[ShapedArray]:
+        """The types of the state."""
+
+    def run(
+        self, closed: ClosedJaxpr, state: Sequence[Any], operands: Sequence[Any]
+    ) -> tuple[Sequence[Any], list[Any]]:
+        """Run a program; return the state after it, and its results."""
+
+    def program(self, closed: ClosedJaxpr, after: int = 0) -> ClosedJaxpr:
+        """Return the program that takes the state after so many operands, and gives it first."""
+
+    def unchecked(self, closed: ClosedJaxpr, after: int = 0) -> ClosedJaxpr:
+        """Return the program that takes the state likewise, leaves it alone, and checks nothing."""
+
+    def first(self, state: Sequence[Any], states: Sequence[Any]) -> Sequence[Any]:
+        """Return the state after members that began with none that failed: theirs are stacked."""
 
 
 class JVPHandle(Protocol):

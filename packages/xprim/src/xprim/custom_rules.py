@@ -24,9 +24,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xprim import dtypes
+from xprim.avals import shaped_array
 from xprim.calls import rules_of_program, run_call
-from xprim.contracts import BatchAxis, JVPHandle, LinearizeHandle, TransposeHandle
-from xprim.jaxpr import ClosedJaxpr
+from xprim.contracts import BatchAxis, ChecksHandle, JVPHandle, LinearizeHandle, TransposeHandle
+from xprim.errors import message
+from xprim.jaxpr import ClosedJaxpr, eval_closed
 from xprim.primitive import Primitive
 from xprim.rules import Zero, not_mapped, undefined
 from xprim.staging import JaxprTrace, close_over, trace_to_jaxpr
@@ -120,13 +122,13 @@ def _any_mapped(dims: Sequence[Any]) -> bool:
 
 
 def _depends_on_the_batch() -> ValueError:
-    return ValueError(
-        "vmap: a custom derivative rule depends on a value of the batch that does not enter its "
-        "function."
-        "\n  expected  rules that close over nothing of the batch where the operands are the same "
-        "for all examples"
-        "\n  hint      make the value an argument of the function, outside of nondiff_argnums"
-    )
+    return ValueError(message(
+        "vmap", "a custom derivative rule depends on a value of the batch that does not enter its "
+        "function.",
+        expected="rules that close over nothing of the batch where the operands are the same for "
+        "all examples",
+        hint="make the value an argument of the function, outside of nondiff_argnums",
+    ))  # fmt: skip
 
 
 # --- custom_jvp_call ---------------------------------------------------------------------------
@@ -169,6 +171,25 @@ def _batch_jvp(axis: BatchAxis, operands: Any, dims: Any, *, call: Any, jvp: Any
     return outs, batch.dims(outs)
 
 
+def _checked_jvp(
+    handle: ChecksHandle, before: Any, operands: Any, *, call: ClosedJaxpr, jvp: Any
+) -> Any:
+    """Give the function the state, which has no tangents, and leave its rule as it is."""
+    program, count = handle.program(call), len(before)
+
+    def rule(primals: Any, tangents: Any) -> Any:
+        after = eval_closed(program, *primals)[:count]
+        outs, dots = jvp(primals[count:], tangents[count:])
+        return (*after, *outs), (*_no_tangents(handle), *dots)
+
+    results = custom_jvp_call_p.bind(*before, *operands, call=program, jvp=rule)
+    return results[:count], results[count:]
+
+
+def _no_tangents(handle: ChecksHandle) -> list[Zero]:
+    return [Zero(shaped_array(a.shape, dtypes.float0)) for a in handle.avals]
+
+
 custom_jvp_call_p = Primitive(
     "custom_jvp_call",
     call_like=True,
@@ -179,6 +200,7 @@ custom_jvp_call_p = Primitive(
     batch=_batch_jvp,
     print=_printed,
     stage=_stage_jvp,
+    checked=_checked_jvp,
 )
 
 
@@ -256,6 +278,27 @@ def _batch_vjp(axis: BatchAxis, operands: Any, dims: Any, *, call: Any, fwd: Any
     return outs, batch.dims(outs)
 
 
+def _checked_vjp(
+    handle: ChecksHandle, before: Any, operands: Any, *, call: ClosedJaxpr, fwd: Any, bwd: Any,
+    count_outs: Any,
+) -> Any:  # fmt: skip
+    """Give the function the state, which has no cotangents, and leave its rule as it is."""
+    program, count = handle.program(call), len(before)
+
+    def forward(perturbed: Sequence[bool]) -> Any:
+        own = fwd(perturbed[count:])
+        return lambda *xs: [*eval_closed(program, *xs)[:count], *own(*xs[count:])]
+
+    def backward(residuals: Any, cotangents: Any) -> Any:
+        return [*_no_tangents(handle), *bwd(residuals, cotangents[count:])]
+
+    results = custom_vjp_call_p.bind(
+        *before, *operands, call=program, fwd=forward, bwd=backward,
+        count_outs=lambda: count_outs() + count,
+    )  # fmt: skip
+    return results[:count], results[count:]
+
+
 custom_vjp_call_p = Primitive(
     "custom_vjp_call",
     call_like=True,
@@ -269,6 +312,7 @@ custom_vjp_call_p = Primitive(
     batch=_batch_vjp,
     print=_printed,
     stage=_stage_vjp,
+    checked=_checked_vjp,
 )
 
 

@@ -39,7 +39,7 @@ class _OfTheProcess(Option[Any]):
         """Say that devices are in use, and what holds from now on."""
         self.user, self.in_force = user, in_force
 
-    def __call__(self, new_val: Any = None) -> Any:
+    def __call__(self, new_val: object = None) -> Any:
         """Refuse: there is no scope in which the devices are others."""
         problem = "devices are those of the whole process."
         hint = f'config.update("{self.name}", ...), before the first array is made'

@@ -16,13 +16,16 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import ml_dtypes
 import numpy as np
 
 from xprim import config
 from xprim.errors import message
+
+if TYPE_CHECKING:
+    from xprim.typing import ArrayLike
 
 __all__ = [
     "DType", "extended", "prng_key", "ExtendedDType", "bool_", "int2", "int4", "int8", "int16",
@@ -323,7 +326,7 @@ def dtype(x: Any) -> Any:
     raise TypeError(message("dtype", problem, expected="an array, a scalar, or what names a dtype"))
 
 
-def scalar_type_of(x: Any) -> type:
+def scalar_type_of(x: ArrayLike) -> type:
     """Return which of `bool`, `int`, `float`, `complex` the elements of a value or dtype are.
 
     Example:
@@ -374,7 +377,7 @@ def to_complex_dtype(dtype: DTypeLike) -> DType:
     return complex128 if to_inexact_dtype(dtype) in (float64, complex128) else complex64
 
 
-def issubdtype(a: Any, b: Any) -> bool:
+def issubdtype(a: DTypeLike, b: DTypeLike) -> bool:
     """Whether the first dtype or scalar type is, or is below, the second in NumPy's hierarchy.
 
     As `numpy.issubdtype`, with the types of `ml_dtypes` at their place and `extended`, `prng_key`

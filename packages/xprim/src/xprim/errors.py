@@ -23,9 +23,9 @@ __all__ = [
     "TracerIntegerConversionError", "TracerArrayConversionError",
     "NonConcreteBooleanIndexError", "UnexpectedTracerError", "CheckError", "IndexCheckError",
     "KeyReuseError",
-    "InconclusiveDimensionOperation", "JaxprTypeError", "ImpureRuleError", "ShapeError",
-    "TypePromotionError", "MissingRuleError", "UndefinedRuleError", "DuplicateRuleError",
-    "number_wanted", "JAXTypeError", "JAXIndexError", "JaxRuntimeError",
+    "InconclusiveDimensionOperation", "JaxprTypeError", "ImpureRuleError",
+    "ArgumentError", "ShapeError", "TypePromotionError", "MissingRuleError", "UndefinedRuleError",
+    "DuplicateRuleError", "number_wanted", "JAXTypeError", "JAXIndexError", "JaxRuntimeError",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -376,6 +376,20 @@ class ImpureRuleError(XStackError, RuntimeError):
             return scaled_p.bind(*primals), scaled_p.bind(*tangents, by=settings.scale)
 
     Right: `scaled_p` takes `by` as a param, and its caller reads `settings.scale`.
+    """
+
+
+class ArgumentError(XStackTypeError, ValueError):
+    """A function was called with an argument that it does not take, or without one that it needs.
+
+    Caught as a `TypeError` or as a `ValueError`. Wrong: the argument to differentiate with respect
+    to is passed by name::
+
+        grad(loss, argnums=0)(weights=w)
+
+    Right: it is passed by position::
+
+        grad(loss, argnums=0)(w)
     """
 
 

@@ -21,11 +21,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from xprim import config, dtypes
+from xprim import config, dimension_names, dtypes
 from xprim.array import Array, ConcreteArray, as_array
 from xprim.avals import ShapedArray, shaped_array
 from xprim.batch_dimension import BatchDimension, bind_one
 from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
 from xprim.jaxpr import ClosedJaxpr, Equation, eval_closed, interpret, programs_inside
 from xprim.primitive import Primitive, has_extended
 from xprim.rules import ELEMENTWISE, STRUCTURAL, ZERO, not_mapped, undefined
@@ -164,10 +165,10 @@ def _applied(
     rule = primitive.rules["physical"]
     found = {a.dtype for a in avals if dtypes.is_extended(a.dtype)}
     if len(found) > 1 and rule is STRUCTURAL:
-        raise TypeError(
-            f"{primitive.name}: the operands are of different extended dtypes."
-            f"\n  got       {', '.join([a.str_long() for a in avals])}"
-        )
+        raise TypeError(message(
+            f"{primitive.name}", "the operands are of different extended dtypes.",
+            got=", ".join([a.str_long() for a in avals]),
+        ))  # fmt: skip
     dtype: Any = next(iter(found), _NUMBER)
     if primitive.rules["batch"] is ELEMENTWISE:
         arrays = _aligned(avals, arrays, dtype)
@@ -287,20 +288,19 @@ def _wrap_shape(data: ShapedArray, *, dtype: Any) -> tuple[ShapedArray, ...]:
     split = data.ndim - len(dtype.element_shape)
     if data.dtype != dtype.base or split < 0 or data.shape[split:] != dtype.element_shape:
         sizes = ", ".join(["...", *map(str, dtype.element_shape)])
-        raise TypeError(
-            f"wrap: these are not the numbers of {dtype.elements}."
-            f"\n  got       {data.str_long()}"
-            f"\n  expected  {dtype.base.name}[{sizes}]"
-        )
+        raise TypeError(message(
+            "wrap", f"these are not the numbers of {dtype.elements}.", got=data.str_long(),
+            expected=f"{dtype.base.name}[{sizes}]",
+        ))  # fmt: skip
     return (shaped_array(data.shape[:split], dtype),)
 
 
 def _unwrap_shape(x: ShapedArray) -> tuple[ShapedArray, ...]:
     if not dtypes.is_extended(x.dtype):
-        raise TypeError(
-            f"unwrap: the array holds numbers already.\n  got       {x.str_long()}"
-            "\n  expected  an array of an extended dtype"
-        )
+        raise TypeError(message(
+            "unwrap", "the array holds numbers already.", got=x.str_long(),
+            expected="an array of an extended dtype",
+        ))  # fmt: skip
     return (x.stored,)
 
 
@@ -331,6 +331,7 @@ wrap_p: Primitive = Primitive(
     transpose=_NO_NUMBERS,
     batch=_wrap_batch,
     physical=_physical_copy,
+    dimensions=dimension_names.of_last(1),
 )
 
 unwrap_p: Primitive = Primitive(
@@ -342,4 +343,5 @@ unwrap_p: Primitive = Primitive(
     transpose=_NO_NUMBERS,
     batch=lambda axis, operands, dims: (unwrap_p.bind(*operands), tuple(dims)),
     physical=_physical_copy,
+    dimensions=dimension_names.of_last(0),
 )

@@ -13,6 +13,7 @@ import numpy as np
 
 from xprim import config, dtypes
 from xprim.array import ConcreteArray
+from xprim.errors import message
 from xprim.source import capture, describe
 from xprim.thread_state import state
 
@@ -21,6 +22,7 @@ __all__ = ["fault_in"]
 __dir__ = __all__.copy
 
 _values = config.values
+_INFINITY = "an infinity"
 
 
 def fault_in(x: np.ndarray[Any, Any]) -> str:
@@ -30,12 +32,15 @@ def fault_in(x: np.ndarray[Any, Any]) -> str:
     if _values.debug_nans and np.isnan(x).any():
         return "a NaN"
     if _values.debug_infs and np.isinf(x).any():
-        return "an infinity"
+        return _INFINITY
     return ""
 
 
 def check_finite(name: str, operands: Sequence[Any], results: Sequence[Any]) -> None:
     """Raise where a result of an operation holds what the options forbid.
+
+    An infinity is no fault of an operation that was given one: constants such as the one that a
+    maximum begins with go through conversions and comparisons.
 
     Args:
       name: of the operation.
@@ -48,11 +53,18 @@ def check_finite(name: str, operands: Sequence[Any], results: Sequence[Any]) -> 
     if not (_values.debug_nans or _values.debug_infs):
         return
     for x in results:
-        fault = fault_in(x.to_stored() if isinstance(x, ConcreteArray) else x)
-        if fault:
+        fault = fault_in(_stored(x))
+        if fault and not (fault == _INFINITY and any(_is_infinite(_stored(y)) for y in operands)):
             shapes = ", ".join([x.aval.str_long() for x in operands])
-            where = describe(state.source or capture())
-            raise FloatingPointError(
-                f"{name}: {fault} was computed.\n  got       {name}({shapes})"
-                + (f"\n  where     {where}" if where else "")
-            )
+            raise FloatingPointError(message(
+                name, f"{fault} was computed.", got=f"{name}({shapes})",
+                where=describe(state.source or capture()),
+            ))  # fmt: skip
+
+
+def _stored(x: Any) -> np.ndarray[Any, Any]:
+    return x.to_stored() if isinstance(x, ConcreteArray) else x
+
+
+def _is_infinite(x: np.ndarray[Any, Any]) -> bool:
+    return dtypes.is_inexact(x.dtype) and bool(np.isinf(x).any())

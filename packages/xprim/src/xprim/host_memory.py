@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from xprim.errors import ArgumentError, message
 from xprim.memory import allocated
 
 __all__ = ["refuse_masked"]
@@ -65,10 +66,10 @@ def lent(host: np.ndarray[Any, Any], flags: int) -> memoryview:
     if type(base) is memoryview and base.c_contiguous and base.format == host.dtype.char:
         return base  # what `sealed` looks through: the same elements, ready
     if host.dtype.isbuiltin != 1:
-        raise BufferError(
-            f"memoryview: Python's buffer protocol has no {host.dtype.name} elements."
-            "\n  hint      np.asarray(x) shows them, x.view('uint8') has their bytes"
-        )
+        raise BufferError(message(
+            "memoryview", f"Python's buffer protocol has no {host.dtype.name} elements.",
+            hint="np.asarray(x) shows them, x.view('uint8') has their bytes",
+        ))  # fmt: skip
     if 0 in host.strides:  # repeated elements; whoever copies them needs room for all
         allocated("memoryview", np.empty, host.shape, host.dtype)
     if flags & STRIDES != STRIDES and not host.flags.c_contiguous:
@@ -97,7 +98,7 @@ forgotten = Forgotten()
 
 
 def refuse_masked(value: Any, what: str) -> None:
-    """Raise a TypeError for a masked array.
+    """Raise an ArgumentError for a masked array.
 
     Args:
       value: a NumPy array or scalar.
@@ -106,9 +107,9 @@ def refuse_masked(value: Any, what: str) -> None:
     masked = sys.modules.get("numpy.ma")  # where it was never imported, none exist
     if masked is not None and isinstance(value, masked.MaskedArray):
         count = int(np.count_nonzero(masked.getmaskarray(value)))
-        raise TypeError(
-            f"{what}: a masked array would lose its mask."
-            f"\n  got       a masked array {value.dtype.name}[{','.join(map(str, value.shape))}], "
-            f"{count} of {value.size} elements masked"
-            "\n  hint      x.filled(0) puts numbers in their places; x.data and x.mask are arrays"
-        )
+        raise ArgumentError(message(
+            what, "a masked array would lose its mask.",
+            got=f"a masked array {value.dtype.name}[{','.join(map(str, value.shape))}], {count} of "
+            f"{value.size} elements masked",
+            hint="x.filled(0) puts numbers in their places; x.data and x.mask are arrays",
+        ))  # fmt: skip

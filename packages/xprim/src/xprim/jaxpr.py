@@ -13,13 +13,14 @@ Neighbours: `staging` builds jaxprs, `jaxpr_passes` rewrites them, `jaxpr_text` 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from xprim.array import ConcreteArray, as_array
 from xprim.avals import ShapedArray
 from xprim.descriptions import described
-from xprim.errors import JaxprTypeError
+from xprim.errors import JaxprTypeError, message
 from xprim.primitive import Primitive
 from xprim.source import Source
 from xprim.thread_state import state
@@ -28,7 +29,7 @@ from xtree.notebooks import preformatted
 __all__ = [
     "Effects", "Var", "Literal", "Atom", "Equation", "JaxprEqn", "Jaxpr", "ClosedJaxpr",
     "programs_inside", "holds_arrays", "eval_jaxpr", "eval_closed", "interpret", "jaxpr_as_fun",
-    "subjaxprs", "check_jaxpr",
+    "subjaxprs", "held_programs", "program_of_equation", "check_jaxpr",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -225,10 +226,8 @@ def programs_inside(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, ...]:
 
 
 def _programs_inside(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, ...]:
-    values = [v for eqn in closed.jaxpr.eqns if eqn.params for v in eqn.params.values()]
-    held = [v for v in values if type(v) is ClosedJaxpr]
-    held += [v for items in values if type(items) is tuple for v in items if type(v) is ClosedJaxpr]
-    return tuple(dict.fromkeys(held))
+    each = [held_programs(eqn.params) for eqn in closed.jaxpr.eqns if eqn.params]
+    return tuple(dict.fromkeys(itertools.chain(*each)))
 
 
 def holds_arrays(closed: ClosedJaxpr) -> bool:
@@ -321,10 +320,10 @@ def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
       [6.0]
     """
     if not isinstance(closed_jaxpr, ClosedJaxpr):
-        raise TypeError(
-            f"jaxpr_as_fun: takes a ClosedJaxpr, got {described(closed_jaxpr)}."
-            "\n  hint      xprim.ClosedJaxpr(jaxpr, consts) closes a jaxpr"
-        )
+        raise TypeError(message(
+            "jaxpr_as_fun", f"takes a ClosedJaxpr, got {described(closed_jaxpr)}.",
+            hint="xprim.ClosedJaxpr(jaxpr, consts) closes a jaxpr",
+        ))  # fmt: skip
 
     def run(*args: Any) -> list[Any]:
         expected = len(closed_jaxpr.in_avals)
@@ -339,11 +338,42 @@ def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
 
 def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:
     """Yield the jaxprs among the params of an equation."""
+    for program in _held(params):
+        yield program.jaxpr if type(program) is ClosedJaxpr else program
+
+
+def held_programs(params: dict[str, Any]) -> Iterator[ClosedJaxpr]:
+    """Yield the closed jaxprs among the params of an equation.
+
+    What is derived for the equation is best kept in the memo of the first one: it dies with it.
+    """
+    return (program for program in _held(params) if type(program) is ClosedJaxpr)
+
+
+def program_of_equation(
+    primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any],
+    name: str | None = None,
+) -> ClosedJaxpr:  # fmt: skip
+    """Return the program that is one application of a primitive.
+
+    Args:
+      primitive: what is applied.
+      avals: the types of its operands.
+      params: its params.
+      name: of the program; None for that of the primitive.
+    """
+    invars = [Var(a) for a in avals]
+    outvars = [Var(a) for a in primitive.infer(tuple(avals), params)]
+    eqn = Equation(primitive, invars, outvars, params)
+    return ClosedJaxpr(Jaxpr((), invars, outvars, [eqn], name or primitive.name))
+
+
+def _held(params: dict[str, Any]) -> Iterator[Any]:
+    """Yield the programs among params, closed or not."""
     for value in params.values():
-        for item in value if isinstance(value, tuple | list) else (value,):
-            if isinstance(item, ClosedJaxpr):
-                yield item.jaxpr
-            elif isinstance(item, Jaxpr):
+        kind = type(value)
+        for item in value if kind is tuple or kind is list else (value,):
+            if type(item) is ClosedJaxpr or type(item) is Jaxpr:
                 yield item
 
 
@@ -384,8 +414,8 @@ def _check_types(eqn: Equation) -> None:
     inferred = eqn.primitive.infer(tuple([atom.aval for atom in eqn.inputs]), eqn.params)
     found = [v.aval for v in eqn.outputs]
     if [a.strong() for a in inferred] != [a.strong() for a in found]:
-        raise JaxprTypeError(
-            f"check_jaxpr: the results of {eqn.primitive.name} have the wrong types."
-            f"\n  got       {', '.join(a.str_short() for a in found)}"
-            f"\n  expected  {', '.join(a.str_short() for a in inferred)}"
-        )
+        raise JaxprTypeError(message(
+            "check_jaxpr", f"the results of {eqn.primitive.name} have the wrong types.",
+            got=", ".join(a.str_short() for a in found),
+            expected=", ".join(a.str_short() for a in inferred),
+        ))  # fmt: skip

@@ -21,8 +21,9 @@ Neighbours: `xnp.numpy.dispatch` has the kernels of array functions, `xad` those
 
 from __future__ import annotations
 
-import logging
+import importlib
 import os
+import sys
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol
@@ -31,7 +32,7 @@ from xprim import config, dtypes
 from xprim.array import ConcreteArray
 from xprim.avals import ShapedArray
 from xprim.eager import EAGER
-from xprim.errors import ImpureRuleError, XStackError
+from xprim.errors import ImpureRuleError, XStackError, message
 from xprim.jaxpr import ClosedJaxpr
 from xprim.primitive import Primitive
 from xprim.program_differences import first_difference
@@ -59,7 +60,6 @@ _SMALL = 4096  # elements
 log = config.define(
     config.Option("log", "", "What is logged: 'kernels', or nothing.", choices=("", "kernels"))
 )
-logger = logging.getLogger(__name__)
 
 _tables: list[KernelTable] = []
 # Other tables, which die with their owners, and guards them for threads.
@@ -223,8 +223,9 @@ def log_refusal(table: str, what: str, reason: str, *, shown: bool = False) -> N
       reason: why it has none.
       shown: whether it is said also where nobody asked for it.
     """
-    level = logging.WARNING if shown or log.value == "kernels" else logging.DEBUG
-    logger.log(level, "%s: no kernel for %s: %s", table, what, reason)
+    shown = shown or log.value == "kernels"
+    if shown or "logging" in sys.modules:  # else nobody listens
+        importlib.import_module("xprim.refusal_log").say(table, what, reason, shown=shown)
 
 
 class Clearable(Protocol):
@@ -301,12 +302,11 @@ class _Checked:
 
     def _impure(self, old: str, new: str) -> ImpureRuleError:
         name, kind = self.primitive.name, self.rule_kind
-        return ImpureRuleError(
-            f"{name}: its {kind} rule does something else than before for operands of the same "
-            "types."
-            f"\n  got       {new}"
-            f"\n  expected  {old}, as when it was written as a kernel"
-            f"\n  where     {self.primitive.place_of_rule(kind)}"
-            "\n  hint      a rule is a pure function of operands, abstract values and params: "
-            "pass what changes as one of these"
-        )
+        return ImpureRuleError(message(
+            name,
+            f"its {kind} rule does something else than before for operands of the same types.",
+            got=f"{new}", expected=f"{old}, as when it was written as a kernel",
+            where=f"{self.primitive.place_of_rule(kind)}",
+            hint="a rule is a pure function of operands, abstract values and params: pass what "
+            "changes as one of these",
+        ))  # fmt: skip

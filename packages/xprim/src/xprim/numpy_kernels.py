@@ -22,7 +22,7 @@ from xprim import config, dtypes
 from xprim.array import ConcreteArray
 from xprim.avals import ShapedArray
 from xprim.eager import EAGER
-from xprim.errors import ImpureRuleError
+from xprim.errors import ImpureRuleError, message
 from xprim.jaxpr import ClosedJaxpr, Equation, Jaxpr, Literal, Var
 from xprim.jaxpr_passes import dead_code_removed
 from xprim.kernels import Refusal
@@ -173,14 +173,14 @@ def same_elements(a: Any, b: Any) -> bool:
 def _differs(eqn: Equation, function: Any, got: Any, expected: Any) -> ImpureRuleError:
     name = eqn.primitive.name
     operands = ", ".join([x.aval.str_short() for x in eqn.inputs])
-    return ImpureRuleError(
-        f"{name}: its ufunc rule names a call of NumPy that is not what its numpy rule does."
-        f"\n  got       {function!r} of {operands}: {got.dtype}{list(got.shape)}, {got.ravel()[:4]}"
-        f"\n  expected  {expected.dtype}{list(expected.shape)}, {expected.ravel()[:4]}"
-        f"\n  where     ufunc rule at {eqn.primitive.place_of_rule('ufunc')}"
-        f"\n            numpy rule at {eqn.primitive.place_of_rule('numpy')}"
-        "\n  hint      both are pure functions of operands, abstract values and params"
-    )
+    return ImpureRuleError(message(
+        name, "its ufunc rule names a call of NumPy that is not what its numpy rule does.",
+        got=f"{function!r} of {operands}: {got.dtype}{list(got.shape)}, {got.ravel()[:4]}",
+        expected=f"{expected.dtype}{list(expected.shape)}, {expected.ravel()[:4]}",
+        where=f"ufunc rule at {eqn.primitive.place_of_rule('ufunc')}\nnumpy rule at "
+        f"{eqn.primitive.place_of_rule('numpy')}",
+        hint="both are pure functions of operands, abstract values and params",
+    ))  # fmt: skip
 
 
 def _implicit_broadcasts(jaxpr: Jaxpr, calls: dict[Equation, NumpyCall | None]) -> dict[Any, Any]:
@@ -284,7 +284,9 @@ class _Writer:
         if out.aval.size >= _LARGE:
             self.own.add(out)
             if function is call.function:
-                operands += [self.names[x] for x in eqn.inputs if self.may_write_over(x, eqn)][:1]
+                operands += [
+                    f"out={self.names[x]}" for x in eqn.inputs if self.may_write_over(x, eqn)
+                ][:1]
         return function, operands
 
     def may_write_over(self, x: Any, eqn: Equation) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 from xprim import dtypes
 from xprim.array import check_numbers
 from xprim.avals import ShapedArray
-from xprim.errors import DuplicateRuleError, MissingRuleError, UndefinedRuleError
+from xprim.errors import DuplicateRuleError, MissingRuleError, UndefinedRuleError, message
 from xprim.rule_places import row_place, rule_places
 from xprim.rules import Undefined, kinds
 from xprim.sharded_types import spread_results
@@ -82,11 +82,11 @@ class Primitive:
             self.define(kind, rule)
         other = _registry.setdefault(name, self)
         if other is not self:
-            raise DuplicateRuleError(
-                f"Primitive: the name {name!r} is taken."
-                f"\n  got       a definition at {self.defined_at}"
-                f"\n  expected  one definition; the first is at {other.defined_at}"
-            )
+            raise DuplicateRuleError(message(
+                "Primitive", f"the name {name!r} is taken.",
+                got=f"a definition at {self.defined_at}",
+                expected=f"one definition; the first is at {other.defined_at}",
+            ))  # fmt: skip
 
     def __repr__(self) -> str:
         return self.name
@@ -97,16 +97,16 @@ class Primitive:
     def define(self, kind: str, rule: Any) -> None:
         """Add the rule of a kind that this primitive has no rule of yet."""
         if kind not in kinds:
-            raise TypeError(
-                f"{self.name}: there is no rule kind {kind!r}."
-                f"\n  expected  one of {', '.join(kinds)}"
-            )
+            raise TypeError(message(
+                self.name, f"there is no rule kind {kind!r}.",
+                expected=f"one of {', '.join(kinds)}",
+            ))  # fmt: skip
         if kind in self.rules:
-            raise DuplicateRuleError(
-                f"{self.name}: a rule of kind {kind!r} exists already."
-                f"\n  got       {self._place_of(rule, row_place(__file__))}"
-                f"\n  expected  only {self.place_of_rule(kind)}"
-            )
+            raise DuplicateRuleError(message(
+                self.name, f"a rule of kind {kind!r} exists already.",
+                got=f"{self._place_of(rule, row_place(__file__))}",
+                expected=f"only {self.place_of_rule(kind)}",
+            ))  # fmt: skip
         self.rules[kind] = rule
 
     def rule(self, kind: str) -> Any:
@@ -130,14 +130,15 @@ class Primitive:
         declared = kinds.get(kind)
         consumer = declared.consumer if declared else "an unknown package"
         if gap is not None:
-            hint = f"\n  hint      {gap.hint}" if gap.hint else ""
-            return UndefinedRuleError(f"{self.name}: has no {kind} rule: {gap.reason}.{hint}")
-        return MissingRuleError(
-            f"{self.name}: has no {kind} rule."
-            f"\n  expected  a rule {declared.signature if declared else ''}, which {consumer} "
-            f"asks for; it belongs where the primitive is defined, {self.defined_at}"
-            f"\n  hint      {self.name}_p.define({kind!r}, rule) adds one"
-        )
+            return UndefinedRuleError(message(
+                self.name, f"has no {kind} rule: {gap.reason}.", hint=gap.hint
+            ))  # fmt: skip
+        return MissingRuleError(message(
+            self.name, f"has no {kind} rule.",
+            expected=f"a rule {declared.signature if declared else ''}, which {consumer} asks for; "
+            f"it belongs where the primitive is defined, {self.defined_at}",
+            hint=f"{self.name}_p.define({kind!r}, rule) adds one",
+        ))  # fmt: skip
 
     def bind(self, *operands: Any, **params: Any) -> tuple[Any, ...]:
         """Apply the primitive to Arrays under the current trace."""

@@ -36,8 +36,8 @@ from xprim.errors import DuplicateRuleError
 
 __all__ = [
     "Kind", "kinds", "declare_kind", "Symbol", "LINEAR", "ZERO", "ELEMENTWISE", "STRUCTURAL",
-    "Operand", "NumpyCall", "LinearIn", "linear_in", "MultiLinear", "multilinear", "Undefined",
-    "undefined", "Zero", "Linear", "not_mapped",
+    "UNBOUNDED", "Operand", "NumpyCall", "LinearIn", "linear_in", "MultiLinear", "multilinear",
+    "Undefined", "undefined", "Zero", "Linear", "not_mapped",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -195,8 +195,13 @@ declare_kind(
     doc="what is done to arrays of extended dtypes, in terms of the numbers they are made of; "
     "STRUCTURAL: elements are moved, not looked at",
 )
-
-
+declare_kind(
+    "dimensions",
+    signature="(avals_in, avals_out, params) -> xprim.dimension_names.Names",
+    consumer="xjit",
+    doc="which dimensions of operands and results correspond, for axes of a mesh in types; "
+    "elementwise primitives need none",
+)
 declare_kind(
     "divisor",
     signature="Operand(number)",
@@ -213,11 +218,20 @@ declare_kind(
 
 
 declare_kind(
-    "checked",
-    signature="(make, operands, **params) -> codes, payloads, results",
+    "rounds",
+    signature="UNBOUNDED",
     consumer="xjit",
-    doc="a call by several members with the checks that checkify asks for: make(program) takes a "
-    "code and a payload first and gives them first; those of all members are stacked",
+    doc="how often a loop runs its programs, where neither shapes nor params say it: what runs a "
+    "function with other values than it was given keeps away from it",
+)
+
+
+declare_kind(
+    "checked",
+    signature="(handle, state, operands, **params) -> (state, results)",
+    consumer="xjit",
+    doc="a call-like primitive with the checks that checkify asks for in its programs, which carry "
+    "what failed first; without a rule it stays as it is, and checks in it raise",
 )
 
 
@@ -236,6 +250,7 @@ class Symbol:
 
 LINEAR: Final = Symbol("LINEAR", "linear in all operands together: the primitive of the tangents")
 ZERO: Final = Symbol("ZERO", "the derivative is zero everywhere it exists")
+UNBOUNDED: Final = Symbol("UNBOUNDED", "as often as the values say, for ever where they are bad")
 ELEMENTWISE: Final = Symbol(
     "ELEMENTWISE", "acts on each element alone, operands of rank 0 are repeated"
 )

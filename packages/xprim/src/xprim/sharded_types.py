@@ -21,8 +21,9 @@ from xprim import avals as _avals
 from xprim.avals import ShapedArray, shaped_array
 
 __all__ = [
-    "Meshes", "ShardingTypeError", "install_meshes", "left_open", "spread_as", "spread_call",
-    "spread_results", "whole", "with_dimension", "without_dimension",
+    "Meshes", "ShardingTypeError", "axes_of_dimensions", "batched", "batched_sharding",
+    "install_meshes", "left_open", "spread_as", "spread_call", "spread_results", "whole",
+    "with_dimension", "without_dimension",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -150,6 +151,42 @@ def with_dimension(aval: ShapedArray, dim: int, size: int) -> ShapedArray:
         parts = tuple(spread.spec)
         spread = spread.update(spec=(*parts[:dim], None, *parts[dim:]))
     return shaped_array((*shape[:dim], size, *shape[dim:]), aval.dtype, aval.weak_type, spread)
+
+
+def axes_of_dimensions(aval: ShapedArray) -> list[tuple[Any, ...]]:
+    """Return for each dimension of a type the axes of the mesh that cut it."""
+    return [
+        () if part is None else part if isinstance(part, tuple) else (part,)
+        for part in aval.spread.spec
+    ]
+
+
+def batched(aval: ShapedArray, size: int, along: Any) -> ShapedArray:
+    """Return the type of so many values of a type, in front of whose dimensions theirs is.
+
+    Args:
+      aval: the type.
+      size: how many.
+      along: the sharding of the new dimension alone, or None where no axis cuts it.
+    """
+    if along is None:
+        return with_dimension(aval, 0, size)
+    return shaped_array((size, *aval.shape), aval.dtype, aval.weak_type,
+                        batched_sharding(aval.spread, along, aval.ndim))  # fmt: skip
+
+
+def batched_sharding(spread: Any, along: Any, ndim: int) -> Any:
+    """Return the sharding of values with a new dimension in front.
+
+    Args:
+      spread: that of one value, None where no axis cuts it.
+      along: the sharding of the new dimension alone, or None.
+      ndim: the number of dimensions of one value.
+    """
+    if along is None:
+        return None if spread is None else spread.update(spec=(None, *spread.spec))
+    parts = (None,) * ndim if spread is None else tuple(spread.spec)
+    return along.update(spec=(along.spec[0], *parts))
 
 
 def _with_parts(spread: Any, parts: tuple[Any, ...]) -> Any:

@@ -9,8 +9,11 @@ stranger's primitive gets the whole suite for one table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import gc
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
@@ -24,7 +27,10 @@ from xprim.primitive import Primitive, get_primitive
 from xprim.staging import trace_to_closed
 from xprim.thread_state import state
 
-__all__ = ["Tolerance", "EXACT", "Sample", "SampleTable", "check_shape", "check_ufunc"]
+__all__ = [
+    "Tolerance", "EXACT", "Sample", "SampleTable", "check_shape", "check_ufunc",
+    "functions_entered",
+]  # fmt: skip
 
 __dir__ = __all__.copy
 
@@ -123,3 +129,31 @@ def check_ufunc(primitive: Primitive | str, sample: Sample) -> None:
             f"{primitive}: result {i} of the kernel is {result}, the numpy rule gives {wanted}"
             f"\n  where     {primitive.place_of_rule('ufunc')}"
         )
+
+
+def functions_entered(call: Callable[[], Any]) -> list[CodeType]:
+    """Return the code of each Python function that a call enters, in order, once for each time.
+
+    So a test counts what a short way costs, without a clock. Comprehensions, which are functions
+    before Python 3.12, are left out.
+
+    Example:
+      >>> [code.co_name for code in functions_entered(lambda: sum([1, 2]))]
+      ['<lambda>']
+    """
+    entered: list[CodeType] = []
+
+    def profile(frame: FrameType, event: str, _argument: Any) -> None:
+        if event == "call" and frame.f_code.co_name != "<listcomp>":
+            entered.append(frame.f_code)
+
+    was_collecting, previous = gc.isenabled(), sys.getprofile()
+    gc.disable()  # what others left behind may be collected at any call
+    sys.setprofile(profile)
+    try:
+        call()
+    finally:
+        sys.setprofile(previous)
+        if was_collecting:
+            gc.enable()
+    return entered

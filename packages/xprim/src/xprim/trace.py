@@ -33,6 +33,7 @@ from xprim.errors import (
     TracerBoolConversionError,
     TracerIntegerConversionError,
     UnexpectedTracerError,
+    message,
     number_wanted,
 )
 from xprim.rules import Linear
@@ -110,6 +111,13 @@ class Tracer(Array):
         return f"{type(self).__name__}<{self.aval.str_short(weak=True)}>"
 
     def __bool__(self) -> bool:
+        aval = self.aval
+        if aval.shape and all(type(d) is int for d in aval.shape) and aval.size != 1:
+            problem = "several elements" if aval.size else "an array of no elements"
+            raise ValueError(message(
+                "bool", f"the truth value of {problem} is ambiguous, got {aval.str_long()}.",
+                hint="ask for x.any() or x.all()",
+            ))  # fmt: skip
         return bool(self._value_or(TracerBoolConversionError))
 
     def __int__(self) -> int:
@@ -152,15 +160,20 @@ class Tracer(Array):
         """Return the elements as nested lists, where they are known while tracing."""
         return self._value_or(ConcretizationTypeError, "tolist").tolist()
 
+    def tobytes(self, order: str = "C") -> bytes:
+        """Return the elements as bytes, where they are known while tracing."""
+        value: bytes = self._value_or(ConcretizationTypeError, "tobytes").tobytes(order)
+        return value
+
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__") or not hasattr(ConcreteArray, name):
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
         else:
-            text = (
-                f"{name}: only concrete arrays have it, a traced value has no place in memory."
-                f"\n  got       {self!r}"
-                "\n  hint      ask the array that goes into the transformed function, or the result"
-            )
+            text = message(
+                name, "only concrete arrays have it, a traced value has no place in memory.",
+                got=repr(self),
+                hint="ask the array that goes into the transformed function, or the result",
+            )  # fmt: skip
         raise AttributeError(text, name=name, obj=self)
 
     def _value_or(self, error: type[Exception], number: str = "") -> Any:
@@ -261,12 +274,12 @@ def axis_size(name: Any, operation: str = "axis_size") -> int:
         return state.axis_sizes[name]
     except (KeyError, TypeError):
         known = ", ".join(map(repr, state.axis_sizes)) or "none"
-        raise NameError(
-            f"{operation}: the axis name {name!r} is not bound here."
-            f"\n  got       axis names in scope: {known}"
-            "\n  expected  a name given as axis_name= by an enclosing vmap or pmap, or an axis of"
-            "\n            shard_map"
-        ) from None
+        raise NameError(message(
+            operation, f"the axis name {name!r} is not bound here.",
+            got=f"axis names in scope: {known}",
+            expected="a name given as axis_name= by an enclosing vmap or pmap, or an axis "
+            "of\nshard_map",
+        )) from None  # fmt: skip
 
 
 @contextmanager
@@ -330,17 +343,15 @@ def has_ended(tracer: Tracer) -> bool:
 def foreign_operand(operation: str, value: Any) -> TypeError:
     """Return the error for a value that is no Array among the operands of a primitive."""
     if type(value) is Linear:
-        return TypeError(
-            f"linear_transpose: the program is not linear: its arguments meet in {operation} with "
-            "each other."
-            "\n  expected  a function that is linear in all of its arguments together"
-        )
-    return TypeError(
-        f"{operation}: an operand is not an Array."
-        f"\n  got       {type(value).__name__}"
-        f"\n  where     {describe(capture())}"
-        "\n  hint      convert it first, with xprim.as_array or xnp.asarray"
-    )
+        return TypeError(message(
+            "linear_transpose",
+            f"the program is not linear: its arguments meet in {operation} with each other.",
+            expected="a function that is linear in all of its arguments together",
+        ))  # fmt: skip
+    return TypeError(message(
+        operation, "an operand is not an Array.", got=f"{type(value).__name__}",
+        where=f"{describe(capture())}", hint="convert it first, with xprim.as_array or xnp.asarray",
+    ))  # fmt: skip
 
 
 def aval_of(value: Any) -> ShapedArray:

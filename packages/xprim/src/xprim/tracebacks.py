@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any
 
 from xprim import config
+from xprim.integer_arguments import name_argument
 from xprim.source import is_hidden
 from xtree.boundaries import boundaries, boundary, when_leaving
 
@@ -33,8 +34,11 @@ _NOTE = (
 def shorten(error: BaseException) -> None:
     """Cut the frames of the library out of the traceback of an error that is about to leave it.
 
+    One about an argument that is no integer says which (`integer_arguments`).
+
     To be followed by a bare `raise`, which adds no frame of its own.
     """
+    name_argument(error)
     mode = config.values.traceback_filtering
     if mode == "off":
         return

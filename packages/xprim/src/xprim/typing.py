@@ -6,15 +6,17 @@ one of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, Protocol, SupportsIndex, TypeAlias
 
 import numpy as np
 
 from xprim.array import Array
+from xtree import PyTree
 
 __all__ = [
-    "ArrayLike", "Axis", "DTypeLike", "DimSize", "DuckTypedArray", "NestedArrays", "ShapeLike",
+    "ArrayLike", "Arrays", "Axis", "AxisIndexGroups", "AxisName", "DTypeLike", "DeviceLike",
+    "DimSize", "DuckTypedArray", "NestedArrays", "PyTree", "ShapeLike", "ShardingLike",
     "SupportsDType",
 ]  # fmt: skip
 
@@ -50,6 +52,9 @@ ArrayLike: TypeAlias = Array | np.ndarray[Any, Any] | np.generic | bool | int | 
 NestedArrays: TypeAlias = ArrayLike | Sequence["NestedArrays"]
 """Arrays, or sequences of them to any depth, of which `array` makes one."""
 
+Arrays: TypeAlias = Sequence[ArrayLike] | Array | np.ndarray[Any, Any]
+"""Several arrays, or one whose first dimension runs over them."""
+
 DTypeLike: TypeAlias = np.dtype[Any] | type | str | SupportsDType | None
 """What names a dtype: `"float32"`, `np.float32`, `xnp.float32`, `float`; None for the default."""
 
@@ -61,3 +66,15 @@ ShapeLike: TypeAlias = DimSize | Sequence[DimSize]
 
 Axis: TypeAlias = DimSize | Sequence[DimSize] | None
 """One axis, several, or None for all."""
+
+AxisName: TypeAlias = Hashable | Sequence[Hashable]
+"""The name of an axis that `vmap`, `pmap` or `shard_map` binds, or several."""
+
+AxisIndexGroups: TypeAlias = Sequence[Sequence[int]] | None
+"""The members of an axis in groups, each of which acts by itself; None for one group of all."""
+
+DeviceLike: TypeAlias = Any  # the classes are those of `xjit`, which is not needed for arrays
+"""Where an array lies: a device, or a sharding; None for the default."""
+
+ShardingLike: TypeAlias = Any
+"""How an array lies on devices: a sharding, or a partition spec over the mesh that is set."""

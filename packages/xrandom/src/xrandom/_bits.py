@@ -6,8 +6,9 @@ from typing import Any
 
 from xnp.placing import placed
 from xprim import Array, config, dtypes
+from xprim.errors import message
 from xprim.tracebacks import boundary
-from xprim.typing import ArrayLike, DTypeLike, ShapeLike
+from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom.arguments import Shape, checked_shape
 from xrandom.key_primitives import random_bits_p
 from xrandom.keys import words_of
@@ -15,7 +16,11 @@ from xrandom.keys import words_of
 
 @boundary
 def bits(
-    key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike = None,
+    *,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Draw uniform random bits.
 
@@ -42,11 +47,10 @@ def bits(
     else:
         exact = dtypes.requested_dtype(dtype, "bits")
     if not dtypes.is_unsigned_integer(exact) or dtypes.itemsize_bits(exact) < 8:
-        raise ValueError(
-            f"bits: the dtype must be an unsigned integer one."
-            f"\n  got       {dtypes.short_name(exact)}"
-            "\n  expected  uint8, uint16, uint32 or uint64"
-        )
+        raise ValueError(message(
+            "bits", "the dtype must be an unsigned integer one.", got=f"{dtypes.short_name(exact)}",
+            expected="uint8, uint16, uint32 or uint64",
+        ))  # fmt: skip
     words = words_of(key, "bits")
     sample = raw_bits(words, dtypes.itemsize_bits(exact), checked_shape(shape, "bits"))
     return placed(sample, out_sharding, "bits")

@@ -13,8 +13,9 @@ from xnp import lax
 from xnp.docstrings import complete
 from xnp.placing import placed
 from xprim import Array, as_array, dtypes
+from xprim.errors import message
 from xprim.tracebacks import boundary
-from xprim.typing import ArrayLike, DTypeLike, ShapeLike
+from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom._uniform import uniform_between
 from xrandom.arguments import Shape, checked_shape, floating_dtype, sample_shape
 from xrandom.docstrings import CATEGORICAL
@@ -31,7 +32,7 @@ def gumbel(
     dtype: DTypeLike = None,
     mode: str | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Draw from the Gumbel distribution, of distribution function `exp(-exp(-x))`.
 
@@ -57,10 +58,10 @@ def checked_mode(mode: str | None, operation: str) -> str:
     if mode is None:
         return "low"
     if mode not in _MODES:
-        raise ValueError(
-            f"{operation}: there is no such mode.\n  got       {mode!r}"
-            f"\n  expected  {' or '.join(map(repr, _MODES))}"
-        )
+        raise ValueError(message(
+            operation, "there is no such mode.", got=f"{mode!r}",
+            expected=f"{' or '.join(map(repr, _MODES))}",
+        ))  # fmt: skip
     return mode
 
 
@@ -82,7 +83,7 @@ def raw_gumbel(words: Any, shape: Shape, dtype: Any, mode: str) -> Array:
 @boundary
 def categorical(
     key: ArrayLike, logits: ArrayLike, axis: int = -1, shape: ShapeLike | None = None,
-    replace: bool = True, mode: str | None = None, *, out_sharding: Any = None,
+    replace: bool = True, mode: str | None = None, *, out_sharding: ShardingLike = None,
 ) -> Array:  # fmt: skip
     """Draw indices with the probabilities `softmax(logits)`.
 
@@ -148,10 +149,10 @@ def _without_replacement(
 ) -> Array:
     count = math.prod(lead)
     if count > scores.shape[axis]:
-        raise ValueError(
-            "categorical: there are fewer categories than samples without replacement."
-            f"\n  got       {count} samples of {scores.shape[axis]} categories"
-        )
+        raise ValueError(message(
+            "categorical", "there are fewer categories than samples without replacement.",
+            got=f"{count} samples of {scores.shape[axis]} categories",
+        ))  # fmt: skip
     noisy = lax.add(scores, raw_gumbel(words, scores.shape, scores.dtype, mode))
     order = [d for d in range(scores.ndim) if d != axis]
     _, indices = lax.top_k(lax.transpose(noisy, (*order, axis)), count)

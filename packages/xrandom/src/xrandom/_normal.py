@@ -16,7 +16,7 @@ from xnp.docstrings import complete
 from xnp.placing import placed
 from xprim import Array, dtypes
 from xprim.tracebacks import boundary
-from xprim.typing import ArrayLike, DTypeLike, ShapeLike
+from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom.arguments import (
     Shape,
     checked_shape,
@@ -32,7 +32,11 @@ from xrandom.standard_distributions import raw_normal, raw_uniform
 
 @boundary
 def normal(
-    key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike = None,
+    *,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     r"""Draw from the standard normal distribution, of density `exp(-x^2 / 2) / sqrt(2 pi)`.
 
@@ -74,7 +78,7 @@ def _complex_normal(words: Any, shape: Shape, dtype: np.dtype[Any]) -> Array:
 @boundary
 def lognormal(
     key: ArrayLike, sigma: ArrayLike = 1.0, shape: ShapeLike | None = None,
-    dtype: DTypeLike = None, *, out_sharding: Any = None,
+    dtype: DTypeLike = None, *, out_sharding: ShardingLike = None,
 ) -> Array:  # fmt: skip
     """Draw from the log-normal distribution: `exp(sigma z)` with `z` standard normal.
 
@@ -103,7 +107,7 @@ def truncated_normal(
     shape: ShapeLike | None = None,
     dtype: DTypeLike = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Draw from the standard normal distribution, restricted to (lower, upper).
 

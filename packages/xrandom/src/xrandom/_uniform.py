@@ -10,8 +10,9 @@ import numpy as np
 from xnp import lax
 from xnp.placing import placed
 from xprim import Array
+from xprim.errors import message
 from xprim.tracebacks import boundary
-from xprim.typing import ArrayLike, DTypeLike, ShapeLike
+from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom.arguments import Shape, checked_shape, floating_dtype, parameter, spread
 from xrandom.keys import words_of
 from xrandom.standard_distributions import raw_uniform
@@ -25,7 +26,7 @@ def uniform(
     minval: ArrayLike = 0.0,
     maxval: ArrayLike = 1.0,
     *,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Draw from the uniform distribution on [minval, maxval).
 
@@ -70,10 +71,10 @@ def _check_bound(name: str, shape: Shape, sizes: Shape) -> None:
             return
     except ValueError:
         pass
-    raise ValueError(
-        f"uniform: {name} must broadcast to the shape of the sample."
-        f"\n  got       {name} of shape {shape}\n  expected  a shape that broadcasts to {sizes}"
-    )
+    raise ValueError(message(
+        "uniform", f"{name} must broadcast to the shape of the sample.",
+        got=f"{name} of shape {shape}", expected=f"a shape that broadcasts to {sizes}",
+    ))  # fmt: skip
 
 
 def uniform_between(

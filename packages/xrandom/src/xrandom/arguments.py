@@ -8,6 +8,7 @@ import numpy as np
 
 from xnp import lax
 from xprim import as_array, config, dtypes
+from xprim.errors import message
 from xprim.static_sizes import static_shape
 
 __all__ = ()
@@ -30,10 +31,10 @@ def floating_dtype(dtype: Any, operation: str) -> np.dtype[Any]:
         return dtypes.float64 if config.values.enable_x64 else dtypes.float32
     exact = dtypes.requested_dtype(dtype, operation)
     if not dtypes.is_floating(exact):
-        raise ValueError(
-            f"{operation}: the dtype must be a real floating one."
-            f"\n  got       {exact.name}\n  expected  float32, float64, ..."
-        )
+        raise ValueError(message(
+            operation, "the dtype must be a real floating one.", got=f"{exact.name}",
+            expected="float32, float64, ...",
+        ))  # fmt: skip
     return exact  # type: ignore[no-any-return]
 
 
@@ -43,10 +44,10 @@ def integer_dtype(dtype: Any, operation: str) -> np.dtype[Any]:
         return dtypes.int64 if config.values.enable_x64 else dtypes.int32
     exact = dtypes.requested_dtype(dtype, operation)
     if not dtypes.is_integer(exact):
-        raise TypeError(
-            f"{operation}: the dtype must be an integer one."
-            f"\n  got       {exact.name}\n  expected  int32, uint8, ..."
-        )
+        raise TypeError(message(
+            operation, "the dtype must be an integer one.", got=f"{exact.name}",
+            expected="int32, uint8, ...",
+        ))  # fmt: skip
     return exact  # type: ignore[no-any-return]
 
 
@@ -83,11 +84,11 @@ def sample_shape(shape: Any, operation: str, *params: Any) -> Shape:
     except ValueError:
         fits = False
     if not fits:
-        raise ValueError(
-            f"{operation}: the parameters must broadcast to the shape of the sample."
-            f"\n  got       parameters of shapes {', '.join(map(str, given))}"
-            f"\n  expected  shapes that broadcast to {wanted}"
-        )
+        raise ValueError(message(
+            operation, "the parameters must broadcast to the shape of the sample.",
+            got=f"parameters of shapes {', '.join(map(str, given))}",
+            expected=f"shapes that broadcast to {wanted}",
+        ))  # fmt: skip
     return wanted
 
 

@@ -14,7 +14,7 @@ from xnp.docstrings import complete
 from xnp.placing import placed
 from xprim import Array, dtypes
 from xprim.tracebacks import boundary
-from xprim.typing import ArrayLike, DTypeLike, ShapeLike
+from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom._uniform import uniform_between
 from xrandom.arguments import (
     Shape,
@@ -35,7 +35,11 @@ __all__ = ()
 
 @boundary
 def exponential(
-    key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike = None,
+    *,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Draw from the exponential distribution, of density `exp(-x)` for x >= 0."""
     words = words_of(key, "exponential")
@@ -51,7 +55,11 @@ def raw_exponential(words: Any, shape: Shape, dtype: Any) -> Array:
 
 @boundary
 def laplace(
-    key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike = None,
+    *,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Draw from the Laplace distribution, of density `exp(-|x|) / 2`."""
     words = words_of(key, "laplace")
@@ -63,7 +71,11 @@ def laplace(
 
 @boundary
 def logistic(
-    key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike = None,
+    *,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Draw from the logistic distribution, of distribution function `1 / (1 + exp(-x))`."""
     words = words_of(key, "logistic")
@@ -75,7 +87,11 @@ def logistic(
 
 @boundary
 def cauchy(
-    key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike = None,
+    *,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Draw from the Cauchy distribution, of density `1 / (pi (1 + x^2))`."""
     words = words_of(key, "cauchy")
@@ -88,7 +104,7 @@ def cauchy(
 @boundary
 def pareto(
     key: ArrayLike, b: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:  # fmt: skip
     """Draw from the Pareto distribution, of density `b / x^(b + 1)` for x >= 1.
 
@@ -110,7 +126,7 @@ def pareto(
 @boundary
 def rayleigh(
     key: ArrayLike, scale: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:  # fmt: skip
     """Draw from the Rayleigh distribution, of density `x / s^2 exp(-x^2 / (2 s^2))` for x >= 0.
 
@@ -159,12 +175,12 @@ def weibull_min(
 def triangular(
     key: ArrayLike,
     left: ArrayLike,
-    mode: Any,
+    mode: ArrayLike,
     right: ArrayLike,
     shape: ShapeLike | None = None,
     dtype: DTypeLike = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Draw from the triangular distribution on [left, right] with its peak at `mode`.
 
@@ -195,7 +211,7 @@ def triangular(
 @boundary
 def wald(
     key: ArrayLike, mean: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:  # fmt: skip
     """Draw from the Wald (inverse Gaussian) distribution of scale 1.
 
@@ -226,7 +242,11 @@ def wald(
 
 @boundary
 def maxwell(
-    key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike = None,
+    *,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Draw from the Maxwell distribution: the length of a vector of three normal samples."""
     words = words_of(key, "maxwell")

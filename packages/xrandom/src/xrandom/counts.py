@@ -19,7 +19,7 @@ from xnp.docstrings import complete
 from xnp.placing import placed
 from xprim import Array, as_array, dtypes
 from xprim.tracebacks import boundary
-from xprim.typing import ArrayLike, DTypeLike, ShapeLike
+from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom.arguments import (
     Shape,
     checked_shape,
@@ -49,7 +49,7 @@ def poisson(
     dtype: DTypeLike = None,
     *,
     method: str = "exact",
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Draw from the Poisson distribution, of probabilities `lam^k exp(-lam) / k!`.
 

@@ -29,8 +29,9 @@ from xprim import (
     undefined,
 )
 from xprim.contracts import BatchAxis, JVPHandle
+from xprim.errors import message
 from xprim.tracebacks import boundary
-from xprim.typing import ArrayLike, DTypeLike, ShapeLike
+from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom.arguments import (
     Shape,
     checked_shape,
@@ -56,10 +57,10 @@ _SQUEEZE = 0.0331
 def _shape(key: ShapedArray, a: ShapedArray, *, log_space: bool, partitionable: bool) -> Any:
     lead = key.shape[:-1]
     if key.dtype != dtypes.uint32 or key.shape[-1:] != (2,) or a.shape[: len(lead)] != lead:
-        raise TypeError(
-            "random_gamma: the leading dimensions of a must be those of the keys."
-            f"\n  got       keys {key.str_long()}, a: {a.str_long()}"
-        )
+        raise TypeError(message(
+            "random_gamma", "the leading dimensions of a must be those of the keys.",
+            got=f"keys {key.str_long()}, a: {a.str_long()}",
+        ))  # fmt: skip
     return (shaped_array(a.shape, a.dtype),)
 
 
@@ -193,7 +194,7 @@ def gamma(
     dtype: DTypeLike = None,
     *,
     method: str = "exact",
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Draw from the gamma distribution, of density proportional to `x^(a - 1) exp(-x)`.
 
@@ -226,7 +227,7 @@ def loggamma(
     dtype: DTypeLike = None,
     *,
     method: str = "exact",
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Draw logarithms of gamma samples, which keep their precision for small `a`.
 
@@ -273,7 +274,7 @@ def beta(
     dtype: DTypeLike = None,
     *,
     method: str = "exact",
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Draw from the beta distribution, of density proportional to `x^(a - 1) (1 - x)^(b - 1)`.
 
@@ -304,7 +305,7 @@ def beta(
 @boundary
 def dirichlet(
     key: ArrayLike, alpha: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:  # fmt: skip
     """Draw from the Dirichlet distribution: positive numbers that sum to 1 along the last axis.
 
@@ -342,7 +343,7 @@ def chisquare(
     dtype: DTypeLike = None,
     *,
     method: str = "exact",
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Draw from the chi-square distribution: sums of `df` squared normal samples.
 
@@ -371,12 +372,12 @@ def _chisquare(words: Any, df: Any, shape: Shape) -> Array:
 @boundary
 def f(
     key: ArrayLike,
-    dfnum: Any,
-    dfden: Any,
+    dfnum: ArrayLike,
+    dfden: ArrayLike,
     shape: ShapeLike | None = None,
     dtype: DTypeLike = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Draw from the F distribution: the quotient of two chi-square samples, each over its degrees.
 
@@ -401,7 +402,7 @@ def f(
 @boundary
 def t(
     key: ArrayLike, df: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:  # fmt: skip
     """Draw from Student's t distribution.
 
@@ -425,7 +426,7 @@ def t(
 @boundary
 def generalized_normal(
     key: ArrayLike, p: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:  # fmt: skip
     """Draw from the generalised normal distribution, of density proportional to `exp(-|x|^p)`.
 
@@ -454,7 +455,7 @@ def _generalized_normal(words: Any, p: Any, shape: Shape, dtype: np.dtype[Any]) 
 @boundary
 def ball(
     key: ArrayLike, d: int, p: ArrayLike = 2, shape: ShapeLike = (), dtype: DTypeLike = None, *,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:  # fmt: skip
     """Draw uniformly from the unit ball of the p-norm in d dimensions.
 

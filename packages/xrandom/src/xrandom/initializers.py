@@ -14,7 +14,7 @@ Neighbours: `uniform`, `normal` and `multivariate` have the samplers.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol
 
 import xnp
@@ -22,8 +22,10 @@ from xnp import lax
 from xnp.docstrings import complete
 from xnp.placing import placed
 from xprim import Array, dtypes
+from xprim.errors import message
+from xprim.sizes import size_of
 from xprim.tracebacks import boundary
-from xprim.typing import ArrayLike, DTypeLike, ShapeLike
+from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom._normal import normal as random_normal, truncated_normal as random_truncated_normal
 from xrandom._uniform import uniform as random_uniform
 from xrandom.arguments import checked_shape, floating_dtype
@@ -54,14 +56,28 @@ _COMPLEX_STDDEV_CUT_AT_2 = math.sqrt(1 - 4 / math.expm1(4))
 class Initializer(Protocol):
     """A function that makes initial weights from a key, a shape and a dtype."""
 
-    def __call__(self, key: Any, shape: Any, dtype: Any = None) -> Array:
-        """Return an array of the shape; without a dtype, of the initializer's own."""
+    def __call__(
+        self, key: Any, shape: Any, dtype: Any = None, out_sharding: ShardingLike = None
+    ) -> Array:
+        """Return an array of the shape that lies so; without a dtype, of the initializer's own."""
         ...
+
+
+def _placing(init: Callable[[Any, Any, Any], Array]) -> Initializer:
+    """Return an initializer that also takes how its result lies."""
+
+    @boundary
+    def placing(
+        key: Any, shape: Any, dtype: Any = None, out_sharding: ShardingLike = None
+    ) -> Array:
+        return placed(init(key, shape, dtype), out_sharding, "initializer")
+
+    return placing
 
 
 @boundary
 def zeros(
-    key: ArrayLike, shape: ShapeLike, dtype: DTypeLike = None, out_sharding: Any = None
+    key: ArrayLike, shape: ShapeLike, dtype: DTypeLike = None, out_sharding: ShardingLike = None
 ) -> Array:
     """Return zeros; the key is not used."""
     return placed(xnp.zeros(shape, dtype), out_sharding, "zeros")
@@ -69,7 +85,7 @@ def zeros(
 
 @boundary
 def ones(
-    key: ArrayLike, shape: ShapeLike, dtype: DTypeLike = None, out_sharding: Any = None
+    key: ArrayLike, shape: ShapeLike, dtype: DTypeLike = None, out_sharding: ShardingLike = None
 ) -> Array:
     """Return ones; the key is not used."""
     return placed(xnp.ones(shape, dtype), out_sharding, "ones")
@@ -80,7 +96,7 @@ def constant(value: ArrayLike, dtype: DTypeLike = None) -> Initializer:
     """Return an initializer that fills arrays with a value, or one that broadcasts to the shape."""
     own = dtype
 
-    @boundary
+    @_placing
     def init(key: Any, shape: Any, dtype: Any = None) -> Array:
         return xnp.full(shape, value, own if dtype is None else dtype)
 
@@ -92,7 +108,7 @@ def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike = None) -> Initializer:
     """Return an initializer that draws uniformly from `[0, scale)`."""
     own = dtype
 
-    @boundary
+    @_placing
     def init(key: Any, shape: Any, dtype: Any = None) -> Array:
         kind = floating_dtype(own if dtype is None else dtype, "initializers.uniform")
         return random_uniform(key, shape, kind) * xnp.asarray(scale, kind)
@@ -105,7 +121,7 @@ def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike = None) -> Initializer:
     """Return an initializer that draws normally, with mean 0 and a standard deviation."""
     own = dtype
 
-    @boundary
+    @_placing
     def init(key: Any, shape: Any, dtype: Any = None) -> Array:
         sample = random_normal(key, shape, own if dtype is None else dtype)
         return sample * xnp.asarray(stddev, sample.dtype)
@@ -128,7 +144,7 @@ def truncated_normal(
     """
     own = dtype
 
-    @boundary
+    @_placing
     def init(key: Any, shape: Any, dtype: Any = None) -> Array:
         kind = floating_dtype(own if dtype is None else dtype, "initializers.truncated_normal")
         sample = random_truncated_normal(key, lower, upper, shape, kind)
@@ -173,17 +189,17 @@ def variance_scaling(
     _one_of("distribution", distribution, ("truncated_normal", "normal", "uniform"))
     own = dtype
 
-    @boundary
+    @_placing
     def init(key: Any, shape: Any, dtype: Any = None) -> Array:
         kind = _inexact_dtype(own if dtype is None else dtype)
         sizes = checked_shape(shape, "initializers.variance_scaling")
         fan_in, fan_out = _fans(sizes, in_axis, out_axis, batch_axis)
         fan = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}[mode]
         if fan == 0:
-            raise ValueError(
-                "initializers.variance_scaling: there is no unit to divide the variance by."
-                f"\n  got       the shape {sizes}, where {mode} is 0"
-            )
+            raise ValueError(message(
+                "initializers.variance_scaling", "there is no unit to divide the variance by.",
+                got=f"the shape {sizes}, where {mode} is 0",
+            ))  # fmt: skip
         draw = _scaled_complex if dtypes.is_complex(kind) else _scaled_real
         return draw(distribution, key, sizes, kind, scale / fan)
 
@@ -309,9 +325,9 @@ def orthogonal(
       >>> bool(np.allclose(q.T @ q, np.eye(4), atol=1e-5))
       True
     """
-    own = dtype
+    own, column_axis = dtype, size_of(column_axis)
 
-    @boundary
+    @_placing
     def init(key: Any, shape: Any, dtype: Any = None) -> Array:
         sizes = checked_shape(shape, "initializers.orthogonal")
         if len(sizes) < 2:
@@ -342,18 +358,17 @@ def delta_orthogonal(
       column_axis: the axis of the columns of the matrix.
       dtype: a floating or complex dtype, used where the call names none.
     """
-    own = dtype
+    own, column_axis = dtype, size_of(column_axis)
 
-    @boundary
+    @_placing
     def init(key: Any, shape: Any, dtype: Any = None) -> Array:
         sizes = checked_shape(shape, "initializers.delta_orthogonal")
         if len(sizes) not in (3, 4, 5) or sizes[-2] > sizes[-1]:
-            raise ValueError(
-                "initializers.delta_orthogonal: the shape cannot hold an orthogonal kernel."
-                f"\n  got       {sizes}"
-                "\n  expected  three to five axes, the last of them at least as long as the one "
-                "before"
-            )
+            raise ValueError(message(
+                "initializers.delta_orthogonal", "the shape cannot hold an orthogonal kernel.",
+                got=f"{sizes}",
+                expected="three to five axes, the last of them at least as long as the one before",
+            ))  # fmt: skip
         kind = own if dtype is None else dtype
         matrix = orthogonal(scale, column_axis, kind)(key, sizes[-2:])
         middle = tuple([(n - 1) // 2 for n in sizes[:-2]])
@@ -366,10 +381,10 @@ def delta_orthogonal(
 def _fans(shape: tuple[int, ...], in_axis: Axes, out_axis: Axes, batch_axis: Axes) -> Any:
     """Return how many units a unit reads from, and how many it feeds."""
     if len(shape) < 2:
-        raise ValueError(
-            f"initializers.variance_scaling: the shape must have two axes or more, got {shape}."
-            "\n  hint      biases are usually zeros, or normal(stddev)"
-        )
+        raise ValueError(message(
+            "initializers.variance_scaling", f"the shape must have two axes or more, got {shape}.",
+            hint="biases are usually zeros, or normal(stddev)",
+        ))  # fmt: skip
     inputs, outputs, batch = [_product(shape, axes) for axes in (in_axis, out_axis, batch_axis)]
     total = math.prod(shape)
     if total == 0:
@@ -390,10 +405,10 @@ def _product(shape: tuple[int, ...], axes: Axes) -> int:
 
 def _one_of(what: str, value: Any, known: tuple[str, ...]) -> None:
     if value not in known:
-        raise ValueError(
-            f"initializers.variance_scaling: unknown {what} {value!r}."
-            f"\n  expected  one of {', '.join(known)}"
-        )
+        raise ValueError(message(
+            "initializers.variance_scaling", f"unknown {what} {value!r}.",
+            expected=f"one of {', '.join(known)}",
+        ))  # fmt: skip
 
 
 complete(globals(), INITIALIZERS)

@@ -10,8 +10,9 @@ from xnp import lax
 from xnp.docstrings import complete
 from xnp.placing import placed
 from xprim import Array, as_array, dtypes, scalar_array
+from xprim.errors import message
 from xprim.tracebacks import boundary
-from xprim.typing import ArrayLike, DTypeLike, ShapeLike
+from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom._bits import raw_bits
 from xrandom.arguments import (
     Shape,
@@ -32,7 +33,7 @@ __all__ = ()
 @boundary
 def randint(
     key: ArrayLike, shape: ShapeLike, minval: ArrayLike, maxval: ArrayLike,
-    dtype: DTypeLike = None, *, out_sharding: Any = None,
+    dtype: DTypeLike = None, *, out_sharding: ShardingLike = None,
 ) -> Array:  # fmt: skip
     """Draw integers uniformly from [minval, maxval).
 
@@ -151,7 +152,7 @@ def _clipped(x: Any, dtype: np.dtype[Any], info: Any, beyond: int) -> Any:
 @boundary
 def bernoulli(
     key: ArrayLike, p: ArrayLike = 0.5, shape: ShapeLike | None = None, mode: str = "low", *,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:  # fmt: skip
     """Draw booleans that are true with a given probability.
 
@@ -176,9 +177,9 @@ def bernoulli(
     words = words_of(key, "bernoulli")
     chance = as_array(p, what="bernoulli: p")
     if not dtypes.is_floating(chance.dtype):
-        raise TypeError(
-            f"bernoulli: p must be of a floating dtype.\n  got       {chance.aval.str_long()}"
-        )
+        raise TypeError(message(
+            "bernoulli", "p must be of a floating dtype.", got=chance.aval.str_long(),
+        ))  # fmt: skip
     sizes = sample_shape(shape, "bernoulli", chance)
     dtype = chance.dtype
     chance = spread(lax.convert_element_type(chance, dtype), sizes)
@@ -192,7 +193,11 @@ def bernoulli(
 
 @boundary
 def rademacher(
-    key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike = None,
+    *,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Draw -1 and 1, equally likely.
 
@@ -218,7 +223,7 @@ def rademacher(
 @boundary
 def geometric(
     key: ArrayLike, p: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:  # fmt: skip
     """Draw from the geometric distribution: the number of trials up to the first success.
 

@@ -18,12 +18,14 @@ from xprim import (
     ZERO,
     Primitive,
     ShapedArray,
+    dimension_names,
     dtypes,
     get_primitive,
     shaped_array,
     undefined,
 )
 from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
 from xrandom.bit_generator import (
     MAX_ORIGINAL_WORDS,
     UINT_BY_WIDTH,
@@ -45,20 +47,20 @@ _NOT_LINEAR = undefined("random draws are not linear in their key")
 def check_key(name: str, key: ShapedArray) -> None:
     """Raise for what are not the words of keys."""
     if key.dtype != dtypes.uint32 or not key.shape or key.shape[-1] != 2:
-        raise TypeError(
-            f"{name}: a threefry2x32 key is two uint32 words."
-            f"\n  got       {key.str_long()}\n  expected  uint32[..., 2]"
-        )
+        raise TypeError(message(
+            name, "a threefry2x32 key is two uint32 words.", got=key.str_long(),
+            expected="uint32[..., 2]",
+        ))  # fmt: skip
 
 
 def check_count(name: str, count: int, partitionable: bool) -> None:
     """Raise for a draw of more words than a key of the original layout has."""
     if not partitionable and count > MAX_ORIGINAL_WORDS:
-        raise ValueError(
-            f"{name}: the original counter layout has {MAX_ORIGINAL_WORDS} words for a key."
-            f"\n  got       a draw of {count} words"
-            "\n  hint      set config.threefry_partitionable, or split the key"
-        )
+        raise ValueError(message(
+            name, f"the original counter layout has {MAX_ORIGINAL_WORDS} words for a key.",
+            got=f"a draw of {count} words",
+            hint="set config.threefry_partitionable, or split the key",
+        ))  # fmt: skip
 
 
 def in_programs(name: str, fun: Callable[..., Any]) -> Callable[..., Any]:
@@ -105,6 +107,7 @@ random_bits_p = Primitive(
     jvp=ZERO,
     transpose=_NOT_LINEAR,
     batch=batch_over_keys("random_bits"),
+    dimensions=dimension_names.each_whole,
 )
 
 
@@ -131,6 +134,7 @@ random_split_p = Primitive(
     jvp=ZERO,
     transpose=_NOT_LINEAR,
     batch=batch_over_keys("random_split"),
+    dimensions=dimension_names.each_whole,
 )
 
 
@@ -140,10 +144,10 @@ random_split_p = Primitive(
 def _fold_in_shape(key: ShapedArray, data: ShapedArray) -> Any:
     check_key("random_fold_in", key)
     if data.dtype != dtypes.uint32 or data.shape != key.shape[:-1]:
-        raise TypeError(
-            "random_fold_in: there must be one uint32 number for each key."
-            f"\n  got       {data.str_long()} for keys {key.str_long()}"
-        )
+        raise TypeError(message(
+            "random_fold_in", "there must be one uint32 number for each key.",
+            got=f"{data.str_long()} for keys {key.str_long()}",
+        ))  # fmt: skip
     return (shaped_array(key.shape, dtypes.uint32),)
 
 
@@ -159,4 +163,5 @@ random_fold_in_p = Primitive(
     jvp=ZERO,
     transpose=_NOT_LINEAR,
     batch=batch_over_keys("random_fold_in"),
+    dimensions=dimension_names.alike,
 )

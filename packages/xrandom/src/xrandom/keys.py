@@ -26,7 +26,7 @@ from xnp import lax
 from xnp.docstrings import complete
 from xprim import Array, ConcreteArray, as_array, config, dtypes, shaped_array
 from xprim.descriptions import described
-from xprim.errors import KeyReuseError
+from xprim.errors import KeyReuseError, message
 from xprim.extended import as_physical, unwrap, wrap, wrap_p, wrapped
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
@@ -106,34 +106,30 @@ def _entered(key: Any, operation: str) -> Any:
     try:
         return as_array(key)
     except TypeError:
-        raise TypeError(
-            f"{operation}: the value is not a random key."
-            f"\n  got       {described(key)}"
-            "\n  expected  key<fry>[], or the two words of one: uint32[2]"
-            f"\n  hint      {operation}(key, ...) takes the key first, and key(seed) makes one"
-        ) from None
+        raise TypeError(message(
+            operation, "the value is not a random key.", got=described(key),
+            expected="key<fry>[], or the two words of one: uint32[2]",
+            hint=f"{operation}(key, ...) takes the key first, and key(seed) makes one",
+        )) from None  # fmt: skip
 
 
 def _check_single(words: Any, operation: str) -> None:
     _check_words(words, operation)
     shape = words.shape[:-1]
     if shape:
-        raise ValueError(
-            f"{operation}: takes a single key."
-            f"\n  got       an array of keys of shape {shape}"
-            "\n  hint      vmap maps over arrays of keys"
-        )
+        raise ValueError(message(
+            operation, "takes a single key.", got=f"an array of keys of shape {shape}",
+            hint="vmap maps over arrays of keys",
+        ))  # fmt: skip
 
 
 def _check_words(words: Any, operation: str) -> None:
     aval = words.aval
     if aval.dtype != dtypes.uint32 or not aval.shape or aval.shape[-1] != 2:
-        raise TypeError(
-            f"{operation}: the value is not a random key."
-            f"\n  got       {aval.strong().str_long()}"
-            "\n  expected  key<fry>[], or the two words of one: uint32[2]"
-            "\n  hint      key(seed) makes a key"
-        )
+        raise TypeError(message(
+            operation, "the value is not a random key.", got=aval.strong().str_long(),
+            expected="key<fry>[], or the two words of one: uint32[2]", hint="key(seed) makes a key",
+        ))  # fmt: skip
 
 
 # The keys that were used while `config.debug_key_reuse` was set, as long as they live.
@@ -142,11 +138,10 @@ _used: weakref.WeakValueDictionary[int, Array] = weakref.WeakValueDictionary()
 
 def _mark_used(key: Array, operation: str) -> None:
     if _used.get(id(key)) is key:
-        raise KeyReuseError(
-            f"{operation}: the key was used before."
-            f"\n  got       {key!r}"
-            "\n  hint      k1, k2 = split(key), and use k1 and k2"
-        )
+        raise KeyReuseError(message(
+            operation, "the key was used before.", got=f"{key!r}",
+            hint="k1, k2 = split(key), and use k1 and k2",
+        ))  # fmt: skip
     _used[id(key)] = key
 
 
@@ -199,20 +194,19 @@ def _seeded(seed: Any, operation: str) -> Array:
     """Return the words `(seed >> 32, seed)`, of a 32-bit seed with a zero in front."""
     if type(seed) is int:
         if not -(2**63) <= seed < 2**64:
-            raise OverflowError(
-                f"{operation}: the seed {seed} does not fit in 64 bits."
-                "\n  expected  a value from -2**63 to 2**64 - 1"
-            )
+            raise OverflowError(message(
+                operation, f"the seed {seed} does not fit in 64 bits.",
+                expected="a value from -2**63 to 2**64 - 1",
+            ))  # fmt: skip
         wide = config.values.enable_x64
         words = np.array([seed >> 32 & 0xFFFFFFFF if wide else 0, seed & 0xFFFFFFFF], np.uint32)
         return ConcreteArray(words, _SINGLE)
     array = as_array(seed, what=f"{operation}: the seed")
     if array.ndim or not dtypes.is_integer(array.dtype):
-        raise TypeError(
-            f"{operation}: the seed must be a single integer."
-            f"\n  got       {array.aval.str_long()}"
-            + ("\n  hint      vmap maps over arrays of seeds" if array.ndim else "")
-        )
+        raise TypeError(message(
+            operation, "the seed must be a single integer.", got=array.aval.str_long(),
+            hint="vmap maps over arrays of seeds" if array.ndim else "",
+        ))  # fmt: skip
     if dtypes.itemsize_bits(array.dtype) == 64:
         high = lax.shift_right_logical(array, 32)
         halves = [lax.convert_element_type(x, dtypes.uint32) for x in (high, array)]
@@ -230,15 +224,14 @@ def _check_impl(operation: str, impl: Any, dtype: Any) -> None:
     if wanted == THREEFRY or isinstance(wanted, KeyDType):
         return
     if not isinstance(wanted, str):
-        raise TypeError(
-            f"{operation}: the generator must be given by its name."
-            f"\n  got       {described(wanted)}\n  expected  {THREEFRY!r}"
-        )
-    raise ValueError(
-        f"{operation}: there is no generator {wanted!r}."
-        f"\n  expected  {THREEFRY!r}"
-        + ("" if impl or dtype else "\n  hint      config.default_prng_impl names the generator")
-    )
+        raise TypeError(message(
+            operation, "the generator must be given by its name.", got=described(wanted),
+            expected=f"{THREEFRY!r}",
+        ))  # fmt: skip
+    raise ValueError(message(
+        operation, f"there is no generator {wanted!r}.", expected=f"{THREEFRY!r}",
+        hint="" if impl or dtype else "config.default_prng_impl names the generator",
+    ))  # fmt: skip
 
 
 @boundary
@@ -262,7 +255,7 @@ def key_dtype(impl_spec: Any = None) -> KeyDType:
 
 
 @boundary
-def key_data(keys: Any) -> Array:
+def key_data(keys: ArrayLike) -> Array:
     """Return the words of a key or an array of keys, uint32 of shape `(*keys.shape, 2)`.
 
     Args:
@@ -278,7 +271,7 @@ def key_data(keys: Any) -> Array:
 
 
 @boundary
-def key_impl(keys: Any) -> str:
+def key_impl(keys: ArrayLike) -> str:
     """Return the name of the generator of a key: "threefry2x32"."""
     if getattr(keys, "dtype", None) is not KEY_DTYPE:
         key_data(keys)
@@ -286,7 +279,7 @@ def key_impl(keys: Any) -> str:
 
 
 @boundary
-def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: DTypeLike = None) -> Array:
+def wrap_key_data(key_bits_array: ArrayLike, *, impl: Any = None, dtype: DTypeLike = None) -> Array:
     """Return the keys of which these are the words; the inverse of `key_data`.
 
     Args:
@@ -371,11 +364,10 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     else:
         number = as_array(data, what="fold_in: data")
         if number.ndim or not dtypes.is_integer(number.dtype):
-            raise TypeError(
-                "fold_in: data must be a single integer."
-                f"\n  got       {number.aval.str_long()}"
-                + ("\n  hint      vmap maps over arrays of numbers" if number.ndim else "")
-            )
+            raise TypeError(message(
+                "fold_in", "data must be a single integer.", got=number.aval.str_long(),
+                hint="vmap maps over arrays of numbers" if number.ndim else "",
+            ))  # fmt: skip
         if number.dtype != dtypes.uint32 or number.weak_type:
             number = lax.convert_element_type(number, dtypes.uint32)
     (out,) = random_fold_in_p.bind(words, number)

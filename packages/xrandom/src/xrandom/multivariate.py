@@ -9,9 +9,10 @@ from xnp import lax
 from xnp.docstrings import complete
 from xnp.placing import placed
 from xprim import Array, as_array, dtypes
+from xprim.errors import message
 from xprim.promotion import result_type
 from xprim.tracebacks import boundary
-from xprim.typing import ArrayLike, DTypeLike, ShapeLike
+from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom._normal import drawn_normal
 from xrandom.arguments import checked_shape, floating_dtype, repeated, sample_shape
 from xrandom.docstrings import MULTIVARIATE
@@ -27,12 +28,12 @@ _METHODS = ("cholesky", "eigh", "svd")
 def multivariate_normal(
     key: ArrayLike,
     mean: ArrayLike,
-    cov: Any,
+    cov: ArrayLike,
     shape: ShapeLike | None = None,
     dtype: DTypeLike = None,
     method: str = "cholesky",
     *,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Draw from a normal distribution of given mean and covariance: `mean + L z`, `L L^T = cov`.
 
@@ -52,10 +53,10 @@ def multivariate_normal(
     Differentiable in: `mean` and `cov`.
     """
     if method not in _METHODS:
-        raise ValueError(
-            f"multivariate_normal: there is no such method.\n  got       {method!r}"
-            f"\n  expected  one of {', '.join(map(repr, _METHODS))}"
-        )
+        raise ValueError(message(
+            "multivariate_normal", "there is no such method.", got=f"{method!r}",
+            expected=f"one of {', '.join(map(repr, _METHODS))}",
+        ))  # fmt: skip
     words = words_of(key, "multivariate_normal")
     centre = as_array(mean, what="multivariate_normal: mean")
     covariance = as_array(cov, what="multivariate_normal: cov")
@@ -66,10 +67,10 @@ def multivariate_normal(
     centre, covariance = [lax.convert_element_type(x, exact) for x in (centre, covariance)]
     n = centre.shape[-1] if centre.ndim else -1
     if covariance.shape[-2:] != (n, n):
-        raise ValueError(
-            "multivariate_normal: mean must be a vector and cov a square matrix of its size."
-            f"\n  got       mean: {centre.aval.str_long()}, cov: {covariance.aval.str_long()}"
-        )
+        raise ValueError(message(
+            "multivariate_normal", "mean must be a vector and cov a square matrix of its size.",
+            got=f"mean: {centre.aval.str_long()}, cov: {covariance.aval.str_long()}",
+        ))  # fmt: skip
     lead = sample_shape(
         shape, "multivariate_normal", _Leading(centre.shape[:-1]), _Leading(covariance.shape[:-2])
     )
@@ -108,7 +109,7 @@ def orthogonal(
     dtype: DTypeLike = None,
     m: int | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Draw orthogonal matrices, uniformly (by the Haar measure).
 

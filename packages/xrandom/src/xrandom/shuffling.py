@@ -14,8 +14,9 @@ from xnp import lax
 from xnp.numpy.indexing import take
 from xnp.placing import placed
 from xprim import Array, ConcreteArray, as_array, dtypes
+from xprim.errors import message
 from xprim.tracebacks import boundary
-from xprim.typing import ArrayLike, ShapeLike
+from xprim.typing import ArrayLike, ShapeLike, ShardingLike
 from xrandom._bits import raw_bits
 from xrandom._categorical import checked_mode, raw_gumbel
 from xrandom.arguments import checked_shape
@@ -29,7 +30,7 @@ __all__ = ()
 @boundary
 def permutation(
     key: ArrayLike, x: ArrayLike, axis: int = 0, independent: bool = False, *,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:  # fmt: skip
     """Bring the elements along an axis into a random order.
 
@@ -150,10 +151,10 @@ def _check_draws(draws: int, count: int, replace: bool) -> None:
     if count <= 0:
         raise ValueError("choice: there is nothing to choose from, a is empty.")
     if not replace and draws > count:
-        raise ValueError(
-            "choice: more elements are to be drawn without replacement than there are."
-            f"\n  got       {draws} draws of {count} elements"
-        )
+        raise ValueError(message(
+            "choice", "more elements are to be drawn without replacement than there are.",
+            got=f"{draws} draws of {count} elements",
+        ))  # fmt: skip
 
 
 def _drawn_indices(
@@ -165,10 +166,10 @@ def _drawn_indices(
     if not dtypes.is_floating(chances.dtype):
         chances = lax.convert_element_type(chances, dtypes.python_scalar_dtype(float))
     if chances.shape != (count,):
-        raise ValueError(
-            "choice: p must have one probability for each element."
-            f"\n  got       p: {chances.aval.str_long()}\n  expected  shape ({count},)"
-        )
+        raise ValueError(message(
+            "choice", "p must have one probability for each element.",
+            got=f"p: {chances.aval.str_long()}", expected=f"shape ({count},)",
+        ))  # fmt: skip
     index_dtype = dtypes.python_scalar_dtype(int)
     if not replace:
         noise = raw_gumbel(words, (count,), chances.dtype, checked_mode(mode, "choice"))

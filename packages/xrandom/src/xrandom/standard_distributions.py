@@ -25,6 +25,7 @@ from xprim import (
     Primitive,
     ShapedArray,
     config,
+    dimension_names,
     dtypes,
     get_primitive,
     shaped_array,
@@ -118,6 +119,7 @@ random_uniform_p = Primitive(
     jvp=ZERO,
     transpose=undefined("random draws are not linear in their key"),
     batch=batch_over_keys("random_uniform"),
+    dimensions=dimension_names.each_whole,
 )
 
 
@@ -144,6 +146,7 @@ random_normal_p = Primitive(
     jvp=ZERO,
     transpose=undefined("random draws are not linear in their key"),
     batch=batch_over_keys("random_normal"),
+    dimensions=dimension_names.each_whole,
 )
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from xprim import ELEMENTWISE, ZERO, Primitive, ShapedArray, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
+from xprim.errors import message
 from xrandom.hashing import PARITY, ROTATIONS, hash_words
 
 __all__ = ()
@@ -25,11 +26,11 @@ def _shape(*avals: ShapedArray) -> tuple[ShapedArray, ...]:
     shape: tuple[int, ...] = ()
     for aval in avals:
         if aval.dtype != dtypes.uint32 or (aval.shape and shape and aval.shape != shape):
-            raise TypeError(
-                "threefry2x32: the words of keys and counters must be uint32 of one shape."
-                f"\n  got       {', '.join(a.str_long() for a in avals)}"
-                "\n  expected  uint32 arrays of equal shapes, or of rank 0"
-            )
+            raise TypeError(message(
+                "threefry2x32", "the words of keys and counters must be uint32 of one shape.",
+                got=", ".join(a.str_long() for a in avals),
+                expected="uint32 arrays of equal shapes, or of rank 0",
+            ))  # fmt: skip
         shape = shape or aval.shape
     out = shaped_array(shape, dtypes.uint32)
     return out, out

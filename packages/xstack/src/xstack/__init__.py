@@ -3,10 +3,52 @@
     import xstack
     import xstack.numpy as xnp
 
-    xstack.grad(f), xstack.vmap(f), xstack.jit(f), xstack.random, xstack.tree, ...
+    xstack.grad(f), xstack.vmap(f), xstack.jit(f), xstack.random, ...
 
-This package holds no array code. A name is looked up in the package that owns it when it is first
-used, so `import xstack` costs next to nothing and no compiler is started before it is needed.
+Derivatives: grad, value_and_grad, jacobian, jacrev, jacfwd, hessian, jvp,
+vjp, linearize, linear_transpose; rules of one's own by custom_jvp,
+custom_vjp, custom_gradient, closure_convert; less memory by checkpoint,
+remat, checkpoint_policies; float0.
+
+Compiling: jit, make_jaxpr, eval_shape, typeof, ShapeDtypeStruct,
+named_scope, named_call, ensure_compile_time_eval, clear_caches,
+check_captured_values; modules export, stages, ffi.
+
+Batching and many devices: vmap, pmap, shard_map, make_mesh, set_mesh,
+reshard, P, NamedSharding, Shard; modules sharding, distributed.
+
+Arrays: modules numpy, lax, random, nn, scipy, image, ops, dlpack, dtypes;
+trees of them: modules tree, tree_util, flatten_util; Array; arrays that
+change: Ref, new_ref, empty_ref, free_ref, freeze, module ref.
+
+Devices: devices, local_devices, device_count, local_device_count,
+default_backend, Device, device_put, device_get, block_until_ready,
+copy_to_host_async, live_arrays, process_count, process_index,
+process_indices, make_array_from_callback,
+make_array_from_process_local_data, make_array_from_single_device_arrays.
+
+Looking and testing: module debug, pure_callback, effects_barrier,
+print_environment_info; modules profiler, monitoring, testing, test_util,
+errors, typing, version.
+
+Configuration: config; as scopes, too: enable_x64, default_device,
+default_matmul_precision, default_prng_impl, numpy_dtype_promotion,
+numpy_rank_promotion, disable_jit, log_compiles, explain_cache_misses,
+debug_nans, debug_infs, debug_key_reuse, check_tracer_leaks, checking_leaks,
+enable_checks, threefry_partitionable, transfer_guard,
+transfer_guard_host_to_device, transfer_guard_device_to_host,
+transfer_guard_device_to_device.
+
+For libraries: modules core, extend, interpreters, api_util,
+custom_batching, custom_derivatives, ad_checkpoint, as_jax,
+example_libraries, experimental.
+
+`help(xstack.grad)` says what a name does; `python -m xstack doctor` what
+this machine has.
+
+This package holds no array code. A name is looked up in the package that
+owns it when it is first used, so `import xstack` costs next to nothing and
+no compiler is started before it is needed.
 """
 
 from xstack.absences import ABSENCES
@@ -121,7 +163,7 @@ with namespace(globals(), after="xstack.numpy"):  # which gives arrays and trace
         typeof as typeof,
     )
 
-with namespace(globals(), hint=ABSENCES):
+with namespace(globals(), hint=ABSENCES, overview=True):
     from xstack import (
         ad_checkpoint as ad_checkpoint,
         api_util as api_util,

@@ -8,6 +8,7 @@ from typing import Any
 
 import xtree
 from xprim import ShapedArray, typeof
+from xprim.errors import message
 from xstack.extend.linear_util import WrappedFun, transformation_with_aux
 
 __all__ = [
@@ -96,10 +97,10 @@ def flatten_axes(name: str, treedef: Any, axis_tree: Any) -> list[Any]:
     try:
         return xtree.broadcast_prefix(axis_tree, whole, is_leaf=lambda x: x is None)
     except ValueError as error:
-        raise ValueError(
-            f"{name}: is no prefix of the structure.\n  got       {axis_tree}"
-            f"\n  expected  a prefix of {treedef}"
-        ) from error
+        raise ValueError(message(
+            name, "is no prefix of the structure.", got=f"{axis_tree}",
+            expected=f"a prefix of {treedef}",
+        )) from error  # fmt: skip
 
 
 def safe_map(f: Callable[..., Any], *args: Iterable[Any]) -> list[Any]:

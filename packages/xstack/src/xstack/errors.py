@@ -5,6 +5,7 @@ from xtree.namespaces import namespace
 
 with namespace(globals(), at_once=True, hint=ABSENCES):
     from xprim.errors import (
+        ArgumentError as ArgumentError,
         CheckError as CheckError,
         ConcretizationTypeError as ConcretizationTypeError,
         InconclusiveDimensionOperation as InconclusiveDimensionOperation,

@@ -15,15 +15,27 @@ import xnp
 import xrandom
 from xnp.sparse import BCOO
 from xprim.static_sizes import static_int
+from xprim.tracebacks import boundary
+from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = ()
 
 
+@boundary
 def random_bcoo(
-    key: Any, shape: Sequence[int], *, dtype: Any = np.float32, indices_dtype: Any = None,
-    nse: float = 0.2, n_batch: int = 0, n_dense: int = 0, unique_indices: bool = True,
-    sorted_indices: bool = False, generator: Callable[..., Any] = xrandom.uniform, **kwds: Any,
-) -> BCOO:  # fmt: skip
+    key: ArrayLike,
+    shape: Sequence[int],
+    *,
+    dtype: DTypeLike = np.float32,
+    indices_dtype: DTypeLike = None,
+    nse: float = 0.2,
+    n_batch: int = 0,
+    n_dense: int = 0,
+    unique_indices: bool = True,
+    sorted_indices: bool = False,
+    generator: Callable[..., Any] = xrandom.uniform,
+    **kwds: Any,
+) -> BCOO:
     """Return a sparse array of random numbers at random places.
 
     Args:

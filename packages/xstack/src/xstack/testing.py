@@ -31,6 +31,7 @@ from xprim.callables import check_function, name_of
 from xprim.config import Override, check_tracer_leaks
 from xprim.errors import message
 from xprim.extended import unwrap
+from xprim.static_sizes import static_int
 
 __all__ = [
     "check_jit", "max_compiles", "max_traces", "no_leaks", "pytest_configure", "pytest_pyfunc_call",
@@ -64,6 +65,7 @@ def max_compiles(number: int) -> Iterator[None]:
       ...     for i in range(3):
       ...         _ = f(xnp.ones(7))
     """
+    number = static_int(number, "max_compiles", "number")
     with _counted(monitoring.COMPILED) as seen:
         yield
     if sum(seen.values()) > number:
@@ -89,6 +91,7 @@ def max_traces(number: int) -> Iterator[None]:
       >>> with max_traces(1):
       ...     _ = f(xnp.ones(7)), f(xnp.zeros(7))
     """
+    number = static_int(number, "max_traces", "number")
     with _counted(monitoring.TRACED) as seen:
         yield
     many = Counter({name: count for name, count in seen.items() if count > number})

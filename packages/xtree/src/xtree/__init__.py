@@ -45,6 +45,7 @@ with namespace(globals()):
         Mismatch as Mismatch,
         flatten_up_to as flatten_up_to,
     )
+    from xtree.node_types import PyTree as PyTree
     from xtree.partial import Partial as Partial
     from xtree.paths import (
         tree_flatten_with_path as tree_flatten_with_path,

@@ -57,11 +57,11 @@ def register_dataclass(
     drop_fields: Sequence[str] = (),
 ) -> Callable[[Cls], Cls]: ...
 def register_dataclass(
-    nodetype: Any = None,
+    nodetype: type | None = None,
     data_fields: Sequence[str] | None = None,
     meta_fields: Sequence[str] | None = None,
     drop_fields: Sequence[str] = (),
-) -> Any:
+) -> type | Callable[[type], type]:
     """Make the instances of a dataclass nodes; a decorator, with or without arguments.
 
     Args:

@@ -54,7 +54,7 @@ class RegistrationError(ValueError):
     """A type is registered twice, or is not registered although an operation needs it to be."""
 
 
-class MalformedNodeError(TypeError):
+class MalformedNodeError(TypeError, ValueError):
     """A registered flatten function breaks its promise.
 
     It must return a pair: an iterable of children, and comparable metadata. It must give the same

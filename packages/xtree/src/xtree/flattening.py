@@ -23,6 +23,7 @@ from xtree.compiling import USES_BEFORE_COMPILING, can_match, compile_match, is_
 from xtree.containers import DICT, LIST, NONE, TUPLE, sorted_keys
 from xtree.errors import message, shown
 from xtree.key_paths import KeyEntry
+from xtree.node_types import PyTree
 from xtree.registry import NodeType, default_registry
 from xtree.treedef import LEAF, MAX_RECENT, PyTreeDef, make_treedef
 from xtree.unflattening import unflatten
@@ -44,7 +45,7 @@ __dir__ = __all__.copy
 
 
 def tree_flatten(
-    tree: Any, is_leaf: Callable[[Any], bool] | None = None
+    tree: PyTree, is_leaf: Callable[[Any], bool] | None = None
 ) -> tuple[list[Any], PyTreeDef]:
     """Take a tree apart into its leaves and its structure.
 
@@ -115,7 +116,7 @@ def flattener() -> Callable[[Any], tuple[list[Any], PyTreeDef]]:
     return flatten
 
 
-def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
+def tree_leaves(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
     """Return the leaves of a tree; see `flatten`.
 
     Example:
@@ -129,7 +130,7 @@ def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list
         raise
 
 
-def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTreeDef:
+def tree_structure(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> PyTreeDef:
     """Return the structure of a tree; see `flatten`.
 
     Example:
@@ -143,7 +144,7 @@ def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> P
         raise
 
 
-def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
+def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> PyTree:
     """Build a tree from its structure and its leaves: the inverse of `flatten`.
 
     Raises:
@@ -185,7 +186,7 @@ def is_tree_node(typ: type) -> bool:
     return default_registry.is_node(typ)
 
 
-def flatten_one_level(tree: Any) -> tuple[tuple[Any, ...], Hashable]:
+def flatten_one_level(tree: PyTree) -> tuple[tuple[Any, ...], Hashable]:
     """Return the children of the root of a tree, and its metadata.
 
     Raises:
@@ -199,7 +200,7 @@ def flatten_one_level(tree: Any) -> tuple[tuple[Any, ...], Hashable]:
 
 
 def flatten_one_level_with_keys(
-    tree: Any,
+    tree: PyTree,
 ) -> tuple[tuple[tuple[KeyEntry, Any], ...], Hashable]:
     """Return pairs of key and child of the root of a tree, and its metadata.
 

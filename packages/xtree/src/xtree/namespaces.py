@@ -33,13 +33,19 @@ __dir__ = __all__.copy
 
 
 def namespace(
-    module_globals: dict[str, Any], *, at_once: bool = False, after: str = "", hint: str = ""
+    module_globals: dict[str, Any],
+    *,
+    at_once: bool = False,
+    after: str = "",
+    hint: str = "",
+    overview: bool = False,
 ) -> Namespace:
     r"""Return the namespace of a module, whose `with` block holds the imports of its public names.
 
     In the block stand `from module import name as name`, where the redundant alias tells type
     checkers that the name is public, and `from module import *`, which imports that module for its
-    list, and none of its names. A module may have several blocks, each with its own options. A name
+    list, and none of its names: those that it imports at their first use stay so in a block that is
+    `at_once`, too. A module may have several blocks, each with its own options. A name
     that the package has as a submodule, too (`xad.grad`), must be imported at once, since importing
     a submodule binds its name. A module that defines its names itself, and lists them in `__all__`,
     has no block and calls `namespace(globals()).close()` at its end.
@@ -49,6 +55,8 @@ def namespace(
       at_once: import at the end of the block; by default each name is imported at its first use.
       after: a module to import before any name of the block.
       hint: what errors say about unknown names that are near to none.
+      overview: whether the module's docstring names all that it shows, so that `help(module)` shows
+        that and not the whole help of every name besides.
 
     Example:
       >>> import types
@@ -62,21 +70,27 @@ def namespace(
       AttributeError: module 'geometry' has no attribute 'sqtr'.
         hint      did you mean 'sqrt'?
     """
-    return Namespace(module_globals, at_once, after, hint)
+    return Namespace(module_globals, at_once, after, hint, overview)
 
 
 class Namespace:
     """What a module shows; made by `namespace`."""
 
-    __slots__ = ("_after", "_at_once", "_globals", "_hint", "_homes")
+    __slots__ = ("_after", "_at_once", "_globals", "_hint", "_homes", "_overview")
 
     def __init__(
-        self, module_globals: dict[str, Any], at_once: bool, after: str, hint: str
+        self,
+        module_globals: dict[str, Any],
+        at_once: bool,
+        after: str,
+        hint: str,
+        overview: bool = False,
     ) -> None:
         self._globals = module_globals
         self._at_once = at_once
         self._after = after
         self._hint = hint
+        self._overview = overview
         self._homes: dict[str, _Home] = module_globals.setdefault("_home_by_name", {})
 
     def __enter__(self) -> None:
@@ -98,8 +112,9 @@ class Namespace:
         self._globals["__all__"] = [*listed, *[name for name in noted if name not in listed]]
         self.close()
         if self._at_once and error is None:
-            for name in noted:
-                self._find(name)
+            for name, home in noted.items():
+                if not home.is_late():
+                    self._find(name)
 
     def close(self) -> None:
         """Let `dir()` show the names of `__all__`, and errors about others suggest one of them."""
@@ -116,6 +131,8 @@ class Namespace:
         return value
 
     def _dir(self) -> list[str]:
+        if self._overview and _is_asked_by_help():
+            return []
         return sorted(self._globals["__all__"])
 
     def _unknown(self, name: str) -> str:
@@ -127,15 +144,29 @@ class Namespace:
         return f"{message}.\n  hint      {hint}" if hint else message
 
 
+def _is_asked_by_help() -> bool:
+    """Whether `help` asks for the members of a module, through `inspect.getmembers` and `dir`."""
+    frame = sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__") == "inspect":
+        frame = frame.f_back  # type: ignore[assignment]
+    return frame is not None and frame.f_globals.get("__name__") == "pydoc"
+
+
 class _Home:
     """Where a public name lives: noted while its block is open, looked up later."""
 
-    __slots__ = ("after", "module", "name")
+    __slots__ = ("after", "listed", "module", "name")
 
-    def __init__(self, module: str, name: str) -> None:
+    def __init__(self, module: str, name: str, listed: bool) -> None:
         self.module = module
         self.name = name
+        self.listed = listed  # by the module, whose names `import *` asks for
         self.after = ""
+
+    def is_late(self) -> bool:
+        """Say whether the module lists a name that it has not imported yet itself."""
+        found = vars(sys.modules[self.module]) if self.listed else {}
+        return self.name in found.get("_home_by_name", ()) and self.name not in found
 
     def value(self, asking: str) -> Any:
         """Import the name for the module that asks for it, which may be its package."""
@@ -151,11 +182,12 @@ class _Noted:
 
     def __init__(self, module: str, names: Sequence[str]) -> None:
         self._module = module
-        if "*" in names:
+        self._listed = "*" in names
+        if self._listed:
             self.__all__ = importlib.import_module(module).__all__
 
     def __getattr__(self, name: str) -> _Home:
-        return _Home(self._module, name)
+        return _Home(self._module, name, self._listed)
 
 
 _IMPORT_SYSTEM = "<frozen importlib._bootstrap>"

@@ -14,6 +14,9 @@ from xtree.key_paths import FlattenedIndexKey, KeyEntry
 
 __all__ = ()
 
+PyTree: TypeAlias = Any
+"""A tree: tuples, lists, dicts and registered classes to any depth; all else is a leaf."""
+
 FlattenFunc: TypeAlias = Callable[[Any], tuple[Iterable[Any], Any]]
 FlattenWithKeysFunc: TypeAlias = Callable[[Any], tuple[Iterable[tuple[KeyEntry, Any]], Any]]
 UnflattenFunc: TypeAlias = Callable[[Any, Any], Any]

@@ -62,7 +62,7 @@ class _Constant:
         return self.func(*args, **kwargs)
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is _Constant and self.func == other.func
+        return self.func == (other.func if type(other) is _Constant else other)
 
     def __hash__(self) -> int:
         return hash(self.func)

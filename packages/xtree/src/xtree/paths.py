@@ -11,6 +11,7 @@ from typing import Any
 from xtree.boundaries import boundaries
 from xtree.key_paths import KeyPath
 from xtree.mismatch import flatten_up_to
+from xtree.node_types import PyTree
 from xtree.treedef import PyTreeDef
 from xtree.walk import walk_with_path
 
@@ -20,7 +21,7 @@ __dir__ = __all__.copy
 
 
 def tree_flatten_with_path(
-    tree: Any,
+    tree: PyTree,
     is_leaf: Callable[..., bool] | None = None,
     is_leaf_takes_path: bool = False,
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
@@ -50,7 +51,7 @@ def tree_flatten_with_path(
 
 
 def tree_leaves_with_path(
-    tree: Any,
+    tree: PyTree,
     is_leaf: Callable[..., bool] | None = None,
     is_leaf_takes_path: bool = False,
 ) -> list[tuple[KeyPath, Any]]:
@@ -60,11 +61,11 @@ def tree_leaves_with_path(
 
 def tree_map_with_path(
     f: Callable[..., Any],
-    tree: Any,
+    tree: PyTree,
     *rest: Any,
     is_leaf: Callable[..., bool] | None = None,
     is_leaf_takes_path: bool = False,
-) -> Any:
+) -> PyTree:
     """Call `f(path, leaf, *other_leaves)` for each leaf of `tree`; return the tree of results.
 
     Args:

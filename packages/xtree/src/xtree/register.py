@@ -163,13 +163,10 @@ def register_static(cls: Cls) -> Cls:
     for each different one.
 
     Args:
-        cls: a class whose instances are hashable.
+        cls: a class whose instances can be compared; those that are hashable are found faster.
 
     Returns:
         The class.
-
-    Raises:
-        TypeError: the class is not hashable.
 
     Example:
         >>> import xtree
@@ -178,14 +175,6 @@ def register_static(cls: Cls) -> Cls:
         >>> xtree.leaves([1, Mode("train")])
         [1]
     """
-    if getattr(cls, "__hash__", None) is None:
-        raise TypeError(
-            message(
-                "register_static",
-                f"the instances of {cls.__qualname__} are not hashable.",
-                hint="a dataclass is hashable with @dataclass(frozen=True)",
-            )
-        )
     register_pytree_node(cls, lambda value: ((), value), lambda value, children: value)
     return cls
 

@@ -16,6 +16,7 @@ from xtree.boundaries import boundaries, leave
 from xtree.errors import message
 from xtree.flattening import tree_flatten, tree_leaves, tree_structure
 from xtree.mismatch import flatten_up_to
+from xtree.node_types import PyTree
 from xtree.prefix import broadcast_prefix
 from xtree.treedef import PyTreeDef
 
@@ -43,10 +44,10 @@ _NOT_GIVEN: Any = _NotGiven()
 
 def tree_map(
     f: Callable[..., Any],
-    tree: Any,
+    tree: PyTree,
     *rest: Any,
     is_leaf: Callable[[Any], bool] | None = None,
-) -> Any:
+) -> PyTree:
     """Call `f(leaf, *other_leaves)` for each leaf of `tree`, and return the tree of the results.
 
     Args:
@@ -86,10 +87,10 @@ def tree_map(
 
 def tree_reduce(
     function: Callable[[Any, Any], Any],
-    tree: Any,
-    initializer: Any = _NOT_GIVEN,
+    tree: PyTree,
+    initializer: PyTree = _NOT_GIVEN,
     is_leaf: Callable[[Any], bool] | None = None,
-) -> Any:
+) -> PyTree:
     """Combine the leaves from left to right: `function(function(l0, l1), l2)`.
 
     Args:
@@ -115,11 +116,11 @@ def tree_reduce(
 
 def tree_reduce_associative(
     operation: Callable[[Any, Any], Any],
-    tree: Any,
+    tree: PyTree,
     *,
-    identity: Any = _NOT_GIVEN,
+    identity: PyTree = _NOT_GIVEN,
     is_leaf: Callable[[Any], bool] | None = None,
-) -> Any:
+) -> PyTree:
     """Combine the leaves pairwise, as a balanced tree of depth log2(number of leaves).
 
     Args:
@@ -143,7 +144,7 @@ def tree_reduce_associative(
     return identity
 
 
-def tree_all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
+def tree_all(tree: PyTree, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
     """Say whether all leaves of a tree are true; yes when there are none.
 
     Example:
@@ -154,8 +155,8 @@ def tree_all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool
 
 
 def tree_transpose(
-    outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any
-) -> Any:
+    outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: PyTree
+) -> PyTree:
     """Turn a tree of trees inside out.
 
     Args:
@@ -204,8 +205,8 @@ def tree_transpose(
 
 
 def tree_broadcast(
-    prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
-) -> Any:
+    prefix_tree: PyTree, full_tree: PyTree, is_leaf: Callable[[Any], bool] | None = None
+) -> PyTree:
     """Repeat the leaves of a prefix so that it gets the structure of the full tree.
 
     Args:

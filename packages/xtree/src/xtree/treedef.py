@@ -169,6 +169,35 @@ class PyTreeDef:
         """Return the type and metadata (for a dict: sorted keys) of the root; None for a leaf."""
         return None if self.node is None else (self.node.type, self.data)
 
+    def walk(
+        self,
+        f_node: Callable[[tuple[Any, ...], Any], Any],
+        f_leaf: Callable[[Any], Any] | None,
+        leaves: Iterable[Any],
+    ) -> Any:
+        """Combine leaves from the bottom up, and return what comes out for the root.
+
+        Args:
+            f_node: of the results for a node's children, and the node's metadata.
+            f_leaf: of a leaf; None takes the leaf itself.
+            leaves: as many as the structure has.
+
+        Example:
+            >>> import xtree
+            >>> treedef = xtree.structure({"a": 0, "b": (0, 0)})
+            >>> treedef.walk(lambda results, data: sum(results), None, [1, 2, 3])
+            6
+        """
+        rest = iter(leaves)
+
+        def combine(each: PyTreeDef, results: list[Any]) -> Any:
+            if each.node is None:
+                return next(rest) if f_leaf is None else f_leaf(next(rest))
+            data = list(each.data) if each.node is DICT else each.data
+            return f_node(tuple(results), data)
+
+        return _fold(self, combine)
+
     def __repr__(self) -> str:
         return f"PyTreeDef({_fold(self, node_text)})"
 

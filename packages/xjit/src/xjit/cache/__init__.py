@@ -34,6 +34,7 @@ from xjit.cache_files import (
     unpack,
 )
 from xprim import config
+from xprim.errors import message
 from xprim.tracebacks import boundaries
 
 __all__ = [
@@ -190,10 +191,10 @@ def _entry(key: str) -> Entry:
     cache = disk_cache()
     found = [] if cache is None else [p for p, _, _ in cache.entries() if p.name.startswith(key)]
     if len(found) != 1:
-        raise LookupError(
-            f"explain: {len(found) or 'no'} entries begin with {key!r}."
-            "\n  hint      `python -m xjit.cache stats -v` lists the keys"
-        )
+        raise LookupError(message(
+            "explain", f"{len(found) or 'no'} entries begin with {key!r}.",
+            hint="`python -m xjit.cache stats -v` lists the keys",
+        ))  # fmt: skip
     data = read_private(found[0])
     if data is None:
         raise LookupError(f"explain: the entry {key!r} has just been removed.")

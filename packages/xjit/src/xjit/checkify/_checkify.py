@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from xjit.checkify import inner_programs  # noqa: F401 - its rules
 from xjit.checkify.categories import ErrorCategory, all_checks, user_checks
 from xjit.checkify.failures import Error, no_failure
-from xjit.checkify.rewriting import Asked, run_checked, width_needed
+from xjit.checkify.rewriting import Asked, width_needed
 from xprim import close_over, trace_to_jaxpr
 from xprim.callables import check_function, name_of
 from xprim.errors import message
@@ -76,7 +75,7 @@ def checkify(
         closed, captured = close_over(jaxpr, consts)
         asked = Asked(kinds, width_needed(closed.jaxpr, kinds))
         none = no_failure(asked.width)
-        state, outs = run_checked(closed, none, [*captured, *arrays], asked)
+        state, outs = asked.run(closed, none, [*captured, *arrays])
         return Error(*state), out_tree[0].unflatten(outs)
 
     return checked

@@ -18,6 +18,7 @@ from xprim.descriptions import described
 from xprim.errors import message
 from xprim.extended import unwrap
 from xprim.tracebacks import boundary
+from xprim.typing import ArrayLike
 
 __all__ = ["check", "check_error", "debug_check", "error_if"]
 
@@ -27,7 +28,9 @@ T = TypeVar("T")
 
 
 @boundary
-def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
+def check(
+    pred: ArrayLike, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any
+) -> None:
     """Check that something holds.
 
     Where it does not, the call raises: evaluated at once, and compiled when the program runs. A
@@ -62,7 +65,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
 
 
 @boundary
-def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
+def debug_check(pred: ArrayLike, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
     """Check that something holds, but only under `checkify`; elsewhere nothing happens.
 
     Args:
@@ -75,7 +78,7 @@ def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
 
 
 @boundary
-def error_if(x: T, pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> T:
+def error_if(x: T, pred: ArrayLike, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> T:
     """Return `x`, and raise where a condition holds.
 
     Args:

@@ -21,6 +21,7 @@ from xnp import lax
 from xprim import ConcreteArray, ShapedArray, as_array, dtypes, shaped_array
 from xprim.check_sites import CheckSite
 from xprim.errors import CheckError, ConcretizationTypeError
+from xprim.typing import ArrayLike, PyTree
 from xtree.locks import forkable_lock
 
 __all__ = ["Error", "JaxRuntimeError", "Site", "State", "check_of", "init_error", "no_failure",
@@ -145,7 +146,7 @@ class Error:
 
     __slots__ = ("_code", "_payload")
 
-    def __init__(self, code: Any, payload: Any) -> None:
+    def __init__(self, code: ArrayLike, payload: PyTree) -> None:
         self._code = code
         self._payload = payload
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from xjit.checkify import inner_programs  # noqa: F401 - its rules
 from xjit.checkify.failures import check_of, no_failure
-from xjit.checkify.rewriting import Asked, run_checked, width_needed
+from xjit.checkify.rewriting import Asked, width_needed
 from xprim import ClosedJaxpr, trace_to_jaxpr
 
 __all__ = ()
@@ -28,7 +27,7 @@ def with_code(closed: ClosedJaxpr, options: frozenset[str]) -> ClosedJaxpr:
 def _with_code(closed: ClosedJaxpr, options: frozenset[str]) -> ClosedJaxpr:
     def program(*operands: Any) -> list[Any]:
         asked = Asked(options, width_needed(closed.jaxpr, options))
-        state, outs = run_checked(closed, no_failure(asked.width), operands, asked)
+        state, outs = asked.run(closed, no_failure(asked.width), operands)
         return [state.code, *outs]
 
     return ClosedJaxpr(*trace_to_jaxpr(program, closed.in_avals, name=closed.jaxpr.name))

@@ -1,18 +1,18 @@
 """From a program to the program with its checks: equation by equation.
 
-    run_checked(program, state, operands)  ->  state after it, results
+    asked.run(program, state, operands)  ->  state after it, results
 
 A check of the user's, and an operation for which one is asked (division, indexing, whatever may
 give a NaN), moves the state on. Programs inside (calls, loops, branches) get the state as two more
-operands and results; `checked_program` makes each once and keeps it in its memo.
+operands and results by the rules of kind `checked`, from the owners of the primitives that hold
+them; each is made once and kept in the memo of its program.
 
-Neighbours: `inner_programs` has the rules of equations that hold programs, `index_bounds` those of
-indexing, `failures` the state.
+Neighbours: `index_bounds` has the checks of indexing, `failures` the state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,9 @@ from xprim import (
     ClosedJaxpr,
     Equation,
     Jaxpr,
+    ShapedArray,
     dtypes,
+    get_primitive,
     shaped_array,
     source,
     trace_to_jaxpr,
@@ -34,29 +36,100 @@ from xprim import (
 from xprim.check_sites import CheckSite
 from xprim.jaxpr import interpret, subjaxprs
 
-__all__ = ["Asked", "checked_program", "run_checked", "width_needed"]
+__all__ = ["Asked", "width_needed"]
 
 __dir__ = __all__.copy
 
 
+_CHECK = get_primitive("check")
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Which checks are made, and how many bytes the values take that they show."""
+    """Which checks are made, and how many bytes the values take that they show.
+
+    It is what rules of kind `checked` get (`xprim.contracts.ChecksHandle`).
+    """
 
     kinds: frozenset[str]
     width: int
 
+    @property
+    def avals(self) -> tuple[ShapedArray, ...]:
+        """The types of the state."""
+        return shaped_array((), dtypes.int32), shaped_array((self.width,), dtypes.uint8)
 
-Rule = Callable[[State, Equation, Sequence[Any], Asked], tuple[State, Sequence[Any]]]
-rules: dict[str, Rule] = {}
-"""The rules of equations that hold programs, by the name of their primitive."""
+    def run(
+        self, closed: ClosedJaxpr, state: Sequence[Any], operands: Sequence[Any]
+    ) -> tuple[State, list[Any]]:
+        """Run a program with its checks under the current trace.
+
+        Args:
+          closed: the program.
+          state: what failed before.
+          operands: of the program.
+
+        Returns:
+          What failed first, and the results.
+        """
+        now = State(*state)
+
+        def checked(eqn: Equation, values: Sequence[Any]) -> Sequence[Any]:
+            nonlocal now
+            now, results = _checked(now, eqn, values, self)
+            return results
+
+        outs = interpret(closed.jaxpr, closed.consts, operands, checked)
+        return now, outs
+
+    def program(self, closed: ClosedJaxpr, after: int = 0) -> ClosedJaxpr:
+        """Return the program that takes the state after so many operands, and gives it first."""
+        return closed.derived(_with_state, self, after)
+
+    def unchecked(self, closed: ClosedJaxpr, after: int = 0) -> ClosedJaxpr:
+        """Return the program that takes the state likewise, leaves it alone, and checks nothing."""
+        return closed.derived(_unchecked, self, after)
+
+    def first(self, state: Sequence[Any], states: Sequence[Any]) -> State:
+        """Return the state after members that began with none that failed: theirs are stacked."""
+        before, (codes, payloads) = State(*state), states
+        first = lax.argmax(lax.ne(codes, np.int32(0)), 0, np.int32)
+        new = [lax.dynamic_index_in_dim(x, first, 0, False) for x in (codes, payloads)]
+        had = lax.ne(before.code, np.int32(0))
+        code = lax.select(had, before.code, new[0])
+        had_all = lax.broadcast(had, new[1].aval.shape)
+        return State(code, lax.select(had_all, before.payload, new[1]))
+
+
+def _with_state(closed: ClosedJaxpr, asked: Asked, after: int) -> ClosedJaxpr:
+    def program(*args: Any) -> list[Any]:
+        state, operands = args[after : after + 2], [*args[:after], *args[after + 2 :]]
+        state, outs = asked.run(closed, state, operands)
+        return [*state, *outs]
+
+    return _traced(program, closed, asked, after)
+
+
+def _unchecked(closed: ClosedJaxpr, asked: Asked, after: int) -> ClosedJaxpr:
+    nothing = Asked(frozenset(), asked.width)
+
+    def program(*args: Any) -> list[Any]:
+        state, operands = args[after : after + 2], [*args[:after], *args[after + 2 :]]
+        return nothing.run(closed, state, operands)[1]
+
+    return _traced(program, closed, asked, after)
+
+
+def _traced(program: Any, closed: ClosedJaxpr, asked: Asked, after: int) -> ClosedJaxpr:
+    avals = [*closed.in_avals[:after], *asked.avals, *closed.in_avals[after:]]
+    return ClosedJaxpr(*trace_to_jaxpr(program, avals, name=closed.jaxpr.name))
 
 
 def width_needed(jaxpr: Jaxpr, kinds: frozenset[str]) -> int:
     """Return how many bytes the values of the checks of a program take, at most."""
     most = 0
     for eqn in jaxpr.eqns:
-        if eqn.primitive.name == "check":
+        if eqn.primitive is _CHECK:
             most = max(most, _width_of_check(eqn))
         if "index" in kinds and "windows" in eqn.primitive.rules:
             most = max(most, BYTES_OF_INDEX)
@@ -75,49 +148,22 @@ def _width_of_check(eqn: Equation) -> int:
     ])  # fmt: skip
 
 
-def checked_program(closed: ClosedJaxpr, asked: Asked) -> ClosedJaxpr:
-    """Return the program with checks: from (code, payload, *operands) to the same and results."""
-    return closed.derived(_checked_program, asked)
-
-
-def _checked_program(closed: ClosedJaxpr, asked: Asked) -> ClosedJaxpr:
-    def checked(code: Any, payload: Any, *operands: Any) -> list[Any]:
-        state, outs = run_checked(closed, State(code, payload), operands, asked)
-        return [*state, *outs]
-
-    state_avals = [shaped_array((), dtypes.int32), shaped_array((asked.width,), dtypes.uint8)]
-    avals = [*state_avals, *closed.in_avals]
-    jaxpr, consts = trace_to_jaxpr(checked, avals, name=closed.jaxpr.name)
-    return ClosedJaxpr(jaxpr, consts)
-
-
-def run_checked(
-    closed: ClosedJaxpr, state: State, operands: Sequence[Any], asked: Asked
-) -> tuple[State, list[Any]]:
-    """Run a program with its checks under the current trace.
-
-    Args:
-      closed: the program.
-      state: what failed before.
-      operands: of the program.
-      asked: which checks are made.
-
-    Returns:
-      What failed first, and the results.
-    """
-
-    def run(eqn: Equation, values: Sequence[Any]) -> Sequence[Any]:
-        nonlocal state
-        state, results = rules.get(eqn.primitive.name, _plain)(state, eqn, values, asked)
-        return results
-
-    outs = interpret(closed.jaxpr, closed.consts, operands, run)
-    return state, outs
-
-
 def site_of(eqn: Equation, kind: str, text: str) -> CheckSite:
     """Return what an automatic check of an equation says."""
     return CheckSite(kind, text, where=source.describe(eqn.source))
+
+
+def _checked(
+    state: State, eqn: Equation, operands: Sequence[Any], asked: Asked
+) -> tuple[State, Sequence[Any]]:
+    """Run an equation with its checks."""
+    if eqn.primitive is _CHECK:
+        return _check(state, eqn, operands, asked)
+    rule = eqn.primitive.rules.get("checked")
+    if rule is None:
+        return _plain(state, eqn, operands, asked)
+    after, results = rule(asked, state, operands, **eqn.params)
+    return State(*after), results
 
 
 def _plain(
@@ -211,6 +257,3 @@ def _unravelled(position: Any, shape: Sequence[int]) -> Any:
         parts.append(lax.reshape(lax.rem(position, np.int32(size)), (1,)))
         position = lax.div(position, np.int32(size))
     return lax.concatenate(parts[::-1], 0)
-
-
-rules["check"] = _check

@@ -9,6 +9,7 @@ Neighbours: `exported` is the result, `modules` its programs, `safety` what is c
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,6 +33,7 @@ from xprim import (
 )
 from xprim.descriptions import described
 from xprim.errors import message
+from xprim.source import is_hidden
 from xprim.symbolic_dimensions import written_for_programs
 from xprim.tracebacks import boundaries, boundary
 
@@ -62,7 +64,7 @@ def export(
     """Export a compiled function, so that it can be stored and called by other processes.
 
     Args:
-      fun_jit: what `jit` returned.
+      fun_jit: what `jit` returned, or a function of this family, such as `xnp.sin`.
       platforms: those that it will run on, some of `cpu`, `cuda`, `rocm`, `tpu`, whether they are
         here or not; by default that of the default device. With several, each runs the program
         that was written for it.
@@ -87,11 +89,14 @@ def export(
       >>> deserialize(exported.serialize()).call(np.float32([3, 4]))
       Array([6., 8.], dtype=float32)
     """
-    if not isinstance(fun_jit, Wrapped):
-        raise ValueError(message(
-            "export", "the function is not compiled.", got=described(fun_jit),
-            hint="export(jit(f))(*args)",
-        ))  # fmt: skip
+    given: Any = fun_jit
+    if not isinstance(given, Wrapped):
+        if not _is_of_the_family(given):
+            raise ValueError(message(
+                "export", "the function is not compiled.", got=described(given),
+                hint="export(jit(f))(*args)",
+            ))  # fmt: skip
+        fun_jit = jit(given)
     names = _checked_platforms(platforms)
     checks = tuple(disabled_checks)
 
@@ -100,6 +105,12 @@ def export(
         return _exported(fun_jit, args, kwargs, names or (default_export_platform(),), checks)
 
     return do_export
+
+
+def _is_of_the_family(fun: Any) -> bool:
+    """Return whether a function is one of this family, such as `xnp.sin`: it needs no `jit`."""
+    code = getattr(inspect.unwrap(fun), "__code__", None) if inspect.isfunction(fun) else None
+    return code is not None and is_hidden(code.co_filename)
 
 
 def _checked_platforms(platforms: Sequence[str] | None) -> tuple[str, ...]:
@@ -182,10 +193,14 @@ def _check_effects(name: str, closed: ClosedJaxpr) -> None:
         ))  # fmt: skip
 
 
+class _CallsPythonError(ValueError, NotImplementedError):
+    """A program to be exported calls functions of this process."""
+
+
 def _check_no_python(name: str, callbacks: Sequence[Any]) -> None:
     if callbacks:
         called = ", ".join(sorted({str(getattr(c, "host", c)) for c in callbacks}))
-        raise ValueError(message(
+        raise _CallsPythonError(message(
             "export", f"{name} calls Python functions, which are of this process alone.",
             got=called, hint="leave callbacks and prints out of what is exported",
         ))  # fmt: skip

@@ -107,6 +107,16 @@ class Exported:
         """Return for each leaf of the result how it lies: None, on one device."""
         return (None,) * len(self.out_avals)
 
+    @property
+    def in_shardings_hlo(self) -> tuple[None, ...]:
+        """For each leaf of the arguments how it lies, as XLA writes it: None, on one device."""
+        return (None,) * len(self.in_avals)
+
+    @property
+    def out_shardings_hlo(self) -> tuple[None, ...]:
+        """For each leaf of the result how it lies, as XLA writes it: None, on one device."""
+        return (None,) * len(self.out_avals)
+
     def has_vjp(self) -> bool:
         """Return whether its derivative is known."""
         return self.make_vjp is not None

@@ -20,6 +20,7 @@ from xprim.symbolic_dimensions import (
     value_of,
 )
 from xprim.tracebacks import boundaries
+from xprim.typing import PyTree
 
 __all__ = [
     "check_facts", "is_symbolic_dim", "sizes_in", "solved", "symbolic_args_specs",
@@ -29,7 +30,7 @@ __all__ = [
 __dir__ = __all__.copy
 
 
-def is_symbolic_dim(p: Any) -> bool:
+def is_symbolic_dim(p: object) -> bool:
     """Return whether a size of a shape is a symbolic dimension.
 
     Example:
@@ -125,9 +126,9 @@ def _like(like: Sequence[int | None] | None, spec: Any) -> Sequence[Any]:
 
 
 def symbolic_args_specs(
-    args: Any, shapes_specs: Any, constraints: Sequence[str] = (),
+    args: PyTree, shapes_specs: PyTree, constraints: Sequence[str] = (),
     scope: SymbolicScope | None = None,
-) -> Any:  # fmt: skip
+) -> PyTree:  # fmt: skip
     """Return descriptions of arguments with symbolic dimensions, for `export(f)(*specs)`.
 
     Args:

@@ -87,7 +87,7 @@ from .spread_buffers import (
     respread,
     spread_over,
 )
-from .tiles import Tiles, whole
+from .tiles import Tiles, hlo_sharding, whole
 from .waits import Watcher, until_ready, watch, watched
 
 __all__ = [
@@ -183,6 +183,7 @@ __all__ = [
     "watch",
     "watched",
     "when_orphaned",
+    "hlo_sharding",
     "whole",
 ]
 

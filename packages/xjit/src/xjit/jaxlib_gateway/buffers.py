@@ -20,6 +20,7 @@ import ml_dtypes
 import numpy as np
 
 from xjit import transfer_guards as guards
+from xprim.errors import message
 
 from .clients import client, default_device
 from .dlpack import data_pointer, export_capsule, host_array, import_capsule
@@ -88,10 +89,10 @@ class ArrayType:
 def array_type(shape: tuple[int, ...], dtype: np.dtype[Any], made_by: str = "") -> ArrayType:
     """Return the interned `ArrayType`; raise `TypeError` for a dtype that XLA does not have."""
     if dtype not in _PLAIN_DTYPES and dtype not in _EXTENDED_DTYPES:
-        raise TypeError(
-            f"put: XLA has no arrays of dtype {dtype}."
-            "\n  expected  a boolean, integer, floating or complex dtype of NumPy or ml_dtypes"
-        )
+        raise TypeError(message(
+            "put", f"XLA has no arrays of dtype {dtype}.",
+            expected="a boolean, integer, floating or complex dtype of NumPy or ml_dtypes",
+        ))  # fmt: skip
     return ArrayType(shape, dtype, made_by)
 
 
@@ -414,10 +415,10 @@ def assemble(pieces: Sequence[Buffer], devices: Sequence[Any] | None = None) -> 
     kind = pieces[0].aval
     for number, piece in enumerate(pieces):
         if piece.aval.shape != kind.shape or piece.aval.dtype != kind.dtype:
-            raise ValueError(
-                "assemble: the pieces for different devices differ."
-                f"\n  got       piece 0: {kind}, piece {number}: {piece.aval}"
-            )
+            raise ValueError(message(
+                "assemble", "the pieces for different devices differ.",
+                got=f"piece 0: {kind}, piece {number}: {piece.aval}",
+            ))  # fmt: skip
     try:
         return _jax.ArrayImpl(kind, placement(spread), list(pieces), True, _skip_checks=True)
     except RuntimeFailure as error:
@@ -458,10 +459,10 @@ def _to_numpy_slowly(buffer: Buffer) -> np.ndarray[Any, Any]:
     kind = buffer.aval
     devices = devices_of(buffer)
     if len(devices) > 1:
-        raise ValueError(
-            f"to_numpy: the buffer is spread over {len(devices)} devices."
-            "\n  hint      to_numpy(piece) for each piece of shards(buffer)"
-        )
+        raise ValueError(message(
+            "to_numpy", f"the buffer is spread over {len(devices)} devices.",
+            hint="to_numpy(piece) for each piece of shards(buffer)",
+        ))  # fmt: skip
     if buffer.is_deleted():
         raise XlaError("to_numpy: the buffer has been deleted or donated.")
     if guards.to_host.used and not _in_host_memory(devices[0]):

@@ -21,6 +21,7 @@ from typing import Any
 
 from xprim import device_options
 from xprim.descriptions import brief
+from xprim.errors import message
 from xtree.locks import forkable_rlock
 
 from . import forks
@@ -123,12 +124,12 @@ def set_num_cpu_devices(count: int) -> None:
     with _lock:
         made = _client_by_platform.get("cpu")
         if made is not None and len(made.local_devices()) != count:
-            raise RuntimeError(
-                "set_num_cpu_devices: the CPU client is already in use."
-                f"\n  got       {count} devices, after a start with {len(made.local_devices())}"
-                "\n  hint      call it before the first array is made, or set the environment"
-                "\n            variable XSTACK_NUM_CPU_DEVICES"
-            )
+            raise RuntimeError(message(
+                "set_num_cpu_devices", "the CPU client is already in use.",
+                got=f"{count} devices, after a start with {len(made.local_devices())}",
+                hint="call it before the first array is made, or set the environment\nvariable "
+                "XSTACK_NUM_CPU_DEVICES",
+            ))  # fmt: skip
         _cpu_settings["num_devices"] = count
 
 
@@ -150,11 +151,11 @@ def configure_clients(
     """
     with _lock:
         if _client_by_platform:
-            raise RuntimeError(
-                "distributed.initialize: devices are in use already."
-                f"\n  got       a client of {', '.join(_client_by_platform)}"
-                "\n  hint      call it before the first array is made"
-            )
+            raise RuntimeError(message(
+                "distributed.initialize", "devices are in use already.",
+                got=f"a client of {', '.join(_client_by_platform)}",
+                hint="call it before the first array is made",
+            ))  # fmt: skip
         _processes.update(
             distributed_client=distributed_client, node_id=node_id, num_nodes=num_nodes,
             collectives=collectives, visible_devices=visible_devices,
@@ -170,10 +171,10 @@ def canonical_platform(platform: str) -> str:
     """Return `"cpu"` or `"gpu"` for a name or its alias."""
     name = _NAME_BY_ALIAS.get(platform.strip().lower())
     if name is None:
-        raise RuntimeError(  # the class that JAX's users catch when they look for a GPU
-            f"devices: {platform!r} is not the name of a platform."
-            f"\n  expected  one of {', '.join(_NAME_BY_ALIAS)}"
-        )
+        raise RuntimeError(message(
+            "devices", f"{platform!r} is not the name of a platform.",
+            expected=f"one of {', '.join(_NAME_BY_ALIAS)}",
+        ))  # fmt: skip
     return name
 
 

@@ -16,6 +16,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from xprim.errors import message
+
 from .runtime import RuntimeFailure, _jax, fail
 
 __all__ = ()
@@ -126,10 +128,10 @@ def dtype_of(header: _Header) -> np.dtype[Any]:
         return found
     name = _BITS_NAME_BY_CODE.get(header.code)
     if name is None or header.lanes != 1 or header.bits < 8:
-        raise TypeError(
-            "from_dlpack: the elements have no dtype here."
-            f"\n  got       type code {header.code}, {header.bits} bits, {header.lanes} lanes"
-        )
+        raise TypeError(message(
+            "from_dlpack", "the elements have no dtype here.",
+            got=f"type code {header.code}, {header.bits} bits, {header.lanes} lanes",
+        ))  # fmt: skip
     return np.dtype(f"{name}{int(header.bits)}")
 
 
@@ -179,12 +181,11 @@ def _checked_header(capsule: Any, device_type: int) -> _Header:
     header = _header(capsule)
     shape = tuple(header.shape[: header.ndim])
     if header.device_type != device_type:
-        raise ValueError(
-            "from_dlpack: the object and its capsule name different devices."
-            f"\n  got       __dlpack_device__ of type {device_type}, a capsule of type "
-            f"{header.device_type}"
-            "\n  expected  one device type: 1 is a CPU, 2 a CUDA device"
-        )
+        raise ValueError(message(
+            "from_dlpack", "the object and its capsule name different devices.",
+            got=f"__dlpack_device__ of type {device_type}, a capsule of type {header.device_type}",
+            expected="one device type: 1 is a CPU, 2 a CUDA device",
+        ))  # fmt: skip
     if any(n < 0 for n in shape):
         raise ValueError(f"from_dlpack: the capsule has negative dimensions: {shape}.")
     if not header.data and 0 not in shape:

@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from xprim.errors import message
+
 from .buffers import ArrayType, Buffer, array_type, assemble, placement, shards
 from .clients import client
 from .forks import startable
@@ -248,11 +250,10 @@ def deserialize_program(
     callback_count = _ENVELOPE.unpack_from(data)[1]
     callbacks = tuple(host_callbacks)
     if callback_count != len(callbacks):
-        raise ValueError(
-            "deserialize_program: the number of Python callbacks differs."
-            f"\n  got       {len(callbacks)}"
-            f"\n  expected  {callback_count}"
-        )
+        raise ValueError(message(
+            "deserialize_program", "the number of Python callbacks differs.",
+            got=f"{len(callbacks)}", expected=f"{callback_count}",
+        ))  # fmt: skip
     chosen = _chosen_devices("deserialize_program", devices, num_replicas * num_partitions)
     settings = _compile_options(
         chosen, num_replicas, num_partitions, use_spmd, use_shardy, options or {}
@@ -274,11 +275,11 @@ def deserialize_program(
 def _chosen_devices(operation: str, devices: Sequence[Any] | None, count: int) -> tuple[Any, ...]:
     chosen = tuple(client().local_devices()[:count] if devices is None else devices)
     if len(chosen) != count or len(set(chosen)) != count:
-        raise ValueError(
-            f"{operation}: the devices do not match the replicas and partitions."
-            f"\n  got       {len(set(chosen))} different devices"
-            f"\n  expected  {count} (replicas times partitions)"
-        )
+        raise ValueError(message(
+            operation, "the devices do not match the replicas and partitions.",
+            got=f"{len(set(chosen))} different devices",
+            expected=f"{count} (replicas times partitions)",
+        ))  # fmt: skip
     return chosen
 
 

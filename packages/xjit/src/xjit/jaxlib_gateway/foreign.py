@@ -22,6 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from xprim.errors import message
+
 from .clients import canonical_platform
 from .runtime import RuntimeFailure, fail, xla_client
 
@@ -48,10 +50,10 @@ def register_ffi_target(
         **more: further arguments of jaxlib's.
     """
     if api_version not in (0, 1):
-        raise ValueError(
-            "register_ffi_target: there are two versions of the interface."
-            f"\n  got       {api_version!r}\n  expected  1 (typed) or 0 (untyped)"
-        )
+        raise ValueError(message(
+            "register_ffi_target", "there are two versions of the interface.",
+            got=f"{api_version!r}", expected="1 (typed) or 0 (untyped)",
+        ))  # fmt: skip
     xla_platform = _XLA_NAME_BY_PLATFORM[canonical_platform(platform.lower())]
     try:
         xla_client.register_custom_call_target(
@@ -122,10 +124,10 @@ def python_callback(
     def call(*operands: Any) -> tuple[np.ndarray[Any, Any], ...]:
         results = function(*operands)
         if len(results) != len(expected):
-            raise ValueError(
-                "python_callback: the function returned another number of results."
-                f"\n  got       {len(results)}\n  expected  {len(expected)}"
-            )
+            raise ValueError(message(
+                "python_callback", "the function returned another number of results.",
+                got=f"{len(results)}", expected=f"{len(expected)}",
+            ))  # fmt: skip
         return tuple(
             _checked(position, result, shape, dtype)
             for position, (result, (shape, dtype)) in enumerate(zip(results, expected, strict=True))
@@ -139,9 +141,8 @@ def _checked(
 ) -> np.ndarray[Any, Any]:
     array = np.asarray(result)
     if array.shape != shape or array.dtype != dtype:
-        raise ValueError(
-            f"python_callback: result {position} does not have the declared type."
-            f"\n  got       {array.dtype}{list(array.shape)}"
-            f"\n  expected  {dtype}{list(shape)}"
-        )
+        raise ValueError(message(
+            "python_callback", f"result {position} does not have the declared type.",
+            got=f"{array.dtype}{list(array.shape)}", expected=f"{dtype}{list(shape)}",
+        ))  # fmt: skip
     return np.ascontiguousarray(array).reshape(shape)

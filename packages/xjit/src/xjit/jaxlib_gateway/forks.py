@@ -13,6 +13,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from xprim.errors import message
+
 from .runtime import XlaError
 
 __all__ = ()
@@ -49,12 +51,12 @@ def when_orphaned(callback: Callable[[], None]) -> None:
 
 def refuse(*_: Any) -> NoReturn:
     """Raise the error for the use of a device in such a child."""
-    raise XlaError(
-        "devices: this process was forked from one that had used them, and has none."
-        "\n  expected  a process of its own, or work that NumPy does"
-        "\n  hint      multiprocessing.get_context('spawn') starts processes that can use devices;"
-        "\n            so does a fork before the first use of a device"
-    )
+    raise XlaError(message(
+        "devices", "this process was forked from one that had used them, and has none.",
+        expected="a process of its own, or work that NumPy does",
+        hint="multiprocessing.get_context('spawn') starts processes that can use devices;\nso does "
+        "a fork before the first use of a device",
+    ))  # fmt: skip
 
 
 def check() -> None:

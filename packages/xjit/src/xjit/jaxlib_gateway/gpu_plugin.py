@@ -19,6 +19,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from xprim.errors import message
+
 from .runtime import RuntimeFailure, fail, xla_client
 
 __all__ = ()
@@ -59,11 +61,11 @@ def make_gpu_client(processes: Mapping[str, Any]) -> Any:
     """
     plugin = find_gpu_plugin()
     if plugin is None:
-        raise RuntimeError(
-            "client: the platform 'gpu' needs the CUDA plugin, which is not installed."
-            "\n  expected  the distributions jax-cuda13-plugin and jax-cuda13-pjrt, in the"
-            "\n            version of jaxlib"
-        )
+        raise RuntimeError(message(
+            "client", "the platform 'gpu' needs the CUDA plugin, which is not installed.",
+            expected="the distributions jax-cuda13-plugin and jax-cuda13-pjrt, in the\nversion of "
+            "jaxlib",
+        ))  # fmt: skip
     try:
         if not xla_client.pjrt_plugin_loaded("cuda"):
             _load_nvidia_libraries()

@@ -14,7 +14,7 @@ import os
 import re
 from typing import NoReturn
 
-from xprim.errors import OutOfMemoryError, XStackRuntimeError
+from xprim.errors import OutOfMemoryError, XStackRuntimeError, message
 from xprim.largest_arrays import largest_arrays
 from xprim.memory import out_of_memory
 
@@ -73,4 +73,4 @@ def fail(operation: str, problem: str, cause: BaseException) -> NoReturn:
         text = out_of_memory(operation, nbytes, str(cause).strip(), largest_arrays())
         raise XlaMemoryError(str(text)) from cause
     lines = str(cause).strip().replace("\n", "\n" + " " * 12)
-    raise XlaError(f"{operation}: {problem}.\n  got       {lines}") from cause
+    raise XlaError(message(operation, f"{problem}.", got=f"{lines}")) from cause

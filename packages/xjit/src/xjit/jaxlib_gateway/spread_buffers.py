@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from xjit import transfer_guards as guards
+from xprim.errors import message
 
 from .buffers import (
     _ALIAS,
@@ -94,12 +95,12 @@ class SpreadOver(ManyDevices):
 
 
 def _elsewhere(count_here: int, count: int) -> ValueError:
-    return ValueError(
-        "np.asarray: some pieces of the array are on devices of other processes."
-        f"\n  got       an array of {count} pieces, {count_here} of them here"
-        "\n  hint      x.addressable_shards are the pieces of this process;"
-        "\n            multihost_utils.process_allgather(x, tiled=True) brings every process all"
-    )
+    return ValueError(message(
+        "np.asarray", "some pieces of the array are on devices of other processes.",
+        got=f"an array of {count} pieces, {count_here} of them here",
+        hint="x.addressable_shards are the pieces of this "
+        "process;\nmultihost_utils.process_allgather(x, tiled=True) brings every process all",
+    ))  # fmt: skip
 
 
 @functools.lru_cache(maxsize=4096)

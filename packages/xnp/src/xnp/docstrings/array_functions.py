@@ -81,9 +81,9 @@ ELEMENTARY = (  # of xnp.numpy.elementary
                 "(Array([0.5  , 0.625], dtype=float32), Array([1, 4], dtype=int32))"),
         }),
     Family((
-        "x: an array of any shape, or a number.",
+        "val: an array of any shape, or a number.",
     ),
-        "An array of the shape of x; of a complex x the real dtype of half its width,\n"
+        "An array of the shape of val; of a complex val the real dtype of half its width,\n"
         "    else its own dtype.",
         {
             "real": ("xnp.real(xnp.array([1 + 2j, 3.0]))", "Array([1., 3.], dtype=float32)"),

@@ -18,9 +18,10 @@ from xnp.primitives.precision import (
     normal_precision,
 )
 from xprim import Array, as_array, dtypes
+from xprim.errors import message
 from xprim.sizes import size_of
 from xprim.tracebacks import boundaries
-from xprim.typing import ArrayLike, DTypeLike
+from xprim.typing import ArrayLike, DTypeLike, ShardingLike
 
 __all__ = [
     "DotAlgorithm",
@@ -51,14 +52,14 @@ _VECTOR_PRODUCTS = {
 def dot_general(
     lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: DotDimensionNumbers,
     precision: PrecisionLike = None, preferred_element_type: DTypeLike = None, *,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:  # fmt: skip
     """Sum products of two arrays over contracted dimensions.
 
     Args:
       lhs: an array.
-      rhs: an array of the same dtype (or of another floating dtype, or integer dtype, when both are
-        of that kind: the wider one holds the result).
+      rhs: an array. Of two dtypes the complex one, or that of the greater range, then of more
+        digits, then of more bits, holds the result.
       dimension_numbers: `((lhs contracting, rhs contracting), (lhs batch, rhs batch))`, each a
         sequence of dimensions; pairs of dimensions have equal sizes.
       precision: how exactly hardware with a choice computes; None takes the option
@@ -87,10 +88,10 @@ def dot_general(
     try:
         (lc, rc), (lb, rb) = dimension_numbers
     except (TypeError, ValueError):
-        raise TypeError(
-            "dot_general: dimension_numbers must be ((lhs contracting, rhs contracting), "
-            f"(lhs batch, rhs batch)).\n  got       {dimension_numbers!r}"
-        ) from None
+        raise TypeError(message(
+            "dot_general", "dimension_numbers must be ((lhs contracting, rhs contracting), (lhs "
+            "batch, rhs batch)).", got=f"{dimension_numbers!r}",
+        )) from None  # fmt: skip
     numbers = ((_dims(lc, lhs.ndim), _dims(rc, rhs.ndim)),
                (_dims(lb, lhs.ndim), _dims(rb, rhs.ndim)))  # fmt: skip
     return _product(lhs, rhs, numbers, precision, preferred_element_type)
@@ -99,13 +100,13 @@ def dot_general(
 def dot(
     lhs: ArrayLike, rhs: ArrayLike, *, dimension_numbers: DotDimensionNumbers | None = None,
     precision: PrecisionLike = None, preferred_element_type: DTypeLike = None,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:  # fmt: skip
     """Multiply vectors and matrices; with `dimension_numbers`, the same as `dot_general`.
 
     Args:
       lhs: a vector or a matrix.
-      rhs: a vector or a matrix of the same dtype.
+      rhs: a vector or a matrix.
       dimension_numbers: see `dot_general`.
       precision: see `dot_general`.
       preferred_element_type: see `dot_general`.
@@ -151,10 +152,10 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
     lhs, rhs = as_array(lhs, what="batch_matmul: lhs"), as_array(rhs, what="batch_matmul: rhs")
     ndim = lhs.ndim
     if ndim != rhs.ndim or ndim < 2:
-        raise TypeError(
-            "batch_matmul: the operands must have the same number of dimensions, two at least."
-            f"\n  got       lhs: {lhs.aval.str_long()}, rhs: {rhs.aval.str_long()}"
-        )
+        raise ValueError(message(
+            "batch_matmul", "the operands must have the same number of dimensions, two at least.",
+            got=f"lhs: {lhs.aval.str_long()}, rhs: {rhs.aval.str_long()}",
+        ))  # fmt: skip
     batch = tuple(range(ndim - 2))
     return _product(lhs, rhs, (((ndim - 1,), (ndim - 2,)), (batch, batch)), precision, None)
 
@@ -175,16 +176,16 @@ def _dims(dims: Any, ndim: int) -> tuple[int, ...]:
 
 
 def _bad_dot(lhs: Any, rhs: Any) -> TypeError:
-    got = f"\n  got       lhs: {lhs.aval.str_long()}, rhs: {rhs.aval.str_long()}"
+    got = f"lhs: {lhs.aval.str_long()}, rhs: {rhs.aval.str_long()}"
     if not 1 <= lhs.ndim <= 2 or not 1 <= rhs.ndim <= 2:
-        return TypeError(
-            f"dot: the operands must be vectors or matrices.{got}"
-            "\n  hint      lax.dot_general contracts dimensions of arrays of any rank"
-        )
-    return TypeError(
-        f"dot: the contracted dimensions differ: {lhs.shape[-1]} and {rhs.shape[0]}.{got}"
-        "\n  expected  lhs.shape[-1] == rhs.shape[0]"
-    )
+        return TypeError(message(
+            "dot", "the operands must be vectors or matrices.", got=got,
+            hint="lax.dot_general contracts dimensions of arrays of any rank",
+        ))  # fmt: skip
+    return TypeError(message(
+        "dot", f"the contracted dimensions differ: {lhs.shape[-1]} and {rhs.shape[0]}.", got=got,
+        expected="lhs.shape[-1] == rhs.shape[0]",
+))  # fmt: skip
 
 
 boundaries(globals())

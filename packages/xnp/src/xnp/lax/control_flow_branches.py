@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
 import xtree
+from xnp.lax.control_flow_cells import closing_over_cells
 from xnp.lax.control_flow_staging import (
     cell_values,
+    known_without_jit,
     same_type,
     staged,
     write_cells,
@@ -20,7 +22,6 @@ from xprim import (
     ClosedJaxpr,
     Var,
     as_array,
-    config,
     dtypes,
     eval_closed,
     get_primitive,
@@ -28,10 +29,11 @@ from xprim import (
 )
 from xprim.cells import Cell, CellUse
 from xprim.descriptions import described, place_of
+from xprim.errors import message
 from xprim.kept_programs import Staged
 from xprim.leaves import flat_arrays, paths_of
 from xprim.tracebacks import boundaries
-from xprim.typing import ArrayLike
+from xprim.typing import ArrayLike, PyTree
 
 __all__ = ["cond", "platform_dependent", "switch"]
 
@@ -64,9 +66,9 @@ def cond(  # the older form
     operand: Any = ...,
 ) -> Any: ...  # fmt: skip
 def cond(
-    pred: ArrayLike, true_fun: Any, false_fun: Callable[..., Any], *operands: Any,
-    operand: Any = _NO_OPERAND,
-) -> Any:  # fmt: skip
+    pred: ArrayLike, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any,
+    operand: PyTree = _NO_OPERAND,
+) -> PyTree:  # fmt: skip
     """Apply one of two functions, as a boolean says that may be a traced value.
 
     Both functions are traced, and one is run: `true_fun(*operands) if pred else
@@ -98,8 +100,9 @@ def cond(
     if _gives_each_its_operand(true_fun, false_fun, operands):
         return _of_own_operands(pred, true_fun, false_fun, *operands)
     predicate = _predicate(pred)
-    if config.values.disable_jit:
-        return (true_fun if bool(predicate.to_host()) else false_fun)(*operands)
+    known = known_without_jit(predicate)
+    if known is not None:
+        return (true_fun if known else false_fun)(*operands)
     index = get_primitive("convert_element_type").bind(
         predicate, new_dtype=dtypes.int32, weak_type=False
     )[0]
@@ -120,17 +123,16 @@ def _of_own_operands(
 
 def _predicate(pred: Any) -> Any:
     if callable(pred) and not isinstance(pred, Array):
-        raise TypeError(
-            "cond: the predicate must be a scalar, got a function."
-            "\n  expected  cond(pred, true_fun, false_fun, *operands)"
-        )
+        raise TypeError(message(
+            "cond", "the predicate must be a scalar, got a function.",
+            expected="cond(pred, true_fun, false_fun, *operands)",
+        ))  # fmt: skip
     array = as_array(pred, what="cond: the predicate")
     if array.ndim:
-        raise TypeError(
-            "cond: the predicate must be a scalar."
-            f"\n  got       {array.aval.str_long()}"
-            "\n  hint      vmap maps cond over an array of predicates, where selects elementwise"
-        )
+        raise TypeError(message(
+            "cond", "the predicate must be a scalar.", got=array.aval.str_long(),
+            hint="vmap maps cond over an array of predicates, where selects elementwise",
+        ))  # fmt: skip
     if dtypes.is_bool(array.dtype):
         return array
     if not (dtypes.is_integer(array.dtype) or dtypes.is_floating(array.dtype)):
@@ -151,8 +153,8 @@ def switch(
 ) -> R: ...
 def switch(
     index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: Any,
-    operand: Any = _NO_OPERAND,
-) -> Any:  # fmt: skip
+    operand: PyTree = _NO_OPERAND,
+) -> PyTree:  # fmt: skip
     """Apply one of several functions, as an integer says that may be a traced value.
 
     Args:
@@ -178,25 +180,24 @@ def switch(
     """
     operands = _with_operand("switch", operands, operand)
     if callable(branches):
-        raise TypeError(
-            "switch: the branches must be a sequence of functions."
-            f"\n  got       {described(branches)}"
-            "\n  expected  switch(index, [f, g, ...], *operands)"
-        )
+        raise TypeError(message(
+            "switch", "the branches must be a sequence of functions.", got=described(branches),
+            expected="switch(index, [f, g, ...], *operands)",
+        ))  # fmt: skip
     functions = tuple(branches)
     if not functions:
         raise ValueError("switch: there must be at least one branch.")
     array = as_array(index, what="switch: the index")
     if array.ndim or not dtypes.is_integer(array.dtype):
-        raise TypeError(
-            "switch: the index must be an integer scalar."
-            f"\n  got       {array.aval.strong().str_long()}"
-        )
+        raise TypeError(message(
+            "switch", "the index must be an integer scalar.", got=array.aval.strong().str_long(),
+        ))  # fmt: skip
     if len(functions) == 1:
         return functions[0](*operands)
     number = _clamped(array, len(functions))
-    if config.values.disable_jit:
-        return functions[int(number.to_host())](*operands)
+    known = known_without_jit(number)
+    if known is not None:
+        return functions[int(known)](*operands)
     names = tuple([f"branches[{i}]" for i in range(len(functions))])
     return _chosen(number, functions, names, operands, "switch")
 
@@ -225,6 +226,7 @@ def _chosen(
     index: Any, functions: Sequence[Callable[..., Any]], names: Sequence[str],
     operands: tuple[Any, ...], operation: str,
 ) -> Any:  # fmt: skip
+    functions, operands = closing_over_cells(functions, operands, operation)
     values, in_tree = flat_arrays(operands, operation, "the operands")
     avals = [x.aval for x in values]
     bodies = [
@@ -269,12 +271,12 @@ def check_branches(
     """Check that all branches give results of the same structure and types."""
     first = bodies[0]
     for body, name, fun in zip(bodies[1:], names[1:], functions[1:], strict=True):
-        where = f"\n  where     {place_of(functions[0])}, {place_of(fun)}"
+        where = f"{place_of(functions[0])}, {place_of(fun)}"
         if body.out_tree != first.out_tree:
-            raise TypeError(
-                f"{operation}: the branches must return results of the same structure."
-                f"\n  got       {names[0]}: {first.out_tree}, {name}: {body.out_tree}{where}"
-            )
+            raise TypeError(message(
+                operation, "the branches must return results of the same structure.",
+                got=f"{names[0]}: {first.out_tree}, {name}: {body.out_tree}", where=where,
+            ))  # fmt: skip
         pairs = list(zip(first.out_avals, body.out_avals, strict=True))
         wrong = [i for i, (a, b) in enumerate(pairs) if not same_type(a, b)]
         if wrong:
@@ -284,10 +286,10 @@ def check_branches(
                 f"{pairs[i][1].strong().str_long()} in {name}"
                 for i in wrong[:3]
             ])  # fmt: skip
-            raise TypeError(
-                f"{operation}: the branches must return results of the same types."
-                f"\n  got       {shown}{where}"
-            )
+            raise TypeError(message(
+                operation, "the branches must return results of the same types.", got=shown,
+                where=where,
+            ))  # fmt: skip
 
 
 def _with_common_captures(bodies: Sequence[Staged]) -> tuple[list[Any], list[ClosedJaxpr]]:
@@ -332,7 +334,7 @@ def _with_weak_types(branch: ClosedJaxpr, weak: Sequence[bool]) -> ClosedJaxpr:
 
 def platform_dependent(
     *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
-) -> Any:
+) -> PyTree:
     """Apply the function that is given for the platform the program is compiled for.
 
     Evaluated without `jit`, that is the platform of the device on which the arrays of `args` are,

@@ -10,6 +10,7 @@ from xnp.lax.control_flow_scan import run_scan, unroll_count
 from xnp.lax.control_flow_staging import (
     cell_values,
     check_carry,
+    known_without_jit,
     staged,
     weak_carry_promoted,
     write_cells,
@@ -28,11 +29,12 @@ from xprim import (
 )
 from xprim.cells import CellUse
 from xprim.descriptions import place_of
+from xprim.errors import message
 from xprim.kept_programs import Staged
 from xprim.leaves import flat_arrays
 from xprim.promotion import result_type
 from xprim.tracebacks import boundary
-from xprim.typing import ArrayLike
+from xprim.typing import ArrayLike, PyTree
 
 __all__ = ["fori_loop", "while_loop"]
 
@@ -52,8 +54,8 @@ def while_loop(
 ) -> Carry: ...
 @boundary
 def while_loop(
-    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
-) -> Any:
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: PyTree
+) -> PyTree:
     """Repeat a function while a condition on its result holds.
 
     The meaning of::
@@ -81,12 +83,13 @@ def while_loop(
       >>> print(lax.while_loop(lambda x: x < 100, lambda x: x * 2, 1))
       128
     """
+    val = init_val
     if config.values.disable_jit:
-        val = init_val
-        while bool(as_array(cond_fun(val)).to_host()):  # type: ignore[attr-defined]
+        while known := known_without_jit(as_array(cond_fun(val))):
             val = body_fun(val)
-        return val
-    return _repeated(cond_fun, body_fun, init_val, "while_loop", body_fun)
+        if known is not None:
+            return val
+    return _repeated(cond_fun, body_fun, val, "while_loop", body_fun)
 
 
 def _repeated(
@@ -149,17 +152,16 @@ def _reading_carried_cells(
 
 def _check_test(test: Staged, cond_fun: Any) -> None:
     if len(test.out_avals) != 1 or not xtree.treedef_is_leaf(test.out_tree):
-        raise TypeError(
-            "while_loop: cond_fun must return a boolean scalar."
-            f"\n  got       the structure {test.out_tree}\n  where     {place_of(cond_fun)}"
-        )
+        raise TypeError(message(
+            "while_loop", "cond_fun must return a boolean scalar.",
+            got=f"the structure {test.out_tree}", where=place_of(cond_fun),
+        ))  # fmt: skip
     (aval,) = test.out_avals
     if aval.shape or not dtypes.is_bool(aval.dtype):
-        raise TypeError(
-            "while_loop: cond_fun must return a boolean scalar."
-            f"\n  got       {aval.strong().str_long()}\n  where     {place_of(cond_fun)}"
-            "\n  hint      compare with 0, or reduce with all() or any()"
-        )
+        raise TypeError(message(
+            "while_loop", "cond_fun must return a boolean scalar.", got=aval.strong().str_long(),
+            where=place_of(cond_fun), hint="compare with 0, or reduce with all() or any()",
+        ))  # fmt: skip
 
 
 @overload
@@ -174,9 +176,9 @@ def fori_loop(
 ) -> Carry: ...  # fmt: skip
 @boundary
 def fori_loop(
-    lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[Any, Any], Any], init_val: Any, *,
+    lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[Any, Any], Any], init_val: PyTree, *,
     unroll: int | bool | None = None,
-) -> Any:  # fmt: skip
+) -> PyTree:  # fmt: skip
     """Repeat a function for each integer of a range.
 
     The meaning of::
@@ -209,18 +211,18 @@ def fori_loop(
       10
     """
     low, high, number = _bounds(lower, upper)
-    if config.values.disable_jit:
-        val = init_val
-        for i in range(int(low), int(high)):
-            val = body_fun(number(i), val)
-        return val
     if isinstance(low, int) and isinstance(high, int):
+        if config.values.disable_jit:
+            val = init_val
+            for i in range(low, high):
+                val = body_fun(number(i), val)
+            return val
         return _counted(low, high, number, body_fun, init_val, unroll)
     if unroll is not None and unroll is not False and unroll != 1:
-        raise ValueError(
-            "fori_loop: unroll needs bounds that are known while tracing."
-            f"\n  got       unroll={unroll!r} with a traced bound"
-        )
+        raise ValueError(message(
+            "fori_loop", "unroll needs bounds that are known while tracing.",
+            got=f"unroll={unroll!r} with a traced bound",
+        ))  # fmt: skip
     low, high = [number(x) for x in (low, high)]
 
     def test(state: Any) -> Any:
@@ -279,10 +281,9 @@ def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, _Number]:
               for x, name in ((lower, "lower"), (upper, "upper"))]  # fmt: skip
     for x, name in zip(arrays, ("lower", "upper"), strict=True):
         if x.ndim or not dtypes.is_integer(x.dtype):
-            raise TypeError(
-                f"fori_loop: {name} must be an integer scalar."
-                f"\n  got       {x.aval.strong().str_long()}"
-            )
+            raise TypeError(message(
+                "fori_loop", f"{name} must be an integer scalar.", got=x.aval.strong().str_long(),
+            ))  # fmt: skip
     dtype = result_type(*arrays)
     weak = arrays[0].aval.weak_type and arrays[0].dtype == dtype
 

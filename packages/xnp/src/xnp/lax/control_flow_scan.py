@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
 import xtree
+from xnp.lax.control_flow_cells import along_cells
 from xnp.lax.control_flow_staging import (
     cell_values,
     check_carry,
@@ -16,14 +17,16 @@ from xnp.lax.control_flow_staging import (
 from xnp.primitives.operations import concatenated, moved, reshaped, sliced
 from xnp.primitives.scan import scan_p
 from xprim import Array, ClosedJaxpr, ShapedArray, as_array, config, get_primitive
+from xprim.cells import Cell
 from xprim.descriptions import described, place_of
+from xprim.errors import message
 from xprim.kept_programs import Staged
 from xprim.leaves import flat_arrays
 from xprim.optional_transforms import find
 from xprim.sharded_types import without_dimension
 from xprim.sizes import size_of
 from xprim.tracebacks import boundary
-from xprim.typing import ArrayLike
+from xprim.typing import ArrayLike, PyTree
 
 __all__ = ["associative_scan", "map", "scan"]
 
@@ -48,9 +51,9 @@ def scan(
 ) -> tuple[Carry, Y]: ...  # fmt: skip
 @boundary
 def scan(
-    f: Callable[[Any, Any], Any], init: Any, xs: Any = None, length: int | None = None,
+    f: Callable[[Any, Any], Any], init: PyTree, xs: PyTree = None, length: int | None = None,
     reverse: bool = False, unroll: int | bool = 1, _split_transpose: bool = False,
-) -> Any:  # fmt: skip
+) -> PyTree:  # fmt: skip
     """Go along the leading axes of arrays, passing a carry from step to step.
 
     The meaning of::
@@ -67,7 +70,8 @@ def scan(
       f: from the carry and a slice of `xs` to a pair: the next carry (of the same structure, shapes
         and dtypes) and any pytree of arrays.
       init: the first carry.
-      xs: a pytree of arrays with one leading dimension, or None.
+      xs: a pytree of arrays with one leading dimension, or None. A reference among them is written
+        element by element, as the reference to an element that `f` gets is.
       length: how many steps; needed where `xs` has no arrays.
       reverse: whether to go from the last element to the first; ys keep the places of their xs.
       unroll: how many steps one turn of the compiled loop holds; True or 0 for all.
@@ -89,6 +93,10 @@ def scan(
       >>> print(total, np.asarray(sums))
       10 [ 1  3  6 10]
     """
+    if not callable(f):
+        raise TypeError(message("scan", "the body must be a function.", got=described(f)))
+    if any(isinstance(x, Cell) for x in xtree.leaves(xs)):
+        return along_cells(f, xs, lambda f, xs: scan(f, init, xs, length, reverse, unroll))
     x_leaves, x_tree = flat_arrays(xs, "scan", "xs")
     steps = _length(x_leaves, x_tree, length)
     unrolled = unroll_count(unroll, steps, "scan")
@@ -174,11 +182,10 @@ def _pair_of(body: Staged, f: Any) -> tuple[Any, Any]:
     """Return the structures of the carry and the ys that a body returned."""
     result = body.result_leaves()
     if not isinstance(result, tuple | list) or len(result) != 2:
-        raise TypeError(
-            "scan: the body must return a pair (carry, y)."
-            f"\n  got       {body.out_tree}\n  where     {place_of(f)}"
-            "\n  hint      return carry, None if there is no y"
-        )
+        raise TypeError(message(
+            "scan", "the body must return a pair (carry, y).", got=f"{body.out_tree}",
+            where=place_of(f), hint="return carry, None if there is no y",
+        ))  # fmt: skip
     return xtree.structure(result[0]), xtree.structure(result[1])
 
 
@@ -189,22 +196,22 @@ def _length(xs: list[Array], tree: Any, length: int | None) -> int:
     named = [(f"xs{xtree.keystr(path)}", xs[i]) for path, i in paths]
     for name, x in named:
         if not x.ndim:
-            raise ValueError(
-                f"scan: every array of xs needs a leading dimension to go along."
-                f"\n  got       {name}: {x.aval.str_long()}"
-            )
+            raise ValueError(message(
+                "scan", "every array of xs needs a leading dimension to go along.",
+                got=f"{name}: {x.aval.str_long()}",
+            ))  # fmt: skip
     sizes = given.union([x.shape[0] for x in xs])
     if len(sizes) > 1:
         shown = ", ".join([f"{name}: {x.aval.str_long()}" for name, x in named[:4]])
-        raise ValueError(
-            "scan: the leading dimensions of xs and length must be equal."
-            f"\n  got       {shown}" + ("" if length is None else f", length={length}")
-        )
+        raise ValueError(message(
+            "scan", "the leading dimensions of xs and length must be equal.",
+            got=shown + ("" if length is None else f", length={length}"),
+        ))  # fmt: skip
     if not sizes:
-        raise ValueError(
-            "scan: how many steps there are must be said by xs or length."
-            "\n  got       no arrays in xs, and length=None"
-        )
+        raise ValueError(message(
+            "scan", "how many steps there are must be said by xs or length.",
+            got="no arrays in xs, and length=None",
+        ))  # fmt: skip
     return sizes.pop()
 
 
@@ -224,10 +231,10 @@ def unroll_count(unroll: Any, length: int, operation: str) -> int:
     except TypeError:
         count = -1
     if count < 0:
-        raise ValueError(
-            f"{operation}: unroll must be a bool or an integer that is not negative."
-            f"\n  got       {unroll!r}"
-        )
+        raise ValueError(message(
+            operation, "unroll must be a bool or an integer that is not negative.",
+            got=f"{unroll!r}",
+        ))  # fmt: skip
     return max(1, min(count, length))
 
 
@@ -283,9 +290,9 @@ def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
         return scan(lambda _, x: ((), f(x)), (), xs)[1]
     vmap = find("vmap")
     if vmap is None:
-        raise ImportError(
-            "map: batch_size needs the package that batches.\n  hint      install xstack-xbatch"
-        )
+        raise ImportError(message(
+            "map", "batch_size needs the package that batches.", hint="install xstack-xbatch",
+        ))  # fmt: skip
     leaves, tree = flat_arrays(xs, "map", "xs")
     length = _length(leaves, tree, None)
     batched = vmap(f)
@@ -337,12 +344,12 @@ def associative_scan(fn: Callable[[X, X], X], elems: X, reverse: bool = False, a
         result = fn(xtree.unflatten(tree, a), xtree.unflatten(tree, b))
         arrays, given = flat_arrays(result, "associative_scan", "the result of fn")
         if given != tree or [x.shape for x in arrays] != [x.shape for x in a]:
-            raise ValueError(
-                "associative_scan: fn must return a tree like its arguments, of the same shapes."
-                f"\n  got       {given} of {', '.join([x.aval.str_long() for x in arrays])}"
-                f"\n  expected  {tree} of {', '.join([x.aval.str_long() for x in a])}"
-                f"\n  where     {place_of(fn)}"
-            )
+            raise ValueError(message(
+                "associative_scan", "fn must return a tree like its arguments, of the same shapes.",
+                got=f"{given} of {', '.join([x.aval.str_long() for x in arrays])}",
+                expected=f"{tree} of {', '.join([x.aval.str_long() for x in a])}",
+                where=place_of(fn),
+            ))  # fmt: skip
         return arrays
 
     if reverse:
@@ -363,10 +370,10 @@ def _common_axis(xs: list[Array], axis: int) -> int:
     axis %= ndim
     sizes = {x.shape[axis] if x.ndim > axis else -1 for x in xs}
     if len(sizes) > 1:
-        raise ValueError(
-            "associative_scan: all arrays must have one size along the axis."
-            f"\n  got       {', '.join([x.aval.str_long() for x in xs])}, axis={axis}"
-        )
+        raise ValueError(message(
+            "associative_scan", "all arrays must have one size along the axis.",
+            got=f"{', '.join([x.aval.str_long() for x in xs])}, axis={axis}",
+        ))  # fmt: skip
     return axis
 
 

@@ -22,12 +22,12 @@ from xprim import ClosedJaxpr, Zero, custom_jvp_call_p, dtypes, eval_closed
 from xprim.callables import check_function
 from xprim.calls import nonzero, taken
 from xprim.descriptions import described, place_of
-from xprim.errors import MissingRuleError
+from xprim.errors import MissingRuleError, ShapeError, message
 from xprim.kept_programs import Staged
 from xprim.leaves import flat_arrays, paths_of
 from xprim.optional_transforms import find
 from xprim.tracebacks import boundary
-from xprim.typing import ArrayLike
+from xprim.typing import ArrayLike, PyTree
 
 __all__ = ["custom_linear_solve", "custom_root", "linear_solve_p"]
 
@@ -39,7 +39,7 @@ def custom_linear_solve(
     matvec: Callable[[Any], Any], b: ArrayLike, solve: Callable[..., Any],
     transpose_solve: Callable[..., Any] | None = None, symmetric: bool = False,
     has_aux: bool = False,
-) -> Any:  # fmt: skip
+) -> PyTree:  # fmt: skip
     """Solve A x = b with a solver of one's own, differentiated as the solution and not as the loop.
 
     Forward mode solves `A x_dot = b_dot - A_dot x`; reverse mode solves `A^T b_bar = x_bar`. Values
@@ -142,27 +142,28 @@ class _System:
         if has_aux:
             parts = xtree.treedef_children(tree)
             if len(parts) != 2:
-                raise TypeError(
-                    f"{self.operation}: {what} must return a pair (solution, aux) with has_aux."
-                    f"\n  got       a result of the structure {tree}"
-                )
+                raise TypeError(message(
+                    f"{self.operation}", f"{what} must return a pair (solution, aux) with has_aux.",
+                    got=f"a result of the structure {tree}",
+                ))  # fmt: skip
             tree = parts[0]
             avals = avals[: tree.num_leaves]
         if tree != self.tree:
-            raise TypeError(
-                f"{self.operation}: {what} must return a result of the structure of the unknowns."
-                f"\n  got       {tree}\n  expected  {self.tree}\n  where     {place_of(fun)}"
-            )
+            raise ShapeError(message(
+                f"{self.operation}",
+                f"{what} must return a result of the structure of the unknowns.", got=f"{tree}",
+                expected=f"{self.tree}", where=place_of(fun),
+            ))  # fmt: skip
         wrong = [k for k, (a, b) in enumerate(zip(avals, self.avals, strict=True))
                  if not same_type(a, b)]  # fmt: skip
         if wrong:
             names = paths_of(self.tree)
             shown = [", ".join([f"x{names[k]}: {some[k].strong().str_long()}" for k in wrong[:3]])
                      for some in (avals, self.avals)]  # fmt: skip
-            raise TypeError(
-                f"{self.operation}: {what} must return results of the types of the unknowns."
-                f"\n  got       {shown[0]}\n  expected  {shown[1]}\n  where     {place_of(fun)}"
-            )
+            raise ShapeError(message(
+                f"{self.operation}", f"{what} must return results of the types of the unknowns.",
+                got=f"{shown[0]}", expected=f"{shown[1]}", where=place_of(fun),
+            ))  # fmt: skip
 
     def transposed(self, matvec: Callable[[Any], Any]) -> Callable[[Any], Any] | None:
         """Return x -> A^T x for x -> A x; None where nothing is installed that could transpose."""
@@ -180,9 +181,9 @@ class _System:
 
 @boundary
 def custom_root(
-    f: Callable[[Any], Any], initial_guess: Any, solve: Callable[..., Any],
+    f: Callable[[Any], Any], initial_guess: PyTree, solve: Callable[..., Any],
     tangent_solve: Callable[..., Any], has_aux: bool = False,
-) -> Any:  # fmt: skip
+) -> PyTree:  # fmt: skip
     """Find x with f(x) = 0 by a solver of one's own, differentiated as the root it finds.
 
     If f depends on captured values p, then `df/dx x_dot = -df/dp p_dot` at the root: one linear
@@ -233,9 +234,9 @@ def custom_root(
 def _check_inexact(guess: Any) -> None:
     for x in guess:
         if not dtypes.is_inexact(x.dtype):
-            raise TypeError(
-                f"custom_root: the guess must be floating or complex.\n  got       {described(x)}"
-            )
+            raise TypeError(message(
+                "custom_root", "the guess must be floating or complex.", got=described(x),
+            ))  # fmt: skip
 
 
 def _staged_tangent_solve(
@@ -282,10 +283,11 @@ class _Root:
         mask = nonzero(tangents[: self.counts[0]])
         if any(mask):
             if self.tangent_solver is None:
-                raise MissingRuleError(
-                    "custom_root: this program was traced when nothing that differentiates was "
-                    "installed.\n  hint      trace it again"
-                )
+                raise MissingRuleError(message(
+                    "custom_root",
+                    "this program was traced when nothing that differentiates was installed.",
+                    hint="trace it again",
+                ))  # fmt: skip
             given = taken(tangents[: self.counts[0]], mask)
             pushed = _derivative(self.residual.closed, captured, mask, root, given)
             solved = eval_closed(

@@ -22,6 +22,7 @@ from xprim import (
     Jaxpr,
     ShapedArray,
     close_over,
+    config,
     ensure_compile_time_eval,
     get_primitive,
     promotion,
@@ -31,12 +32,21 @@ from xprim.argument_keys import program_key
 from xprim.callables import name_of
 from xprim.cells import CellUse
 from xprim.descriptions import LazyNames, argument_names, described, place_of
+from xprim.errors import message
 from xprim.kept_programs import KeptPrograms, Staged
 from xprim.leaves import flat_arrays, paths_of
 
 __all__ = ()
 
 _programs = KeptPrograms(limit=1024)
+
+
+def known_without_jit(x: Any) -> Any:
+    """Return the NumPy value of an array under `config.disable_jit`, or None where it is traced."""
+    if not config.values.disable_jit:
+        return None
+    value = x if type(x) is ConcreteArray else x.concrete()
+    return None if value is None else value.to_host()
 
 
 def staged(
@@ -54,7 +64,7 @@ def staged(
       writes_cells: whether it may write cells of outside, which the asker passes along then.
     """
     if not callable(fun):
-        raise TypeError(f"{operation}: {what} must be a function.\n  got       {described(fun)}")
+        raise TypeError(message(operation, f"{what} must be a function.", got=described(fun)))
     key = program_key(fun, in_tree, avals)
     found = _programs.get_or_stage(key, lambda: _traced(fun, in_tree, avals, operation, what))
     if found.cells and not writes_cells:
@@ -168,10 +178,10 @@ def check_carry(
       TypeError: naming the key path, what the body returned and what it got.
     """
     if carry_in != carry_out:
-        raise TypeError(
-            f"{operation}: {what} must return a carry of the structure that it gets."
-            f"\n  got       {carry_out}\n  expected  {carry_in}\n  where     {place_of(fun)}"
-        )
+        raise TypeError(message(
+            operation, f"{what} must return a carry of the structure that it gets.",
+            got=f"{carry_out}", expected=f"{carry_in}", where=place_of(fun),
+        ))  # fmt: skip
     wrong = [i for i, (a, b) in enumerate(zip(in_avals, out_avals, strict=True))
              if not same_type(a, b)]  # fmt: skip
     if not wrong:
@@ -180,8 +190,7 @@ def check_carry(
     got = ", ".join([f"carry{paths[i]}: {out_avals[i].strong().str_long()}" for i in wrong[:3]])
     expected = ", ".join([f"carry{paths[i]}: {in_avals[i].strong().str_long()}" for i in wrong[:3]])
     hint = _hint([(in_avals[i], out_avals[i]) for i in wrong])
-    raise TypeError(
-        f"{operation}: {what} must return a carry of the types that it gets."
-        f"\n  got       {got}\n  expected  {expected}"
-        f"\n  where     {place_of(fun)}\n  hint      {hint}"
-    )
+    raise TypeError(message(
+        operation, f"{what} must return a carry of the types that it gets.", got=got,
+        expected=expected, where=place_of(fun), hint=hint,
+    ))  # fmt: skip

@@ -15,12 +15,13 @@ from xnp.lax.windows import padtype_to_pads
 from xnp.placing import placed
 from xnp.primitives.conv_dimensions import ConvDimensionNumbers, dilated, output_size
 from xnp.primitives.conv_general_dilated import conv_general_dilated_p
-from xnp.primitives.operations import bind, moved
+from xnp.primitives.operations import bind, converted, moved
 from xnp.primitives.precision import PrecisionLike, normal_precision
 from xprim import Array, as_array, dtypes
+from xprim.errors import message
 from xprim.sizes import size_of
 from xprim.tracebacks import boundaries
-from xprim.typing import ArrayLike, DTypeLike
+from xprim.typing import ArrayLike, DTypeLike, ShardingLike
 
 __all__ = [
     "ConvDimensionNumbers",
@@ -55,13 +56,14 @@ def conv_general_dilated(
     lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None, feature_group_count: int = 1,
     batch_group_count: int = 1, precision: PrecisionLike = None,
-    preferred_element_type: DTypeLike = None, out_sharding: Any = None,
+    preferred_element_type: DTypeLike = None, out_sharding: ShardingLike = None,
 ) -> Array:  # fmt: skip
     """Convolve (correlate) an input with a kernel over n dimensions of space.
 
     Args:
       lhs: the input, of n + 2 dimensions.
-      rhs: the kernel, of n + 2 dimensions and the same dtype.
+      rhs: the kernel, of n + 2 dimensions. Of two dtypes the wider one holds the result, as for
+        `dot_general`; products of booleans are joined by "or".
       window_strides: n steps from one window to the next.
       padding: `"SAME"`, `"SAME_LOWER"`, `"VALID"`, or n pairs (before, after), which may be
         negative.
@@ -103,15 +105,30 @@ def conv_general_dilated(
         padding = padtype_to_pads(sizes, windows, strides, padding)
     if preferred_element_type is not None:
         preferred_element_type = dtypes.requested_dtype(preferred_element_type, what)
+    is_truth = dtypes.is_bool(lhs.aval.dtype) and dtypes.is_bool(rhs.aval.dtype)
+    if is_truth:  # products are counted, and joined by "or"
+        lhs, rhs = converted(lhs, dtypes.int32), converted(rhs, dtypes.int32)
     result: Array = conv_general_dilated_p.bind(
         lhs, rhs, window_strides=strides,
-        padding=tuple([(size_of(lo), size_of(hi)) for lo, hi in padding]),
+        padding=_pairs(padding),
         lhs_dilation=stretch, rhs_dilation=spread, dimension_numbers=numbers,
         feature_group_count=size_of(feature_group_count),
         batch_group_count=size_of(batch_group_count),
         precision=normal_precision(precision, what), preferred_element_type=preferred_element_type,
     )[0]  # fmt: skip
-    return placed(result, out_sharding, "conv_general_dilated")
+    if is_truth and preferred_element_type is None:
+        result = converted(result, dtypes.bool_)
+    return placed(result, out_sharding, what)
+
+
+def _pairs(padding: Any) -> tuple[tuple[int, int], ...]:
+    if any(not hasattr(pair, "__len__") or len(pair) != 2 for pair in padding):
+        raise ValueError(message(
+            "conv_general_dilated",
+            "padding must be a name, or (before, after) for each dimension of space.",
+            got=f"{padding!r}",
+        ))  # fmt: skip
+    return tuple([(size_of(low), size_of(high)) for low, high in padding])
 
 
 def conv(
@@ -174,10 +191,11 @@ def conv_transpose(
     rhs = as_array(rhs, what="conv_transpose: rhs")
     if dimension_numbers is None:
         if lhs.ndim not in _TRANSPOSE_NUMBERS:
-            raise ValueError(
-                "conv_transpose: dimension_numbers must be given for more than three dimensions of "
-                f"space.\n  got       {lhs.aval.str_long()}"
-            )
+            raise ValueError(message(
+                "conv_transpose",
+                "dimension_numbers must be given for more than three dimensions of space.",
+                got=lhs.aval.str_long(),
+            ))  # fmt: skip
         dimension_numbers = _TRANSPOSE_NUMBERS[lhs.ndim]
     numbers = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
     strides = _integers(strides)
@@ -218,10 +236,11 @@ def conv_dimension_numbers(
         return dimension_numbers
     ndim = len(lhs_shape)
     if ndim != len(rhs_shape) or ndim < 2:
-        raise TypeError(
-            "conv_general_dilated: the operands must have the same number of dimensions, at least "
-            f"two.\n  got       shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}"
-        )
+        raise TypeError(message(
+            "conv_general_dilated",
+            "the operands must have the same number of dimensions, at least two.",
+            got=f"shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}",
+        ))  # fmt: skip
     if dimension_numbers is None:
         order = tuple(range(ndim))
         return ConvDimensionNumbers(order, order, order)
@@ -230,10 +249,10 @@ def conv_dimension_numbers(
         or len(dimension_numbers) != 3
         or any(len(text) != ndim for text in dimension_numbers)
     ):
-        raise TypeError(
-            f"conv_general_dilated: dimension_numbers must be three texts of length {ndim}."
-            f"\n  got       {dimension_numbers!r}"
-        )
+        raise TypeError(message(
+            "conv_general_dilated", f"dimension_numbers must be three texts of length {ndim}.",
+            got=f"{dimension_numbers!r}",
+        ))  # fmt: skip
     return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
 
 
@@ -246,11 +265,11 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[i
     space = [c for c in rhs if c not in "OI"]
     for text, letters in ((lhs, "NC"), (rhs, "OI"), (out, "NC")):
         if sorted(text) != sorted([*letters, *space]) or len(set(text)) != len(text):
-            raise TypeError(
-                f"conv_general_dilated: the dimension numbers {text!r} do not fit."
-                f"\n  got       {tuple(dimension_numbers)}"
-                f"\n  expected  each of {', '.join([*letters, *space])} once"
-            )
+            raise TypeError(message(
+                "conv_general_dilated", f"the dimension numbers {text!r} do not fit.",
+                got=f"{tuple(dimension_numbers)}",
+                expected=f"each of {', '.join([*letters, *space])} once",
+            ))  # fmt: skip
     return tuple([
         tuple([text.index(c) for c in [*letters, *space]])
         for text, letters in ((lhs, "NC"), (rhs, "OI"), (out, "NC"))
@@ -258,25 +277,28 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[i
 
 
 def conv_shape_tuple(
-    lhs_shape: Sequence[int], rhs_shape: Sequence[int], strides: Sequence[int], pads: Any,
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    strides: Sequence[int],
+    pads: str | Sequence[tuple[int, int]],
     batch_group_count: int = 1,
-) -> tuple[int, ...]:  # fmt: skip
+) -> tuple[int, ...]:
     """Return the shape of a convolution of `(N, C, space...)` with `(O, I, space...)`."""
     if isinstance(pads, str):
         pads = padtype_to_pads(lhs_shape[2:], rhs_shape[2:], strides, pads)
     if len(pads) != len(lhs_shape) - 2:
-        raise TypeError(
-            "conv_shape_tuple: there must be one pair of pads for each dimension of space."
-            f"\n  got       {len(pads)} pairs for shape {tuple(lhs_shape)}"
-        )
-    sizes = [output_size(n, k, s, tuple(p), 1, 1) for n, k, s, p in zip(
+        raise TypeError(message(
+            "conv_shape_tuple", "there must be one pair of pads for each dimension of space.",
+            got=f"{len(pads)} pairs for shape {tuple(lhs_shape)}",
+        ))  # fmt: skip
+    sizes = [output_size(n, k, s, (p[0], p[1]), 1, 1) for n, k, s, p in zip(
         lhs_shape[2:], rhs_shape[2:], strides, pads, strict=True)]  # fmt: skip
     return (lhs_shape[0] // batch_group_count, rhs_shape[0], *sizes)
 
 
 def conv_general_shape_tuple(
     lhs_shape: Sequence[int], rhs_shape: Sequence[int], window_strides: Sequence[int],
-    padding: Any, dimension_numbers: Sequence[str],
+    padding: str | Sequence[tuple[int, int]], dimension_numbers: Sequence[str],
 ) -> tuple[int, ...]:  # fmt: skip
     """Return the shape of a convolution whose dimensions are laid out as texts say."""
     lhs, rhs, out = conv_general_permutations(dimension_numbers)
@@ -287,7 +309,7 @@ def conv_general_shape_tuple(
 
 def conv_transpose_shape_tuple(
     lhs_shape: Sequence[int], rhs_shape: Sequence[int], window_strides: Sequence[int],
-    padding: Any, dimension_numbers: Sequence[str],
+    padding: str | Sequence[tuple[int, int]], dimension_numbers: Sequence[str],
 ) -> tuple[int, ...]:  # fmt: skip
     """Return the shape of `conv_transpose`."""
     lhs, rhs, out = conv_general_permutations(dimension_numbers)
@@ -311,10 +333,10 @@ def _transpose_padding(window: int, stride: int, padding: str) -> tuple[int, int
         total = window + stride - 2 + max(window - stride, 0)
         before = window - 1
     else:
-        raise ValueError(
-            f"conv_transpose: {padding!r} is not the name of a padding."
-            "\n  expected  'SAME' or 'VALID'"
-        )
+        raise ValueError(message(
+            "conv_transpose", f"{padding!r} is not the name of a padding.",
+            expected="'SAME' or 'VALID'",
+        ))  # fmt: skip
     return before, total - before
 
 

@@ -7,7 +7,6 @@ Operands have equal dtypes, and shapes that are equal but for sizes of 1, or ran
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from xnp.docstrings import complete
 from xnp.docstrings.operations import ARITHMETIC
@@ -53,7 +52,7 @@ from xprim import (
 )
 from xprim.sizes import size_of
 from xprim.tracebacks import boundaries
-from xprim.typing import ArrayLike
+from xprim.typing import ArrayLike, DTypeLike
 
 
 def apply(primitive: Primitive, x: ArrayLike, accuracy: Accuracy = None) -> Array:
@@ -92,7 +91,7 @@ def sub(x: ArrayLike, y: ArrayLike) -> Array:
     return sub_p.bind(x, y)[0]  # type: ignore[no-any-return]
 
 
-def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: Any = None) -> Array:
+def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike = None) -> Array:
     """Return x y. Any dtype; `and` for booleans.
 
     With `out_dtype` both are brought to that dtype first, so that a product of int8 numbers can be

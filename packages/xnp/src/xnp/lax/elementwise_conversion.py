@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from xnp.docstrings import complete
 from xnp.docstrings.operations import CONVERSION
 from xnp.lax.elementwise_arithmetic import apply
@@ -24,7 +26,7 @@ from xprim import EAGER, Array, as_array, dtypes, scalar_array, state
 from xprim.sizes import size_of
 from xprim.static_sizes import static_shape
 from xprim.tracebacks import boundaries
-from xprim.typing import ArrayLike, DTypeLike
+from xprim.typing import ArrayLike, DTypeLike, PyTree, ShardingLike
 from xtree import tree_flatten, tree_map, tree_unflatten
 
 
@@ -42,12 +44,19 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
       >>> convert_element_type(2.7, "int32").aval
       ShapedArray(int32[])
     """
-    x = as_array(operand)
     dtype = _required_dtype(new_dtype, "convert_element_type")
+    if type(operand) is int and dtypes.is_integer(dtype):
+        operand = np.array(operand & _ALL_BITS, np.uint64).astype(dtype)  # wraps around
+    elif type(operand) is int and dtypes.is_inexact(dtype):
+        operand = float(operand)  # no integer dtype need hold it
+    x = as_array(operand)
     if x.aval.dtype == dtype and not x.aval.weak_type:
         return x
     result: Array = convert_element_type_p.bind(x, new_dtype=dtype, weak_type=False)[0]
     return result
+
+
+_ALL_BITS = (1 << 64) - 1
 
 
 def _required_dtype(dtype: Any, operation: str) -> Any:
@@ -108,7 +117,11 @@ def conj(x: ArrayLike) -> Array:
 
 
 def full(
-    shape: Sequence[int], fill_value: ArrayLike, dtype: DTypeLike = None, *, sharding: Any = None
+    shape: Sequence[int],
+    fill_value: ArrayLike,
+    dtype: DTypeLike = None,
+    *,
+    sharding: ShardingLike = None,
 ) -> Array:
     """Return an array filled with a scalar.
 
@@ -149,7 +162,7 @@ def full_like(
     fill_value: ArrayLike,
     dtype: DTypeLike = None,
     shape: Sequence[int] | None = None,
-    sharding: Any = None,
+    sharding: ShardingLike = None,
 ) -> Array:
     """Return an array filled with a scalar, with shape and dtype of `x` unless given.
 
@@ -168,7 +181,7 @@ def full_like(
     return result
 
 
-def stop_gradient(x: ArrayLike) -> Any:
+def stop_gradient(x: ArrayLike) -> PyTree:
     """Return x, with a derivative of zero; leaves of a pytree of inexact dtype alone need it.
 
     Example:
@@ -203,7 +216,7 @@ def stage(x: ArrayLike, /) -> Array:
     return value if state.trace is EAGER else copy_p.bind(value)[0]
 
 
-def optimization_barrier(operand: ArrayLike, /) -> Any:
+def optimization_barrier(operand: ArrayLike, /) -> PyTree:
     """Return a pytree of arrays; the compiler moves and merges nothing across this point."""
     leaves, treedef = tree_flatten(operand)
     if not leaves:

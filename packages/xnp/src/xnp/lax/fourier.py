@@ -11,6 +11,7 @@ from typing import Any
 from xnp.primitives.fft import FftType, fft_p
 from xnp.primitives.operations import converted
 from xprim import Array, as_array, dtypes
+from xprim.errors import message
 from xprim.sizes import size_of
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
@@ -48,7 +49,7 @@ def fft(x: ArrayLike, fft_type: FftType | str | int, fft_lengths: Sequence[int])
     dtype = operand.aval.dtype
     if kind == FftType.RFFT:
         if dtypes.is_complex(dtype):
-            raise ValueError(f"fft: RFFT takes real input.\n  got       {operand.aval.str_long()}")
+            raise ValueError(message("fft", "RFFT takes real input.", got=operand.aval.str_long()))
         wide = dtypes.float64 if dtypes.to_complex_dtype(dtype) == dtypes.complex128 else (
             dtypes.float32)  # fmt: skip
         operand = converted(operand, wide)
@@ -67,6 +68,6 @@ def _kind(fft_type: Any) -> FftType:
             return FftType[name]
     elif isinstance(fft_type, int) and fft_type in list(FftType):
         return FftType(fft_type)
-    raise ValueError(
-        f"fft: there is no transform {fft_type!r}.\n  expected  {', '.join(FftType.__members__)}"
-    )
+    raise ValueError(message(
+        "fft", f"there is no transform {fft_type!r}.", expected=", ".join(FftType.__members__),
+    ))  # fmt: skip

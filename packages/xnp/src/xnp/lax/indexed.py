@@ -14,6 +14,7 @@ import numpy as np
 
 from xnp.docstrings import complete
 from xnp.docstrings.shape_operations import INDEXED
+from xnp.lax.repeated_places import applied_in_turn, may_repeat
 from xnp.lax.shape import concatenate, ints, reshape
 from xnp.primitives.gather import gather_p
 from xnp.primitives.index_modes import (
@@ -247,7 +248,8 @@ def scatter_apply(
 ) -> Array:
     """Replace windows of the operand by an elementwise function of them.
 
-    Where windows overlap, the function is applied once to the element as it was.
+    Where windows overlap, the function is applied to an element as often as it is in a window.
+    Traced indices are taken one after the other, unless `unique_indices` promises that none do.
 
     Args:
       operand: any array.
@@ -274,11 +276,21 @@ def scatter_apply(
     sizes = window_sizes(x.aval.shape, ints(update_shape, "scatter_apply: update_shape"),
                          dimension_numbers)  # fmt: skip
     chosen = GatherScatterMode.from_any(mode)
-    windows = gather(
-        x, indices, GatherDimensionNumbers(*dimension_numbers), sizes,
-        unique_indices=unique_indices, indices_are_sorted=indices_are_sorted, mode=chosen,
-        fill_value=0,
-    )  # fmt: skip
+
+    def read(source: Any, fill: int) -> Array:
+        return gather(
+            source, indices, GatherDimensionNumbers(*dimension_numbers), sizes,
+            unique_indices=unique_indices, indices_are_sorted=indices_are_sorted, mode=chosen,
+            fill_value=fill,
+        )  # fmt: skip
+
+    if not unique_indices:
+        dtype = dtypes.int32 if x.aval.size < 1 << 31 else dtypes.int64
+        counts = bind("iota", dtype=dtype, shape=(x.aval.size,), dimension=0)
+        places = read(reshape(counts, x.aval.shape), x.aval.size)
+        if may_repeat(places):
+            return applied_in_turn(x, places, func)
+    windows = read(x, 0)
     return scatter(
         x, indices, func(windows), dimension_numbers, indices_are_sorted=indices_are_sorted,
         unique_indices=unique_indices, mode=chosen,

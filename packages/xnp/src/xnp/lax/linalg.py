@@ -49,6 +49,8 @@ from xnp.primitives.triangular_solve import triangular_solve_p
 from xnp.primitives.tridiagonal import tridiagonal_p
 from xnp.primitives.tridiagonal_solve import tridiagonal_solve_p
 from xprim import Array, as_array, dtypes
+from xprim.errors import message
+from xprim.sizes import size_of
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 from xtree.namespaces import namespace
@@ -209,7 +211,7 @@ def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
     return factors, pivots, permutation
 
 
-def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
+def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
     """Return the order of `permutation_size` rows that a sequence of row exchanges leads to.
 
     Args:
@@ -230,12 +232,11 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
     """
     pivots = as_array(pivots, what="lu_pivots_to_permutation: pivots")
     if not dtypes.is_integer(pivots.aval.dtype):
-        raise TypeError(
-            "lu_pivots_to_permutation: the pivots must be integers."
-            f"\n  got       {pivots.aval.str_long()}"
-        )
+        raise TypeError(message(
+            "lu_pivots_to_permutation", "the pivots must be integers.", got=pivots.aval.str_long(),
+        ))  # fmt: skip
     pivots = converted(pivots, dtypes.int32)
-    size = int(permutation_size)
+    size = size_of(permutation_size)
     result: Array = lu_pivots_to_permutation_p.bind(pivots, permutation_size=size)[0]
     return result
 
@@ -344,10 +345,10 @@ def _symmetric(name: str, x: Any) -> Any:
 def _range(name: str, subset: tuple[int, int], size: int) -> tuple[int, int]:
     start, stop = subset
     if not 0 <= start <= stop <= size:
-        raise ValueError(
-            f"{name}: subset_by_index must be a range within the {size} values."
-            f"\n  got       {tuple(subset)}"
-        )
+        raise ValueError(message(
+            name, f"subset_by_index must be a range within the {size} values.",
+            got=f"{tuple(subset)}",
+        ))  # fmt: skip
     return start, stop
 
 

@@ -20,6 +20,7 @@ from xnp.primitives.schur import schur_p
 from xnp.primitives.symmetric_product import symmetric_product_p
 from xnp.primitives.tridiagonal import tridiagonal_p
 from xprim import Array, as_array
+from xprim.errors import message
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
 from xtree.namespaces import namespace
@@ -158,11 +159,11 @@ def schur(
       ([[3.0, 1.0], [0.0, 2.0]], [[0.0, 1.0], [1.0, 0.0]])
     """
     if sort_eig_vals or select_callable is not None:
-        raise ValueError(
-            "schur: eigenvalues cannot be sorted."
-            f"\n  got       sort_eig_vals={sort_eig_vals!r}, select_callable={select_callable!r}"
-            "\n  expected  False and None"
-        )
+        raise ValueError(message(
+            "schur", "eigenvalues cannot be sorted.",
+            got=f"sort_eig_vals={sort_eig_vals!r}, select_callable={select_callable!r}",
+            expected="False and None",
+        ))  # fmt: skip
     x = as_array(x, what="schur: x")
     return tuple(schur_p.bind(x, compute_schur_vectors=bool(compute_schur_vectors)))
 

@@ -24,6 +24,7 @@ from xnp.primitives.operations import bind
 from xnp.primitives.sort import sort_p
 from xnp.primitives.top_k import top_k_p
 from xprim import Array, Primitive, as_array, dtypes
+from xprim.errors import message
 from xprim.sizes import size_of
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike
@@ -168,7 +169,7 @@ def approx_min_k(
 def _searched(operation: str, operand: Any, recall: float) -> Array:
     x = as_array(operand, what=operation)
     if not dtypes.is_floating(x.aval.dtype):
-        raise ValueError(f"{operation}: takes floats.\n  got       {x.aval.str_long()}")
+        raise ValueError(message(operation, "takes floats.", got=x.aval.str_long()))
     if not 0 < recall <= 1:
         raise ValueError(f"{operation}: recall_target must be above 0 and at most 1, got {recall}.")
     return x

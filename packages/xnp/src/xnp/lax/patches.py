@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from xnp.primitives.operations import transposed
 from xnp.primitives.precision import PrecisionLike
 from xprim import Array, as_array
 from xprim.tracebacks import boundaries
+from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = ["conv_general_dilated_local", "conv_general_dilated_patches"]
 
@@ -29,10 +29,10 @@ __dir__ = __all__.copy
 
 
 def conv_general_dilated_patches(
-    lhs: Any, filter_shape: Sequence[int], window_strides: Sequence[int], padding: Padding,
+    lhs: ArrayLike, filter_shape: Sequence[int], window_strides: Sequence[int], padding: Padding,
     lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None, precision: PrecisionLike = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike = None,
 ) -> Array:  # fmt: skip
     """Return the elements under each window of a convolution, as features.
 
@@ -76,7 +76,7 @@ def conv_general_dilated_patches(
 
 
 def conv_general_dilated_local(
-    lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Padding,
+    lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int], padding: Padding,
     filter_shape: Sequence[int], lhs_dilation: Sequence[int] | None = None,
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None, precision: PrecisionLike = None,

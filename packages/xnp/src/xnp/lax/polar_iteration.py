@@ -34,6 +34,7 @@ from xnp.primitives.operations import (
 from xnp.primitives.qr import qr_p
 from xnp.primitives.triangular_solve import solved
 from xprim import Array, as_array, dtypes, scalar_array
+from xprim.errors import message
 from xprim.static_sizes import static_int
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
@@ -74,10 +75,10 @@ def qdwh(
     x = as_array(x, what="qdwh: x")
     batch, m, n = checked("qdwh", x.aval)
     if batch or m < n:
-        raise ValueError(
-            "qdwh: the operand must be one matrix with at least as many rows as columns."
-            f"\n  got       {x.aval.str_long()}"
-        )
+        raise ValueError(message(
+            "qdwh", "the operand must be one matrix with at least as many rows as columns.",
+            got=x.aval.str_long(),
+        ))  # fmt: skip
     most = _MOST if max_iterations is None else static_int(max_iterations, "qdwh", "max_iterations")
     precision = float(dtypes.finfo(x.dtype).eps) if eps is None else float(eps)
     if dynamic_shape is not None:

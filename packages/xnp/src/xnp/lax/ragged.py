@@ -14,10 +14,21 @@ from typing import Any, NamedTuple
 
 from xnp.lax.contractions import DotDimensionNumbers, PrecisionLike, dot_general
 from xnp.placing import placed
-from xnp.primitives.operations import bind, broadcasted, filled, iota, moved, selected
+from xnp.primitives.operations import (
+    bind,
+    broadcasted,
+    converted,
+    filled,
+    iota,
+    moved,
+    selected,
+    transposed,
+)
 from xprim import Array, as_array, dtypes
+from xprim.errors import message
 from xprim.sizes import size_of
 from xprim.tracebacks import boundaries
+from xprim.typing import ArrayLike, DTypeLike, ShardingLike
 
 __all__ = ["RaggedDotDimensionNumbers", "ragged_dot", "ragged_dot_general"]
 
@@ -43,9 +54,14 @@ _ROWS = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
 
 
 def ragged_dot(
-    lhs: Any, rhs: Any, group_sizes: Any, precision: PrecisionLike = None,
-    preferred_element_type: Any = None, group_offset: None = None, out_sharding: Any = None,
-) -> Array:  # fmt: skip
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    group_sizes: ArrayLike,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
+    group_offset: None = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Multiply each group of rows by the matrix of the group.
 
     Args:
@@ -74,10 +90,15 @@ def ragged_dot(
 
 
 def ragged_dot_general(
-    lhs: Any, rhs: Any, group_sizes: Any,
-    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, precision: PrecisionLike = None,
-    preferred_element_type: Any = None, group_offset: None = None, out_sharding: Any = None,
-) -> Array:  # fmt: skip
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    group_sizes: ArrayLike,
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
+    group_offset: None = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Contract arrays of which a dimension of `lhs` lies in groups.
 
     Args:
@@ -85,7 +106,9 @@ def ragged_dot_general(
         `rhs`, along the group dimension; if it is contracted, each group gives a result of its own;
         if it is mapped, this is `dot_general`.
       rhs: an array.
-      group_sizes: an integer for each group, how many indices of the ragged dimension it has.
+      group_sizes: an integer for each group, how many indices of the ragged dimension it has. Or of
+        shape (..., groups): other sizes for each index of the mapped dimensions and of those free
+        (or contracted) ones of `lhs` that come before the ragged one, if it is free (contracted).
       ragged_dot_dimension_numbers: which dimensions are which.
       precision: as for `dot_general`.
       preferred_element_type: as for `dot_general`.
@@ -97,7 +120,7 @@ def ragged_dot_general(
       leading dimension of groups.
 
     Raises:
-      ValueError: dimension numbers or sizes that do not go together.
+      TypeError: dimension numbers or sizes that do not go together.
 
     Example:
       >>> import numpy as np
@@ -113,7 +136,7 @@ def ragged_dot_general(
     x, y = as_array(lhs, what=f"{what}: lhs"), as_array(rhs, what=f"{what}: rhs")
     sizes = as_array(group_sizes, what=f"{what}: group_sizes")
     numbers = ragged_dot_dimension_numbers
-    ragged, group_dims = _checked(x, y, sizes, numbers, group_offset)
+    ragged, prefix, group_dims = _checked(x, y, sizes, numbers, group_offset)
     (contracting, other), (batch, other_batch) = [
         [_dims(d, z.aval.ndim) for d, z in zip(pair, (x, y), strict=True)]
         for pair in numbers.dot_dimension_numbers
@@ -121,7 +144,7 @@ def ragged_dot_general(
     if ragged in batch:
         dims = ((contracting, other), (batch, other_batch))
         return dot_general(x, y, dims, precision, preferred_element_type, out_sharding=out_sharding)
-    groups = _groups(x, sizes, ragged)
+    groups = _groups(x, sizes, ragged, prefix)
     within = tuple([d + 1 for d in contracting])
     mapped = tuple([d + 1 for d in batch])
     if ragged in contracting:
@@ -134,54 +157,77 @@ def ragged_dot_general(
                        out_sharding=out_sharding)  # fmt: skip
 
 
-def _groups(x: Any, sizes: Any, ragged: int) -> Any:
+def _groups(x: Any, sizes: Any, ragged: int, prefix: tuple[int, ...]) -> Any:
     """Return a stack of the array for each group, with zeros where the others are."""
-    count, shape = sizes.aval.shape[0], x.aval.shape
-    ends = bind("cumsum", bind("convert_element_type", sizes, new_dtype=dtypes.int32,
-                               weak_type=False), axis=0, reverse=False)  # fmt: skip
-    starts = bind("sub", ends, bind("convert_element_type", sizes, new_dtype=dtypes.int32,
-                                    weak_type=False))  # fmt: skip
-    place = iota((count, shape[ragged]), 1)
-    bounds = [broadcasted(b, (count, shape[ragged]), (0,)) for b in (starts, ends)]
-    inside = bind("and", bind("ge", place, bounds[0]), bind("lt", place, bounds[1]))
-    whole = (count, *shape)
-    mask = broadcasted(inside, whole, (0, ragged + 1))
+    whole = (sizes.aval.shape[-1], *x.aval.shape)
+    counts = converted(sizes, dtypes.int32)
+    ends = bind("cumsum", counts, axis=counts.aval.ndim - 1, reverse=False)
+    starts = bind("sub", ends, counts)
+    # from (*prefix, groups) to the dimensions of the stack, groups first and the prefix in order
+    order = sorted(range(len(prefix)), key=prefix.__getitem__) if counts.aval.ndim > 1 else []
+    dims = (0, *[prefix[i] + 1 for i in order])
+    place = iota(whole, ragged + 1)
+    bounds = [broadcasted(transposed(b, (len(order), *order)), whole, dims) for b in (starts, ends)]
+    mask = bind("and", bind("ge", place, bounds[0]), bind("lt", place, bounds[1]))
     stack = broadcasted(x, whole, tuple(range(1, len(whole))))
     return selected(mask, stack, filled(whole, 0, x.aval.dtype))
 
 
-def _checked(x: Any, y: Any, sizes: Any, numbers: Any, offset: Any) -> tuple[int, tuple[int, ...]]:
-    """Return the ragged dimension of `lhs` and the group dimensions of `rhs`, or raise."""
+def _checked(x: Any, y: Any, sizes: Any, numbers: Any, offset: Any) -> tuple[
+    int, tuple[int, ...], tuple[int, ...]
+]:  # fmt: skip
+    """Return the ragged dimension of `lhs`, those its groups may differ in, and those of `rhs`."""
     what = "ragged_dot_general"
     if offset is not None:
-        raise ValueError(f"{what}: group_offset must be None.")
+        raise NotImplementedError(f"{what}: group_offset must be None.")
     ragged = _dims(numbers.lhs_ragged_dimensions, x.aval.ndim)
     group_dims = _dims(numbers.rhs_group_dimensions, y.aval.ndim)
     if len(ragged) != 1:
-        raise ValueError(f"{what}: lhs must have one ragged dimension, got {ragged}.")
-    if not dtypes.is_integer(sizes.aval.dtype) or sizes.aval.ndim != 1:
-        raise ValueError(
-            f"{what}: group_sizes must be a vector of integers, got {sizes.aval.str_long()}."
-        )
-    (contracting, _), (batch, _) = numbers.dot_dimension_numbers
-    free = ragged[0] not in (*_dims(contracting, x.aval.ndim), *_dims(batch, x.aval.ndim))
-    if len(group_dims) != int(free):
-        raise ValueError(
-            f"{what}: rhs has a group dimension exactly if the ragged dimension is free."
-            f"\n  got       lhs_ragged_dimensions={ragged}, rhs_group_dimensions={group_dims}"
-        )
-    if free and y.aval.shape[group_dims[0]] != sizes.aval.shape[0]:
-        raise ValueError(
-            f"{what}: rhs must have an index of its group dimension for each group."
-            f"\n  got       rhs: {y.aval.str_long()}, group_sizes: {sizes.aval.str_long()}"
-        )
-    return ragged[0], group_dims
+        raise TypeError(f"{what}: lhs must have one ragged dimension, got {ragged}.")
+    (of_lhs, of_rhs), (batch, of_batch) = numbers.dot_dimension_numbers
+    contracting, batch = _dims(of_lhs, x.aval.ndim), _dims(batch, x.aval.ndim)
+    taken = (*_dims(of_rhs, y.aval.ndim), *_dims(of_batch, y.aval.ndim))
+    is_free = ragged[0] not in (*contracting, *batch)
+    if len(group_dims) != int(is_free) or any(d in taken for d in group_dims):
+        raise TypeError(message(
+            what, "rhs has a group dimension exactly if the ragged dimension is free, and it is "
+            "neither contracted nor mapped.",
+            got=f"lhs_ragged_dimensions={ragged}, rhs_group_dimensions={group_dims}",
+        ))  # fmt: skip
+    prefix = _prefix(x.aval.ndim, ragged[0], contracting, batch)
+    wanted = (*[x.aval.shape[d] for d in prefix], *sizes.aval.shape[-1:])
+    if not dtypes.is_integer(sizes.aval.dtype) or sizes.aval.shape not in (wanted, wanted[-1:]):
+        raise TypeError(message(
+            what, "group_sizes must be integers, one for each group, or so for each index of the "
+            "dimensions before.", got=sizes.aval.str_long(),
+            expected=f"a shape of {wanted[-1:]} or {wanted}",
+        ))  # fmt: skip
+    if is_free and y.aval.shape[group_dims[0]] != wanted[-1]:
+        raise TypeError(message(
+            what, "rhs must have an index of its group dimension for each group.",
+            got=f"rhs: {y.aval.str_long()}, group_sizes: {sizes.aval.str_long()}",
+        ))  # fmt: skip
+    return ragged[0], prefix, group_dims
+
+
+def _prefix(
+    ndim: int, ragged: int, contracting: tuple[int, ...], batch: tuple[int, ...]
+) -> tuple[int, ...]:
+    """Return the dimensions of `lhs` in each index of which the groups may have other sizes.
+
+    They are the mapped ones, and those of the ragged dimension's own kind that come before it.
+    """
+    if ragged in batch:
+        return batch[: batch.index(ragged)]
+    if ragged in contracting:
+        return (*batch, *contracting[: contracting.index(ragged)])
+    return (*batch, *[d for d in range(ragged) if d not in contracting and d not in batch])
 
 
 def _dims(dims: Sequence[int], ndim: int) -> tuple[int, ...]:
     found = [size_of(d) for d in dims]
     if not all(-ndim <= d < ndim for d in found):
-        raise ValueError(f"ragged_dot_general: there are {ndim} dimensions, got {tuple(found)}.")
+        raise TypeError(f"ragged_dot_general: there are {ndim} dimensions, got {tuple(found)}.")
     return tuple([d % ndim for d in found])
 
 

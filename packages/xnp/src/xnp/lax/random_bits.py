@@ -22,9 +22,10 @@ from xnp import lax
 from xnp.placing import placed
 from xnp.primitives.rng_words import rng_words_p
 from xprim import Array, as_array, dtypes
+from xprim.errors import message
 from xprim.static_sizes import static_shape
 from xprim.tracebacks import boundary
-from xprim.typing import ArrayLike, DTypeLike, ShapeLike
+from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 
 __all__ = ["RandomAlgorithm", "rng_bit_generator", "rng_uniform"]
 __dir__ = __all__.copy
@@ -52,7 +53,7 @@ class RandomAlgorithm(enum.IntEnum):
 @boundary
 def rng_bit_generator(
     key: ArrayLike, shape: ShapeLike, dtype: DTypeLike = dtypes.uint32,
-    algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT, *, out_sharding: Any = None,
+    algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT, *, out_sharding: ShardingLike = None,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Return a new key, and the random bits that a key gives.
 
@@ -82,17 +83,16 @@ def rng_bit_generator(
     words = as_array(key, what="rng_bit_generator: key")
     aval = words.aval
     if (aval.dtype, aval.shape) not in ((dtypes.uint32, (4,)), (dtypes.uint64, (2,))):
-        raise TypeError(
-            "rng_bit_generator: the key must be four words."
-            f"\n  got       {aval.str_long()}\n  expected  uint32[4] or uint64[2]"
-        )
+        raise TypeError(message(
+            "rng_bit_generator", "the key must be four words.", got=aval.str_long(),
+            expected="uint32[4] or uint64[2]",
+        ))  # fmt: skip
     exact = dtypes.requested_dtype(dtype, "rng_bit_generator")
     if not dtypes.is_unsigned_integer(exact) or dtypes.itemsize_bits(exact) < 8:
-        raise TypeError(
-            "rng_bit_generator: the dtype must be an unsigned integer one."
-            f"\n  got       {dtypes.short_name(exact)}"
-            "\n  expected  uint8, uint16, uint32 or uint64"
-        )
+        raise TypeError(message(
+            "rng_bit_generator", "the dtype must be an unsigned integer one.",
+            got=f"{dtypes.short_name(exact)}", expected="uint8, uint16, uint32 or uint64",
+        ))  # fmt: skip
     kind = RandomAlgorithm(algorithm)
     sizes = static_shape(shape, "rng_bit_generator")
     k0, k1, counter = _parts(words)
@@ -238,10 +238,10 @@ def rng_uniform(a: ArrayLike, b: ArrayLike, shape: ShapeLike) -> Array:
     dtype = low.aval.dtype
     real = dtypes.is_integer(dtype) or dtypes.is_floating(dtype)
     if low.ndim or high.ndim or dtype != high.aval.dtype or not real:
-        raise ValueError(
-            "rng_uniform: takes two single real numbers of one dtype."
-            f"\n  got       a: {low.aval.str_long()}, b: {high.aval.str_long()}"
-        )
+        raise ValueError(message(
+            "rng_uniform", "takes two single real numbers of one dtype.",
+            got=f"a: {low.aval.str_long()}, b: {high.aval.str_long()}",
+        ))  # fmt: skip
     sizes = static_shape(shape, "rng_uniform")
     low, high = [lax.broadcast(x, sizes) for x in (low, high)]
     draw = _integers if dtypes.is_integer(dtype) else _floats

@@ -26,6 +26,7 @@ from xprim import (
     Array,
     ClosedJaxpr,
     Primitive,
+    ShapedArray,
     as_array,
     close_over,
     dtypes,
@@ -33,9 +34,10 @@ from xprim import (
     shaped_array,
     trace_to_jaxpr,
 )
+from xprim.errors import message
 from xprim.sizes import size_of
 from xprim.tracebacks import boundaries
-from xprim.typing import ArrayLike
+from xprim.typing import ArrayLike, PyTree, ShardingLike
 
 __all__ = [
     "reduce",
@@ -59,7 +61,9 @@ __all__ = [
 __dir__ = __all__.copy
 
 
-def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
+def reduce_sum(
+    operand: ArrayLike, axes: Sequence[int], *, out_sharding: ShardingLike = None
+) -> Array:
     """Sum over axes; integers wrap around, float16 and smaller are summed in float32.
 
     Args:
@@ -83,7 +87,9 @@ def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
     return _reduced(reduce_prod_p, operand, axes)
 
 
-def reduce_max(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
+def reduce_max(
+    operand: ArrayLike, axes: Sequence[int], *, out_sharding: ShardingLike = None
+) -> Array:
     """Take the greatest element along axes.
 
     NaN if there is one among them; -inf or the least integer where there is no element. Complex
@@ -92,7 +98,9 @@ def reduce_max(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = N
     return placed(_reduced(reduce_max_p, operand, axes), out_sharding, "reduce_max")
 
 
-def reduce_min(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
+def reduce_min(
+    operand: ArrayLike, axes: Sequence[int], *, out_sharding: ShardingLike = None
+) -> Array:
     """Take the least element along axes; see `reduce_max`."""
     return placed(_reduced(reduce_min_p, operand, axes), out_sharding, "reduce_min")
 
@@ -113,9 +121,9 @@ def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
 
 
 def reduce(
-    operands: Any, init_values: ArrayLike, computation: Callable[[Any, Any], Any],
-    dimensions: Sequence[int], out_sharding: Any = None,
-) -> Any:  # fmt: skip
+    operands: PyTree, init_values: ArrayLike, computation: Callable[[Any, Any], Any],
+    dimensions: Sequence[int], out_sharding: ShardingLike = None,
+) -> PyTree:  # fmt: skip
     """Combine elements along dimensions by a computation.
 
     Args:
@@ -159,19 +167,12 @@ def _reduced_tree(
     leaves, tree = xtree.flatten(operands)
     init_leaves, init_tree = xtree.flatten(init_values)
     if tree != init_tree:
-        raise ValueError(
-            "reduce: operands and init_values must have the same structure."
-            f"\n  got       {tree} and {init_tree}"
-        )
+        raise ValueError(message(
+            "reduce", "operands and init_values must have the same structure.",
+            got=f"{tree} and {init_tree}",
+        ))  # fmt: skip
     xs = [as_array(x, what="reduce: an operand") for x in leaves]
-    inits = [as_array(i, x.dtype, what="reduce: an initial value")
-             for i, x in zip(init_leaves, xs, strict=True)]  # fmt: skip
-    for x, init in zip(xs, inits, strict=True):
-        if init.ndim or init.dtype != x.dtype:
-            raise TypeError(
-                "reduce: an initial value must be a scalar of its operand's dtype."
-                f"\n  got       {init.aval.str_long()} for {x.aval.str_long()}"
-            )
+    inits = [_initial(i, x.aval) for i, x in zip(init_leaves, xs, strict=True)]
     axes = _axes("reduce", dimensions, xs[0].ndim if xs else 0)
     jaxpr, captured = _staged(computation, xs, tree)
     known = _known_reduction(jaxpr) if len(xs) == 1 else None
@@ -180,11 +181,26 @@ def _reduced_tree(
         total = reduction.bind(xs[0], axes=axes)[0]
         return xtree.unflatten(tree, [_joined(joined, inits[0], total)])
     if captured:
-        raise TypeError(
-            "reduce: the computation uses a traced value from outside of it."
-            "\n  hint      give that value as one more operand"
-        )
+        raise TypeError(message(
+            "reduce", "the computation uses a traced value from outside of it.",
+            hint="give that value as one more operand",
+        ))  # fmt: skip
     return xtree.unflatten(tree, list(reduce_p.bind(*xs, *inits, jaxpr=jaxpr, dimensions=axes)))
+
+
+def _initial(value: Any, aval: ShapedArray) -> Any:
+    """Return an initial value as an array, weak where it is a number of Python, or raise."""
+    init = as_array(value, what="reduce: an initial value")
+    if init.aval.dtype != aval.dtype:
+        init = as_array(value, aval.dtype, what="reduce: an initial value")
+    if init.ndim:
+        raise ValueError(f"reduce: an initial value must be a scalar, not {init.aval.str_long()}.")
+    if init.dtype != aval.dtype:
+        raise TypeError(message(
+            "reduce", "an initial value must be a scalar of its operand's dtype.",
+            got=f"{init.aval.str_long()} for {aval.str_long()}",
+        ))  # fmt: skip
+    return init
 
 
 def _staged(computation: Any, xs: Any, tree: Any) -> tuple[ClosedJaxpr, list[Any]]:
@@ -196,18 +212,18 @@ def _staged(computation: Any, xs: Any, tree: Any) -> tuple[ClosedJaxpr, list[Any
                             xtree.unflatten(tree, list(args[count:])))  # fmt: skip
         leaves, out_tree = xtree.flatten(computation(totals, elements))
         if out_tree != tree:
-            raise TypeError(
-                "reduce: the computation must return the structure of its first argument."
-                f"\n  got       {out_tree}\n  expected  {tree}"
-            )
+            raise TypeError(message(
+                "reduce", "the computation must return the structure of its first argument.",
+                got=f"{out_tree}", expected=f"{tree}",
+            ))  # fmt: skip
         results = [as_array(y, s.dtype, what="reduce: a result of the computation")
                    for y, s in zip(leaves, scalars, strict=True)]  # fmt: skip
         for y, s in zip(results, scalars, strict=True):
             if y.aval.shape or y.aval.dtype != s.dtype:
-                raise TypeError(
-                    "reduce: the computation must return a scalar of its argument's dtype."
-                    f"\n  got       {y.aval.str_long()}\n  expected  {s.str_long()}"
-                )
+                raise TypeError(message(
+                    "reduce", "the computation must return a scalar of its argument's dtype.",
+                    got=y.aval.str_long(), expected=s.str_long(),
+                ))  # fmt: skip
         return results
 
     jaxpr, consts = trace_to_jaxpr(flat, [*scalars, *scalars], name="reduce")

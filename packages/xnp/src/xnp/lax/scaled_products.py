@@ -15,6 +15,7 @@ from typing import Any
 from xnp.lax.contractions import dot_general
 from xnp.primitives.operations import broadcasted, converted, mul, reshaped
 from xprim import Array, as_array, dtypes
+from xprim.errors import message
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
 from xtree.namespaces import namespace
@@ -54,10 +55,10 @@ def scaled_dot(
     x, y = as_array(lhs, what="scaled_dot: lhs"), as_array(rhs, what="scaled_dot: rhs")
     if dimension_numbers is None:
         if x.ndim < 2 or y.ndim != x.ndim:
-            raise ValueError(
-                "scaled_dot: the operands must have the same number of dimensions, two at least."
-                f"\n  got       lhs: {x.aval.str_long()}, rhs: {y.aval.str_long()}"
-            )
+            raise ValueError(message(
+                "scaled_dot", "the operands must have the same number of dimensions, two at least.",
+                got=f"lhs: {x.aval.str_long()}, rhs: {y.aval.str_long()}",
+            ))  # fmt: skip
         batch = tuple(range(x.ndim - 2))
         dimension_numbers = ((x.ndim - 1,), (x.ndim - 2,)), (batch, batch)
     wanted = dtypes.bfloat16 if preferred_element_type is None else dtypes.requested_dtype(
@@ -79,11 +80,11 @@ def _scaled(x: Any, scale: Any, contracted: Sequence[int], dtype: Any, name: str
         n == m or (d in contracted and m and n % m == 0)
         for d, (n, m) in enumerate(zip(shape, sizes, strict=True))
     ):
-        raise ValueError(
-            f"scaled_dot: the scales do not fit {name}."
-            f"\n  got       {name}: {x.aval.str_long()}, {name}_scale: {scale.aval.str_long()}"
-            "\n  expected  equal sizes, or, in contracted dimensions, sizes that divide"
-        )
+        raise ValueError(message(
+            "scaled_dot", f"the scales do not fit {name}.",
+            got=f"{name}: {x.aval.str_long()}, {name}_scale: {scale.aval.str_long()}",
+            expected="equal sizes, or, in contracted dimensions, sizes that divide",
+        ))  # fmt: skip
     blocks: list[int] = []
     places: list[int] = []
     for n, m in zip(shape, sizes, strict=True):

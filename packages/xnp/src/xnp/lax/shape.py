@@ -25,10 +25,11 @@ from xnp.primitives.split import split_p
 from xnp.primitives.squeeze import squeeze_p
 from xnp.primitives.transpose import transpose_p
 from xprim import Array, as_array, dtypes
+from xprim.errors import message
 from xprim.sizes import size_of
 from xprim.static_sizes import static_shape
 from xprim.tracebacks import boundaries
-from xprim.typing import ArrayLike, DTypeLike
+from xprim.typing import ArrayLike, DTypeLike, ShardingLike
 
 __all__ = [
     "broadcast", "broadcast_in_dim", "broadcast_shapes", "broadcasted_iota", "collapse",
@@ -44,9 +45,9 @@ def ints(values: Any, what: str) -> tuple[int, ...]:
     try:
         return tuple([size_of(v) for v in values])
     except TypeError:
-        raise TypeError(
-            f"{what}: must be a sequence of integers known while tracing.\n  got       {values!r}"
-        ) from None
+        raise TypeError(message(
+            what, "must be a sequence of integers known while tracing.", got=f"{values!r}",
+        )) from None  # fmt: skip
 
 
 def dimension_of(dimension: int, ndim: int, what: str) -> int:
@@ -57,10 +58,10 @@ def dimension_of(dimension: int, ndim: int, what: str) -> int:
     """
     d = size_of(dimension)
     if not -ndim <= d < ndim:
-        raise ValueError(
-            f"{what}: axis {d} is out of bounds for an array of dimension {ndim}."
-            f"\n  expected  -{ndim} <= axis < {ndim}"
-        )
+        raise ValueError(message(
+            what, f"axis {d} is out of bounds for an array of dimension {ndim}.",
+            expected=f"-{ndim} <= axis < {ndim}",
+        ))  # fmt: skip
     return d + ndim if d < 0 else d
 
 
@@ -69,7 +70,7 @@ def reshape(
     new_sizes: int | Sequence[int],
     dimensions: Sequence[int] | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Return the elements in row-major order under another shape.
 
@@ -94,12 +95,12 @@ def reshape(
     if type(new_sizes) is not tuple:
         sizes = (new_sizes,) if isinstance(new_sizes, int) else new_sizes
         new_sizes = ints(sizes, "reshape: new_sizes")
-    if x.aval.shape == new_sizes:
-        return x
     result: Array
     try:
+        if x.aval.shape == new_sizes:
+            return x
         (result,) = reshape_p.bind(x, new_sizes=new_sizes, dimensions=None)
-    except TypeError:
+    except (TypeError, ValueError):  # the sizes may be arrays, which have no truth value
         new_sizes = ints(new_sizes, "reshape: new_sizes")
         (result,) = reshape_p.bind(x, new_sizes=new_sizes, dimensions=None)
     return result
@@ -124,7 +125,7 @@ def broadcast_in_dim(
     shape: Sequence[int],
     broadcast_dimensions: Sequence[int],
     *,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Repeat an array to a shape; its dimension i becomes `broadcast_dimensions[i]`.
 
@@ -146,7 +147,9 @@ def broadcast_in_dim(
     return placed(result, out_sharding, "broadcast_in_dim")
 
 
-def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = None) -> Array:
+def broadcast(
+    operand: ArrayLike, sizes: Sequence[int], *, out_sharding: ShardingLike = None
+) -> Array:
     """Repeat an array along new leading dimensions of the given sizes.
 
     Example:
@@ -176,11 +179,11 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
             if n in (1, out[i]):
                 continue
             if out[i] != 1:
-                raise ValueError(
-                    "broadcast_shapes: the shapes do not broadcast together."
-                    f"\n  got       {', '.join(str(tuple(s)) for s in shapes)}"
-                    "\n  expected  sizes that are equal or 1, counted from the last dimension"
-                )
+                raise ValueError(message(
+                    "broadcast_shapes", "the shapes do not broadcast together.",
+                    got=", ".join(str(tuple(s)) for s in shapes),
+                    expected="sizes that are equal or 1, counted from the last dimension",
+                ))  # fmt: skip
             out[i] = size_of(n)
     return tuple(out)
 
@@ -196,7 +199,7 @@ def iota(dtype: DTypeLike, size: int) -> Array:
 
 
 def broadcasted_iota(
-    dtype: DTypeLike, shape: Sequence[int], dimension: int, *, out_sharding: Any = None
+    dtype: DTypeLike, shape: Sequence[int], dimension: int, *, out_sharding: ShardingLike = None
 ) -> Array:
     """Return an array of a shape that counts from 0 along one dimension.
 
@@ -259,10 +262,10 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
     shape, ndim = x.aval.shape, x.aval.ndim
     low, high, _ = slice(start_dimension, stop_dimension).indices(ndim)
     if high <= low:
-        raise ValueError(
-            "collapse: stop_dimension must be greater than start_dimension."
-            f"\n  got       start {start_dimension}, stop {stop_dimension} for {x.aval.str_long()}"
-        )
+        raise ValueError(message(
+            "collapse", "stop_dimension must be greater than start_dimension.",
+            got=f"start {start_dimension}, stop {stop_dimension} for {x.aval.str_long()}",
+        ))  # fmt: skip
     joined = int(np.prod(shape[low:high], dtype=np.int64))
     return reshape(x, (*shape[:low], joined, *shape[high:]))
 
@@ -298,7 +301,7 @@ def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
     for x in xs:
         if x.aval.shape != xs[0].aval.shape:
             shown = ", ".join([v.aval.str_long() for v in xs[:8]])
-            raise TypeError(f"stack: the shapes differ.\n  got       {shown}")
+            raise TypeError(message("stack", "the shapes differ.", got=shown))
     return concatenate([expand_dims(x, (d,)) for x in xs], d)
 
 
@@ -337,10 +340,10 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     counts = ints(reps, "tile: reps")
     shape = x.aval.shape
     if len(counts) != len(shape) or any(n < 0 for n in counts):
-        raise ValueError(
-            "tile: reps must hold a count of at least 0 for each dimension."
-            f"\n  got       {counts} for {x.aval.str_long()}"
-        )
+        raise ValueError(message(
+            "tile", "reps must hold a count of at least 0 for each dimension.",
+            got=f"{counts} for {x.aval.str_long()}",
+        ))  # fmt: skip
     pairs = [n for pair in zip(counts, shape, strict=True) for n in pair]
     repeated = broadcast_in_dim(x, pairs, range(1, len(pairs), 2))
     return reshape(repeated, tuple([c * n for c, n in zip(counts, shape, strict=True)]))

@@ -13,10 +13,13 @@ import numpy as np
 from xnp.lax.windows import padtype_to_pads
 from xnp.numpy.creation import zeros
 from xnp.primitives.conv_dimensions import dilated
-from xnp.primitives.operations import broadcasted, reshaped
+from xnp.primitives.operations import broadcasted, concatenated, converted, reshaped
 from xprim import Array, as_array, dtypes
+from xprim.errors import message
+from xprim.sizes import SymbolicSize
 from xprim.static_sizes import static_shape
 from xprim.tracebacks import boundaries
+from xprim.typing import ArrayLike, DTypeLike, ShardingLike
 
 __all__ = [
     "broadcast_like", "broadcast_to_rank", "dtype", "empty", "reduce_window_shape_tuple",
@@ -26,7 +29,7 @@ __all__ = [
 __dir__ = __all__.copy
 
 
-def broadcast_like(arr: Any, like_arr: Any) -> Array:
+def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     """Repeat an array to the shape of another; its dtype stays.
 
     Args:
@@ -49,15 +52,15 @@ def broadcast_like(arr: Any, like_arr: Any) -> Array:
     shape, own = like.aval.shape, x.aval.shape
     first = len(shape) - len(own)
     if first < 0 or any(n not in (1, m) for n, m in zip(own, shape[first:], strict=True)):
-        raise ValueError(
-            "broadcast_like: the array does not broadcast to the shape of the other."
-            f"\n  got       {x.aval.str_long()} to shape {shape}"
-        )
+        raise ValueError(message(
+            "broadcast_like", "the array does not broadcast to the shape of the other.",
+            got=f"{x.aval.str_long()} to shape {shape}",
+        ))  # fmt: skip
     result: Array = broadcasted(x, shape, tuple(range(first, len(shape))))
     return result
 
 
-def broadcast_to_rank(x: Any, rank: int) -> Array:
+def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """Put dimensions of size 1 in front of an array, so that it has as many as asked for.
 
     Args:
@@ -78,15 +81,15 @@ def broadcast_to_rank(x: Any, rank: int) -> Array:
     array = as_array(x, what="broadcast_to_rank")
     missing = rank - array.aval.ndim
     if missing < 0:
-        raise ValueError(
-            f"broadcast_to_rank: there are more than {rank} dimensions already."
-            f"\n  got       {array.aval.str_long()}"
-        )
+        raise ValueError(message(
+            "broadcast_to_rank", f"there are more than {rank} dimensions already.",
+            got=array.aval.str_long(),
+        ))  # fmt: skip
     result: Array = reshaped(array, (*[1] * missing, *array.aval.shape))
     return result
 
 
-def dtype(x: Any) -> Any:
+def dtype(x: ArrayLike) -> Any:
     """Return the dtype that an array or a number has here: int32 of a Python int.
 
     Args:
@@ -103,7 +106,7 @@ def dtype(x: Any) -> Any:
     return dtypes.dtype(x)
 
 
-def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Array:
+def empty(shape: Sequence[int], dtype: DTypeLike, *, out_sharding: ShardingLike = None) -> Array:
     """Return an array whose elements may be anything; they are 0.
 
     Args:
@@ -161,7 +164,7 @@ def shape_as_value(shape: Sequence[int]) -> Array:
     """Return a shape as a vector of int32.
 
     Args:
-      shape: a sequence of ints.
+      shape: a sequence of ints, or of symbolic dimensions of a program that is exported.
 
     Returns:
       A vector of int32.
@@ -171,8 +174,11 @@ def shape_as_value(shape: Sequence[int]) -> Array:
       >>> lax.shape_as_value((2, 3)).tolist()
       [2, 3]
     """
-    sizes = np.array(static_shape(shape, "shape_as_value"), np.int32)
-    result: Array = as_array(sizes)
+    sizes = static_shape(shape, "shape_as_value")
+    if any(isinstance(n, SymbolicSize) for n in sizes):
+        parts = [broadcasted(converted(as_array(n), dtypes.int32), (1,)) for n in sizes]
+        return concatenated(parts, 0)
+    result: Array = as_array(np.array(sizes, np.int32))
     return result
 
 

@@ -17,9 +17,11 @@ from xnp.docstrings.shape_operations import SLICING
 from xnp.lax.shape import dimension_of, ints, reshape, squeeze
 from xnp.primitives.dynamic_slice import dynamic_slice_p
 from xnp.primitives.dynamic_update_slice import dynamic_update_slice_p
+from xnp.primitives.index_checks import check_if_asked
 from xnp.primitives.operations import bind, filled, selected
 from xnp.primitives.slice import slice_p
 from xprim import Array, ConcreteArray, as_array, dtypes, scalar_array
+from xprim.errors import message
 from xprim.sizes import size_of, slice_indices
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
@@ -129,10 +131,9 @@ def dynamic_slice(
       [3, 4, 5]
     """
     x = as_array(operand, what="dynamic_slice")
-    starts = _starts("dynamic_slice", x.aval.shape, start_indices, allow_negative_indices)
-    return dynamic_slice_p.bind(  # type: ignore[no-any-return]
-        x, *starts, slice_sizes=ints(slice_sizes, "dynamic_slice: slice_sizes")
-    )[0]
+    sizes = ints(slice_sizes, "dynamic_slice: slice_sizes")
+    starts = _starts("dynamic_slice", x.aval.shape, start_indices, allow_negative_indices, sizes)
+    return dynamic_slice_p.bind(x, *starts, slice_sizes=sizes)[0]  # type: ignore[no-any-return]
 
 
 def dynamic_slice_in_dim(
@@ -189,7 +190,9 @@ def dynamic_update_slice(
     """
     x = as_array(operand, what="dynamic_update_slice")
     new = as_array(update, x.aval.dtype, what="dynamic_update_slice: update")
-    starts = _starts("dynamic_update_slice", x.aval.shape, start_indices, allow_negative_indices)
+    starts = _starts(
+        "dynamic_update_slice", x.aval.shape, start_indices, allow_negative_indices, new.aval.shape
+    )
     return dynamic_update_slice_p.bind(x, new, *starts)[0]  # type: ignore[no-any-return]
 
 
@@ -229,14 +232,16 @@ def dynamic_update_index_in_dim(
     )
 
 
-def _starts(name: str, shape: Any, given: Any, negative: bool | Sequence[bool]) -> list[Array]:
+def _starts(
+    name: str, shape: Any, given: Any, negative: bool | Sequence[bool], sizes: Sequence[int]
+) -> list[Array]:
     """Return one scalar for each dimension, all of one integer dtype, negative ones counted."""
     parts = _scalars(name, given)
     if len(parts) != len(shape):
-        raise TypeError(
-            f"{name}: needs a start for each dimension of the operand."
-            f"\n  got       {len(parts)} starts for shape {shape}"
-        )
+        raise TypeError(message(
+            name, "needs a start for each dimension of the operand.",
+            got=f"{len(parts)} starts for shape {shape}",
+        ))  # fmt: skip
     if not isinstance(negative, bool) and len(negative) != len(shape):
         raise ValueError(f"{name}: allow_negative_indices must have {len(shape)} elements.")
     known = [_known(p) for p in parts]
@@ -244,6 +249,8 @@ def _starts(name: str, shape: Any, given: Any, negative: bool | Sequence[bool]) 
     starts: list[Array] = []
     for k, (part, value, size) in enumerate(zip(parts, known, shape, strict=True)):
         counts = negative if isinstance(negative, bool) else negative[k]
+        if len(sizes) == len(shape):
+            check_if_asked(part, k, shape, sizes[k], counts)
         if value is not None:
             value += size if value < 0 and counts else 0
             info = dtypes.iinfo(dtype)
@@ -257,9 +264,9 @@ def _scalars(name: str, given: Any) -> list[Any]:
     if isinstance(given, Array | np.ndarray):
         array = as_array(given, what=name)
         if array.aval.ndim != 1:
-            raise TypeError(
-                f"{name}: start_indices must be of rank 1.\n  got       {array.aval.str_long()}"
-            )
+            raise TypeError(message(
+                name, "start_indices must be of rank 1.", got=array.aval.str_long(),
+            ))  # fmt: skip
         if type(array) is ConcreteArray and array.host is not None:
             return array.host.tolist()  # type: ignore[no-any-return]
         return [squeeze(slice(array, (k,), (k + 1,)), (0,)) for k in range(array.aval.shape[0])]

@@ -22,6 +22,7 @@ from xnp.primitives.special_incomplete import (
     random_gamma_grad_p,
 )
 from xprim import Array
+from xprim.errors import message
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
@@ -37,9 +38,10 @@ def erfc(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     There is one algorithm for it, so that an `accuracy` is checked but chooses nothing.
     """
     if not isinstance(accuracy, Accuracy):
-        raise TypeError(
-            f"erfc: {accuracy!r} is no accuracy.\n  expected  None, an AccuracyMode or a Tolerance"
-        )
+        raise TypeError(message(
+            "erfc", f"{accuracy!r} is no accuracy.",
+            expected="None, an AccuracyMode or a Tolerance",
+        ))  # fmt: skip
     return apply(erfc_p, x)
 
 

@@ -24,9 +24,10 @@ from xnp.primitives.table import BOOL, NUMBER, REAL
 from xnp.primitives.window_text import window_shape
 from xnp.primitives.window_views import check_windows
 from xprim import Array, ConcreteArray, Primitive, as_array, trace_to_jaxpr
+from xprim.errors import message
 from xprim.sizes import size_of
 from xprim.tracebacks import boundary
-from xprim.typing import ArrayLike
+from xprim.typing import ArrayLike, PyTree
 
 __all__ = ["padtype_to_pads", "reduce_window"]
 
@@ -64,12 +65,13 @@ def padtype_to_pads(
     if name == "VALID":
         return [(0, 0)] * len(in_shape)
     if name not in ("SAME", "SAME_LOWER"):
-        raise ValueError(
-            f"padding: there is no padding {padding!r}."
-            "\n  expected  'SAME', 'SAME_LOWER', 'VALID', or (low, high) for each dimension"
-        )
+        raise ValueError(message(
+            "padding", f"there is no padding {padding!r}.",
+            expected="'SAME', 'SAME_LOWER', 'VALID', or (low, high) for each dimension",
+        ))  # fmt: skip
     pads = []
-    for n, w, stride in zip(in_shape, window_shape, window_strides, strict=True):
+    for sizes in zip(in_shape, window_shape, window_strides, strict=True):
+        n, w, stride = map(size_of, sizes)
         total = max((-(-n // stride) - 1) * stride + w - n, 0)
         half = total // 2
         pads.append((half, total - half) if name == "SAME" else (total - half, half))
@@ -86,7 +88,7 @@ def reduce_window(
     padding: str | Sequence[tuple[int, int]] = "VALID",
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
-) -> Any:
+) -> PyTree:
     """Combine the elements of each window by a computation.
 
     Args:
@@ -115,10 +117,10 @@ def reduce_window(
     xs = [as_array(x, what="reduce_window") for x in xs]
     inits, init_tree = xtree.flatten(init_value)
     if not xs or init_tree != tree:
-        raise TypeError(
-            "reduce_window: operand and init_value must have one structure, with a leaf or more."
-            f"\n  got       {tree} and {init_tree}"
-        )
+        raise TypeError(message(
+            "reduce_window", "operand and init_value must have one structure, with a leaf or more.",
+            got=f"{tree} and {init_tree}",
+        ))  # fmt: skip
     inits = [as_array(v, x.aval.dtype) for v, x in zip(inits, xs, strict=True)]
     params = _params(xs[0], window_dimensions, window_strides, padding, base_dilation,
                      window_dilation)  # fmt: skip
@@ -143,10 +145,10 @@ def _params(x: Array, window: Any, strides: Any, padding: Any, base: Any, dilati
     dilation = ones if dilation is None else ints(dilation, "reduce_window: window_dilation")
     if isinstance(padding, str):
         if not len(sizes) == len(steps) == len(base) == len(dilation) == x.aval.ndim:
-            raise ValueError(
-                "reduce_window: needs sizes, strides and dilations for each dimension."
-                f"\n  got       window {sizes}, strides {steps} for {x.aval.str_long()}"
-            )
+            raise ValueError(message(
+                "reduce_window", "needs sizes, strides and dilations for each dimension.",
+                got=f"window {sizes}, strides {steps} for {x.aval.str_long()}",
+            ))  # fmt: skip
         extent = [(w - 1) * k + 1 for w, k in zip(sizes, dilation, strict=True)]
         padding = padtype_to_pads(x.aval.shape, extent, steps, padding)
     return {

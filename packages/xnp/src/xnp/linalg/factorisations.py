@@ -14,6 +14,7 @@ from xnp.linalg.operands import matrix
 from xnp.primitives.geqrf import geqrf_p
 from xnp.primitives.matrices import adjoint, matmul
 from xprim import Array
+from xprim.errors import message
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
@@ -84,9 +85,9 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """
     x = matrix("qr", a)
     if mode not in ("reduced", "complete", "r", "raw"):
-        raise ValueError(
-            f"qr: there is no mode {mode!r}.\n  expected  'reduced', 'complete', 'r' or 'raw'"
-        )
+        raise ValueError(message(
+            "qr", f"there is no mode {mode!r}.", expected="'reduced', 'complete', 'r' or 'raw'",
+        ))  # fmt: skip
     if mode == "raw":
         packed, taus = geqrf_p.bind(x)
         return QRResult(packed.mT, taus)
@@ -119,7 +120,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     """
     x = matrix("eigh", a, square=True)
     if UPLO not in (None, "L", "U"):
-        raise ValueError(f"eigh: UPLO must be 'L' or 'U'.\n  got       {UPLO!r}")
+        raise ValueError(message("eigh", "UPLO must be 'L' or 'U'.", got=f"{UPLO!r}"))
     v, w = lax.linalg.eigh(x, lower=UPLO != "U", symmetrize_input=symmetrize_input)
     return EighResult(w, v)
 

@@ -19,6 +19,7 @@ from xnp.linalg.systems import bounds_of, count_above, inv, rank_of
 from xnp.numpy.promoting import axis_of, several_axes
 from xnp.primitives.operations import converted, reshaped, selected, summed
 from xprim import Array, as_array, dtypes
+from xprim.errors import message
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Axis
 
@@ -29,7 +30,7 @@ __dir__ = __all__.copy
 
 def norm(
     x: ArrayLike,
-    ord: Any = None,  # noqa: A002 - NumPy's name
+    ord: float | str | None = None,  # noqa: A002 - NumPy's name
     axis: Axis = None,
     keepdims: bool = False,
 ) -> Array:
@@ -60,10 +61,10 @@ def norm(
     if len(axes) == 1:
         return vector_norm(y, axis=axes[0], keepdims=keepdims, ord=2 if ord is None else ord)
     if len(axes) != 2 or axes[0] == axes[1]:
-        raise ValueError(
-            "norm: the axes must be one (vectors) or two different ones (matrices)."
-            f"\n  got       {axes} for {y.aval.str_long()}"
-        )
+        raise ValueError(message(
+            "norm", "the axes must be one (vectors) or two different ones (matrices).",
+            got=f"{axes} for {y.aval.str_long()}",
+        ))  # fmt: skip
     kept = [i for i in range(y.ndim) if i not in axes]
     arranged = lax.transpose(y, (*kept, *axes))
     result = matrix_norm(arranged, ord="fro" if ord is None else ord)
@@ -83,7 +84,7 @@ def vector_norm(
     *,
     axis: Axis = None,
     keepdims: bool = False,
-    ord: Any = 2,  # noqa: A002
+    ord: float | str | None = 2,  # noqa: A002
 ) -> Array:
     """Return `(sum |x|^ord)^(1/ord)` over an axis, several, or all elements.
 
@@ -98,7 +99,7 @@ def vector_norm(
         given = axis if several_axes(axis) else (axis,)
         axes = tuple(sorted([axis_of(a, y.ndim, "vector_norm") for a in given]))
     if isinstance(ord, str):
-        raise ValueError(f"vector_norm: the order must be a number.\n  got       {ord!r}")
+        raise ValueError(message("vector_norm", "the order must be a number.", got=f"{ord!r}"))
     result = _power_norm(y, axes, ord)
     return _restored(result, y.shape, axes) if keepdims else result  # type: ignore[no-any-return]
 
@@ -130,10 +131,10 @@ def _greatest(sizes: Any, axes: tuple[int, ...]) -> Any:
 
 def _least(sizes: Any, axes: tuple[int, ...]) -> Any:
     if not math.prod([sizes.shape[d] for d in axes]):
-        raise ValueError(
-            "norm: the least of no elements is not defined."
-            f"\n  got       {sizes.aval.str_long()}, axes {axes}"
-        )
+        raise ValueError(message(
+            "norm", "the least of no elements is not defined.",
+            got=f"{sizes.aval.str_long()}, axes {axes}",
+        ))  # fmt: skip
     return lax.reduce_min(sizes, axes)
 
 
@@ -156,7 +157,7 @@ def matrix_norm(
     /,
     *,
     keepdims: bool = False,
-    ord: Any = "fro",  # noqa: A002
+    ord: float | str | None = "fro",  # noqa: A002
 ) -> Array:
     """Return a norm of matrices.
 
@@ -170,10 +171,10 @@ def matrix_norm(
     y = matrix("matrix_norm", x)
     rule = _MATRIX_NORMS.get(ord)
     if rule is None:
-        raise ValueError(
-            f"matrix_norm: there is no order {ord!r}."
-            "\n  expected  'fro', 'nuc', 1, -1, 2, -2, inf or -inf"
-        )
+        raise ValueError(message(
+            "matrix_norm", f"there is no order {ord!r}.",
+            expected="'fro', 'nuc', 1, -1, 2, -2, inf or -inf",
+        ))  # fmt: skip
     result = rule(y)
     axes = (y.ndim - 2, y.ndim - 1)
     return _restored(result, y.shape, axes) if keepdims else result  # type: ignore[no-any-return]
@@ -204,7 +205,7 @@ def _restored(x: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
     return reshaped(x, [1 if i in axes else n for i, n in enumerate(shape)])
 
 
-def cond(x: ArrayLike, p: ArrayLike | None = None) -> Array:
+def cond(x: ArrayLike, p: float | str | None = None) -> Array:
     """Return the condition number: the norm of matrices times the norm of their inverses.
 
     Args:
@@ -223,7 +224,11 @@ def cond(x: ArrayLike, p: ArrayLike | None = None) -> Array:
 
 
 def matrix_rank(
-    M: Any, rtol: ArrayLike | None = None, *, hermitian: bool = False, tol: Any = None
+    M: ArrayLike,
+    rtol: ArrayLike | None = None,
+    *,
+    hermitian: bool = False,
+    tol: ArrayLike | None = None,
 ) -> Array:
     """Return how many singular values exceed a bound.
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from xnp.primitives.operations import broadcasted, converted
 from xprim import as_array, dtypes, promotion
+from xprim.errors import message
 
 __all__ = ()
 
@@ -35,12 +36,11 @@ def matrix(name: str, value: Any, *, square: bool = False) -> Any:
     """Return one operand as floating matrices, or raise a ValueError."""
     (x,) = promoted(name, value, inexact=True)
     if x.ndim < 2:
-        raise ValueError(
-            f"{name}: the operand must have at least two dimensions.\n  got       "
-            f"{x.aval.str_long()}"
-        )
+        raise ValueError(message(
+            name, "the operand must have at least two dimensions.", got=x.aval.str_long(),
+        ))  # fmt: skip
     if square and x.shape[-1] != x.shape[-2]:
-        raise ValueError(f"{name}: the matrix must be square.\n  got       {x.aval.str_long()}")
+        raise ValueError(message(name, "the matrix must be square.", got=x.aval.str_long()))
     return x
 
 
@@ -50,10 +50,10 @@ def broadcast_batches(name: str, *arrays: Any, core: Sequence[int]) -> list[Any]
     try:
         batch = np.broadcast_shapes(*batches)
     except ValueError:
-        raise ValueError(
-            f"{name}: the batch dimensions cannot be broadcast."
-            f"\n  got       {' and '.join(x.aval.str_long() for x in arrays)}"
-        ) from None
+        raise ValueError(message(
+            name, "the batch dimensions cannot be broadcast.",
+            got=f"{' and '.join(x.aval.str_long() for x in arrays)}",
+        )) from None  # fmt: skip
     return [_spread(x, (*batch, *x.shape[x.ndim - k :]))
             for x, k in zip(arrays, core, strict=True)]  # fmt: skip
 

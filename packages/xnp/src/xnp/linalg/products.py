@@ -28,9 +28,10 @@ from xnp.primitives.operations import (
 )
 from xnp.primitives.solve import solve_p
 from xprim import Array, as_array, dtypes
+from xprim.errors import message
 from xprim.static_sizes import static_int
 from xprim.tracebacks import boundaries
-from xprim.typing import ArrayLike, DTypeLike
+from xprim.typing import ArrayLike, DTypeLike, ShardingLike
 
 __all__ = [
     "matmul", "vecdot", "outer", "tensordot", "multi_dot", "matrix_power", "cross",
@@ -62,16 +63,16 @@ def matmul(
     """
     x, y = promoted("matmul", x1, x2)
     if not x.ndim or not y.ndim:
-        raise ValueError(
-            "matmul: the operands must have at least one dimension."
-            f"\n  got       {x.aval.str_long()} and {y.aval.str_long()}\n  hint      use x * y"
-        )
+        raise ValueError(message(
+            "matmul", "the operands must have at least one dimension.",
+            got=f"{x.aval.str_long()} and {y.aval.str_long()}", hint="use x * y",
+        ))  # fmt: skip
     k, rows = x.shape[-1], y.shape[-min(y.ndim, 2)]
     if k != rows:
-        raise ValueError(
-            f"matmul: the contracted dimensions differ: {k} and {rows}."
-            f"\n  got       {x.aval.str_long()} and {y.aval.str_long()}"
-        )
+        raise ValueError(message(
+            "matmul", f"the contracted dimensions differ: {k} and {rows}.",
+            got=f"{x.aval.str_long()} and {y.aval.str_long()}",
+        ))  # fmt: skip
     x_core, y_core = min(x.ndim, 2), min(y.ndim, 2)
     x_batch, y_batch = x.ndim - x_core, y.ndim - y_core
     if x_batch and y_batch:
@@ -107,17 +108,23 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return all products x1[i] x2[j] of two vectors."""
     x, y = promoted("outer", x1, x2)
     if x.ndim != 1 or y.ndim != 1:
-        raise ValueError(
-            "outer: the operands must be vectors."
-            f"\n  got       {x.aval.str_long()} and {y.aval.str_long()}"
-        )
+        raise ValueError(message(
+            "outer", "the operands must be vectors.",
+            got=f"{x.aval.str_long()} and {y.aval.str_long()}",
+        ))  # fmt: skip
     return lax.dot_general(x, y, (((), ()), ((), ())))
 
 
 def tensordot(
-    x1: ArrayLike, x2: ArrayLike, /, *, axes: Any = 2, precision: lax.PrecisionLike = None,
-    preferred_element_type: DTypeLike = None, out_sharding: Any = None,
-) -> Array:  # fmt: skip
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    *,
+    axes: int | Sequence[Any] = 2,
+    precision: lax.PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Sum products over pairs of axes.
 
     Args:
@@ -191,9 +198,9 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     """Multiply square matrices n times by themselves; negative powers are those of the inverse."""
     (x,) = promoted("matrix_power", a, inexact=n < 0)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ValueError(
-            f"matrix_power: the matrix must be square.\n  got       {x.aval.str_long()}"
-        )
+        raise ValueError(message(
+            "matrix_power", "the matrix must be square.", got=x.aval.str_long(),
+        ))  # fmt: skip
     power = operator.index(n)
     if power < 0:
         x, power = solve_p.bind(x, eye(x.shape, x.dtype))[0], -power
@@ -211,10 +218,10 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     x, y = promoted("cross", x1, x2)
     places = axis_of(axis, x.ndim, "cross"), axis_of(axis, y.ndim, "cross")
     if x.shape[places[0]] != 3 or y.shape[places[1]] != 3:
-        raise ValueError(
-            f"cross: axis {axis} must have three elements."
-            f"\n  got       {x.aval.str_long()} and {y.aval.str_long()}"
-        )
+        raise ValueError(message(
+            "cross", f"axis {axis} must have three elements.",
+            got=f"{x.aval.str_long()} and {y.aval.str_long()}",
+        ))  # fmt: skip
     x, y = moved(x, places[0], x.ndim - 1), moved(y, places[1], y.ndim - 1)
     x, y = broadcast_batches("cross", x, y, core=(1, 1))
     last = x.ndim - 1
@@ -230,9 +237,9 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
     """Exchange the last two dimensions."""
     x = as_array(x, what="matrix_transpose: x")
     if x.ndim < 2:
-        raise ValueError(
-            f"matrix_transpose: there must be two dimensions.\n  got       {x.aval.str_long()}"
-        )
+        raise ValueError(message(
+            "matrix_transpose", "there must be two dimensions.", got=x.aval.str_long(),
+        ))  # fmt: skip
     return mt(x)  # type: ignore[no-any-return]
 
 
@@ -240,9 +247,9 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """Return the diagonals of matrices, `offset` above the main one."""
     x = as_array(x, what="diagonal: x")
     if x.ndim < 2:
-        raise ValueError(
-            f"diagonal: there must be two dimensions.\n  got       {x.aval.str_long()}"
-        )
+        raise ValueError(message(
+            "diagonal", "there must be two dimensions.", got=x.aval.str_long(),
+        ))  # fmt: skip
     offset = static_int(offset, "diagonal", "the offset")
     m, n = x.shape[-2:]
     last = x.ndim - 1

@@ -33,6 +33,7 @@ from xnp.primitives.operations import (
 from xnp.primitives.pinv import pinv_p
 from xnp.primitives.solve import solve_p
 from xprim import Array, dtypes
+from xprim.errors import message
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
@@ -73,11 +74,11 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     if is_vector:
         y = reshaped(y, (*y.shape, 1))
     if not y.ndim or y.shape[-2] != x.shape[-1]:
-        raise ValueError(
-            "solve: the operands do not fit."
-            f"\n  got       a: {x.aval.str_long()}, b: {y.aval.str_long()}"
-            "\n  expected  as many rows of b as columns of a"
-        )
+        raise ValueError(message(
+            "solve", "the operands do not fit.",
+            got=f"a: {x.aval.str_long()}, b: {y.aval.str_long()}",
+            expected="as many rows of b as columns of a",
+        ))  # fmt: skip
     x, y = broadcast_batches("solve", x, y, core=(2, 2))
     result = solve_p.bind(x, y)[0]
     x_of_y: Array = reshaped(result, result.shape[:-1]) if is_vector else result
@@ -137,10 +138,10 @@ def lstsq(
     """
     x, y = promoted("lstsq", a, b, inexact=True)
     if x.ndim != 2 or y.ndim not in (1, 2) or x.shape[0] != y.shape[0]:
-        raise ValueError(
-            "lstsq: a must be a matrix, b a vector or a matrix with as many rows."
-            f"\n  got       a: {x.aval.str_long()}, b: {y.aval.str_long()}"
-        )
+        raise ValueError(message(
+            "lstsq", "a must be a matrix, b a vector or a matrix with as many rows.",
+            got=f"a: {x.aval.str_long()}, b: {y.aval.str_long()}",
+        ))  # fmt: skip
     m, n = x.shape
     columns = reshaped(y, (m, 1)) if y.ndim == 1 else y
     cut = max(m, n) * float(dtypes.finfo(x.dtype).eps) if rcond is None else float(rcond)
@@ -170,10 +171,10 @@ def bounds_of(s: Any, bound: Any) -> Any:
     """Return a bound for each matrix, a number or an array, in the shape of its singular values."""
     x, batch = converted(asarray(bound), s.dtype), s.shape[:-1]
     if x.ndim > len(batch) or np.broadcast_shapes(x.shape, batch) != batch:
-        raise ValueError(
-            "matrix_rank: there must be one bound, or one for each matrix."
-            f"\n  got       {x.aval.str_long()}\n  expected  a shape that broadcasts to {batch}"
-        )
+        raise ValueError(message(
+            "matrix_rank", "there must be one bound, or one for each matrix.",
+            got=x.aval.str_long(), expected=f"a shape that broadcasts to {batch}",
+        ))  # fmt: skip
     return broadcasted(x, s.shape, tuple(range(len(batch) - x.ndim, len(batch))))
 
 
@@ -196,7 +197,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     Differentiable in: a.
     """
     if method not in (None, "lu"):
-        raise ValueError(f"slogdet: there is no method {method!r}.\n  expected  'lu'")
+        raise ValueError(message("slogdet", f"there is no method {method!r}.", expected="'lu'"))
     x = matrix("slogdet", a, square=True)
     sign, values = pivots_of(wide(x))
     sizes = lax.abs(values)
@@ -247,10 +248,10 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """Return the inverse of `x -> tensordot(a, x, a.ndim - ind)`: the first `ind` axes are rows."""
     (x,) = promoted("tensorinv", a, inexact=True)
     if not 0 < ind < max(x.ndim, 1) or math.prod(x.shape[:ind]) != math.prod(x.shape[ind:]):
-        raise ValueError(
-            "tensorinv: the first `ind` dimensions must hold as many elements as the others."
-            f"\n  got       {x.aval.str_long()}, ind={ind}"
-        )
+        raise ValueError(message(
+            "tensorinv", "the first `ind` dimensions must hold as many elements as the others.",
+            got=f"{x.aval.str_long()}, ind={ind}",
+        ))  # fmt: skip
     size = math.prod(x.shape[:ind])
     inverse = inv(reshaped(x, (size, size)))
     return reshaped(inverse, (*x.shape[ind:], *x.shape[:ind]))
@@ -269,10 +270,10 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
         x = moved(x, axis_of(axis, x.ndim, "tensorsolve"), x.ndim - 1)
     shape = x.shape[y.ndim :]
     if math.prod(shape) != y.size or math.prod(x.shape[: y.ndim]) != y.size:
-        raise ValueError(
-            "tensorsolve: the operands do not fit."
-            f"\n  got       a: {x.aval.str_long()}, b: {y.aval.str_long()}"
-        )
+        raise ValueError(message(
+            "tensorsolve", "the operands do not fit.",
+            got=f"a: {x.aval.str_long()}, b: {y.aval.str_long()}",
+        ))  # fmt: skip
     flat = solve(reshaped(x, (y.size, y.size)), reshaped(y, (y.size,)))
     return reshaped(flat, shape)
 

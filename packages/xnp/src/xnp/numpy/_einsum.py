@@ -20,10 +20,11 @@ from xnp.numpy.rearranging import diagonal
 from xnp.numpy.reductions import sum as summed
 from xnp.numpy.shaping import permuted
 from xnp.placing import computed_as
+from xnp.primitives.precision import PrecisionLike
 from xprim import Array, dtypes
-from xprim.errors import ShapeError
+from xprim.errors import ShapeError, message
 from xprim.tracebacks import boundary
-from xprim.typing import DTypeLike
+from xprim.typing import ArrayLike, DTypeLike, ShardingLike
 
 __all__ = ["einsum", "einsum_path"]
 
@@ -34,10 +35,16 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 @boundary
 def einsum(
-    subscripts: Any, /, *operands: Any, out: None = None, optimize: Any = "auto",
-    precision: Any = None, preferred_element_type: DTypeLike = None, _dot_general: Any = None,
-    out_sharding: Any = None,
-) -> Array:  # fmt: skip
+    subscripts: str | ArrayLike,
+    /,
+    *operands: Any,
+    out: None = None,
+    optimize: bool | str | Sequence[tuple[int, ...]] = "auto",
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
+    _dot_general: Callable[..., Any] | None = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Return the sum of products over labelled dimensions.
 
     Args:
@@ -113,7 +120,10 @@ def _contracted(
 
 @boundary
 def einsum_path(
-    subscripts: Any, /, *operands: Any, optimize: Any = "auto"
+    subscripts: str | ArrayLike,
+    /,
+    *operands: Any,
+    optimize: bool | str | Sequence[tuple[int, ...]] = "auto",
 ) -> tuple[list[Any], str]:
     """Return the order in which `einsum` would join pairs of operands, and a text about it.
 
@@ -202,10 +212,10 @@ def _expanded(term: str, x: Any, shared: str, subscripts: str) -> str:
         rank = _ellipsis_rank(term, x)
         term = term.replace("...", shared[len(shared) - rank :] if rank > 0 else "")
     if len(term) != x.aval.ndim:
-        raise ValueError(
-            f"einsum: the term {term!r} of {subscripts!r} names {len(term)} dimensions, the "
-            f"operand has {x.aval.ndim}.\n  got       {x.aval.str_long()}"
-        )
+        raise ValueError(message(
+            "einsum", f"the term {term!r} of {subscripts!r} names {len(term)} dimensions, the "
+            f"operand has {x.aval.ndim}.", got=x.aval.str_long(),
+        ))  # fmt: skip
     return term
 
 
@@ -227,10 +237,10 @@ def _sizes(terms: list[str], arrays: list[Any]) -> dict[str, int]:
                 shown = ", ".join(
                     f"{t}: {a.aval.str_long()}" for t, a in zip(terms, arrays, strict=True)
                 )
-                raise ShapeError(
-                    f"einsum: the dimensions with label {label!r} have sizes {known} and {n}."
-                    f"\n  got       {shown}"
-                )
+                raise ShapeError(message(
+                    "einsum", f"the dimensions with label {label!r} have sizes {known} and {n}.",
+                    got=shown,
+                ))  # fmt: skip
             sizes[label] = n if known == 1 else known
     return sizes
 

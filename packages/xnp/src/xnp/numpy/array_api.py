@@ -11,7 +11,9 @@ from typing import Any
 
 from xnp.numpy.scalar_types import isdtype
 from xnp.placing import on_device
-from xprim import EAGER, dtypes, scalar_array
+from xprim import EAGER, Array, dtypes, scalar_array
+from xprim.errors import message
+from xprim.typing import DeviceLike
 
 __all__ = ["__array_api_version__", "__array_namespace_info__"]
 
@@ -91,10 +93,10 @@ class ArrayNamespaceInfo:
         kinds = _KINDS if kind is None else kind if isinstance(kind, tuple) else (kind,)
         unknown = [k for k in kinds if k not in _KINDS]
         if unknown:
-            raise ValueError(
-                f"dtypes: there is no such kind.\n  got       {unknown[0]!r}"
-                f"\n  expected  {', '.join(map(repr, _KINDS))}, or a tuple of them"
-            )
+            raise ValueError(message(
+                "dtypes", "there is no such kind.", got=f"{unknown[0]!r}",
+                expected=f"{', '.join(map(repr, _KINDS))}, or a tuple of them",
+            ))  # fmt: skip
         wide = dtypes.canonicalize_dtype(float) == dtypes.float64
         names = f"{_NARROW} {_WIDE}" if wide else _NARROW
         return {name: d for name in names.split()
@@ -113,14 +115,14 @@ def namespace_of(self: Any, *, api_version: str | None = None) -> Any:
     """
     del self
     if api_version is not None and api_version not in VERSIONS:
-        raise ValueError(
-            f"__array_namespace__: version {api_version!r} is not known."
-            f"\n  expected  {', '.join(VERSIONS)}, or None"
-        )
+        raise ValueError(message(
+            "__array_namespace__", f"version {api_version!r} is not known.",
+            expected=f"{', '.join(VERSIONS)}, or None",
+        ))  # fmt: skip
     return sys.modules["xnp"]  # `xnp.numpy` has neither `linalg` nor `fft`
 
 
-def to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
+def to_device(self: Array, device: DeviceLike, *, stream: object = None) -> Array:
     """Return the array on a device.
 
     Args:
@@ -129,10 +131,10 @@ def to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
       stream: must be None: there are no streams to choose.
     """
     if stream is not None:
-        raise ValueError(
-            f"to_device: there are no streams to choose.\n  got       stream={stream!r}"
-            "\n  expected  None"
-        )
+        raise ValueError(message(
+            "to_device", "there are no streams to choose.", got=f"stream={stream!r}",
+            expected="None",
+        ))  # fmt: skip
     return on_device(self, device, "to_device")
 
 

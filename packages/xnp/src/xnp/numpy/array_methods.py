@@ -40,7 +40,9 @@ from xnp.numpy.index_update import IndexUpdateHelper
 from xprim import EAGER, HOST, Array, ConcreteArray, Tracer, as_array, attach_methods, dtypes
 from xprim.array import check_numbers
 from xprim.descriptions import kind_name, with_article
+from xprim.errors import message
 from xprim.tracebacks import boundary, shorten
+from xprim.typing import ArrayLike, DeviceLike, DTypeLike, ShardingLike
 
 __all__ = ()
 
@@ -48,19 +50,20 @@ _OPERANDS = (Array, np.ndarray, np.generic, int, float, complex)
 _SEQUENCES = frozenset([list, tuple])
 _FOREIGN = frozenset([str, bytes, dict, set, frozenset, NoneType])  # they know nothing of arrays
 _EQUALITIES = (logic.equal, logic.not_equal)
+_Binary = Callable[[Any, Any], Array]
 
 
 # --- operators ------------------------------------------------------------------------------------
 
 
-def _forward(function: Callable[[Any, Any], Any], route: Any = None) -> Callable[[Any, Any], Any]:
+def _forward(function: _Binary, route: _Binary | None = None) -> _Binary:
     route = route or function
 
-    def operation(self: Any, other: Any) -> Any:
+    def operation(self: Array, other: ArrayLike) -> Array:
         try:
             if isinstance(other, _OPERANDS):
                 return route(self, other)
-            return _of_foreign(function, self, other, False)
+            return _of_foreign(function, self, other, False)  # type: ignore[unreachable]
         except Exception as error:
             shorten(error)
             raise
@@ -68,14 +71,14 @@ def _forward(function: Callable[[Any, Any], Any], route: Any = None) -> Callable
     return operation
 
 
-def _reflected(function: Callable[[Any, Any], Any], route: Any = None) -> Callable[[Any, Any], Any]:
+def _reflected(function: _Binary, route: _Binary | None = None) -> _Binary:
     route = route or function
 
-    def operation(self: Any, other: Any) -> Any:
+    def operation(self: Array, other: ArrayLike) -> Array:
         try:
             if isinstance(other, _OPERANDS):
                 return route(other, self)
-            return _of_foreign(function, self, other, True)
+            return _of_foreign(function, self, other, True)  # type: ignore[unreachable]
         except Exception as error:
             shorten(error)
             raise
@@ -86,10 +89,10 @@ def _reflected(function: Callable[[Any, Any], Any], route: Any = None) -> Callab
 def _of_foreign(function: Any, self: Any, other: Any, reflected: bool) -> Any:
     kind = type(other)
     if kind in _SEQUENCES:
-        raise TypeError(
-            f"{function.__name__}: {with_article(kind_name(other))} is not an array."
-            "\n  hint      make an array of it first: xnp.array(...)"
-        )
+        raise TypeError(message(
+            f"{function.__name__}", f"{with_article(kind_name(other))} is not an array.",
+            hint="make an array of it first: xnp.array(...)",
+        ))  # fmt: skip
     if kind in _FOREIGN:
         if function in _EQUALITIES:
             return NotImplemented
@@ -136,7 +139,7 @@ def _operators() -> dict[str, Any]:
         "__pos__": ufuncs.positive,
         "__abs__": ufuncs.absolute,
         "__invert__": bits.invert,
-        "__round__": boundary(lambda self, ndigits=None: rounding.round(self, ndigits or 0)),
+        "__round__": boundary(rounding.as_python_rounds),
     }
 
 
@@ -167,17 +170,17 @@ def _tracer_operators() -> dict[str, Any]:
 def _setitem(self: Any, index: Any, value: Any) -> None:
     shown = _index_text(index)
     new = repr(value) if isinstance(value, bool | int | float | complex) else "value"
-    raise TypeError(
-        "array: arrays do not change, so elements cannot be assigned."
-        f"\n  hint      x = x.at[{shown}].set({new}) makes a new array"
-    )
+    raise TypeError(message(
+        "array", "arrays do not change, so elements cannot be assigned.",
+        hint=f"x = x.at[{shown}].set({new}) makes a new array",
+    ))  # fmt: skip
 
 
 def _delitem(self: Any, index: Any) -> None:
-    raise TypeError(
-        "array: arrays do not change, so elements cannot be deleted."
-        f"\n  hint      xnp.delete(x, {_index_text(index)}) makes a new array"
-    )
+    raise TypeError(message(
+        "array", "arrays do not change, so elements cannot be deleted.",
+        hint=f"xnp.delete(x, {_index_text(index)}) makes a new array",
+    ))  # fmt: skip
 
 
 def _index_text(index: Any) -> str:
@@ -218,10 +221,10 @@ def _contains(self: Any, value: Any) -> bool:
 
 def _item(self: Any, *args: int) -> Any:
     if not args and self.aval.size != 1:
-        raise ValueError(
-            f"item: only an array of one element is a Python number, got {self.aval.str_long()}."
-            "\n  hint      x.item(i) or x[i].item() for one element, x.tolist() for all"
-        )
+        raise ValueError(message(
+            "item", f"only an array of one element is a Python number, got {self.aval.str_long()}.",
+            hint="x.item(i) or x[i].item() for one element, x.tolist() for all",
+        ))  # fmt: skip
     check_numbers(self.aval, "item")
     host = self.to_host()
     if host.dtype.kind == "V":
@@ -247,10 +250,10 @@ def _bool(self: Any) -> bool:
     try:
         if self.aval.size != 1:
             problem = "an array of no elements" if not self.aval.size else "several elements"
-            raise ValueError(
-                f"bool: the truth value of {problem} is ambiguous, got {self.aval.str_long()}."
-                "\n  hint      ask for x.any() or x.all()"
-            )
+            raise ValueError(message(
+                "bool", f"the truth value of {problem} is ambiguous, got {self.aval.str_long()}.",
+                hint="ask for x.any() or x.all()",
+            ))  # fmt: skip
         check_numbers(self.aval, "bool")
         return bool(self.to_host().reshape(()))
     except Exception as error:
@@ -308,7 +311,7 @@ def _dlpack(self: Any, *, stream: Any = None, max_version: Any = None, dl_device
 # --- methods --------------------------------------------------------------------------------------
 
 
-def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -> Any:
+def _reshape(self: Array, *args: Any, order: str = "C", out_sharding: ShardingLike = None) -> Array:
     try:
         shape = args[0] if len(args) == 1 else args
         return shaping.reshape(self, shape, order, out_sharding=out_sharding)
@@ -317,12 +320,12 @@ def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) 
         raise
 
 
-def _transpose(self: Any, *args: Any) -> Any:
+def _transpose(self: Array, *args: Any) -> Array:
     axes = args[0] if len(args) == 1 and not isinstance(args[0], int) else args
     return shaping.transpose(self, axes or None)
 
 
-def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+def _astype(self: Array, dtype: DTypeLike, copy: bool = False, device: DeviceLike = None) -> Array:
     try:
         return shaping.astype(self, dtype, copy=copy, device=device)
     except Exception as error:
@@ -330,26 +333,32 @@ def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> An
         raise
 
 
-def _view(self: Any, dtype: Any = None, type: Any = None) -> Any:  # noqa: A002 - NumPy's name
+def _view(
+    self: Array, dtype: DTypeLike = None, type: type | None = None  # noqa: A002 - NumPy's name
+) -> Array:  # fmt: skip
     if type is not None:
-        raise TypeError("view: type= is not supported.")
-    return rearranging.bits_as(self, dtype)
+        raise TypeError(message(
+            "view", "type= is not supported.", hint="x.reshape(m, n) gives another shape",
+        ))  # fmt: skip
+    return rearranging.bits_as(self, dtype)  # type: ignore[no-any-return]
 
 
-def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+def _flatten(self: Array, order: str = "C", *, out_sharding: ShardingLike = None) -> Array:
     shape = (self.aval.size,)
     return shaping.reshape(self, shape, order, copy=True, out_sharding=out_sharding)
 
 
-def _copy_method(self: Any) -> Any:
+def _copy_method(self: Array) -> Array:
     return creation.copy(self)
 
 
-def _conj(self: Any) -> Any:
+def _conj(self: Array) -> Array:
     return elementary.conjugate(self)
 
 
-def _clip(self: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002 - NumPy's names
+def _clip(
+    self: Array, min: ArrayLike | None = None, max: ArrayLike | None = None  # noqa: A002
+) -> Array:  # fmt: skip
     return selection.clip(self, min, max)
 
 
@@ -369,7 +378,7 @@ def _methods() -> dict[str, Any]:
         "argpartition": sorting.argpartition, "searchsorted": sorting.searchsorted,
         "take": indexing.take, "dot": contraction.dot, "trace": rearranging.trace,
         "diagonal": rearranging.diagonal, "nonzero": selection.nonzero,
-        "choose": selection.choose, "compress": _compress,
+        "choose": selection.choose, "compress": boundary(_compress),
     }  # fmt: skip
     return functions | {
         "__getitem__": indexing.getitem, "__setitem__": boundary(_setitem),
@@ -379,9 +388,10 @@ def _methods() -> dict[str, Any]:
         "__array_function__": numpy_protocols.array_function,
         "__array_namespace__": array_api.namespace_of, "__copy__": _copy_method,
         "__deepcopy__": lambda self, memo: _copy_method(self),
-        "reshape": _reshape, "transpose": _transpose, "astype": _astype, "view": _view,
-        "flatten": _flatten, "copy": _copy_method, "clone": _copy_method, "conj": _conj,
-        "conjugate": _conj, "clip": _clip, "item": _item, "to_device": array_api.to_device,
+        "reshape": _reshape, "transpose": boundary(_transpose), "astype": _astype,
+        "view": boundary(_view), "flatten": boundary(_flatten), "copy": _copy_method,
+        "clone": _copy_method, "conj": _conj, "conjugate": _conj, "clip": boundary(_clip),
+        "item": boundary(_item), "to_device": boundary(array_api.to_device),
         "T": property(s.transpose),
         "mT": property(s.matrix_transpose),
         "at": property(IndexUpdateHelper),
@@ -391,7 +401,7 @@ def _methods() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _compress(self: Any, condition: Any, axis: int | None = None, **options: Any) -> Any:
+def _compress(self: Array, condition: ArrayLike, axis: int | None = None, **options: Any) -> Array:
     return selection.compress(condition, self, axis, **options)
 
 

@@ -38,6 +38,7 @@ from xnp.numpy.reductions import (
     sum as summed,
 )
 from xprim import Array, Tracer, as_array, dtypes
+from xprim.errors import message
 from xprim.sizes import SymbolicSize
 from xprim.tracebacks import boundaries, shorten
 from xprim.typing import ArrayLike, Axis, DTypeLike
@@ -167,7 +168,7 @@ def _spread_measure(
         return _var(a, axis, dtype, ddof, keepdims, root)
     (a,) = inexact(operation, a)
     aval, a = a.aval, wide(a)
-    center = _center(a, axis, where) if mean is None else mean
+    center = _center(a, axis, where) if mean is None else wide(array_of(mean, operation))
     squares = squared_distance(*promoted(operation, a, center))
     total = summed(squares, axis, keepdims=keepdims, where=where)
     count = _taken(a, axis, keepdims, True if where is None else where, total.aval.dtype)
@@ -246,10 +247,10 @@ def average(
     if weights.aval.shape != a.aval.shape:
         expected = tuple([a.aval.shape[d] for d in axes])
         if weights.aval.shape != expected:
-            raise ValueError(
-                "average: the weights must have the shape of the array, or of its axes."
-                f"\n  got       a: {a.aval.str_long()}, weights: {weights.aval.str_long()}"
-            )
+            raise ValueError(message(
+                "average", "the weights must have the shape of the array, or of its axes.",
+                got=f"a: {a.aval.str_long()}, weights: {weights.aval.str_long()}",
+            ))  # fmt: skip
         order = sorted(range(len(axes)), key=axes.__getitem__)
         weights = bind("transpose", weights, permutation=tuple(order))
         weights = bind("broadcast_in_dim", weights, shape=a.aval.shape,

@@ -10,6 +10,7 @@ from xnp import lax
 from xnp.docstrings import complete
 from xnp.docstrings.array_making import CALCULUS
 from xnp.numpy.creation import asarray
+from xnp.numpy.dispatch import dispatched
 from xnp.numpy.indexing import read
 from xnp.numpy.joining import concatenate
 from xnp.numpy.promoting import (
@@ -32,7 +33,10 @@ from xnp.numpy.promoting import (
 from xnp.numpy.reductions import sum as summed
 from xnp.numpy.shaping import moveaxis
 from xnp.numpy.sorting import searchsorted
+from xnp.primitives.precision import PrecisionLike
 from xprim import Array, dtypes
+from xprim.errors import message
+from xprim.sizes import size_of
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Axis, DTypeLike
 
@@ -116,7 +120,7 @@ def ediff1d(
     """
     ary = array_of(ary, "ediff1d")
     if dtypes.is_bool(ary.aval.dtype):
-        raise TypeError("ediff1d: takes numbers, got booleans.\n  hint      diff takes them")
+        raise TypeError(message("ediff1d", "takes numbers, got booleans.", hint="diff takes them"))
     flat = reshaped(ary, (ary.aval.size,))
     parts = [diff(flat)]
     for value, place in ((to_begin, 0), (to_end, 2)):
@@ -126,7 +130,7 @@ def ediff1d(
     return concatenate(parts)
 
 
-def gradient(f: Any, *varargs: Any, axis: Axis = None, edge_order: int | None = None) -> Any:
+def gradient(f: ArrayLike, *varargs: Any, axis: Axis = None, edge_order: int | None = None) -> Any:
     """Return slopes by central differences inside, one-sided ones at the ends.
 
     Args:
@@ -143,7 +147,7 @@ def gradient(f: Any, *varargs: Any, axis: Axis = None, edge_order: int | None = 
       >>> xnp.gradient(xnp.array([0., 1., 4., 9.]))
       Array([1., 2., 4., 5.], dtype=float32)
     """
-    order = 1 if edge_order is None else edge_order
+    order = 1 if edge_order is None else size_of(edge_order)
     if order not in (1, 2):
         raise ValueError(f"gradient: edge_order must be 1 or 2, got {edge_order!r}.")
     (f,) = inexact("gradient", f)
@@ -162,11 +166,14 @@ def _slope(f: Any, d: int, step: Any, order: int) -> Array:
     h = cast(array_of(step, "gradient"), f.aval.dtype)
     if h.aval.ndim:
         return _slope_of_coordinates(f, d, h, order)
-    steps = diff(f, axis=d)
-    first, last = _along(steps, d, 0, 1), _along(steps, d, size - 2, size - 1)
+    ahead, behind = (
+        diff(_along(f, d, 0, order + 1), axis=d),
+        diff(_along(f, d, -1 - order, None), axis=d),
+    )
+    first, last = _along(ahead, d, 0, 1), _along(behind, d, order - 1, order)
     if order == 2:
-        first = _at_end(first, _along(steps, d, 1, 2), 0.5)
-        last = _at_end(last, _along(steps, d, size - 3, size - 2), 0.5)
+        first = _at_end(first, _along(ahead, d, 1, 2), 0.5)
+        last = _at_end(last, _along(behind, d, 0, 1), 0.5)
     middle = bind("mul", bind("sub", _along(f, d, 2, None), _along(f, d, None, -2)),
                   scalar_like(f, 0.5))  # fmt: skip
     return bind("div", bind("concatenate", first, middle, last, dimension=d), h)
@@ -213,7 +220,7 @@ def trapezoid(
     Args:
       y: values.
       x: their places; None for equal distances.
-      dx: the distance.
+      dx: the distance, or an array of distances that broadcasts with the sums of neighbours.
       axis: the axis.
 
     Returns:
@@ -232,6 +239,8 @@ def trapezoid(
         x = wide(x)
         step = diff(x) if x.aval.ndim == 1 else diff(moveaxis(x, axis, -1))
     own = y.aval
+    if x is None and step.aval.ndim:
+        return converted(_trapezoids_of_widths(wide(y), step, axis), own.dtype)
     y = array_of(moveaxis(wide(y), axis, -1), "trapezoid")
     if not step.aval.ndim and y.aval.shape[-1] > 1:
         return converted(_even_trapezoids(y, step), own.dtype)
@@ -239,6 +248,17 @@ def trapezoid(
     both, step = broadcast_all("trapezoid", both, array_of(step, "trapezoid"))
     result = bind("mul", summed(bind("mul", both, step), -1), scalar_like(both, 0.5))
     return converted(result, own.dtype)
+
+
+def _trapezoids_of_widths(y: Any, widths: Any, axis: int) -> Any:
+    """Return the sum of trapezoids whose widths are an array, which broadcasts as it stands."""
+    axis = axis_of(axis, y.aval.ndim, "trapezoid")
+    lead = (slice(None),) * axis
+    ends = [read(y, (*lead, part)) for part in (slice(1, None), slice(None, -1))]
+    both, widths = broadcast_all("trapezoid", bind("add", *ends), widths)
+    behind = y.aval.ndim - axis  # the widths may have further dimensions in front
+    areas = summed(bind("mul", both, widths), -behind)
+    return bind("mul", areas, scalar_like(areas, 0.5))
 
 
 def _even_trapezoids(y: Any, step: Any) -> Any:
@@ -280,7 +300,7 @@ def interp(
       Array([ 5., 40.], dtype=float32)
     """
     x, xp = inexact("interp", x, xp)
-    fp, _ = inexact("interp", fp, x)
+    fp, _ = inexact("interp", *inexact("interp", fp), x)  # integers are no user's mixture
     if xp.aval.ndim != 1 or xp.aval.shape != fp.aval.shape:
         raise ValueError(
             "interp: xp and fp must be vectors of one size, got "
@@ -312,6 +332,8 @@ def interp(
 
 def _one_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Array, Array, Array]:
     period = cast(array_of(period, "interp"), x.aval.dtype)
+    if period.aval.ndim:
+        raise ValueError(f"interp: period must be a number, got {period.aval.str_long()}.")
     x, xp = asarray(x) % period, asarray(xp) % period
     order = xp.argsort()
     xp, fp = xp[order], asarray(fp)[order]
@@ -381,7 +403,7 @@ def cross(
       Array([0, 0, 1], dtype=int32)
     """
     if axis is not None:
-        axisa = axisb = axisc = axis
+        axisa = axisb = axisc = size_of(axis)
     a, b = promoted("cross", a, b)
     a, b = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
     sizes = a.shape[-1], b.shape[-1]
@@ -397,9 +419,9 @@ def cross(
     a3 = a[..., 2] if sizes[0] == 3 else spread(zero, a1.shape)
     b3 = b[..., 2] if sizes[1] == 3 else spread(zero, b1.shape)
     parts = broadcast_all("cross", a2 * b3 - a3 * b2, a3 * b1 - a1 * b3, third)
-    joined = bind("concatenate", *[reshaped(v, (*v.aval.shape, 1)) for v in parts],
-                  dimension=parts[0].aval.ndim)  # fmt: skip
-    return moveaxis(joined, -1, axisc)
+    # in front, where each is written in one piece; beside each other they are written in threes
+    joined = bind("concatenate", *[reshaped(v, (1, *v.aval.shape)) for v in parts], dimension=0)
+    return moveaxis(joined, 0, axisc)
 
 
 # --- convolution ----------------------------------------------------------------------------------
@@ -425,6 +447,11 @@ def _convolved(operation: str, a: Any, v: Any, mode: str, precision: Any, prefer
 def _shifted_products(a: Any, kernel: Any, padding: tuple[int, int], precision: Any) -> Any:
     """Add a vector times each element of a kernel, moved: no element meets one beyond the ends."""
     del precision  # of no product of matrices
+    return _moved_and_added(a, kernel, padding)
+
+
+@dispatched(2)
+def _moved_and_added(a: Any, kernel: Any, padding: tuple[int, int]) -> Any:
     low, high = padding
     zero, last = scalar_like(a, 0), kernel.aval.size - 1
     terms = []
@@ -455,7 +482,7 @@ def _check_vectors(operation: str, a: Array, v: Array) -> None:
 
 
 def convolve(
-    a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any = None,
+    a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: PrecisionLike = None,
     preferred_element_type: DTypeLike = None,
 ) -> Array:  # fmt: skip
     """Return the convolution of two vectors: sums of a[k] v[n - k].
@@ -468,7 +495,7 @@ def convolve(
 
 
 def correlate(
-    a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any = None,
+    a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: PrecisionLike = None,
     preferred_element_type: DTypeLike = None,
 ) -> Array:  # fmt: skip
     """Return the correlation of two vectors: sums of a[n + k] conj(v[k]). See `convolve`."""

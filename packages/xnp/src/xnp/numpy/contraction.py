@@ -8,6 +8,7 @@ Floats of 16 bits are summed in float32; `precision` and `preferred_element_type
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 from xnp.docstrings import complete
@@ -27,11 +28,11 @@ from xnp.numpy.promoting import (
 from xnp.numpy.shaping import permuted
 from xnp.placing import computed_as
 from xnp.primitives.dot_general import holds_products
-from xnp.primitives.precision import normal_precision
+from xnp.primitives.precision import PrecisionLike, normal_precision
 from xprim import Array, dtypes, shaped_array
-from xprim.errors import ShapeError
+from xprim.errors import ShapeError, message
 from xprim.tracebacks import boundaries, shorten
-from xprim.typing import ArrayLike, DTypeLike
+from xprim.typing import ArrayLike, DTypeLike, ShardingLike
 
 __all__ = [
     "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "vdot", "vecdot", "vecmat",
@@ -60,12 +61,11 @@ def _requested(preferred: Any, operation: str) -> Any:
 def _mismatch(operation: str, x: Any, y: Any, sizes: tuple[int, int], rule: str) -> TypeError:
     hint = ""
     if x.aval.ndim == y.aval.ndim == 2 and x.aval.shape[1] == y.aval.shape[1]:
-        hint = f"\n  hint      y.T has shape {list(y.aval.shape[::-1])}"
-    return ShapeError(
-        f"{operation}: the contracted dimensions differ: {sizes[0]} and {sizes[1]}."
-        f"\n  got       x: {x.aval.str_long()}, y: {y.aval.str_long()}"
-        f"\n  expected  {rule}" + hint
-    )
+        hint = f"y.T has shape {list(y.aval.shape[::-1])}"
+    return ShapeError(message(
+        operation, f"the contracted dimensions differ: {sizes[0]} and {sizes[1]}.",
+        got=f"x: {x.aval.str_long()}, y: {y.aval.str_long()}", expected=rule, hint=hint,
+    ))  # fmt: skip
 
 
 @dispatched(2)
@@ -85,9 +85,13 @@ def _dot(a: Any, b: Any, precision: Any, preferred: Any) -> Array:
 
 
 def dot(
-    a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike = None,
-    out_sharding: Any = None,
-) -> Array:  # fmt: skip
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Return the sum of products over the last dimension of `a` and the last but one of `b`.
 
     Args:
@@ -122,11 +126,11 @@ def _matmul(a: Any, b: Any, precision: Any, preferred: Any) -> Array:
     a, b = promoted("matmul", a, b)
     for x in (a, b):
         if not x.aval.ndim:
-            raise ValueError(
-                "matmul: the operands must have a dimension at least."
-                f"\n  got       x: {a.aval.str_long()}, y: {b.aval.str_long()}"
-                "\n  hint      write x * y for a factor of rank 0"
-            )
+            raise ValueError(message(
+                "matmul", "the operands must have a dimension at least.",
+                got=f"x: {a.aval.str_long()}, y: {b.aval.str_long()}",
+                hint="write x * y for a factor of rank 0",
+            ))  # fmt: skip
     ranks = a.aval.ndim, b.aval.ndim
     d = 0 if ranks[1] == 1 else ranks[1] - 2
     if a.aval.shape[-1] != b.aval.shape[d]:
@@ -150,11 +154,11 @@ def _batched_matmul(a: Any, b: Any, precision: Any, preferred: Any) -> Array:
     try:
         batch = common_shape("matmul", [shaped_array(s, dtypes.int32) for s in lead])
     except ShapeError:
-        raise ShapeError(
-            f"matmul: the batch dimensions do not broadcast: {lead[0]} and {lead[1]}."
-            f"\n  got       x: {a.aval.str_long()}, y: {b.aval.str_long()}"
-            "\n  expected  all dimensions but the last two equal or 1"
-        ) from None
+        raise ShapeError(message(
+            "matmul", f"the batch dimensions do not broadcast: {lead[0]} and {lead[1]}.",
+            got=f"x: {a.aval.str_long()}, y: {b.aval.str_long()}",
+            expected="all dimensions but the last two equal or 1",
+        )) from None  # fmt: skip
     if lead[0] != lead[1]:
         a = spread(a, (*batch, *a.aval.shape[-2:]))
         b = spread(b, (*batch, *b.aval.shape[-2:]))
@@ -164,9 +168,13 @@ def _batched_matmul(a: Any, b: Any, precision: Any, preferred: Any) -> Array:
 
 
 def matmul(
-    a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike = None,
-    out_sharding: Any = None,
-) -> Array:  # fmt: skip
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Return the product of matrices in the last two dimensions; the leading ones broadcast.
 
     Args:
@@ -222,7 +230,11 @@ def _conjugated(x: Any) -> Any:
 
 
 def vdot(
-    a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike = None
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
 ) -> Array:
     """Return the sum of products of all elements, those of `a` conjugated."""
     a, b = array_of(a, "vdot"), array_of(b, "vdot")
@@ -231,7 +243,7 @@ def vdot(
 
 
 def vecdot(
-    x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = None,
+    x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: PrecisionLike = None,
     preferred_element_type: DTypeLike = None,
 ) -> Array:  # fmt: skip
     """Return sums of products along an axis, `x1` conjugated; the other dimensions broadcast.
@@ -255,10 +267,11 @@ def vecdot(
     x, y = promoted("vecdot", x1, x2)
     x, y = [_last(v, axis) for v in (x, y)]
     if x.aval.shape[-1] != y.aval.shape[-1]:
-        raise ShapeError(
-            f"vecdot: the contracted dimensions differ: {x.aval.shape[-1]} and {y.aval.shape[-1]}."
-            f"\n  got       x: {x.aval.str_long()}, y: {y.aval.str_long()}"
-        )
+        raise ShapeError(message(
+            "vecdot",
+            f"the contracted dimensions differ: {x.aval.shape[-1]} and {y.aval.shape[-1]}.",
+            got=f"x: {x.aval.str_long()}, y: {y.aval.str_long()}",
+        ))  # fmt: skip
     shape = common_shape("vecdot", [x.aval, y.aval])
     x, y = spread(_conjugated(x), shape), spread(y, shape)
     n = len(shape) - 1
@@ -273,8 +286,8 @@ def _last(x: Any, axis: int) -> Any:
 
 
 def tensordot(
-    a: ArrayLike, b: ArrayLike, axes: Any = 2, *, precision: Any = None,
-    preferred_element_type: DTypeLike = None, out_sharding: Any = None,
+    a: ArrayLike, b: ArrayLike, axes: int | Sequence[Any] = 2, *, precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None, out_sharding: ShardingLike = None,
 ) -> Array:  # fmt: skip
     """Return the sum of products over several dimensions.
 
@@ -305,22 +318,26 @@ def tensordot(
         first, second = [axes_of(x if isinstance(x, int) else tuple(x), r, "tensordot")
                          for x, r in zip(axes, ranks, strict=True)]  # fmt: skip
     else:
-        count = operator.index(axes)
+        count = operator.index(axes)  # type: ignore[arg-type]
         if not 0 <= count <= min(ranks):
             raise ValueError(f"tensordot: axes={count} needs as many dimensions, got {ranks}.")
         first, second = tuple(range(ranks[0] - count, ranks[0])), tuple(range(count))
     sizes = [tuple([x.aval.shape[d] for d in dims]) for x, dims in ((a, first), (b, second))]
     if sizes[0] != sizes[1]:
-        raise ShapeError(
-            f"tensordot: the contracted dimensions differ: {sizes[0]} and {sizes[1]}."
-            f"\n  got       x: {a.aval.str_long()}, y: {b.aval.str_long()}, axes {axes}"
-        )
+        raise ShapeError(message(
+            "tensordot", f"the contracted dimensions differ: {sizes[0]} and {sizes[1]}.",
+            got=f"x: {a.aval.str_long()}, y: {b.aval.str_long()}, axes {axes}",
+        ))  # fmt: skip
     preferred = _requested(preferred_element_type, "tensordot")
     return dot_general(a, b, (first, second), ((), ()), precision, preferred)
 
 
 def inner(
-    a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike = None
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
 ) -> Array:
     """Return the sum of products over the last dimensions."""
     a, b = promoted("inner", a, b)

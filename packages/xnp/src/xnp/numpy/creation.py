@@ -9,7 +9,7 @@ ones become `broadcast_in_dim` and `iota` in a staged program, so that it holds 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from xnp.docstrings import complete
 from xnp.docstrings.array_making import CREATION
 from xnp.numpy.dispatch import host_aval
 from xnp.numpy.promoting import array_of, bind, broadcast_all, cast, filled, promoted, spread
-from xnp.placing import as_spread, on_device, placed
+from xnp.placing import as_spread, on_device, placed, sharding_over_mesh
 from xprim import (
     Array,
     ConcreteArray,
@@ -32,14 +32,16 @@ from xprim import (
     state,
 )
 from xprim.eager import EAGER
+from xprim.errors import ShapeError, message
 from xprim.host_memory import refuse_masked
+from xprim.sizes import size_of
 from xprim.static_sizes import static_shape
 from xprim.tracebacks import boundaries, shorten
-from xprim.typing import ArrayLike, DTypeLike, ShapeLike
+from xprim.typing import ArrayLike, DeviceLike, DTypeLike, NestedArrays, ShapeLike, ShardingLike
 
 __all__ = [
-    "array", "asarray", "copy", "empty", "empty_like", "frombuffer", "fromfile",
-    "fromiter", "fromstring", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like",
+    "array", "asarray", "copy", "empty", "empty_like", "full", "full_like", "ones", "ones_like",
+    "zeros", "zeros_like",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -49,14 +51,14 @@ _ONLY_FLOATS = {float}
 
 
 def array(
-    object: Any,  # noqa: A002 - NumPy's name
+    object: NestedArrays,  # noqa: A002 - NumPy's name
     dtype: DTypeLike = None,
     *,
     copy: bool = True,
     order: str | None = "K",
     ndmin: int = 0,
-    device: Any = None,
-    out_sharding: Any = None,
+    device: DeviceLike = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Return an array of the elements of an object.
 
@@ -98,7 +100,7 @@ def array(
             result = _array_of_value(object, dtype, bool(copy))
             if copy and result is object:
                 result = bind("copy", result)
-        if ndmin > result.aval.ndim:
+        if size_of(ndmin) > result.aval.ndim:
             shape = (1,) * (ndmin - result.aval.ndim) + result.aval.shape
             result = bind("reshape", result, new_sizes=shape, dimensions=None)
         return placed(on_device(result, device, "array"), out_sharding, "array")
@@ -108,8 +110,8 @@ def array(
 
 
 def asarray(
-    a: Any, dtype: DTypeLike = None, order: str | None = None, *, copy: bool | None = None,
-    device: Any = None, out_sharding: Any = None,
+    a: NestedArrays, dtype: DTypeLike = None, order: str | None = None, *, copy: bool | None = None,
+    device: DeviceLike = None, out_sharding: ShardingLike = None,
 ) -> Array:  # fmt: skip
     """Return an array of the elements of an object; an array that fits is returned as it is.
 
@@ -256,29 +258,37 @@ def _stacked(items: Sequence[Any], dtype: Any) -> Array:
     """Stack the items of nested lists, which may be traced."""
     if not items:
         return from_numpy(np.zeros((0,), dtype or dtypes.python_scalar_dtype(float)))
+    elements = list(_elements(items))
+    if dtype is None:  # of all together, so that a number in a row of its own gives way, too
+        elements = promoted("array", *elements)
+        dtype = elements[0].aval.dtype
+    return _joined(items, iter([_array_of_value(x, dtype, False) for x in elements]))
+
+
+def _elements(items: Sequence[Any]) -> Iterator[Any]:
+    """Go through the elements of nested lists: Python numbers and arrays."""
+    for item in items:
+        if isinstance(item, list | tuple):
+            yield from _elements(item) if item else [_stacked(item, None)]
+        else:
+            yield item if type(item) in _SCALARS else array_of(item, "array")
+
+
+def _joined(items: Sequence[Any], arrays: Iterator[Array]) -> Array:
+    """Join arrays, which are the elements of nested lists, as these are nested."""
     parts = [
-        _stacked(item, None) if isinstance(item, list | tuple) else _part(item) for item in items
+        _joined(item, arrays) if isinstance(item, list | tuple) and item else next(arrays)
+        for item in items
     ]
-    shapes = {p.aval.shape for p in map(_as_strong_array, parts)}
+    shapes = {p.aval.shape for p in parts}
     if len(shapes) > 1:
-        raise TypeError(
-            "array: the items of a list must all have one shape."
-            f"\n  got       shapes {', '.join(map(str, sorted(shapes)))}"
-            "\n  hint      pad the rows to one length, or keep them as a list"
-        )
-    arrays = promoted("array", *parts)
-    arrays = [bind("reshape", a, new_sizes=(1, *a.aval.shape), dimensions=None) for a in arrays]
-    joined = bind("concatenate", *arrays, dimension=0) if len(arrays) > 1 else arrays[0]
-    wanted = joined.aval.dtype if dtype is None else dtype
-    return cast(joined, wanted)
-
-
-def _part(item: Any) -> Any:
-    return item if type(item) in _SCALARS else array_of(item, "array")
-
-
-def _as_strong_array(part: Any) -> Any:
-    return scalar_array(part) if type(part) in _SCALARS else part
+        raise TypeError(message(
+            "array", "the items of a list must all have one shape.",
+            got=f"shapes {', '.join(map(str, sorted(shapes)))}",
+            hint="pad the rows to one length, or keep them as a list",
+        ))  # fmt: skip
+    rows = [bind("reshape", p, new_sizes=(1, *p.aval.shape), dimensions=None) for p in parts]
+    return bind("concatenate", *rows, dimension=0) if len(rows) > 1 else rows[0]
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:
@@ -315,7 +325,7 @@ def shape_of(shape: Any, operation: str) -> tuple[int, ...]:
             break
     for n in shape:
         if n < 0:
-            raise ValueError(f"{operation}: dimensions must not be negative, got {shape}.")
+            raise ShapeError(f"{operation}: dimensions must not be negative, got {shape}.")
     return shape  # type: ignore[no-any-return]
 
 
@@ -334,8 +344,9 @@ def _constant(value: Any, shape: Any, dtype: Any, operation: str, device: Any) -
 
 
 def zeros(
-    shape: ShapeLike, dtype: DTypeLike = None, *, device: Any = None, out_sharding: Any = None
-) -> Array:
+    shape: ShapeLike, dtype: DTypeLike = None, *, device: DeviceLike = None,
+    out_sharding: ShardingLike = None,
+) -> Array:  # fmt: skip
     """Return an array of zeros.
 
     Args:
@@ -371,22 +382,24 @@ def zeros(
 
 
 def ones(
-    shape: ShapeLike, dtype: DTypeLike = None, *, device: Any = None, out_sharding: Any = None
-) -> Array:
+    shape: ShapeLike, dtype: DTypeLike = None, *, device: DeviceLike = None,
+    out_sharding: ShardingLike = None,
+) -> Array:  # fmt: skip
     """Return an array of ones; arguments as of `zeros`."""
     return placed(_constant(1, shape, dtype, "ones", device), out_sharding, "ones")
 
 
 def empty(
-    shape: ShapeLike, dtype: DTypeLike = None, *, device: Any = None, out_sharding: Any = None
-) -> Array:
+    shape: ShapeLike, dtype: DTypeLike = None, *, device: DeviceLike = None,
+    out_sharding: ShardingLike = None,
+) -> Array:  # fmt: skip
     """Return an array of a shape; its elements are zeros."""
     return zeros(shape, dtype, device=device, out_sharding=out_sharding)
 
 
 def full(
-    shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike = None, *, device: Any = None,
-    out_sharding: Any = None,
+    shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike = None, *, device: DeviceLike = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:  # fmt: skip
     """Return an array of one repeated value.
 
@@ -427,22 +440,24 @@ def _kind_of(a: Any, dtype: Any, shape: Any, operation: str) -> tuple[Any, Any, 
 
 def _like(value: Any, a: Any, dtype: Any, shape: Any, operation: str, device: Any) -> Any:
     sizes, dtype, weak = _kind_of(a, dtype, shape, operation)
+    if device is None and shape is None:
+        device = sharding_over_mesh(a)
     result = _constant(value, sizes, dtype, operation, device)
     result = cast(result, dtype, True) if weak else result
     return as_spread(result, a) if shape is None and device is None else result
 
 
 def zeros_like(
-    a: ArrayLike, dtype: DTypeLike = None, shape: ShapeLike | None = None, *, device: Any = None,
-    out_sharding: Any = None,
+    a: ArrayLike, dtype: DTypeLike = None, shape: ShapeLike | None = None, *,
+    device: DeviceLike = None, out_sharding: ShardingLike = None,
 ) -> Array:  # fmt: skip
     """Return zeros of the shape and dtype of an array, or of those given."""
     return placed(_like(0, a, dtype, shape, "zeros_like", device), out_sharding, "zeros_like")
 
 
 def ones_like(
-    a: ArrayLike, dtype: DTypeLike = None, shape: ShapeLike | None = None, *, device: Any = None,
-    out_sharding: Any = None,
+    a: ArrayLike, dtype: DTypeLike = None, shape: ShapeLike | None = None, *,
+    device: DeviceLike = None, out_sharding: ShardingLike = None,
 ) -> Array:  # fmt: skip
     """Return ones of the shape and dtype of an array, or of those given."""
     return placed(_like(1, a, dtype, shape, "ones_like", device), out_sharding, "ones_like")
@@ -453,7 +468,7 @@ def empty_like(
     dtype: DTypeLike = None,
     shape: ShapeLike | None = None,
     *,
-    device: Any = None,
+    device: DeviceLike = None,
 ) -> Array:
     """Return an array of the shape and dtype of another; its elements are zeros.
 
@@ -480,8 +495,8 @@ def full_like(
     dtype: DTypeLike = None,
     shape: ShapeLike | None = None,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
+    device: DeviceLike = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Return one repeated value in the shape and dtype of an array, or in those given.
 
@@ -502,93 +517,12 @@ def full_like(
       Array([7, 7], dtype=int32)
     """
     sizes, dtype, weak = _kind_of(a, dtype, shape, "full_like")
+    if shape is device is out_sharding is None:
+        device = sharding_over_mesh(a)
     result = full(sizes, fill_value, dtype, device=device, out_sharding=out_sharding)
     result = cast(result, dtype, True) if weak else result
     is_placed = shape is not None or device is not None or out_sharding is not None
     return result if is_placed else as_spread(result, a)
-
-
-# --- from other sources ---------------------------------------------------------------------------
-
-
-def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
-    r"""Return an array of the bytes of a buffer; see `numpy.frombuffer`.
-
-    Args:
-      buffer: bytes, or an object with the buffer protocol.
-      dtype: of the elements in the buffer; 64-bit ones become 32-bit ones unless 64-bit types are
-        enabled.
-      count: how many elements; -1 for all.
-      offset: how many bytes to skip at the start.
-
-    Returns:
-      A vector, which shares no memory with the buffer, where that of NumPy does.
-
-    Example:
-      >>> import xnp
-      >>> xnp.frombuffer(b"\x01\x02", dtype="uint8")
-      Array([1, 2], dtype=uint8)
-    """
-    return array(np.frombuffer(buffer, np.dtype(dtypes.requested_dtype(dtype)), count, offset))
-
-
-def fromfile(*args: Any, **kwargs: Any) -> Array:
-    r"""Return an array read from a file by `numpy.fromfile`.
-
-    Args:
-      *args: as of `numpy.fromfile`: the file, or its path, and the dtype.
-      **kwargs: as of `numpy.fromfile`.
-
-    Returns:
-      A vector.
-
-    Example:
-      >>> import xnp
-      >>> import tempfile
-      >>> with tempfile.NamedTemporaryFile() as file:
-      ...     _ = file.write(b"\x01\x02"); file.flush()
-      ...     xnp.fromfile(file.name, dtype="uint8")
-      Array([1, 2], dtype=uint8)
-    """
-    return asarray(np.fromfile(*args, **kwargs))
-
-
-def fromiter(*args: Any, **kwargs: Any) -> Array:
-    """Return an array of the items of an iterator, by `numpy.fromiter`.
-
-    Args:
-      *args: as of `numpy.fromiter`: the iterable, and the dtype.
-      **kwargs: as of `numpy.fromiter`.
-
-    Returns:
-      A vector.
-
-    Example:
-      >>> import xnp
-      >>> xnp.fromiter((k * k for k in range(4)), dtype=int)
-      Array([0, 1, 4, 9], dtype=int32)
-    """
-    return asarray(np.fromiter(*args, **kwargs))
-
-
-def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
-    """Return an array of the numbers in a text, by `numpy.fromstring`.
-
-    Args:
-      string: the text.
-      dtype: of the numbers.
-      count: how many numbers; -1 for all.
-      sep: what stands between them; binary text, without one, is refused.
-
-    Returns:
-      A vector.
-
-    Example:
-      >>> import xnp
-      >>> xnp.fromstring("1, 2, 3", dtype=int, sep=",")
-      Array([1, 2, 3], dtype=int32)
-    """
-    return asarray(np.fromstring(string, dtype, count, sep=sep))
 
 
 def counting(shape: tuple[int, ...], dimension: int, dtype: Any) -> Any:

@@ -6,6 +6,7 @@ it, by the abstract values of the operands (and the static arguments). A kernel 
 function's own jaxpr, so both ways give the same:
 
     small operands on the host   one function of ndarrays, made at the first call
+    large operands               one compiled program, where the compiler takes a part of it
     operands on a device         the compiled program of the one primitive that it amounts to
     anything else                the function as it is written
 
@@ -13,8 +14,8 @@ Python scalars are keyed by their type, not their value. After a large operation
 caches hold data, not the interpreter's state: each layer of Python between the user and the runtime
 then costs microseconds, so programs on a device are found by one look-up as well.
 
-Neighbours: `xprim.kernels` has the tables, `xprim.numpy_kernels` writes the functions of ndarrays;
-`promoting` has what the functions are written with.
+Neighbours: `xprim.kernels` has the tables, `xprim.numpy_kernels` writes the functions of ndarrays,
+`whole_programs` has the compiled ones; `promoting` has what the functions are written with.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from xnp.numpy.promoting import apart
+from xnp.numpy.whole_programs import ProgramKernel, program_kernel, scalars_keep_their_values
 from xnp.primitives.memory_order import for_memory_order
 from xnp.primitives.table import NATIVE
 from xprim import (
@@ -41,6 +43,7 @@ from xprim import (
     trace_to_closed,
     trace_to_jaxpr,
 )
+from xprim.errors import message
 from xprim.kernels import Kernel, KernelTable, Refusal, numpy_operand
 from xprim.numpy_kernels import numpy_function
 from xprim.tracebacks import shorten
@@ -101,7 +104,7 @@ def _unary_front(function: Callable[..., Any], table: KernelTable) -> Callable[.
                     if type(result) is not _ndarray:
                         return _wrapped(result, kernel.avals_out)
                     return ConcreteArray(result, kernel.avals_out)
-                return apart(function(x, *statics), x)
+                return _not_by_numpy(kernel, function, (x, *statics), 1)
             return function(x, *statics)
         except Exception as error:
             shorten(error)
@@ -167,7 +170,7 @@ def _front(function: Callable[..., Any], table: KernelTable, count: int) -> Call
             if kernel is None:
                 return _first_call(function, table, args[:count], args[count:])
             if kernel.run is None:
-                return apart(function(*args), *args[:count])
+                return _not_by_numpy(kernel, function, args, count)
             result = now["run_quietly"](kernel.run, *hosts)
             return _wrapped(result, kernel.avals_out) if type(result) is not _ndarray else (
                 ConcreteArray(result, kernel.avals_out))  # fmt: skip
@@ -176,6 +179,13 @@ def _front(function: Callable[..., Any], table: KernelTable, count: int) -> Call
             raise
 
     return array_function
+
+
+def _not_by_numpy(kernel: Kernel, function: Any, args: tuple[Any, ...], count: int) -> Any:
+    """Evaluate what has no function of ndarrays."""
+    if type(kernel) is ProgramKernel:
+        return kernel.start(args[:count])
+    return apart(function(*args), *args[:count])
 
 
 def _wrapped(result: Any, aval: Any) -> Any:
@@ -192,26 +202,19 @@ def _first_call(
     function: Callable[..., Any], table: KernelTable, operands: tuple[Any, ...], statics: Any
 ) -> Any:
     """Evaluate as it is written, which raises the errors, and leave a kernel for the next call."""
-    results = apart(function(*operands, *statics), *operands)
     key = (*[x.aval if type(x) is ConcreteArray else type(x) for x in operands], statics)
+    whole = program_kernel(function, operands, statics)
+    if whole is not None:
+        return table.keep(key, whole).start(operands)
+    results = apart(function(*operands, *statics), *operands)
 
     def make() -> Kernel:
-        if not _scalars_keep_their_values(operands):
+        if not scalars_keep_their_values(operands):
             raise Refusal("a Python number may have more digits than its default dtype")
         return _host_kernel(lambda *arrays: function(*arrays, *statics), operands)
 
     table.make(key, make)
     return results
-
-
-def _scalars_keep_their_values(operands: Any) -> bool:
-    """Whether Python numbers among the operands can go through their default dtypes unharmed."""
-    kinds = {type(x) for x in operands}
-    found = {x.aval.dtype for x in operands if type(x) is ConcreteArray}
-    if kinds & {float, complex} and dtypes.python_scalar_dtype(float) != dtypes.float64:
-        return not found & {dtypes.float64, dtypes.complex128}
-    narrow = {d for d in found if dtypes.is_integer(d)} - {dtypes.int32, dtypes.int64}
-    return int not in kinds or not narrow
 
 
 def _host_kernel(function: Callable[..., Any], operands: tuple[Any, ...]) -> Kernel:
@@ -245,12 +248,18 @@ def _on_device(
       count: how many.
     """
     operands = args[:count]
+    if any(type(x) is int and x not in _INT32 for x in operands):
+        return function(*args)
     try:
-        key = (_ON_DEVICE, *[x.aval for x in operands], args[count:])
+        types = [x.aval if type(x) is ConcreteArray else type(x) for x in operands]
+        key: Any = (_ON_DEVICE, *types, args[count:])
         kernel = table.get((*key, state.__dict__["options"])) or table.find(key)
-    except (AttributeError, TypeError):  # a Python scalar, an unhashable static argument
+    except TypeError:  # an unhashable static argument
         return function(*args)
     if kernel is None:
+        whole = program_kernel(function, operands, args[count:])
+        if whole is not None:
+            return table.keep(key, Kernel(whole.start, whole.avals_out)).run(operands)
         result = function(*args)
         table.make(key, _device_kernel, function, operands, args[count:], result)
         return result
@@ -338,6 +347,9 @@ def binary_operator(
                     return otherwise(x1, x2)
                 aval = kernel.avals_out
                 return ConcreteArray(y, aval) if type(y) is _ndarray else _wrapped(y, aval)
+            program = kernel or _operator_program(table, function, x1, x2)
+            if type(program) is ProgramKernel:
+                return _started(program, otherwise, x1, x2)
             result = otherwise(x1, x2)
             _keep_operator_kernel(table, function, direct, x1, x2)
             return result
@@ -355,18 +367,43 @@ def check_out_and_where(operation: str, out: Any, where: Any) -> None:
             f"{operation}: out= is not supported, for arrays do not change; use the result."
         )
     if where is not None and where is not True:
-        raise TypeError(
-            f"{operation}: where= would leave elements without a value."
-            f"\n  hint      xnp.where(mask, xnp.{operation}(...), other) says what they are"
-        )
+        raise TypeError(message(
+            operation, "where= would leave elements without a value.",
+            hint=f"xnp.where(mask, xnp.{operation}(...), other) says what they are",
+        ))  # fmt: skip
+
+
+def _operator_program(table: KernelTable, function: Any, x: Any, y: Any) -> ProgramKernel | None:
+    """Return the compiled form of an operator for large operands, kept from now on, or None."""
+    if not _are_arrays_and_scalars(x, y):
+        return None
+    try:
+        dtype, _ = promotion.promote(*[_dtype_and_weakness(v) for v in (x, y)])
+    except TypeError:  # the operator says it better
+        return None
+    kernel = program_kernel(function, (x, y), dtype=dtype)
+    return None if kernel is None else table.keep(_operator_key(x, y), kernel)
+
+
+def _started(kernel: ProgramKernel, otherwise: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
+    try:
+        return kernel.start((x, y))
+    except OverflowError:  # as above
+        return otherwise(x, y)
+
+
+def _are_arrays_and_scalars(x: Any, y: Any) -> bool:
+    kinds = {type(x), type(y)}
+    return ConcreteArray in kinds and kinds - _SCALARS == {ConcreteArray}
+
+
+def _operator_key(x: Any, y: Any) -> list[Any]:
+    return [v.aval if type(v) is ConcreteArray else type(v) for v in (x, y)]
 
 
 def _keep_operator_kernel(table: KernelTable, function: Any, direct: Any, x: Any, y: Any) -> None:
-    kinds = {type(x), type(y)}
-    if ConcreteArray not in kinds or kinds - _SCALARS != {ConcreteArray}:
-        return
-    key: list[Any] = [v.aval if type(v) is ConcreteArray else type(v) for v in (x, y)]
-    if table.find(key) is not None:
+    key = _operator_key(x, y) if _are_arrays_and_scalars(x, y) else None
+    if key is None or table.find(key) is not None:
         return
     dtype, _ = promotion.promote(*[_dtype_and_weakness(v) for v in (x, y)])
     scalar = ConcreteArray(None, shaped_array((), dtype, True))

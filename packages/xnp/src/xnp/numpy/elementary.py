@@ -28,6 +28,7 @@ from xnp.numpy.promoting import (
 )
 from xnp.numpy.ufuncs import Unary, binary_function, unary_function
 from xprim import Array, dtypes
+from xprim.errors import message
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
@@ -114,7 +115,9 @@ def _arctan2(y: Any, x: Any) -> Any:
 def _hypot(x: Any, y: Any) -> Any:
     x, y = inexact("hypot", x, y)
     if dtypes.is_complex(x.aval.dtype):
-        raise TypeError("hypot: takes real numbers.\n  hint      give the magnitudes: abs(x)")
+        raise ValueError(message(
+            "hypot", "takes real numbers.", hint="give the magnitudes: abs(x)",
+        ))  # fmt: skip
     x, y = broadcast_all("hypot", x, y)
     zero, one = scalar_like(x, 0), scalar_like(x, 1)
     sizes = [bind("abs", v) for v in (x, y)]
@@ -373,13 +376,13 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
 # --- complex parts --------------------------------------------------------------------------------
 
 
-def _real(x: Any) -> Any:
-    x = array_of(x, "real")
+def _real(val: Any) -> Any:
+    x = array_of(val, "real")
     return bind("real", x) if dtypes.is_complex(x.aval.dtype) else x
 
 
-def _imag(x: Any) -> Any:
-    x = array_of(x, "imag")
+def _imag(val: Any) -> Any:
+    x = array_of(val, "imag")
     if dtypes.is_complex(x.aval.dtype):
         return bind("imag", x)
     return spread(scalar_like(x, 0), x.aval.shape)

@@ -1,24 +1,37 @@
-"""Arrays in files and bytes: save, savez, load, packbits, unpackbits, from_dlpack."""
+"""Arrays in files, bytes and texts: save, load, frombuffer, fromiter, packbits, from_dlpack, ..."""
 
 from __future__ import annotations
 
-from typing import Any
+from os import PathLike
+from typing import IO, Any
 
 import numpy as np
 
-from xnp.numpy.creation import asarray, counting
-from xnp.numpy.promoting import array_of, axis_of, bind, cast, reshaped, scalar_like, spread
+from xnp.numpy.creation import array, asarray, counting
+from xnp.numpy.promoting import (
+    array_of,
+    axis_of,
+    bind,
+    cast,
+    elements_now,
+    reshaped,
+    scalar_like,
+    spread,
+)
 from xnp.numpy.shaping import moveaxis
-from xprim import EAGER, Array, dtypes, from_numpy, state
+from xprim import EAGER, Array, dtypes, from_numpy
 from xprim.tracebacks import boundaries
-from xprim.typing import ArrayLike
+from xprim.typing import ArrayLike, DeviceLike, DTypeLike
 
-__all__ = ["from_dlpack", "load", "packbits", "save", "savez", "unpackbits"]
+__all__ = [
+    "from_dlpack", "frombuffer", "fromfile", "fromiter", "fromstring", "load", "packbits", "save",
+    "savez", "unpackbits",
+]  # fmt: skip
 
 __dir__ = __all__.copy
 
 
-def save(file: Any, arr: ArrayLike, allow_pickle: bool = True) -> None:
+def save(file: str | PathLike[str] | IO[bytes], arr: ArrayLike, allow_pickle: bool = True) -> None:
     """Write an array to a file in NumPy's `.npy` format.
 
     Args:
@@ -40,7 +53,7 @@ def save(file: Any, arr: ArrayLike, allow_pickle: bool = True) -> None:
     np.save(file, np.asarray(arr), allow_pickle=allow_pickle)
 
 
-def savez(file: Any, *args: Any, **kwds: Any) -> None:
+def savez(file: str | PathLike[str] | IO[bytes], *args: Any, **kwds: Any) -> None:
     """Write arrays to a file in NumPy's `.npz` format.
 
     Args:
@@ -64,7 +77,7 @@ def savez(file: Any, *args: Any, **kwds: Any) -> None:
     np.savez(file, *[np.asarray(a) for a in args], **named)
 
 
-def load(file: Any, *args: Any, **kwargs: Any) -> Any:
+def load(file: str | PathLike[str] | IO[bytes], *args: Any, **kwargs: Any) -> Any:
     """Return what `numpy.load` reads; arrays of a `.npy` file as ours, in their own dtype.
 
     Args:
@@ -73,8 +86,8 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
       **kwargs: as of `numpy.load`.
 
     Returns:
-      An Array for a `.npy` file, else what `numpy.load` returns: a mapping of NumPy arrays for a
-      `.npz` file.
+      An Array for a `.npy` file of numbers, else what `numpy.load` returns: a mapping of NumPy
+      arrays for a `.npz` file, a NumPy array of Python objects, which `allow_pickle=True` reads.
 
     Example:
       >>> import xnp
@@ -86,14 +99,14 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
       Array([1, 2], dtype=int32)
     """
     found = np.load(file, *args, **kwargs)
-    if not isinstance(found, np.ndarray):
+    if not isinstance(found, np.ndarray) or found.dtype.kind == "O":
         return found
     if found.dtype.kind == "V" and found.dtype.itemsize == 2:  # how NumPy writes bfloat16
         found = found.view(dtypes.bfloat16)
     return from_numpy(found, canonical=found.dtype.itemsize == 8)
 
 
-def from_dlpack(x: ArrayLike, /, *, device: Any = None, copy: bool | None = None) -> Array:
+def from_dlpack(x: ArrayLike, /, *, device: DeviceLike = None, copy: bool | None = None) -> Array:
     """Return an array of what another library exports by DLPack.
 
     Args:
@@ -145,30 +158,18 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     if axis is None:
         a, axis = reshaped(a, (a.aval.size,)), 0
     axis = axis_of(axis, a.aval.ndim, "packbits")
+    hosts = elements_now(a)
+    if hosts is not None:
+        order: Any = bitorder
+        truth: Any = hosts[0] if hosts[0].dtype.kind in "bui" else hosts[0] != 0  # or of 4 bits
+        return from_numpy(np.packbits(truth, axis, order), copy=False)
     bits = array_of(moveaxis(cast(cast(a, dtypes.bool_), dtypes.uint8), axis, -1), "packbits")
     size = bits.aval.shape[-1]
     missing = -size % 8
     config = (*[(0, 0, 0)] * (bits.aval.ndim - 1), (0, missing, 0))
     bits = bind("pad", bits, scalar_like(bits, 0), padding_config=config)
     bits = reshaped(bits, (*bits.aval.shape[:-1], (size + missing) // 8, 8))
-    packed = _by_wide_numbers(bits, bitorder) if state.trace is EAGER else _by_sums(bits, bitorder)
-    return moveaxis(packed, -1, axis)
-
-
-# Eight bytes as one number are quicker in NumPy, which makes a pass for each operation; a compiler,
-# which makes one for all, does not vectorise the change between the two.
-
-
-def _by_wide_numbers(bits: Array, order: str) -> Array:
-    """Pack rows of eight bytes, 0 or 1, as one number x each.
-
-    Byte i has its bit at 8 i; times a power of two for each byte, all of them meet in the highest
-    byte and no two at the same place: nothing is carried.
-    """
-    places = [63 - 9 * i if order == "big" else 56 - 7 * i for i in range(8)]
-    wide = bind("bitcast_convert_type", bits, new_dtype=dtypes.uint64)
-    wide = bind("mul", wide, scalar_like(wide, sum(2**p for p in places)))
-    return cast(bind("shift_right_logical", wide, scalar_like(wide, 56)), dtypes.uint8)
+    return moveaxis(_by_sums(bits, bitorder), -1, axis)
 
 
 def _by_sums(bits: Array, order: str) -> Array:
@@ -204,37 +205,114 @@ def unpackbits(
         a, axis = reshaped(a, (a.aval.size,)), 0
     axis = axis_of(axis, a.aval.ndim, "unpackbits")
     a = array_of(moveaxis(a, axis, -1), "unpackbits")
-    if state.trace is EAGER:
-        wide = _bits_in_bytes(cast(a, dtypes.uint64), bitorder)
-        bits = bind("bitcast_convert_type", wide, new_dtype=dtypes.uint8)
+    hosts = elements_now(a)
+    bits: Any
+    if hosts is not None:
+        order: Any = bitorder
+        bits = from_numpy(np.unpackbits(hosts[0], -1, bitorder=order), copy=False)
     else:
         shape = (*a.aval.shape, 8)
         eightfold = spread(reshaped(a, (*a.aval.shape, 1)), shape)
-        bits = bind("shift_right_logical", eightfold, spread(_shifts(bitorder), shape))
-        bits = bind("and", bits, scalar_like(bits, 1))
-    bits = reshaped(bits, (*a.aval.shape[:-1], a.aval.shape[-1] * 8))
+        shifts = _shifts(bitorder)
+        places = bind("shift_left", spread(scalar_like(shifts, 1), (8,)), shifts)
+        single = bind("and", eightfold, spread(places, shape))  # a shift of each would take longer
+        bits = cast(bind("ne", single, scalar_like(single, 0)), dtypes.uint8)
+        bits = reshaped(bits, (*a.aval.shape[:-1], a.aval.shape[-1] * 8))
     return moveaxis(bits if count is None else bits[..., :count], -1, axis)
-
-
-def _bits_in_bytes(x: Array, order: str) -> Array:
-    """Spread the bits of bytes, each given as a wide number, over the eight bytes of that number.
-
-    Eight copies, one for each byte, of which the mask leaves byte i one bit, the one of its place;
-    127 more carries it into the highest bit of its byte, and no further, wherever it was.
-    """
-    every = sum(1 << 8 * i for i in range(8))
-    places = [8 * i + (7 - i if order == "big" else i) for i in range(8)]
-    copies = bind("mul", x, scalar_like(x, every))
-    single = bind("and", copies, scalar_like(x, sum(1 << p for p in places)))
-    carried = bind("add", single, scalar_like(x, 0x7F * every))
-    return bind("and", bind("shift_right_logical", carried, scalar_like(x, 7)),
-                scalar_like(x, every))  # fmt: skip
 
 
 def _shifts(order: str) -> Array:
     """Return for each of eight bits its place in the byte."""
     places = counting((8,), 0, dtypes.uint8)  # a constant array would be read element by element
     return places if order == "little" else bind("sub", scalar_like(places, 7), places)
+
+
+# --- from other sources ---------------------------------------------------------------------------
+
+
+def frombuffer(
+    buffer: bytes | bytearray | memoryview | np.ndarray[Any, Any], dtype: DTypeLike = float,
+    count: int = -1, offset: int = 0,
+) -> Array:  # fmt: skip
+    r"""Return an array of the bytes of a buffer; see `numpy.frombuffer`.
+
+    Args:
+      buffer: bytes, or an object with the buffer protocol.
+      dtype: of the elements in the buffer, where `int` and `float` have 64 bits; they become 32-bit
+        ones unless 64-bit types are enabled.
+      count: how many elements; -1 for all.
+      offset: how many bytes to skip at the start.
+
+    Returns:
+      A vector, which shares no memory with the buffer, where that of NumPy does.
+
+    Example:
+      >>> import xnp
+      >>> xnp.frombuffer(b"\x01\x02", dtype="uint8")
+      Array([1, 2], dtype=uint8)
+    """
+    # `float` says how bytes are read, as in NumPy: as 64 bits
+    kind = dtype if dtype in (int, float, complex) else dtypes.requested_dtype(dtype)
+    return array(np.frombuffer(buffer, np.dtype(kind), count, offset))
+
+
+def fromfile(*args: Any, **kwargs: Any) -> Array:
+    r"""Return an array read from a file by `numpy.fromfile`.
+
+    Args:
+      *args: as of `numpy.fromfile`: the file, or its path, and the dtype.
+      **kwargs: as of `numpy.fromfile`.
+
+    Returns:
+      A vector.
+
+    Example:
+      >>> import xnp
+      >>> import tempfile
+      >>> with tempfile.NamedTemporaryFile() as file:
+      ...     _ = file.write(b"\x01\x02"); file.flush()
+      ...     xnp.fromfile(file.name, dtype="uint8")
+      Array([1, 2], dtype=uint8)
+    """
+    return asarray(np.fromfile(*args, **kwargs))
+
+
+def fromiter(*args: Any, **kwargs: Any) -> Array:
+    """Return an array of the items of an iterator, by `numpy.fromiter`.
+
+    Args:
+      *args: as of `numpy.fromiter`: the iterable, and the dtype.
+      **kwargs: as of `numpy.fromiter`.
+
+    Returns:
+      A vector.
+
+    Example:
+      >>> import xnp
+      >>> xnp.fromiter((k * k for k in range(4)), dtype=int)
+      Array([0, 1, 4, 9], dtype=int32)
+    """
+    return asarray(np.fromiter(*args, **kwargs))
+
+
+def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
+    """Return an array of the numbers in a text, by `numpy.fromstring`.
+
+    Args:
+      string: the text.
+      dtype: of the numbers.
+      count: how many numbers; -1 for all.
+      sep: what stands between them; binary text, without one, is refused.
+
+    Returns:
+      A vector.
+
+    Example:
+      >>> import xnp
+      >>> xnp.fromstring("1, 2, 3", dtype=int, sep=",")
+      Array([1, 2, 3], dtype=int32)
+    """
+    return asarray(np.fromstring(string, dtype, count, sep=sep))
 
 
 boundaries(globals())

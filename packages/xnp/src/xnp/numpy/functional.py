@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import xtree
@@ -18,7 +18,7 @@ from xnp.numpy.joining import stack
 from xnp.numpy.promoting import array_of, axis_of, reshaped, spread
 from xnp.numpy.shaping import broadcast_shapes, expand_dims, moveaxis
 from xprim import Array, ConcreteArray, ShapeDtypeStruct, dtypes, eval_shape
-from xprim.errors import ConcretizationTypeError
+from xprim.errors import ConcretizationTypeError, message
 from xprim.optional_transforms import find
 from xprim.tracebacks import boundaries, boundary
 from xprim.transformed import transforming
@@ -65,7 +65,9 @@ def apply_along_axis(
     return moveaxis(joined, places, tuple(range(axis, axis + len(shape))))
 
 
-def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: Any) -> Array:
+def apply_over_axes(
+    func: Callable[[Any, int], Any], a: ArrayLike, axes: int | Sequence[int]
+) -> Array:
     """Return `func(a, axis)` applied for one axis after the other; reduced axes are put back.
 
     Args:
@@ -96,7 +98,7 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: Any) ->
 
 
 def fromfunction(
-    function: Any, shape: ShapeLike, *, dtype: DTypeLike = float, **kwargs: Any
+    function: Callable[..., Any], shape: ShapeLike, *, dtype: DTypeLike = float, **kwargs: Any
 ) -> Any:
     """Return `function(i, j, ...)` at every index of a shape.
 
@@ -135,9 +137,9 @@ _SIGNATURE = re.compile(rf"^\s*{_DIMS}(?:\s*,\s*{_DIMS})*\s*->\s*{_DIMS}(?:\s*,\
 
 def _core_dims(signature: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
     if not _SIGNATURE.match(signature):
-        raise ValueError(
-            f"vectorize: {signature!r} is not a signature.\n  expected  as '(n,m),(m)->(n)'"
-        )
+        raise ValueError(message(
+            "vectorize", f"{signature!r} is not a signature.", expected="as '(n,m),(m)->(n)'",
+        ))  # fmt: skip
     sides = signature.split("->")
     return tuple([  # type: ignore[return-value]
         [tuple([d.strip() for d in dims.split(",") if d.strip()])
@@ -147,7 +149,10 @@ def _core_dims(signature: str) -> tuple[list[tuple[str, ...]], list[tuple[str, .
 
 
 def vectorize(
-    pyfunc: Callable[..., Any], *, excluded: Any = frozenset(), signature: str | None = None
+    pyfunc: Callable[..., Any],
+    *,
+    excluded: Collection[int | str] = frozenset(),
+    signature: str | None = None,
 ) -> Callable[..., Any]:
     """Return a function that applies `pyfunc` to each element, or core array, of its arguments.
 
@@ -230,11 +235,11 @@ def _check_results(core: Any, sizes: dict[str, int], result: Any, signature: str
             known.setdefault(name, n) != n for name, n in zip(dims, shape, strict=True)
         ):
             expected = ", ".join(str(known.get(name, name)) for name in dims)
-            raise ValueError(
-                f"vectorize: a result of the function is not as the signature {signature!r} says."
-                f"\n  got       shape [{', '.join(map(str, shape))}]"
-                f"\n  expected  shape [{expected}]"
-            )
+            raise ValueError(message(
+                "vectorize",
+                f"a result of the function is not as the signature {signature!r} says.",
+                got=f"shape [{', '.join(map(str, shape))}]", expected=f"shape [{expected}]",
+            ))  # fmt: skip
 
 
 def _mapped(call: Callable[..., Any], arrays: list[Any], ranks: list[int]) -> Any:

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from xnp import lax  # `scan` is loaded when it is first used
+from xnp.lax import repeated_places
 from xnp.numpy.creation import counting
 from xnp.numpy.indexing import read
 from xnp.numpy.promoting import array_of, reshaped
-from xprim import Array, ConcreteArray, dtypes
+from xprim import Array, dtypes
 
 __all__ = ()
 
@@ -28,11 +28,7 @@ def may_repeat(x: Any, index: Any, mode: Any, wraps: bool) -> bool:
     parts = index if isinstance(index, tuple) else (index,)
     if not any(_is_positions(p) for p in parts):
         return False
-    places = _places(x, index, mode, wraps)
-    if not isinstance(places, ConcreteArray):
-        return True
-    host = np.asarray(places).ravel()
-    return len(np.unique(host)) < len(host)
+    return repeated_places.may_repeat(_places(x, index, mode, wraps))
 
 
 def _is_positions(part: Any) -> bool:
@@ -60,11 +56,4 @@ def applied_in_turn(
 ) -> Array:
     """Return `x` with `func` applied to one named element after the other."""
     places = _places(x, index, mode, wraps)
-
-    def step(flat: Any, place: Any) -> tuple[Any, None]:
-        old = flat.at[place].get(mode="fill", fill_value=0)
-        return flat.at[place].set(func(old), mode="drop"), None
-
-    start = reshaped(array_of(x, "at[].apply"), (x.aval.size,))
-    flat, _ = lax.scan(step, start, reshaped(places, (places.aval.size,)))
-    return reshaped(flat, x.aval.shape)
+    return repeated_places.applied_in_turn(array_of(x, "at[].apply"), places, func)

@@ -19,11 +19,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from xnp.numpy.index_checks import check_positions
 from xnp.numpy.promoting import bind, cast, reshaped, scalar_like, selected, spread
+from xnp.primitives.index_checks import check_positions
 from xprim import Array, ConcreteArray, Tracer, as_array, dtypes, from_numpy, scalar_array
 from xprim.descriptions import described
-from xprim.errors import ConcretizationTypeError, NonConcreteBooleanIndexError
+from xprim.errors import ConcretizationTypeError, NonConcreteBooleanIndexError, message
 from xprim.sizes import SymbolicSize, size_of, slice_indices
 from xprim.static_sizes import static_int
 
@@ -79,10 +79,10 @@ def entries_of(
     parts = [_plain(part) for part in (index if type(index) is tuple else (index,))]
     taken = sum([_count(part) for part in parts])
     if taken > len(shape):
-        raise IndexError(
-            f"index: too many indices: {taken} for an array of {len(shape)} dimensions."
-            f"\n  got       an index into shape {shape}"
-        )
+        raise IndexError(message(
+            "index", f"too many indices: {taken} for an array of {len(shape)} dimensions.",
+            got=f"an index into shape {shape}",
+        ))  # fmt: skip
     ellipses = [i for i, part in enumerate(parts) if part is Ellipsis]
     if len(ellipses) > 1:
         raise IndexError("index: an index can have one ellipsis ('...'), got several.")
@@ -102,10 +102,10 @@ def entries_of(
 def check_strategy(strategy: str, index: Any) -> None:
     """Refuse a way of reading that does not serve an index."""
     if strategy not in ("auto", "gather", "static_slice", "dynamic_slice"):
-        raise ValueError(
-            f"at[].get: there is no strategy {strategy!r}."
-            "\n  expected  'auto', 'gather', 'static_slice' or 'dynamic_slice'"
-        )
+        raise ValueError(message(
+            "at[].get", f"there is no strategy {strategy!r}.",
+            expected="'auto', 'gather', 'static_slice' or 'dynamic_slice'",
+        ))  # fmt: skip
     if not strategy.endswith("_slice"):
         return
     for part in index if type(index) is tuple else (index,):
@@ -113,10 +113,10 @@ def check_strategy(strategy: str, index: Any) -> None:
         if isinstance(plain, Array) and (strategy == "static_slice" or plain.aval.ndim):
             wanted = "ints, slices, None and ..."
             scalars = "" if strategy == "static_slice" else ", and integer arrays of rank 0"
-            raise TypeError(
-                f"at[].get: the strategy {strategy!r} does not read at {described(part)}."
-                f"\n  expected  {wanted}{scalars}"
-            )
+            raise TypeError(message(
+                "at[].get", f"the strategy {strategy!r} does not read at {described(part)}.",
+                expected=f"{wanted}{scalars}",
+            ))  # fmt: skip
 
 
 def _plain(part: Any) -> Any:
@@ -137,10 +137,10 @@ def _plain(part: Any) -> Any:
         return size_of(part)
     if hasattr(part, "__array__") or hasattr(part, "__jax_array__"):
         return as_array(part, what="index")
-    raise TypeError(
-        f"index: {described(part)} is no index."
-        "\n  expected  ints, slices, None, ..., integer or boolean arrays"
-    )
+    raise TypeError(message(
+        "index", f"{described(part)} is no index.",
+        expected="ints, slices, None, ..., integer or boolean arrays",
+    ))  # fmt: skip
 
 
 def _list_of_positions(part: Any) -> Any:
@@ -148,10 +148,10 @@ def _list_of_positions(part: Any) -> Any:
     if found.size == 0:
         found = found.astype(np.int32)
     if found.dtype.kind not in "iub":
-        raise TypeError(
-            "index: a list can index only when it holds static integers or booleans."
-            "\n  hint      stack traced integers first: xnp.stack([i, j])"
-        )
+        raise TypeError(message(
+            "index", "a list can index only when it holds static integers or booleans.",
+            hint="stack traced integers first: xnp.stack([i, j])",
+        ))  # fmt: skip
     return found
 
 
@@ -172,11 +172,10 @@ def _entries(part: Any, axis: int, shape: Any, checks: bool, wraps: bool) -> lis
         if (-size if wraps else 0) <= part < size:
             return [Position(part % size)]
         if checks and wraps:
-            raise IndexError(
-                f"index: {part} is out of bounds for axis {axis} with size {size}."
-                f"\n  got       an index into shape {shape}"
-                f"\n  expected  an int from {-size} to {size - 1}"
-            )
+            raise IndexError(message(
+                "index", f"{part} is out of bounds for axis {axis} with size {size}.",
+                got=f"an index into shape {shape}", expected=f"an int from {-size} to {size - 1}",
+            ))  # fmt: skip
         return [Positions(counted_positions(scalar_array(part, dtypes.int32), size, wraps))]
     if isinstance(part, slice):
         return [_span(part, shape[axis])]
@@ -209,11 +208,15 @@ def _span(part: slice, size: int) -> Span:
     return Span(start, step, count)
 
 
+class TracedSliceError(ConcretizationTypeError, IndexError):
+    """A bound of a slice is traced; caught as an error of indexing, too, as of JAX."""
+
+
 def _static_bound(bound: Any) -> int | None:
     if bound is None or type(bound) is int:
         return bound
     if isinstance(bound, Tracer) and bound.concrete() is None:
-        raise ConcretizationTypeError(
+        raise TracedSliceError(
             bound,
             "index",
             "a bound of a slice is a traced value, but the shape of the result depends on it.",
@@ -256,7 +259,7 @@ def from_front(array: Any, size: int, dtype: Any) -> Any:
         if host.dtype.kind != "u":
             if isinstance(size, SymbolicSize) and (host < 0).any():
                 return _from_symbolic_front(host, size, dtype)
-            if not isinstance(size, SymbolicSize):
+            if host.size and host.min() < 0 and not isinstance(size, SymbolicSize):
                 host = np.where(host < 0, host + size, host)
         return from_numpy(host.astype(dtype), copy=False, canonical=False)
     if dtypes.is_unsigned_integer(array.aval.dtype):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,13 @@ from xnp.numpy.creation import array, asarray, shape_of
 from xnp.numpy.joining import concatenate
 from xnp.numpy.promoting import array_of, reshaped
 from xnp.numpy.ranges import arange, linspace
-from xnp.numpy.selection import nonzero
-from xprim import Array, dtypes, from_numpy
+from xnp.numpy.selection import nonzero, where
+from xprim import Array, ConcreteArray, dtypes, from_numpy, promotion
 from xprim.descriptions import brief
+from xprim.errors import ConcretizationTypeError, message
 from xprim.static_sizes import static_int
 from xprim.tracebacks import boundaries
-from xprim.typing import ArrayLike, DTypeLike, DuckTypedArray, ShapeLike
+from xprim.typing import ArrayLike, Arrays, DimSize, DTypeLike, DuckTypedArray, ShapeLike
 
 __all__ = [
     "c_", "diag_indices", "diag_indices_from", "index_exp", "ix_", "mask_indices", "r_",
@@ -79,8 +81,10 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
       >>> xnp.diag_indices(3)
       (Array([0, 1, 2], dtype=int32), Array([0, 1, 2], dtype=int32))
     """
-    size = static_int(n, "diag_indices", "the size")
-    return _positions(*[np.arange(size)] * static_int(ndim, "diag_indices", "the rank"))
+    size, rank = static_int(n, "diag_indices", "n"), static_int(ndim, "diag_indices", "ndim")
+    if size < 0 or rank < 0:
+        raise ValueError(f"diag_indices: n and ndim must not be negative, got {size} and {rank}.")
+    return _positions(*[np.arange(size)] * rank)
 
 
 def diag_indices_from(arr: DuckTypedArray) -> tuple[Array, ...]:
@@ -135,11 +139,13 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
 def _matrix_shape(operation: str, arr: Any) -> tuple[int, int]:
     shape = array_of(arr, operation).shape
     if len(shape) != 2:
-        raise ValueError(f"{operation}: takes a matrix.\n  got       an array of shape {shape}")
+        raise ValueError(message(operation, "takes a matrix.", got=f"an array of shape {shape}"))
     return shape
 
 
-def mask_indices(n: int, mask_func: Any, k: Any = 0, *, size: int | None = None) -> Any:
+def mask_indices(
+    n: int, mask_func: Callable[..., Any], k: DimSize = 0, *, size: int | None = None
+) -> Any:
     """Return the positions that a function such as `triu` leaves in a matrix of ones.
 
     Args:
@@ -164,41 +170,53 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
 
     Args:
       indices: integers; negative ones count from the end, those out of bounds are moved inside.
-      shape: an int or a sequence of ints.
+      shape: an int or a sequence of ints, which may be traced.
 
     Returns:
-      A tuple of arrays of integers, one for each dimension. Nothing is raised for positions out of
-      bounds, as NumPy does.
+      A tuple of arrays of the dtype of `indices`, one for each dimension. Nothing is raised for
+      positions out of bounds, as NumPy does.
 
     Example:
       >>> import xnp
       >>> xnp.unravel_index(xnp.array([2, 3]), (2, 3))
       (Array([0, 1], dtype=int32), Array([2, 0], dtype=int32))
     """
-    sizes = shape_of(shape, "unravel_index")
     rest = asarray(indices)
     if not dtypes.is_integer(rest.dtype):
         raise TypeError(f"unravel_index: takes integers, got {rest.aval.str_long()}.")
-    total = math.prod(sizes)
-    rest = (rest + (rest < 0) * total).clip(0, max(total - 1, 0))
-    results = []
+    given = list(shape) if isinstance(shape, list | tuple) else [shape]
+    is_traced = any(isinstance(n, Array) and not isinstance(n, ConcreteArray) for n in given)
+    sizes = given if is_traced else shape_of(shape, "unravel_index")
+    places = []
     for n in reversed(sizes):
         rest, place = divmod(rest, n)
-        results.append(place)
-    return tuple(results[::-1])
+        places.append((place, n))
+    # what is left says how often the whole shape was passed: 0, or -1 for one from the end
+    above, below = rest > 0, rest < -1 if dtypes.is_signed_integer(rest.dtype) else rest < 0
+    return tuple([
+        where(above, asarray(n - 1, rest.dtype), where(below, asarray(0, rest.dtype), place))
+        for place, n in reversed(places)
+    ])  # fmt: skip
 
 
 def ravel_multi_index(
-    multi_index: Any, dims: Any, mode: str = "raise", order: str = "C", *, dtype: DTypeLike = None
+    multi_index: Arrays,
+    dims: Sequence[int],
+    mode: str = "raise",
+    order: str = "C",
+    *,
+    dtype: DTypeLike = None,
 ) -> Array:
     """Return flat positions into a shape from positions in each dimension.
 
     Args:
       multi_index: integers for each dimension.
       dims: the shape.
-      mode: for positions out of bounds: "wrap", "clip", or "raise", which needs concrete ones.
+      mode: for positions out of bounds: "wrap", "clip", "ignore", which leaves them, or "raise",
+        which needs concrete ones.
       order: "C" or "F", which dimension runs fastest.
-      dtype: the integer dtype of the result; None for the default one.
+      dtype: the integer dtype of the result; None for that of the positions. It must hold the last
+        place.
 
     Returns:
       Integers in the shape that the positions have in common.
@@ -212,25 +230,36 @@ def ravel_multi_index(
     parts = [asarray(p) for p in multi_index]
     if len(parts) != len(sizes):
         raise ValueError(f"ravel_multi_index: {len(parts)} positions for {len(sizes)} dimensions.")
-    if mode not in ("raise", "wrap", "clip"):
+    if mode not in ("raise", "wrap", "clip", "ignore"):
         raise ValueError(
-            f"ravel_multi_index: mode must be 'raise', 'wrap' or 'clip', got {mode!r}."
+            f"ravel_multi_index: mode must be 'raise', 'wrap', 'clip' or 'ignore', got {mode!r}."
         )
     pairs = [(_inside(p, n, mode), n) for p, n in zip(parts, sizes, strict=True)]
-    if dtype is not None:
-        pairs = [(p.astype(dtype), n) for p, n in pairs]
-    total = array(0, dtype)
+    wanted = promotion.result_type(*parts, 0) if dtype is None else dtypes.as_dtype(dtype)
+    if not dtypes.is_integer(wanted) or math.prod(sizes) - 1 > dtypes.iinfo(wanted).max:
+        raise ValueError(message(
+            "ravel_multi_index", f"{wanted.name} does not hold the positions of {sizes}.",
+            hint="name an integer dtype that does, dtype='int32'",
+        ))  # fmt: skip
+    total = array(0, wanted)
     for p, n in pairs if order == "C" else pairs[::-1]:
-        total = total * n + p
+        total = total * n + p.astype(wanted)
     return total
 
 
 def _inside(positions: Any, size: int, mode: str) -> Any:
     """Return positions within a dimension, as a mode of `ravel_multi_index` brings them there."""
     if mode == "raise":
+        if not isinstance(positions, ConcreteArray):
+            raise ConcretizationTypeError(
+                positions, "ravel_multi_index", "mode 'raise' looks at the positions."
+                "\n  hint      mode='wrap' or mode='clip' need not"
+            )  # fmt: skip
         host = np.asarray(positions)
         if host.size and not (host.min() >= 0 and host.max() < size):
             raise ValueError("ravel_multi_index: a position is out of bounds.")
+    if mode in ("raise", "ignore"):
+        return positions
     return positions % size if mode == "wrap" else positions.clip(0, size - 1)
 
 
@@ -252,7 +281,7 @@ class _Joiner:
         if directive and directive not in ("r", "c"):
             axis, rank, one = self._numbers(directive)
         if any(isinstance(p, str) for p in parts):
-            raise ValueError(f"{self.name}: a string must come first.\n  got       {brief(key)}")
+            raise ValueError(message(self.name, "a string must come first.", got=brief(key)))
         joined = concatenate([self._part(p, rank, one) for p in parts], axis)
         if directive in ("r", "c") and joined.ndim == 1:
             joined = reshaped(joined, (1, joined.size) if directive == "r" else (joined.size, 1))
@@ -263,10 +292,10 @@ class _Joiner:
         try:
             numbers = [int(n) for n in words[:3]]
         except ValueError as error:
-            raise ValueError(
-                f"{self.name}: there is no directive {directive!r}."
-                "\n  expected  'r', 'c', or up to three integers: 'axis,ndim,place'"
-            ) from error
+            raise ValueError(message(
+                self.name, f"there is no directive {directive!r}.",
+                expected="'r', 'c', or up to three integers: 'axis,ndim,place'",
+            )) from error  # fmt: skip
         axis, rank, one = (*numbers, *(self.axis, self.rank, self.one)[len(numbers) :])
         return axis, rank, one
 

@@ -45,6 +45,7 @@ from xprim import (
     state,
 )
 from xprim.eager import EAGER
+from xprim.errors import message
 from xprim.kernels import numpy_operand
 from xprim.tracebacks import boundary
 
@@ -333,11 +334,11 @@ def _check_kind(values: Any, dtype: Any) -> None:
     if dtypes.is_extended(dtype) and values != dtype:
         raise TypeError(f"at[]: {values.name} values are no {dtype.elements}.")
     if _rank(values) > _rank(dtype):
-        raise TypeError(
-            f"at[]: {values.name} values do not fit in an array of dtype {dtype.name}."
-            f"\n  hint      convert the array, x.astype('{values.name}').at[...], or the values, "
-            f"values.astype('{dtype.name}')"
-        )
+        raise TypeError(message(
+            "at[]", f"{values.name} values do not fit in an array of dtype {dtype.name}.",
+            hint=f"convert the array, x.astype('{values.name}').at[...], or the values, "
+            f"values.astype('{dtype.name}')",
+        ))  # fmt: skip
 
 
 def _rank(dtype: Any) -> int:

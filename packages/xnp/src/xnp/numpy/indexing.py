@@ -45,9 +45,11 @@ from xnp.numpy.promoting import (
     selected,
     spread,
 )
+from xnp.primitives.index_checks import check_if_asked
 from xnp.primitives.index_modes import GatherDimensionNumbers, GatherScatterMode
 from xprim import Array, ConcreteArray, dtypes, scalar_array, shaped_array, state
 from xprim.eager import EAGER
+from xprim.errors import message
 from xprim.kernels import numpy_operand
 from xprim.tracebacks import boundaries, boundary, shorten
 from xprim.typing import ArrayLike
@@ -365,13 +367,15 @@ def take(
     if axis is None:
         x, axis = reshaped(x, (x.aval.size,)), 0
     axis = axis_of(axis, x.aval.ndim, "take")
+    if mode is None is fill_value:
+        check_if_asked(positions, axis, x.aval.shape)
     if mode == "wrap":
         positions = _wrapped_positions(positions, x.aval.shape[axis])
     elif mode == "raise":
-        raise ValueError(
-            "take: mode 'raise' cannot be, for errors do not depend on values."
-            "\n  expected  'fill', 'clip', 'wrap' or 'promise_in_bounds'"
-        )
+        raise ValueError(message(
+            "take", "mode 'raise' cannot be, for errors do not depend on values.",
+            expected="'fill', 'clip', 'wrap' or 'promise_in_bounds'",
+        ))  # fmt: skip
     chosen = {"wrap": "promise_in_bounds", None: "fill"}.get(mode, mode)
     if chosen == "clip":
         positions = _limited(positions, x.aval.shape[axis])
@@ -406,7 +410,7 @@ def take_along_axis(
       arr: an array.
       indices: integers, of the rank of `arr`; broadcast against it but for the axis.
       axis: the dimension that positions count in; None takes from the flattened array.
-      mode: as for `take`; the default is "fill".
+      mode: as for `take`; the default is "fill". "one_hot" is "fill" with 0, as of a product.
       fill_value: as for `take`.
       wrap_negative_indices: whether negative positions count from the end; else they are out of
         bounds.
@@ -434,6 +438,10 @@ def take_along_axis(
             f"{x.aval.ndim}, got {positions.aval.ndim}."
         )
     axis = axis_of(axis, x.aval.ndim, "take_along_axis")
+    if mode is None is fill_value:
+        check_if_asked(positions, axis, x.aval.shape, wraps=wrap_negative_indices)
+    if mode == "one_hot":  # 0 out of bounds, what the product with rows of one 1 gives
+        mode, fill_value = "fill", 0 if fill_value is None else fill_value
     mode = "fill" if mode is None else mode
     positions = counted_positions(positions, x.aval.shape[axis], wrap_negative_indices)
     if _lines(x, axis) is _lines(positions, axis) and x.aval.size:

@@ -27,14 +27,16 @@ from xnp.numpy.running_totals import cumsum
 from xnp.numpy.selection import nonzero, where
 from xnp.numpy.sorting import argsort
 from xprim import Array, ConcreteArray, ShapedArray, dtypes
-from xprim.descriptions import brief
-from xprim.errors import ConcretizationTypeError, NonConcreteBooleanIndexError
+from xprim.descriptions import brief, described
+from xprim.errors import ConcretizationTypeError, NonConcreteBooleanIndexError, message
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
 
 __all__ = ["delete", "insert"]
 
 __dir__ = __all__.copy
+
+Positions = Any  # an integer, a slice, or integers or booleans as an array takes them
 
 
 def _is_traced(obj: Any) -> bool:
@@ -44,19 +46,29 @@ def _is_traced(obj: Any) -> bool:
 def _static_positions(obj: Any, operation: str) -> Any:
     if _is_traced(obj):
         raise ConcretizationTypeError(obj, operation, "the positions are traced values.")
-    return obj if isinstance(obj, slice) else np.asarray(obj)
+    if isinstance(obj, slice):
+        return obj
+    places = np.asarray(obj)
+    if places.size and places.dtype.kind not in "biu":
+        raise TypeError(
+            f"{operation}: obj must be positions, a slice or a mask, got {described(obj)}."
+        )
+    return places
 
 
 def _outside(operation: str, obj: Any, axis: int, size: int) -> IndexError:
-    return IndexError(
-        f"{operation}: a position is out of bounds for axis {axis} with size {size}."
-        f"\n  got       {brief(obj)}"
-    )
+    return IndexError(message(
+        operation, f"a position is out of bounds for axis {axis} with size {size}.", got=brief(obj),
+    ))  # fmt: skip
 
 
 @boundary
 def delete(
-    arr: ArrayLike, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
+    arr: ArrayLike,
+    obj: Positions,
+    axis: int | None = None,
+    *,
+    assume_unique_indices: bool = False,
 ) -> Array:
     """Return `arr` without the elements at an int, a slice, positions or a mask along an axis.
 
@@ -103,7 +115,12 @@ def _traced_rest(places: Array, size: int) -> Any:
 
 
 @boundary
-def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Array:
+def insert(
+    arr: ArrayLike,
+    obj: Positions,
+    values: ArrayLike,
+    axis: int | None = None,
+) -> Array:
     """Return `arr` with values put in before positions along an axis.
 
     Args:
@@ -162,10 +179,10 @@ def _traced_source(places: Array, size: int, count: int) -> Array:
             "positions as integers will do: xnp.nonzero(mask, size=n)",
         )
     if places.aval.ndim > 1 or not dtypes.is_integer(places.aval.dtype):
-        raise TypeError(
-            "insert: traced positions must be integers, one or a vector of them."
-            f"\n  got       {places.aval.str_long()}"
-        )
+        raise TypeError(message(
+            "insert", "traced positions must be integers, one or a vector of them.",
+            got=places.aval.str_long(),
+        ))  # fmt: skip
     places = cast(where(places < 0, places + size, places), dtypes.int32).clip(0, size)
     places = spread(places, (count,))
     order = argsort(places, stable=True)

@@ -20,11 +20,12 @@ from xnp.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, moveaxis
 from xprim import Array, ConcreteArray, dtypes, state
 from xprim.descriptions import described
 from xprim.eager import EAGER
-from xprim.errors import ShapeError
+from xprim.errors import ShapeError, message
 from xprim.kernels import numpy_operand
+from xprim.sizes import size_of
 from xprim.static_sizes import static_int
 from xprim.tracebacks import boundaries
-from xprim.typing import ArrayLike, DTypeLike
+from xprim.typing import ArrayLike, Arrays, DTypeLike, NestedArrays
 
 __all__ = [
     "append", "array_split", "block", "column_stack", "concat", "concatenate", "dsplit", "dstack",
@@ -60,7 +61,7 @@ def _host_parts(arrays: Any) -> Any:
 _SMALL = 4096  # elements; joining is exact, so that the way taken cannot be told by its result
 
 
-def concatenate(arrays: Any, axis: int | None = 0, dtype: DTypeLike = None) -> Array:
+def concatenate(arrays: Arrays, axis: int | None = 0, dtype: DTypeLike = None) -> Array:
     """Return arrays joined along an axis that they have.
 
     Args:
@@ -95,10 +96,10 @@ def _parts_of(arrays: Any, operation: str, axis: Any) -> list[Any]:
     if not hasattr(arrays, "__iter__") or getattr(arrays, "shape", (1,)) == ():
         raise TypeError(f"{operation}: takes a sequence of arrays, got {described(arrays)}.")
     if getattr(axis, "shape", ()):
-        raise TypeError(
-            f"{operation}: the axis must be an integer, got {described(axis)}."
-            f"\n  hint      the arrays go in one sequence: {operation}([x, y])"
-        )
+        raise TypeError(message(
+            operation, f"the axis must be an integer, got {described(axis)}.",
+            hint=f"the arrays go in one sequence: {operation}([x, y])",
+        ))  # fmt: skip
     return list(arrays)
 
 
@@ -113,10 +114,10 @@ def _concatenate(parts: list[Any], axis: Any, dtype: Any) -> Array:
         xs, axis = [reshaped(x, (x.aval.size,)) for x in xs], 0
     for x in xs:
         if not x.aval.ndim:
-            raise ValueError(
-                "concatenate: arrays of rank 0 cannot be joined."
-                "\n  hint      xnp.stack gives them a new axis"
-            )
+            raise ValueError(message(
+                "concatenate", "arrays of rank 0 cannot be joined.",
+                hint="xnp.stack gives them a new axis",
+            ))  # fmt: skip
     axis = axis_of(axis, xs[0].aval.ndim, "concatenate")
     _check_alike(xs, axis)
     return bind("concatenate", *xs, dimension=axis) if len(xs) > 1 else xs[0]
@@ -128,14 +129,14 @@ def _check_alike(xs: Any, axis: int) -> None:
         shape = x.aval.shape
         rest = (*shape[:axis], *shape[axis + 1 :])
         if len(shape) != len(first) or rest != (*first[:axis], *first[axis + 1 :]):
-            raise ShapeError(
-                f"concatenate: array {i} does not fit the first one along axis {axis}."
-                f"\n  got       {xs[0].aval.str_long()} and {x.aval.str_long()}"
-                f"\n  expected  equal shapes but for axis {axis}"
-            )
+            raise ShapeError(message(
+                "concatenate", f"array {i} does not fit the first one along axis {axis}.",
+                got=f"{xs[0].aval.str_long()} and {x.aval.str_long()}",
+                expected=f"equal shapes but for axis {axis}",
+            ))  # fmt: skip
 
 
-def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
+def concat(arrays: Arrays, /, *, axis: int | None = 0) -> Array:
     """Return arrays joined along an axis, as `concatenate`.
 
     Args:
@@ -153,7 +154,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
     return concatenate(arrays, axis)
 
 
-def stack(arrays: Any, axis: int = 0, out: None = None, dtype: DTypeLike = None) -> Array:
+def stack(arrays: Arrays, axis: int = 0, out: None = None, dtype: DTypeLike = None) -> Array:
     """Return arrays of one shape joined along a new axis.
 
     Args:
@@ -172,6 +173,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: DTypeLike = None)
              [2, 4]], dtype=int32)
     """
     no_out("stack", out)
+    axis = size_of(axis)
     parts = _parts_of(arrays, "stack", axis)
     if not parts:
         raise ValueError("stack: needs one array at least.")
@@ -194,11 +196,11 @@ def _one_shape(xs: Sequence[Any]) -> tuple[int, ...]:
     """Return the shape that all arrays to be stacked have."""
     shapes: set[tuple[int, ...]] = {x.aval.shape for x in xs}
     if len(shapes) > 1:
-        raise ShapeError(
-            "stack: all arrays must have one shape."
-            f"\n  got       {', '.join([x.aval.str_long() for x in xs[:8]])}"
-            "\n  hint      concatenate joins arrays of different lengths along an axis they have"
-        )
+        raise ShapeError(message(
+            "stack", "all arrays must have one shape.",
+            got=", ".join([x.aval.str_long() for x in xs[:8]]),
+            hint="concatenate joins arrays of different lengths along an axis they have",
+        ))  # fmt: skip
     (shape,) = shapes
     return shape
 
@@ -225,23 +227,23 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     return tuple([x[i] for i in range(x.shape[0])])
 
 
-def vstack(tup: Any, dtype: DTypeLike = None) -> Array:
+def vstack(tup: Arrays, dtype: DTypeLike = None) -> Array:
     """Return arrays joined along the first axis; vectors are rows."""
     return concatenate([atleast_2d(x) for x in tup], 0, dtype)
 
 
-def hstack(tup: Any, dtype: DTypeLike = None) -> Array:
+def hstack(tup: Arrays, dtype: DTypeLike = None) -> Array:
     """Return arrays joined along the second axis; vectors along their only one."""
     columns = [atleast_1d(x) for x in tup]
     return concatenate(columns, 0 if not columns or columns[0].ndim == 1 else 1, dtype)
 
 
-def dstack(tup: Any, dtype: DTypeLike = None) -> Array:
+def dstack(tup: Arrays, dtype: DTypeLike = None) -> Array:
     """Return arrays joined along the third axis."""
     return concatenate([atleast_3d(x) for x in tup], 2, dtype)
 
 
-def column_stack(tup: Any) -> Array:
+def column_stack(tup: Arrays) -> Array:
     """Return arrays joined along the second axis; vectors are columns.
 
     Args:
@@ -282,7 +284,7 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     return concatenate([arr, values], axis)
 
 
-def block(arrays: Any) -> Array:
+def block(arrays: NestedArrays) -> Array:
     """Return an array put together from nested lists of blocks, the innermost along the last axis.
 
     Args:
@@ -342,10 +344,10 @@ def _split(
             raise ValueError(f"{operation}: the number of parts must be positive, got {count}.")
         part, rest = divmod(size, count)
         if rest and equal:
-            raise ValueError(
-                f"{operation}: an axis of size {size} does not divide into {count} equal parts."
-                "\n  hint      xnp.array_split allows parts of different sizes"
-            )
+            raise ValueError(message(
+                operation, f"an axis of size {size} does not divide into {count} equal parts.",
+                hint="xnp.array_split allows parts of different sizes",
+            ))  # fmt: skip
         sizes = [part + (i < rest) for i in range(count)]
         bounds = list(np.cumsum(sizes[:-1]).tolist())
     starts, stops = [0, *bounds], [*bounds, size]
@@ -353,28 +355,32 @@ def _split(
     return [apart(x[(*lead, slice(a, max(a, b)))], x) for a, b in zip(starts, stops, strict=True)]
 
 
-def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+def split(
+    ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0
+) -> list[Array]:
     """Return an array taken apart along an axis, in a number of equal parts or before indices."""
     return _split("split", ary, indices_or_sections, axis, True)
 
 
-def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+def array_split(
+    ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0
+) -> list[Array]:
     """Return an array taken apart along an axis; the first parts may be larger by one."""
     return _split("array_split", ary, indices_or_sections, axis, False)
 
 
-def vsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
+def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
     """Return an array taken apart along its first axis."""
     return _split("vsplit", ary, indices_or_sections, 0, True)
 
 
-def hsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
+def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
     """Return an array taken apart along its second axis; a vector along its only one."""
     axis = 0 if array_of(ary, "hsplit").ndim == 1 else 1
     return _split("hsplit", ary, indices_or_sections, axis, True)
 
 
-def dsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
+def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
     """Return an array taken apart along its third axis."""
     return _split("dsplit", ary, indices_or_sections, 2, True)
 

@@ -31,6 +31,7 @@ from xnp.numpy.reductions import all as all_true
 from xnp.numpy.ufuncs import binary_function, unary_function
 from xprim import Array, dtypes, scalar_array
 from xprim.array import check_numbers
+from xprim.errors import ShapeError
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
@@ -212,7 +213,9 @@ signbit = unary_function(
 
 def iscomplexobj(x: ArrayLike) -> bool:
     """Return whether the dtype of `x` is complex."""
-    value: Any = x  # which may be a list, whatever its type says
+    value: Any = x  # which may be a list or no array at all, whatever its type says
+    if value is None or isinstance(value, str):
+        return False
     return dtypes.is_complex(dtypes.dtype(asarray(x) if isinstance(value, list | tuple) else x))
 
 
@@ -242,14 +245,15 @@ def iterable(y: ArrayLike) -> bool:
 @dispatched(4)
 def _isclose(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Array:
     a, b = broadcast_all("isclose", *promoted("isclose", a, b))
+    if dtypes.is_extended(a.aval.dtype):
+        return bind("eq", a, b)
     if not dtypes.is_inexact(a.aval.dtype):
         a, b = inexact("isclose", a, b)
     size_b = bind("abs", b)
     rtol, atol = [cast(array_of(t, "isclose"), size_b.aval.dtype) for t in (rtol, atol)]
     bound = bind("add", atol, bind("mul", rtol, size_b))
     near = bind("le", bind("abs", bind("sub", a, b)), bound)
-    finite = bind("and", _isfinite(a), _isfinite(b))
-    result = selected(finite, near, bind("eq", a, b))
+    result = bind("or", bind("eq", a, b), bind("and", _isfinite(b), near))
     if equal_nan:
         result = bind("or", result, bind("and", bind("ne", a, a), bind("ne", b, b)))
     return result
@@ -259,10 +263,10 @@ def isclose(
     a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-5, atol: ArrayLike = 1e-8,
     equal_nan: bool = False,
 ) -> Array:  # fmt: skip
-    """Return whether |a - b| <= atol + rtol |b|, element by element; infinities only if equal.
+    """Return whether |a - b| <= atol + rtol |b|, element by element, for finite b; or a = b.
 
     Args:
-      a: an array.
+      a: an array; random keys are close if they are equal.
       b: an array.
       rtol: the tolerance in parts of |b|.
       atol: the absolute tolerance.
@@ -301,9 +305,10 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Return whether two arrays have equal elements after broadcasting."""
     try:
-        return all_true(equal(asarray(a1), asarray(a2)))
-    except TypeError:
+        x, y = broadcast_all("array_equiv", *promoted("array_equiv", asarray(a1), asarray(a2)))
+    except ShapeError:
         return scalar_array(False)
+    return all_true(equal(x, y))
 
 
 complete(globals(), LOGIC)

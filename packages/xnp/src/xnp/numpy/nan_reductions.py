@@ -15,6 +15,7 @@ from xnp.numpy.promoting import (
     bind,
     cast,
     converted,
+    elements_now,
     inexact,
     promoted,
     scalar_like,
@@ -22,7 +23,7 @@ from xnp.numpy.promoting import (
     spread,
     wide,
 )
-from xprim import Array, dtypes
+from xprim import Array, ConcreteArray, dtypes
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Axis, DTypeLike
 
@@ -34,6 +35,9 @@ __all__ = [
 __dir__ = __all__.copy
 
 
+_LARGE = 1 << 14  # elements: where it pays to look whether there is a NaN
+
+
 def _mask(a: Any) -> Any:
     return bind("ne", a, a)
 
@@ -42,7 +46,16 @@ def _without_nan(a: Any, operation: str, neutral: float) -> Any:
     a = array_of(a, operation)
     if not dtypes.is_inexact(a.aval.dtype):
         return a
-    return selected(_mask(a), scalar_like(a, neutral), a)
+    hosts = elements_now(a) if a.aval.size >= _LARGE else None
+    if hosts is None:
+        return selected(_mask(a), scalar_like(a, neutral), a)
+    (host,) = hosts
+    mask = host != host
+    if not mask.any():
+        return a
+    kept = host.copy()
+    kept[mask] = neutral
+    return ConcreteArray(kept, a.aval)
 
 
 def nansum(
@@ -146,7 +159,8 @@ def _nanvar(a: Any, axis: Any, out: Any, ddof: Any, keepdims: bool, where: Any, 
             correction: Any, *, root: bool = False) -> Array:  # fmt: skip
     no_out("nanvar", out)
     ddof = ddof if correction is None else correction
-    center = nanmean(a, axis, None, None, True, where) if mean is None else mean
+    center = nanmean(a, axis, None, None, True, where) if mean is None else (
+        wide(array_of(mean, "nanvar")))  # fmt: skip
     a, center = promoted("nanvar", a, center)
     # where NaN is left out the distance is 0, and so are its derivatives
     numbers = selected(_mask(a), spread(center, a.aval.shape), a)

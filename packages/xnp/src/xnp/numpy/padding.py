@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,9 @@ from xnp.numpy.promoting import (
 from xnp.numpy.ranges import linspace
 from xnp.numpy.reductions import max as max_, min as min_
 from xnp.numpy.rounding import round as round_
+from xnp.numpy.statistics import median
 from xprim import Array, ConcreteArray, dtypes
-from xprim.errors import ConcretizationTypeError
+from xprim.errors import ConcretizationTypeError, message
 from xprim.sizes import size_of
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, Axis
@@ -36,15 +37,21 @@ __dir__ = __all__.copy
 
 
 @boundary
-def pad(array: ArrayLike, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
+def pad(
+    array: ArrayLike,
+    pad_width: ArrayLike | Sequence[Any] | dict[int, Any],
+    mode: str | Callable[..., Any] = "constant",
+    **kwargs: Any,
+) -> Array:
     """Return an array with elements added at both ends of each axis.
 
     Args:
       array: an array.
       pad_width: how many: an int, a pair (before, after) for all axes, or a pair for each axis.
       mode: "constant" (of `constant_values`), "edge", "linear_ramp" (to `end_values`), "maximum",
-        "mean", "minimum" (over the `stat_length` elements next to the end), "reflect", "symmetric"
-        (with `reflect_type` "even" or "odd"), "wrap", "empty", or a function as of `numpy.pad`.
+        "mean", "median", "minimum" (over the `stat_length` elements next to the end), "reflect",
+        "symmetric" (with `reflect_type` "even" or "odd"), "wrap", "empty", or a function as of
+        `numpy.pad`.
       **kwargs: the options of the mode.
 
     Returns:
@@ -75,9 +82,9 @@ def pad(array: ArrayLike, pad_width: Any, mode: Any = "constant", **kwargs: Any)
 def _check_options(mode: str, given: dict[str, Any]) -> None:
     options = _OPTIONS.get(mode)
     if options is None:
-        raise ValueError(
-            f"pad: there is no mode {mode!r}.\n  expected  one of {', '.join(_OPTIONS)}"
-        )
+        raise ValueError(message(
+            "pad", f"there is no mode {mode!r}.", expected=f"one of {', '.join(_OPTIONS)}",
+        ))  # fmt: skip
     for name in given:
         if name not in options:
             raise ValueError(f"pad: mode {mode!r} takes no argument {name!r}.")
@@ -86,7 +93,8 @@ def _check_options(mode: str, given: dict[str, Any]) -> None:
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "constant": ("constant_values",), "empty": (), "edge": (), "wrap": (),
     "linear_ramp": ("end_values",), "maximum": ("stat_length",), "mean": ("stat_length",),
-    "minimum": ("stat_length",), "reflect": ("reflect_type",), "symmetric": ("reflect_type",),
+    "median": ("stat_length",), "minimum": ("stat_length",), "reflect": ("reflect_type",),
+    "symmetric": ("reflect_type",),
 }  # fmt: skip
 
 
@@ -132,6 +140,9 @@ def _pair(value: Any) -> tuple[Any, Any]:
 
 def _constant(x: Any, widths: Any, values: Any) -> Any:
     pairs = _pairs(values, x.aval.ndim, "constant_values", x.aval.shape)
+    if pairs and not isinstance(values, dict | list | tuple) and not np.ndim(values):
+        fill = cast(beside(pairs[0][0], x, "pad"), x.aval.dtype)
+        return bind("pad", x, fill, padding_config=tuple([(*ends, 0) for ends in widths]))
     for d, ((low, high), (first, last)) in enumerate(zip(widths, pairs, strict=True)):
         for ends, value in (((low, 0, 0), first), ((0, high, 0), last)):
             if ends != (0, 0, 0):
@@ -292,7 +303,7 @@ def _statistic(function: Callable[..., Any]) -> Callable[..., Any]:
 _MODES: dict[str, Callable[..., Any]] = {
     "edge": _by_positions(_edge), "wrap": _by_positions(_wrap), "reflect": _by_positions(_reflect),
     "symmetric": _by_positions(_symmetric), "linear_ramp": _ramp, "maximum": _statistic(max_),
-    "minimum": _statistic(min_), "mean": _statistic(mean),
+    "minimum": _statistic(min_), "mean": _statistic(mean), "median": _statistic(median),
 }  # fmt: skip
 
 
@@ -310,11 +321,11 @@ def _by_function(x: Any, widths: Any, function: Any, kwargs: dict[str, Any]) -> 
 
 
 @boundary
-def trim_zeros(filt: Any, trim: str = "fb", axis: Axis = None) -> Array:
+def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
     """Return an array without the slices of zeros at its borders; its values must be concrete.
 
     Args:
-      filt: an array of any number of dimensions.
+      filt: an array of any number of dimensions; one of rank 0 has nothing to trim.
       trim: "f" for the front, "b" for the back, "fb" for both.
       axis: the axes to trim; None for all.
 
@@ -327,6 +338,10 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Axis = None) -> Array:
       [[7]]
     """
     x = array_of(filt, "trim_zeros")
+    if not x.aval.ndim:
+        return x
+    if not isinstance(x, ConcreteArray):
+        raise ConcretizationTypeError(x, "trim_zeros", "the result's shape depends on the values.")
     places = np.nonzero(np.asarray(x))
     index = [slice(None)] * x.aval.ndim
     for d in axes_of(axis, x.aval.ndim, "trim_zeros"):

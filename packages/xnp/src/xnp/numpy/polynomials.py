@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ from xnp.numpy.sorting import argsort
 from xnp.numpy.triangles import eye
 from xprim import Array, ConcreteArray, dtypes, get_primitive, shaped_array
 from xprim.errors import ConcretizationTypeError
+from xprim.sizes import size_of
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
@@ -65,7 +67,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
       >>> xnp.polyval(xnp.array([1, 0, 2]), xnp.array([1, 3]))
       Array([ 3, 11], dtype=int32)
     """
-    if unroll is not None and unroll < 1:
+    if unroll is not None and size_of(unroll) < 1:
         raise ValueError(f"polyval: unroll must be positive, got {unroll}.")
     p = asarray(p)
     x, p = promoted("polyval", asarray(x), p)
@@ -148,17 +150,16 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     """
     rest, divisor = inexact("polydiv", asarray(u), asarray(v))
     m, n = rest.aval.size - 1, divisor.aval.size - 1
-    if m < n:
-        return filled((1,), 0, rest.aval.dtype), rest
     quotients = []
     scale = 1 / divisor[0]
     for k in range(m - n + 1):
         d = scale * rest[k]
-        quotients.append(d)
+        quotients.append(d.reshape(1))
         rest = rest.at[k : k + n + 1].add(-d * divisor)
-    if trim_leading_zeros:
-        rest = asarray(np.trim_zeros(np.asarray(rest), "f"))
-    return concatenate([q.reshape(1) for q in quotients]), rest
+    if trim_leading_zeros:  # what rounding leaves of a zero counts as one
+        host, least = np.asarray(rest), float(dtypes.finfo(rest.dtype).eps) ** 0.5
+        rest = asarray(host[np.argmax([*(np.abs(host) > least), True]) :])
+    return concatenate(quotients or [filled((1,), 0, rest.aval.dtype)]), rest
 
 
 def polyder(p: ArrayLike, m: int = 1) -> Array:
@@ -188,7 +189,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
     return p
 
 
-def polyint(p: ArrayLike, m: int = 1, k: Any = None) -> Array:
+def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | Sequence[ArrayLike] | None = None) -> Array:
     """Return the `m`-th integral of a polynomial, with constants `k` of integration.
 
     Args:
@@ -219,7 +220,7 @@ def polyint(p: ArrayLike, m: int = 1, k: Any = None) -> Array:
     return p
 
 
-def poly(seq_of_zeros: Any) -> Array:
+def poly(seq_of_zeros: ArrayLike) -> Array:
     """Return the polynomial with given roots, or the characteristic one of a matrix.
 
     Args:
@@ -357,19 +358,20 @@ def polyfit(
         lhs = lhs * w[:, None]
         rhs = rhs * (w[:, None] if rhs.ndim == 2 else w)
     scale = ((lhs * lhs).sum(0)) ** 0.5
-    u, s, vt, rank = _singular(lhs / scale, rcond)
+    u, s, vt, rank = _singular(lhs / scale[None], rcond)
     projected = u.T @ rhs
     inverse = selected(array_of(s > rcond * s[0], "polyfit"), 1 / s, scalar_like(s, 0))
     coefficients = vt.T @ (projected * (inverse[:, None] if rhs.ndim == 2 else inverse))
-    coefficients = (coefficients.T / scale).T
+    coefficients = (coefficients.T / scale.reshape(*[1] * (rhs.ndim - 1), order)).T
     if full:
         residuals = ((lhs @ coefficients - rhs) ** 2).sum(0).reshape(-1)
         return coefficients, residuals, rank, s, asarray(rcond)
     if not cov:
         return coefficients
-    base = (vt.T * inverse**2) @ vt / outer(scale, scale)
+    base = (vt.T * inverse[None] ** 2) @ vt / outer(scale, scale)
     base = base.reshape(order, order, *[1] * (rhs.ndim - 1))  # the last counts polynomials
     variance = ((lhs @ coefficients - rhs) ** 2).sum(0) / (x.size - order)
+    variance = variance.reshape(base.shape[2:] and (1, 1, -1))
     return coefficients, base if cov == "unscaled" else base * variance
 
 

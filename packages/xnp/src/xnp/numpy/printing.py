@@ -9,6 +9,7 @@ import numpy as np
 from xnp.docstrings import complete
 from xnp.docstrings.array_making import PRINTING
 from xprim import ConcreteArray, Tracer, dtypes
+from xprim.sizes import size_of
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
@@ -115,7 +116,9 @@ def array_str(
 
 
 def _options(width: Any, precision: Any, suppress: Any) -> dict[str, Any]:
-    given = {"linewidth": width, "precision": precision, "suppress": suppress}
+    sizes = {"linewidth": width, "precision": precision}
+    given = {name: None if n is None else size_of(n) for name, n in sizes.items()}
+    given["suppress"] = suppress
     return {name: value for name, value in given.items() if value is not None}
 
 

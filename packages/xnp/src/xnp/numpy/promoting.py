@@ -34,7 +34,7 @@ from xprim import (
     state,
 )
 from xprim.eager import EAGER
-from xprim.errors import ShapeError
+from xprim.errors import ShapeError, message
 from xprim.static_sizes import static_int
 from xtree.bounded import remember
 
@@ -48,6 +48,23 @@ _shapes: dict[tuple[Any, ...], tuple[int, ...]] = {}  # the common shapes of abs
 def array_of(x: Any, operation: str) -> Array:
     """Return a value as an Array; errors name the operation."""
     return x if isinstance(x, Array) else as_array(x, what=operation)
+
+
+def elements_now(*arrays: Any) -> list[np.ndarray[Any, Any]] | None:
+    """Return the elements of arrays where NumPy may compute with them at once, else None.
+
+    For functions that NumPy has as one loop, and that amount to many primitives.
+    """
+    if state.trace is not EAGER:
+        return None
+    found = []
+    for x in arrays:
+        if type(x) is not ConcreteArray or dtypes.is_extended(x.aval.dtype):
+            return None
+        if x.buffer is not None and not EAGER.backend.on_host(x):
+            return None
+        found.append(x.to_host())
+    return found
 
 
 def beside(value: Any, x: Array, operation: str) -> Array:
@@ -152,7 +169,10 @@ def cast(x: Array, dtype: Any, weak: bool = False) -> Array:
 
 
 def broadcast(operation: str, *arrays: Any) -> list[Array]:
-    """Return the Arrays in their common shape, but for those of rank 0, which stay."""
+    """Return the Arrays in their common shape, but for those of rank 0, which stay.
+
+    These are the operands of an elementwise function, whose ranks `numpy_rank_promotion` is about.
+    """
     first = arrays[0].aval.shape
     for x in arrays:
         if x.aval.shape != first:
@@ -161,8 +181,10 @@ def broadcast(operation: str, *arrays: Any) -> list[Array]:
         return list(arrays)
     avals = tuple([x.aval for x in arrays])
     shape = _shapes.get(avals)
-    if shape is None or config.values.numpy_rank_promotion != "allow":
+    if shape is None:
         shape = remember(_shapes, avals, common_shape(operation, avals), _MAX_SHAPES)
+    if config.values.numpy_rank_promotion != "allow":
+        _check_ranks(operation, [a.shape for a in avals])
     return [x if not x.aval.shape else spread(x, shape) for x in arrays]
 
 
@@ -184,32 +206,30 @@ def common_shape(operation: str, avals: Sequence[Any]) -> tuple[int, ...]:
             if result[i] != 1:
                 raise _incompatible(operation, avals)
             result[i] = n
-    if config.values.numpy_rank_promotion != "allow":
-        _check_ranks(operation, shapes)
     return tuple(result)
 
 
 def _incompatible(operation: str, avals: Sequence[Any]) -> ShapeError:
     shapes = " and ".join([str(a.shape).replace(" ", "") for a in avals if a.shape])
-    return ShapeError(
-        f"{operation}: incompatible shapes for broadcasting: {shapes}."
-        f"\n  got       {', '.join([a.str_long() for a in avals])}"
-        "\n  expected  sizes that are equal or 1, counted from the last dimension"
-    )
+    return ShapeError(message(
+        operation, f"incompatible shapes for broadcasting: {shapes}.",
+        got=", ".join([a.str_long() for a in avals]),
+        expected="sizes that are equal or 1, counted from the last dimension",
+    ))  # fmt: skip
 
 
 def _check_ranks(operation: str, shapes: Sequence[Any]) -> None:
     ranks = {len(s) for s in shapes if s}
     if len(ranks) < 2:
         return
-    text = (
-        f"{operation}: operands of different rank would be broadcast: "
-        f"{', '.join(map(str, shapes))}."
-        "\n  hint      reshape them to one rank, or set numpy_rank_promotion to 'allow'"
-    )
+    text = message(
+        operation, "operands of different rank would be broadcast: "
+        f"{', '.join(map(str, shapes))}.",
+        hint="reshape them to one rank, or set numpy_rank_promotion to 'allow'",
+    )  # fmt: skip
     if config.values.numpy_rank_promotion == "raise":
         raise ValueError(text)
-    warnings.warn(text, stacklevel=4)
+    warnings.warn(text, stacklevel=3)
 
 
 def spread(x: Array, shape: tuple[int, ...]) -> Array:

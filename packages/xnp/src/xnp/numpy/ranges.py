@@ -8,6 +8,7 @@ Neighbours: `creation` has filled arrays, `index_tricks` positions of triangles 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, SupportsFloat
 
 import numpy as np
@@ -46,7 +47,7 @@ from xprim.errors import ConcretizationTypeError
 from xprim.sizes import SymbolicSize, size_of
 from xprim.static_sizes import static_int
 from xprim.tracebacks import boundaries
-from xprim.typing import ArrayLike, DTypeLike
+from xprim.typing import ArrayLike, DeviceLike, DimSize, DTypeLike, ShardingLike
 
 __all__ = [
     "arange", "bartlett", "blackman", "geomspace", "hamming", "hanning", "indices",
@@ -66,9 +67,14 @@ def _host(array: Any, dtype: Any) -> Array:
 
 
 def arange(
-    start: ArrayLike, stop: ArrayLike | None = None, step: Any = None, dtype: DTypeLike = None, *,
-    device: Any = None, out_sharding: Any = None,
-) -> Array:  # fmt: skip
+    start: ArrayLike,
+    stop: ArrayLike | None = None,
+    step: ArrayLike | None = None,
+    dtype: DTypeLike = None,
+    *,
+    device: DeviceLike = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Return numbers from `start` up to `stop`, without it, in steps.
 
     Args:
@@ -96,6 +102,8 @@ def arange(
     given = [v for v in (start, stop, step) if v is not None]
     known = [_known_bound(v) for v in given or [start]]
     dtype = _range_dtype(given) if dtype is None else dtypes.requested_dtype(dtype, "arange")
+    if stop is None and step is not None:
+        known.insert(0, 0)  # the one bound is the end
     count, first, by = _range(*known)
     if dtypes.is_bool(dtype) and count > 2:
         raise TypeError(f"arange: {count} booleans are no range of numbers.")
@@ -152,7 +160,7 @@ def _range(start: Any, stop: Any = None, step: Any = None) -> tuple[int, Any, An
 
 def linspace(
     start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, retstep: bool = False,
-    dtype: DTypeLike = None, axis: int = 0, *, device: Any = None,
+    dtype: DTypeLike = None, axis: int = 0, *, device: DeviceLike = None,
 ) -> Any:  # fmt: skip
     """Return `num` numbers in equal distances from `start` to `stop`.
 
@@ -257,7 +265,7 @@ def _between(low: Any, high: Any, divisions: int, num: int, endpoint: bool) -> A
 
 
 def logspace(
-    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, base: Any = 10.0,
+    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, base: ArrayLike = 10.0,
     dtype: DTypeLike = None, axis: int = 0,
 ) -> Array:  # fmt: skip
     """Return `base` to the powers that `linspace(start, stop, num)` gives.
@@ -366,7 +374,7 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
 
 def meshgrid(
     *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
-) -> list[Array]:
+) -> tuple[Array, ...]:
     """Return coordinate arrays of the grid over vectors.
 
     Args:
@@ -376,14 +384,14 @@ def meshgrid(
       indexing: "xy" puts the first vector along the second dimension, "ij" along the first.
 
     Returns:
-      A list of arrays of as many dimensions as there are vectors.
+      A tuple of arrays of as many dimensions as there are vectors.
 
     Example:
       >>> import xnp
       >>> xnp.meshgrid(xnp.array([1, 2]), xnp.array([10, 20]))
-      [Array([[1, 2],
+      (Array([[1, 2],
              [1, 2]], dtype=int32), Array([[10, 10],
-             [20, 20]], dtype=int32)]
+             [20, 20]], dtype=int32))
     """
     del copy
     if indexing not in ("xy", "ij"):
@@ -394,10 +402,10 @@ def meshgrid(
         places[0], places[1] = 1, 0
     full = tuple([vectors[d].aval.size for d in places])  # exchanging two is its own inverse
     shapes = [_line(full, d) if sparse else full for d in places]
-    return [
+    return tuple([
         bind("broadcast_in_dim", v, shape=shape, broadcast_dimensions=(d,))
         for v, d, shape in zip(vectors, places, shapes, strict=True)
-    ]
+    ])  # fmt: skip
 
 
 def _vector_of(x: Any, operation: str) -> Array:
@@ -411,7 +419,7 @@ def _line(shape: tuple[int, ...], d: int) -> tuple[int, ...]:
     return tuple([n if i == d else 1 for i, n in enumerate(shape)])
 
 
-def indices(dimensions: Any, dtype: DTypeLike = None, sparse: bool = False) -> Any:
+def indices(dimensions: Sequence[DimSize], dtype: DTypeLike = None, sparse: bool = False) -> Any:
     """Return the indices of all elements of a shape: an array for each dimension, stacked.
 
     Args:
@@ -454,10 +462,12 @@ class _Grid:
         if isinstance(key, slice):
             return self._axis(key)
         axes = [self._axis(k) for k in key]
-        dtype = promotion.result_type(*axes) if axes else dtypes.python_scalar_dtype(int)
+        # slices are numbers of Python, also where promotion is strict
+        kind = float if any(dtypes.is_floating(a.dtype) for a in axes) else int
+        dtype = dtypes.python_scalar_dtype(kind)
         grids = meshgrid(*[cast(a, dtype) for a in axes], sparse=self.sparse, indexing="ij")
         if self.sparse:
-            return tuple(grids)
+            return grids
         if not grids:
             return array([], dtype)
         return bind("concatenate", *[reshaped(g, (1, *g.shape)) for g in grids], dimension=0)

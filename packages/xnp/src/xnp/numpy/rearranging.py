@@ -13,7 +13,7 @@ import numpy as np
 
 from xnp.docstrings import complete
 from xnp.docstrings.array_making import REARRANGING
-from xnp.numpy.creation import array, counting
+from xnp.numpy.creation import counting
 from xnp.numpy.dispatch import dispatched
 from xnp.numpy.indexing import read
 from xnp.numpy.promoting import (
@@ -23,6 +23,7 @@ from xnp.numpy.promoting import (
     axis_of,
     bind,
     cast,
+    elements_now,
     filled,
     reshaped,
     scalar_like,
@@ -34,12 +35,13 @@ from xnp.numpy.reductions import sum as summed
 from xnp.numpy.shaping import moveaxis, permuted
 from xnp.numpy.triangles import eye
 from xnp.placing import computed_as
-from xprim import Array, ConcreteArray, Tracer, dtypes, scalar_array
+from xprim import Array, ConcreteArray, Tracer, dtypes, scalar_array, shaped_array
+from xprim.descriptions import described
 from xprim.errors import ConcretizationTypeError
 from xprim.sizes import size_of
 from xprim.static_sizes import static_int, static_shape
 from xprim.tracebacks import boundaries
-from xprim.typing import ArrayLike, Axis, DimSize, DTypeLike, ShapeLike
+from xprim.typing import ArrayLike, Axis, DimSize, DTypeLike, ShapeLike, ShardingLike
 
 __all__ = [
     "diag", "diagflat", "diagonal", "fill_diagonal", "flip", "fliplr", "flipud", "repeat", "resize",
@@ -49,12 +51,15 @@ __all__ = [
 __dir__ = __all__.copy
 
 
+_HUGE = 1 << 24  # elements: the rules say what does not fit into memory
+
+
 # --- repeat ---------------------------------------------------------------------------------------
 
 
 def repeat(
     a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *,
-    total_repeat_length: int | None = None, out_sharding: Any = None,
+    total_repeat_length: int | None = None, out_sharding: ShardingLike = None,
 ) -> Array:  # fmt: skip
     """Return `a` with each element along an axis repeated.
 
@@ -87,6 +92,11 @@ def _repeated(a: Any, repeats: Any, axis: int | None, total_repeat_length: int |
     if total_repeat_length is not None and static_int(total_repeat_length, "repeat") < 0:
         raise ValueError(f"repeat: total_repeat_length is negative: {total_repeat_length}.")
     if isinstance(repeats, int) and total_repeat_length is None:
+        hosts = elements_now(a) if 0 <= repeats * a.aval.size < _HUGE else None
+        if hosts is not None:
+            repeated = np.repeat(hosts[0], repeats, axis)
+            aval = shaped_array(repeated.shape, a.aval.dtype, a.aval.weak_type)
+            return ConcreteArray(repeated, aval)
         return _repeat_each(a, repeats, axis)
     if isinstance(repeats, Array) and not isinstance(repeats, ConcreteArray):
         if total_repeat_length is None:
@@ -99,11 +109,17 @@ def _repeated(a: Any, repeats: Any, axis: int | None, total_repeat_length: int |
         return _repeat_traced(a, repeats, axis, total_repeat_length)  # type: ignore[no-any-return]
     size = a.aval.shape[axis]
     counts = np.broadcast_to(np.asarray(repeats), (size,))
+    if counts.size and counts.dtype.kind not in "biu":
+        raise _not_counts(repeats)
     places = np.repeat(np.arange(size), counts)
     if total_repeat_length is not None:
         missing = max(total_repeat_length - len(places), 0)
         places = np.concatenate([places, np.full(missing, max(size - 1, 0))])[:total_repeat_length]
     return read(a, (*[slice(None)] * axis, places.astype(np.int32)))
+
+
+def _not_counts(repeats: Any) -> TypeError:
+    return TypeError(f"repeat: repeats must be integers, got {described(repeats)}.")
 
 
 @dispatched(1)
@@ -118,6 +134,8 @@ def _repeat_each(a: Any, repeats: int, axis: int) -> Array:
 
 def _repeat_traced(a: Any, repeats: Any, axis: int, total: int) -> Any:
     size = a.aval.shape[axis]
+    if not (dtypes.is_integer(repeats.aval.dtype) or dtypes.is_bool(repeats.aval.dtype)):
+        raise _not_counts(repeats)
     counts = spread(reshaped(repeats, (repeats.aval.size,)), (size,))
     ends = bind("cumsum", cast(counts, dtypes.int32), axis=0, reverse=False)
     positions = counting((total, size), 0, dtypes.int32)
@@ -139,7 +157,7 @@ def _tile(a: Any, reps: tuple[int, ...]) -> Array:
     return reshaped(a, tuple([r * n for r, n in zip(reps, shape, strict=True)]))
 
 
-def tile(A: ArrayLike, reps: Any) -> Array:
+def tile(A: ArrayLike, reps: DimSize | Sequence[DimSize]) -> Array:
     """Return `A` repeated as a whole, `reps` times along each axis (counted from the last).
 
     Args:
@@ -154,7 +172,8 @@ def tile(A: ArrayLike, reps: Any) -> Array:
       >>> xnp.tile(xnp.array([1, 2]), 2)
       Array([1, 2, 1, 2], dtype=int32)
     """
-    given = reps if isinstance(reps, Sequence) or np.ndim(reps) else (reps,)
+    several = isinstance(reps, Sequence) or np.ndim(reps)  # type: ignore[arg-type]
+    given: Any = reps if several else (reps,)
     return _tile(A, tuple([static_int(r, "tile", "a number of repetitions") for r in given]))
 
 
@@ -188,7 +207,7 @@ def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
 # --- roll, flip -----------------------------------------------------------------------------------
 
 
-def roll(a: ArrayLike, shift: Any, axis: Axis = None) -> Array:
+def roll(a: ArrayLike, shift: ArrayLike | Sequence[ArrayLike], axis: Axis = None) -> Array:
     """Return `a` with elements moved along axes; those that leave at the end come in at the start.
 
     Args:
@@ -213,7 +232,7 @@ def roll(a: ArrayLike, shift: Any, axis: Axis = None) -> Array:
     if one:
         shifts = [shift] * len(axes)
     else:
-        shifts = list(shift)
+        shifts = list(shift)  # type: ignore[arg-type]
         axes = axes * len(shifts) if len(axes) == 1 else axes
         shifts = shifts * len(axes) if len(shifts) == 1 else shifts
     if len(shifts) != len(axes):
@@ -301,7 +320,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """
     m = array_of(m, "rot90")
     first, second = axes_of(tuple(axes), m.aval.ndim, "rot90")
-    k = k % 4
+    k = size_of(k) % 4
     if k == 0:
         return m
     if k == 2:
@@ -344,7 +363,13 @@ def diagonal(a: ArrayLike, offset: DimSize = 0, axis1: int = 0, axis2: int = 1) 
       >>> xnp.diagonal(xnp.array([[1, 2], [3, 4]]))
       Array([1, 4], dtype=int32)
     """
-    return _diagonal(a, size_of(offset), axis1, axis2)
+    sizes = size_of(offset), size_of(axis1), size_of(axis2)
+    a = array_of(a, "diagonal")
+    hosts = elements_now(a) if {*map(type, sizes)} == {int} and a.aval.ndim == 2 else None
+    if hosts is None or {*sizes[1:]} != {0, 1}:
+        return _diagonal(a, *sizes)
+    host = np.ascontiguousarray(np.diagonal(hosts[0], *sizes))
+    return ConcreteArray(host, shaped_array(host.shape, a.aval.dtype, a.aval.weak_type))
 
 
 def trace(
@@ -461,27 +486,40 @@ def bits_as(x: Any, dtype: Any) -> Any:
     own = x.aval.dtype
     if wanted == own:
         return x
-    if dtypes.is_bool(own):
-        x, own = cast(x, dtypes.uint8), dtypes.uint8
-    if dtypes.is_complex(own) or dtypes.is_complex(wanted) or dtypes.is_bool(wanted):
-        host = np.asarray(x)
-        return array(host.view(wanted), wanted)
     wide, narrow = dtypes.itemsize_bits(own), dtypes.itemsize_bits(wanted)
-    if wide == narrow:
-        return bind("bitcast_convert_type", x, new_dtype=wanted)
     if not x.aval.ndim:
-        raise ValueError("view: an array of rank 0 cannot become elements of another size.")
+        if wide != narrow:
+            raise ValueError("view: an array of rank 0 cannot become elements of another size.")
+        return reshaped(bits_as(reshaped(x, (1,)), wanted), ())
+    if dtypes.is_bool(own):
+        return bits_as(cast(x, dtypes.uint8), wanted)
+    if dtypes.is_complex(own):
+        parts = [reshaped(bind(part, x), (*x.aval.shape, 1)) for part in ("real", "imag")]
+        pairs = bind("concatenate", *parts, dimension=x.aval.ndim)
+        return bits_as(reshaped(pairs, (*x.aval.shape[:-1], x.aval.shape[-1] * 2)), wanted)
+    if dtypes.is_bool(wanted):
+        return cast(bits_as(x, dtypes.uint8), wanted)
+    if dtypes.is_complex(wanted):
+        numbers = bits_as(x, np.zeros((), wanted).real.dtype)
+        _check_divides(numbers.aval.shape[-1], 2)
+        return bind("complex", numbers[..., ::2], numbers[..., 1::2])
+    return _bits_of_numbers(x, wanted, wide, narrow)
+
+
+def _bits_of_numbers(x: Any, wanted: Any, wide: int, narrow: int) -> Any:
     shape = x.aval.shape
-    if wide > narrow:
-        x = bind("bitcast_convert_type", x, new_dtype=wanted)
-        return reshaped(x, (*shape[:-1], shape[-1] * (wide // narrow)))
-    count = narrow // wide
-    if shape[-1] % count:
+    if wide < narrow:
+        _check_divides(shape[-1], narrow // wide)
+        x = reshaped(x, (*shape[:-1], shape[-1] // (narrow // wide), narrow // wide))
+    x = bind("bitcast_convert_type", x, new_dtype=wanted)
+    return reshaped(x, (*shape[:-1], shape[-1] * (wide // narrow))) if wide > narrow else x
+
+
+def _check_divides(size: int, count: int) -> None:
+    if size % count:
         raise ValueError(
-            f"view: the last dimension, {shape[-1]}, does not divide into elements of {count}."
+            f"view: the last dimension, {size}, does not divide into elements of {count}."
         )
-    x = reshaped(x, (*shape[:-1], shape[-1] // count, count))
-    return bind("bitcast_convert_type", x, new_dtype=wanted)
 
 
 complete(globals(), REARRANGING)

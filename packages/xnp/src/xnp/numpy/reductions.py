@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from xnp.docstrings import complete
 from xnp.docstrings.array_reductions import REDUCTIONS
 from xnp.numpy.dispatch import dispatched
@@ -27,13 +29,15 @@ from xnp.numpy.promoting import (
     cast,
     computation_dtype,
     converted,
+    elements_now,
     reshaped,
     scalar_like,
     selected,
     several_axes,
     wide,
 )
-from xprim import Array, dtypes, scalar_array
+from xprim import Array, ConcreteArray, dtypes, scalar_array
+from xprim.errors import message
 from xprim.static_sizes import static_int
 from xprim.tracebacks import boundaries, shorten
 from xprim.typing import ArrayLike, Axis, DTypeLike
@@ -75,11 +79,10 @@ def mask_of(where: Any, operation: str) -> Array:
     """Return a mask of elements as an Array; numbers are refused, for they could be weights."""
     mask = array_of(where, operation)
     if not dtypes.is_bool(mask.aval.dtype):
-        raise ValueError(
-            f"{operation}: where must be a mask of booleans."
-            f"\n  got       {mask.aval.str_long()}"
-            "\n  hint      where=mask != 0, or a product where numbers are weights"
-        )
+        raise ValueError(message(
+            operation, "where must be a mask of booleans.", got=mask.aval.str_long(),
+            hint="where=mask != 0, or a product where numbers are weights",
+        ))  # fmt: skip
     return mask
 
 
@@ -109,9 +112,7 @@ def _start(initial: Any, operation: str) -> Array:
     """Return the scalar that a reduction starts from."""
     start = array_of(initial, operation)
     if start.aval.shape:
-        raise ValueError(
-            f"{operation}: initial must be a scalar.\n  got       {start.aval.str_long()}"
-        )
+        raise ValueError(message(operation, "initial must be a scalar.", got=start.aval.str_long()))
     return start
 
 
@@ -222,11 +223,11 @@ def _extremum(primitive: str, operation: str) -> Callable[..., Array]:
         a = array_of(a, operation)
         axes = axes_of(axis, a.aval.ndim, operation)
         if not may_be_empty and 0 in [a.aval.shape[d] for d in axes]:
-            raise ValueError(
-                f"{operation}: there is no {operation} of no elements."
-                f"\n  got       {a.aval.str_long()} over axes {axes}"
-                "\n  hint      give initial= a value to start from"
-            )
+            raise ValueError(message(
+                operation, f"there is no {operation} of no elements.",
+                got=f"{a.aval.str_long()} over axes {axes}",
+                hint="give initial= a value to start from",
+            ))  # fmt: skip
         return kept(reduced(primitive, a, axes), a.aval.shape, axes, keepdims)
 
     return written
@@ -402,6 +403,10 @@ def _count_nonzero(a: Any, axis: Any, keepdims: bool) -> Array:
 
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
     """Return how many elements over axes are not zero."""
+    if axis is None and not keepdims and type(a) is ConcreteArray and a.dtype == dtypes.bool_:
+        hosts = elements_now(a)
+        if hosts is not None:
+            return scalar_array(np.count_nonzero(hosts[0]), dtypes.python_scalar_dtype(int))
     return _count_nonzero(a, static_axis(axis, "count_nonzero"), keepdims)
 
 

@@ -20,6 +20,7 @@ from xnp.numpy.promoting import (
 )
 from xnp.numpy.ufuncs import unary_function
 from xprim import Array, dtypes
+from xprim.sizes import size_of
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
@@ -102,10 +103,20 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """
     if out is not None:
         raise TypeError("round: out= is not supported, for arrays do not change.")
-    return _round(a, decimals.__index__())
+    return _round(a, size_of(decimals))
 
 
 around = round
+
+
+def as_python_rounds(x: Any, ndigits: int | None = None) -> Array:
+    """Return what the built-in `round` gives: integers, if no number of digits is asked for."""
+    if ndigits is not None:
+        return round(x, ndigits)
+    result = round(x)
+    if not dtypes.is_floating(result.aval.dtype):
+        return result
+    return cast(result, dtypes.python_scalar_dtype(int))
 
 
 def nan_to_num(
@@ -141,7 +152,12 @@ def nan_to_num(
     info = dtypes.finfo(dtype)
     posinf = float(info.max) if posinf is None else posinf
     neginf = float(info.min) if neginf is None else neginf
-    shape = x.aval.shape
+    return _replaced(x, nan, posinf, neginf)  # type: ignore[no-any-return]
+
+
+@dispatched(4)
+def _replaced(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
+    dtype, shape = x.aval.dtype, x.aval.shape
     replacements = [(bind("ne", x, x), nan), (bind("eq", x, scalar_like(x, math.inf)), posinf),
                     (bind("eq", x, scalar_like(x, -math.inf)), neginf)]  # fmt: skip
     for mask, value in replacements:

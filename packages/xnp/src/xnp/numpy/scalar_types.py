@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from xnp.numpy.creation import asarray
 from xprim import Array, dtypes, promotion
 from xprim.tracebacks import boundary
-from xprim.typing import DTypeLike
+from xprim.typing import ArrayLike, DTypeLike, NestedArrays
 
 __all__ = [
     "ComplexWarning", "bfloat16", "bool", "bool_", "can_cast", "cdouble", "character",
@@ -43,7 +43,7 @@ class ScalarType(type):
     dtype: np.dtype[Any]
 
     @boundary
-    def __call__(cls, x: Any = 0) -> Array:
+    def __call__(cls, x: NestedArrays = 0) -> Array:
         """Return `x` as an array of this dtype."""
         return asarray(x, dtype=cls.dtype)
 
@@ -118,7 +118,7 @@ dtype = np.dtype
 finfo, iinfo = dtypes.finfo, dtypes.iinfo
 
 
-def issubdtype(arg1: Any, arg2: Any) -> builtins.bool:
+def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> builtins.bool:
     """Whether the first dtype or scalar type is, or is below, the second in NumPy's hierarchy.
 
     Args:
@@ -144,7 +144,7 @@ ComplexWarning = np.exceptions.ComplexWarning
 ndarray = Array
 
 
-def isdtype(dtype: DTypeLike, kind: Any) -> Any:
+def isdtype(dtype: DTypeLike, kind: DTypeLike | Sequence[DTypeLike]) -> builtins.bool:
     """Return whether a dtype is of a kind: its name or a dtype, or one of a tuple of these.
 
     Args:
@@ -170,11 +170,11 @@ def isdtype(dtype: DTypeLike, kind: Any) -> Any:
         "numeric": lambda d: dtypes.is_integer(d) or dtypes.is_inexact(d),
     }  # fmt: skip
     if isinstance(kind, str) and kind in questions:
-        return questions[kind](exact)
-    return exact == dtypes.requested_dtype(kind, "isdtype")
+        return questions[kind](exact)  # type: ignore[no-any-return]
+    return exact == dtypes.requested_dtype(kind, "isdtype")  # type: ignore[no-any-return]
 
 
-def can_cast(from_: Any, to: Any, casting: str = "safe") -> Any:
+def can_cast(from_: DTypeLike | ArrayLike, to: DTypeLike, casting: str = "safe") -> builtins.bool:
     """Return whether elements of one dtype may become another; see `numpy.can_cast`.
 
     Args:

@@ -7,7 +7,7 @@ Neighbours: `logic` makes conditions, `indexing` reads positions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from xnp.numpy.promoting import (
     broadcast,
     broadcast_all,
     cast,
+    elements_now,
     filled,
     promoted,
     reshaped,
@@ -31,11 +32,12 @@ from xnp.numpy.promoting import (
     spread,
 )
 from xnp.numpy.shaping import broadcast_arrays
-from xprim import Array, ConcreteArray, dtypes, from_numpy
-from xprim.errors import ConcretizationTypeError
+from xnp.primitives.table import NATIVE, REAL
+from xprim import Array, ConcreteArray, dtypes, from_numpy, shaped_array
+from xprim.errors import ConcretizationTypeError, message
 from xprim.sizes import size_of
 from xprim.tracebacks import boundaries
-from xprim.typing import ArrayLike
+from xprim.typing import ArrayLike, Arrays
 
 __all__ = [
     "argwhere", "choose", "clip", "compress", "extract", "flatnonzero", "nonzero", "piecewise",
@@ -57,10 +59,20 @@ def _where(condition: Any, x: Any, y: Any) -> Array:
     return chosen(mask, x, y)
 
 
+@overload
+def where(
+    condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *,
+    size: int | None = None, fill_value: ArrayLike | None = None,
+) -> Array: ...  # fmt: skip
+@overload
+def where(
+    condition: ArrayLike, x: None = None, y: None = None, /, *,
+    size: int | None = None, fill_value: ArrayLike | None = None,
+) -> tuple[Array, ...]: ...  # fmt: skip
 def where(
     condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None = None, /, *,
     size: int | None = None, fill_value: ArrayLike | None = None,
-) -> Any:  # fmt: skip
+) -> Array | tuple[Array, ...]:  # fmt: skip
     """Return elements of `x` where the condition holds, of `y` elsewhere.
 
     Args:
@@ -88,7 +100,7 @@ def where(
     return _where(condition, x, y)
 
 
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Array:
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLike = 0) -> Array:
     """Return elements of the first choice whose condition holds, else the default.
 
     Args:
@@ -160,7 +172,7 @@ def clip(
       Array([0, 2, 5], dtype=int32)
     """
     low, high = a_min if min is None else min, a_max if max is None else max
-    x = asarray(a if arr is None else arr)
+    x = asarray(a if arr is None else arr)  # type: ignore[arg-type]
     if dtypes.is_complex(x.dtype):
         raise ValueError("clip: complex numbers have no order.")
     if low is None and high is None:
@@ -169,7 +181,22 @@ def clip(
         return _least(x, high)
     if high is None:
         return _greatest(x, low)
-    return _clip_both(x, low, high)
+    at_once = _large_clipped(x, low, high) if x.size >= _LARGE else None
+    return _clip_both(x, low, high) if at_once is None else at_once
+
+
+_LARGE = 1 << 14  # elements: where a pass over memory costs more than to promote
+
+
+def _large_clipped(x: Any, low: Any, high: Any) -> Array | None:
+    """Clip by numbers with NumPy's own loop, which is one pass; None for other operands."""
+    x, low, high = promoted("clip", x, low, high)
+    hosts = elements_now(x, low, high)
+    aval = x.aval
+    if hosts is None or low.aval.shape or high.aval.shape or aval.dtype not in NATIVE & REAL:
+        return None
+    weak_type = aval.weak_type and low.aval.weak_type and high.aval.weak_type
+    return ConcreteArray(np.clip(*hosts), shaped_array(aval.shape, aval.dtype, weak_type))
 
 
 # --- positions of true elements -------------------------------------------------------------------
@@ -199,10 +226,10 @@ def nonzero(
     """
     mask = truth_of(a, "nonzero")
     if not mask.aval.ndim:
-        raise ValueError(
-            "nonzero: takes arrays of one dimension and more."
-            "\n  hint      xnp.atleast_1d(x).nonzero()"
-        )
+        raise ValueError(message(
+            "nonzero", "takes arrays of one dimension and more.",
+            hint="xnp.atleast_1d(x).nonzero()",
+        ))  # fmt: skip
     if isinstance(mask, ConcreteArray) and size is None:
         found = np.nonzero(mask.to_host())
         dtype = dtypes.python_scalar_dtype(int)
@@ -369,8 +396,14 @@ def compress(
 # --- choices --------------------------------------------------------------------------------------
 
 
-def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
-    """Return for each element what the function of the first condition that holds gives.
+def piecewise(
+    x: ArrayLike,
+    condlist: Arrays,
+    funclist: Sequence[Any],
+    *args: Any,
+    **kw: Any,
+) -> Array:
+    """Return for each element what the function of the last condition that holds gives.
 
     Args:
       x: an array.
@@ -408,7 +441,7 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, 
         for f in funclist
     ]
     result = values[-1]
-    for condition, value in zip(reversed(condlist), reversed(values[:-1]), strict=True):
+    for condition, value in zip(condlist, values[:-1], strict=True):
         result = where(condition, value, result)
     return spread(result, x.aval.shape)
 

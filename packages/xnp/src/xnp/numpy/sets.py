@@ -31,7 +31,7 @@ from xnp.numpy.selection import nonzero
 from xnp.numpy.shaping import moveaxis
 from xnp.numpy.sorting import argsort, lexsort, searchsorted, sort
 from xprim import Array, ConcreteArray, dtypes
-from xprim.errors import ConcretizationTypeError
+from xprim.errors import ConcretizationTypeError, message
 from xprim.sizes import size_of
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
@@ -194,10 +194,11 @@ def _values(found: _Distinct, lines: Array, number: int, fill_value: Any, size: 
     if not found.size:
         if number:
             if fill_value is None:
-                raise ValueError(
-                    f"unique: an empty array has no element to fill a result of size {number} with."
-                    "\n  hint      give fill_value="
-                )
+                raise ValueError(message(
+                    "unique",
+                    f"an empty array has no element to fill a result of size {number} with.",
+                    hint="give fill_value=",
+                ))  # fmt: skip
             fill = array_of(fill_value, "unique")
             return spread(cast(fill, lines.aval.dtype), (number, *lines.aval.shape[1:]))
         return lines
@@ -268,7 +269,12 @@ def isin(
       >>> xnp.isin(xnp.array([1, 2, 3]), xnp.array([3, 1]))
       Array([ True, False,  True], dtype=bool)
     """
-    del assume_unique, method
+    del assume_unique
+    if method not in ("auto", "compare_all", "binary_search", "sort"):
+        raise ValueError(message(
+            "isin", f"there is no method {method!r}.",
+            expected="'auto', 'compare_all', 'binary_search' or 'sort'",
+        ))  # fmt: skip
     element, tests = promoted("isin", *[_array(x, "isin") for x in (element, test_elements)])
     tests = reshaped(tests, (tests.aval.size,))
     count = tests.aval.size

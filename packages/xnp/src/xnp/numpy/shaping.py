@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -29,11 +29,11 @@ from xnp.numpy.promoting import (
 from xnp.placing import computed_as, on_device, placed
 from xprim import Array, ConcreteArray, dtypes, state
 from xprim.eager import EAGER
-from xprim.errors import ShapeError
+from xprim.errors import ShapeError, message
 from xprim.kernels import numpy_operand
 from xprim.static_sizes import static_int, static_shape as checked_shape
 from xprim.tracebacks import boundaries, shorten
-from xprim.typing import ArrayLike, Axis, DTypeLike, ShapeLike
+from xprim.typing import ArrayLike, Axis, DeviceLike, DimSize, DTypeLike, ShapeLike, ShardingLike
 
 __all__ = [
     "astype", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_shapes",
@@ -49,7 +49,7 @@ __dir__ = __all__.copy
 
 def reshape(
     a: ArrayLike, shape: ShapeLike, order: str = "C", *, copy: bool | None = None,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:  # fmt: skip
     """Return the elements of `a` in another shape.
 
@@ -120,12 +120,12 @@ def static_shape(shape: Any, operation: str, aval: Any) -> tuple[int, ...]:
     if sizes.count(-1) == 1:
         sizes[sizes.index(-1)] = _size_left(sizes, operation, aval)
     if math.prod(sizes) != aval.size or (sizes and min(sizes) < 0):
-        raise ShapeError(
-            f"{operation}: the shape {tuple(sizes)} has {math.prod(sizes)} elements, the array has "
-            f"{aval.size}."
-            f"\n  got       {aval.str_long()}"
-            f"\n  expected  a shape of {aval.size} elements; -1 is the size that is left over"
-        )
+        raise ShapeError(message(
+            operation,
+            f"the shape {tuple(sizes)} has {math.prod(sizes)} elements, the array has {aval.size}.",
+            got=aval.str_long(),
+            expected=f"a shape of {aval.size} elements; -1 is the size that is left over",
+        ))  # fmt: skip
     return tuple(sizes)
 
 
@@ -140,16 +140,15 @@ def _size_left(sizes: list[int], operation: str, aval: Any) -> int:
     if rest == 0 and aval.size == 0:
         return 0
     if rest <= 0 or aval.size % rest:
-        raise ShapeError(
-            f"{operation}: {aval.size} elements do not divide into the shape {tuple(sizes)}."
-            f"\n  got       {aval.str_long()}"
-            f"\n  expected  a multiple of {rest} elements"
-        )
+        raise ShapeError(message(
+            operation, f"{aval.size} elements do not divide into the shape {tuple(sizes)}.",
+            got=aval.str_long(), expected=f"a multiple of {rest} elements",
+        ))  # fmt: skip
     left: int = aval.size // rest
     return left
 
 
-def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: ShardingLike = None) -> Array:
     """Return the elements of `a` in one dimension; `order` as of `reshape`.
 
     Args:
@@ -285,7 +284,9 @@ def _moveaxis(a: Any, source: Any, destination: Any) -> Array:
     return permuted(a, tuple(order))
 
 
-def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
+def moveaxis(
+    a: ArrayLike, source: DimSize | Sequence[DimSize], destination: DimSize | Sequence[DimSize]
+) -> Array:
     """Return `a` with dimensions moved to other places; the others keep their order.
 
     Args:
@@ -394,7 +395,7 @@ def squeeze(a: ArrayLike, axis: Axis = None) -> Array:
     return _squeeze(a, None if axis is None else _static(axis))
 
 
-def _at_least(rank: int, arys: Any) -> Any:
+def _at_least(rank: int, arys: Any) -> Array | tuple[Array, ...]:
     results = []
     for x in arys:
         x = array_of(x, f"atleast_{rank}d")
@@ -410,17 +411,29 @@ def _at_least(rank: int, arys: Any) -> Any:
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def atleast_1d(*arys: Any) -> Any:
+@overload
+def atleast_1d(ary: ArrayLike, /) -> Array: ...
+@overload
+def atleast_1d(*arys: ArrayLike) -> Any: ...
+def atleast_1d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
     """Return each array with one dimension at least."""
     return _at_least(1, arys)
 
 
-def atleast_2d(*arys: Any) -> Any:
+@overload
+def atleast_2d(ary: ArrayLike, /) -> Array: ...
+@overload
+def atleast_2d(*arys: ArrayLike) -> Any: ...
+def atleast_2d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
     """Return each array with two dimensions at least, new ones in front."""
     return _at_least(2, arys)
 
 
-def atleast_3d(*arys: Any) -> Any:
+@overload
+def atleast_3d(ary: ArrayLike, /) -> Array: ...
+@overload
+def atleast_3d(*arys: ArrayLike) -> Any: ...
+def atleast_3d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
     """Return each array with three dimensions at least."""
     return _at_least(3, arys)
 
@@ -445,10 +458,10 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(*known)
     except ValueError:
-        raise ValueError(
-            f"broadcast_shapes: incompatible shapes: {', '.join(map(str, shapes))}."
-            "\n  expected  sizes that are equal or 1, counted from the last dimension"
-        ) from None
+        raise ValueError(message(
+            "broadcast_shapes", f"incompatible shapes: {', '.join(map(str, shapes))}.",
+            expected="sizes that are equal or 1, counted from the last dimension",
+        )) from None  # fmt: skip
 
 
 @dispatched(1)
@@ -463,7 +476,7 @@ def _broadcast_to(array: Any, shape: tuple[int, ...]) -> Array:
     return spread(x, shape)
 
 
-def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: Any = None) -> Array:
+def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: ShardingLike = None) -> Array:
     """Return `array` repeated to a shape by NumPy's rules.
 
     Args:
@@ -537,14 +550,17 @@ def size(a: ArrayLike, axis: Axis = None) -> int:
     return math.prod([own[d] for d in axes_of(axis, len(own), "size")])
 
 
-def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any = None) -> Array:
+def astype(
+    x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: DeviceLike = None
+) -> Array:
     """Return the elements of `x` in another dtype.
 
     Args:
       x: an array.
       dtype: the dtype; None for the default floating one. Complex numbers lose their imaginary
         part, floats become integers by rounding towards zero, anything but zero is True.
-      copy: whether the result must not share memory with `x`.
+      copy: whether the result must not share memory with `x`; without it, an array that has the
+        dtype is returned as it is.
       device: where the result shall be; None leaves it where it is.
 
     Returns:
@@ -555,8 +571,11 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any
       >>> xnp.astype(xnp.array([1.7, -1.7]), int)
       Array([ 1, -1], dtype=int32)
     """
-    result = _astype(x, dtypes.requested_dtype(dtype, "astype"))
-    if copy and isinstance(x, Array) and x.aval.dtype == result.aval.dtype:
+    wanted = dtypes.requested_dtype(dtype, "astype")
+    result = x if isinstance(x, Array) and x.aval.dtype == wanted else None
+    if result is None or result.aval.weak_type:
+        result = _astype(x, wanted)
+    elif copy:
         result = bind("copy", result)
     return on_device(result, device, "astype")
 

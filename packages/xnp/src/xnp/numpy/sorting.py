@@ -6,6 +6,7 @@ NaN comes last; complex numbers are ordered by real, then imaginary parts. All s
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 from xnp.docstrings import complete
@@ -26,7 +27,7 @@ from xnp.numpy.promoting import (
 from xnp.primitives.index_modes import CLIP, GatherDimensionNumbers
 from xprim import Array, dtypes, get_primitive, scalar_array
 from xprim.tracebacks import boundaries
-from xprim.typing import ArrayLike, DTypeLike
+from xprim.typing import ArrayLike, Arrays, DTypeLike
 
 __all__ = [
     "argpartition", "argsort", "digitize", "lexsort", "partition", "searchsorted", "sort",
@@ -161,7 +162,7 @@ def _check_kth(operation: str, a: Any, kth: int, axis: int) -> None:
         raise ValueError(f"{operation}: kth={kth} is out of bounds for an axis of size {size}.")
 
 
-def lexsort(keys: Any, axis: int = -1, *, batch_size: int | None = 16) -> Array:
+def lexsort(keys: Arrays, axis: int = -1, *, batch_size: int | None = 16) -> Array:
     """Return the positions of elements in order of several keys, the last key first.
 
     Args:
@@ -330,7 +331,13 @@ def _ordered(primitive: str, x: Any, y: Any) -> Any:
     return selected(bind("eq", re_x, re_y), of_im, of_re)
 
 
-def digitize(x: ArrayLike, bins: Any, right: bool = False, *, method: str | None = None) -> Array:
+def digitize(
+    x: ArrayLike,
+    bins: ArrayLike | Sequence[float] | str,
+    right: bool = False,
+    *,
+    method: str | None = None,
+) -> Array:
     """Return the number of the bin of each element: how many bin bounds are below it.
 
     Args:

@@ -7,7 +7,10 @@ NaN, but for the `nan...` functions, which leave NaN out.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from xnp.docstrings import complete
 from xnp.docstrings.statistics import QUANTILES
@@ -23,6 +26,7 @@ from xnp.numpy.promoting import (
     beside,
     bind,
     cast,
+    elements_now,
     filled,
     inexact,
     promoted,
@@ -38,10 +42,11 @@ from xnp.numpy.shaping import moveaxis
 from xnp.numpy.sorting import searchsorted, sort
 from xnp.numpy.weighted_quantiles import inverted_cdf
 from xnp.placing import placed
-from xprim import Array, ConcreteArray, dtypes, scalar_array
-from xprim.errors import ConcretizationTypeError
+from xprim import Array, ConcreteArray, dtypes, from_numpy, scalar_array
+from xprim.errors import ConcretizationTypeError, message
+from xprim.sizes import size_of
 from xprim.tracebacks import boundaries
-from xprim.typing import ArrayLike, Axis, DTypeLike
+from xprim.typing import ArrayLike, Axis, DTypeLike, ShardingLike
 
 __all__ = [
     "bincount", "corrcoef", "cov", "histogram", "histogram2d", "histogram_bin_edges",
@@ -49,6 +54,8 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+Bins = Any  # a number of bins, their bounds, or for more dimensions a sequence of either
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
@@ -59,7 +66,7 @@ def _quantile(
 ) -> Array:  # fmt: skip
     no_out(operation, out)
     (a,) = inexact(operation, a)
-    dtype, a, q = a.aval.dtype, wide(a), beside(q, a, operation)
+    dtype, a, q = a.aval.dtype, wide(a), wide(beside(q, a, operation))
     _check_quantile(operation, a, q, method, weights)
     if method == "inverted_cdf":
         return cast(inverted_cdf(operation, a, q, axis, weights, keepdims, skip_nan), dtype)
@@ -86,11 +93,10 @@ def _quantile(
 def _line_of_nothing(operation: str, a: Array, lines: Any) -> Array:
     """Return what stands for lines without elements: the median of nothing is NaN, as its mean."""
     if operation == "quantile":
-        raise ValueError(
-            "quantile: there is no quantile of no elements."
-            f"\n  got       {a.aval.str_long()}"
-            "\n  hint      nanquantile and median give NaN"
-        )
+        raise ValueError(message(
+            "quantile", "there is no quantile of no elements.", got=a.aval.str_long(),
+            hint="nanquantile and median give NaN",
+        ))  # fmt: skip
     return filled((*lines.aval.shape[:-1], 1), math.nan, lines.aval.dtype)
 
 
@@ -148,7 +154,7 @@ def _of_percent(a: Any, q: Any) -> Any:
 def percentile(
     a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
     method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:  # fmt: skip
     """Return quantiles with `q` from 0 to 100.
 
@@ -200,7 +206,7 @@ def nanmedian(
 
 def bincount(
     x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, *,
-    length: int | None = None, out_sharding: Any = None,
+    length: int | None = None, out_sharding: ShardingLike = None,
 ) -> Array:  # fmt: skip
     """Return how often each number from 0 occurs, or the sum of the weights of its occurrences.
 
@@ -225,6 +231,7 @@ def bincount(
         x = cast(x, dtypes.int32)
     if not dtypes.is_integer(x.aval.dtype) or x.aval.ndim != 1:
         raise TypeError(f"bincount: takes integers in one dimension, got {x.aval.str_long()}.")
+    least = size_of(minlength)
     if length is None:
         if not isinstance(x, ConcreteArray):
             raise ConcretizationTypeError(
@@ -234,20 +241,35 @@ def bincount(
                 "give length=, the number of bins",
             )
         host = x.to_host()
-        length = max(int(host.max()) + 1 if host.size else 0, minlength, 0)
+        length = max(int(host.max()) + 1 if host.size else 0, least, 0)
+    is_weighted = weights is not None
     if weights is None:
         weights = scalar_array(1, dtypes.python_scalar_dtype(int))
     weights = array_of(weights, "bincount")
-    places = bind("max", x, scalar_like(x, 0))
     counts = filled((length,), 0, weights.aval.dtype)
-    counts = counts.at[places].add(spread(weights, x.aval.shape), mode="drop")
+    hosts = None if is_weighted else elements_now(x)
+    if hosts is not None:
+        counts = _counted(hosts[0], length)
+    else:
+        places = bind("max", x, scalar_like(x, 0))
+        counts = counts.at[places].add(spread(weights, x.aval.shape), mode="drop")
     return placed(counts, out_sharding, "bincount")
+
+
+def _counted(numbers: np.ndarray[Any, Any], length: int) -> Array:
+    """Return how often each number below `length` occurs, negative ones counted as 0."""
+    if numbers.size and numbers.min() < 0:
+        numbers = np.maximum(numbers, 0)
+    if numbers.size and numbers.max() >= length:
+        numbers = numbers[numbers < length]
+    counts = np.bincount(numbers.astype(np.intp, copy=False), minlength=length)
+    return from_numpy(counts.astype(dtypes.python_scalar_dtype(int)), copy=False)
 
 
 def histogram_bin_edges(
     a: ArrayLike,
-    bins: Any = 10,
-    range: Any = None,  # noqa: A002 - NumPy's name
+    bins: Bins = 10,
+    range: Sequence[Any] | None = None,  # noqa: A002 - NumPy's name
     weights: ArrayLike | None = None,
 ) -> Array:
     """Return the bounds of bins of equal width: `bins` of them over a range, or those given.
@@ -297,11 +319,11 @@ def _bin_numbers(a: Any, edges: Any) -> Any:
 
 def histogram(
     a: ArrayLike,
-    bins: Any = 10,
-    range: Any = None,  # noqa: A002 - NumPy's name
+    bins: Bins = 10,
+    range: Sequence[Any] | None = None,  # noqa: A002 - NumPy's name
     weights: ArrayLike | None = None,
     density: bool | None = None,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> tuple[Array, Array]:
     """Return how many elements lie in each bin, and the bounds of the bins.
 
@@ -324,10 +346,12 @@ def histogram(
     (a,) = inexact("histogram", a)
     edges = histogram_bin_edges(a, bins, range, weights)
     a, edges = promoted("histogram", reshaped(a, (a.aval.size,)), edges)
-    weights = filled(a.aval.shape, 1, a.aval.dtype) if weights is None else (
-        reshaped(array_of(weights, "histogram"), a.aval.shape))  # fmt: skip
-    counts = filled((edges.shape[0] - 1,), 0, weights.aval.dtype).at[
-        _bin_numbers(a, edges)].add(weights, mode="drop")  # fmt: skip
+    numbers, count = _bin_numbers(a, edges), edges.shape[0] - 1
+    if weights is None:
+        counts = cast(array_of(bincount(numbers, length=count), "histogram"), a.aval.dtype)
+    else:
+        weights = reshaped(array_of(weights, "histogram"), a.aval.shape)
+        counts = filled((count,), 0, weights.aval.dtype).at[numbers].add(weights, mode="drop")
     if density:
         widths = edges[1:] - edges[:-1]
         counts = counts / widths / counts.sum()
@@ -337,8 +361,8 @@ def histogram(
 def histogram2d(
     x: ArrayLike,
     y: ArrayLike,
-    bins: Any = 10,
-    range: Any = None,  # noqa: A002 - NumPy's name
+    bins: Bins = 10,
+    range: Sequence[Any] | None = None,  # noqa: A002 - NumPy's name
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array, Array]:
@@ -365,10 +389,10 @@ def histogram2d(
     counts = bins if isinstance(bins, list | tuple) and len(bins) == 2 else [bins, bins]
     x, y = promoted("histogram2d", x, y)
     if x.aval.ndim != 1 or x.aval.shape != y.aval.shape:
-        raise ValueError(
-            "histogram2d: x and y must be vectors of one length."
-            f"\n  got       x: {x.aval.str_long()}, y: {y.aval.str_long()}"
-        )
+        raise ValueError(message(
+            "histogram2d", "x and y must be vectors of one length.",
+            got=f"x: {x.aval.str_long()}, y: {y.aval.str_long()}",
+        ))  # fmt: skip
     sample = bind("concatenate", reshaped(x, (x.aval.size, 1)), reshaped(y, (y.aval.size, 1)),
                   dimension=1)  # fmt: skip
     result, edges = histogramdd(sample, counts, range, weights, density)
@@ -376,9 +400,9 @@ def histogram2d(
 
 
 def histogramdd(
-    sample: Any,
-    bins: Any = 10,
-    range: Any = None,  # noqa: A002 - NumPy's name
+    sample: ArrayLike | Sequence[ArrayLike],
+    bins: Bins = 10,
+    range: Sequence[Any] | None = None,  # noqa: A002 - NumPy's name
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, list[Array]]:
@@ -469,7 +493,7 @@ def cov(
         center, totals = average(x, axis=1, weights=weights, returned=True)
         divisor = (totals[0] - ddof * _mean_weight(weights, aweights, totals[0])).clip(0)
         centered = x - center[:, None]
-        scaled = centered * weights
+        scaled = centered * weights[None]
     other = centered.conj() if dtypes.is_complex(x.aval.dtype) else centered
     result = dot(scaled, other.T) / divisor
     return result.squeeze()
@@ -478,7 +502,7 @@ def cov(
 def _inexact_dtype(operation: str, dtype: Any) -> Any:
     exact = dtypes.requested_dtype(dtype, operation)
     if not dtypes.is_inexact(exact):
-        raise TypeError(f"{operation}: dtype must be floating or complex, got {exact.name}.")
+        raise ValueError(f"{operation}: dtype must be floating or complex, got {exact.name}.")
     return exact
 
 
@@ -530,7 +554,7 @@ def corrcoef(
     c = cov(x, y, rowvar, dtype=dtype)
     if not c.ndim:
         return c / c
-    scale = c.diagonal().real ** 0.5
+    scale = asarray(c.diagonal().real ** 0.5, c.dtype)
     c = c / scale[:, None] / scale[None, :]
     limited = _within_one(c.real)
     if not dtypes.is_complex(c.dtype):

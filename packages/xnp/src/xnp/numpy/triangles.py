@@ -20,7 +20,7 @@ from xnp.placing import on_device
 from xprim import Array, Tracer, as_array, dtypes, from_numpy
 from xprim.static_sizes import static_int
 from xprim.tracebacks import boundaries
-from xprim.typing import ArrayLike, DTypeLike
+from xprim.typing import ArrayLike, DeviceLike, DimSize, DTypeLike
 
 __all__ = ["eye", "identity", "tri", "tril", "triu"]
 
@@ -30,7 +30,12 @@ _SMALL = 4096  # elements that may be a constant of a staged program
 
 
 def eye(
-    N: int, M: int | None = None, k: Any = 0, dtype: DTypeLike = None, *, device: Any = None
+    N: int,
+    M: int | None = None,
+    k: DimSize = 0,
+    dtype: DTypeLike = None,
+    *,
+    device: DeviceLike = None,
 ) -> Array:
     """Return a matrix of ones on diagonal `k` and zeros elsewhere.
 
@@ -94,7 +99,7 @@ def identity(n: int, dtype: DTypeLike = None) -> Array:
     return eye(n, dtype=dtype)
 
 
-def tri(N: int, M: int | None = None, k: Any = 0, dtype: DTypeLike = None) -> Array:
+def tri(N: int, M: int | None = None, k: DimSize = 0, dtype: DTypeLike = None) -> Array:
     """Return a matrix of ones on and below diagonal `k`, zeros above.
 
     Args:

@@ -28,6 +28,7 @@ from xnp.numpy.promoting import (
     spread,
 )
 from xprim import Array, dtypes
+from xprim.errors import message
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
@@ -136,7 +137,7 @@ def _absolute(x: Any) -> Any:
 def _fabs(x: Any) -> Any:
     (x,) = inexact("fabs", x)
     if dtypes.is_complex(x.aval.dtype):
-        raise TypeError("fabs: takes real numbers.\n  hint      abs takes complex ones")
+        raise TypeError(message("fabs", "takes real numbers.", hint="abs takes complex ones"))
     return bind("abs", x)
 
 
@@ -148,7 +149,7 @@ def _square(x: Any) -> Any:
     (x,) = promoted("square", x)
     if dtypes.is_bool(x.aval.dtype):
         x = converted(x, dtypes.int32)
-    return bind("integer_pow", x, y=2)
+    return bind("square", x)
 
 
 plain_negative = unary_function("negative", _negative, "Return -x, element by element.")
@@ -295,10 +296,10 @@ def _static_power(x: Any, y: int) -> Array:
     if dtypes.is_bool(x.aval.dtype):
         x = converted(x, dtypes.int32)
     if y < 0 and dtypes.is_integer(x.aval.dtype):
-        raise ValueError(
-            f"power: integers to negative integer powers are not integers, got exponent {y}."
-            "\n  hint      convert the base to a floating dtype first: x.astype('float32')"
-        )
+        raise ValueError(message(
+            "power", f"integers to negative integer powers are not integers, got exponent {y}.",
+            hint="convert the base to a floating dtype first: x.astype('float32')",
+        ))  # fmt: skip
     return bind("integer_pow", x, y=y)
 
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from types import FunctionType
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -27,15 +28,28 @@ from xnp.numpy.reductions import kept
 from xnp.numpy.shaping import expand_dims, moveaxis
 from xprim import Array, dtypes
 from xprim.callables import name_of
+from xprim.errors import message
+from xprim.sizes import size_of
 from xprim.tracebacks import boundaries, boundary
+from xprim.typing import ArrayLike
 
 __all__ = ["frompyfunc", "ufunc"]
 
 __dir__ = __all__.copy
 
 
-class ufunc:  # noqa: N801 - the name users know
+class _UfuncType(type):
+    """Takes `xnp.add` and its kin for ufuncs: plain functions with the methods of one."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        is_function = isinstance(instance, FunctionType) and hasattr(instance, "reduceat")
+        return is_function or super().__instancecheck__(instance)
+
+
+class ufunc(metaclass=_UfuncType):  # noqa: N801 - the name users know
     """A function of scalars applied element by element, as `frompyfunc` makes it.
+
+    It does not change; two of one function and the same numbers are equal.
 
     Args:
       func: a function of `nin` scalars that returns `nout`.
@@ -51,19 +65,56 @@ class ufunc:  # noqa: N801 - the name users know
       reduceat: see `reduce`.
     """
 
+    __name__: str
+    nin: int
+    nout: int
+    nargs: int
+    identity: Any
+    _func: Callable[..., Any]
+    _function: Callable[..., Any]
+    _call: Callable[..., Any] | None
+    _own: dict[str, Callable[..., Any] | None]
+
     def __init__(
-        self, func: Callable[..., Any], /, nin: int, nout: int, *, name: str | None = None,
-        nargs: int | None = None, identity: Any = None, call: Callable[..., Any] | None = None,
-        reduce: Callable[..., Any] | None = None, accumulate: Callable[..., Any] | None = None,
-        at: Callable[..., Any] | None = None, reduceat: Callable[..., Any] | None = None,
-    ) -> None:  # fmt: skip
-        self.__name__: str = name or name_of(func, "ufunc")
+        self,
+        func: Callable[..., Any],
+        /,
+        nin: int,
+        nout: int,
+        *,
+        name: str | None = None,
+        nargs: int | None = None,
+        identity: ArrayLike | None = None,
+        call: Callable[..., Any] | None = None,
+        reduce: Callable[..., Any] | None = None,
+        accumulate: Callable[..., Any] | None = None,
+        at: Callable[..., Any] | None = None,
+        reduceat: Callable[..., Any] | None = None,
+    ) -> None:
+        name = name or name_of(func, "ufunc")
         if nargs not in (None, nin + nout):
-            raise ValueError(f"{self.__name__}: nargs is {nin} + {nout}, got {nargs}.")
-        self.nin, self.nout, self.nargs = nin, nout, nin + nout
-        self.identity = identity
-        self._function = vectorize(func) if call is None else call
-        self._own = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
+            raise ValueError(f"{name}: nargs is {nin} + {nout}, got {nargs}.")
+        own = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
+        function = vectorize(func) if call is None else call
+        for attribute, value in {
+            "__name__": name, "nin": nin, "nout": nout, "nargs": nin + nout, "identity": identity,
+            "_func": func, "_function": function, "_call": call, "_own": own,
+        }.items():  # fmt: skip
+            object.__setattr__(self, attribute, value)
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(f"{self.__name__}: a ufunc does not change, nor its {name}.")
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is ufunc and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[Any, ...]:
+        is_number = self.identity is None or isinstance(self.identity, int | float | complex)
+        identity = self.identity if is_number else id(self.identity)
+        return self._func, self.nin, self.nout, identity, self._call, *self._own.values()
 
     def __repr__(self) -> str:
         return f"<xnp.ufunc '{self.__name__}'>"
@@ -148,10 +199,10 @@ class ufunc:  # noqa: N801 - the name users know
           inplace: must be False: arrays do not change.
         """
         if inplace:
-            raise ValueError(
-                f"{self.__name__}.at: arrays do not change."
-                "\n  hint      a = f.at(a, indices, b, inplace=False)"
-            )
+            raise ValueError(message(
+                f"{self.__name__}.at", "arrays do not change.",
+                hint="a = f.at(a, indices, b, inplace=False)",
+            ))  # fmt: skip
         if (b is None) != (self.nin == 1):
             raise ValueError(f"{self.__name__}.at: takes {self.nin} operands.")
         if self._own["at"] is not None:
@@ -227,10 +278,12 @@ class ufunc:  # noqa: N801 - the name users know
             start = self.identity
         if start is None:
             start, x = x[0], x[1:]
-        start = spread(array(start) if not isinstance(start, Array) else start, x.aval.shape[1:])
+        if not isinstance(start, Array):
+            start = array(start, x.aval.dtype if _is_of_kind(start, x.aval.dtype) else None)
+        first: Array = spread(start, x.aval.shape[1:])
         if not x.aval.shape[0]:
-            return cast(start, x.aval.dtype) if x.aval.size else start
-        kind = self._function(start, x[0]).aval.dtype
+            return first
+        kind = self._function(first, x[0]).aval.dtype
 
         def step(total: Any, given: Any) -> Any:
             element, *chosen = given
@@ -238,8 +291,15 @@ class ufunc:  # noqa: N801 - the name users know
             return (selected(chosen[0], new, total) if chosen else new), None
 
         given = (x,) if mask is None else (x, mask)
-        total: Array = lax.scan(step, cast(start, kind), given)[0]
+        total: Array = lax.scan(step, cast(first, kind), given)[0]
         return total
+
+
+def _is_of_kind(number: Any, dtype: Any) -> bool:
+    """Whether a Python number may be one of a dtype: an integer of all numbers, a float of some."""
+    if type(number) is int:
+        return not dtypes.is_bool(dtype)
+    return type(number) is float and dtypes.is_inexact(dtype)
 
 
 def _elements(a: Any, dtype: Any) -> Array:
@@ -258,7 +318,9 @@ def _behind(first: Array, rest: Array) -> Array:
     return bind("concatenate", expand_dims(first, 0), rest, dimension=0)
 
 
-def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
+def frompyfunc(
+    func: Callable[..., Any], /, nin: int, nout: int, *, identity: ArrayLike | None = None
+) -> ufunc:
     """Return a `ufunc` of a function of scalars.
 
     Args:
@@ -275,7 +337,7 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: An
       >>> xnp.frompyfunc(lambda a, b: a + b, 2, 1).reduce(xnp.array([1, 2, 3]))
       Array(6, dtype=int32)
     """
-    return ufunc(func, nin, nout, identity=identity)
+    return ufunc(func, size_of(nin), size_of(nout), identity=identity)
 
 
 boundaries(globals())

@@ -26,6 +26,7 @@ from xnp.numpy.running_totals import cumsum
 from xnp.numpy.shaping import moveaxis
 from xnp.numpy.sorting import argsort
 from xprim import Array, dtypes
+from xprim.errors import message
 
 __all__ = ()
 
@@ -76,12 +77,12 @@ def _line_weights(operation: str, a: Array, axis: Any, axes: Any, weights: Any) 
         raise ValueError(f"{operation}: weights must not be complex.")
     own = weights.aval.shape
     if own and own != shape and (axis is None or own != reduced):
-        raise ValueError(
-            f"{operation}: the weights have another shape than what they weigh."
-            f"\n  got       weights: {weights.aval.str_long()}, a: {a.aval.str_long()}"
-            f"\n  expected  the shape {shape}"
-            + ("" if axis is None else f", or that of the axes, {reduced}")
-        )
+        raise ValueError(message(
+            operation, "the weights have another shape than what they weigh.",
+            got=f"weights: {weights.aval.str_long()}, a: {a.aval.str_long()}",
+            expected=f"the shape {shape}"
+            + ("" if axis is None else f", or that of the axes, {reduced}"),
+        ))  # fmt: skip
     if dtypes.itemsize_bits(weights.aval.dtype) < 32:
         weights = cast(weights, dtypes.float32)
     if own and own == shape:

@@ -13,6 +13,8 @@ import enum
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from xprim.errors import message
+
 __all__ = ()
 
 
@@ -46,10 +48,10 @@ class Tolerance:
 
     def __post_init__(self) -> None:
         if min(self.atol, self.rtol, self.ulps) < 0 or not (self.atol or self.rtol or self.ulps):
-            raise ValueError(
-                "Tolerance: the bounds must not be negative, and one must be above zero."
-                f"\n  got       atol={self.atol}, rtol={self.rtol}, ulps={self.ulps}"
-            )
+            raise ValueError(message(
+                "Tolerance", "the bounds must not be negative, and one must be above zero.",
+                got=f"atol={self.atol}, rtol={self.rtol}, ulps={self.ulps}",
+            ))  # fmt: skip
 
 
 Accuracy: TypeAlias = AccuracyMode | Tolerance | None

@@ -17,6 +17,7 @@ from xnp.primitives.sort import comparable, compare_text
 from xnp.primitives.table import BOOL, REAL
 from xprim import Primitive, ShapedArray, dtypes, shaped_array
 from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -33,10 +34,10 @@ def arg_shape(name: str) -> Callable[..., tuple[ShapedArray, ...]]:
         if not 0 <= axis < aval.ndim:
             raise ValueError(f"{name}: there is no axis {axis} in {aval.str_long()}.")
         if not aval.shape[axis]:
-            raise ValueError(
-                f"{name}: an axis without elements has none that is greatest or least."
-                f"\n  got       axis {axis} of {aval.str_long()}"
-            )
+            raise ValueError(message(
+                name, "an axis without elements has none that is greatest or least.",
+                got=f"axis {axis} of {aval.str_long()}",
+            ))  # fmt: skip
         return (shaped_array((*aval.shape[:axis], *aval.shape[axis + 1 :]), index_dtype),)
 
     return shape_rule

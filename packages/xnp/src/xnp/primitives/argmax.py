@@ -10,7 +10,7 @@ import numpy as np
 from xnp.primitives import costs
 from xnp.primitives.arg_extremal import arg_batch, arg_numpy, arg_shape, arg_stablehlo
 from xnp.primitives.reductions import least
-from xprim import ZERO, Primitive, undefined
+from xprim import ZERO, Primitive, dimension_names, undefined
 
 __all__ = ()
 
@@ -23,4 +23,5 @@ argmax_p: Primitive = Primitive(
     transpose=undefined("it is piecewise constant"),
     batch=arg_batch(lambda: argmax_p),
     cost=costs.reduction,
+    dimensions=dimension_names.without("axes"),
 )

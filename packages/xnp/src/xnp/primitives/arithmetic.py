@@ -208,6 +208,7 @@ def _extremum_stablehlo(op: str, direction: str) -> Callable[..., list[str]]:
 
 max_p: Primitive = binary(
     "max", ANY, numpy=_extremum_numpy(np.maximum, np.greater),
+    ufunc=np.maximum, ufunc_kinds=NATIVE - COMPLEX,
     stablehlo=_extremum_stablehlo("stablehlo.maximum", "GT"),
     jvp=(lambda x_dot, z, x, y: _chosen(x_dot, x, y, "gt"),
          lambda y_dot, z, x, y: _chosen(y_dot, y, x, "gt")),
@@ -216,6 +217,7 @@ max_p: Primitive = binary(
 
 min_p: Primitive = binary(
     "min", ANY, numpy=_extremum_numpy(np.minimum, np.less),
+    ufunc=np.minimum, ufunc_kinds=NATIVE - COMPLEX,
     stablehlo=_extremum_stablehlo("stablehlo.minimum", "LT"),
     jvp=(lambda x_dot, z, x, y: _chosen(x_dot, x, y, "lt"),
          lambda y_dot, z, x, y: _chosen(y_dot, y, x, "lt")),
@@ -271,7 +273,11 @@ abs_p: Primitive = unary(
 
 def _sign_numpy(x: Any) -> Any:
     if x.dtype in FLOATING:
-        return np.where(x == 0, x, np.sign(x))  # NumPy's own makes 0.0 of -0.0
+        out = np.asarray(np.sign(x))
+        zeros = x == 0
+        if zeros.any():
+            np.copyto(out, x, where=zeros)  # NumPy's own makes 0.0 of -0.0
+        return out
     if x.dtype in COMPLEX:  # a quarter of it has a size that is not infinite
         x = np.where(np.isinf(np.absolute(x)), x * x.dtype.type(0.25), x)
     out = np.sign(x)

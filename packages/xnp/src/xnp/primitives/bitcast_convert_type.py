@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from xprim import ZERO, Primitive, ShapedArray, dtypes, shaped_array, undefined
+from xprim import ZERO, Primitive, ShapedArray, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -25,18 +26,18 @@ def _shape(x: ShapedArray, *, new_dtype: Any) -> tuple[ShapedArray, ...]:
     if dtypes.is_complex(x.dtype) != dtypes.is_complex(new_dtype) or (
         dtypes.is_bool(x.dtype) != dtypes.is_bool(new_dtype)
     ):
-        raise TypeError(
-            "bitcast_convert_type: complex numbers and booleans are cast to their own kind only."
-            f"\n  got       {x.str_long()} to {new_dtype.name}"
-        )
+        raise TypeError(message(
+            "bitcast_convert_type", "complex numbers and booleans are cast to their own kind only.",
+            got=f"{x.str_long()} to {new_dtype.name}",
+        ))  # fmt: skip
     if new < old:
         shape = (*shape, old // new)
     elif new > old:
         if not shape or shape[-1] != new // old:
-            raise ValueError(
-                f"bitcast_convert_type: the last dimension must have size {new // old}."
-                f"\n  got       {x.str_long()} to {new_dtype.name}"
-            )
+            raise ValueError(message(
+                "bitcast_convert_type", f"the last dimension must have size {new // old}.",
+                got=f"{x.str_long()} to {new_dtype.name}",
+            ))  # fmt: skip
         shape = shape[:-1]
     return (shaped_array(shape, new_dtype),)
 
@@ -62,7 +63,8 @@ def _pieces(x: Any, width: int) -> Any:
     per_byte = max(1, min(dtypes.itemsize_bits(x.dtype), 8) // width)
     raw = np.ascontiguousarray(x).reshape(*x.shape, 1).view(np.uint8)
     shifts = np.arange(per_byte, dtype=np.uint8) * np.uint8(width)
-    return ((raw[..., None] >> shifts) & np.uint8((1 << width) - 1)).reshape(*x.shape, -1)
+    pieces = (raw[..., None] >> shifts) & np.uint8((1 << width) - 1)
+    return pieces.reshape(*x.shape, raw.shape[-1] * per_byte)
 
 
 def _joined(pieces: Any, dtype: Any) -> Any:
@@ -71,7 +73,7 @@ def _joined(pieces: Any, dtype: Any) -> Any:
     shape, width = pieces.shape[:-1], bits // pieces.shape[-1]
     per_byte = min(bits, 8) // width
     shifts = np.arange(per_byte, dtype=np.uint8) * np.uint8(width)
-    grouped = pieces.reshape(*shape, -1, per_byte) << shifts
+    grouped = pieces.reshape(*shape, pieces.shape[-1] // per_byte, per_byte) << shifts
     raw = np.bitwise_or.reduce(grouped, axis=-1).astype(np.uint8)
     if bits < 8:
         return _elements(raw, bits, dtype)[..., 0]
@@ -104,4 +106,5 @@ bitcast_convert_type_p = Primitive(
     jvp=ZERO,
     transpose=undefined("its derivative is zero"),
     batch=_batch,
+    dimensions=dimension_names.alike,
 )

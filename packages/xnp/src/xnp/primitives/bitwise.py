@@ -51,7 +51,10 @@ def _unsigned(x: Any) -> Any:
 
 
 def _shift(function: Callable[[Any, Any, Any, int], Any]) -> Callable[[Any, Any], Any]:
-    """Return a NumPy rule; `function` gets values, counts below the width, overflow mask, width."""
+    """Return a NumPy rule; `function` gets values, counts below the width, overflow mask, width.
+
+    The mask is None where nothing is over.
+    """
 
     def rule(x: Any, y: Any) -> Any:
         width = dtypes.itemsize_bits(x.dtype)
@@ -60,27 +63,37 @@ def _shift(function: Callable[[Any, Any, Any, int], Any]) -> Callable[[Any, Any]
             x, y = x.astype(wide), y.astype(wide)
         count = _unsigned(y)
         over = count >= width  # a negative count reads as a large one
-        count = np.where(over, np.zeros((), count.dtype), count)
-        return function(x, count, over, width).astype(dtype)
+        if not over.any():
+            over = None
+        else:
+            count = np.where(over, np.zeros((), count.dtype), count)
+        shifted = function(x, count, over, width)
+        return shifted.astype(dtype) if wide is not None else shifted.view(dtype)
 
     return rule
 
 
 def _left(x: Any, count: Any, over: Any, width: int) -> Any:
     bits = _unsigned(x)
-    return np.where(over, np.zeros((), bits.dtype), np.left_shift(bits, count))
+    return _zero_where(over, np.left_shift(bits, count))
 
 
 def _right_arithmetic(x: Any, count: Any, over: Any, width: int) -> Any:
     shifted = np.right_shift(x, count.astype(x.dtype))
     if x.dtype.kind == "i":
-        return np.where(
-            over, np.where(x < 0, -np.ones((), x.dtype), np.zeros((), x.dtype)), shifted
+        return (
+            shifted
+            if over is None
+            else np.where(
+                over, np.where(x < 0, -np.ones((), x.dtype), np.zeros((), x.dtype)), shifted
+            )
         )
     # unsigned: the top bit is the sign that is repeated
     signed = x.view(f"i{x.dtype.itemsize}") if width == 8 * x.dtype.itemsize else (
         (x.astype(np.int8) << (8 - width)) >> (8 - width))  # fmt: skip
-    most = np.where(over, np.asarray(width - 1, signed.dtype), count.astype(signed.dtype))
+    most = count.astype(signed.dtype)
+    if over is not None:
+        most = np.where(over, np.asarray(width - 1, signed.dtype), most)
     return np.right_shift(signed, most)
 
 
@@ -88,7 +101,11 @@ def _right_logical(x: Any, count: Any, over: Any, width: int) -> Any:
     bits = _unsigned(x)
     if width < 8:  # widened with its sign, which is no bit of it
         bits = bits & np.uint8((1 << width) - 1)
-    return np.where(over, np.zeros((), bits.dtype), np.right_shift(bits, count))
+    return _zero_where(over, np.right_shift(bits, count))
+
+
+def _zero_where(over: Any, shifted: Any) -> Any:
+    return shifted if over is None else np.where(over, np.zeros((), shifted.dtype), shifted)
 
 
 shift_left_p = binary(

@@ -25,6 +25,7 @@ from xprim import (
     Linear,
     Primitive,
     Zero,
+    dimension_names,
     dtypes,
     not_mapped,
     scalar_array,
@@ -132,4 +133,5 @@ branch_operands_p: Primitive = Primitive(
     batch=_batch,
     dce=_dce,
     physical=STRUCTURAL,
+    dimensions=dimension_names.AS_SAID,
 )

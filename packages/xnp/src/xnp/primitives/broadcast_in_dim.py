@@ -21,10 +21,12 @@ from xprim import (
     Operand,
     Primitive,
     ShapedArray,
+    dimension_names,
     get_primitive,
     shaped_array,
 )
 from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -34,17 +36,17 @@ def _shape(
 ) -> tuple[ShapedArray, ...]:
     dims = broadcast_dimensions
     if len(dims) != aval.ndim or any(a >= b for a, b in pairwise(dims)):
-        raise TypeError(
-            "broadcast_in_dim: broadcast_dimensions must name one dimension of the result for each "
-            f"of the operand's, in increasing order.\n  got       {dims} for {aval.str_long()}"
-        )
+        raise TypeError(message(
+            "broadcast_in_dim", "broadcast_dimensions must name one dimension of the result for "
+            "each of the operand's, in increasing order.", got=f"{dims} for {aval.str_long()}",
+        ))  # fmt: skip
     for size, d in zip(aval.shape, dims, strict=True):
         if not 0 <= d < len(shape) or size not in (1, shape[d]):
-            raise TypeError(
-                "broadcast_in_dim: the operand does not fit the result."
-                f"\n  got       {aval.str_long()} to shape {shape} with dimensions {dims}"
-                "\n  expected  each operand dimension of size 1 or of the result's size"
-            )
+            raise TypeError(message(
+                "broadcast_in_dim", "the operand does not fit the result.",
+                got=f"{aval.str_long()} to shape {shape} with dimensions {dims}",
+                expected="each operand dimension of size 1 or of the result's size",
+            ))  # fmt: skip
     return (shaped_array(shape, aval.dtype, aval.weak_type),)
 
 
@@ -121,6 +123,15 @@ def _printed(*, shape: Any, broadcast_dimensions: Any) -> dict[str, Any]:
     return {"broadcast_dimensions": broadcast_dimensions} if broadcast_dimensions else {}
 
 
+def _dimensions(avals: Any, out: Any, params: Any) -> dimension_names.Names:
+    names: list[Any] = [None] * out[0].ndim
+    for d, target in enumerate(params["broadcast_dimensions"]):
+        names[target] = d if avals[0].shape[d] == out[0].shape[target] else None
+    kept = {name for name in names if name is not None}
+    operand = tuple([d if d in kept else None for d in range(avals[0].ndim)])
+    return dimension_names.Names([operand], [tuple(names)])
+
+
 broadcast_in_dim_p = Primitive(
     "broadcast_in_dim",
     shape=_shape,
@@ -133,4 +144,5 @@ broadcast_in_dim_p = Primitive(
     print=_printed,
     ufunc=_ufunc,
     cost=costs.nothing,
+    dimensions=_dimensions,
 )

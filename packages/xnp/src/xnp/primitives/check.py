@@ -28,6 +28,7 @@ from xprim import (
 )
 from xprim.check_sites import CheckSite
 from xprim.contracts import BatchAxis, Builder, JVPHandle
+from xprim.errors import message
 
 __all__ = ()
 
@@ -37,7 +38,7 @@ DEBUG_CHECK = Effect("debug check", ordered=False, exact=False)
 
 def _shape(pred: ShapedArray, *avals: ShapedArray, **_: Any) -> Any:
     if pred.dtype != dtypes.bool_:
-        raise TypeError(f"check: the predicate must be boolean.\n  got       {pred.str_long()}")
+        raise TypeError(message("check", "the predicate must be boolean.", got=pred.str_long()))
     return ()
 
 

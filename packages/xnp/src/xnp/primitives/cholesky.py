@@ -15,7 +15,7 @@ from xnp.primitives.lapack_text import info_aval, lapack_call, nan_on_failure, t
 from xnp.primitives.matrices import adjoint, checked, lower_half, matmul, matrix_batch
 from xnp.primitives.operations import add
 from xnp.primitives.triangular_solve import solved
-from xprim import Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
+from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
 
 __all__ = ()
@@ -76,4 +76,5 @@ cholesky_p: Primitive = Primitive(
     jvp=_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: cholesky_p),
+    dimensions=dimension_names.of_last(2),
 )

@@ -28,6 +28,7 @@ from xnp.primitives.operations import add, mul
 from xnp.primitives.triangular_solve import solved
 from xprim import Primitive, ShapedArray, Zero, dtypes, undefined
 from xprim.contracts import Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -40,11 +41,11 @@ def _shape(r: ShapedArray, w: ShapedArray) -> tuple[ShapedArray, ...]:
             f"{r.dtype.name}, {w.dtype.name}."
         )
     if w.shape != r.shape[:-1]:
-        raise ValueError(
-            "cholesky_update: the operands do not fit."
-            f"\n  got       r_matrix: {r.str_long()}, w_vector: {w.str_long()}"
-            "\n  expected  shapes (..., n, n) and (..., n)"
-        )
+        raise ValueError(message(
+            "cholesky_update", "the operands do not fit.",
+            got=f"r_matrix: {r.str_long()}, w_vector: {w.str_long()}",
+            expected="shapes (..., n, n) and (..., n)",
+        ))  # fmt: skip
     return (r.strong(),)
 
 

@@ -17,6 +17,7 @@ from xprim import (
     Primitive,
     ShapedArray,
     Zero,
+    dimension_names,
     dtypes,
     not_mapped,
     shaped_array,
@@ -24,6 +25,7 @@ from xprim import (
     undefined,
 )
 from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -31,15 +33,16 @@ __all__ = ()
 def _shape(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> tuple[ShapedArray, ...]:
     dtype = common_dtype("clamp", (low, x, high))
     if dtype not in REAL and dtype != dtypes.bool_:
-        raise TypeError(
-            f"clamp: does not take operands of dtype {dtype.name}.\n  expected  a real number dtype"
-        )
+        raise TypeError(message(
+            "clamp", f"does not take operands of dtype {dtype.name}.",
+            expected="a real number dtype",
+        ))  # fmt: skip
     for name, bound in (("min", low), ("max", high)):
         if bound.shape not in ((), x.shape):
-            raise TypeError(
-                f"clamp: {name} must be a scalar or have the shape of x."
-                f"\n  got       {name}: {bound.str_long()}, x: {x.str_long()}"
-            )
+            raise TypeError(message(
+                "clamp", f"{name} must be a scalar or have the shape of x.",
+                got=f"{name}: {bound.str_long()}, x: {x.str_long()}",
+            ))  # fmt: skip
     return (shaped_array(x.shape, dtype, all(a.weak_type for a in (low, x, high))),)
 
 
@@ -100,4 +103,5 @@ clamp_p = Primitive(
     jvp=_jvp,
     transpose=undefined("it is not linear"),
     batch=_batch,
+    dimensions=dimension_names.alike,
 )

@@ -12,33 +12,44 @@ import numpy as np
 from xnp.primitives.operations import bind
 from xnp.primitives.table import common_dtype
 from xnp.primitives.upcast_lowering import TWO_BITS, upcast
-from xprim import LINEAR, STRUCTURAL, Linear, Primitive, ShapedArray, Zero, not_mapped, shaped_array
+from xprim import (
+    LINEAR,
+    STRUCTURAL,
+    Linear,
+    Primitive,
+    ShapedArray,
+    Zero,
+    dimension_names,
+    not_mapped,
+    shaped_array,
+)
 from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
 
 __all__ = ()
 
 
 def _shape(*avals: ShapedArray, dimension: int) -> tuple[ShapedArray, ...]:
     if not avals:
-        raise TypeError("concatenate: needs at least one array, got none.")
+        raise ValueError("concatenate: needs at least one array, got none.")
     first = avals[0]
     if not 0 <= dimension < first.ndim:
-        raise TypeError(
-            f"concatenate: there is no dimension {dimension} in operands of rank {first.ndim}."
-            f"\n  got       {_listed(avals)}"
-            + ("\n  hint      arrays of rank 0 are joined by stack" if first.ndim == 0 else "")
-        )
+        raise TypeError(message(
+            "concatenate", f"there is no dimension {dimension} in operands of rank {first.ndim}.",
+            got=_listed(avals),
+            hint="arrays of rank 0 are joined by stack" if first.ndim == 0 else "",
+        ))  # fmt: skip
     dtype = common_dtype("concatenate", avals)
     rest = (*first.shape[:dimension], *first.shape[dimension + 1 :])
     total = 0
     for aval in avals:
         if aval.ndim != first.ndim or rest != (*aval.shape[:dimension],
                                                *aval.shape[dimension + 1 :]):  # fmt: skip
-            raise TypeError(
-                f"concatenate: the shapes may differ only in dimension {dimension}."
-                f"\n  got       {_listed(avals)}"
-                f"\n  expected  one rank, and equal sizes but in dimension {dimension}"
-            )
+            raise TypeError(message(
+                "concatenate", f"the shapes may differ only in dimension {dimension}.",
+                got=f"{_listed(avals)}",
+                expected=f"one rank, and equal sizes but in dimension {dimension}",
+            ))  # fmt: skip
         total += aval.shape[dimension]
     shape = (*first.shape[:dimension], total, *first.shape[dimension + 1 :])
     return (shaped_array(shape, dtype, all(a.weak_type for a in avals)),)
@@ -94,4 +105,5 @@ concatenate_p: Primitive = Primitive(
     transpose=_transpose,
     batch=_batch,
     physical=STRUCTURAL,
+    dimensions=dimension_names.alike,
 )

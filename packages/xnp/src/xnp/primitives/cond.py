@@ -20,13 +20,14 @@ from functools import partial
 from typing import Any
 
 from xnp.primitives.branch_operands import branch_operands_p
+from xnp.primitives.guarded_checks import only_checks, with_guard
 from xnp.primitives.inner_programs import (
     derived,
     narrowed,
     needed_arguments,
     traced,
 )
-from xnp.primitives.operations import broadcasted, filled
+from xnp.primitives.operations import bind, broadcasted, filled, scalar_like
 from xprim import (
     ORDER,
     ClosedJaxpr,
@@ -45,7 +46,16 @@ from xprim import (
     ordered_effects,
 )
 from xprim.calls import front_dims, fronts, nonzero, taken, with_zeros
-from xprim.contracts import BatchAxis, Builder, JVPHandle, LinearizeHandle, TransposeHandle
+from xprim.contracts import (
+    BatchAxis,
+    Builder,
+    ChecksHandle,
+    JVPHandle,
+    LinearizeHandle,
+    TransposeHandle,
+)
+from xprim.errors import UndefinedRuleError, message
+from xprim.varying_axes import Axes, varying_results
 
 __all__ = ()
 
@@ -54,14 +64,14 @@ Branches = tuple[ClosedJaxpr, ...]
 
 def _shape(index: ShapedArray, *avals: ShapedArray, branches: Branches) -> Any:
     if index.shape or index.dtype != dtypes.int32:
-        raise TypeError(f"cond: the index must be an int32 scalar.\n  got       {index.str_long()}")
+        raise TypeError(message("cond", "the index must be an int32 scalar.", got=index.str_long()))
     expected = [a.strong() for a in branches[0].in_avals]
     if [a.strong() for a in avals] != expected:
-        raise TypeError(
-            "cond: the operands do not have the types that the branches take."
-            f"\n  got       {', '.join(a.str_long() for a in avals)}"
-            f"\n  expected  {', '.join(a.str_long() for a in expected)}"
-        )
+        raise TypeError(message(
+            "cond", "the operands do not have the types that the branches take.",
+            got=", ".join(a.str_long() for a in avals),
+            expected=", ".join(a.str_long() for a in expected),
+        ))  # fmt: skip
     return branches[0].out_avals
 
 
@@ -278,15 +288,16 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, branches: Branches) -> 
 def _batch_by_selection(
     axis: BatchAxis, index: Any, operands: list[Any], mapped: list[bool], branches: Branches
 ) -> Any:
-    if any(exact_effects(br.effects) for br in branches):
-        raise TypeError(
-            "cond: branches with side effects cannot run for a batch of predicates."
-            "\n  hint      under vmap every branch runs, and its results are selected"
-        )
+    if not all(map(only_checks, branches)):
+        raise UndefinedRuleError(message(
+            "cond", "branches with side effects cannot run for a batch of predicates.",
+            hint="under vmap every branch runs, and its results are selected",
+        ))  # fmt: skip
     cases = [
-        eval_closed(axis.batch_jaxpr(br, mapped, True)[0], *_seen_by(k, index, operands, mapped))
+        _for_all_examples(axis, br, mapped, bind("eq", index, scalar_like(index, k)),
+                          _seen_by(k, index, operands, mapped))
         for k, br in enumerate(branches)
-    ]
+    ]  # fmt: skip
     outs, mapped_out = [], []
     for k, values in zip(_passed_through(branches), zip(*cases, strict=True), strict=True):
         if k is None:
@@ -296,6 +307,15 @@ def _batch_by_selection(
             outs.append(operands[k])
         mapped_out.append(k is None or mapped[k])
     return tuple(outs), front_dims(mapped_out)
+
+
+def _for_all_examples(
+    axis: BatchAxis, branch: ClosedJaxpr, mapped: list[bool], taken_by: Any, operands: Any
+) -> list[Any]:
+    """Run a branch, whose checks count for the examples that take it."""
+    if exact_effects(branch.effects):
+        branch, mapped, operands = with_guard(branch), [True, *mapped], [taken_by, *operands]
+    return eval_closed(axis.batch_jaxpr(branch, mapped, True)[0], *operands)
 
 
 def _passed_through(branches: Branches) -> list[int | None]:
@@ -314,6 +334,18 @@ def _seen_by(branch: int, index: Any, operands: list[Any], mapped: list[bool]) -
     return branch_operands_p.bind(index, *operands, branch=branch, leading=leading)
 
 
+def _shard(chosen_by: Axes, *operands: Axes, branches: Any) -> list[Axes]:
+    each = [varying_results(branch, operands) for branch in branches]
+    return [chosen_by.union(*axes) for axes in zip(*each, strict=True)]
+
+
+def _checked(handle: ChecksHandle, state: Any, operands: Any, *, branches: Any) -> Any:
+    index, *rest = operands
+    checked = tuple([handle.program(branch) for branch in branches])
+    results = cond_p.bind(index, *state, *rest, branches=checked)
+    return results[: len(state)], results[len(state) :]
+
+
 cond_p = Primitive(
     "cond",
     call_like=True,
@@ -326,4 +358,6 @@ cond_p = Primitive(
     batch=_batch,
     effects=_effects,
     dce=_dce,
+    shard=_shard,
+    checked=_checked,
 )

@@ -35,12 +35,14 @@ from xprim import (
     Primitive,
     ShapedArray,
     Zero,
+    dimension_names,
     dtypes,
     multilinear,
     not_mapped,
     shaped_array,
 )
 from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -74,41 +76,42 @@ def _shape(
 
 def _check_ranks(lhs: ShapedArray, rhs: ShapedArray, count: int, params: Any) -> None:
     if count < 0 or lhs.ndim != rhs.ndim or any(len(p) != count for p in params):
-        raise ValueError(
-            "conv_general_dilated: the operands must have the same number n + 2 of dimensions, and "
-            "strides, padding and dilations n entries."
-            f"\n  got       lhs: {lhs.str_long()}, rhs: {rhs.str_long()}; "
-            f"{', '.join(str(len(p)) for p in params)} entries"
-        )
+        raise ValueError(message(
+            "conv_general_dilated", "the operands must have the same number n + 2 of dimensions, "
+            "and strides, padding and dilations n entries.",
+            got=f"lhs: {lhs.str_long()}, rhs: {rhs.str_long()}; "
+            f"{', '.join(str(len(p)) for p in params)} entries",
+        ))  # fmt: skip
     strides, _, *dilations = params
     if any(s < 1 for s in strides) or any(d < 1 for each in dilations for d in each):
-        raise ValueError(
-            "conv_general_dilated: strides and dilations must be positive."
-            f"\n  got       window_strides={strides}, dilations {dilations[0]} and {dilations[1]}"
-        )
+        raise ValueError(message(
+            "conv_general_dilated", "strides and dilations must be positive.",
+            got=f"window_strides={strides}, dilations {dilations[0]} and {dilations[1]}",
+        ))  # fmt: skip
 
 
 def _check_groups(
     lhs: ShapedArray, rhs: ShapedArray, sizes: Any, feature_groups: int, batch_groups: int
 ) -> None:
     batch, features, outputs, inputs = sizes
-    got = f"\n  got       lhs: {lhs.str_long()}, rhs: {rhs.str_long()}"
+    got = f"lhs: {lhs.str_long()}, rhs: {rhs.str_long()}"
     if feature_groups < 1 or batch_groups < 1 or min(feature_groups, batch_groups) > 1:
-        raise ValueError(
-            "conv_general_dilated: feature_group_count and batch_group_count must be positive, and "
-            f"one of them 1.\n  got       {feature_groups} and {batch_groups}"
-        )
+        raise ValueError(message(
+            "conv_general_dilated",
+            "feature_group_count and batch_group_count must be positive, and one of them 1.",
+            got=f"{feature_groups} and {batch_groups}",
+        ))  # fmt: skip
     if features != inputs * feature_groups:
-        raise ValueError(
-            f"conv_general_dilated: the input has {features} features, the kernel takes "
-            f"{inputs} in each of {feature_groups} groups.{got}"
-            "\n  expected  lhs features == rhs input features * feature_group_count"
-        )
+        raise ValueError(message(
+            "conv_general_dilated", f"the input has {features} features, the kernel takes {inputs} "
+            f"in each of {feature_groups} groups.", got=got,
+            expected="lhs features == rhs input features * feature_group_count",
+        ))  # fmt: skip
     if outputs % feature_groups or outputs % batch_groups or batch % batch_groups:
-        raise ValueError(
-            "conv_general_dilated: out features and batch must be multiples of the number of "
-            f"groups.{got}\n  expected  multiples of {max(feature_groups, batch_groups)}"
-        )
+        raise ValueError(message(
+            "conv_general_dilated", "out features and batch must be multiples of the number of "
+            "groups.", got=got, expected=f"multiples of {max(feature_groups, batch_groups)}",
+        ))  # fmt: skip
 
 
 # ----------------------------------------------------------------------------------------- NumPy
@@ -388,6 +391,23 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
     return (result,), (0,)
 
 
+def _dimensions(avals: Any, out: Any, params: Any) -> dimension_names.Names:
+    """Dimensions of space of input and output correspond: neighbours exchange their borders."""
+    numbers = params["dimension_numbers"]
+    grouped = params["feature_group_count"] > 1 or params["batch_group_count"] > 1
+    plain: list[tuple[Any, ...]] = [("batch", "sum"), ("features", "sum"), ("batch", "features")]
+    words = [(None, None)] * 3 if grouped else plain
+    found = []
+    for aval, spec, (first, second) in zip((*avals, out[0]), numbers, words, strict=True):
+        names: list[Any] = [None] * aval.ndim
+        names[spec[0]], names[spec[1]] = first, second
+        if aval is not avals[1]:
+            for i, d in enumerate(spec[2:]):
+                names[d] = ("space", i)
+        found.append(tuple(names))
+    return dimension_names.Names(found[:2], found[2:])
+
+
 conv_general_dilated_p: Primitive = Primitive(
     "conv_general_dilated",
     shape=_shape,
@@ -397,4 +417,5 @@ conv_general_dilated_p: Primitive = Primitive(
     transpose=_transpose,
     batch=_batch,
     cost=costs.product,
+    dimensions=_dimensions,
 )

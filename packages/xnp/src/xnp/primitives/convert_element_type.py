@@ -17,6 +17,7 @@ from xnp.primitives.narrow_dtypes import BYTES
 from xnp.primitives.table import COMPLEX, FLOATING, INEXACT, INTEGER
 from xprim import ELEMENTWISE, Primitive, ShapedArray, Zero, dtypes, shaped_array, state
 from xprim.contracts import Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -25,10 +26,10 @@ _THROUGH: dict[Any, np.dtype[Any]] = BYTES | dict.fromkeys(dtypes.SMALL_FLOATS, 
 
 def _shape(x: ShapedArray, *, new_dtype: Any, weak_type: bool) -> tuple[ShapedArray, ...]:
     if dtypes.is_extended(new_dtype):
-        raise TypeError(
-            f"convert_element_type: numbers do not become {new_dtype.elements}."
-            f"\n  got       {x.str_long()}, to be of dtype {new_dtype.name}"
-        )
+        raise TypeError(message(
+            "convert_element_type", f"numbers do not become {new_dtype.elements}.",
+            got=f"{x.str_long()}, to be of dtype {new_dtype.name}",
+        ))  # fmt: skip
     if not dtypes.is_supported(new_dtype):
         raise TypeError(f"convert_element_type: there are no arrays of dtype {new_dtype}.")
     return (shaped_array(x.shape, new_dtype, weak_type),)

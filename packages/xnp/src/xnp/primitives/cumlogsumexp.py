@@ -32,6 +32,7 @@ from xprim import (
     Primitive,
     ShapedArray,
     Zero,
+    dimension_names,
     dtypes,
     get_primitive,
     shaped_array,
@@ -184,4 +185,5 @@ cumlogsumexp_p: Primitive = Primitive(
     transpose=undefined("it is not linear"),
     batch=cumulative_batch(lambda: cumlogsumexp_p),
     cost=costs.special,
+    dimensions=dimension_names.whole_along("axis"),
 )

@@ -14,7 +14,7 @@ from xnp.primitives.cumulative import (
 )
 from xnp.primitives.reductions import greatest
 from xnp.primitives.table import BOOL, REAL
-from xprim import Primitive, undefined
+from xprim import Primitive, dimension_names, undefined
 
 __all__ = ()
 
@@ -29,4 +29,5 @@ cummin_p: Primitive = Primitive(
     transpose=undefined("it is not linear"),
     batch=cumulative_batch(lambda: cummin_p),
     cost=costs.nothing,
+    dimensions=dimension_names.whole_along("axis"),
 )

@@ -20,7 +20,7 @@ from xnp.primitives.cumulative import (
 )
 from xnp.primitives.operations import bind
 from xnp.primitives.table import NUMBER
-from xprim import Primitive, Zero, undefined
+from xprim import Primitive, Zero, dimension_names, undefined
 
 __all__ = ()
 
@@ -50,4 +50,5 @@ cumprod_p: Primitive = Primitive(
     transpose=undefined("it is not linear"),
     batch=cumulative_batch(lambda: cumprod_p),
     cost=costs.nothing,
+    dimensions=dimension_names.whole_along("axis"),
 )

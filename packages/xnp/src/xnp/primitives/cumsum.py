@@ -14,7 +14,7 @@ from xnp.primitives.cumulative import (
     cumulative_stablehlo,
 )
 from xnp.primitives.table import NUMBER
-from xprim import LINEAR, Primitive
+from xprim import LINEAR, Primitive, dimension_names
 
 __all__ = ()
 
@@ -34,4 +34,5 @@ cumsum_p: Primitive = Primitive(
     transpose=_transpose,
     batch=cumulative_batch(lambda: cumsum_p),
     cost=costs.nothing,
+    dimensions=dimension_names.whole_along("axis"),
 )

@@ -52,7 +52,14 @@ from xnp.primitives.operations import (
     summed,
 )
 from xnp.primitives.svd import svd_p
-from xprim import Primitive, ShapedArray, Zero, shaped_array, undefined
+from xprim import (
+    Primitive,
+    ShapedArray,
+    Zero,
+    dimension_names,
+    shaped_array,
+    undefined,
+)
 from xprim.contracts import Builder
 
 __all__ = ()
@@ -116,6 +123,7 @@ det_p: Primitive = Primitive(
     jvp=_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: det_p),
+    dimensions=dimension_names.of_last(2),
 )
 
 
@@ -209,4 +217,5 @@ cofactors_p: Primitive = Primitive(
     jvp=_cofactors_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: cofactors_p),
+    dimensions=dimension_names.of_last(2),
 )

@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives import costs
+from xnp.primitives.corresponding_dimensions import dot_dimensions
+from xnp.primitives.operations import bind, converted
 from xnp.primitives.precision import DotAlgorithm, DotAlgorithmPreset, precision_attribute
 from xnp.primitives.table import NATIVE
 from xnp.primitives.upcast_lowering import TWO_BITS, upcast
@@ -36,6 +38,7 @@ from xprim import (
     shaped_array,
 )
 from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -52,13 +55,12 @@ def _shape(
     for what, ls, rs in (("contracted", lc, rc), ("batch", lb, rb)):
         sizes = [lhs.shape[i] for i in ls], [rhs.shape[i] for i in rs]
         if sizes[0] != sizes[1]:
-            raise TypeError(
-                f"dot_general: the {what} dimensions differ: {_listed(sizes[0])} and "
-                f"{_listed(sizes[1])}."
-                f"\n  got       lhs: {lhs.str_long()}, rhs: {rhs.str_long()}, "
-                f"dimensions {tuple(ls)} and {tuple(rs)}"
-                "\n  expected  equal sizes"
-            )
+            raise TypeError(message(
+                "dot_general",
+                f"the {what} dimensions differ: {_listed(sizes[0])} and {_listed(sizes[1])}.",
+                got=f"lhs: {lhs.str_long()}, rhs: {rhs.str_long()}, dimensions {tuple(ls)} and "
+                f"{tuple(rs)}", expected="equal sizes",
+            ))  # fmt: skip
     shape = (*[lhs.shape[i] for i in lb], *_free_sizes(lhs.shape, lc, lb),
              *_free_sizes(rhs.shape, rc, rb))  # fmt: skip
     dtype = product_dtype("dot_general", lhs.dtype, rhs.dtype, preferred_element_type)
@@ -71,12 +73,11 @@ def _check_dims(name: str, aval: ShapedArray, contract: Sequence[int], batch: Se
 ):  # fmt: skip
     dims = (*contract, *batch)
     if len(set(dims)) != len(dims) or any(not 0 <= d < aval.ndim for d in dims):
-        raise TypeError(
-            f"dot_general: contracting and batch dimensions of {name} must be distinct and within "
-            f"its {aval.ndim} dimensions."
-            f"\n  got       contracting {tuple(contract)}, batch {tuple(batch)} for "
-            f"{aval.str_long()}"
-        )
+        raise TypeError(message(
+            "dot_general", f"contracting and batch dimensions of {name} must be distinct and "
+            f"within its {aval.ndim} dimensions.",
+            got=f"contracting {tuple(contract)}, batch {tuple(batch)} for {aval.str_long()}",
+        ))  # fmt: skip
 
 
 def _listed(sizes: Sequence[int]) -> str:
@@ -96,25 +97,18 @@ def product_dtype(
 ) -> np.dtype[Any]:
     """Return the dtype of sums of products of two dtypes, or raise a TypeError.
 
-    Operands of two different dtypes must be of one kind; the wider one then holds the result.
+    Of operands of two dtypes the one with the greater range (then digits, then bits) gives that of
+    the result: XLA's HigherPrecisionType.
     """
-    if lhs == rhs:
-        dtype = lhs
-    elif _kind(lhs) != _kind(rhs) or _kind(lhs) == "bool":
-        raise TypeError(
-            f"lax.{operation} requires operands of equal dtypes, got {lhs.name}, {rhs.name}."
-            "\n  hint      convert with lax.convert_element_type, or use xnp.matmul, which promotes"
-        )
-    else:
-        dtype = _wider(lhs, rhs)
+    dtype = lhs if lhs == rhs else max(lhs, rhs, key=_width)
     if preferred is None or preferred == dtype:
         return dtype
     if not holds_products(dtype, preferred):
-        raise TypeError(
-            f"{operation}: preferred_element_type must hold the products of the operands."
-            f"\n  got       {preferred.name} for operands of dtype {lhs.name}"
-            "\n  expected  a dtype of the same kind (integer, floating, complex)"
-        )
+        raise TypeError(message(
+            operation, "preferred_element_type must hold the products of the operands.",
+            got=f"{preferred.name} for operands of dtype {lhs.name}",
+            expected="a dtype of the same kind (integer, floating, complex)",
+        ))  # fmt: skip
     return preferred
 
 
@@ -134,10 +128,12 @@ def _kind(dtype: np.dtype[Any]) -> str:
     return "complex" if dtypes.is_complex(dtype) else "bool"
 
 
-def _wider(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
-    if dtypes.is_integer(a) or dtypes.finfo(a).nmant == dtypes.finfo(b).nmant:
-        return a if dtypes.itemsize_bits(a) >= dtypes.itemsize_bits(b) else b
-    return a if dtypes.finfo(a).nmant > dtypes.finfo(b).nmant else b
+def _width(dtype: np.dtype[Any]) -> tuple[bool, int, int, int, bool]:
+    """Return by what dtypes are compared: complex, range, digits, bits, and a sign last."""
+    if _kind(dtype) in ("bool", "integer"):
+        return False, -1, -1, dtypes.itemsize_bits(dtype), dtypes.is_signed_integer(dtype)
+    info = dtypes.finfo(dtype)
+    return dtypes.is_complex(dtype), int(info.maxexp), int(info.nmant), info.bits, True
 
 
 # ---------------------------------------------------------------------------------------- NumPy
@@ -181,7 +177,7 @@ def accumulation_dtype(lhs: Any, rhs: Any, out: Any) -> np.dtype[Any]:
     wide = out
     for dtype in (lhs, rhs):
         if _kind(dtype) == _kind(wide) and wide != dtype:
-            wide = _wider(wide, dtype)
+            wide = max(wide, dtype, key=lambda d: _width(d)[2:])  # by digits
     if wide in NATIVE:
         return wide  # type: ignore[no-any-return]
     return dtypes.float32 if dtypes.is_floating(wide) else dtypes.int32
@@ -367,9 +363,14 @@ def _transposed_numbers(dimension_numbers: Any, lhs_ndim: int, rhs_ndim: int) ->
 
 def _bind(lhs: Any, rhs: Any, dims: Any, precision: Any, dtype: Any) -> Any:
     preferred = None if lhs.aval.dtype == rhs.aval.dtype == dtype else dtype
-    return dot_general_p.bind(
+    if _kind(dtype) == "floating" and "complex" in (_kind(lhs.aval.dtype), _kind(rhs.aval.dtype)):
+        preferred = None  # the cotangent of a real operand is the real part
+    (result,) = dot_general_p.bind(
         lhs, rhs, dimension_numbers=dims, precision=precision, preferred_element_type=preferred
-    )[0]
+    )
+    if result.aval.dtype == dtype:
+        return result
+    return converted(bind("real", result), dtype)
 
 
 def _placing(dims: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -430,4 +431,5 @@ dot_general_p: Primitive = Primitive(
     print=_printed,
     cost=costs.product,
     ufunc=_ufunc,
+    dimensions=dot_dimensions,
 )

@@ -17,12 +17,14 @@ from xprim import (
     Primitive,
     ShapedArray,
     Zero,
+    dimension_names,
     dtypes,
     linear_in,
     not_mapped,
     shaped_array,
 )
 from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -30,20 +32,19 @@ __all__ = ()
 def check_starts(name: str, aval: ShapedArray, starts: Any, window: Any) -> None:
     """Raise unless there is an integer scalar for each dimension and the window fits."""
     if len(starts) != aval.ndim or any(s.ndim for s in starts):
-        raise TypeError(
-            f"{name}: needs a start of rank 0 for each dimension of the operand."
-            f"\n  got       {', '.join(s.str_long() for s in starts) or 'none'} for "
-            f"{aval.str_long()}"
-        )
+        raise TypeError(message(
+            name, "needs a start of rank 0 for each dimension of the operand.",
+            got=f"{', '.join(s.str_long() for s in starts) or 'none'} for {aval.str_long()}",
+        ))  # fmt: skip
     if starts and not dtypes.is_integer(common_dtype(name, starts)):
         raise TypeError(f"{name}: the starts must be integers, not {starts[0].dtype.name}.")
     if len(window) != aval.ndim or any(
         not 0 <= w <= n for w, n in zip(window, aval.shape, strict=False)
     ):
-        raise TypeError(
-            f"{name}: the window does not fit into the operand."
-            f"\n  got       a window of shape {tuple(window)} in {aval.str_long()}"
-        )
+        raise TypeError(message(
+            name, "the window does not fit into the operand.",
+            got=f"a window of shape {tuple(window)} in {aval.str_long()}",
+        ))  # fmt: skip
 
 
 def clamped(shape: Any, window: Any, starts: Any) -> tuple[Any, ...]:
@@ -134,4 +135,5 @@ dynamic_slice_p: Primitive = Primitive(
     batch=_batch,
     physical=STRUCTURAL,
     windows=lambda x, *starts, slice_sizes: window_at(x, starts, slice_sizes),
+    dimensions=dimension_names.alike,
 )

@@ -20,6 +20,7 @@ from xprim import (
     Primitive,
     ShapedArray,
     Zero,
+    dimension_names,
     dtypes,
     linear_in,
     not_mapped,
@@ -94,4 +95,5 @@ dynamic_update_slice_p: Primitive = Primitive(
     batch=_batch,
     physical=STRUCTURAL,
     windows=lambda x, update, *starts: window_at(x, starts, update.aval.shape),
+    dimensions=dimension_names.alike,
 )

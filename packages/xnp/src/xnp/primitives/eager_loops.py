@@ -21,21 +21,20 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xnp.primitives.inner_programs import derived, programs_in
+from xnp.primitives.inner_programs import derived
 from xprim import (
     EAGER,
     EAGER_ON_HOST,
     ClosedJaxpr,
     ConcreteArray,
     Equation,
-    Jaxpr,
     Primitive,
     Undefined,
-    Var,
     config,
     dtypes,
     state,
 )
+from xprim.jaxpr import held_programs, program_of_equation
 from xprim.kernels import REFUSED, Kernel, Refusal, log_refusal
 from xprim.numpy_kernels import numpy_function
 from xprim.static_keys import params_key
@@ -79,7 +78,7 @@ def work_of(closed: ClosedJaxpr) -> float:
 
 
 def _work_of_equation(eqn: Equation) -> float:
-    inner = [work_of(closed) for closed in programs_in(eqn)]
+    inner = [work_of(closed) for closed in held_programs(eqn.params)]
     if "branches" in eqn.params:
         return 1 + max(inner, default=0)
     avals_in, avals_out = [x.aval for x in eqn.inputs], [v.aval for v in eqn.outputs]
@@ -102,7 +101,7 @@ def _has_compiled_form(closed: ClosedJaxpr) -> bool:
 def _is_compilable(closed: ClosedJaxpr) -> bool:
     return not closed.effects and all(
         type(eqn.primitive.rules.get("stablehlo", _MISSING)) is not Undefined
-        and all(map(_has_compiled_form, programs_in(eqn)))
+        and all(map(_has_compiled_form, held_programs(eqn.params)))
         for eqn in closed.jaxpr.eqns
     )
 
@@ -156,14 +155,5 @@ def run_compiled(
     """Run one equation as a compiled program, which is kept with an inner program of it."""
     avals = tuple([x.aval for x in operands])
     key = ("program", primitive, avals, *params_key(params))
-    closed = derived(inner, key, lambda: _single_equation(primitive, avals, params))
+    closed = derived(inner, key, lambda: program_of_equation(primitive, avals, params))
     return EAGER.backend.run_program(closed, operands, primitive.name)
-
-
-def _single_equation(
-    primitive: Primitive, avals: tuple[Any, ...], params: dict[str, Any]
-) -> ClosedJaxpr:
-    invars = [Var(a) for a in avals]
-    outvars = [Var(a) for a in primitive.infer(avals, params)]
-    eqn = Equation(primitive, invars, outvars, params)
-    return ClosedJaxpr(Jaxpr((), invars, outvars, [eqn], primitive.name))

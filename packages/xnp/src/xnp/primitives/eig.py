@@ -42,9 +42,9 @@ from xnp.primitives.operations import (
     summed,
 )
 from xnp.primitives.solve import solved_system
-from xprim import Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
+from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
-from xprim.errors import MissingRuleError
+from xprim.errors import MissingRuleError, message
 
 __all__ = ()
 
@@ -129,11 +129,12 @@ def _jvp(primals: Any, tangents: Any, *, compute_left_eigenvectors: bool,
         return known, tuple([Zero(y.aval) for y in known])
     vectors = compute_left_eigenvectors or compute_right_eigenvectors
     if vectors and not enable_eigvec_derivs:
-        raise MissingRuleError(
-            "eig: the eigenvectors of a general matrix have no derivative: their scale is a "
-            "convention.\n  hint      enable_eigvec_derivs=True takes LAPACK's; eigvals has one, "
-            "and eigh for symmetric matrices"
-        )
+        raise MissingRuleError(message(
+            "eig",
+            "the eigenvectors of a general matrix have no derivative: their scale is a convention.",
+            hint="enable_eigvec_derivs=True takes LAPACK's; eigvals has one, and eigh for "
+            "symmetric matrices",
+        ))  # fmt: skip
     everything = {**params, "compute_left_eigenvectors": compute_left_eigenvectors,
                   "compute_right_eigenvectors": True}  # fmt: skip
     w, *left, v = eig_p.bind(a, **everything)
@@ -174,4 +175,5 @@ eig_p: Primitive = Primitive(
     jvp=_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: eig_p),
+    dimensions=dimension_names.of_last(2),
 )

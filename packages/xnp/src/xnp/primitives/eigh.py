@@ -27,7 +27,7 @@ from xnp.primitives.matrices import (
     real_dtype,
 )
 from xnp.primitives.operations import add, converted, div, filled, mul, sub
-from xprim import Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
+from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
 
 __all__ = ()
@@ -97,4 +97,5 @@ eigh_p: Primitive = Primitive(
     jvp=_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: eigh_p),
+    dimensions=dimension_names.of_last(2),
 )

@@ -43,8 +43,16 @@ exp2_p = unary(
     jvp=lambda x_dot, y, x: mul(x_dot, scaled(y, math.log(2))),
 )  # fmt: skip
 
+
+def _expm1_numpy(x: Any) -> Any:
+    result = np.expm1(x)
+    if x.dtype.kind != "c":
+        return result
+    return np.where(x.imag == 0, result.real + x.imag * 1j, result).astype(x.dtype)
+
+
 expm1_p = unary(
-    "expm1", INEXACT, numpy=np.expm1, stablehlo="stablehlo.exponential_minus_one", tunable=True,
+    "expm1", INEXACT, numpy=_expm1_numpy, stablehlo="stablehlo.exponential_minus_one", tunable=True,
     jvp=lambda x_dot, y, x: mul(x_dot, bind("exp", x)),  # y + 1 cancels far below zero
 )  # fmt: skip
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from xprim.errors import message
+
 __all__ = ()
 
 
@@ -52,10 +54,10 @@ def check_choice(operation: str, name: str, chosen: Any, *had: enum.Enum) -> Non
         return
     if not isinstance(chosen, kind):
         raise TypeError(f"{operation}: {name} must be a {kind.__name__} or None, got {chosen!r}.")
-    raise ValueError(
-        f"{operation}: {chosen} is not available here."
-        f"\n  expected  {' or '.join(map(str, had))}, or None"
-    )
+    raise ValueError(message(
+        operation, f"{chosen} is not available here.",
+        expected=f"{' or '.join(map(str, had))}, or None",
+    ))  # fmt: skip
 
 
 def check_magma(operation: str, use_magma: bool | None) -> None:

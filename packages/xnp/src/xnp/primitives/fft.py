@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.operations import bind, broadcasted, concatenated, converted, filled, mul
-from xprim import LINEAR, Primitive, ShapedArray, dtypes, shaped_array
+from xprim import LINEAR, Primitive, ShapedArray, dimension_names, dtypes, shaped_array
 from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -37,24 +38,24 @@ def _shape(aval: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int, ...]
 ):  # fmt: skip
     wanted = _FLOAT if fft_type == FftType.RFFT else _COMPLEX
     if aval.dtype not in wanted:
-        raise TypeError(
-            f"fft: {fft_type.name} does not take operands of dtype {aval.dtype.name}."
-            f"\n  expected  {' or '.join(d.name for d in wanted)}"
-        )
+        raise TypeError(message(
+            "fft", f"{fft_type.name} does not take operands of dtype {aval.dtype.name}.",
+            expected=f"{' or '.join(d.name for d in wanted)}",
+        ))  # fmt: skip
     count = len(fft_lengths)
     if not 1 <= count <= 3 or aval.ndim < count:
-        raise ValueError(
-            "fft: transforms are over the last one, two or three dimensions."
-            f"\n  got       {count} lengths for {aval.str_long()}"
-        )
+        raise ValueError(message(
+            "fft", "transforms are over the last one, two or three dimensions.",
+            got=f"{count} lengths for {aval.str_long()}",
+        ))  # fmt: skip
     have = list(fft_lengths)
     if fft_type == FftType.IRFFT:
         have[-1] = have[-1] // 2 + 1
     if tuple(have) != aval.shape[-count:]:
-        raise ValueError(
-            f"fft: the operand does not fit {fft_type.name} of lengths {fft_lengths}."
-            f"\n  got       {aval.str_long()}\n  expected  last dimensions {tuple(have)}"
-        )
+        raise ValueError(message(
+            "fft", f"the operand does not fit {fft_type.name} of lengths {fft_lengths}.",
+            got=aval.str_long(), expected=f"last dimensions {tuple(have)}",
+        ))  # fmt: skip
     shape = [*aval.shape[:-count], *fft_lengths]
     if fft_type == FftType.RFFT:
         shape[-1] = fft_lengths[-1] // 2 + 1
@@ -136,6 +137,10 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
     return fft_p.bind(x, **params), (0,)
 
 
+def _dimensions(avals: Any, out: Any, params: Any) -> Any:
+    return dimension_names.of_last(len(params["fft_lengths"]))(avals, out, params)
+
+
 fft_p: Primitive = Primitive(
     "fft",
     shape=_shape,
@@ -144,4 +149,5 @@ fft_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_transpose,
     batch=_batch,
+    dimensions=_dimensions,
 )

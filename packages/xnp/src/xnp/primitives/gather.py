@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives.corresponding_dimensions import gather_dimensions
 from xnp.primitives.dimensions import bumped
 from xnp.primitives.gather_plans import (
     GatherPlan,
@@ -39,6 +40,7 @@ from xprim import (
     shaped_array,
 )
 from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -49,11 +51,11 @@ def _shape(operand: ShapedArray, indices: ShapedArray, *, dimension_numbers: Any
            **_: Any) -> tuple[ShapedArray, ...]:  # fmt: skip
     problem = _problem(operand, indices, dimension_numbers, slice_sizes)
     if problem:
-        raise TypeError(
-            f"gather: {problem}."
-            f"\n  got       operand {operand.str_long()}, indices {indices.str_long()}, "
-            f"slice_sizes {slice_sizes}, {dimension_numbers}"
-        )
+        raise TypeError(message(
+            "gather", f"{problem}.",
+            got=f"operand {operand.str_long()}, indices {indices.str_long()}, slice_sizes "
+            f"{slice_sizes}, {dimension_numbers}",
+        ))  # fmt: skip
     plan = plan_of(dimension_numbers, operand.shape, indices.shape, slice_sizes, indices.dtype)
     return (shaped_array(plan.out_shape, operand.dtype, operand.weak_type),)
 
@@ -64,9 +66,10 @@ def _problem(operand: ShapedArray, indices: ShapedArray, numbers: Any, slice_siz
         return f"the indices must be integers, not {indices.dtype.name}"
     if not indices.ndim or indices.shape[-1] != len(numbers.start_index_map):
         return "the last dimension of the indices must have an element for each of start_index_map"
-    if len(slice_sizes) != operand.ndim or any(
-        not 0 <= w <= n for w, n in zip(slice_sizes, operand.shape, strict=False)
-    ):
+    fits = len(slice_sizes) == operand.ndim and all(
+        0 <= w <= n for w, n in zip(slice_sizes, operand.shape, strict=True)
+    )
+    if not fits and not _reads_nothing(indices, slice_sizes, operand):
         return "slice_sizes must give each operand dimension a size that fits into it"
     return _problem_of_numbers(operand, indices, numbers, slice_sizes)
 
@@ -91,6 +94,11 @@ def _problem_of_numbers(
     return _problem_of_batching(operand, indices, batching, numbers.start_indices_batching_dims)
 
 
+def _reads_nothing(indices: ShapedArray, slice_sizes: Any, operand: ShapedArray) -> bool:
+    """Whether there are no windows, so that they may be larger than an empty operand."""
+    return 0 in indices.shape[:-1] and len(slice_sizes) == operand.ndim and min(slice_sizes) >= 0
+
+
 def _are_distinct(dims: Any, rank: int) -> bool:
     return len({*dims}) == len(dims) and all(0 <= d < rank for d in dims)
 
@@ -108,6 +116,8 @@ def _problem_of_batching(
 def _numpy(x: Any, indices: Any, *, dimension_numbers: Any, slice_sizes: Any, mode: Any,
            fill_value: Any, **_: Any) -> Any:  # fmt: skip
     plan = plan_of(dimension_numbers, x.shape, indices.shape, slice_sizes, indices.dtype)
+    if not x.size and not indices.size:
+        return (np.zeros(plan.out_shape, x.dtype),)
     fills = mode is FILL_OR_DROP
     if plan.single:
         return (_gather_one(plan, x, indices, fills, fill_value),)
@@ -189,6 +199,8 @@ def fill_of(dtype: np.dtype[Any], fill_value: Any) -> Any:
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, dimension_numbers: Any,
                slice_sizes: Any, indices_are_sorted: bool, unique_indices: bool, mode: Any,
                fill_value: Any) -> Any:  # fmt: skip
+    if not avals_in[0].size and not avals_in[1].size:  # windows may be larger than the operand
+        return [b.constant(0, avals_out[0])]
     if mode is FILL_OR_DROP:
 
         def filling(x: Any, indices: Any) -> Any:
@@ -314,4 +326,5 @@ gather_p: Primitive = Primitive(
     batch=_batch,
     physical=STRUCTURAL,
     windows=_windows,
+    dimensions=gather_dimensions,
 )

@@ -13,7 +13,7 @@ import numpy as np
 
 from xnp.primitives.lapack_text import lapack_call
 from xnp.primitives.matrices import checked, matrix_batch
-from xprim import Primitive, ShapedArray, shaped_array, undefined
+from xprim import Primitive, ShapedArray, dimension_names, shaped_array, undefined
 from xprim.contracts import Builder
 
 __all__ = ()
@@ -46,4 +46,5 @@ geqrf_p: Primitive = Primitive(
     jvp=undefined("Q and R have derivatives, but not the reflectors: use qr"),
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: geqrf_p),
+    dimensions=dimension_names.of_last(2),
 )

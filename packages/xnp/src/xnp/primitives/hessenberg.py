@@ -14,7 +14,7 @@ import numpy as np
 from xnp.primitives.lapack_text import info_aval, lapack_call, nan_on_failure
 from xnp.primitives.matrices import checked, matrix_batch
 from xnp.primitives.reflectors import reflector
-from xprim import Primitive, ShapedArray, shaped_array, undefined
+from xprim import Primitive, ShapedArray, dimension_names, shaped_array, undefined
 from xprim.contracts import Builder
 
 __all__ = ()
@@ -65,4 +65,5 @@ hessenberg_p: Primitive = Primitive(
     jvp=undefined("the signs of the reflectors are a convention, and break where columns vanish"),
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: hessenberg_p),
+    dimensions=dimension_names.of_last(2),
 )

@@ -13,8 +13,9 @@ import numpy as np
 from xnp.primitives.lapack_text import lapack_call
 from xnp.primitives.matrices import checked, eye, matrix_batch
 from xnp.primitives.reflectors import check_taus, host_product, product_tangent
-from xprim import Primitive, ShapedArray, Zero, dtypes, undefined
+from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, undefined
 from xprim.contracts import Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -23,10 +24,10 @@ def _shape(a: ShapedArray, taus: ShapedArray) -> tuple[ShapedArray, ...]:
     batch, m, n = checked("householder_product", a)
     check_taus("householder_product", batch, a, taus)
     if m < n:
-        raise ValueError(
-            "householder_product: there are more columns than rows."
-            f"\n  got       a: {a.str_long()}\n  expected  a.shape[-2] >= a.shape[-1]"
-        )
+        raise ValueError(message(
+            "householder_product", "there are more columns than rows.", got=f"a: {a.str_long()}",
+            expected="a.shape[-2] >= a.shape[-1]",
+        ))  # fmt: skip
     return (a.strong(),)
 
 
@@ -62,4 +63,5 @@ householder_product_p: Primitive = Primitive(
     jvp=_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: householder_product_p),
+    dimensions=dimension_names.of_last(2),
 )

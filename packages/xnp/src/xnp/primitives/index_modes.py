@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from xprim.errors import message
 from xprim.sizes import SymbolicSize
 
 __all__ = ()
@@ -79,10 +80,10 @@ class GatherScatterMode(enum.Enum):
         try:
             return _MODE_BY_NAME[mode]
         except (KeyError, TypeError):
-            raise ValueError(
-                f"gather and scatter: there is no mode {mode!r}."
-                "\n  expected  'clip', 'fill', 'drop' or 'promise_in_bounds'"
-            ) from None
+            raise ValueError(message(
+                "gather and scatter", f"there is no mode {mode!r}.",
+                expected="'clip', 'fill', 'drop' or 'promise_in_bounds'",
+            )) from None  # fmt: skip
 
     def __repr__(self) -> str:
         return f"GatherScatterMode.{self.name}"

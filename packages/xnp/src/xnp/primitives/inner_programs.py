@@ -8,13 +8,11 @@ Neighbours: `cond`, `while_loop`, `scan`; `xprim.calls` has the bookkeeping of t
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
 from xprim import (
     ClosedJaxpr,
-    Equation,
     ShapedArray,
     Var,
     closed_without_dead_code,
@@ -110,9 +108,3 @@ def traced(
 ) -> ClosedJaxpr:
     """Return the program of a function that captures no traced values."""
     return ClosedJaxpr(*trace_to_jaxpr(fun, avals, name=name))
-
-
-def programs_in(eqn: Equation) -> list[ClosedJaxpr]:
-    """Return the programs among the params of an equation."""
-    values = [v if isinstance(v, tuple) else (v,) for v in eqn.params.values()]
-    return [inner for inner in itertools.chain(*values) if isinstance(inner, ClosedJaxpr)]

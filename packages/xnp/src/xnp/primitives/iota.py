@@ -12,6 +12,7 @@ import numpy as np
 from xnp.primitives.table import NUMBER
 from xprim import ZERO, Primitive, ShapedArray, shaped_array, undefined
 from xprim.contracts import Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -20,10 +21,10 @@ def _shape(*, dtype: Any, shape: Any, dimension: int) -> tuple[ShapedArray, ...]
     if dtype not in NUMBER:
         raise TypeError(f"iota: needs a number dtype, got {dtype}.")
     if not 0 <= dimension < len(shape):
-        raise ValueError(
-            f"iota: dimension {dimension} does not exist in the shape {shape}."
-            f"\n  expected  0 <= dimension < {len(shape)}"
-        )
+        raise ValueError(message(
+            "iota", f"dimension {dimension} does not exist in the shape {shape}.",
+            expected=f"0 <= dimension < {len(shape)}",
+        ))  # fmt: skip
     return (shaped_array(shape, dtype),)
 
 

@@ -18,7 +18,7 @@ from xnp.primitives.complex_text import parts_of
 from xnp.primitives.matrices import LETTER
 from xprim import ShapedArray, dtypes, shaped_array
 from xprim.contracts import Builder
-from xprim.errors import MissingRuleError
+from xprim.errors import MissingRuleError, message
 
 __all__ = ()
 
@@ -45,10 +45,10 @@ def lapack_call(
       MissingRuleError: on another platform than a CPU.
     """
     if b.platform != "cpu":
-        raise MissingRuleError(
-            f"{primitive}: is not available in programs for {b.platform}."
-            "\n  hint      compute it on the CPU: jit(f, backend='cpu'), or device_put to a CPU"
-        )
+        raise MissingRuleError(message(
+            f"{primitive}", f"is not available in programs for {b.platform}.",
+            hint="compute it on the CPU: jit(f, backend='cpu'), or device_put to a CPU",
+        ))  # fmt: skip
     batch = max([aval.ndim for aval in avals_in]) - 2
     target = target or f"lapack_{LETTER[dtype]}{routine}_ffi"
     attributes = ", ".join([

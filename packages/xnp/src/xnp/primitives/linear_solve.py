@@ -26,6 +26,7 @@ from xnp.primitives.operations import neg, sub
 from xprim import ClosedJaxpr, Linear, Primitive, Zero, eval_closed
 from xprim.calls import fronts, nonzero, taken, with_zeros
 from xprim.contracts import BatchAxis, Builder, JVPHandle, TransposeHandle
+from xprim.errors import message
 
 __all__ = ()
 
@@ -95,16 +96,16 @@ def _transpose(handle: TransposeHandle, cts: Any, *operands: Any, **params: Any)
 
 def _check_transposable(consts: Any, params: Any) -> None:
     if any(type(x) is Linear for group in consts for x in group):
-        raise TypeError(
-            "custom_linear_solve: the solution is not linear in what matvec and solve captured."
-            "\n  hint      it is linear in b alone; grad differentiates it in both"
-        )
+        raise TypeError(message(
+            "custom_linear_solve", "the solution is not linear in what matvec and solve captured.",
+            hint="it is linear in b alone; grad differentiates it in both",
+        ))  # fmt: skip
     if params["transpose_solve"] is None:
-        raise TypeError(
-            "custom_linear_solve: reverse mode needs the transposed system to be solved."
-            "\n  got       neither transpose_solve nor symmetric=True"
-            "\n  hint      custom_linear_solve(..., transpose_solve=lambda vecmat, b: ...)"
-        )
+        raise TypeError(message(
+            "custom_linear_solve", "reverse mode needs the transposed system to be solved.",
+            got="neither transpose_solve nor symmetric=True",
+            hint="custom_linear_solve(..., transpose_solve=lambda vecmat, b: ...)",
+        ))  # fmt: skip
 
 
 def _batch(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:

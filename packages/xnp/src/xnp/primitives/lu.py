@@ -28,7 +28,7 @@ from xnp.primitives.operations import (
     sliced,
 )
 from xnp.primitives.triangular_solve import solve_lower, solved
-from xprim import Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
+from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
 
 __all__ = ()
@@ -148,4 +148,5 @@ lu_p: Primitive = Primitive(
     jvp=_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: lu_p),
+    dimensions=dimension_names.of_last(2),
 )

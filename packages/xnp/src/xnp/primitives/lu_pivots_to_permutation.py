@@ -15,21 +15,21 @@ from xnp.primitives.choice_text import chosen, compared
 from xnp.primitives.lapack_text import counted
 from xprim import ZERO, Primitive, ShapedArray, dtypes, shaped_array, undefined
 from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
 
 __all__ = ()
 
 
 def _shape(aval: ShapedArray, *, permutation_size: int) -> tuple[ShapedArray, ...]:
     if aval.dtype != dtypes.int32 or aval.ndim < 1:
-        raise TypeError(
-            "lu_pivots_to_permutation: the pivots must be vectors of int32."
-            f"\n  got       {aval.str_long()}"
-        )
+        raise TypeError(message(
+            "lu_pivots_to_permutation", "the pivots must be vectors of int32.", got=aval.str_long(),
+        ))  # fmt: skip
     if aval.shape[-1] > permutation_size:
-        raise ValueError(
-            "lu_pivots_to_permutation: there are more pivots than rows."
-            f"\n  got       {aval.shape[-1]} pivots, permutation_size={permutation_size}"
-        )
+        raise ValueError(message(
+            "lu_pivots_to_permutation", "there are more pivots than rows.",
+            got=f"{aval.shape[-1]} pivots, permutation_size={permutation_size}",
+        ))  # fmt: skip
     return (shaped_array((*aval.shape[:-1], permutation_size), dtypes.int32),)
 
 

@@ -17,6 +17,7 @@ from xnp.primitives.operations import bind, broadcasted, converted, filled, iota
 from xnp.primitives.precision import Precision
 from xprim import Primitive, ShapedArray, dtypes, scalar_array
 from xprim.contracts import BatchAxis
+from xprim.errors import message
 
 __all__ = ()
 
@@ -44,18 +45,19 @@ def checked(name: str, aval: ShapedArray, *, square: bool = False) -> tuple[Any,
       ValueError: there are fewer than two dimensions, or the matrix is not square.
     """
     if aval.dtype not in LETTER:
-        raise TypeError(
-            f"{name}: does not take operands of dtype {aval.dtype.name}."
-            "\n  expected  float32, float64, complex64 or complex128"
-        )
+        raise TypeError(message(
+            name, f"does not take operands of dtype {aval.dtype.name}.",
+            expected="float32, float64, complex64 or complex128",
+        ))  # fmt: skip
     if aval.ndim < 2:
-        raise ValueError(
-            f"{name}: the operand must be a matrix, or a batch of matrices in its last two "
-            f"dimensions.\n  got       {aval.str_long()}"
-        )
+        raise ValueError(message(
+            name,
+            "the operand must be a matrix, or a batch of matrices in its last two dimensions.",
+            got=aval.str_long(),
+        ))  # fmt: skip
     *batch, m, n = aval.shape
     if square and m != n:
-        raise ValueError(f"{name}: the matrix must be square.\n  got       {aval.str_long()}")
+        raise ValueError(message(name, "the matrix must be square.", got=aval.str_long()))
     return tuple(batch), m, n
 
 

@@ -11,8 +11,9 @@ from typing import Any
 from xnp.primitives.lapack_text import corner, lapack_call
 from xnp.primitives.matrices import adjoint, checked, conj, matrix_batch
 from xnp.primitives.reflectors import check_taus, host_product, product_tangent
-from xprim import Linear, Primitive, ShapedArray, Zero, dtypes, shaped_array
+from xprim import Linear, Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array
 from xprim.contracts import Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -29,11 +30,10 @@ def _shape(
         )
     if batch != c_batch or (rows if left else columns) != m:
         side = "c.shape[-2]" if left else "c.shape[-1]"
-        raise ValueError(
-            "ormqr: the operands do not fit."
-            f"\n  got       a: {a.str_long()}, c: {c.str_long()}"
-            f"\n  expected  a.shape[-2] == {side}, and equal batch dimensions"
-        )
+        raise ValueError(message(
+            "ormqr", "the operands do not fit.", got=f"a: {a.str_long()}, c: {c.str_long()}",
+            expected=f"a.shape[-2] == {side}, and equal batch dimensions",
+        ))  # fmt: skip
     return (c.strong(),)
 
 
@@ -94,4 +94,5 @@ ormqr_p: Primitive = Primitive(
     jvp=_jvp,
     transpose=_transpose,
     batch=matrix_batch(lambda: ormqr_p),
+    dimensions=dimension_names.of_last(2),
 )

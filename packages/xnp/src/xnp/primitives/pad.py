@@ -22,11 +22,13 @@ from xprim import (
     Primitive,
     ShapedArray,
     Zero,
+    dimension_names,
     not_mapped,
     scalar_array,
     shaped_array,
 )
 from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -34,20 +36,20 @@ __all__ = ()
 def _shape(aval: ShapedArray, value: ShapedArray, *, padding_config: Any) -> Any:
     dtype = common_dtype("pad", (aval, value))
     if value.ndim:
-        raise TypeError(
-            f"pad: the padding value must be of rank 0.\n  got       {value.str_long()}"
-        )
+        raise ValueError(message(
+            "pad", "the padding value must be of rank 0.", got=value.str_long(),
+        ))  # fmt: skip
     if len(padding_config) != aval.ndim:
-        raise TypeError(
-            "pad: padding_config must have one (low, high, interior) for each dimension."
-            f"\n  got       {padding_config} for {aval.str_long()}"
-        )
+        raise ValueError(message(
+            "pad", "padding_config must have one (low, high, interior) for each dimension.",
+            got=f"{padding_config} for {aval.str_long()}",
+        ))  # fmt: skip
     shape = tuple([_size(n, c) for n, c in zip(aval.shape, padding_config, strict=True)])
     if any(c[2] < 0 for c in padding_config) or any(n < 0 for n in shape):
-        raise ValueError(
-            "pad: interior padding and the resulting sizes must not be negative."
-            f"\n  got       {padding_config} for {aval.str_long()}, giving sizes {shape}"
-        )
+        raise ValueError(message(
+            "pad", "interior padding and the resulting sizes must not be negative.",
+            got=f"{padding_config} for {aval.str_long()}, giving sizes {shape}",
+        ))  # fmt: skip
     return (shaped_array(shape, dtype, aval.weak_type and value.weak_type),)
 
 
@@ -75,10 +77,21 @@ def _plan(shape: Any, padding_config: Any) -> tuple[Any, Any, Any]:
 def _numpy(x: Any, value: Any, *, padding_config: Any) -> Any:
     sizes, source, target = _plan(x.shape, padding_config)
     out = np.empty(sizes, x.dtype)
-    out[...] = value
+    if source is None or any(t.step != 1 for t in target):
+        out[...] = value
+    else:
+        _fill_edges(out, value, target)
     if source is not None:
         out[target] = x[source]
     return (out,)
+
+
+def _fill_edges(out: Any, value: Any, target: tuple[slice, ...]) -> None:
+    """Fill what lies before and behind a block, an axis after the other, each element once."""
+    for d, kept in enumerate(target):
+        inside = target[:d]
+        out[(*inside, slice(None, kept.start))] = value
+        out[(*inside, slice(kept.stop, None))] = value
 
 
 def _stablehlo(
@@ -140,4 +153,5 @@ pad_p: Primitive = Primitive(
     transpose=_transpose,
     batch=_batch,
     physical=STRUCTURAL,
+    dimensions=dimension_names.alike,
 )

@@ -27,7 +27,15 @@ from xnp.primitives.operations import (
     sub,
 )
 from xnp.primitives.svd import svd_p
-from xprim import Primitive, ShapedArray, Zero, scalar_array, shaped_array, undefined
+from xprim import (
+    Primitive,
+    ShapedArray,
+    Zero,
+    dimension_names,
+    scalar_array,
+    shaped_array,
+    undefined,
+)
 from xprim.contracts import Builder
 
 __all__ = ()
@@ -110,4 +118,5 @@ pinv_p: Primitive = Primitive(
     jvp=_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: pinv_p),
+    dimensions=dimension_names.of_last(2),
 )

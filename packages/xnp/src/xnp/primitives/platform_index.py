@@ -13,6 +13,7 @@ import numpy as np
 
 from xprim import EAGER, ZERO, Primitive, dtypes, not_mapped, shaped_array, undefined
 from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -25,11 +26,10 @@ def _place(platform: str, platforms: tuple[str, ...], has_default: bool) -> int:
             return platforms.index(name)
     if has_default:
         return len(platforms)
-    raise ValueError(
-        f"platform_dependent: there is no function for the platform {platform!r}."
-        f"\n  got       functions for {', '.join(platforms)}"
-        "\n  hint      default= serves every other platform"
-    )
+    raise ValueError(message(
+        "platform_dependent", f"there is no function for the platform {platform!r}.",
+        got=f"functions for {', '.join(platforms)}", hint="default= serves every other platform",
+    ))  # fmt: skip
 
 
 def _shape(*avals: Any, platforms: tuple[str, ...], has_default: bool) -> Any:

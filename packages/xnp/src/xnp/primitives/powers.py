@@ -55,6 +55,7 @@ from xprim import (
     undefined,
 )
 from xprim.contracts import Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -63,11 +64,11 @@ __all__ = ()
 
 def _pow_shape(x: ShapedArray, y: ShapedArray) -> tuple[ShapedArray, ...]:
     if x.dtype not in INEXACT:
-        raise TypeError(
-            f"pow: does not take a base of dtype {x.dtype.name}."
-            "\n  expected  a floating or complex dtype"
-            "\n  hint      integer_pow takes integers, and so does xnp.power"
-        )
+        raise TypeError(message(
+            "pow", f"does not take a base of dtype {x.dtype.name}.",
+            expected="a floating or complex dtype",
+            hint="integer_pow takes integers, and so does xnp.power",
+        ))  # fmt: skip
     if y.dtype not in INTEGER:
         common_dtype("pow", (x, y))
     weak = x.weak_type and y.weak_type
@@ -214,10 +215,10 @@ def by_squaring(x: Any, y: int, product: Callable[[Any, Any], Any]) -> Any:
 
 def _integer_pow_shape(x: ShapedArray, *, y: int) -> tuple[ShapedArray, ...]:
     if y < 0 and x.dtype in INTEGER:
-        raise TypeError(
-            f"integer_pow: an integer cannot be raised to a negative power."
-            f"\n  got       {x.str_long()} to the power {y}"
-        )
+        raise TypeError(message(
+            "integer_pow", "an integer cannot be raised to a negative power.",
+            got=f"{x.str_long()} to the power {y}",
+        ))  # fmt: skip
     return _number_shape(x)
 
 
@@ -266,13 +267,42 @@ integer_pow_p = unary(
 # --- squares and roots --------------------------------------------------------------------------
 
 
+def _square_numpy(x: Any) -> Any:
+    if x.dtype.kind != "c":
+        return np.multiply(x, x)
+    a, b = x.real, x.imag  # (a + ib)^2 = (a - b)(a + b) + 2iab, whose digits do not cancel
+    result = np.empty(x.shape, x.dtype)
+    is_diagonal = (np.abs(a) == np.abs(b)) & np.isfinite(a)
+    result.real = np.where(is_diagonal, np.zeros((), a.dtype), (a - b) * (a + b))
+    result.imag = 2 * (a * b)
+    return result
+
+
 def _square_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
-    return [b.same_type_op("stablehlo.multiply", [operands[0]] * 2, avals_in[0])]
+    (x,), (aval,) = operands, avals_in
+    if not dtypes.is_complex(aval.dtype):
+        return [b.same_type_op("stablehlo.multiply", [x, x], aval)]
+    (re, im), part = parts_of(b, x, aval)
+    below = b.same_type_op("stablehlo.subtract", [re, im], part)
+    above = b.same_type_op("stablehlo.add", [re, im], part)
+    product = b.same_type_op("stablehlo.multiply", [below, above], part)
+    sizes = [b.same_type_op("stablehlo.abs", [y], part) for y in (re, im)]
+    nothing = b.same_type_op("stablehlo.subtract", sizes, part)  # 0, or NaN of infinite parts
+    is_diagonal = compared(b, "EQ", sizes[0], sizes[1], part)
+    real = chosen(b, is_diagonal, nothing, product, part)
+    cross = b.same_type_op("stablehlo.multiply", [re, im], part)
+    imag = b.same_type_op("stablehlo.add", [cross, cross], part)
+    return [of_parts(b, [real, imag], part, aval)]
+
+
+def _real_square_ufunc(avals_in: Any, avals_out: Any) -> NumpyCall | None:
+    return None if dtypes.is_complex(avals_in[0].dtype) else _square_ufunc(avals_in, avals_out)
 
 
 square_p = unary(
-    "square", NUMBER, numpy=lambda x: np.multiply(x, x), stablehlo=_square_stablehlo,
-    jvp=lambda x_dot, y, x: mul(x_dot, scaled(x, 2)), ufunc=_square_ufunc, cost=costs.arithmetic,
+    "square", NUMBER, numpy=_square_numpy, stablehlo=_square_stablehlo,
+    jvp=lambda x_dot, y, x: mul(x_dot, scaled(x, 2)), ufunc=_real_square_ufunc,
+    cost=costs.arithmetic,
 )  # fmt: skip
 
 sqrt_p = unary(

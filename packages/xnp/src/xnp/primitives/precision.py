@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xprim import config, dtypes
+from xprim.errors import message
 
 __all__ = ()
 
@@ -105,10 +106,10 @@ class DotAlgorithmPreset(enum.Enum):
             return None
         if self.name.startswith("ANY_F8"):
             if lhs.itemsize != 1 or rhs.itemsize != 1:
-                raise TypeError(
-                    f"dot_general: the algorithm {self.name} needs 8-bit floating operands."
-                    f"\n  got       {lhs.name} and {rhs.name}"
-                )
+                raise TypeError(message(
+                    "dot_general", f"the algorithm {self.name} needs 8-bit floating operands.",
+                    got=f"{lhs.name} and {rhs.name}",
+                ))  # fmt: skip
             total = dtypes.float32 if "F8_F32" in self.name else out
             return DotAlgorithm(
                 lhs, rhs, total, allow_imprecise_accumulation="FAST_ACCUM" in self.name
@@ -169,14 +170,14 @@ def _level(value: Any, operation: str) -> Precision:
         found = _LEVEL_BY_NAME.get(value.lower())
         if found is not None:
             return found
-        raise ValueError(
-            f"{operation}: {value!r} is not the name of a precision."
-            f"\n  expected  one of {', '.join(_LEVEL_BY_NAME)}, or the name of a dot algorithm"
-        )
-    raise TypeError(
-        f"{operation}: precision must be a name, a Precision, a pair of them, or a dot algorithm."
-        f"\n  got       a {type(value).__name__}"
-    )
+        raise ValueError(message(
+            operation, f"{value!r} is not the name of a precision.",
+            expected=f"one of {', '.join(_LEVEL_BY_NAME)}, or the name of a dot algorithm",
+        ))  # fmt: skip
+    raise TypeError(message(
+        operation, "precision must be a name, a Precision, a pair of them, or a dot algorithm.",
+        got=f"a {type(value).__name__}",
+    ))  # fmt: skip
 
 
 def precision_attribute(precision: Any) -> str:

@@ -16,9 +16,9 @@ from xnp.primitives.lapack_text import corner, lapack_call, triangle
 from xnp.primitives.matrices import adjoint, checked, conj, eye, matmul, matrix_batch, tril
 from xnp.primitives.operations import add, concatenated, mul, scalar_like, sliced, sub
 from xnp.primitives.triangular_solve import solved
-from xprim import Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
+from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
-from xprim.errors import MissingRuleError
+from xprim.errors import MissingRuleError, message
 
 __all__ = ()
 
@@ -69,11 +69,11 @@ def _jvp(primals: Any, tangents: Any, *, full_matrices: bool) -> Any:
         return outs, tuple([Zero(y.aval) for y in outs])
     m, n = a.aval.shape[-2:]
     if full_matrices and m > n:
-        raise MissingRuleError(
-            "qr: the square Q of a matrix with more rows than columns has no derivative: its last "
-            f"columns are not determined.\n  got       {a.aval.str_long()}"
-            "\n  hint      use full_matrices=False (mode='reduced')"
-        )
+        raise MissingRuleError(message(
+            "qr", "the square Q of a matrix with more rows than columns has no derivative: its "
+            "last columns are not determined.", got=a.aval.str_long(),
+            hint="use full_matrices=False (mode='reduced')",
+        ))  # fmt: skip
     q, r = outs
     last, k = a.aval.ndim - 1, min(m, n)
     q_dot, r_dot = _tall_jvp(q, sliced(r, last, 0, k), sliced(a_dot, last, 0, k))
@@ -106,4 +106,5 @@ qr_p: Primitive = Primitive(
     jvp=_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: qr_p),
+    dimensions=dimension_names.of_last(2),
 )

@@ -27,6 +27,7 @@ from xprim import (
     Primitive,
     ShapedArray,
     Zero,
+    dimension_names,
     dtypes,
     eval_closed,
     not_mapped,
@@ -34,7 +35,7 @@ from xprim import (
     undefined,
 )
 from xprim.contracts import BatchAxis, Builder, JVPHandle
-from xprim.errors import MissingRuleError
+from xprim.errors import MissingRuleError, message
 from xprim.jaxpr import interpret
 
 __all__ = ()
@@ -47,15 +48,15 @@ def _shape(*avals: ShapedArray, jaxpr: ClosedJaxpr, dimensions: tuple[int, ...])
     operands = avals[:count]
     shape = operands[0].shape
     if any(a.shape != shape for a in operands):
-        raise TypeError(
-            "reduce: the operands' shapes differ."
-            f"\n  got       {', '.join(a.str_long() for a in operands)}"
-        )
+        raise TypeError(message(
+            "reduce", "the operands' shapes differ.", got=", ".join(a.str_long() for a in operands),
+        ))  # fmt: skip
     if len(set(dimensions)) != len(dimensions) or any(not 0 <= d < len(shape) for d in dimensions):
-        raise ValueError(
-            f"reduce: dimensions must be distinct and within the operands' {len(shape)} "
-            f"dimensions.\n  got       {dimensions}"
-        )
+        raise ValueError(message(
+            "reduce",
+            f"dimensions must be distinct and within the operands' {len(shape)} dimensions.",
+            got=f"{dimensions}",
+        ))  # fmt: skip
     kept = tuple([n for i, n in enumerate(shape) if i not in dimensions])
     return tuple([shaped_array(kept, a.dtype) for a in operands])
 
@@ -182,10 +183,11 @@ def _jvp(
     smooth = [dtypes.is_inexact(y.aval.dtype) for y in outs]
     program, _ = handle.jvp_jaxpr(jaxpr, [*smooth, *smooth], True)
     if not is_elementwise(program):
-        raise MissingRuleError(
-            "reduce: the derivative of this computation is not a program of elementwise operations."
-            "\n  hint      write the reduction with lax.scan or lax.associative_scan"
-        )
+        raise MissingRuleError(message(
+            "reduce",
+            "the derivative of this computation is not a program of elementwise operations.",
+            hint="write the reduction with lax.scan or lax.associative_scan",
+        ))  # fmt: skip
     kept = [i for i, s in enumerate(smooth) if s]
     dots = [handle.instantiate(tangents[i]) for i in kept]
     init_dots = [handle.instantiate(tangents[count + i]) for i in kept]
@@ -216,10 +218,10 @@ def _batch(
     if all(d is not_mapped for d in init_dims):
         return reduce_p.bind(*xs, *inits, jaxpr=jaxpr, dimensions=shifted), (0,) * count
     if not is_elementwise(jaxpr):
-        raise MissingRuleError(
-            "reduce: a batch of initial values needs a computation of elementwise operations."
-            "\n  hint      write the reduction with lax.scan or lax.associative_scan"
-        )
+        raise MissingRuleError(message(
+            "reduce", "a batch of initial values needs a computation of elementwise operations.",
+            hint="write the reduction with lax.scan or lax.associative_scan",
+        ))  # fmt: skip
     results = reduced_in_order(jaxpr, xs, inits, shifted)
     return tuple(results), (0,) * count
 
@@ -234,4 +236,5 @@ reduce_p: Primitive = Primitive(
     batch=_batch,
     call_like=True,
     cost=costs.reduction,
+    dimensions=dimension_names.without("dimensions"),
 )

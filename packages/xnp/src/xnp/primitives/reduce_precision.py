@@ -15,6 +15,7 @@ import numpy as np
 from xnp.primitives.table import FLOATING, elementwise_shape, unary
 from xprim import ShapedArray, dtypes
 from xprim.contracts import Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -23,10 +24,10 @@ _float_shape = elementwise_shape("reduce_precision", FLOATING)
 
 def _shape(x: ShapedArray, *, exponent_bits: int, mantissa_bits: int) -> tuple[ShapedArray, ...]:
     if exponent_bits < 1 or mantissa_bits < 0:
-        raise ValueError(
-            "reduce_precision: needs exponent_bits >= 1 and mantissa_bits >= 0."
-            f"\n  got       exponent_bits={exponent_bits}, mantissa_bits={mantissa_bits}"
-        )
+        raise ValueError(message(
+            "reduce_precision", "needs exponent_bits >= 1 and mantissa_bits >= 0.",
+            got=f"exponent_bits={exponent_bits}, mantissa_bits={mantissa_bits}",
+        ))  # fmt: skip
     return _float_shape(x)
 
 

@@ -17,7 +17,7 @@ from xnp.primitives.reductions import total_dtype
 from xnp.primitives.table import NUMBER
 from xnp.primitives.window_text import dilated, window_attributes
 from xnp.primitives.window_views import all_windows, windows_batch, windows_shape
-from xprim import LINEAR, Primitive, shaped_array
+from xprim import LINEAR, Primitive, dimension_names, shaped_array
 from xprim.contracts import Builder
 
 __all__ = ()
@@ -79,4 +79,5 @@ reduce_window_sum_p: Primitive = Primitive(
     transpose=_transpose,
     batch=windows_batch(lambda: reduce_window_sum_p),
     cost=costs.reduction,
+    dimensions=dimension_names.alike,
 )

@@ -39,12 +39,14 @@ from xprim import (
     Primitive,
     ShapedArray,
     Zero,
+    dimension_names,
     dtypes,
     primitive_maker,
     shaped_array,
     undefined,
 )
 from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -58,10 +60,10 @@ def reduction_shape(name: str, kinds: Kinds) -> Callable[..., tuple[ShapedArray,
         if aval.dtype not in kinds:
             raise TypeError(f"{name}: does not take operands of dtype {aval.dtype.name}.")
         if len(set(axes)) != len(axes) or any(not 0 <= a < aval.ndim for a in axes):
-            raise ValueError(
-                f"{name}: axes must be distinct and within the operand's {aval.ndim} dimensions."
-                f"\n  got       {axes}"
-            )
+            raise ValueError(message(
+                name, f"axes must be distinct and within the operand's {aval.ndim} dimensions.",
+                got=f"{axes}",
+            ))  # fmt: skip
         shape = tuple([n for i, n in enumerate(aval.shape) if i not in axes])
         return (shaped_array(shape, aval.dtype, aval.weak_type),)
 
@@ -334,6 +336,7 @@ def _chooser(name: str, ufunc: Any, init: Init, op: str) -> Primitive:
         transpose=undefined("it is not linear"),
         batch=reduction_batch(lambda: primitive),
         cost=costs.reduction,
+        dimensions=dimension_names.without("axes"),
     )
     return primitive
 
@@ -349,6 +352,7 @@ def _bitwise(name: str, ufunc: Any, init: Init, op: str) -> Primitive:
         transpose=undefined("integers and booleans have no cotangents"),
         batch=reduction_batch(lambda: primitive),
         cost=costs.reduction,
+        dimensions=dimension_names.without("axes"),
     )
     return primitive
 
@@ -363,6 +367,7 @@ reduce_sum_p: Primitive = Primitive(
     batch=reduction_batch(lambda: reduce_sum_p),
     ufunc=_sum_ufunc,
     cost=costs.reduction,
+    dimensions=dimension_names.without("axes"),
 )
 
 reduce_prod_p: Primitive = Primitive(
@@ -374,6 +379,7 @@ reduce_prod_p: Primitive = Primitive(
     transpose=undefined("it is not linear"),
     batch=reduction_batch(lambda: reduce_prod_p),
     cost=costs.reduction,
+    dimensions=dimension_names.without("axes"),
 )
 
 reduce_max_p = _chooser("reduce_max", np.maximum, least, "stablehlo.maximum")

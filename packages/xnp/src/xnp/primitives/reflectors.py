@@ -20,6 +20,7 @@ from xnp.primitives.matrices import adjoint, as_columns, eye, matmul, tril, triu
 from xnp.primitives.operations import add, mul, neg, sliced
 from xnp.primitives.triangular_solve import solved
 from xprim import ShapedArray, Zero
+from xprim.errors import message
 
 __all__ = ()
 
@@ -57,11 +58,11 @@ def check_taus(name: str, batch: tuple[int, ...], a: ShapedArray, taus: ShapedAr
         )
     limit = min(a.shape[-2:])
     if taus.ndim != a.ndim - 1 or taus.shape[:-1] != batch or taus.shape[-1] > limit:
-        raise ValueError(
-            f"{name}: the factors do not belong to the reflectors."
-            f"\n  got       a: {a.str_long()}, taus: {taus.str_long()}"
-            f"\n  expected  the same batch dimensions, and {limit} factors at most"
-        )
+        raise ValueError(message(
+            name, "the factors do not belong to the reflectors.",
+            got=f"a: {a.str_long()}, taus: {taus.str_long()}",
+            expected=f"the same batch dimensions, and {limit} factors at most",
+        ))  # fmt: skip
 
 
 # -------------------------------------------------------------------------------- on NumPy arrays

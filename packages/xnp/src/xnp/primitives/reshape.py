@@ -6,12 +6,23 @@ function transposes first when it is asked to); it is kept because jaxprs show i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import methodcaller
 from typing import Any
 
 from xnp.primitives import costs
-from xprim import LINEAR, STRUCTURAL, NumpyCall, Operand, Primitive, ShapedArray, shaped_array
+from xprim import (
+    LINEAR,
+    STRUCTURAL,
+    NumpyCall,
+    Operand,
+    Primitive,
+    ShapedArray,
+    shaped_array,
+)
 from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
+from xprim.sharded_types import axes_of_dimensions
 
 __all__ = ()
 
@@ -19,11 +30,11 @@ __all__ = ()
 def _shape(aval: ShapedArray, *, new_sizes: Any, dimensions: Any) -> tuple[ShapedArray, ...]:
     out = shaped_array(new_sizes, aval.dtype, aval.weak_type)
     if out.size != aval.size:
-        raise TypeError(
-            f"reshape: the number of elements changes from {aval.size} to {out.size}."
-            f"\n  got       {aval.str_long()} to shape {new_sizes}"
-            f"\n  expected  a shape of {aval.size} elements"
-        )
+        raise TypeError(message(
+            "reshape", f"the number of elements changes from {aval.size} to {out.size}.",
+            got=f"{aval.str_long()} to shape {new_sizes}",
+            expected=f"a shape of {aval.size} elements",
+        ))  # fmt: skip
     return (out,)
 
 
@@ -50,6 +61,72 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, new_sizes: Any, dimensi
     return reshape_p.bind(x, new_sizes=(axis.size, *new_sizes), dimensions=None), (0,)
 
 
+def _dimensions(avals: Any, out: Any, params: Any) -> list[list[Any]] | None:
+    """Return by which axes the result is cut; None where that is not clear.
+
+    Runs of dimensions of equal size correspond. What cuts the first dimensions of a run cuts those
+    of the result, in the same order.
+    """
+    if params.get("dimensions") is not None:
+        return None
+    sizes, parts = avals[0].spread.mesh.shape, axes_of_dimensions(avals[0])
+    found: list[Any] = []
+    for source, target in _runs(avals[0].shape, out[0].shape):
+        axes = _axes_of_run([avals[0].shape[d] for d in source], [parts[d] for d in source])
+        placed = None if axes is None else _placed([out[0].shape[d] for d in target], axes, sizes)
+        if placed is None:
+            return None
+        found += placed
+    return [found]
+
+
+def _runs(source: Sequence[int], target: Sequence[int]) -> list[tuple[range, range]]:
+    """Return the shortest runs of dimensions of two shapes that have the same elements."""
+    runs, i, j = [], 0, 0
+    while i < len(source) or j < len(target):
+        start, left, right = (i, j), 1, 1
+        while True:
+            if left <= right and i < len(source):
+                left *= source[i]
+                i += 1
+            elif j < len(target):
+                right *= target[j]
+                j += 1
+            else:
+                left *= source[i]
+                i += 1
+            if left == right:
+                break
+        runs.append((range(start[0], i), range(start[1], j)))
+    return runs
+
+
+def _axes_of_run(shape: Sequence[int], parts: Sequence[tuple[Any, ...]]) -> tuple[Any, ...] | None:
+    """Return the axes that cut the first dimensions of a run; None where they cut others."""
+    axes: list[Any] = []
+    is_past = False
+    for n, part in zip(shape, parts, strict=True):
+        if part and is_past:
+            return None
+        is_past = is_past or (n > 1 and not part)
+        axes += part
+    return tuple(axes)
+
+
+def _placed(shape: Sequence[int], axes: Sequence[Any], sizes: Any) -> list[Any] | None:
+    """Return by which of the axes each dimension is cut, the first ones first."""
+    rest, placed = list(axes), []
+    for n in shape:
+        own: list[Any] = []
+        while rest and n > 1 and not n % sizes[rest[0]]:
+            n //= sizes[rest[0]]
+            own.append(rest.pop(0))
+        if rest and n > 1:
+            return None
+        placed.append(tuple(own) or None)
+    return None if rest else placed
+
+
 reshape_p: Primitive = Primitive(
     "reshape",
     shape=_shape,
@@ -61,4 +138,5 @@ reshape_p: Primitive = Primitive(
     physical=STRUCTURAL,
     ufunc=_ufunc,
     cost=costs.nothing,
+    dimensions=_dimensions,
 )

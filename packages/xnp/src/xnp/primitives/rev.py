@@ -9,18 +9,19 @@ from typing import Any
 
 from xnp.primitives import costs
 from xnp.primitives.dimensions import bumped
-from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray
+from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray, dimension_names
 from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
 
 __all__ = ()
 
 
 def _shape(aval: ShapedArray, *, dimensions: Any) -> tuple[ShapedArray, ...]:
     if len(set(dimensions)) != len(dimensions) or any(not 0 <= d < aval.ndim for d in dimensions):
-        raise TypeError(
-            f"rev: dimensions must be distinct and within the operand's {aval.ndim}."
-            f"\n  got       {dimensions} for {aval.str_long()}"
-        )
+        raise TypeError(message(
+            "rev", f"dimensions must be distinct and within the operand's {aval.ndim}.",
+            got=f"{dimensions} for {aval.str_long()}",
+        ))  # fmt: skip
     return (aval,)
 
 
@@ -56,4 +57,5 @@ rev_p: Primitive = Primitive(
     batch=_batch,
     physical=STRUCTURAL,
     cost=costs.nothing,
+    dimensions=dimension_names.alike,
 )

@@ -42,8 +42,10 @@ from xprim import (
     state,
 )
 from xprim.calls import taken
-from xprim.contracts import BatchAxis, Builder
+from xprim.contracts import BatchAxis, Builder, ChecksHandle
+from xprim.errors import message
 from xprim.sharded_types import whole, with_dimension, without_dimension
+from xprim.varying_axes import Axes, grown_axes, varying_results
 
 __all__ = ()
 
@@ -53,19 +55,19 @@ def _shape(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_consts: int
     consts, carry, xs = split_at(avals, num_consts, num_carry)
     for x in xs:
         if not x.shape or x.shape[0] != length:
-            raise ValueError(
-                f"scan: every xs must have a leading dimension of size {length}."
-                f"\n  got       {x.str_long()}"
-            )
+            raise ValueError(message(
+                "scan", f"every xs must have a leading dimension of size {length}.",
+                got=x.str_long(),
+            ))  # fmt: skip
     elements = [without_dimension(x, 0) for x in xs]
     found = [whole(a.strong()) for a in (*consts, *carry, *elements)]
     expected = [whole(a.strong()) for a in jaxpr.in_avals]
     if found != expected:
-        raise TypeError(
-            "scan: the operands do not have the types that the body takes."
-            f"\n  got       {', '.join(a.str_long() for a in found)}"
-            f"\n  expected  {', '.join(a.str_long() for a in expected)}"
-        )
+        raise TypeError(message(
+            "scan", "the operands do not have the types that the body takes.",
+            got=", ".join(a.str_long() for a in found),
+            expected=", ".join(a.str_long() for a in expected),
+        ))  # fmt: skip
     carry_out, ys = split_at(jaxpr.out_avals, num_carry)
     return (*carry_out, *[stacked_aval(y, length) for y in ys])
 
@@ -289,6 +291,25 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr, num
     return outs, (*carry_dims, *[1 if m else not_mapped for m in ys_mapped])
 
 
+def _shard(*operands: Axes, **params: Any) -> list[Axes]:
+    consts, carry, xs = split_at(operands, params["num_consts"], params["num_carry"])
+
+    def step(carry: list[Axes]) -> list[Axes]:
+        return varying_results(params["jaxpr"], [*consts, *carry, *xs])
+
+    carry = grown_axes(lambda carry: step(carry)[: len(carry)], carry)
+    return [*carry, *step(carry)[len(carry) :]]
+
+
+def _checked(handle: ChecksHandle, state: Any, operands: Any, **params: Any) -> Any:
+    """Carry the state along, in front of the carry."""
+    count, new = params["num_consts"], len(state)
+    step = handle.program(params["jaxpr"], after=count)
+    changes = {"jaxpr": step, "num_carry": params["num_carry"] + new}
+    results = scan_p.bind(*operands[:count], *state, *operands[count:], **params | changes)
+    return results[:new], results[new:]
+
+
 scan_p = Primitive(
     "scan",
     call_like=True,
@@ -301,4 +322,6 @@ scan_p = Primitive(
     batch=_batch,
     effects=_effects,
     dce=_dce,
+    shard=_shard,
+    checked=_checked,
 )

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives.corresponding_dimensions import scatter_dimensions
 from xnp.primitives.operations import bind, counting, filled, reshaped, selected
 from xnp.primitives.scatter_family import (
     added_into,
@@ -82,4 +83,5 @@ scatter_p: Primitive = Primitive(
     batch=scatter_batch(lambda: scatter_p),
     windows=scatter_windows,
     physical=STRUCTURAL,
+    dimensions=scatter_dimensions,
 )

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives.corresponding_dimensions import scatter_dimensions
 from xnp.primitives.scatter_family import (
     added_into,
     gathered,
@@ -52,4 +53,5 @@ scatter_add_p: Primitive = Primitive(
     transpose=_transpose,
     batch=scatter_batch(lambda: scatter_add_p),
     windows=scatter_windows,
+    dimensions=scatter_dimensions,
 )

@@ -38,6 +38,7 @@ from xnp.primitives.operations import bind, filled
 from xnp.primitives.table import Kinds, common_dtype
 from xprim import Primitive, ShapedArray, dtypes, not_mapped, shaped_array
 from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -79,11 +80,11 @@ def scatter_shape(name: str, kinds: Kinds) -> Callable[..., tuple[ShapedArray, .
             raise TypeError(f"{name}: does not take operands of dtype {dtype.name}.")
         problem = _problem(operand, indices, updates, dimension_numbers)
         if problem:
-            raise TypeError(
-                f"{name}: {problem}."
-                f"\n  got       operand {operand.str_long()}, indices {indices.str_long()}, "
-                f"updates {updates.str_long()}, {dimension_numbers}"
-            )
+            raise TypeError(message(
+                name, f"{problem}.",
+                got=f"operand {operand.str_long()}, indices {indices.str_long()}, updates "
+                f"{updates.str_long()}, {dimension_numbers}",
+            ))  # fmt: skip
         weak = operand.weak_type and updates.weak_type
         return (shaped_array(operand.shape, dtype, weak),)
 
@@ -92,8 +93,13 @@ def scatter_shape(name: str, kinds: Kinds) -> Callable[..., tuple[ShapedArray, .
 
 def _problem(operand: ShapedArray, indices: ShapedArray, updates: ShapedArray, numbers: Any) -> str:
     """Return what is wrong with the operands of a scatter, or nothing."""
-    dropped = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
+    inserted, batching = numbers.inserted_window_dims, numbers.operand_batching_dims
+    dropped = {*inserted, *batching}
     windows = numbers.update_window_dims
+    if not all(0 <= d < operand.ndim for d in dropped) or any(
+        list(dims) != sorted(dims) for dims in (inserted, batching)
+    ):
+        return "inserted_window_dims and operand_batching_dims must be sorted operand dimensions"
     if len(windows) != operand.ndim - len(dropped) or list(windows) != sorted({*windows}):
         return (f"update_window_dims must be {operand.ndim - len(dropped)} sorted dimensions of "
                 "the updates")  # fmt: skip

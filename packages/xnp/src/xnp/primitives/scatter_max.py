@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from xnp.primitives.corresponding_dimensions import scatter_dimensions
 from xnp.primitives.scatter_extremal import extremal_jvp
 from xnp.primitives.scatter_family import (
     scatter_batch,
@@ -29,4 +30,5 @@ scatter_max_p: Primitive = Primitive(
     transpose=undefined("it is not linear"),
     batch=scatter_batch(lambda: scatter_max_p),
     windows=scatter_windows,
+    dimensions=scatter_dimensions,
 )

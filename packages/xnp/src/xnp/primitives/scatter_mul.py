@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives.corresponding_dimensions import scatter_dimensions
 from xnp.primitives.operations import bind, filled, selected
 from xnp.primitives.scatter_family import (
     added_into,
@@ -77,4 +78,5 @@ scatter_mul_p: Primitive = Primitive(
     transpose=_transpose,
     batch=scatter_batch(lambda: scatter_mul_p),
     windows=scatter_windows,
+    dimensions=scatter_dimensions,
 )

@@ -23,7 +23,7 @@ from xnp.primitives.matrices import checked, matrix_batch
 from xnp.primitives.reflectors import host_product
 from xnp.primitives.schur_choices import choice, host_choice
 from xnp.primitives.schur_steps import isolated
-from xprim import Primitive, ShapedArray, dtypes, shaped_array, undefined
+from xprim import Primitive, ShapedArray, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
 
 __all__ = ()
@@ -103,4 +103,5 @@ schur_p: Primitive = Primitive(
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: schur_p),
     cost=_cost,
+    dimensions=dimension_names.of_last(2),
 )  # fmt: skip

@@ -22,12 +22,14 @@ from xprim import (
     Primitive,
     ShapedArray,
     Zero,
+    dimension_names,
     dtypes,
     linear_in,
     not_mapped,
     shaped_array,
 )
 from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -36,10 +38,10 @@ def _shape(
     tangents: ShapedArray, operand: ShapedArray, *, select_prim: Any, **params: Any
 ) -> tuple[ShapedArray, ...]:
     if tangents.shape != operand.shape:
-        raise TypeError(
-            "select_and_gather_add: tangents and operand must have one shape."
-            f"\n  got       {tangents.str_long()} and {operand.str_long()}"
-        )
+        raise TypeError(message(
+            "select_and_gather_add", "tangents and operand must have one shape.",
+            got=f"{tangents.str_long()} and {operand.str_long()}",
+        ))  # fmt: skip
     check_windows("select_and_gather_add", operand, params)
     return (shaped_array(window_shape(operand.shape, params), tangents.dtype),)
 
@@ -144,4 +146,5 @@ select_and_gather_add_p: Primitive = Primitive(
     jvp=linear_in(0),
     transpose=_transpose,
     batch=_batch,
+    dimensions=dimension_names.alike,
 )

@@ -18,8 +18,17 @@ from xnp.primitives.sort import compare_text
 from xnp.primitives.table import common_dtype
 from xnp.primitives.window_text import scatter_attributes, window_shape
 from xnp.primitives.window_views import batched_params, check_windows
-from xprim import Primitive, ShapedArray, Zero, dtypes, linear_in, shaped_array
+from xprim import (
+    Primitive,
+    ShapedArray,
+    Zero,
+    dimension_names,
+    dtypes,
+    linear_in,
+    shaped_array,
+)
 from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -37,11 +46,11 @@ def _shape(
     check_windows("select_and_scatter_add", operand, full)
     places = window_shape(operand.shape, full)
     if source.shape != places:
-        raise TypeError(
-            "select_and_scatter_add: the source must have a value for each window."
-            f"\n  got       {source.str_long()} for the windows of {operand.str_long()}"
-            f"\n  expected  shape {places}"
-        )
+        raise TypeError(message(
+            "select_and_scatter_add", "the source must have a value for each window.",
+            got=f"{source.str_long()} for the windows of {operand.str_long()}",
+            expected=f"shape {places}",
+        ))  # fmt: skip
     return (shaped_array(operand.shape, dtype),)
 
 
@@ -103,4 +112,5 @@ select_and_scatter_add_p: Primitive = Primitive(
     jvp=linear_in(0),
     transpose=_transpose,
     batch=_batch,
+    dimensions=dimension_names.alike,
 )

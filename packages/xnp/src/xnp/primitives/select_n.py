@@ -29,31 +29,31 @@ from xprim import (
     state,
 )
 from xprim.contracts import Builder
+from xprim.errors import message
 
 __all__ = ()
 
 
 def _shape(which: ShapedArray, *cases: ShapedArray) -> tuple[ShapedArray, ...]:
     if not cases:
-        raise TypeError("select_n: needs at least one case.")
+        raise ValueError("select_n: needs at least one case.")
     if which.dtype != dtypes.bool_ and which.dtype != dtypes.int32:
-        raise TypeError(
-            f"select_n: which must be a bool or int32 array.\n  got       {which.str_long()}"
-        )
+        raise TypeError(message(
+            "select_n", "which must be a bool or int32 array.", got=which.str_long(),
+        ))  # fmt: skip
     if which.dtype == dtypes.bool_ and len(cases) > 2:
-        raise TypeError(
-            f"select_n: a boolean chooses among two cases, got {len(cases)}."
-            "\n  hint      convert which to int32"
-        )
+        raise TypeError(message(
+            "select_n", f"a boolean chooses among two cases, got {len(cases)}.",
+            hint="convert which to int32",
+        ))  # fmt: skip
     dtype = common_dtype("select_n", cases)
     shape = common_shape("select_n", cases)
     if which.shape not in ((), shape):
         if shape:
-            raise TypeError(
-                "select_n: which must be a scalar or have the shape of the cases."
-                f"\n  got       which: {which.str_long()}, "
-                f"cases: {', '.join(c.str_long() for c in cases)}"
-            )
+            raise TypeError(message(
+                "select_n", "which must be a scalar or have the shape of the cases.",
+                got=f"which: {which.str_long()}, cases: {', '.join(c.str_long() for c in cases)}",
+            ))  # fmt: skip
         shape = which.shape
     return (shaped_array(shape, dtype, all(c.weak_type for c in cases)),)
 

@@ -13,8 +13,9 @@ from typing import Any
 from xnp.primitives import costs
 from xnp.primitives.dimensions import inserted
 from xnp.primitives.operations import bind, filled
-from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray, shaped_array
+from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray, dimension_names, shaped_array
 from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -24,21 +25,20 @@ def _shape(
 ) -> tuple[ShapedArray, ...]:
     steps = (1,) * aval.ndim if strides is None else strides
     if not len(start_indices) == len(limit_indices) == len(steps) == aval.ndim:
-        raise TypeError(
-            "slice: start, limit and stride must be given for each dimension of the operand."
-            f"\n  got       starts {start_indices}, limits {limit_indices}, strides {strides} "
-            f"for {aval.str_long()}"
-        )
+        raise TypeError(message(
+            "slice", "start, limit and stride must be given for each dimension of the operand.",
+            got=f"starts {start_indices}, limits {limit_indices}, strides {strides} for "
+            f"{aval.str_long()}",
+        ))  # fmt: skip
     if any(s <= 0 for s in steps):
         raise TypeError(f"slice: strides must be positive, got {steps}.")
     for low, high, size in zip(start_indices, limit_indices, aval.shape, strict=True):
         if not 0 <= low <= high <= size:
-            raise TypeError(
-                "slice: the bounds must lie within the operand."
-                f"\n  got       starts {start_indices}, limits {limit_indices} for "
-                f"{aval.str_long()}"
-                "\n  expected  0 <= start <= limit <= size in each dimension"
-            )
+            raise TypeError(message(
+                "slice", "the bounds must lie within the operand.",
+                got=f"starts {start_indices}, limits {limit_indices} for {aval.str_long()}",
+                expected="0 <= start <= limit <= size in each dimension",
+            ))  # fmt: skip
     shape = tuple([
         -((low - high) // step)
         for low, high, step in zip(start_indices, limit_indices, steps, strict=True)
@@ -102,4 +102,5 @@ slice_p: Primitive = Primitive(
     batch=_batch,
     physical=STRUCTURAL,
     cost=costs.nothing,
+    dimensions=dimension_names.alike,
 )

@@ -18,8 +18,9 @@ from xnp.primitives.lu import lu_p
 from xnp.primitives.matrices import checked, matmul, matrix_batch, mt
 from xnp.primitives.operations import neg, sub
 from xnp.primitives.triangular_solve import solved, triangular_solve_p
-from xprim import Linear, Primitive, ShapedArray, Zero, shaped_array
+from xprim import Linear, Primitive, ShapedArray, Zero, dimension_names, shaped_array
 from xprim.contracts import Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -37,11 +38,10 @@ def _shape(a: ShapedArray, b: ShapedArray) -> tuple[ShapedArray, ...]:
             f"solve: requires operands of equal dtypes, got {a.dtype.name}, {b.dtype.name}."
         )
     if batch != b_batch or rows != n:
-        raise ValueError(
-            "solve: the operands do not fit."
-            f"\n  got       a: {a.str_long()}, b: {b.str_long()}"
-            "\n  expected  a.shape[-1] == b.shape[-2], and equal batch dimensions"
-        )
+        raise ValueError(message(
+            "solve", "the operands do not fit.", got=f"a: {a.str_long()}, b: {b.str_long()}",
+            expected="a.shape[-1] == b.shape[-2], and equal batch dimensions",
+        ))  # fmt: skip
     return (shaped_array(b.shape, b.dtype),)
 
 
@@ -94,4 +94,5 @@ solve_p: Primitive = Primitive(
     jvp=_jvp,
     transpose=_transpose,
     batch=matrix_batch(lambda: solve_p),
+    dimensions=dimension_names.of_last(2),
 )

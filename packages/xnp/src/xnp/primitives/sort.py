@@ -17,8 +17,18 @@ from xnp.primitives.along_axis import take_along
 from xnp.primitives.dimensions import index_dtype_for
 from xnp.primitives.operations import bind
 from xnp.primitives.upcast_lowering import NAN_AS_NEGATIVE_ZERO, TWO_BITS, upcast
-from xprim import Primitive, ShapedArray, Zero, dtypes, not_mapped, shaped_array, undefined
+from xprim import (
+    Primitive,
+    ShapedArray,
+    Zero,
+    dimension_names,
+    dtypes,
+    not_mapped,
+    shaped_array,
+    undefined,
+)
 from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -31,10 +41,9 @@ def _shape(*avals: ShapedArray, dimension: int, is_stable: bool, num_keys: int) 
         )
     shape = avals[0].shape
     if any(a.shape != shape for a in avals):
-        raise TypeError(
-            "sort: all operands must have one shape."
-            f"\n  got       {', '.join(a.str_long() for a in avals)}"
-        )
+        raise TypeError(message(
+            "sort", "all operands must have one shape.", got=", ".join(a.str_long() for a in avals),
+        ))  # fmt: skip
     if not 0 <= dimension < len(shape):
         raise ValueError(f"sort: there is no dimension {dimension} in {avals[0].str_long()}.")
     return avals
@@ -160,4 +169,5 @@ sort_p: Primitive = Primitive(
     transpose=undefined("it is not linear"),
     batch=_batch,
     cost=costs.nothing,
+    dimensions=dimension_names.whole_along("dimension"),
 )

@@ -20,6 +20,7 @@ from xnp.primitives.formula_backends import numpy_rule, stablehlo_rule
 from xnp.primitives.operations import add, bind, mul, neg, scalar_like
 from xnp.primitives.special_densities import gamma_shifted, stirling_error
 from xnp.primitives.table import FLOATING, binary, unary
+from xprim.errors import UndefinedRuleError, message
 
 __all__ = ()
 
@@ -189,10 +190,10 @@ def unsupported(function: str, operand: str) -> Any:
     """Return the formula of a derivative that no formula is known for: an error that says so."""
 
     def formula(*_: Any, **__: Any) -> Any:
-        raise ValueError(
-            f"{function}: the derivative with respect to {operand} is not available."
-            f"\n  hint      apply stop_gradient to {operand} if it is a constant of the program"
-        )
+        raise UndefinedRuleError(message(
+            f"{function}", f"the derivative with respect to {operand} is not available.",
+            hint=f"apply stop_gradient to {operand} if it is a constant of the program",
+        ))  # fmt: skip
 
     return formula
 

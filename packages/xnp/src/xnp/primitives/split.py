@@ -9,8 +9,9 @@ from typing import Any
 
 from xnp.primitives import costs
 from xnp.primitives.operations import bind, filled
-from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray, Zero, shaped_array
+from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray, Zero, dimension_names, shaped_array
 from xprim.contracts import Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -19,11 +20,11 @@ def _shape(aval: ShapedArray, *, sizes: Any, axis: int) -> tuple[ShapedArray, ..
     if not 0 <= axis < aval.ndim:
         raise ValueError(f"split: there is no axis {axis} in {aval.str_long()}.")
     if any(n < 0 for n in sizes) or sum(sizes) != aval.shape[axis]:
-        raise ValueError(
-            "split: the sizes must be at least 0 and add up to the size of the axis."
-            f"\n  got       {sizes} along axis {axis} of {aval.str_long()}"
-            f"\n  expected  a sum of {aval.shape[axis]}, not {sum(sizes)}"
-        )
+        raise ValueError(message(
+            "split", "the sizes must be at least 0 and add up to the size of the axis.",
+            got=f"{sizes} along axis {axis} of {aval.str_long()}",
+            expected=f"a sum of {aval.shape[axis]}, not {sum(sizes)}",
+        ))  # fmt: skip
     before, after = aval.shape[:axis], aval.shape[axis + 1 :]
     return tuple([shaped_array((*before, n, *after), aval.dtype, aval.weak_type) for n in sizes])
 
@@ -76,4 +77,5 @@ split_p: Primitive = Primitive(
     batch=_batch,
     physical=STRUCTURAL,
     cost=costs.nothing,
+    dimensions=dimension_names.alike,
 )

@@ -11,23 +11,33 @@ from typing import Any
 from xnp.primitives import costs
 from xnp.primitives.dimensions import bumped
 from xnp.primitives.operations import reshaped
-from xprim import LINEAR, STRUCTURAL, NumpyCall, Operand, Primitive, ShapedArray, shaped_array
+from xprim import (
+    LINEAR,
+    STRUCTURAL,
+    NumpyCall,
+    Operand,
+    Primitive,
+    ShapedArray,
+    dimension_names,
+    shaped_array,
+)
 from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
 
 __all__ = ()
 
 
 def _shape(aval: ShapedArray, *, dimensions: Any) -> tuple[ShapedArray, ...]:
     if len(set(dimensions)) != len(dimensions) or any(not 0 <= d < aval.ndim for d in dimensions):
-        raise ValueError(
-            f"squeeze: dimensions must be distinct and within the operand's {aval.ndim}."
-            f"\n  got       {dimensions} for {aval.str_long()}"
-        )
+        raise ValueError(message(
+            "squeeze", f"dimensions must be distinct and within the operand's {aval.ndim}.",
+            got=f"{dimensions} for {aval.str_long()}",
+        ))  # fmt: skip
     if any(aval.shape[d] != 1 for d in dimensions):
-        raise ValueError(
-            "squeeze: only dimensions of size 1 can be dropped."
-            f"\n  got       dimensions {dimensions} of {aval.str_long()}"
-        )
+        raise ValueError(message(
+            "squeeze", "only dimensions of size 1 can be dropped.",
+            got=f"dimensions {dimensions} of {aval.str_long()}",
+        ))  # fmt: skip
     shape = tuple([n for d, n in enumerate(aval.shape) if d not in dimensions])
     return (shaped_array(shape, aval.dtype, aval.weak_type),)
 
@@ -68,4 +78,5 @@ squeeze_p: Primitive = Primitive(
     physical=STRUCTURAL,
     ufunc=_ufunc,
     cost=costs.nothing,
+    dimensions=dimension_names.without("dimensions"),
 )

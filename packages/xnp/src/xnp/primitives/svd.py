@@ -26,9 +26,9 @@ from xnp.primitives.matrices import (
     real_dtype,
 )
 from xnp.primitives.operations import add, bind, converted, div, filled, mul, scalar_like, sub
-from xprim import Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
+from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
-from xprim.errors import MissingRuleError
+from xprim.errors import MissingRuleError, message
 
 __all__ = ()
 
@@ -111,11 +111,10 @@ def _jvp(primals: Any, tangents: Any, *, full_matrices: bool, compute_uv: bool) 
         outs = svd_p.bind(a, **params)
         return outs, tuple([Zero(y.aval) for y in outs])
     if compute_uv and full_matrices and m != n:
-        raise MissingRuleError(
-            "svd: the vectors of full_matrices=True have no derivative: those beyond the rank "
-            "of the matrix are not determined."
-            f"\n  got       {a.aval.str_long()}\n  hint      use full_matrices=False"
-        )
+        raise MissingRuleError(message(
+            "svd", "the vectors of full_matrices=True have no derivative: those beyond the rank of "
+            "the matrix are not determined.", got=a.aval.str_long(), hint="use full_matrices=False",
+        ))  # fmt: skip
     s, u, vh = svd_p.bind(a, full_matrices=False, compute_uv=True)
     v = adjoint(vh)
     c = matmul(adjoint(u), matmul(a_dot, v))
@@ -177,4 +176,5 @@ svd_p: Primitive = Primitive(
     jvp=_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: svd_p),
+    dimensions=dimension_names.of_last(2),
 )

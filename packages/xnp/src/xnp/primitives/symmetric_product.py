@@ -11,8 +11,9 @@ import numpy as np
 
 from xnp.primitives.matrices import checked, matmul, matrix_batch, mt
 from xnp.primitives.operations import add, scaled
-from xprim import Primitive, ShapedArray, Zero, dtypes, undefined
+from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, undefined
 from xprim.contracts import Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -26,11 +27,11 @@ def _shape(a: ShapedArray, c: ShapedArray, *, alpha: float, beta: float) -> tupl
             f"{a.dtype.name}, {c.dtype.name}."
         )
     if c.shape != (*batch, m, m):
-        raise ValueError(
-            "symmetric_product: the operands do not fit."
-            f"\n  got       a_matrix: {a.str_long()}, c_matrix: {c.str_long()}"
-            "\n  expected  shapes (..., m, n) and (..., m, m)"
-        )
+        raise ValueError(message(
+            "symmetric_product", "the operands do not fit.",
+            got=f"a_matrix: {a.str_long()}, c_matrix: {c.str_long()}",
+            expected="shapes (..., m, n) and (..., m, m)",
+        ))  # fmt: skip
     return (c.strong(),)
 
 
@@ -73,4 +74,5 @@ symmetric_product_p: Primitive = Primitive(
     jvp=_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: symmetric_product_p),
+    dimensions=dimension_names.of_last(2),
 )

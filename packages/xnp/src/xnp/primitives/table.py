@@ -37,7 +37,7 @@ from xprim import (
     undefined,
 )
 from xprim.contracts import Builder
-from xprim.errors import ShapeError
+from xprim.errors import ShapeError, message
 
 __all__ = ()
 
@@ -85,10 +85,10 @@ def elementwise_shape(
     def shape_rule(*avals: ShapedArray, **_params: Any) -> tuple[ShapedArray, ...]:
         dtype, shape = common_dtype(name, avals), common_shape(name, avals)
         if dtype not in kinds and not dtypes.is_extended(dtype):
-            raise TypeError(
-                f"{name}: does not take operands of dtype {dtype.name}."
-                f"\n  expected  {_KIND_NAMES.get(kinds, 'another dtype')}"
-            )
+            raise TypeError(message(
+                name, f"does not take operands of dtype {dtype.name}.",
+                expected=f"{_KIND_NAMES.get(kinds, 'another dtype')}",
+            ))  # fmt: skip
         out = out_dtype(dtype) if callable(out_dtype) else out_dtype
         # a function goes to the dtype of the parts, or of the whole, which is as weak
         weak = all(a.weak_type for a in avals) and (out is None or callable(out_dtype))
@@ -102,12 +102,12 @@ def common_dtype(name: str, avals: Sequence[ShapedArray]) -> np.dtype[Any]:
     dtype = avals[0].dtype
     for aval in avals:
         if aval.dtype != dtype:
-            raise TypeError(
-                f"lax.{name}: requires operands of equal dtypes, got "
-                f"{', '.join(a.dtype.name for a in avals)}."
-                f"\n  hint      convert with lax.convert_element_type, or use {_promoting(name)}, "
-                "which promotes"
-            )
+            raise TypeError(message(
+                f"lax.{name}",
+                f"requires operands of equal dtypes, got {', '.join(a.dtype.name for a in avals)}.",
+                hint=f"convert with lax.convert_element_type, or use {_promoting(name)}, which "
+                "promotes",
+            ))  # fmt: skip
     return dtype
 
 
@@ -117,12 +117,11 @@ def common_shape(name: str, avals: Sequence[ShapedArray]) -> tuple[int, ...]:
     for aval in avals:
         if aval.shape:
             if shape and aval.shape != shape:
-                raise ShapeError(
-                    f"lax.{name}: the operands' shapes differ."
-                    f"\n  got       {', '.join(a.str_long() for a in avals)}"
-                    "\n  expected  equal shapes, or rank 0"
-                    f"\n  hint      {_promoting(name)} broadcasts"
-                )
+                raise ShapeError(message(
+                    f"lax.{name}", "the operands' shapes differ.",
+                    got=", ".join(a.str_long() for a in avals), expected="equal shapes, or rank 0",
+                    hint=f"{_promoting(name)} broadcasts",
+                ))  # fmt: skip
             shape = aval.shape
     return shape
 

@@ -18,7 +18,7 @@ from xnp.primitives.comparison import total_order_key
 from xnp.primitives.sort import comparable
 from xnp.primitives.table import BOOL, REAL
 from xnp.primitives.upcast_lowering import FOUR_BITS, TWO_BITS, upcast
-from xprim import Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
+from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
 
 __all__ = ()
@@ -26,13 +26,15 @@ __all__ = ()
 
 def _shape(aval: ShapedArray, *, k: int, axis: int) -> tuple[ShapedArray, ...]:
     if aval.dtype not in REAL | BOOL:
-        raise TypeError(f"top_k: does not take operands of dtype {aval.dtype.name}.")
+        raise ValueError(f"top_k: does not take operands of dtype {aval.dtype.name}.")
     if not 0 <= axis < aval.ndim:
         raise ValueError(f"top_k: there is no axis {axis} in {aval.str_long()}.")
     if not 0 <= k <= aval.shape[axis]:
         raise ValueError(
             f"top_k: k must be from 0 to the size of the axis, {aval.shape[axis]}; got {k}."
         )
+    if type(aval.shape[axis]) is int and aval.shape[axis] > 1 << 31:
+        raise ValueError(f"top_k: places are int32, too small for {aval.shape[axis]} elements.")
     shape = (*aval.shape[:axis], k, *aval.shape[axis + 1 :])
     return shaped_array(shape, aval.dtype, aval.weak_type), shaped_array(shape, dtypes.int32)
 
@@ -92,4 +94,5 @@ top_k_p: Primitive = Primitive(
     transpose=undefined("it is not linear"),
     batch=_batch,
     cost=costs.nothing,
+    dimensions=dimension_names.whole_along("axis"),
 )

@@ -12,19 +12,29 @@ import numpy as np
 
 from xnp.primitives import costs
 from xnp.primitives.dimensions import bumped
-from xprim import LINEAR, STRUCTURAL, NumpyCall, Operand, Primitive, ShapedArray, shaped_array
+from xprim import (
+    LINEAR,
+    STRUCTURAL,
+    NumpyCall,
+    Operand,
+    Primitive,
+    ShapedArray,
+    dimension_names,
+    shaped_array,
+)
 from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
 
 __all__ = ()
 
 
 def _shape(aval: ShapedArray, *, permutation: Any) -> tuple[ShapedArray, ...]:
     if len(permutation) != aval.ndim or set(permutation) != set(range(aval.ndim)):
-        raise TypeError(
-            "transpose: the permutation must name each dimension of the operand once."
-            f"\n  got       {permutation} for {aval.str_long()}"
-            f"\n  expected  a permutation of {tuple(range(aval.ndim))}"
-        )
+        raise TypeError(message(
+            "transpose", "the permutation must name each dimension of the operand once.",
+            got=f"{permutation} for {aval.str_long()}",
+            expected=f"a permutation of {tuple(range(aval.ndim))}",
+        ))  # fmt: skip
     shape = tuple([aval.shape[i] for i in permutation])
     return (shaped_array(shape, aval.dtype, aval.weak_type),)
 
@@ -57,6 +67,11 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, permutation: Any) -> An
     return transpose_p.bind(operands[0], permutation=(d, *bumped(permutation, d))), (0,)
 
 
+def _dimensions(avals: Any, out: Any, params: Any) -> dimension_names.Names:
+    operand = dimension_names.numbered(avals[0])
+    return dimension_names.Names([operand], [tuple(params["permutation"])])
+
+
 transpose_p: Primitive = Primitive(
     "transpose",
     shape=_shape,
@@ -68,4 +83,5 @@ transpose_p: Primitive = Primitive(
     physical=STRUCTURAL,
     ufunc=_ufunc,
     cost=costs.nothing,
+    dimensions=_dimensions,
 )

@@ -17,8 +17,9 @@ import numpy as np
 from xnp.primitives.lapack_text import lapack_call
 from xnp.primitives.matrices import checked, conj, matmul, mt, tril, triu
 from xnp.primitives.operations import add, neg
-from xprim import Linear, Primitive, ShapedArray, Zero, dtypes, shaped_array
+from xprim import Linear, Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array
 from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -48,11 +49,11 @@ def _shape(a: ShapedArray, b: ShapedArray, *, left_side: bool, **_: Any) -> (
         )
     if batch != b_batch or (rows if left_side else columns) != n:
         side = "b.shape[-2]" if left_side else "b.shape[-1]"
-        raise ValueError(
-            "triangular_solve: the operands do not fit."
-            f"\n  got       a: {a.str_long()}, b: {b.str_long()}"
-            f"\n  expected  a.shape[-1] == {side}, and equal batch dimensions"
-        )
+        raise ValueError(message(
+            "triangular_solve", "the operands do not fit.",
+            got=f"a: {a.str_long()}, b: {b.str_long()}",
+            expected=f"a.shape[-1] == {side}, and equal batch dimensions",
+        ))  # fmt: skip
     return (shaped_array(b.shape, b.dtype),)
 
 
@@ -164,4 +165,5 @@ triangular_solve_p: Primitive = Primitive(
     jvp=_jvp,
     transpose=_transpose,
     batch=_batch,
+    dimensions=dimension_names.of_last(2),
 )

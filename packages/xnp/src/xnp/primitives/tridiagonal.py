@@ -14,8 +14,9 @@ import numpy as np
 from xnp.primitives.lapack_text import info_aval, lapack_call, nan_on_failure
 from xnp.primitives.matrices import checked, matrix_batch, real_dtype
 from xnp.primitives.reflectors import reflector
-from xprim import Primitive, ShapedArray, dtypes, shaped_array, undefined
+from xprim import Primitive, ShapedArray, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -23,9 +24,9 @@ __all__ = ()
 def _shape(aval: ShapedArray, *, lower: bool) -> tuple[ShapedArray, ...]:
     batch, n, _ = checked("tridiagonal", aval, square=True)
     if n == 0:
-        raise ValueError(
-            f"tridiagonal: the matrix must have a row at least.\n  got       {aval.str_long()}"
-        )
+        raise ValueError(message(
+            "tridiagonal", "the matrix must have a row at least.", got=aval.str_long(),
+        ))  # fmt: skip
     real = real_dtype(aval.dtype)
     return (aval.strong(), shaped_array((*batch, n), real), shaped_array((*batch, n - 1), real),
             shaped_array((*batch, n - 1), aval.dtype))  # fmt: skip
@@ -83,4 +84,5 @@ tridiagonal_p: Primitive = Primitive(
     jvp=undefined("the signs of the reflectors are a convention, and break where columns vanish"),
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: tridiagonal_p),
+    dimensions=dimension_names.of_last(2),
 )

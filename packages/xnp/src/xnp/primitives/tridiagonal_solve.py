@@ -18,6 +18,7 @@ from xnp.primitives.matrices import LETTER, as_columns, matrix_batch
 from xnp.primitives.operations import add, concatenated, filled, mul, neg, sliced
 from xprim import Linear, Primitive, ShapedArray, Zero, dtypes
 from xprim.contracts import Builder
+from xprim.errors import message
 
 __all__ = ()
 
@@ -27,17 +28,17 @@ def _shape(
 ) -> tuple[ShapedArray, ...]:
     if d.dtype not in LETTER or {dl.dtype, du.dtype, b.dtype} != {d.dtype}:
         found = ", ".join([x.dtype.name for x in (dl, d, du, b)])
-        raise TypeError(
-            f"tridiagonal_solve: does not take operands of such dtypes.\n  got       {found}"
-            "\n  expected  one of float32, float64, complex64 and complex128 for all of them"
-        )
+        raise TypeError(message(
+            "tridiagonal_solve", "does not take operands of such dtypes.", got=f"{found}",
+            expected="one of float32, float64, complex64 and complex128 for all of them",
+        ))  # fmt: skip
     if not dl.shape == d.shape == du.shape == b.shape[:-1] or d.ndim < 1:
         texts = [f"{n}: {x.str_long()}" for n, x in zip("dl d du b".split(), (dl, d, du, b),
                                                         strict=True)]  # fmt: skip
-        raise ValueError(
-            f"tridiagonal_solve: the operands do not fit.\n  got       {', '.join(texts)}"
-            "\n  expected  diagonals of one shape (..., m), and b of shape (..., m, n)"
-        )
+        raise ValueError(message(
+            "tridiagonal_solve", "the operands do not fit.", got=", ".join(texts),
+            expected="diagonals of one shape (..., m), and b of shape (..., m, n)",
+        ))  # fmt: skip
     if perturb_singular and dtypes.is_complex(d.dtype):
         raise TypeError("tridiagonal_solve: perturb_singular goes with real operands.")
     return (b.strong(),)

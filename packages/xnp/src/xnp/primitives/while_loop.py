@@ -23,6 +23,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from xnp.primitives.eager_loops import numpy_step, steps_before_compiling
+from xnp.primitives.guarded_checks import only_checks, with_guard
 from xnp.primitives.inner_programs import (
     derived,
     grown_mask,
@@ -37,6 +38,7 @@ from xnp.primitives.operations import broadcasted, selected
 from xnp.primitives.while_rounds import Loop, run_in_rounds
 from xprim import (
     ORDER,
+    UNBOUNDED,
     ClosedJaxpr,
     ConcreteArray,
     Equation,
@@ -51,12 +53,15 @@ from xprim import (
     ordered_effects,
     shaped_array,
     state,
+    trace_to_jaxpr,
     undefined,
     unrepeatable_effects,
 )
 from xprim.calls import nonzero, taken, with_zeros
-from xprim.contracts import BatchAxis, Builder, JVPHandle, LinearizeHandle
+from xprim.contracts import BatchAxis, Builder, ChecksHandle, JVPHandle, LinearizeHandle
+from xprim.errors import UndefinedRuleError, message
 from xprim.sharded_types import whole
+from xprim.varying_axes import Axes, grown_axes, varying_results
 
 __all__ = ()
 
@@ -66,11 +71,11 @@ def _shape(*avals: ShapedArray, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr
     _, _, carry = split_at(avals, cond_nconsts, body_nconsts)
     expected = [whole(a.strong()) for a in body_jaxpr.out_avals]
     if [whole(a.strong()) for a in carry] != expected:
-        raise TypeError(
-            "while: the carry does not have the types that the body returns."
-            f"\n  got       {', '.join(a.str_long() for a in carry)}"
-            f"\n  expected  {', '.join(a.str_long() for a in expected)}"
-        )
+        raise TypeError(message(
+            "while", "the carry does not have the types that the body returns.",
+            got=", ".join(a.str_long() for a in carry),
+            expected=", ".join(a.str_long() for a in expected),
+        ))  # fmt: skip
     return body_jaxpr.out_avals
 
 
@@ -258,11 +263,11 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, **params: A
     return outs, dots
 
 
-def _effects_refused(what: str, params: dict[str, Any]) -> TypeError:
-    return TypeError(
-        f"while_loop: a loop with side effects cannot {what}."
-        f"\n  got       effects: {effects_text(exact_effects(_effects(**params)))}"
-    )
+def _effects_refused(what: str, params: dict[str, Any]) -> UndefinedRuleError:
+    return UndefinedRuleError(message(
+        "while_loop", f"a loop with side effects cannot {what}.",
+        got=f"effects: {effects_text(exact_effects(_effects(**params)))}",
+    ))  # fmt: skip
 
 
 # --- batching ----------------------------------------------------------------------------------
@@ -278,11 +283,11 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, cond_jaxpr: ClosedJaxpr
     cond, (test_mapped,) = axis.batch_jaxpr(cond_jaxpr, (*cond_mapped, *carry_mapped), False)
     if test_mapped:
         programs: dict[str, Any] = {"cond_jaxpr": cond_jaxpr, "body_jaxpr": body_jaxpr}
-        if exact_effects(_effects(**programs)):
+        if not (only_checks(cond_jaxpr) and only_checks(body_jaxpr)):
             raise _effects_refused("run for a batch of conditions: all examples take part until "
                                    "the last is done", programs)  # fmt: skip
         carry_mapped = [True] * len(carry_mapped)
-        body, _ = axis.batch_jaxpr(body_jaxpr, (*body_mapped, *carry_mapped), True)
+        body = _of_those_that_go_on(axis, body_jaxpr, (*body_mapped, *carry_mapped))
         cond, _ = axis.batch_jaxpr(cond_jaxpr, (*cond_mapped, *carry_mapped), True)
     front = [
         axis.to_front(x, d) if m or d is not not_mapped else x
@@ -295,6 +300,15 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, cond_jaxpr: ClosedJaxpr
         outs = while_p.bind(*front, cond_jaxpr=cond, body_jaxpr=body, cond_nconsts=cond_nconsts,
                             body_nconsts=body_nconsts)  # fmt: skip
     return outs, tuple([0 if m else not_mapped for m in carry_mapped])
+
+
+def _of_those_that_go_on(
+    axis: BatchAxis, body: ClosedJaxpr, mapped: tuple[bool, ...]
+) -> ClosedJaxpr:
+    """Return the batched body; if it checks something, who goes on is its first operand."""
+    if exact_effects(body.effects):
+        body, mapped = with_guard(body), (True, *mapped)
+    return axis.batch_jaxpr(body, mapped, True)[0]
 
 
 def _until_all_are_done(
@@ -314,9 +328,13 @@ def _until_all_are_done(
 def _guarded(
     cond: ClosedJaxpr, body: ClosedJaxpr, consts: list[Any], cond_nconsts: int
 ) -> tuple[ClosedJaxpr, ClosedJaxpr]:
+    before_carry = len(body.in_avals) - len(body.out_avals)
+    has_guard = before_carry > len(consts) - cond_nconsts
+
     def step(*args: Any) -> list[Any]:
         own, (test, *carry) = args[: len(consts)], args[len(consts) :]
-        new = eval_closed(body, *own[cond_nconsts:], *carry)
+        taking_part = [test] if has_guard else []
+        new = eval_closed(body, *taking_part, *own[cond_nconsts:], *carry)
         kept = [
             selected(broadcasted(test, x.aval.shape, (0,)), y, x)
             for x, y in zip(carry, new, strict=True)
@@ -327,10 +345,57 @@ def _guarded(
     def any_test(test: Any, *carry: Any) -> Any:
         return get_primitive("reduce_or").bind(test, axes=(0,))
 
-    avals = [cond.out_avals[0], *body.in_avals[len(consts) - cond_nconsts :]]
+    avals = [cond.out_avals[0], *body.in_avals[before_carry:]]
     any_cond = traced(any_test, avals, cond.jaxpr.name)
     const_avals = [x.aval for x in consts]
     return any_cond, traced(step, [*const_avals, *avals], body.jaxpr.name)
+
+
+def _shard(
+    *operands: Axes, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, cond_nconsts: int,
+    body_nconsts: int,
+) -> list[Axes]:  # fmt: skip
+    tested, consts, carry = split_at(operands, cond_nconsts, body_nconsts)
+
+    def step(carry: list[Axes]) -> list[Axes]:
+        (goes_on,) = varying_results(cond_jaxpr, [*tested, *carry])
+        found = varying_results(body_jaxpr, [*consts, *carry])
+        return [axes | goes_on for axes in found]  # members may take different numbers of steps
+
+    return grown_axes(step, carry)
+
+
+def _checked(
+    handle: ChecksHandle, state: Any, operands: Any, *, cond_jaxpr: ClosedJaxpr,
+    body_jaxpr: ClosedJaxpr, cond_nconsts: int, body_nconsts: int,
+) -> Any:  # fmt: skip
+    """Carry the state along; the condition is checked before the loop and after each step."""
+    cond_consts, body_consts, carry = split_at(operands, cond_nconsts, body_nconsts)
+    state, _ = handle.run(cond_jaxpr, state, [*cond_consts, *carry])
+    step = body_jaxpr.derived(_checked_step, handle, cond_jaxpr, cond_nconsts, body_nconsts)
+    results = while_p.bind(
+        *cond_consts, *cond_consts, *body_consts, *state, *carry, body_jaxpr=step,
+        cond_jaxpr=handle.unchecked(cond_jaxpr, after=cond_nconsts),
+        cond_nconsts=cond_nconsts, body_nconsts=cond_nconsts + body_nconsts,
+    )  # fmt: skip
+    return results[: len(state)], results[len(state) :]
+
+
+def _checked_step(
+    body: ClosedJaxpr, handle: ChecksHandle, cond: ClosedJaxpr, of_cond: int, of_body: int
+) -> ClosedJaxpr:
+    """Return the step of a loop, with the checks of the condition on what it gives."""
+    new = len(handle.avals)
+
+    def step(*args: Any) -> list[Any]:
+        cond_consts, body_consts, state, carry = split_at(args, of_cond, of_body, new)
+        after, outs = handle.run(body, state, [*body_consts, *carry])
+        after, _ = handle.run(cond, after, [*cond_consts, *outs])
+        return [*after, *outs]
+
+    consts, carry = cond.in_avals[:of_cond], body.in_avals[of_body:]
+    avals = [*consts, *body.in_avals[:of_body], *handle.avals, *carry]
+    return ClosedJaxpr(*trace_to_jaxpr(step, avals, name=body.jaxpr.name))
 
 
 while_p = Primitive(
@@ -348,4 +413,7 @@ while_p = Primitive(
     batch=_batch,
     effects=_effects,
     dce=_dce,
+    shard=_shard,
+    rounds=UNBOUNDED,
+    checked=_checked,
 )

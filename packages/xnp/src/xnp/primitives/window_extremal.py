@@ -16,7 +16,15 @@ from xnp.primitives.reductions import total_dtype
 from xnp.primitives.select_and_gather_add import select_and_gather_add_p
 from xnp.primitives.table import BOOL, REAL
 from xnp.primitives.window_views import all_windows, windows_batch, windows_shape
-from xprim import Primitive, Zero, get_primitive, primitive_maker, shaped_array, undefined
+from xprim import (
+    Primitive,
+    Zero,
+    dimension_names,
+    get_primitive,
+    primitive_maker,
+    shaped_array,
+    undefined,
+)
 from xprim.contracts import Builder
 
 __all__ = ()
@@ -68,5 +76,6 @@ def window_extremal(name: str, ufunc: np.ufunc, op: str, neutral: Any, select: s
         transpose=undefined("it is not linear"),
         batch=windows_batch(lambda: primitive),
         cost=costs.reduction,
+        dimensions=dimension_names.alike,
     )
     return primitive

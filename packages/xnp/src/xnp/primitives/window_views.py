@@ -18,6 +18,7 @@ from xnp.primitives.table import Kinds
 from xnp.primitives.window_text import window_shape
 from xprim import Primitive, ShapedArray, shaped_array
 from xprim.contracts import BatchAxis
+from xprim.errors import message
 
 __all__ = ()
 
@@ -29,10 +30,10 @@ def check_windows(name: str, aval: ShapedArray, params: Any) -> None:
     for key in PARAMS:
         values = params[key]
         if len(values) != aval.ndim:
-            raise ValueError(
-                f"{name}: {key} must have an element for each dimension of the operand."
-                f"\n  got       {values} for {aval.str_long()}"
-            )
+            raise ValueError(message(
+                name, f"{key} must have an element for each dimension of the operand.",
+                got=f"{values} for {aval.str_long()}",
+            ))  # fmt: skip
         if key != "padding" and any(v < 1 for v in values):
             raise ValueError(f"{name}: {key} must be positive, got {values}.")
 

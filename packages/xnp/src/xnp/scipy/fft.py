@@ -17,7 +17,10 @@ import xnp.numpy as xn
 from xnp import fft as fourier
 from xnp.numpy.promoting import axes_of, axis_of, inexact
 from xprim import Array, dtypes
+from xprim.errors import message
+from xprim.sizes import size_of
 from xprim.tracebacks import boundaries
+from xprim.typing import ArrayLike
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
 
@@ -26,8 +29,13 @@ __dir__ = __all__.copy
 _INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
 
 
-def dct(x: Any, type: int = 2, n: int | None = None, axis: int = -1,  # noqa: A002 - SciPy's name
-        norm: str | None = None) -> Array:  # fmt: skip
+def dct(
+    x: ArrayLike,
+    type: int = 2,  # noqa: A002 - SciPy's name
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+) -> Array:
     """Return the discrete cosine transform along an axis.
 
         type 1: y_k = x_0 + (-1)^k x_(n-1) + 2 sum_{0 < j < n-1} x_j cos(pi j k / (n - 1))
@@ -48,14 +56,19 @@ def dct(x: Any, type: int = 2, n: int | None = None, axis: int = -1,  # noqa: A0
     return _transformed("dct", x, type, n, axis, norm, norm)
 
 
-def idct(x: Any, type: int = 2, n: int | None = None, axis: int = -1,  # noqa: A002 - SciPy's name
-         norm: str | None = None) -> Array:  # fmt: skip
+def idct(
+    x: ArrayLike,
+    type: int = 2,  # noqa: A002 - SciPy's name
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+) -> Array:
     """Return the inverse of `dct`; arguments as of it."""
     opposite = {None: "forward", "backward": "forward", "forward": "backward"}.get(norm, norm)
     return _transformed("idct", x, _INVERSE.get(type, type), n, axis, norm, opposite)
 
 
-def dctn(x: Any, type: int = 2, s: Sequence[int] | None = None,  # noqa: A002 - SciPy's name
+def dctn(x: ArrayLike, type: int = 2, s: Sequence[int] | None = None,  # noqa: A002 - SciPy's name
          axes: Sequence[int] | None = None, norm: str | None = None) -> Array:  # fmt: skip
     """Return the discrete cosine transform along axes.
 
@@ -69,7 +82,7 @@ def dctn(x: Any, type: int = 2, s: Sequence[int] | None = None,  # noqa: A002 - 
     return _along_axes(dct, "dctn", x, type, s, axes, norm)
 
 
-def idctn(x: Any, type: int = 2, s: Sequence[int] | None = None,  # noqa: A002 - SciPy's name
+def idctn(x: ArrayLike, type: int = 2, s: Sequence[int] | None = None,  # noqa: A002 - SciPy's name
           axes: Sequence[int] | None = None, norm: str | None = None) -> Array:  # fmt: skip
     """Return the inverse of `dctn`; arguments as of it."""
     return _along_axes(idct, "idctn", x, type, s, axes, norm)
@@ -82,9 +95,9 @@ def _along_axes(one: Any, operation: str, x: Any, kind: int, s: Any, axes: Any, 
     found = axes_of(tuple(axes), y.ndim, operation)
     sizes = [None] * len(found) if s is None else list(s)
     if len(sizes) != len(found):
-        raise ValueError(
-            f"{operation}: there must be a size for each axis.\n  got       {s} for axes {found}"
-        )
+        raise ValueError(message(
+            operation, "there must be a size for each axis.", got=f"{s} for axes {found}",
+        ))  # fmt: skip
     for axis, size in zip(found, sizes, strict=True):
         y = one(y, kind, size, axis, norm)
     return y
@@ -95,17 +108,17 @@ def _transformed(
 ) -> Array:
     (x,) = inexact(operation, x)
     if kind not in _INVERSE or norm not in (None, "backward", "forward", "ortho"):
-        raise ValueError(
-            f"{operation}: there is no such type or norm.\n  got       {kind!r}, {norm!r}"
-            "\n  expected  1 to 4; None, 'backward', 'forward' or 'ortho'"
-        )
+        raise ValueError(message(
+            operation, "there is no such type or norm.", got=f"{kind!r}, {norm!r}",
+            expected="1 to 4; None, 'backward', 'forward' or 'ortho'",
+        ))  # fmt: skip
     if dtypes.is_complex(x.dtype):
-        raise TypeError(f"{operation}: takes real arrays.\n  got       {x.aval.str_long()}")
+        raise TypeError(message(operation, "takes real arrays.", got=x.aval.str_long()))
     dim = axis_of(axis, x.ndim, operation)
     x = xn.moveaxis(x, dim, -1)
-    size = x.shape[-1] if n is None else int(n)
+    size = x.shape[-1] if n is None else size_of(n)
     if size < 1 + (kind == 1):
-        raise ValueError(f"{operation}: there are too few elements.\n  got       {size}")
+        raise ValueError(message(operation, "there are too few elements.", got=f"{size}"))
     x = x[..., :size]
     x = xn.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, size - x.shape[-1])])
     before, after = _orthonormal(kind, size) if scale == "ortho" else (None, None)

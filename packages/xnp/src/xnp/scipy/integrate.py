@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import xnp.numpy as xn
 from xprim import Array
 from xprim.tracebacks import boundaries
+from xprim.typing import ArrayLike
 
 __all__ = ["trapezoid"]
 
 __dir__ = __all__.copy
 
 
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
+def trapezoid(
+    y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
+) -> Array:
     """Return the integral of samples by the trapezoidal rule.
 
     Args:

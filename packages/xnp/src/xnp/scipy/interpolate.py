@@ -13,6 +13,8 @@ import xnp.numpy as xn
 import xtree
 from xnp.numpy.promoting import array_of, inexact
 from xprim import Array, ConcreteArray, dtypes
+from xprim.errors import message
+from xprim.typing import ArrayLike
 
 __all__ = ["RegularGridInterpolator"]
 
@@ -49,29 +51,30 @@ class RegularGridInterpolator:
     __slots__ = ("bounds_error", "fill_value", "grid", "method", "values")
 
     def __init__(
-        self, points: Sequence[Any], values: Any, method: str = "linear",
-        bounds_error: bool = False, fill_value: Any = math.nan,
+        self, points: Sequence[Any], values: ArrayLike, method: str = "linear",
+        bounds_error: bool = False, fill_value: ArrayLike | None = math.nan,
     ) -> None:  # fmt: skip
         _check_method(method)
         (v,) = inexact("RegularGridInterpolator", values)
         grid = tuple([array_of(p, "RegularGridInterpolator").astype(_real(v)) for p in points])
         if len(grid) > v.ndim:
-            raise ValueError(
-                "RegularGridInterpolator: there are more vectors of places than dimensions."
-                f"\n  got       {len(grid)} for {v.aval.str_long()}"
-            )
+            raise ValueError(message(
+                "RegularGridInterpolator", "there are more vectors of places than dimensions.",
+                got=f"{len(grid)} for {v.aval.str_long()}",
+            ))  # fmt: skip
         for i, p in enumerate(grid):
             if p.shape != v.shape[i : i + 1] or p.size < 2:
-                raise ValueError(
-                    f"RegularGridInterpolator: the places of dimension {i} do not fit the values."
-                    f"\n  got       {p.aval.str_long()}, values: {v.aval.str_long()}"
-                    f"\n  expected  shape ({v.shape[i]},), of two or more"
-                )
+                raise ValueError(message(
+                    "RegularGridInterpolator",
+                    f"the places of dimension {i} do not fit the values.",
+                    got=f"{p.aval.str_long()}, values: {v.aval.str_long()}",
+                    expected=f"shape ({v.shape[i]},), of two or more",
+                ))  # fmt: skip
             if isinstance(p, ConcreteArray) and not (np.diff(np.asarray(p)) > 0).all():
-                raise ValueError(
-                    f"RegularGridInterpolator: the places of dimension {i} must ascend."
-                    f"\n  got       {p}"
-                )
+                raise ValueError(message(
+                    "RegularGridInterpolator", f"the places of dimension {i} must ascend.",
+                    got=f"{p}",
+                ))  # fmt: skip
         self.grid, self.values, self.method = grid, v, method
         self.bounds_error = bool(bounds_error)
         self.fill_value = fill_value
@@ -92,10 +95,10 @@ class RegularGridInterpolator:
         count = len(self.grid)
         points = points[:, None] if points.ndim == 1 and count == 1 else points
         if not points.ndim or points.shape[-1] != count:
-            raise ValueError(
-                f"RegularGridInterpolator: the points have another dimension than the grid."
-                f"\n  got       {points.aval.str_long()}\n  expected  shape (..., {count})"
-            )
+            raise ValueError(message(
+                "RegularGridInterpolator", "the points have another dimension than the grid.",
+                got=points.aval.str_long(), expected=f"shape (..., {count})",
+            ))  # fmt: skip
         flat = points.reshape((-1, count))
         found = self._filled(self._at(flat, method), flat)
         result: Array = found.reshape((*points.shape[:-1], *self.values.shape[count:]))
@@ -153,10 +156,10 @@ def _real(v: Array) -> Any:
 
 def _check_method(method: str) -> None:
     if method not in _METHODS:
-        raise ValueError(
-            f"RegularGridInterpolator: there is no such method.\n  got       {method!r}"
-            f"\n  expected  one of {_METHODS}"
-        )
+        raise ValueError(message(
+            "RegularGridInterpolator", "there is no such method.", got=f"{method!r}",
+            expected=f"one of {_METHODS}",
+        ))  # fmt: skip
 
 
 def _place(grid: Any, x: Any) -> tuple[Any, Any]:

@@ -10,7 +10,9 @@ from typing import Any
 import xnp.numpy as xn
 from xnp.numpy.promoting import array_of, inexact
 from xprim import Array, dtypes
+from xprim.errors import message
 from xprim.tracebacks import boundaries
+from xprim.typing import ArrayLike
 
 __all__ = ["map_coordinates"]
 
@@ -41,8 +43,8 @@ _INSIDE: dict[str, Callable[[Any, int], Any]] = {
 
 
 def map_coordinates(
-    input: Any, coordinates: Sequence[Any], order: int, mode: str = "constant",  # noqa: A002
-    cval: Any = 0.0,
+    input: ArrayLike, coordinates: Sequence[Any], order: int, mode: str = "constant",  # noqa: A002
+    cval: ArrayLike = 0.0,
 ) -> Array:  # fmt: skip
     """Return the values of an array at coordinates between its points.
 
@@ -64,15 +66,15 @@ def map_coordinates(
     x = array_of(input, "map_coordinates")
     places = [inexact("map_coordinates", c)[0] for c in coordinates]
     if len(places) != x.ndim:
-        raise ValueError(
-            f"map_coordinates: there must be coordinates for each dimension."
-            f"\n  got       {len(places)} for {x.aval.str_long()}\n  expected  {x.ndim}"
-        )
+        raise ValueError(message(
+            "map_coordinates", "there must be coordinates for each dimension.",
+            got=f"{len(places)} for {x.aval.str_long()}", expected=f"{x.ndim}",
+        ))  # fmt: skip
     if mode not in _INSIDE or order not in (0, 1):
-        raise ValueError(
-            f"map_coordinates: there is no such mode or order.\n  got       {mode!r}, {order!r}"
-            f"\n  expected  one of {tuple(_INSIDE)}, and 0 or 1"
-        )
+        raise ValueError(message(
+            "map_coordinates", "there is no such mode or order.", got=f"{mode!r}, {order!r}",
+            expected=f"one of {tuple(_INSIDE)}, and 0 or 1",
+        ))  # fmt: skip
     places = list(xn.broadcast_arrays(*places))
     nodes = [_nodes(p, n, order, mode) for p, n in zip(places, x.shape, strict=True)]
     dtype = dtypes.to_inexact_dtype(x.dtype)

@@ -28,8 +28,11 @@ from xnp.sparse.layouts import (
 from xnp.sparse.products import bcoo_dot_general, bcoo_multiply_dense, bcoo_multiply_sparse
 from xprim import Array
 from xprim.descriptions import described
-from xprim.errors import ConcretizationTypeError
+from xprim.errors import ConcretizationTypeError, message
+from xprim.sizes import size_of
 from xprim.static_sizes import static_int
+from xprim.tracebacks import boundary
+from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = ()
 
@@ -224,10 +227,10 @@ class BCOO(Coordinates):
 def _matmul(a: Any, b: Any) -> Any:
     a, b = [x if isinstance(x, Coordinates) else xn.asarray(x) for x in (a, b)]
     if not (1 <= a.ndim <= 2 and 1 <= b.ndim <= 2):
-        raise ValueError(
-            "BCOO: @ takes vectors and matrices."
-            f"\n  got       shapes {a.shape} and {b.shape}\n  hint      bcoo_dot_general, or vmap"
-        )
+        raise ValueError(message(
+            "BCOO", "@ takes vectors and matrices.", got=f"shapes {a.shape} and {b.shape}",
+            hint="bcoo_dot_general, or vmap",
+        ))  # fmt: skip
     return bcoo_dot_general(a, b, dimension_numbers=(((a.ndim - 1,), (0,)), ((), ())))
 
 
@@ -248,18 +251,19 @@ def _check_parts(data: Any, indices: Any, shape: Sequence[int]) -> None:
         and all(m in (1, shape[d]) for x in (data, indices) for d, m in enumerate(x.shape[:n]))
     )  # fmt: skip
     if not fits:
-        raise ValueError(
-            "BCOO: data, indices and shape do not fit together."
-            f"\n  got       data: {data.dtype.name}{list(data.shape)}, indices: "
-            f"{indices.dtype.name}{list(indices.shape)}, shape: {tuple(shape)}"
-            "\n  expected  data[batch..., nse, dense...], integer indices[batch..., nse, k], and a "
-            "shape of batch, k sparse and dense lengths"
-        )
+        raise ValueError(message(
+            "BCOO", "data, indices and shape do not fit together.",
+            got=f"data: {data.dtype.name}{list(data.shape)}, indices: "
+            f"{indices.dtype.name}{list(indices.shape)}, shape: {tuple(shape)}",
+            expected="data[batch..., nse, dense...], integer indices[batch..., nse, k], and a "
+            "shape of batch, k sparse and dense lengths",
+        ))  # fmt: skip
 
 
+@boundary
 def bcoo_fromdense(
-    mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0,
-    index_dtype: Any = np.int32,
+    mat: ArrayLike, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0,
+    index_dtype: DTypeLike = np.int32,
 ) -> BCOO:  # fmt: skip
     """Return the elements of an array that are not zero.
 
@@ -289,10 +293,10 @@ def bcoo_fromdense(
         try:
             nse = int(xn.max(xn.count_nonzero(stored, axis=-1), initial=0))
         except ConcretizationTypeError:
-            raise ValueError(
-                "bcoo_fromdense: how many elements are not zero is not known while tracing."
-                "\n  hint      say how many there is room for: bcoo_fromdense(x, nse=8)"
-            ) from None
+            raise ValueError(message(
+                "bcoo_fromdense", "how many elements are not zero is not known while tracing.",
+                hint="say how many there is room for: bcoo_fromdense(x, nse=8)",
+            )) from None  # fmt: skip
     count = static_int(nse, "bcoo_fromdense: nse")
     order = xn.argsort(~stored, axis=-1, stable=True)[..., :count]
     there = xn.take_along_axis(stored, order, axis=-1)
@@ -310,6 +314,7 @@ def bcoo_fromdense(
     return made(BCOO, data, indices, tuple(sparse), True, True)
 
 
+@boundary
 def bcoo_todense(mat: Coordinates) -> Array:
     """Return a sparse array with its zeros.
 
@@ -324,7 +329,8 @@ def bcoo_todense(mat: Coordinates) -> Array:
     return out
 
 
-def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) -> BCOO:
+@boundary
+def bcoo_extract(sparr: BCOO, arr: ArrayLike, *, assume_unique: bool | None = None) -> BCOO:
     """Return the elements of a dense array at the indices of a sparse one.
 
     Args:
@@ -345,13 +351,15 @@ def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) ->
                       is_unique=unique or sparr.unique_indices)  # fmt: skip
 
 
-def todense(arr: Any) -> Array:
+@boundary
+def todense(arr: BCOO | ArrayLike) -> Array:
     """Return a sparse array with its zeros, and a dense one as it is."""
     return bcoo_todense(arr) if isinstance(arr, Coordinates) else xn.asarray(arr)
 
 
+@boundary
 def empty(
-    shape: Sequence[int], dtype: Any = None, index_dtype: Any = "int32",
+    shape: Sequence[int], dtype: DTypeLike = None, index_dtype: DTypeLike = "int32",
     sparse_format: str = "bcoo", *, n_batch: int = 0, n_dense: int = 0, nse: int = 0,
 ) -> BCOO:  # fmt: skip
     """Return a sparse array of zeros.
@@ -366,7 +374,7 @@ def empty(
       nse: how many values there is room for.
     """
     _check_format("empty", sparse_format)
-    shape = tuple(shape)
+    shape, n_batch = tuple([size_of(n) for n in shape]), size_of(n_batch)
     stop = len(shape) - n_dense
     sparse = shape[n_batch:stop]
     data = xn.zeros((*shape[:n_batch], nse, *shape[stop:]), dtype)
@@ -375,8 +383,10 @@ def empty(
     return made(BCOO, data, indices, sparse, True, True)
 
 
+@boundary
 def eye(
-    N: int, M: int | None = None, k: int = 0, dtype: Any = None, index_dtype: Any = "int32",
+    N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None,
+    index_dtype: DTypeLike = "int32",
     sparse_format: str = "bcoo", *, n_batch: int = 0, n_dense: int = 0,
 ) -> BCOO:  # fmt: skip
     """Return the sparse matrix with ones in a diagonal.
@@ -396,7 +406,9 @@ def eye(
       [[0, 1], [1, 2]]
     """
     _check_format("eye", sparse_format)
-    columns = N if M is None else M
+    N, k = size_of(N), size_of(k)
+    columns = N if M is None else size_of(M)
+    n_batch, n_dense = size_of(n_batch), size_of(n_dense)
     if n_batch or n_dense:
         dense = np.eye(N, columns, k)
         return bcoo_fromdense(xn.asarray(dense, dtype or np.float32), n_batch=n_batch,

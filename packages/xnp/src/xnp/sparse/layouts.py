@@ -20,14 +20,16 @@ import xnp.numpy as xn
 from xnp import lax
 from xnp.sparse.coordinates import Coordinates, full, is_there, known, moved_out, places, widened
 from xprim import Array, promotion
-from xprim.errors import ConcretizationTypeError
+from xprim.errors import ConcretizationTypeError, message
 from xprim.static_sizes import static_int
+from xprim.tracebacks import boundary
 
 __all__ = ()
 
 C = TypeVar("C", bound=Coordinates)
 
 
+@boundary
 def bcoo_transpose(mat: C, *, permutation: Sequence[int]) -> C:
     """Return a sparse array with its dimensions in another order.
 
@@ -41,12 +43,12 @@ def bcoo_transpose(mat: C, *, permutation: Sequence[int]) -> C:
     groups = [order[a:b] for a, b in pairwise(starts)]
     if any(sorted(g) != list(range(a, b)) for g, (a, b) in zip(groups, pairwise(starts),
                                                                strict=True)):  # fmt: skip
-        raise ValueError(
-            "bcoo_transpose: batch, sparse and dense dimensions must stay apart."
-            f"\n  got       permutation {order}"
-            f"\n  expected  batch {mat.batch_shape}, sparse {mat.sparse_shape}, dense "
-            f"{mat.dense_shape} in this order"
-        )
+        raise ValueError(message(
+            "bcoo_transpose", "batch, sparse and dense dimensions must stay apart.",
+            got=f"permutation {order}",
+            expected=f"batch {mat.batch_shape}, sparse {mat.sparse_shape}, dense {mat.dense_shape} "
+            "in this order",
+        ))  # fmt: skip
     n = mat.n_batch
     columns = [p - n for p in groups[1]]
     dense = [p - mat.n_sparse + 1 for p in groups[2]]
@@ -59,6 +61,7 @@ def bcoo_transpose(mat: C, *, permutation: Sequence[int]) -> C:
     )  # fmt: skip
 
 
+@boundary
 def bcoo_sort_indices(mat: C) -> C:
     """Return a sparse array with ascending indices."""
     if mat.indices_sorted:
@@ -81,6 +84,7 @@ def _ordered(mat: Coordinates) -> tuple[Array, Array, Array]:
     return data, indices, xn.take_along_axis(there, order, axis=axis)
 
 
+@boundary
 def bcoo_sum_duplicates(mat: C, nse: int | None = None) -> C:
     """Return a sparse array with values of equal indices added, its indices sorted.
 
@@ -99,10 +103,10 @@ def bcoo_sum_duplicates(mat: C, nse: int | None = None) -> C:
         try:
             nse = int(xn.max(xn.count_nonzero(is_new, axis=-1), initial=0))
         except ConcretizationTypeError:
-            raise ValueError(
-                "bcoo_sum_duplicates: how many indices there are is not known while tracing."
-                "\n  hint      say how many there is room for: nse=x.nse"
-            ) from None
+            raise ValueError(message(
+                "bcoo_sum_duplicates", "how many indices there are is not known while tracing.",
+                hint="say how many there is room for: nse=x.nse",
+            )) from None  # fmt: skip
     count = static_int(nse, "bcoo_sum_duplicates: nse")
     number = xn.where(there, xn.cumsum(is_new, axis=-1) - 1, count).astype(indices.dtype)
     at = places(number[..., None])
@@ -124,6 +128,7 @@ def without_zeros(mat: C) -> C:
                     is_unique=mat.unique_indices)  # fmt: skip
 
 
+@boundary
 def bcoo_reduce_sum(mat: C, *, axes: Sequence[int]) -> C:
     """Return the sum over axes, as a sparse array; values that meet are added when they are read.
 
@@ -152,6 +157,7 @@ def _batch_into_values(x: Array, kept: list[int], batch: list[int], n: int) -> A
     return x.reshape(*x.shape[:k], math.prod(x.shape[k : n + 1]), *x.shape[n + 1 :])
 
 
+@boundary
 def bcoo_reshape(mat: C, *, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None) -> C:
     """Return a sparse array with another shape.
 
@@ -166,11 +172,11 @@ def bcoo_reshape(mat: C, *, new_sizes: Sequence[int], dimensions: Sequence[int] 
         mat = bcoo_transpose(mat, permutation=dimensions)
     ends = _ends_of_groups(sizes, (mat.batch_shape, mat.sparse_shape, mat.dense_shape))
     if ends is None:
-        raise ValueError(
-            "bcoo_reshape: batch, sparse and dense dimensions must stay apart."
-            f"\n  got       batch {mat.batch_shape}, sparse {mat.sparse_shape}, dense "
-            f"{mat.dense_shape}, new_sizes {sizes}"
-        )
+        raise ValueError(message(
+            "bcoo_reshape", "batch, sparse and dense dimensions must stay apart.",
+            got=f"batch {mat.batch_shape}, sparse {mat.sparse_shape}, dense {mat.dense_shape}, "
+            f"new_sizes {sizes}",
+        ))  # fmt: skip
     batch, sparse = sizes[: ends[0]], sizes[ends[0] : ends[1]]
     data, indices = full(mat)
     there = is_there(indices, mat.sparse_shape)
@@ -201,6 +207,7 @@ def _ends_of_groups(sizes: Sequence[int], groups: Sequence[Any]) -> tuple[int, i
     return None
 
 
+@boundary
 def bcoo_slice(
     mat: C, *, start_indices: Sequence[int], limit_indices: Sequence[int],
     strides: Sequence[int] | None = None,
@@ -219,10 +226,10 @@ def bcoo_slice(
         0 <= a <= b <= n and s > 0 for (a, b, s), n in zip(bounds, mat.shape, strict=True)
     )
     if not fits:
-        raise ValueError(
-            f"bcoo_slice: the bounds do not fit the shape {mat.shape}."
-            f"\n  got       {tuple(start_indices)} to {tuple(limit_indices)}, steps {steps}"
-        )
+        raise ValueError(message(
+            "bcoo_slice", f"the bounds do not fit the shape {mat.shape}.",
+            got=f"{tuple(start_indices)} to {tuple(limit_indices)}, steps {steps}",
+        ))  # fmt: skip
     n, stop = mat.n_batch, mat.n_batch + mat.n_sparse
     cut = [slice(*b) for b in bounds]
     data, indices = full(mat)
@@ -255,6 +262,7 @@ def squeezed(mat: C, axes: Sequence[int]) -> C:
                     [mat.sparse_shape[c] for c in columns])  # fmt: skip
 
 
+@boundary
 def bcoo_concatenate(operands: Sequence[C], *, dimension: int) -> C:
     """Return sparse arrays one after the other.
 
@@ -294,10 +302,10 @@ def _checked_axis(operands: Sequence[Any], dimension: Any) -> int:
     axis: int = static_int(dimension, "bcoo_concatenate: dimension") % first.ndim
     kinds = {(m.n_batch, m.n_dense, *m.shape[:axis], -1, *m.shape[axis + 1 :]) for m in operands}
     if len(kinds) > 1:
-        raise ValueError(
-            "bcoo_concatenate: the arrays must agree but for one dimension."
-            f"\n  got       {', '.join(map(repr, operands))}, dimension {dimension}"
-        )
+        raise ValueError(message(
+            "bcoo_concatenate", "the arrays must agree but for one dimension.",
+            got=f"{', '.join(map(repr, operands))}, dimension {dimension}",
+        ))  # fmt: skip
     return axis
 
 
@@ -337,9 +345,9 @@ def _batches_joined(operands: Sequence[C], parts: Sequence[Any], axis: int) -> C
 def joined(a: C, b: Any) -> C:
     """Return the sum of two sparse arrays of one shape: the values of both."""
     if a.shape != b.shape or a.n_batch != b.n_batch or a.n_dense != b.n_dense:
-        raise ValueError(
-            f"BCOO: sparse arrays that are added must be alike.\n  got       {a!r} and {b!r}"
-        )
+        raise ValueError(message(
+            "BCOO", "sparse arrays that are added must be alike.", got=f"{a!r} and {b!r}",
+        ))  # fmt: skip
     dtype = promotion.result_type(a.data, b.data)
     (data, indices), (more, at) = known(a), known(b)
     return a.like(xn.concatenate([data.astype(dtype), more.astype(dtype)], a.n_batch),

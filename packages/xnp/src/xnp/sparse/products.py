@@ -15,14 +15,21 @@ from typing import Any
 import numpy as np
 
 import xnp.numpy as xn
+from xnp.primitives.precision import PrecisionLike
 from xnp.sparse.coordinates import Coordinates, is_there, known, moved_out, places
 from xnp.sparse.layouts import bcoo_sum_duplicates
 from xprim import Array, promotion
+from xprim.errors import message
+from xprim.tracebacks import boundary
+from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = ()
 
+SparseOrDense = Any  # a sparse array of coordinates, or what array functions take
 
-def bcoo_multiply_dense(sp_mat: Coordinates, v: Any) -> Array:
+
+@boundary
+def bcoo_multiply_dense(sp_mat: Coordinates, v: ArrayLike) -> Array:
     """Return the values of the elementwise product with a dense array, at the same indices.
 
     Args:
@@ -35,10 +42,10 @@ def bcoo_multiply_dense(sp_mat: Coordinates, v: Any) -> Array:
     v = xn.asarray(v)
     shape = sp_mat.shape
     if np.broadcast_shapes(v.shape, shape) != shape:
-        raise ValueError(
-            f"bcoo_multiply_dense: shape {v.shape} cannot be broadcast to that of the sparse array."
-            f"\n  got       {sp_mat!r}"
-        )
+        raise ValueError(message(
+            "bcoo_multiply_dense",
+            f"shape {v.shape} cannot be broadcast to that of the sparse array.", got=f"{sp_mat!r}",
+        ))  # fmt: skip
     v = v.reshape(*[1] * (len(shape) - v.ndim), *v.shape)
     data, indices = known(sp_mat)
     at = places(indices)
@@ -49,16 +56,17 @@ def bcoo_multiply_dense(sp_mat: Coordinates, v: Any) -> Array:
     return values
 
 
-def bcoo_multiply_sparse(lhs: Any, rhs: Any) -> Any:
+@boundary
+def bcoo_multiply_sparse(lhs: Coordinates, rhs: Coordinates) -> Any:
     """Return the elementwise product of two sparse arrays of one shape.
 
     Its values are those of `lhs`, each times the sum of what `rhs` has at the same index: all pairs
     of values are compared.
     """
     if lhs.shape != rhs.shape or lhs.n_batch != rhs.n_batch or lhs.n_dense != rhs.n_dense:
-        raise ValueError(
-            f"bcoo_multiply_sparse: the arrays must be alike.\n  got       {lhs!r} and {rhs!r}"
-        )
+        raise ValueError(message(
+            "bcoo_multiply_sparse", "the arrays must be alike.", got=f"{lhs!r} and {rhs!r}",
+        ))  # fmt: skip
     (data, indices), (other, at) = known(lhs), known(rhs)
     same = xn.all(indices[..., :, None, :] == at[..., None, :, :].astype(indices.dtype), axis=-1)
     dtype = promotion.result_type(data, other)
@@ -69,10 +77,15 @@ def bcoo_multiply_sparse(lhs: Any, rhs: Any) -> Any:
                     is_unique=lhs.unique_indices)  # fmt: skip
 
 
+@boundary
 def bcoo_dot_general(
-    lhs: Any, rhs: Any, *, dimension_numbers: Any, precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:  # fmt: skip
+    lhs: SparseOrDense,
+    rhs: SparseOrDense,
+    *,
+    dimension_numbers: Any,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
+) -> Any:
     """Return the sum of products over some dimensions, as `lax.dot_general` does.
 
     Args:
@@ -115,10 +128,10 @@ def _check_lengths(lhs: Any, rhs: Any, contracting: Any, batch: Any) -> None:
     for name, (a, b) in (("contracted", contracting), ("batch", batch)):
         lengths = [lhs.shape[i] for i in a], [rhs.shape[i] for i in b]
         if lengths[0] != lengths[1]:
-            raise ValueError(
-                f"bcoo_dot_general: the {name} dimensions differ: {lengths[0]} and {lengths[1]}."
-                f"\n  got       shapes {lhs.shape} and {rhs.shape}"
-            )
+            raise ValueError(message(
+                "bcoo_dot_general", f"the {name} dimensions differ: {lengths[0]} and {lengths[1]}.",
+                got=f"shapes {lhs.shape} and {rhs.shape}",
+            ))  # fmt: skip
 
 
 def _sparse_by_dense(
@@ -177,11 +190,12 @@ def _others(axes: Iterable[int], taken: Iterable[int]) -> list[int]:
 def _sparse_by_sparse(lhs: Any, rhs: Any, contracting: Any, batch: Any, dtype: Any) -> Any:
     """Return the product of two sparse arrays as one: all pairs of values, of which few stay."""
     if batch[0] or lhs.n_batch or rhs.n_batch or lhs.n_dense or rhs.n_dense:
-        raise ValueError(
-            "bcoo_dot_general: the product of two sparse arrays takes no batch and no dense "
-            f"dimensions.\n  got       {lhs!r} and {rhs!r}"
-            "\n  hint      vmap over the batch, or make one of them dense: y.todense()"
-        )
+        raise ValueError(message(
+            "bcoo_dot_general",
+            "the product of two sparse arrays takes no batch and no dense dimensions.",
+            got=f"{lhs!r} and {rhs!r}",
+            hint="vmap over the batch, or make one of them dense: y.todense()",
+        ))  # fmt: skip
     (data, indices), (other, at) = known(lhs), known(rhs)
     mine, theirs = list(contracting[0]), list(contracting[1])
     same = indices[:, None, np.array(mine, int)] == at[None, :, np.array(theirs, int)]

@@ -26,13 +26,16 @@ from xnp.sparse.layouts import (
 from xnp.sparse.products import bcoo_dot_general, bcoo_multiply_dense, bcoo_multiply_sparse
 from xprim import Array, ClosedJaxpr, Equation, as_array, shaped_array, trace_to_closed
 from xprim.callables import check_function
+from xprim.errors import message
 from xprim.jaxpr import interpret
 from xprim.leaves import flat_arrays
+from xprim.tracebacks import boundary
 from xprim.transformed import transforming
 
 __all__ = ()
 
 
+@boundary
 def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., Any]:
     """Return a function that takes sparse arrays where `f` takes arrays.
 
@@ -101,11 +104,11 @@ def _applied(eqn: Equation, operands: Sequence[Any]) -> Any:
         return [_of_elements(eqn, *operands)]
     if name in _RULES:
         return [_RULES[name](*operands, **eqn.params)]
-    raise TypeError(
-        f"sparsify: {name} has no rule for sparse arrays."
-        f"\n  got       {', '.join(map(_described, operands))}"
-        "\n  hint      give it the dense array, x.todense(), or apply sparsify to parts"
-    )
+    raise TypeError(message(
+        "sparsify", f"{name} has no rule for sparse arrays.",
+        got=", ".join(map(_described, operands)),
+        hint="give it the dense array, x.todense(), or apply sparsify to parts",
+    ))  # fmt: skip
 
 
 def _described(x: Any) -> str:
@@ -123,9 +126,9 @@ _KEEP_ZERO = _LINEAR | frozenset([
 def _of_elements(eqn: Equation, x: Any) -> Any:
     """Return a function of elements, applied to the values."""
     if eqn.params.get("y", 1) <= 0:
-        raise TypeError(
-            f"sparsify: the power {eqn.params['y']} of the zeros is not 0.\n  got       {x!r}"
-        )
+        raise TypeError(message(
+            "sparsify", f"the power {eqn.params['y']} of the zeros is not 0.", got=f"{x!r}",
+        ))  # fmt: skip
     if eqn.primitive.name not in _LINEAR and not x.unique_indices:
         x = bcoo_sum_duplicates(x, x.nse)
     (data,) = eqn.primitive.bind(x.data, **eqn.params)
@@ -146,7 +149,9 @@ def _mul(x: Any, y: Any, **_: Any) -> Any:
 
 def _div(x: Any, y: Any) -> Any:
     if _is_sparse(y):
-        raise TypeError(f"sparsify: div by a sparse array divides by its zeros.\n  got       {y!r}")
+        raise TypeError(message(
+            "sparsify", "div by a sparse array divides by its zeros.", got=f"{y!r}",
+        ))  # fmt: skip
     return _mul(x, 1 / y)
 
 

@@ -20,8 +20,12 @@ from typing import Any, NamedTuple
 
 import xnp
 import xtree
+from xprim import Array
 from xprim.descriptions import described
+from xprim.errors import message
+from xprim.typing import ArrayLike, PyTree
 from xstack.example_libraries.step_sizes import (
+    StepSize,
     constant,
     exponential_decay,
     inverse_time_decay,
@@ -97,7 +101,7 @@ def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
     """
 
     @functools.wraps(opt_maker)
-    def tree_opt_maker(*args: Any, **kwargs: Any) -> Optimizer:
+    def tree_opt_maker(*args: Any, **kwargs: Any) -> Any:
         init, update, get_params = opt_maker(*args, **kwargs)
 
         def init_fn(x0_tree: Any) -> OptimizerState:
@@ -132,10 +136,10 @@ def _unpacked(state: OptimizerState) -> list[Any]:
 
 def _check_same(what: str, got: Any, like: str, expected: Any) -> None:
     if got != expected:
-        raise TypeError(
-            f"optimizer: {what} another structure than {like}.\n  got       {got}"
-            f"\n  expected  {expected}"
-        )
+        raise TypeError(message(
+            "optimizer", f"{what} another structure than {like}.", got=str(got),
+            expected=str(expected),
+        ))  # fmt: skip
 
 
 def _first(state: tuple[Any, ...]) -> Any:
@@ -151,7 +155,7 @@ def _with_zeros(count: int) -> Callable[[Any], tuple[Any, ...]]:
 
 
 @optimizer
-def sgd(step_size: Any) -> Any:
+def sgd(step_size: StepSize) -> Any:
     """Return gradient descent: x - step_size * g.
 
     Args:
@@ -167,7 +171,7 @@ def sgd(step_size: Any) -> Any:
 
 
 @optimizer
-def momentum(step_size: Any, mass: float) -> Any:
+def momentum(step_size: StepSize, mass: float) -> Any:
     """Return gradient descent with momentum: v = mass * v + g, x - step_size * v.
 
     Args:
@@ -178,7 +182,7 @@ def momentum(step_size: Any, mass: float) -> Any:
 
 
 @optimizer
-def nesterov(step_size: Any, mass: float) -> Any:
+def nesterov(step_size: StepSize, mass: float) -> Any:
     """Return Nesterov's accelerated descent: v = mass * v + g, x - step_size * (mass * v + g).
 
     Args:
@@ -201,7 +205,7 @@ def _with_velocity(step_size: Any, mass: float, direction: Callable[[Any, Any], 
 
 
 @optimizer
-def adagrad(step_size: Any, momentum: float = 0.9) -> Any:
+def adagrad(step_size: StepSize, momentum: float = 0.9) -> Any:
     """Return Adagrad (Duchi, Hazan, Singer 2011): steps over the root of the sum of squares.
 
     Args:
@@ -225,7 +229,7 @@ def _inverse_root(squares: Any) -> Any:
 
 
 @optimizer
-def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> Any:
+def rmsprop(step_size: StepSize, gamma: float = 0.9, eps: float = 1e-8) -> Any:
     """Return RMSProp (Hinton 2012): steps over the root of a running mean of squares.
 
     Args:
@@ -245,7 +249,7 @@ def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> Any:
 
 @optimizer
 def rmsprop_momentum(
-    step_size: Any, gamma: float = 0.9, eps: float = 1e-8, momentum: float = 0.9
+    step_size: StepSize, gamma: float = 0.9, eps: float = 1e-8, momentum: float = 0.9
 ) -> Any:
     """Return RMSProp with momentum.
 
@@ -267,7 +271,7 @@ def rmsprop_momentum(
 
 
 @optimizer
-def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
+def adam(step_size: StepSize, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
     """Return Adam (Kingma, Ba 2014), algorithm 1: running moments, without the bias of their start.
 
     Args:
@@ -294,7 +298,7 @@ def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) 
 
 
 @optimizer
-def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
+def adamax(step_size: StepSize, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
     """Return Adamax (Kingma, Ba 2014), algorithm 2: Adam with the running maximum.
 
     Args:
@@ -320,7 +324,7 @@ def _bias(decay: float, i: Any, dtype: Any) -> Any:
 
 
 @optimizer
-def sm3(step_size: Any, momentum: float = 0.9) -> Any:
+def sm3(step_size: StepSize, momentum: float = 0.9) -> Any:
     """Return SM3 (Anil et al. 2019): Adagrad with a vector for each axis in place of an array.
 
     Args:
@@ -349,12 +353,12 @@ def sm3(step_size: Any, momentum: float = 0.9) -> Any:
 # --- gradients, and states on disk ----------------------------------------------------------------
 
 
-def l2_norm(tree: Any) -> Any:
+def l2_norm(tree: PyTree) -> Array:
     """Return the root of the sum of the squares of all elements of a pytree."""
     return xnp.sqrt(sum(xnp.vdot(x, x).real for x in xtree.leaves(tree)))
 
 
-def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
+def clip_grads(grad_tree: PyTree, max_norm: ArrayLike) -> PyTree:
     """Return gradients, scaled to the norm `max_norm` where theirs is greater.
 
     Example:
@@ -373,14 +377,14 @@ class JoinPoint:
       subtree: the state, a pytree.
     """
 
-    def __init__(self, subtree: Any) -> None:
+    def __init__(self, subtree: PyTree) -> None:
         self.subtree = subtree
 
     def __repr__(self) -> str:
         return f"JoinPoint({self.subtree!r})"
 
 
-def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
+def unpack_optimizer_state(opt_state: OptimizerState) -> PyTree:
     """Return the states of all leaves in the structure of the parameters, to be written.
 
     Example:
@@ -390,7 +394,7 @@ def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
     return xtree.unflatten(opt_state.tree_def, map(JoinPoint, _unpacked(opt_state)))
 
 
-def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
+def pack_optimizer_state(marked_pytree: PyTree) -> OptimizerState:
     """Return the state that `unpack_optimizer_state` has given the parts of.
 
     Raises:
@@ -399,8 +403,9 @@ def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
     points, tree = xtree.flatten(marked_pytree)
     strangers = [point for point in points if not isinstance(point, JoinPoint)]
     if strangers:
-        raise TypeError(
-            "pack_optimizer_state: each leaf must be a JoinPoint, as unpack_optimizer_state "
-            f"makes them.\n  got       {described(strangers[0])}"
-        )
+        raise TypeError(message(
+            "pack_optimizer_state",
+            "each leaf must be a JoinPoint, as unpack_optimizer_state makes them.",
+            got=described(strangers[0]),
+        ))  # fmt: skip
     return _packed([point.subtree for point in points], tree)

@@ -31,6 +31,7 @@ from xnp.nn import (
     softplus,
     standardize,
 )
+from xprim.errors import message
 from xrandom.initializers import glorot_normal, normal, ones, zeros
 
 __all__ = [
@@ -46,6 +47,11 @@ __dir__ = __all__.copy
 Shape = tuple[int, ...]
 Layer = tuple[Callable[..., Any], Callable[..., Any]]
 Initializer = Callable[..., Any]
+
+# JAX's short names, which programs take from here
+glorot = glorot_normal
+randn = normal
+logsoftmax = log_softmax
 
 
 def Dense(
@@ -105,10 +111,14 @@ def _convolution(
 
 
 def GeneralConv(
-    dimension_numbers: Sequence[str], out_chan: int, filter_shape: Shape,
-    strides: Shape | None = None, padding: Any = "VALID", W_init: Initializer | None = None,
+    dimension_numbers: Sequence[str],
+    out_chan: int,
+    filter_shape: Shape,
+    strides: Shape | None = None,
+    padding: str | Sequence[tuple[int, int]] = "VALID",
+    W_init: Initializer | None = None,
     b_init: Initializer = normal(1e-6),  # noqa: B008
-) -> Layer:  # fmt: skip
+) -> Layer:
     """Return a layer of `lax.conv_general_dilated` with a bias.
 
     Args:
@@ -128,10 +138,14 @@ def GeneralConv(
 
 
 def GeneralConvTranspose(
-    dimension_numbers: Sequence[str], out_chan: int, filter_shape: Shape,
-    strides: Shape | None = None, padding: Any = "VALID", W_init: Initializer | None = None,
+    dimension_numbers: Sequence[str],
+    out_chan: int,
+    filter_shape: Shape,
+    strides: Shape | None = None,
+    padding: str | Sequence[tuple[int, int]] = "VALID",
+    W_init: Initializer | None = None,
     b_init: Initializer = normal(1e-6),  # noqa: B008
-) -> Layer:  # fmt: skip
+) -> Layer:
     """Return a layer of `lax.conv_transpose` with a bias; its arguments are `GeneralConv`'s."""
     return _convolution(
         lax.conv_transpose_shape_tuple, lax.conv_transpose, dimension_numbers, out_chan,
@@ -201,9 +215,11 @@ def _pooling(reducer: Callable[..., Any], start: float, mean: bool = False) -> C
     """Return the maker of layers that reduce windows."""
 
     def layer(
-        window_shape: Shape, strides: Shape | None = None, padding: Any = "VALID",
+        window_shape: Shape,
+        strides: Shape | None = None,
+        padding: str | Sequence[tuple[int, int]] = "VALID",
         spec: str | None = None,
-    ) -> Layer:  # fmt: skip
+    ) -> Layer:
         """Return a layer that reduces windows to their greatest element, sum or mean.
 
         Args:
@@ -289,10 +305,10 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
     def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
         rng = kwargs.get("rng")
         if rng is None:
-            raise ValueError(
-                "Dropout: the layer draws numbers, and was given no key."
-                "\n  hint      apply_fun(params, inputs, rng=key)"
-            )
+            raise ValueError(message(
+                "Dropout", "the layer draws numbers, and was given no key.",
+                hint="apply_fun(params, inputs, rng=key)",
+            ))  # fmt: skip
         if mode != "train":
             return inputs
         return xnp.where(xrandom.bernoulli(rng, rate, inputs.shape), inputs / rate, 0)

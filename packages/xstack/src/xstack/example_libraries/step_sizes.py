@@ -5,29 +5,38 @@ Neighbours: `optimizers` shows these.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import xnp
+from xprim import Array
 from xprim.descriptions import described
+from xprim.errors import message
+from xprim.typing import ArrayLike
 
 __all__ = ()
 
 Schedule = Callable[[Any], Any]
+StepSize = Any  # a number, or a schedule
 
 
-def constant(step_size: Any) -> Schedule:
+def constant(step_size: float | Array) -> Schedule:
     """Return the schedule that gives the same size at each step."""
     return lambda i: step_size
 
 
-def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Schedule:
+def exponential_decay(
+    step_size: float | Array, decay_steps: float | Array, decay_rate: float | Array
+) -> Schedule:
     """Return the schedule step_size * decay_rate ** (i / decay_steps)."""
     return lambda i: step_size * decay_rate ** (i / decay_steps)
 
 
 def inverse_time_decay(
-    step_size: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False
+    step_size: float | Array,
+    decay_steps: float | Array,
+    decay_rate: float | Array,
+    staircase: bool = False,
 ) -> Schedule:
     """Return the schedule step_size / (1 + decay_rate * i / decay_steps).
 
@@ -43,7 +52,10 @@ def inverse_time_decay(
 
 
 def polynomial_decay(
-    step_size: Any, decay_steps: Any, final_step_size: Any, power: Any = 1.0
+    step_size: float | Array,
+    decay_steps: float | Array,
+    final_step_size: float | Array,
+    power: float | Array = 1.0,
 ) -> Schedule:
     """Return the schedule from `step_size` to `final_step_size`, reached at `decay_steps`.
 
@@ -61,7 +73,9 @@ def polynomial_decay(
     return schedule
 
 
-def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
+def piecewise_constant(
+    boundaries: Sequence[int] | ArrayLike, values: Sequence[ArrayLike] | ArrayLike
+) -> Schedule:
     """Return the schedule of steps: `values[k]` after `boundaries[k - 1]`, up to `boundaries[k]`.
 
     Args:
@@ -75,20 +89,20 @@ def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
     """
     boundaries, values = xnp.asarray(boundaries), xnp.asarray(values)
     if boundaries.ndim != 1 or values.shape != (boundaries.size + 1,):
-        raise ValueError(
-            "piecewise_constant: takes a vector of boundaries, and of values one more."
-            f"\n  got       shapes {boundaries.shape} and {values.shape}"
-        )
+        raise ValueError(message(
+            "piecewise_constant", "takes a vector of boundaries, and of values one more.",
+            got=f"shapes {boundaries.shape} and {values.shape}",
+        ))  # fmt: skip
     return lambda i: values[xnp.sum(i > boundaries)]
 
 
-def make_schedule(scalar_or_schedule: Any) -> Schedule:
+def make_schedule(scalar_or_schedule: StepSize) -> Schedule:
     """Return a schedule as it is, and the constant one of a number."""
     if callable(scalar_or_schedule):
         return scalar_or_schedule  # type: ignore[no-any-return]
     if xnp.ndim(scalar_or_schedule) == 0:
         return constant(scalar_or_schedule)
-    raise TypeError(
-        "make_schedule: a step size is a number or a function of the step."
-        f"\n  got       {described(scalar_or_schedule)}"
-    )
+    raise TypeError(message(
+        "make_schedule", "a step size is a number or a function of the step.",
+        got=described(scalar_or_schedule),
+    ))  # fmt: skip

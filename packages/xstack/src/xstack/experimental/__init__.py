@@ -17,4 +17,5 @@ with namespace(globals()):
         serialize_executable as serialize_executable,
         shard_map as shard_map,
         sparse as sparse,
+        xla_metadata as xla_metadata,
     )

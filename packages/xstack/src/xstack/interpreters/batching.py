@@ -15,6 +15,7 @@ from typing import Any
 
 from xnp import lax, numpy as xnumpy
 from xprim import as_array
+from xprim.errors import message
 from xstack.interpreters.rule_tables import (
     Primitive,
     axis_primitive_batchers,
@@ -56,11 +57,11 @@ def defvectorized(primitive: Primitive) -> None:
 
 def _vectorized(primitive: Primitive, operands: Any, dims: Any, **params: Any) -> Any:
     if len(set(dims)) != 1:
-        raise ValueError(
-            f"{primitive}: defvectorized asks for one batch dimension of all operands."
-            f"\n  got       {', '.join(map(str, dims))}"
-            "\n  hint      defbroadcasting takes operands with and without one"
-        )
+        raise ValueError(message(
+            f"{primitive}", "defvectorized asks for one batch dimension of all operands.",
+            got=", ".join(map(str, dims)),
+            hint="defbroadcasting takes operands with and without one",
+        ))  # fmt: skip
     return _with_dims(primitive, primitive.bind(*operands, **params), dims[0])
 
 

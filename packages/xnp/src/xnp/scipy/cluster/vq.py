@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import xnp.numpy as xn
 from xnp.linalg.operands import promoted
 from xprim import Array, dtypes
+from xprim.errors import message
 from xprim.tracebacks import boundaries
+from xprim.typing import ArrayLike
 
 __all__ = ["vq"]
 
 __dir__ = __all__.copy
 
 
-def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Array, Array]:
+def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """Return the nearest code of each observation, the first of equals, and its distance.
 
     Args:
@@ -28,11 +28,11 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Array, Arra
     del check_finite
     x, codes = promoted("vq", obs, code_book, inexact=True)
     if x.ndim != codes.ndim or x.ndim not in (1, 2) or x.shape[1:] != codes.shape[1:]:
-        raise ValueError(
-            "vq: the observations do not fit the codes."
-            f"\n  got       obs: {x.aval.str_long()}, code_book: {codes.aval.str_long()}"
-            "\n  expected  shapes (m, d) and (k, d), or (m,) and (k,)"
-        )
+        raise ValueError(message(
+            "vq", "the observations do not fit the codes.",
+            got=f"obs: {x.aval.str_long()}, code_book: {codes.aval.str_long()}",
+            expected="shapes (m, d) and (k, d), or (m,) and (k,)",
+        ))  # fmt: skip
     if x.ndim == 1:
         x, codes = x[:, None], codes[:, None]
     gap = x[:, None, :] - codes[None, :, :]

@@ -13,7 +13,9 @@ from xnp.linalg.operands import matrix, promoted
 from xnp.numpy.promoting import inexact
 from xnp.scipy.linalg.systems import cholesky_factor
 from xprim import Array
+from xprim.errors import message
 from xprim.tracebacks import boundaries
+from xprim.typing import ArrayLike
 
 __all__ = ["cholesky", "eigh", "eigh_tridiagonal", "lu", "polar", "qr", "qr_multiply", "svd"]
 
@@ -21,7 +23,7 @@ __dir__ = __all__.copy
 
 
 def cholesky(
-    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Array:
     """Return the triangular U with a = U^H U, or L with a = L L^H.
 
@@ -39,7 +41,7 @@ def cholesky(
 
 
 def lu(
-    a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
+    a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, Array] | tuple[Array, Array, Array]:
     """Return (p, l, u) with a = p l u, or (p l, u).
 
@@ -58,17 +60,18 @@ def lu(
     factors, _, order = lax.linalg.lu(x)
     m, n = x.shape[-2:]
     k = min(m, n)
-    lower = xn.tril(factors[..., :k], -1) + xn.eye(m, k, dtype=x.dtype)
+    lead = (1,) * (x.ndim - 2)
+    lower = xn.tril(factors[..., :k], -1) + xn.eye(m, k, dtype=x.dtype).reshape(*lead, m, k)
     upper = xn.triu(factors[..., :k, :])
     if permute_l:
         place = xn.broadcast_to(xn.argsort(order, axis=-1)[..., None], (*x.shape[:-2], m, 1))
         return xn.take_along_axis(lower, place, -2), upper
-    places = order[..., None, :] == xn.arange(m)[:, None]
+    places = order[..., None, :] == xn.arange(m).reshape(*lead, m, 1)
     return places.astype(x.real.dtype), lower, upper
 
 
 def qr(
-    a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full",
+    a: ArrayLike, overwrite_a: bool = False, lwork: int | None = None, mode: str = "full",
     pivoting: bool = False, check_finite: bool = True,
 ) -> Any:  # fmt: skip
     """Return (q, r) with a = q r, orthonormal columns of q and upper triangular r.
@@ -83,10 +86,9 @@ def qr(
     """
     del overwrite_a, lwork, check_finite
     if mode not in ("full", "economic", "r"):
-        raise ValueError(
-            f"qr: there is no such mode.\n  got       {mode!r}"
-            "\n  expected  'full', 'economic' or 'r'"
-        )
+        raise ValueError(message(
+            "qr", "there is no such mode.", got=f"{mode!r}", expected="'full', 'economic' or 'r'",
+        ))  # fmt: skip
     x = matrix("qr", a)
     results = _factors(x, mode != "economic", pivoting)
     return tuple(results[1:]) if mode == "r" else tuple(results)
@@ -99,9 +101,14 @@ def _factors(x: Any, full: bool, pivoting: bool) -> tuple[Any, ...]:
 
 
 def qr_multiply(
-    a: Any, c: Any, mode: str = "right", pivoting: bool = False, conjugate: bool = False,
-    overwrite_a: bool = False, overwrite_c: bool = False,
-) -> Any:  # fmt: skip
+    a: ArrayLike,
+    c: ArrayLike,
+    mode: str = "right",
+    pivoting: bool = False,
+    conjugate: bool = False,
+    overwrite_a: bool = False,
+    overwrite_c: bool = False,
+) -> Any:
     """Return (q c, r) or (c q, r), and the order of columns, of the factorisation a = q r.
 
     Args:
@@ -115,10 +122,9 @@ def qr_multiply(
     """
     del overwrite_a, overwrite_c
     if mode not in ("left", "right"):
-        raise ValueError(
-            f"qr_multiply: there is no such mode.\n  got       {mode!r}"
-            "\n  expected  'left' or 'right'"
-        )
+        raise ValueError(message(
+            "qr_multiply", "there is no such mode.", got=f"{mode!r}", expected="'left' or 'right'",
+        ))  # fmt: skip
     x, y = promoted("qr_multiply", a, c, inexact=True)
     x = matrix("qr_multiply", x)
     m, k = x.shape[-2], min(x.shape[-2:])
@@ -136,7 +142,7 @@ def qr_multiply(
 
 
 def svd(
-    a: Any, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False,
+    a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False,
     check_finite: bool = True, lapack_driver: str = "gesdd",
 ) -> Any:  # fmt: skip
     """Return (u, s, vh) with a = u diag(s) vh, or s alone.
@@ -151,16 +157,16 @@ def svd(
     """
     del overwrite_a, check_finite
     if lapack_driver != "gesdd":
-        raise ValueError(
-            f"svd: there is no such driver.\n  got       {lapack_driver!r}\n  expected  'gesdd'"
-        )
+        raise ValueError(message(
+            "svd", "there is no such driver.", got=f"{lapack_driver!r}", expected="'gesdd'",
+        ))  # fmt: skip
     return lax.linalg.svd(  # type: ignore[call-overload]
         matrix("svd", a), full_matrices=full_matrices, compute_uv=compute_uv
     )
 
 
 def eigh(
-    a: Any, b: Any = None, lower: bool = True, eigvals_only: bool = False,
+    a: ArrayLike, b: ArrayLike | None = None, lower: bool = True, eigvals_only: bool = False,
     overwrite_a: bool = False, overwrite_b: bool = False, turbo: bool = True, eigvals: None = None,
     type: int = 1,  # noqa: A002 - SciPy's name
     check_finite: bool = True,
@@ -186,10 +192,10 @@ def eigh(
     """
     del overwrite_a, overwrite_b, turbo, check_finite
     if eigvals is not None or type not in (1, 2, 3):
-        raise ValueError(
-            f"eigh: there is no such problem.\n  got       eigvals={eigvals!r}, type={type!r}"
-            "\n  expected  eigvals=None, type 1, 2 or 3"
-        )
+        raise ValueError(message(
+            "eigh", "there is no such problem.", got=f"eigvals={eigvals!r}, type={type!r}",
+            expected="eigvals=None, type 1, 2 or 3",
+        ))  # fmt: skip
     if b is None:
         x = matrix("eigh", a, square=True)
         v, w = lax.linalg.eigh(x, lower=lower, symmetrize_input=False)
@@ -225,7 +231,7 @@ def _reduced(x: Any, factor: Array) -> Any:
 
 
 def eigh_tridiagonal(
-    d: Any, e: Any, *, eigvals_only: bool = False, select: str = "a",
+    d: ArrayLike, e: ArrayLike, *, eigvals_only: bool = False, select: str = "a",
     select_range: tuple[float, float] | None = None, tol: float | None = None,
     key: Array | None = None,
 ) -> Any:  # fmt: skip
@@ -247,16 +253,17 @@ def eigh_tridiagonal(
       Ascending eigenvalues, and vectors as columns.
     """
     if tol is not None or key is not None:
-        raise ValueError(
-            "eigh_tridiagonal: nothing is iterated to a tolerance, and nothing is random."
-            f"\n  got       tol={tol!r}, key={key!r}\n  expected  None"
-        )
+        raise ValueError(message(
+            "eigh_tridiagonal", "nothing is iterated to a tolerance, and nothing is random.",
+            got=f"tol={tol!r}, key={key!r}", expected="None",
+        ))  # fmt: skip
     d, e = inexact("eigh_tridiagonal", d, e)
     if d.ndim != 1 or e.shape != (max(d.size - 1, 0),):
-        raise ValueError(
-            f"eigh_tridiagonal: the diagonals do not fit.\n  got       d: {d.aval.str_long()}, "
-            f"e: {e.aval.str_long()}\n  expected  shapes (n,) and (n - 1,)"
-        )
+        raise ValueError(message(
+            "eigh_tridiagonal", "the diagonals do not fit.",
+            got=f"d: {d.aval.str_long()}, e: {e.aval.str_long()}",
+            expected="shapes (n,) and (n - 1,)",
+        ))  # fmt: skip
     x = xn.diag(d) + xn.diag(e, -1) + xn.diag(xn.conj(e), 1)
     v, w = lax.linalg.eigh(x, symmetrize_input=False)
     chosen = _chosen(w, select, select_range)
@@ -267,10 +274,10 @@ def _chosen(w: Array, select: str, limits: tuple[float, float] | None) -> Any:
     if select == "a" and limits is None:
         return slice(None)
     if select not in ("i", "v") or limits is None:
-        raise ValueError(
-            f"eigh_tridiagonal: select and select_range do not fit.\n  got       {select!r}, "
-            f"{limits!r}\n  expected  'a' and None, or 'i' or 'v' and a pair"
-        )
+        raise ValueError(message(
+            "eigh_tridiagonal", "select and select_range do not fit.",
+            got=f"{select!r}, {limits!r}", expected="'a' and None, or 'i' or 'v' and a pair",
+        ))  # fmt: skip
     low, high = limits
     if select == "i":
         return slice(int(low), int(high) + 1)
@@ -278,7 +285,7 @@ def _chosen(w: Array, select: str, limits: tuple[float, float] | None) -> Any:
 
 
 def polar(
-    a: Any, side: str = "right", *, method: str = "qdwh", eps: float | None = None,
+    a: ArrayLike, side: str = "right", *, method: str = "qdwh", eps: float | None = None,
     max_iterations: int | None = None,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Return (u, p) with a = u p, or a = p u, orthonormal u and positive semidefinite p.
@@ -293,15 +300,15 @@ def polar(
     Differentiable in: a, where its singular values are distinct.
     """
     if side not in ("right", "left") or method not in ("qdwh", "svd"):
-        raise ValueError(
-            f"polar: there is no such side or method.\n  got       {side!r}, {method!r}"
-            "\n  expected  'right' or 'left', and 'qdwh' or 'svd'"
-        )
+        raise ValueError(message(
+            "polar", "there is no such side or method.", got=f"{side!r}, {method!r}",
+            expected="'right' or 'left', and 'qdwh' or 'svd'",
+        ))  # fmt: skip
     if eps is not None or max_iterations is not None:
-        raise ValueError(
-            f"polar: nothing is iterated.\n  got       eps={eps}, max_iterations={max_iterations}"
-            "\n  expected  None"
-        )
+        raise ValueError(message(
+            "polar", "nothing is iterated.", got=f"eps={eps}, max_iterations={max_iterations}",
+            expected="None",
+        ))  # fmt: skip
     u, s, vh = linalg.svd(matrix("polar", a), full_matrices=False)
     s = s.astype(u.dtype)
     if side == "right":

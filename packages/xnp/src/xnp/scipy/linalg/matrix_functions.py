@@ -19,8 +19,10 @@ from xnp.linalg.operands import matrix, promoted
 from xnp.scipy.linalg.schur_forms import schur
 from xnp.scipy.linalg.sylvester import solve_sylvester
 from xprim import Array, dtypes
+from xprim.errors import message
 from xprim.static_sizes import static_int
 from xprim.tracebacks import boundaries
+from xprim.typing import ArrayLike
 
 __all__ = ["expm", "expm_frechet", "funm", "sqrtm"]
 
@@ -32,7 +34,7 @@ _DOUBLE = (13, 5.371920351148152)
 _SINGLE = (7, 3.925724783138660)
 
 
-def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
+def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
     """Return the exponentials of matrices, sum A^k / k!.
 
     Args:
@@ -73,7 +75,8 @@ def _pade(x: Any, degree: int, upper_triangular: bool) -> Any:
         math.factorial(k) * math.factorial(degree - k)) for k in range(degree + 1)]  # fmt: skip
     scale = coefficients[degree]
     c = [v / scale for v in coefficients]
-    identity = xn.eye(x.shape[-1], dtype=x.dtype)
+    n = x.shape[-1]
+    identity = xn.eye(n, dtype=x.dtype).reshape(*(1,) * (x.ndim - 2), n, n)
     x2 = x @ x
     x4 = x2 @ x2
     x6 = x4 @ x2
@@ -91,7 +94,9 @@ def _pade(x: Any, degree: int, upper_triangular: bool) -> Any:
     return linalg.solve(even - odd, even + odd)
 
 
-def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
+def expm_frechet(
+    A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
+) -> Any:
     """Return the exponential of A and its derivative in the direction E.
 
     Both stand in the exponential of the matrix [[A, E], [0, A]].
@@ -108,17 +113,17 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
     Source: R. Mathias, A chain rule for matrix functions and applications (1996).
     """
     if method not in (None, "SPS", "blockEnlarge"):
-        raise ValueError(
-            f"expm_frechet: there is no such method.\n  got       {method!r}"
-            "\n  expected  None, 'SPS' or 'blockEnlarge'"
-        )
+        raise ValueError(message(
+            "expm_frechet", "there is no such method.", got=f"{method!r}",
+            expected="None, 'SPS' or 'blockEnlarge'",
+        ))  # fmt: skip
     a, e = promoted("expm_frechet", A, E, inexact=True)
     a = matrix("expm_frechet", a, square=True)
     if a.shape != e.shape:
-        raise ValueError(
-            f"expm_frechet: the direction has another shape than the matrix."
-            f"\n  got       {e.aval.str_long()}\n  expected  {a.aval.str_long()}"
-        )
+        raise ValueError(message(
+            "expm_frechet", "the direction has another shape than the matrix.",
+            got=e.aval.str_long(), expected=a.aval.str_long(),
+        ))  # fmt: skip
     n = a.shape[-1]
     upper = xn.concatenate([a, e], -1)
     lower = xn.concatenate([xn.zeros_like(a), a], -1)
@@ -127,7 +132,7 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
     return (whole[..., :n, :n], derivative) if compute_expm else derivative
 
 
-def sqrtm(A: Any, blocksize: int = 1) -> Array:
+def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     """Return the principal square roots of matrices: S with S S = A.
 
     Args:
@@ -146,7 +151,7 @@ def sqrtm(A: Any, blocksize: int = 1) -> Array:
     Differentiable in: A, where no two eigenvalues of S sum to zero: dS S + S dS = dA.
     """
     if blocksize != 1:
-        raise ValueError(f"sqrtm: the block size must be 1.\n  got       {blocksize!r}")
+        raise ValueError(message("sqrtm", "the block size must be 1.", got=f"{blocksize!r}"))
     x = matrix("sqrtm", A, square=True)
     x = x.astype(dtypes.to_complex_dtype(x.dtype))
     root = _root(lax.stop_gradient(x))
@@ -179,14 +184,14 @@ def _root(x: Any) -> Any:
         right = xn.where(rows < j, lax.dynamic_slice_in_dim(t, j, 1, -1), 0)
         found = lax.linalg.triangular_solve(system, right, left_side=True)
         found = xn.where(none & (rows < j) & (found != 0), math.nan, found)
-        return s + found * (xn.arange(n) == j)
+        return s + xn.where(xn.arange(n)[None] == j, found, 0)
 
     s = lax.fori_loop(1, n, step, roots[..., None] * identity) if n > 1 else (
         roots[..., None] * identity)  # fmt: skip
     return z @ s @ xn.conj(z).mT
 
 
-def funm(A: Any, func: Callable[[Array], Array], disp: bool = True) -> Any:
+def funm(A: ArrayLike, func: Callable[[Array], Array], disp: bool = True) -> Any:
     """Return a function of matrices, by its values at their eigenvalues.
 
     Args:
@@ -221,7 +226,7 @@ def funm(A: Any, func: Callable[[Array], Array], disp: bool = True) -> Any:
         column = xn.where(rows < j, lax.dynamic_slice_in_dim(t, j, 1, -1), 0)
         right = f @ column - column * lax.dynamic_slice_in_dim(found, j, 1, -1)[..., None]
         f_j = lax.linalg.triangular_solve(system, right, left_side=True)
-        return f + xn.where(rows < j, f_j, 0) * (xn.arange(n) == j)
+        return f + xn.where((rows < j) & (xn.arange(n)[None] == j), f_j, 0)
 
     f = found[..., None] * identity
     f = lax.fori_loop(1, n, step, f) if n > 1 else f

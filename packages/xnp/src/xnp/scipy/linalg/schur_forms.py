@@ -11,14 +11,16 @@ import xnp.numpy as xn
 from xnp import lax
 from xnp.linalg.operands import broadcast_batches, matrix, promoted
 from xprim import Array, dtypes
+from xprim.errors import message
 from xprim.tracebacks import boundaries
+from xprim.typing import ArrayLike
 
 __all__ = ["hessenberg", "rsf2csf", "schur"]
 
 __dir__ = __all__.copy
 
 
-def schur(a: Any, output: str = "real") -> tuple[Array, Array]:
+def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     """Return (t, z) with a = z t z^H, unitary z, and a (nearly) upper triangular t.
 
     Args:
@@ -37,10 +39,9 @@ def schur(a: Any, output: str = "real") -> tuple[Array, Array]:
       ([[3.0, 1.0], [0.0, 2.0]], [[0.0, 1.0], [1.0, 0.0]])
     """
     if output not in ("real", "complex"):
-        raise ValueError(
-            f"schur: there is no such output.\n  got       {output!r}"
-            "\n  expected  'real' or 'complex'"
-        )
+        raise ValueError(message(
+            "schur", "there is no such output.", got=f"{output!r}", expected="'real' or 'complex'",
+        ))  # fmt: skip
     x = matrix("schur", a, square=True)
     if output == "complex":
         x = x.astype(dtypes.to_complex_dtype(x.dtype))
@@ -48,7 +49,7 @@ def schur(a: Any, output: str = "real") -> tuple[Array, Array]:
     return t, z
 
 
-def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Array, Array]:
+def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """Turn a real Schur form into a complex one, with an upper triangular T.
 
     Args:
@@ -71,11 +72,10 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Array, Array]:
     t, z = promoted("rsf2csf", T, Z, inexact=True)
     t, z = matrix("rsf2csf", t, square=True), matrix("rsf2csf", z, square=True)
     if t.shape[-1] != z.shape[-1]:
-        raise ValueError(
-            "rsf2csf: the matrices do not fit."
-            f"\n  got       T: {t.aval.str_long()}, Z: {z.aval.str_long()}"
-            "\n  expected  equal shapes"
-        )
+        raise ValueError(message(
+            "rsf2csf", "the matrices do not fit.",
+            got=f"T: {t.aval.str_long()}, Z: {z.aval.str_long()}", expected="equal shapes",
+        ))  # fmt: skip
     t, z = broadcast_batches("rsf2csf", t, z, core=(2, 2))
     dtype = dtypes.to_complex_dtype(t.dtype)
     n = t.shape[-1]
@@ -112,7 +112,7 @@ def _split_block(step: Any, state: Any) -> Any:
 
 
 def hessenberg(
-    a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
+    a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Any:
     """Return h, zero below its first subdiagonal, or (h, q), with a = q h q^H and unitary q.
 

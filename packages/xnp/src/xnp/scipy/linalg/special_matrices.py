@@ -15,8 +15,10 @@ import xnp.numpy as xn
 from xnp.linalg.operands import promoted
 from xnp.numpy.promoting import array_of, inexact
 from xprim import Array, dtypes
+from xprim.errors import message
 from xprim.static_sizes import static_int
 from xprim.tracebacks import boundaries
+from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = [
     "block_diag", "circulant", "companion", "convolution_matrix", "dft", "fiedler",
@@ -30,19 +32,18 @@ __dir__ = __all__.copy
 def _size(n: Any, operation: str, least: int = 0) -> int:
     size = static_int(n, operation, "n")
     if size < least:
-        raise ValueError(
-            f"{operation}: the size is too small.\n  got       {n}\n  expected  {least} or more"
-        )
+        raise ValueError(message(
+            operation, "the size is too small.", got=f"{n}", expected=f"{least} or more",
+        ))  # fmt: skip
     return size
 
 
 def _vector(operation: str, x: Any, least: int = 1) -> Array:
     vector = array_of(x, operation)
     if vector.ndim != 1 or vector.size < least:
-        raise ValueError(
-            f"{operation}: takes a vector of {least} elements or more."
-            f"\n  got       {vector.aval.str_long()}"
-        )
+        raise ValueError(message(
+            operation, f"takes a vector of {least} elements or more.", got=vector.aval.str_long(),
+        ))  # fmt: skip
     return vector
 
 
@@ -61,10 +62,9 @@ def block_diag(*arrs: Any) -> Array:
     blocks = [xn.atleast_2d(x) for x in promoted("block_diag", *arrs)]
     wrong = [x for x in blocks if x.ndim != 2]
     if wrong:
-        raise ValueError(
-            f"block_diag: takes matrices, vectors and numbers."
-            f"\n  got       {wrong[0].aval.str_long()}"
-        )
+        raise ValueError(message(
+            "block_diag", "takes matrices, vectors and numbers.", got=wrong[0].aval.str_long(),
+        ))  # fmt: skip
     width, place, rows = sum(x.shape[1] for x in blocks), 0, []
     for x in blocks:
         rows.append(xn.pad(x, ((0, 0), (place, width - place - x.shape[1]))))
@@ -77,7 +77,7 @@ def _read(vector: Array, places: Any) -> Array:
     return result
 
 
-def toeplitz(c: Any, r: Any = None) -> Array:
+def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Return the matrix of constant diagonals with a first column and row.
 
     Args:
@@ -89,16 +89,16 @@ def toeplitz(c: Any, r: Any = None) -> Array:
     """
     c = xn.atleast_1d(array_of(c, "toeplitz"))
     r = xn.conj(c) if r is None else xn.atleast_1d(array_of(r, "toeplitz"))
-    c, r = promoted("toeplitz", c, r)
-    m, n = c.shape[-1], r.shape[-1]
-    batch = xn.broadcast_shapes(c.shape[:-1], r.shape[:-1])
-    c, r = xn.broadcast_to(c, (*batch, m)), xn.broadcast_to(r, (*batch, n))
-    values = xn.concatenate([c[..., ::-1], r[..., 1:]], -1)
+    column, row = promoted("toeplitz", c, r)
+    m, n = column.shape[-1], row.shape[-1]
+    batch = xn.broadcast_shapes(column.shape[:-1], row.shape[:-1])
+    column, row = xn.broadcast_to(column, (*batch, m)), xn.broadcast_to(row, (*batch, n))
+    values = xn.concatenate([column[..., ::-1], row[..., 1:]], -1)
     result: Array = values[..., np.arange(n) - np.arange(m)[:, None] + m - 1]
     return result
 
 
-def circulant(c: Any) -> Array:
+def circulant(c: ArrayLike) -> Array:
     """Return matrices (..., n, n) whose first columns are c, each further one turned by one."""
     c = xn.atleast_1d(array_of(c, "circulant"))
     n = c.shape[-1]
@@ -106,7 +106,7 @@ def circulant(c: Any) -> Array:
     return result
 
 
-def hankel(c: Any, r: Any = None) -> Array:
+def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Return the matrix of constant antidiagonals with a first column and last row.
 
     Args:
@@ -115,12 +115,12 @@ def hankel(c: Any, r: Any = None) -> Array:
     """
     c = array_of(c, "hankel").reshape((-1,))
     r = xn.zeros_like(c) if r is None else array_of(r, "hankel").reshape((-1,))
-    c, r = promoted("hankel", c, r)
-    values = xn.concatenate([c, r[1:]])
-    return _read(values, np.arange(c.size)[:, None] + np.arange(r.size))
+    column, row = promoted("hankel", c, r)
+    values = xn.concatenate([column, row[1:]])
+    return _read(values, np.arange(column.size)[:, None] + np.arange(row.size))
 
 
-def companion(a: Any) -> Array:
+def companion(a: ArrayLike) -> Array:
     """Return the matrix whose characteristic polynomial has the coefficients a / a[0].
 
     Args:
@@ -131,22 +131,22 @@ def companion(a: Any) -> Array:
     """
     (x,) = inexact("companion", a)
     if not x.ndim or x.shape[-1] < 2:
-        raise ValueError(
-            f"companion: takes two coefficients or more.\n  got       {x.aval.str_long()}"
-        )
+        raise ValueError(message(
+            "companion", "takes two coefficients or more.", got=x.aval.str_long(),
+        ))  # fmt: skip
     n = x.shape[-1] - 1
     first = (-x[..., 1:] / x[..., :1])[..., None, :]
     below = xn.broadcast_to(xn.eye(n - 1, n, dtype=x.dtype), (*x.shape[:-1], n - 1, n))
     return xn.concatenate([first, below], -2)
 
 
-def fiedler(a: Any) -> Array:
+def fiedler(a: ArrayLike) -> Array:
     """Return the symmetric matrices |a_i - a_j|, of shape (..., n, n)."""
     x = xn.atleast_1d(array_of(a, "fiedler"))
     return xn.abs(x[..., :, None] - x[..., None, :])
 
 
-def fiedler_companion(a: Any) -> Array:
+def fiedler_companion(a: ArrayLike) -> Array:
     """Return the pentadiagonal matrix whose characteristic polynomial is that of `companion`.
 
     Source: M. Fiedler, A note on companion matrices (2003).
@@ -169,28 +169,28 @@ def fiedler_companion(a: Any) -> Array:
     return result
 
 
-def leslie(f: Any, s: Any) -> Array:
+def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     """Return the matrices of a population by age, with the first row f and s below the diagonal.
 
     Args:
       f: fecundities, of shape (..., n).
       s: survivals from each age to the next, of shape (..., n - 1).
     """
-    f, s = promoted("leslie", f, s)
-    if not f.ndim or not s.ndim or f.shape[-1] != s.shape[-1] + 1 or f.shape[-1] < 2:
-        raise ValueError(
-            "leslie: the vectors do not fit."
-            f"\n  got       f: {f.aval.str_long()}, s: {s.aval.str_long()}"
-            "\n  expected  shapes (..., n) and (..., n - 1), n of 2 or more"
-        )
-    n = f.shape[-1]
-    batch = xn.broadcast_shapes(f.shape[:-1], s.shape[:-1])
-    first = xn.broadcast_to(f[..., None, :], (*batch, 1, n))
-    diagonal = xn.eye(n - 1, n, dtype=s.dtype) * s[..., :, None]
-    return xn.concatenate([first, xn.broadcast_to(diagonal, (*batch, n - 1, n))], -2)
+    first, rest = promoted("leslie", f, s)
+    if not first.ndim or not rest.ndim or not 2 <= first.shape[-1] == rest.shape[-1] + 1:
+        raise ValueError(message(
+            "leslie", "the vectors do not fit.",
+            got=f"f: {first.aval.str_long()}, s: {rest.aval.str_long()}",
+            expected="shapes (..., n) and (..., n - 1), n of 2 or more",
+        ))  # fmt: skip
+    n = first.shape[-1]
+    batch = xn.broadcast_shapes(first.shape[:-1], rest.shape[:-1])
+    row = xn.broadcast_to(first[..., None, :], (*batch, 1, n))
+    diagonal = xn.eye(n - 1, n, dtype=rest.dtype) * rest[..., :, None]
+    return xn.concatenate([row, xn.broadcast_to(diagonal, (*batch, n - 1, n))], -2)
 
 
-def convolution_matrix(a: Any, n: int, mode: str = "full") -> Array:
+def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     """Return the matrix A with A @ v = convolve(a, v, mode) for vectors v of n elements.
 
     Args:
@@ -202,10 +202,10 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Array:
     x = xn.atleast_1d(array_of(a, "convolution_matrix"))
     m = x.shape[-1]
     if mode not in ("full", "same", "valid") or not m:
-        raise ValueError(
-            f"convolution_matrix: there is no such mode, or no element.\n  got       {mode!r}, "
-            f"{x.aval.str_long()}\n  expected  'full', 'same' or 'valid'"
-        )
+        raise ValueError(message(
+            "convolution_matrix", "there is no such mode, or no element.",
+            got=f"{mode!r}, {x.aval.str_long()}", expected="'full', 'same' or 'valid'",
+        ))  # fmt: skip
     start, stop = 0, m + size - 1
     if mode == "same":
         start = (min(m, size) - 1) // 2
@@ -218,7 +218,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Array:
     return result
 
 
-def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Array:
+def dft(n: int, scale: str | None = None, *, dtype: DTypeLike = None) -> Array:
     """Return the matrix of the discrete Fourier transform, exp(-2 pi i j k / n).
 
     Args:
@@ -228,20 +228,20 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Array:
     """
     size = _size(n, "dft")
     if scale not in (None, "sqrtn", "n"):
-        raise ValueError(
-            f"dft: there is no such scale.\n  got       {scale!r}\n  expected  None, 'sqrtn', 'n'"
-        )
+        raise ValueError(message(
+            "dft", "there is no such scale.", got=f"{scale!r}", expected="None, 'sqrtn', 'n'",
+        ))  # fmt: skip
     index = np.outer(np.arange(size), np.arange(size)) % max(size, 1)  # so that angles are small
     values = np.exp(-2j * np.pi * index / max(size, 1))
     values = values / {None: 1, "sqrtn": math.sqrt(max(size, 1)), "n": max(size, 1)}[scale]
     return xn.asarray(values, dtypes.canonicalize_dtype(complex) if dtype is None else dtype)
 
 
-def hadamard(n: int, dtype: Any = int) -> Array:
+def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     """Return Hadamard's matrix of 1 and -1, by Sylvester's construction; n is a power of two."""
     size = _size(n, "hadamard", 1)
     if size & (size - 1):
-        raise ValueError(f"hadamard: the size must be a power of two.\n  got       {n}")
+        raise ValueError(message("hadamard", "the size must be a power of two.", got=f"{n}"))
     index = np.arange(size)
     ones = index[:, None] & index
     parity = np.zeros_like(ones)
@@ -277,10 +277,10 @@ def invhilbert(n: int) -> Array:
 
 def _binomials(size: int, kind: str | None, operation: str) -> Any:
     if kind not in (None, "symmetric", "lower", "upper"):
-        raise ValueError(
-            f"{operation}: there is no such kind.\n  got       {kind!r}"
-            "\n  expected  'symmetric', 'lower' or 'upper'"
-        )
+        raise ValueError(message(
+            operation, "there is no such kind.", got=f"{kind!r}",
+            expected="'symmetric', 'lower' or 'upper'",
+        ))  # fmt: skip
     lower = np.array([[float(math.comb(i, j)) for j in range(size)] for i in range(size)])
     return lower.reshape(size, size)
 

@@ -17,14 +17,18 @@ from xnp import lax, linalg
 from xnp.linalg.operands import broadcast_batches, matrix, promoted
 from xnp.scipy.linalg.schur_forms import schur
 from xprim import Array, dtypes
+from xprim.errors import message
 from xprim.tracebacks import boundaries
+from xprim.typing import ArrayLike
 
 __all__ = ["solve_sylvester"]
 
 __dir__ = __all__.copy
 
 
-def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Array:
+def solve_sylvester(
+    A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8
+) -> Array:
     """Solve A X + X B = C.
 
     Args:
@@ -48,20 +52,20 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
     Differentiable in: A, B, C.
     """
     if method not in ("schur", "eigen"):
-        raise ValueError(
-            f"solve_sylvester: there is no such method.\n  got       {method!r}"
-            "\n  expected  'schur' or 'eigen'"
-        )
+        raise ValueError(message(
+            "solve_sylvester", "there is no such method.", got=f"{method!r}",
+            expected="'schur' or 'eigen'",
+        ))  # fmt: skip
     a, b, c = promoted("solve_sylvester", A, B, C, inexact=True)
     a = matrix("solve_sylvester", a, square=True)
     b = matrix("solve_sylvester", b, square=True)
     c = matrix("solve_sylvester", c)
     if c.shape[-2:] != (a.shape[-1], b.shape[-1]):
-        raise ValueError(
-            "solve_sylvester: the operands do not fit."
-            f"\n  got       A: {a.aval.str_long()}, B: {b.aval.str_long()}, C: {c.aval.str_long()}"
-            "\n  expected  C.shape[-2:] == (A.shape[-1], B.shape[-1])"
-        )
+        raise ValueError(message(
+            "solve_sylvester", "the operands do not fit.",
+            got=f"A: {a.aval.str_long()}, B: {b.aval.str_long()}, C: {c.aval.str_long()}",
+            expected="C.shape[-2:] == (A.shape[-1], B.shape[-1])",
+        ))  # fmt: skip
     a, b, c = broadcast_batches("solve_sylvester", a, b, c, core=(2, 2, 2))
     found = _by_schur_forms if method == "schur" else _by_eigenvectors
 

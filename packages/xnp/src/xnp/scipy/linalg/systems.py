@@ -11,7 +11,9 @@ import xnp.numpy as xn
 from xnp import lax, linalg
 from xnp.linalg.operands import broadcast_batches, matrix, promoted
 from xprim import Array
+from xprim.errors import message
 from xprim.tracebacks import boundaries
+from xprim.typing import ArrayLike
 
 __all__ = [
     "cho_factor", "cho_solve", "det", "inv", "lu_factor", "lu_solve", "solve", "solve_triangular",
@@ -34,11 +36,11 @@ def _system(operation: str, a: Any, b: Any) -> tuple[Array, Array, bool]:
     if is_vector:
         y = y[..., None]
     if y.ndim < 2 or y.shape[-2] != x.shape[-1]:
-        raise ValueError(
-            f"{operation}: the operands do not fit."
-            f"\n  got       a: {x.aval.str_long()}, b: {y.aval.str_long()}"
-            "\n  expected  as many rows of b as columns of a"
-        )
+        raise ValueError(message(
+            operation, "the operands do not fit.",
+            got=f"a: {x.aval.str_long()}, b: {y.aval.str_long()}",
+            expected="as many rows of b as columns of a",
+        ))  # fmt: skip
     x, y = broadcast_batches(operation, x, y, core=(2, 2))
     return x, y, is_vector
 
@@ -49,9 +51,15 @@ def _solution(x: Any, is_vector: bool) -> Array:
 
 
 def solve_triangular(
-    a: Any, b: Any, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False,
-    overwrite_b: bool = False, debug: Any = None, check_finite: bool = True,
-) -> Array:  # fmt: skip
+    a: ArrayLike,
+    b: ArrayLike,
+    trans: int | str = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    overwrite_b: bool = False,
+    debug: object = None,
+    check_finite: bool = True,
+) -> Array:
     """Solve op(a) x = b for triangular a.
 
     Args:
@@ -69,10 +77,10 @@ def solve_triangular(
     del overwrite_b, debug, check_finite
     op = _TRANSPOSED.get(trans)
     if op is None:
-        raise ValueError(
-            f"solve_triangular: there is no such operation.\n  got       trans={trans!r}"
-            "\n  expected  0, 1, 2, 'N', 'T' or 'C'"
-        )
+        raise ValueError(message(
+            "solve_triangular", "there is no such operation.", got=f"trans={trans!r}",
+            expected="0, 1, 2, 'N', 'T' or 'C'",
+        ))  # fmt: skip
     x, y, is_vector = _system("solve_triangular", a, b)
     result = lax.linalg.triangular_solve(
         x, y, left_side=True, lower=lower, transpose_a=op != "N", conjugate_a=op == "C",
@@ -82,7 +90,7 @@ def solve_triangular(
 
 
 def cho_factor(
-    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, bool]:
     """Return Cholesky's factor of Hermitian matrices, and `lower`, for `cho_solve`.
 
@@ -110,7 +118,10 @@ def cholesky_factor(operation: str, a: Any, lower: bool) -> Array:
 
 
 def cho_solve(
-    c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
+    c_and_lower: tuple[Any, bool],
+    b: ArrayLike,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
 ) -> Array:
     """Solve a x = b with the factor of a.
 
@@ -136,7 +147,9 @@ def cho_solve(
     return _solution(y, is_vector)
 
 
-def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array]:
+def lu_factor(
+    a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, Array]:
     """Return L and U in one matrix, and the row exchanges, for `lu_solve`.
 
     Args:
@@ -154,7 +167,7 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
 
 
 def lu_solve(
-    lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: bool = False,
+    lu_and_piv: tuple[Any, Any], b: ArrayLike, trans: int = 0, overwrite_b: bool = False,
     check_finite: bool = True,
 ) -> Array:  # fmt: skip
     """Solve op(a) x = b with the factors of a.
@@ -168,10 +181,9 @@ def lu_solve(
     """
     del overwrite_b, check_finite
     if trans not in (0, 1, 2):
-        raise ValueError(
-            f"lu_solve: there is no such operation.\n  got       trans={trans!r}"
-            "\n  expected  0, 1 or 2"
-        )
+        raise ValueError(message(
+            "lu_solve", "there is no such operation.", got=f"trans={trans!r}", expected="0, 1 or 2",
+        ))  # fmt: skip
     factors, pivots = lu_and_piv
     x, y, is_vector = _system("lu_solve", factors, b)
     order = lax.linalg.lu_pivots_to_permutation(pivots, x.shape[-1])
@@ -196,9 +208,15 @@ _STRUCTURES = ("gen", "sym", "her", "pos")
 
 
 def solve(
-    a: Any, b: Any, lower: bool = False, overwrite_a: bool = False, overwrite_b: bool = False,
-    debug: bool = False, check_finite: bool = True, assume_a: str = "gen",
-) -> Array:  # fmt: skip
+    a: ArrayLike,
+    b: ArrayLike,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    debug: bool = False,
+    check_finite: bool = True,
+    assume_a: str = "gen",
+) -> Array:
     """Solve a x = b.
 
     Args:
@@ -216,17 +234,17 @@ def solve(
     """
     del overwrite_a, overwrite_b, debug, check_finite
     if assume_a not in _STRUCTURES:
-        raise ValueError(
-            f"solve: there is no such structure.\n  got       assume_a={assume_a!r}"
-            f"\n  expected  one of {_STRUCTURES}"
-        )
+        raise ValueError(message(
+            "solve", "there is no such structure.", got=f"assume_a={assume_a!r}",
+            expected=f"one of {_STRUCTURES}",
+        ))  # fmt: skip
     if assume_a == "pos":
         return cho_solve(cho_factor(a, lower), b)
     x, y, is_vector = _system("solve", a, b)
     return _solution(linalg.solve(x, y), is_vector)
 
 
-def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Array:
+def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """Return the inverses of square matrices; inf or NaN where they are singular.
 
     Args:
@@ -238,7 +256,7 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     return linalg.inv(a)
 
 
-def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Array:
+def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """Return the determinants of square matrices.
 
     Args:

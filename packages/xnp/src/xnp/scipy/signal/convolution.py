@@ -12,8 +12,11 @@ from typing import Any
 import xnp.numpy as xn
 from xnp import fft as fourier, lax
 from xnp.numpy.promoting import axes_of, inexact, promoted
+from xnp.primitives.precision import PrecisionLike
 from xprim import Array, dtypes
+from xprim.errors import message
 from xprim.tracebacks import boundaries
+from xprim.typing import ArrayLike
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve"]
 
@@ -24,24 +27,23 @@ _MODES = ("full", "same", "valid")
 
 def _check_mode(operation: str, mode: str) -> None:
     if mode not in _MODES:
-        raise ValueError(
-            f"{operation}: there is no such mode.\n  got       {mode!r}"
-            f"\n  expected  one of {_MODES}"
-        )
+        raise ValueError(message(
+            operation, "there is no such mode.", got=f"{mode!r}", expected=f"one of {_MODES}",
+        ))  # fmt: skip
 
 
 def _pair(operation: str, in1: Any, in2: Any, mode: str) -> tuple[Array, Array]:
     _check_mode(operation, mode)
     x, y = promoted(operation, in1, in2)
     if x.ndim != y.ndim or not x.ndim:
-        raise ValueError(
-            f"{operation}: the signals must have one and the same number of dimensions."
-            f"\n  got       {x.aval.str_long()}, {y.aval.str_long()}"
-        )
+        raise ValueError(message(
+            operation, "the signals must have one and the same number of dimensions.",
+            got=f"{x.aval.str_long()}, {y.aval.str_long()}",
+        ))  # fmt: skip
     if not x.size or not y.size:
-        raise ValueError(
-            f"{operation}: a signal is empty.\n  got       {x.aval.str_long()}, {y.aval.str_long()}"
-        )
+        raise ValueError(message(
+            operation, "a signal is empty.", got=f"{x.aval.str_long()}, {y.aval.str_long()}",
+        ))  # fmt: skip
     return x, y
 
 
@@ -54,10 +56,10 @@ def _is_swapped(
         return False
     if all(m <= n for m, n in pairs):
         return True
-    raise ValueError(
-        f"{operation}: for 'valid' one signal must be as large as the other in every dimension."
-        f"\n  got       {x.aval.str_long()}, {y.aval.str_long()}"
-    )
+    raise ValueError(message(
+        operation, "for 'valid' one signal must be as large as the other in every dimension.",
+        got=f"{x.aval.str_long()}, {y.aval.str_long()}",
+    ))  # fmt: skip
 
 
 def _direct(x: Array, kernel: Array, pads: list[tuple[int, int]], precision: Any) -> Array:
@@ -88,14 +90,18 @@ def _convolved(operation: str, x: Array, y: Array, mode: str, precision: Any) ->
 
 def _check_method(operation: str, method: str) -> None:
     if method not in ("auto", "direct", "fft"):
-        raise ValueError(
-            f"{operation}: there is no such method.\n  got       {method!r}"
-            "\n  expected  'auto', 'direct' or 'fft'"
-        )
+        raise ValueError(message(
+            operation, "there is no such method.", got=f"{method!r}",
+            expected="'auto', 'direct' or 'fft'",
+        ))  # fmt: skip
 
 
 def convolve(
-    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str = "full",
+    method: str = "auto",
+    precision: PrecisionLike = None,
 ) -> Array:
     """Return the convolution of two signals of as many dimensions.
 
@@ -115,7 +121,11 @@ def convolve(
 
 
 def correlate(
-    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str = "full",
+    method: str = "auto",
+    precision: PrecisionLike = None,
 ) -> Array:
     """Return the correlation of two signals, sums of in1[n + k] conj(in2[k]).
 
@@ -136,18 +146,22 @@ def correlate(
 
 def _check_two(operation: str, x: Array, y: Array) -> None:
     if x.ndim != 2 or y.ndim != 2:
-        raise ValueError(
-            f"{operation}: takes matrices.\n  got       {x.aval.str_long()}, {y.aval.str_long()}"
-        )
+        raise ValueError(message(
+            operation, "takes matrices.", got=f"{x.aval.str_long()}, {y.aval.str_long()}",
+        ))  # fmt: skip
 
 
 _BOUNDARIES = {"fill": "constant", "wrap": "wrap", "symm": "symmetric"}
 
 
 def convolve2d(
-    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: float = 0,
-    precision: Any = None,
-) -> Array:  # fmt: skip
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str = "full",
+    boundary: str = "fill",
+    fillvalue: float = 0,
+    precision: PrecisionLike = None,
+) -> Array:
     """Return the convolution of two matrices.
 
     Args:
@@ -169,10 +183,10 @@ def _on_ground(
 ) -> Array:
     boundary, fillvalue = ground
     if boundary not in _BOUNDARIES:
-        raise ValueError(
-            f"{operation}: there is no such boundary.\n  got       {boundary!r}"
-            f"\n  expected  one of {tuple(_BOUNDARIES)}"
-        )
+        raise ValueError(message(
+            operation, "there is no such boundary.", got=f"{boundary!r}",
+            expected=f"one of {tuple(_BOUNDARIES)}",
+        ))  # fmt: skip
     plain = boundary == "fill" and isinstance(fillvalue, int | float) and fillvalue == 0
     if mode == "valid" or plain:
         return _convolved(operation, x, y, mode, precision)
@@ -191,9 +205,13 @@ def _middle(x: Array, shape: Sequence[int], starts: Sequence[int]) -> Array:
 
 
 def correlate2d(
-    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: float = 0,
-    precision: Any = None,
-) -> Array:  # fmt: skip
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str = "full",
+    boundary: str = "fill",
+    fillvalue: float = 0,
+    precision: PrecisionLike = None,
+) -> Array:
     """Return the correlation of two matrices; arguments as of `convolve2d`."""
     x, y = _pair("correlate2d", in1, in2, mode)
     _check_two("correlate2d", x, y)
@@ -205,7 +223,7 @@ def correlate2d(
 
 
 def fftconvolve(
-    in1: Any, in2: Any, mode: str = "full", axes: int | Sequence[int] | None = None
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: int | Sequence[int] | None = None
 ) -> Array:
     """Return the convolution of two signals by Fourier transforms.
 
@@ -218,10 +236,10 @@ def fftconvolve(
     _check_mode("fftconvolve", mode)
     x, y = inexact("fftconvolve", in1, in2)
     if x.ndim != y.ndim:
-        raise ValueError(
-            "fftconvolve: the signals must have one and the same number of dimensions."
-            f"\n  got       {x.aval.str_long()}, {y.aval.str_long()}"
-        )
+        raise ValueError(message(
+            "fftconvolve", "the signals must have one and the same number of dimensions.",
+            got=f"{x.aval.str_long()}, {y.aval.str_long()}",
+        ))  # fmt: skip
     dims = axes_of(axes, x.ndim, "fftconvolve")
     if not dims or not x.size or not y.size:
         return x * y if x.size and y.size else xn.zeros((0,) * x.ndim, x.dtype)

@@ -9,6 +9,7 @@ spectra (1967); D. Griffin and J. Lim, Signal estimation from modified short-tim
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,17 +19,26 @@ from xnp import fft as fourier
 from xnp.numpy.promoting import axis_of, inexact
 from xnp.scipy.signal.windows import window_of
 from xprim import Array, dtypes
+from xprim.errors import message
+from xprim.sizes import size_of
 from xprim.tracebacks import boundaries
+from xprim.typing import ArrayLike
 
 __all__ = ["csd", "detrend", "istft", "stft", "welch"]
 
 __dir__ = __all__.copy
 
+Window = str | tuple[Any, ...] | ArrayLike  # a window's name, that with its parameters, its values
+Detrend = str | bool | Callable[..., Any]
+
 
 def detrend(
-    data: Any, axis: int = -1, type: str = "linear", bp: Any = 0,  # noqa: A002 - SciPy's name
+    data: ArrayLike,
+    axis: int = -1,
+    type: str = "linear",  # noqa: A002 - SciPy's name
+    bp: int | Sequence[int] = 0,
     overwrite_data: None = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """Return a signal without its mean, or without its straight line of least squares.
 
     Args:
@@ -39,12 +49,13 @@ def detrend(
       overwrite_data: must be None: arrays do not change.
     """
     if overwrite_data is not None:
-        raise ValueError("detrend: arrays do not change.\n  expected  overwrite_data=None")
+        raise ValueError(message(
+            "detrend", "arrays do not change.", expected="overwrite_data=None",
+        ))  # fmt: skip
     if type not in ("constant", "linear", "c", "l"):
-        raise ValueError(
-            f"detrend: there is no such type.\n  got       {type!r}"
-            "\n  expected  'constant' or 'linear'"
-        )
+        raise ValueError(message(
+            "detrend", "there is no such type.", got=f"{type!r}", expected="'constant' or 'linear'",
+        ))  # fmt: skip
     (x,) = inexact("detrend", data)
     dim = axis_of(axis, x.ndim, "detrend")
     if type in ("constant", "c"):
@@ -53,9 +64,9 @@ def detrend(
     size = x.shape[-1]
     breaks = sorted({0, size, *np.atleast_1d(np.asarray(bp)).tolist()})
     if breaks[0] < 0 or breaks[-1] > size:
-        raise ValueError(
-            f"detrend: lines break within the signal.\n  got       bp={bp}, of {size} elements"
-        )
+        raise ValueError(message(
+            "detrend", "lines break within the signal.", got=f"bp={bp}, of {size} elements",
+        ))  # fmt: skip
     parts = [_without_line(x[..., a:b]) for a, b in itertools.pairwise(breaks)]
     return xn.moveaxis(xn.concatenate(parts, -1) if parts else x, -1, dim)
 
@@ -77,15 +88,15 @@ class _Segments:
                  noverlap: int | None, nfft: int | None) -> None:  # fmt: skip
         given = None if isinstance(window, str | tuple) else np.shape(window)[-1]
         length = nperseg if nperseg is not None else given if given is not None else 256
-        self.length = int(length) if given is not None else min(int(length), size)
-        self.overlap = self.length // 2 if noverlap is None else int(noverlap)
-        self.fft_size = self.length if nfft is None else int(nfft)
+        self.length = _whole(length) if given is not None else min(_whole(length), size)
+        self.overlap = self.length // 2 if noverlap is None else _whole(noverlap)
+        self.fft_size = self.length if nfft is None else _whole(nfft)
         if not 0 < self.length <= min(self.fft_size, size) or not 0 <= self.overlap < self.length:
-            raise ValueError(
-                f"{operation}: the segments do not fit."
-                f"\n  got       nperseg={length}, noverlap={noverlap}, nfft={nfft}, of {size}"
-                "\n  expected  noverlap < nperseg <= nfft, and a signal of nperseg or more"
-            )
+            raise ValueError(message(
+                operation, "the segments do not fit.",
+                got=f"nperseg={length}, noverlap={noverlap}, nfft={nfft}, of {size}",
+                expected="noverlap < nperseg <= nfft, and a signal of nperseg or more",
+            ))  # fmt: skip
         self.step = self.length - self.overlap
         self.window = window_of(window, self.length, operation)
 
@@ -93,6 +104,11 @@ class _Segments:
         """Return the segments of the last dimension, of shape (..., count, length)."""
         starts = np.arange(0, x.shape[-1] - self.length + 1, self.step)
         return x[..., starts[:, None] + np.arange(self.length)]
+
+
+def _whole(length: Any) -> int:
+    """Return a length, which may be a float without a fraction, such as a time times a rate."""
+    return int(length) if isinstance(length, float) and length.is_integer() else size_of(length)
 
 
 def _spectrum(operation: str, x: Any, segments: _Segments, trend: Any, onesided: bool) -> Any:
@@ -111,20 +127,21 @@ def _frequencies(fs: Any, size: int, onesided: bool, dtype: Any) -> Any:
 
 def _scale(segments: _Segments, scaling: str, fs: Any, operation: str) -> Any:
     window = segments.window
-    if scaling == "density":
-        return 1 / (fs * (window * window).sum())
-    if scaling == "spectrum":
-        return 1 / window.sum() ** 2
-    raise ValueError(
-        f"{operation}: there is no such scaling.\n  got       {scaling!r}"
-        "\n  expected  'density' or 'spectrum'"
-    )
+    with np.errstate(divide="ignore"):  # of no samples per unit of time the density is infinite
+        if scaling == "density":
+            return 1 / (fs * (window * window).sum())
+        if scaling == "spectrum":
+            return 1 / window.sum() ** 2
+    raise ValueError(message(
+        operation, "there is no such scaling.", got=f"{scaling!r}",
+        expected="'density' or 'spectrum'",
+    ))  # fmt: skip
 
 
 _EDGES = {"even": "reflect", "odd": "reflect", "constant": "edge", "zeros": "constant"}
 
 
-def _extended(x: Any, boundary: str, n: int) -> Any:
+def _extended(x: Any, boundary: str, n: int) -> Array:
     """Return a signal with n elements more at each end."""
     margins = [(0, 0)] * (x.ndim - 1) + [(n, n)]
     if boundary == "odd":
@@ -133,10 +150,18 @@ def _extended(x: Any, boundary: str, n: int) -> Any:
 
 
 def stft(
-    x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int = 256, noverlap: int | None = None,
-    nfft: int | None = None, detrend: Any = False, return_onesided: bool = True,
-    boundary: str | None = "zeros", padded: bool = True, axis: int = -1,
-) -> tuple[Array, Array, Array]:  # fmt: skip
+    x: ArrayLike,
+    fs: ArrayLike = 1.0,
+    window: Window = "hann",
+    nperseg: int | None = 256,
+    noverlap: int | None = None,
+    nfft: int | None = None,
+    detrend: Detrend = False,
+    return_onesided: bool = True,
+    boundary: str | None = "zeros",
+    padded: bool = True,
+    axis: int = -1,
+) -> tuple[Array, Array, Array]:
     """Return the short-time Fourier transform of a signal.
 
     Args:
@@ -162,10 +187,10 @@ def stft(
     rest = x.ndim - 1 - dim
     x = xn.moveaxis(x, dim, -1)
     if boundary is not None and boundary not in _EDGES:
-        raise ValueError(
-            f"stft: there is no such boundary.\n  got       {boundary!r}"
-            f"\n  expected  None or one of {tuple(_EDGES)}"
-        )
+        raise ValueError(message(
+            "stft", "there is no such boundary.", got=f"{boundary!r}",
+            expected=f"None or one of {tuple(_EDGES)}",
+        ))  # fmt: skip
     segments = _Segments("stft", x.shape[-1], window, nperseg, noverlap, nfft)
     if boundary is not None:
         x = _extended(x, boundary, segments.length // 2)
@@ -184,10 +209,19 @@ def stft(
 
 
 def csd(
-    x: Any, y: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None,
-    noverlap: int | None = None, nfft: int | None = None, detrend: Any = "constant",
-    return_onesided: bool = True, scaling: str = "density", axis: int = -1, average: str = "mean",
-) -> tuple[Array, Array]:  # fmt: skip
+    x: ArrayLike,
+    y: ArrayLike | None,
+    fs: ArrayLike = 1.0,
+    window: Window = "hann",
+    nperseg: int | None = None,
+    noverlap: int | None = None,
+    nfft: int | None = None,
+    detrend: Detrend = "constant",
+    return_onesided: bool = True,
+    scaling: str = "density",
+    axis: int = -1,
+    average: str = "mean",
+) -> tuple[Array, Array]:
     """Return frequencies and the cross power spectral density of two signals, by Welch's method.
 
     Args:
@@ -232,10 +266,9 @@ def _averaged(power: Any, average: str) -> Any:
     if average == "mean":
         return power.mean(-2)
     if average != "median":
-        raise ValueError(
-            f"csd: there is no such average.\n  got       {average!r}"
-            "\n  expected  'mean' or 'median'"
-        )
+        raise ValueError(message(
+            "csd", "there is no such average.", got=f"{average!r}", expected="'mean' or 'median'",
+        ))  # fmt: skip
     # the median of a chi-squared variable of two degrees by its mean (B. Allen et al., FINDCHIRP)
     count = power.shape[-2]
     even = 2 * np.arange(1, (count - 1) // 2 + 1)
@@ -245,8 +278,8 @@ def _averaged(power: Any, average: str) -> Any:
 
 
 def welch(
-    x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None,
-    noverlap: int | None = None, nfft: int | None = None, detrend: Any = "constant",
+    x: ArrayLike, fs: ArrayLike = 1.0, window: Window = "hann", nperseg: int | None = None,
+    noverlap: int | None = None, nfft: int | None = None, detrend: Detrend = "constant",
     return_onesided: bool = True, scaling: str = "density", axis: int = -1, average: str = "mean",
 ) -> tuple[Array, Array]:  # fmt: skip
     """Return frequencies and the power spectral density of a signal; arguments as of `csd`."""
@@ -255,7 +288,7 @@ def welch(
 
 
 def istft(
-    Zxx: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None,
+    Zxx: ArrayLike, fs: ArrayLike = 1.0, window: Window = "hann", nperseg: int | None = None,
     noverlap: int | None = None, nfft: int | None = None, input_onesided: bool = True,
     boundary: bool = True, time_axis: int = -1, freq_axis: int = -2,
 ) -> tuple[Array, Array]:  # fmt: skip
@@ -275,16 +308,17 @@ def istft(
     """
     (z,) = inexact("istft", xn.asarray(Zxx) + 0j)
     if z.ndim < 2 or axis_of(time_axis, z.ndim, "istft") == axis_of(freq_axis, z.ndim, "istft"):
-        raise ValueError(
-            f"istft: takes a dimension of frequencies and one of times.\n  got       "
-            f"{z.aval.str_long()}, {freq_axis}, {time_axis}"
-        )
+        raise ValueError(message(
+            "istft", "takes a dimension of frequencies and one of times.",
+            got=f"{z.aval.str_long()}, {freq_axis}, {time_axis}",
+        ))  # fmt: skip
     z = xn.moveaxis(z, (time_axis, freq_axis), (-2, -1))
     count, frequencies = z.shape[-2:]
     natural = 2 * (frequencies - 1) if input_onesided else frequencies
-    length = natural if nperseg is None else int(nperseg)
-    size = natural + (length == natural + 1) if nfft is None else int(nfft)
-    total = length + (count - 1) * (length - (length // 2 if noverlap is None else noverlap))
+    length = natural if nperseg is None else _whole(nperseg)
+    size = natural + (length == natural + 1) if nfft is None else _whole(nfft)
+    overlap = length // 2 if noverlap is None else _whole(noverlap)
+    total = length + (count - 1) * (length - overlap)
     segments = _Segments("istft", max(total, length), window, length, noverlap, size)
     parts = (fourier.irfft if input_onesided else fourier.ifft)(z, size)[..., :length]
     dtype = parts.real.dtype

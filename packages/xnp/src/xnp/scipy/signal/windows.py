@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from xnp.numpy.promoting import array_of
+from xprim.errors import message
 
 __all__ = ()
 
@@ -63,15 +64,15 @@ def window_of(window: Any, n: int, operation: str) -> Any:
             return np.sum(terms, axis=0)
         if name in _OTHERS and len(numbers) == _OTHERS[name].__code__.co_argcount - 2:
             return _OTHERS[name](t, n, *numbers)
-        raise ValueError(
-            f"{operation}: there is no such window.\n  got       {window!r}\n  expected  one of "
-            f"{', '.join([*_COSINES, *list(_OTHERS)[:2]])}; ('gaussian', std), ('kaiser', beta), "
-            "('tukey', alpha); or an array"
-        )
+        raise ValueError(message(
+            operation, "there is no such window.", got=f"{window!r}",
+            expected=f"one of {', '.join([*_COSINES, *list(_OTHERS)[:2]])}; ('gaussian', std), "
+            "('kaiser', beta), ('tukey', alpha); or an array",
+        ))  # fmt: skip
     given = array_of(window, operation)
     if given.ndim != 1 or given.size != n:
-        raise ValueError(
-            f"{operation}: the window does not fit the segments."
-            f"\n  got       {given.aval.str_long()}\n  expected  shape ({n},)"
-        )
+        raise ValueError(message(
+            operation, "the window does not fit the segments.", got=given.aval.str_long(),
+            expected=f"shape ({n},)",
+        ))  # fmt: skip
     return given

@@ -17,20 +17,30 @@ from xnp import lax, linalg
 from xnp.flatten_util import ravel_pytree
 from xnp.numpy.promoting import array_of
 from xprim import Array, dtypes, promotion
+from xprim.errors import message
 from xprim.static_sizes import static_int
 from xprim.tracebacks import boundaries
+from xprim.typing import ArrayLike, PyTree
 
 __all__ = ["bicgstab", "cg", "gmres"]
 
 __dir__ = __all__.copy
 
+Operator = ArrayLike | Callable[..., Any]  # a matrix, or the function that applies it
+
 Linear = Callable[[Any], Any]
 
 
 def cg(
-    A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, maxiter: int | None = None,
-    M: Any = None,
-) -> tuple[Any, None]:  # fmt: skip
+    A: Operator,
+    b: PyTree,
+    x0: PyTree = None,
+    *,
+    tol: ArrayLike = 1e-5,
+    atol: ArrayLike = 0.0,
+    maxiter: int | None = None,
+    M: Operator | None = None,
+) -> tuple[Any, None]:
     """Solve A x = b by conjugate gradients, for Hermitian positive definite A.
 
     Args:
@@ -61,9 +71,15 @@ def cg(
 
 
 def bicgstab(
-    A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, maxiter: int | None = None,
-    M: Any = None,
-) -> tuple[Any, None]:  # fmt: skip
+    A: Operator,
+    b: PyTree,
+    x0: PyTree = None,
+    *,
+    tol: ArrayLike = 1e-5,
+    atol: ArrayLike = 0.0,
+    maxiter: int | None = None,
+    M: Operator | None = None,
+) -> tuple[Any, None]:
     """Solve A x = b by stabilised biconjugate gradients; arguments and results as of `cg`.
 
     Source: H. van der Vorst, Bi-CGSTAB (1992).
@@ -72,9 +88,17 @@ def bicgstab(
 
 
 def gmres(
-    A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, restart: int = 20,
-    maxiter: int | None = None, M: Any = None, solve_method: str = "batched",
-) -> tuple[Any, None]:  # fmt: skip
+    A: Operator,
+    b: PyTree,
+    x0: PyTree = None,
+    *,
+    tol: ArrayLike = 1e-5,
+    atol: ArrayLike = 0.0,
+    restart: int = 20,
+    maxiter: int | None = None,
+    M: Operator | None = None,
+    solve_method: str = "batched",
+) -> tuple[Any, None]:
     """Solve A x = b by generalised minimal residuals.
 
     Args:
@@ -91,10 +115,10 @@ def gmres(
     Source: Y. Saad and M. Schultz, GMRES (1986), with the vectors made orthogonal twice.
     """
     if solve_method not in ("batched", "incremental"):
-        raise ValueError(
-            f"gmres: there is no such solve_method.\n  got       {solve_method!r}"
-            "\n  expected  'batched' or 'incremental'"
-        )
+        raise ValueError(message(
+            "gmres", "there is no such solve_method.", got=f"{solve_method!r}",
+            expected="'batched' or 'incremental'",
+        ))  # fmt: skip
     size = static_int(restart, "gmres", "restart")
 
     solver = functools.partial(_minimal_residuals, restart=size)
@@ -109,10 +133,9 @@ def _linear(operation: str, what: str, A: Any) -> Linear:
         return A  # type: ignore[no-any-return]
     matrix = array_of(A, operation)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(
-            f"{operation}: {what} must be a function or a square matrix."
-            f"\n  got       {matrix.aval.str_long()}"
-        )
+        raise ValueError(message(
+            operation, f"{what} must be a function or a square matrix.", got=matrix.aval.str_long(),
+        ))  # fmt: skip
     return lambda x: matrix @ x
 
 
@@ -126,10 +149,10 @@ def _solved(
     if xtree.structure(start) != xtree.structure(b) or xtree.map(xn.shape, start) != xtree.map(
         xn.shape, b
     ):
-        raise ValueError(
-            f"{operation}: x0 must be a tree like b."
-            f"\n  got       {xtree.map(xn.shape, start)}\n  expected  {xtree.map(xn.shape, b)}"
-        )
+        raise ValueError(message(
+            operation, "x0 must be a tree like b.", got=f"{xtree.map(xn.shape, start)}",
+            expected=f"{xtree.map(xn.shape, b)}",
+        ))  # fmt: skip
     dtype, unravel = _unravel_like(b)
     flat_b = ravel_pytree(b)[0].astype(dtype)
     flat_start = lax.stop_gradient(ravel_pytree(start)[0].astype(dtype))

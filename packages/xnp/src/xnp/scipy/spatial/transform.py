@@ -18,6 +18,8 @@ from xnp.numpy.promoting import inexact
 from xnp.scipy import special
 from xnp.scipy.uniform import uniform
 from xprim import Array, dtypes
+from xprim.errors import message
+from xprim.typing import ArrayLike
 
 __all__ = ["Rotation", "Slerp"]
 
@@ -43,7 +45,7 @@ class Rotation:
     quat: Any
     __slots__ = ("quat",)
 
-    def __init__(self, quat: Any) -> None:
+    def __init__(self, quat: ArrayLike) -> None:
         self.quat = quat
 
     # --- made from -----------------------------------------------------------------------------
@@ -59,10 +61,10 @@ class Rotation:
         """Return rotations of orthogonal matrices of shape (3, 3) or (n, 3, 3)."""
         (m,) = inexact("Rotation.from_matrix", matrix)
         if m.ndim not in (2, 3) or m.shape[-2:] != (3, 3):
-            raise ValueError(
-                f"Rotation.from_matrix: takes matrices.\n  got       {m.aval.str_long()}"
-                "\n  expected  shape (3, 3) or (n, 3, 3)"
-            )
+            raise ValueError(message(
+                "Rotation.from_matrix", "takes matrices.", got=m.aval.str_long(),
+                expected="shape (3, 3) or (n, 3, 3)",
+            ))  # fmt: skip
         a, b, c = m[..., 0, 0], m[..., 1, 1], m[..., 2, 2]
         # four multiples of the quaternion, of which the longest has no cancellation
         xy, xz, yz = (m[..., i, j] + m[..., j, i] for i, j in ((1, 0), (0, 2), (2, 1)))
@@ -109,12 +111,12 @@ class Rotation:
         if len(axes) == 1 and (not a.ndim or a.shape[-1] != 1 or a.ndim == 1):
             a = a[..., None]
         if not 1 <= a.ndim <= 2 or a.shape[-1] != len(axes):
-            raise ValueError(
-                f"Rotation.from_euler: there must be an angle for each axis."
-                f"\n  got       {a.aval.str_long()} for {seq!r}"
-            )
+            raise ValueError(message(
+                "Rotation.from_euler", "there must be an angle for each axis.",
+                got=f"{a.aval.str_long()} for {seq!r}",
+            ))  # fmt: skip
         a = xn.deg2rad(a) if degrees else a
-        total = None
+        total: Array | None = None
         for i, axis in enumerate(axes):
             half = a[..., i] / 2
             parts = [xn.zeros_like(half)] * 3
@@ -123,7 +125,7 @@ class Rotation:
             if total is not None:
                 q = _product(total, q) if turning else _product(q, total)
             total = q
-        return cls(total)
+        return cls(total)  # type: ignore[arg-type]
 
     @classmethod
     def identity(cls, num: int | None = None, dtype: Any = float) -> Rotation:
@@ -187,9 +189,9 @@ class Rotation:
         """
         axes, turning = _axes(seq)
         if len(axes) != 3 or axes[0] == axes[1] or axes[1] == axes[2]:
-            raise ValueError(
-                f"Rotation.as_euler: takes three axes, neighbours different.\n  got       {seq!r}"
-            )
+            raise ValueError(message(
+                "Rotation.as_euler", "takes three axes, neighbours different.", got=f"{seq!r}",
+            ))  # fmt: skip
         angles = _euler_angles(self.quat, axes[::-1] if turning else axes, turning)
         return xn.rad2deg(angles) if degrees else angles
 
@@ -268,7 +270,9 @@ class Slerp:
     rotvecs: Any
     __slots__ = ("rotations", "rotvecs", "timedelta", "times")
 
-    def __init__(self, times: Any, timedelta: Any, rotations: Rotation, rotvecs: Any) -> None:
+    def __init__(
+        self, times: ArrayLike, timedelta: ArrayLike, rotations: Rotation, rotvecs: ArrayLike
+    ) -> None:
         self.times, self.timedelta = times, timedelta
         self.rotations, self.rotvecs = rotations, rotvecs
 
@@ -277,10 +281,10 @@ class Slerp:
         """Return the rotations between some at times of shape (n,), two or more."""
         (t,) = inexact("Slerp.init", xn.asarray(times))
         if rotations.single or t.ndim != 1 or t.size != len(rotations) or t.size < 2:
-            raise ValueError(
-                "Slerp.init: there must be two or more rotations, and a time for each."
-                f"\n  got       times: {t.aval.str_long()}, {rotations.quat.aval.str_long()}"
-            )
+            raise ValueError(message(
+                "Slerp.init", "there must be two or more rotations, and a time for each.",
+                got=f"times: {t.aval.str_long()}, {rotations.quat.aval.str_long()}",
+            ))  # fmt: skip
         steps = rotations[:-1].inv() * rotations[1:]
         return cls(t, t[1:] - t[:-1], rotations[:-1], steps.as_rotvec())
 
@@ -311,10 +315,10 @@ xtree.register_pytree_node_class(Slerp)
 def _of_shape(operation: str, x: Any, size: int) -> Array:
     (v,) = inexact(f"Rotation.{operation}", x)
     if v.ndim not in (1, 2) or v.shape[-1] != size:
-        raise ValueError(
-            f"Rotation.{operation}: the shape does not fit.\n  got       {v.aval.str_long()}"
-            f"\n  expected  ({size},) or (n, {size})"
-        )
+        raise ValueError(message(
+            f"Rotation.{operation}", "the shape does not fit.", got=v.aval.str_long(),
+            expected=f"({size},) or (n, {size})",
+        ))  # fmt: skip
     return v
 
 
@@ -341,10 +345,10 @@ def _axes(seq: str) -> tuple[list[int], bool]:
     """Return the numbers of axes, and whether they turn along."""
     turning = seq.isupper()
     if not 1 <= len(seq) <= 3 or set(seq) - set("XYZ" if turning else "xyz"):
-        raise ValueError(
-            f"Rotation: there are no such axes.\n  got       {seq!r}"
-            "\n  expected  one to three of x, y, z, or of X, Y, Z"
-        )
+        raise ValueError(message(
+            "Rotation", "there are no such axes.", got=f"{seq!r}",
+            expected="one to three of x, y, z, or of X, Y, Z",
+        ))  # fmt: skip
     return ["xyz".index(c) for c in seq.lower()], turning
 
 

@@ -6,7 +6,6 @@ Neighbours: `xnp.primitives.special_error`, `special_normal`, `special_integrals
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -14,8 +13,10 @@ import xnp.numpy as xn
 from xnp.numpy.promoting import bind, inexact
 from xnp.scipy.elementwise import applied
 from xprim import Array, dtypes
+from xprim.errors import message
 from xprim.static_sizes import static_int
 from xprim.tracebacks import boundaries
+from xprim.typing import ArrayLike
 
 __all__ = [
     "dawsn", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "fresnel", "log_ndtr", "ndtr", "ndtri",
@@ -25,33 +26,33 @@ __all__ = [
 __dir__ = __all__.copy
 
 
-def erf(x: Any) -> Array:
+def erf(x: ArrayLike) -> Array:
     """Return the error function, 2/sqrt(pi) int_0^x exp(-t^2) dt."""
     return applied("erf", "erf", x)
 
 
-def erfc(x: Any) -> Array:
+def erfc(x: ArrayLike) -> Array:
     """Return 1 - erf(x), accurate for large x."""
     return applied("erfc", "erfc", x)
 
 
-def erfinv(x: Any) -> Array:
+def erfinv(x: ArrayLike) -> Array:
     """Return y with erf(y) = x; infinite at -1 and 1, NaN outside."""
     return applied("erf_inv", "erfinv", x)
 
 
-def erfcinv(y: Any) -> Array:
+def erfcinv(y: ArrayLike) -> Array:
     """Return x with erfc(x) = y; infinite at 0 and 2, NaN outside."""
     (y,) = inexact("erfcinv", y)
     return bind("ndtri", y * 0.5) * -math.sqrt(0.5)
 
 
-def erfcx(x: Any) -> Array:
+def erfcx(x: ArrayLike) -> Array:
     """Return exp(x^2) erfc(x), which falls as 1 / (x sqrt(pi))."""
     return applied("erfcx", "erfcx", x)
 
 
-def ndtr(x: Any) -> Array:
+def ndtr(x: ArrayLike) -> Array:
     """Return the distribution function of the standard normal distribution, erfc(-x/sqrt(2)) / 2.
 
     Example:
@@ -61,7 +62,7 @@ def ndtr(x: Any) -> Array:
     return applied("ndtr", "ndtr", x)
 
 
-def log_ndtr(x: Any, series_order: int = 3) -> Array:
+def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     """Return the logarithm of `ndtr`, right in both tails.
 
     Args:
@@ -70,24 +71,23 @@ def log_ndtr(x: Any, series_order: int = 3) -> Array:
         no such series is used: results have all digits for each order.
     """
     if static_int(series_order, "log_ndtr", "series_order") < 0:
-        raise ValueError(
-            f"log_ndtr: series_order is negative.\n  got       {series_order}"
-            "\n  expected  0 or more"
-        )
+        raise ValueError(message(
+            "log_ndtr", "series_order is negative.", got=f"{series_order}", expected="0 or more",
+        ))  # fmt: skip
     return applied("log_ndtr", "log_ndtr", x)
 
 
-def ndtri(p: Any) -> Array:
+def ndtri(p: ArrayLike) -> Array:
     """Return x with ndtr(x) = p, the quantile; infinite at 0 and 1, NaN outside."""
     return applied("ndtri", "ndtri", p)
 
 
-def dawsn(x: Any) -> Array:
+def dawsn(x: ArrayLike) -> Array:
     """Return Dawson's integral exp(-x^2) int_0^x exp(t^2) dt. Source: DLMF 7.2.5."""
     return applied("dawsn", "dawsn", x)
 
 
-def owens_t(h: Any, a: Any) -> Array:
+def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     """Return Owen's T function, 1/(2 pi) int_0^a exp(-h^2 (1 + x^2) / 2) / (1 + x^2) dx.
 
     Source: D. Owen, Tables for computing bivariate normal probabilities (1956).
@@ -95,7 +95,7 @@ def owens_t(h: Any, a: Any) -> Array:
     return applied("owens_t", "owens_t", h, a)
 
 
-def fresnel(x: Any) -> tuple[Array, Array]:
+def fresnel(x: ArrayLike) -> tuple[Array, Array]:
     """Return Fresnel's integrals (S, C) of sin(pi t^2 / 2) and cos(pi t^2 / 2) from 0 to x."""
     (x,) = inexact("fresnel", x)
     return bind("fresnel_sine", x), bind("fresnel_cosine", x)
@@ -141,7 +141,7 @@ def _upper_w(z: Array) -> Array:
     return result
 
 
-def wofz(z: Any) -> Array:
+def wofz(z: ArrayLike) -> Array:
     """Return Faddeeva's function w(z) = exp(-z^2) erfc(-iz), complex also for real z.
 
     Accuracy: about 1e-13 in complex128 and 1e-6 in complex64, relative to |w|, but near zeros of

@@ -16,9 +16,10 @@ from xnp import lax
 from xnp.numpy.promoting import array_of, bind, broadcast_all, inexact
 from xnp.scipy.elementwise import applied
 from xprim import Array, dtypes
-from xprim.errors import ConcretizationTypeError
+from xprim.errors import ConcretizationTypeError, message
 from xprim.static_sizes import static_int
 from xprim.tracebacks import boundaries
+from xprim.typing import ArrayLike
 
 __all__ = [
     "bernoulli", "bessel_jn", "hyp1f1", "hyp2f1", "i0", "i0e", "i1", "i1e", "sph_harm_y",
@@ -27,27 +28,27 @@ __all__ = [
 __dir__ = __all__.copy
 
 
-def i0(x: Any) -> Array:
+def i0(x: ArrayLike) -> Array:
     """Return the modified Bessel function I_0(x)."""
     return applied("bessel_i0", "i0", x)
 
 
-def i0e(x: Any) -> Array:
+def i0e(x: ArrayLike) -> Array:
     """Return exp(-|x|) I_0(x)."""
     return applied("bessel_i0e", "i0e", x)
 
 
-def i1(x: Any) -> Array:
+def i1(x: ArrayLike) -> Array:
     """Return the modified Bessel function I_1(x)."""
     return applied("bessel_i1", "i1", x)
 
 
-def i1e(x: Any) -> Array:
+def i1e(x: ArrayLike) -> Array:
     """Return exp(-|x|) I_1(x)."""
     return applied("bessel_i1e", "i1e", x)
 
 
-def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Array:
+def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     """Return the Bessel functions J_0(z), ..., J_v(z).
 
     Miller's algorithm: the recurrence J_{n-1} = 2n/z J_n - J_{n+1} downwards from order `n_iter`,
@@ -63,10 +64,10 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Array:
     """
     order, start = static_int(v, "bessel_jn", "v"), static_int(n_iter, "bessel_jn", "n_iter")
     if not 0 <= order < start:
-        raise ValueError(
-            f"bessel_jn: the recurrence must begin above the orders that it gives."
-            f"\n  got       v={v}, n_iter={n_iter}\n  expected  0 <= v < n_iter"
-        )
+        raise ValueError(message(
+            "bessel_jn", "the recurrence must begin above the orders that it gives.",
+            got=f"v={v}, n_iter={n_iter}", expected="0 <= v < n_iter",
+        ))  # fmt: skip
     (z,) = inexact("bessel_jn", z)
     zero = z == 0
     safe = xn.where(zero, 1, z)
@@ -91,7 +92,7 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Array:
     return result
 
 
-def hyp1f1(a: Any, b: Any, x: Any) -> Array:
+def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Return Kummer's confluent hypergeometric function M(a, b, x) = sum (a)_k/(b)_k x^k/k!.
 
     Accuracy: as of other functions for positive a, b and b - a; parameters of different signs may
@@ -100,7 +101,7 @@ def hyp1f1(a: Any, b: Any, x: Any) -> Array:
     return applied("hyp1f1", "hyp1f1", a, b, x)
 
 
-def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Array:
+def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     """Return Gauss's hypergeometric function F(a, b; c; x) = sum (a)_k (b)_k/(c)_k x^k/k!, x <= 1.
 
     Accuracy: as of other functions for positive a, b, c; parameters of different signs, or
@@ -125,7 +126,7 @@ def bernoulli(n: int) -> Array:
     """
     last = static_int(n, "bernoulli", "n")
     if last < 0:
-        raise ValueError(f"bernoulli: n is negative.\n  got       {n}\n  expected  0 or more")
+        raise ValueError(message("bernoulli", "n is negative.", got=f"{n}", expected="0 or more"))
     numbers = np.zeros(last + 1)
     even = np.asarray(_even_bernoulli()[: last // 2 + 1])
     numbers[: 2 * even.size : 2] = even
@@ -161,7 +162,12 @@ def _even_bernoulli() -> tuple[float, ...]:
 
 
 def sph_harm_y(
-    n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, n_max: int | None = None
+    n: ArrayLike,
+    m: ArrayLike,
+    theta: ArrayLike,
+    phi: ArrayLike,
+    diff_n: int | None = None,
+    n_max: int | None = None,
 ) -> Array:
     """Return the spherical harmonics Y_n^m(theta, phi), with the phase (-1)^m.
 
@@ -183,10 +189,10 @@ def sph_harm_y(
     is W. Press et al., Numerical Recipes, 3rd edition, 6.7.
     """
     if diff_n is not None:
-        raise ValueError(
-            f"sph_harm_y: has no derivatives of its own.\n  got       diff_n={diff_n}"
-            "\n  expected  None\n  hint      differentiate the function"
-        )
+        raise ValueError(message(
+            "sph_harm_y", "has no derivatives of its own.", got=f"diff_n={diff_n}", expected="None",
+            hint="differentiate the function",
+        ))  # fmt: skip
     n, m = array_of(n, "sph_harm_y"), array_of(m, "sph_harm_y")
     theta, phi = inexact("sph_harm_y", theta, phi)
     most = _greatest_degree(n) if n_max is None else static_int(n_max, "sph_harm_y", "n_max")
@@ -203,10 +209,10 @@ def _greatest_degree(n: Array) -> int:
     try:
         return int(np.max(np.asarray(n), initial=0))
     except TypeError:
-        raise ConcretizationTypeError(
-            "sph_harm_y: the greatest degree is not known while tracing."
-            "\n  expected  n_max=, a Python int"
-        ) from None
+        raise ConcretizationTypeError(message(
+            "sph_harm_y", "the greatest degree is not known while tracing.",
+            expected="n_max=, a Python int",
+        )) from None  # fmt: skip
 
 
 def _normalized_legendre(n: Any, m: Any, theta: Any, most: int) -> Array:

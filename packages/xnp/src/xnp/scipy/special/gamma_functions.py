@@ -13,8 +13,10 @@ import xnp.numpy as xn
 from xnp.numpy.promoting import bind, inexact
 from xnp.scipy.elementwise import applied
 from xprim import Array, dtypes
+from xprim.errors import message
 from xprim.static_sizes import static_int
 from xprim.tracebacks import boundaries
+from xprim.typing import ArrayLike
 
 __all__ = [
     "beta", "betainc", "betaln", "comb", "digamma", "factorial", "gamma", "gammainc", "gammaincc",
@@ -24,7 +26,7 @@ __all__ = [
 __dir__ = __all__.copy
 
 
-def gamma(x: Any) -> Array:
+def gamma(x: ArrayLike) -> Array:
     """Return Gamma(x) = int_0^inf t^(x-1) e^-t dt, continued to negative x.
 
     It is infinite at 0, of the sign of the zero, and NaN at -1, -2, ...
@@ -38,12 +40,12 @@ def gamma(x: Any) -> Array:
     return applied("gamma", "gamma", x)
 
 
-def gammaln(x: Any) -> Array:
+def gammaln(x: ArrayLike) -> Array:
     """Return log |Gamma(x)|; infinite at 0, -1, -2, ..."""
     return applied("lgamma", "gammaln", x)
 
 
-def loggamma(x: Any) -> Array:
+def loggamma(x: ArrayLike) -> Array:
     """Return the principal branch of log Gamma(x), for real or complex x.
 
     Real operands below 0 give NaN: there the branch is complex. Complex ones are computed by
@@ -81,7 +83,7 @@ def _complex_loggamma(z: Array) -> Array:
     return result
 
 
-def gammasgn(x: Any) -> Array:
+def gammasgn(x: ArrayLike) -> Array:
     """Return the sign of Gamma(x): 1 or -1; at 0 that of the zero, at -1, -2, ... NaN."""
     (x,) = inexact("gammasgn", x)
     whole = xn.floor(x)
@@ -92,17 +94,17 @@ def gammasgn(x: Any) -> Array:
     return result
 
 
-def digamma(x: Any) -> Array:
+def digamma(x: ArrayLike) -> Array:
     """Return the derivative of gammaln; NaN at -1, -2, ..., infinite at 0."""
     return applied("digamma", "digamma", x)
 
 
-def polygamma(n: Any, x: Any) -> Array:
+def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     """Return the n-th derivative of digamma at x, for whole n >= 0. Differentiable in x."""
     return applied("polygamma", "polygamma", n, x)
 
 
-def zeta(x: Any, q: Any = None) -> Array:
+def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
     """Return the Hurwitz zeta function sum_{k >= 0} (k + q)^-x for x > 1.
 
     Args:
@@ -114,32 +116,32 @@ def zeta(x: Any, q: Any = None) -> Array:
     return applied("zeta", "zeta", x, 1 if q is None else q)
 
 
-def beta(a: Any, b: Any) -> Array:
+def beta(a: ArrayLike, b: ArrayLike) -> Array:
     """Return B(a, b) = Gamma(a) Gamma(b) / Gamma(a + b)."""
     return applied("beta", "beta", a, b)
 
 
-def betaln(a: Any, b: Any) -> Array:
+def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     """Return log |B(a, b)|, also where a or b is large."""
     return applied("betaln", "betaln", a, b)
 
 
-def gammainc(a: Any, x: Any) -> Array:
+def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
     """Return the regularized lower incomplete gamma function P(a, x), for a > 0 and x >= 0."""
     return applied("igamma", "gammainc", a, x)
 
 
-def gammaincc(a: Any, x: Any) -> Array:
+def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
     """Return the regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x)."""
     return applied("igammac", "gammaincc", a, x)
 
 
-def betainc(a: Any, b: Any, x: Any) -> Array:
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Return the regularized incomplete beta function I_x(a, b). Differentiable in x."""
     return applied("regularized_incomplete_beta", "betainc", a, b, x)
 
 
-def factorial(n: Any, exact: bool = False) -> Array:
+def factorial(n: ArrayLike, exact: bool = False) -> Array:
     """Return n! = Gamma(n + 1) as a float; 0 for n < 0.
 
     Args:
@@ -147,23 +149,22 @@ def factorial(n: Any, exact: bool = False) -> Array:
       exact: must be False: whole numbers of any size are no elements of arrays.
     """
     if exact:
-        raise ValueError(
-            "factorial: exact=True has no arrays."
-            "\n  got       exact=True"
-            "\n  expected  exact=False, a float result"
-            "\n  hint      math.factorial gives whole numbers of any size"
-        )
+        raise ValueError(message(
+            "factorial", "exact=True has no arrays.", got="exact=True",
+            expected="exact=False, a float result",
+            hint="math.factorial gives whole numbers of any size",
+        ))  # fmt: skip
     (n,) = inexact("factorial", n)
     result: Array = xn.where(n < 0, 0, bind("gamma", xn.where(n < 0, 0, n) + 1)).astype(n.dtype)
     return result
 
 
-def poch(z: Any, m: Any) -> Array:
+def poch(z: ArrayLike, m: ArrayLike) -> Array:
     """Return Pochhammer's symbol (z)_m = Gamma(z + m) / Gamma(z), the rising factorial."""
     return applied("poch", "poch", z, m)
 
 
-def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
+def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     """Return the number of ways to take k of N things, as a float.
 
     Args:
@@ -175,17 +176,36 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
       N! / (k! (N - k)!); of whole operands exact up to 10^6 in float32 and 10^13 in float64.
     """
     n, k = inexact("comb", N, k)
+    if dtypes.is_complex(n.dtype):
+        raise TypeError(f"comb: takes real numbers, got {n.aval.str_long()}.")
     if repetition:
         repeated = comb(n + k - 1, k)
         return _choice((n == 0) & (k == 0), xn.ones_like(repeated), repeated)
     n, k = xn.broadcast_arrays(n, k)
     valid = (n >= 0) & (k >= 0) & (k <= n)
     n, k = xn.where(valid, n, 1), xn.where(valid, k, 0)
-    value = 1 / ((n + 1) * beta(n - k + 1, k + 1))
+    value = _binomial(n, k)
     # rounding is no step of the derivative
     whole = (xn.floor(n) == n) & (xn.floor(k) == k)
-    rest = bind("stop_gradient", xn.where(whole, xn.rint(value) - value, 0).astype(value.dtype))
+    rest = bind("stop_gradient", _choice(whole & xn.isfinite(value), xn.rint(value) - value, 0))
     return _choice(valid, value + rest, 0)
+
+
+def _binomial(n: Any, k: Any) -> Any:
+    """Return 1 / ((n + 1) B(n - k + 1, k + 1)), with m for the less of k and n - k.
+
+    Where m is 1 or more, it is 1 / (m B(n - m + 1, m)), which underflows as late as the result
+    overflows. For n beyond all digits it is n^m / m! (1 - m (m - 1) / (2 n) + ...), finite for no
+    more than 20 things.
+    """
+    m = xn.minimum(k, n - k)
+    is_far = n > 1 / float(dtypes.finfo(n.dtype).eps)
+    most, few = xn.where(is_far, n, 1), xn.where(is_far, xn.minimum(m, 30), 0)
+    half = xn.sqrt(most) ** few
+    many = half / gamma(few + 1) * (half * (1 - few * (few - 1) / most / 2))
+    n, m = xn.where(is_far, 1, n), xn.where(is_far, 0, m)
+    last, factor = xn.where(m < 1, m + 1, m), xn.where(m < 1, n + 1, m)
+    return xn.where(is_far, many, 1 / (factor * beta(n - m + 1, last)))
 
 
 def _choice(mask: Any, x: Any, y: Any) -> Array:
@@ -193,7 +213,7 @@ def _choice(mask: Any, x: Any, y: Any) -> Array:
     return result
 
 
-def multigammaln(a: Any, d: Any) -> Array:
+def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
     """Return the logarithm of the multivariate gamma function of dimension d.
 
         log Gamma_d(a) = d (d - 1) / 4 log(pi) + sum_{j < d} log Gamma(a - j / 2)

@@ -5,19 +5,18 @@ Neighbours: `xnp.primitives.special_integrals` has the formulas; `fresnel` is in
 
 from __future__ import annotations
 
-from typing import Any
-
 from xnp.numpy.promoting import bind, inexact
 from xnp.scipy.elementwise import applied
 from xprim import Array
 from xprim.tracebacks import boundaries
+from xprim.typing import ArrayLike
 
 __all__ = ["exp1", "expi", "expn", "sici", "spence"]
 
 __dir__ = __all__.copy
 
 
-def expi(x: Any) -> Array:
+def expi(x: ArrayLike) -> Array:
     """Return the exponential integral Ei(x) = int_-inf^x e^t / t dt.
 
     For positive x it is the principal value; at 0 it is -inf. Source: DLMF 6.2.5.
@@ -25,12 +24,12 @@ def expi(x: Any) -> Array:
     return applied("expi", "expi", x)
 
 
-def exp1(x: Any) -> Array:
+def exp1(x: ArrayLike) -> Array:
     """Return the exponential integral E_1(x) = int_x^inf e^-t / t dt; NaN for x < 0."""
     return applied("expn", "exp1", 1.0, x)
 
 
-def expn(n: Any, x: Any) -> Array:
+def expn(n: ArrayLike, x: ArrayLike) -> Array:
     """Return the generalized exponential integral E_n(x) = int_1^inf e^(-x t) / t^n dt.
 
     Args:
@@ -42,7 +41,7 @@ def expn(n: Any, x: Any) -> Array:
     return applied("expn", "expn", n, x)
 
 
-def sici(x: Any) -> tuple[Array, Array]:
+def sici(x: ArrayLike) -> tuple[Array, Array]:
     """Return the integrals of sine and cosine.
 
         Si(x) = int_0^x sin(t) / t dt,    Ci(x) = -int_x^inf cos(t) / t dt
@@ -53,7 +52,7 @@ def sici(x: Any) -> tuple[Array, Array]:
     return bind("sine_integral", x), bind("cosine_integral", x)
 
 
-def spence(x: Any) -> Array:
+def spence(x: ArrayLike) -> Array:
     """Return Spence's function int_1^x log(t) / (1 - t) dt, the dilogarithm of 1 - x, for x >= 0.
 
     Example:

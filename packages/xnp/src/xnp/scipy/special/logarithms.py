@@ -17,6 +17,7 @@ from xnp.scipy.elementwise import applied
 from xnp.softmax import logsumexp as logsumexp
 from xprim import Array
 from xprim.tracebacks import boundaries
+from xprim.typing import ArrayLike
 
 __all__ = [
     "boxcox", "boxcox1p", "entr", "expit", "kl_div", "log_softmax", "logit", "logsumexp",
@@ -26,7 +27,7 @@ __all__ = [
 __dir__ = __all__.copy
 
 
-def xlogy(x: Any, y: Any) -> Array:
+def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     """Return x log(y), 0 where x = 0 (and y is not NaN).
 
     Differentiable in: x, with log(y) everywhere; y, with x / y, 0 where x = 0.
@@ -34,12 +35,12 @@ def xlogy(x: Any, y: Any) -> Array:
     return applied("xlogy", "xlogy", x, y)
 
 
-def xlog1py(x: Any, y: Any) -> Array:
+def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     """Return x log(1 + y), 0 where x = 0 (and y is not NaN). Derivatives as of `xlogy`."""
     return applied("xlog1py", "xlog1py", x, y)
 
 
-def entr(x: Any) -> Array:
+def entr(x: ArrayLike) -> Array:
     """Return the entropy -x log(x) for x >= 0, where its slope at 0 is inf; -inf for x < 0."""
     return _entr(x)
 
@@ -51,7 +52,7 @@ def _entr(x: Any) -> Array:
     return result
 
 
-def rel_entr(p: Any, q: Any) -> Array:
+def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     """Return the relative entropy p log(p / q) for p > 0, q > 0; 0 for p = 0, q >= 0; else inf."""
     return _rel_entr(p, q)
 
@@ -70,7 +71,7 @@ def _rel_entr(p: Any, q: Any) -> Array:
     return result
 
 
-def kl_div(p: Any, q: Any) -> Array:
+def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     """Return the Kullback-Leibler term p log(p / q) - p + q; inf where p or q is negative."""
     p, q = inexact("kl_div", p, q)
     value = rel_entr(p, q)
@@ -80,17 +81,17 @@ def kl_div(p: Any, q: Any) -> Array:
     return result
 
 
-def expit(x: Any) -> Array:
+def expit(x: ArrayLike) -> Array:
     """Return the logistic function 1 / (1 + e^-x)."""
     return nn.sigmoid(x)
 
 
-def logit(x: Any) -> Array:
+def logit(x: ArrayLike) -> Array:
     """Return log(x / (1 - x)), the inverse of `expit`; infinite at 0 and 1, NaN outside."""
     return applied("logit", "logit", x)
 
 
-def boxcox(x: Any, lmbda: Any) -> Array:
+def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """Return (x^lmbda - 1) / lmbda, which is log(x) at lmbda = 0.
 
     Source: G. Box and D. Cox, An analysis of transformations (1964).
@@ -98,7 +99,7 @@ def boxcox(x: Any, lmbda: Any) -> Array:
     return _boxcox(x, lmbda, "log", "boxcox")
 
 
-def boxcox1p(x: Any, lmbda: Any) -> Array:
+def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """Return ((1 + x)^lmbda - 1) / lmbda, which is log(1 + x) at lmbda = 0."""
     return _boxcox(x, lmbda, "log1p", "boxcox1p")
 
@@ -116,12 +117,12 @@ def _boxcox(x: Any, lmbda: Any, log: str, operation: str) -> Array:
     return result
 
 
-def softmax(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
+def softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
     """Return e^x divided by its sum over the axes, None for all of them."""
     return _sums.softmax(x, axis=axis)
 
 
-def log_softmax(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
+def log_softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
     """Return the logarithm of `softmax`."""
     return _sums.log_softmax(x, axis=axis)
 

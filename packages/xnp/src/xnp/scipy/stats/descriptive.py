@@ -9,7 +9,9 @@ import xnp.numpy as xn
 from xnp import lax
 from xnp.numpy.promoting import array_of, axis_of, inexact
 from xprim import Array, dtypes
+from xprim.errors import message
 from xprim.tracebacks import boundaries
+from xprim.typing import ArrayLike
 
 __all__ = ["ModeResult", "mode", "rankdata", "sem"]
 
@@ -25,15 +27,14 @@ class ModeResult(NamedTuple):
 
 def _check_nan_policy(operation: str, policy: str) -> None:
     if policy not in ("propagate", "omit", "raise"):
-        raise ValueError(
-            f"{operation}: there is no such nan_policy.\n  got       {policy!r}"
-            "\n  expected  'propagate'"
-        )
+        raise ValueError(message(
+            operation, "there is no such nan_policy.", got=f"{policy!r}", expected="'propagate'",
+        ))  # fmt: skip
     if policy != "propagate":
-        raise ValueError(
-            f"{operation}: results whose shape or error depends on values are not for arrays."
-            f"\n  got       nan_policy={policy!r}\n  expected  'propagate'"
-        )
+        raise ValueError(message(
+            operation, "results whose shape or error depends on values are not for arrays.",
+            got=f"nan_policy={policy!r}", expected="'propagate'",
+        ))  # fmt: skip
 
 
 def _along(x: Array, axis: int | None, operation: str) -> tuple[Array, int]:
@@ -44,7 +45,7 @@ def _along(x: Array, axis: int | None, operation: str) -> tuple[Array, int]:
 
 
 def mode(
-    a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
+    a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
 ) -> ModeResult:
     """Return the most frequent value along an axis, the least of several, and its count.
 
@@ -87,7 +88,7 @@ def mode(
 
 
 def rankdata(
-    a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
+    a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
 ) -> Array:
     """Return the ranks of elements, from 1 on.
 
@@ -108,10 +109,10 @@ def rankdata(
     """
     _check_nan_policy("rankdata", nan_policy)
     if method not in ("average", "min", "max", "dense", "ordinal"):
-        raise ValueError(
-            f"rankdata: there is no such method.\n  got       {method!r}"
-            "\n  expected  'average', 'min', 'max', 'dense' or 'ordinal'"
-        )
+        raise ValueError(message(
+            "rankdata", "there is no such method.", got=f"{method!r}",
+            expected="'average', 'min', 'max', 'dense' or 'ordinal'",
+        ))  # fmt: skip
     x, dim = _along(array_of(a, "rankdata"), axis, "rankdata")
     x = xn.moveaxis(x, dim, -1)
     dtype = dtypes.canonicalize_dtype(float)
@@ -146,7 +147,7 @@ def _ranks_of_runs(method: str, starts: Any, index: Any) -> Any:
 
 
 def sem(
-    a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *,
+    a: ArrayLike, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *,
     keepdims: bool = False,
 ) -> Array:  # fmt: skip
     """Return the standard error of the mean, std(a, ddof) / sqrt(n).

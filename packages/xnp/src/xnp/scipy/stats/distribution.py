@@ -285,10 +285,10 @@ def with_signature(names: Sequence[str], defaults: dict[str, int], formula: Form
     """
     parameters = [
         inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                          default=defaults.get(n, inspect.Parameter.empty), annotation=Any)
+                          default=defaults.get(n, inspect.Parameter.empty), annotation="ArrayLike")
         for n in names
     ]  # fmt: skip
-    signature = inspect.Signature(parameters, return_annotation=Array)
+    signature = inspect.Signature(parameters, return_annotation="Array")
     required, tail = len(names) - len(defaults), tuple(defaults.values())
     evaluate = dispatched(len(names))(formula)
 

@@ -19,6 +19,8 @@ from xnp.numpy.promoting import array_of, inexact
 from xnp.scipy import special
 from xnp.scipy.uniform import uniform
 from xprim import Array, dtypes
+from xprim.errors import message
+from xprim.typing import ArrayLike
 
 __all__ = ["gaussian_kde"]
 
@@ -58,25 +60,28 @@ class gaussian_kde:  # noqa: N801 - SciPy's name
     __slots__ = ("covariance", "dataset", "inv_cov", "weights")
 
     def __init__(
-        self, dataset: Any, bw_method: str | Any | Callable[[Any], Any] = None, weights: Any = None
+        self,
+        dataset: ArrayLike,
+        bw_method: str | Any | Callable[[Any], Any] = None,
+        weights: ArrayLike | None = None,
     ) -> None:
         (data,) = inexact("gaussian_kde", dataset)
         data = xn.atleast_2d(data)
         if dtypes.is_complex(data.aval.dtype) or data.ndim != 2 or data.size < 2:
-            raise ValueError(
-                f"gaussian_kde: the dataset must be two or more real samples."
-                f"\n  got       {data.aval.str_long()}\n  expected  shape (n,) or (d, n)"
-            )
+            raise ValueError(message(
+                "gaussian_kde", "the dataset must be two or more real samples.",
+                got=data.aval.str_long(), expected="shape (n,) or (d, n)",
+            ))  # fmt: skip
         count = data.shape[1]
         if weights is None:
             w = xn.full((count,), 1 / count, data.dtype)
         else:
             w = array_of(weights, "gaussian_kde").astype(data.dtype)
             if w.shape != (count,):
-                raise ValueError(
-                    f"gaussian_kde: there must be a weight for each sample."
-                    f"\n  got       {w.aval.str_long()}\n  expected  shape ({count},)"
-                )
+                raise ValueError(message(
+                    "gaussian_kde", "there must be a weight for each sample.",
+                    got=w.aval.str_long(), expected=f"shape ({count},)",
+                ))  # fmt: skip
             w = w / w.sum()
         self.dataset, self.weights = data, w
         centred = data - (data * w).sum(1, keepdims=True)
@@ -89,10 +94,10 @@ class gaussian_kde:  # noqa: N801 - SciPy's name
             return self.neff ** (-1.0 / (self.d + 4))
         if isinstance(method, str):
             if method != "silverman":
-                raise ValueError(
-                    f"gaussian_kde: there is no such bw_method.\n  got       {method!r}"
-                    "\n  expected  'scott', 'silverman', a number or a function"
-                )
+                raise ValueError(message(
+                    "gaussian_kde", "there is no such bw_method.", got=f"{method!r}",
+                    expected="'scott', 'silverman', a number or a function",
+                ))  # fmt: skip
             return (self.neff * (self.d + 2) / 4.0) ** (-1.0 / (self.d + 4))
         return method(self) if callable(method) else method
 
@@ -134,10 +139,10 @@ class gaussian_kde:  # noqa: N801 - SciPy's name
         if x.ndim == 2 and x.shape[0] != self.d and x.shape[0] == 1 and x.shape[1] == self.d:
             x = x.T
         if x.ndim != 2 or x.shape[0] != self.d:
-            raise ValueError(
-                f"gaussian_kde: the points have another dimension than the samples."
-                f"\n  got       {x.aval.str_long()}\n  expected  shape ({self.d}, m)"
-            )
+            raise ValueError(message(
+                "gaussian_kde", "the points have another dimension than the samples.",
+                got=x.aval.str_long(), expected=f"shape ({self.d}, m)",
+            ))  # fmt: skip
         return x
 
     def _log_sum(self, points: Any, covariance: Any) -> Any:
@@ -157,20 +162,20 @@ class gaussian_kde:  # noqa: N801 - SciPy's name
         mean, cov = inexact("gaussian_kde.integrate_gaussian", mean, cov)
         mean, cov = xn.atleast_1d(xn.squeeze(mean)), xn.atleast_2d(cov)
         if mean.shape != (self.d,) or cov.shape != (self.d, self.d):
-            raise ValueError(
-                f"gaussian_kde: the normal distribution has another dimension than the samples."
-                f"\n  got       {mean.aval.str_long()}, {cov.aval.str_long()}"
-                f"\n  expected  shapes ({self.d},) and ({self.d}, {self.d})"
-            )
+            raise ValueError(message(
+                "gaussian_kde", "the normal distribution has another dimension than the samples.",
+                got=f"{mean.aval.str_long()}, {cov.aval.str_long()}",
+                expected=f"shapes ({self.d},) and ({self.d}, {self.d})",
+            ))  # fmt: skip
         result: Array = xn.exp(self._log_sum(mean[:, None], self.covariance + cov))[0]
         return result
 
     def integrate_box_1d(self, low: Any, high: Any) -> Array:
         """Return the integral of an estimate of one dimension between two limits."""
         if self.d != 1:
-            raise ValueError(
-                f"gaussian_kde: integrate_box_1d is for one dimension.\n  got       {self.d}"
-            )
+            raise ValueError(message(
+                "gaussian_kde", "integrate_box_1d is for one dimension.", got=f"{self.d}",
+            ))  # fmt: skip
         deviation = xn.sqrt(self.covariance[0, 0])
         upper = special.ndtr((high - self.dataset[0]) / deviation)
         lower = special.ndtr((low - self.dataset[0]) / deviation)
@@ -187,17 +192,17 @@ class gaussian_kde:  # noqa: N801 - SciPy's name
 
     def integrate_box(self, low_bounds: Any, high_bounds: Any, maxpts: Any = None) -> Array:
         """Refuse: in several dimensions there is no closed form. See `integrate_box_1d`."""
-        raise ValueError(
-            "gaussian_kde: the integral over a box of several dimensions has no closed form."
-            "\n  hint      integrate_box_1d for one dimension"
-        )
+        raise ValueError(message(
+            "gaussian_kde", "the integral over a box of several dimensions has no closed form.",
+            hint="integrate_box_1d for one dimension",
+        ))  # fmt: skip
 
     def set_bandwidth(self, bw_method: Any = None) -> None:
         """Refuse: objects do not change. Make another one."""
-        raise ValueError(
-            "gaussian_kde: an estimate does not change."
-            "\n  hint      gaussian_kde(dataset, bw_method=...) makes another one"
-        )
+        raise ValueError(message(
+            "gaussian_kde", "an estimate does not change.",
+            hint="gaussian_kde(dataset, bw_method=...) makes another one",
+        ))  # fmt: skip
 
     def resample(self, key: Any, shape: tuple[int, ...] = ()) -> Array:
         """Draw samples of the estimate.

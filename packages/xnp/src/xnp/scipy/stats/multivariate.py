@@ -15,6 +15,8 @@ from xnp.numpy.promoting import inexact
 from xnp.scipy import special
 from xnp.scipy.stats.distribution import Distribution
 from xprim import Array, dtypes
+from xprim.errors import message
+from xprim.typing import ArrayLike
 
 __all__ = ["dirichlet", "multinomial", "multivariate_normal"]
 
@@ -24,7 +26,7 @@ __dir__ = __all__.copy
 # --- dirichlet ------------------------------------------------------------------------------------
 
 
-def _dirichlet_logpdf(x: Any, alpha: Any) -> Array:
+def _dirichlet_logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     """Return the logarithm of the density of the dirichlet distribution.
 
         Gamma(sum alpha_i) prod x_i^(alpha_i - 1) / Gamma(alpha_i)
@@ -39,11 +41,11 @@ def _dirichlet_logpdf(x: Any, alpha: Any) -> Array:
     """
     x, alpha = inexact("dirichlet.logpdf", x, alpha)
     if alpha.ndim != 1 or x.ndim < 1 or x.shape[0] not in (alpha.size, alpha.size - 1):
-        raise ValueError(
-            "dirichlet: the points do not fit the parameters."
-            f"\n  got       x: {x.aval.str_long()}, alpha: {alpha.aval.str_long()}"
-            "\n  expected  alpha of shape (k,), x of shape (k, ...) or (k - 1, ...)"
-        )
+        raise ValueError(message(
+            "dirichlet", "the points do not fit the parameters.",
+            got=f"x: {x.aval.str_long()}, alpha: {alpha.aval.str_long()}",
+            expected="alpha of shape (k,), x of shape (k, ...) or (k - 1, ...)",
+        ))  # fmt: skip
     if x.shape[0] == alpha.size - 1:
         x = xn.concatenate([x, 1 - x.sum(0, keepdims=True)])
     a = alpha.reshape((-1,) + (1,) * (x.ndim - 1))
@@ -57,7 +59,7 @@ def _dirichlet_logpdf(x: Any, alpha: Any) -> Array:
     return result
 
 
-def _dirichlet_pdf(x: Any, alpha: Any) -> Array:
+def _dirichlet_pdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     """Return the density of the dirichlet distribution; arguments as of `logpdf`."""
     return xn.exp(_dirichlet_logpdf(x, alpha))
 
@@ -65,7 +67,7 @@ def _dirichlet_pdf(x: Any, alpha: Any) -> Array:
 # --- multinomial ----------------------------------------------------------------------------------
 
 
-def _multinomial_logpmf(x: Any, n: Any, p: Any) -> Array:
+def _multinomial_logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """Return the logarithm of the probability n! prod p_i^x_i / x_i! of counts x.
 
     Args:
@@ -85,7 +87,7 @@ def _multinomial_logpmf(x: Any, n: Any, p: Any) -> Array:
     return result
 
 
-def _multinomial_pmf(x: Any, n: Any, p: Any) -> Array:
+def _multinomial_pmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """Return the probability of counts; arguments as of `logpmf`."""
     return xn.exp(_multinomial_logpmf(x, n, p))
 
@@ -93,7 +95,9 @@ def _multinomial_pmf(x: Any, n: Any, p: Any) -> Array:
 # --- multivariate_normal --------------------------------------------------------------------------
 
 
-def _normal_logpdf(x: Any, mean: Any, cov: Any, allow_singular: bool | None = None) -> Array:
+def _normal_logpdf(
+    x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: bool | None = None
+) -> Array:
     """Return the logarithm of the density of the multivariate normal distribution.
 
         exp(-(x - mean)^T cov^-1 (x - mean) / 2) / sqrt((2 pi)^k det(cov))
@@ -116,11 +120,11 @@ def _normal_logpdf(x: Any, mean: Any, cov: Any, allow_singular: bool | None = No
     size = mean.shape[-1]
     cov = cov if cov.ndim else xn.eye(size, dtype=cov.dtype) * cov
     if cov.ndim < 2 or cov.shape[-2:] != (size, size):
-        raise ValueError(
-            "multivariate_normal: the covariance does not fit the mean."
-            f"\n  got       mean: {mean.aval.str_long()}, cov: {cov.aval.str_long()}"
-            "\n  expected  mean of shape (..., k), cov of shape (..., k, k)"
-        )
+        raise ValueError(message(
+            "multivariate_normal", "the covariance does not fit the mean.",
+            got=f"mean: {mean.aval.str_long()}, cov: {cov.aval.str_long()}",
+            expected="mean of shape (..., k), cov of shape (..., k, k)",
+        ))  # fmt: skip
     difference = (x if x.ndim else xn.broadcast_to(x, (size,))) - mean
     return (_on_the_range if allow_singular else _of_full_rank)(difference, cov)
 
@@ -153,7 +157,7 @@ def _on_the_range(y: Array, cov: Array) -> Array:
     return result
 
 
-def _normal_pdf(x: Any, mean: Any, cov: Any) -> Array:
+def _normal_pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
     """Return the density of the multivariate normal distribution; arguments as of `logpdf`."""
     return xn.exp(_normal_logpdf(x, mean, cov))
 

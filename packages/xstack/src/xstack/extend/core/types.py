@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from xprim import ClosedJaxpr, Jaxpr, ShapedArray, Var, typeof
+from xprim.typing import ArrayLike
 
 __all__ = [
     "DropVar", "TraceTag", "jaxprs_in_params", "mapped_aval", "unmapped_aval", "valid_jaxtype",
@@ -74,7 +75,7 @@ def unmapped_aval(
     return aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
 
 
-def valid_jaxtype(x: Any) -> bool:
+def valid_jaxtype(x: ArrayLike) -> bool:
     """Return whether a value can be an argument of a function of arrays, by itself.
 
     Args:

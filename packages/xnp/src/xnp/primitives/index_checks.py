@@ -2,8 +2,11 @@
 
 Positions that are known as the program is written (an array, not a traced value) are compared with
 the bounds at once; others by a check in the program, where "raise" asks for it. Only an index
-without a mode comes here: a mode says what is to happen.
-Neighbours: `index_entries` asks this, `xnp.primitives.check` is the check in programs.
+without a mode comes here: a mode says what is to happen. Functions that have an answer of their own
+to a position out of bounds (`take` fills in, `dynamic_slice` moves the window inside) are checked
+where "raise" asks for it alone.
+Neighbours: `xnp.numpy.index_entries` and `xnp.lax.slicing` ask this; `check` is the check in
+programs.
 """
 
 from __future__ import annotations
@@ -14,8 +17,8 @@ from typing import Any
 import numpy as np
 
 import xtree
-from xnp.numpy.promoting import bind, reshaped, scalar_like
-from xprim import EAGER, Array, ConcreteArray, dtypes, get_primitive, source
+from xnp.primitives.operations import bind, reshaped, scalar_like
+from xprim import EAGER, Array, ConcreteArray, as_array, dtypes, get_primitive, source
 from xprim.check_sites import CheckSite
 from xprim.config import values as options
 from xprim.errors import IndexCheckError, message
@@ -47,11 +50,37 @@ def check_positions(part: Any, axis: int, shape: tuple[int, ...]) -> None:
     wanted, size = options.index_checks, shape[axis]
     if wanted == "allow" or isinstance(size, SymbolicSize) or not size or not part.aval.size:
         return
+    _check(part, axis, shape, -size, size - 1)
+
+
+def check_if_asked(
+    part: Any, axis: int, shape: tuple[int, ...], window: int = 1, wraps: bool = True
+) -> None:
+    """Check where windows begin in a dimension, if programs are to raise.
+
+    Args:
+      part: the first positions, integers.
+      axis: the dimension.
+      shape: of the array.
+      window: how many elements there are in a window.
+      wraps: whether negative positions count from the end.
+    """
+    if options.index_checks != "raise":
+        return
+    size = shape[axis]
+    if isinstance(size, SymbolicSize) or not size:
+        return
+    array = as_array(part)
+    if array.aval.size and dtypes.is_integer(array.aval.dtype):
+        _check(array, axis, shape, -size if wraps else 0, size - window)
+
+
+def _check(part: Any, axis: int, shape: tuple[int, ...], low: int, high: int) -> None:
     known = _known(part)
     if known is not None:
-        _check_known(known, axis, shape)
-    elif wanted == "raise":
-        _check_in_program(part, axis, shape)
+        _check_known(known, axis, shape, low, high)
+    elif options.index_checks == "raise":
+        _check_in_program(part, axis, shape, low, high)
 
 
 def _known(array: Any) -> np.ndarray[Any, Any] | None:
@@ -63,27 +92,29 @@ def _known(array: Any) -> np.ndarray[Any, Any] | None:
     return None
 
 
-def _check_known(positions: np.ndarray[Any, Any], axis: int, shape: tuple[int, ...]) -> None:
+def _check_known(
+    positions: np.ndarray[Any, Any], axis: int, shape: tuple[int, ...], low: int, high: int
+) -> None:
     size = shape[axis]
-    if positions.max() < size and positions.min() >= -size:
+    if positions.max() <= high and positions.min() >= low:
         return
-    bad = positions[(positions >= size) | (positions < -size)]
+    bad = positions[(positions > high) | (positions < low)]
     raise IndexCheckError(message(
         "index", f"{bad[0]} is out of bounds for axis {axis} with size {size}.",
-        got=f"an index into shape {shape}", expected=f"positions from {-size} to {size - 1}",
+        got=f"an index into shape {shape}", expected=f"positions from {low} to {high}",
         where=source.describe(source.capture()),
         hint='x.at[...].get(mode="clip") moves positions inside, .set(..., mode="drop") leaves\n'
              "them out",
     ))  # fmt: skip
 
 
-def _check_in_program(array: Any, axis: int, shape: tuple[int, ...]) -> None:
+def _check_in_program(array: Any, axis: int, shape: tuple[int, ...], low: int, high: int) -> None:
     size = shape[axis]
     flat = reshaped(array, (array.aval.size,))
     ends = dtypes.iinfo(flat.aval.dtype)
-    holds = bind("le", flat, scalar_like(flat, min(size - 1, int(ends.max))))
+    holds = bind("le", flat, scalar_like(flat, min(high, int(ends.max))))
     if not dtypes.is_unsigned_integer(flat.aval.dtype):
-        above = bind("ge", flat, scalar_like(flat, max(-size, int(ends.min))))
+        above = bind("ge", flat, scalar_like(flat, max(low, int(ends.min))))
         holds = bind("and", holds, above)
     place = bind("argmin", holds, axes=(0,), index_dtype=dtypes.int32)
     first = reshaped(bind("dynamic_slice", flat, place, slice_sizes=(1,)), ())

@@ -1,0 +1,174 @@
+"""Where functions of NumPy's names stop: what is refused and how, and what is given at the edge."""
+
+import io
+
+import numpy as np
+import pytest
+
+import xnp
+import xnp.scipy.linalg
+from xprim import config, make_jaxpr
+from xprim.errors import ConcretizationTypeError
+
+X = np.float32([[4, 1, 3], [2, 6, 5]])
+H = (X / 8).astype(np.float16)
+SQUARES = np.float32([[[4, 1], [1, 3]], [[5, 2], [0, 6]]])
+
+
+@pytest.mark.parametrize(
+    ("call", "kinds", "text"),
+    [
+        (lambda: xnp.zeros((-1, 1)), (TypeError, ValueError), "dimensions must not be negative"),
+        (lambda: xnp.diag_indices(-1), (ValueError,), "must not be negative, got -1 and 2"),
+        (lambda: xnp.diag_indices(2, -1), (ValueError,), "must not be negative, got 2 and -1"),
+        (lambda: xnp.hypot(1j, 1.0), (ValueError,), "takes real numbers"),
+        (lambda: xnp.isin(1, 2, method="x"), (ValueError,), "there is no method 'x'"),
+        (lambda: xnp.cov(X, dtype=int), (ValueError,), "dtype must be floating or complex"),
+        (lambda: make_jaxpr(lambda i: xnp.zeros(3)[i:])(1), (IndexError, TypeError), "of a slice"),
+        (lambda: xnp.interp(0.0, X[0], X[0], period=X[0, :1]), (ValueError,), "a number, got"),
+        (
+            lambda: xnp.ravel_multi_index((np.int8(1), np.int8(1)), (20, 20)),
+            (ValueError,),
+            "int8 does not hold the positions of",
+        ),
+        (lambda: xnp.ones(()).view("int8"), (ValueError,), "rank 0 cannot become elements of ano"),
+        (lambda: xnp.ones(3).view("complex64"), (ValueError,), "3, does not divide into elements"),
+    ],
+)
+def test_what_is_refused_is_refused_as_an_error_of_these_kinds(call, kinds, text):
+    with pytest.raises(kinds[0], match=text) as caught:
+        call()
+    assert isinstance(caught.value, kinds)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        xnp.trim_zeros,
+        lambda x: xnp.ravel_multi_index((x, x), (4, 4)),
+        lambda x: x.tobytes(),
+    ],
+)
+def test_functions_that_look_at_values_say_so_while_tracing(call):
+    with pytest.raises(ConcretizationTypeError):
+        make_jaxpr(call)(np.array([0, 1]))
+
+
+def test_the_shape_of_unravel_index_may_be_traced():
+    jaxpr = make_jaxpr(lambda i, shape: xnp.unravel_index(i, shape))(np.int32(4), (2, 3))
+    assert [str(v.aval) for v in jaxpr.jaxpr.outvars] == ["int32[]", "int32[]"]
+
+
+def test_the_bits_of_traced_complex_numbers_and_booleans_are_read():
+    shapes = [
+        make_jaxpr(lambda x, to=to: x.view(to))(np.zeros((2, 4), own)).out_avals[0].shape
+        for own, to in [("complex64", "int8"), ("int32", "complex64"), ("bool", "int16")]
+    ]
+    assert shapes == [(2, 32), (2, 2), (2, 2)]
+
+
+@pytest.mark.parametrize("wide", ["int4", "uint4", "float32", "int8"])
+@pytest.mark.parametrize("narrow", ["int4", "uint4"])
+def test_bits_of_packed_integers_of_no_elements(wide, narrow):
+    count = xnp.dtype(wide).itemsize * 2 if wide in ("float32", "int8") else 1
+    assert xnp.zeros((3, 0), wide).view(narrow).shape == (3, 0)
+    assert xnp.zeros((0, 2), wide).view(narrow).shape == (0, 2 * count)
+
+
+def test_astype_without_a_copy_returns_an_array_that_has_the_dtype():
+    x = xnp.ones(3)
+    assert x.astype("float32") is x
+    assert x.astype("float32", copy=True) is not x
+    assert not xnp.array(1.0).astype("float32").weak_type
+
+
+def test_load_returns_python_objects_in_an_array_of_numpys():
+    file = io.BytesIO()
+    np.save(file, np.array([1, "a"], object), allow_pickle=True)
+    file.seek(0)
+    assert xnp.load(file, allow_pickle=True).tolist() == [1, "a"]
+
+
+def test_numbers_beyond_64_bits_in_a_list_become_floats_where_these_are_asked_for():
+    assert xnp.array([1 << 64, 1], float).tolist() == [2.0**64, 1.0]
+
+
+@pytest.mark.parametrize("kwargs", [{"step": 2}, {"stop": None, "step": 3}, {"step": -1}])
+@pytest.mark.parametrize("bound", [5, 5.5, -4])
+def test_arange_takes_its_one_bound_for_the_end_beside_a_step_too(bound, kwargs):
+    np.testing.assert_array_equal(xnp.arange(bound, **kwargs), np.arange(bound, **kwargs))
+
+
+def test_frombuffer_reads_floats_of_64_bits_as_numpy_does():
+    assert xnp.frombuffer(np.array([1.5, 2.5])).tolist() == [1.5, 2.5]
+    assert xnp.frombuffer(np.array([1, 2], np.int64), int).tolist() == [1, 2]
+
+
+def test_grids_are_tuples_of_one_dtype():
+    assert isinstance(xnp.meshgrid(X[0], X[1]), tuple)
+    with config.numpy_dtype_promotion("strict"):
+        assert xnp.mgrid[1:6:8j, 2:4].dtype == np.float32
+        assert [a.dtype for a in xnp.ogrid[1:6, 2:4]] == [np.int32, np.int32]
+
+
+def test_what_is_no_array_is_no_complex_object():
+    assert not xnp.iscomplexobj(None)
+    assert xnp.isrealobj("a")
+
+
+RANKS = [
+    lambda: xnp.matmul(np.ones((3, 1, 3, 4)), np.ones((5, 4, 1))),
+    lambda: xnp.polyfit(X[0], X[1], 1, cov=True),
+    lambda: xnp.polyfit(X[0], X.T, 1, full=True),
+    lambda: xnp.where(X > 2, X, X[0]),
+    lambda: xnp.select([X > 2], [X[0]], 0.0),
+    lambda: xnp.full((2, 3), X[0]),
+    lambda: xnp.array_equiv(X, X[0]),
+    lambda: xnp.unravel_index(np.arange(3), (2, 3)),
+    lambda: xnp.interp(X, np.arange(4.0), np.arange(4)),
+    lambda: xnp.array([[X[0], X[0]], [[1, 2, 3], 4 * X[0]]]),
+    lambda: xnp.corrcoef(X + 1j),
+    lambda: xnp.cov(X, aweights=X[0]),
+    lambda: xnp.quantile(H, H[0, :1], weights=H, method="inverted_cdf"),
+    lambda: xnp.var(H, axis=0, mean=H[:1]),
+    lambda: xnp.nanstd(H, axis=0, mean=H[:1]),
+    lambda: xnp.scipy.linalg.lu(SQUARES),
+    lambda: xnp.scipy.linalg.expm(SQUARES),
+    lambda: xnp.scipy.linalg.sqrtm(SQUARES[0]),
+    lambda: xnp.scipy.linalg.funm(SQUARES[0], lambda v: v * v),
+]
+
+
+@pytest.mark.parametrize("call", RANKS)
+def test_the_strict_options_are_about_operands_of_users(call):
+    with config.numpy_rank_promotion("raise"), config.numpy_dtype_promotion("strict"):
+        call()
+        with pytest.raises(ValueError, match="add: operands of different rank"):
+            xnp.add(X, X[0])
+
+
+def test_functions_with_the_methods_of_ufuncs_are_instances_of_the_class():
+    assert isinstance(xnp.add, xnp.ufunc)
+    assert isinstance(xnp.frompyfunc(max, 2, 1), xnp.ufunc)
+    assert not isinstance(xnp.sin, xnp.ufunc)
+    assert not isinstance(np.add, xnp.ufunc)
+
+
+def test_ufuncs_of_one_function_are_equal_and_do_not_change():
+    one, other = xnp.frompyfunc(max, 2, 1, identity=0), xnp.frompyfunc(max, 2, 1, identity=0)
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one != xnp.frompyfunc(max, 2, 1)
+    assert one != xnp.frompyfunc(min, 2, 1, identity=0)
+    with pytest.raises(AttributeError, match="max: a ufunc does not change, nor its nin"):
+        one.nin = 3
+
+
+@pytest.mark.parametrize("options", [{}, {"initial": 2}, {"axis": 1}, {"axis": None}])
+@pytest.mark.parametrize("shape", [(0, 3), (3, 2)])
+def test_ufuncs_reduce_in_the_dtype_of_the_elements(shape, options):
+    joined = xnp.frompyfunc(lambda x, y: x + y, 2, 1, identity=0)
+    for dtype in ("float16", "int8", "complex64"):
+        total = joined.reduce(np.ones(shape, dtype), **options)
+        assert total.dtype == dtype
+        assert not total.weak_type

@@ -1,0 +1,6 @@
+"""Metadata of operations, which XLA passes on."""
+
+from xtree.namespaces import namespace
+
+with namespace(globals()):
+    from xjit.operation_metadata import set_xla_metadata as set_xla_metadata

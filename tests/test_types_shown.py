@@ -1,0 +1,86 @@
+"""What `help` and editors show of arguments: each has a type that says what it takes.
+
+`Any` says nothing. It stays where a function hands on whatever its caller gives (`*args` and
+`**kwargs` of a function that is called, fields of a message), and where this table says why.
+"""
+
+import inspect
+
+import xstack
+from tests.public_names import kept, resolve
+
+_IMPLEMENTATION = "a name, or an object that implements a kind of random keys"
+_DIMENSIONS = "tuples of several forms, which the docstring lists"
+_OTHERS = "an object of another library"
+
+# path -> argument -> why it shows no type
+UNTYPED = {
+    "Shard": {"device": "jaxlib's class of devices"},
+    "sharding.Mesh": {"devices": "an array of objects"},
+    "stages.ArgInfo": {"dtype": "numpy's, or an extended one"},
+    "dlpack.from_dlpack": {"external_array": _OTHERS},
+    "debug.breakpoint": {"backend": "takes no effect", "token": "takes no effect"},
+    "random.key": {"impl": _IMPLEMENTATION},
+    "random.PRNGKey": {"impl": _IMPLEMENTATION},
+    "random.key_dtype": {"impl_spec": _IMPLEMENTATION},
+    "random.wrap_key_data": {"impl": _IMPLEMENTATION},
+    "lax.conv_dimension_numbers": {"dimension_numbers": _DIMENSIONS},
+    "lax.scaled_dot": {"dimension_numbers": _DIMENSIONS},
+    "nn.scaled_dot_general": {"dimension_numbers": _DIMENSIONS},
+    "experimental.sparse.bcoo_dot_general": {"dimension_numbers": _DIMENSIONS},
+    "export.symbolic_dim_bounds": {"dimension": "an expression of sizes"},
+    "experimental.multihost_utils.ProcessFailureError": {"failed_devices": "the runtime's list"},
+    "experimental.serialize_executable.deserialize_and_load": {"backend": "the runtime's client"},
+    "testing.pytest_configure": {"config": _OTHERS},
+    "testing.pytest_pyfunc_call": {"pyfuncitem": _OTHERS},
+    **{f"ops.segment_{name}": {"mode": "a name, or a member of an enumeration, or None"}
+       for name in ("max", "min", "prod", "sum")},
+}  # fmt: skip
+
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def _signatures():
+    """Yield (path, signature) of every public callable that Python knows one of, once each."""
+    seen = set()
+    for holder in kept():
+        try:
+            found = resolve(holder)
+        except (ImportError, AttributeError):  # of an optional distribution
+            continue
+        for name in sorted(set(dir(found))):
+            value = getattr(found, name, None)
+            if name.startswith("_") or not callable(value) or id(value) in seen:
+                continue
+            seen.add(id(value))
+            is_error = isinstance(value, type) and issubclass(value, Exception)
+            try:
+                if not (is_error and holder == "xstack.errors"):
+                    yield f"{holder}.{name}".removeprefix("xstack."), inspect.signature(value)
+            except (TypeError, ValueError):  # a class of C code
+                continue
+
+
+def _shows_any(annotation):
+    return str(annotation).strip("'").removeprefix("typing.") == "Any"
+
+
+def _untyped():
+    found = {}
+    for path, signature in _signatures():
+        for p in signature.parameters.values():
+            if p.kind in _VARIADIC or p.name == "self" or p.name.startswith("_"):
+                continue
+            if _shows_any(p.annotation):
+                found.setdefault(path, {})[p.name] = ""
+    return found
+
+
+def test_every_argument_of_a_public_function_shows_its_type():
+    expected = {path: sorted(reasons) for path, reasons in UNTYPED.items()}
+    assert {path: sorted(names) for path, names in _untyped().items()} == expected
+
+
+def test_operators_and_methods_of_arrays_show_arrays():
+    for name in ("__add__", "__rsub__", "__lt__", "astype", "reshape", "transpose", "clip"):
+        assert str(inspect.signature(getattr(xstack.Array, name)).return_annotation) == "Array"
