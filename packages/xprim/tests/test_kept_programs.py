@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import weakref
 from typing import Any
@@ -17,13 +18,16 @@ from xprim.kept_programs import KeptPrograms, Staged
 TREE = xtree.structure((0.0,))
 
 
-def _called(programs: KeptPrograms, fun: Any, x: Any, staged: list[Any]) -> Any:
-    def stage() -> Staged:
-        staged.append(fun)
-        closed = make_jaxpr(fun)(x)
-        return Staged(*close_over(closed.jaxpr, closed.consts), None)
+def _staged(fun: Any, x: Any, staged: list[Any]) -> Staged:
+    staged.append(fun)
+    closed = make_jaxpr(fun)(x)
+    return Staged(*close_over(closed.jaxpr, closed.consts), None)
 
-    found = programs.get_or_stage(program_key(fun, TREE, [as_array(x).aval]), stage)
+
+def _called(programs: KeptPrograms, fun: Any, x: Any, staged: list[Any]) -> Any:
+    avals = [as_array(x).aval]
+    stage = functools.partial(_staged, fun, x, staged)
+    found = programs.get_or_stage(fun, lambda: program_key(fun, TREE, avals), stage)
     return eval_closed(found.closed, *found.captured, as_array(x))[0]
 
 
@@ -51,15 +55,52 @@ def test_the_array_that_a_function_captured_dies_with_it() -> None:
     assert alive() is None
 
 
-def test_a_program_without_a_key_is_staged_for_each_call() -> None:
-    programs, staged, seen = KeptPrograms(limit=8), [], []
+def test_a_function_that_counts_as_itself_is_staged_when_what_it_sees_changes() -> None:
+    programs, staged, table = KeptPrograms(limit=8), list[Any](), [1.0]
 
     def fun(x: Any) -> Any:
-        seen.append(x)
-        return x
+        return plus_p.bind(x, as_array(table[0]))[0]
 
+    for number, count in ((1.0, 1), (1.0, 1), (2.0, 2), (1.0, 2)):
+        table[0] = number
+        assert float(_called(programs, fun, 2.0, staged)) == 2.0 + number
+        assert len(staged) == count
+
+
+def test_a_function_that_counts_its_traces_is_staged_once_and_shares_with_no_equal_one() -> None:
+    programs, staged, counts = KeptPrograms(limit=8), list[Any](), [0]
+
+    def counting() -> Any:
+        def fun(x: Any) -> Any:
+            counts[0] += 1
+            return plus_p.bind(x, as_array(float(counts[0])))[0]
+
+        return fun
+
+    one, other = counting(), counting()
+    got = [float(_called(programs, fun, 2.0, staged)) for fun in (one, one, other, one, other)]
+    assert got == [3.0, 3.0, 4.0, 3.0, 4.0]
+
+
+def test_the_program_of_a_function_that_counts_as_itself_dies_with_it() -> None:
+    programs, staged, table = KeptPrograms(limit=8), list[Any](), [1.0]
+
+    def seeing() -> Any:
+        return lambda x: plus_p.bind(x, as_array(table[0]))[0]
+
+    for _ in range(3):
+        _called(programs, seeing(), 2.0, staged)
+    assert len(staged) == 3
+    staged.clear()
+    gc.collect()
+    assert not programs._kept_by_key
+
+
+def test_a_program_without_a_key_is_staged_for_each_call() -> None:
+    programs, staged = KeptPrograms(limit=8), list[Any]()
+    stage = functools.partial(_staged, lambda x: x, 2.0, staged)
     for _ in range(2):
-        _called(programs, fun, 2.0, staged)
+        programs.get_or_stage(_staged, lambda: None, stage)
     assert len(staged) == 2
 
 

@@ -170,8 +170,8 @@ def _program_for(
         return Staged(*close_over(closed.jaxpr, closed.consts), out_tree)
 
     statics = [(i, args[i]) for i in fixed]
-    key = program_key(fun, in_tree, [x.aval for x in operands], statics)
-    return _programs.get_or_stage(key, traced)
+    avals = [x.aval for x in operands]
+    return _programs.get_or_stage(fun, lambda: program_key(fun, in_tree, avals, statics), traced)
 
 
 def _check_policy(policy: Any) -> None:

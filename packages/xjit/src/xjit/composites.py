@@ -122,8 +122,8 @@ def _program_for(
         closed, out_tree = stage(functools.partial(fun, **kwargs), args, {}, operation="composite")
         return Staged(*close_over(closed.jaxpr, closed.consts), out_tree)
 
-    key = program_key(fun, in_tree, [x.aval for x in operands], sorted(kwargs.items()))
-    return _programs.get_or_stage(key, traced)
+    avals, given = [x.aval for x in operands], sorted(kwargs.items())
+    return _programs.get_or_stage(fun, lambda: program_key(fun, in_tree, avals, given), traced)
 
 
 def _attributes(name: str, kwargs: dict[str, Any]) -> str:

@@ -14,10 +14,11 @@ import functools
 import types
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import xtree
 from xprim import config
+from xprim.captured_state import captured_state
 from xprim.function_keys import Identity, function_key, is_by_identity
 from xprim.library_code import is_library_class
 from xprim.static_keys import static_key
@@ -27,7 +28,7 @@ from xtree.bounded import remember
 from xtree.exactness import has_equality_of_identity
 from xtree.interning import is_hashable
 
-__all__ = ["arguments_key", "program_key"]
+__all__ = ["ProgramKey", "arguments_key", "program_key"]
 
 __dir__ = __all__.copy
 
@@ -54,10 +55,28 @@ def arguments_key(tree: Any, statics: tuple[Any, ...] = ()) -> Hashable:
     return object() if is_by_identity(key) else key
 
 
+class ProgramKey(NamedTuple):
+    """All that the program of a function depends on; it keeps none of it alive."""
+
+    fun: Hashable
+    """The function's key: by value, or its identity."""
+    seen: Hashable
+    """What a function that counts as itself alone sees as it is now; else None."""
+    tree: Any
+    avals: tuple[Any, ...]
+    fixed: tuple[Any, ...]
+    context: Any
+
+    @property
+    def of_itself(self) -> bool:
+        """Whether it is the key of the very function, and of no equal one."""
+        return is_by_identity(self.fun)
+
+
 def program_key(
     fun: Callable[..., Any], tree: Any, avals: Sequence[Any],
     statics: Sequence[tuple[Any, Any]] = (),
-) -> Hashable:  # fmt: skip
+) -> ProgramKey | None:  # fmt: skip
     """Return a key of all that the program of a function depends on.
 
     Args:
@@ -67,18 +86,19 @@ def program_key(
       statics: the places of the static values, and the values.
 
     Returns:
-      None where that cannot be told: something that the function reaches may change, a static
-      value has no hash, or axis names are in scope. The first part of the key has the identities
-      of what the program depends on, and keeps none of it alive.
+      None where that cannot be told: a static value has no hash, or axis names are in scope.
     """
-    if state.axis_sizes:
-        return None
     values = [value for _, value in statics]
-    key = function_key(fun, _parts(tree, values))
-    if is_by_identity(key) or not all(is_hashable(value) for value in values):
+    if state.axis_sizes or not all(is_hashable(value) for value in values):
         return None
+    parts = _parts(tree, values)
+    key, seen = function_key(fun, parts), None
+    if is_by_identity(key):
+        seen = captured_state((fun, *parts))
+        if seen is None:
+            return None
     fixed = tuple([(place, _key_of_static(value)) for place, value in statics])
-    return (key, tree, tuple(avals), fixed, config.trace_context())
+    return ProgramKey(key, seen, tree, tuple(avals), fixed, config.trace_context())
 
 
 def _key_of_static(value: Any) -> Hashable:

@@ -33,8 +33,8 @@ _MAX_BYTES = 2**16
 _MAX_DEPTH = 6
 
 
-def captured_state(fun: Callable[..., Any]) -> Hashable:
-    """Return what a function sees, for `difference`.
+def captured_state(fun: Callable[..., Any] | tuple[Any, ...]) -> Hashable:
+    """Return what a function, or each of several things, sees, for `difference`.
 
     Example:
       >>> rates = {"lr": 0.5}
@@ -90,9 +90,9 @@ class _StateWalk(Walk):
         if isinstance(value, set | frozenset):
             return ("contents", frozenset(self._some(x for x in value if type(x) in _PLAIN)))
         if isinstance(value, np.ndarray) and value.nbytes <= _MAX_BYTES and value.dtype != object:
-            return ("elements", value.shape, value.dtype.str, value.tobytes())
+            return ("elements", value.shape, value.dtype.str, hash(value.tobytes()))
         if isinstance(value, bytearray | memoryview) and len(value) <= _MAX_BYTES:
-            return ("elements", bytes(value))
+            return ("elements", len(value), hash(bytes(value)))
         origin = typing.get_origin(value)
         return self._object(value) if origin is None else self.key(origin)
 

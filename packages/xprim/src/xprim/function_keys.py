@@ -31,6 +31,7 @@ __all__ = [
     "describe_function",
     "function_key",
     "identities",
+    "identity_key",
     "is_by_identity",
     "why_not_shared",
 ]
@@ -61,7 +62,7 @@ def function_key(fun: Callable[..., Any], also: Iterable[Any] = ()) -> Hashable:
             key = ("with", key, *[walk.key(value) for value in also])
         return ("under", key, *np.geterr().values()) if walk.reaches_numpy else key
     except (NotConstantError, RecursionError):
-        return _by_identity(fun)
+        return identity_key(fun)
 
 
 def why_not_shared(fun: Callable[..., Any], also: Iterable[Any] = ()) -> str:
@@ -88,7 +89,8 @@ def is_by_identity(key: Hashable) -> bool:
     )
 
 
-def _by_identity(fun: Any) -> Hashable:
+def identity_key(fun: Any) -> Hashable:
+    """Return the key of one function object, which keeps it not alive."""
     if isinstance(fun, types.MethodType):  # made anew at each access
         return ("identical method", Identity(fun.__func__), Identity(fun.__self__))
     return Identity(fun)

@@ -2,23 +2,23 @@
 
 A program is kept under the key of all that it depends on, `argument_keys.program_key`, and without
 the arrays that its function captured. Those become operands, to which the table refers weakly: they
-die with the last function that holds them. Traced values belong to one call, and so do the programs
-that captured such.
-
+die with the last function that holds XX
 Neighbours: `staging` makes the programs; `checkpoint` and control flow keep theirs here.
 """
 
 from __future__ import annotations
 
+import functools
 import weakref
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import xtree
+from xprim.argument_keys import ProgramKey
 from xprim.avals import ShapedArray
 from xprim.cells import Cell, CellUse
-from xprim.identities import identities
+from xprim.function_keys import Identity, identities, identity_key
 from xprim.jaxpr import ClosedJaxpr, holds_arrays
 from xtree.bounded import remember
 
@@ -68,21 +68,38 @@ class KeptPrograms:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._kept_by_key: dict[Hashable, _Kept] = {}
+        self._kept_by_key: dict[ProgramKey, _Kept] = {}
 
-    def get_or_stage(self, key: Hashable, stage: Callable[[], Staged]) -> Staged:
-        """Return the program of a key, staged now unless it is kept; None is no key."""
-        kept = None if key is None else self._kept_by_key.get(key)
-        found = None if kept is None else kept.staged()
-        if found is None:
-            found = stage()
-            if key is not None and not (found.captured or found.cells):
-                found = self._keep(key, found)
-        return found
+    def get_or_stage(
+        self, fun: Callable[..., Any], key_of: Callable[[], ProgramKey | None],
+        stage: Callable[[], Staged],
+    ) -> Staged:  # fmt: skip
+        """Return the program of a function, staged now unless it is kept.
 
-    def _keep(self, key: Any, found: Staged) -> Staged:
+        Args:
+          fun: the function.
+          key_of: returns the key of its program as things are; None where there is none.
+          stage: traces it.
+        """
+        key = key_of()
+        if key is None:
+            return stage()
+        of_itself = key._replace(fun=identity_key(fun), seen=_CHANGES_ITSELF)
+        found = self._kept(key) or self._kept(of_itself)
+        if found is not None:
+            return found
+        found = stage()
+        if found.captured or found.cells:
+            return found
+        return self._keep(key if key_of() == key else of_itself, found, identities(key.fun))
+
+    def _kept(self, key: ProgramKey) -> Staged | None:
+        kept = self._kept_by_key.get(key)
+        return None if kept is None else kept.staged()
+
+    def _keep(self, key: ProgramKey, found: Staged, reached: Iterable[Identity]) -> Staged:
         """Keep a program, but not the arrays that its function captured; return how it is kept."""
-        known = [identity.value for identity in identities(key[0])]
+        known = [identity.value for identity in reached]
         if any(isinstance(value, Cell) for value in known):  # what it holds changes
             return found
         if known:  # what is captured, or has what is
@@ -90,7 +107,13 @@ class KeptPrograms:
             if holds_arrays(found.closed):  # in a program inside it
                 return found
         remember(self._kept_by_key, key, _Kept(found), self._limit)
+        if key.of_itself:
+            for identity in identities(key.fun):
+                identity.when_dead(functools.partial(self._kept_by_key.pop, key, None))
         return found
+
+
+_CHANGES_ITSELF = "what it sees changes while it is traced"
 
 
 class _Kept:

@@ -107,6 +107,7 @@ def _repeated(
             operation=operation,
             what="body_fun",
             writes_cells=True,
+            users=users,
         )
 
     body = stage()
@@ -250,8 +251,9 @@ def _counted(
     def stage() -> Staged:
         avals = [counter.aval, *[x.aval for x in carry]]
         return staged(
-            step, in_tree, avals, operation="fori_loop", what="body_fun", writes_cells=True
-        )
+            step, in_tree, avals, operation="fori_loop", what="body_fun", writes_cells=True,
+            users=body_fun,
+        )  # fmt: skip
 
     body = stage()
     out_tree = xtree.treedef_children(body.out_tree)[1]

@@ -51,7 +51,7 @@ def known_without_jit(x: Any) -> Any:
 
 def staged(
     fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray], *, operation: str,
-    what: str, writes_cells: bool = False,
+    what: str, writes_cells: bool = False, users: Callable[..., Any] | None = None,
 ) -> Staged:  # fmt: skip
     """Trace a function.
 
@@ -62,11 +62,17 @@ def staged(
       operation: what errors name.
       what: how errors call the function: `the body`.
       writes_cells: whether it may write cells of outside, which the asker passes along then.
+      users: the user's function, where `fun` is one of ours that calls it, and depends on nothing
+        else but the abstract values.
     """
     if not callable(fun):
         raise TypeError(message(operation, f"{what} must be a function.", got=described(fun)))
-    key = program_key(fun, in_tree, avals)
-    found = _programs.get_or_stage(key, lambda: _traced(fun, in_tree, avals, operation, what))
+    known = fun if users is None else users
+    around = () if users is None or users is fun else ((what, fun.__qualname__),)
+    found = _programs.get_or_stage(
+        known, lambda: program_key(known, in_tree, avals, around),
+        lambda: _traced(fun, in_tree, avals, operation, what),
+    )  # fmt: skip
     if found.cells and not writes_cells:
         raise found.cells[0].cell.write_refused(f"{what} of {operation}")
     return found
