@@ -50,7 +50,7 @@ def trees_of_different_types():
     StructureMismatchError,
     """
     map: the first tree and tree 2 differ at [1]: different types.
-      got       tree 2[1]: a int, 2
+      got       tree 2[1]: an int, 2
       expected  a list of length 2, as in the first tree
     """,
 )

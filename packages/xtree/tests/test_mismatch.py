@@ -47,7 +47,7 @@ def first_lines(prefix, tree):
         (defaultdict(int, a=1), defaultdict(list, a=1), ["different metadata of defaultdict"]),
         ([Pair(1, 2, "x")], [Pair(1, 2, "y")], ["at [0]: different metadata of Pair", "'y'"]),
         (Point(1, [2]), Point(1, 2), ["at .y: different types"]),
-        ((1, 2), 3, ["got       the tree: a int, 3"]),
+        ((1, 2), 3, ["got       the tree: an int, 3"]),
     ],
 )
 def test_the_error_names_the_place_and_the_difference(prefix, tree, expected):

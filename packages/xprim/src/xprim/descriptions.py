@@ -16,6 +16,7 @@ from typing import Any
 
 import xtree
 from xprim.source import file_name, is_hidden
+from xtree.errors import with_article
 
 __all__ = [
     "described", "kind_name", "with_article", "brief", "place_of", "argument_names",
@@ -58,11 +59,6 @@ def kind_name(value: Any) -> str:
     kind = type(value)
     module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
     return module + kind.__qualname__
-
-
-def with_article(noun: str) -> str:
-    """Return a noun with `a` or `an`."""
-    return f"{'an' if noun[:1] in 'aeiouAEIOU' else 'a'} {noun}"
 
 
 def brief(value: Any) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from xprim.code_reach import BOOKKEEPING
 from xprim.identities import PARTS
 from xprim.library_code import is_library_class, is_library_module
+from xtree.errors import with_article
 
 __all__ = ()
 
@@ -113,5 +114,4 @@ def attributes_of(fun: Any) -> dict[str, Any]:
 
 def with_article_of(value: Any) -> str:
     """Return the name of a value's class with its article."""
-    name = type(value).__name__
-    return f"an {name}" if name[0] in "aeiouAEIOU" else f"a {name}"
+    return with_article(type(value).__name__)

@@ -11,6 +11,7 @@ import gc
 import types
 from typing import Any
 
+from xprim.descriptions import with_article
 from xprim.errors import UnexpectedTracerError
 from xprim.trace import Trace, Tracer
 
@@ -57,4 +58,4 @@ def _described(holder: Any) -> str:
         names = [str(k) for k, v in holder.items() if isinstance(v, Tracer)]
         return f"a dict under {names[0]!r}" if names else "a dict"
     size = f" of length {len(holder)}" if isinstance(holder, list | tuple | set) else ""
-    return f"a {type(holder).__name__}{size}"
+    return f"{with_article(type(holder).__name__)}{size}"

@@ -19,6 +19,7 @@ __all__ = [
     "StructureMismatchError",
     "message",
     "shown",
+    "with_article",
 ]
 
 __dir__ = __all__.copy
@@ -103,6 +104,16 @@ def error_text(
     return message(
         operation, problem, got=got if isinstance(got, str) else "\n".join(got), **labels
     )
+
+
+def with_article(noun: str) -> str:
+    """Return a noun with `a` or `an`.
+
+    Example:
+      >>> with_article("int"), with_article("tuple")
+      ('an int', 'a tuple')
+    """
+    return f"{'an' if noun[:1] in 'aeiouAEIOU' else 'a'} {noun}"
 
 
 def shown(value: object, limit: int = 80) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from xtree.boundaries import boundaries
-from xtree.errors import MalformedNodeError, StructureMismatchError, message, shown
+from xtree.errors import MalformedNodeError, StructureMismatchError, message, shown, with_article
 from xtree.interning import is_same
 from xtree.key_paths import KeyPath, keystr
 
@@ -234,7 +234,7 @@ def _described(kind: type, count: int) -> str:
         return "None"
     if kind is tuple or kind is list:
         return f"a {kind.__name__} of length {count}"
-    return f"{'an' if kind.__qualname__[:1] in 'aeiouAEIOU' else 'a'} {kind.__qualname__}"
+    return with_article(kind.__qualname__)
 
 
 def _described_value(value: Any) -> str:
@@ -242,7 +242,7 @@ def _described_value(value: Any) -> str:
         return _described(type(value), len(value))
     if value is None:
         return "None"
-    return f"a {type(value).__qualname__}, {shown(value, 60)}"
+    return f"{with_article(type(value).__qualname__)}, {shown(value, 60)}"
 
 
 boundaries(globals(), written=True)

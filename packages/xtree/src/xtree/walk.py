@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from xtree.errors import DepthError, message
+from xtree.errors import DepthError, message, with_article
 from xtree.key_paths import KeyPath, keystr
 from xtree.registry import NodeType, default_registry
 from xtree.treedef import LEAF, MAX_DEPTH, PyTreeDef, make_treedef
@@ -106,7 +106,7 @@ def _check_nesting(levels: list[_Level], inside: set[int], value: Any) -> None:
         raise DepthError(
             message(
                 "flatten",
-                f"a {type(value).__qualname__} contains itself.",
+                f"{with_article(type(value).__qualname__)} contains itself.",
                 got=f"the container at {keystr(path[:depth]) or 'the root'} is found again "
                 f"at {shown_path}",
                 expected="a finite tree",

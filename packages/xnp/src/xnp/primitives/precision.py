@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xprim import config, dtypes
+from xprim.descriptions import described
 from xprim.errors import message
 
 __all__ = ()
@@ -176,7 +177,7 @@ def _level(value: Any, operation: str) -> Precision:
         ))  # fmt: skip
     raise TypeError(message(
         operation, "precision must be a name, a Precision, a pair of them, or a dot algorithm.",
-        got=f"a {type(value).__name__}",
+        got=described(value),
     ))  # fmt: skip
 
 
