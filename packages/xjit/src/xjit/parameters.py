@@ -59,25 +59,32 @@ class Code(NamedTuple):
 
 
 class FixedParameters:
-    """The parameters of a function that takes a fixed number, as its front has them.
+    """Parameters of which all calls have the same number, as the front of such calls has them.
 
     Args:
-      parameters: those that `inspect` shows, none of them variable.
-      signature: says which of them are static.
+      names: of the front's parameters.
+      places: where a call passes what they stand for.
+      signature: says which of them are static and which donated.
+      text: of the head of the front.
+      has_defaults: whether a call may leave some of them out.
     """
 
-    __slots__ = ("_order", "_positions", "has_defaults", "kinds", "names", "places", "text")
+    __slots__ = ("_order", "_positions", "donated", "has_defaults", "kinds", "names", "places",
+                 "text")  # fmt: skip
 
-    def __init__(self, parameters: Sequence[inspect.Parameter], signature: Signature) -> None:
-        self.names = tuple([p.name for p in parameters])
-        self.places: list[Place] = [
-            p.name if p.kind is p.KEYWORD_ONLY else i for i, p in enumerate(parameters)
-        ]
-        self.kinds = tuple([STATIC if signature.is_static(p, 0) else ARRAY for p in self.places])
+    def __init__(
+        self, names: Sequence[str], places: Sequence[Place], signature: Signature, *,
+        text: str, count: int = 0, has_defaults: bool = False,
+    ) -> None:  # fmt: skip
+        self.names, self.places = tuple(names), list(places)
+        self.kinds = tuple([STATIC if signature.is_static(p, count) else ARRAY for p in places])
+        self.donated = frozenset(
+            [i for i, p in enumerate(places) if signature.is_donated(p, count)])  # fmt: skip
         self._order = leaf_order(self.places, self.kinds)
-        self._positions = {name: i for i, name in enumerate(self.names)}
-        self.has_defaults = any(p.default is not p.empty for p in parameters)
-        self.text = _text(parameters)
+        self._positions: dict[Any, int] = {name: i for i, name in enumerate(self.names)}
+        self._positions |= {p: i for i, p in enumerate(places) if isinstance(p, str)}
+        self.has_defaults = has_defaults
+        self.text = text
 
     def code(self) -> Code:
         """Return what the front is written from."""
@@ -133,7 +140,23 @@ def fixed_parameters(
             or signature.is_donated(i, 0) != signature.is_donated(p.name, 0)
         ):
             return None
-    return FixedParameters(parameters, signature)
+    return FixedParameters(
+        [p.name for p in parameters],
+        [p.name if p.kind is p.KEYWORD_ONLY else i for i, p in enumerate(parameters)],
+        signature,
+        text=_text(parameters),
+        has_defaults=any(p.default is not p.empty for p in parameters),
+    )
+
+
+def parameters_of_call(count: int, names: Sequence[str], signature: Signature) -> FixedParameters:
+    """Return parameters for calls with `count` positional arguments, and others of these names.
+
+    All are positional ones of the front, in the order of the call.
+    """
+    own = [f"a{i}" for i in range(count + len(names))]
+    places = [*range(count), *names]
+    return FixedParameters(own, places, signature, text=", ".join(own), count=count)
 
 
 def _is_simple(p: inspect.Parameter) -> bool:

@@ -12,7 +12,6 @@ Neighbours: `flattening` and `unflattening` decide when a structure is worth it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from xtree.interning import is_hashable, value_key
@@ -37,6 +36,8 @@ USES_BEFORE_COMPILING = 64
 _MAX_NODES = 2000
 # CPython's parser refuses expressions nested some 100 levels and more.
 _MAX_DEPTH = 30
+# So many are looked at one by one in the time that a call for all takes.
+_FEW_KEYS = 4
 
 _STR_ONLY = frozenset({str})
 
@@ -62,11 +63,9 @@ def compile_match(treedef: PyTreeDef) -> Callable[[Any], list[Any] | None]:
     """Return the function from a tree to its leaves, or to None if it has another structure."""
     code = _MatchCode()
     code.add(treedef, "x0")
-    dicts = ", ".join(code.dicts)
     code.constants |= {
         "is_leaves_only": default_registry.leaf_types.issuperset,
         "is_str_only": _STR_ONLY.issuperset,
-        "chain": chain,
         "value_key": value_key,
     }
     lines = [
@@ -76,10 +75,9 @@ def compile_match(treedef: PyTreeDef) -> Callable[[Any], list[Any] | None]:
         f"  leaves = [{', '.join(code.leaves)}]",
         " except KeyError:",
         "  return None",
-        # Exactly str: an instance of a subclass may equal a string, but must come back as itself.
-        f" if is_leaves_only(map(type, leaves)) and is_str_only(map(type, chain({dicts}))):",
-        "  return leaves",
-        " return None",
+        " if not is_leaves_only(map(type, leaves)): return None",
+        *[f" {line}" for line in code.checks_of_keys],
+        " return leaves",
     ]
     match: Callable[[Any], list[Any] | None] = _function("match", lines, code.constants)
     return match
@@ -91,7 +89,7 @@ class _MatchCode:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.leaves: list[str] = []
-        self.dicts: list[str] = []
+        self.checks_of_keys: list[str] = []
         self.constants: dict[str, Any] = {}
         self.count = 0
 
@@ -118,7 +116,12 @@ class _MatchCode:
             self.add(child, name)
 
     def _take_items(self, treedef: PyTreeDef, value: str, names: list[str]) -> None:
-        self.dicts.append(value)
+        # Exactly str: an instance of a subclass may equal a string, but must come back as itself.
+        self.checks_of_keys += (
+            [f"for key in {value}:", "  if type(key) is not str: return None"]
+            if len(names) <= _FEW_KEYS
+            else [f"if not is_str_only(map(type, {value})): return None"]
+        )
         self.lines.append(f"if len({value}) != {len(names)}: return None")
         for key, name in zip(treedef.data, names, strict=True):
             self.lines.append(f"{name} = {value}[{key!r}]")
