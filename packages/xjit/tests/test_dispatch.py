@@ -565,7 +565,7 @@ def _bound(name: str, function: Any, *args: Any, instructions: int, calls: int, 
 
 _bound("1 array", lambda a: a + 1, x8, instructions=82, calls=2)
 _bound("2 arrays", lambda a, b: a + b, x8, x8, instructions=90, calls=2)
-# Comparing each type with the last call's takes more of them than one look-up, and 0.95 of the time.
+# Comparing each type with the last takes more of them than one look-up, and 0.95 of the time.
 _bound("10 arrays", lambda *args: sum(args[1:], args[0]), *[x8] * 10, instructions=190, calls=4)
 _bound("static", lambda a, n: a * n, x8, 3, static_argnums=1, instructions=87, calls=2)
 # More instructions than one call that places them, in a third of the time.
