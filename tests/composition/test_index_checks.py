@@ -62,6 +62,9 @@ def _scanned(x, i):
     return lax.scan(lambda carry, k: (carry, x[k]), 0.0, i)[1]
 
 
+GATHERED = lax.GatherDimensionNumbers((), (0,), (0,))
+SCATTERED = lax.ScatterDimensionNumbers((), (0,), (0,))
+
 PROGRAMS = {
     "read": lambda x, i: x[i],
     "read at one": lambda x, i: x[i[1]],
@@ -73,6 +76,10 @@ PROGRAMS = {
     "taken": xnp.take,
     "taken along an axis": lambda x, i: xnp.take_along_axis(x, i, 0),
     "put along an axis": lambda x, i: xnp.put_along_axis(x, i, 9.0, 0, inplace=False),
+    "gathered": lambda x, i: lax.gather(x, i[:, None], GATHERED, (1,)),
+    "scattered": lambda x, i: lax.scatter(x, i[:, None], xnp.ones(2), SCATTERED),
+    "added": lambda x, i: lax.scatter_add(x, i[:, None], xnp.ones(2), SCATTERED),
+    "applied": lambda x, i: lax.scatter_apply(x, i[:, None], xnp.sin, SCATTERED),
     "a window": lambda x, i: lax.dynamic_slice(x, (i[1],), (1,)),
     "a window in one dimension": lambda x, i: lax.dynamic_slice_in_dim(x, i[1], 1),
     "one position": lambda x, i: lax.dynamic_index_in_dim(x, i[1]),
@@ -102,6 +109,46 @@ def test_functions_with_an_answer_of_their_own_give_it_unless_programs_are_to_ra
             for start in (3, -5):
                 with pytest.raises(IndexCheckError, match=f"index: {start} is out of bounds"):
                     window(start)
+
+
+def test_windows_of_gather_and_scatter_are_checked_where_programs_are_to_raise():
+    numbers = lax.GatherDimensionNumbers((1,), (), (0,))
+    beyond = np.array([[1], [3]])
+    read = lambda mode=None: lax.gather(X, beyond, numbers, (2,), mode=mode)  # noqa: E731
+    assert np.isnan(read()[1]).all()  # a window that does not fit, by the function's own answer
+    with config.index_checks("raise"):
+        with pytest.raises(IndexCheckError, match="index: 3 is out of bounds for axis 0"):
+            read()
+        with pytest.raises(IndexCheckError, match="index: -1 is out of bounds for axis 0"):
+            lax.scatter_mul(X, np.array([[-1]]), np.ones(1, np.float32), SCATTERED)
+        assert np.isnan(read("fill")[1]).all() and read("clip")[1].tolist() == [2.0, 3.0]
+        assert xstack.ops.segment_sum(X, np.array([0, 1, 9, 9]), 2).tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("mode", ["drop", "clip", "promise_in_bounds"])
+def test_nothing_is_written_where_there_are_no_elements(mode):
+    empty, index = xnp.zeros((0, 2)), xnp.array([0, 3])
+    for compiled in (lambda f: f, jit):
+        for write in (
+            lambda x, i: x.at[i].set(1.0, mode=mode),
+            lambda x, i: x.at[i, 1].add(1.0, mode=mode),
+            lambda x, i: x.at[5].set(1.0, mode=mode),
+        ):
+            assert compiled(write)(empty, index).shape == (0, 2)
+    with pytest.raises(ValueError, match="do not broadcast"):
+        empty.at[index].set(xnp.ones(3), mode=mode)
+
+
+def test_writing_where_there_are_no_elements_is_refused_as_other_places_out_of_bounds():
+    empty, index = xnp.zeros(0), xnp.array([0, 3])
+    write = lambda x, i: x.at[i].set(1.0)  # noqa: E731
+    with pytest.raises(IndexError, match=r"dimension 0 of shape .* has no elements to update"):
+        write(empty, index)
+    assert jit(write)(empty, index).shape == (0,)
+    with config.index_checks("raise"), pytest.raises(IndexError, match="has no elements to update"):
+        jit(write)(empty, index)
+    with config.index_checks("allow"):
+        assert write(empty, index).shape == (0,)
 
 
 def _turns(k):

@@ -1,6 +1,7 @@
 """Distributions compiled, in batches and differentiated, forward and reverse."""
 
 import inspect
+import itertools
 
 import numpy as np
 import pytest
@@ -96,6 +97,74 @@ def test_slopes_are_not_numbers_where_the_values_are_not(name, kind):
         np.testing.assert_array_equal(np.isnan(found), [True, False])
     second = xad.grad(xad.grad(lambda x: function(x, *shapes)))
     assert np.isnan(second(np.float32(np.nan)))
+
+
+EVERY = CELLS + [
+    (name, kind) for name in stats.discrete.__all__
+    for kind, f in sorted(vars(getattr(stats, name)).items())
+    if kind != "ppf" and callable(f)
+]  # fmt: skip
+SPECIAL = [-1.0, 0.0, 0.5, 1.0, 3.0, np.inf, -np.inf, np.nan]
+FEWER = [0.0, 1.0, 3.0, np.inf, -np.inf, np.nan]
+HAVE_INFINITE_PARAMETERS = ("t", "truncnorm")
+
+
+def slopes_of(function, args, i):
+    """Return the slopes of a function by argument i, forward and reverse."""
+    ones = np.ones_like(args[i])
+
+    def of_one(x):
+        return function(*args[:i], x, *args[i + 1 :])
+
+    forward, pull = xad.jvp(of_one, (args[i],), (ones,))[1], xad.vjp(of_one, args[i])[1]
+    return np.asarray(forward), np.asarray(pull(ones)[0])
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize(("name", "kind"), drawn(EVERY, 50))
+@pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
+def test_slopes_by_parameters_at_special_points(name, kind):
+    function = getattr(getattr(stats, name), kind)
+    given = [p for p in inspect.signature(function).parameters if p not in ("loc", "scale")]
+    grid = itertools.product(SPECIAL if len(given) < 3 else FEWER, repeat=len(given))
+    args = list(np.array([*grid], np.float32).T.copy())
+    value = np.asarray(function(*args))
+    usual = np.all([np.isfinite(a) for a in args[1:]], axis=0) | (name in HAVE_INFINITE_PARAMETERS)
+    for i in range(len(args)):
+        if kind not in ("logpdf", "pdf") and i in NO_SLOPE.get(name, ()):
+            continue
+        forward, reverse = slopes_of(function, args, i)
+        apart = np.isfinite(forward) != np.isfinite(reverse)
+        assert not apart.any(), f"by {given[i]} {[list(a[apart]) for a in args]}: one is a number"
+        known = np.isfinite(forward)
+        np.testing.assert_allclose(reverse[known], forward[known], rtol=1e-3, atol=1e-5)
+        assert np.isnan(forward[np.isnan(value)]).all()
+        lost = np.isnan(forward) & np.isfinite(value) & usual
+        assert not lost.any(), f"by {given[i]} {[list(a[lost]) for a in args]}: no slope"
+
+
+@pytest.mark.parametrize(
+    ("function", "x", "slope"),
+    [
+        (lambda x: stats.gamma.pdf(x, 3.0), 0.0, 0.0),
+        (lambda x: stats.gamma.pdf(x, 2.0), 0.0, 1.0),
+        (lambda x: stats.chi2.pdf(x, 4.0), 0.0, 0.25),
+        (lambda x: stats.beta.pdf(x, 2.0, 2.0), 0.0, 6.0),
+        (lambda x: stats.beta.pdf(x, 2.0, 2.0), 1.0, -6.0),
+        (lambda p: stats.bernoulli.pmf(0, p), 1.0, -1.0),
+        (lambda p: stats.binom.pmf(2, 3, p), 1.0, -3.0),
+        (lambda p: stats.binom.pmf(1, 3, p), 0.0, 3.0),
+        (lambda p: stats.geom.pmf(2, p), 1.0, -1.0),
+        (lambda p: stats.nbinom.pmf(1, 3, p), 1.0, -3.0),
+        (lambda mu: stats.poisson.pmf(1, mu), 0.0, 1.0),
+        (lambda x: stats.gennorm.cdf(x, 2.0), 0.0, 1 / np.sqrt(np.pi)),
+        (lambda x: stats.truncnorm.cdf(x, 0.0, np.inf), 0.0, np.sqrt(2 / np.pi)),
+        (lambda a: stats.truncnorm.logpdf(1.0, a, np.inf), 0.0, np.sqrt(2 / np.pi)),
+    ],
+)
+def test_slopes_of_densities_at_their_zeros_are_right(function, x, slope):
+    forward, reverse = slopes_of(function, [np.float32(x)], 0)
+    np.testing.assert_allclose([forward, reverse], [slope] * 2, rtol=1e-5, atol=1e-6)
 
 
 def test_samples_of_an_estimate_have_its_mean_and_spread():

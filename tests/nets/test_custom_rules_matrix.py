@@ -255,24 +255,26 @@ def check(rule, inside, outside, mark=1):
     np.testing.assert_allclose(found, expected(outside, like), rtol=2e-4, atol=2e-4)
 
 
+def each_of(cells, at_most):
+    """Return the mark of a test that runs for each of some cells, or a sample of them."""
+    names = lambda x: x if isinstance(x, str) else "-".join(x)  # noqa: E731
+    return pytest.mark.parametrize(
+        ("rule", "inside", "outside"), drawn(cells, at_most), ids=names
+    )  # fmt: skip
+
+
 def test_the_net_has_its_size():
     print(f"custom rules: {len(CELLS)} cells, and {len(MARKED)} with marked rules")
     assert len(CELLS) == 4 * (7 + 7**2) * (9 + 9**2) and len(MARKED) >= 8000
 
 
 @pytest.mark.fuzz
-@pytest.mark.parametrize(
-    ("rule", "inside", "outside"), drawn(CELLS, 150),
-    ids=lambda x: x if isinstance(x, str) else "-".join(x),
-)  # fmt: skip
+@each_of(CELLS, at_most=150)
 def test_a_function_with_a_rule_is_the_plain_function(rule, inside, outside):
     check(rule, inside, outside)
 
 
 @pytest.mark.fuzz
-@pytest.mark.parametrize(
-    ("rule", "inside", "outside"), drawn(MARKED, 60),
-    ids=lambda x: x if isinstance(x, str) else "-".join(x),
-)  # fmt: skip
+@each_of(MARKED, at_most=60)
 def test_the_rule_of_a_function_is_used(rule, inside, outside):
     check(rule, inside, outside, MARK)

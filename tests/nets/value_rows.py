@@ -128,6 +128,7 @@ XNP = {
     "f(v[:4], w[:4], bins=3, range=((0, 4), (0, 4)))": "histogram2d",
     "f(s, bins=2, range=((0, 4),) * 3)": "histogramdd",
     "f(i, length=5)": "bincount",
+    "f(i, length=0)": "bincount",
     "f(i, v[:4], length=5)": "bincount",
     "f(a, v[:4], 1)": "polyfit",
     "f(v[:5], v[:2] * 0 + 1)": "polydiv",

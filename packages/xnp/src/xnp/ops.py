@@ -166,7 +166,8 @@ class _Join:
         numbers = ScatterDimensionNumbers(window, tuple(range(places)), tuple(range(places)))
         result = self.scatter(
             filled(shape, neutral, x.aval.dtype), columns, x, numbers,
-            indices_are_sorted=is_sorted, unique_indices=is_unique, mode=mode,
+            indices_are_sorted=is_sorted, unique_indices=is_unique,
+            mode="drop" if mode is None else mode,
         )  # fmt: skip
         if bucket_size is not None:
             result = cast(self.reduce(result, axis=0, initial=neutral), x.aval.dtype)

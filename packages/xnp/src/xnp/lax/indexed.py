@@ -16,7 +16,9 @@ from xnp.docstrings import complete
 from xnp.docstrings.shape_operations import INDEXED
 from xnp.lax.repeated_places import applied_in_turn, may_repeat
 from xnp.lax.shape import concatenate, ints, reshape
+from xnp.lax.slicing import slice_in_dim
 from xnp.primitives.gather import gather_p
+from xnp.primitives.index_checks import check_if_asked
 from xnp.primitives.index_modes import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -30,6 +32,7 @@ from xnp.primitives.scatter_max import scatter_max_p
 from xnp.primitives.scatter_min import scatter_min_p
 from xnp.primitives.scatter_mul import scatter_mul_p
 from xprim import Array, Primitive, as_array, dtypes
+from xprim.config import values as options
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
@@ -65,7 +68,8 @@ def gather(
       unique_indices: a promise that no element is read twice, which makes the gradient faster.
       indices_are_sorted: a promise that index vectors ascend.
       mode: for windows that do not fit: 'clip' moves them inside, 'fill' (the default) reads
-        `fill_value` for all of the window, 'promise_in_bounds' says there are none.
+        `fill_value` for all of the window, 'promise_in_bounds' says there are none. Without a mode
+        and a fill value, `config.index_checks("raise")` makes an error of it.
       fill_value: a scalar; None for NaN, the least signed, greatest unsigned integer, or True.
 
     Returns:
@@ -81,6 +85,8 @@ def gather(
     x = as_array(operand, what="gather")
     indices = as_array(start_indices, what="gather: start_indices")
     chosen = GatherScatterMode.from_any(mode)
+    if mode is None and fill_value is None:
+        _check_windows(gather_p, x, indices, dimension_numbers, slice_sizes=slice_sizes)
     if chosen is not GatherScatterMode.FILL_OR_DROP:
         fill_value = None
     elif fill_value is not None:
@@ -97,6 +103,17 @@ def gather(
     )[0]
 
 
+def _check_windows(primitive: Primitive, *operands: Any, **params: Any) -> None:
+    """Check that windows fit where programs are to raise; there no mode says what is to happen."""
+    if options.index_checks != "raise":
+        return
+    *arrays, numbers = operands
+    indices, axes, sizes = primitive.rule("windows")(*arrays, dimension_numbers=numbers, **params)
+    for k, (axis, size) in enumerate(zip(axes, sizes, strict=True)):
+        starts = slice_in_dim(indices, k, k + 1, axis=-1)
+        check_if_asked(starts, axis, arrays[0].aval.shape, size, wraps=False)
+
+
 def _scalar(value: Any) -> Any:
     """Return a fill value as a Python scalar, NaN always the same object, as params must hash."""
     plain = np.asarray(value)
@@ -111,10 +128,14 @@ def _scatter(
     are_sorted: bool, unique: bool, mode: Mode,
 ) -> Array:  # fmt: skip
     x = as_array(operand, what=primitive.name)
+    indices = as_array(indices, what=f"{primitive.name}: scatter_indices")
+    updates = as_array(updates, x.aval.dtype, what=f"{primitive.name}: updates")
+    if mode is None:
+        _check_windows(primitive, x, indices, updates, numbers)
     return primitive.bind(  # type: ignore[no-any-return]
         x,
-        as_array(indices, what=f"{primitive.name}: scatter_indices"),
-        as_array(updates, x.aval.dtype, what=f"{primitive.name}: updates"),
+        indices,
+        updates,
         dimension_numbers=numbers,
         indices_are_sorted=bool(are_sorted),
         unique_indices=bool(unique),
@@ -142,7 +163,8 @@ def scatter(
       indices_are_sorted: a promise that index vectors ascend.
       unique_indices: a promise that windows do not overlap; a broken one gives undefined results.
       mode: for windows that do not fit: 'drop' (the default) leaves them out, 'clip' moves them
-        inside, 'promise_in_bounds' says there are none.
+        inside, 'promise_in_bounds' says there are none. Without a mode,
+        `config.index_checks("raise")` makes an error of it.
 
     Returns:
       An array like the operand. Where windows overlap, one of the updates wins.
@@ -276,6 +298,9 @@ def scatter_apply(
     sizes = window_sizes(x.aval.shape, ints(update_shape, "scatter_apply: update_shape"),
                          dimension_numbers)  # fmt: skip
     chosen = GatherScatterMode.from_any(mode)
+    if mode is None:
+        _check_windows(gather_p, x, indices, GatherDimensionNumbers(*dimension_numbers),
+                       slice_sizes=sizes)  # fmt: skip
 
     def read(source: Any, fill: int) -> Array:
         return gather(

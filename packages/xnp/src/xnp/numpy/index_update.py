@@ -33,6 +33,7 @@ from xnp.numpy.indexing import host_index, is_not_plain, read
 from xnp.numpy.promoting import array_of, bind, cast, common_shape, reshaped, selected, spread
 from xnp.numpy.ufuncs import divide, power
 from xnp.placing import placed
+from xnp.primitives.index_checks import check_room
 from xnp.primitives.index_modes import GatherScatterMode, ScatterDimensionNumbers
 from xprim import (
     Array,
@@ -367,9 +368,10 @@ def _scattered(x: Any, entries: Any, values: Any, primitive: str, options: Optio
     layout = _Layout(entries, wide)
     if values.aval.ndim:
         values = _fitted(values, layout.result_shape)
-    if 0 in layout.result_shape:
+    if 0 in wide and mode is None:
+        check_room(layout.columns, wide)
+    if 0 in layout.result_shape or 0 in wide:
         return reshaped(x, shape)
-    _check_room(layout, wide)
     values = spread(values, layout.result_shape)
     if layout.to_updates != tuple(range(len(layout.to_updates))):
         values = bind("transpose", values, permutation=layout.to_updates)
@@ -403,12 +405,6 @@ def _fitted(values: Array, shape: tuple[int, ...]) -> Array:
             "the index names."
         )
     return values
-
-
-def _check_room(layout: _Layout, shape: Any) -> None:
-    for d in layout.collapsed:
-        if not shape[d]:
-            raise IndexError(f"index: dimension {d} of shape {shape} has no elements to update.")
 
 
 class _Layout:

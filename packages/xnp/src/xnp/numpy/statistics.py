@@ -250,7 +250,7 @@ def bincount(
     hosts = None if is_weighted else elements_now(x)
     if hosts is not None:
         counts = _counted(hosts[0], length)
-    else:
+    elif length:
         places = bind("max", x, scalar_like(x, 0))
         counts = counts.at[places].add(spread(weights, x.aval.shape), mode="drop")
     return placed(counts, out_sharding, "bincount")

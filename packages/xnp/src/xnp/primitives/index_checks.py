@@ -75,6 +75,20 @@ def check_if_asked(
         _check(array, axis, shape, -size if wraps else 0, size - window)
 
 
+def check_room(columns: Sequence[tuple[int, Any]], shape: tuple[int, ...]) -> None:
+    """Refuse to write in a dimension without elements as out of bounds elsewhere.
+
+    Args:
+      columns: dimensions, and the positions in them.
+      shape: of the array.
+    """
+    wanted = options.index_checks
+    for axis, part in columns:
+        refused = wanted == "raise" or (wanted == "known" and isinstance(part, ConcreteArray))
+        if refused and part.aval.size and not shape[axis]:
+            raise IndexError(f"index: dimension {axis} of shape {shape} has no elements to update.")
+
+
 def _check(part: Any, axis: int, shape: tuple[int, ...], low: int, high: int) -> None:
     known = _known(part)
     if known is not None:

@@ -56,11 +56,23 @@ def _log_mass(a: Any, b: Any) -> Any:
     low, high = xn.where(upper, -b, a), xn.where(upper, -a, b)
     straddles = (a <= 0) & (b > 0)
     first = special.log_ndtr(xn.where(straddles, -1, high))
-    second = special.log_ndtr(xn.where(straddles, -2, low))
-    apart = first + _log_less(xn.minimum(second - first, 0))
+    alone = low == -_INF  # nothing to take away, and log_ndtr has no slope there
+    second = special.log_ndtr(xn.where(straddles | alone, -2, low))
+    less = _log_less(xn.where(alone, -1, xn.minimum(second - first, 0)))
+    apart = first + xn.where(alone, 0, less)
     across = xn.log1p(-special.ndtr(xn.where(straddles, a, -1)) - special.ndtr(
         -xn.where(straddles, b, 1)))  # fmt: skip
     return xn.where(straddles, across, apart)
+
+
+def _share(x: Any, y: Any, a: Any, b: Any) -> Any:
+    """Return the mass from x to y as a part of that from a to b."""
+    none = x == y  # whose logarithm has no slopes, while they are the density
+    share = xn.exp(_log_mass(xn.where(none, a, x), xn.where(none, b, y)) - _log_mass(a, b))
+    low, high = xn.where(none, x, 0), xn.where(none, y, 0)
+    z = (low + high) / 2
+    rectangle = (high - low) * xn.exp(-(z * z + _LOG_2PI) / 2 - _log_mass(a, b))
+    return xn.where(none, rectangle, share)
 
 
 def _log_t(x: Any, df: Any) -> Any:
@@ -144,6 +156,8 @@ gamma = continuous(
     "gamma", (0, _INF), "x^(a-1) exp(-x) / Gamma(a) for x >= 0", shapes=("a",), shown=_TAILS,
     valid=lambda a: a > 0,
     logpdf=lambda x, a: special.xlogy(a - 1, x) - x - special.gammaln(a),
+    at_zeros=(lambda x, a: x == 0,
+              lambda x, a: x ** (a - 1) * xn.exp(-x - special.gammaln(a))),
     cdf=lambda x, a: special.gammainc(a, x), sf=lambda x, a: special.gammaincc(a, x),
 )  # fmt: skip
 
@@ -152,6 +166,8 @@ chi2 = continuous(
     shown=_TAILS, valid=lambda df: df > 0,
     logpdf=lambda x, df: special.xlogy(df / 2 - 1, x) - x / 2 - special.gammaln(df / 2)
     - df * (math.log(2) / 2),
+    at_zeros=(lambda x, df: x == 0,
+              lambda x, df: (x / 2) ** (df / 2 - 1) / 2 * xn.exp(-x / 2 - special.gammaln(df / 2))),
     cdf=lambda x, df: special.gammainc(df / 2, x / 2),
     sf=lambda x, df: special.gammaincc(df / 2, x / 2),
 )  # fmt: skip
@@ -161,6 +177,8 @@ beta = continuous(
     shown=_TAILS, valid=lambda a, b: (a > 0) & (b > 0),
     logpdf=lambda x, a, b: special.xlogy(a - 1, x) + special.xlog1py(b - 1, -x)
     - special.betaln(a, b),
+    at_zeros=(lambda x, a, b: (x == 0) | (x == 1),
+              lambda x, a, b: x ** (a - 1) * (1 - x) ** (b - 1) * xn.exp(-special.betaln(a, b))),
     cdf=lambda x, a, b: special.betainc(a, b, x),
     sf=lambda x, a, b: special.betainc(b, a, 1 - x),
 )  # fmt: skip
@@ -181,20 +199,27 @@ t = continuous(
 
 truncnorm = continuous(
     "truncnorm", lambda a, b: (a, b), "that of norm for a <= x <= b, scaled to a total of 1",
-    shapes=("a", "b"), shown=_TAILS, valid=lambda a, b: a < b,
+    shapes=("a", "b"), shown=_TAILS, valid=lambda a, b: a < b, ordinary=(-1.0, 2.0),
     logpdf=lambda x, a, b: -(x * x + _LOG_2PI) / 2 - _log_mass(a, b),
     logcdf=lambda x, a, b: _log_mass(a, x) - _log_mass(a, b),
     logsf=lambda x, a, b: _log_mass(x, b) - _log_mass(a, b),
-    cdf=lambda x, a, b: xn.exp(_log_mass(a, x) - _log_mass(a, b)),
-    sf=lambda x, a, b: xn.exp(_log_mass(x, b) - _log_mass(a, b)),
+    cdf=lambda x, a, b: _share(a, x, a, b), sf=lambda x, a, b: _share(x, b, a, b),
 )  # fmt: skip
+
+
+def _cdf_of_gennorm(x: Any, beta: Any) -> Any:
+    zero = x == 0  # where |x|^beta has no slopes, while they are the density
+    tail = special.gammaincc(1 / beta, abs(xn.where(zero, 1, x)) ** beta) / 2
+    density = xn.exp(xn.log(beta / 2) - special.gammaln(1 / beta))
+    return xn.where(zero, 0.5 + x * density, xn.where(x < 0, tail, 1 - tail))
+
 
 gennorm = continuous(
     "gennorm", _REALS, "beta / (2 Gamma(1/beta)) exp(-|x|^beta)", shapes=("beta",),
-    shown=("cdf", "logpdf", "pdf"), located=False, valid=lambda beta: beta > 0,
+    shown=("cdf", "logpdf", "pdf"), located=False, valid=lambda beta: (beta > 0) & (beta < _INF),
     logpdf=lambda x, beta: xn.log(beta / 2) - special.gammaln(1 / beta) - abs(x) ** beta,
-    cdf=lambda x, beta: xn.where(x < 0, 0, 1)
-    - xn.sign(x) * special.gammaincc(1 / beta, abs(x) ** beta) / 2 - xn.where(x == 0, 0.5, 0),
+    at_zeros=(lambda x, beta: abs(x) ** beta > 1e4, lambda x, beta: 0 * x),
+    cdf=_cdf_of_gennorm,
 )  # fmt: skip
 
 vonmises = continuous(

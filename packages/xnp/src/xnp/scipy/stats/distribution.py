@@ -6,8 +6,8 @@ A row says a distribution's parameters, where it lives, and formulas of the stan
 
 From it come functions as SciPy's, `expon.logpdf(x, loc=0, scale=1)`. Everything that all of them
 share is here, once: promotion; 0 or 1 outside of the support; NaN for NaN, for a scale that is not
-positive and for parameters that are not valid; formulas see only points of the support, so that
-derivatives are right at the edges, too.
+positive and for parameters that are not valid; formulas see only points of the support and valid
+parameters, so that derivatives are right at the edges and outside, too.
 
 Neighbours: `continuous` and `discrete` have the rows.
 """
@@ -24,6 +24,7 @@ from types import ModuleType
 from typing import Any
 
 import xnp.numpy as xn
+from xnp.lax import stop_gradient
 from xnp.numpy.dispatch import dispatched
 from xnp.numpy.promoting import inexact
 from xprim import Array
@@ -89,7 +90,16 @@ class _Row:
     shown: Sequence[str]
     formulas: dict[str, Formula]
     located: bool
+    ordinary: Sequence[float]
     arguments: dict[str, str] = field(default_factory=dict)
+
+    def used(self, shapes: Sequence[Any], where: Any) -> list[Any]:
+        """Return the parameters, but ordinary ones where they are not used.
+
+        A formula's slopes there are multiplied by 0: they must be numbers.
+        """
+        ordinary = self.ordinary or [0.5] * len(shapes)
+        return [xn.where(where, s, o) for s, o in zip(shapes, ordinary, strict=True)]
 
     def bounds(self, *shapes: Any) -> tuple[Any, Any]:
         ends = self.support(*shapes) if callable(self.support) else self.support
@@ -102,7 +112,8 @@ def _always(*shapes: Any) -> bool:
 
 def continuous(
     name: str, support: Any, source: str, *, shapes: Sequence[str] = (), valid: Formula = _always,
-    shown: Sequence[str], located: bool = True, arguments: dict[str, str] | None = None,
+    shown: Sequence[str], located: bool = True, ordinary: Sequence[float] = (),
+    arguments: dict[str, str] | None = None, at_zeros: tuple[Formula, Formula] | None = None,
     **formulas: Formula,
 ) -> Distribution:  # fmt: skip
     """Return a distribution on an interval.
@@ -116,12 +127,15 @@ def continuous(
       shown: the functions to make. `pdf`, `sf`, `logcdf`, `logsf` and `isf` that have no formula
         follow from `logpdf`, `cdf` and `ppf`.
       located: whether the functions take `loc` and `scale`.
+      ordinary: some valid parameters, with 0.5 inside of their support; 0.5 for each if not given.
+      at_zeros: where the density may be 0 within its support, and a formula of it there: that of
+        its logarithm, minus infinity, has no slopes.
       arguments: the names of first arguments that are not `x` or `q`.
       **formulas: of the standard form, from points of the support, or quantiles, and parameters.
     """
-    formulas.setdefault("pdf", lambda x, *s: xn.exp(formulas["logpdf"](x, *s)))
+    row = _Row(name, support, shapes, valid, shown, formulas, located, ordinary, arguments or {})
+    formulas.setdefault("pdf", _exponential(row, formulas["logpdf"], at_zeros))
     _complete(formulas)
-    row = _Row(name, support, shapes, valid, shown, formulas, located, arguments or {})
     makers = dict.fromkeys(_VALUES, _continuous_value) | dict.fromkeys(_QUANTILES, _quantile)
     tail = {"loc": 0, "scale": 1} if located else {}
     return _distribution(row, makers, tail, source)
@@ -129,21 +143,38 @@ def continuous(
 
 def discrete(
     name: str, support: Any, source: str, *, shapes: Sequence[str] = (), valid: Formula = _always,
-    shown: Sequence[str], without_location: Sequence[str] = (), **formulas: Formula,
+    shown: Sequence[str], without_location: Sequence[str] = (), ordinary: Sequence[float] = (),
+    at_zeros: tuple[Formula, Formula] | None = None, **formulas: Formula,
 ) -> Distribution:  # fmt: skip
     """Return a distribution on whole numbers, whose arguments are those of `continuous`.
 
     `without_location` names the functions that take no `loc`.
     """
-    formulas.setdefault("pmf", lambda k, *s: xn.exp(formulas["logpmf"](k, *s)))
-    _complete(formulas)
     arguments = dict.fromkeys(_VALUES, "k")
-    row = _Row(name, support, shapes, valid, shown, formulas, True, arguments)
+    row = _Row(name, support, shapes, valid, shown, formulas, True, ordinary, arguments)
+    formulas.setdefault("pmf", _exponential(row, formulas["logpmf"], at_zeros))
+    _complete(formulas)
     makers = dict.fromkeys(_VALUES, _discrete_value) | dict.fromkeys(_QUANTILES, _quantile)
     made = _distribution(row, makers, {"loc": 0}, source)
     for kind in without_location:
         _add_function(made, row, kind, makers[kind], {}, source)
     return made
+
+
+def _exponential(row: _Row, log: Formula, at_zeros: tuple[Formula, Formula] | None) -> Formula:
+    """Return the density from its logarithm, but for where it may be 0."""
+    if at_zeros is None:
+        return lambda x, *shapes: xn.exp(log(x, *shapes))
+    may_be_zero, direct = at_zeros
+
+    def density(x: Any, *shapes: Any) -> Any:
+        zero = may_be_zero(x, *shapes)
+        usual = row.used(shapes, ~zero)
+        inside = _interior(*row.bounds(*usual))
+        large = xn.exp(log(xn.where(zero, inside, x), *usual))
+        return xn.where(zero, direct(xn.where(zero, x, inside), *row.used(shapes, zero)), large)
+
+    return density
 
 
 def _complete(formulas: dict[str, Formula]) -> None:
@@ -178,15 +209,17 @@ def _continuous_value(row: _Row, kind: str) -> Formula:
         z = y
         if is_moved:  # anew, for of infinite points the slopes by location and scale are NaN
             z = xn.where(inside, x - loc, 0) / xn.where(inside, scale, 1)
-        safe = xn.where(inside, z, _interior(first, last))
-        found = formula(safe, *shapes)
+        is_valid = row.valid(*shapes)
+        used = row.used(shapes, inside & is_valid)
+        safe = xn.where(inside & is_valid, z, _interior(*row.bounds(*used)))
+        found = formula(safe, *used)
         if kind == "pdf" and is_moved:
             found = found / scale
         elif kind == "logpdf" and is_moved:
             found = found - xn.log(scale)
         found = xn.where(inside, found, xn.where(y < last, low, high) if low != high else low)
-        is_defined = (scale > 0) & row.valid(*shapes) & (y == y)
-        return _where_defined(found, is_defined, [x, *parameters])
+        is_defined = (scale > 0) & is_valid & (y == y) & (found == found)
+        return where_defined(found, is_defined, [x, *parameters])
 
     return value
 
@@ -197,13 +230,13 @@ def _are_defaults(loc: Any, scale: Any) -> bool:
 
 
 def _interior(first: Any, last: Any) -> Any:
-    """Return a point between two ends."""
+    """Return a point between two ends, which does not move with them."""
     if isinstance(first, int | float) and isinstance(last, int | float):
         return min(max(0.5, first + 0.5), last)
-    return xn.minimum(xn.maximum(0.5, first), last)
+    return stop_gradient(xn.minimum(xn.maximum(0.5, first), last))
 
 
-def _where_defined(value: Any, is_defined: Any, arguments: Sequence[Any]) -> Array:
+def where_defined(value: Any, is_defined: Any, arguments: Sequence[Any]) -> Array:
     """Return values; elsewhere NaN, whose first and second slopes by the arguments are NaN, too."""
     moved = xn.where(is_defined, 0, sum(arguments[1:], arguments[0]))  # which no slope leaves there
     result: Array = xn.where(is_defined, value, math.nan * moved * moved)
@@ -225,9 +258,11 @@ def _discrete_value(row: _Row, kind: str) -> Formula:
         first, last = row.bounds(*shapes)
         inside = (whole >= first) & (whole <= last) & (abs(y) < math.inf)
         inside = inside & (whole == y) if is_mass else inside
-        found = formula(xn.where(inside, whole, first), *shapes)
+        is_valid = row.valid(*shapes)
+        used = row.used(shapes, inside & is_valid)
+        found = formula(xn.where(inside & is_valid, whole, row.bounds(*used)[0]), *used)
         found = xn.where(inside, found, low if is_mass else xn.where(whole < first, low, high))
-        return _where_defined(found, row.valid(*shapes) & (y == y), [k, *parameters])
+        return where_defined(found, is_valid & (y == y) & (found == found), [k, *parameters])
 
     return value
 
@@ -240,12 +275,12 @@ def _quantile(row: _Row, kind: str) -> Formula:
         count = len(row.shapes)
         shapes = parameters[:count]
         inside = (q >= 0) & (q <= 1)
-        found = formula(xn.where(inside, q, 0.5), *shapes)
         is_defined = inside & row.valid(*shapes)
+        found = formula(xn.where(inside, q, 0.5), *row.used(shapes, is_defined))
         if len(parameters) > count:
             loc, scale = parameters[count:]
             found, is_defined = found * scale + loc, is_defined & (scale > 0)
-        return _where_defined(found, is_defined, [q, *parameters])
+        return where_defined(found, is_defined, [q, *parameters])
 
     return quantile
 
