@@ -218,7 +218,9 @@ def _continuous_value(row: _Row, kind: str) -> Formula:
         elif kind == "logpdf" and is_moved:
             found = found - xn.log(scale)
         found = xn.where(inside, found, xn.where(y < last, low, high) if low != high else low)
-        is_defined = (scale > 0) & is_valid & (y == y) & (found == found)
+        is_defined = (scale > 0) & is_valid & (y == y)
+        if row.shapes:  # of infinite parameters a formula may have none
+            is_defined = is_defined & (found == found)
         return where_defined(found, is_defined, [x, *parameters])
 
     return value
