@@ -182,6 +182,12 @@ def effects_of_a_reference(j: Any, n: Any) -> int:
     return len(j.make_jaxpr(through_a_reference)(n.zeros(3)).jaxpr.effects)
 
 
+def under_a_guard(j: Any, n: Any) -> Any:
+    """Give a NumPy array to a compiled function where transfers are refused."""
+    with j.transfer_guard("disallow"):
+        return float(np.asarray(j.jit(lambda x: x.sum())(np.ones(3, np.float32))))
+
+
 def out_of_device(j: Any, n: Any) -> Any:
     place = j.sharding.SingleDeviceSharding(j.devices()[0])
     return j.jit(lambda x: n.reshape(x, (2, 2), out_sharding=place))(n.ones(4))
@@ -241,6 +247,7 @@ PROGRAMS: list[Row] = [
     ("`ref[...] = value`", lambda j, n: written(j, 1.0), "ValueError", [1.0] * 3),
     ("`ref[...] = value`", lambda j, n: written(j, n.arange(3)), "ValueError", "ValueError"),
     ("references in a jaxpr", effects_of_a_reference, 1, 0),
+    ("transfer guards", under_a_guard, "JaxRuntimeError", 3.0),
     ("`config.enable_x64`", lambda j, n: j.config.enable_x64.value, "AttributeError", False),
     ("`config.enable_x64`", lambda j, n: j.config.jax_enable_x64, False, False),
 ]  # fmt: skip
