@@ -246,7 +246,8 @@ def a_configuration_option_of_another_type():
 @refused(
     TypeError,
     """
-    jit() got an unexpected keyword argument 'static_args'
+    jit() got an unexpected keyword argument 'static_args'.
+      hint      it is called static_argnums= here
     """,
 )
 def an_unknown_option_of_jit():

@@ -73,6 +73,15 @@ def test_an_error_that_leaves_is_shown_once_by_each_boundary(written, seen):
         made.area(a=1)
 
 
+@pytest.mark.parametrize("written", [False, True])
+@pytest.mark.parametrize("given", [{}, {"of": 2}])
+def test_a_keyword_that_the_function_does_not_have_is_an_error_that_leaves(written, given, seen):
+    made, _ = module(written=written)
+    with pytest.raises(TypeError, match=r"ratio\(\) got an unexpected keyword argument 'per'"):
+        made.ratio(8, per=2, **given)
+    assert len(seen) == 1
+
+
 def test_what_is_a_boundary_already_stays_what_it_is():
     made, _ = module()
     first = made.area

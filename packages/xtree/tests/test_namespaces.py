@@ -94,14 +94,17 @@ def test_a_block_may_ask_for_another_module_first(package):
 
 def test_an_unknown_name_is_an_error_that_names_the_nearest_and_the_hint(package):
     shapes = package(
-        "with namespace(globals(), hint='see the manual'):\n from shapes.plane import *"
+        "def hint(module, name, near): return near or f'see the manual of {module}: {name}'\n"
+        "with namespace(globals(), hint=hint):\n from shapes.plane import *"
     )
     with pytest.raises(AttributeError) as caught:
         shapes.sqare  # noqa: B018
     assert str(caught.value) == (
         "module 'shapes' has no attribute 'sqare'.\n  hint      did you mean 'square'?"
     )
-    with pytest.raises(AttributeError, match=r"'pyramid'\.\n  hint      see the manual"):
+    with pytest.raises(
+        AttributeError, match=r"'pyramid'\.\n  hint      see the manual of shapes: pyr"
+    ):
         shapes.pyramid  # noqa: B018
     with pytest.raises(AttributeError, match=r"has no attribute '__wrapped__'$"):
         shapes.__wrapped__  # noqa: B018

@@ -25,7 +25,7 @@ from xprim.descriptions import argument_names
 from xprim.function_keys import describe_function
 from xprim.leaves import flat_arrays
 from xprim.sharded_types import spread_as
-from xprim.tracebacks import shorten
+from xprim.tracebacks import boundary, shorten
 from xprim.transformed import transforming
 from xprim.typing import AxisName, PyTree
 from xtree.bounded import remember
@@ -37,6 +37,7 @@ _MAX_STRUCTURES = 64  # kept for each vmapped function
 AxesByStructure = dict[Any, list[Any]]
 
 
+@boundary
 def vmap(
     fun: F,
     in_axes: int | Sequence[Any] | None = 0,

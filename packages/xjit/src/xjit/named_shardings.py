@@ -30,10 +30,12 @@ __dir__ = __all__.copy
 class NoMeshError(ValueError, RuntimeError):
     """A partition spec is given where no mesh is set.
 
-    jit(f, in_shardings=P("x"))(x)                  # which devices?
-    with set_mesh(mesh):
-        jit(f, in_shardings=P("x"))(x)              # those of the mesh
-    jit(f, in_shardings=NamedSharding(mesh, P("x")))(x)
+    The mesh says which devices a spec is about:
+
+        jit(f, in_shardings=P("x"))(x)                  # which devices?
+        with set_mesh(mesh):
+            jit(f, in_shardings=P("x"))(x)              # those of the mesh
+        jit(f, in_shardings=NamedSharding(mesh, P("x")))(x)
     """
 
 

@@ -15,6 +15,7 @@ whichever package made them; `xprim.eager.backend` knows how to read them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from xprim.errors import message
 from xprim.host_memory import forgotten, lent, refuse_masked, sealed
 from xprim.memory import allocated
 from xprim.sizes import SymbolicSize
+from xprim.unknown_attributes import HINTS, UnknownAttribute
 from xtree.boundaries import boundary
 
 if TYPE_CHECKING:
@@ -191,6 +193,9 @@ class ConcreteArray(Array):
             forgotten.keep(self, error)
             raise
 
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in HINTS]
+
     # What follows is plain; the package that owns the array functions may attach its own form.
 
     def __repr__(self) -> str:
@@ -269,7 +274,20 @@ def attach_methods(methods: Mapping[str, Any], *, to: type[Array] = Array) -> No
     Called by the package that owns the array functions, once, when it is imported.
     """
     for name, method in methods.items():
+        _name_after(name, method)
         setattr(to, name, method)
+
+
+def _name_after(name: str, method: Any) -> None:
+    """Give a function that has no public name that of the method, for `help` and for errors."""
+    while type(method) is FunctionType:
+        if method.__name__.startswith("_") or "<locals>" in method.__qualname__:
+            method.__name__ = method.__qualname__ = name
+        method = getattr(method, "__wrapped__", None)
+
+
+for _name in HINTS:
+    setattr(ConcreteArray, _name, UnknownAttribute(_name))
 
 
 _buffer_reader: list[Callable[[Any], np.ndarray[Any, Any]]] = [np.asarray]

@@ -40,6 +40,7 @@ from xprim.rules import Linear
 from xprim.source import capture, describe
 from xprim.thread_state import state
 from xprim.transformed import transforming
+from xprim.unknown_attributes import attribute_error
 from xtree.boundaries import boundaries
 
 if TYPE_CHECKING:
@@ -167,13 +168,12 @@ class Tracer(Array):
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__") or not hasattr(ConcreteArray, name):
-            text = f"{type(self).__name__!r} object has no attribute {name!r}"
-        else:
-            text = message(
-                name, "only concrete arrays have it, a traced value has no place in memory.",
-                got=repr(self),
-                hint="ask the array that goes into the transformed function, or the result",
-            )  # fmt: skip
+            raise attribute_error(self, name)
+        text = message(
+            name, "only concrete arrays have it, a traced value has no place in memory.",
+            got=repr(self),
+            hint="ask the array that goes into the transformed function, or the result",
+        )  # fmt: skip
         raise AttributeError(text, name=name, obj=self)
 
     def _value_or(self, error: type[Exception], number: str = "") -> Any:

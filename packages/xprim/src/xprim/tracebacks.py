@@ -19,6 +19,7 @@ from typing import Any
 from xprim import config
 from xprim.integer_arguments import name_argument
 from xprim.source import is_hidden
+from xprim.unknown_keywords import hint_at_keyword
 from xtree.boundaries import boundaries, boundary, when_leaving
 
 __all__ = ["boundaries", "boundary", "shorten"]
@@ -34,11 +35,13 @@ _NOTE = (
 def shorten(error: BaseException) -> None:
     """Cut the frames of the library out of the traceback of an error that is about to leave it.
 
-    One about an argument that is no integer says which (`integer_arguments`).
+    One about an argument that is no integer says which (`integer_arguments`), and one about a
+    keyword that the function does not have the likely one (`unknown_keywords`).
 
     To be followed by a bare `raise`, which adds no frame of its own.
     """
     name_argument(error)
+    hint_at_keyword(error)
     mode = config.values.traceback_filtering
     if mode == "off":
         return

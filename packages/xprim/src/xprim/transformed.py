@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import Any, TypeVar, cast
 
 from xprim.callables import look_like
@@ -86,7 +86,10 @@ def transformed(
       >>> transformed(lambda x: 2 * len(x), len, "twice")
       <twice of len>
     """
-    return cast("F", look_like(Transformed(run, transformation), fun, updated))
+    made = look_like(Transformed(run, transformation), fun, updated)
+    if type(run) is FunctionType:  # by whose name Python refuses a call of wrong arguments
+        run.__qualname__ = made.__qualname__
+    return cast("F", made)
 
 
 def transforming(fun: Any, transformation: str) -> Callable[[F], F]:

@@ -51,7 +51,7 @@ owns it when it is first used, so `import xstack` costs next to nothing and
 no compiler is started before it is needed.
 """
 
-from xstack.absences import ABSENCES
+from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
 __version__ = "0.2.1"
@@ -163,7 +163,7 @@ with namespace(globals(), after="xstack.numpy"):  # which gives arrays and trace
         typeof as typeof,
     )
 
-with namespace(globals(), hint=ABSENCES, overview=True):
+with namespace(globals(), hint=hint_for, overview=True):
     from xstack import (
         ad_checkpoint as ad_checkpoint,
         api_util as api_util,

@@ -1,9 +1,9 @@
 """Rematerialization: names and policies."""
 
-from xstack.absences import ABSENCES
+from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
-with namespace(globals(), at_once=True, hint=ABSENCES):
+with namespace(globals(), at_once=True, hint=hint_for):
     from xad import (
         Offloadable as Offloadable,
         Recompute as Recompute,

@@ -1,10 +1,10 @@
 """What tracers and abstract values are, for libraries that look at them."""
 
-from xstack.absences import ABSENCES
+from xstack.absences import hint_for
 from xstack.interpreters.xla import pytype_aval_mappings as pytype_aval_mappings  # not listed
 from xtree.namespaces import namespace
 
-with namespace(globals(), at_once=True, hint=ABSENCES):
+with namespace(globals(), at_once=True, hint=hint_for):
     from xprim import (
         AbstractValue as AbstractValue,
         Atom as Atom,

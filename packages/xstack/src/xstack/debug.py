@@ -1,9 +1,9 @@
 """Looking into programs while they run, and at where arrays lie."""
 
-from xstack.absences import ABSENCES
+from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
-with namespace(globals(), at_once=True, hint=ABSENCES):
+with namespace(globals(), at_once=True, hint=hint_for):
     from xjit.checkify import error_if as error_if
     from xjit.debug import (
         DebugEffect as DebugEffect,

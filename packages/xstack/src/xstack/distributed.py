@@ -1,9 +1,9 @@
 """Several processes that work together: find each other, wait for each other, part."""
 
-from xstack.absences import ABSENCES
+from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
-with namespace(globals(), hint=ABSENCES):
+with namespace(globals(), hint=hint_for):
     from xpar.distributed import (
         barrier as barrier,
         initialize as initialize,

@@ -1,9 +1,9 @@
 """Element types and their promotion."""
 
-from xstack.absences import ABSENCES
+from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
-with namespace(globals(), at_once=True, hint=ABSENCES):
+with namespace(globals(), at_once=True, hint=hint_for):
     from xprim.dtypes import (
         bfloat16 as bfloat16,
         canonicalize_dtype as canonicalize_dtype,

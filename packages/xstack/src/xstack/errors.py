@@ -1,9 +1,9 @@
 """The errors that users meet."""
 
-from xstack.absences import ABSENCES
+from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
-with namespace(globals(), at_once=True, hint=ABSENCES):
+with namespace(globals(), at_once=True, hint=hint_for):
     from xprim.errors import (
         ArgumentError as ArgumentError,
         CheckError as CheckError,

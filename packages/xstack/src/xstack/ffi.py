@@ -1,9 +1,9 @@
 """Call functions of C, C++ or CUDA from programs: XLA's foreign function interface."""
 
-from xstack.absences import ABSENCES
+from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
-with namespace(globals(), at_once=True, hint=ABSENCES):
+with namespace(globals(), at_once=True, hint=hint_for):
     from xjit.ffi import (
         build_ffi_lowering_function as build_ffi_lowering_function,
         ffi_call as ffi_call,

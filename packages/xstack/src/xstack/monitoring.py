@@ -1,9 +1,9 @@
 """Events of a process, for whoever counts or exports them: traces, compilations, your own."""
 
-from xstack.absences import ABSENCES
+from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
-with namespace(globals(), at_once=True, hint=ABSENCES):
+with namespace(globals(), at_once=True, hint=hint_for):
     from xjit.monitoring import (
         clear_event_listeners as clear_event_listeners,
         record_event as record_event,

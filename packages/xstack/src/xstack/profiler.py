@@ -1,9 +1,9 @@
 """Look at where time and memory go: records of what the host and the devices do."""
 
-from xstack.absences import ABSENCES
+from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
-with namespace(globals(), at_once=True, hint=ABSENCES):
+with namespace(globals(), at_once=True, hint=hint_for):
     from xjit.profiler import (
         ProfileData as ProfileData,
         ProfileEvent as ProfileEvent,

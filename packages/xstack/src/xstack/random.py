@@ -1,10 +1,10 @@
 """Random numbers from splittable keys: the names of `xrandom`, each taken when it is first used."""
 
 from xstack import compiler_on_demand
-from xstack.absences import ABSENCES
+from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
-with namespace(globals(), hint=ABSENCES):
+with namespace(globals(), hint=hint_for):
     from xrandom import *  # noqa: F403 - the whole public namespace
 
 compiler_on_demand.install()

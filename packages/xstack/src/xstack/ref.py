@@ -1,9 +1,9 @@
 """References: arrays that are written in place, inside and outside of transformed functions."""
 
-from xstack.absences import ABSENCES
+from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
-with namespace(globals(), at_once=True, hint=ABSENCES):
+with namespace(globals(), at_once=True, hint=hint_for):
     from xnp.refs import (
         Ref as Ref,
         RefView as RefView,

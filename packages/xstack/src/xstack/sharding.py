@@ -1,9 +1,9 @@
 """How arrays are spread over devices: meshes, partition specs, shardings."""
 
-from xstack.absences import ABSENCES
+from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
-with namespace(globals(), at_once=True, hint=ABSENCES):
+with namespace(globals(), at_once=True, hint=hint_for):
     from xpar import (
         AbstractDevice as AbstractDevice,
         AbstractMesh as AbstractMesh,

@@ -1,9 +1,9 @@
 """What ahead-of-time compilation passes through."""
 
-from xstack.absences import ABSENCES
+from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
-with namespace(globals(), at_once=True, hint=ABSENCES):
+with namespace(globals(), at_once=True, hint=hint_for):
     from xjit.parallel_compilation import compile_all as compile_all
     from xjit.stages import (
         ArgInfo as ArgInfo,

@@ -1,9 +1,9 @@
 """Checks of derivatives by finite differences."""
 
-from xstack.absences import ABSENCES
+from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
-with namespace(globals(), at_once=True, hint=ABSENCES):
+with namespace(globals(), at_once=True, hint=hint_for):
     from xad.testing import (
         check_grads as check_grads,
         check_jvp as check_jvp,

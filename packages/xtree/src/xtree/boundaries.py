@@ -124,7 +124,11 @@ def _template(count: int, only_positional: int, keywords: int) -> CodeType:
     star = ["*", *names[count:]] if keywords else []
     parameters = [*names[:only_positional], *slash, *names[only_positional:count], *star]
     given = [*names[:count], *[f"{name}={name}" for name in names[count:]]]
-    text = _TEMPLATE.format(parameters=", ".join(parameters), given=", ".join(given))
+    call = f"_fun({', '.join(given)})"
+    if not only_positional:  # the function refuses a keyword within the boundary
+        parameters.append("**_unknown")
+        call = f"_fun({', '.join([*given, '**_unknown'])}) if _unknown else {call}"
+    text = _TEMPLATE.format(parameters=", ".join(parameters), call=call)
     # The text holds the template and these names. It sees this module, as `boundary` does.
     made: FunctionType = written_function("_make", text, globals(), _MADE)(None)
     return made.__code__
@@ -133,7 +137,8 @@ def _template(count: int, only_positional: int, keywords: int) -> CodeType:
 def _renamed(code: CodeType, names: dict[str, str]) -> CodeType:
     """Return code with other names for its variables, and for the keywords of its calls."""
     consts = [
-        tuple([names.get(n, n) for n in c]) if type(c) is tuple else c for c in code.co_consts
+        tuple([names.get(n, n) for n in c]) if type(c) is tuple else names.get(c, c)
+        for c in code.co_consts
     ]
     variables = tuple([names.get(name, name) for name in code.co_varnames])
     return code.replace(co_varnames=variables, co_consts=tuple(consts))
@@ -143,7 +148,7 @@ _TEMPLATE = """
 def _make(_fun):
     def bounded({parameters}):
         try:
-            return _fun({given})
+            return {call}
         except Exception as _error:
             leave(_error)
             raise

@@ -23,7 +23,7 @@ from _thread import allocate_lock  # as `threading` does, which takes millisecon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import TracebackType
     from typing import Any
 
@@ -37,7 +37,7 @@ def namespace(
     *,
     at_once: bool = False,
     after: str = "",
-    hint: str = "",
+    hint: Callable[[str, str, str], str] | None = None,
     overview: bool = False,
 ) -> Namespace:
     r"""Return the namespace of a module, whose `with` block holds the imports of its public names.
@@ -54,7 +54,8 @@ def namespace(
       module_globals: `globals()` of the module.
       at_once: import at the end of the block; by default each name is imported at its first use.
       after: a module to import before any name of the block.
-      hint: what errors say about unknown names that are near to none.
+      hint: a function of the module's name, an unknown name and what errors say of it by default
+        ("did you mean ...?", or nothing), which returns what they say.
       overview: whether the module's docstring names all that it shows, so that `help(module)` shows
         that and not the whole help of every name besides.
 
@@ -83,7 +84,7 @@ class Namespace:
         module_globals: dict[str, Any],
         at_once: bool,
         after: str,
-        hint: str,
+        hint: Callable[[str, str, str], str] | None,
         overview: bool = False,
     ) -> None:
         self._globals = module_globals
@@ -140,7 +141,9 @@ class Namespace:
         if name.startswith("_"):  # asked by a protocol, which does not read the answer
             return message
         near = importlib.import_module("xtree.misspellings").nearest(name, self._globals["__all__"])
-        hint = f"did you mean {near!r}?" if near else self._hint
+        hint = f"did you mean {near!r}?" if near else ""
+        if self._hint is not None:
+            hint = self._hint(self._globals["__name__"], name, hint)
         return f"{message}.\n  hint      {hint}" if hint else message
 
 

@@ -36,7 +36,7 @@ from xnp.numpy import (
     ufuncs,
 )
 from xnp.numpy.dispatch import binary_operator
-from xnp.numpy.index_update import IndexUpdateHelper
+from xnp.numpy.index_helper import IndexUpdateHelper
 from xprim import EAGER, HOST, Array, ConcreteArray, Tracer, as_array, attach_methods, dtypes
 from xprim.array import check_numbers
 from xprim.descriptions import kind_name, with_article

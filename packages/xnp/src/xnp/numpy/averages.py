@@ -40,7 +40,7 @@ from xnp.numpy.reductions import (
 from xprim import Array, Tracer, as_array, dtypes
 from xprim.errors import message
 from xprim.sizes import SymbolicSize
-from xprim.tracebacks import boundaries, shorten
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Axis, DTypeLike
 
 __all__ = ["average", "mean", "std", "var"]
@@ -86,18 +86,14 @@ def mean(
       >>> xnp.mean(xnp.array([[1., 2.], [3., 4.]]), axis=1)
       Array([1.5, 3.5], dtype=float32)
     """
-    try:
-        no_out("mean", out)
-        dtype, axis = requested(dtype, "mean"), static_axis(axis, "mean")
-        if where is None:
-            return _mean(a, axis, dtype, keepdims)
-        (a,) = inexact("mean", a)
-        total = summed(wide(a), axis, dtype, keepdims=keepdims, where=where)
-        mean = bind("div", total, _taken(a, axis, keepdims, where, total.aval.dtype))
-        return mean if dtype is not None else converted(mean, a.aval.dtype, a.aval.weak_type)
-    except Exception as error:
-        shorten(error)
-        raise
+    no_out("mean", out)
+    dtype, axis = requested(dtype, "mean"), static_axis(axis, "mean")
+    if where is None:
+        return _mean(a, axis, dtype, keepdims)
+    (a,) = inexact("mean", a)
+    total = summed(wide(a), axis, dtype, keepdims=keepdims, where=where)
+    mean = bind("div", total, _taken(a, axis, keepdims, where, total.aval.dtype))
+    return mean if dtype is not None else converted(mean, a.aval.dtype, a.aval.weak_type)
 
 
 def _center(a: Array, axis: Any, where: Any) -> Array:
@@ -262,4 +258,4 @@ def average(
 
 complete(globals(), AVERAGES)
 
-boundaries(globals())
+boundaries(globals(), written=True)

@@ -56,21 +56,6 @@ __all__ = ()
 Options = tuple[bool, bool, Any, bool]
 
 
-class IndexUpdateHelper:
-    """What `x.at` is: `x.at[index]` names elements to update."""
-
-    __slots__ = ("_array",)
-
-    def __init__(self, array: Any) -> None:
-        self._array = array
-
-    def __getitem__(self, index: Any) -> IndexUpdateRef:
-        return IndexUpdateRef(self._array, index)
-
-    def __repr__(self) -> str:
-        return f"<at of {self._array!r}>"
-
-
 class IndexUpdateRef:
     """Elements of an array, named by an index; each method returns an updated array.
 
@@ -470,8 +455,3 @@ def _array_of(entry: Any) -> Any:
     if type(entry) is Positions:
         return entry.array
     return scalar_array(entry.value, dtypes.int32)
-
-
-def at(x: Any) -> IndexUpdateHelper:
-    """Return the helper behind the property `x.at`."""
-    return IndexUpdateHelper(x)

@@ -39,7 +39,7 @@ from xnp.numpy.promoting import (
 from xprim import Array, ConcreteArray, dtypes, scalar_array
 from xprim.errors import message
 from xprim.static_sizes import static_int
-from xprim.tracebacks import boundaries, shorten
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Axis, DTypeLike
 
 __all__ = [
@@ -165,17 +165,13 @@ def sum(
       >>> xnp.sum(xnp.array([[1, 2], [3, 4]]), axis=0)
       Array([4, 6], dtype=int32)
     """
-    try:
-        no_out("sum", out)
-        if where is not None:
-            a = _with_where("sum", array_of(a, "sum"), where, 0)
-        axes, dtype = static_axis(axis, "sum"), requested(dtype, "sum")
-        if initial is None:
-            return _sum(a, axes, dtype, keepdims, promote_integers)
-        return _joined("sum", "add", _sum, a, (axes, dtype, keepdims, promote_integers), initial)
-    except Exception as error:
-        shorten(error)
-        raise
+    no_out("sum", out)
+    if where is not None:
+        a = _with_where("sum", array_of(a, "sum"), where, 0)
+    axes, dtype = static_axis(axis, "sum"), requested(dtype, "sum")
+    if initial is None:
+        return _sum(a, axes, dtype, keepdims, promote_integers)
+    return _joined("sum", "add", _sum, a, (axes, dtype, keepdims, promote_integers), initial)
 
 
 def prod(
@@ -184,17 +180,13 @@ def prod(
     promote_integers: bool = True,
 ) -> Array:  # fmt: skip
     """Return the product of elements over axes; 1 for none. Arguments as of `sum`."""
-    try:
-        no_out("prod", out)
-        if where is not None:
-            a = _with_where("prod", array_of(a, "prod"), where, 1)
-        axes, dtype = static_axis(axis, "prod"), requested(dtype, "prod")
-        if initial is None:
-            return _prod(a, axes, dtype, keepdims, promote_integers)
-        return _joined("prod", "mul", _prod, a, (axes, dtype, keepdims, promote_integers), initial)
-    except Exception as error:
-        shorten(error)
-        raise
+    no_out("prod", out)
+    if where is not None:
+        a = _with_where("prod", array_of(a, "prod"), where, 1)
+    axes, dtype = static_axis(axis, "prod"), requested(dtype, "prod")
+    if initial is None:
+        return _prod(a, axes, dtype, keepdims, promote_integers)
+    return _joined("prod", "mul", _prod, a, (axes, dtype, keepdims, promote_integers), initial)
 
 
 def _joined(
@@ -282,12 +274,8 @@ def max(
       >>> xnp.max(xnp.array([[1, 5], [7, 2]]), axis=0)
       Array([7, 5], dtype=int32)
     """
-    try:
-        no_out("max", out)
-        return _extreme("max", a, axis, keepdims, initial, where)
-    except Exception as error:
-        shorten(error)
-        raise
+    no_out("max", out)
+    return _extreme("max", a, axis, keepdims, initial, where)
 
 
 def min(
@@ -295,12 +283,8 @@ def min(
     initial: ArrayLike | None = None, where: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return the least element over axes; NaN if one is. Arguments as of `max`."""
-    try:
-        no_out("min", out)
-        return _extreme("min", a, axis, keepdims, initial, where)
-    except Exception as error:
-        shorten(error)
-        raise
+    no_out("min", out)
+    return _extreme("min", a, axis, keepdims, initial, where)
 
 
 amax, amin = max, min
@@ -370,14 +354,10 @@ def all(
     where: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return whether all elements over axes are true (not zero); True for none."""
-    try:
-        no_out("all", out)
-        if where is not None:
-            a = _with_where("all", cast(array_of(a, "all"), dtypes.bool_), where, True)
-        return _all(a, static_axis(axis, "all"), keepdims)
-    except Exception as error:
-        shorten(error)
-        raise
+    no_out("all", out)
+    if where is not None:
+        a = _with_where("all", cast(array_of(a, "all"), dtypes.bool_), where, True)
+    return _all(a, static_axis(axis, "all"), keepdims)
 
 
 def any(
@@ -385,14 +365,10 @@ def any(
     where: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return whether an element over axes is true (not zero); False for none."""
-    try:
-        no_out("any", out)
-        if where is not None:
-            a = _with_where("any", cast(array_of(a, "any"), dtypes.bool_), where, False)
-        return _any(a, static_axis(axis, "any"), keepdims)
-    except Exception as error:
-        shorten(error)
-        raise
+    no_out("any", out)
+    if where is not None:
+        a = _with_where("any", cast(array_of(a, "any"), dtypes.bool_), where, False)
+    return _any(a, static_axis(axis, "any"), keepdims)
 
 
 @dispatched(1)

@@ -5,10 +5,10 @@ imports late is imported late here, too.
 """
 
 from xstack import compiler_on_demand
-from xstack.absences import ABSENCES
+from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
-with namespace(globals(), hint=ABSENCES):
+with namespace(globals(), hint=hint_for):
     from xjit.composites import (
         composite as composite,
         dce_sink as dce_sink,

@@ -1,14 +1,14 @@
 """The NumPy functions."""
 
 from xstack import compiler_on_demand
-from xstack.absences import ABSENCES
+from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
 with namespace(globals(), at_once=True):
     from xnp.numpy import *  # noqa: F403 - the whole public namespace
     from xprim import Array as Array
 
-with namespace(globals(), hint=ABSENCES):
+with namespace(globals(), hint=hint_for):
     from xstack.numpy import fft as fft, linalg as linalg
 
 compiler_on_demand.install()

@@ -1,7 +1,7 @@
 """Linear algebra under NumPy's names."""
 
-from xstack.absences import ABSENCES
+from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
-with namespace(globals(), hint=ABSENCES):
+with namespace(globals(), hint=hint_for):
     from xnp.linalg import *  # noqa: F403 - the whole public namespace

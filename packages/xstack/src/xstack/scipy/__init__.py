@@ -1,9 +1,9 @@
 """SciPy's functions, each module imported when it is first used."""
 
-from xstack.absences import ABSENCES
+from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
-with namespace(globals(), hint=ABSENCES):
+with namespace(globals(), hint=hint_for):
     from xstack.scipy import (
         cluster as cluster,
         fft as fft,

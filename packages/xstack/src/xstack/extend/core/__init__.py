@@ -1,9 +1,9 @@
 """Programs, their equations and variables, for interpreters of one's own."""
 
-from xstack.absences import ABSENCES
+from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
-with namespace(globals(), at_once=True, hint=ABSENCES):
+with namespace(globals(), at_once=True, hint=hint_for):
     from xprim import (
         ClosedJaxpr as ClosedJaxpr,
         Effect as Effect,

@@ -1,9 +1,9 @@
 """The primitives, for interpreters of programs that treat some of them apart."""
 
-from xstack.absences import ABSENCES
+from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
-with namespace(globals(), hint=ABSENCES):
+with namespace(globals(), hint=hint_for):
     from xad import (
         custom_jvp_call_p as custom_jvp_call_p,
         custom_vjp_call_p as custom_vjp_call_p,

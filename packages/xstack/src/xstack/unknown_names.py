@@ -1,0 +1,87 @@
+"""Where what other libraries have under a name is here: for errors about unknown names.
+
+`xstack.tensor`, `xnp.cat`, `random.seed` are words of PyTorch and NumPy, `xstack.zeros` and
+`xnp.relu` those of another module of this namespace. Errors about them say the way, before a name
+that is only spelt nearly alike, and before the page of what JAX has and this namespace has not.
+
+Imported when such an error is made. Neighbours: `absences` asks; `xprim.unknown_attributes` has the
+same for attributes of arrays.
+"""
+
+import importlib
+
+__all__ = ()
+
+_OF_JAX = "names of JAX that are not here: see docs/explain/coming_from_jax.md"
+_OF_PYTORCH = "see docs/explain/coming_from_pytorch.md"
+_KEYS = "there is no hidden state: key = xstack.random.key(0), and a new key for each draw"
+_GRADIENTS = "derivatives are of functions: xstack.grad(loss)(params)"
+_OPTIMIZERS = "an optimizer is a function of (params, slopes, state): " + _OF_PYTORCH
+_MODULES = "a layer is a function of (params, x): " + _OF_PYTORCH
+
+# A word -> how to say it here.
+_HERE = {
+    "tensor": "xstack.numpy.array(...)", "from_numpy": "xstack.numpy.asarray(x)",
+    "Tensor": "the type is xstack.Array; xstack.numpy.array(...) makes one",
+    "as_tensor": "xstack.numpy.asarray(x)",
+    "matrix": "xstack.numpy.array([[...]]), and @ multiplies",
+    "cat": "xstack.numpy.concatenate(arrays, axis=0)",
+    "unsqueeze": "xstack.numpy.expand_dims(x, axis)",
+    "permute": "xstack.numpy.transpose(x, axes)", "mm": "x @ y", "bmm": "x @ y",
+    "chunk": "xstack.numpy.array_split(x, parts)", "topk": "xstack.lax.top_k(x, k)",
+    "clamp": "xstack.numpy.clip(x, low, high)", "numel": "x.size",
+    "inverse": "xstack.numpy.linalg.inv(x)",
+    "Inf": "xstack.numpy.inf", "infty": "xstack.numpy.inf", "NaN": "xstack.numpy.nan",
+    "NAN": "xstack.numpy.nan", "float": "xstack.numpy.float32, or Python's float",
+    "int": "xstack.numpy.int32, or Python's int", "object": "arrays hold numbers only",
+    "str": "arrays hold numbers only",
+    "seed": _KEYS, "manual_seed": _KEYS, "set_seed": _KEYS, "default_rng": _KEYS,
+    "RandomState": _KEYS, "Generator": _KEYS, "random_sample": _KEYS,
+    "randn": "xstack.random.normal(key, shape)", "rand": "xstack.random.uniform(key, shape)",
+    "standard_normal": "xstack.random.normal(key, shape)",
+    "randperm": "xstack.random.permutation(key, n)",
+    "shuffle": "xstack.random.permutation(key, x) returns the shuffled array",
+    "no_grad": "nothing to do: only what `grad` is asked for is differentiated; "
+               "xstack.lax.stop_gradient(x) cuts",
+    "enable_grad": _GRADIENTS, "backward": _GRADIENTS, "autograd": _GRADIENTS,
+    "gradient": _GRADIENTS, "gradients": _GRADIENTS, "derivative": _GRADIENTS,
+    "GradientTape": _GRADIENTS, "differentiate": _GRADIENTS, "deriv": _GRADIENTS,
+    "compile": "xstack.jit(f)", "function": "xstack.jit(f)", "njit": "xstack.jit(f)",
+    "optim": _OPTIMIZERS, "optimizers": _OPTIMIZERS, "SGD": _OPTIMIZERS, "Adam": _OPTIMIZERS,
+    "Module": _MODULES, "Linear": _MODULES, "Conv2d": _MODULES, "Dense": _MODULES,
+    "Sequential": _MODULES, "Parameter": _MODULES, "layers": _MODULES, "Variable": _MODULES,
+    "functional": "the functions are in xstack.nn itself: xstack.nn.relu(x)",
+    "F": "the functions are in xstack.nn itself: xstack.nn.relu(x)",
+    "CrossEntropyLoss": "-(xstack.nn.log_softmax(x) * one_hot).sum(-1).mean()",
+    "cross_entropy": "-(xstack.nn.log_softmax(x) * one_hot).sum(-1).mean()",
+    "utils": _OF_PYTORCH, "DataLoader": "batches are arrays: " + _OF_PYTORCH,
+    "device": "xstack.devices()[0], and xstack.device_put(x, device)",
+    "print": "xstack.debug.print('x = {}', x), also in compiled functions",
+}  # fmt: skip
+# What is looked for in other modules of the namespace, the best known first.
+_OTHERS = (
+    "xstack", "xstack.numpy", "xstack.lax", "xstack.nn", "xstack.random", "xstack.tree",
+    "xstack.numpy.linalg", "xstack.numpy.fft", "xstack.scipy.special", "xstack.sharding",
+)  # fmt: skip
+
+
+def hint(module: str, name: str, near: str) -> str:
+    """Return what an error about an unknown name of a module suggests.
+
+    Args:
+      module: the module that was asked.
+      name: what it does not have.
+      near: what is said of a name that is spelt nearly alike; empty where there is none.
+
+    Example:
+      >>> hint("xstack", "zeros", "")
+      'there is xstack.numpy.zeros'
+      >>> hint("xstack", "custom_partitioning", "")
+      'names of JAX that are not here: see docs/explain/coming_from_jax.md'
+    """
+    if name in _HERE:
+        return _HERE[name]
+    for other in _OTHERS:
+        if other != module and name in importlib.import_module(other).__all__:
+            return f"there is {other}.{name}"
+    return near or _OF_JAX
