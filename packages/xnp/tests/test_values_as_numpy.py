@@ -120,6 +120,17 @@ def test_nan_is_equal_to_nothing_in_setxor1d() -> None:
     assert np.isnan(xnp.unique(nan)).tolist() == [False, True]
 
 
+def test_all_complex_nan_are_one_wherever_they_stand_in_order() -> None:
+    z = np.complex64([complex(np.nan, np.nan), complex(1, np.nan), complex(np.nan, 1), 2, 1,
+                      complex(0, np.nan)])  # fmt: skip
+    values, counts = xnp.unique(z, return_counts=True)
+    assert values[:2].tolist() == [1, 2] and np.isnan(values[2:]).tolist() == [True]
+    assert counts.tolist() == [1, 1, 4]
+    assert xnp.unique(z[:, None], axis=0).shape == (3, 1)
+    assert np.isnan(xnp.setdiff1d(z, z[3:])).tolist() == [True]
+    assert np.isnan(xnp.union1d(z, z)).tolist() == [False, False, True]
+
+
 def test_sets_of_a_fixed_size_are_filled_with_their_least_element() -> None:
     x, y = np.array([1, 2, 3]), np.array([3, 4, 2])
     assert xnp.setxor1d(x, y, size=4).tolist() == [1, 4, 1, 1]

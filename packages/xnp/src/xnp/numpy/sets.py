@@ -7,6 +7,7 @@ under every trace; without it the arrays must be concrete.
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any, NamedTuple
 
 from xnp.docstrings import complete
@@ -142,16 +143,25 @@ def _lines_and_rows(x: Array, axis: int | None) -> tuple[Array, Array]:
     return lines, reshaped(lines, (count, lines.aval.size // count if count else 0))
 
 
+def _with_one_nan(x: Array) -> Array:
+    """Return complex numbers with all NaN alike: a number may stand in order between others."""
+    if not dtypes.is_complex(x.aval.dtype):
+        return x
+    alike: Array = selected(bind("ne", x, x), filled(x.aval.shape, math.nan, x.aval.dtype), x)
+    return alike
+
+
 class _Distinct:
     """Rows in order, and where each new one starts."""
 
     def __init__(self, rows: Any, equal_nan: bool) -> None:
         self.size, width = rows.aval.shape
         self.dtype = dtypes.python_scalar_dtype(int)
+        keys = _with_one_nan(rows) if equal_nan else rows
         if width == 1:
-            self.order = argsort(reshaped(rows, (self.size,)))
+            self.order = argsort(reshaped(keys, (self.size,)))
         elif width:
-            self.order = lexsort([rows[:, d] for d in range(width - 1, -1, -1)])
+            self.order = lexsort([keys[:, d] for d in range(width - 1, -1, -1)])
         else:
             self.order = counting((self.size,), 0, self.dtype)
         self.starts = self._starts(read(rows, self.order), width, equal_nan)
