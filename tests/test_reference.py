@@ -97,11 +97,11 @@ def test_what_users_meet_is_described_under_the_path_they_use(name, shown):
     assert name in shown
 
 
-def test_the_groups_name_what_there_is_and_what_has_no_group_is_listed():
+def test_the_groups_are_the_overviews_and_what_has_no_group_is_listed():
     for module, titled in reference_index.groups().items():
         listed = [name for names in titled.values() for name in names]
         assert len(listed) == len(set(listed)), f"{module}: a name is in two groups"
-        assert set(listed) & set(importlib.import_module(module).__all__), module
+        assert len(titled) > 1 and len(set(listed)) > 10, module
     more = [e.path for page in PAGES if page.title == reference_index.MORE for e in page.entries]
     assert reference_index.ungrouped() == more
 

@@ -1,8 +1,8 @@
 """Where the reference describes what: each public object once, under the path people use.
 
 The modules of the namespace come first (`xstack`, `xstack.numpy`, ...), with their names grouped as
-`docs/reference/groups.toml` says; then the packages, with what the namespace does not show. An
-object is described under the first path that leads to it; every other path is an alias.
+the overview in the module's docstring says; then the packages, with what the namespace does not
+show. An object is described under the first path that leads to it; every other path is an alias.
 
 Run `python docs/_ext/reference_index.py` to list the names that no group has.
 """
@@ -14,7 +14,6 @@ import importlib.util
 import inspect
 import re
 import sys
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +26,10 @@ from tools.layers import FLOOR_BY_PACKAGE  # noqa: E402 - the pages are built fr
 
 NAMESPACE = "xstack"
 MORE = "More"
+_GROUPED = (
+    "xstack", "xstack.numpy", "xstack.numpy.linalg", "xstack.lax", "xstack.random", "xstack.nn"
+)  # fmt: skip
+_TITLE = re.compile(r"([A-Z][\w ,]*): ")
 PRIMITIVES = "Primitives"
 _DECLARES_ALL = re.compile(r"^(?:    )?__all__\b(?! = \(\)$)|^with namespace\(", re.MULTILINE)
 # In the order in which a reader looks for them; others follow.
@@ -148,12 +151,30 @@ def is_public(module: str, path: Path) -> bool:
 
 @functools.cache
 def groups() -> dict[str, dict[str, list[str]]]:
-    """Return the groups of each module: names by title."""
-    table = tomllib.loads((ROOT / "docs" / "reference" / "groups.toml").read_text())
-    return {
-        module: {title: names.split() for title, names in titled.items()}
-        for module, titled in table.items()
-    }
+    """Return the groups of each module that has an overview: names by title."""
+    return {module: overview(module) for module in _GROUPED}
+
+
+def overview(module: str) -> dict[str, list[str]]:
+    """Return what the paragraphs `Title: name, name, ...` of a docstring list, by title."""
+    found: dict[str, list[str]] = {}
+    seen: set[str] = set()
+    for paragraph in (inspect.getdoc(importlib.import_module(module)) or "").split("\n\n"):
+        names = [n for n in names_listed(module, paragraph) if not _is_module(module, n)]
+        title = paragraph.partition(": ")[0]
+        if names:
+            found.setdefault(title, []).extend([name for name in names if name not in seen])
+            seen.update(names)
+    return found
+
+
+def names_listed(module: str, paragraph: str) -> list[str]:
+    """Return the public names that a paragraph `Title: name, name, ...` has; none of prose."""
+    title = _TITLE.match(paragraph)
+    words = re.findall(r"\w+", paragraph[title.end() :]) if title else []
+    public = set(importlib.import_module(module).__all__)
+    names = [word for word in words if word in public]
+    return names if 2 * len(names) > len(words) else []
 
 
 def grouped(module: str, names: list[str]) -> dict[str, list[str]]:
@@ -295,4 +316,4 @@ def _statements(
 
 
 if __name__ == "__main__":
-    print("\n".join(ungrouped()) or "every name has its group in docs/reference/groups.toml")
+    print("\n".join(ungrouped()) or "every name is in the overview of its module")

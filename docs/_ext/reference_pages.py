@@ -131,7 +131,7 @@ def names_in(text: str) -> set[str]:
 
 def _as_introduced(page: Page) -> list[Entry]:
     """Return the entries of a page: first those that the module's docstring names, in its order."""
-    words = re.findall(r"\w+", _prose(page.module))
+    words = re.findall(r"\w+", inspect.getdoc(importlib.import_module(page.module)) or "")
     place = {word: i for i, word in reversed([*enumerate(words)])}
     return sorted(page.entries, key=lambda entry: place.get(entry.name, len(words)))
 
@@ -165,8 +165,9 @@ def _kind_of(value: Any) -> str:
 
 
 def _prose(module: str) -> str:
-    """Return a module's docstring, which is written as Markdown is."""
-    return inspect.getdoc(importlib.import_module(module)) or ""
+    """Return a module's docstring, which is written as Markdown is, without its lists of names."""
+    paragraphs = (inspect.getdoc(importlib.import_module(module)) or "").split("\n\n")
+    return "\n\n".join(p for p in paragraphs if not index.names_listed(module, p))
 
 
 def _table_of_modules(page: Page) -> str:

@@ -21,7 +21,7 @@ with namespace(globals(), at_once=True):
     from xnp.numpy import *  # noqa: F403 - the whole NumPy API
     from xprim import Array as Array
 
-with namespace(globals()):  # the first use imports them
+with namespace(globals(), overview="xnp.numpy"):  # the first use imports them
     from xnp import (
         dlpack as dlpack,
         fft as fft,

@@ -1,7 +1,18 @@
-"""Functions of neural networks: activations, softmax and kin, one_hot, standardize, attention.
+"""Functions of neural networks, from activations to attention.
 
 Their formulas have the right derivatives also where a branch is chosen: what a `where` discards is
 computed on harmless values (relu and its kin have the derivative 0 at 0).
+
+Activations: relu, relu6, leaky_relu, elu, celu, selu, gelu, glu, silu,
+swish, mish, sigmoid, hard_sigmoid, hard_silu, hard_swish, hard_tanh,
+log_sigmoid, soft_sign, softplus, sparse_plus, sparse_sigmoid, squareplus,
+tanh, identity.
+
+Softmax, normalisation, attention: softmax, log_softmax, logsumexp,
+logmeanexp, log1mexp, standardize, one_hot, dot_product_attention,
+scaled_matmul.
+
+`help(nn.softmax)` says what a name does.
 """
 
 from __future__ import annotations
@@ -399,7 +410,7 @@ def scaled_matmul(
 
 complete(globals(), NETWORKS)
 
-namespace(globals()).close()
+namespace(globals(), overview=True).close()
 
 
 boundaries(globals())

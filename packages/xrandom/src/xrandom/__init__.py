@@ -5,7 +5,23 @@ A key is never changed by drawing from it: it is split, and each part is used on
     k1, k2 = split(key(0))
     x, y = normal(k1, (3,)), uniform(k2)
 
-Families that few programs need are imported when one of their names is first used.
+Keys: Key, key, PRNGKey, split, fold_in, clone, key_data, wrap_key_data,
+key_dtype, key_impl, bits.
+
+Uniform, normal and their kin: uniform, normal, truncated_normal,
+multivariate_normal, randint, rademacher, ball, orthogonal, permutation,
+choice.
+
+Continuous distributions: exponential, gamma, loggamma, beta, dirichlet,
+chisquare, f, t, cauchy, laplace, logistic, lognormal, gumbel, maxwell,
+double_sided_maxwell, generalized_normal, pareto, rayleigh, triangular,
+wald, weibull_min.
+
+Discrete distributions: bernoulli, binomial, categorical, geometric,
+multinomial, poisson.
+
+`help(xrandom.normal)` says what a name does. Families that few programs need are imported when one
+of their names is first used.
 """
 
 from xprim import source
@@ -48,7 +64,7 @@ with namespace(globals(), at_once=True):
         permutation as permutation,
     )
 
-with namespace(globals()):  # families that few programs need
+with namespace(globals(), overview=True):  # families that few programs need
     from xrandom.continuous import (
         cauchy as cauchy,
         double_sided_maxwell as double_sided_maxwell,

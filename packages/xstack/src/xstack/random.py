@@ -4,7 +4,7 @@ from xstack import compiler_on_demand
 from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
-with namespace(globals(), hint=hint_for):
+with namespace(globals(), hint=hint_for, overview="xrandom"):
     from xrandom import *  # noqa: F403 - the whole public namespace
 
 compiler_on_demand.install()

@@ -38,7 +38,7 @@ def namespace(
     at_once: bool = False,
     after: str = "",
     hint: Callable[[str, str, str], str] | None = None,
-    overview: bool = False,
+    overview: bool | str = False,
 ) -> Namespace:
     r"""Return the namespace of a module, whose `with` block holds the imports of its public names.
 
@@ -57,7 +57,8 @@ def namespace(
       hint: a function of the module's name, an unknown name and what errors say of it by default
         ("did you mean ...?", or nothing), which returns what they say.
       overview: whether the module's docstring names all that it shows, so that `help(module)` shows
-        that and not the whole help of every name besides.
+        that and not the whole help of every name besides. The name of another module stands for
+        what the docstring of that module says after its first paragraph, which is added.
 
     Example:
       >>> import types
@@ -85,7 +86,7 @@ class Namespace:
         at_once: bool,
         after: str,
         hint: Callable[[str, str, str], str] | None,
-        overview: bool = False,
+        overview: bool | str = False,
     ) -> None:
         self._globals = module_globals
         self._at_once = at_once
@@ -121,6 +122,10 @@ class Namespace:
         """Let `dir()` show the names of `__all__`, and errors about others suggest one of them."""
         self._globals["__getattr__"] = self._find
         self._globals["__dir__"] = self._dir
+        if isinstance(self._overview, str):
+            doc, other = self._globals["__doc__"], sys.modules[self._overview].__doc__
+            if doc and other:  # python -OO has none
+                self._globals["__doc__"] = f"{doc.rstrip()}\n\n{other.partition(chr(10) * 2)[2]}"
 
     def _find(self, name: str) -> Any:
         home = self._homes.get(name)

@@ -1,5 +1,63 @@
 """`xnp.lax`: the primitives as functions, strict about dtypes, and control flow.
 
+Control flow: cond, switch, while_loop, fori_loop, scan, map,
+associative_scan, platform_dependent, stop_gradient, optimization_barrier,
+custom_linear_solve, custom_root.
+
+Arithmetic: add, sub, mul, div, rem, neg, abs, sign, pow, integer_pow,
+square, sqrt, rsqrt, cbrt, reciprocal, one_minus_square, polynomial, max,
+min, clamp, mulhi, nextafter, floor, ceil, round, RoundingMethod.
+
+Elementary functions: exp, exp2, expm1, log, log1p, log2, logistic, sin,
+cos, tan, asin, acos, atan, atan2, sinh, cosh, tanh, asinh, acosh, atanh,
+AccuracyMode, Tolerance.
+
+Special functions: erf, erfc, erf_inv, lgamma, digamma, polygamma, zeta,
+igamma, igammac, igamma_grad_a, random_gamma_grad, betainc, bessel_i0e,
+bessel_i1e.
+
+Comparisons, bits, choices: eq, ne, lt, le, gt, ge, is_finite, bitwise_and,
+bitwise_or, bitwise_xor, bitwise_not, shift_left, shift_right_logical,
+shift_right_arithmetic, population_count, clz, select, select_n.
+
+Conversions and constants: convert_element_type, bitcast_convert_type,
+reduce_precision, complex, real, imag, conj, full, full_like, empty, iota,
+broadcasted_iota, dtype, stage.
+
+Shapes: reshape, broadcast, broadcast_in_dim, broadcast_shapes, transpose,
+expand_dims, squeeze, collapse, concatenate, stack, unstack, split, tile,
+rev, pad, broadcast_like, broadcast_to_rank, shape_as_value.
+
+Slices, gather and scatter: slice, slice_in_dim, index_in_dim, index_take,
+dynamic_slice, dynamic_slice_in_dim, dynamic_index_in_dim,
+dynamic_update_slice, dynamic_update_slice_in_dim,
+dynamic_update_index_in_dim, gather, scatter, scatter_add, scatter_sub,
+scatter_mul, scatter_min, scatter_max, scatter_apply,
+GatherDimensionNumbers, ScatterDimensionNumbers, GatherScatterMode.
+
+Reductions, sorting, running totals: reduce, reduce_sum, reduce_prod,
+reduce_max, reduce_min, reduce_and, reduce_or, reduce_xor, reduce_window,
+reduce_window_shape_tuple, padtype_to_pads, argmax, argmin, sort,
+sort_key_val, top_k, approx_max_k, approx_min_k, cumsum, cumprod, cummax,
+cummin, cumlogsumexp.
+
+Matrix products: dot, dot_general, batch_matmul, ragged_dot,
+ragged_dot_general, DotDimensionNumbers, RaggedDotDimensionNumbers,
+DotAlgorithm, DotAlgorithmPreset, Precision, PrecisionLike, scaled_dot.
+
+Convolutions and Fourier transforms: conv, conv_general_dilated,
+conv_general_dilated_local, conv_general_dilated_patches, conv_transpose,
+conv_with_general_padding, conv_dimension_numbers, ConvDimensionNumbers,
+ConvGeneralDilatedDimensionNumbers, conv_general_permutations,
+conv_general_shape_tuple, conv_shape_tuple, conv_transpose_shape_tuple, fft,
+FftType.
+
+Random bits: rng_bit_generator, RandomAlgorithm, rng_uniform.
+
+Primitives: the names that end in `_p`; module linalg.
+
+`help(lax.scan)` says what a name does.
+
 Each module of this folder has the functions of one subject; each primitive `name_p` is here beside
 its function `name`. What few programs need (special functions, linear algebra, Fourier transforms,
 convolutions, windows, control flow) is imported when a name of it is first used; primitives are
@@ -20,7 +78,7 @@ with namespace(globals(), at_once=True):
     from xnp.lax.shape import *  # noqa: F403 - the names that it lists
     from xnp.lax.slicing import *  # noqa: F403 - the names that it lists
 
-with namespace(globals()):
+with namespace(globals(), overview=True):
     from xnp.lax import linalg as linalg
     from xnp.lax.control_flow_branches import (
         cond as cond,

@@ -1,22 +1,29 @@
 """Linear algebra with NumPy's names, promotion and broadcasting: `xnp.linalg`.
 
-    products        matmul, vecdot, outer, tensordot, multi_dot, matrix_power, cross, ...
-    factorisations  cholesky, qr, eig, eigh, svd and the values alone
-    systems         solve, inv, pinv, lstsq, tensorsolve, tensorinv, det, slogdet
-    norms           norm, vector_norm, matrix_norm, cond, matrix_rank
+Products: matmul, multi_dot, matrix_power, outer, vecdot, tensordot, cross,
+trace, diagonal, matrix_transpose.
+
+Factorisations: cholesky, qr, svd, eig, eigh, eigvals, eigvalsh, svdvals,
+QRResult, SVDResult, EigResult, EighResult.
+
+Systems and inverses: solve, inv, pinv, lstsq, det, slogdet, SlogdetResult,
+tensorinv, tensorsolve.
+
+Norms: norm, vector_norm, matrix_norm, cond, matrix_rank.
 
 Matrices are the last two dimensions of an array; all leading ones are a batch. Integers and
 booleans are converted to the default float dtype where a function needs division. Nothing raises
 for a singular matrix or a factorisation that does not exist: results then hold inf or NaN.
 
-The functions are imported when the first of a module is used: most programs need none.
+`help(xnp.linalg.svd)` says what a name does. The functions are imported when the first of a module
+is used: most programs need none.
 
 Neighbours: `xnp.lax.linalg` is the strict interface below this one.
 """
 
 from xtree.namespaces import namespace
 
-with namespace(globals()):
+with namespace(globals(), overview=True):
     from xnp.linalg.factorisations import (
         EighResult as EighResult,
         EigResult as EigResult,

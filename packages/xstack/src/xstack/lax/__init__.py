@@ -2,13 +2,19 @@
 
 The collectives come from `xpar`, which is imported when the first of them is used; what `xnp.lax`
 imports late is imported late here, too.
+
+Collectives: psum, pmean, pmax, pmin, psum_scatter, all_gather, all_to_all,
+ragged_all_to_all, ppermute, pshuffle, pswapaxes, pbroadcast, axis_index,
+axis_size, with_sharding_constraint, pcast, pvary.
+
+Programs: composite, dce_sink.
 """
 
 from xstack import compiler_on_demand
 from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
-with namespace(globals(), hint=hint_for):
+with namespace(globals(), hint=hint_for, overview="xnp.lax"):
     from xjit.composites import (
         composite as composite,
         dce_sink as dce_sink,

@@ -1,4 +1,7 @@
-"""Activations, initial weights and other functions of neural networks."""
+"""Activations, initial weights and other functions of neural networks.
+
+Narrow formats: scaled_dot_general, get_scaled_dot_general_config. Module initializers.
+"""
 
 from xstack.absences import hint_for
 from xtree.namespaces import namespace
@@ -6,7 +9,8 @@ from xtree.namespaces import namespace
 with namespace(globals(), at_once=True):
     from xnp.nn import *  # noqa: F403 - the whole public namespace
 
-with namespace(globals(), hint=hint_for):  # the first use imports derivatives, or random numbers
+with namespace(globals(), hint=hint_for, overview="xnp.nn"):
+    # the first use imports derivatives, or random numbers
     from xad.scaled_products import (
         get_scaled_dot_general_config as get_scaled_dot_general_config,
         scaled_dot_general as scaled_dot_general,
