@@ -20,6 +20,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from xjit import jaxlib_gateway as gateway
+from xjit.notebooks import mesh_html
 from xprim import config
 from xprim.errors import message
 
@@ -138,6 +139,9 @@ class _Grid:
     def _of_type(self, wanted: AxisType) -> tuple[Any, ...]:
         pairs = zip(self.axis_names, self.axis_types, strict=True)
         return tuple([name for name, kind in pairs if kind is wanted])
+
+    def _repr_html_(self) -> str:
+        return mesh_html(self)
 
     def _describe(self, name: str, device: AbstractDevice | None = None) -> str:
         axes = "".join([f"{n!r}: {size}, " for n, size in self.shape_tuple])

@@ -15,6 +15,7 @@ import numpy as np
 
 from xjit import jaxlib_gateway as gateway
 from xjit.meshes import AbstractMesh, Mesh, mesh_now
+from xjit.notebooks import sharding_html
 from xjit.partition_specs import UNCONSTRAINED, PartitionSpec, axes_of
 from xjit.shardings import Sharding, TiledSharding, check_memory_kind
 from xprim.errors import message
@@ -152,6 +153,9 @@ class NamedSharding(Sharding):
 
     def __hash__(self) -> int:
         return self._hash
+
+    def _repr_html_(self) -> str:
+        return sharding_html(self)
 
     def __repr__(self) -> str:
         return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r})"

@@ -34,6 +34,7 @@ from xjit.dispatch import Dispatcher
 from xjit.jaxlib_gateway import default_device
 from xjit.layouts import format_of
 from xjit.lowering import LoweredProgram, source_locations
+from xjit.notebooks import stage_html
 from xjit.parameters import parameters_named
 from xjit.placement import OneDevice, Placement, moved
 from xjit.places_of_calls import common_placement
@@ -208,6 +209,7 @@ class _Stage:
     out_info = property(lambda self: self._traced.out_info)
     args_info = property(lambda self: self._traced.args_info)
     donate_argnums = property(lambda self: self._traced.donate_argnums)
+    _repr_html_ = stage_html
 
 
 class Lowered(_Stage):

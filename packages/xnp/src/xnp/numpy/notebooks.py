@@ -49,10 +49,12 @@ def _numbers(x: ConcreteArray) -> np.ndarray[Any, Any]:
 
 
 def _places(x: ConcreteArray) -> str:
-    """Say on which devices an array is, where it is not in host memory."""
+    """Say on which devices an array is, where it is not in host memory, and how it is cut."""
     if x.buffer is None:
         return ""
-    return " on " + ", ".join(sorted(str(device) for device in x.devices()))
+    spec = getattr(x.sharding, "spec", None)
+    cut = f" as {spec!r}" if spec is not None and len(x.devices()) > 1 else ""
+    return " on " + ", ".join(sorted(str(device) for device in x.devices())) + cut
 
 
 def _table(matrix: np.ndarray[Any, Any]) -> str:
