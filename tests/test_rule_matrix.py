@@ -7,6 +7,7 @@ of the other owners, few, are checked here.
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import numpy as np
@@ -102,6 +103,16 @@ def test_a_primitive_has_a_row_of_samples_or_holds_a_program(primitive):
 
 def test_no_row_is_of_a_primitive_that_does_not_exist():
     assert set(ROWS) <= {p.name for p in primitives()}
+
+
+@pytest.mark.parametrize("kind", kinds.values(), ids=lambda kind: kind.name)
+def test_each_kind_is_asked_for_by_the_package_that_is_said_to_consume_it(kind):
+    declaring = ROOT / "packages/xprim/src/xprim/rules.py"
+    for consumer in re.findall(r"\w+", kind.consumer):
+        sources = (ROOT / "packages" / consumer / "src").rglob("*.py")
+        assert any(f'"{kind.name}"' in path.read_text() for path in sources if path != declaring), (
+            consumer
+        )
 
 
 def test_the_required_kinds_are_the_six_of_the_core():

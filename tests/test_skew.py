@@ -103,6 +103,26 @@ def test_a_changed_signature_fails_the_released_sibling(repository, capsys):
     assert "takes 0 positional arguments but 1 was given" in said
 
 
+def test_a_test_of_a_release_may_be_left_out_with_its_reason(repository, capsys):
+    path = "packages/high/tests/test_high.py"
+    write(repository, path, TESTS_OF_HIGH + "\n\ndef test_name():\n    assert quadruple.__name__\n")
+    commit(repository)
+    head = releases.commit_of(repository, "HEAD")
+    write(repository, "releases.toml", f"""
+        [[release]]
+        package = "high"
+        commit = "{head}"
+        [release.left_out]
+        "{path}::test_it" = "asks for more than the ranges promise"
+        """)  # fmt: skip
+    write(repository, "packages/low/src/low/__init__.py", "def double(*, x):\n    return 2 * x\n")
+    assert run(repository, "high", "--tests", "own") == 0
+    assert (
+        "own tests: passed. 1 passed, 0 failed, 0 skipped; without test_it: asks for more than the "
+        "ranges promise" in capsys.readouterr().out
+    )
+
+
 def test_what_the_released_sibling_lacks_fails_todays_package(repository, capsys):
     write(repository, "packages/low/src/low/__init__.py", LOW + "\n\ndef four(x): return 4 * x\n")
     high = "from low import double, four\n\n\ndef quadruple(x):\n    return four(x)\n"

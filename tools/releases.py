@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +42,19 @@ class ReleasesError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One version of a package: of a commit, or of the working tree (`TODAY`)."""
+    """One version of a package: of a commit, or of the working tree (`TODAY`).
+
+    Attributes:
+        package: its name.
+        version: of the package.
+        commit: of which its wheel is built.
+        left_out: by the path of a test of it, why a newer sibling may have it fail.
+    """
 
     package: str
     version: Version
     commit: str
+    left_out: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def __str__(self) -> str:
         return f"{self.package} {self.version}" + ("" if self.commit else " of today")
@@ -169,7 +177,7 @@ def read_workspace(root: Path = ROOT, as_released: str = "") -> Workspace:
     return Workspace(root, tuple([_release(root, entry) for entry in entries]))
 
 
-def _release(root: Path, entry: Mapping[str, str]) -> Release:
+def _release(root: Path, entry: Mapping[str, Any]) -> Release:
     package, commit = entry["package"], commit_of(root, entry["commit"])
     there = manifest(root, package, commit)["project"]["version"]
     if entry.get("version", there) != there:
@@ -177,7 +185,7 @@ def _release(root: Path, entry: Mapping[str, str]) -> Release:
             f"releases.toml: {package} {entry['version']} is said to be of commit {commit[:12]}, "
             f"which has version {there}."
         )
-    return Release(package, Version(there), commit)
+    return Release(package, Version(there), commit, entry.get("left_out", {}))
 
 
 def main(arguments: list[str]) -> int:

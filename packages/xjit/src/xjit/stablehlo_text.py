@@ -469,17 +469,3 @@ def i64_array(values: Iterable[int]) -> str:
     """Return an `array<i64: 1, 2>` attribute."""
     inside = ", ".join(map(str, values))
     return f"array<i64: {inside}>" if inside else "array<i64>"
-
-
-def i64_dense(rows: Sequence[Sequence[int]]) -> str:
-    """Return a two-dimensional integer attribute (padding of windows)."""
-    if not len(rows):
-        return "dense<> : tensor<0x2xi64>"
-    inside = ", ".join(f"[{', '.join(map(str, row))}]" for row in rows)
-    return f"dense<[{inside}]> : tensor<{len(rows)}x{len(rows[0])}xi64>"
-
-
-def bool_array(values: Iterable[bool]) -> str:
-    """Return an `array<i1: true, false>` attribute."""
-    inside = ", ".join("true" if v else "false" for v in values)
-    return f"array<i1: {inside}>" if inside else "array<i1>"
