@@ -24,7 +24,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -139,11 +139,18 @@ def try_tests(
         if not any((tree / path).rglob("test_*.py")):
             return result(PASSED, "there are no such tests")
         installed = install(workspace.root, used, Path(folder))
-        left_out = subject.left_out if tests == "own" else {}
-        options = [*for_pytest, *[f"--deselect={test}" for test in left_out]]
+        if tests == "composition":
+            return result(*run_tests(tree, path, installed, for_pytest, Path(folder)))
+        options = [*for_pytest, *map("--deselect={}".format, subject.left_out)]
         outcome, said = run_tests(tree, path, installed, options, Path(folder))
-        more = [f"; without {test.rpartition('::')[2]}: {why}" for test, why in left_out.items()]
-        return result(outcome, said + "".join(more))
+        return result(outcome, said + _without(subject.left_out))
+
+
+def _without(left_out: Mapping[str, str]) -> str:
+    """Return what is said of tests that are left out, by their paths."""
+    return "".join(
+        [f"; without {test.rpartition('::')[2]}: {why}" for test, why in left_out.items()]
+    )
 
 
 def unpack_commit(root: Path, commit: str, folder: str) -> Path:
