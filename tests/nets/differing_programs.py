@@ -102,6 +102,17 @@ def complex_weights(j: Any, n: Any) -> float:
     return round(float((n.abs(weights) ** 2).mean() * 1000) ** 0.5, 3)
 
 
+def draws_of_two_keys_of_rbg(j: Any, n: Any) -> bool:
+    """Return whether the second example of mapped draws is not that of its own key."""
+    keys = j.random.split(j.random.key(0, impl="rbg"), 2)
+    drawn = j.vmap(lambda k: j.random.normal(k, (3,)))(keys)
+    return not n.allclose(drawn[1], j.random.normal(keys[1], (3,)))
+
+
+def integers_of_unsafe_rbg(j: Any, n: Any) -> list[int]:
+    return j.random.randint(j.random.key(0, impl="unsafe_rbg"), (3,), 0, 99).tolist()  # type: ignore[no-any-return]
+
+
 def keys(j: Any, count: int = 3) -> Any:
     return j.random.split(j.random.key(0), count)
 
@@ -241,7 +252,9 @@ PROGRAMS: list[Row] = [
     ("an async function", lambda j, n: [j.vmap(asynchronous), 0][1], 0, "TypeError"),
     ("an async function", lambda j, n: [j.grad(asynchronous), 0][1], 0, "TypeError"),
     ("an async function", lambda j, n: [j.checkpoint(generator), 0][1], 0, "TypeError"),
-    ("generators", lambda j, n: [j.random.key(0, impl="rbg"), 0][1], 0, "ValueError"),
+    ("examples of keys of `rbg`", draws_of_two_keys_of_rbg, True, False),
+    ("samplers that split keys of `unsafe_rbg`", integers_of_unsafe_rbg, [69, 62, 79],
+     [8, 61, 84]),
     ("`ffi.ffi_lowering", lambda j, n: "mlir" in inspect.getsource(j.ffi.ffi_lowering).lower(),
      True, False),
     ("`ref[...] = value`", lambda j, n: written(j, 1.0), "ValueError", [1.0] * 3),

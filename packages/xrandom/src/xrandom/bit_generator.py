@@ -5,6 +5,9 @@ A key is two words. What is drawn from it is the hash of counters, and the layou
     partitionable  element i hashes the 64-bit counter i: no piece of a draw needs another
     original       n words hash the counters 0 .. n-1, the first half paired with the second
 
+A key of the generator "rbg" is four words: bits are those of Philox, which fewer operations make,
+and such a key is split, and numbers are folded in, as two keys of Threefry side by side.
+
 Each function stands here twice, `host_...` on NumPy arrays and `lax_...` on Arrays; the samples
 hold the two together. Keys may have leading dimensions, which come first in the result.
 
@@ -15,11 +18,13 @@ Neighbours: `hashing` and `threefry` hash, `key_primitives` has the primitives.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+import xnp.numpy as xn
 from xnp import lax
+from xnp.philox import philox_blocks, philox_words
 from xprim import dtypes
 from xrandom.hashing import Words, hash_lanes, hash_range, hash_words
 from xrandom.threefry import threefry2x32_p
@@ -36,7 +41,10 @@ UINT_BY_WIDTH: dict[int, np.dtype[Any]] = {
 }
 
 # The original layout counts in 32 bits.
-MAX_ORIGINAL_WORDS = 2**32 - 1
+MAX_ORIGINAL_WORDS: Final = 2**32 - 1
+
+# How many words a key of the generator "rbg" has: a key of Philox and its counter.
+WIDE_KEY: Final = 4
 
 
 def words_needed(bit_width: int, size: int) -> int:
@@ -50,7 +58,11 @@ def words_needed(bit_width: int, size: int) -> int:
 def host_bits(key: Words, bit_width: int, shape: Shape, partitionable: bool) -> Any:
     """Return random bits as an unsigned integer array of shape `key.shape[:-1] + shape`."""
     size = math.prod(shape)
-    if not partitionable:
+    if key.shape[-1] == WIDE_KEY:
+        places = np.arange(philox_blocks(bit_width, shape), dtype=np.uint64)
+        flat = philox_words(np, key, places, bit_width, size)
+        flat = flat.astype(UINT_BY_WIDTH[bit_width], copy=False)
+    elif not partitionable:
         flat = _host_original_bits(key, bit_width, size)
     else:
         blocks = _host_blocks(key, size)
@@ -65,7 +77,11 @@ def host_bits(key: Words, bit_width: int, shape: Shape, partitionable: bool) -> 
 
 
 def host_split(key: Words, shape: Shape, partitionable: bool) -> Words:
-    """Return new keys, of shape `key.shape[:-1] + shape + (2,)`."""
+    """Return new keys, of shape `key.shape[:-1] + shape + key.shape[-1:]`."""
+    if key.shape[-1] == WIDE_KEY:
+        lead = key.ndim - 1
+        halves = host_split(key.reshape(*key.shape[:-1], 2, 2), shape, partitionable)
+        return np.moveaxis(halves, lead, -2).reshape(*key.shape[:-1], *shape, WIDE_KEY)
     size = math.prod(shape)
     words = _host_blocks(key, size) if partitionable else _host_stream(key, 2 * size)
     return words.reshape(*key.shape[:-1], *shape, 2)
@@ -73,6 +89,10 @@ def host_split(key: Words, shape: Shape, partitionable: bool) -> Words:
 
 def host_fold_in(key: Words, data: Words) -> Words:
     """Return the hash of the counter `(0, data)`, a new key."""
+    if key.shape[-1] == WIDE_KEY:
+        halves = key.reshape(*key.shape[:-1], 2, 2)
+        each = np.broadcast_to(data[..., None], halves.shape[:-1])
+        return host_fold_in(halves, each).reshape(key.shape)
     if key.ndim == 1:
         k0, k1 = key.tolist()
         return np.array(hash_lanes(k0, k1, 0, int(data), 1), np.uint32)
@@ -121,6 +141,10 @@ def _host_original_bits(key: Words, bit_width: int, size: int) -> Any:
 def lax_bits(key: Any, bit_width: int, shape: Shape, partitionable: bool) -> Any:
     """Return what `host_bits` returns."""
     batch = key.shape[:-1]
+    if key.shape[-1] == WIDE_KEY:
+        places = lax.iota(dtypes.uint64, philox_blocks(bit_width, shape))
+        flat = philox_words(xn, key, places, bit_width, math.prod(shape))
+        return lax.reshape(flat.astype(UINT_BY_WIDTH[bit_width]), batch + shape)
     if not partitionable:
         flat = _lax_original_bits(key, bit_width, math.prod(shape))
         return lax.reshape(flat, batch + shape)
@@ -135,6 +159,10 @@ def lax_bits(key: Any, bit_width: int, shape: Shape, partitionable: bool) -> Any
 def lax_split(key: Any, shape: Shape, partitionable: bool) -> Any:
     """Return what `host_split` returns."""
     batch = key.shape[:-1]
+    if key.shape[-1] == WIDE_KEY:
+        halves = lax_split(lax.reshape(key, (*batch, 2, 2)), shape, partitionable)
+        side_by_side = xn.moveaxis(halves, len(batch), -2)
+        return lax.reshape(side_by_side, (*batch, *shape, WIDE_KEY))
     if not partitionable:
         return lax.reshape(_lax_stream(key, 2 * math.prod(shape)), (*batch, *shape, 2))
     return _paired(*_lax_blocks(key, shape))
@@ -142,6 +170,10 @@ def lax_split(key: Any, shape: Shape, partitionable: bool) -> Any:
 
 def lax_fold_in(key: Any, data: Any) -> Any:
     """Return what `host_fold_in` returns."""
+    if key.shape[-1] == WIDE_KEY:
+        halves = lax.reshape(key, (*key.shape[:-1], 2, 2))
+        each = lax.broadcast_in_dim(data, halves.shape[:-1], tuple(range(data.ndim)))
+        return lax.reshape(lax_fold_in(halves, each), key.shape)
     k0, k1 = _words_of(key)
     return _paired(*threefry2x32_p.bind(k0, k1, lax.full_like(data, 0), data))
 

@@ -297,7 +297,7 @@ def multinomial(
     left = lax.cumsum(first, 0, reverse=True)
     ratios = first / lax.select(lax.eq(left, 0.0), lax.full_like(left, 1.0), left)
     ratios = lax.clamp(0.0, ratios, 1.0)
-    keys = lax.concatenate([lax.reshape(w, (1, 2)) for w in raw_split(words, count)], 0)
+    keys = lax.concatenate([lax.reshape(w, (1, w.size)) for w in raw_split(words, count)], 0)
 
     def step(remaining: Any, ratio_and_key: Any) -> Any:
         ratio, own = ratio_and_key

@@ -44,7 +44,7 @@ from xrandom.arguments import (
 from xrandom.continuous import raw_exponential
 from xrandom.docstrings import GAMMA
 from xrandom.integers import rademacher
-from xrandom.key_primitives import in_programs, random_split_p
+from xrandom.key_primitives import check_key, in_programs, random_split_p
 from xrandom.keys import raw_split, words_of
 from xrandom.standard_distributions import raw_normal, raw_uniform
 
@@ -56,7 +56,8 @@ _SQUEEZE = 0.0331
 
 def _shape(key: ShapedArray, a: ShapedArray, *, log_space: bool, partitionable: bool) -> Any:
     lead = key.shape[:-1]
-    if key.dtype != dtypes.uint32 or key.shape[-1:] != (2,) or a.shape[: len(lead)] != lead:
+    check_key("random_gamma", key)
+    if a.shape[: len(lead)] != lead:
         raise TypeError(message(
             "random_gamma", "the leading dimensions of a must be those of the keys.",
             got=f"keys {key.str_long()}, a: {a.str_long()}",
@@ -70,7 +71,9 @@ def _samples(key: Any, a: Any, log_space: bool, partitionable: bool) -> Any:
         lead = key.shape[:-1]
         count = math.prod(a.shape[len(lead) :])
         (keys,) = random_split_p.bind(key, shape=(count,), partitionable=partitionable)
-        flat = _drawn(lax.reshape(keys, (a.size, 2)), lax.reshape(a, (a.size,)), log_space)
+        flat = _drawn(
+            lax.reshape(keys, (a.size, key.shape[-1])), lax.reshape(a, (a.size,)), log_space
+        )
         return lax.reshape(flat, a.shape)
 
 

@@ -1,12 +1,13 @@
 """The primitives that draw from keys: `random_bits`, `random_split`, `random_fold_in`.
 
-    random_bits[bit_width shape partitionable]    uint32[..., 2] -> uint[..., *shape]
-    random_split[shape partitionable]             uint32[..., 2] -> uint32[..., *shape, 2]
-    random_fold_in                                uint32[..., 2], uint32[...] -> uint32[..., 2]
+    random_bits[bit_width shape partitionable]    uint32[..., n] -> uint[..., *shape]
+    random_split[shape partitionable]             uint32[..., n] -> uint32[..., *shape, n]
+    random_fold_in                                uint32[..., n], uint32[...] -> uint32[..., n]
 
-They work on the words of keys; leading dimensions of the keys come first in the results, so the
-batch rule only moves a dimension. A draw is one equation of a jaxpr and one step of eager
-evaluation; compiled programs get the operations of `bit_generator`, down to `threefry2x32`.
+They work on the words of keys, two, or four of the generator "rbg", which is how they tell them
+apart; leading dimensions of the keys come first in the results, so the batch rule only moves a
+dimension. A draw is one equation of a jaxpr and one step of eager evaluation; compiled programs
+get the operations of `bit_generator`, down to `threefry2x32`.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from xprim.errors import message
 from xrandom.bit_generator import (
     MAX_ORIGINAL_WORDS,
     UINT_BY_WIDTH,
+    WIDE_KEY,
     Shape,
     host_bits,
     host_fold_in,
@@ -46,9 +48,9 @@ _NOT_LINEAR = undefined("random draws are not linear in their key")
 
 def check_key(name: str, key: ShapedArray) -> None:
     """Raise for what are not the words of keys."""
-    if key.dtype != dtypes.uint32 or not key.shape or key.shape[-1] != 2:
+    if key.dtype != dtypes.uint32 or key.shape[-1:] not in ((2,), (WIDE_KEY,)):
         raise TypeError(message(
-            name, "a threefry2x32 key is two uint32 words.", got=key.str_long(),
+            name, "a key is two uint32 words, and one of rbg four.", got=key.str_long(),
             expected="uint32[..., 2]",
         ))  # fmt: skip
 
@@ -84,6 +86,19 @@ def batch_over_keys(name: str) -> Callable[..., Any]:
     return rule
 
 
+_LARGE = 1 << 19
+
+
+def cost(avals_in: Any, avals_out: Any, **_params: Any) -> float:
+    """Say what compiling a draw saves: 80 ns for each number, where that is worth the while.
+
+    The hash has so many operations that it takes 50 ms and more to compile, so a model of a dozen
+    layers of different shapes starts sooner where each draws its weights by NumPy.
+    """
+    size: int = avals_out[0].size
+    return 64.0 * size if size >= _LARGE else 0.0
+
+
 # --- random_bits -------------------------------------------------------------------------------
 
 
@@ -107,6 +122,7 @@ random_bits_p = Primitive(
     jvp=ZERO,
     transpose=_NOT_LINEAR,
     batch=batch_over_keys("random_bits"),
+    cost=cost,
     dimensions=dimension_names.each_whole,
 )
 
@@ -116,7 +132,7 @@ random_bits_p = Primitive(
 
 def _split_shape(key: ShapedArray, *, shape: Shape, partitionable: bool) -> Any:
     check_key("random_split", key)
-    out = shaped_array((*key.shape[:-1], *shape, 2), dtypes.uint32)
+    out = shaped_array((*key.shape[:-1], *shape, key.shape[-1]), dtypes.uint32)
     size = shaped_array(shape, dtypes.uint32).size
     check_count("random_split", 2 * size, partitionable)
     return (out,)
@@ -134,6 +150,7 @@ random_split_p = Primitive(
     jvp=ZERO,
     transpose=_NOT_LINEAR,
     batch=batch_over_keys("random_split"),
+    cost=cost,
     dimensions=dimension_names.each_whole,
 )
 

@@ -1,6 +1,6 @@
 """Random keys: what they are, and how they are made, split and taken apart.
 
-A key is two 32-bit words. It comes in two forms that mean the same:
+A key is two 32-bit words, or four (see `generators`). It comes in two forms that mean the same:
 
     key(seed)        an element of dtype `key<fry>`, which cannot be mistaken for numbers
     PRNGKey(seed)    the bare words, a uint32 array of shape (2,)
@@ -16,6 +16,7 @@ Neighbours: `xprim.extended` has the mechanism of such dtypes, `key_primitives` 
 from __future__ import annotations
 
 import functools
+import math
 import weakref
 from collections.abc import Sequence
 from typing import Any, Final, NewType
@@ -31,34 +32,17 @@ from xprim.extended import as_physical, unwrap, wrap, wrap_p, wrapped
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
 from xrandom.arguments import checked_shape
+from xrandom.bit_generator import WIDE_KEY
 from xrandom.docstrings import KEYS
-from xrandom.key_primitives import random_fold_in_p, random_split_p
+from xrandom.generators import KEY_DTYPE, THREEFRY, UNSAFE, KeyDType, asked_dtype
+from xrandom.key_primitives import random_bits_p, random_fold_in_p, random_split_p
 
 __all__ = ()
-
-THREEFRY: Final = "threefry2x32"
 
 Key = NewType("Key", Array)
 Key.__doc__ = """The type of a random key, for annotations: an array of dtype `key<fry>`."""
 
 
-class KeyDType(dtypes.ExtendedDType):
-    """The dtype of keys of Threefry, a subtype of `dtypes.prng_key`; there is one such object."""
-
-    __slots__ = ()
-    type = dtypes.prng_key
-    name = "key<fry>"
-    base = dtypes.uint32
-    element_shape = (2,)
-    elements = "random keys"
-    hint = "key_data(key) gives the words of a key, which are numbers"
-    impl = THREEFRY
-
-    def __reduce__(self) -> str:
-        return "KEY_DTYPE"
-
-
-KEY_DTYPE: Final[Any] = KeyDType()
 _SINGLE: Final = shaped_array((2,), dtypes.uint32)
 
 
@@ -73,7 +57,7 @@ def words_of(key: Any, operation: str) -> Any:
     if type(key) is not ConcreteArray and not isinstance(key, Array):
         key = _entered(key, operation)
     words = key
-    if key.aval.dtype is KEY_DTYPE:
+    if type(key.aval.dtype) is KeyDType:
         if config.values.debug_key_reuse:
             _mark_used(key, operation)
         words = as_physical(key) if type(key) is ConcreteArray else unwrap(key)
@@ -85,21 +69,22 @@ def words_of(key: Any, operation: str) -> Any:
 def keys_like(key: Any, words: Any) -> Array:
     """Return the keys of some words, in the form of another key."""
     if type(key) is ConcreteArray or isinstance(key, Array):
-        return _keys(words) if key.aval.dtype is KEY_DTYPE else words
+        dtype = key.aval.dtype
+        return _keys(words, dtype) if type(dtype) is KeyDType else words
     return words  # type: ignore[no-any-return]
 
 
-def _keys(words: Any) -> Array:
-    """Return the array of keys of dtype `key<fry>` with these words."""
+def _keys(words: Any, dtype: Any) -> Array:
+    """Return the array of keys of a dtype with these words."""
     if type(words) is ConcreteArray:
-        return wrapped(words, _keys_aval(words.aval))
-    keys: Array = wrap_p.bind(words, dtype=KEY_DTYPE)[0]
+        return wrapped(words, _keys_aval(words.aval, dtype))
+    keys: Array = wrap_p.bind(words, dtype=dtype)[0]
     return keys
 
 
 @functools.lru_cache(maxsize=4096)  # kept alive: to make an abstract value anew costs 2 us
-def _keys_aval(words: Any) -> Any:
-    return shaped_array(words.shape[:-1], KEY_DTYPE)
+def _keys_aval(words: Any, dtype: Any) -> Any:
+    return shaped_array(words.shape[:-1], dtype)
 
 
 def _entered(key: Any, operation: str) -> Any:
@@ -123,12 +108,14 @@ def _check_single(words: Any, operation: str) -> None:
         ))  # fmt: skip
 
 
-def _check_words(words: Any, operation: str) -> None:
+def _check_words(words: Any, operation: str, counts: tuple[int, ...] = (2, WIDE_KEY)) -> None:
     aval = words.aval
-    if aval.dtype != dtypes.uint32 or not aval.shape or aval.shape[-1] != 2:
+    if aval.dtype != dtypes.uint32 or not aval.shape or aval.shape[-1] not in counts:
+        expected = "key<fry>[], or the two words of one: uint32[2]"
         raise TypeError(message(
             operation, "the value is not a random key.", got=aval.strong().str_long(),
-            expected="key<fry>[], or the two words of one: uint32[2]", hint="key(seed) makes a key",
+            expected=expected if 2 in counts else f"the words of keys: uint32[..., {WIDE_KEY}]",
+            hint="key(seed) makes a key",
         ))  # fmt: skip
 
 
@@ -151,11 +138,12 @@ def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike = None) -> Array:
 
     Args:
       seed: an integer. Python integers keep their low 32 bits, or 64 with `enable_x64`.
-      impl: the generator; None takes `config.default_prng_impl`. Only "threefry2x32" exists.
+      impl: the generator, "threefry2x32", "rbg" or "unsafe_rbg"; None takes
+        `config.default_prng_impl`.
       dtype: the same as `impl`, as `key_dtype` gives it.
 
     Returns:
-      An array of dtype `key<fry>` and shape ().
+      An array of dtype `key<fry>`, `key<rbg>` or `key<urbg>` and shape ().
 
     Raises:
       TypeError: the seed is not a single integer.
@@ -166,8 +154,8 @@ def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike = None) -> Array:
       >>> key_data(key(7)).tolist()
       [0, 7]
     """
-    _check_impl("key", impl, dtype)
-    return _keys(_seeded(seed, "key"))
+    asked = asked_dtype("key", impl, dtype)
+    return _keys(_seeded(seed, "key", asked), asked)
 
 
 @boundary
@@ -176,21 +164,28 @@ def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Array:
 
     Args:
       seed: an integer.
-      impl: the generator; None takes `config.default_prng_impl`. Only "threefry2x32" exists.
+      impl: the generator, "threefry2x32", "rbg" or "unsafe_rbg"; None takes
+        `config.default_prng_impl`.
 
     Returns:
-      An array of shape (2,) of uint32, the upper and the lower word of the seed.
+      An array of shape (2,) of uint32, the upper and the lower word of the seed; of the other
+      generators of shape (4,), these words twice.
 
     Example:
       >>> from xrandom import PRNGKey
       >>> PRNGKey(0).tolist()
       [0, 0]
     """
-    _check_impl("PRNGKey", impl, None)
-    return _seeded(seed, "PRNGKey")
+    return _seeded(seed, "PRNGKey", asked_dtype("PRNGKey", impl))
 
 
-def _seeded(seed: Any, operation: str) -> Array:
+def _seeded(seed: Any, operation: str, dtype: Any) -> Array:
+    """Return the words of the key that a seed gives: those of Threefry, for wide keys twice."""
+    words = _seed_words(seed, operation)
+    return words if dtype is KEY_DTYPE else lax.concatenate([words, words], 0)
+
+
+def _seed_words(seed: Any, operation: str) -> Array:
     """Return the words `(seed >> 32, seed)`, of a 32-bit seed with a zero in front."""
     if type(seed) is int:
         if not -(2**63) <= seed < 2**64:
@@ -215,25 +210,6 @@ def _seeded(seed: Any, operation: str) -> Array:
     return lax.concatenate([lax.reshape(w, (1,)) for w in halves], 0)
 
 
-def _check_impl(operation: str, impl: Any, dtype: Any) -> None:
-    if impl is not None and dtype is not None:
-        raise ValueError(f"{operation}: give one of impl and dtype, not both.")
-    wanted = impl if dtype is None else dtype
-    if wanted is None:
-        wanted = config.values.default_prng_impl
-    if wanted == THREEFRY or isinstance(wanted, KeyDType):
-        return
-    if not isinstance(wanted, str):
-        raise TypeError(message(
-            operation, "the generator must be given by its name.", got=described(wanted),
-            expected=f"{THREEFRY!r}",
-        ))  # fmt: skip
-    raise ValueError(message(
-        operation, f"there is no generator {wanted!r}.", expected=f"{THREEFRY!r}",
-        hint="" if impl or dtype else "config.default_prng_impl names the generator",
-    ))  # fmt: skip
-
-
 @boundary
 def key_dtype(impl_spec: Any = None) -> KeyDType:
     """Return the dtype of keys of a generator.
@@ -249,14 +225,13 @@ def key_dtype(impl_spec: Any = None) -> KeyDType:
       >>> key(0).dtype == key_dtype()
       True
     """
-    _check_impl("key_dtype", impl_spec, None)
-    dtype: KeyDType = KEY_DTYPE
+    dtype: KeyDType = asked_dtype("key_dtype", impl_spec)
     return dtype
 
 
 @boundary
 def key_data(keys: ArrayLike) -> Array:
-    """Return the words of a key or an array of keys, uint32 of shape `(*keys.shape, 2)`.
+    """Return the words of a key or an array of keys, uint32 of shape `(*keys.shape, 2)`, of rbg 4.
 
     Args:
       keys: of either form; bare words are returned as they are.
@@ -265,17 +240,27 @@ def key_data(keys: ArrayLike) -> Array:
       TypeError: the value is not a random key.
     """
     array = as_array(keys, what="key_data: the key")
-    words = unwrap(array) if array.aval.dtype is KEY_DTYPE else array
+    words = unwrap(array) if type(array.aval.dtype) is KeyDType else array
     _check_words(words, "key_data")
     return words
 
 
 @boundary
 def key_impl(keys: ArrayLike) -> str:
-    """Return the name of the generator of a key: "threefry2x32"."""
-    if getattr(keys, "dtype", None) is not KEY_DTYPE:
-        key_data(keys)
-    return THREEFRY
+    """Return the name of the generator of a key, such as "threefry2x32".
+
+    Four bare words are of "rbg", or of "unsafe_rbg" where `config.default_prng_impl` says so.
+    """
+    return _impl_of(keys, key_data(keys))
+
+
+def _impl_of(keys: Any, words: Any) -> str:
+    dtype = getattr(keys, "dtype", None)
+    if type(dtype) is KeyDType:
+        return dtype.impl
+    if words.aval.shape[-1] == 2:
+        return THREEFRY
+    return UNSAFE if config.values.default_prng_impl == UNSAFE else "rbg"
 
 
 @boundary
@@ -283,7 +268,7 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: Any = None, dtype: DTypeLi
     """Return the keys of which these are the words; the inverse of `key_data`.
 
     Args:
-      key_bits_array: uint32 of shape `(..., 2)`.
+      key_bits_array: uint32 of shape `(..., 2)`, of rbg `(..., 4)`.
       impl: the generator, as for `key`.
       dtype: likewise.
 
@@ -295,18 +280,18 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: Any = None, dtype: DTypeLi
       >>> bool(wrap_key_data(key_data(key(7))) == key(7))
       True
     """
-    _check_impl("wrap_key_data", impl, dtype)
+    asked = asked_dtype("wrap_key_data", impl, dtype)
     words = as_array(key_bits_array, what="wrap_key_data: the words")
-    _check_words(words, "wrap_key_data")
-    return wrap(words, KEY_DTYPE)
+    _check_words(words, "wrap_key_data", asked.element_shape)
+    return wrap(words, asked)
 
 
 @boundary
 def clone(key: ArrayLike) -> Array:
     """Return the same key again, which `config.debug_key_reuse` then counts as a new one."""
     words = key_data(key)
-    typed = isinstance(key, Array) and key.aval.dtype is KEY_DTYPE
-    return wrap(words, KEY_DTYPE) if typed else words
+    dtype = getattr(key, "dtype", None)
+    return wrap(words, dtype) if type(dtype) is KeyDType else words
 
 
 @boundary
@@ -328,10 +313,27 @@ def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
     """
     words = words_of(key, "split")
     shape = (num,) if type(num) is int else _split_shape(num)
+    if words.aval is not _SINGLE and _impl_of(key, words) == UNSAFE:
+        return keys_like(key, _unsafe_keys(words, shape))
     (out,) = random_split_p.bind(
         words, shape=shape, partitionable=config.values.threefry_partitionable
     )
     return keys_like(key, out)
+
+
+def _unsafe_keys(words: Any, shape: tuple[int, ...]) -> Any:
+    """Return one in ten of the keys that the bits of a wide key make, as JAX does."""
+    (drawn,) = random_bits_p.bind(
+        words, bit_width=32, shape=(10 * math.prod(shape), WIDE_KEY), partitionable=True
+    )
+    return lax.reshape(lax.slice_in_dim(drawn, 0, None, 10), (*shape, WIDE_KEY))
+
+
+def _unsafe_hash(number: Any) -> Any:
+    """Return the tenth key that the bits of the key of a number make."""
+    seeded = _seeded(number, "fold_in", None)
+    (drawn,) = random_bits_p.bind(seeded, bit_width=32, shape=(10, WIDE_KEY), partitionable=True)
+    return lax.index_in_dim(drawn, 9, 0, keepdims=False)
 
 
 def _split_shape(num: Any) -> tuple[int, ...]:
@@ -370,6 +372,8 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
             ))  # fmt: skip
         if number.dtype != dtypes.uint32 or number.weak_type:
             number = lax.convert_element_type(number, dtypes.uint32)
+    if words.aval is not _SINGLE and _impl_of(key, words) == UNSAFE:
+        return keys_like(key, lax.bitwise_xor(words, _unsafe_hash(number)))
     (out,) = random_fold_in_p.bind(words, number)
     return keys_like(key, out)
 

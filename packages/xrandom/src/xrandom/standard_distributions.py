@@ -36,6 +36,7 @@ from xrandom.key_primitives import (
     batch_over_keys,
     check_count,
     check_key,
+    cost,
     in_programs,
     random_bits_p,
 )
@@ -119,6 +120,7 @@ random_uniform_p = Primitive(
     jvp=ZERO,
     transpose=undefined("random draws are not linear in their key"),
     batch=batch_over_keys("random_uniform"),
+    cost=cost,
     dimensions=dimension_names.each_whole,
 )
 
@@ -146,6 +148,7 @@ random_normal_p = Primitive(
     jvp=ZERO,
     transpose=undefined("random draws are not linear in their key"),
     batch=batch_over_keys("random_normal"),
+    cost=cost,
     dimensions=dimension_names.each_whole,
 )
 

@@ -14,6 +14,8 @@ __dir__ = __all__.copy
 
 _KEY = np.array([0x12345678, 0xFFFFFFFF], np.uint32)
 _KEYS = np.arange(12, dtype=np.uint32).reshape(2, 3, 2) * np.uint32(0x9E3779B9)
+_WIDE_KEY = np.array([7, 0x12345678, 0xFFFFFFFE, 0xFFFFFFFF], np.uint32)  # its counter overflows
+_WIDE_KEYS = np.arange(24, dtype=np.uint32).reshape(2, 3, 4) * np.uint32(0x9E3779B9)
 _SHAPES = [(), (5,), (2, 3), (0, 4), (MAX_LANES + 1,)]
 _ROUNDED = Tolerance(2e-6, 2e-7, "the compiler contracts multiply-add, and so rounds once")
 _HALF = Tolerance(2e-2, 1e-3, "8 or 11 bits of mantissa")
@@ -27,7 +29,7 @@ def _words(*shape: int) -> np.ndarray:
 def _draws(**params: object) -> list[Sample]:
     return [
         Sample([key], {**params, "shape": shape, "partitionable": layout})
-        for key in (_KEY, _KEYS)
+        for key in (_KEY, _KEYS, _WIDE_KEY, _WIDE_KEYS)
         for shape in _SHAPES
         for layout in (True, False)
     ]
@@ -56,6 +58,8 @@ TABLE: dict[str, list[Sample]] = {
     "random_fold_in": [
         Sample([_KEY, np.array(7, np.uint32)]),
         Sample([_KEYS, _words(2, 3)]),
+        Sample([_WIDE_KEY, np.array(7, np.uint32)]),
+        Sample([_WIDE_KEYS, _words(2, 3)]),
     ],
     "random_uniform": _floats(None),
     "random_normal": _floats(_ROUNDED),

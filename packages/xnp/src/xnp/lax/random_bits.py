@@ -2,10 +2,8 @@
 
 Both are for programs that need these very bits; `xrandom` draws from keys that are split. The
 generators are written with operations of every platform, so the bits are the same on all of them,
-uncompiled, compiled and mapped over keys. A block of a generator is the hash of a counter:
-
-    Philox 4x32-10     four words, the counter c and then the key, under the key of two words
-    Threefry 2x32-20   two words of the counter c, 64 bits, under a key of two words
+uncompiled, compiled and mapped over keys: those of `philox`, and of Threefry 2x32-20, where a block
+is the hash of the two words of the counter, 64 bits, under a key of two words.
 
 Sources: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011, for the
 hashes and their constants; XLA's operation semantics, section RngBitGenerator, and what XLA's
@@ -18,7 +16,9 @@ import enum
 import math
 from typing import Any
 
+import xnp.numpy as xn
 from xnp import lax
+from xnp.philox import philox_blocks, philox_words
 from xnp.placing import placed
 from xnp.primitives.rng_words import rng_words_p
 from xprim import Array, as_array, dtypes
@@ -96,8 +96,16 @@ def rng_bit_generator(
     kind = RandomAlgorithm(algorithm)
     sizes = static_shape(shape, "rng_bit_generator")
     k0, k1, counter = _parts(words)
-    draw = _threefry_bits if kind == RandomAlgorithm.RNG_THREE_FRY else _philox_bits
-    bits, blocks = draw((k0, k1), counter, sizes, dtypes.itemsize_bits(exact) == 64)
+    width = dtypes.itemsize_bits(exact)
+    if kind == RandomAlgorithm.RNG_THREE_FRY:
+        bits, blocks = _threefry_bits((k0, k1), counter, sizes, width == 64)
+    else:
+        blocks = philox_blocks(width, sizes)
+        drawn = philox_words(
+            xn, xn.stack([k0, k1, *_halves(counter)]), lax.iota(dtypes.uint64, blocks), width,
+            math.prod(sizes),
+        )  # fmt: skip
+        bits = lax.reshape(drawn, sizes)
     moved = lax.add(counter, blocks)
     if aval.dtype == dtypes.uint64:
         new_key = lax.concatenate([lax.slice_in_dim(words, 0, 1), lax.reshape(moved, (1,))], 0)
@@ -127,41 +135,6 @@ def _halves(x: Any) -> tuple[Any, Any]:
 def _joined(low: Any, high: Any) -> Any:
     low, high = [lax.convert_element_type(w, dtypes.uint64) for w in (low, high)]
     return lax.bitwise_or(low, lax.shift_left(high, 32))
-
-
-# --- Philox ------------------------------------------------------------------------------------
-
-_FACTORS = 0xD2511F53, 0xCD9E8D57
-_WEYL = 0x9E3779B9, 0xBB67AE85
-
-
-def _philox_bits(key: Any, counter: Any, shape: Shape, wide: bool) -> tuple[Any, int]:
-    """Return 32 or 64-bit numbers and how many blocks they took: each has four words, in order."""
-    size = math.prod(shape)
-    blocks = -(-size * (2 if wide else 1) // 4)
-    low = lax.add(lax.iota(dtypes.uint64, blocks), counter)
-    carry = lax.convert_element_type(lax.lt(low, counter), dtypes.uint64)
-    words = _philox((*_halves(low), *_halves(lax.add(carry, _joined(*key)))), key)
-    if wide:
-        words = [_joined(words[0], words[1]), _joined(words[2], words[3])]
-    columns = [lax.reshape(w, (blocks, 1)) for w in words]
-    flat = lax.reshape(lax.concatenate(columns, 1), (blocks * len(columns),))
-    return lax.reshape(lax.slice_in_dim(flat, 0, size), shape), blocks
-
-
-def _philox(x: Any, key: Any) -> list[Any]:
-    for step in range(10):
-        keys = [lax.add(k, step * w & 0xFFFFFFFF) for k, w in zip(key, _WEYL, strict=True)]
-        products = [
-            lax.mul(lax.convert_element_type(v, dtypes.uint64), m)
-            for v, m in zip(x[::2], _FACTORS, strict=True)
-        ]
-        (low0, high0), (low1, high1) = [_halves(p) for p in products]
-        x = (
-            lax.bitwise_xor(lax.bitwise_xor(high1, x[1]), keys[0]), low1,
-            lax.bitwise_xor(lax.bitwise_xor(high0, x[3]), keys[1]), low0,
-        )  # fmt: skip
-    return list(x)
 
 
 # --- Threefry ----------------------------------------------------------------------------------

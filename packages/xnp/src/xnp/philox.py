@@ -1,0 +1,83 @@
+"""Random bits of Philox 4x32-10, for NumPy arrays and for Arrays, by the same lines.
+
+A block of four words is the hash of a counter: the words of the counter, and behind them the key,
+under the key of two words. So a key that says where its counter stands is four words.
+
+Sources: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011, for the
+hash and its constants; what XLA's expansion of RngBitGenerator on the CPU gives, for the order of
+the words.
+Neighbours: `lax.random_bits` has `rng_bit_generator`, `xrandom` the keys of generator "rbg".
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+__all__ = ["philox_blocks", "philox_words"]
+__dir__ = __all__.copy
+
+_FACTORS: Final = 0xD2511F53, 0xCD9E8D57
+_WEYL: Final = 0x9E3779B9, 0xBB67AE85
+_HALF: Final = np.uint64(32)
+
+
+def philox_blocks(bit_width: int, shape: tuple[int, ...]) -> int:
+    """Return how many blocks of four words an array of random bits takes.
+
+    Args:
+      bit_width: of an element: 64, or 32 and fewer, which take a whole word.
+      shape: of the array.
+    """
+    return -(-math.prod(shape) * (2 if bit_width == 64 else 1) // 4)
+
+
+def philox_words(namespace: Any, key: Any, places: Any, bit_width: int, count: int) -> Any:
+    """Return random bits for each key.
+
+    Args:
+      namespace: `numpy` or `xnp.numpy`, of which the operands are.
+      key: uint32 of shape (..., 4): the key, and where its counter stands, low words first.
+      places: uint64, the numbers of the blocks to take: 0, 1, ... `philox_blocks`.
+      bit_width: 64, or anything less for 32.
+      count: how many elements are wanted of the blocks.
+
+    Returns:
+      uint32 or uint64 of shape (..., count).
+
+    Example:
+      >>> key = np.uint32([1, 2, 3, 4])
+      >>> philox_words(np, key, np.arange(1, dtype=np.uint64), 32, 2).tolist()
+      [512747620, 1298009047]
+    """
+    k0, k1, low, high = [key[..., i : i + 1] for i in range(4)]
+    start = _joined(low, high)
+    lower = start + places
+    upper = _joined(k0, k1) + (lower < start).astype(np.uint64)
+    words = _hashed((*_halves(lower), *_halves(upper)), (k0, k1))
+    if bit_width == 64:
+        words = [_joined(*words[:2]), _joined(*words[2:])]
+    stacked = namespace.stack(words, -1)
+    return stacked.reshape(*stacked.shape[:-2], -1)[..., :count]
+
+
+def _hashed(x: Any, key: Any) -> list[Any]:
+    for step in range(10):
+        keys = [k + np.uint32(step * w & 0xFFFFFFFF) for k, w in zip(key, _WEYL, strict=True)]
+        products = [
+            v.astype(np.uint64) * np.uint64(m) for v, m in zip(x[::2], _FACTORS, strict=True)
+        ]
+        (low0, high0), (low1, high1) = [_halves(p) for p in products]
+        x = high1 ^ x[1] ^ keys[0], low1, high0 ^ x[3] ^ keys[1], low0
+    return list(x)
+
+
+def _halves(x: Any) -> tuple[Any, Any]:
+    """Return the low and the high words of 64-bit numbers."""
+    return x.astype(np.uint32), (x >> _HALF).astype(np.uint32)
+
+
+def _joined(low: Any, high: Any) -> Any:
+    return low.astype(np.uint64) | high.astype(np.uint64) << _HALF
