@@ -110,7 +110,8 @@ def draws_of_two_keys_of_rbg(j: Any, n: Any) -> bool:
 
 
 def integers_of_unsafe_rbg(j: Any, n: Any) -> list[int]:
-    return j.random.randint(j.random.key(0, impl="unsafe_rbg"), (3,), 0, 99).tolist()  # type: ignore[no-any-return]
+    drawn = j.random.randint(j.random.key(0, impl="unsafe_rbg"), (3,), 0, 99)
+    return [int(v) for v in drawn]
 
 
 def keys(j: Any, count: int = 3) -> Any:
