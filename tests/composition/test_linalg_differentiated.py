@@ -53,6 +53,7 @@ def test_gradients_of_several_results_agree_with_finite_differences():
     _check_gradient(lambda v: _total(linalg.solve(v, b)), SQUARE[0])
     _check_gradient(lambda v: _total(linalg.solve(SQUARE[0], v)), b)
     _check_gradient(lambda v: linalg.slogdet(v).logabsdet, SQUARE[0])
+    _check_gradient(lambda v: linalg.slogdet(v, method="qr").logabsdet, SQUARE[0])
     _check_gradient(lambda v: _total(linalg.qr(v)[1]), TALL)
     _check_gradient(lambda v: _total(linalg.lstsq(v, TALL[:, 0])[0]), TALL)
 

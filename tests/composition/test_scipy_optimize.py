@@ -188,6 +188,26 @@ def test_solutions_of_differential_equations_are_differentiated():
     np.testing.assert_allclose(batch[0], exact(*args), rtol=1e-8)
 
 
+def test_complex_differential_equations_are_solved_and_differentiated():
+    t = np.array([0.0, 0.4, 1.5])
+
+    def ours(y0, a):
+        solution = odeint(lambda y, t, a: {"z": 1j * a * y["z"], "x": -y["x"]},
+                          {"z": y0, "x": 1.0}, t, a, rtol=1e-10, atol=1e-10)  # fmt: skip
+        return solution["z"]
+
+    def exact(y0, a):
+        return y0 * xnp.exp(1j * a * t)[:, None]
+
+    args = np.array([1.0 + 2.0j, -0.5j]), 0.7 + 0.1j
+    weights = rng.normal(size=(3, 2)) + 1j * rng.normal(size=(3, 2))
+    np.testing.assert_allclose(ours(*args), exact(*args), rtol=1e-8)
+    found = xad.grad(lambda *a: xnp.real(weights * ours(*a)).sum(), (0, 1))(*args)
+    expected = xad.grad(lambda *a: xnp.real(weights * exact(*a)).sum(), (0, 1))(*args)
+    for x, y in zip(found, expected, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-6)
+
+
 def test_odeint_takes_so_many_steps_of_such_length_and_floats_alone():
     t = np.array([0.0, 100.0])
     few = odeint(lambda y, t: -y, 1.0, t, mxstep=3)

@@ -43,6 +43,14 @@ def test_functions_of_an_oblong_matrix_agree_with_numpy(name, x):
     _same(name, x)
 
 
+@pytest.mark.parametrize("x", [SQUARE, COMPLEX, np.zeros((2, 2)), np.zeros((0, 0))])
+def test_slogdet_by_qr_agrees_with_numpy(x):
+    for found, expected in zip(linalg.slogdet(x, method="qr"), np.linalg.slogdet(x), strict=True):
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-12)
+    with pytest.raises(ValueError, match="there is no method 'svd'"):
+        linalg.slogdet(x, method="svd")
+
+
 @pytest.mark.parametrize("upper", [False, True])
 def test_cholesky_agrees_with_numpy(upper):
     factor = np.linalg.cholesky(POSITIVE)

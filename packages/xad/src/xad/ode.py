@@ -62,7 +62,7 @@ def odeint(
 
     Args:
       func: returns a pytree like `y0`; may capture values.
-      y0: the start, a pytree of float arrays.
+      y0: the start, a pytree of arrays of real or complex floats.
       t: times that ascend, a vector, of which the first is that of the start.
       *args: pytrees of arrays.
       rtol: the relative error that a step may have;
@@ -85,25 +85,48 @@ def odeint(
 
     Differentiable in: y0, t, args, and what `func` captures, in reverse.
     """
-    for leaf in xtree.leaves((y0, t)):
-        array = as_array(leaf, what="odeint: a value")
-        if not dtypes.is_floating(array.dtype):
-            raise TypeError(message(
-                "odeint", "the start and the times must be floats.", got=array.aval.str_long(),
-                hint="complex numbers as two real ones",
-            ))  # fmt: skip
-    t = as_array(t, what="odeint: t")
-    start = xtree.map(lambda x: as_array(x, what="odeint: y0"), y0)
+    start = xtree.map(lambda x: _checked(x, "y0", dtypes.is_inexact), y0)
+    t = _checked(t, "t", dtypes.is_floating)
     args = xtree.map(lambda x: as_array(x, what="odeint: args"), args)
     converted, captured = closure_convert(func, start, t[0], *args)
-    flat, unravel = ravel_pytree(start)
+    parameters = (*args, *captured)
+    flat, unravel = ravel_pytree(xtree.map(_real_parts, start))
+    start_avals, parameter_avals = xtree.map(lambda x: as_array(x).aval, (start, parameters))
 
-    def slope(y: Any, t: Any, *values: Any) -> Any:
-        return ravel_pytree(converted(unravel(y), t, *values))[0].astype(y.dtype)
+    def whole(y: Any) -> Any:
+        return xtree.map(_with_parts, start_avals, unravel(y))
+
+    def slope(y: Any, t: Any, *parts: Any) -> Any:
+        values = xtree.map(_with_parts, parameter_avals, parts)
+        slopes = xtree.map(_like, start_avals, converted(whole(y), t, *values))
+        return ravel_pytree(xtree.map(_real_parts, slopes))[0].astype(y.dtype)
 
     limits = (float(rtol), float(atol), mxstep, hmax)
-    solution = _integrated(slope, limits, flat, t, *args, *captured)
-    return lax.map(unravel, solution)
+    parts = xtree.map(_real_parts, parameters)
+    return lax.map(whole, _integrated(slope, limits, flat, t, *parts))
+
+
+def _checked(x: Any, name: str, fits: Callable[[Any], bool]) -> Any:
+    array = as_array(x, what=f"odeint: {name}")
+    if not fits(array.dtype):
+        raise TypeError(message(
+            "odeint", "the start and the times must be floats.", got=array.aval.str_long()
+        ))  # fmt: skip
+    return array
+
+
+def _real_parts(x: Any) -> Any:
+    """Return the real and the imaginary part of complex numbers, and real ones as they are."""
+    return (xnp.real(x), xnp.imag(x)) if dtypes.is_complex(x.dtype) else x
+
+
+def _with_parts(aval: Any, parts: Any) -> Any:
+    return lax.complex(*parts) if dtypes.is_complex(aval.dtype) else parts
+
+
+def _like(aval: Any, slope: Any) -> Any:
+    """Return a slope as complex numbers where the value is complex."""
+    return xnp.asarray(slope, aval.dtype) if dtypes.is_complex(aval.dtype) else slope
 
 
 def _solved(slope: Function, limits: Any, y0: Any, t: Any, *args: Any) -> Any:

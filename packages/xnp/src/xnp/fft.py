@@ -249,7 +249,7 @@ def _scaled(
         ))  # fmt: skip
     (x,) = inexact(name, x)
     if not axes:
-        return _without_axes(x, kind, name)
+        return _without_axes(x, kind)
     x = moveaxis(x, axes, tuple(range(-len(axes), 0)))
     sizes = _sizes(x.aval.shape[-len(axes) :], lengths, kind, name)
     result = _transformed(_brought_to(x, sizes, kind), kind, sizes)
@@ -259,11 +259,10 @@ def _scaled(
     return moveaxis(result, tuple(range(-len(axes), 0)), axes)
 
 
-def _without_axes(x: Array, kind: FftType, name: str) -> Array:
-    """Return the transform along no axis: the numbers, as complex ones."""
-    if kind in (FftType.RFFT, FftType.IRFFT):
-        raise ValueError(f"{name}: there must be an axis to transform.")
-    return cast(x, dtypes.to_complex_dtype(x.aval.dtype))
+def _without_axes(x: Array, kind: FftType) -> Array:
+    """Return the transform along no axis: the numbers, of transforms of complex ones complex."""
+    real = kind in (FftType.RFFT, FftType.IRFFT)
+    return x if real else cast(x, dtypes.to_complex_dtype(x.aval.dtype))
 
 
 def _sizes(shape: tuple[int, ...], lengths: Any, kind: FftType, name: str) -> tuple[int, ...]:

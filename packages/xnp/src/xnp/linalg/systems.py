@@ -15,7 +15,7 @@ from xnp import lax
 from xnp.docstrings import complete
 from xnp.docstrings.linear_algebra import SYSTEMS
 from xnp.linalg.operands import broadcast_batches, matrix, promoted
-from xnp.linalg.products import matmul
+from xnp.linalg.products import diagonal, matmul
 from xnp.numpy.creation import asarray
 from xnp.numpy.promoting import axis_of, cast, wide
 from xnp.primitives.det import det_p, pivots_of
@@ -189,23 +189,31 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
 
     Args:
       a: square matrices.
-      method: `"lu"` or None: by the LU factorisation.
+      method: `"lu"` or None for the LU factorisation, `"qr"` for that into Q and R.
 
     Returns:
       (0, -inf) where a matrix is singular.
 
     Differentiable in: a.
     """
-    if method not in (None, "lu"):
-        raise ValueError(message("slogdet", f"there is no method {method!r}.", expected="'lu'"))
+    if method not in (None, "lu", "qr"):
+        raise ValueError(message(
+            "slogdet", f"there is no method {method!r}.", expected="'lu' or 'qr'"
+        ))  # fmt: skip
     x = matrix("slogdet", a, square=True)
-    sign, values = pivots_of(wide(x))
+    sign, values = (_of_qr if method == "qr" else pivots_of)(wide(x))
     sizes = lax.abs(values)
     last = (values.ndim - 1,)
     logs = summed(lax.log(sizes), last)
     sign = lax.mul(sign, lax.reduce_prod(lax.sign(values), last))
     narrow = dtypes.itemsize_bits(x.dtype) < 32
     return SlogdetResult(*[cast(v, x.dtype) if narrow else v for v in (sign, logs)])
+
+
+def _of_qr(x: Any) -> tuple[Any, Any]:
+    """Return the determinant of Q, of absolute value 1, and the diagonal of R."""
+    q, r = lax.linalg.qr(x)
+    return slogdet(q).sign, diagonal(r)
 
 
 def det(a: ArrayLike) -> Array:
