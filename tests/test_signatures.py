@@ -34,6 +34,8 @@ DELIBERATE = {
        for name in ("ClosedJaxpr", "Effect", "Jaxpr", "JaxprEqn", "Literal")},
     "experimental.sparse.bcoo_dot_general": {"out_sharding": _SPARSE},
     "experimental.sparse.bcoo_reshape": {"sharding": _SPARSE},
+    "experimental.sparse.JAXSparse": "it is abstract",
+    "experimental.sparse.bcsr_dot_general": {"out_sharding": _SPARSE},
     "ShapeDtypeStruct": {"manual_axis_type": _MESHES, "is_ref": _REFERENCES},
     "custom_gradient": {
         "with_logs": _EXPERIMENT, "remat": _EXPERIMENT, "with_accums": _EXPERIMENT,

@@ -27,7 +27,8 @@ UNTYPED = {
     "lax.conv_dimension_numbers": {"dimension_numbers": _DIMENSIONS},
     "lax.scaled_dot": {"dimension_numbers": _DIMENSIONS},
     "nn.scaled_dot_general": {"dimension_numbers": _DIMENSIONS},
-    "experimental.sparse.bcoo_dot_general": {"dimension_numbers": _DIMENSIONS},
+    **{f"experimental.sparse.{name}": {"dimension_numbers": _DIMENSIONS}
+       for name in ("bcoo_dot_general", "bcoo_dot_general_sampled", "bcsr_dot_general")},
     "export.symbolic_dim_bounds": {"dimension": "an expression of sizes"},
     "experimental.multihost_utils.ProcessFailureError": {"failed_devices": "the runtime's list"},
     "experimental.serialize_executable.deserialize_and_load": {"backend": "the runtime's client"},

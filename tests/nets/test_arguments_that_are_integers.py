@@ -22,7 +22,7 @@ import xstack
 from tests.nets.test_values_of_functions import CELLS as VALUE_CELLS, CELLS_OF_MODULES, OURS
 from tests.nets.value_operands import layouts
 from tests.public_names import kept, resolve
-from xnp.sparse import bcoo_fromdense
+from xnp.sparse import bcoo_fromdense, bcsr_fromdense
 from xprim.integer_arguments import integers_of
 
 pytestmark = [pytest.mark.fuzz, pytest.mark.filterwarnings("ignore")]
@@ -89,6 +89,14 @@ ROWS = {
     "experimental.sparse.bcoo_transpose": "f(bcoo, permutation=(1, 0))",
     "experimental.sparse.empty": "f((3, 3))", "experimental.sparse.eye": "f(3)",
     "experimental.sparse.random_bcoo": "f(k, (3, 3))",
+    "experimental.sparse.bcoo_squeeze": "f(bcoo[:1], dimensions=(0,))",
+    "experimental.sparse.bcoo_rev": "f(bcoo, (0,))",
+    "experimental.sparse.bcoo_dynamic_slice": "f(bcoo, (0, 0), (1, 1))",
+    "experimental.sparse.bcsr_fromdense": "f(s)", "experimental.sparse.csr_fromdense": "f(s)",
+    "experimental.sparse.coo_fromdense": "f(s)",
+    "experimental.sparse.bcsr_concatenate": "f([bcsr] * 2, dimension=0)",
+    "experimental.sparse.bcsr_sum_duplicates": "f(bcsr)",
+    "experimental.sparse.linalg.lobpcg_standard": "f(lambda x: x, s.reshape(9, 1))",
     "testing.max_compiles": "f(3).__enter__()", "testing.max_traces": "f(3).__enter__()",
 }  # fmt: skip
 _DEVICES = "it takes devices, meshes or processes"
@@ -102,6 +110,7 @@ WITHOUT_CELL = {
         " distributed.initialize experimental.multihost_utils.reached_preemption_sync_point"
         " experimental.mesh_utils.create_device_mesh"
         " experimental.mesh_utils.create_hybrid_device_mesh".split(), _DEVICES),
+    "experimental.sparse.linalg.spsolve": "dense elimination keeps no order of elements",
     "test_util.check_grads": "an order is compared with, any number will do",
     **{f"example_libraries.stax.{name}": _LAYERS for name in
        "BatchNorm Dense FanInConcat FanOut GeneralConv GeneralConvTranspose".split()},
@@ -163,7 +172,7 @@ def _names(path: str, dtype: str) -> dict[str, Any]:
     arrays = {name: xstack.numpy.array(x) for name, x in layouts(dtype)["plain"].items()}
     space = resolve(f"xstack.{path}".rpartition(".")[0])
     return {**arrays, "k": xstack.random.key(0), "ns": space,
-            "bcoo": bcoo_fromdense(arrays["s"])}  # fmt: skip
+            "bcoo": bcoo_fromdense(arrays["s"]), "bcsr": bcsr_fromdense(arrays["s"])}  # fmt: skip
 
 
 def _call(path: str, row: str, dtype: str, replaced: dict[str, Any]) -> Any:

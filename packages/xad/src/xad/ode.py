@@ -86,9 +86,9 @@ def odeint(
     Differentiable in: y0, t, args, and what `func` captures, in reverse.
     """
     start = xtree.map(lambda x: _checked(x, "y0", dtypes.is_inexact), y0)
-    t = _checked(t, "t", dtypes.is_floating)
+    times = _checked(t, "t", dtypes.is_floating)
     args = xtree.map(lambda x: as_array(x, what="odeint: args"), args)
-    converted, captured = closure_convert(func, start, t[0], *args)
+    converted, captured = closure_convert(func, start, times[0], *args)
     parameters = (*args, *captured)
     flat, unravel = ravel_pytree(xtree.map(_real_parts, start))
     start_avals, parameter_avals = xtree.map(lambda x: as_array(x).aval, (start, parameters))
@@ -103,7 +103,7 @@ def odeint(
 
     limits = (float(rtol), float(atol), mxstep, hmax)
     parts = xtree.map(_real_parts, parameters)
-    return lax.map(whole, _integrated(slope, limits, flat, t, *parts))
+    return lax.map(whole, _integrated(slope, limits, flat, times, *parts))
 
 
 def _checked(x: Any, name: str, fits: Callable[[Any], bool]) -> Any:

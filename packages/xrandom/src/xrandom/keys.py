@@ -69,7 +69,7 @@ def words_of(key: Any, operation: str) -> Any:
 def keys_like(key: Any, words: Any) -> Array:
     """Return the keys of some words, in the form of another key."""
     if type(key) is ConcreteArray or isinstance(key, Array):
-        dtype = key.aval.dtype
+        dtype: Any = key.aval.dtype
         return _keys(words, dtype) if type(dtype) is KeyDType else words
     return words  # type: ignore[no-any-return]
 
@@ -240,7 +240,8 @@ def key_data(keys: ArrayLike) -> Array:
       TypeError: the value is not a random key.
     """
     array = as_array(keys, what="key_data: the key")
-    words = unwrap(array) if type(array.aval.dtype) is KeyDType else array
+    dtype: Any = array.aval.dtype
+    words = unwrap(array) if type(dtype) is KeyDType else array
     _check_words(words, "key_data")
     return words
 

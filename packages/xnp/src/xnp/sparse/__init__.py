@@ -3,6 +3,8 @@
     BCOO         values and where they are; a pytree                  `coordinates`, `bcoo`
     layout       transpose, reshape, slice, concatenate, sort, sum    `layouts`
     products     with dense and with sparse arrays                    `products`
+    formats      by rows, by columns: `BCSR`, `CSR`, `CSC`, `COO`     `formats`, `row_functions`
+    linalg       `lobpcg_standard`, `spsolve`                         `linalg`
     sparsify     a function of arrays, given sparse ones              `sparsify`
 
 Every operation is made of gathers and scatters of `lax`, so all of them differentiate, batch and
@@ -17,9 +19,18 @@ with namespace(globals()):
         bcoo_extract as bcoo_extract,
         bcoo_fromdense as bcoo_fromdense,
         bcoo_todense as bcoo_todense,
+        todense as todense,
+    )
+    from xnp.sparse.creation import (
         empty as empty,
         eye as eye,
-        todense as todense,
+    )
+    from xnp.sparse.formats import (
+        BCSR as BCSR,
+        COO as COO,
+        CSC as CSC,
+        CSR as CSR,
+        JAXSparse as JAXSparse,
     )
     from xnp.sparse.layouts import (
         bcoo_concatenate as bcoo_concatenate,
@@ -30,9 +41,31 @@ with namespace(globals()):
         bcoo_sum_duplicates as bcoo_sum_duplicates,
         bcoo_transpose as bcoo_transpose,
     )
+    from xnp.sparse.parts import (
+        bcoo_dynamic_slice as bcoo_dynamic_slice,
+        bcoo_rev as bcoo_rev,
+        bcoo_squeeze as bcoo_squeeze,
+    )
     from xnp.sparse.products import (
         bcoo_dot_general as bcoo_dot_general,
+        bcoo_dot_general_sampled as bcoo_dot_general_sampled,
         bcoo_multiply_dense as bcoo_multiply_dense,
         bcoo_multiply_sparse as bcoo_multiply_sparse,
+    )
+    from xnp.sparse.row_functions import (
+        bcsr_concatenate as bcsr_concatenate,
+        bcsr_dot_general as bcsr_dot_general,
+        bcsr_extract as bcsr_extract,
+        bcsr_fromdense as bcsr_fromdense,
+        bcsr_sum_duplicates as bcsr_sum_duplicates,
+        bcsr_todense as bcsr_todense,
+        coo_fromdense as coo_fromdense,
+        coo_matmat as coo_matmat,
+        coo_matvec as coo_matvec,
+        coo_todense as coo_todense,
+        csr_fromdense as csr_fromdense,
+        csr_matmat as csr_matmat,
+        csr_matvec as csr_matvec,
+        csr_todense as csr_todense,
     )
     from xnp.sparse.sparsified import sparsify as sparsify

@@ -27,9 +27,7 @@ from xnp.sparse.layouts import (
 )
 from xnp.sparse.products import bcoo_dot_general, bcoo_multiply_dense, bcoo_multiply_sparse
 from xprim import Array
-from xprim.descriptions import described
 from xprim.errors import ConcretizationTypeError, message
-from xprim.sizes import size_of
 from xprim.static_sizes import static_int
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
@@ -109,6 +107,10 @@ class BCOO(Coordinates):
     def todense(self) -> Array:
         """Return the array with its zeros."""
         return bcoo_todense(self)
+
+    def to_bcoo(self) -> BCOO:
+        """Return the array itself; other formats have the same method."""
+        return self
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCOO:
         """Return the array with values of equal indices added, sorted; see `bcoo_sum_duplicates`.
@@ -319,7 +321,7 @@ def bcoo_todense(mat: Coordinates) -> Array:
     """Return a sparse array with its zeros.
 
     Example:
-      >>> bcoo_todense(eye(2)).tolist()
+      >>> bcoo_todense(bcoo_fromdense(np.eye(2))).tolist()
       [[1.0, 0.0], [0.0, 1.0]]
     """
     data, indices = known(mat)
@@ -354,73 +356,6 @@ def bcoo_extract(sparr: BCOO, arr: ArrayLike, *, assume_unique: bool | None = No
 @boundary
 def todense(arr: BCOO | ArrayLike) -> Array:
     """Return a sparse array with its zeros, and a dense one as it is."""
-    return bcoo_todense(arr) if isinstance(arr, Coordinates) else xn.asarray(arr)
-
-
-@boundary
-def empty(
-    shape: Sequence[int], dtype: DTypeLike = None, index_dtype: DTypeLike = "int32",
-    sparse_format: str = "bcoo", *, n_batch: int = 0, n_dense: int = 0, nse: int = 0,
-) -> BCOO:  # fmt: skip
-    """Return a sparse array of zeros.
-
-    Args:
-      shape: of the array.
-      dtype: of the values; float32 by default.
-      index_dtype: of the indices.
-      sparse_format: "bcoo".
-      n_batch: the number of batch dimensions;
-      n_dense: and of dense ones.
-      nse: how many values there is room for.
-    """
-    _check_format("empty", sparse_format)
-    shape, n_batch = tuple([size_of(n) for n in shape]), size_of(n_batch)
-    stop = len(shape) - n_dense
-    sparse = shape[n_batch:stop]
-    data = xn.zeros((*shape[:n_batch], nse, *shape[stop:]), dtype)
-    there = xn.zeros((*shape[:n_batch], nse), bool)
-    indices = moved_out(xn.zeros((*there.shape, len(sparse)), index_dtype), there, sparse)
-    return made(BCOO, data, indices, sparse, True, True)
-
-
-@boundary
-def eye(
-    N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None,
-    index_dtype: DTypeLike = "int32",
-    sparse_format: str = "bcoo", *, n_batch: int = 0, n_dense: int = 0,
-) -> BCOO:  # fmt: skip
-    """Return the sparse matrix with ones in a diagonal.
-
-    Args:
-      N: the number of rows;
-      M: and of columns; `N` by default.
-      k: which diagonal, counted upwards.
-      dtype: of the values; float32 by default.
-      index_dtype: of the indices.
-      sparse_format: "bcoo".
-      n_batch: the number of batch dimensions;
-      n_dense: and of dense ones.
-
-    Example:
-      >>> eye(3, k=1).indices.tolist()
-      [[0, 1], [1, 2]]
-    """
-    _check_format("eye", sparse_format)
-    N, k = size_of(N), size_of(k)
-    columns = N if M is None else size_of(M)
-    n_batch, n_dense = size_of(n_batch), size_of(n_dense)
-    if n_batch or n_dense:
-        dense = np.eye(N, columns, k)
-        return bcoo_fromdense(xn.asarray(dense, dtype or np.float32), n_batch=n_batch,
-                              n_dense=n_dense, index_dtype=index_dtype)  # fmt: skip
-    rows = np.arange(max(0, -k), max(0, -k, min(N, columns - k)))
-    indices = np.stack([rows, rows + k], -1)
-    data = xn.ones(len(rows), dtype)
-    return made(BCOO, data, xn.asarray(indices, index_dtype), (N, columns), True, True)
-
-
-def _check_format(operation: str, sparse_format: Any) -> None:
-    if sparse_format != "bcoo":
-        raise ValueError(
-            f"{operation}: sparse arrays are of the format 'bcoo', got {described(sparse_format)}."
-        )
+    dense: Any = getattr(arr, "todense", None)
+    other: Any = arr
+    return xn.asarray(other) if dense is None else dense()

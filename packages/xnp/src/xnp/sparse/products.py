@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import xnp.numpy as xn
+from xnp import lax
 from xnp.primitives.precision import PrecisionLike
 from xnp.sparse.coordinates import Coordinates, is_there, known, moved_out, places
 from xnp.sparse.layouts import bcoo_sum_duplicates
@@ -122,6 +123,27 @@ def bcoo_dot_general(
     own = rhs.ndim - n - len(contracting[1])  # free dimensions of the sparse one come first
     order = [*range(n), *range(n + own, out.ndim), *range(n, n + own)]
     return xn.transpose(out, order)
+
+
+@boundary
+def bcoo_dot_general_sampled(
+    A: ArrayLike, B: ArrayLike, indices: ArrayLike, *, dimension_numbers: Any
+) -> Array:
+    """Return some elements of the product of two dense arrays, as `lax.dot_general` has it.
+
+    Args:
+      A: an array.
+      B: an array.
+      indices: which elements, as those of a `BCOO`: integers of shape [batch..., nse, n], where
+        batch are the first dimensions of the product, and n dimensions follow.
+      dimension_numbers: `((A_contracting, B_contracting), (A_batch, B_batch))`.
+
+    Returns:
+      An array of shape [batch..., nse, rest...]. The product is computed whole.
+    """
+    at = xn.asarray(indices)
+    product = lax.dot_general(xn.asarray(A), xn.asarray(B), dimension_numbers)
+    return product.at[places(at)].get(mode="fill", fill_value=0)
 
 
 def _check_lengths(lhs: Any, rhs: Any, contracting: Any, batch: Any) -> None:

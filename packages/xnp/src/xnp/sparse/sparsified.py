@@ -13,6 +13,7 @@ from typing import Any
 import xnp.numpy as xn
 import xtree
 from xnp.sparse.coordinates import Coordinates
+from xnp.sparse.formats import JAXSparse, as_bcoo
 from xnp.sparse.layouts import (
     bcoo_concatenate,
     bcoo_reduce_sum,
@@ -65,7 +66,8 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
 
     @transforming(f, "sparsify")
     def sparsified(*args: Any, **kwargs: Any) -> Any:
-        leaves, tree = xtree.flatten((args, kwargs), is_leaf=_is_sparse)
+        leaves, tree = xtree.flatten((args, kwargs), is_leaf=lambda x: isinstance(x, JAXSparse))
+        leaves = list(map(as_bcoo, leaves))
         values = [x if _is_sparse(x) else as_array(x) for x in leaves]
         out_tree: Any = None
 

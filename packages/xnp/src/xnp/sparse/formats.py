@@ -1,0 +1,470 @@
+"""Matrices by rows and by coordinates: `BCSR`, `CSR`, `CSC`, `COO`.
+
+These say in other words what a `BCOO` says, for programs that have their matrices so:
+
+    COO         values, their rows and their columns
+    CSR, CSC    values, row by row (column by column), the column of each, where each row begins
+    BCSR        CSR with batch dimensions in front and dense ones behind
+
+Everything is computed as a `BCOO`: the row of each value takes a sum over all values. What lies
+behind the end of the last row is not there.
+
+Neighbours: `bcoo` has the class, `row_functions` the functions of these.
+"""
+
+from __future__ import annotations
+
+import abc
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+import xnp.numpy as xn
+import xtree
+from xnp.sparse.bcoo import BCOO, bcoo_fromdense
+from xnp.sparse.coordinates import is_there, made, moved_out, places
+from xnp.sparse.layouts import bcoo_sum_duplicates, without_zeros
+from xprim import Array
+from xprim.errors import message
+from xprim.static_sizes import static_int
+
+__all__ = ()
+
+
+class JAXSparse(abc.ABC):
+    """What sparse arrays of all formats are instances of; the name is that of JAX."""
+
+    __array_priority__ = 101  # above arrays: NumPy's operators give way
+    __array_ufunc__ = None
+    __hash__ = None  # type: ignore[assignment]
+
+    data: Any
+
+    @property
+    @abc.abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of all dimensions."""
+
+    @abc.abstractmethod
+    def to_bcoo(self) -> BCOO:
+        """Return the array as `BCOO`."""
+
+    @abc.abstractmethod
+    def transpose(self, axes: Sequence[int] | None = None) -> Any:
+        """Return the array with its dimensions in another order."""
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the values."""
+        return self.data.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements, zeros included."""
+        return math.prod(self.shape)
+
+    @property
+    def nse(self) -> int:
+        """How many values there are, for each element of the batch."""
+        return self.to_bcoo().nse
+
+    @property
+    def T(self) -> Any:
+        """The array with its dimensions in backward order."""
+        return self.transpose()
+
+    def todense(self) -> Array:
+        """Return the array with its zeros."""
+        return self.to_bcoo().todense()
+
+    def sum(self, axis: int | Sequence[int] | None = None) -> Any:
+        """Return the sum over axes, sparse unless it is over all of them."""
+        return self.to_bcoo().sum(axis)
+
+    def block_until_ready(self) -> Self:
+        """Wait until the parts are computed."""
+        for part in xtree.leaves(self):
+            part.block_until_ready()
+        return self
+
+    def __repr__(self) -> str:
+        try:
+            return f"{type(self).__name__}({self.dtype.name}{list(self.shape)}, nse={self.nse})"
+        except (AttributeError, IndexError, TypeError, ValueError):  # a pytree of other things
+            return f"{type(self).__name__}({', '.join(map(repr, xtree.leaves(self)))})"
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __neg__(self) -> Any:
+        return -self.to_bcoo()
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __matmul__(self, other: Any) -> Any:
+        return self.to_bcoo() @ as_bcoo(other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return other @ self.to_bcoo()
+
+    def __mul__(self, other: Any) -> Any:
+        return self.to_bcoo() * as_bcoo(other)
+
+    __rmul__ = __mul__
+
+    def __add__(self, other: Any) -> Any:
+        return self.to_bcoo() + as_bcoo(other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self.to_bcoo() - as_bcoo(other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return other - self.to_bcoo()
+
+    def __getitem__(self, index: Any) -> BCOO:
+        return self.to_bcoo()[index]
+
+
+JAXSparse.register(BCOO)
+
+
+def as_bcoo(x: Any) -> Any:
+    """Return a sparse array of any format as `BCOO`, and anything else as it is."""
+    return x.to_bcoo() if isinstance(x, JAXSparse) else x
+
+
+class COO(JAXSparse):
+    """A sparse matrix as values, their rows and their columns.
+
+    Args:
+      args: `(data, row, col)`: vectors of one length. Values of equal places are added; one out of
+        range is left out.
+      shape: the numbers of rows and columns.
+      rows_sorted: promises that rows ascend.
+      cols_sorted: promises that columns do within each row.
+
+    Example:
+      >>> m = COO.fromdense(np.float32([[0, 2, 0], [1, 0, 4]]))
+      >>> m, m.row.tolist(), m.col.tolist(), (m @ np.float32([1, 10, 100])).tolist()
+      (COO(float32[2, 3], nse=3), [0, 1, 1], [1, 0, 2], [20.0, 401.0])
+    """
+
+    shape: tuple[int, ...] = ()
+
+    def __init__(
+        self, args: tuple[Any, Any, Any], *, shape: Sequence[int], rows_sorted: bool = False,
+        cols_sorted: bool = False,
+    ) -> None:  # fmt: skip
+        self.data, self.row, self.col = map(xn.asarray, args)
+        self.shape = _matrix_shape("COO", shape)
+        if not self.data.shape == self.row.shape == self.col.shape or self.data.ndim != 1:
+            raise ValueError(message(
+                "COO", "data, row and col must be vectors of one length.",
+                got=f"shapes {self.data.shape}, {self.row.shape} and {self.col.shape}",
+            ))  # fmt: skip
+        self.rows_sorted, self.cols_sorted = rows_sorted, cols_sorted
+
+    @classmethod
+    def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> COO:
+        """Return the elements of a matrix that are not zero; see `bcoo_fromdense`."""
+        return cls.from_bcoo(bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype))
+
+    @classmethod
+    def from_bcoo(cls, arr: BCOO) -> COO:
+        """Return a `BCOO` of two sparse dimensions alone as `COO`."""
+        _check_matrix(cls.__name__, arr)
+        return cls((arr.data, arr.indices[:, 0], arr.indices[:, 1]), shape=arr.shape,
+                   rows_sorted=arr.indices_sorted, cols_sorted=arr.indices_sorted)  # fmt: skip
+
+    def to_bcoo(self) -> BCOO:
+        """Return the matrix as `BCOO`."""
+        indices = xn.stack([self.row, self.col], -1)
+        return made(BCOO, self.data, indices, self.shape, self.rows_sorted and self.cols_sorted,
+                    False)  # fmt: skip
+
+    @property
+    def nse(self) -> int:
+        """How many values there are."""
+        return int(self.data.shape[0])
+
+    def transpose(self, axes: Sequence[int] | None = None) -> COO:
+        """Return the transpose of the matrix; `axes` may be None or (1, 0)."""
+        _check_transposed(axes, 2)
+        return COO((self.data, self.col, self.row), shape=self.shape[::-1])
+
+
+class Compressed(JAXSparse):
+    """Values row by row, the column of each, and where each row begins."""
+
+    data: Any
+    indices: Any
+    indptr: Any
+    sparse_shape: tuple[int, ...]
+    indices_sorted: bool
+    unique_indices: bool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of all dimensions: batch, rows and columns, dense."""
+        n = len(self.indices.shape) - 1
+        return (*self.indices.shape[:n], *self.sparse_shape, *self.data.shape[n + 1 :])
+
+    @property
+    def nse(self) -> int:
+        """How many values there are, for each element of the batch."""
+        return int(self.indices.shape[-1])
+
+    def by_rows(self) -> BCOO:
+        """Return the matrix of these rows as `BCOO`."""
+        rows = rows_of(self.indptr, self.nse, self.indices.dtype)
+        pairs = xn.stack([rows, self.indices], -1)
+        shape = self.sparse_shape[::-1] if isinstance(self, CSC) else self.sparse_shape
+        pairs = moved_out(pairs, is_there(pairs, shape), shape)
+        return made(BCOO, self.data, pairs, shape, self.indices_sorted, self.unique_indices)
+
+    def to_bcoo(self) -> BCOO:
+        """Return the array as `BCOO`."""
+        return self.by_rows()
+
+
+def rows_of(indptr: Any, nse: int, dtype: Any) -> Any:
+    """Return the row of each of `nse` values: how many rows end before it."""
+    batch = indptr.shape[:-1]
+    ends = xn.clip(indptr[..., 1:], 0, nse)
+    counts = xn.zeros((*batch, nse + 1), dtype).at[places(ends[..., None])].add(1, mode="drop")
+    return xn.cumsum(counts, axis=-1, dtype=dtype)[..., :nse]
+
+
+def beginnings_of(rows: Any, count: int) -> Any:
+    """Return where each of `count` rows begins and the last one ends, of rows that ascend."""
+    counts = xn.zeros((*rows.shape[:-1], count), rows.dtype)
+    counts = counts.at[places(rows[..., None])].add(1, mode="drop")
+    first = xn.zeros((*rows.shape[:-1], 1), rows.dtype)
+    return xn.concatenate([first, xn.cumsum(counts, axis=-1, dtype=rows.dtype)], -1)
+
+
+class BCSR(Compressed):
+    """A sparse matrix row by row, with batch dimensions in front and dense ones behind.
+
+    Args:
+      args: `(data, indices, indptr)`: values, of shape [batch..., nse, dense...], the column of
+        each, and where each row begins and the last one ends, [batch..., rows + 1].
+      shape: of the array: batch, rows, columns, dense.
+      indices_sorted: promises that the columns of each row ascend.
+      unique_indices: promises that none is there twice.
+
+    Example:
+      >>> m = BCSR.fromdense(np.float32([[0, 2, 0], [1, 0, 4]]))
+      >>> m, m.indices.tolist(), m.indptr.tolist()
+      (BCSR(float32[2, 3], nse=3), [1, 0, 2], [0, 1, 3])
+      >>> (m @ np.float32([1, 10, 100])).tolist()
+      [20.0, 401.0]
+    """
+
+    def __init__(
+        self, args: tuple[Any, Any, Any], *, shape: Sequence[int], indices_sorted: bool = False,
+        unique_indices: bool = False,
+    ) -> None:  # fmt: skip
+        self.data, self.indices, self.indptr = map(xn.asarray, args)
+        n = self.indices.ndim - 1
+        sizes = tuple([static_int(m, "BCSR: a length of shape") for m in shape])
+        self.sparse_shape = sizes[n : n + 2]
+        self.indices_sorted, self.unique_indices = indices_sorted, unique_indices
+        fits = (
+            len(self.sparse_shape) == 2 and self.shape == sizes
+            and self.data.shape[: n + 1] == self.indices.shape
+            and self.indptr.shape == (*sizes[:n], sizes[n] + 1)
+        )  # fmt: skip
+        if not fits:
+            raise ValueError(message(
+                type(self).__name__, "data, indices, indptr and shape do not fit together.",
+                got=f"shapes {self.data.shape}, {self.indices.shape}, {self.indptr.shape} and "
+                f"shape: {sizes}",
+                expected="data[batch..., nse, dense...], indices[batch..., nse], "
+                "indptr[batch..., rows + 1], and a shape of batch, rows, columns and dense lengths",
+            ))  # fmt: skip
+
+    @classmethod
+    def fromdense(
+        cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32, n_dense: int = 0,
+        n_batch: int = 0,
+    ) -> BCSR:  # fmt: skip
+        """Return the elements of an array that are not zero; see `bcoo_fromdense`."""
+        return cls.from_bcoo(bcoo_fromdense(
+            mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype
+        ))  # fmt: skip
+
+    @classmethod
+    def from_bcoo(cls, arr: BCOO) -> BCSR:
+        """Return a `BCOO` of two sparse dimensions as `BCSR`."""
+        if arr.n_sparse != 2:
+            raise ValueError(f"{cls.__name__}: there must be two sparse dimensions, got {arr!r}.")
+        arr = arr.sort_indices()
+        batch, rows = arr.batch_shape, arr.sparse_shape[0]
+        data = xn.broadcast_to(arr.data, (*batch, arr.nse, *arr.dense_shape))
+        indices = xn.broadcast_to(arr.indices, (*batch, arr.nse, 2))
+        parts = data, indices[..., 1], beginnings_of(indices[..., 0], rows)
+        made: BCSR = _compressed(BCSR, parts, arr.sparse_shape, True, arr.unique_indices)
+        return made
+
+    @classmethod
+    def from_scipy_sparse(
+        cls, mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0
+    ) -> BCSR:
+        """Return a matrix of `scipy.sparse`; see `BCOO.from_scipy_sparse`."""
+        return cls.from_bcoo(BCOO.from_scipy_sparse(
+            mat, index_dtype=index_dtype, n_dense=n_dense, n_batch=n_batch
+        ))  # fmt: skip
+
+    @property
+    def n_batch(self) -> int:
+        """The number of batch dimensions."""
+        return len(self.indices.shape) - 1
+
+    @property
+    def n_sparse(self) -> int:
+        """The number of sparse dimensions: rows and columns."""
+        return 2
+
+    @property
+    def n_dense(self) -> int:
+        """The number of dense dimensions."""
+        return len(self.data.shape) - 1 - self.n_batch
+
+    def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCSR:
+        """Return the array with values of equal places added; see `BCOO.sum_duplicates`."""
+        arr = self.to_bcoo()
+        return self.from_bcoo(bcoo_sum_duplicates(without_zeros(arr) if remove_zeros else arr, nse))
+
+    def transpose(self, axes: Sequence[int] | None = None) -> BCSR:
+        """Return the array with rows and columns exchanged, by default; see `BCOO.transpose`."""
+        return self.from_bcoo(self.to_bcoo().transpose(axes))
+
+
+class CSR(Compressed):
+    """A sparse matrix row by row.
+
+    Args:
+      args: `(data, indices, indptr)`: values, the column of each, and where each row begins and
+        the last one ends.
+      shape: the numbers of rows and columns.
+
+    Example:
+      >>> m = CSR.fromdense(np.float32([[0, 2, 0], [1, 0, 4]]))
+      >>> m.T, m.T.todense().tolist()
+      (CSC(float32[3, 2], nse=3), [[0.0, 1.0], [2.0, 0.0], [0.0, 4.0]])
+    """
+
+    indices_sorted = unique_indices = False
+
+    def __init__(self, args: tuple[Any, Any, Any], *, shape: Sequence[int]) -> None:
+        self.data, self.indices, self.indptr = map(xn.asarray, args)
+        self.sparse_shape = _matrix_shape(type(self).__name__, shape)
+
+    @classmethod
+    def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> Any:
+        """Return the elements of a matrix that are not zero; see `bcoo_fromdense`."""
+        return cls.from_bcoo(bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype))
+
+    @classmethod
+    def from_bcoo(cls, arr: BCOO) -> Any:
+        """Return a `BCOO` of two sparse dimensions alone row by row."""
+        _check_matrix(cls.__name__, arr)
+        rows = BCSR.from_bcoo(arr)
+        return cls((rows.data, rows.indices, rows.indptr), shape=rows.shape)
+
+    def transpose(self, axes: Sequence[int] | None = None) -> Any:
+        """Return the transpose, of the same parts, as `CSC`; `axes` may be None or (1, 0)."""
+        _check_transposed(axes, 2)
+        return CSC((self.data, self.indices, self.indptr), shape=self.sparse_shape[::-1])
+
+
+class CSC(CSR):
+    """A sparse matrix column by column.
+
+    Args:
+      args: `(data, indices, indptr)`: values, the row of each, and where each column begins and
+        the last one ends.
+      shape: the numbers of rows and columns.
+
+    Example:
+      >>> m = CSC.fromdense(np.float32([[0, 2, 0], [1, 0, 4]]))
+      >>> m.data.tolist(), m.indices.tolist(), m.indptr.tolist()
+      ([1.0, 2.0, 4.0], [1, 0, 1], [0, 1, 2, 3])
+    """
+
+    @classmethod
+    def from_bcoo(cls, arr: BCOO) -> Any:
+        """Return a `BCOO` of two sparse dimensions alone column by column."""
+        _check_matrix(cls.__name__, arr)
+        return CSR.from_bcoo(arr.T).T
+
+    def to_bcoo(self) -> BCOO:
+        """Return the matrix as `BCOO`."""
+        return self.by_rows().transpose()
+
+    def transpose(self, axes: Sequence[int] | None = None) -> CSR:
+        """Return the transpose, of the same parts, as `CSR`; `axes` may be None or (1, 0)."""
+        _check_transposed(axes, 2)
+        return CSR((self.data, self.indices, self.indptr), shape=self.sparse_shape[::-1])
+
+
+def _matrix_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
+    sizes = tuple([static_int(n, f"{name}: a length of shape") for n in shape])
+    if len(sizes) != 2:
+        raise ValueError(f"{name}: there must be rows and columns, got shape {sizes}.")
+    return sizes
+
+
+def _check_matrix(name: str, arr: BCOO) -> None:
+    if (arr.n_batch, arr.n_sparse, arr.n_dense) != (0, 2, 0):
+        raise ValueError(f"{name}: there must be two dimensions, both sparse, got {arr!r}.")
+
+
+def _check_transposed(axes: Any, ndim: int) -> None:
+    if axes is not None and [a % ndim for a in axes] != list(range(ndim))[::-1]:
+        raise ValueError(f"transpose: axes of this format are exchanged alone, got {axes}.")
+
+
+def _compressed(cls: Any, parts: Any, shape: Any, is_sorted: bool, is_unique: bool) -> Any:
+    """Return an object of a class of rows, its parts unchecked: they may be anything in a tree."""
+    out = object.__new__(cls)
+    out.data, out.indices, out.indptr = parts
+    out.sparse_shape, out.indices_sorted, out.unique_indices = shape, is_sorted, is_unique
+    return out
+
+
+def _coo(kept: Any, parts: Any) -> COO:
+    out = object.__new__(COO)
+    out.data, out.row, out.col = parts
+    out.shape, out.rows_sorted, out.cols_sorted = kept
+    return out
+
+
+xtree.register_pytree_node(
+    COO, lambda m: ((m.data, m.row, m.col), (m.shape, m.rows_sorted, m.cols_sorted)), _coo
+)
+
+
+def _flat_rows(mat: Compressed) -> tuple[Any, Any]:
+    kept = mat.sparse_shape, mat.indices_sorted, mat.unique_indices
+    return (mat.data, mat.indices, mat.indptr), kept
+
+
+def _whole_rows(cls: Any, kept: Any, parts: Any) -> Any:
+    return _compressed(cls, parts, *kept)
+
+
+for _cls in (BCSR, CSR, CSC):
+    xtree.register_pytree_node(_cls, _flat_rows, functools.partial(_whole_rows, _cls))
