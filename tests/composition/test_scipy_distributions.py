@@ -12,7 +12,7 @@ import xjit
 import xrandom
 from tests.nets.cells import drawn
 from xnp.scipy import stats
-from xprim import config
+from xprim import ShapeDtypeStruct, config, dtypes, eval_shape
 
 # A point inside, and parameters.
 INSIDE = {
@@ -165,6 +165,24 @@ def test_slopes_by_parameters_at_special_points(name, kind):
 def test_slopes_of_densities_at_their_zeros_are_right(function, x, slope):
     forward, reverse = slopes_of(function, [np.float32(x)], 0)
     np.testing.assert_allclose([forward, reverse], [slope] * 2, rtol=1e-5, atol=1e-6)
+
+
+WITH_QUANTILES = EVERY + [(n, "ppf") for n in ("bernoulli",)]
+
+
+@pytest.mark.parametrize("number", [0.5, 1])
+def test_functions_of_python_numbers_alone_have_a_weak_type(number):
+    for name, kind in WITH_QUANTILES:
+        function = getattr(getattr(stats, name), kind)
+        count = len([p for p in inspect.signature(function).parameters.values()
+                     if p.default is p.empty])  # fmt: skip
+        numbers = [number] * count
+        found = eval_shape(function, *numbers)
+        assert (found.dtype, found.weak_type) == (np.float32, True), (name, kind)
+        for k in range(count):
+            array = ShapeDtypeStruct((2,), dtypes.bfloat16)
+            found = eval_shape(function, *numbers[:k], array, *numbers[k + 1 :])
+            assert (found.dtype, found.weak_type) == (dtypes.bfloat16, False), (name, kind, k)
 
 
 def test_samples_of_an_estimate_have_its_mean_and_spread():

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 import xnp.numpy as xn
-from xnp.numpy.promoting import bind, inexact
+from xnp.numpy.promoting import bind, cast, inexact
 from xnp.scipy.elementwise import applied
 from xprim import Array, dtypes
 from xprim.errors import message
@@ -155,8 +155,8 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
             hint="math.factorial gives whole numbers of any size",
         ))  # fmt: skip
     (n,) = inexact("factorial", n)
-    result: Array = xn.where(n < 0, 0, bind("gamma", xn.where(n < 0, 0, n) + 1)).astype(n.dtype)
-    return result
+    found = xn.where(n < 0, 0, bind("gamma", xn.where(n < 0, 0, n) + 1))
+    return cast(found, n.dtype, n.aval.weak_type)
 
 
 def poch(z: ArrayLike, m: ArrayLike) -> Array:

@@ -76,7 +76,7 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     p, q = inexact("kl_div", p, q)
     value = rel_entr(p, q)
     finite = (p >= 0) & (q >= 0)
-    value = value + xn.where(finite, q - p, 0).astype(value.dtype)
+    value = value + xn.where(finite, q - p, 0)
     result: Array = xn.where(finite & ((p == math.inf) != (q == math.inf)), math.inf, value)
     return result
 

@@ -26,7 +26,7 @@ from typing import Any
 import xnp.numpy as xn
 from xnp.lax import stop_gradient
 from xnp.numpy.dispatch import dispatched
-from xnp.numpy.promoting import inexact
+from xnp.numpy.promoting import cast, inexact
 from xprim import Array
 from xprim.tracebacks import boundary
 
@@ -242,7 +242,7 @@ def where_defined(value: Any, is_defined: Any, arguments: Sequence[Any]) -> Arra
     """Return values; elsewhere NaN, whose first and second slopes by the arguments are NaN, too."""
     moved = xn.where(is_defined, 0, sum(arguments[1:], arguments[0]))  # which no slope leaves there
     result: Array = xn.where(is_defined, value, math.nan * moved * moved)
-    return result.astype(arguments[0].dtype)
+    return cast(result, arguments[0].dtype, all(a.aval.weak_type for a in arguments))
 
 
 def _discrete_value(row: _Row, kind: str) -> Formula:
